@@ -1,0 +1,411 @@
+//! The typed job: what a job file says, in units, with every rule of fio's about defaults already applied.
+//!
+//! A [`JobFile`] is a list of [`Job`]s in file order. A job stands for `numjobs` *clients*, each with its own cursor,
+//! random stream and (unless `filename` names them) its own files. [`JobFile::clients`] walks them in the order in which
+//! fio numbers its threads.
+//!
+//! ```text
+//! [global]      ─┐ inherited by every job below it
+//! size=1g        │
+//! [readers]     ─┴► Job { wave: 0, group: 0, numjobs: 10, .. }  ─► clients (readers,0) … (readers,9)
+//! [late]
+//! stonewall     ──► Job { wave: 1, group: 1, .. }               ─► client  (late,0), starts when wave 0 has ended
+//! ```
+//!
+//! What it does not do: it knows no disk, so percentages and "the rest of the disk" stay what they are ([`Size`]); and it
+//! places no file, which is the host model's business ([`Layout`], [`Placement`] are the wishes).
+
+use fairhead_core::units::{Duration, IoPrio, Sector};
+
+/// A job file, parsed and checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobFile {
+    /// What the file was called, for messages.
+    pub file_name: String,
+    /// The jobs in file order; at least one.
+    pub jobs: Vec<Job>,
+    /// Lines for the user about options that were accepted and change nothing, or mean less than they seem to. Each is
+    /// one line without a final stop. To be shown once, before the results.
+    pub notes: Vec<String>,
+}
+
+/// One client: a clone of a job.
+#[derive(Debug, Clone, Copy)]
+pub struct Client<'a> {
+    /// The job.
+    pub job: &'a Job,
+    /// The job's index in [`JobFile::jobs`].
+    pub job_index: usize,
+    /// Which clone of it: 0 to `numjobs - 1`.
+    pub clone: u32,
+}
+
+impl JobFile {
+    /// All clients, job by job in file order, clone by clone. fio's thread numbers are the positions in this walk, from 1.
+    pub fn clients(&self) -> impl Iterator<Item = Client<'_>> {
+        self.jobs
+            .iter()
+            .enumerate()
+            .flat_map(|(job_index, job)| (0..job.numjobs).map(move |clone| Client { job, job_index, clone }))
+    }
+
+    /// How many clients there are.
+    #[must_use]
+    pub fn client_count(&self) -> usize {
+        self.jobs.iter().map(|j| j.numjobs as usize).sum()
+    }
+
+    /// How many waves there are: one more than the stone walls that have something before them.
+    #[must_use]
+    pub fn wave_count(&self) -> u32 {
+        self.jobs.last().map_or(0, |j| j.wave + 1)
+    }
+}
+
+/// One job section.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// `name`, or else the section's. Several jobs may have the same one.
+    pub name: String,
+    /// `description`, for reports.
+    pub description: Option<String>,
+    /// The line of the section's heading, from 1.
+    pub line: u32,
+    /// How many stone walls precede this job: the clients of wave `n + 1` start when all of wave `n` have ended.
+    pub wave: u32,
+    /// The reporting group: a number that `new_group` and `stonewall` raise.
+    pub group: u32,
+    /// `group_reporting`: report the jobs of [`Job::group`] as one.
+    pub group_reporting: bool,
+    /// `numjobs`: how many clones run. At least 1.
+    pub numjobs: u32,
+
+    /// `fh_workload`: a built-in program instead of the pattern of `rw`.
+    pub program: Option<Program>,
+    /// `rw`: what is done, and in what order. Default sequential reads.
+    pub rw: Pattern,
+    /// `bs`, `bsrange`, `bssplit`: how large a call is, by direction. Default 4 KiB.
+    pub bs: PerOp<BlockSize>,
+    /// `rwmixread`, or 100 - `rwmixwrite`: percent of reads when [`Direction::Mixed`]. Default 50.
+    pub rwmix_read_pct: u8,
+    /// `percentage_random`: percent of calls that jump, by direction. 0 for sequential patterns, 100 for random ones, unless given.
+    pub random_pct: PerOp<u8>,
+    /// `random_distribution`: where jumps land.
+    pub distribution: Distribution,
+    /// `norandommap`: random offsets may repeat before the file is covered. Without it fio visits every block once per pass.
+    pub norandommap: bool,
+
+    /// `filename` (a colon-separated list): the files or the disk, shared by all clones and by every job that names them.
+    /// Empty: each clone has its own, see [`Job::file_names`].
+    pub filenames: Vec<String>,
+    /// `nrfiles`: how many files each client has, when [`Job::filenames`] is empty. Default 1.
+    pub nrfiles: u32,
+    /// `file_service_type`: which of several files the next call goes to.
+    pub file_service: FileService,
+    /// `size`: the data set, all files together. `None`: the rest of the target (only with `filename=/dev/…`, or a program).
+    pub size: Option<Size>,
+    /// `filesize`: each file's size, where it differs from `size / nrfiles`.
+    pub filesize: Option<Size>,
+    /// `io_size`: stop after that much was read and written; more than `size` wraps around. `None`: [`Job::size`], once.
+    pub io_size: Option<Size>,
+    /// `number_ios`: stop after that many calls.
+    pub number_ios: Option<u64>,
+    /// `offset`: where in the target the data set starts. Default 0.
+    pub offset: Size,
+    /// `offset_increment`: the clone `k` starts at `offset + k · offset_increment`. Default 0.
+    pub offset_increment: Size,
+    /// `loops`: how often the whole job is done. Default 1.
+    pub loops: u32,
+    /// `file_append`: writes start at the end of the file, so that every block is a new one.
+    pub append: bool,
+    /// `overwrite`: a job that writes does so into files laid out before it starts. False: its blocks are allocated as it writes.
+    pub overwrite: bool,
+    /// `fallocate` other than `none`: space is allocated before the first write.
+    pub fallocate: bool,
+    /// `invalidate`: drop the files' page cache first. Default true.
+    pub invalidate: bool,
+    /// `pre_read`: read the files into the page cache first. Default false.
+    pub pre_read: bool,
+
+    /// `direct` (or not `buffered`): bypass the page cache. Default false.
+    pub direct: bool,
+    /// `sync`: what a write waits for.
+    pub sync: SyncMode,
+    /// `ioengine`, as far as a simulation can tell engines apart. Default [`Engine::Sync`] (`psync`).
+    pub engine: Engine,
+    /// `ioengine` as written, for reports.
+    pub ioengine: String,
+    /// `iodepth`: calls in flight. Always 1 with [`Engine::Sync`].
+    pub iodepth: u32,
+    /// `fsync`: an fsync after that many writes; 0 never.
+    pub fsync: u32,
+    /// `fdatasync`: an fdatasync after that many writes; 0 never.
+    pub fdatasync: u32,
+    /// `end_fsync`: an fsync when the writing is done.
+    pub end_fsync: bool,
+    /// `fsync_on_close`: an fsync as each file is closed.
+    pub fsync_on_close: bool,
+
+    /// `runtime`: end at that age, the time before `startdelay` not counted. `None`: when the work is done.
+    pub runtime: Option<Duration>,
+    /// `time_based`: start again when the work is done, until [`Job::runtime`], which is then given.
+    pub time_based: bool,
+    /// `startdelay`: start that long after the wave.
+    pub startdelay: Duration,
+    /// `ramp_time`: run that long before measuring. Not part of [`Job::runtime`].
+    pub ramp_time: Duration,
+    /// `thinktime`: pause after each [`Job::thinktime_blocks`] calls.
+    pub thinktime: Duration,
+    /// `thinktime_spin`: that part of the pause is spent on the CPU. At most `thinktime`.
+    pub thinktime_spin: Duration,
+    /// `thinktime_blocks`: see [`Job::thinktime`]. At least 1, the default.
+    pub thinktime_blocks: u32,
+    /// `rate`: a cap in bytes a second per client, by direction.
+    pub rate: PerOp<Option<u64>>,
+    /// `rate_iops`: a cap in calls a second per client, by direction.
+    pub rate_iops: PerOp<Option<u32>>,
+    /// `exitall`: when this job has ended, end all others of its wave too.
+    pub exitall: bool,
+
+    /// `prio` and `prioclass`: the clients' I/O priority. `None` when neither is given.
+    pub prio: Option<IoPrio>,
+    /// `cgroup`: the path of the group that the clients join.
+    pub cgroup: Option<String>,
+    /// `cgroup_weight`: that group's weight as written, fio's 100 to 1000 (cgroup v1's `blkio.weight`).
+    pub cgroup_weight: Option<u16>,
+
+    /// `randseed`: the seed of the job's random stream. `None`: the run's seed decides.
+    pub randseed: Option<u64>,
+    /// `randrepeat`: the same stream in every run. False asks for one that the run's seed changes even where
+    /// `randseed` is given. Default true.
+    pub randrepeat: bool,
+
+    /// `fh_think`: CPU time before each call, in the client. `None`: the host's own figure.
+    pub think: Option<Duration>,
+    /// `fh_cpu`: CPU time for each 4 KiB moved (copying, allocating). Default none.
+    pub cpu_per_4k: Duration,
+    /// `fh_layout`: how the job's files lie on the disk.
+    pub layout: Layout,
+    /// `fh_start`: where on the disk the job's first file is put. `None`: after the files before it.
+    pub placement: Option<Placement>,
+    /// `fh_direct_write_sync`: whether the scheduler sees direct writes as sync. `None`: as the scheduler's era did.
+    pub direct_write_sync: Option<bool>,
+}
+
+impl Job {
+    /// The files that the clone uses: those of `filename`, or else `NAME.CLONE.N`, as fio calls them. Two clients with the
+    /// same file name use the same file.
+    #[must_use]
+    pub fn file_names(&self, clone: u32) -> Vec<String> {
+        if !self.filenames.is_empty() {
+            return self.filenames.clone();
+        }
+        (0..self.nrfiles).map(|i| format!("{}.{clone}.{i}", self.name)).collect()
+    }
+
+    /// Whether the target is the disk itself (`filename=/dev/…`) and not files on it.
+    #[must_use]
+    pub fn is_raw_disk(&self) -> bool {
+        self.filenames.iter().any(|f| f.starts_with("/dev/"))
+    }
+
+    /// What the job is measured by in a report: reads, writes, trims.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.program.is_none() && matches!(self.rw.direction, Direction::Write | Direction::Mixed)
+    }
+}
+
+/// One value for each direction, as fio's `read,write,trim` lists have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PerOp<T> {
+    /// For reads.
+    pub read: T,
+    /// For writes.
+    pub write: T,
+    /// For trims.
+    pub trim: T,
+}
+
+impl<T: Clone> PerOp<T> {
+    /// The same for all three.
+    pub fn all(value: T) -> Self {
+        Self { read: value.clone(), write: value.clone(), trim: value }
+    }
+}
+
+/// `rw`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pattern {
+    /// What is done.
+    pub direction: Direction,
+    /// Whether offsets jump (`rand…`).
+    pub random: bool,
+}
+
+/// What a job does with its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// Reads.
+    #[default]
+    Read,
+    /// Writes.
+    Write,
+    /// Both, mixed by `rwmixread`.
+    Mixed,
+    /// Discards.
+    Trim,
+}
+
+/// How large calls are, in bytes. Never empty, never 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BlockSize {
+    /// Always the same.
+    Fixed(u32),
+    /// `bsrange`: evenly drawn among the multiples of `min` from `min` to `max`.
+    Range {
+        /// The smallest.
+        min: u32,
+        /// The largest; above `min`.
+        max: u32,
+    },
+    /// `bssplit`: sizes and their percentages, which add up to 100.
+    Split(Vec<(u32, u8)>),
+}
+
+impl BlockSize {
+    /// The smallest call in bytes. Offsets are multiples of it.
+    #[must_use]
+    pub fn min_bytes(&self) -> u32 {
+        match self {
+            Self::Fixed(b) | Self::Range { min: b, .. } => *b,
+            Self::Split(parts) => parts.iter().map(|p| p.0).min().unwrap_or(1),
+        }
+    }
+
+    /// The largest call in bytes.
+    #[must_use]
+    pub fn max_bytes(&self) -> u32 {
+        match self {
+            Self::Fixed(b) | Self::Range { max: b, .. } => *b,
+            Self::Split(parts) => parts.iter().map(|p| p.0).max().unwrap_or(1),
+        }
+    }
+}
+
+impl Default for BlockSize {
+    fn default() -> Self {
+        Self::Fixed(4096)
+    }
+}
+
+/// `random_distribution`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Distribution {
+    /// Every block alike.
+    #[default]
+    Uniform,
+    /// The block of rank `k` with a likelihood of `k^-theta`. Above 0, not 1.
+    Zipf(f64),
+    /// Pareto's, of power `h`, between 0 and 1.
+    Pareto(f64),
+    /// Normal around the middle, with that deviation in percent of the range.
+    Normal(f64),
+}
+
+/// `file_service_type`: how a client with several files picks the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FileService {
+    /// One call each, in turn.
+    #[default]
+    RoundRobin,
+    /// One file to its end, then the next.
+    Sequential,
+    /// By lot.
+    Random,
+}
+
+/// `sync`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SyncMode {
+    /// A buffered write is done when its pages are dirty.
+    #[default]
+    None,
+    /// `O_DSYNC`: when the data is stable.
+    Dsync,
+    /// `O_SYNC`: when data and metadata are.
+    Sync,
+}
+
+/// `ioengine`, by what the disk sees of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Engine {
+    /// One call at a time: `sync psync vsync pvsync pvsync2 mmap`.
+    #[default]
+    Sync,
+    /// `iodepth` calls in flight: `libaio io_uring posixaio`.
+    Async,
+}
+
+/// An amount of data, as far as the job file says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many percent, 1 to 100: of the disk for `size` and `filesize`, of the job's size for `io_size`, of the
+    /// target (file or disk) for `offset`.
+    Percent(u8),
+}
+
+impl Size {
+    /// In bytes, where `whole` bytes are 100 percent.
+    #[must_use]
+    pub fn bytes_of(self, whole: u64) -> u64 {
+        match self {
+            Self::Bytes(b) => b,
+            // 100 percent must be all of it, and a disk times 100 must not overflow.
+            Self::Percent(p) => whole / 100 * u64::from(p) + whole % 100 * u64::from(p) / 100,
+        }
+    }
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self::Bytes(0)
+    }
+}
+
+/// `fh_workload`: programs that a pattern cannot describe (devices.md 4.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// A file system check: bitmaps and inode table of every block group, over the whole disk.
+    Fsck,
+    /// A sequential table scan of 8 KiB reads through the page cache.
+    DbScan,
+}
+
+/// `fh_layout`: how files lie on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Layout {
+    /// Each in one piece, one after the other.
+    #[default]
+    Contiguous,
+    /// The files of all clones in turn, in pieces of that many bytes: what several writers in one directory leave.
+    Interleaved {
+        /// Bytes per piece; a multiple of 512.
+        piece_bytes: u32,
+    },
+    /// As ext2's allocator lays out files that are written at the same time.
+    Ext2,
+    /// In pieces all over the disk.
+    Scattered,
+}
+
+/// `fh_start`: where the first file goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// At that sector.
+    At(Sector),
+    /// At that share of the disk, in percent: 0 the outermost tracks, 100 the end.
+    Percent(u8),
+}
