@@ -1,1 +1,151 @@
-//! Disk models.
+//! Disk models as sans-I/O state machines, and the presets that describe real drives.
+//!
+//! A [`Device`] is told of commands and asked for completions; it never sleeps, never asks for the time and never
+//! draws a random number, so the same commands at the same instants give the same completions on every machine. What
+//! it owes its driver and gets back:
+//!
+//! 1. While [`Device::can_accept`], send commands with [`Device::submit`].
+//! 2. Arm one timer at [`Device::next_event`], or none.
+//! 3. When it fires, call [`Device::poll`] until it returns `None`. Go to 1.
+//!
+//! Time never goes backwards. `next_event` of a drive with one command in flight is usually the very instant of its
+//! completion; it may be an inner step (a write that waits for room in the cache, a read that waits for the arm), and
+//! then `poll` returns `None` and the next `next_event` is later. Nothing is allocated per command.
+
+#![forbid(unsafe_code)]
+
+mod card;
+mod counters;
+mod disk;
+mod params;
+
+pub use card::Card;
+pub use counters::Counters;
+pub use disk::Disk;
+pub use params::{
+    CacheMode, CardParams, DeviceParams, DiskParams, Layout, ParamError, Zone, nearest_word, preset_names,
+    preset_text,
+};
+
+use fairhead_core::units::{Instant, Sector, Sectors, Tag};
+
+/// What a command does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum DeviceOp {
+    /// Media or buffer to host.
+    Read,
+    /// Host to buffer or media.
+    Write,
+    /// Done when everything accepted before it is on the media. `start` and `len` are ignored.
+    Flush,
+    /// The host no longer needs these sectors.
+    Discard,
+}
+
+/// One command from the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// Comes back from [`Device::poll`]. Unique among the commands in flight.
+    pub tag: Tag,
+    /// What to do.
+    pub op: DeviceOp,
+    /// The first sector.
+    pub start: Sector,
+    /// How many; at least one for everything but a flush.
+    pub len: Sectors,
+    /// Force unit access: a write that is done only when it is on the media.
+    pub fua: bool,
+}
+
+/// What a driver can know about a device before it sends anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Facts {
+    /// Size in sectors.
+    pub capacity: u64,
+    /// Whether there is an arm to move and a platter to wait for.
+    pub rotational: bool,
+    /// Commands it holds at once, at least 1.
+    pub queue_depth: u16,
+    /// The largest command it takes.
+    pub max_request: Sectors,
+    /// Whether completed writes may be lost at power failure until a flush.
+    pub write_cache: bool,
+    /// Whether it honours [`Command::fua`] itself.
+    pub fua: bool,
+}
+
+/// A device of any kind.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Device {
+    /// A hard disk.
+    Disk(Box<Disk>),
+    /// A flash card without queueing.
+    Card(Box<Card>),
+}
+
+macro_rules! each {
+    ($self:expr, $d:ident => $e:expr) => {
+        match $self {
+            Device::Disk($d) => $e,
+            Device::Card($d) => $e,
+        }
+    };
+}
+
+impl Device {
+    /// A device at rest, all caches empty.
+    ///
+    /// # Errors
+    /// When a parameter is impossible; the error names it and the allowed range.
+    pub fn new(params: &DeviceParams) -> Result<Self, ParamError> {
+        Ok(match params {
+            DeviceParams::Disk(p) => Self::Disk(Box::new(Disk::new(p)?)),
+            DeviceParams::Card(p) => Self::Card(Box::new(Card::new(p)?)),
+        })
+    }
+
+    /// What a driver can know beforehand.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        each!(self, d => d.facts())
+    }
+
+    /// Whether there is room for one more command.
+    #[must_use]
+    pub fn can_accept(&self) -> bool {
+        each!(self, d => d.can_accept())
+    }
+
+    /// Hands over a command.
+    ///
+    /// # Panics
+    /// When the device [cannot accept](Self::can_accept) one, when the command is empty or ends beyond the device, or
+    /// when time runs backwards: bugs of the driver.
+    pub fn submit(&mut self, now: Instant, cmd: Command) {
+        each!(self, d => d.submit(now, cmd));
+    }
+
+    /// The one instant at which the driver must call [`poll`](Self::poll), if any.
+    #[must_use]
+    pub fn next_event(&self) -> Option<Instant> {
+        each!(self, d => d.next_event())
+    }
+
+    /// The next command that was done at or before `now`. Call until `None`.
+    pub fn poll(&mut self, now: Instant) -> Option<Tag> {
+        each!(self, d => d.poll(now))
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        each!(self, d => d.counters())
+    }
+
+    /// Whether no command of the host is in flight. Cached writes may still be on their way to the media.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        each!(self, d => d.is_idle())
+    }
+}

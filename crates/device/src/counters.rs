@@ -1,0 +1,57 @@
+//! What a device did: plain counts and sums, for reports and tests. Nothing here decides anything.
+
+use fairhead_core::units::Duration;
+
+/// Counts since the device was made. Inner work (look-ahead, destage) is counted when it is evaluated, which is lazy:
+/// at the latest when the next command needs to know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Read commands completed or chosen so far.
+    pub reads: u64,
+    /// Write commands accepted so far.
+    pub writes: u64,
+    /// Flush commands.
+    pub flushes: u64,
+    /// Discard commands.
+    pub discards: u64,
+    /// Bytes read by the host.
+    pub bytes_read: u64,
+    /// Bytes written by the host.
+    pub bytes_written: u64,
+    /// Reads served from the buffer, including data of cached writes.
+    pub hits: u64,
+    /// Reads that only had to wait until the running look-ahead came by.
+    pub streaming_hits: u64,
+    /// Reads that had to position the arm.
+    pub misses: u64,
+    /// Hits that stopped the look-ahead of another stream.
+    pub foreign_stops: u64,
+    /// Movements to another track, head switches included.
+    pub seeks: u64,
+    /// Time spent in them, settling included.
+    pub seek_time: Duration,
+    /// Time spent waiting for a sector to come by.
+    pub rotational_wait: Duration,
+    /// Continuations of where the media had just stopped that still waited for more than half a revolution.
+    pub lost_revolutions: u64,
+    /// Sectors read without having been asked for yet.
+    pub look_ahead_sectors: u64,
+    /// Times the look-ahead was full and the media stood still.
+    pub look_ahead_full: u64,
+    /// Extents of cached writes brought to the media.
+    pub destages: u64,
+    /// Sectors of them.
+    pub destaged_sectors: u64,
+    /// Writes that extended the most recent extent.
+    pub tail_merges: u64,
+    /// Writes that had to wait for room in the cache.
+    pub write_waits: u64,
+    /// Writes that went to the media before they completed.
+    pub media_writes: u64,
+    /// Allocation units closed with garbage collection (flash).
+    pub unit_merges: u64,
+    /// Small writes off the append point (flash).
+    pub page_rewrites: u64,
+    /// Time with at least one command of the host in flight; up to the last moment at which there was none.
+    pub busy_time: Duration,
+}
