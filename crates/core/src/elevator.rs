@@ -1,0 +1,582 @@
+//! The elevator: what every scheduler shares, written once.
+//!
+//! It keeps the requests by the driver's tag, merges neighbours, hands the rest to a [`Scheduler`], follows states and
+//! conservation, and records what happened. Policy is the scheduler's alone.
+//!
+//! ```text
+//!             insert / complete / requeue / control / timer            (every event carries `now`)
+//!   driver  ───────────────────────────────────────────────►  Elevator<S>
+//! (sim, live,                                                   │ request table, merging, checks, trace
+//!  kernel)  ◄───────────────────────────────────────────────    └─ S: Scheduler
+//!             dispatch(now) → Issue(tag) | Hold(why) | Empty
+//!             next_timer()  → (when, why)
+//! ```
+//!
+//! # Merging
+//!
+//! A new request that starts where a queued one ends is appended to it (*back merge*); one that ends where a queued one
+//! starts is put in front (*front merge*, where the scheduler wants those). Both must go in one direction, the
+//! scheduler may object, and the sum must respect the limits; a request that once hit a limit is left alone from then
+//! on. After a merge the grown request may touch its neighbour; then the two are *joined*.
+//!
+//! Example: `[100,8)` and `[200,8)` are queued (start, sectors). `[108,92)` comes: back merge into the first, which
+//! is now `[100,100)` and touches the second: joined into `[100,108)`. One request goes to the disk, three complete.
+//!
+//! # What it does not do
+//!
+//! It does not order flushes, retry errors, split what is too large for the device, or plug: those are the driver's.
+//!
+//= linux-2.6.33 block/elevator.c, block/blk-merge.c (as restated in the project's specification)
+
+use crate::config::ConfigError;
+use crate::parts::fifo::{Fifo, Links};
+use crate::parts::hash::Hash;
+use crate::request::{Request, Requests, State};
+use crate::sched::Scheduler;
+use crate::trace::{Action, Reason, TraceEvent, TraceRing};
+use crate::units::{Duration, Id, Instant, IoPrio, Sectors, Tag, TaskId, Weight};
+use crate::{GroupId, config::Tunable, config::Unit};
+
+/// Sizes and facts that an elevator is made for. Everything is allocated from these, once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Tags are `0..tags`. Default 256.
+    pub tags: u16,
+    /// How many tasks get state of their own; further ones share one fallback. Default 64.
+    pub tasks: u32,
+    /// How many groups there may be. Default 1.
+    pub groups: u32,
+    /// The largest request that merging may make. Default 1024 sectors (512 KiB).
+    //= linux-2.6.33 block/blk-settings.c BLK_DEF_MAX_SECTORS
+    pub max_sectors: Sectors,
+    /// How many segments a request may have: each request handed in counts as one for each 64 KiB of its length, its
+    /// memory being taken as contiguous. Default 128.
+    //= linux-2.6.33 include/linux/blkdev.h MAX_PHYS_SEGMENTS, MAX_SEGMENT_SIZE
+    pub max_segments: u16,
+    /// Whether to merge at all (sysfs `nomerges` = 0). Default true.
+    pub merges: bool,
+    /// Whether the disk has a head to move. Default true.
+    pub rotational: bool,
+    /// How many requests the device takes at a time. Default 1.
+    pub queue_depth: u16,
+    /// If not zero, the scheduler sees a clock that advances in these steps, as kernels did whose timers counted ticks
+    /// of 1/HZ: `now` is rounded down, timers are rounded up. Default zero.
+    pub tick: Duration,
+    /// How many events the trace keeps. Default 0.
+    pub trace: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            tags: 256,
+            tasks: 64,
+            groups: 1,
+            max_sectors: Sectors(1024),
+            max_segments: 128,
+            merges: true,
+            rotational: true,
+            queue_depth: 1,
+            tick: Duration::ZERO,
+            trace: 0,
+        }
+    }
+}
+
+const fn at_least_one(name: &'static str, max: u64) -> Tunable {
+    Tunable { name, unit: Unit::Count, min: 1, max, effect: "a size that an elevator is made for" }
+}
+static TAGS: Tunable = at_least_one("tags", 65535);
+static TASKS: Tunable = at_least_one("tasks", 1 << 24);
+static GROUPS: Tunable = at_least_one("groups", 1 << 24);
+static MAX_SECTORS: Tunable = at_least_one("max_sectors", 1 << 31);
+static MAX_SEGMENTS: Tunable = at_least_one("max_segments", 65535);
+static QUEUE_DEPTH: Tunable = at_least_one("queue_depth", 65535);
+
+impl Limits {
+    fn validate(&self) -> Result<(), ConfigError> {
+        let fields = [
+            (&TAGS, u64::from(self.tags)),
+            (&TASKS, u64::from(self.tasks)),
+            (&GROUPS, u64::from(self.groups)),
+            (&MAX_SECTORS, u64::from(self.max_sectors.0)),
+            (&MAX_SEGMENTS, u64::from(self.max_segments)),
+            (&QUEUE_DEPTH, u64::from(self.queue_depth)),
+        ];
+        match fields.into_iter().find(|&(t, value)| value < t.min || value > t.max) {
+            Some((t, value)) => Err(ConfigError { field: t.name, value, tunable: Some(t) }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What became of a request that was handed in.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Insert {
+    /// It waits in the scheduler.
+    Queued,
+    /// It travels with another from now on, and completes with it.
+    Merged {
+        /// Which one.
+        into: Tag,
+        /// At which end.
+        end: End,
+    },
+}
+
+/// An end of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// Before its first sector.
+    Front,
+    /// Behind its last sector.
+    Back,
+}
+
+/// What to do now.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dispatch {
+    /// Send this request to the device: a promise to obey.
+    Issue(Tag),
+    /// Requests wait, but the disk shall not have them yet. A timer or a completion is coming.
+    Hold(Hold),
+    /// No request waits.
+    Empty,
+}
+
+/// Why the disk idles, or is not given more, although requests wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hold {
+    /// The task that was served last is expected to send a request nearby.
+    Anticipate,
+    /// The active queue's next request is awaited.
+    SliceIdle,
+    /// The old batch has to finish first.
+    DrainBatch,
+    /// As many requests as allowed are at the device.
+    Depth,
+    /// A higher class has requests at the device.
+    HigherClass,
+    /// The only requests that wait are of the idle class, and the disk has not been idle for long enough.
+    IdleClass,
+}
+
+impl Hold {
+    /// Whether the disk may have nothing to do meanwhile.
+    #[must_use]
+    pub const fn is_idling(self) -> bool {
+        matches!(self, Self::Anticipate | Self::SliceIdle | Self::IdleClass)
+    }
+}
+
+/// What a timer is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Timer {
+    /// The end of anticipation.
+    Anticipate,
+    /// The end of idling for a queue.
+    SliceIdle,
+    /// The idle class may run.
+    IdleClass,
+    /// The end of a measuring window.
+    Window,
+}
+
+/// A change from outside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Control {
+    /// A group's weight.
+    SetWeight(GroupId, Weight),
+    /// A task's priority, for its requests to come.
+    SetPrio(TaskId, IoPrio),
+    /// A task is gone; requests of its that wait are still served.
+    TaskExit(TaskId),
+    /// A group is gone.
+    GroupExit(GroupId),
+}
+
+/// What a scheduler gets to see and use in every call.
+#[derive(Debug)]
+pub struct Cx<'a> {
+    /// The time.
+    pub now: Instant,
+    /// All requests.
+    pub requests: &'a mut Requests,
+    /// Where decisions are recorded.
+    pub trace: &'a mut TraceRing,
+    /// Why the request that `dispatch` answers was chosen; set it before returning.
+    pub why: Reason,
+}
+
+impl Cx<'_> {
+    /// Records a change of mind that concerns `task`.
+    pub fn note(&mut self, reason: Reason, task: TaskId) {
+        if self.trace.enabled() {
+            self.trace.push(TraceEvent {
+                at: self.now,
+                action: Action::Note,
+                reason,
+                tag: None,
+                task,
+                start: crate::Sector(0),
+                len: Sectors(0),
+            });
+        }
+    }
+}
+
+/// One device's queue of requests, ordered by `S`.
+#[derive(Debug)]
+pub struct Elevator<S> {
+    sched: S,
+    limits: Limits,
+    requests: Requests,
+    trace: TraceRing,
+    /// Queued requests by the sector behind their last, and by their first.
+    ends: Hash<Tag>,
+    starts: Hash<Tag>,
+    /// The request that last grew, or the first one inserted since: tried before the index.
+    hint: Option<Tag>,
+    requeued: Fifo<Tag>,
+    requeued_links: Links<Tag>,
+    now: Instant,
+}
+
+/// A borrow of everything but the scheduler, for its calls.
+macro_rules! cx {
+    ($self:ident) => {
+        &mut Cx {
+            now: $self.now.floor_to($self.limits.tick),
+            requests: &mut $self.requests,
+            trace: &mut $self.trace,
+            why: Reason::None,
+        }
+    };
+}
+
+impl<S: Scheduler> Elevator<S> {
+    /// An elevator for a device. The only call that allocates.
+    ///
+    /// # Errors
+    /// If a limit or tunable is out of range.
+    pub fn new(limits: Limits, config: S::Config) -> Result<Self, ConfigError> {
+        limits.validate()?;
+        let tags = usize::from(limits.tags);
+        Ok(Self {
+            sched: S::new(limits, config)?,
+            limits,
+            requests: Requests::new(limits.tags),
+            trace: TraceRing::new(limits.trace),
+            ends: Hash::new(tags),
+            starts: Hash::new(tags),
+            hint: None,
+            requeued: Fifo::default(),
+            requeued_links: Links::new(tags),
+            now: Instant::EPOCH - Duration::MAX,
+        })
+    }
+
+    /// A request arrives.
+    ///
+    /// # Panics
+    /// If time goes backwards, the tag is in use or out of range, or the request is empty: bugs of the driver.
+    pub fn insert(&mut self, now: Instant, tag: Tag, rq: Request) -> Insert {
+        self.advance(now);
+        // 64 KiB is the largest segment.
+        #[allow(clippy::cast_possible_truncation, reason = "capped")]
+        let segments = rq.len.0.div_ceil(128).min(u32::from(u16::MAX)) as u16;
+        self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick), segments);
+        if self.limits.merges {
+            if let Some((into, end)) = self.find_merge(&rq, segments) {
+                self.merge(into, end, tag);
+                return Insert::Merged { into, end };
+            }
+            self.index(tag);
+            if self.hint.is_none() {
+                self.hint = Some(tag);
+            }
+        }
+        self.record(Action::Insert, Reason::None, tag);
+        self.sched.insert(cx!(self), tag);
+        Insert::Queued
+    }
+
+    /// The device has room: what now?
+    ///
+    /// # Panics
+    /// If time goes backwards.
+    pub fn dispatch(&mut self, now: Instant) -> Dispatch {
+        self.advance(now);
+        if let Some(tag) = self.requeued_links.pop_front(&mut self.requeued) {
+            self.requests.issue(tag);
+            self.sched.reissue(cx!(self), tag);
+            self.record(Action::Issue, Reason::Requeued, tag);
+            return Dispatch::Issue(tag);
+        }
+        let cx = cx!(self);
+        let answer = self.sched.dispatch(cx);
+        let why = cx.why;
+        match answer {
+            Dispatch::Issue(tag) => self.issue(tag, why),
+            Dispatch::Hold(_) if self.requests.queued() == 0 => return Dispatch::Empty,
+            Dispatch::Hold(_) => debug_assert!(
+                self.requests.issued() > 0 || self.sched.next_timer().is_some(),
+                "held, but nothing is coming to end it"
+            ),
+            Dispatch::Empty => assert!(self.requests.queued() == 0, "empty, but requests wait"),
+        }
+        answer
+    }
+
+    /// The next request whatever the scheduler would rather wait for, until `None`: to empty the queue before the
+    /// scheduler is exchanged.
+    ///
+    /// # Panics
+    /// If time goes backwards.
+    pub fn drain(&mut self, now: Instant) -> Option<Tag> {
+        self.advance(now);
+        if !self.requeued.is_empty() {
+            let Dispatch::Issue(tag) = self.dispatch(now) else {
+                unreachable!("a requeued request is issued")
+            };
+            return Some(tag);
+        }
+        let Some(tag) = self.sched.drain(cx!(self)) else {
+            assert!(self.requests.queued() == 0, "drained, but requests wait");
+            return None;
+        };
+        self.issue(tag, Reason::Drain);
+        Some(tag)
+    }
+
+    /// The device finished a request, well or not. Answers the tags that are free now: it and those merged into it.
+    ///
+    /// # Panics
+    /// If time goes backwards, or the device does not have that request.
+    pub fn complete(&mut self, now: Instant, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
+        self.advance(now);
+        assert!(tag.index() < self.requests.capacity(), "unknown tag");
+        assert!(self.requests[tag].state == State::Issued, "completed, but not issued");
+        self.sched.complete(cx!(self), tag);
+        self.record(Action::Complete, Reason::None, tag);
+        self.requests.free(tag);
+        core::iter::once(tag).chain(self.requests.carried(tag))
+    }
+
+    /// The device could not take a request, or gave it back: it is issued again before anything else.
+    ///
+    /// # Panics
+    /// If time goes backwards, or the device does not have that request.
+    pub fn requeue(&mut self, now: Instant, tag: Tag) {
+        self.advance(now);
+        self.requests.requeue(tag);
+        self.sched.requeue(cx!(self), tag);
+        self.requeued_links.push_back(&mut self.requeued, tag);
+        self.record(Action::Requeue, Reason::None, tag);
+    }
+
+    /// Something changes from outside.
+    ///
+    /// # Panics
+    /// If time goes backwards.
+    pub fn control(&mut self, now: Instant, change: Control) {
+        self.advance(now);
+        self.sched.control(cx!(self), &change);
+    }
+
+    /// The timer that `next_timer` asked for, or any other moment: a spurious call changes nothing.
+    ///
+    /// # Panics
+    /// If time goes backwards.
+    pub fn timer(&mut self, now: Instant) {
+        self.advance(now);
+        self.sched.timer(cx!(self));
+    }
+
+    /// When to call [`Self::timer`], and what for.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<(Instant, Timer)> {
+        let (when, why) = self.sched.next_timer()?;
+        let tick = self.limits.tick;
+        if tick.is_zero() {
+            return Some((when, why));
+        }
+        Some(((when + (tick - Duration::from_ns(1))).floor_to(tick), why))
+    }
+
+    /// The recorded events, oldest first; they are gone afterwards.
+    pub fn drain_trace(&mut self) -> impl Iterator<Item = TraceEvent> + '_ {
+        core::iter::from_fn(|| self.trace.pop())
+    }
+
+    /// How many events were overwritten before they were read.
+    #[must_use]
+    pub fn trace_lost(&self) -> u64 {
+        self.trace.lost()
+    }
+
+    /// All requests.
+    #[must_use]
+    pub const fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// The scheduler, to look at.
+    #[must_use]
+    pub const fn scheduler(&self) -> &S {
+        &self.sched
+    }
+
+    /// Walks everything and panics if anything is inconsistent. For tests and the simulator.
+    pub fn check(&self) {
+        self.requests.check();
+        self.sched.check(&self.requests);
+        for (tag, slot) in self.requests.iter() {
+            if slot.state == State::Queued && self.limits.merges && !self.is_requeued(tag) {
+                let by_end = self.ends.find(slot.rq.end().0).any(|t| t == tag);
+                let by_start = self.starts.find(slot.rq.start.0).any(|t| t == tag);
+                assert!(by_end && by_start, "a queued request is not in the merge index");
+            }
+        }
+        if let Some(hint) = self.hint {
+            assert!(self.requests[hint].state == State::Queued, "the merge hint has left");
+        }
+    }
+
+    fn is_requeued(&self, tag: Tag) -> bool {
+        self.requeued_links.iter(&self.requeued).any(|t| t == tag)
+    }
+
+    fn advance(&mut self, now: Instant) {
+        assert!(now >= self.now, "time goes backwards");
+        self.now = now;
+    }
+
+    fn issue(&mut self, tag: Tag, why: Reason) {
+        if self.limits.merges {
+            self.unindex(tag);
+        }
+        self.requests.issue(tag);
+        self.record(Action::Issue, why, tag);
+    }
+
+    /// A queued request that `rq` can be merged into, and at which end.
+    fn find_merge(&mut self, rq: &Request, segments: u16) -> Option<(Tag, End)> {
+        let (into, end) = self.find_neighbour(rq)?;
+        if self.fits(into, rq.len, segments) {
+            return Some((into, end));
+        }
+        self.requests.forbid_merging(into);
+        if self.hint == Some(into) {
+            self.hint = None;
+        }
+        None
+    }
+
+    fn find_neighbour(&self, rq: &Request) -> Option<(Tag, End)> {
+        let (start, end) = (rq.start, rq.end());
+        let front_merges = self.sched.front_merges();
+        if let Some(hint) = self.hint
+            && self.compatible(hint, rq)
+        {
+            let hinted = &self.requests[hint].rq;
+            if hinted.end() == start {
+                return Some((hint, End::Back));
+            }
+            if hinted.start == end {
+                return Some((hint, End::Front));
+            }
+        }
+        if let Some(tag) = self.ends.find(start.0).find(|&t| self.compatible(t, rq)) {
+            return Some((tag, End::Back));
+        }
+        if !front_merges {
+            return None;
+        }
+        let tag = self.starts.find(end.0).find(|&t| self.compatible(t, rq))?;
+        Some((tag, End::Front))
+    }
+
+    fn compatible(&self, into: Tag, rq: &Request) -> bool {
+        let slot = &self.requests[into];
+        !slot.no_merge && slot.rq.op == rq.op && self.sched.may_merge(&self.requests, into, rq)
+    }
+
+    fn fits(&self, into: Tag, len: Sectors, segments: u16) -> bool {
+        let slot = &self.requests[into];
+        u64::from(slot.rq.len.0) + u64::from(len.0) <= u64::from(self.limits.max_sectors.0)
+            && u32::from(slot.segments) + u32::from(segments) <= u32::from(self.limits.max_segments)
+    }
+
+    fn merge(&mut self, into: Tag, end: End, tag: Tag) {
+        // A merge at one end leaves the other where it was.
+        match end {
+            End::Back => self.ends.remove(into),
+            End::Front => self.starts.remove(into),
+        }
+        self.record(if end == End::Back { Action::BackMerge } else { Action::FrontMerge }, Reason::None, tag);
+        self.requests.merge(into, tag);
+        let rq = self.requests[into].rq;
+        match end {
+            End::Back => self.ends.insert(into, rq.end().0),
+            End::Front => self.starts.insert(into, rq.start.0),
+        }
+        self.sched.merged(cx!(self), into, end);
+        self.hint = Some(into);
+        self.join_neighbour(into, end);
+    }
+
+    /// After `tag` grew at `end`: if it touches another request there, makes the two one.
+    fn join_neighbour(&mut self, tag: Tag, end: End) {
+        let rq = self.requests[tag].rq;
+        let (index, at) = match end {
+            End::Back => (&self.starts, rq.end()),
+            End::Front => (&self.ends, rq.start),
+        };
+        let Some(other) = index.find(at.0).find(|&t| t != tag && self.compatible(t, &rq)) else { return };
+        // The one in front survives, as it does when the core joins a request with its neighbour.
+        let (kept, gone) = if end == End::Back { (tag, other) } else { (other, tag) };
+        let slot = self.requests[gone];
+        if self.requests[kept].no_merge || !self.fits(kept, slot.rq.len, slot.segments) {
+            return;
+        }
+        self.sched.joined(cx!(self), kept, gone);
+        self.record(Action::Join, Reason::None, gone);
+        self.unindex(gone);
+        self.ends.remove(kept);
+        self.requests.merge(kept, gone);
+        self.ends.insert(kept, self.requests[kept].rq.end().0);
+        self.hint = Some(kept);
+    }
+
+    fn index(&mut self, tag: Tag) {
+        let rq = &self.requests[tag].rq;
+        self.ends.insert(tag, rq.end().0);
+        self.starts.insert(tag, rq.start.0);
+    }
+
+    fn unindex(&mut self, tag: Tag) {
+        self.ends.remove(tag);
+        self.starts.remove(tag);
+        if self.hint == Some(tag) {
+            self.hint = None;
+        }
+    }
+
+    fn record(&mut self, action: Action, reason: Reason, tag: Tag) {
+        if self.trace.enabled() {
+            let rq = &self.requests[tag].rq;
+            self.trace.push(TraceEvent {
+                at: self.now,
+                action,
+                reason,
+                tag: Some(tag),
+                task: rq.task,
+                start: rq.start,
+                len: rq.len,
+            });
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A mean that forgets: the think times and seek distances of AS, CFQ and BFQ.
+//!
+//! Each sample enters with weight 1/8 and old ones decay by 7/8, in integers with 256 standing for one sample.
+//! `samples` grows 0, 32, 60, 84, … towards 249; the mean is trusted once it passes 80, with the third sample.
+//!
+//= linux-2.6.33 block/cfq-iosched.c cfq_update_io_thinktime, cfq_update_io_seektime
+
+/// A decaying mean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Decayed {
+    samples: u64,
+    total: u64,
+    mean: u64,
+}
+
+impl Decayed {
+    /// Adds a sample; `mean` is rounded as for think times: `(total + 128) / samples`.
+    pub fn push(&mut self, value: u64) {
+        self.add(value);
+        self.mean = (self.total + 128) / self.samples;
+    }
+
+    /// Adds a sample; `mean` is rounded as for seek distances: `(total + samples / 2) / samples`.
+    pub fn push_rounded(&mut self, value: u64) {
+        self.add(value);
+        self.mean = (self.total + self.samples / 2) / self.samples;
+    }
+
+    /// Adds a seek distance, cut to 4 means plus some slack (more while there are few samples), so that one jump
+    /// across the disk does not drown the rest.
+    pub fn push_seek(&mut self, distance: u64) {
+        let slack = if self.samples <= 60 { 2 * 1024 * 1024 } else { 2 * 1024 * 64 };
+        self.push_rounded(distance.min(4 * self.mean + slack));
+    }
+
+    /// The mean; 0 before the first sample.
+    #[must_use]
+    pub const fn mean(&self) -> u64 {
+        self.mean
+    }
+
+    /// Whether there has been no sample yet.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.samples == 0
+    }
+
+    /// Whether there have been enough samples to trust the mean.
+    #[must_use]
+    pub const fn is_valid(&self) -> bool {
+        self.samples > 80
+    }
+
+    fn add(&mut self, value: u64) {
+        // Think times are at most some 10 ms and distances are cut, so 256 times a sample fits by far.
+        self.samples = (7 * self.samples + 256) / 8;
+        self.total = (7 * self.total + 256 * value) / 8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_milliseconds_three_times() {
+        let mut d = Decayed::default();
+        let mut seen = [(0, 0, 0, false); 3];
+        for s in &mut seen {
+            d.push(4);
+            *s = (d.samples, d.total, d.mean(), d.is_valid());
+        }
+        assert_eq!(seen.map(|s| (s.0, s.1)), [(32, 128), (60, 240), (84, 338)]);
+        assert_eq!((seen[2].2, seen.map(|s| s.3)), (5, [false, false, true]));
+    }
+
+    #[test]
+    fn samples_settle_at_249() {
+        let mut d = Decayed::default();
+        for _ in 0..100 {
+            d.push(0);
+        }
+        assert_eq!((d.samples, d.mean()), (249, 0));
+    }
+
+    #[test]
+    fn one_jump_does_not_drown_the_rest() {
+        let mut d = Decayed::default();
+        for _ in 0..100 {
+            d.push_seek(8);
+        }
+        d.push_seek(1 << 40);
+        assert!(d.mean() < 2 * 1024 * 64, "{}", d.mean());
+    }
+}

@@ -1,0 +1,264 @@
+//! Requests, and the table that holds them by the driver's tag.
+//!
+//! A request goes `Free → Queued → Issued → Free`. One that was merged into another goes `Free → Merged → Free`: it
+//! leaves together with the request that carries it. Only the elevator changes states; a scheduler reads slots and
+//! joins its own `Table<Tag, _>` by tag.
+
+use crate::table::Table;
+use crate::units::{GroupId, Id, Instant, IoPrio, Sector, Sectors, Tag, TaskId};
+use core::ops::Index;
+
+/// What a request asks of the disk. Flushes are ordered by the driver and never come here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Op {
+    /// From disk to memory.
+    Read,
+    /// From memory to disk.
+    Write,
+    /// The contents are no longer needed.
+    Discard,
+}
+
+/// One contiguous piece of I/O, as its front hands it in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Its first sector.
+    pub start: Sector,
+    /// How many sectors; at least one.
+    pub len: Sectors,
+    /// Read, write or discard.
+    pub op: Op,
+    /// Whether somebody waits for it: every read, and writes that are flagged so.
+    pub sync: bool,
+    /// Whether it reads or writes metadata (or is otherwise flagged urgent); some schedulers prefer it.
+    pub meta: bool,
+    /// Whether the submitter knows that no dependent request follows, so that idling for one is useless.
+    pub no_idle: bool,
+    /// Who asks.
+    pub task: TaskId,
+    /// On behalf of which group.
+    pub group: GroupId,
+    /// How urgently.
+    pub prio: IoPrio,
+}
+
+impl Request {
+    /// A sync read by `task` with default priority in the root group.
+    #[must_use]
+    pub fn read(task: TaskId, start: Sector, len: Sectors) -> Self {
+        Self {
+            start,
+            len,
+            op: Op::Read,
+            sync: true,
+            meta: false,
+            no_idle: false,
+            task,
+            group: GroupId::ROOT,
+            prio: IoPrio::default(),
+        }
+    }
+
+    /// An async write by `task` with default priority in the root group.
+    #[must_use]
+    pub fn write(task: TaskId, start: Sector, len: Sectors) -> Self {
+        Self { op: Op::Write, sync: false, ..Self::read(task, start, len) }
+    }
+
+    /// The sector behind the last.
+    #[must_use]
+    pub fn end(&self) -> Sector {
+        self.start + self.len
+    }
+}
+
+/// Where a tag stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Not in use.
+    Free,
+    /// In the scheduler, or handed back by the driver and waiting to be issued again.
+    Queued,
+    /// With the device.
+    Issued,
+    /// Carried by another request.
+    Merged,
+}
+
+/// A tag's entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    /// The request, with everything that was merged into it: start and length cover the whole.
+    pub rq: Request,
+    /// When it was inserted; the earliest of those merged into it.
+    pub since: Instant,
+    /// Where it stands.
+    pub state: State,
+    /// A size limit was hit: never try to merge again.
+    pub(crate) no_merge: bool,
+    pub(crate) segments: u16,
+    /// Those merged into it, as a chain through `next`.
+    pub(crate) first: Option<Tag>,
+    pub(crate) last: Option<Tag>,
+    pub(crate) next: Option<Tag>,
+}
+
+/// All requests by tag, with counts by state.
+#[derive(Debug)]
+pub struct Requests {
+    slots: Table<Tag, Slot>,
+    queued: u32,
+    issued: u32,
+    merged: u32,
+}
+
+impl Index<Tag> for Requests {
+    type Output = Slot;
+    fn index(&self, tag: Tag) -> &Slot {
+        &self.slots[tag]
+    }
+}
+
+impl Requests {
+    pub(crate) fn new(tags: u16) -> Self {
+        let slot = Slot {
+            rq: Request::read(TaskId(0), Sector(0), Sectors(1)),
+            since: Instant::EPOCH,
+            state: State::Free,
+            no_merge: false,
+            segments: 0,
+            first: None,
+            last: None,
+            next: None,
+        };
+        Self { slots: Table::new(usize::from(tags), slot), queued: 0, issued: 0, merged: 0 }
+    }
+
+    /// How many tags there are.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// How many requests wait to be issued; merged ones do not count.
+    #[must_use]
+    pub const fn queued(&self) -> u32 {
+        self.queued
+    }
+
+    /// How many requests the device has.
+    #[must_use]
+    pub const fn issued(&self) -> u32 {
+        self.issued
+    }
+
+    /// How many requests are carried by others.
+    #[must_use]
+    pub const fn merged(&self) -> u32 {
+        self.merged
+    }
+
+    #[track_caller]
+    pub(crate) fn claim(&mut self, tag: Tag, rq: Request, now: Instant, segments: u16) {
+        assert!(tag.index() < self.slots.len(), "unknown tag");
+        let slot = &mut self.slots[tag];
+        assert!(slot.state == State::Free, "tag already in use");
+        assert!(rq.len.0 > 0, "empty request");
+        assert!(rq.start.0.checked_add(u64::from(rq.len.0)).is_some(), "request past the last sector number");
+        *slot = Slot {
+            rq,
+            since: now,
+            state: State::Queued,
+            no_merge: false,
+            segments,
+            first: None,
+            last: None,
+            next: None,
+        };
+        self.queued += 1;
+    }
+
+    #[track_caller]
+    pub(crate) fn issue(&mut self, tag: Tag) {
+        let slot = &mut self.slots[tag];
+        assert!(slot.state == State::Queued, "issued, but not queued");
+        slot.state = State::Issued;
+        self.queued -= 1;
+        self.issued += 1;
+    }
+
+    #[track_caller]
+    pub(crate) fn requeue(&mut self, tag: Tag) {
+        assert!(tag.index() < self.slots.len(), "unknown tag");
+        let slot = &mut self.slots[tag];
+        assert!(slot.state == State::Issued, "requeued, but not issued");
+        slot.state = State::Queued;
+        slot.no_merge = true;
+        self.queued += 1;
+        self.issued -= 1;
+    }
+
+    /// Frees `tag` and those that it carries, which stay linked through `next` until their tags are used again.
+    pub(crate) fn free(&mut self, tag: Tag) {
+        self.issued -= 1;
+        self.slots[tag].state = State::Free;
+        let mut at = self.slots[tag].first;
+        while let Some(carried) = at {
+            self.slots[carried].state = State::Free;
+            self.merged -= 1;
+            at = self.slots[carried].next;
+        }
+    }
+
+    pub(crate) fn forbid_merging(&mut self, tag: Tag) {
+        self.slots[tag].no_merge = true;
+    }
+
+    /// Makes `kept` carry `gone` with all that it carries, and cover both.
+    pub(crate) fn merge(&mut self, kept: Tag, gone: Tag) {
+        let g = self.slots[gone];
+        self.slots[gone].state = State::Merged;
+        self.queued -= 1;
+        self.merged += 1;
+        let k = &mut self.slots[kept];
+        let last = k.last;
+        k.rq.start = k.rq.start.min(g.rq.start);
+        k.rq.len = k.rq.len + g.rq.len;
+        k.rq.prio = k.rq.prio.min(g.rq.prio);
+        k.rq.meta |= g.rq.meta;
+        k.rq.no_idle &= g.rq.no_idle;
+        k.since = k.since.min(g.since);
+        k.segments = k.segments.saturating_add(g.segments);
+        k.last = Some(g.last.unwrap_or(gone));
+        match last {
+            Some(l) => self.slots[l].next = Some(gone),
+            None => self.slots[kept].first = Some(gone),
+        }
+        self.slots[gone].next = g.first;
+    }
+
+    /// The requests that `tag` carries.
+    pub fn carried(&self, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
+        core::iter::successors(self.slots[tag].first, |&t| self.slots[t].next)
+    }
+
+    /// All tags with their slots.
+    pub fn iter(&self) -> impl Iterator<Item = (Tag, &Slot)> {
+        self.slots.iter()
+    }
+
+    pub(crate) fn check(&self) {
+        let (mut counts, mut carried) = ([0; 4], 0);
+        for (tag, slot) in self.slots.iter() {
+            counts[slot.state as usize] += 1;
+            if matches!(slot.state, State::Queued | State::Issued) {
+                for t in self.carried(tag) {
+                    assert!(self.slots[t].state == State::Merged, "carries a request that is not merged");
+                    carried += 1;
+                }
+            }
+        }
+        assert_eq!(&counts[1..], [self.queued, self.issued, self.merged], "counts by state");
+        assert_eq!(carried, self.merged, "a merged request is carried by exactly one other");
+    }
+}

@@ -1,0 +1,164 @@
+//! Any scheduler, chosen at run time by name, and the presets of the lineage.
+//!
+//! `Elevator<Deadline>` is monomorphic; whoever reads a name from a user takes `Elevator<AnyScheduler>`. A *preset* is
+//! a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq` with the seek rule and depth of that kernel.
+
+use super::{Scheduler, noop};
+use crate::config::{ConfigError, Tunable, Tunables};
+use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
+use crate::request::{Request, Requests};
+use crate::units::{Instant, Tag};
+
+macro_rules! schedulers {
+    ($($(#[$doc:meta])* $variant:ident($scheduler:ty),)*) => {
+        /// The tunables of any scheduler.
+        #[derive(Clone, Copy, PartialEq, Debug)]
+        pub enum AnyConfig {
+            $($(#[$doc])* $variant(<$scheduler as Scheduler>::Config),)*
+        }
+
+        /// Any scheduler.
+        #[derive(Debug)]
+        #[allow(clippy::large_enum_variant, reason = "one per elevator; a box would cost every call")]
+        pub enum AnyScheduler {
+            $($(#[$doc])* $variant($scheduler),)*
+        }
+
+        impl AnyConfig {
+            /// The name of the scheduler that these are for.
+            #[must_use]
+            pub const fn scheduler(&self) -> &'static str {
+                match self { $(Self::$variant(_) => <$scheduler as Scheduler>::NAME,)* }
+            }
+
+            /// The scheduler's tunables.
+            #[must_use]
+            pub const fn list(&self) -> &'static [Tunable] {
+                match self { $(Self::$variant(_) => <$scheduler as Scheduler>::Config::LIST,)* }
+            }
+
+            /// The raw value of a tunable.
+            #[must_use]
+            pub fn get(&self, name: &str) -> Option<u64> {
+                match self { $(Self::$variant(c) => c.get(name),)* }
+            }
+
+            /// Sets a tunable from a raw value.
+            ///
+            /// # Errors
+            /// If there is none of that name, or the value is out of range.
+            pub fn set(&mut self, name: &str, raw: u64) -> Result<(), ConfigError> {
+                match self { $(Self::$variant(c) => c.set(name, raw),)* }
+            }
+        }
+
+        /// Calls the same function of whichever scheduler this is.
+        macro_rules! each {
+            ($self:expr, $s:ident => $call:expr) => {
+                match $self { $(AnyScheduler::$variant($s) => $call,)* }
+            };
+        }
+
+        impl AnyScheduler {
+            fn make(limits: Limits, config: AnyConfig) -> Result<Self, ConfigError> {
+                Ok(match config { $(AnyConfig::$variant(c) => Self::$variant(<$scheduler>::new(limits, c)?),)* })
+            }
+        }
+    };
+}
+
+schedulers! {
+    /// Order of arrival.
+    Noop(noop::Noop),
+}
+
+/// A scheduler with the tunables of an era, under a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// Its tunables.
+    pub config: fn() -> AnyConfig,
+}
+
+/// All presets, in the order of the lineage.
+pub const PRESETS: &[Preset] = &[Preset {
+    name: "noop",
+    about: "order of arrival, with merging",
+    config: || AnyConfig::Noop(noop::Config::default()),
+}];
+
+/// The preset of that name.
+#[must_use]
+pub fn preset(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|p| p.name == name)
+}
+
+impl Default for AnyConfig {
+    fn default() -> Self {
+        Self::Noop(noop::Config::default())
+    }
+}
+
+impl Tunables for AnyConfig {
+    const LIST: &'static [Tunable] = &[];
+    fn get(&self, name: &str) -> Option<u64> {
+        Self::get(self, name)
+    }
+    fn set(&mut self, name: &str, raw: u64) -> Result<(), ConfigError> {
+        Self::set(self, name, raw)
+    }
+}
+
+impl Scheduler for AnyScheduler {
+    const NAME: &'static str = "any";
+    type Config = AnyConfig;
+
+    fn new(limits: Limits, config: AnyConfig) -> Result<Self, ConfigError> {
+        Self::make(limits, config)
+    }
+    fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        each!(self, s => s.insert(cx, tag));
+    }
+    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
+        each!(self, s => s.dispatch(cx))
+    }
+    fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
+        each!(self, s => s.drain(cx))
+    }
+    fn merged(&mut self, cx: &mut Cx<'_>, kept: Tag, end: End) {
+        each!(self, s => s.merged(cx, kept, end));
+    }
+    fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag) {
+        each!(self, s => s.joined(cx, kept, gone));
+    }
+    fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        each!(self, s => s.complete(cx, tag));
+    }
+    fn requeue(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        each!(self, s => s.requeue(cx, tag));
+    }
+    fn reissue(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        each!(self, s => s.reissue(cx, tag));
+    }
+    fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
+        each!(self, s => s.control(cx, change));
+    }
+    fn timer(&mut self, cx: &mut Cx<'_>) {
+        each!(self, s => s.timer(cx));
+    }
+    fn next_timer(&self) -> Option<(Instant, Timer)> {
+        each!(self, s => s.next_timer())
+    }
+    fn may_merge(&self, requests: &Requests, into: Tag, rq: &Request) -> bool {
+        each!(self, s => s.may_merge(requests, into, rq))
+    }
+    fn front_merges(&self) -> bool {
+        each!(self, s => s.front_merges())
+    }
+    fn check(&self, requests: &Requests) {
+        each!(self, s => s.check(requests));
+    }
+}

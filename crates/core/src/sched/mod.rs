@@ -1,0 +1,77 @@
+//! The schedulers, and what one is.
+
+use crate::config::{ConfigError, Tunables};
+use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
+use crate::request::{Request, Requests};
+use crate::units::{Instant, Tag};
+
+pub mod any;
+pub mod noop;
+
+/// Policy: which request next, and when to wait. Driven by [`crate::Elevator`], which owns the requests.
+///
+/// A request given to `insert` is the scheduler's until it answers [`Dispatch::Issue`] with it, or hears in `joined`
+/// that it is gone. From then to `complete` it is with the device, also while it is handed back (`requeue`) and issued
+/// again (`reissue`).
+pub trait Scheduler: Sized {
+    /// Its name in job files, on the command line and in reports.
+    const NAME: &'static str;
+    /// Its tunables.
+    type Config: Tunables + Copy;
+
+    /// A scheduler for a device. The only call that may allocate.
+    ///
+    /// # Errors
+    /// If a tunable is out of range.
+    fn new(limits: Limits, config: Self::Config) -> Result<Self, ConfigError>;
+
+    /// A request arrives, and was not merged.
+    fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag);
+
+    /// The device has room. [`Dispatch::Issue`] hands the request over; [`Dispatch::Empty`] only if none waits; a
+    /// [`Dispatch::Hold`] needs a timer or a request at the device to end it. Set `cx.why` with an `Issue`.
+    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch;
+
+    /// Any request that waits, without idling or regard for batches and slices; `None` when none does.
+    fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag>;
+
+    /// `kept` has grown at `end` by a request that was never inserted; its start may have moved.
+    fn merged(&mut self, _cx: &mut Cx<'_>, _kept: Tag, _end: End) {}
+
+    /// `gone` is about to become part of `kept`, behind it: forget `gone`; `kept` inherits its deadline and place in the fifo if that
+    /// is earlier. Both still look as they did before.
+    fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag);
+
+    /// The device finished a request.
+    fn complete(&mut self, _cx: &mut Cx<'_>, _tag: Tag) {}
+
+    /// The device handed a request back; the elevator keeps it and issues it first.
+    fn requeue(&mut self, _cx: &mut Cx<'_>, _tag: Tag) {}
+
+    /// A request that was handed back goes to the device again.
+    fn reissue(&mut self, _cx: &mut Cx<'_>, _tag: Tag) {}
+
+    /// Something changes from outside.
+    fn control(&mut self, _cx: &mut Cx<'_>, _change: &Control) {}
+
+    /// Time has passed; called at or after `next_timer`, and possibly at any other moment, when it must change nothing.
+    fn timer(&mut self, _cx: &mut Cx<'_>) {}
+
+    /// When `timer` is wanted, and what for.
+    fn next_timer(&self) -> Option<(Instant, Timer)> {
+        None
+    }
+
+    /// Whether `rq` may be merged into the queued request `into`, which has the same direction.
+    fn may_merge(&self, _requests: &Requests, _into: Tag, _rq: &Request) -> bool {
+        true
+    }
+
+    /// Whether to look for front merges.
+    fn front_merges(&self) -> bool {
+        true
+    }
+
+    /// Walks the scheduler's structures and panics if they are inconsistent.
+    fn check(&self, _requests: &Requests) {}
+}

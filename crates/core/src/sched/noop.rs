@@ -1,0 +1,70 @@
+//! noop: requests leave in the order in which they came.
+//!
+//! For devices that order requests better than a host can (memory, arrays, good flash), and as the baseline that shows
+//! what the other schedulers buy. Neighbours are merged; front merges only with the most recent request, because there
+//! is no sorted structure to look in. It knows no tasks, classes or deadlines. Nobody waits longer than for those who
+//! came before.
+//!
+//= linux-2.6.33 block/noop-iosched.c
+
+use super::Scheduler;
+use crate::config::{ConfigError, Tunables};
+use crate::elevator::{Cx, Dispatch, Limits};
+use crate::parts::fifo::{Fifo, Links};
+use crate::request::{Requests, State};
+use crate::trace::Reason;
+use crate::tunables;
+use crate::units::Tag;
+
+tunables! {
+    /// noop has no tunables.
+    pub struct Config {}
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Noop {
+    fifo: Fifo<Tag>,
+    links: Links<Tag>,
+}
+
+impl Scheduler for Noop {
+    const NAME: &'static str = "noop";
+    type Config = Config;
+
+    fn new(limits: Limits, config: Config) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Self { fifo: Fifo::default(), links: Links::new(usize::from(limits.tags)) })
+    }
+
+    fn insert(&mut self, _cx: &mut Cx<'_>, tag: Tag) {
+        self.links.push_back(&mut self.fifo, tag);
+    }
+
+    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
+        cx.why = Reason::Arrival;
+        self.links.pop_front(&mut self.fifo).map_or(Dispatch::Empty, Dispatch::Issue)
+    }
+
+    fn drain(&mut self, _cx: &mut Cx<'_>) -> Option<Tag> {
+        self.links.pop_front(&mut self.fifo)
+    }
+
+    fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag) {
+        if cx.requests[gone].since < cx.requests[kept].since {
+            self.links.remove(&mut self.fifo, kept);
+            self.links.insert_before(&mut self.fifo, gone, kept);
+        }
+        self.links.remove(&mut self.fifo, gone);
+    }
+
+    fn front_merges(&self) -> bool {
+        false
+    }
+
+    fn check(&self, requests: &Requests) {
+        let waiting =
+            self.links.iter(&self.fifo).inspect(|&t| assert!(requests[t].state == State::Queued)).count();
+        assert_eq!(waiting, self.fifo.len() as usize);
+    }
+}

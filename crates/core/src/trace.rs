@@ -1,0 +1,248 @@
+//! What was decided, when and why: a bounded ring of events.
+//!
+//! Every decision carries its reason. The ring keeps the newest [`crate::Limits::trace`] events; older ones are
+//! overwritten and counted in [`TraceRing::lost`]. With a length of 0 recording costs one comparison. The letters are
+//! blktrace's: `I` inserted, `M` back merge, `F` front merge, `J` two requests joined, `D` issued, `C` completed, `R`
+//! requeued, `m` a message of the scheduler.
+
+use crate::table::Table;
+use crate::units::{Id, Instant, Sector, Sectors, Tag, TaskId};
+
+/// What happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// A request was given to the scheduler.
+    Insert,
+    /// A request was appended to a queued one.
+    BackMerge,
+    /// A request was put in front of a queued one.
+    FrontMerge,
+    /// Two queued requests became one.
+    Join,
+    /// The device got a request.
+    Issue,
+    /// The device finished a request.
+    Complete,
+    /// The device handed a request back.
+    Requeue,
+    /// The scheduler changed its mind about something; the reason says what.
+    Note,
+}
+
+impl Action {
+    /// blktrace's letter.
+    #[must_use]
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Insert => 'I',
+            Self::BackMerge => 'M',
+            Self::FrontMerge => 'F',
+            Self::Join => 'J',
+            Self::Issue => 'D',
+            Self::Complete => 'C',
+            Self::Requeue => 'R',
+            Self::Note => 'm',
+        }
+    }
+}
+
+/// Why. One list for all schedulers, so that reports can compare them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Reason {
+    /// Nothing to say: the action speaks for itself.
+    #[default]
+    None,
+    /// Its turn in order of arrival.
+    Arrival,
+    /// The next in sector order in a running batch.
+    Batch,
+    /// The first of a new batch.
+    NewBatch,
+    /// Its fifo deadline has passed.
+    FifoExpired,
+    /// Writes had been passed over often enough.
+    WritesStarved,
+    /// It waited so long that its class no longer counts.
+    Aged,
+    /// Handed back by the device, so issued before anything else.
+    Requeued,
+    /// The cheapest to reach from here.
+    Nearest,
+    /// Everything is being drained.
+    Drain,
+    /// Waiting for the task that was last served to send its next request.
+    Anticipate,
+    /// The awaited request came.
+    AnticipationHit,
+    /// A request close enough to the awaited one came.
+    AnticipationClose,
+    /// Waiting was given up: it lasted too long.
+    AnticipationTimeout,
+    /// Waiting makes no sense: the task thinks too long, seeks too far, or has gone.
+    AnticipationUseless,
+    /// The direction of batches changes.
+    BatchChange,
+    /// An empty sync queue keeps the disk for its next request.
+    SliceIdle,
+    /// The last queue of a workload keeps the disk for the workload's next request.
+    WorkloadIdle,
+    /// The group's last queue keeps the disk for the group's next request.
+    GroupIdle,
+    /// A queue got the disk.
+    SliceStart,
+    /// A queue's time was up.
+    SliceUsed,
+    /// A queue had nothing more to do.
+    SliceEmpty,
+    /// A queue did not send its next request in time.
+    IdleTimeout,
+    /// A queue had sent as many async requests as it may at a time.
+    AsyncQuota,
+    /// A more urgent queue took the disk away.
+    Preempted,
+    /// A queue near the head's position was served instead.
+    Cooperator,
+    /// Two queues that read one stream became one.
+    QueueMerge,
+    /// A queue of several tasks that no longer read one stream was split.
+    QueueSplit,
+    /// The task went away.
+    TaskExit,
+    /// A queue has as many requests at the device as it may.
+    Depth,
+    /// A domain has no tokens left.
+    NoToken,
+    /// A higher class still has requests at the device.
+    HigherClass,
+    /// Sync requests first have to see async ones finish, or the other way round.
+    DrainKind,
+}
+
+/// One event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceEvent {
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub action: Action,
+    /// Why.
+    pub reason: Reason,
+    /// Which request, unless it is a [`Action::Note`] about none.
+    pub tag: Option<Tag>,
+    /// Whose.
+    pub task: TaskId,
+    /// Where it starts.
+    pub start: Sector,
+    /// How long it is.
+    pub len: Sectors,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place(u32);
+
+impl Id for Place {
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "a ring's length is a u32")]
+    fn from_index(i: usize) -> Self {
+        Self(i as u32)
+    }
+}
+
+/// The newest events, up to a fixed number.
+#[derive(Debug)]
+pub struct TraceRing {
+    events: Table<Place, Option<TraceEvent>>,
+    next: u32,
+    oldest: u32,
+    kept: u32,
+    lost: u64,
+}
+
+impl TraceRing {
+    /// A ring of `len` events. Allocates.
+    #[must_use]
+    pub fn new(len: u32) -> Self {
+        Self { events: Table::new(len as usize, None), next: 0, oldest: 0, kept: 0, lost: 0 }
+    }
+
+    /// How many events were overwritten before they were read.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Whether anything is recorded at all.
+    #[must_use]
+    pub fn enabled(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Records an event.
+    pub fn push(&mut self, event: TraceEvent) {
+        let len = self.len();
+        if len == 0 {
+            return;
+        }
+        self.events[Place(self.next)] = Some(event);
+        self.next = if self.next + 1 == len { 0 } else { self.next + 1 };
+        if self.kept == len {
+            self.oldest = self.next;
+            self.lost += 1;
+        } else {
+            self.kept += 1;
+        }
+    }
+
+    /// Takes the oldest event.
+    pub fn pop(&mut self) -> Option<TraceEvent> {
+        if self.kept == 0 {
+            return None;
+        }
+        let event = self.events[Place(self.oldest)].take();
+        self.oldest = if self.oldest + 1 == self.len() { 0 } else { self.oldest + 1 };
+        self.kept -= 1;
+        event
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "made from a u32")]
+    fn len(&self) -> u32 {
+        self.events.len() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(n: u32) -> TraceEvent {
+        TraceEvent {
+            at: Instant::EPOCH,
+            action: Action::Note,
+            reason: Reason::None,
+            tag: None,
+            task: TaskId(n),
+            start: Sector(0),
+            len: Sectors(0),
+        }
+    }
+
+    #[test]
+    fn keeps_the_newest_and_counts_the_lost() {
+        let mut ring = TraceRing::new(3);
+        for n in 0..5 {
+            ring.push(event(n));
+        }
+        let got = core::array::from_fn(|_| ring.pop().map(|e| e.task.0));
+        assert_eq!(got, [Some(2), Some(3), Some(4), None]);
+        assert_eq!(ring.lost(), 2);
+    }
+
+    #[test]
+    fn a_ring_of_no_length_records_nothing() {
+        let mut ring = TraceRing::new(0);
+        ring.push(event(1));
+        assert_eq!((ring.pop(), ring.lost()), (None, 0));
+    }
+}
