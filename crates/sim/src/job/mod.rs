@@ -1,8 +1,41 @@
 //! fio job files: the subset that users of I/O benchmarks write, and Fairhead's own options under the prefix `fh_`.
+//!
+//! The same file runs under fio on a real disk and here on a modelled one. [`parse`] takes the text and gives a
+//! [`JobFile`], or a [`JobError`] of one line that names the file, the line and what would be right:
+//!
+//! ```text
+//! job.fio:7: unknown option 'iodpeth'; did you mean 'iodepth'?
+//! ```
+//!
+//! Every option of fio 3.33 is known. Those that matter to a disk are obeyed, those that cannot (clocks, logs, buffers'
+//! contents) are accepted and listed in a note, and those that would change the load in a way that is not simulated are
+//! refused: a result for another job than the one in the file would be worse than none. `docs/job-files.md` has the tables.
+//!
+//! What it does not do: expand `${VARIABLES}`, include files, or read fio's command line.
+//
+//= fio-3.33 HOWTO "Job file format"
 
+mod error;
 mod model;
+mod nearest;
+mod options;
+mod parse;
+mod value;
 
+#[cfg(test)]
+mod tests;
+
+pub use error::JobError;
 pub use model::{
     BlockSize, Client, Direction, Distribution, Engine, FileService, Job, JobFile, Layout, Pattern, PerOp,
     Placement, Program, Size, SyncMode,
 };
+pub use nearest::nearest;
+pub use parse::{parse, parse_bytes};
+
+/// The most bytes that a job file may have: a thousand times a long one.
+pub const BYTES_MAX: usize = 1 << 20;
+/// The most bytes that a line may have: a list of 64 block sizes fits many times.
+pub const LINE_BYTES_MAX: usize = 4096;
+/// The most clients that a job file may ask for, `numjobs` counted.
+pub const CLIENTS_MAX: u32 = 4096;

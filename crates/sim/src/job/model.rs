@@ -167,7 +167,8 @@ pub struct Job {
     /// `exitall`: when this job has ended, end all others of its wave too.
     pub exitall: bool,
 
-    /// `prio` and `prioclass`: the clients' I/O priority. `None` when neither is given.
+    /// `prio` and `prioclass`: the clients' I/O priority. `None` when neither is given; a class without a level is at
+    /// level 0, as with fio.
     pub prio: Option<IoPrio>,
     /// `cgroup`: the path of the group that the clients join.
     pub cgroup: Option<String>,
@@ -209,10 +210,89 @@ impl Job {
         self.filenames.iter().any(|f| f.starts_with("/dev/"))
     }
 
-    /// What the job is measured by in a report: reads, writes, trims.
+    /// The largest call that the job can make, in bytes.
+    #[must_use]
+    pub fn largest_block(&self) -> u32 {
+        let (read, write) = (self.bs.read.max_bytes(), self.bs.write.max_bytes());
+        match self.rw.direction {
+            Direction::Read => read,
+            Direction::Write => write,
+            Direction::Mixed => read.max(write),
+            Direction::Trim => self.bs.trim.max_bytes(),
+        }
+    }
+
+    /// Whether the job writes (a program does not).
     #[must_use]
     pub fn writes(&self) -> bool {
         self.program.is_none() && matches!(self.rw.direction, Direction::Write | Direction::Mixed)
+    }
+}
+
+impl Default for Job {
+    /// fio's defaults: one client that reads its own file once, 4 KiB at a time, through the page cache. Without a name
+    /// or a size.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            description: None,
+            line: 0,
+            wave: 0,
+            group: 0,
+            group_reporting: false,
+            numjobs: 1,
+            program: None,
+            rw: Pattern::default(),
+            bs: PerOp::default(),
+            rwmix_read_pct: 50,
+            random_pct: PerOp::default(),
+            distribution: Distribution::default(),
+            norandommap: false,
+            filenames: Vec::new(),
+            nrfiles: 1,
+            file_service: FileService::default(),
+            size: None,
+            filesize: None,
+            io_size: None,
+            number_ios: None,
+            offset: Size::default(),
+            offset_increment: Size::default(),
+            loops: 1,
+            append: false,
+            overwrite: false,
+            fallocate: true,
+            invalidate: true,
+            pre_read: false,
+            direct: false,
+            sync: SyncMode::default(),
+            engine: Engine::default(),
+            ioengine: "psync".to_owned(),
+            iodepth: 1,
+            fsync: 0,
+            fdatasync: 0,
+            end_fsync: false,
+            fsync_on_close: false,
+            runtime: None,
+            time_based: false,
+            startdelay: Duration::ZERO,
+            ramp_time: Duration::ZERO,
+            thinktime: Duration::ZERO,
+            thinktime_spin: Duration::ZERO,
+            thinktime_blocks: 1,
+            rate: PerOp::default(),
+            rate_iops: PerOp::default(),
+            exitall: false,
+            prio: None,
+            cgroup: None,
+            cgroup_weight: None,
+            randseed: None,
+            randrepeat: true,
+            think: None,
+            cpu_per_4k: Duration::ZERO,
+            layout: Layout::default(),
+            placement: None,
+            direct_write_sync: None,
+        }
     }
 }
 
@@ -289,6 +369,18 @@ impl BlockSize {
         match self {
             Self::Fixed(b) | Self::Range { max: b, .. } => *b,
             Self::Split(parts) => parts.iter().map(|p| p.0).max().unwrap_or(1),
+        }
+    }
+}
+
+impl BlockSize {
+    /// A size in it that is no multiple of a sector's 512 bytes.
+    pub(super) fn unaligned(&self) -> Option<u32> {
+        let odd = |b: &u32| !b.is_multiple_of(512);
+        match self {
+            Self::Fixed(b) => Some(*b).filter(odd),
+            Self::Range { min, .. } => Some(*min).filter(odd),
+            Self::Split(parts) => parts.iter().map(|p| p.0).find(odd),
         }
     }
 }

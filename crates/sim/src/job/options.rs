@@ -1,0 +1,486 @@
+//! The options: every key that fio knows, and what becomes of it here.
+//!
+//! | kind | example | what happens |
+//! |---|---|---|
+//! | [`Effect::Set`] | `iodepth` | sets a field of the draft |
+//! | [`Effect::Ignored`] | `gtod_reduce` | cannot matter to a simulated disk: accepted, and listed in a note |
+//! | [`Effect::Refused`] | `verify` | would change what the disk sees, and is not simulated: an error, unless set to 0 or none |
+//!
+//! A key that is in none of the tables is a typing error.
+//
+//= fio-3.33 HOWTO "Job file parameters"
+
+use std::collections::BTreeMap;
+
+use fairhead_core::units::{Class, Duration, Sector};
+
+use super::error::clean;
+use super::model::{
+    BlockSize, Direction, Distribution, Engine, FileService, Job, Layout, Pattern, Placement, Program,
+    SyncMode,
+};
+use super::value::{Arg, BareTime, in_units};
+
+/// A job in the making: the fields so far, and what is only settled when the section ends.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Draft {
+    pub(super) job: Job,
+    /// The line of each option that was given, under its main name.
+    pub(super) given: BTreeMap<&'static str, u32>,
+    pub(super) stonewall: bool,
+    pub(super) new_group: bool,
+    pub(super) kb_base: Option<u64>,
+    pub(super) buffered: Option<bool>,
+    pub(super) direct: Option<bool>,
+    pub(super) random_pct: Option<super::model::PerOp<u8>>,
+    pub(super) prio_level: Option<u8>,
+    pub(super) prio_class: Option<Class>,
+}
+
+/// What an option does.
+#[derive(Clone, Copy)]
+pub(super) enum Effect {
+    /// Needs a value, and sets something.
+    Set(fn(&mut Draft, &Arg<'_>) -> Result<(), String>),
+    /// Needs none, `key` is `key=1`; sets something.
+    Switch(fn(&mut Draft, bool)),
+    /// Cannot matter here.
+    Ignored,
+    /// Would matter, and is not simulated.
+    Refused,
+}
+
+/// What the key does, with its main name. `None`: there is no such option.
+pub(super) fn find(key: &str) -> Option<(&'static str, Effect)> {
+    let main = ALIASES.iter().find(|(alias, _)| *alias == key).map_or(key, |(_, name)| name);
+    if let Some((name, effect)) = SET.iter().find(|(name, _)| *name == main) {
+        return Some((name, *effect));
+    }
+    let among = |words: &'static str| words.split_ascii_whitespace().find(|w| *w == main);
+    among(IGNORED).map(|w| (w, Effect::Ignored)).or_else(|| among(REFUSED).map(|w| (w, Effect::Refused)))
+}
+
+/// All keys, for suggestions: those that do something first.
+pub(super) fn all_keys() -> impl Iterator<Item = &'static str> {
+    let set = SET.iter().map(|(name, _)| *name);
+    let rest = IGNORED.split_ascii_whitespace().chain(REFUSED.split_ascii_whitespace());
+    set.chain(ALIASES.iter().map(|(alias, _)| *alias)).chain(rest)
+}
+
+const ALIASES: &[(&str, &str)] = &[
+    ("readwrite", "rw"),
+    ("blocksize", "bs"),
+    ("blocksize_range", "bsrange"),
+    ("io_limit", "io_size"),
+    ("fileoffset", "offset"),
+    ("start_delay", "startdelay"),
+    ("wait_for_previous", "stonewall"),
+    ("nr_files", "nrfiles"),
+    ("blockalign", "ba"),
+    ("blocksize_unaligned", "bs_unaligned"),
+    ("iodepth_batch_submit", "iodepth_batch"),
+    ("iomem", "mem"),
+    ("disable_bw", "disable_bw_measurement"),
+    ("ratemin", "rate_min"),
+];
+
+use Effect::{Set, Switch};
+
+const SET: &[(&str, Effect)] = &[
+    ("name", Set(|d, a| text(&mut d.job.name, a))),
+    ("description", Set(|d, a| text(d.job.description.get_or_insert_default(), a))),
+    // What.
+    ("rw", Set(|d, a| a.pattern().map(|v| d.job.rw = v))),
+    ("bs", Set(|d, a| a.per_op(&d.job.bs, |e| e.block().map(BlockSize::Fixed)).map(|v| d.job.bs = v))),
+    ("bsrange", Set(|d, a| a.per_op(&d.job.bs, |e| e.block_range()).map(|v| d.job.bs = v))),
+    ("bssplit", Set(|d, a| a.per_op(&d.job.bs, |e| e.block_split()).map(|v| d.job.bs = v))),
+    ("rwmixread", Set(|d, a| a.percent().map(|v| d.job.rwmix_read_pct = v))),
+    ("rwmixwrite", Set(|d, a| a.percent().map(|v| d.job.rwmix_read_pct = 100 - v))),
+    (
+        "percentage_random",
+        Set(|d, a| {
+            a.per_op(&d.random_pct.unwrap_or_default(), |e| e.percent()).map(|v| d.random_pct = Some(v))
+        }),
+    ),
+    ("random_distribution", Set(|d, a| a.distribution().map(|v| d.job.distribution = v))),
+    ("norandommap", Switch(|d, v| d.job.norandommap = v)),
+    // Where.
+    ("filename", Set(|d, a| a.file_names().map(|v| d.job.filenames = v))),
+    ("nrfiles", Set(|d, a| a.int32(1, NRFILES_MAX).map(|v| d.job.nrfiles = v))),
+    ("file_service_type", Set(|d, a| a.word(FILE_SERVICE).map(|v| d.job.file_service = v))),
+    ("size", Set(|d, a| a.size().map(|v| d.job.size = Some(v)))),
+    ("filesize", Set(|d, a| a.size().map(|v| d.job.filesize = Some(v)))),
+    ("io_size", Set(|d, a| a.size().map(|v| d.job.io_size = Some(v)))),
+    ("number_ios", Set(|d, a| a.int(1, COUNT_MAX).map(|v| d.job.number_ios = Some(v)))),
+    ("offset", Set(|d, a| a.size().map(|v| d.job.offset = v))),
+    ("offset_increment", Set(|d, a| a.size().map(|v| d.job.offset_increment = v))),
+    ("loops", Set(|d, a| a.int32(1, u32::MAX).map(|v| d.job.loops = v))),
+    ("file_append", Set(|d, a| a.flag().map(|v| d.job.append = v))),
+    ("overwrite", Set(|d, a| a.flag().map(|v| d.job.overwrite = v))),
+    ("fallocate", Set(|d, a| a.word(FALLOCATE).map(|v| d.job.fallocate = v))),
+    ("invalidate", Set(|d, a| a.flag().map(|v| d.job.invalidate = v))),
+    ("pre_read", Set(|d, a| a.flag().map(|v| d.job.pre_read = v))),
+    // How.
+    ("direct", Set(|d, a| a.flag().map(|v| d.direct = Some(v)))),
+    ("buffered", Set(|d, a| a.flag().map(|v| d.buffered = Some(v)))),
+    ("sync", Set(|d, a| a.word(SYNC).map(|v| d.job.sync = v))),
+    (
+        "ioengine",
+        Set(|d, a| {
+            a.word(ENGINES).map(|v| {
+                d.job.engine = v;
+                a.value.clone_into(&mut d.job.ioengine);
+            })
+        }),
+    ),
+    ("iodepth", Set(|d, a| a.int32(1, IODEPTH_MAX).map(|v| d.job.iodepth = v))),
+    ("fsync", Set(|d, a| a.int32(0, u32::MAX).map(|v| d.job.fsync = v))),
+    ("fdatasync", Set(|d, a| a.int32(0, u32::MAX).map(|v| d.job.fdatasync = v))),
+    ("end_fsync", Set(|d, a| a.flag().map(|v| d.job.end_fsync = v))),
+    ("fsync_on_close", Set(|d, a| a.flag().map(|v| d.job.fsync_on_close = v))),
+    // When.
+    ("numjobs", Set(|d, a| a.int32(1, super::CLIENTS_MAX).map(|v| d.job.numjobs = v))),
+    ("runtime", Set(|d, a| a.time(BareTime::Seconds).map(|v| d.job.runtime = (!v.is_zero()).then_some(v)))),
+    ("time_based", Switch(|d, v| d.job.time_based = v)),
+    ("startdelay", Set(|d, a| a.start_delay().map(|v| d.job.startdelay = v))),
+    ("ramp_time", Set(|d, a| a.time(BareTime::Seconds).map(|v| d.job.ramp_time = v))),
+    ("thinktime", Set(|d, a| a.time(BareTime::Micros).map(|v| d.job.thinktime = v))),
+    ("thinktime_spin", Set(|d, a| a.time(BareTime::Micros).map(|v| d.job.thinktime_spin = v))),
+    ("thinktime_blocks", Set(|d, a| a.int32(1, u32::MAX).map(|v| d.job.thinktime_blocks = v))),
+    ("rate", Set(|d, a| a.per_op(&d.job.rate, |e| e.bytes().map(some_if_not_0)).map(|v| d.job.rate = v))),
+    (
+        "rate_iops",
+        Set(|d, a| {
+            a.per_op(&d.job.rate_iops, |e| e.int32(0, u32::MAX).map(some_if_not_0))
+                .map(|v| d.job.rate_iops = v)
+        }),
+    ),
+    ("rate_process", Set(|_, a| a.word(&[("linear", ())]))),
+    ("stonewall", Switch(|d, v| d.stonewall = v)),
+    ("exitall", Switch(|d, v| d.job.exitall = v)),
+    // Who.
+    ("new_group", Switch(|d, v| d.new_group = v)),
+    ("group_reporting", Switch(|d, v| d.job.group_reporting = v)),
+    ("prio", Set(|d, a| a.int(0, 7).map(|v| d.prio_level = u8::try_from(v).ok()))),
+    ("prioclass", Set(|d, a| a.prio_class().map(|v| d.prio_class = v))),
+    ("cgroup", Set(|d, a| text(d.job.cgroup.get_or_insert_default(), a))),
+    (
+        "cgroup_weight",
+        Set(|d, a| {
+            a.int(CGROUP_WEIGHT_MIN, CGROUP_WEIGHT_MAX).map(|v| d.job.cgroup_weight = u16::try_from(v).ok())
+        }),
+    ),
+    ("randseed", Set(|d, a| a.int(0, u64::MAX).map(|v| d.job.randseed = Some(v)))),
+    ("randrepeat", Set(|d, a| a.flag().map(|v| d.job.randrepeat = v))),
+    ("kb_base", Set(|d, a| a.word(&[("1024", 1024), ("1000", 1000)]).map(|v| d.kb_base = Some(v)))),
+    // Fairhead's own.
+    ("fh_workload", Set(|d, a| a.word(PROGRAMS).map(|v| d.job.program = Some(v)))),
+    ("fh_think", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.think = Some(v)))),
+    ("fh_cpu", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.cpu_per_4k = v))),
+    ("fh_layout", Set(|d, a| a.layout().map(|v| d.job.layout = v))),
+    ("fh_start", Set(|d, a| a.placement().map(|v| d.job.placement = Some(v)))),
+    ("fh_direct_write_sync", Set(|d, a| a.flag().map(|v| d.job.direct_write_sync = Some(v)))),
+];
+
+/// Options about fio itself, its memory, threads, clocks, logs and reports: a simulated disk cannot tell.
+const IGNORED: &str = "
+    allow_file_create allow_mounted_write allrandrepeat block_error_percentiles buffer_compress_chunk
+    buffer_compress_percentage buffer_pattern bwavgtime cgroup_nodelete clat_percentiles clocksource
+    continue_on_error cpumask cpus_allowed cpus_allowed_policy create_fsync create_on_open create_serialize
+    dedupe_global dedupe_mode dedupe_percentage dedupe_working_set_percentage directory disable_bw_measurement
+    disable_clat disable_lat disable_slat disk_util error_dump exitall_on_error fixedbufs gid gtod_cpu gtod_reduce
+    hipri hugepage-size ignore_error iopsavgtime ioscheduler iothread lat_percentiles lockfile lockmem
+    log_alternate_epoch log_alternate_epoch_clock_id log_avg_msec log_compression log_compression_cpus log_entries log_hist_coarseness
+    log_hist_msec log_max_value log_offset log_prio log_store_compressed log_unix_epoch mem nice nonvectored
+    numa_cpu_nodes numa_mem_policy opendir openfiles per_job_logs percentile_list random_generator refill_buffers
+    registerfiles scramble_buffers significant_figures slat_percentiles softrandommap sqthread_poll stats thread
+    uid uncached unified_rw_reporting unit_base unlink unlink_each_loop userspace_reap write_bw_log write_hint
+    write_hist_log write_iolog write_iops_log write_lat_log zero_buffers";
+
+/// Options that change what the disk sees, and that are not simulated.
+const REFUSED: &str = "
+    atomic ba bs_unaligned cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage create_only do_verify exec_postrun
+    exec_prerun exit_what experimental_verify fadvise_hint filename_format fill_device flow flow_id
+    flow_sleep ignore_zone_limits io_submit_mode iodepth_batch iodepth_batch_complete_max iodepth_batch_complete_min
+    iodepth_low job_max_open_zones latency_percentile latency_run latency_target latency_window max_latency
+    max_open_zones merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars offset_align profile
+    rate_cycle rate_ignore_thinktime rate_iops_min rate_min read_beyond_wp read_iolog read_iolog_chunked
+    replay_align replay_no_stall replay_redirect replay_scale replay_skip replay_time_scale rw_sequencer
+    serialize_overlap steadystate steadystate_duration steadystate_ramp_time sync_file_range
+    thinktime_blocks_type thinktime_iotime trim_backlog trim_backlog_batch trim_percentage trim_verify_zero
+    unique_filename verify verify_async verify_backlog verify_backlog_batch verify_dump verify_fatal
+    verify_interval verify_offset verify_only verify_pattern verify_state_load verify_state_save wait_for
+    write_barrier zone_reset_frequency zone_reset_threshold zonecapacity zonemode zonerange zonesize zoneskip";
+
+/// The largest block: far beyond any request, and it keeps a call's bytes in 32 bits.
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+/// fio's own limit of entries in a `bssplit`.
+const SPLIT_ENTRIES_MAX: usize = 64;
+/// Calls in flight per client: four times the deepest device queue of devices.md 3.
+const IODEPTH_MAX: u32 = 4096;
+/// Files per client.
+const NRFILES_MAX: u32 = 4096;
+/// Entries in a `filename` list.
+const FILENAMES_MAX: usize = 256;
+/// Calls per client: more than a year at a million a second.
+const COUNT_MAX: u64 = 1 << 45;
+/// The range of cgroup v1's `blkio.weight`, which fio's `cgroup_weight` is.
+const CGROUP_WEIGHT_MIN: u64 = 100;
+const CGROUP_WEIGHT_MAX: u64 = 1000;
+/// How large a piece concurrent writers leave when none is given (devices.md 4.5, consequence b).
+const PIECE_BYTES: u32 = 32 * 1024;
+
+const FILE_SERVICE: &[(&str, FileService)] = &[
+    ("roundrobin", FileService::RoundRobin),
+    ("sequential", FileService::Sequential),
+    ("random", FileService::Random),
+];
+
+const SYNC: &[(&str, SyncMode)] = &[
+    ("0", SyncMode::None),
+    ("none", SyncMode::None),
+    ("1", SyncMode::Sync),
+    ("sync", SyncMode::Sync),
+    ("dsync", SyncMode::Dsync),
+];
+
+const FALLOCATE: &[(&str, bool)] = &[
+    ("none", false),
+    ("native", true),
+    ("posix", true),
+    ("keep", true),
+    ("truncate", false),
+    ("0", false),
+    ("1", true),
+];
+
+const ENGINES: &[(&str, Engine)] = &[
+    ("sync", Engine::Sync),
+    ("psync", Engine::Sync),
+    ("vsync", Engine::Sync),
+    ("pvsync", Engine::Sync),
+    ("pvsync2", Engine::Sync),
+    ("mmap", Engine::Sync),
+    ("libaio", Engine::Async),
+    ("io_uring", Engine::Async),
+    ("posixaio", Engine::Async),
+];
+
+const PROGRAMS: &[(&str, Program)] = &[("fsck", Program::Fsck), ("dbscan", Program::DbScan)];
+
+const PATTERNS: &[(&str, Pattern)] = &[
+    ("read", Pattern { direction: Direction::Read, random: false }),
+    ("write", Pattern { direction: Direction::Write, random: false }),
+    ("randread", Pattern { direction: Direction::Read, random: true }),
+    ("randwrite", Pattern { direction: Direction::Write, random: true }),
+    ("rw", Pattern { direction: Direction::Mixed, random: false }),
+    ("readwrite", Pattern { direction: Direction::Mixed, random: false }),
+    ("randrw", Pattern { direction: Direction::Mixed, random: true }),
+    ("trim", Pattern { direction: Direction::Trim, random: false }),
+    ("randtrim", Pattern { direction: Direction::Trim, random: true }),
+];
+
+fn text(field: &mut String, a: &Arg<'_>) -> Result<(), String> {
+    a.value.clone_into(field);
+    Ok(())
+}
+
+fn some_if_not_0<T: Default + PartialEq>(v: T) -> Option<T> {
+    (v != T::default()).then_some(v)
+}
+
+/// The kinds of value that only one option has.
+impl Arg<'_> {
+    fn pattern(&self) -> Result<Pattern, String> {
+        if matches!(self.value, "trimwrite" | "randtrimwrite") {
+            return Err(format!("'{}' is not simulated; use trim, or two jobs", self.show()));
+        }
+        if let Some((word, _)) = self.value.split_once(':')
+            && PATTERNS.iter().any(|(known, _)| *known == word)
+        {
+            return Err(format!(
+                "'{}': the part after ':' is not simulated; write {}={word}",
+                self.show(),
+                self.key
+            ));
+        }
+        self.word(PATTERNS)
+    }
+
+    fn block(&self) -> Result<u32, String> {
+        self.bytes_in(1, BLOCK_BYTES_MAX).map(|b| u32::try_from(b).unwrap_or(u32::MAX))
+    }
+
+    fn block_range(&self) -> Result<BlockSize, String> {
+        let Some((low, high)) = self.value.split_once(['-', ':']) else {
+            return Err(format!("'{}' is not a range; write one such as 4k-64k", self.show()));
+        };
+        let (min, max) = (self.with(low).block()?, self.with(high).block()?);
+        match min.cmp(&max) {
+            std::cmp::Ordering::Less => Ok(BlockSize::Range { min, max }),
+            std::cmp::Ordering::Equal => Ok(BlockSize::Fixed(min)),
+            std::cmp::Ordering::Greater => Err(format!(
+                "'{}' is a range from large to small; write {}-{}",
+                self.show(),
+                in_units(max.into()),
+                in_units(min.into())
+            )),
+        }
+    }
+
+    /// `4k/60:16k/40`; entries without a percentage share what is left.
+    fn block_split(&self) -> Result<BlockSize, String> {
+        let entries: Vec<&str> = self.value.split(':').collect();
+        if entries.len() > SPLIT_ENTRIES_MAX {
+            return Err(format!(
+                "'{}' has {} entries; at most {SPLIT_ENTRIES_MAX}",
+                self.show(),
+                entries.len()
+            ));
+        }
+        let mut parts: Vec<(u32, Option<u8>)> = Vec::new();
+        for entry in entries {
+            let (size, pct) = entry.split_once('/').unwrap_or((entry, ""));
+            let pct = if pct.trim().is_empty() { None } else { Some(self.with(pct).percent()?) };
+            parts.push((self.with(size).block()?, pct));
+        }
+        let total: u32 = parts.iter().filter_map(|p| p.1).map(u32::from).sum();
+        let open = u32::try_from(parts.iter().filter(|p| p.1.is_none()).count()).unwrap_or(u32::MAX);
+        if total > 100 || (total < 100 && open == 0) {
+            return Err(format!("the percentages of '{}' add up to {total}, not 100", self.show()));
+        }
+        // What does not divide evenly goes to the first ones, so that the sum is 100.
+        let left = 100 - total;
+        let mut extra = left.checked_rem(open).unwrap_or(0);
+        let share = left.checked_div(open).unwrap_or(0);
+        let fill = |pct: Option<u8>| {
+            pct.unwrap_or_else(|| {
+                let one = u32::from(extra > 0);
+                extra -= one;
+                u8::try_from(share + one).unwrap_or(100)
+            })
+        };
+        let pcts: Vec<u8> = parts.iter().map(|p| p.1).map(fill).collect();
+        Ok(BlockSize::Split(parts.iter().map(|p| p.0).zip(pcts).collect()))
+    }
+
+    /// `zipf:1.2`, `pareto:0.2`, `normal:50`, `random`.
+    fn distribution(&self) -> Result<Distribution, String> {
+        let (name, parameter) =
+            self.value.split_once(':').map_or((self.value, None), |(n, p)| (n, Some(p.trim())));
+        let (low, high, example) = match name {
+            "random" if parameter.is_none() => return Ok(Distribution::Uniform),
+            "zipf" => (0.0, 10.0, "zipf:1.2"),
+            "pareto" => (0.0, 1.0, "pareto:0.2"),
+            "normal" => (0.0, 100.0, "normal:20"),
+            "zoned" | "zoned_abs" => return Err(format!("'{}' is not simulated; use zipf:1.2", self.show())),
+            _ => return Err(self.with(name).unknown(["random", "zipf", "pareto", "normal"].into_iter())),
+        };
+        let Some(parameter) = parameter else {
+            return Err(format!("'{}' has no parameter; write {}={example}", self.show(), self.key));
+        };
+        let value = parameter.parse::<f64>().ok().filter(|v| v.is_finite() && *v > low && *v <= high);
+        match (name, value) {
+            ("zipf", Some(v)) if v.to_bits() == 1.0_f64.to_bits() => {
+                Err(format!("'{}' does not exist; theta is anything but 1: zipf:1.01", self.show()))
+            }
+            ("zipf", Some(v)) => Ok(Distribution::Zipf(v)),
+            ("pareto", Some(v)) if v < 1.0 => Ok(Distribution::Pareto(v)),
+            ("normal", Some(v)) => Ok(Distribution::Normal(v)),
+            _ => Err(format!(
+                "'{}' is out of range; {name} takes a number above {low} and up to {high}, such as {example}",
+                self.show()
+            )),
+        }
+    }
+
+    /// A colon-separated list, in which `\:` is a colon.
+    fn file_names(&self) -> Result<Vec<String>, String> {
+        let (mut names, mut name) = (Vec::new(), String::new());
+        let mut chars = self.value.chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' if chars.next_if_eq(&':').is_some() => name.push(':'),
+                ':' => names.push(std::mem::take(&mut name)),
+                c => name.push(c),
+            }
+        }
+        names.push(name);
+        names.retain(|n| !n.is_empty());
+        if names.is_empty() {
+            return Err(format!("'{}' names no file", self.show()));
+        }
+        if names.len() > FILENAMES_MAX {
+            return Err(format!("'{}' names {} files; at most {FILENAMES_MAX}", self.key, names.len()));
+        }
+        let raw = names.iter().filter(|n| n.starts_with("/dev/")).count();
+        if raw > 1 || (raw == 1 && names.len() > 1) {
+            return Err(format!("'{}': there is one disk, and it cannot be mixed with files", self.show()));
+        }
+        Ok(names)
+    }
+
+    fn start_delay(&self) -> Result<Duration, String> {
+        if let Some((low, _)) = self.value.split_once('-')
+            && !low.is_empty()
+        {
+            return Err(format!("'{}' is a range, which is not simulated; write one time", self.show()));
+        }
+        self.time(BareTime::Seconds)
+    }
+
+    /// fio's numbers are those of `ioprio_set`: 1 real time, 2 best effort, 3 idle, 0 none.
+    fn prio_class(&self) -> Result<Option<Class>, String> {
+        self.int(0, 3).map(|v| match v {
+            1 => Some(Class::RealTime),
+            2 => Some(Class::BestEffort),
+            3 => Some(Class::Idle),
+            _ => None,
+        })
+    }
+
+    fn layout(&self) -> Result<Layout, String> {
+        let (name, piece) = self.value.split_once(':').map_or((self.value, None), |(n, p)| (n, Some(p)));
+        if let (name, Some(piece)) = (name, piece) {
+            if name != "interleaved" {
+                return Err(format!(
+                    "'{}': only interleaved has a piece size, as in interleaved:32k",
+                    self.show()
+                ));
+            }
+            let piece_bytes = self.with(piece).block()?;
+            if piece_bytes % 512 != 0 {
+                return Err(format!("'{}': a piece is a multiple of 512 bytes", self.show()));
+            }
+            return Ok(Layout::Interleaved { piece_bytes });
+        }
+        self.word(&[
+            ("contiguous", Layout::Contiguous),
+            ("interleaved", Layout::Interleaved { piece_bytes: PIECE_BYTES }),
+            ("ext2", Layout::Ext2),
+            ("scattered", Layout::Scattered),
+        ])
+    }
+
+    /// `20000sectors`, `10g`, `80%`; a bare number could be any of them.
+    fn placement(&self) -> Result<Placement, String> {
+        if self.value.ends_with('%') {
+            return self.percent().map(Placement::Percent);
+        }
+        if let Some(n) = self.value.strip_suffix("sectors") {
+            return self.with(n).int(0, COUNT_MAX).map(|n| Placement::At(Sector(n)));
+        }
+        if self.value.ends_with(|c: char| c.is_ascii_digit()) {
+            let v = clean(self.value);
+            return Err(format!(
+                "'{}' has no unit; write {key}={v}sectors, {key}=10g or {key}=80%",
+                self.show(),
+                key = self.key
+            ));
+        }
+        match self.bytes()? {
+            b if b % 512 == 0 => Ok(Placement::At(Sector(b / 512))),
+            _ => Err(format!("'{}' is not a multiple of 512 bytes", self.show())),
+        }
+    }
+}

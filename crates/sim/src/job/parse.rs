@@ -1,0 +1,434 @@
+//! From text to jobs: lines, sections, inheritance, and the rules between options.
+//!
+//! ```text
+//! line ─► [heading]          the draft so far becomes a job; a copy of the global draft is the next one
+//!       ─► key=value | key    the option's setter changes the draft
+//!       ─► # … ; … blank      nothing;  #!fh_key=value is an option that fio skips as a comment
+//! end of section ─► finish()  what can only be judged together: direct and buffered, size and block, …
+//! ```
+
+use fairhead_core::units::{Class, IoPrio};
+
+use super::error::{JobError, clean};
+use super::model::{Engine, Job, JobFile, PerOp, Size};
+use super::nearest::nearest;
+use super::options::{Draft, Effect, all_keys, find};
+use super::value::{Arg, has_reversed_prefix, in_units};
+use super::{BYTES_MAX, CLIENTS_MAX, LINE_BYTES_MAX};
+
+/// Reads a job file. `file_name` is for messages only.
+///
+/// # Errors
+/// The first thing that is wrong, with its line. Any text whatever gives a job file or an error.
+///
+/// ```
+/// use fairhead_sim::job::parse;
+/// let file = parse("[global]\nsize=1g\n[readers]\nrw=read\nnumjobs=10\n", "job.fio").unwrap();
+/// assert_eq!(file.clients().count(), 10);
+/// let error = parse("[reader]\niodpeth=3\n", "job.fio").unwrap_err();
+/// assert_eq!(error.to_string(), "job.fio:2: unknown option 'iodpeth'; did you mean 'iodepth'?");
+/// ```
+pub fn parse(text: &str, file_name: &str) -> Result<JobFile, JobError> {
+    let fail = |(line, message)| JobError { file: file_name.to_owned(), line, message };
+    if text.len() > BYTES_MAX {
+        return Err(fail((
+            0,
+            format!(
+                "the file has {} bytes; a job file has at most {}",
+                text.len(),
+                in_units(BYTES_MAX as u64)
+            ),
+        )));
+    }
+    let mut parser = Parser::default();
+    for (line, number) in text.lines().zip(1..) {
+        parser.line(line, number).map_err(fail)?;
+    }
+    parser.end().map_err(fail)?;
+    if parser.jobs.is_empty() {
+        return Err(fail((
+            0,
+            "there is no job in it; add a section such as [reader] with size=1g".to_owned(),
+        )));
+    }
+    Ok(JobFile { file_name: file_name.to_owned(), notes: parser.notes(), jobs: parser.jobs })
+}
+
+/// The same for bytes that may not be text.
+///
+/// # Errors
+/// As [`parse`], and when the bytes are not UTF-8.
+pub fn parse_bytes(bytes: &[u8], file_name: &str) -> Result<JobFile, JobError> {
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        let lines = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count();
+        let line = u32::try_from(lines + 1).unwrap_or(u32::MAX);
+        JobError { file: file_name.to_owned(), line, message: "not a text in UTF-8".to_owned() }
+    })?;
+    parse(text, file_name)
+}
+
+/// An error's line and message.
+type At<T> = Result<T, (u32, String)>;
+
+/// What the lines so far have left.
+#[derive(Default)]
+struct Parser {
+    jobs: Vec<Job>,
+    global: Draft,
+    section: Section,
+    clients: u32,
+    ignored: Vec<&'static str>,
+    remarks: Vec<String>,
+}
+
+/// The section that lines belong to.
+#[derive(Default)]
+enum Section {
+    #[default]
+    None,
+    Global,
+    Job(Box<Draft>),
+}
+
+impl Parser {
+    fn line(&mut self, raw: &str, number: u32) -> At<()> {
+        if raw.len() > LINE_BYTES_MAX {
+            return Err((number, format!("the line has {} bytes; at most {LINE_BYTES_MAX}", raw.len())));
+        }
+        let line = strip_comment(raw).trim();
+        if line.is_empty() {
+            return Ok(());
+        }
+        match line.strip_prefix('[') {
+            Some(rest) => self.heading(rest, number),
+            None => self.option(line, number).map_err(|message| (number, message)),
+        }
+    }
+
+    fn heading(&mut self, rest: &str, line: u32) -> At<()> {
+        let name = match rest.split_once(']') {
+            None => return Err((line, format!("section heading '[{}' has no ']'", clean(rest)))),
+            Some((_, after)) if !after.trim().is_empty() => {
+                return Err((line, format!("text after the section heading: '{}'", clean(after.trim()))));
+            }
+            Some((name, _)) => name.trim(),
+        };
+        self.end()?;
+        // fio takes every name that starts with "global" for a global section.
+        //= fio-3.33 init.c section names
+        if name.starts_with("global") {
+            if name != "global" {
+                self.remark(format!("'[{}]' counts as [global], as it does for fio", clean(name)));
+            }
+            self.section = Section::Global;
+            return Ok(());
+        }
+        if name.is_empty() {
+            return Err((line, "the section heading is empty; write a name such as [reader]".to_owned()));
+        }
+        let mut draft = self.global.clone();
+        name.clone_into(&mut draft.job.name);
+        draft.job.line = line;
+        self.section = Section::Job(Box::new(draft));
+        Ok(())
+    }
+
+    fn option(&mut self, text: &str, line: u32) -> Result<(), String> {
+        let (key, value) = text.split_once('=').map_or((text, None), |(k, v)| (k.trim(), Some(v.trim())));
+        if key.starts_with("include ") || key == "include" {
+            return Err("'include' is not supported; put the options into this file".to_owned());
+        }
+        let Some((name, effect)) = find(key) else { return Err(unknown_option(key)) };
+        let shown = clean(text);
+        if let Some(value) = value {
+            refuse_variables(value, &shown)?;
+        }
+        let draft = match &mut self.section {
+            Section::None => {
+                return Err(format!(
+                    "'{shown}' is outside a section; put it below [global] or a job's [name]"
+                ));
+            }
+            Section::Global => &mut self.global,
+            Section::Job(draft) => draft.as_mut(),
+        };
+        let arg = Arg { key, value: value.unwrap_or(""), kb_base: draft.kb_base.unwrap_or(1024) };
+        let has_value = !arg.value.is_empty();
+        match effect {
+            Effect::Set(_) if !has_value => {
+                return Err(format!("option '{key}' has no value; write {key}=…"));
+            }
+            Effect::Set(set) => set(draft, &arg)?,
+            Effect::Switch(set) if value.is_none() => set(draft, true),
+            Effect::Switch(set) => set(draft, arg.flag()?),
+            Effect::Refused if !matches!(arg.value, "0" | "none") => {
+                return Err(format!("option '{key}' is not simulated, and would change the load; remove it"));
+            }
+            Effect::Refused | Effect::Ignored => {
+                if !self.ignored.contains(&name) {
+                    self.ignored.push(name);
+                }
+                return Ok(());
+            }
+        }
+        draft.given.insert(name, line);
+        if arg.kb_base == 1024 && sized(name) && has_reversed_prefix(arg.value) {
+            self.remark("KiB, MiB, … are powers of 1024 here; fio reads them as powers of 1000 unless kb_base=1000 (k, m, g are 1024 to both)".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Ends the section: a job's draft becomes a job.
+    fn end(&mut self) -> At<()> {
+        let Section::Job(draft) = std::mem::take(&mut self.section) else { return Ok(()) };
+        let mut remarks = Vec::new();
+        let Draft { stonewall, new_group, .. } = *draft;
+        let mut job = finish(*draft, &mut remarks)?;
+        if let Some(last) = self.jobs.last() {
+            job.wave = last.wave + u32::from(stonewall);
+            job.group = last.group + u32::from(stonewall || new_group);
+        }
+        self.clients = self.clients.saturating_add(job.numjobs);
+        if self.clients > CLIENTS_MAX {
+            return Err((
+                job.line,
+                format!(
+                    "with job '{}' there are {} clients; at most {CLIENTS_MAX}",
+                    clean(&job.name),
+                    self.clients
+                ),
+            ));
+        }
+        self.jobs.push(job);
+        remarks.into_iter().for_each(|r| self.remark(r));
+        Ok(())
+    }
+
+    /// A note, once.
+    fn remark(&mut self, note: String) {
+        if !self.remarks.contains(&note) && self.remarks.len() < NOTES_MAX {
+            self.remarks.push(note);
+        }
+    }
+
+    fn notes(&mut self) -> Vec<String> {
+        let mut notes = std::mem::take(&mut self.remarks);
+        if !self.ignored.is_empty() {
+            notes.push(format!("ignored: {} (no effect in a simulation)", self.ignored.join(", ")));
+        }
+        notes
+    }
+}
+
+/// Nobody reads more.
+const NOTES_MAX: usize = 50;
+
+/// The line without its comment. fio ends a line at `#` or `;`, wherever they are. After `#!` at the start of a line an
+/// option of ours is an option: fio sees a comment, we see `fh_…`.
+fn strip_comment(line: &str) -> &str {
+    let line = line.trim_start();
+    let line =
+        line.strip_prefix("#!").map(str::trim_start).filter(|rest| rest.starts_with("fh")).unwrap_or(line);
+    line.find(['#', ';']).map_or(line, |end| &line[..end])
+}
+
+fn unknown_option(key: &str) -> String {
+    let shown = clean(key);
+    match nearest(key, all_keys()) {
+        Some(word) => format!("unknown option '{shown}'; did you mean '{word}'?"),
+        None if key.is_empty() => "there is no option in front of '='".to_owned(),
+        None => format!("unknown option '{shown}'"),
+    }
+}
+
+/// fio expands `${VAR}` and a few words; a job that depends on them is not the same tomorrow.
+fn refuse_variables(value: &str, shown: &str) -> Result<(), String> {
+    if value.contains("${") {
+        return Err(format!("'{shown}': environment variables are not expanded; write the value"));
+    }
+    match ["$pagesize", "$mb_memory", "$ncpus"].into_iter().find(|w| value.contains(w)) {
+        Some(word) => Err(format!("'{shown}': {word} is not known; write the value")),
+        None => Ok(()),
+    }
+}
+
+/// Whether an option's value is in bytes.
+fn sized(name: &str) -> bool {
+    matches!(
+        name,
+        "bs" | "bsrange"
+            | "bssplit"
+            | "size"
+            | "filesize"
+            | "io_size"
+            | "offset"
+            | "offset_increment"
+            | "rate"
+    )
+}
+
+/// Settles what depends on several options, and refuses what contradicts itself.
+fn finish(mut draft: Draft, remarks: &mut Vec<String>) -> At<Job> {
+    let random = u8::from(draft.job.rw.random) * 100;
+    draft.job.random_pct = draft.random_pct.unwrap_or(PerOp::all(random));
+    draft.job.prio = match (draft.prio_class, draft.prio_level) {
+        (None, None) => None,
+        (class, level) => {
+            // A class alone is at its most urgent level, a level alone is best effort: seen with `ionice -p` on fio 3.33.
+            Some(IoPrio::new(class.unwrap_or(Class::BestEffort), level.unwrap_or(0)))
+        }
+    };
+    check_access(&mut draft, remarks)?;
+    check_sizes(&draft)?;
+    check_times(&mut draft, remarks)?;
+    check_program(&draft, remarks);
+    Ok(draft.job)
+}
+
+impl Draft {
+    /// Where the option was given, or else the section's heading.
+    fn line_of(&self, option: &str) -> u32 {
+        self.given.get(option).copied().unwrap_or(self.job.line)
+    }
+
+    /// The last of the options, for a message about several.
+    fn last_of(&self, options: &[&str]) -> u32 {
+        options.iter().filter_map(|o| self.given.get(o)).max().copied().unwrap_or(self.job.line)
+    }
+}
+
+/// `direct`, `buffered`, `ioengine`, `iodepth`, `bs`.
+fn check_access(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
+    let line = draft.last_of(&["direct", "buffered"]);
+    draft.job.direct = match (draft.direct, draft.buffered) {
+        (Some(direct), Some(buffered)) if direct == buffered => {
+            let v = u8::from(direct);
+            return Err((line, format!("direct={v} contradicts buffered={v}; keep one of them")));
+        }
+        (Some(direct), _) => direct,
+        (None, Some(buffered)) => !buffered,
+        (None, None) => false,
+    };
+    let job = &mut draft.job;
+    let name = clean(&job.name);
+    if job.iodepth > 1 && job.engine == Engine::Sync {
+        remarks.push(format!(
+            "job '{name}': iodepth={} has no effect with ioengine={}, which makes one call at a time; libaio or io_uring make more",
+            job.iodepth, job.ioengine
+        ));
+        job.iodepth = 1;
+    }
+    if job.iodepth > 1 && job.ioengine == "libaio" && !job.direct {
+        remarks.push(format!(
+            "job '{name}': ioengine=libaio makes one call at a time through the page cache; add direct=1 for iodepth={}",
+            job.iodepth
+        ));
+        job.iodepth = 1;
+        job.engine = Engine::Sync;
+    }
+    let line = draft.last_of(&["bs", "bsrange", "bssplit", "direct", "buffered"]);
+    let job = &draft.job;
+    let odd =
+        [&job.bs.read, &job.bs.write, &job.bs.trim].into_iter().find_map(super::model::BlockSize::unaligned);
+    match odd {
+        Some(bytes) if job.direct => {
+            Err((line, format!("a block of {bytes} bytes is not a multiple of 512, which direct=1 needs")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `size` and what must fit into it.
+fn check_sizes(draft: &Draft) -> At<()> {
+    let job = &draft.job;
+    let name = clean(&job.name);
+    if job.program.is_some() {
+        return Ok(());
+    }
+    if job.size.is_none() && job.filesize.is_none() && !job.is_raw_disk() {
+        return Err((job.line, format!("job '{name}' has no size; write one such as size=1g")));
+    }
+    for (option, size) in [("size", job.size), ("filesize", job.filesize), ("io_size", job.io_size)] {
+        if size == Some(Size::Bytes(0)) {
+            return Err((
+                draft.line_of(option),
+                format!("'{option}=0' leaves nothing to do; write a size such as {option}=1g"),
+            ));
+        }
+    }
+    let files = if job.filenames.is_empty() { u64::from(job.nrfiles) } else { job.filenames.len() as u64 };
+    let block = job.largest_block();
+    if let Some(Size::Bytes(size)) = job.size
+        && size / files < u64::from(block)
+    {
+        let line = draft.last_of(&["size", "bs", "bsrange", "bssplit", "nrfiles", "filename"]);
+        let each = if files > 1 { format!(" for each of {files} files") } else { String::new() };
+        return Err((
+            line,
+            format!(
+                "size={}{each} is less than one block of {}",
+                in_units(size / files),
+                in_units(block.into())
+            ),
+        ));
+    }
+    if job.direct
+        && let Some((option, bytes)) = [("offset", job.offset), ("offset_increment", job.offset_increment)]
+            .into_iter()
+            .find_map(|(o, s)| matches!(s, Size::Bytes(b) if b % 512 != 0).then_some((o, s)))
+    {
+        return Err((
+            draft.line_of(option),
+            format!("{option}={} is not a multiple of 512, which direct=1 needs", bytes.bytes_of(0)),
+        ));
+    }
+    Ok(())
+}
+
+/// `runtime`, `time_based`, `thinktime`.
+fn check_times(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
+    let name = clean(&draft.job.name);
+    if draft.job.time_based && draft.job.runtime.is_none() {
+        return Err((
+            draft.line_of("time_based"),
+            "time_based needs a runtime; add one such as runtime=30s".to_owned(),
+        ));
+    }
+    if draft.job.thinktime_spin > draft.job.thinktime {
+        return Err((
+            draft.line_of("thinktime_spin"),
+            format!(
+                "thinktime_spin={} is longer than thinktime={}, of which it is a part",
+                draft.job.thinktime_spin, draft.job.thinktime
+            ),
+        ));
+    }
+    if draft.job.cgroup_weight.is_some() && draft.job.cgroup.is_none() {
+        return Err((
+            draft.line_of("cgroup_weight"),
+            "cgroup_weight needs a cgroup; add one such as cgroup=tenant1".to_owned(),
+        ));
+    }
+    if draft.given.contains_key("thinktime_blocks") && draft.job.thinktime.is_zero() {
+        remarks.push(format!("job '{name}': thinktime_blocks has no effect without thinktime"));
+    }
+    Ok(())
+}
+
+/// A program does what it does, whatever `rw` says.
+fn check_program(draft: &Draft, remarks: &mut Vec<String>) {
+    if draft.job.program.is_none() {
+        return;
+    }
+    let unused: Vec<&str> = ["rw", "bs", "bsrange", "bssplit", "iodepth", "ioengine"]
+        .into_iter()
+        .filter(|o| draft.given.contains_key(o))
+        .collect();
+    if !unused.is_empty() {
+        remarks.push(format!(
+            "job '{}': fh_workload decides what is done; not used: {}",
+            clean(&draft.job.name),
+            unused.join(", ")
+        ));
+    }
+}

@@ -1,0 +1,524 @@
+//! What a job file means, and what is said about a wrong one.
+
+use fairhead_core::units::{Class, Duration, IoPrio, Sector};
+
+use super::*;
+
+fn ok(text: &str) -> JobFile {
+    match parse(text, "job.fio") {
+        Ok(file) => file,
+        Err(e) => panic!("refused: {e}\n{text}"),
+    }
+}
+
+/// The only job of a section with these lines.
+fn job(lines: &str) -> Job {
+    ok(&format!("[j]\nsize=1g\n{lines}")).jobs.remove(0)
+}
+
+fn error(text: &str) -> String {
+    match parse(text, "job.fio") {
+        Ok(file) => panic!("accepted: {file:?}"),
+        Err(e) => e.to_string(),
+    }
+}
+
+/// The error of a job whose third line is this one.
+fn line_error(line: &str) -> String {
+    error(&format!("[j]\nsize=1g\n{line}\n"))
+}
+
+#[test]
+fn defaults_are_fios() {
+    let j = job("");
+    assert_eq!(j.rw, Pattern { direction: Direction::Read, random: false });
+    assert_eq!(j.bs, PerOp::all(BlockSize::Fixed(4096)));
+    assert_eq!((j.iodepth, j.engine, j.direct, j.numjobs, j.loops), (1, Engine::Sync, false, 1, 1));
+    assert!(j.invalidate && j.randrepeat && j.fallocate);
+    assert_eq!(j.file_names(2), ["j.2.0"]);
+    assert_eq!(j.random_pct, PerOp::all(0));
+    assert_eq!(job("rw=randread").random_pct, PerOp::all(100));
+}
+
+#[test]
+fn global_sections_apply_to_the_jobs_below_them() {
+    let f = ok("[global]\nsize=1g\nbs=8k\n[a]\nbs=16k\n[global]\nbs=32k\nnumjobs=2\n[b]\n[a]\nnumjobs=3\n");
+    let got: Vec<_> = f.jobs.iter().map(|j| (j.name.as_str(), j.bs.read.max_bytes(), j.numjobs)).collect();
+    assert_eq!(got, [("a", 16384, 1), ("b", 32768, 2), ("a", 32768, 3)]);
+    let clients: Vec<_> = f.clients().map(|c| (c.job_index, c.clone)).collect();
+    assert_eq!(clients, [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2)]);
+    assert_eq!(f.client_count(), 6);
+}
+
+#[test]
+fn comments_blanks_and_spaces_are_as_in_fio() {
+    let f = ok("# one\n; two\n\n  [ j ]  # three\n\tsize = 1g ; four\r\n  rw=write#five\n");
+    assert_eq!((f.jobs[0].name.as_str(), f.jobs[0].line), ("j", 4));
+    assert_eq!(f.jobs[0].rw.direction, Direction::Write);
+}
+
+#[test]
+fn a_comment_with_a_bang_carries_our_options_past_fio() {
+    assert_eq!(job("#!fh_think=98.4us").think, Some(Duration::from_ns(98_400)));
+    assert_eq!(job("#! fh_cpu=113us # new blocks").cpu_per_4k, Duration::from_us(113));
+    assert_eq!(job("#!/usr/bin/env fio\n# fh_think=1ms").think, None, "other comments stay comments");
+    assert_eq!(
+        line_error("#!fh_thnik=1ms"),
+        "job.fio:3: unknown option 'fh_thnik'; did you mean 'fh_think'?"
+    );
+}
+
+#[test]
+fn sizes_take_fios_units() {
+    for (text, bytes) in [
+        ("4096", 4096),
+        ("4k", 4096),
+        ("4K", 4096),
+        ("4kb", 4096),
+        ("4KiB", 4096),
+        ("0x1000", 4096),
+        ("1.5m", 1_572_864),
+        ("2g", 2 << 30),
+        ("1t", 1 << 40),
+    ] {
+        assert_eq!(job(&format!("size={text}")).size, Some(Size::Bytes(bytes)), "{text}");
+    }
+    assert_eq!(job("kb_base=1000\nbs=512\nsize=4k").size, Some(Size::Bytes(4000)));
+    assert_eq!(job("kb_base=1000\nbs=512\nsize=4KiB").size, Some(Size::Bytes(4096)));
+    assert_eq!(job("size=10%").size, Some(Size::Percent(10)));
+    assert_eq!(Size::Percent(10).bytes_of(1 << 60), (1 << 60) / 10);
+    assert_eq!(Size::Percent(100).bytes_of(12_345), 12_345);
+}
+
+#[test]
+fn reversed_prefixes_get_a_note() {
+    let note = "KiB, MiB, … are powers of 1024 here; fio reads them as powers of 1000 unless kb_base=1000 (k, m, g are 1024 to both)";
+    assert_eq!(ok("[j]\nsize=1GiB\nbs=4KiB\n").notes, [note]);
+    assert!(ok("[j]\nkb_base=1000\nsize=1GiB\n[k]\nsize=1g\n").notes.is_empty());
+}
+
+#[test]
+fn times_take_fios_units_and_fios_bare_meaning() {
+    for (text, time) in [
+        ("30", Duration::from_secs(30)),
+        ("30s", Duration::from_secs(30)),
+        ("1500ms", Duration::from_ms(1500)),
+        ("1.5s", Duration::from_ms(1500)),
+        ("2m", Duration::from_secs(120)),
+        ("1h", Duration::from_secs(3600)),
+        ("100us", Duration::from_us(100)),
+        ("100usec", Duration::from_us(100)),
+    ] {
+        assert_eq!(job(&format!("runtime={text}")).runtime, Some(time), "{text}");
+    }
+    assert_eq!(job("thinktime=8").thinktime, Duration::from_us(8));
+    assert_eq!(job("thinktime=8ms\nthinktime_spin=2ms").thinktime_spin, Duration::from_ms(2));
+    assert_eq!(job("startdelay=5").startdelay, Duration::from_secs(5));
+    assert_eq!(job("ramp_time=5").ramp_time, Duration::from_secs(5));
+    assert_eq!(job("runtime=0").runtime, None);
+}
+
+#[test]
+fn every_pattern() {
+    for (text, direction, random) in [
+        ("read", Direction::Read, false),
+        ("write", Direction::Write, false),
+        ("randread", Direction::Read, true),
+        ("randwrite", Direction::Write, true),
+        ("rw", Direction::Mixed, false),
+        ("readwrite", Direction::Mixed, false),
+        ("randrw", Direction::Mixed, true),
+        ("trim", Direction::Trim, false),
+        ("randtrim", Direction::Trim, true),
+    ] {
+        assert_eq!(job(&format!("rw={text}")).rw, Pattern { direction, random }, "{text}");
+        assert_eq!(job(&format!("readwrite={text}")).rw, Pattern { direction, random }, "{text}");
+    }
+}
+
+#[test]
+fn lists_by_direction() {
+    let fixed = BlockSize::Fixed;
+    assert_eq!(job("bs=4k,8k").bs, PerOp { read: fixed(4096), write: fixed(8192), trim: fixed(8192) });
+    assert_eq!(job("bs=4k,8k,16k").bs, PerOp { read: fixed(4096), write: fixed(8192), trim: fixed(16384) });
+    assert_eq!(job("bs=,8k").bs, PerOp { read: fixed(4096), write: fixed(8192), trim: fixed(8192) });
+    assert_eq!(job("bs=,8k,").bs, PerOp { read: fixed(4096), write: fixed(8192), trim: fixed(4096) });
+    assert_eq!(job("rate=1m").rate, PerOp::all(Some(1 << 20)));
+    assert_eq!(job("rate=,500k").rate, PerOp { read: None, write: Some(512_000), trim: Some(512_000) });
+    assert_eq!(job("rate_iops=100,0").rate_iops, PerOp { read: Some(100), write: None, trim: None });
+    assert_eq!(job("percentage_random=10,90").random_pct, PerOp { read: 10, write: 90, trim: 90 });
+}
+
+#[test]
+fn block_ranges_and_splits() {
+    assert_eq!(job("bsrange=4k-64k").bs.read, BlockSize::Range { min: 4096, max: 65536 });
+    assert_eq!(job("bsrange=4k-4k").bs.read, BlockSize::Fixed(4096));
+    assert_eq!(job("bsrange=1k-4k,8k-16k").bs.write, BlockSize::Range { min: 8192, max: 16384 });
+    assert_eq!(job("bssplit=4k/60:16k/40").bs.read, BlockSize::Split(vec![(4096, 60), (16384, 40)]));
+    assert_eq!(
+        job("bssplit=4k/:8k/:16k").bs.read,
+        BlockSize::Split(vec![(4096, 34), (8192, 33), (16384, 33)]),
+        "what is left is shared"
+    );
+    assert_eq!(job("bssplit=4k/100,8k/100").bs.write, BlockSize::Split(vec![(8192, 100)]));
+}
+
+#[test]
+fn mixes_and_distributions() {
+    assert_eq!(job("rwmixread=70").rwmix_read_pct, 70);
+    assert_eq!(job("rwmixwrite=70").rwmix_read_pct, 30);
+    assert_eq!(job("random_distribution=random").distribution, Distribution::Uniform);
+    assert_eq!(job("random_distribution=zipf:1.2").distribution, Distribution::Zipf(1.2));
+    assert_eq!(job("random_distribution=pareto:0.3").distribution, Distribution::Pareto(0.3));
+    assert_eq!(job("random_distribution=normal:20").distribution, Distribution::Normal(20.0));
+    assert!(job("norandommap").norandommap && !job("norandommap=0").norandommap);
+}
+
+#[test]
+fn places() {
+    assert_eq!(job("filename=a:b").filenames, ["a", "b"]);
+    assert_eq!(job("filename=a\\:b").filenames, ["a:b"]);
+    assert!(job("filename=/dev/sda").is_raw_disk() && !job("filename=sda").is_raw_disk());
+    assert_eq!(job("filename=x").file_names(7), ["x"], "all clones share it");
+    assert_eq!(job("nrfiles=2").file_names(3), ["j.3.0", "j.3.1"]);
+    assert_eq!(job("file_service_type=sequential").file_service, FileService::Sequential);
+    let j = job("offset=1m\noffset_increment=10%\nio_size=2g\nloops=3\nnumber_ios=5k\nfilesize=1m");
+    assert_eq!((j.offset, j.offset_increment), (Size::Bytes(1 << 20), Size::Percent(10)));
+    assert_eq!((j.io_size, j.loops, j.number_ios), (Some(Size::Bytes(2 << 30)), 3, Some(5120)));
+    assert_eq!(j.filesize, Some(Size::Bytes(1 << 20)));
+    assert!(ok("[j]\nfilename=/dev/sda\n").jobs[0].size.is_none());
+    let j = job("file_append=1\noverwrite=1\nfallocate=none\ninvalidate=0\npre_read=1");
+    assert!(j.append && j.overwrite && !j.fallocate && !j.invalidate && j.pre_read);
+}
+
+#[test]
+fn access() {
+    assert!(job("direct=1").direct && job("buffered=0").direct && job("direct=1\nbuffered=0").direct);
+    assert_eq!(job("sync=1").sync, SyncMode::Sync);
+    assert_eq!(job("sync=dsync").sync, SyncMode::Dsync);
+    let j = job("ioengine=io_uring\niodepth=32");
+    assert_eq!((j.engine, j.iodepth, j.ioengine.as_str()), (Engine::Async, 32, "io_uring"));
+    let j = job("fsync=10\nfdatasync=20\nend_fsync=1\nfsync_on_close=1");
+    assert!((j.fsync, j.fdatasync, j.end_fsync, j.fsync_on_close) == (10, 20, true, true));
+}
+
+#[test]
+fn depth_without_an_asynchronous_engine_gets_a_note() {
+    let f = ok("[j]\nsize=1g\niodepth=32\n");
+    assert_eq!(f.jobs[0].iodepth, 1);
+    assert_eq!(
+        f.notes,
+        [
+            "job 'j': iodepth=32 has no effect with ioengine=psync, which makes one call at a time; libaio or io_uring make more"
+        ]
+    );
+    let f = ok("[j]\nsize=1g\niodepth=32\nioengine=libaio\n");
+    assert_eq!(f.jobs[0].iodepth, 1);
+    assert!(f.notes[0].contains("add direct=1"), "{:?}", f.notes);
+    assert!(ok("[j]\nsize=1g\niodepth=32\nioengine=libaio\ndirect=1\n").notes.is_empty());
+}
+
+#[test]
+fn waves_and_groups() {
+    let f = ok(
+        "[a]\nsize=1g\nstonewall\n[b]\nsize=1g\n[c]\nsize=1g\nnew_group\n[d]\nsize=1g\nwait_for_previous\n",
+    );
+    let got: Vec<_> = f.jobs.iter().map(|j| (j.wave, j.group)).collect();
+    assert_eq!(got, [(0, 0), (0, 0), (0, 1), (1, 2)], "a wall in front of everything is none");
+    assert_eq!(f.wave_count(), 2);
+    assert!(job("group_reporting").group_reporting && job("exitall").exitall);
+}
+
+#[test]
+fn priorities_and_groups() {
+    assert_eq!(job("").prio, None);
+    assert_eq!(job("prio=3").prio, Some(IoPrio::new(Class::BestEffort, 3)));
+    assert_eq!(job("prioclass=1").prio, Some(IoPrio::new(Class::RealTime, 0)));
+    assert_eq!(job("prioclass=3\nprio=7").prio, Some(IoPrio::new(Class::Idle, 7)));
+    let j = job("cgroup=a/b\ncgroup_weight=500");
+    assert_eq!((j.cgroup.as_deref(), j.cgroup_weight), (Some("a/b"), Some(500)));
+    let j = job("randseed=18446744073709551615\nrandrepeat=0\nname=other\ndescription=two words");
+    assert_eq!((j.randseed, j.randrepeat), (Some(u64::MAX), false));
+    assert_eq!((j.name.as_str(), j.description.as_deref()), ("other", Some("two words")));
+}
+
+#[test]
+fn our_own_options() {
+    assert_eq!(job("fh_workload=fsck").program, Some(Program::Fsck));
+    assert_eq!(ok("[j]\nfh_workload=dbscan\n").jobs[0].program, Some(Program::DbScan), "needs no size");
+    assert_eq!(job("fh_layout=contiguous").layout, Layout::Contiguous);
+    assert_eq!(job("fh_layout=interleaved").layout, Layout::Interleaved { piece_bytes: 32768 });
+    assert_eq!(job("fh_layout=interleaved:64KiB").layout, Layout::Interleaved { piece_bytes: 65536 });
+    assert_eq!(job("fh_layout=ext2").layout, Layout::Ext2);
+    assert_eq!(job("fh_layout=scattered").layout, Layout::Scattered);
+    assert_eq!(job("fh_start=20000sectors").placement, Some(Placement::At(Sector(20_000))));
+    assert_eq!(job("fh_start=1m").placement, Some(Placement::At(Sector(2048))));
+    assert_eq!(job("fh_start=0%").placement, Some(Placement::Percent(0)));
+    assert_eq!(job("fh_direct_write_sync=0").direct_write_sync, Some(false));
+    let f = ok("[j]\nfh_workload=fsck\nrw=read\nbs=4k\n");
+    assert_eq!(f.notes, ["job 'j': fh_workload decides what is done; not used: rw, bs"]);
+}
+
+#[test]
+fn options_without_effect_are_listed_once() {
+    let f = ok(
+        "[global]\nsize=1g\nthread\ngtod_reduce=1\n[a]\nthread\ndirectory=/mnt\n[b]\nverify=0\ndisable_bw=1\n",
+    );
+    assert_eq!(
+        f.notes,
+        [
+            "ignored: thread, gtod_reduce, directory, verify, disable_bw_measurement (no effect in a simulation)"
+        ]
+    );
+}
+
+/// The ten mistakes that people make.
+#[test]
+fn typical_mistakes_get_one_line_that_says_what_would_be_right() {
+    for (text, message) in [
+        ("[j]\nsize=1g\niodpeth=32\n", "job.fio:3: unknown option 'iodpeth'; did you mean 'iodepth'?"),
+        (
+            "[j]\nsize=1g\nrw=raedrand\n",
+            "job.fio:3: unknown value 'raedrand' for 'rw'; did you mean 'randread'?",
+        ),
+        ("[j]\nsize=1g\nbs=4kk\n", "job.fio:3: bad unit 'kk' in 'bs=4kk'; sizes are in k, m, g or t"),
+        (
+            "[j]\nsize=1g\nrwmixread=120\n",
+            "job.fio:3: 'rwmixread=120' is out of range; whole percent from 0 to 100",
+        ),
+        ("[j]\nsize=-1g\n", "job.fio:2: 'size=-1g' is negative; write a size such as 4k, 1m or 10g"),
+        (
+            "size=1g\n[j]\n",
+            "job.fio:1: 'size=1g' is outside a section; put it below [global] or a job's [name]",
+        ),
+        ("[j]\nsize=1g\nbs=\n", "job.fio:3: option 'bs' has no value; write bs=…"),
+        (
+            "[j]\nsize=1g\ndirect=1\nbuffered=1\n",
+            "job.fio:4: direct=1 contradicts buffered=1; keep one of them",
+        ),
+        ("[j]\nsize=1g\ntime_based\n", "job.fio:3: time_based needs a runtime; add one such as runtime=30s"),
+        (
+            "[j]\nsize=1g\nbssplit=4k/60:16k/60\n",
+            "job.fio:3: the percentages of 'bssplit=4k/60:16k/60' add up to 120, not 100",
+        ),
+        (
+            "[j]\nsize=1g\ndirect=1\nbs=1000\n",
+            "job.fio:4: a block of 1000 bytes is not a multiple of 512, which direct=1 needs",
+        ),
+        ("[j]\nbs=1m\nsize=4k\n", "job.fio:3: size=4k is less than one block of 1m"),
+        (
+            "[j]\nsize=1g\nioengine=libiao\n",
+            "job.fio:3: unknown value 'libiao' for 'ioengine'; did you mean 'libaio'?",
+        ),
+        ("[j]\nrw=read\n", "job.fio:1: job 'j' has no size; write one such as size=1g"),
+        ("[j\nsize=1g\n", "job.fio:1: section heading '[j' has no ']'"),
+    ] {
+        assert_eq!(error(text), message, "{text}");
+    }
+}
+
+/// A wrong line, and what is said about it.
+const RARER_MISTAKES: &[(&str, &str)] = &[
+    ("direct", "option 'direct' has no value; write direct=…"),
+    ("direct=yes", "'direct=yes' is neither on nor off; write direct=1 or direct=0"),
+    ("=5", "there is no option in front of '='"),
+    ("gibberish", "unknown option 'gibberish'"),
+    ("bs=abc", "'bs=abc' is not a size; write one such as 4k, 1m or 10g"),
+    ("bs=0", "'bs=0' is out of range; 1 to 1g"),
+    ("bs=4k,4k,4k,4k", "'bs=4k,4k,4k,4k' has 4 entries; at most three: reads, writes, trims"),
+    ("bs=(4*1024)", "'bs=(4*1024)' is an expression, which is not supported; write the number"),
+    ("bs=1.0001k", "'bs=1.0001k' is not a whole number of bytes"),
+    (
+        "size=99999999999999999999",
+        "'size=99999999999999999999' is not a size; write one such as 4k, 1m or 10g",
+    ),
+    ("size=9000p", "'size=9000p' is out of range; at most 8192t"),
+    ("size=110%", "'size=110%' is out of range; whole percent from 1 to 100"),
+    ("size=0", "'size=0' leaves nothing to do; write a size such as size=1g"),
+    ("bsrange=64k-4k", "'bsrange=64k-4k' is a range from large to small; write 4k-64k"),
+    ("bsrange=4k", "'bsrange=4k' is not a range; write one such as 4k-64k"),
+    ("bssplit=4k/50:8k/40", "the percentages of 'bssplit=4k/50:8k/40' add up to 90, not 100"),
+    ("runtime=30x", "bad unit 'x' in 'runtime=30x'; times are in us, ms, s, m, h or d"),
+    ("runtime=-1", "'runtime=-1' is negative; write a time such as 8ms or 30s"),
+    ("runtime=9999999d", "'runtime=9999999d' is out of range; at most ten years"),
+    ("fh_think=98", "'fh_think=98' has no unit; write us, ms or s: fh_think=8ms"),
+    (
+        "fh_start=20000",
+        "'fh_start=20000' has no unit; write fh_start=20000sectors, fh_start=10g or fh_start=80%",
+    ),
+    ("fh_layout=ext3", "unknown value 'ext3' for 'fh_layout'; did you mean 'ext2'?"),
+    ("fh_layout=ext2:4k", "'fh_layout=ext2:4k': only interleaved has a piece size, as in interleaved:32k"),
+    ("startdelay=5-10", "'startdelay=5-10' is a range, which is not simulated; write one time"),
+    ("iodepth=0", "'iodepth=0' is out of range; 1 to 4096"),
+    ("prio=8", "'prio=8' is out of range; 0 to 7"),
+    ("cgroup_weight=500", "cgroup_weight needs a cgroup; add one such as cgroup=tenant1"),
+    ("cgroup_weight=50", "'cgroup_weight=50' is out of range; 100 to 1000"),
+    (
+        "random_distribution=zipf",
+        "'random_distribution=zipf' has no parameter; write random_distribution=zipf:1.2",
+    ),
+    (
+        "random_distribution=zipf:1",
+        "'random_distribution=zipf:1' does not exist; theta is anything but 1: zipf:1.01",
+    ),
+    (
+        "random_distribution=pareto:nan",
+        "'random_distribution=pareto:nan' is out of range; pareto takes a number above 0 and up to 1, such as pareto:0.2",
+    ),
+    ("random_distribution=zpif:1", "unknown value 'zpif' for 'random_distribution'; did you mean 'zipf'?"),
+    ("rw=randread:8", "'rw=randread:8': the part after ':' is not simulated; write rw=randread"),
+    ("rw=trimwrite", "'rw=trimwrite' is not simulated; use trim, or two jobs"),
+    ("verify=crc32c", "option 'verify' is not simulated, and would change the load; remove it"),
+    ("size=${SIZE}", "'size=${SIZE}': environment variables are not expanded; write the value"),
+    ("numjobs=$ncpus", "'numjobs=$ncpus': $ncpus is not known; write the value"),
+    ("include other.fio", "'include' is not supported; put the options into this file"),
+    (
+        "filename=/dev/sda:/dev/sdb",
+        "'filename=/dev/sda:/dev/sdb': there is one disk, and it cannot be mixed with files",
+    ),
+    ("filename=::", "'filename=::' names no file"),
+    ("[]", "the section heading is empty; write a name such as [reader]"),
+    ("[a] b", "text after the section heading: 'b'"),
+    (
+        "thinktime=1ms\nthinktime_spin=2ms",
+        "thinktime_spin=2ms is longer than thinktime=1ms, of which it is a part",
+    ),
+];
+
+#[test]
+fn rarer_mistakes() {
+    for (line, message) in RARER_MISTAKES {
+        let got = line_error(line);
+        let (place, text) = got.split_at(got.find(": ").unwrap() + 2);
+        assert_eq!(text, *message, "{line}");
+        assert!(place.starts_with("job.fio:"), "{got}");
+    }
+}
+
+#[test]
+fn a_file_without_jobs_and_one_too_large_are_refused() {
+    assert_eq!(error(""), "job.fio: there is no job in it; add a section such as [reader] with size=1g");
+    assert_eq!(error("[global]\nsize=1g\n"), error(""));
+    assert_eq!(
+        error(&"#".repeat(BYTES_MAX + 1)),
+        "job.fio: the file has 1048577 bytes; a job file has at most 1m"
+    );
+    assert_eq!(error(&"#".repeat(5000)), "job.fio:1: the line has 5000 bytes; at most 4096");
+    assert_eq!(
+        error("[a]\nsize=1g\nnumjobs=4000\n[b]\nsize=1g\nnumjobs=97\n"),
+        "job.fio:4: with job 'b' there are 4097 clients; at most 4096"
+    );
+    assert_eq!(parse_bytes(b"[a]\n\xff\n", "x").unwrap_err().to_string(), "x:2: not a text in UTF-8");
+}
+
+#[test]
+fn errors_in_inherited_options_name_the_line_that_set_them() {
+    assert_eq!(
+        error("[global]\nsize=1g\ndirect=1\n[a]\nbs=1000\n"),
+        "job.fio:5: a block of 1000 bytes is not a multiple of 512, which direct=1 needs"
+    );
+    assert_eq!(
+        error("[global]\nsize=1g\ntime_based\n[a]\nrw=read\n"),
+        "job.fio:3: time_based needs a runtime; add one such as runtime=30s"
+    );
+}
+
+/// A fuzzer in small: pieces of real lines in any order, cut and joined anywhere, never panic, and errors are one line.
+#[test]
+fn no_text_makes_it_panic() {
+    let pieces = [
+        "[",
+        "]",
+        "[global]\n",
+        "[j]\n",
+        "\n",
+        "=",
+        ":",
+        "/",
+        ",",
+        "-",
+        "%",
+        "#!",
+        "fh_",
+        "size=",
+        "bs=",
+        "bssplit=",
+        "bsrange=",
+        "rw=",
+        "randread",
+        "1g",
+        "4k",
+        "0x",
+        "999999999999",
+        ".",
+        "5",
+        "é",
+        "\u{0}",
+        "\r",
+        "filename=",
+        "\\",
+        "runtime=",
+        "fh_start=",
+        "sectors",
+        "fh_layout=",
+        "interleaved",
+        "random_distribution=",
+        "zipf",
+        "1e999",
+        "nan",
+        "time_based",
+        "rate=",
+        "numjobs=",
+        "kb_base=1000\n",
+        "${",
+        "ns",
+        "KiB",
+        " ",
+    ];
+    // The generator of Numerical Recipes: any will do that is the same everywhere.
+    let mut x = 1_u64;
+    let mut draw = |n: usize| {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(x >> 33).unwrap() % n
+    };
+    let mut accepted = 0;
+    for _ in 0..4_000 {
+        let mut text = String::new();
+        for _ in 0..draw(12) {
+            text.push_str(pieces[draw(pieces.len())]);
+        }
+        if draw(2) == 0 {
+            text = format!("[j]\nsize=1g\n{text}");
+        }
+        match parse(&text, "f") {
+            Ok(file) => accepted += file.clients().count().min(1),
+            Err(e) => assert!(!e.to_string().contains(['\n', '\r', '\u{0}']), "{e:?}"),
+        }
+    }
+    assert!(accepted > 50, "the pieces should make some valid files: {accepted}");
+}
+
+#[test]
+fn every_option_can_be_found_by_name() {
+    for key in super::options::all_keys() {
+        assert!(super::options::find(key).is_some(), "{key}");
+    }
+}
+
+/// Every option that Debian's fio knows is known here, one way or another.
+#[test]
+fn no_option_of_fio_is_unknown() {
+    let Ok(output) = std::process::Command::new("fio").arg("--cmdhelp=all").output() else {
+        println!("skipped: no fio");
+        return;
+    };
+    let help = String::from_utf8_lossy(&output.stdout).into_owned();
+    let names: Vec<&str> = help
+        .lines()
+        .filter_map(|l| l.split_ascii_whitespace().next())
+        .map(|n| n.trim_end_matches(':'))
+        .collect();
+    assert!(names.len() > 150, "fio lists its options: {help}");
+    let unknown: Vec<&&str> = names.iter().filter(|n| super::options::find(n).is_none()).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
