@@ -23,6 +23,8 @@ mod parse;
 mod value;
 
 #[cfg(test)]
+mod examples_test;
+#[cfg(test)]
 mod tests;
 
 pub use error::JobError;
