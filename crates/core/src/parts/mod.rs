@@ -6,5 +6,6 @@ pub mod choose;
 pub mod decay;
 pub mod fifo;
 pub mod hash;
+pub mod sorted;
 pub mod tasks;
 pub mod tree;
