@@ -3,7 +3,7 @@
 //! `Elevator<Deadline>` is monomorphic; whoever reads a name from a user takes `Elevator<AnyScheduler>`. A *preset* is
 //! a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq` with the seek rule and depth of that kernel.
 
-use super::{Scheduler, noop};
+use super::{Scheduler, deadline, noop};
 use crate::config::{ConfigError, Tunable, Tunables};
 use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
 use crate::request::{Request, Requests};
@@ -70,6 +70,8 @@ macro_rules! schedulers {
 schedulers! {
     /// Order of arrival.
     Noop(noop::Noop),
+    /// Batches in sector order, with deadlines.
+    Deadline(deadline::Deadline),
 }
 
 /// A scheduler with the tunables of an era, under a name.
@@ -84,11 +86,23 @@ pub struct Preset {
 }
 
 /// All presets, in the order of the lineage.
-pub const PRESETS: &[Preset] = &[Preset {
-    name: "noop",
-    about: "order of arrival, with merging",
-    config: || AnyConfig::Noop(noop::Config::default()),
-}];
+pub const PRESETS: &[Preset] = &[
+    Preset {
+        name: "noop",
+        about: "order of arrival, with merging",
+        config: || AnyConfig::Noop(noop::Config::default()),
+    },
+    Preset {
+        name: "deadline-2.6.9",
+        about: "deadlines; a batch ends at the first gap, as up to 2.6.23",
+        config: || AnyConfig::Deadline(deadline::Config::linux_2_6_9()),
+    },
+    Preset {
+        name: "deadline",
+        about: "batches in sector order, with deadlines, as from 2.6.24 on",
+        config: || AnyConfig::Deadline(deadline::Config::default()),
+    },
+];
 
 /// The preset of that name.
 #[must_use]

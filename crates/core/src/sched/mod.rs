@@ -6,6 +6,7 @@ use crate::request::{Request, Requests};
 use crate::units::{Instant, Tag};
 
 pub mod any;
+pub mod deadline;
 pub mod noop;
 
 /// Policy: which request next, and when to wait. Driven by [`crate::Elevator`], which owns the requests.

@@ -1,0 +1,289 @@
+//! deadline: batches in sector order, and a soft deadline for each request.
+//!
+//! For databases, command-queueing disks and flash: throughput from sorting, without letting anyone wait much longer
+//! than a time that depends on the direction alone. It knows neither tasks nor priorities and never idles the disk.
+//!
+//! # How it works
+//!
+//! Reads and writes have a [`SortedQueue`] each: sector order for cheap service, order of arrival for deadlines. A
+//! *batch* runs through one direction in ascending sectors, at most `fifo_batch` requests long. When it ends, the next
+//! direction is chosen: reads, unless writes were passed over `writes_starved` times. The new batch starts at the oldest
+//! request of that direction if its deadline has passed, and otherwise goes on where the last one of that direction
+//! stood, if it was the last to run.
+//!
+//! With `fifo_batch` 2, `writes_starved` 2, reads at 10, 20, … and writes at 15, 25, … all waiting:
+//!
+//! ```text
+//!   R10 R20 | R30 R40 | W15 W25 | R50 R60 | R70 R80 | W35 W45 | …
+//!   starved: 1         2         0         1         2         0
+//! ```
+//!
+//! (After a write batch the reads start at their oldest request again: here 50.) Discards are queued as writes: nobody
+//! waits for them, and they must not overtake a read. Sync and async are alike.
+//!
+//! The kernels up to about 2.6.23 ended a batch at the first request that was not contiguous with the one before; see
+//! [`BatchRule::Contiguous`].
+//!
+//! # Who waits how long
+//!
+//! Deadlines are soft: they are looked at only when a batch of that direction starts. Let *n* be the requests of the
+//! same direction that are older. Once its deadline has passed, a read is issued within `(n + 1) × 2` batches and the
+//! rest of the running one; a write within `(n + 1) × (writes_starved + 1)` batches and the rest of the running one.
+//! A batch is at most `max(fifo_batch, 1)` requests. The exception is for the user to avoid: with `writes_starved` 0,
+//! writes always go first, and reads wait for as long as any write does.
+//!
+//! # What it does not do
+//!
+//! No classes ([`super::mq_deadline`] has them), no fairness between tasks.
+//!
+//= linux-4.20 block/deadline-iosched.c (as restated in the project's specification, sections 3.1 to 3.4)
+
+use super::Scheduler;
+use crate::config::{ConfigError, Tunables};
+use crate::elevator::{Cx, Dispatch, End, Limits};
+use crate::parts::sorted::{SortedLinks, SortedQueue};
+use crate::request::{Op, Requests};
+use crate::trace::Reason;
+use crate::units::{Duration, Sector, Tag};
+use crate::{choice, tunables};
+
+choice! {
+    /// What a batch is.
+    pub enum BatchRule {
+        /// Requests in ascending sectors, however far apart: the rule since about 2.6.24.
+        //= linux-2.6.33 block/deadline-iosched.c deadline_dispatch_requests
+        Ascending = "ascending";
+        /// Requests of which each starts where the one before ends: the rule of 2.6.0 to about 2.6.23. Any gap ends
+        /// the batch, so scattered requests have their direction chosen anew for each. A new batch without a position
+        /// to go on from starts at the lowest sector, and one that goes on from a position does not count from 0 (a
+        /// quirk of these kernels: after a gap the batch stays over until an expired deadline or the end of the
+        /// sector order starts a fresh one).
+        //= linux-2.6.9 drivers/block/deadline-iosched.c deadline_dispatch_requests
+        Contiguous = "contiguous";
+    }
+}
+
+tunables! {
+    /// deadline's tunables, under their sysfs names, and the era's batch rule.
+    //= linux-4.20 Documentation/block/deadline-iosched.txt
+    pub struct Config {
+        /// How long a read may wait before a new batch of reads starts with it. Default 500 ms.
+        pub read_expire: Duration = Duration::from_ms(500), 0, u64::MAX;
+        /// How long a write or discard may wait before a new batch of writes starts with it. Default 5 s.
+        pub write_expire: Duration = Duration::from_secs(5), 0, u64::MAX;
+        /// How many batches of reads may pass waiting writes. Default 2; 0 starves reads instead.
+        pub writes_starved: u32 = 2, 0, 0x7fff_ffff;
+        /// How many requests a batch has at most. Default 16; 0 counts as 1.
+        pub fifo_batch: u32 = 16, 0, 0x7fff_ffff;
+        /// Whether to look for requests that a new one can be put in front of. Default 1.
+        pub front_merges: bool = true, 0, 1;
+        /// What ends a batch: its length only (ascending, the default) or also the first gap (contiguous, as up to 2.6.23).
+        pub batch_rule: BatchRule = BatchRule::Ascending, 0, 1;
+    }
+}
+
+impl Config {
+    /// The scheduler of 2.6.0 to about 2.6.23.
+    #[must_use]
+    pub fn linux_2_6_9() -> Self {
+        Self { batch_rule: BatchRule::Contiguous, ..Self::default() }
+    }
+}
+
+/// A direction of transfer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Dir {
+    Read,
+    /// Writes and discards.
+    Write,
+}
+
+impl Dir {
+    const fn of(op: Op) -> Self {
+        match op {
+            Op::Read => Self::Read,
+            Op::Write | Op::Discard => Self::Write,
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Deadline {
+    config: Config,
+    links: SortedLinks,
+    reads: SortedQueue,
+    writes: SortedQueue,
+    /// The direction of the last request that was issued, and the one that follows it in sector order.
+    dir: Dir,
+    next: Option<Tag>,
+    /// The sector behind the last request that was issued.
+    last_sector: Sector,
+    /// How many requests the running batch has had.
+    batching: u32,
+    /// How many batches of reads have passed waiting writes.
+    starved: u32,
+}
+
+impl Scheduler for Deadline {
+    const NAME: &'static str = "deadline";
+    type Config = Config;
+
+    fn new(limits: Limits, config: Config) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Self {
+            config,
+            links: SortedLinks::new(limits.tags),
+            reads: SortedQueue::default(),
+            writes: SortedQueue::default(),
+            dir: Dir::Read,
+            next: None,
+            last_sector: Sector(0),
+            batching: 0,
+            starved: 0,
+        })
+    }
+
+    fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        let rq = &cx.requests[tag].rq;
+        let (links, queue) = self.queue_mut(Dir::of(rq.op));
+        links.insert(queue, tag, rq.start);
+    }
+
+    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
+        let tag = if let Some(tag) = self.batch_continues(cx) {
+            cx.why = Reason::Batch;
+            tag
+        } else {
+            let Some((dir, why)) = self.choose_direction() else { return Dispatch::Empty };
+            cx.why = why;
+            self.start_batch(cx, dir)
+        };
+        self.batching = self.batching.saturating_add(1);
+        self.take(cx, tag);
+        Dispatch::Issue(tag)
+    }
+
+    fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
+        let tag = self.links.lowest(&self.reads).or_else(|| self.links.lowest(&self.writes))?;
+        self.take(cx, tag);
+        Some(tag)
+    }
+
+    fn merged(&mut self, cx: &mut Cx<'_>, kept: Tag, end: End) {
+        if end == End::Front {
+            let rq = &cx.requests[kept].rq;
+            let (links, queue) = self.queue_mut(Dir::of(rq.op));
+            links.reposition(queue, kept, rq.start);
+        }
+    }
+
+    fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag) {
+        if self.next == Some(gone) {
+            self.next = self.links.next(gone);
+        }
+        let (links, queue) = self.queue_mut(Dir::of(cx.requests[gone].rq.op));
+        links.join(queue, cx.requests, kept, gone);
+    }
+
+    fn front_merges(&self) -> bool {
+        self.config.front_merges
+    }
+
+    fn check(&self, requests: &Requests) {
+        for (queue, dir) in [(&self.reads, Dir::Read), (&self.writes, Dir::Write)] {
+            self.links.check(queue, requests);
+            for tag in self.links.iter(queue) {
+                assert!(Dir::of(requests[tag].rq.op) == dir, "a request waits in the wrong direction");
+            }
+        }
+        if let Some(next) = self.next {
+            assert!(self.links.contains(next), "the next request does not wait");
+            assert!(Dir::of(requests[next].rq.op) == self.dir, "the next request goes in another direction");
+        }
+    }
+}
+
+impl Deadline {
+    fn queue(&self, dir: Dir) -> &SortedQueue {
+        match dir {
+            Dir::Read => &self.reads,
+            Dir::Write => &self.writes,
+        }
+    }
+
+    fn queue_mut(&mut self, dir: Dir) -> (&mut SortedLinks, &mut SortedQueue) {
+        match dir {
+            Dir::Read => (&mut self.links, &mut self.reads),
+            Dir::Write => (&mut self.links, &mut self.writes),
+        }
+    }
+
+    /// The next request of the running batch, unless that is over.
+    fn batch_continues(&mut self, cx: &Cx<'_>) -> Option<Tag> {
+        let next = self.next?;
+        if self.config.batch_rule == BatchRule::Contiguous && cx.requests[next].rq.start != self.last_sector {
+            self.batching = self.batching.saturating_add(self.config.fifo_batch);
+        }
+        (self.batching < self.config.fifo_batch).then_some(next)
+    }
+
+    /// Which way the next batch goes; nothing if no request waits.
+    fn choose_direction(&mut self) -> Option<(Dir, Reason)> {
+        let (reads, writes) = (!self.reads.is_empty(), !self.writes.is_empty());
+        if !reads && !writes {
+            return None;
+        }
+        if reads && writes {
+            let passed_over = self.starved;
+            self.starved = self.starved.saturating_add(1);
+            if passed_over >= self.config.writes_starved {
+                self.starved = 0;
+                return Some((Dir::Write, Reason::WritesStarved));
+            }
+        }
+        if reads {
+            return Some((Dir::Read, Reason::NewBatch));
+        }
+        self.starved = 0;
+        Some((Dir::Write, Reason::NewBatch))
+    }
+
+    /// The first request of a new batch in a direction in which some wait.
+    fn start_batch(&mut self, cx: &mut Cx<'_>, dir: Dir) -> Tag {
+        let oldest = self.queue(dir).oldest().expect("the chosen direction has requests");
+        let expire = match dir {
+            Dir::Read => self.config.read_expire,
+            Dir::Write => self.config.write_expire,
+        };
+        if cx.requests[oldest].since + expire < cx.now {
+            cx.why = Reason::FifoExpired;
+            self.batching = 0;
+            return oldest;
+        }
+        let next = self.next.filter(|_| self.dir == dir);
+        match self.config.batch_rule {
+            BatchRule::Ascending => {
+                self.batching = 0;
+                next.unwrap_or(oldest)
+            }
+            BatchRule::Contiguous => next.unwrap_or_else(|| {
+                self.batching = 0;
+                self.links.lowest(self.queue(dir)).unwrap_or(oldest)
+            }),
+        }
+    }
+
+    /// Takes out the request that is issued, and remembers where it leads.
+    fn take(&mut self, cx: &Cx<'_>, tag: Tag) {
+        let rq = &cx.requests[tag].rq;
+        self.dir = Dir::of(rq.op);
+        self.next = self.links.next(tag);
+        self.last_sector = rq.end();
+        let (links, queue) = self.queue_mut(Dir::of(rq.op));
+        links.remove(queue, tag);
+    }
+}
+
+#[cfg(test)]
+mod tests;
