@@ -1,3 +1,21 @@
-//! Simulator.
+//! The lab: a deterministic simulator of processes, a host and a disk around the schedulers of `fairhead-core`.
+//!
+//! A [`Scenario`] is everything that decides a run: a job file, a disk, a host, a scheduler and a seed. [`simulate`]
+//! turns it into an [`Outcome`]: per client and in total, how much, how fast, how long it waited; and what the disk did.
+//! The same scenario gives the same outcome, bit by bit, on every machine.
 
+#![forbid(unsafe_code)]
+
+mod engine;
+mod error;
+mod event;
+pub mod host;
 pub mod job;
+pub mod layout;
+pub mod metrics;
+pub mod rng;
+
+pub use engine::{Scenario, simulate};
+pub use error::SimError;
+pub use host::Host;
+pub use metrics::Outcome;

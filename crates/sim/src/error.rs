@@ -1,0 +1,45 @@
+//! What can go wrong before a run starts.
+
+use fairhead_core::config::ConfigError;
+use fairhead_device::ParamError;
+use std::fmt;
+
+/// Why a run cannot be made. One line each.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SimError {
+    /// A tunable or limit is out of range.
+    Config(ConfigError),
+    /// The disk is impossible.
+    Disk(ParamError),
+    /// The job does not fit the disk or the host.
+    Job {
+        /// The job's name.
+        job: String,
+        /// What is wrong, and what would be right.
+        message: String,
+    },
+}
+
+impl fmt::Display for SimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(e) => e.fmt(f),
+            Self::Disk(e) => e.fmt(f),
+            Self::Job { job, message } => write!(f, "job '{job}': {message}"),
+        }
+    }
+}
+
+impl std::error::Error for SimError {}
+
+impl From<ConfigError> for SimError {
+    fn from(e: ConfigError) -> Self {
+        Self::Config(e)
+    }
+}
+
+impl From<ParamError> for SimError {
+    fn from(e: ParamError) -> Self {
+        Self::Disk(e)
+    }
+}

@@ -1,0 +1,151 @@
+//! The machine around the disk: processors, the costs of one I/O, and the kernel's habits of an era.
+//!
+//! A closed loop of small reads spends its time like this (2004 values):
+//!
+//! ```text
+//!   process            interrupt              disk
+//!   think 98 µs ─► insert ─► dispatch ─► command … completion ─► t_irq 25 µs ─► dispatch next ─► wake the process
+//!   └─ overlaps with the disk serving others                     └─ nothing overlaps with this on a disk of depth 1
+//! ```
+//!
+//! The costs are separate parameters because they sit in different places of that loop; one client's bandwidth fixes
+//! only their sum. **The request queue is run from the interrupt before the woken process can submit again**: with
+//! another request pending, that one is dispatched first. This is deceptive idleness, the reason why AS and CFQ wait.
+//!
+//= devices.md 4.1, 4.2 (the project's specification of hosts)
+
+use fairhead_core::{Duration, Sectors};
+
+/// A host. Times are per I/O unless they say otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// How many processors run the processes.
+    pub cpus: u32,
+    /// From a process's wake-up to its next submission: system call, set-up, copying.
+    pub think: Duration,
+    /// From the device's completion to the next dispatch.
+    pub irq: Duration,
+    /// Added to `irq`, exponentially distributed with this mean, so that no result depends on exact resonance.
+    pub irq_jitter: Duration,
+    /// What the scheduler costs per request, added to `think`, by name; not listed: nothing.
+    pub sched_cost: Vec<(&'static str, Duration)>,
+    /// What allocating a new 4 KiB block of a file costs in the call that writes it.
+    pub allocate: Duration,
+    /// The clock that schedulers see: steps of 1/HZ, or exact if zero.
+    pub tick: Duration,
+    /// The largest request.
+    pub max_request: Sectors,
+    /// How many requests of a kind (sync, async) may be allocated before a process waits for one.
+    pub nr_requests: u32,
+    /// Whether direct writes are flagged sync.
+    pub direct_write_sync: bool,
+    /// How requests are held back to be merged before the device gets them.
+    pub plug: Plug,
+}
+
+/// Plugging, by era.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plug {
+    /// Until 2.6.38: a device queue that was empty waits for 4 requests or 3 ms, or for somebody who waits for I/O.
+    Device,
+    /// Since 2.6.39: a task collects its own requests until it waits.
+    Task,
+}
+
+impl Plug {
+    /// How many requests pull the plug.
+    //= linux-2.6.33 block/blk-settings.c unplug_thresh
+    pub const THRESHOLD: u32 = 4;
+    /// After how long it comes out by itself.
+    //= linux-2.6.33 block/blk-settings.c unplug_delay
+    pub const DELAY: Duration = Duration::from_ms(3);
+}
+
+impl Host {
+    /// The machine of seed 000: one processor of 2004, an IDE disk, Linux 2.6.10-rc.
+    #[must_use]
+    pub fn of_2004() -> Self {
+        Self {
+            cpus: 1,
+            // A 4 KiB hit takes 0.2016 ms in all (19 837 KiB/s): less irq, the drive's hit overhead and the bus.
+            //= seed 000, case 1, deadline, 1 client
+            think: Duration::from_ns(98_400),
+            irq: Duration::from_us(20),
+            irq_jitter: Duration::from_us(5),
+            // 19 480 and 19 433 KiB/s against deadline's 19 837.
+            //= seed 000, case 1, as and cfq, 1 client
+            sched_cost: vec![("as", Duration::from_ns(3_700)), ("cfq", Duration::from_ns(4_200))],
+            // 13 406 KiB/s for new files against what the drive's cache takes.
+            //= seed 000, case 3, deadline, 1 client
+            allocate: Duration::from_us(113),
+            tick: Duration::from_ms(1),
+            max_request: Sectors(256),
+            nr_requests: 128,
+            direct_write_sync: false,
+            plug: Plug::Device,
+        }
+    }
+
+    /// The machine of seed 001: Linux 2.6.33 and a flash card.
+    #[must_use]
+    pub fn of_2010() -> Self {
+        Self {
+            cpus: 2,
+            think: Duration::from_us(15),
+            irq: Duration::from_us(20),
+            irq_jitter: Duration::from_us(5),
+            sched_cost: Vec::new(),
+            allocate: Duration::from_us(20),
+            tick: Duration::from_ms(1),
+            max_request: Sectors(1024),
+            nr_requests: 128,
+            direct_write_sync: true,
+            plug: Plug::Device,
+        }
+    }
+
+    /// A present-day machine.
+    #[must_use]
+    pub fn of_2020() -> Self {
+        Self {
+            cpus: 4,
+            think: Duration::from_us(5),
+            irq: Duration::from_us(5),
+            irq_jitter: Duration::from_us(1),
+            sched_cost: vec![
+                ("deadline", Duration::from_ns(700)),
+                ("mq-deadline", Duration::from_ns(700)),
+                ("kyber", Duration::from_ns(700)),
+                ("as", Duration::from_ns(1_900)),
+                ("cfq", Duration::from_ns(1_900)),
+            ],
+            allocate: Duration::from_us(2),
+            tick: Duration::ZERO,
+            max_request: Sectors(2560),
+            nr_requests: 256,
+            direct_write_sync: true,
+            plug: Plug::Task,
+        }
+    }
+
+    /// The host that goes with a built-in disk: of its time.
+    #[must_use]
+    pub fn for_disk(preset: &str) -> Self {
+        match preset {
+            "ide2004" => Self::of_2004(),
+            "sata2009" | "flashcard2010" => Self::of_2010(),
+            _ => Self::of_2020(),
+        }
+    }
+
+    /// What the named scheduler costs per request. `cfq-ts1` costs what `cfq` does.
+    #[must_use]
+    pub fn sched_cost(&self, scheduler: &str) -> Duration {
+        self.sched_cost
+            .iter()
+            .filter(|(name, _)| scheduler.starts_with(name))
+            .map(|c| c.1)
+            .max()
+            .unwrap_or(Duration::ZERO)
+    }
+}

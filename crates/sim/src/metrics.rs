@@ -1,0 +1,207 @@
+//! What a run measured: per client and in total, over the whole run and per interval.
+//!
+//! Rates are over a client's own time, from its start to its last completion, as fio has it. A latency is that of a call, from
+//! its submission to the completion of its last piece.
+
+use crate::error::SimError;
+use fairhead_core::Duration;
+use hdrhistogram::Histogram;
+
+/// What one client did in one direction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpStats {
+    /// Calls completed.
+    pub calls: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// The longest call, exactly.
+    pub latency_max: Duration,
+    /// All latencies added up.
+    pub latency_sum: Duration,
+    /// The shortest call, exactly.
+    pub latency_min: Duration,
+    /// Latencies in nanoseconds, to two digits.
+    pub latency_ns: Histogram<u64>,
+}
+
+impl OpStats {
+    pub(crate) fn new() -> Self {
+        // One hour is more than any bound that a scheduler promises; longer calls are clipped in the histogram only.
+        let latency_ns = Histogram::new_with_bounds(1, 3_600_000_000_000, 2).expect("constant bounds");
+        Self {
+            calls: 0,
+            bytes: 0,
+            latency_max: Duration::ZERO,
+            latency_sum: Duration::ZERO,
+            latency_min: Duration::MAX,
+            latency_ns,
+        }
+    }
+
+    pub(crate) fn record(&mut self, bytes: u64, latency: Duration) {
+        self.calls += 1;
+        self.bytes += bytes;
+        self.latency_max = self.latency_max.max(latency);
+        self.latency_min = self.latency_min.min(latency);
+        self.latency_sum += latency;
+        self.latency_ns.saturating_record(latency.as_ns().max(1));
+    }
+
+    /// The `percent`th percentile of the latency (0 to 100), or nothing if there was no call.
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> Option<Duration> {
+        (self.calls > 0).then(|| Duration::from_ns(self.latency_ns.value_at_percentile(percent)))
+    }
+
+    /// The mean latency, or nothing if there was no call.
+    #[must_use]
+    pub fn latency_mean(&self) -> Option<Duration> {
+        (self.calls > 0).then(|| self.latency_sum / self.calls)
+    }
+
+    /// Adds another's figures.
+    pub fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.bytes += other.bytes;
+        self.latency_max = self.latency_max.max(other.latency_max);
+        self.latency_min = self.latency_min.min(other.latency_min);
+        self.latency_sum += other.latency_sum;
+        self.latency_ns.add(&other.latency_ns).expect("one layout for all histograms");
+    }
+}
+
+impl Default for OpStats {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// One client's figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientStats {
+    /// The job's name.
+    pub name: String,
+    /// Which job of the file.
+    pub job: usize,
+    /// Which clone of the job.
+    pub clone: u32,
+    /// The reporting group.
+    pub group: u32,
+    /// When it started, from the start of the run.
+    pub started: Duration,
+    /// From its start to its end.
+    pub elapsed: Duration,
+    /// Reads.
+    pub read: OpStats,
+    /// Writes.
+    pub write: OpStats,
+    /// Discards.
+    pub trim: OpStats,
+    /// Fsyncs.
+    pub sync: OpStats,
+}
+
+impl ClientStats {
+    /// Bytes in all directions.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.read.bytes + self.write.bytes + self.trim.bytes
+    }
+
+    /// Bytes per second in all directions.
+    #[must_use]
+    pub fn bandwidth(&self) -> u64 {
+        rate(self.bytes(), self.elapsed)
+    }
+
+    /// Calls per second in all directions, in thousandths.
+    #[must_use]
+    pub fn milli_iops(&self) -> u64 {
+        rate((self.read.calls + self.write.calls + self.trim.calls) * 1000, self.elapsed)
+    }
+
+    /// The longest call in any direction.
+    #[must_use]
+    pub fn latency_max(&self) -> Duration {
+        self.read.latency_max.max(self.write.latency_max).max(self.trim.latency_max)
+    }
+}
+
+/// `amount` per second over `time`.
+#[must_use]
+pub fn rate(amount: u64, time: Duration) -> u64 {
+    if time.is_zero() {
+        return 0;
+    }
+    u64::try_from(u128::from(amount) * 1_000_000_000 / u128::from(time.as_ns())).unwrap_or(u64::MAX)
+}
+
+/// What the disk did.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct DiskStats {
+    /// Its own counters.
+    pub counters: fairhead_device::Counters,
+    /// Time with a command in flight.
+    pub busy: Duration,
+    /// Time during which requests waited, the disk had nothing to do, and the scheduler kept it so on purpose.
+    pub idled: Duration,
+    /// Requests issued.
+    pub issued: u64,
+    /// Pieces of calls that were merged into others' requests.
+    pub merged: u64,
+}
+
+/// One interval's figures of one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Point {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Calls completed.
+    pub calls: u64,
+    /// The longest of them.
+    pub latency_max: Duration,
+}
+
+/// A run's figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The scheduler's (preset's) name.
+    pub scheduler: String,
+    /// The seed.
+    pub seed: u64,
+    /// How much virtual time passed.
+    pub elapsed: Duration,
+    /// Per client, in the order of the job file.
+    pub clients: Vec<ClientStats>,
+    /// The disk.
+    pub disk: DiskStats,
+    /// The length of an interval, if a series was asked for.
+    pub interval: Option<Duration>,
+    /// Per interval, per client.
+    pub series: Vec<Vec<Point>>,
+    /// How many events the simulator handled.
+    pub events: u64,
+    /// What the user should know about the run.
+    pub notes: Vec<String>,
+}
+
+impl Outcome {
+    /// The clients' bandwidths added up, in bytes per second.
+    #[must_use]
+    pub fn bandwidth(&self) -> u64 {
+        self.clients.iter().map(ClientStats::bandwidth).sum()
+    }
+
+    /// Smallest client bandwidth over largest, in thousandths; nothing with fewer than two clients.
+    #[must_use]
+    pub fn fairness_permille(&self) -> Option<u64> {
+        let all = || self.clients.iter().map(ClientStats::bandwidth);
+        let max = all().max().filter(|&m| m > 0 && self.clients.len() > 1)?;
+        Some(all().min()? * 1000 / max)
+    }
+}
+
+/// A shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, SimError>;
