@@ -1,2 +1,56 @@
-//! The command line.
-fn main() {}
+//! `fairhead`: parse, call, print.
+//!
+//! ```text
+//! argv ─► args (what was written) ─► plan (what it means, or one line why not) ─► sim ─► output (table, JSON, CSV)
+//! ```
+//!
+//! No logic worth testing on its own lives here. Exit codes: 0 done, 1 failed, 2 misuse. Errors are one line on stderr that
+//! says what is wrong and what would be right. Results go to stdout or the file of `-o`; a reader that closes the pipe
+//! early ends the program quietly.
+
+mod args;
+mod error;
+mod list;
+mod out;
+mod plan;
+mod show;
+mod tunables;
+mod workloads;
+
+use std::process::ExitCode;
+
+use args::{Cli, Command};
+use error::{CliError, fail};
+
+fn main() -> ExitCode {
+    let cli = match args::parse(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(answer) => return answer,
+    };
+    end_quietly_on_ctrl_c();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => fail(&e),
+    }
+}
+
+fn run(cli: Cli) -> Result<(), CliError> {
+    match cli.command.unwrap_or_default() {
+        Command::Run(args) => plan::run(&args),
+        Command::List(args) => list::list(args.what),
+        Command::Show(args) => show::show(&args.name),
+    }
+}
+
+/// What shells expect of a program that SIGINT has ended.
+const EXIT_INTERRUPTED: i32 = 128 + 2;
+
+/// Ctrl-C ends the run at once, with the progress bar wiped and nothing half-written: results are written when complete.
+fn end_quietly_on_ctrl_c() {
+    // Without a handler the default action does nearly the same, so failing to set one is no error.
+    let _ = ctrlc::set_handler(|| {
+        out::wipe_progress();
+        eprintln!("fairhead: interrupted");
+        std::process::exit(EXIT_INTERRUPTED);
+    });
+}

@@ -34,6 +34,7 @@ pub use model::{
 };
 pub use nearest::nearest;
 pub use parse::{parse, parse_bytes};
+pub use value::{size_value, time_value};
 
 /// The most bytes that a job file may have: a thousand times a long one.
 pub const BYTES_MAX: usize = 1 << 20;

@@ -24,6 +24,35 @@ const BYTES_MAX: u64 = 1 << 53;
 /// No time may exceed ten years, so that a few can be added.
 const TIME_NS_MAX: u64 = 10 * 366 * 86_400 * 1_000_000_000;
 
+/// The time that `key=value` gives, for whoever takes one elsewhere than in a job file. A number without a unit is refused,
+/// unless it is 0.
+///
+/// # Errors
+/// What is wrong with it and what would be right, in one line.
+///
+/// ```
+/// use fairhead_sim::job::time_value;
+/// assert_eq!(time_value("--interval", "1s").unwrap().as_ms(), 1000);
+/// assert_eq!(time_value("--interval", "1").unwrap_err(), "'--interval=1' has no unit; write us, ms or s: --interval=8ms");
+/// ```
+pub fn time_value(key: &str, value: &str) -> Result<Duration, String> {
+    let bare = if value == "0" { BareTime::Seconds } else { BareTime::Refused };
+    Arg { key, value, kb_base: 1024 }.time(bare)
+}
+
+/// The same for a size in bytes.
+///
+/// # Errors
+/// What is wrong with it and what would be right, in one line.
+pub fn size_value(key: &str, value: &str) -> Result<u64, String> {
+    let arg = Arg { key, value, kb_base: 1024 };
+    let bytes = arg.bytes()?;
+    if bytes != 0 && value.ends_with(|c: char| c.is_ascii_digit()) {
+        return Err(format!("'{}' has no unit; write k, m or g: {key}=4k", arg.show()));
+    }
+    Ok(bytes)
+}
+
 /// An option's key and value, and the rules that hold where it stands.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arg<'a> {

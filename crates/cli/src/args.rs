@@ -1,0 +1,241 @@
+//! What can be written on the command line. Parsing only: what the words mean is settled in `plan`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::error::{CliError, fail, one_line};
+
+/// Which disk scheduler and which tunables for my workload on my disk, and why?
+#[derive(Debug, Parser)]
+#[command(name = "fairhead", version, max_term_width = 110, disable_help_subcommand = true)]
+#[command(
+    after_help = "Without a command: `fairhead run`, an application that starts while ten readers stream, under every scheduler."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Simulate a fio job file under one or several schedulers and compare.
+    Run(RunArgs),
+    /// List what can be named: disks, schedulers or workloads.
+    List(ListArgs),
+    /// Show a scheduler's tunables, a disk's description or a workload's job file.
+    Show(ShowArgs),
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Self::Run(RunArgs::default())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// A fio job file, or the name of a built-in workload (`fairhead list workloads`).
+    #[arg(value_name = "JOB.fio")]
+    pub(crate) job: Option<PathBuf>,
+    /// The disk: a preset (`fairhead list disks`) or a TOML file.
+    #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
+    pub(crate) disk: String,
+    /// The schedulers to compare (`fairhead list schedulers`). Default: all.
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
+    pub(crate) sched: Vec<String>,
+    /// Set a tunable, such as cfq.slice_idle=4ms. May be repeated.
+    #[arg(long = "set", value_name = "SCHED.TUNABLE=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// What all chance in the run follows from: a number, decimal or 0x….
+    #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
+    pub(crate) seed: u64,
+    /// Run every job for that long, whatever the file says.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) runtime: Option<String>,
+    /// Also report a series of intervals of that length.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) interval: Option<String>,
+    /// How many simulations run at once. Changes no result. Default: the number of CPUs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// How the results are written.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) output_format: Format,
+    /// Write them to a file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// The modern 7200 rpm disk of devices.md 3.5.
+const DISK: &str = "nas2020";
+/// Any number will do, as long as it is the same tomorrow.
+const SEED: &str = "1";
+
+impl Default for RunArgs {
+    fn default() -> Self {
+        Self {
+            job: None,
+            disk: DISK.to_owned(),
+            sched: Vec::new(),
+            set: Vec::new(),
+            seed: 1,
+            runtime: None,
+            interval: None,
+            threads: None,
+            output_format: Format::Human,
+            output: None,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// What to list.
+    pub(crate) what: Listed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Listed {
+    Disks,
+    Schedulers,
+    Workloads,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// A scheduler, disk or workload.
+    pub(crate) name: String,
+}
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A table.
+    Human,
+    /// One object, fields with their unit in the name.
+    Json,
+    /// fio's json+ layout, one object per scheduler.
+    #[value(name = "json+")]
+    JsonPlus,
+    /// A line per job and scheduler.
+    Csv,
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("a number from 0 to {}, decimal or 0x…", u64::MAX))
+}
+
+/// The command line, or the exit code after an answer to `--help` or a line about what is wrong.
+pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
+    Cli::try_parse_from(argv).map_err(|e| match e.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A closed pipe is no reason to complain.
+            let _ = e.print();
+            ExitCode::SUCCESS
+        }
+        _ => fail(&CliError::Misuse(explain(&e))),
+    })
+}
+
+/// clap's finding in one line, with the nearest word if it knows one.
+fn explain(e: &clap::Error) -> String {
+    let text = e.to_string();
+    let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let mut line = match e.kind() {
+        // The missing arguments are on the lines below.
+        ErrorKind::MissingRequiredArgument | ErrorKind::InvalidValue => {
+            let body: Vec<&str> = text
+                .lines()
+                .take_while(|l| !l.starts_with("Usage:") && !l.trim_start().starts_with("tip:"))
+                .collect();
+            one_line(body.join("\n").trim_start_matches("error: ")).replace(":;", ":")
+        }
+        _ => first.to_owned(),
+    };
+    let near = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
+    let word = near.into_iter().find_map(|kind| match e.get(kind)? {
+        ContextValue::String(s) => Some(s.clone()),
+        ContextValue::Strings(s) => s.first().cloned(),
+        _ => None,
+    });
+    if let Some(word) = word {
+        line.push_str(&format!("; did you mean '{word}'?"));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn run(argv: &[&str]) -> RunArgs {
+        match Cli::try_parse_from([&["fairhead", "run"], argv].concat()).unwrap().command {
+            Some(Command::Run(args)) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn refused(argv: &[&str]) -> String {
+        explain(&Cli::try_parse_from([&["fairhead"], argv].concat()).unwrap_err())
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_command_is_run_without_arguments() {
+        assert!(Cli::try_parse_from(["fairhead"]).unwrap().command.is_none());
+        let (a, b) = (RunArgs::default(), run(&[]));
+        assert_eq!(format!("{a:?}"), format!("{b:?}"));
+    }
+
+    #[test]
+    fn every_flag_of_run() {
+        assert_eq!(run(&["a.fio"]).job, Some("a.fio".into()));
+        assert_eq!(run(&["--disk", "ide2004"]).disk, "ide2004");
+        assert_eq!(run(&["--sched", "noop,cfq", "--sched", "as"]).sched, ["noop", "cfq", "as"]);
+        assert_eq!(
+            run(&["--set", "cfq.slice_idle=4ms", "--set=cfq.quantum=8"]).set,
+            ["cfq.slice_idle=4ms", "cfq.quantum=8"]
+        );
+        assert_eq!(run(&["--seed", "7"]).seed, 7);
+        assert_eq!(run(&["--seed", "0xff"]).seed, 255);
+        assert_eq!(run(&["--runtime", "10s"]).runtime.as_deref(), Some("10s"));
+        assert_eq!(run(&["--interval", "1s"]).interval.as_deref(), Some("1s"));
+        assert_eq!(run(&["--threads", "2"]).threads, Some(2));
+        assert_eq!(run(&["--output-format", "json+"]).output_format, Format::JsonPlus);
+        assert_eq!(run(&["--output-format=csv"]).output_format, Format::Csv);
+        assert_eq!(run(&["-o", "x"]).output, Some("x".into()));
+        assert_eq!(run(&["--output", "x"]).output, Some("x".into()));
+    }
+
+    #[test]
+    fn mistakes_are_one_line_with_the_nearest_word() {
+        assert_eq!(refused(&["rnu"]), "unrecognized subcommand 'rnu'; did you mean 'run'?");
+        assert_eq!(
+            refused(&["run", "--shced", "noop"]),
+            "unexpected argument '--shced' found; did you mean '--sched'?"
+        );
+        assert_eq!(
+            refused(&["list", "disk"]),
+            "invalid value 'disk' for '<WHAT>'; [possible values: disks, schedulers, workloads]; did you mean 'disks'?"
+        );
+        assert_eq!(refused(&["show"]), "the following required arguments were not provided: <NAME>");
+        assert!(refused(&["run", "--threads", "0"]).contains("1..=1024"));
+        assert!(
+            refused(&["run", "--seed", "x"])
+                .ends_with("a number from 0 to 18446744073709551615, decimal or 0x…")
+        );
+    }
+}

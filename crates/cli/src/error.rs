@@ -1,0 +1,50 @@
+//! How things end badly: one line, and the exit code.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why there is no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CliError {
+    /// What was asked for does not make sense: exit code 2.
+    Misuse(String),
+    /// It makes sense, and did not work: exit code 1.
+    Failed(String),
+    /// Nobody reads the answer any more: not an error, and nothing to say.
+    Closed,
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misuse(m) | Self::Failed(m) => f.write_str(m),
+            Self::Closed => f.write_str("closed"),
+        }
+    }
+}
+
+/// Prints the error, if it is one, and gives the exit code.
+pub(crate) fn fail(error: &CliError) -> ExitCode {
+    let code = match error {
+        CliError::Closed => return ExitCode::SUCCESS,
+        CliError::Failed(_) => 1,
+        CliError::Misuse(_) => 2,
+    };
+    eprintln!("fairhead: {}", one_line(&error.to_string()));
+    ExitCode::from(code)
+}
+
+/// The message without line breaks, whoever wrote it.
+pub(crate) fn one_line(message: &str) -> String {
+    message.split(['\n', '\r']).map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_one_line() {
+        assert_eq!(one_line("a\n  b\r\n\nc\n"), "a; b; c");
+    }
+}

@@ -1,0 +1,53 @@
+//! `fairhead list`: what can be named.
+
+use fairhead_core::sched::any::PRESETS;
+use fairhead_device::{DeviceParams, preset_names};
+
+use crate::args::Listed;
+use crate::error::CliError;
+use crate::out;
+use crate::workloads::{PROGRAMS, WORKLOADS};
+
+pub(crate) fn list(what: Listed) -> Result<(), CliError> {
+    out::print(&match what {
+        Listed::Schedulers => columns(PRESETS.iter().map(|p| (p.name, p.about.to_owned()))),
+        Listed::Disks => columns(preset_names().iter().map(|name| (*name, about_disk(name)))),
+        Listed::Workloads => columns(
+            WORKLOADS
+                .iter()
+                .map(|w| (w.name, w.about))
+                .chain(PROGRAMS.iter().copied())
+                .map(|(n, a)| (n, a.to_owned())),
+        ),
+    })
+}
+
+/// The first line of a disk preset's comment says what it is.
+fn about_disk(name: &str) -> String {
+    let kind = match DeviceParams::preset(name) {
+        Ok(DeviceParams::Card(_)) => "flash card",
+        Ok(_) => "hard disk",
+        Err(_) => "",
+    };
+    let text = fairhead_device::preset_text(name).unwrap_or_default();
+    let first = text.lines().find_map(|l| l.strip_prefix('#')).map(str::trim).unwrap_or_default();
+    if first.is_empty() { kind.to_owned() } else { first.to_owned() }
+}
+
+/// Two columns, the first as wide as it needs to be.
+fn columns(rows: impl Iterator<Item = (&'static str, String)>) -> String {
+    let rows: Vec<_> = rows.collect();
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    rows.iter().map(|(name, about)| format!("{name:width$}  {about}").trim_end().to_owned() + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_not_padded_at_the_end() {
+        let text = columns([("a", "one".to_owned()), ("long", String::new())].into_iter());
+        assert_eq!(text, "a     one\nlong\n");
+    }
+}

@@ -1,0 +1,94 @@
+//! Where results go: stdout or a file, in colour only where someone looks; and the progress bar.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::error::CliError;
+
+/// Writes `text` to stdout.
+pub(crate) fn print(text: &str) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|e| match e.kind() {
+        io::ErrorKind::BrokenPipe => CliError::Closed,
+        _ => CliError::Failed(format!("cannot write the results: {e}")),
+    })
+}
+
+/// Writes `text` to the file, or to stdout when there is none. The file appears complete or not at all.
+pub(crate) fn write(file: Option<&Path>, text: &str) -> Result<(), CliError> {
+    let Some(path) = file else { return print(text) };
+    let part = path.with_added_extension("part");
+    // A pipe or device cannot be replaced by a complete file.
+    let special = path.metadata().is_ok_and(|m| !m.is_file());
+    let result = if special {
+        std::fs::write(path, text)
+    } else {
+        std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path))
+    };
+    result.map_err(|e| {
+        // It may never have been made.
+        let _ = std::fs::remove_file(&part);
+        CliError::Failed(format!("cannot write '{}': {e}", path.display()))
+    })
+}
+
+/// A line for the user beside the results.
+pub(crate) fn note(text: &str) {
+    eprintln!("fairhead: {text}");
+}
+
+/// Whether to use colour: on a terminal, unless `NO_COLOR` is set to anything (https://no-color.org).
+pub(crate) fn coloured(file: Option<&Path>) -> bool {
+    file.is_none() && io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+}
+
+/// The bar on the terminal, for Ctrl-C to wipe.
+static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// How far a long run has come; on stderr, if that is a terminal, and only once it takes longer than a second.
+pub(crate) struct Progress(ProgressBar);
+
+/// A run that ends sooner needs no bar.
+const BAR_AFTER: Duration = Duration::from_secs(1);
+
+impl Progress {
+    /// Of `total` simulations none is done.
+    pub(crate) fn new(total: u64, what: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        Self(bar)
+    }
+
+    /// Another simulation is done. May be called from any thread.
+    pub(crate) fn step(&self) {
+        if self.0.is_hidden() && io::stderr().is_terminal() && self.0.elapsed() > BAR_AFTER {
+            self.0.set_draw_target(ProgressDrawTarget::stderr());
+            if let Ok(mut bar) = BAR.lock() {
+                *bar = Some(self.0.clone());
+            }
+        }
+        self.0.inc(1);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Removes the bar from the terminal, if there is one.
+pub(crate) fn wipe_progress() {
+    if let Ok(bar) = BAR.lock()
+        && let Some(bar) = bar.as_ref()
+    {
+        bar.finish_and_clear();
+    }
+}

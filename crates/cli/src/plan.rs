@@ -1,0 +1,131 @@
+//! From what was written to what is meant: files read, names resolved, values checked. Then the run.
+
+use std::path::Path;
+
+use fairhead_core::Duration;
+use fairhead_core::sched::any::{PRESETS, preset};
+use fairhead_device::{DeviceParams, preset_names};
+use fairhead_sim::job::{self, JobFile, nearest, time_value};
+
+use crate::args::RunArgs;
+use crate::error::CliError;
+use crate::tunables::{self, Scheduler};
+use crate::workloads::{self, WORKLOADS};
+
+/// A run, with nothing left to look up.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// What is done.
+    pub(crate) jobs: JobFile,
+    /// To which disk, and its name.
+    pub(crate) disk: (String, DeviceParams),
+    /// Under which schedulers, in this order.
+    pub(crate) schedulers: Vec<Scheduler>,
+    /// The length of the intervals of the series, if one is wanted.
+    pub(crate) interval: Option<Duration>,
+}
+
+impl Plan {
+    /// What the arguments mean.
+    pub(crate) fn new(args: &RunArgs) -> Result<Self, CliError> {
+        let interval = args.interval.as_deref().map(|t| positive_time("--interval", t)).transpose()?;
+        let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
+        let mut schedulers = choose_schedulers(&args.sched)?;
+        args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
+        let disk = choose_disk(&args.disk)?;
+        let mut jobs = read_jobs(args.job.as_deref())?;
+        if runtime.is_some() {
+            jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
+        }
+        Ok(Self { jobs, disk, schedulers, interval })
+    }
+}
+
+/// `fairhead run`.
+pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
+    let plan = Plan::new(args)?;
+    plan.jobs.notes.iter().for_each(|n| crate::out::note(n));
+    Ok(())
+}
+
+fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError> {
+    match time_value(flag, text).map_err(CliError::Misuse)? {
+        Duration::ZERO => {
+            Err(CliError::Misuse(format!("'{flag}={text}' is no time at all; write one such as {flag}=10s")))
+        }
+        time => Ok(time),
+    }
+}
+
+/// The schedulers of these names; all when there are none.
+fn choose_schedulers(names: &[String]) -> Result<Vec<Scheduler>, CliError> {
+    if names.is_empty() || names == ["all"] {
+        return Ok(PRESETS.iter().map(|p| Scheduler { name: p.name, config: (p.config)() }).collect());
+    }
+    let mut chosen: Vec<Scheduler> = Vec::new();
+    for name in names.iter().map(|n| n.trim()) {
+        let Some(p) = preset(name) else {
+            return Err(CliError::Misuse(match nearest(name, PRESETS.iter().map(|p| p.name)) {
+                Some(word) => format!("unknown scheduler '{name}'; did you mean '{word}'?"),
+                None => format!("unknown scheduler '{name}'; see fairhead list schedulers"),
+            }));
+        };
+        if chosen.iter().any(|s| s.name == p.name) {
+            return Err(CliError::Misuse(format!("scheduler '{name}' is named twice")));
+        }
+        chosen.push(Scheduler { name: p.name, config: (p.config)() });
+    }
+    Ok(chosen)
+}
+
+/// A preset, or a description in a file.
+fn choose_disk(name: &str) -> Result<(String, DeviceParams), CliError> {
+    if preset_names().contains(&name) {
+        let params = DeviceParams::preset(name).map_err(|e| CliError::Failed(e.to_string()))?;
+        return Ok((name.to_owned(), params));
+    }
+    let path = Path::new(name);
+    if !path.exists() {
+        return Err(CliError::Misuse(match nearest(name, preset_names().iter().copied()) {
+            Some(word) => format!("unknown disk '{name}'; did you mean '{word}'?"),
+            None => format!(
+                "unknown disk '{name}': no preset of that name (fairhead list disks), and no such file"
+            ),
+        }));
+    }
+    let text = String::from_utf8(read(path)?)
+        .map_err(|_| CliError::Misuse(format!("{name}: not a text in UTF-8")))?;
+    let params = DeviceParams::from_toml(&text, name).map_err(|e| CliError::Misuse(e.to_string()))?;
+    let stem = path.file_stem().map_or_else(|| name.to_owned(), |s| s.to_string_lossy().into_owned());
+    Ok((stem, params))
+}
+
+/// A job file, or a built-in workload; the default one when none is named.
+fn read_jobs(path: Option<&Path>) -> Result<JobFile, CliError> {
+    let misuse = |e: job::JobError| CliError::Misuse(e.to_string());
+    let Some(path) = path else {
+        return job::parse(WORKLOADS[0].text, WORKLOADS[0].name).map_err(misuse);
+    };
+    let name = path.to_string_lossy();
+    if !path.exists() {
+        if let Some(w) = workloads::find(&name) {
+            return job::parse(w.text, w.name).map_err(misuse);
+        }
+        return Err(CliError::Misuse(match nearest(&name, WORKLOADS.iter().map(|w| w.name)) {
+            Some(word) => format!("no job file '{name}'; did you mean the workload '{word}'?"),
+            None => format!("no job file '{name}', and no workload of that name (fairhead list workloads)"),
+        }));
+    }
+    job::parse_bytes(&read(path)?, &name).map_err(misuse)
+}
+
+/// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse.
+fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    use std::io::Read as _;
+    let limit = job::BYTES_MAX as u64 + 1;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|f| f.take(limit).read_to_end(&mut bytes))
+        .map_err(|e| CliError::Failed(format!("cannot read '{}': {e}", path.display())))?;
+    Ok(bytes)
+}

@@ -1,0 +1,94 @@
+//! `fairhead show NAME`: a scheduler's tunables, a disk's description, a workload's job file.
+
+use fairhead_core::config::{Shown, Unit};
+use fairhead_core::sched::any::{PRESETS, Preset, preset};
+use fairhead_device::{preset_names, preset_text};
+use fairhead_sim::job::nearest;
+
+use crate::error::CliError;
+use crate::out;
+use crate::tunables::range;
+use crate::workloads::{self, PROGRAMS, WORKLOADS};
+
+pub(crate) fn show(name: &str) -> Result<(), CliError> {
+    if let Some(p) = preset(name) {
+        return out::print(&scheduler(p));
+    }
+    if let Some(text) = preset_text(name) {
+        return out::print(text);
+    }
+    if let Some(w) = workloads::find(name) {
+        return out::print(w.text);
+    }
+    if let Some((_, about)) = PROGRAMS.iter().find(|(n, _)| *n == name) {
+        return out::print(&format!("# {about}\n[{name}]\nfh_workload={name}\n"));
+    }
+    let known = PRESETS
+        .iter()
+        .map(|p| p.name)
+        .chain(preset_names().iter().copied())
+        .chain(WORKLOADS.iter().map(|w| w.name))
+        .chain(PROGRAMS.iter().map(|p| p.0));
+    Err(CliError::Misuse(match nearest(name, known) {
+        Some(word) => format!("nothing is called '{name}'; did you mean '{word}'?"),
+        None => format!("nothing is called '{name}'; see fairhead list schedulers, disks or workloads"),
+    }))
+}
+
+/// Columns of text before it wraps.
+const WIDTH: usize = 100;
+
+/// A preset: what it is, and each tunable with its value there and its effect.
+fn scheduler(p: &Preset) -> String {
+    let config = (p.config)();
+    let mut text = format!("{}: {}\n", p.name, p.about);
+    let list = config.list();
+    if list.is_empty() {
+        text.push_str("\nno tunables\n");
+    }
+    for t in list {
+        let value = Shown(t.unit, config.get(t.name).unwrap_or(0));
+        text.push_str(&format!("\n{} = {value}    {}, {}\n", t.name, unit_name(t.unit), range(t)));
+        for line in wrap(t.effect, WIDTH - 4) {
+            text.push_str(&format!("    {line}\n"));
+        }
+    }
+    text
+}
+
+fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Time => "time",
+        Unit::Count => "number",
+        Unit::Switch => "switch",
+        Unit::KiB | Unit::Sectors => "size",
+        Unit::Choice(_) => "choice",
+    }
+}
+
+/// Words in lines of at most `width` columns.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_ascii_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wraps_between_words() {
+        assert_eq!(wrap(" one  two three ", 7), ["one two", "three"]);
+        assert_eq!(wrap("", 7), Vec::<String>::new());
+        assert_eq!(wrap("longer-than-that", 3), ["longer-than-that"]);
+    }
+}

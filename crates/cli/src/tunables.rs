@@ -1,0 +1,103 @@
+//! `--set SCHED.TUNABLE=VALUE`: values with their unit, for one scheduler of the run.
+
+use fairhead_core::config::{Shown, Tunable, Unit};
+use fairhead_core::sched::any::AnyConfig;
+use fairhead_sim::job::{nearest, size_value, time_value};
+
+use crate::error::CliError;
+
+/// A scheduler of the run: the preset's name and its tunables.
+#[derive(Debug, Clone)]
+pub(crate) struct Scheduler {
+    /// The preset's name.
+    pub(crate) name: &'static str,
+    /// Its tunables, as set.
+    pub(crate) config: AnyConfig,
+}
+
+/// Sets a tunable of those of the `schedulers` that are called so, or are presets of the scheduler that is.
+pub(crate) fn set(schedulers: &mut [Scheduler], text: &str) -> Result<(), CliError> {
+    let misuse = |m: String| CliError::Misuse(format!("--set {text}: {m}"));
+    let example = "write SCHED.TUNABLE=VALUE, such as cfq.slice_idle=4ms";
+    let Some((path, value)) = text.split_once('=') else { return Err(misuse(format!("no '='; {example}"))) };
+    // Names of schedulers have dots (cfq-2.6.10), names of tunables have none.
+    let Some((sched, tunable)) = path.rsplit_once('.') else {
+        return Err(misuse(format!("no '.'; {example}")));
+    };
+    let names: Vec<&'static str> = schedulers.iter().map(|s| s.name).collect();
+    let exact = names.contains(&sched);
+    let mut hit = false;
+    for s in schedulers.iter_mut().filter(|s| s.name == sched || (!exact && s.config.scheduler() == sched)) {
+        hit = true;
+        let raw = raw_value(s, tunable, path, value.trim()).map_err(misuse)?;
+        s.config.set(tunable, raw).map_err(|e| misuse(e.to_string()))?;
+    }
+    if hit {
+        return Ok(());
+    }
+    Err(misuse(match nearest(sched, names.iter().copied()) {
+        Some(word) => format!("'{sched}' is not in this run; did you mean '{word}'?"),
+        None => format!("'{sched}' is not in this run, which has {}", names.join(", ")),
+    }))
+}
+
+/// The raw number that the tunable takes for `value`.
+fn raw_value(s: &Scheduler, tunable: &str, path: &str, value: &str) -> Result<u64, String> {
+    let list = s.config.list();
+    let Some(t) = list.iter().find(|t| t.name == tunable) else {
+        return Err(match nearest(tunable, list.iter().map(|t| t.name)) {
+            Some(word) => format!("{} has no tunable '{tunable}'; did you mean '{word}'?", s.name),
+            None if list.is_empty() => format!("{} has no tunables", s.name),
+            None => format!("{} has no tunable '{tunable}'; see fairhead show {}", s.name, s.name),
+        });
+    };
+    if value.is_empty() {
+        return Err(format!("no value; {}", wanted(t)));
+    }
+    match t.unit {
+        Unit::Time => time_value(path, value).map(fairhead_core::Duration::as_ns),
+        Unit::Count => value.parse().map_err(|_| format!("'{value}' is not a number; {}", wanted(t))),
+        Unit::Switch => match value {
+            "0" | "off" => Ok(0),
+            "1" | "on" => Ok(1),
+            _ => Err(format!("'{value}' is neither on nor off; write 1 or 0")),
+        },
+        Unit::KiB => whole(path, value, 1024, "k"),
+        Unit::Sectors => match value.strip_suffix("sectors") {
+            Some(n) => {
+                n.trim().parse().map_err(|_| format!("'{value}' is not a number of sectors; {}", wanted(t)))
+            }
+            None => whole(path, value, 512, "of a sector, 512 bytes"),
+        },
+        Unit::Choice(words) => match words.iter().position(|w| *w == value) {
+            Some(i) => Ok(i as u64),
+            None => Err(match nearest(value, words.iter().copied()) {
+                Some(word) => format!("unknown value '{value}'; did you mean '{word}'?"),
+                None => format!("unknown value '{value}'; known are {}", words.join(", ")),
+            }),
+        },
+    }
+}
+
+/// A size in `unit`s of bytes.
+fn whole(path: &str, value: &str, unit: u64, name: &str) -> Result<u64, String> {
+    match size_value(path, value)? {
+        b if b.is_multiple_of(unit) => Ok(b / unit),
+        _ => Err(format!("'{value}' is not a multiple {name}")),
+    }
+}
+
+/// What would be right.
+fn wanted(t: &Tunable) -> String {
+    format!("{} is {}", t.name, range(t))
+}
+
+/// The range of a tunable, for people.
+pub(crate) fn range(t: &Tunable) -> String {
+    match (t.unit, t.max) {
+        (Unit::Choice(words), _) => words.join(" | "),
+        (Unit::Switch, _) => "0 | 1".to_owned(),
+        (unit, u64::MAX) => format!("at least {}", Shown(unit, t.min)),
+        (unit, max) => format!("{} to {}", Shown(unit, t.min), Shown(unit, max)),
+    }
+}

@@ -1,0 +1,57 @@
+//! The built-in workloads: the example job files, and the programs that jobs can name.
+
+/// A job file that is always at hand.
+pub(crate) struct Workload {
+    /// What `run` and `show` call it.
+    pub(crate) name: &'static str,
+    /// What it is, in a few words.
+    pub(crate) about: &'static str,
+    /// The job file.
+    pub(crate) text: &'static str,
+}
+
+macro_rules! workloads {
+    ($($name:literal: $about:literal,)*) => {
+        /// All of them; the first is what `run` does without a job file.
+        pub(crate) const WORKLOADS: &[Workload] = &[$(Workload {
+            name: $name,
+            about: $about,
+            text: include_str!(concat!("../../../examples/", $name, ".fio")),
+        },)*];
+    };
+}
+
+workloads! {
+    "app-start": "an application starts while ten readers stream (the default)",
+    "readers-and-writers": "four streaming readers, alone and beside four writers",
+    "random-readers": "eight processes read 64 KiB at random past the page cache",
+    "database": "pages at random, a log synced at each commit, a backup",
+    "tenants": "a service, a nightly job and a scrub, by I/O priority",
+}
+
+/// The programs of `fh_workload`.
+pub(crate) const PROGRAMS: &[(&str, &str)] = &[
+    ("fsck", "a file system check: bitmaps and inode tables over the whole disk (fh_workload=fsck)"),
+    ("dbscan", "a table scan of 8 KiB reads through the page cache (fh_workload=dbscan)"),
+];
+
+/// The workload of that name.
+pub(crate) fn find(name: &str) -> Option<&'static Workload> {
+    WORKLOADS.iter().find(|w| w.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_valid_job_files() {
+        for w in WORKLOADS {
+            fairhead_sim::job::parse(w.text, w.name).unwrap_or_else(|e| panic!("{e}"));
+        }
+        for (name, _) in PROGRAMS {
+            fairhead_sim::job::parse(&format!("[j]\nfh_workload={name}\n"), name)
+                .unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+}
