@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use fairhead_sim::job::nearest;
 
 use crate::error::{CliError, fail, one_line};
 
@@ -160,22 +161,39 @@ fn explain(e: &clap::Error) -> String {
         }
         _ => first.to_owned(),
     };
-    let near = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
-    let word = near.into_iter().find_map(|kind| match e.get(kind)? {
-        ContextValue::String(s) => Some(s.clone()),
-        ContextValue::Strings(s) => s.first().cloned(),
-        _ => None,
-    });
-    if let Some(word) = word {
+    if let Some(word) = suggestion(e) {
         line.push_str(&format!("; did you mean '{word}'?"));
     }
     line
 }
 
+/// What was meant: clap's guess, or else the nearest of the known words by typing errors, which clap does not count.
+fn suggestion(e: &clap::Error) -> Option<String> {
+    let text = |kind| match e.get(kind) {
+        Some(ContextValue::String(s)) => Some(s.clone()),
+        Some(ContextValue::Strings(s)) => s.first().cloned(),
+        _ => None,
+    };
+    let clap_knows =
+        [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
+    if let Some(word) = clap_knows.into_iter().find_map(text) {
+        return Some(word);
+    }
+    if let Some(word) = text(ContextKind::InvalidSubcommand) {
+        let command = Cli::command();
+        return nearest(&word, command.get_subcommands().map(clap::Command::get_name)).map(str::to_owned);
+    }
+    match (text(ContextKind::InvalidValue), e.get(ContextKind::ValidValue)) {
+        (Some(word), Some(ContextValue::Strings(known))) => {
+            nearest(&word, known.iter().map(String::as_str)).map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn run(argv: &[&str]) -> RunArgs {
         match Cli::try_parse_from([&["fairhead", "run"], argv].concat()).unwrap().command {

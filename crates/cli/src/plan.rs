@@ -32,8 +32,8 @@ impl Plan {
         let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
         let mut schedulers = choose_schedulers(&args.sched)?;
         args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
-        let disk = choose_disk(&args.disk)?;
         let mut jobs = read_jobs(args.job.as_deref())?;
+        let disk = choose_disk(&args.disk)?;
         if runtime.is_some() {
             jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
         }

@@ -101,3 +101,73 @@ pub(crate) fn range(t: &Tunable) -> String {
         (unit, max) => format!("{} to {}", Shown(unit, t.min), Shown(unit, max)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairhead_core::sched::any::preset;
+
+    fn run_of(names: &[&str]) -> Vec<Scheduler> {
+        let one = |n: &&str| preset(n).map(|p| Scheduler { name: p.name, config: (p.config)() });
+        names.iter().filter_map(one).collect()
+    }
+
+    fn refused(text: &str) -> String {
+        set(&mut run_of(&["noop", "deadline"]), text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn values_carry_their_unit() {
+        let mut run = run_of(&["noop", "deadline"]);
+        for (text, name, raw) in [
+            ("deadline.read_expire=300ms", "read_expire", 300_000_000),
+            ("deadline.read_expire=0", "read_expire", 0),
+            ("deadline.fifo_batch=8", "fifo_batch", 8),
+            ("deadline.front_merges=off", "front_merges", 0),
+            ("deadline.front_merges=1", "front_merges", 1),
+            ("deadline.batch_rule=contiguous", "batch_rule", 1),
+        ] {
+            set(&mut run, text).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(run[1].config.get(name), Some(raw), "{text}");
+        }
+        assert_eq!(whole("x", "16m", 1024, "k"), Ok(16384));
+        assert!(whole("x", "16", 1024, "k").is_err() && whole("x", "100b", 512, "sector").is_err());
+    }
+
+    #[test]
+    fn the_schedulers_name_means_its_presets_unless_one_has_it() {
+        let mut run = run_of(&["deadline-2.6.9"]);
+        set(&mut run, "deadline.fifo_batch=3").unwrap();
+        set(&mut run, "deadline-2.6.9.writes_starved=4").unwrap();
+        assert_eq!(
+            (run[0].config.get("fifo_batch"), run[0].config.get("writes_starved")),
+            (Some(3), Some(4))
+        );
+        let mut run = run_of(&["deadline", "deadline-2.6.9"]);
+        set(&mut run, "deadline.fifo_batch=3").unwrap();
+        assert_eq!((run[0].config.get("fifo_batch"), run[1].config.get("fifo_batch")), (Some(3), Some(16)));
+    }
+
+    #[test]
+    fn mistakes_name_what_would_be_right() {
+        for (text, message) in [
+            ("deadline", "no '='; write SCHED.TUNABLE=VALUE, such as cfq.slice_idle=4ms"),
+            ("fifo_batch=4", "no '.'; write SCHED.TUNABLE=VALUE, such as cfq.slice_idle=4ms"),
+            ("dedline.fifo_batch=4", "'dedline' is not in this run; did you mean 'deadline'?"),
+            ("kyber.x=4", "'kyber' is not in this run, which has noop, deadline"),
+            ("deadline.fifobatch=4", "deadline has no tunable 'fifobatch'; did you mean 'fifo_batch'?"),
+            ("noop.x=4", "noop has no tunables"),
+            (
+                "deadline.read_expire=300",
+                "'deadline.read_expire=300' has no unit; write us, ms or s: deadline.read_expire=8ms",
+            ),
+            ("deadline.fifo_batch=", "no value; fifo_batch is 0 to 2147483647"),
+            ("deadline.fifo_batch=-4", "'-4' is not a number; fifo_batch is 0 to 2147483647"),
+            ("deadline.fifo_batch=4294967295", "fifo_batch = 4294967295 is out of range: 0 to 2147483647"),
+            ("deadline.front_merges=yes", "'yes' is neither on nor off; write 1 or 0"),
+            ("deadline.batch_rule=continuous", "unknown value 'continuous'; did you mean 'contiguous'?"),
+        ] {
+            assert_eq!(refused(text), format!("--set {text}: {message}"));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The binary as a user meets it: exit codes, one-line errors, lists.
+
+use std::io::Read as _;
+use std::process::{Command, Output, Stdio};
+
+fn fairhead(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fairhead")).args(args).output().unwrap()
+}
+
+/// stdout of a call that must succeed.
+fn answer(args: &[&str]) -> String {
+    let out = fairhead(args);
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+/// The line on stderr of a call that must fail with `code` and print nothing else.
+fn refusal(args: &[&str], code: i32) -> String {
+    let out = fairhead(args);
+    assert_eq!(out.status.code(), Some(code), "{args:?}");
+    assert!(out.stdout.is_empty(), "{args:?}");
+    let text = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(text.lines().count(), 1, "one line: {text}");
+    text.trim_end().strip_prefix("fairhead: ").expect("the program names itself").to_owned()
+}
+
+/// A file that is removed again.
+struct Temp(std::path::PathBuf);
+
+impl Temp {
+    fn new(name: &str, text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("fairhead-cli-{}-{name}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Temp {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn help_and_version_succeed() {
+    assert!(answer(&["--help"]).contains("Usage: fairhead"));
+    assert!(answer(&["run", "--help"]).contains("--sched"));
+    assert!(answer(&["--version"]).starts_with("fairhead "));
+}
+
+#[test]
+fn misuse_is_one_line_and_exit_code_2() {
+    assert_eq!(refusal(&["rnu"], 2), "unrecognized subcommand 'rnu'; did you mean 'run'?");
+    assert_eq!(
+        refusal(&["run", "--sched", "dedline"], 2),
+        "unknown scheduler 'dedline'; did you mean 'deadline'?"
+    );
+    assert_eq!(refusal(&["run", "--sched", "noop,noop"], 2), "scheduler 'noop' is named twice");
+    assert_eq!(refusal(&["run", "--sched", ""], 2), "unknown scheduler ''; see fairhead list schedulers");
+    assert_eq!(
+        refusal(&["run", "--interval", "5"], 2),
+        "'--interval=5' has no unit; write us, ms or s: --interval=8ms"
+    );
+    assert_eq!(
+        refusal(&["run", "--runtime", "0s"], 2),
+        "'--runtime=0s' is no time at all; write one such as --runtime=10s"
+    );
+    assert_eq!(
+        refusal(&["run", "--set", "deadline.read_expire=4"], 2),
+        "--set deadline.read_expire=4: 'deadline.read_expire=4' has no unit; write us, ms or s: deadline.read_expire=8ms"
+    );
+    assert_eq!(refusal(&["show", "nop"], 2), "nothing is called 'nop'; did you mean 'noop'?");
+    assert!(refusal(&["run", "--output-format", "xml"], 2).contains("human, json, json+, csv"));
+}
+
+#[test]
+fn a_wrong_job_file_is_named_with_its_line() {
+    let job = Temp::new("wrong.fio", "[j]\nsize=1g\niodpeth=3\n");
+    let line = refusal(&["run", job.path()], 2);
+    assert_eq!(
+        line.rsplit_once("wrong.fio").unwrap().1,
+        ":3: unknown option 'iodpeth'; did you mean 'iodepth'?"
+    );
+    let binary = Temp::new("binary.fio", "");
+    std::fs::write(&binary.0, [b'[', 0xff]).unwrap();
+    assert!(refusal(&["run", binary.path()], 2).ends_with("binary.fio:1: not a text in UTF-8"));
+    assert_eq!(
+        refusal(&["run", "app-strat"], 2),
+        "no job file 'app-strat'; did you mean the workload 'app-start'?"
+    );
+}
+
+#[test]
+fn lists_name_everything_once() {
+    let schedulers = answer(&["list", "schedulers"]);
+    assert!(
+        schedulers.lines().any(|l| l.starts_with("noop "))
+            && schedulers.lines().any(|l| l.starts_with("deadline "))
+    );
+    assert!(answer(&["list", "workloads"]).starts_with("app-start "));
+    for what in ["schedulers", "disks", "workloads"] {
+        let text = answer(&["list", what]);
+        let mut names: Vec<&str> = text.lines().filter_map(|l| l.split_ascii_whitespace().next()).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all, "{text}");
+        for name in names {
+            assert!(!answer(&["show", name]).is_empty(), "show {name}");
+        }
+    }
+}
+
+#[test]
+fn show_gives_unit_default_range_and_effect() {
+    let text = answer(&["show", "deadline"]);
+    assert!(
+        text.contains("\nread_expire = 500ms    time, at least 0s\n    How long a read may wait"),
+        "{text}"
+    );
+    assert!(text.contains("\nbatch_rule = ascending    choice, ascending | contiguous\n"), "{text}");
+    assert!(answer(&["show", "app-start"]).contains("[application]"));
+    assert_eq!(answer(&["show", "fsck"]).lines().last(), Some("fh_workload=fsck"));
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fairhead"))
+        .args(["show", "deadline"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(errors, "");
+}
