@@ -1,0 +1,80 @@
+//! What holds for every scheduler, tried with random operations: one macro line per preset.
+//!
+//! Each case is a storm (random operations with faults, then everything drains; see `support/storm.rs`) and a calm (a
+//! closed world in which nobody waits beyond the documented bound; see `support/calm.rs`), under the oracles of
+//! `support/ledger.rs` and `support/subject.rs`:
+//!
+//! - each insert or requeue is issued exactly once, alone or merged, and completes exactly once;
+//! - merged requests cover exactly the union of their sectors, in one direction, within the limits;
+//! - a `Hold` has a timer or a completion coming to end it; `Empty` means that nothing waits;
+//! - an expired timer is gone once it has been called; spurious timer calls change nothing;
+//! - the same events give the same decisions, and the same trace;
+//! - `check()` passes after every event; nothing touches the heap after `new`.
+//!
+//! How to choose seeds and repeat a failing one: `support/seeds.rs`.
+
+mod support;
+
+use fairhead_core::sched::any::PRESETS;
+use support::calm::Calm;
+use support::chance::Chance;
+use support::seeds;
+use support::storm::Storm;
+
+/// How many requests a calm case serves.
+const CALM_REQUESTS: u64 = 150;
+
+fn run(test: &str, preset: &str) {
+    let Some(preset) = PRESETS.iter().find(|p| p.name == preset) else {
+        println!("skipped: there is no preset '{preset}'");
+        return;
+    };
+    seeds::each(test, |seed| {
+        let mut chance = Chance::Seed(seed);
+        Storm::draw(&mut chance, preset).run();
+        Calm::draw(&mut chance, preset).run(CALM_REQUESTS);
+    });
+}
+
+/// One test per preset, and the list of those that have one.
+macro_rules! suite {
+    ($($test:ident: $preset:literal,)*) => {
+        $(
+            #[test]
+            fn $test() {
+                run(stringify!($test), $preset);
+            }
+        )*
+
+        const COVERED: &[&str] = &[$($preset),*];
+    };
+}
+
+suite! {
+    noop: "noop",
+    deadline: "deadline",
+    deadline_2_6_9: "deadline-2.6.9",
+    mq_deadline: "mq-deadline",
+    kyber: "kyber",
+    anticipatory: "as",
+    anticipatory_2_6_9: "as-2.6.9",
+    cfq_2_6_10: "cfq-2.6.10",
+    cfq_ts1: "cfq-ts1",
+    cfq_ts2: "cfq-ts2",
+    cfq: "cfq",
+    cfq_2_6_33: "cfq-2.6.33",
+    cfq_2_6_34: "cfq-2.6.34",
+}
+
+#[test]
+fn every_preset_has_its_line() {
+    for preset in PRESETS {
+        assert!(COVERED.contains(&preset.name), "add a line for '{}' to `suite!`", preset.name);
+    }
+}
+
+#[test]
+fn a_hexadecimal_seed_is_that_number_and_any_other_text_a_seed_too() {
+    assert_eq!(seeds::parse("0x1f"), 0x1f);
+    assert_ne!(seeds::parse("9cc4580"), seeds::parse("9cc4581"));
+}

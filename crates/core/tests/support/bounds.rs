@@ -1,0 +1,58 @@
+//! How long a request may wait: the documented bound of each scheduler, as a function of its tunables and the load.
+//!
+//! The world is closed: a device that serves one request after another in at most [`SERVICE_MAX`] each, never loses
+//! one, and has at most [`Load::requests`] requests to do or in hand at any time. In it every scheduler has a bound for
+//! everyone whom it does not pass over on purpose (an idle class while others keep the disk busy, say, has none).
+
+use fairhead_core::config::Unit;
+use fairhead_core::sched::any::AnyConfig;
+use fairhead_core::{Duration, Limits, Request};
+
+/// The device needs no longer than this for a request.
+pub(crate) const SERVICE_MAX: Duration = Duration::from_ms(20);
+
+/// A closed world.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    /// How many requests there are at most at any time, waiting or at the device.
+    pub(crate) requests: u64,
+    /// How many tasks.
+    pub(crate) tasks: u64,
+    /// How many requests the device has at a time.
+    pub(crate) depth: u64,
+    /// The scheduler's clock advances in these steps.
+    pub(crate) tick: Duration,
+}
+
+/// The bound of one scheduler: the longest time from insertion to completion, or `None` where there is none.
+type Bound = fn(&AnyConfig, &Load, &Request) -> Option<Duration>;
+
+/// By preset.
+const BOUNDS: &[(&str, Bound)] = &[
+    // Order of arrival: the others that are here already go first, each for one service.
+    ("noop", |_, load, _| Some(SERVICE_MAX * load.requests)),
+];
+
+/// How long `rq` may take from insertion to completion under the preset of that name.
+pub(crate) fn wait(preset: &str, config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
+    let (_, bound) = BOUNDS.iter().find(|(name, _)| *name == preset)?;
+    bound(config, load, rq)
+}
+
+/// The presets that have a line.
+pub(crate) fn covered() -> impl Iterator<Item = &'static str> {
+    BOUNDS.iter().map(|&(name, _)| name)
+}
+
+/// How long `requests` may take to drain when nothing new comes, under any scheduler.
+///
+/// Each may be preceded by one wait on purpose. No wait is longer than all times among the tunables together (a wait is
+/// one of them, or a multiple of one that stays below another, such as CFQ's grace for the idle class), rounded up to a
+/// tick; 200 ms stand for those times that are constants.
+//= linux-2.6.33 block/cfq-iosched.c CFQ_IDLE_DELAY, cfq_idle_class_timer
+pub(crate) fn drain(config: &AnyConfig, limits: &Limits, requests: usize) -> Duration {
+    let times = config.list().iter().filter(|t| t.unit == Unit::Time);
+    let longest = times
+        .fold(Duration::from_ms(200), |sum, t| sum + Duration::from_ns(config.get(t.name).expect("listed")));
+    (SERVICE_MAX + longest + limits.tick) * (requests as u64 + 1)
+}

@@ -1,0 +1,197 @@
+//! Drawing configurations and requests, swarm-style: each case has some features off entirely, so that rare ones meet.
+//!
+//= A. Groce et al., Swarm testing (ISSTA 2012)
+
+use super::chance::Chance;
+use super::ledger::OPS;
+use fairhead_core::config::{Tunable, Unit};
+use fairhead_core::sched::any::AnyConfig;
+use fairhead_core::{Class, Duration, GroupId, IoPrio, Limits, Op, Request, Sector, Sectors, TaskId};
+
+/// Sizes and facts for an elevator.
+pub(crate) fn limits(chance: &mut Chance) -> Limits {
+    let groups = if chance.percent(70) { 1 } else { chance.range(2, 5) };
+    Limits {
+        tags: narrow(chance.scaled(1, 255)),
+        tasks: narrow(chance.scaled(1, 99)),
+        groups: narrow(groups),
+        max_sectors: Sectors(*chance.pick(&[1024, 1024, 255, 64, 8])),
+        max_segments: *chance.pick(&[128, 128, 16, 2, 1]),
+        merges: chance.percent(80),
+        rotational: chance.percent(70),
+        queue_depth: narrow(chance.scaled(1, 63)),
+        tick: Duration::from_ms(chance.below(2)),
+        trace: if chance.percent(50) { 1024 } else { 0 },
+    }
+}
+
+/// A number that fits because of the range it was drawn from.
+pub(crate) fn narrow<T: TryFrom<u64, Error: std::fmt::Debug>>(n: u64) -> T {
+    T::try_from(n).expect("drawn from a range that fits")
+}
+
+/// Times beyond this make a case that only waits.
+const TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Changes some tunables of `config`, within their ranges.
+pub(crate) fn tune(chance: &mut Chance, config: &mut AnyConfig) {
+    if chance.percent(30) {
+        return;
+    }
+    let share = *chance.pick(&[10, 30, 100]);
+    for t in config.list() {
+        if chance.percent(share) {
+            let raw = tunable(chance, t, config.get(t.name).expect("listed"));
+            let before = *config;
+            config.set(t.name, raw).unwrap_or_else(|e| panic!("{} = {raw} is in range, but: {e}", t.name));
+            if !is_accepted(*config) {
+                // Some ranges depend on another tunable.
+                *config = before;
+            }
+        }
+    }
+}
+
+fn is_accepted(config: AnyConfig) -> bool {
+    use fairhead_core::Elevator;
+    use fairhead_core::sched::any::AnyScheduler;
+    let limits = Limits { tags: 1, tasks: 1, ..Limits::default() };
+    Elevator::<AnyScheduler>::new(limits, config).is_ok()
+}
+
+fn tunable(chance: &mut Chance, t: &Tunable, default: u64) -> u64 {
+    let max = match t.unit {
+        Unit::Time => t.max.min(TIME_MAX.as_ns()).max(t.min),
+        _ => t.max,
+    };
+    match chance.below(5) {
+        0 => t.min,
+        1 => default,
+        2 => default.saturating_mul(2).clamp(t.min, max),
+        3 if t.unit != Unit::Time => max,
+        _ => chance.scaled(t.min, max),
+    }
+}
+
+/// How a case draws its requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Mix {
+    /// Weights of read, write and discard.
+    ops: [u64; 3],
+    sync_writes: u64,
+    meta: u64,
+    no_idle: u64,
+    /// Weights of the classes.
+    classes: [u64; 3],
+    levels: bool,
+    groups: u64,
+    /// Weights of: sequential, descending, near, anywhere, the same again, overlapping, the far end of the disk.
+    positions: [u64; 7],
+    /// Where random positions lie.
+    span: u64,
+    sizes: [u64; 4],
+}
+
+/// Weights, each of which may be 0.
+fn weights<const N: usize>(chance: &mut Chance) -> [u64; N] {
+    let mut drawn = [0; N];
+    for w in &mut drawn {
+        *w = *chance.pick(&[0, 0, 1, 4, 16]);
+    }
+    drawn
+}
+
+impl Mix {
+    pub(crate) fn draw(chance: &mut Chance, limits: &Limits) -> Self {
+        let mut positions = weights(chance);
+        positions[chance.index(3)] += 4;
+        Self {
+            ops: *chance.pick(&[[8, 8, 1], [1, 0, 0], [0, 1, 0], [9, 1, 0], [1, 9, 0], [1, 1, 2]]),
+            sync_writes: *chance.pick(&[0, 20, 100]),
+            meta: *chance.pick(&[0, 0, 10, 100]),
+            no_idle: *chance.pick(&[0, 0, 10, 100]),
+            classes: *chance.pick(&[[0, 1, 0], [0, 1, 0], [1, 8, 1], [1, 0, 0], [0, 0, 1], [1, 1, 1]]),
+            levels: chance.percent(50),
+            groups: u64::from(limits.groups),
+            positions,
+            span: *chance.pick(&[64, 4096, 1 << 21, 1 << 32, 1 << 44]),
+            sizes: *chance.pick(&[[1, 0, 0, 0], [8, 1, 0, 0], [4, 4, 1, 0], [1, 1, 1, 1]]),
+        }
+    }
+
+    fn prio(&self, chance: &mut Chance) -> IoPrio {
+        let class = [Class::RealTime, Class::BestEffort, Class::Idle][chance.weighted(&self.classes)];
+        IoPrio::new(class, if self.levels { narrow(chance.below(8)) } else { 4 })
+    }
+}
+
+/// A task that sends requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    pub(crate) id: TaskId,
+    pub(crate) prio: IoPrio,
+    group: GroupId,
+    last: Request,
+}
+
+impl Task {
+    pub(crate) fn draw(chance: &mut Chance, mix: &Mix, id: TaskId) -> Self {
+        let at = Sector(chance.below(mix.span));
+        Self {
+            id,
+            prio: mix.prio(chance),
+            group: GroupId(narrow(chance.below(mix.groups))),
+            last: Request::read(id, at, Sectors(8)),
+        }
+    }
+
+    /// A new priority, for the requests to come.
+    pub(crate) fn reprioritise(&mut self, chance: &mut Chance, mix: &Mix) -> IoPrio {
+        self.prio = mix.prio(chance);
+        self.prio
+    }
+
+    /// The next request.
+    pub(crate) fn request(&mut self, chance: &mut Chance, mix: &Mix) -> Request {
+        let op = OPS[chance.weighted(&mix.ops)];
+        let len = size(chance, mix);
+        let rq = Request {
+            start: self.position(chance, mix, len),
+            len,
+            op,
+            sync: op == Op::Read || op == Op::Write && chance.percent(mix.sync_writes),
+            meta: chance.percent(mix.meta),
+            no_idle: chance.percent(mix.no_idle),
+            task: self.id,
+            group: self.group,
+            prio: self.prio,
+        };
+        self.last = rq;
+        rq
+    }
+
+    fn position(&self, chance: &mut Chance, mix: &Mix, len: Sectors) -> Sector {
+        let (start, end, len) = (self.last.start.0, self.last.end().0, u64::from(len.0));
+        let top = u64::MAX - len;
+        let at = match chance.weighted(&mix.positions) {
+            0 => end,
+            1 => start.saturating_sub(len),
+            2 => end.saturating_add(chance.below(2048)).saturating_sub(1024),
+            4 => start,
+            5 => start.saturating_add(chance.below(u64::from(self.last.len.0))),
+            6 => top - chance.below(64),
+            // A grid, so that some requests touch or repeat.
+            _ => chance.below(mix.span) / 8 * 8,
+        };
+        Sector(at.min(top))
+    }
+}
+
+fn size(chance: &mut Chance, mix: &Mix) -> Sectors {
+    Sectors(match chance.weighted(&mix.sizes) {
+        0 => 8,
+        1 => narrow(chance.range(1, 256)),
+        2 => narrow(chance.range(256, 4096)),
+        _ => narrow(chance.scaled(1, 1 << 24)),
+    })
+}

@@ -1,0 +1,53 @@
+//! Which seeds to run, and what to say when one fails.
+//!
+//! `FAIRHEAD_SEEDS` is how many cases each scheduler gets (default 25), `FAIRHEAD_SEED` what they are drawn from: a
+//! number such as `0x1f`, or any text, for example a commit hash. A failing case prints its own number; run with that
+//! number and one case to see it again. `FAIRHEAD_LOG=1` prints every operation.
+
+use super::chance::{GOLDEN, mix};
+use std::cell::Cell;
+use std::env;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+const CASES: u64 = 25;
+
+/// The seed that a text stands for: `0x…` is that number, anything else is hashed.
+//= G. Fowler, L. Noll, K. Vo, FNV-1a, 64 bits
+pub(crate) fn parse(text: &str) -> u64 {
+    if let Some(Ok(n)) = text.strip_prefix("0x").map(|hex| u64::from_str_radix(hex, 16)) {
+        return n;
+    }
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+}
+
+thread_local! {
+    static ABOUT: Cell<&'static str> = const { Cell::new("") };
+}
+
+/// Says which scheduler is being driven, for the message when something fails.
+pub(crate) fn about(scheduler: &'static str) {
+    ABOUT.set(scheduler);
+}
+
+/// Whether to print every operation.
+pub(crate) fn verbose() -> bool {
+    env::var_os("FAIRHEAD_LOG").is_some()
+}
+
+/// Runs `case` with each seed; the first case gets the base seed itself.
+pub(crate) fn each(test: &str, mut case: impl FnMut(u64)) {
+    let base = env::var("FAIRHEAD_SEED").map_or(1, |text| parse(&text));
+    let cases = env::var("FAIRHEAD_SEEDS").map_or(CASES, |n| n.parse().expect("FAIRHEAD_SEEDS is a number"));
+    for i in 0..cases {
+        let seed = if i == 0 { base } else { mix(base.wrapping_add(i.wrapping_mul(GOLDEN))) };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| case(seed))) {
+            let about = ABOUT.get();
+            eprintln!("{test}: seed {seed:#x} fails in {about} (case {i} of {cases}); to see it again:");
+            eprintln!(
+                "  FAIRHEAD_SEED={seed:#x} FAIRHEAD_SEEDS=1 FAIRHEAD_LOG=1 \
+                 cargo test --profile sim -p fairhead-core --test suite -- {test} --exact"
+            );
+            resume_unwind(panic);
+        }
+    }
+}

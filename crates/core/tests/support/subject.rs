@@ -1,0 +1,236 @@
+//! An elevator under observation: every call is checked by the [`Ledger`], followed by `check()`, watched for heap use,
+//! and repeated on a twin.
+//!
+//! The twin is a second elevator that gets the same calls and, if asked for, spurious timer calls in between. Its
+//! answers must be the same: the same events give the same decisions, and spurious timers change nothing.
+
+use super::alloc::without;
+use super::ledger::{Done, Ledger};
+use super::seeds;
+use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
+use fairhead_core::trace::Action;
+use fairhead_core::{
+    Control, Dispatch, Elevator, End, Hold, Insert, Instant, Limits, Request, Requests, Tag, Timer,
+    TraceEvent,
+};
+
+type Any = Elevator<AnyScheduler>;
+
+/// Which twin to run beside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Twin {
+    /// None.
+    None,
+    /// The same calls again.
+    Replay,
+    /// The same calls, with a spurious timer before and after each.
+    SpuriousTimers,
+}
+
+/// See the [module](self).
+pub(crate) struct Subject {
+    elevator: Any,
+    twin: Option<Any>,
+    spurious: bool,
+    pub(crate) ledger: Ledger,
+    /// Call `check()` after every so many events.
+    pub(crate) check_every: u32,
+    events: u32,
+    freed: Vec<Tag>,
+    trace: Vec<TraceEvent>,
+    twin_trace: Vec<TraceEvent>,
+    /// Everything recorded so far, if asked for.
+    pub(crate) history: Option<Vec<TraceEvent>>,
+    log: bool,
+    tracing: bool,
+}
+
+/// The longest trace of one call that is looked at.
+const TRACE_ROOM: usize = 4096;
+
+impl Subject {
+    pub(crate) fn new(limits: Limits, config: AnyConfig, twin: Twin) -> Self {
+        let make = || Any::new(limits, config).unwrap_or_else(|e| panic!("{limits:?} {config:?}: {e}"));
+        let room = usize::from(limits.tags);
+        Self {
+            elevator: make(),
+            twin: (twin != Twin::None).then(make),
+            spurious: twin == Twin::SpuriousTimers,
+            ledger: Ledger::new(limits),
+            check_every: 1,
+            events: 0,
+            freed: Vec::with_capacity(room),
+            trace: Vec::with_capacity(TRACE_ROOM),
+            twin_trace: Vec::with_capacity(TRACE_ROOM),
+            history: None,
+            log: seeds::verbose(),
+            tracing: limits.trace > 0,
+        }
+    }
+
+    pub(crate) fn requests(&self) -> &Requests {
+        self.elevator.requests()
+    }
+
+    pub(crate) fn next_timer(&self) -> Option<(Instant, Timer)> {
+        self.elevator.next_timer()
+    }
+
+    pub(crate) fn insert(&mut self, now: Instant, tag: Tag, rq: Request) -> Insert {
+        self.disturb(now);
+        self.say(now, || format!("insert {tag:?} {rq:?}"));
+        let answer = without("insert", || self.elevator.insert(now, tag, rq));
+        if let Some(twin) = &mut self.twin {
+            assert_eq!(twin.insert(now, tag, rq), answer, "the twin decides otherwise: insert {tag:?}");
+        }
+        self.say(now, || format!("  -> {answer:?}"));
+        self.ledger.insert(now, tag, rq, answer, self.elevator.requests());
+        let action = match answer {
+            Insert::Queued => Action::Insert,
+            Insert::Merged { end: End::Back, .. } => Action::BackMerge,
+            Insert::Merged { end: End::Front, .. } => Action::FrontMerge,
+        };
+        self.after(now, Some((action, tag)));
+        answer
+    }
+
+    pub(crate) fn dispatch(&mut self, now: Instant) -> Dispatch {
+        self.disturb(now);
+        let answer = without("dispatch", || self.elevator.dispatch(now));
+        if let Some(twin) = &mut self.twin {
+            assert_eq!(twin.dispatch(now), answer, "the twin decides otherwise: dispatch");
+        }
+        self.say(now, || format!("dispatch -> {answer:?}"));
+        match answer {
+            Dispatch::Issue(tag) => {
+                self.ledger.issue(tag, self.elevator.requests());
+                self.after(now, Some((Action::Issue, tag)));
+            }
+            Dispatch::Hold(why) => {
+                self.check_hold(why);
+                self.after(now, None);
+            }
+            Dispatch::Empty => {
+                assert_eq!(self.ledger.waiting(), 0, "said Empty, but requests wait");
+                self.after(now, None);
+            }
+        }
+        answer
+    }
+
+    fn check_hold(&self, why: Hold) {
+        assert!(self.ledger.waiting() > 0, "Hold({why:?}), but nothing waits: that is Empty");
+        assert!(
+            self.ledger.at_device() > 0 || self.elevator.next_timer().is_some(),
+            "Hold({why:?}), but neither a timer nor a completion is coming to end it"
+        );
+    }
+
+    pub(crate) fn drain(&mut self, now: Instant) -> Option<Tag> {
+        self.disturb(now);
+        let answer = without("drain", || self.elevator.drain(now));
+        if let Some(twin) = &mut self.twin {
+            assert_eq!(twin.drain(now), answer, "the twin decides otherwise: drain");
+        }
+        self.say(now, || format!("drain -> {answer:?}"));
+        match answer {
+            Some(tag) => self.ledger.issue(tag, self.elevator.requests()),
+            None => assert_eq!(self.ledger.waiting(), 0, "drained, but requests wait"),
+        }
+        self.after(now, answer.map(|tag| (Action::Issue, tag)));
+        answer
+    }
+
+    pub(crate) fn complete(&mut self, now: Instant, tag: Tag) -> Vec<Done> {
+        self.disturb(now);
+        self.say(now, || format!("complete {tag:?}"));
+        let (elevator, freed) = (&mut self.elevator, &mut self.freed);
+        freed.clear();
+        // The room was made in `new`.
+        without("complete", || freed.extend(elevator.complete(now, tag)));
+        if let Some(twin) = &mut self.twin {
+            assert!(
+                twin.complete(now, tag).eq(freed.iter().copied()),
+                "the twin decides otherwise: complete {tag:?}"
+            );
+        }
+        let done = self.ledger.complete(tag, &self.freed);
+        self.after(now, Some((Action::Complete, tag)));
+        done
+    }
+
+    pub(crate) fn requeue(&mut self, now: Instant, tag: Tag) {
+        self.disturb(now);
+        self.say(now, || format!("requeue {tag:?}"));
+        without("requeue", || self.elevator.requeue(now, tag));
+        if let Some(twin) = &mut self.twin {
+            twin.requeue(now, tag);
+        }
+        self.ledger.requeue(tag);
+        self.after(now, Some((Action::Requeue, tag)));
+    }
+
+    pub(crate) fn control(&mut self, now: Instant, change: Control) {
+        self.disturb(now);
+        self.say(now, || format!("control {change:?}"));
+        without("control", || self.elevator.control(now, change));
+        if let Some(twin) = &mut self.twin {
+            twin.control(now, change);
+        }
+        self.after(now, None);
+    }
+
+    /// A timer call, due or not.
+    pub(crate) fn timer(&mut self, now: Instant) {
+        self.disturb(now);
+        self.say(now, || format!("timer (due {:?})", self.elevator.next_timer()));
+        without("timer", || self.elevator.timer(now));
+        if let Some(twin) = &mut self.twin {
+            twin.timer(now);
+        }
+        if let Some((when, why)) = self.elevator.next_timer() {
+            assert!(when > now, "{why:?} is due at {when:?} even after the timer call: a driver would spin");
+        }
+        self.after(now, None);
+    }
+
+    /// A timer call on the twin alone, if it is spurious.
+    fn disturb(&mut self, now: Instant) {
+        if !self.spurious {
+            return;
+        }
+        let Some(twin) = &mut self.twin else { return };
+        if twin.next_timer().is_none_or(|(when, _)| when > now) {
+            twin.timer(now);
+        }
+    }
+
+    fn after(&mut self, now: Instant, expected: Option<(Action, Tag)>) {
+        self.events += 1;
+        self.ledger.check_counts(self.elevator.requests());
+        self.trace.clear();
+        self.trace.extend(self.elevator.drain_trace());
+        if self.tracing {
+            Ledger::check_trace(now, &self.trace, expected);
+            if let Some(history) = &mut self.history {
+                history.extend_from_slice(&self.trace);
+            }
+        }
+        self.disturb(now);
+        if let Some(twin) = &mut self.twin {
+            self.twin_trace.clear();
+            self.twin_trace.extend(twin.drain_trace());
+            assert_eq!(self.twin_trace, self.trace, "the twin recorded something else");
+            assert_eq!(twin.next_timer(), self.elevator.next_timer(), "the twin wants another timer");
+        }
+        if self.events.is_multiple_of(self.check_every) {
+            self.elevator.check();
+        }
+    }
+
+    fn say(&self, now: Instant, what: impl FnOnce() -> String) {
+        if self.log {
+            eprintln!("{now:?} {}", what());
+        }
+    }
+}
