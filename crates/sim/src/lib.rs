@@ -13,6 +13,8 @@ pub mod host;
 pub mod job;
 pub mod layout;
 pub mod metrics;
+pub mod parallel;
+pub mod reproduce;
 pub mod rng;
 
 pub use engine::{Scenario, simulate};

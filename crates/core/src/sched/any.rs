@@ -4,7 +4,7 @@
 //! a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq` with the seek rule and depth of that kernel.
 
 use super::{Scheduler, deadline, noop};
-use crate::config::{ConfigError, Tunable, Tunables};
+use crate::config::{ConfigError, Tunable, Tunables, Unit};
 use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
 use crate::request::{Request, Requests};
 use crate::units::{Instant, Tag};
@@ -49,6 +49,22 @@ macro_rules! schedulers {
             /// If there is none of that name, or the value is out of range.
             pub fn set(&mut self, name: &str, raw: u64) -> Result<(), ConfigError> {
                 match self { $(Self::$variant(c) => c.set(name, raw),)* }
+            }
+        }
+
+        impl AnyConfig {
+            /// Sets a tunable that takes one of several words.
+            ///
+            /// # Errors
+            /// If there is none of that name, or the word is not one of its words.
+            pub fn set_word(&mut self, name: &str, word: &str) -> Result<(), ConfigError> {
+                let tunable = self.list().iter().find(|t| t.name == name);
+                let words = match tunable.map(|t| t.unit) {
+                    Some(Unit::Choice(words)) => words,
+                    _ => &[],
+                };
+                let raw = words.iter().position(|w| *w == word).map_or(u64::MAX, |i| i as u64);
+                self.set(name, raw)
             }
         }
 

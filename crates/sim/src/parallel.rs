@@ -1,0 +1,55 @@
+//! Many independent runs on several threads, with the results in order.
+//!
+//! Threads take the next piece of work from a counter; which thread does which piece changes nothing, because a run is
+//! a function of its scenario.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// `work(i)` for each `i` below `count` on `threads` threads; `done` hears how many are finished after each.
+pub fn map<T: Send>(
+    count: usize,
+    threads: usize,
+    done: &(dyn Fn(usize) + Sync),
+    work: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
+    let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let results: Vec<Mutex<Option<T>>> = (0..count).map(|_| Mutex::new(None)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, count.max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(slot) = results.get(i) else { break };
+                    let result = work(i);
+                    *slot.lock().expect("a panic elsewhere ends the scope first") = Some(result);
+                    done(finished.fetch_add(1, Ordering::Relaxed) + 1);
+                }
+            });
+        }
+    });
+    results
+        .into_iter()
+        .map(|slot| slot.into_inner().expect("the scope has joined").expect("every index was taken"))
+        .collect()
+}
+
+/// How many threads are worth having here.
+#[must_use]
+pub fn available() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_order_on_any_number_of_threads() {
+        for threads in [0, 1, 3, 100] {
+            let squares = map(10, threads, &|_| {}, |i| i * i);
+            assert_eq!(squares, (0..10).map(|i| i * i).collect::<Vec<_>>());
+        }
+        assert!(map(0, 2, &|_| {}, |i| i).is_empty());
+    }
+}
