@@ -17,15 +17,16 @@
 mod card;
 mod counters;
 mod disk;
+mod geometry;
 mod params;
+mod preset;
+mod seek;
 
 pub use card::Card;
 pub use counters::Counters;
 pub use disk::Disk;
-pub use params::{
-    CacheMode, CardParams, DeviceParams, DiskParams, Layout, ParamError, Zone, nearest_word, preset_names,
-    preset_text,
-};
+pub use params::{CacheMode, CardParams, DeviceParams, DiskParams, Layout, ParamError, Zone};
+pub use preset::{nearest_word, preset_names, preset_text};
 
 use fairhead_core::units::{Instant, Sector, Sectors, Tag};
 

@@ -1,4 +1,11 @@
-//! What describes a device: the numbers that a preset sets.
+//! What describes a device: the numbers that a preset sets, and which of them are possible.
+//!
+//! All public, so that an experiment may change one number of a preset; [`crate::Device::new`] checks them again. Where a
+//! bound below is not physical, it keeps integer arithmetic on nanoseconds within 64 bits: a device can be absurd, but
+//! never wrong.
+//!
+//! What this does not do: read files (`preset.rs`); describe a host.
+//= Fairhead device notes 1.7, 2.1
 
 use fairhead_core::units::{Duration, Sectors};
 use std::fmt;
@@ -40,6 +47,8 @@ pub enum CacheMode {
 pub struct DiskParams {
     /// What reports call it.
     pub name: String,
+    /// One sentence on what it is.
+    pub about: String,
     /// Revolutions per minute.
     pub rpm: u32,
     /// Surfaces.
@@ -119,6 +128,8 @@ pub struct DiskParams {
 pub struct CardParams {
     /// What reports call it.
     pub name: String,
+    /// One sentence on what it is.
+    pub about: String,
     /// Size in sectors.
     pub capacity: u64,
     /// Fixed part of a read.
@@ -157,9 +168,9 @@ pub enum DeviceParams {
     Card(CardParams),
 }
 
-/// Why a description is no device: one line with file, line and key.
+/// Why a description is no device: one line with file, line and key, and what would be right.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ParamError(String);
+pub struct ParamError(pub(crate) String);
 
 impl fmt::Display for ParamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -169,38 +180,186 @@ impl fmt::Display for ParamError {
 
 impl std::error::Error for ParamError {}
 
-/// The built-in presets, disks first.
-#[must_use]
-pub fn preset_names() -> &'static [&'static str] {
-    &["ide2004", "sata2009", "nas2020", "flashcard2010"]
+/// An impossible value, before it is known where it was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Fault {
+    pub(crate) key: &'static str,
+    pub(crate) why: String,
 }
 
-/// The text of a built-in preset.
-#[must_use]
-pub fn preset_text(_name: &str) -> Option<&'static str> {
-    None
+impl Fault {
+    /// As an error of the device called `name`.
+    pub(crate) fn of(self, name: &str) -> ParamError {
+        ParamError(format!("{}: {}: {}", printable(name), self.key, self.why))
+    }
 }
 
-/// The candidate nearest to `word` by edit distance, if it is near enough to be what was meant.
-#[must_use]
-pub fn nearest_word<'a>(_word: &str, _candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    None
+/// A word from a file, fit for one line of a message: without control characters, and not too long.
+pub(crate) fn printable(word: &str) -> String {
+    let mut out: String = word.chars().take(60).flat_map(char::escape_debug).collect();
+    if word.chars().nth(60).is_some() {
+        out.push('…');
+    }
+    out
 }
 
-impl DeviceParams {
-    /// A built-in preset.
-    ///
-    /// # Errors
-    /// When there is no such preset; the error names the nearest.
-    pub fn preset(name: &str) -> Result<Self, ParamError> {
-        Err(ParamError(format!("preset {name}: not there yet")))
+fn fault<T>(key: &'static str, why: String) -> Result<T, Fault> {
+    Err(Fault { key, why })
+}
+
+fn count(key: &'static str, v: u64, lo: u64, hi: u64) -> Result<(), Fault> {
+    if (lo..=hi).contains(&v) { Ok(()) } else { fault(key, format!("{v} is not possible, {lo} to {hi} is")) }
+}
+
+fn time(key: &'static str, v: Duration, most: Duration) -> Result<(), Fault> {
+    if v <= most { Ok(()) } else { fault(key, format!("{v} is not possible, 0ns to {most} is")) }
+}
+
+fn bytes(key: &'static str, v: u64, lo: u64, hi: u64) -> Result<(), Fault> {
+    if (lo..=hi).contains(&v) {
+        Ok(())
+    } else {
+        fault(key, format!("{v}B is not possible, {lo}B to {hi}B is"))
+    }
+}
+
+/// Overheads, settling and switches: at most a second.
+const SECOND: Duration = Duration::from_secs(1);
+/// Delays and ages: at most an hour.
+const HOUR: Duration = Duration::from_secs(3600);
+const KIB: u64 = 1 << 10;
+const GIB: u64 = 1 << 30;
+/// The most tracks of a drive: 10^9 tracks of at most 1.1 s keep the phase function within 64 bits.
+const TRACKS_MAX: u64 = 1_000_000_000;
+/// The most a request can count.
+const REQUEST_MAX: u64 = u32::MAX as u64 * 512;
+
+impl DiskParams {
+    /// Whether a drive like this is possible.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        self.check_geometry()?;
+        self.check_seek()?;
+        for (key, v) in [
+            ("ov_hit", self.ov_hit),
+            ("ov_miss", self.ov_miss),
+            ("ov_write", self.ov_write),
+            ("ov_dest", self.ov_dest),
+            ("ov_flush", self.ov_flush),
+            ("ra_abort", self.ra_abort.unwrap_or_default()),
+        ] {
+            time(key, v, SECOND)?;
+        }
+        // Below 1 MB/s the time of the largest request would not fit 64 bits of picoseconds.
+        if !(1_000_000..=1_000_000_000_000).contains(&self.bus_rate) {
+            return fault("bus_rate", format!("{}B/s is not possible, 1MB/s to 1000GB/s is", self.bus_rate));
+        }
+        self.check_buffers()?;
+        count("queue_depth", u64::from(self.queue_depth), 1, 1024)?;
+        if self.age_weight_permille > 1000 {
+            return fault("age_weight", "must be 0 to 1".to_owned());
+        }
+        time("age_max", self.age_max, HOUR)?;
+        bytes("max_request", self.max_request.bytes(), 4 * KIB, REQUEST_MAX)
     }
 
-    /// A user's preset. `file_name` is for error messages.
-    ///
-    /// # Errors
-    /// The first thing that is wrong, with line and key.
-    pub fn from_toml(_text: &str, file_name: &str) -> Result<Self, ParamError> {
-        Err(ParamError(format!("{file_name}: not there yet")))
+    fn check_geometry(&self) -> Result<(), Fault> {
+        count("rpm", u64::from(self.rpm), 60, 100_000)?;
+        count("heads", u64::from(self.heads), 1, 1000)?;
+        time("t_switch", self.t_switch, Duration::from_ms(100))?;
+        count("zones", self.zones.len() as u64, 1, 1000)?;
+        let mut tracks = 0;
+        for (i, z) in self.zones.iter().enumerate() {
+            let bad = |why: String| fault("zones", format!("zone {i}: {why}"));
+            if !(1..=TRACKS_MAX).contains(&z.tracks) {
+                return bad(format!("{} tracks are not possible, 1 to {TRACKS_MAX} are", z.tracks));
+            }
+            if !(1..=100_000).contains(&z.spt) {
+                return bad(format!("{} sectors per track are not possible, 1 to 100000 are", z.spt));
+            }
+            if i > 0 && z.spt > self.zones[i - 1].spt {
+                return bad(format!(
+                    "{} sectors per track after {}: zones go from the outside in, with fewer each time",
+                    z.spt,
+                    self.zones[i - 1].spt
+                ));
+            }
+            tracks += z.tracks;
+            if tracks > TRACKS_MAX {
+                return bad(format!("more than {TRACKS_MAX} tracks in all"));
+            }
+        }
+        if let Layout::SurfaceSerpentine { tracks } = self.layout {
+            count("layout", u64::from(tracks), 1, 1_000_000)?;
+        }
+        Ok(())
+    }
+
+    fn check_seek(&self) -> Result<(), Fault> {
+        time("seek_a", self.seek_a, SECOND)?;
+        time("seek_b", self.seek_b, SECOND)?;
+        time("write_settle", self.write_settle, SECOND)?;
+        count("seek_knee", self.seek_knee, 1, TRACKS_MAX)?;
+        let b = u128::from(self.seek_b.as_ns());
+        // (1 s)^2 in ns^2: the square root part of the curve stays below a second.
+        if b * b * u128::from(self.seek_knee) > 1_000_000_000_000_000_000 {
+            return fault(
+                "seek_b",
+                format!("{} times the root of {} cylinders is over 1s", self.seek_b, self.seek_knee),
+            );
+        }
+        if self.seek_c_ps > 1_000_000_000 {
+            return fault("seek_c", format!("{}ps is not possible, 0ns to 1ms is", self.seek_c_ps));
+        }
+        Ok(())
+    }
+
+    fn check_buffers(&self) -> Result<(), Fault> {
+        count("nseg", u64::from(self.nseg), 1, 1024)?;
+        bytes("buffer", self.buffer_bytes, 4 * KIB, 64 * GIB)?;
+        if self.ra_max.bytes() > self.buffer_bytes {
+            let (ra, buffer) = (self.ra_max.bytes(), self.buffer_bytes);
+            return fault("ra_max", format!("{ra}B is not possible with a buffer of {buffer}B"));
+        }
+        if self.low_water_permille > 1000 {
+            return fault("low_water", "must be 0 to 1".to_owned());
+        }
+        if self.min_ra > self.ra_max {
+            let (min, max) = (self.min_ra.bytes(), self.ra_max.bytes());
+            return fault("min_ra", format!("{min}B is not possible with ra_max of {max}B"));
+        }
+        count("wc_slots", u64::from(self.wc_slots), 1, 65_536)?;
+        bytes("wc_bytes", self.wc_bytes, 4 * KIB, 64 * GIB)?;
+        time("wc_delay", self.wc_delay, HOUR)
+    }
+}
+
+impl CardParams {
+    /// Whether a card like this is possible.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        // 2^40 sectors: 512 TiB.
+        bytes("capacity", self.capacity.saturating_mul(512), 64 * KIB, 512 << 40)?;
+        for (key, v) in [
+            ("read_latency", self.read_latency),
+            ("read_cross", self.read_cross),
+            ("write_latency", self.write_latency),
+            ("t_erase", self.t_erase),
+            ("page_rmw", self.page_rmw),
+        ] {
+            time(key, v, SECOND)?;
+        }
+        for (key, ps) in [
+            ("read_per_kib", self.read_per_kib_ps),
+            ("write_per_kib", self.write_per_kib_ps),
+            ("copy_per_kib", self.copy_per_kib_ps),
+        ] {
+            // 2^31 KiB in the largest request, at 1 ms each, are 2^61 ps.
+            if ps > 1_000_000_000 {
+                return fault(key, format!("{ps}ps is not possible, 0ns to 1ms is"));
+            }
+        }
+        bytes("au", self.au.bytes(), 4 * KIB, GIB)?;
+        count("open_au", u64::from(self.open_au), 1, 1024)?;
+        count("au_log", u64::from(self.au_log), 1, 1_000_000)?;
+        bytes("max_request", self.max_request.bytes(), 4 * KIB, REQUEST_MAX)
     }
 }

@@ -1,0 +1,577 @@
+//! The media machine: what the arm and the head do, one thing at a time.
+//!
+//! ```text
+//!            miss chosen                    limit reached, or stopped
+//!   Rest ───────────────► Stream ─────────────────────────────────────► Rest (parked over that track)
+//!     │                   read, then look-ahead of the same segment      │ unread part below low water
+//!     │ extent or FUA      ▲                                             │
+//!     └────────────────► Write ──► (waiting writes, flush, next choice)  └──► Stream
+//! ```
+//!
+//! A read and the look-ahead behind it are one `Stream`: the head just goes on. The stream is *busy* until the last
+//! sector that the host waits for; from then on anything else may take the arm away. Progress is not simulated: where
+//! the head is at `t` follows from the phase function.
+//!
+//! At the end of an operation, in this order: a sequential continuation of the stream (only with a queue, and only for
+//! so long), a command, a cached extent, more look-ahead. Above three quarters of the write cache, commands and extents
+//! compete by access time.
+//= Fairhead device notes 1.4 to 1.6
+
+use super::ncq::{self, Pending};
+use super::{Disk, NEVER};
+use crate::geometry::{Arm, Geometry, Place};
+use crate::params::Layout;
+use fairhead_core::units::{Duration, Tag};
+
+/// What the media do.
+#[derive(Clone, Debug)]
+pub(super) enum Media {
+    /// Nothing. `parked`: over the end of this segment, whose look-ahead was full.
+    Rest { parked: Option<usize> },
+    /// Read into a segment.
+    Stream(Stream),
+    /// Write.
+    Write(Writing),
+}
+
+/// Reading `lba0` from `t0` on, for as long as it lasts.
+#[derive(Clone, Debug)]
+pub(super) struct Stream {
+    seg: usize,
+    /// When the head is over `lba0`, whose phase is `p0`.
+    t0: u64,
+    lba0: u64,
+    p0: u64,
+    /// Until then the host waits for what is read: sectors up to `busy_end`.
+    busy_until: u64,
+    busy_end: u64,
+    /// Look-ahead stops then in any case.
+    halt_at: u64,
+}
+
+/// Writing from `t0` on.
+#[derive(Clone, Debug)]
+pub(super) struct Writing {
+    t0: u64,
+    p0: u64,
+    end: u64,
+    end_at: u64,
+    /// The active extent of the write cache, or else a command's own data.
+    cached: bool,
+}
+
+/// The stream that was left last: commands decoded before it was left may still find its last sectors unread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Left {
+    seg: usize,
+    t0: u64,
+    p0: u64,
+    until: u64,
+}
+
+impl Left {
+    /// When the sectors before `end` of a segment are in the buffer, not before `t`.
+    pub(super) fn ready(&self, geo: &Geometry, seg: usize, end: u64, t: u64) -> u64 {
+        if t >= self.until || seg != self.seg {
+            return t;
+        }
+        t.max(self.t0 + geo.end_phase(end).saturating_sub(self.p0))
+    }
+}
+
+impl Stream {
+    /// When the last sector before `end` has passed.
+    fn time_of(&self, geo: &Geometry, end: u64) -> u64 {
+        if end <= self.lba0 { self.t0 } else { self.t0 + (geo.end_phase(end) - self.p0) }
+    }
+
+    /// The first sector not yet read at `t`.
+    fn position(&self, geo: &Geometry, limit: u64, t: u64) -> u64 {
+        let t = t.min(self.halt_at);
+        if t <= self.t0 {
+            return self.lba0;
+        }
+        geo.lba_at(self.p0 + (t - self.t0)).min(limit).max(self.lba0)
+    }
+}
+
+impl Disk {
+    /// Brings the media up to `to`.
+    pub(super) fn advance(&mut self, to: u64) {
+        while self.media_at <= to {
+            self.clock = self.clock.max(self.media_at);
+            self.media_step(self.clock);
+        }
+        self.clock = self.clock.max(to);
+    }
+
+    /// Something new for the media at `t`, up to which they have been advanced.
+    pub(super) fn work_arrived(&mut self, t: u64) {
+        self.rearm();
+        self.advance(t);
+    }
+
+    /// Sets the media's timer anew.
+    pub(super) fn rearm(&mut self) {
+        let work_at = if self.pending.is_empty() { self.destage_at() } else { 0 };
+        self.media_at = match &self.media {
+            Media::Rest { .. } if work_at == NEVER => NEVER,
+            Media::Rest { .. } => work_at.max(self.clock),
+            Media::Stream(s) => {
+                // A lower bound that needs no division; the step computes the exact instant.
+                let ahead = self.cache.segs[s.seg].limit.saturating_sub(s.busy_end);
+                let full_at = s.busy_until + ahead * self.t.sector_min;
+                let work_at = if work_at == NEVER { NEVER } else { work_at.max(s.busy_until) };
+                full_at.min(s.halt_at).min(work_at).max(self.clock)
+            }
+            Media::Write(w) => w.end_at.min(self.drained_at(w)),
+        };
+    }
+
+    /// The media's timer went off.
+    fn media_step(&mut self, t: u64) {
+        match &self.media {
+            Media::Rest { .. } => self.decide(t),
+            Media::Write(w) if w.end_at <= t => self.end_write(t),
+            Media::Write(_) => {
+                self.retry_waiting(t);
+                self.rearm();
+            }
+            Media::Stream(s) => {
+                let (limit, busy_until, halt_at) = (self.cache.segs[s.seg].limit, s.busy_until, s.halt_at);
+                let stop = s.time_of(&self.geo, limit).min(halt_at);
+                let destage_at = self.destage_at();
+                if t >= busy_until && (!self.pending.is_empty() || destage_at <= t) {
+                    self.decide(t);
+                } else if t >= stop && t >= busy_until {
+                    self.park(stop);
+                } else {
+                    let work_at = if self.pending.is_empty() { destage_at } else { 0 };
+                    self.media_at = stop.min(work_at).max(busy_until).max(t + 1);
+                }
+            }
+        }
+    }
+
+    /// Takes the arm off the stream at `stop`, at the latest; the seek may start when the result says.
+    fn leave(&mut self, t: u64, stop: u64, ready: u64) -> u64 {
+        let mut go = ready.max(t);
+        if let Media::Stream(s) = &self.media {
+            let s = s.clone();
+            let mut stop = stop.max(s.busy_until).min(go);
+            if self.t.min_ra > 0 {
+                let must = (s.busy_end + self.t.min_ra).min(self.cache.segs[s.seg].limit);
+                let at = s.time_of(&self.geo, must).min(s.halt_at);
+                (go, stop) = (go.max(at), stop.max(at));
+            }
+            let at = self.note_progress(&s, stop);
+            (self.arm, self.head_lba) = (self.geo.arm(at), at);
+            self.left = Left { seg: s.seg, t0: s.t0, p0: s.p0, until: stop };
+            self.media = Media::Rest { parked: None };
+        }
+        go
+    }
+
+    /// Books what the stream has read by `t`; returns the first sector it has not.
+    fn note_progress(&mut self, s: &Stream, t: u64) -> u64 {
+        let at = s.position(&self.geo, self.cache.segs[s.seg].limit, t);
+        let known = self.cache.segs[s.seg].end.max(s.busy_end);
+        self.counters.look_ahead_sectors += at.saturating_sub(known);
+        self.cache.set_end(s.seg, at);
+        at
+    }
+
+    /// The stream has read what it may.
+    fn park(&mut self, stop: u64) {
+        let Media::Stream(s) = &self.media else { return };
+        let s = s.clone();
+        let at = self.note_progress(&s, stop);
+        let full = at >= self.cache.segs[s.seg].limit && self.t.ra_max > 0;
+        self.counters.look_ahead_full += u64::from(full);
+        (self.arm, self.head_lba) = (self.geo.arm(at), at);
+        self.media = Media::Rest { parked: full.then_some(s.seg) };
+        self.rearm();
+    }
+
+    /// Where the arm is at `t`.
+    fn arm_at(&self, t: u64) -> Arm {
+        match &self.media {
+            Media::Stream(s) => self.geo.arm(s.position(&self.geo, self.cache.segs[s.seg].limit, t)),
+            _ => self.arm,
+        }
+    }
+
+    /// Seek (settling included) and rotational wait from `arm`, starting at `t`.
+    fn position(&self, arm: Arm, t: u64, to: &Place, write: bool) -> (u64, u64) {
+        let seek = self.seek.time(arm, to.arm) + if write { self.t.write_settle } else { 0 };
+        (seek, self.geo.wait(t + seek, to))
+    }
+
+    /// Counts a positioning from where the arm is and does it; returns when the head is over `lba`.
+    fn go_to(&mut self, t: u64, lba: u64, to: &Place, write: bool) -> u64 {
+        let (seek, wait) = self.position(self.arm, t, to, write);
+        self.counters.seeks += u64::from(self.arm.track != to.arm.track);
+        self.counters.seek_time += Duration::from_ns(seek);
+        self.counters.rotational_wait += Duration::from_ns(wait);
+        let continues = lba.checked_sub(self.head_lba).is_some_and(|gap| gap <= self.t.stream_gap);
+        self.counters.lost_revolutions += u64::from(continues && wait > self.geo.t_rev / 2);
+        t + seek + wait
+    }
+
+    /// The media are free at `t`, or may be taken off look-ahead: what next?
+    fn decide(&mut self, t: u64) {
+        if self.absorb(t) {
+            self.end_flush(t);
+            return self.rearm();
+        }
+        let destage = self.destage_at() <= t;
+        let arm = self.arm_at(t);
+        let access = |p: &Pending| {
+            let go = t.max(p.ready);
+            let (seek, wait) = self.position(arm, go, &p.place, p.write);
+            go - t + seek + wait
+        };
+        let pick = ncq::choose(&self.pending, t, self.t.age_weight_permille, self.t.age_max, access);
+        // Nearly full, a cached extent competes with the commands; otherwise it comes after them.
+        let compete = destage && self.facts.queue_depth > 1 && self.writes.is_nearly_full();
+        match pick {
+            Some(i) if !compete => self.start_command(i, t),
+            Some(i) => {
+                let command = access(&self.pending[i]);
+                match self.nearest_extent(arm, t) {
+                    Some((e, cost)) if cost < command => self.start_destage(e, t),
+                    _ => self.start_command(i, t),
+                }
+            }
+            None if destage => {
+                if let Some((e, _)) = self.nearest_extent(arm, t) {
+                    self.start_destage(e, t);
+                }
+            }
+            None => {}
+        }
+        self.end_flush(t);
+        self.rearm();
+    }
+
+    /// Serves one pending read that continues the running stream. Others wait meanwhile, but only for so long.
+    fn absorb(&mut self, t: u64) -> bool {
+        let Media::Stream(s) = &self.media else { return false };
+        if self.facts.queue_depth == 1 {
+            return false;
+        }
+        let seg = &self.cache.segs[s.seg];
+        let reach = s.position(&self.geo, seg.limit, t) + self.t.stream_gap;
+        let next = (self.pending.iter().enumerate())
+            .filter(|(_, p)| !p.write && seg.start <= p.start && p.start <= reach)
+            .filter(|(_, p)| self.writes.overlap(p.start, p.end).is_none())
+            .min_by_key(|(_, p)| p.start);
+        let Some((i, &p)) = next else { return false };
+        if self.pending.len() > 1 && self.burst + (p.end - p.start) > self.t.stream_burst {
+            return false;
+        }
+        self.pending.remove(i);
+        self.stream_to(t, p.tag, p.start, p.end);
+        true
+    }
+
+    /// A read that the running stream will come by, or has.
+    fn stream_to(&mut self, t: u64, tag: Tag, start: u64, end: u64) {
+        let Media::Stream(s) = &mut self.media else { unreachable!("only a running stream is continued") };
+        if !self.pending.is_empty() {
+            self.burst += end - start;
+        }
+        let passed = s.time_of(&self.geo, end).max(t);
+        let bus = self.t.bus(end - start);
+        s.busy_until = s.busy_until.max(passed);
+        s.busy_end = s.busy_end.max(end);
+        s.halt_at = NEVER;
+        let seg = s.seg;
+        self.counters.streaming_hits += 1;
+        self.done.push((passed + self.t.tail.min(bus)).max(t + bus), tag);
+        self.consume_live(seg, end);
+        self.rearm();
+    }
+
+    /// The host has read the live segment up to `end`: look-ahead may go on from there.
+    fn consume_live(&mut self, seg: usize, end: u64) {
+        let limit = (end + self.t.ra_max).min(self.geo.capacity);
+        let s = &mut self.cache.segs[seg];
+        s.consumed = end;
+        s.limit = s.limit.max(limit);
+        self.cache.touch(seg);
+    }
+
+    /// Serves a read from the segment that the media are filling, if it is there or will soon be.
+    pub(super) fn read_live(&mut self, t: u64, tag: Tag, start: u64, end: u64) -> bool {
+        let Media::Stream(s) = &self.media else { return false };
+        let seg = s.seg;
+        let live = &self.cache.segs[seg];
+        if start < live.start || start > live.limit + self.t.stream_gap {
+            return false;
+        }
+        if end > live.end {
+            let s = s.clone();
+            let at = self.note_progress(&s, t);
+            if end > at {
+                let unfair = !self.pending.is_empty() && self.burst + (end - start) > self.t.stream_burst;
+                if start > at + self.t.stream_gap || unfair {
+                    return false;
+                }
+                self.stream_to(t, tag, start, end);
+                return true;
+            }
+            if start < self.cache.segs[seg].start {
+                return false;
+            }
+        }
+        self.counters.hits += 1;
+        self.finish(t + self.t.bus(end - start), tag);
+        self.consume_live(seg, end);
+        true
+    }
+
+    /// Stops look-ahead at `at`, or when the host no longer waits for it.
+    pub(super) fn halt_stream(&mut self, at: u64) {
+        if let Media::Stream(s) = &mut self.media {
+            if s.halt_at == NEVER {
+                self.counters.foreign_stops += 1;
+            }
+            s.halt_at = s.halt_at.min(at.max(s.busy_until));
+            self.media_at = self.media_at.min(s.halt_at.max(self.clock));
+        }
+    }
+
+    /// After a hit in a segment: goes on with its look-ahead if that was full and no longer is, or if every hit does.
+    pub(super) fn resume(&mut self, t: u64, seg: usize) {
+        let Media::Rest { parked } = self.media else { return };
+        let s = self.cache.segs[seg];
+        let limit = (s.consumed + self.t.ra_max).min(self.geo.capacity).max(s.limit);
+        let low = parked == Some(seg) && s.end.saturating_sub(s.consumed) <= self.t.low_water;
+        if !(low || self.t.ra_on_hit) || s.end >= limit || self.destage_at() <= t {
+            return;
+        }
+        let place = self.geo.place(s.end);
+        let (seek, wait) = self.position(self.arm, t, &place, false);
+        self.cache.segs[seg].limit = limit;
+        self.media = Media::Stream(Stream {
+            seg,
+            t0: t + seek + wait,
+            lba0: s.end,
+            p0: place.phase,
+            busy_until: t,
+            busy_end: s.end,
+            halt_at: NEVER,
+        });
+        self.rearm();
+    }
+
+    /// A write makes what is buffered of its sectors stale; look-ahead that is there, or would come by, ends.
+    pub(super) fn overwrite(&mut self, t: u64, start: u64, end: u64) {
+        if let Media::Stream(s) = &self.media {
+            let live = &self.cache.segs[s.seg];
+            if s.busy_until <= t && live.start < end && start < live.limit {
+                self.leave(t, t, t);
+                self.rearm();
+            }
+        }
+        self.cache.overwrite(start, end);
+    }
+
+    fn start_command(&mut self, i: usize, t: u64) {
+        let p = self.pending[i];
+        // Cached data that the read needs in part goes to the media first; the read stays in the queue.
+        if !p.write
+            && let Some(e) = self.writes.overlap(p.start, p.end)
+        {
+            return self.start_destage(e, t);
+        }
+        self.pending.remove(i);
+        self.burst = 0;
+        let go = self.leave(t, p.since + self.t.ra_abort, p.ready);
+        if p.write { self.start_write(&p, go) } else { self.start_read(&p, go) }
+    }
+
+    fn start_read(&mut self, p: &Pending, go: u64) {
+        let bus = self.t.bus(p.end - p.start);
+        let (seg, from) = self.cache.open(p.start);
+        if from >= p.end {
+            // Came into the buffer while it waited.
+            self.counters.hits += 1;
+            self.media = Media::Rest { parked: None };
+            return self.done.push(go + bus, p.tag);
+        }
+        self.counters.misses += 1;
+        let place = if from == p.start { p.place } else { self.geo.place(from) };
+        let arrive = go + self.position(self.arm, go, &place, false).0;
+        let ts = self.go_to(go, from, &place, false);
+        let passed = ts + (self.geo.end_phase(p.end) - place.phase);
+        self.done.push((passed + self.t.tail.min(bus)).max(ts + bus), p.tag);
+        if self.t.read_on_arrival && from == self.cache.segs[seg].start {
+            let passing = self.geo.sectors_before(from, ts - arrive);
+            self.cache.extend_front(seg, passing);
+            self.counters.look_ahead_sectors += passing;
+        }
+        self.cache.segs[seg].limit = 0;
+        self.consume_live(seg, p.end);
+        let busy = (passed, p.end);
+        self.media = Media::Stream(Stream {
+            seg,
+            t0: ts,
+            lba0: from,
+            p0: place.phase,
+            busy_until: busy.0,
+            busy_end: busy.1,
+            halt_at: NEVER,
+        });
+    }
+
+    /// A write that is done when it is on the media.
+    fn start_write(&mut self, p: &Pending, go: u64) {
+        let t0 = self.go_to(go, p.start, &p.place, true);
+        let end_at = t0 + (self.geo.end_phase(p.end) - p.place.phase);
+        let received = p.since + self.t.ov_write + self.t.bus(p.end - p.start);
+        self.done.push(end_at.max(received), p.tag);
+        self.media = Media::Write(Writing { t0, p0: p.place.phase, end: p.end, end_at, cached: false });
+    }
+
+    /// When cached extents may go to the media, if the media are free.
+    fn destage_at(&self) -> u64 {
+        let list = &self.writes.list;
+        if list.is_empty() {
+            return NEVER;
+        }
+        let delay = self.t.wc_delay;
+        if (delay == 0 && !self.t.destage_idle_only)
+            || self.flush.is_some()
+            || !self.waiting_writes.is_empty()
+            || self.writes.is_nearly_full()
+        {
+            return 0;
+        }
+        let oldest = list.iter().map(|e| e.arrival).min().unwrap_or(0) + delay;
+        match self.t.destage_idle_only {
+            false => oldest,
+            true if self.decoding || self.someone_waits() => NEVER,
+            true => oldest.max(self.done.last + delay),
+        }
+    }
+
+    /// The extent that can be begun first from `arm`, and the time until then, set-up included.
+    fn nearest_extent(&self, arm: Arm, t: u64) -> Option<(usize, u64)> {
+        let list = &self.writes.list;
+        let t0 = t + self.t.ov_dest;
+        // Extents are in order of cylinders, so look outwards from the arm until the seek alone is too long.
+        let ordered = self.geo.layout() == Layout::CylinderMajor;
+        let mut right = if ordered { list.partition_point(|e| e.place.arm.cyl < arm.cyl) } else { 0 };
+        let mut left = right;
+        let mut best: Option<(u64, usize)> = None;
+        loop {
+            let far = |i: usize| list[i].place.arm.cyl.abs_diff(arm.cyl);
+            let i = match (left > 0, right < list.len()) {
+                (false, false) => break,
+                (true, true) if far(left - 1) < far(right) => left - 1,
+                (_, true) => right,
+                (true, false) => left - 1,
+            };
+            if i < left {
+                left = i
+            } else {
+                right = i + 1
+            }
+            if let Some((cost, _)) = best
+                && ordered
+                && self.seek.at_least(far(i)) > cost
+            {
+                break;
+            }
+            let (seek, wait) = self.position(arm, t0, &list[i].place, true);
+            let candidate = (seek + wait, i);
+            best = Some(best.map_or(candidate, |b| b.min(candidate)));
+        }
+        best.map(|(cost, i)| (i, self.t.ov_dest + cost))
+    }
+
+    fn start_destage(&mut self, i: usize, t: u64) {
+        self.leave(t, t, t);
+        let e = self.writes.activate(i);
+        let t0 = self.go_to(t + self.t.ov_dest, e.start, &e.place, true);
+        let end_at = t0 + (self.geo.end_phase(e.end) - e.place.phase);
+        self.media = Media::Write(Writing { t0, p0: e.place.phase, end: e.end, end_at, cached: true });
+    }
+
+    /// The extent being written got longer.
+    pub(super) fn extend_destage(&mut self, end: u64) {
+        if let Media::Write(w) = &mut self.media {
+            w.end = end;
+            w.end_at = w.t0 + (self.geo.end_phase(end) - w.p0);
+        }
+    }
+
+    /// How many sectors of the active extent are on the media at `t`.
+    pub(super) fn written_out(&self, t: u64) -> u64 {
+        match (&self.media, &self.writes.active) {
+            (Media::Write(w), Some(a)) if w.cached && t > w.t0 => {
+                self.geo.lba_at(w.p0 + (t - w.t0)).min(a.end).saturating_sub(a.start)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether the active extent has these sectors and the head has not come to them.
+    pub(super) fn is_ahead_of_destage(&self, t: u64, start: u64, end: u64) -> bool {
+        self.writes
+            .active
+            .is_some_and(|a| a.start <= start && end <= a.end && a.start + self.written_out(t) <= start)
+    }
+
+    /// When enough of the active extent is on the media for the first waiting write.
+    fn drained_at(&self, w: &Writing) -> u64 {
+        let (Some(&(_, start, end)), Some(a)) = (self.waiting_writes.front(), &self.writes.active) else {
+            return NEVER;
+        };
+        if !self.writes.has_slot() && self.writes.tail(start).is_none() {
+            return NEVER;
+        }
+        let excess = (self.writes.held() + (end - start)).saturating_sub(self.writes.capacity).max(1);
+        if a.start + excess > a.end {
+            return NEVER;
+        }
+        (w.t0 + (self.geo.end_phase(a.start + excess) - w.p0)).max(self.clock + 1)
+    }
+
+    /// Accepts what fits of the waiting writes, in order.
+    fn retry_waiting(&mut self, t: u64) {
+        while let Some(&(tag, start, end)) = self.waiting_writes.front() {
+            if !self.accept(t, tag, start, end) {
+                break;
+            }
+            self.waiting_writes.pop_front();
+        }
+    }
+
+    fn end_write(&mut self, t: u64) {
+        let Media::Write(w) = &self.media else { return };
+        (self.arm, self.head_lba) = (self.geo.arm(w.end - 1), w.end);
+        let cached = w.cached;
+        self.media = Media::Rest { parked: None };
+        if cached && let Some(e) = self.writes.active.take() {
+            self.counters.destages += 1;
+            self.counters.destaged_sectors += e.len();
+        }
+        self.retry_waiting(t);
+        self.end_flush(t);
+        self.rearm();
+    }
+
+    /// For tests: what must hold at any time.
+    pub(crate) fn check(&self) {
+        self.cache.check();
+        self.writes.check();
+        assert_eq!(self.writes.active.is_some(), matches!(&self.media, Media::Write(w) if w.cached));
+        assert!(
+            !self.someone_waits() || self.media_at != NEVER || self.done.next().is_some(),
+            "nobody is stuck"
+        );
+    }
+}
