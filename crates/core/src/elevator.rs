@@ -30,7 +30,7 @@
 
 use crate::config::ConfigError;
 use crate::parts::fifo::{Fifo, Links};
-use crate::parts::hash::Hash;
+use crate::parts::merge::MergeIndex;
 use crate::request::{Request, Requests, State};
 use crate::sched::Scheduler;
 use crate::trace::{Action, Reason, TraceEvent, TraceRing};
@@ -235,8 +235,7 @@ pub struct Elevator<S> {
     requests: Requests,
     trace: TraceRing,
     /// Queued requests by the sector behind their last, and by their first.
-    ends: Hash<Tag>,
-    starts: Hash<Tag>,
+    index: MergeIndex,
     /// The request that last grew, or the first one inserted since: tried before the index.
     hint: Option<Tag>,
     requeued: Fifo<Tag>,
@@ -269,8 +268,7 @@ impl<S: Scheduler> Elevator<S> {
             limits,
             requests: Requests::new(limits.tags),
             trace: TraceRing::new(limits.trace),
-            ends: Hash::new(tags),
-            starts: Hash::new(tags),
+            index: MergeIndex::new(limits.tags),
             hint: None,
             requeued: Fifo::default(),
             requeued_links: Links::new(tags),
@@ -293,7 +291,7 @@ impl<S: Scheduler> Elevator<S> {
                 self.merge(into, end, tag);
                 return Insert::Merged { into, end };
             }
-            self.index(tag);
+            self.index.insert(tag, rq.start, rq.end());
             if self.hint.is_none() {
                 self.hint = Some(tag);
             }
@@ -435,8 +433,8 @@ impl<S: Scheduler> Elevator<S> {
         self.sched.check(&self.requests);
         for (tag, slot) in self.requests.iter() {
             if slot.state == State::Queued && self.limits.merges && !self.is_requeued(tag) {
-                let by_end = self.ends.find(slot.rq.end().0).any(|t| t == tag);
-                let by_start = self.starts.find(slot.rq.start.0).any(|t| t == tag);
+                let by_end = self.index.ending_at(slot.rq.end()).any(|t| t == tag);
+                let by_start = self.index.starting_at(slot.rq.start).any(|t| t == tag);
                 assert!(by_end && by_start, "a queued request is not in the merge index");
             }
         }
@@ -477,25 +475,26 @@ impl<S: Scheduler> Elevator<S> {
 
     fn find_neighbour(&self, rq: &Request) -> Option<(Tag, End)> {
         let (start, end) = (rq.start, rq.end());
-        let front_merges = self.sched.front_merges();
-        if let Some(hint) = self.hint
-            && self.compatible(hint, rq)
-        {
+        if let Some(hint) = self.hint {
             let hinted = &self.requests[hint].rq;
-            if hinted.end() == start {
-                return Some((hint, End::Back));
-            }
-            if hinted.start == end {
-                return Some((hint, End::Front));
+            let touches = match (hinted.end() == start, hinted.start == end) {
+                (true, _) => Some(End::Back),
+                (_, true) => Some(End::Front),
+                _ => None,
+            };
+            if let Some(at) = touches
+                && self.compatible(hint, rq)
+            {
+                return Some((hint, at));
             }
         }
-        if let Some(tag) = self.ends.find(start.0).find(|&t| self.compatible(t, rq)) {
+        if let Some(tag) = self.index.ending_at(start).find(|&t| self.compatible(t, rq)) {
             return Some((tag, End::Back));
         }
-        if !front_merges {
+        if !self.sched.front_merges() {
             return None;
         }
-        let tag = self.starts.find(end.0).find(|&t| self.compatible(t, rq))?;
+        let tag = self.index.starting_at(end).find(|&t| self.compatible(t, rq))?;
         Some((tag, End::Front))
     }
 
@@ -511,17 +510,14 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     fn merge(&mut self, into: Tag, end: End, tag: Tag) {
-        // A merge at one end leaves the other where it was.
-        match end {
-            End::Back => self.ends.remove(into),
-            End::Front => self.starts.remove(into),
-        }
-        self.record(if end == End::Back { Action::BackMerge } else { Action::FrontMerge }, Reason::None, tag);
+        let action = if end == End::Back { Action::BackMerge } else { Action::FrontMerge };
+        self.record(action, Reason::None, tag);
         self.requests.merge(into, tag);
+        // A merge at one end leaves the other where it was.
         let rq = self.requests[into].rq;
         match end {
-            End::Back => self.ends.insert(into, rq.end().0),
-            End::Front => self.starts.insert(into, rq.start.0),
+            End::Back => self.index.set_end(into, rq.end()),
+            End::Front => self.index.set_start(into, rq.start),
         }
         self.sched.merged(cx!(self), into, end);
         self.hint = Some(into);
@@ -531,11 +527,11 @@ impl<S: Scheduler> Elevator<S> {
     /// After `tag` grew at `end`: if it touches another request there, makes the two one.
     fn join_neighbour(&mut self, tag: Tag, end: End) {
         let rq = self.requests[tag].rq;
-        let (index, at) = match end {
-            End::Back => (&self.starts, rq.end()),
-            End::Front => (&self.ends, rq.start),
+        let other = match end {
+            End::Back => self.index.starting_at(rq.end()).find(|&t| t != tag && self.compatible(t, &rq)),
+            End::Front => self.index.ending_at(rq.start).find(|&t| t != tag && self.compatible(t, &rq)),
         };
-        let Some(other) = index.find(at.0).find(|&t| t != tag && self.compatible(t, &rq)) else { return };
+        let Some(other) = other else { return };
         // The one in front survives, as it does when the core joins a request with its neighbour.
         let (kept, gone) = if end == End::Back { (tag, other) } else { (other, tag) };
         let slot = self.requests[gone];
@@ -545,21 +541,13 @@ impl<S: Scheduler> Elevator<S> {
         self.sched.joined(cx!(self), kept, gone);
         self.record(Action::Join, Reason::None, gone);
         self.unindex(gone);
-        self.ends.remove(kept);
         self.requests.merge(kept, gone);
-        self.ends.insert(kept, self.requests[kept].rq.end().0);
+        self.index.set_end(kept, self.requests[kept].rq.end());
         self.hint = Some(kept);
     }
 
-    fn index(&mut self, tag: Tag) {
-        let rq = &self.requests[tag].rq;
-        self.ends.insert(tag, rq.end().0);
-        self.starts.insert(tag, rq.start.0);
-    }
-
     fn unindex(&mut self, tag: Tag) {
-        self.ends.remove(tag);
-        self.starts.remove(tag);
+        self.index.remove(tag);
         if self.hint == Some(tag) {
             self.hint = None;
         }

@@ -11,6 +11,39 @@ use core::ops::{Index, IndexMut};
 
 use crate::units::Id;
 
+/// No place: what a link says that leads nowhere. Beyond the end of every table, so that [`Table::get`] answers `None`.
+pub(crate) const NIL: u32 = u32::MAX;
+
+/// An index as structures of links store it: a number, or [`NIL`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place(pub(crate) u32);
+
+impl Place {
+    /// Where `id` is in a table with one entry per id.
+    #[inline]
+    pub(crate) fn of<I: Id>(id: I) -> Self {
+        Self::from_index(id.index())
+    }
+
+    /// The id whose entry is here; `None` for [`NIL`].
+    #[inline]
+    pub(crate) fn id<I: Id>(self) -> Option<I> {
+        (self.0 != NIL).then(|| I::from_index(self.0 as usize))
+    }
+}
+
+impl Id for Place {
+    #[inline]
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "tables here have fewer than 2^32 - 1 entries")]
+    fn from_index(i: usize) -> Self {
+        Self(i as u32)
+    }
+}
+
 /// An array of `V`, indexed by `I`, of a length that never changes.
 #[derive(Debug, Clone)]
 pub struct Table<I, V> {
@@ -38,6 +71,18 @@ impl<I: Id, V> Table<I, V> {
         self.items.is_empty()
     }
 
+    /// The entry at `i`, if there is one.
+    #[inline]
+    pub fn get(&self, i: I) -> Option<&V> {
+        self.items.get(i.index())
+    }
+
+    /// The entry at `i`, if there is one, to change.
+    #[inline]
+    pub fn get_mut(&mut self, i: I) -> Option<&mut V> {
+        self.items.get_mut(i.index())
+    }
+
     /// All entries with their indices, in order.
     pub fn iter(&self) -> impl Iterator<Item = (I, &V)> {
         self.items.iter().enumerate().map(|(i, v)| (I::from_index(i), v))
@@ -51,12 +96,14 @@ impl<I: Id, V> Table<I, V> {
 
 impl<I: Id, V> Index<I> for Table<I, V> {
     type Output = V;
+    #[inline]
     fn index(&self, i: I) -> &V {
         &self.items[i.index()]
     }
 }
 
 impl<I: Id, V> IndexMut<I> for Table<I, V> {
+    #[inline]
     fn index_mut(&mut self, i: I) -> &mut V {
         &mut self.items[i.index()]
     }

@@ -3,40 +3,51 @@
 //! [`Links`] owns one pair of links per id, a [`Fifo`] is a head and a tail in it; as with [`super::tree`], any number
 //! of queues share one table because an id waits in at most one. All operations are O(1) except iteration.
 
-use crate::table::Table;
+use crate::table::{NIL, Place, Table};
 use crate::units::Id;
+use core::marker::PhantomData;
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    prev: Place,
+    next: Place,
+}
 
 /// One pair of links for each id.
 #[derive(Debug)]
 pub struct Links<I> {
-    links: Table<I, (Option<I>, Option<I>)>,
+    links: Table<Place, Link>,
+    id: PhantomData<I>,
 }
 
 /// A queue in order of arrival.
 #[derive(Clone, Copy, Debug)]
 pub struct Fifo<I> {
-    head: Option<I>,
-    tail: Option<I>,
+    head: Place,
+    tail: Place,
     len: u32,
+    id: PhantomData<I>,
 }
 
 impl<I> Default for Fifo<I> {
     fn default() -> Self {
-        Self { head: None, tail: None, len: 0 }
+        Self { head: Place(NIL), tail: Place(NIL), len: 0, id: PhantomData }
     }
 }
 
 impl<I: Id> Fifo<I> {
     /// The oldest.
+    #[inline]
     #[must_use]
-    pub const fn first(&self) -> Option<I> {
-        self.head
+    pub fn first(&self) -> Option<I> {
+        self.head.id()
     }
 
     /// The newest.
+    #[inline]
     #[must_use]
-    pub const fn last(&self) -> Option<I> {
-        self.tail
+    pub fn last(&self) -> Option<I> {
+        self.tail.id()
     }
 
     /// How many wait.
@@ -56,82 +67,89 @@ impl<I: Id> Links<I> {
     /// Links for the ids `0..len`. Allocates.
     #[must_use]
     pub fn new(len: usize) -> Self {
-        Self { links: Table::new(len, (None, None)) }
+        let nowhere = Link { prev: Place(NIL), next: Place(NIL) };
+        Self { links: Table::new(len, nowhere), id: PhantomData }
     }
 
     /// Appends `id`.
+    #[inline]
     pub fn push_back(&mut self, fifo: &mut Fifo<I>, id: I) {
-        self.insert_between(fifo, fifo.tail, id, None);
+        self.insert_between(fifo, fifo.tail, id, Place(NIL));
     }
 
     /// Puts `id` first.
+    #[inline]
     pub fn push_front(&mut self, fifo: &mut Fifo<I>, id: I) {
-        self.insert_between(fifo, None, id, fifo.head);
+        self.insert_between(fifo, Place(NIL), id, fifo.head);
     }
 
     /// Puts `id` right before `at`, which is in `fifo`.
     pub fn insert_before(&mut self, fifo: &mut Fifo<I>, at: I, id: I) {
-        self.insert_between(fifo, self.links[at].0, id, Some(at));
+        let next = Place::of(at);
+        self.insert_between(fifo, self.links[next].prev, id, next);
     }
 
     /// Puts `id` right behind `at`, which is in `fifo`.
     pub fn insert_after(&mut self, fifo: &mut Fifo<I>, at: I, id: I) {
-        self.insert_between(fifo, Some(at), id, self.links[at].1);
+        let prev = Place::of(at);
+        self.insert_between(fifo, prev, id, self.links[prev].next);
     }
 
     /// Takes `id`, which is in `fifo`, out of it.
+    #[inline]
     pub fn remove(&mut self, fifo: &mut Fifo<I>, id: I) {
-        let (prev, next) = self.links[id];
-        match prev {
-            Some(p) => self.links[p].1 = next,
-            None => {
-                debug_assert!(fifo.head == Some(id), "not in this queue");
-                fifo.head = next;
-            }
+        let Link { prev, next } = self.links[Place::of(id)];
+        debug_assert!(prev.0 != NIL || fifo.head == Place::of(id), "not in this queue");
+        debug_assert!(next.0 != NIL || fifo.tail == Place::of(id), "not in this queue");
+        match self.links.get_mut(prev) {
+            Some(link) => link.next = next,
+            None => fifo.head = next,
         }
-        match next {
-            Some(n) => self.links[n].0 = prev,
-            None => {
-                debug_assert!(fifo.tail == Some(id), "not in this queue");
-                fifo.tail = prev;
-            }
+        match self.links.get_mut(next) {
+            Some(link) => link.prev = prev,
+            None => fifo.tail = prev,
         }
         fifo.len -= 1;
     }
 
     /// Takes the oldest.
+    #[inline]
     pub fn pop_front(&mut self, fifo: &mut Fifo<I>) -> Option<I> {
-        let id = fifo.head?;
+        let id = fifo.first()?;
         self.remove(fifo, id);
         Some(id)
     }
 
     /// The one behind `id` in its queue.
+    #[inline]
     #[must_use]
     pub fn next(&self, id: I) -> Option<I> {
-        self.links[id].1
+        self.links[Place::of(id)].next.id()
     }
 
     /// The one before `id` in its queue.
+    #[inline]
     #[must_use]
     pub fn prev(&self, id: I) -> Option<I> {
-        self.links[id].0
+        self.links[Place::of(id)].prev.id()
     }
 
     /// From the oldest to the newest.
     pub fn iter(&self, fifo: &Fifo<I>) -> impl Iterator<Item = I> + '_ {
-        core::iter::successors(fifo.head, |&id| self.links[id].1)
+        core::iter::successors(fifo.first(), |&id| self.next(id))
     }
 
-    fn insert_between(&mut self, fifo: &mut Fifo<I>, prev: Option<I>, id: I, next: Option<I>) {
-        self.links[id] = (prev, next);
-        match prev {
-            Some(p) => self.links[p].1 = Some(id),
-            None => fifo.head = Some(id),
+    #[inline]
+    fn insert_between(&mut self, fifo: &mut Fifo<I>, prev: Place, id: I, next: Place) {
+        let at = Place::of(id);
+        self.links[at] = Link { prev, next };
+        match self.links.get_mut(prev) {
+            Some(link) => link.next = at,
+            None => fifo.head = at,
         }
-        match next {
-            Some(n) => self.links[n].0 = Some(id),
-            None => fifo.tail = Some(id),
+        match self.links.get_mut(next) {
+            Some(link) => link.prev = at,
+            None => fifo.tail = at,
         }
         fifo.len += 1;
     }

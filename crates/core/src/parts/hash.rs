@@ -1,43 +1,39 @@
 //! Look-up by a number that repeats: which requests end at sector X?
 //!
-//! A chained hash of fixed size: a power of two of buckets, at least one for each id, and one link per id. Several ids
+//! A chained hash of fixed size: a power of two of buckets, at least one for each id, and one node per id. Several ids
 //! may have the same key; [`Hash::find`] walks them, newest first. Used for merging (keys are end and start sectors)
 //! and for finding a task's slot by its number.
+//!
+//! Each chain is a ring that goes through its bucket, and buckets and ids are nodes of one table. So nothing is at an
+//! end, and to file or remove an id takes no branch:
+//!
+//! ```text
+//!   bucket 5 ──► id 9 ──► id 2 ──► bucket 5          empty:   bucket 6 ──► bucket 6
+//! ```
 
-use crate::table::Table;
+use crate::table::{Place, Table};
 use crate::units::Id;
+use core::marker::PhantomData;
 
-const NIL: u32 = u32::MAX;
 /// 2^64 divided by the golden ratio: Fibonacci hashing.
 //= D. Knuth, The Art of Computer Programming, volume 3, section 6.4
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Bucket(u32);
-
-impl Id for Bucket {
-    fn index(self) -> usize {
-        self.0 as usize
-    }
-    #[allow(clippy::cast_possible_truncation, reason = "fewer than 2^32 buckets")]
-    fn from_index(i: usize) -> Self {
-        Self(i as u32)
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct Node {
     key: u64,
-    prev: u32,
-    next: u32,
+    next: Place,
+    prev: Place,
 }
 
 /// A fixed hash from keys to ids.
 #[derive(Debug)]
 pub struct Hash<I> {
-    buckets: Table<Bucket, u32>,
-    entries: Table<I, Entry>,
+    /// First one for each id, then one for each bucket.
+    nodes: Table<Place, Node>,
+    buckets: u32,
     shift: u32,
+    id: PhantomData<I>,
 }
 
 impl<I: Id> Hash<I> {
@@ -45,49 +41,43 @@ impl<I: Id> Hash<I> {
     #[must_use]
     pub fn new(len: usize) -> Self {
         let size = len.max(2).next_power_of_two();
-        Self {
-            buckets: Table::new(size, NIL),
-            entries: Table::new(len, Entry { key: 0, prev: NIL, next: NIL }),
-            shift: 64 - size.trailing_zeros(),
+        let nowhere = Place(0);
+        let mut nodes = Table::new(len + size, Node { key: 0, next: nowhere, prev: nowhere });
+        for (at, node) in nodes.iter_mut().skip(len) {
+            (node.next, node.prev) = (at, at);
         }
+        Self { nodes, buckets: Place::from_index(len).0, shift: 64 - size.trailing_zeros(), id: PhantomData }
     }
 
     /// Files `id`, which is not filed, under `key`.
-    #[allow(clippy::cast_possible_truncation, reason = "an id is below 2^32")]
+    #[inline]
     pub fn insert(&mut self, id: I, key: u64) {
-        let bucket = self.bucket(key);
-        let next = self.buckets[bucket];
-        self.entries[id] = Entry { key, prev: NIL, next };
-        if next != NIL {
-            self.entries[I::from_index(next as usize)].prev = id.index() as u32;
-        }
-        self.buckets[bucket] = id.index() as u32;
+        let (bucket, at) = (self.bucket(key), Place::of(id));
+        debug_assert!(at.0 < self.buckets, "no such id");
+        let next = self.nodes[bucket].next;
+        self.nodes[bucket].next = at;
+        self.nodes[next].prev = at;
+        self.nodes[at] = Node { key, next, prev: bucket };
     }
 
     /// Removes `id`, which is filed.
+    #[inline]
     pub fn remove(&mut self, id: I) {
-        let Entry { key, prev, next } = self.entries[id];
-        if prev == NIL {
-            let bucket = self.bucket(key);
-            debug_assert!(self.buckets[bucket] as usize == id.index(), "not filed");
-            self.buckets[bucket] = next;
-        } else {
-            self.entries[I::from_index(prev as usize)].next = next;
-        }
-        if next != NIL {
-            self.entries[I::from_index(next as usize)].prev = prev;
-        }
+        let Node { next, prev, .. } = self.nodes[Place::of(id)];
+        debug_assert!(self.nodes[prev].next == Place::of(id), "not filed");
+        self.nodes[prev].next = next;
+        self.nodes[next].prev = prev;
     }
 
     /// The ids filed under `key`, newest first.
+    #[inline]
     pub fn find(&self, key: u64) -> impl Iterator<Item = I> + '_ {
-        let mut at = self.buckets[self.bucket(key)];
+        let mut at = self.nodes[self.bucket(key)].next;
         core::iter::from_fn(move || {
-            while at != NIL {
-                let id = I::from_index(at as usize);
-                let entry = &self.entries[id];
-                at = entry.next;
-                if entry.key == key {
+            while at.0 < self.buckets {
+                let (node, id) = (&self.nodes[at], I::from_index(at.index()));
+                at = node.next;
+                if node.key == key {
                     return Some(id);
                 }
             }
@@ -95,9 +85,10 @@ impl<I: Id> Hash<I> {
         })
     }
 
+    #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "shifted to the number of buckets")]
-    fn bucket(&self, key: u64) -> Bucket {
-        Bucket((key.wrapping_mul(GOLDEN) >> self.shift) as u32)
+    fn bucket(&self, key: u64) -> Place {
+        Place(self.buckets + (key.wrapping_mul(GOLDEN) >> self.shift) as u32)
     }
 }
 

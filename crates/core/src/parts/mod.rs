@@ -6,6 +6,7 @@ pub mod choose;
 pub mod decay;
 pub mod fifo;
 pub mod hash;
+pub mod merge;
 pub mod sorted;
 pub mod tasks;
 pub mod tree;

@@ -10,7 +10,7 @@
 //!   arrival:   [400] [100] [300]           oldest           = [400]
 //! ```
 //!
-//! Inserting, removing and `at_or_after` are O(log n); neighbours are O(1) on average; `lowest` and `oldest` are O(1).
+//! Inserting, removing and `at_or_after` are O(log n); the neighbours, `lowest` and `oldest` are O(1).
 //! Requests with one start sector may wait together: they keep their order of insertion. (Kernels before 3.x pushed the
 //! older one out to the device.)
 //!
@@ -43,7 +43,7 @@ impl SortedQueue {
 
     /// The request that is first in order of arrival.
     #[must_use]
-    pub const fn oldest(&self) -> Option<Tag> {
+    pub fn oldest(&self) -> Option<Tag> {
         self.fifo.first()
     }
 }
@@ -82,8 +82,7 @@ impl SortedLinks {
 
     /// `tag`, which waits in `queue`, now starts at `start`: a front merge. It keeps its age.
     pub fn reposition(&mut self, queue: &mut SortedQueue, tag: Tag, start: Sector) {
-        self.forest.remove(&mut queue.tree, tag);
-        self.forest.insert(&mut queue.tree, tag, start.0);
+        self.forest.set_key(&mut queue.tree, tag, start.0);
     }
 
     /// `kept` takes the place of `gone` in order of arrival if `gone` arrived earlier; then `gone` is taken out. Both

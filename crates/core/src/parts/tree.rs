@@ -3,58 +3,66 @@
 //! A [`Forest`] owns one node per id (a tag, a queue); a [`Tree`] is a root into it. Any number of trees share one
 //! forest, because an id is in at most one of them at a time: a scheduler's thousand queues need one node per request,
 //! not a thousand arrays. Keys are `u64` (a sector, a virtual time); equal keys keep their order of insertion. Insert,
-//! remove, neighbour and lower-bound look-ups are O(log n), the first entry is O(1), and nothing allocates.
+//! remove and lower-bound look-ups are O(log n); the first, the last and the neighbours are O(1); nothing allocates.
 //!
-//! It is a red-black tree with parent links, stored as indices. It does not own values and does not compare with
-//! wrap-around: a caller whose keys wrap must renumber.
+//! It is a red-black tree with parent links, *threaded*: each node also knows its neighbours in order, because who
+//! sorts requests asks for the next one at every turn. The threads cost a few stores when a node comes or goes, and
+//! save the walks up and down:
+//!
+//! ```text
+//!            30              tree:    child and parent
+//!          /    \
+//!        10      50          threads: 10 ⇄ 20 ⇄ 30 ⇄ 50
+//!          \
+//!           20               first: 10, last: 50
+//! ```
+//!
+//! It does not own values and does not compare with wrap-around: a caller whose keys wrap must renumber.
 //!
 //= paper: R. Bayer 1972; L. Guibas, R. Sedgewick 1978, "A dichromatic framework for balanced trees"
+//= paper: A. Perlis, C. Thornton 1960, "Symbol manipulation by threaded lists"
 
-use crate::table::Table;
+use crate::table::{NIL, Place, Table};
 use crate::units::Id;
+use core::marker::PhantomData;
 
-const NIL: u32 = u32::MAX;
-const OUT: u32 = u32::MAX - 1;
+/// The parent of a node that is in no tree.
+const OUT: u32 = NIL - 1;
+
+/// Towards smaller keys (`LEFT`) or larger ones. The index of an array of two.
+type Side = bool;
+const LEFT: Side = false;
+const RIGHT: Side = true;
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
     key: u64,
     parent: u32,
     child: [u32; 2],
+    /// The neighbours in order.
+    thread: [u32; 2],
     red: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Slot(u32);
-
-impl Id for Slot {
-    fn index(self) -> usize {
-        self.0 as usize
-    }
-    #[allow(clippy::cast_possible_truncation, reason = "a forest has fewer than 2^32 nodes")]
-    fn from_index(i: usize) -> Self {
-        Self(i as u32)
-    }
 }
 
 /// One node for each id; the trees are [`Tree`]s.
 #[derive(Debug)]
 pub struct Forest<I> {
-    nodes: Table<Slot, Node>,
-    id: core::marker::PhantomData<I>,
+    nodes: Table<Place, Node>,
+    id: PhantomData<I>,
 }
 
 /// One ordered tree in a [`Forest`].
 #[derive(Clone, Copy, Debug)]
 pub struct Tree {
     root: u32,
-    first: u32,
+    /// The first and the last.
+    ends: [u32; 2],
     len: u32,
 }
 
 impl Default for Tree {
     fn default() -> Self {
-        Self { root: NIL, first: NIL, len: 0 }
+        Self { root: NIL, ends: [NIL; 2], len: 0 }
     }
 }
 
@@ -72,27 +80,26 @@ impl Tree {
     }
 }
 
-/// The way down: 0 left, 1 right.
-type Side = usize;
-
 impl<I: Id> Forest<I> {
     /// A forest with room for the ids `0..len`. Allocates.
     #[must_use]
     pub fn new(len: usize) -> Self {
-        let node = Node { key: 0, parent: OUT, child: [NIL; 2], red: false };
-        Self { nodes: Table::new(len, node), id: core::marker::PhantomData }
+        let node = Node { key: 0, parent: OUT, child: [NIL; 2], thread: [NIL; 2], red: false };
+        Self { nodes: Table::new(len, node), id: PhantomData }
     }
 
     /// Whether `id` is in some tree of this forest.
+    #[inline]
     #[must_use]
     pub fn contains(&self, id: I) -> bool {
-        self.nodes[Slot::from_index(id.index())].parent != OUT
+        self.nodes[Place::of(id)].parent != OUT
     }
 
     /// The key under which `id` is filed; meaningless when it is in no tree.
+    #[inline]
     #[must_use]
     pub fn key(&self, id: I) -> u64 {
-        self.nodes[Slot::from_index(id.index())].key
+        self.nodes[Place::of(id)].key
     }
 
     /// Files `id` under `key`, behind those with an equal key.
@@ -101,26 +108,31 @@ impl<I: Id> Forest<I> {
     /// If `id` is already in a tree.
     pub fn insert(&mut self, tree: &mut Tree, id: I, key: u64) {
         assert!(!self.contains(id), "already in a tree");
-        let n = Slot::from_index(id.index()).0;
-        let (mut parent, mut side, mut leftmost) = (NIL, 0, true);
-        let mut at = tree.root;
-        while at != NIL {
+        let n = Place::of(id).0;
+        let (mut parent, mut at) = (NIL, tree.root);
+        while let Some(node) = self.nodes.get(Place(at)) {
             parent = at;
-            side = usize::from(key >= self.at(at).key);
-            leftmost &= side == 0;
-            at = self.at(at).child[side];
-        }
-        *self.at_mut(n) = Node { key, parent, child: [NIL; 2], red: true };
-        if parent == NIL {
-            tree.root = n;
-        } else {
-            self.at_mut(parent).child[side] = n;
-        }
-        if leftmost {
-            tree.first = n;
+            at = node.child[usize::from(key >= node.key)];
         }
         tree.len += 1;
-        self.rebalance_after_insert(tree, n);
+        if parent == NIL {
+            *self.at_mut(n) = Node { key, parent, child: [NIL; 2], thread: [NIL; 2], red: false };
+            (tree.root, tree.ends) = (n, [n, n]);
+            return;
+        }
+        // The new leaf's neighbours are its parent and the one that was next to the parent on the leaf's side.
+        let above = self.at_mut(parent);
+        let side = key >= above.key;
+        let beyond = above.thread[usize::from(side)];
+        above.child[usize::from(side)] = n;
+        above.thread[usize::from(side)] = n;
+        let above_is_red = above.red;
+        let thread = if side == LEFT { [beyond, parent] } else { [parent, beyond] };
+        *self.at_mut(n) = Node { key, parent, child: [NIL; 2], thread, red: true };
+        self.tie(tree, beyond, !side, n);
+        if above_is_red {
+            self.rebalance_after_insert(tree, n, parent);
+        }
     }
 
     /// Takes `id` out of `tree`.
@@ -128,67 +140,87 @@ impl<I: Id> Forest<I> {
     /// # Panics
     /// If `id` is in no tree. That it is in *this* one is the caller's duty (`check` tells).
     pub fn remove(&mut self, tree: &mut Tree, id: I) {
-        assert!(self.contains(id), "in no tree");
-        let n = Slot::from_index(id.index()).0;
-        if tree.first == n {
-            tree.first = self.step(n, 1);
-        }
-        tree.len -= 1;
+        let n = Place::of(id).0;
         let node = *self.at(n);
-        let (hole, parent, was_red) = if node.child[0] == NIL || node.child[1] == NIL {
-            let only = node.child[usize::from(node.child[0] == NIL)];
-            self.replace(tree, n, only);
-            (only, node.parent, node.red)
-        } else {
-            self.splice_successor(tree, n)
-        };
-        if !was_red {
-            self.rebalance_after_remove(tree, hole, parent);
-        }
+        assert!(node.parent != OUT, "in no tree");
         self.at_mut(n).parent = OUT;
+        let [before, behind] = node.thread;
+        self.tie(tree, before, RIGHT, behind);
+        self.tie(tree, behind, LEFT, before);
+        tree.len -= 1;
+        let (hole, parent, was_red) = match node.child {
+            [NIL, only] | [only, NIL] => {
+                self.replace(tree, n, node.parent, only);
+                (only, node.parent, node.red)
+            }
+            _ => self.splice_successor(tree, n, &node),
+        };
+        if was_red {
+            return;
+        }
+        // A black node is missing above the hole: a red one there can turn black, else the tree must turn.
+        match self.nodes.get_mut(Place(hole)) {
+            Some(node) if node.red => node.red = false,
+            _ => self.rebalance_after_remove(tree, hole, parent),
+        }
+    }
+
+    /// Files `id`, which is in `tree`, under another key, behind those with an equal key.
+    ///
+    /// # Panics
+    /// If `id` is in no tree.
+    pub fn set_key(&mut self, tree: &mut Tree, id: I, key: u64) {
+        let [before, behind] = self.at(Place::of(id).0).thread;
+        let fits = self.nodes.get(Place(before)).is_none_or(|n| n.key <= key)
+            && self.nodes.get(Place(behind)).is_none_or(|n| key < n.key);
+        if fits && self.contains(id) {
+            self.at_mut(Place::of(id).0).key = key;
+        } else {
+            self.remove(tree, id);
+            self.insert(tree, id, key);
+        }
     }
 
     /// The first id of `tree`: smallest key, earliest inserted.
+    #[inline]
     #[must_use]
     pub fn first(&self, tree: &Tree) -> Option<I> {
-        Self::some(tree.first)
+        Place(tree.ends[0]).id()
     }
 
     /// The last id of `tree`.
+    #[inline]
     #[must_use]
     pub fn last(&self, tree: &Tree) -> Option<I> {
-        if tree.root == NIL {
-            return None;
-        }
-        Self::some(self.descend(tree.root, 1))
+        Place(tree.ends[1]).id()
     }
 
     /// The id after `id` in its tree.
+    #[inline]
     #[must_use]
     pub fn next(&self, id: I) -> Option<I> {
-        Self::some(self.step(Slot::from_index(id.index()).0, 1))
+        Place(self.nodes[Place::of(id)].thread[1]).id()
     }
 
     /// The id before `id` in its tree.
+    #[inline]
     #[must_use]
     pub fn prev(&self, id: I) -> Option<I> {
-        Self::some(self.step(Slot::from_index(id.index()).0, 0))
+        Place(self.nodes[Place::of(id)].thread[0]).id()
     }
 
     /// The first id of `tree` with a key of at least `key`.
     #[must_use]
     pub fn lower_bound(&self, tree: &Tree, key: u64) -> Option<I> {
         let (mut at, mut found) = (tree.root, NIL);
-        while at != NIL {
-            let node = self.at(at);
-            if node.key >= key {
+        while let Some(node) = self.nodes.get(Place(at)) {
+            let below = node.key < key;
+            if !below {
                 found = at;
-                at = node.child[0];
-            } else {
-                at = node.child[1];
             }
+            at = node.child[usize::from(below)];
         }
-        Self::some(found)
+        Place(found).id()
     }
 
     /// The ids of `tree` in order.
@@ -196,22 +228,22 @@ impl<I: Id> Forest<I> {
         core::iter::successors(self.first(tree), |&id| self.next(id))
     }
 
-    /// Walks the whole tree and panics if its order, links, colours, length or first entry are wrong.
+    /// Walks the whole tree and panics if its order, links, threads, colours or length are wrong.
     pub fn check(&self, tree: &Tree) {
-        assert_eq!(
-            tree.first,
-            if tree.root == NIL { NIL } else { self.descend(tree.root, 0) },
-            "stale first"
-        );
         assert!(tree.root == NIL || !self.at(tree.root).red, "red root");
-        let (mut len, mut key, mut black_depth) = (0, 0, None);
-        for id in self.iter(tree) {
-            let n = Slot::from_index(id.index()).0;
-            assert!(self.at(n).key >= key, "out of order");
-            key = self.at(n).key;
+        let (mut len, mut key, mut before, mut black_depth) = (0, 0, NIL, None);
+        let mut at = if tree.root == NIL { NIL } else { self.descend(tree.root, LEFT) };
+        assert_eq!(tree.ends[0], at, "stale first");
+        while at != NIL {
+            assert!(self.at(at).key >= key, "out of order");
+            assert_eq!(self.at(at).thread[0], before, "stale thread back");
+            (key, before) = (self.at(at).key, at);
+            self.check_node(at, &mut black_depth);
+            at = self.walk(at);
+            assert_eq!(self.at(before).thread[1], at, "stale thread forth");
             len += 1;
-            self.check_node(n, &mut black_depth);
         }
+        assert_eq!(tree.ends[1], before, "stale last");
         assert_eq!(len, tree.len, "wrong length");
     }
 
@@ -231,157 +263,168 @@ impl<I: Id> Forest<I> {
         }
     }
 
-    fn some(n: u32) -> Option<I> {
-        (n != NIL).then(|| I::from_index(n as usize))
-    }
-
-    fn at(&self, n: u32) -> &Node {
-        &self.nodes[Slot(n)]
-    }
-
-    fn at_mut(&mut self, n: u32) -> &mut Node {
-        &mut self.nodes[Slot(n)]
-    }
-
-    fn is_red(&self, n: u32) -> bool {
-        n != NIL && self.at(n).red
-    }
-
-    /// As far as it goes from `n` to one side.
+    /// As far as it goes from `n` to one side: for `check`, which does not trust the threads.
     fn descend(&self, mut n: u32, side: Side) -> u32 {
-        while self.at(n).child[side] != NIL {
-            n = self.at(n).child[side];
+        while self.at(n).child[usize::from(side)] != NIL {
+            n = self.at(n).child[usize::from(side)];
         }
         n
     }
 
-    /// The neighbour of `n` in order, on one side.
-    fn step(&self, n: u32, side: Side) -> u32 {
-        let below = self.at(n).child[side];
+    /// The node behind `n` in order, by the tree alone: for `check`.
+    fn walk(&self, n: u32) -> u32 {
+        let below = self.at(n).child[1];
         if below != NIL {
-            return self.descend(below, 1 - side);
+            return self.descend(below, LEFT);
         }
         let (mut from, mut up) = (n, self.at(n).parent);
-        while up != NIL && self.at(up).child[side] == from {
+        while up != NIL && self.at(up).child[1] == from {
             from = up;
             up = self.at(up).parent;
         }
         up
     }
 
-    /// Hangs `new` where `old` hung.
-    fn replace(&mut self, tree: &mut Tree, old: u32, new: u32) {
-        let parent = self.at(old).parent;
-        if parent == NIL {
-            tree.root = new;
-        } else {
-            let side = usize::from(self.at(parent).child[1] == old);
-            self.at_mut(parent).child[side] = new;
-        }
-        if new != NIL {
-            self.at_mut(new).parent = parent;
+    #[inline]
+    fn at(&self, n: u32) -> &Node {
+        &self.nodes[Place(n)]
+    }
+
+    #[inline]
+    fn at_mut(&mut self, n: u32) -> &mut Node {
+        &mut self.nodes[Place(n)]
+    }
+
+    #[inline]
+    fn is_red(&self, n: u32) -> bool {
+        self.nodes.get(Place(n)).is_some_and(|node| node.red)
+    }
+
+    /// Makes `to` the neighbour of `n` on one side; without `n`, it is the last on the other.
+    #[inline]
+    fn tie(&mut self, tree: &mut Tree, n: u32, side: Side, to: u32) {
+        match self.nodes.get_mut(Place(n)) {
+            Some(node) => node.thread[usize::from(side)] = to,
+            None => tree.ends[usize::from(!side)] = to,
         }
     }
 
-    /// Puts the successor of `n`, which has two children, in its place. Answers where a black node may now be missing.
-    fn splice_successor(&mut self, tree: &mut Tree, n: u32) -> (u32, u32, bool) {
-        let node = *self.at(n);
-        let s = self.descend(node.child[1], 0);
+    /// Hangs `new` where `old` hangs, below `parent`.
+    #[inline]
+    fn replace(&mut self, tree: &mut Tree, old: u32, parent: u32, new: u32) {
+        match self.nodes.get_mut(Place(parent)) {
+            Some(above) => above.child[usize::from(above.child[1] == old)] = new,
+            None => tree.root = new,
+        }
+        if let Some(node) = self.nodes.get_mut(Place(new)) {
+            node.parent = parent;
+        }
+    }
+
+    /// Puts the successor of `n`, which has two children, in its place. Answers what now hangs where the successor did,
+    /// below whom, and whether the successor was red.
+    fn splice_successor(&mut self, tree: &mut Tree, n: u32, node: &Node) -> (u32, u32, bool) {
+        let s = node.thread[1];
         let succ = *self.at(s);
         let hole = succ.child[1];
-        let hole_parent = if succ.parent == n { s } else { succ.parent };
-        if succ.parent != n {
-            self.replace(tree, s, hole);
-            self.at_mut(s).child[1] = node.child[1];
-            self.at_mut(node.child[1]).parent = s;
+        let mut right = node.child[1];
+        let mut hole_parent = s;
+        if succ.parent == n {
+            right = hole;
+        } else {
+            self.replace(tree, s, succ.parent, hole);
+            self.at_mut(right).parent = s;
+            hole_parent = succ.parent;
         }
-        self.replace(tree, n, s);
-        self.at_mut(s).child[0] = node.child[0];
+        self.replace(tree, n, node.parent, s);
+        let moved = self.at_mut(s);
+        moved.child = [node.child[0], right];
+        moved.red = node.red;
         self.at_mut(node.child[0]).parent = s;
-        self.at_mut(s).red = node.red;
         (hole, hole_parent, succ.red)
     }
 
-    /// Rotates `n` down to `side`; its child on the other side comes up.
-    fn rotate(&mut self, tree: &mut Tree, n: u32, side: Side) {
-        let up = self.at(n).child[1 - side];
-        let inner = self.at(up).child[side];
-        self.at_mut(n).child[1 - side] = inner;
-        if inner != NIL {
-            self.at_mut(inner).parent = n;
+    /// Rotates `n` down to `side`; its child on the other side, `up`, takes its place.
+    #[inline]
+    fn rotate(&mut self, tree: &mut Tree, n: u32, up: u32, side: Side) {
+        let risen = self.at_mut(up);
+        let inner = risen.child[usize::from(side)];
+        risen.child[usize::from(side)] = n;
+        let sunk = self.at_mut(n);
+        sunk.child[usize::from(!side)] = inner;
+        let parent = sunk.parent;
+        sunk.parent = up;
+        if let Some(node) = self.nodes.get_mut(Place(inner)) {
+            node.parent = n;
         }
-        self.replace(tree, n, up);
-        self.at_mut(up).child[side] = n;
-        self.at_mut(n).parent = up;
+        self.replace(tree, n, parent, up);
     }
 
-    fn rebalance_after_insert(&mut self, tree: &mut Tree, mut n: u32) {
+    /// `n` and its parent are both red.
+    fn rebalance_after_insert(&mut self, tree: &mut Tree, mut n: u32, mut parent: u32) {
         loop {
-            let parent = self.at(n).parent;
-            if !self.is_red(parent) {
-                break;
-            }
+            // A red node is not the root, so there is a node above it.
             let grand = self.at(parent).parent;
-            let side = usize::from(self.at(grand).child[1] == parent);
-            let uncle = self.at(grand).child[1 - side];
-            if self.is_red(uncle) {
+            let node = self.at(grand);
+            let side: Side = node.child[1] == parent;
+            let (uncle, above) = (node.child[usize::from(!side)], node.parent);
+            if !self.is_red(uncle) {
+                if self.at(parent).child[usize::from(!side)] == n {
+                    self.rotate(tree, parent, n, side);
+                    parent = n;
+                }
                 self.at_mut(parent).red = false;
-                self.at_mut(uncle).red = false;
                 self.at_mut(grand).red = true;
-                n = grand;
-                continue;
+                self.rotate(tree, grand, parent, !side);
+                return;
             }
-            let top = if self.at(parent).child[1 - side] == n {
-                self.rotate(tree, parent, side);
-                n
-            } else {
-                parent
-            };
-            self.at_mut(top).red = false;
+            self.at_mut(parent).red = false;
+            self.at_mut(uncle).red = false;
+            if above == NIL {
+                return;
+            }
             self.at_mut(grand).red = true;
-            self.rotate(tree, grand, 1 - side);
-            break;
+            if !self.at(above).red {
+                return;
+            }
+            (n, parent) = (grand, above);
         }
-        let root = tree.root;
-        self.at_mut(root).red = false;
     }
 
+    /// The black node `n`, or none, below `parent` has one black node too few above its leaves.
     fn rebalance_after_remove(&mut self, tree: &mut Tree, mut n: u32, mut parent: u32) {
-        while parent != NIL && !self.is_red(n) {
-            let side = usize::from(self.at(parent).child[1] == n);
-            let mut sibling = self.at(parent).child[1 - side];
+        while parent != NIL {
+            let side: Side = self.at(parent).child[1] == n;
+            let mut sibling = self.at(parent).child[usize::from(!side)];
             if self.is_red(sibling) {
                 self.at_mut(sibling).red = false;
                 self.at_mut(parent).red = true;
-                self.rotate(tree, parent, side);
-                sibling = self.at(parent).child[1 - side];
+                self.rotate(tree, parent, sibling, side);
+                sibling = self.at(parent).child[usize::from(!side)];
             }
-            let [near, far] = {
-                let c = self.at(sibling).child;
-                [c[side], c[1 - side]]
-            };
-            if !self.is_red(near) && !self.is_red(far) {
-                self.at_mut(sibling).red = true;
-                n = parent;
-                parent = self.at(n).parent;
-                continue;
-            }
+            let children = self.at(sibling).child;
+            let (near, mut far) = (children[usize::from(side)], children[usize::from(!side)]);
             if !self.is_red(far) {
-                self.at_mut(near).red = false;
-                self.at_mut(sibling).red = true;
-                self.rotate(tree, sibling, 1 - side);
-                sibling = near;
+                if !self.is_red(near) {
+                    self.at_mut(sibling).red = true;
+                    let node = self.at_mut(parent);
+                    if node.red {
+                        node.red = false;
+                        return;
+                    }
+                    (n, parent) = (parent, node.parent);
+                    continue;
+                }
+                self.rotate(tree, sibling, near, !side);
+                (far, sibling) = (sibling, near);
             }
-            self.at_mut(sibling).red = self.at(parent).red;
-            self.at_mut(parent).red = false;
-            let far = self.at(sibling).child[1 - side];
+            let node = self.at_mut(parent);
+            let red = node.red;
+            node.red = false;
+            self.at_mut(sibling).red = red;
             self.at_mut(far).red = false;
-            self.rotate(tree, parent, side);
-            n = tree.root;
-            break;
-        }
-        if n != NIL {
-            self.at_mut(n).red = false;
+            self.rotate(tree, parent, sibling, side);
+            return;
         }
     }
 }
@@ -426,6 +469,28 @@ mod tests {
                 assert_eq!(forest.lower_bound(tree, key), bound);
                 assert!(want.windows(2).all(|w| forest.prev(w[1]) == Some(w[0])));
             }
+        }
+    }
+
+    #[test]
+    fn a_new_key_moves_an_id_as_if_it_were_filed_anew() {
+        let mut x = 0x2545_f491_4f6c_dd1d_u64;
+        let (mut forest, mut tree) = (Forest::<Tag>::new(16), Tree::default());
+        let mut twin: Vec<(u64, u64, Tag)> = Vec::new();
+        for i in 0..16 {
+            forest.insert(&mut tree, Tag(i), 10);
+            twin.push((10, 0, Tag(i)));
+        }
+        for step in 1..5000 {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            let (i, key) = (x as usize % 16, (x >> 8) % 20);
+            forest.set_key(&mut tree, twin[i].2, key);
+            forest.check(&tree);
+            (twin[i].0, twin[i].1) = (key, step);
+            twin.sort_by_key(|t| (t.0, t.1));
+            assert!(forest.iter(&tree).eq(twin.iter().map(|t| t.2)));
         }
     }
 }
