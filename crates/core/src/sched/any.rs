@@ -3,7 +3,7 @@
 //! `Elevator<Deadline>` is monomorphic; whoever reads a name from a user takes `Elevator<AnyScheduler>`. A *preset* is
 //! a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq` with the seek rule and depth of that kernel.
 
-use super::{Scheduler, deadline, noop};
+use super::{Scheduler, anticipatory, deadline, noop};
 use crate::config::{ConfigError, Tunable, Tunables, Unit};
 use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
 use crate::request::{Request, Requests};
@@ -88,6 +88,8 @@ schedulers! {
     Noop(noop::Noop),
     /// Batches in sector order, with deadlines.
     Deadline(deadline::Deadline),
+    /// Timed batches, and waiting for the next request of the reader that was served last.
+    Anticipatory(anticipatory::Anticipatory),
 }
 
 /// A scheduler with the tunables of an era, under a name.
@@ -117,6 +119,16 @@ pub const PRESETS: &[Preset] = &[
         name: "deadline",
         about: "batches in sector order, with deadlines, as from 2.6.24 on",
         config: || AnyConfig::Deadline(deadline::Config::default()),
+    },
+    Preset {
+        name: "as-2.6.9",
+        about: "waits for a reader's next request; narrow closeness, as in 2004",
+        config: || AnyConfig::Anticipatory(anticipatory::Config::linux_2_6_9()),
+    },
+    Preset {
+        name: "as",
+        about: "waits for a reader's next request; cooperating processes, as in 2.6.32",
+        config: || AnyConfig::Anticipatory(anticipatory::Config::default()),
     },
 ];
 

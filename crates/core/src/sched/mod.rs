@@ -5,6 +5,7 @@ use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
 use crate::request::{Request, Requests};
 use crate::units::{Instant, Tag};
 
+pub mod anticipatory;
 pub mod any;
 pub mod deadline;
 pub mod noop;
