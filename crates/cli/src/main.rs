@@ -12,7 +12,9 @@ mod args;
 mod error;
 mod list;
 mod out;
+mod output;
 mod plan;
+mod run;
 mod show;
 mod tunables;
 mod workloads;
@@ -36,7 +38,7 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<(), CliError> {
     match cli.command.unwrap_or_default() {
-        Command::Run(args) => plan::run(&args),
+        Command::Run(args) => run::run(&args),
         Command::List(args) => list::list(args.what),
         Command::Show(args) => show::show(&args.name),
     }

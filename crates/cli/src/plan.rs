@@ -1,4 +1,4 @@
-//! From what was written to what is meant: files read, names resolved, values checked. Then the run.
+//! From what was written to what is meant: files read, names resolved, values checked.
 
 use std::path::Path;
 
@@ -21,6 +21,8 @@ pub(crate) struct Plan {
     pub(crate) disk: (String, DeviceParams),
     /// Under which schedulers, in this order.
     pub(crate) schedulers: Vec<Scheduler>,
+    /// What all chance follows from.
+    pub(crate) seed: u64,
     /// The length of the intervals of the series, if one is wanted.
     pub(crate) interval: Option<Duration>,
 }
@@ -37,15 +39,8 @@ impl Plan {
         if runtime.is_some() {
             jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
         }
-        Ok(Self { jobs, disk, schedulers, interval })
+        Ok(Self { jobs, disk, schedulers, seed: args.seed, interval })
     }
-}
-
-/// `fairhead run`.
-pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
-    let plan = Plan::new(args)?;
-    plan.jobs.notes.iter().for_each(|n| crate::out::note(n));
-    Ok(())
 }
 
 fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError> {

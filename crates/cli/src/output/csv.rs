@@ -1,0 +1,102 @@
+//! CSV: a line per scheduler and job; with `--interval` a line per scheduler, client and interval. Names are quoted when
+//! they need to be (RFC 4180); every column carries its unit.
+
+use super::{Export, Report, Sum};
+use fairhead_sim::metrics::rate;
+
+/// Comma-separated values with a heading.
+pub(crate) struct Csv;
+
+impl Export for Csv {
+    fn render(&self, report: &Report<'_>) -> String {
+        if report.plan.interval.is_some() { series(report) } else { totals(report) }
+    }
+}
+
+const TOTALS: &str = "scheduler,disk,seed,job,clients,elapsed_ns,read_bytes,write_bytes,trim_bytes,read_bytes_per_s,\
+    write_bytes_per_s,trim_bytes_per_s,ios,ios_per_s,client_min_over_max_bw_permille,lat_mean_ns,lat_p50_ns,lat_p99_ns,\
+    lat_max_ns,disk_busy_ns,disk_idled_on_purpose_ns,disk_seeks";
+
+fn totals(report: &Report<'_>) -> String {
+    let plan = report.plan;
+    let mut text = format!("{TOTALS}\n");
+    for o in report.outcomes {
+        for (i, job) in report.jobs().jobs.iter().enumerate() {
+            let sum = Sum::of(o.clients.iter().filter(|c| c.job == i));
+            let all = sum.all();
+            let time =
+                |t: Option<fairhead_core::Duration>| t.map_or_else(String::new, |t| t.as_ns().to_string());
+            let fields = [
+                quoted(&o.scheduler),
+                quoted(&plan.disk.0),
+                plan.seed.to_string(),
+                quoted(&job.name),
+                sum.clients.to_string(),
+                sum.elapsed.as_ns().to_string(),
+                sum.read.bytes.to_string(),
+                sum.write.bytes.to_string(),
+                sum.trim.bytes.to_string(),
+                sum.read_rate.to_string(),
+                sum.write_rate.to_string(),
+                sum.trim_rate.to_string(),
+                all.calls.to_string(),
+                rate(all.calls, sum.elapsed).to_string(),
+                sum.fairness_permille.map_or_else(String::new, |f| f.to_string()),
+                time(all.latency_mean()),
+                time(all.percentile(50.0)),
+                time(all.percentile(99.0)),
+                time((all.calls > 0).then_some(all.latency_max)),
+                o.disk.busy.as_ns().to_string(),
+                o.disk.idled.as_ns().to_string(),
+                o.disk.counters.seeks.to_string(),
+            ];
+            text.push_str(&(fields.join(",") + "\n"));
+        }
+    }
+    text
+}
+
+fn series(report: &Report<'_>) -> String {
+    let mut text =
+        "scheduler,disk,seed,job,clone,start_ns,interval_ns,read_bytes,write_bytes,ios,lat_max_ns\n"
+            .to_owned();
+    for o in report.outcomes {
+        let Some(interval) = o.interval else { continue };
+        for (row, n) in o.series.iter().zip(0_u64..) {
+            for (point, client) in row.iter().zip(&o.clients) {
+                let start = (interval * n).as_ns();
+                let names = [&o.scheduler, &report.plan.disk.0].map(|n| quoted(n)).join(",");
+                text.push_str(&format!(
+                    "{names},{},{},{},{start},{},{},{},{},{}\n",
+                    report.plan.seed,
+                    quoted(&client.name),
+                    client.clone,
+                    interval.as_ns(),
+                    point.read_bytes,
+                    point.written_bytes,
+                    point.calls,
+                    point.latency_max.as_ns()
+                ));
+            }
+        }
+    }
+    text
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_only_what_needs_it() {
+        assert_eq!(quoted("plain name"), "plain name");
+        assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
+    }
+}

@@ -1,0 +1,294 @@
+//! JSON, ours and fio's.
+//!
+//! [`Json`] is one object with a `runs` array, a run per scheduler; [`JsonPlus`] is what `fio --output-format=json+` writes,
+//! as far as a simulation has the figures, so that fio's own tools read it. With several schedulers its `jobs` are named
+//! `SCHEDULER:JOB`, and `job options` has fio's `ioscheduler`. Both use fio's names and units where fio has the field:
+//! `bw` in KiB/s, `bw_bytes` in bytes/s, `runtime` in ms, everything `_ns` in nanoseconds.
+//
+//= fio-3.33 stat.c and json output
+
+use fairhead_core::Duration;
+use fairhead_core::config::{Shown, Unit as TunableUnit};
+use fairhead_sim::Outcome;
+use fairhead_sim::metrics::{ClientStats, OpStats, rate};
+use serde_json::{Map, Value, json};
+
+use super::{Export, Report, Sum, Unit, units};
+use crate::tunables::Scheduler;
+
+/// The percentiles that fio reports by default.
+//= fio-3.33 HOWTO percentile_list
+const PERCENTILES: [f64; 17] =
+    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+
+/// Our own layout.
+pub(crate) struct Json;
+
+/// fio's.
+pub(crate) struct JsonPlus;
+
+impl Export for Json {
+    fn render(&self, report: &Report<'_>) -> String {
+        let plan = report.plan;
+        let runs: Vec<Value> =
+            plan.schedulers.iter().zip(report.outcomes).map(|(s, o)| run(report, s, o)).collect();
+        pretty(&json!({
+            "fairhead version": env!("CARGO_PKG_VERSION"),
+            "job_file": report.jobs().file_name,
+            "disk": plan.disk.0,
+            "seed": plan.seed,
+            "notes": report.jobs().notes,
+            "runs": runs,
+        }))
+    }
+}
+
+impl Export for JsonPlus {
+    fn render(&self, report: &Report<'_>) -> String {
+        let plan = report.plan;
+        let several = plan.schedulers.len() > 1;
+        let mut jobs = Vec::new();
+        let mut utils = Vec::new();
+        for (s, outcome) in plan.schedulers.iter().zip(report.outcomes) {
+            let prefix = if several { format!("{}:", s.name) } else { String::new() };
+            for unit in units(report.jobs()) {
+                jobs.push(fio_job(&unit, outcome, s.name, &prefix));
+            }
+            utils.push(disk_util(outcome, &format!("{prefix}{}", plan.disk.0)));
+        }
+        pretty(&json!({
+            "fio version": concat!("fairhead-", env!("CARGO_PKG_VERSION")),
+            "global options": { "randseed": plan.seed.to_string() },
+            "jobs": jobs,
+            "disk_util": utils,
+        }))
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    // Values made of maps with text keys and finite numbers can always be written.
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
+/// A scheduler's run.
+fn run(report: &Report<'_>, scheduler: &Scheduler, o: &Outcome) -> Value {
+    let jobs = report.jobs();
+    let per_job: Vec<Value> = jobs
+        .jobs
+        .iter()
+        .enumerate()
+        .map(|(i, job)| {
+            let sum = Sum::of(o.clients.iter().filter(|c| c.job == i));
+            let mut entry = json!({
+                "jobname": job.name,
+                "groupid": job.group,
+                "clients": sum.clients,
+                "elapsed_ns": sum.elapsed.as_ns(),
+                "client_min_over_max_bw": sum.fairness_permille.map(thousandths),
+            });
+            directions(&mut entry, &sum, Bins::Without);
+            entry
+        })
+        .collect();
+    let clients: Vec<Value> = o.clients.iter().map(client).collect();
+    json!({
+        "scheduler": scheduler.name,
+        "tunables": tunables(scheduler),
+        "elapsed_ns": o.elapsed.as_ns(),
+        "events": o.events,
+        "notes": o.notes.iter().filter(|n| !jobs.notes.contains(n)).collect::<Vec<_>>(),
+        "jobs": per_job,
+        "clients": clients,
+        "disk": disk(o),
+        "series": series(o),
+    })
+}
+
+fn client(c: &ClientStats) -> Value {
+    let mut entry = json!({
+        "jobname": c.name,
+        "job": c.job,
+        "clone": c.clone,
+        "groupid": c.group,
+        "start_ns": c.started.as_ns(),
+        "elapsed_ns": c.elapsed.as_ns(),
+    });
+    directions(&mut entry, &Sum::of(std::iter::once(c)), Bins::Without);
+    entry
+}
+
+/// The tunables under their names with the unit.
+fn tunables(s: &Scheduler) -> Value {
+    let mut map = Map::new();
+    for t in s.config.list() {
+        let raw = s.config.get(t.name).unwrap_or(0);
+        let (suffix, value) = match t.unit {
+            TunableUnit::Time => ("_ns", json!(raw)),
+            TunableUnit::KiB => ("_kib", json!(raw)),
+            TunableUnit::Sectors => ("_sectors", json!(raw)),
+            TunableUnit::Count | TunableUnit::Switch => ("", json!(raw)),
+            TunableUnit::Choice(_) => ("", json!(Shown(t.unit, raw).to_string())),
+        };
+        map.insert(format!("{}{suffix}", t.name), value);
+    }
+    Value::Object(map)
+}
+
+fn disk(o: &Outcome) -> Value {
+    let (d, c) = (&o.disk, &o.disk.counters);
+    json!({
+        "issued": d.issued,
+        "merged": d.merged,
+        "busy_ns": d.busy.as_ns(),
+        "idled_on_purpose_ns": d.idled.as_ns(),
+        "util_percent": percent(d.busy, o.elapsed),
+        "reads": c.reads,
+        "writes": c.writes,
+        "flushes": c.flushes,
+        "read_bytes": c.bytes_read,
+        "written_bytes": c.bytes_written,
+        "hits": c.hits,
+        "misses": c.misses,
+        "seeks": c.seeks,
+        "seek_time_ns": c.seek_time.as_ns(),
+        "rotational_wait_ns": c.rotational_wait.as_ns(),
+    })
+}
+
+/// Per interval, per client; null without `--interval`.
+fn series(o: &Outcome) -> Value {
+    let Some(interval) = o.interval else { return Value::Null };
+    let points: Vec<Vec<Value>> = o
+        .series
+        .iter()
+        .map(|row| {
+            let point = |p: &fairhead_sim::metrics::Point| {
+                json!({
+                    "read_bytes": p.read_bytes,
+                    "written_bytes": p.written_bytes,
+                    "calls": p.calls,
+                    "lat_max_ns": p.latency_max.as_ns(),
+                })
+            };
+            row.iter().map(point).collect()
+        })
+        .collect();
+    json!({ "interval_ns": interval.as_ns(), "points": points })
+}
+
+/// An entry of fio's `jobs`.
+fn fio_job(unit: &Unit<'_>, o: &Outcome, scheduler: &str, prefix: &str) -> Value {
+    let sum = Sum::of(unit.clients.iter().filter_map(|&i| o.clients.get(i)));
+    let job = unit.job;
+    let mut entry = json!({
+        "jobname": format!("{prefix}{}", job.name),
+        "groupid": job.group,
+        "error": 0,
+        "eta": 0,
+        "elapsed": sum.elapsed.as_ns().div_ceil(1_000_000_000),
+        "job options": {
+            "name": job.name,
+            "ioengine": job.ioengine,
+            "iodepth": job.iodepth.to_string(),
+            "numjobs": job.numjobs.to_string(),
+            "ioscheduler": scheduler,
+        },
+    });
+    directions(&mut entry, &sum, Bins::With);
+    if let Value::Object(map) = &mut entry {
+        map.insert(
+            "sync".to_owned(),
+            json!({ "total_ios": sum.sync.calls, "lat_ns": latency(&sum.sync, Bins::With) }),
+        );
+        map.insert("job_runtime".to_owned(), json!(sum.elapsed.as_ms()));
+    }
+    entry
+}
+
+fn disk_util(o: &Outcome, name: &str) -> Value {
+    json!({
+        "name": name,
+        "read_ios": o.disk.counters.reads,
+        "write_ios": o.disk.counters.writes,
+        "util": percent(o.disk.busy, o.elapsed),
+    })
+}
+
+/// Whether to write out whole histograms.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bins {
+    With,
+    Without,
+}
+
+/// Adds fio's `read`, `write` and `trim`.
+fn directions(entry: &mut Value, sum: &Sum, bins: Bins) {
+    let Value::Object(map) = entry else { return };
+    let all = [
+        ("read", &sum.read, sum.read_rate),
+        ("write", &sum.write, sum.write_rate),
+        ("trim", &sum.trim, sum.trim_rate),
+    ];
+    for (name, stats, bytes_per_s) in all {
+        map.insert(name.to_owned(), direction(stats, bytes_per_s, sum.elapsed, bins));
+    }
+}
+
+fn direction(stats: &OpStats, bytes_per_s: u64, elapsed: Duration, bins: Bins) -> Value {
+    // A call is one piece of work from submission to completion here, so there is no submission latency of its own.
+    let nothing = json!({ "min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0 });
+    json!({
+        "io_bytes": stats.bytes,
+        "io_kbytes": stats.bytes / 1024,
+        "bw_bytes": bytes_per_s,
+        "bw": bytes_per_s / 1024,
+        "iops": thousandths(rate(stats.calls.saturating_mul(1000), elapsed)),
+        "runtime": if stats.calls > 0 { elapsed.as_ms() } else { 0 },
+        "total_ios": stats.calls,
+        "short_ios": 0,
+        "drop_ios": 0,
+        "slat_ns": nothing,
+        "clat_ns": latency(stats, bins),
+        "lat_ns": latency(stats, Bins::Without),
+    })
+}
+
+fn latency(stats: &OpStats, bins: Bins) -> Value {
+    if stats.calls == 0 {
+        return json!({ "min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0 });
+    }
+    let mut percentile = Map::new();
+    for p in PERCENTILES {
+        let value = stats.percentile(p).unwrap_or_default();
+        percentile.insert(format!("{p:.6}"), json!(value.as_ns()));
+    }
+    let mut entry = json!({
+        "min": stats.latency_min.as_ns(),
+        "max": stats.latency_max.as_ns(),
+        "mean": float(stats.latency_sum.as_ns()) / float(stats.calls),
+        "stddev": stats.latency_ns.stdev(),
+        "N": stats.calls,
+        "percentile": percentile,
+    });
+    if let (Bins::With, Value::Object(map)) = (bins, &mut entry) {
+        let counts = stats.latency_ns.iter_recorded();
+        let bins: Map<String, Value> =
+            counts.map(|b| (b.value_iterated_to().to_string(), json!(b.count_at_value()))).collect();
+        map.insert("bins".to_owned(), Value::Object(bins));
+    }
+    entry
+}
+
+/// `n` thousandths as a number.
+fn thousandths(n: u64) -> f64 {
+    float(n) / 1000.0
+}
+
+fn percent(part: Duration, whole: Duration) -> f64 {
+    if whole.is_zero() { 0.0 } else { float(part.as_ns()) / float(whole.as_ns()) * 100.0 }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "for reports; 53 bits of nanoseconds are 104 days")]
+fn float(n: u64) -> f64 {
+    n as f64
+}

@@ -1,0 +1,137 @@
+//! Results, written: a table, JSON, fio's json+ or CSV behind one trait.
+//!
+//! All of them are functions of the [`Report`], which holds no time of day and no name of a machine: the same run gives the
+//! same bytes.
+
+mod csv;
+mod human;
+mod json;
+
+pub(crate) use csv::Csv;
+pub(crate) use human::Human;
+pub(crate) use json::{Json, JsonPlus};
+
+use fairhead_core::Duration;
+use fairhead_sim::Outcome;
+use fairhead_sim::job::{Job, JobFile};
+use fairhead_sim::metrics::{ClientStats, OpStats, rate};
+
+use crate::plan::Plan;
+
+/// A finished run: what was asked, and what came out, scheduler by scheduler.
+pub(crate) struct Report<'a> {
+    /// What was asked.
+    pub(crate) plan: &'a Plan,
+    /// One outcome for each of the plan's schedulers, in order.
+    pub(crate) outcomes: &'a [Outcome],
+}
+
+/// A way to write a report.
+pub(crate) trait Export {
+    /// The report as text, with a line break at its end.
+    fn render(&self, report: &Report<'_>) -> String;
+}
+
+impl Report<'_> {
+    fn jobs(&self) -> &JobFile {
+        &self.plan.jobs
+    }
+}
+
+/// Several clients' figures as one.
+pub(crate) struct Sum {
+    pub(crate) clients: usize,
+    pub(crate) read: OpStats,
+    pub(crate) write: OpStats,
+    pub(crate) trim: OpStats,
+    pub(crate) sync: OpStats,
+    /// The clients' rates added up, in bytes per second, by direction.
+    pub(crate) read_rate: u64,
+    pub(crate) write_rate: u64,
+    pub(crate) trim_rate: u64,
+    /// The longest client's.
+    pub(crate) elapsed: Duration,
+    /// The slowest client's rate over the fastest's, in thousandths; with two clients or more.
+    pub(crate) fairness_permille: Option<u64>,
+}
+
+impl Sum {
+    pub(crate) fn of<'c>(clients: impl Iterator<Item = &'c ClientStats>) -> Self {
+        let mut sum = Self {
+            clients: 0,
+            read: OpStats::default(),
+            write: OpStats::default(),
+            trim: OpStats::default(),
+            sync: OpStats::default(),
+            read_rate: 0,
+            write_rate: 0,
+            trim_rate: 0,
+            elapsed: Duration::ZERO,
+            fairness_permille: None,
+        };
+        let (mut min, mut max) = (u64::MAX, 0);
+        for c in clients {
+            sum.clients += 1;
+            sum.read.add(&c.read);
+            sum.write.add(&c.write);
+            sum.trim.add(&c.trim);
+            sum.sync.add(&c.sync);
+            sum.read_rate += rate(c.read.bytes, c.elapsed);
+            sum.write_rate += rate(c.write.bytes, c.elapsed);
+            sum.trim_rate += rate(c.trim.bytes, c.elapsed);
+            sum.elapsed = sum.elapsed.max(c.elapsed);
+            min = min.min(c.bandwidth());
+            max = max.max(c.bandwidth());
+        }
+        if sum.clients > 1 && max > 0 {
+            sum.fairness_permille = Some(min.saturating_mul(1000) / max);
+        }
+        sum
+    }
+
+    /// Reads, writes and trims together.
+    pub(crate) fn all(&self) -> OpStats {
+        let mut all = self.read.clone();
+        all.add(&self.write);
+        all.add(&self.trim);
+        all
+    }
+}
+
+/// The clients that fio would report as one: a client, or a group under `group_reporting`.
+pub(crate) struct Unit<'a> {
+    pub(crate) job: &'a Job,
+    /// Indices into [`Outcome::clients`].
+    pub(crate) clients: Vec<usize>,
+}
+
+/// fio's rule: consecutive clients with `group_reporting` in the same group are one entry, under the name of the first.
+//= fio-3.33 stat.c grouping of thread statistics
+pub(crate) fn units(jobs: &JobFile) -> Vec<Unit<'_>> {
+    let mut units: Vec<Unit<'_>> = Vec::new();
+    let mut last_group = None;
+    for (i, client) in jobs.clients().enumerate() {
+        let joins = client.job.group_reporting && last_group == Some(client.job.group);
+        last_group = Some(client.job.group);
+        match units.last_mut() {
+            Some(unit) if joins => unit.clients.push(i),
+            _ => units.push(Unit { job: client.job, clients: vec![i] }),
+        }
+    }
+    units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairhead_sim::job::parse;
+
+    #[test]
+    fn clients_are_reported_as_fio_does() {
+        let text = "[a]\nsize=1g\nnumjobs=2\n[b]\nsize=1g\nnumjobs=3\ngroup_reporting\nnew_group\n[c]\nsize=1g\nstonewall\n";
+        let file = parse(text, "x").unwrap();
+        let got: Vec<_> = units(&file).iter().map(|u| (u.job.name.clone(), u.clients.clone())).collect();
+        let want = [("a", vec![0]), ("a", vec![1]), ("b", vec![2, 3, 4]), ("c", vec![5])];
+        assert_eq!(got, want.map(|(n, c)| (n.to_owned(), c)));
+    }
+}

@@ -1,0 +1,92 @@
+//! `fairhead run`: one simulation per scheduler, several at once, and the report.
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use fairhead_sim::{Host, Outcome, Scenario, SimError, simulate};
+
+use crate::args::{Format, RunArgs};
+use crate::error::CliError;
+use crate::out::{self, Progress};
+use crate::output::{Csv, Export, Human, Json, JsonPlus, Report};
+use crate::plan::Plan;
+
+/// Runs the plan that the arguments make, and writes the report.
+pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
+    let plan = Plan::new(args)?;
+    plan.jobs.notes.iter().for_each(|n| out::note(n));
+    let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(&plan, s)).collect();
+    let threads = match args.threads {
+        Some(n) => usize::from(n),
+        None => thread::available_parallelism().map_or(1, NonZeroUsize::get),
+    };
+    let outcomes = simulate_all(&scenarios, threads).map_err(|e| CliError::Misuse(e.to_string()))?;
+    for note in new_notes(&plan, &outcomes) {
+        out::note(note);
+    }
+    let file = args.output.as_deref();
+    let export: Box<dyn Export> = match args.output_format {
+        Format::Human => Box::new(Human { coloured: out::coloured(file) }),
+        Format::Json => Box::new(Json),
+        Format::JsonPlus => Box::new(JsonPlus),
+        Format::Csv => Box::new(Csv),
+    };
+    let text = export.render(&Report { plan: &plan, outcomes: &outcomes });
+    out::write(file, &text)?;
+    if file.is_some() {
+        out::note(&format!("seed {}", plan.seed));
+    }
+    Ok(())
+}
+
+fn scenario(plan: &Plan, scheduler: &crate::tunables::Scheduler) -> Scenario {
+    Scenario {
+        jobs: plan.jobs.clone(),
+        disk: plan.disk.1.clone(),
+        host: Host::for_disk(&plan.disk.0),
+        scheduler: scheduler.name.to_owned(),
+        config: scheduler.config,
+        seed: plan.seed,
+        interval: plan.interval,
+        time_max: None,
+    }
+}
+
+/// What the simulator has to say beyond the notes of the job file, once.
+fn new_notes<'o>(plan: &Plan, outcomes: &'o [Outcome]) -> Vec<&'o str> {
+    let mut notes: Vec<&str> = Vec::new();
+    for note in outcomes.iter().flat_map(|o| &o.notes) {
+        if !plan.jobs.notes.contains(note) && !notes.contains(&note.as_str()) {
+            notes.push(note);
+        }
+    }
+    notes
+}
+
+/// The outcome of each scenario, in order. Which thread runs which one changes none of them.
+fn simulate_all(scenarios: &[Scenario], threads: usize) -> Result<Vec<Outcome>, SimError> {
+    let progress = Progress::new(scenarios.len() as u64, "simulating");
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Outcome, SimError>>>> =
+        scenarios.iter().map(|_| Mutex::new(None)).collect();
+    thread::scope(|scope| {
+        for _ in 0..threads.min(scenarios.len()) {
+            scope.spawn(|| {
+                while let Some((scenario, slot)) = {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    scenarios.get(i).zip(results.get(i))
+                } {
+                    let result = simulate(scenario);
+                    if let Ok(mut slot) = slot.lock() {
+                        *slot = Some(result);
+                    }
+                    progress.step();
+                }
+            });
+        }
+    });
+    // A thread that panicked has ended the scope with its panic, so every slot is filled.
+    results.into_iter().filter_map(|slot| slot.into_inner().ok().flatten()).collect()
+}
