@@ -25,6 +25,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Simulate a fio job file under one or several schedulers and compare.
     Run(RunArgs),
+    /// Put the published tables of a source beside ours, number by number.
+    Reproduce(ReproduceArgs),
     /// List what can be named: disks, schedulers or workloads.
     List(ListArgs),
     /// Show a scheduler's tunables, a disk's description or a workload's job file.
@@ -91,6 +93,45 @@ impl Default for RunArgs {
             output: None,
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceArgs {
+    /// The source: 000 (time-sliced CFQ, 2004) or 001 (seeky processes on flash, 2010). Default: all.
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: Option<String>,
+    /// Fail (exit code 1) if a number misses its stated tolerance, and name it.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Only rows whose id contains this.
+    #[arg(long, value_name = "ROW")]
+    pub(crate) only: Option<String>,
+    /// The mean is over that many file layouts.
+    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) layouts: u32,
+    /// The seed of the first layout; the others follow.
+    #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
+    pub(crate) seed: u64,
+    /// How many simulations run at once. Changes no result. Default: the number of CPUs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// How the results are written.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) output_format: TableFormat,
+    /// Write them to a file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// How a reproduction is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableFormat {
+    /// A table.
+    Human,
+    /// An array with an object per published number.
+    Json,
+    /// A line per published number.
+    Csv,
 }
 
 #[derive(Debug, Args)]
@@ -236,6 +277,29 @@ mod tests {
         assert_eq!(run(&["--output-format=csv"]).output_format, Format::Csv);
         assert_eq!(run(&["-o", "x"]).output, Some("x".into()));
         assert_eq!(run(&["--output", "x"]).output, Some("x".into()));
+    }
+
+    #[test]
+    fn every_flag_of_reproduce() {
+        let parse = |argv: &[&str]| match Cli::try_parse_from([&["fairhead", "reproduce"], argv].concat())
+            .unwrap()
+            .command
+        {
+            Some(Command::Reproduce(args)) => args,
+            other => panic!("{other:?}"),
+        };
+        let none = parse(&[]);
+        assert_eq!((none.source, none.check, none.layouts, none.seed, none.only), (None, false, 8, 1, None));
+        assert_eq!((none.output_format, none.output, none.threads), (TableFormat::Human, None, None));
+        assert_eq!(parse(&["000"]).source.as_deref(), Some("000"));
+        assert!(parse(&["--check"]).check);
+        assert_eq!(parse(&["--only", "R000-C1"]).only.as_deref(), Some("R000-C1"));
+        assert_eq!(parse(&["--layouts", "2"]).layouts, 2);
+        assert_eq!(parse(&["--seed", "5"]).seed, 5);
+        assert_eq!(parse(&["--threads", "1"]).threads, Some(1));
+        assert_eq!(parse(&["--output-format", "json"]).output_format, TableFormat::Json);
+        assert_eq!(parse(&["-o", "x"]).output, Some("x".into()));
+        assert!(refused(&["reproduce", "--layouts", "0"]).contains("1..=1000"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod list;
 mod out;
 mod output;
 mod plan;
+mod reproduce;
 mod run;
 mod show;
 mod tunables;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<(), CliError> {
     match cli.command.unwrap_or_default() {
         Command::Run(args) => run::run(&args),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::List(args) => list::list(args.what),
         Command::Show(args) => show::show(&args.name),
     }

@@ -58,9 +58,9 @@ pub(crate) struct Progress(ProgressBar);
 const BAR_AFTER: Duration = Duration::from_secs(1);
 
 impl Progress {
-    /// Of `total` simulations none is done.
-    pub(crate) fn new(total: u64, what: &'static str) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+    /// Nothing is done yet.
+    pub(crate) fn new(what: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}") {
             bar.set_style(style);
         }
@@ -68,15 +68,16 @@ impl Progress {
         Self(bar)
     }
 
-    /// Another simulation is done. May be called from any thread.
-    pub(crate) fn step(&self) {
+    /// `done` simulations of `total` are done. May be called from any thread.
+    pub(crate) fn at(&self, done: usize, total: usize) {
         if self.0.is_hidden() && io::stderr().is_terminal() && self.0.elapsed() > BAR_AFTER {
             self.0.set_draw_target(ProgressDrawTarget::stderr());
             if let Ok(mut bar) = BAR.lock() {
                 *bar = Some(self.0.clone());
             }
         }
-        self.0.inc(1);
+        self.0.set_length(total as u64);
+        self.0.set_position(done as u64);
     }
 }
 

@@ -1,11 +1,6 @@
 //! `fairhead run`: one simulation per scheduler, several at once, and the report.
 
-use std::num::NonZeroUsize;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-
-use fairhead_sim::{Host, Outcome, Scenario, SimError, simulate};
+use fairhead_sim::{Host, Outcome, Scenario, SimError, parallel, simulate};
 
 use crate::args::{Format, RunArgs};
 use crate::error::CliError;
@@ -18,10 +13,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     let plan = Plan::new(args)?;
     plan.jobs.notes.iter().for_each(|n| out::note(n));
     let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(&plan, s)).collect();
-    let threads = match args.threads {
-        Some(n) => usize::from(n),
-        None => thread::available_parallelism().map_or(1, NonZeroUsize::get),
-    };
+    let threads = args.threads.map_or_else(parallel::available, usize::from);
     let outcomes = simulate_all(&scenarios, threads).map_err(|e| CliError::Misuse(e.to_string()))?;
     for note in new_notes(&plan, &outcomes) {
         out::note(note);
@@ -67,26 +59,7 @@ fn new_notes<'o>(plan: &Plan, outcomes: &'o [Outcome]) -> Vec<&'o str> {
 
 /// The outcome of each scenario, in order. Which thread runs which one changes none of them.
 fn simulate_all(scenarios: &[Scenario], threads: usize) -> Result<Vec<Outcome>, SimError> {
-    let progress = Progress::new(scenarios.len() as u64, "simulating");
-    let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<Outcome, SimError>>>> =
-        scenarios.iter().map(|_| Mutex::new(None)).collect();
-    thread::scope(|scope| {
-        for _ in 0..threads.min(scenarios.len()) {
-            scope.spawn(|| {
-                while let Some((scenario, slot)) = {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    scenarios.get(i).zip(results.get(i))
-                } {
-                    let result = simulate(scenario);
-                    if let Ok(mut slot) = slot.lock() {
-                        *slot = Some(result);
-                    }
-                    progress.step();
-                }
-            });
-        }
-    });
-    // A thread that panicked has ended the scope with its panic, so every slot is filled.
-    results.into_iter().filter_map(|slot| slot.into_inner().ok().flatten()).collect()
+    let progress = Progress::new("simulating");
+    let done = |n| progress.at(n, scenarios.len());
+    parallel::map(scenarios.len(), threads, &done, |i| simulate(&scenarios[i])).into_iter().collect()
 }

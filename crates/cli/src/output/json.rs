@@ -65,7 +65,7 @@ impl Export for JsonPlus {
     }
 }
 
-fn pretty(value: &Value) -> String {
+pub(super) fn pretty(value: &Value) -> String {
     // Values made of maps with text keys and finite numbers can always be written.
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
@@ -259,7 +259,7 @@ fn latency(stats: &OpStats, bins: Bins) -> Value {
     }
     let mut percentile = Map::new();
     for p in PERCENTILES {
-        let value = stats.percentile(p).unwrap_or_default();
+        let value = super::percentile(stats, p).unwrap_or_default();
         percentile.insert(format!("{p:.6}"), json!(value.as_ns()));
     }
     let mut entry = json!({
@@ -289,6 +289,6 @@ fn percent(part: Duration, whole: Duration) -> f64 {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "for reports; 53 bits of nanoseconds are 104 days")]
-fn float(n: u64) -> f64 {
+pub(super) fn float(n: u64) -> f64 {
     n as f64
 }

@@ -6,10 +6,13 @@
 mod csv;
 mod human;
 mod json;
+mod reproduction;
+mod table;
 
 pub(crate) use csv::Csv;
 pub(crate) use human::Human;
 pub(crate) use json::{Json, JsonPlus};
+pub(crate) use reproduction::Reproductions;
 
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;
@@ -96,6 +99,11 @@ impl Sum {
         all.add(&self.trim);
         all
     }
+}
+
+/// A percentile of the latency. A histogram rounds up; what no call has waited is not reported.
+fn percentile(stats: &OpStats, percent: f64) -> Option<Duration> {
+    stats.percentile(percent).map(|t| t.min(stats.latency_max))
 }
 
 /// The clients that fio would report as one: a client, or a group under `group_reporting`.

@@ -1,0 +1,270 @@
+//! Published numbers beside ours: a table with verdicts, an array of objects, or CSV.
+//!
+//! ```text
+//! row              metric  unit   published   ours  ±    error  allowed  verdict
+//! R000-C1-cfq-8    agg_bw  KiB/s      17134  17376  12   +1.4%      15%  ok
+//! R000-C1-cfq-1    agg_bw  KiB/s      19433  19441  3    +0.0%           calibrates
+//! ```
+//!
+//! A number that calibrated the model proves nothing, and its verdict says so; one without a stated tolerance is listed only.
+
+use std::borrow::Cow;
+
+use fairhead_sim::reproduce::{Check, Figure, Report};
+use serde_json::{Value, json};
+
+use super::csv::quoted;
+use super::table::{Best, Cell, Table};
+use crate::args::TableFormat;
+
+/// The reproductions of one or several sources.
+pub(crate) struct Reproductions<'a> {
+    pub(crate) reports: &'a [Report],
+    pub(crate) coloured: bool,
+}
+
+impl Reproductions<'_> {
+    /// As text, with a line break at its end.
+    pub(crate) fn render(&self, format: TableFormat) -> String {
+        match format {
+            TableFormat::Human => {
+                self.reports.iter().map(|r| human(r, self.coloured)).collect::<Vec<_>>().join("\n")
+            }
+            TableFormat::Json => json_array(self.reports),
+            TableFormat::Csv => csv(self.reports),
+        }
+    }
+}
+
+/// What became of a number.
+fn verdict(f: &Figure) -> &'static str {
+    match (f.calibration, f.holds()) {
+        (_, Some(false)) => "MISS",
+        (true, _) => "calibrates",
+        (false, Some(true)) => "ok",
+        (false, None) => "listed",
+    }
+}
+
+fn human(r: &Report, coloured: bool) -> String {
+    let layouts =
+        if r.layouts == 1 { "1 layout".to_owned() } else { format!("mean of {} layouts", r.layouts) };
+    let mut text = format!("{}: {}; {layouts}, seed {}\n\n", r.source, r.title, r.seed);
+    let columns = ["row", "metric", "unit", "published", "ours", "±", "error", "allowed", "verdict"];
+    let table = Table {
+        words: 3,
+        columns: columns.map(|c| (c, Best::None)).to_vec(),
+        blocks: vec![r.figures.iter().map(row).collect()],
+    };
+    for line in table.render(false).lines() {
+        text.push_str(&emphasise(line, coloured));
+    }
+    if !r.checks.is_empty() {
+        text.push_str("\nproperties\n");
+        r.checks.iter().for_each(|c| text.push_str(&emphasise(&property(c), coloured)));
+    }
+    text.push_str(&format!("\n{}\n", summary(r)));
+    r.notes.iter().for_each(|n| text.push_str(&format!("note: {n}\n")));
+    text
+}
+
+/// The line, in bold if it is a miss.
+fn emphasise(line: &str, coloured: bool) -> String {
+    if coloured && line.contains("MISS") { format!("\x1b[1m{line}\x1b[0m\n") } else { format!("{line}\n") }
+}
+
+fn row(f: &Figure) -> Vec<Cell> {
+    let cells = [
+        Cow::Borrowed(f.row.as_str()),
+        Cow::Borrowed(f.metric),
+        Cow::Borrowed(f.unit),
+        number(f.published).into(),
+        number(f.ours).into(),
+        number(f.spread).into(),
+        format!("{:+.1}%", f.error() * 100.0).into(),
+        f.tolerance.map_or(Cow::Borrowed(""), |t| format!("{:.0}%", t * 100.0).into()),
+        Cow::Borrowed(verdict(f)),
+    ];
+    cells.into_iter().map(Cell::label).collect()
+}
+
+fn property(c: &Check) -> String {
+    let verdict = match (c.holds, c.required) {
+        (true, _) => "ok",
+        (false, true) => "MISS",
+        (false, false) => "not shown (listed)",
+    };
+    format!("  {}: {}: {verdict}", c.what, c.got)
+}
+
+/// How many of which verdict, and how far off the predictions are.
+fn summary(r: &Report) -> String {
+    let count = |v: &str| r.figures.iter().filter(|f| verdict(f) == v).count();
+    let errors: Vec<f64> = r
+        .figures
+        .iter()
+        .filter(|f| !f.calibration && f.tolerance.is_some())
+        .map(|f| f.error().abs() * 100.0)
+        .collect();
+    let mut text = format!(
+        "{} numbers: {} ok, {} missed, {} listed only, {} calibrated the model",
+        r.figures.len(),
+        count("ok"),
+        count("MISS"),
+        count("listed"),
+        r.figures.iter().filter(|f| f.calibration).count()
+    );
+    if !errors.is_empty() {
+        let mean = errors.iter().sum::<f64>() / super::json::float(errors.len() as u64);
+        let worst = errors.iter().copied().fold(0.0, f64::max);
+        text.push_str(&format!(
+            "; predictions with a tolerance are off by {mean:.1}% in the mean, {worst:.1}% at worst"
+        ));
+    }
+    text
+}
+
+/// With as many decimals as matter.
+fn number(v: f64) -> String {
+    match v.abs() {
+        a if a >= 1000.0 => format!("{v:.0}"),
+        a if a >= 10.0 => format!("{v:.1}").trim_end_matches(".0").to_owned(),
+        _ => format!("{v:.3}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+    }
+}
+
+/// To a thousandth of the unit: more digits would be noise.
+fn rounded(v: f64) -> Value {
+    json!((v * 1000.0).round() / 1000.0)
+}
+
+/// An array with an object per line.
+fn json_array(reports: &[Report]) -> String {
+    let object = |(r, f): (&Report, &Figure)| {
+        json!({
+            "row": f.row,
+            "metric": f.metric,
+            "unit": f.unit,
+            // Whole numbers as such, as they were printed.
+            "published": whole(f.published),
+            "ours": rounded(f.ours),
+            "calibration": f.calibration,
+            "spread": rounded(f.spread),
+            "error": json!((f.error() * 1e6).round() / 1e6),
+            "tolerance": f.tolerance,
+            "verdict": verdict(f).to_lowercase(),
+            "layouts": r.layouts,
+            "seed": r.seed,
+        })
+        .to_string()
+    };
+    let lines: Vec<String> =
+        reports.iter().flat_map(|r| r.figures.iter().map(move |f| (r, f))).map(object).collect();
+    format!("[\n{}\n]\n", lines.join(",\n"))
+}
+
+fn whole(v: f64) -> Value {
+    let text = v.to_string();
+    text.parse::<i64>().map_or_else(|_| json!(v), |n| json!(n))
+}
+
+fn csv(reports: &[Report]) -> String {
+    let mut text =
+        "row,metric,unit,published,ours,spread,error,tolerance,calibration,verdict,layouts,seed\n".to_owned();
+    for (r, f) in reports.iter().flat_map(|r| r.figures.iter().map(move |f| (r, f))) {
+        let tolerance = f.tolerance.map_or_else(String::new, |t| t.to_string());
+        text.push_str(&format!(
+            "{},{},{},{},{},{},{:.6},{tolerance},{},{},{},{}\n",
+            quoted(&f.row),
+            quoted(f.metric),
+            quoted(f.unit),
+            f.published,
+            rounded(f.ours),
+            rounded(f.spread),
+            f.error(),
+            u8::from(f.calibration),
+            verdict(f).to_lowercase(),
+            r.layouts,
+            r.seed
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let figure = |row: &str, ours, calibration, tolerance| Figure {
+            row: row.to_owned(),
+            metric: "agg_bw",
+            unit: "KiB/s",
+            published: 1000.0,
+            ours,
+            spread: 2.5,
+            calibration,
+            tolerance,
+        };
+        Report {
+            source: "000",
+            title: "a source",
+            seed: 3,
+            layouts: 8,
+            figures: vec![
+                figure("R-1", 1010.0, false, Some(0.05)),
+                figure("R-2", 1100.0, false, Some(0.05)),
+                figure("R-3", 2000.0, false, None),
+                figure("R-4", 1000.0, true, None),
+            ],
+            checks: vec![Check {
+                what: "a > b".to_owned(),
+                got: "1, 2".to_owned(),
+                holds: false,
+                required: true,
+            }],
+            notes: vec!["a note"],
+        }
+    }
+
+    #[test]
+    fn every_number_has_its_error_and_verdict() {
+        let reports = [report()];
+        let text = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Human);
+        let want = "\
+000: a source; mean of 8 layouts, seed 3
+
+row  metric  unit   published  ours    ±    error  allowed     verdict
+R-1  agg_bw  KiB/s       1000  1010  2.5    +1.0%       5%          ok
+R-2  agg_bw  KiB/s       1000  1100  2.5   +10.0%       5%        MISS
+R-3  agg_bw  KiB/s       1000  2000  2.5  +100.0%               listed
+R-4  agg_bw  KiB/s       1000  1000  2.5    +0.0%           calibrates
+
+properties
+  a > b: 1, 2: MISS
+
+4 numbers: 1 ok, 1 missed, 1 listed only, 1 calibrated the model; predictions with a tolerance are off by 5.5% in the mean, 10.0% at worst
+note: a note
+";
+        assert_eq!(text, want);
+    }
+
+    #[test]
+    fn json_has_an_object_per_published_number() {
+        let reports = [report()];
+        let text = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Json);
+        let all: Vec<Value> = serde_json::from_str(&text).unwrap();
+        assert_eq!(all.len(), 4);
+        assert!(text.lines().nth(2).unwrap().starts_with(
+            r#"{"row":"R-2","metric":"agg_bw","unit":"KiB/s","published":1000,"ours":1100.0,"calibration":false,"#
+        ));
+    }
+
+    #[test]
+    fn csv_has_a_line_per_published_number() {
+        let reports = [report()];
+        let text = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Csv);
+        assert_eq!(text.lines().nth(1), Some("R-1,agg_bw,KiB/s,1000,1010.0,2.5,0.010000,0.05,0,ok,8,3"));
+        assert_eq!(text.lines().count(), 5);
+    }
+}

@@ -1,0 +1,62 @@
+//! `fairhead reproduce`: the published tables beside ours.
+
+use fairhead_sim::job::nearest;
+use fairhead_sim::parallel;
+use fairhead_sim::reproduce::{Options, Report, SOURCES, reproduce as simulate};
+
+use crate::args::ReproduceArgs;
+use crate::error::CliError;
+use crate::out::{self, Progress};
+use crate::output::Reproductions;
+
+/// Runs the sources that the arguments name, writes the tables, and judges them if asked to.
+pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
+    let sources = choose(args.source.as_deref())?;
+    let options = Options {
+        layouts: args.layouts,
+        seed: args.seed,
+        threads: args.threads.map_or_else(parallel::available, usize::from),
+        only: args.only.clone(),
+    };
+    let mut reports = Vec::new();
+    for source in sources {
+        let progress = Progress::new("reproducing");
+        let report = simulate(source, &options, &|done, total| progress.at(done, total));
+        reports.extend(report.map_err(|e| CliError::Failed(e.to_string()))?);
+    }
+    if let Some(only) = &args.only
+        && reports.iter().all(|r| r.figures.is_empty())
+    {
+        return Err(CliError::Misuse(format!("--only {only}: no row has that in its id")));
+    }
+    let file = args.output.as_deref();
+    let text = Reproductions { reports: &reports, coloured: out::coloured(file) }.render(args.output_format);
+    out::write(file, &text)?;
+    if file.is_some() {
+        out::note(&format!("seed {}", args.seed));
+    }
+    if args.check { judge(&reports) } else { Ok(()) }
+}
+
+/// The source of that name; all without one.
+fn choose(name: Option<&str>) -> Result<Vec<&'static str>, CliError> {
+    let Some(name) = name else { return Ok(SOURCES.to_vec()) };
+    match SOURCES.iter().find(|s| **s == name) {
+        Some(source) => Ok(vec![source]),
+        None => Err(CliError::Misuse(match nearest(name, SOURCES.iter().copied()) {
+            Some(word) => format!("there is no source '{name}'; did you mean '{word}'?"),
+            None => format!("there is no source '{name}'; known are {}", SOURCES.join(", ")),
+        })),
+    }
+}
+
+/// Names what misses its tolerance.
+fn judge(reports: &[Report]) -> Result<(), CliError> {
+    let misses: Vec<String> = reports.iter().flat_map(Report::misses).collect();
+    misses.iter().for_each(|m| out::note(m));
+    match misses.len() {
+        0 => Ok(()),
+        1 => Err(CliError::Failed("1 published number or property is missed".to_owned())),
+        n => Err(CliError::Failed(format!("{n} published numbers or properties are missed"))),
+    }
+}
