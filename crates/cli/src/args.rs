@@ -40,6 +40,7 @@ impl Default for Command {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = RUN_LEGEND)]
 pub(crate) struct RunArgs {
     /// A fio job file, or the name of a built-in workload (`fairhead list workloads`).
     #[arg(value_name = "JOB.fio")]
@@ -72,6 +73,12 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
+
+/// What the columns of the table mean.
+const RUN_LEGEND: &str = "\
+The table has a row for each job and scheduler; on a terminal the best of each column is bold. min/max: the slowest client's
+rate over the fastest's, 1 is fair. mean, p99, max: latency of a call. took: the longest client's time. idled on purpose: the
+disk had nothing to do and requests waited, because the scheduler expected a better one.";
 
 /// The modern 7200 rpm disk of devices.md 3.5.
 const DISK: &str = "nas2020";

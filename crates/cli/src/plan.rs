@@ -91,8 +91,7 @@ fn choose_disk(name: &str) -> Result<(String, DeviceParams), CliError> {
     let text = String::from_utf8(read(path)?)
         .map_err(|_| CliError::Misuse(format!("{name}: not a text in UTF-8")))?;
     let params = DeviceParams::from_toml(&text, name).map_err(|e| CliError::Misuse(e.to_string()))?;
-    let stem = path.file_stem().map_or_else(|| name.to_owned(), |s| s.to_string_lossy().into_owned());
-    Ok((stem, params))
+    Ok((params.name().to_owned(), params))
 }
 
 /// A job file, or a built-in workload; the default one when none is named.

@@ -235,9 +235,7 @@ fn directions(entry: &mut Value, sum: &Sum, bins: Bins) {
 }
 
 fn direction(stats: &OpStats, bytes_per_s: u64, elapsed: Duration, bins: Bins) -> Value {
-    // A call is one piece of work from submission to completion here, so there is no submission latency of its own.
-    let nothing = json!({ "min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0 });
-    json!({
+    let mut entry = json!({
         "io_bytes": stats.bytes,
         "io_kbytes": stats.bytes / 1024,
         "bw_bytes": bytes_per_s,
@@ -245,12 +243,22 @@ fn direction(stats: &OpStats, bytes_per_s: u64, elapsed: Duration, bins: Bins) -
         "iops": thousandths(rate(stats.calls.saturating_mul(1000), elapsed)),
         "runtime": if stats.calls > 0 { elapsed.as_ms() } else { 0 },
         "total_ios": stats.calls,
-        "short_ios": 0,
-        "drop_ios": 0,
-        "slat_ns": nothing,
-        "clat_ns": latency(stats, bins),
-        "lat_ns": latency(stats, Bins::Without),
-    })
+    });
+    let Value::Object(map) = &mut entry else { return entry };
+    if bins == Bins::With {
+        // A call is one piece from submission to completion here, so there is no submission latency of its own, and the
+        // completion latency is all of it. fio's default has percentiles in the latter only.
+        let mut plain = latency(stats, Bins::Without);
+        plain.as_object_mut().and_then(|m| m.remove("percentile"));
+        map.insert("short_ios".to_owned(), json!(0));
+        map.insert("drop_ios".to_owned(), json!(0));
+        map.insert("slat_ns".to_owned(), latency(&OpStats::default(), Bins::With));
+        map.insert("clat_ns".to_owned(), latency(stats, Bins::With));
+        map.insert("lat_ns".to_owned(), plain);
+    } else {
+        map.insert("lat_ns".to_owned(), latency(stats, Bins::Without));
+    }
+    entry
 }
 
 fn latency(stats: &OpStats, bins: Bins) -> Value {

@@ -1,0 +1,249 @@
+//! `fairhead run` from the outside: every output format, the same bytes from the same seed, fio's own tools.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// Two jobs, short, and light enough for a debug build.
+const JOB: &str = "[global]\nsize=64m\ndirect=1\nruntime=500ms\ntime_based\n\
+    [readers]\nrw=read\nbs=64k\nnumjobs=2\n[mixed]\nrw=randrw\nbs=4k\nioengine=libaio\niodepth=4\n";
+
+/// A directory of its own for a test, removed at the end.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("fairhead-run-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("job.fio"), JOB).unwrap();
+        Self(dir)
+    }
+
+    fn fairhead(&self, args: &[&str]) -> Output {
+        let disk: &[&str] = if args.contains(&"--disk") { &[] } else { &["--disk", "ide2004"] };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairhead"));
+        command.current_dir(&self.0).args(["run", "job.fio"]).args(disk).args(args).output().unwrap()
+    }
+
+    fn text(&self, args: &[&str]) -> String {
+        let out = self.fairhead(args);
+        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        assert_eq!(
+            String::from_utf8_lossy(&out.stderr),
+            "",
+            "nothing to note, and no progress bar in a pipe"
+        );
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.text(args)).unwrap()
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn the_table_has_a_row_for_each_job_and_scheduler_and_the_seed() {
+    let text = Dir::new("table").text(&["--sched", "noop,deadline", "--seed", "7"]);
+    assert!(text.starts_with("job.fio on ide2004, seed 7\n"), "{text}");
+    for start in [
+        "readers (2 clients)  noop ",
+        "                     deadline ",
+        "mixed                noop ",
+        "ide2004  noop ",
+    ] {
+        assert!(text.lines().any(|l| l.starts_with(start)), "{start:?} in {text}");
+    }
+    assert!(!text.contains('\x1b'), "no colour in a pipe");
+}
+
+#[test]
+fn json_fields_carry_their_unit_and_add_up() {
+    let all = Dir::new("json").json(&[
+        "--sched",
+        "noop,deadline",
+        "--output-format",
+        "json",
+        "--interval",
+        "100ms",
+    ]);
+    assert_eq!((&all["seed"], &all["disk"]), (&1.into(), &"ide2004".into()));
+    let runs = all["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        let bytes = |list: &str| -> u64 {
+            run[list].as_array().unwrap().iter().map(|j| j["read"]["io_bytes"].as_u64().unwrap()).sum()
+        };
+        assert!(bytes("jobs") > 0);
+        assert_eq!(bytes("jobs"), bytes("clients"));
+        assert_eq!(run["clients"].as_array().unwrap().len(), 3);
+        let latency = &run["jobs"][0]["read"]["lat_ns"];
+        let of = |v: &Value| v.as_u64().unwrap();
+        assert!(of(&latency["min"]) <= of(&latency["percentile"]["50.000000"]));
+        assert!(of(&latency["percentile"]["99.000000"]) <= of(&latency["max"]));
+        assert_eq!(run["series"]["interval_ns"], 100_000_000);
+        let points = run["series"]["points"].as_array().unwrap();
+        assert!(points.len() >= 4 && points[0].as_array().unwrap().len() == 3, "{points:?}");
+    }
+    assert_eq!(runs[1]["tunables"]["read_expire_ns"], 500_000_000);
+}
+
+#[test]
+fn tunables_that_are_set_are_used_and_reported() {
+    let dir = Dir::new("set");
+    let all = dir.json(&[
+        "--sched",
+        "deadline",
+        "--set",
+        "deadline.read_expire=1ms",
+        "--set",
+        "deadline.fifo_batch=1",
+        "--output-format",
+        "json",
+    ]);
+    assert_eq!(all["runs"][0]["tunables"]["read_expire_ns"], 1_000_000);
+    let plain = dir.json(&["--sched", "deadline", "--output-format", "json"]);
+    let same = all["runs"][0]["jobs"] == plain["runs"][0]["jobs"];
+    assert!(!same, "with deadlines this short, age decides and not position");
+}
+
+#[test]
+fn runtime_overrides_the_file() {
+    let all = Dir::new("runtime").json(&["--sched", "noop", "--runtime", "200ms", "--output-format", "json"]);
+    let elapsed = all["runs"][0]["elapsed_ns"].as_u64().unwrap();
+    assert!((200_000_000..400_000_000).contains(&elapsed), "{elapsed}");
+}
+
+#[test]
+fn csv_has_a_line_for_each_job_and_scheduler_or_interval() {
+    let dir = Dir::new("csv");
+    let text = dir.text(&["--sched", "noop,deadline", "--output-format", "csv"]);
+    assert_eq!(text.lines().count(), 1 + 2 * 2);
+    let columns = |l: &str| l.split(',').count();
+    assert!(text.lines().all(|l| columns(l) == columns(text.lines().next().unwrap())), "{text}");
+    let text = dir.text(&["--sched", "noop", "--output-format", "csv", "--interval", "100ms"]);
+    assert!(text.starts_with("scheduler,disk,seed,job,clone,start_ns,"), "{text}");
+    assert!(text.lines().count() > 1 + 3 * 4);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
+    let dir = Dir::new("seed");
+    let run = |args: &[&str]| dir.text(&[&["--output-format", "json+"], args].concat());
+    let one = run(&["--threads", "1"]);
+    assert_eq!(one, run(&["--threads", "2"]));
+    assert_ne!(one, run(&["--seed", "2"]));
+}
+
+#[test]
+fn a_file_appears_complete() {
+    let dir = Dir::new("file");
+    let out = dir.fairhead(&["--sched", "noop", "-o", "result.txt"]);
+    assert!(out.status.success() && out.stdout.is_empty());
+    assert_eq!(String::from_utf8_lossy(&out.stderr), "fairhead: seed 1\n");
+    assert_eq!(std::fs::read_to_string(dir.0.join("result.txt")).unwrap(), dir.text(&["--sched", "noop"]));
+    assert!(!dir.0.join("result.txt.part").exists());
+    let out = dir.fairhead(&["--sched", "noop", "-o", "missing/result.txt"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(
+        String::from_utf8_lossy(&out.stderr).starts_with("fairhead: cannot write 'missing/result.txt': ")
+    );
+}
+
+#[test]
+fn a_disk_may_be_a_file() {
+    let dir = Dir::new("disk");
+    std::fs::write(dir.0.join("mine.toml"), "base = \"ide2004\"\nname = \"mine\"\nrpm = 5400\n").unwrap();
+    let text = dir.text(&["--sched", "noop", "--disk", "mine.toml"]);
+    assert!(text.starts_with("job.fio on mine, seed 1\n"), "{text}");
+    std::fs::write(dir.0.join("wrong.toml"), "base = \"ide2004\"\nrmp = 5400\n").unwrap();
+    let out = dir.fairhead(&["--disk", "wrong.toml"]);
+    let line = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!((out.status.code(), line.lines().count()), (Some(2), 1), "{line}");
+    assert!(line.contains("wrong.toml") && line.contains("rpm"), "{line}");
+    let out = dir.fairhead(&["--disk", "ide204"]);
+    assert_eq!(
+        String::from_utf8_lossy(&out.stderr),
+        "fairhead: unknown disk 'ide204'; did you mean 'ide2004'?\n"
+    );
+}
+
+/// The keys of a value that is a map.
+fn keys(v: &Value) -> Vec<&str> {
+    v.as_object().map(|m| m.keys().map(String::as_str).collect()).unwrap_or_default()
+}
+
+#[test]
+fn json_plus_is_laid_out_as_fios() {
+    let ours = Dir::new("layout").json(&["--sched", "noop", "--output-format", "json+"]);
+    let fio = Command::new("fio")
+        .args(["--output-format=json+", "--ioengine=null", "--size=1m", "--rw=randrw", "--name=j"])
+        .output();
+    let Ok(fio) = fio else {
+        println!("skipped: no fio");
+        return;
+    };
+    let fios: Value = serde_json::from_slice(&fio.stdout).unwrap();
+    let subset = |ours: &Value, fios: &Value| {
+        let fios = keys(fios);
+        let more: Vec<_> = keys(ours).into_iter().filter(|k| !fios.contains(k)).collect();
+        assert!(more.is_empty(), "fio has no {more:?}");
+    };
+    // Without a disk, fio has no figures of one.
+    let with_disk = [keys(&fios), vec!["disk_util"]].concat();
+    assert!(keys(&ours).iter().all(|k| with_disk.contains(k)), "{:?}", keys(&ours));
+    let (our_job, fio_job) = (&ours["jobs"][2], &fios["jobs"][0]);
+    subset(our_job, fio_job);
+    for way in ["read", "write", "trim"] {
+        subset(&our_job[way], &fio_job[way]);
+    }
+    subset(&our_job["read"]["clat_ns"], &fio_job["read"]["clat_ns"]);
+    assert_eq!(
+        keys(&our_job["read"]["clat_ns"]["percentile"]),
+        keys(&fio_job["read"]["clat_ns"]["percentile"])
+    );
+}
+
+#[test]
+fn fios_own_tool_reads_json_plus() {
+    let dir = Dir::new("clat2csv");
+    std::fs::write(
+        dir.0.join("run.json"),
+        dir.text(&["--sched", "noop,deadline", "--output-format", "json+"]),
+    )
+    .unwrap();
+    // Convert, then let the tool compare what it wrote with what it read.
+    for step in [&["run.json", "run.csv"][..], &["--validate", "run.json", "run.csv"]] {
+        let tool = Command::new("fio_jsonplus_clat2csv")
+            .current_dir(&dir.0)
+            .args(step)
+            .stdout(Stdio::null())
+            .output();
+        let Ok(tool) = tool else {
+            println!("skipped: no fio_jsonplus_clat2csv");
+            return;
+        };
+        assert!(tool.status.success(), "{step:?}: {}", String::from_utf8_lossy(&tool.stderr));
+    }
+    // Two schedulers with two readers and a mixed job each.
+    for i in 0..6 {
+        let csv = std::fs::read_to_string(dir.0.join(format!("run_job{i}.csv"))).unwrap();
+        assert!(csv.lines().count() > 2, "job {i} has latencies: {csv}");
+    }
+}
+
+#[test]
+fn a_job_that_does_not_fit_the_disk_is_misuse() {
+    let dir = Dir::new("fit");
+    std::fs::write(Path::new(&dir.0).join("job.fio"), "[big]\nsize=100t\ndirect=1\n").unwrap();
+    let out = dir.fairhead(&["--sched", "noop"]);
+    let line = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!((out.status.code(), line.lines().count()), (Some(2), 1), "{line}");
+    assert!(line.starts_with("fairhead: job 'big': "), "{line}");
+}
