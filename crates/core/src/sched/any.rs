@@ -3,7 +3,7 @@
 //! `Elevator<Deadline>` is monomorphic; whoever reads a name from a user takes `Elevator<AnyScheduler>`. A *preset* is
 //! a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq` with the seek rule and depth of that kernel.
 
-use super::{Scheduler, anticipatory, deadline, noop};
+use super::{Scheduler, anticipatory, cfq, deadline, noop};
 use crate::config::{ConfigError, Tunable, Tunables, Unit};
 use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
 use crate::request::{Request, Requests};
@@ -90,6 +90,8 @@ schedulers! {
     Deadline(deadline::Deadline),
     /// Timed batches, and waiting for the next request of the reader that was served last.
     Anticipatory(anticipatory::Anticipatory),
+    /// Time slices for each task.
+    Cfq(cfq::Cfq),
 }
 
 /// A scheduler with the tunables of an era, under a name.
@@ -129,6 +131,21 @@ pub const PRESETS: &[Preset] = &[
         name: "as",
         about: "waits for a reader's next request; cooperating processes, as in 2.6.32",
         config: || AnyConfig::Anticipatory(anticipatory::Config::default()),
+    },
+    Preset {
+        name: "cfq-2.6.33",
+        about: "time slices for each task; seeky by mean distance",
+        config: || AnyConfig::Cfq(cfq::Config::linux_2_6_33()),
+    },
+    Preset {
+        name: "cfq-2.6.34",
+        about: "time slices for each task; seeky by the last 32 distances",
+        config: || AnyConfig::Cfq(cfq::Config::linux_2_6_34()),
+    },
+    Preset {
+        name: "cfq",
+        about: "time slices for each task, as in the last kernels that had it",
+        config: || AnyConfig::Cfq(cfq::Config::default()),
     },
 ];
 

@@ -7,6 +7,7 @@ use crate::units::{Instant, Tag};
 
 pub mod anticipatory;
 pub mod any;
+pub mod cfq;
 pub mod deadline;
 pub mod noop;
 

@@ -211,7 +211,8 @@ mod tests {
             calibration: false,
             tolerance,
         };
-        let figures = figures_of("R", &[column(Some(0.05)), column(None)], &[vec![110.0, 500.0], vec![104.0, 500.0]]);
+        let figures =
+            figures_of("R", &[column(Some(0.05)), column(None)], &[vec![110.0, 500.0], vec![104.0, 500.0]]);
         assert_eq!((figures[0].ours, figures[0].spread), (107.0, 3.0));
         let report =
             Report { source: "000", title: "", seed: 1, layouts: 2, figures, checks: vec![], notes: vec![] };

@@ -96,8 +96,7 @@ struct Row {
 }
 
 pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
-    let figures =
-        run_rows(&rows(), |r| r.id.as_str(), |r| r.columns.clone(), options, progress, run)?;
+    let figures = run_rows(&rows(), |r| r.id.as_str(), |r| r.columns.clone(), options, progress, run)?;
     let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
     Ok(Report {
         source: "000",
@@ -111,10 +110,8 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
 }
 
 fn run(row: &Row, seed: u64) -> Result<Vec<f64>> {
-    let jobs = job::parse(&row.jobs, "built-in").map_err(|e| SimError::Job {
-        job: row.id.clone(),
-        message: e.to_string(),
-    })?;
+    let jobs = job::parse(&row.jobs, "built-in")
+        .map_err(|e| SimError::Job { job: row.id.clone(), message: e.to_string() })?;
     let scenario = Scenario {
         jobs,
         disk: DeviceParams::preset("ide2004")?,
@@ -211,7 +208,8 @@ const MIXED: [(&str, f64, f64, f64, f64); 3] = [
 ];
 
 fn mixed_rows() -> Vec<Row> {
-    let column = |metric, unit, published| Column { metric, unit, published, calibration: false, tolerance: None };
+    let column =
+        |metric, unit, published| Column { metric, unit, published, calibration: false, tolerance: None };
     let row = |&(scheduler, reader, reader_ms, writer, writer_ms): &(&'static str, f64, f64, f64, f64)| Row {
         id: format!("R000-M-{scheduler}"),
         jobs: mixed_jobs(scheduler, 1),

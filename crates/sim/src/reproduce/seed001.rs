@@ -40,8 +40,10 @@ const KERNELS: [(&str, &str, &[GroupRow]); 2] =
     [("cfq-2.6.33", "distance", &UNPATCHED), ("cfq-2.6.34", "size", &PATCHED)];
 
 pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
-    let rows: Vec<(&str, &str, &GroupRow)> =
-        KERNELS.iter().flat_map(|&(kernel, seek, table)| table.iter().map(move |r| (kernel, seek, r))).collect();
+    let rows: Vec<(&str, &str, &GroupRow)> = KERNELS
+        .iter()
+        .flat_map(|&(kernel, seek, table)| table.iter().map(move |r| (kernel, seek, r)))
+        .collect();
     let figures = run_rows(
         &rows,
         |r| r.2.0,

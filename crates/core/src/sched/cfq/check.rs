@@ -1,0 +1,88 @@
+//! What must hold between events: counts agree with structures, links with what they point to.
+
+use super::Cfq;
+use super::queue::QueueId;
+use super::service_tree::tree_index;
+use crate::request::{Requests, State};
+use crate::units::{Class, Sector};
+
+impl Cfq {
+    pub(super) fn walk(&self, requests: &Requests) {
+        let (mut queued, mut in_flight) = (0, [0; 2]);
+        for (id, queue) in self.queues.iter() {
+            self.walk_queue(id, requests);
+            queued += queue.queued();
+            in_flight[usize::from(queue.sync)] += queue.dispatched;
+        }
+        assert_eq!((queued, in_flight), (self.rq_queued, self.in_flight), "requests");
+        assert_eq!(self.group.dispatched, in_flight[0] + in_flight[1], "requests of the group");
+        assert!(self.in_driver <= self.group.dispatched, "more at the device than issued");
+        let (mut busy, mut busy_sync) = (0, 0);
+        for tree in &self.group.trees {
+            self.filed.check(&tree.queues);
+            busy += tree.queues.len();
+            let sync = self.filed.iter(&tree.queues).filter(|&q| self.queues[q].sync).count();
+            busy_sync += u32::try_from(sync).unwrap_or(u32::MAX);
+        }
+        let counts = (self.busy_queues, self.busy_sync_queues, self.group.queues);
+        assert_eq!(counts, (busy, busy_sync, busy), "busy queues");
+        for tree in &self.positions {
+            self.by_position.check(tree);
+        }
+        assert!(self.idle_timer.is_none() || self.active.is_some(), "idling for nobody");
+        assert!(self.active.is_none_or(|id| self.queues[id].is_busy()), "the active queue is in no tree");
+        self.walk_contexts(requests);
+    }
+
+    fn walk_queue(&self, id: QueueId, requests: &Requests) {
+        let queue = &self.queues[id];
+        let (mut meta, mut last) = (0, Sector(0));
+        for tag in self.links.iter(&queue.requests) {
+            let start = requests[tag].rq.start;
+            assert!(requests[tag].state == State::Queued, "a request that does not wait");
+            assert_eq!(self.rqs[tag].queue, id, "a request of another queue");
+            assert!(start >= last, "a stale position");
+            last = start;
+            meta += u32::from(self.rqs[tag].meta);
+        }
+        let by_age = self.links.arrivals(&queue.requests).filter(|&tag| self.rqs[tag].queue == id).count();
+        assert_eq!(u32::try_from(by_age), Ok(queue.queued()), "by sector and by age");
+        assert_eq!(meta, queue.meta_pending, "metadata");
+        assert_eq!(queue.next.is_some(), !queue.is_empty(), "a candidate if and only if there are requests");
+        assert!(
+            queue.next.is_none_or(|t| self.rqs[t].queue == id && self.links.contains(t)),
+            "foreign candidate"
+        );
+        let active = self.active == Some(id);
+        assert_eq!(queue.is_busy(), active || !queue.is_empty(), "busy if and only if active or not empty");
+        assert_eq!(queue.is_busy(), self.filed.contains(id), "filed");
+        assert_eq!(queue.position.is_some(), self.by_position.contains(id), "filed by position");
+        if let (Some(next), Some(_), false) = (queue.next, queue.position, active) {
+            assert_eq!(self.by_position.key(id), requests[next].rq.start.0, "a stale candidate position");
+        }
+        if queue.is_idle_class() && queue.tree.is_some() && queue.kind() != super::Kind::Async {
+            assert!(!queue.idle_window, "idling for the idle class");
+        }
+        assert!(
+            queue.tree.is_none_or(|t| usize::from(t) <= tree_index(Class::Idle, queue.kind())),
+            "no such tree"
+        );
+    }
+
+    fn walk_contexts(&self, requests: &Requests) {
+        for (id, queue) in self.queues.iter().filter(|(id, _)| id.is_own()) {
+            let direct = self.contexts.iter().filter(|(_, c)| c.sync_queue == Some(id)).count();
+            let promised = self.queues.iter().filter(|&(other, _)| self.merge_target(other) == Some(id));
+            let promised: u32 = promised.map(|(_, q)| q.process_refs).sum();
+            assert_eq!(u32::try_from(direct), Ok(queue.process_refs - promised), "references of {id:?}");
+        }
+        for (slot, context) in self.contexts.iter() {
+            let mine = |&(tag, s): &(crate::Tag, &crate::request::Slot)| {
+                matches!(s.state, State::Queued | State::Issued) && self.rqs[tag].context == slot
+            };
+            let outstanding = requests.iter().filter(mine).count();
+            assert_eq!(u32::try_from(outstanding), Ok(context.outstanding), "requests of {slot:?}");
+            assert!(!(context.exited && context.sync_queue.is_some()), "a task that has gone uses a queue");
+        }
+    }
+}

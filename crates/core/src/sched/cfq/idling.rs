@@ -1,0 +1,153 @@
+//! When the disk waits for a queue that has nothing to send right now.
+//!
+//! A sync queue whose task sends its next request soon after the last one completed, near to it, is worth waiting for
+//! (`slice_idle`): otherwise the head would go to another queue and back for every request. Queues that seek or think
+//! are served without waiting, one after the other; only the last of them waits, for the sake of all.
+//!
+//! The `idle_window` of a queue says which of the two it is. It is closed when the queue seeks (unless it has had four
+//! requests waiting: *deep*) or its task thinks for longer than `slice_idle` on average.
+//!
+//! Nothing waits on a device without a head that queues requests, which is kept busy otherwise.
+//!
+//= linux-2.6.33 block/cfq-iosched.c cfq_should_idle, cfq_arm_slice_timer, cfq_update_idle_window
+
+use super::Cfq;
+use super::queue::QueueId;
+use super::slices::Expire;
+use crate::elevator::Cx;
+use crate::parts::tasks::TaskSlot;
+use crate::trace::Reason;
+use crate::units::Instant;
+
+/// So many waiting requests make a queue deep.
+//= linux-2.6.33 block/cfq-iosched.c cfq_update_idle_window
+const DEEP: u32 = 4;
+
+impl Cfq {
+    /// Whether waiting for this queue pays.
+    pub(super) fn should_idle(&self, id: QueueId) -> bool {
+        let queue = &self.queues[id];
+        let since_3 = self.config.era.since_3();
+        if queue.is_idle_class() || (since_3 && self.config.slice_idle.is_zero()) {
+            return false;
+        }
+        if queue.idle_window && !self.is_fast() {
+            return true;
+        }
+        let Some(tree) = queue.tree.map(|t| &self.group.trees[usize::from(t)]) else { return false };
+        queue.sync && tree.queues.len() == 1 && !(since_3 && tree.think.exceeds(self.config.slice_idle))
+    }
+
+    /// Whether the device has no head, and queues requests as far as one knows.
+    pub(super) fn is_fast(&self) -> bool {
+        !self.rotational && self.probe.may_queue()
+    }
+
+    /// A sync request of the active queue completed and none is left: arms the timer if waiting pays.
+    pub(super) fn arm_idle(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        let queue = &self.queues[id];
+        if self.is_fast() || queue.dispatched > 0 {
+            return;
+        }
+        let (idle, reason) = if !self.config.slice_idle.is_zero() && self.should_idle(id) {
+            let reason = if queue.idle_window { Reason::SliceIdle } else { Reason::WorkloadIdle };
+            (self.config.slice_idle, reason)
+        } else if self.has_group_idle() && self.group.queues == 1 {
+            (self.config.group_idle, Reason::GroupIdle)
+        } else {
+            return;
+        };
+        // A task that has gone sends nothing; one that is known to think for longer than the slice lasts, too late.
+        let Some(context) = self.active_context.map(|slot| &self.contexts[slot]).filter(|c| !c.exited) else {
+            return;
+        };
+        if context.think.exceeds(queue.slice_end.saturating_since(cx.now)) {
+            return;
+        }
+        let task = queue.task;
+        self.queues[id].wait_request = true;
+        self.idle_timer = Some(cx.now + idle);
+        cx.note(reason, task);
+    }
+
+    /// Whether groups, too, are waited for.
+    pub(super) fn has_group_idle(&self) -> bool {
+        self.config.era.since_3() && !self.config.group_idle.is_zero()
+    }
+
+    /// Whether the group would lose its place if its only queue lost the disk now, while requests are at the device.
+    pub(super) fn group_waits(&self) -> bool {
+        self.has_group_idle()
+            && self.group.queues == 1
+            && self.group.dispatched > 0
+            && !self.group.think.exceeds(self.config.group_idle)
+    }
+
+    /// Whether to stretch the slice until the next request comes, so that the group is not without work when the slice
+    /// ends, and keeps its place.
+    //= linux-2.6.33 block/cfq-iosched.c cfq_should_wait_busy
+    pub(super) fn should_wait_busy(&self, id: QueueId, now: Instant) -> bool {
+        let queue = &self.queues[id];
+        let since_3 = self.config.era.since_3();
+        if self.group.queues > 1
+            || (since_3 && !queue.is_empty())
+            || (since_3 && self.group.think.exceeds(self.config.group_idle))
+        {
+            return false;
+        }
+        if self.slice_used(id, now) {
+            return true;
+        }
+        let left = queue.slice_end.saturating_since(now);
+        let thinks_longer = self.active_context.is_some_and(|slot| self.contexts[slot].think.exceeds(left));
+        thinks_longer || left <= self.tick
+    }
+
+    /// A sync request of `context` was put into `id`: is the queue still worth waiting for?
+    pub(super) fn update_idle_window(&mut self, cx: &Cx<'_>, id: QueueId, context: TaskSlot) {
+        let queue = &mut self.queues[id];
+        if !queue.sync || queue.is_idle_class() {
+            return;
+        }
+        queue.deep |= queue.queued() >= DEEP;
+        let era = self.config.era;
+        let ends_here = era.since_3() && queue.next.is_some_and(|tag| cx.requests[tag].rq.no_idle);
+        let seeks = !queue.deep && queue.seek.is_seeky(self.seek, true);
+        if ends_here || seeks || self.config.slice_idle.is_zero() {
+            queue.idle_window = false;
+            return;
+        }
+        let think = &self.contexts[context].think;
+        if think.is_valid() {
+            queue.idle_window = !think.exceeds(self.config.slice_idle);
+        }
+    }
+
+    /// A deep queue that seeks, and is served faster than it sends: waiting for it only wastes time.
+    //= linux-3.10 block/cfq-iosched.c cfq_select_queue
+    pub(super) fn stop_idling_if_outrun(&mut self, id: QueueId, now: Instant) {
+        let seeky = self.is_seeky(id);
+        let queue = &mut self.queues[id];
+        let early = queue.slice_new
+            || queue.slice_end.saturating_since(now) > now.saturating_since(queue.slice_start);
+        if self.config.era.since_3() && seeky && queue.idle_window && early {
+            queue.deep = false;
+            queue.idle_window = false;
+        }
+    }
+
+    /// The idle timer's time has come.
+    pub(super) fn idle_timeout(&mut self, cx: &mut Cx<'_>) {
+        self.idle_timer = None;
+        let Some(id) = self.active else { return };
+        if self.queues[id].must_dispatch {
+            return;
+        }
+        if self.slice_used(id, cx.now) {
+            self.expire(cx, Expire::Used);
+        } else if self.queues[id].is_empty() {
+            self.queues[id].deep = false;
+            self.expire(cx, Expire::IdleTimeout);
+        }
+    }
+}

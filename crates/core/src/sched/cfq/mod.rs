@@ -1,0 +1,781 @@
+//! CFQ, completely fair queueing: each task's sync requests have a queue, each queue gets the disk for a time slice.
+//!
+//! For disks that several tasks share: each gets its part of the *time*, streams stay streams, interactive tasks do
+//! not wait for a writer's backlog. This is the scheduler as of Linux 2.6.33, 2.6.34 and 3.10 ([`Era`]); those before
+//! time slices, and the first with them, are elsewhere.
+//!
+//! ```text
+//!  insert ──► queue of the task ──► service trees: class × kind ──► active queue ──► device
+//!               │  (queue.rs)            (service_tree.rs)          slice (slices.rs), depth (depth.rs)
+//!               ├─ think time, seeks (stats.rs) ─► worth idling for? (idling.rs)
+//!               ├─ preempts the active queue? (preempt.rs)
+//!               └─ reads one stream with another? (cooperate.rs)
+//! ```
+//!
+//! Example: two tasks read sequentially, and think 0.1 ms between requests. Task 1 is served; when its queue runs empty
+//! the disk idles, at most 8 ms, and the next request comes after 0.1 ms. After 100 ms its slice is over, and task 2
+//! has the disk for 100 ms. The head goes from one place to the other ten times a second, not a thousand times.
+//!
+//! # How long one waits
+//!
+//! Classes are strict: RT requests can keep BE and IDLE ones waiting for ever, BE ones IDLE ones. Within a class, with
+//! n busy queues of level 4 and everything at its default, a queue waits for the slices of the others: with
+//! `low_latency` about 300 ms for n up to 18, and n × 16 ms beyond; without it (n - 1) × 100 ms. To this come, for
+//! each slice, the requests that were at the device when it ended, and the slices of other kinds. Lower levels are put
+//! off further: by n times the difference between the longest slice and theirs. Within a queue a request is passed
+//! over until its fifo time, and then served in the queue's next slice at the latest, one for each slice.
+//!
+//! # From the kernel's hooks to ours
+//!
+//! - In the kernel `dispatch` moves a request to a list from which the driver takes it later. Here the driver has it at
+//!   once; *dispatched* and *in driver* differ only for a request that was handed back and waits to be issued again
+//!   (dispatched, not in driver).
+//! - "Run the queue" needs nothing: the driver asks after every insertion, completion and timer while there is room.
+//!   So a short request that an idling queue sends leaves at once; the kernel, when plugged, gave it a moment to grow.
+//! - Requests may start at the same sector; kernels before 3.x pushed the older one out.
+//! - A tick, where the rules count in ticks, is [`Limits::tick`], or 1 ms if that is zero. With `Limits::tick` slices
+//!   are whole ticks, as the kernel's divisions made them; without it they are exact to the nanosecond.
+//!
+//! # What it does not do
+//!
+//! Groups: there is one, the root. Whatever is per group is in one struct, and the places where a group would be
+//! charged and chosen are marked.
+//!
+//= linux-2.6.33, linux-2.6.34, linux-3.10 block/cfq-iosched.c (as restated in the project's specification)
+
+mod check;
+mod cooperate;
+mod depth;
+mod idling;
+mod preempt;
+mod queue;
+mod service_tree;
+mod slices;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+use self::depth::NEVER_LATE;
+use self::queue::{Context, Kind, LEVELS, Queue, QueueId, Rq};
+use self::service_tree::{Group, Serving, tree_index};
+use self::slices::{Expire, slice_table};
+use self::stats::{DepthProbe, ThinkTime};
+use super::Scheduler;
+use crate::config::{ConfigError, KiB, Tunables};
+use crate::elevator::{Control, Cx, Dispatch, End, Hold, Limits, Timer};
+use crate::parts::choose::{BackSeek, first_is_nearer};
+use crate::parts::fifo::{Fifo, Links};
+use crate::parts::sorted::SortedLinks;
+use crate::parts::tasks::{TaskMap, TaskSlot};
+use crate::parts::tree::{Forest, Tree};
+use crate::request::{Request, Requests};
+use crate::table::Table;
+use crate::trace::Reason;
+use crate::units::{Class, Duration, Id, Instant, IoPrio, Sector, Tag, TaskId};
+use crate::{choice, tunables};
+
+choice! {
+    /// When a queue counts as seeky.
+    pub enum Seek {
+        /// Its mean distance is above 4 MiB: 2.6.33.
+        Mean = "mean";
+        /// More than 4 of its last 32 requests started more than 800 sectors from where the one before ended.
+        Distance = "distance";
+        /// More than 4 of its last 32 requests were shorter than 64 sectors: for flash, where distance costs nothing.
+        Size = "size";
+        /// `distance` on disks with a head, `size` on others.
+        Auto = "auto";
+    }
+}
+
+choice! {
+    /// Which kernel's rules hold where they differ.
+    pub enum Era {
+        /// Depth `quantum`, or any when alone; idling for seeky queues only if one of them asked for it.
+        Linux2_6_33 = "2.6.33";
+        /// Depth half of `quantum`, and all of it while the slice lasts long enough.
+        Linux2_6_34 = "2.6.34";
+        /// Also: think times of workloads and groups, `group_idle`, less waiting for who is not worth it.
+        Linux3_10 = "3.10";
+    }
+}
+
+impl Era {
+    const fn since_2_6_34(self) -> bool {
+        !matches!(self, Self::Linux2_6_33)
+    }
+
+    const fn since_3(self) -> bool {
+        matches!(self, Self::Linux3_10)
+    }
+}
+
+/// The shortest time that a slice or expiry can be set to.
+const MIN_TIME: u64 = 1_000_000;
+/// The longest: what the kernel's microsecond files can hold.
+//= linux-4.20 block/cfq-iosched.c STORE_FUNCTION, UINT_MAX microseconds
+const MAX_TIME: u64 = 4_294_967_295_000;
+const MAX_COUNT: u64 = u32::MAX as u64;
+
+tunables! {
+    /// CFQ's tunables, under their sysfs names. The defaults are the latest kernels'.
+    //= linux-4.20 block/cfq-iosched.c cfq_attrs
+    pub struct Config {
+        /// Requests that one queue may have at the device. Default 8 (2.6.33: 4).
+        pub quantum: u32 = 8, 1, MAX_COUNT;
+        /// A sync request that has waited for so long is the first to go in its queue's next slice; one that took so long
+        /// until it completed throttles async requests. Default 125 ms.
+        pub fifo_expire_sync: Duration = Duration::from_ms(125), MIN_TIME, MAX_TIME;
+        /// An async request that has waited for so long is the first to go in its queue's next slice. Default 250 ms.
+        pub fifo_expire_async: Duration = Duration::from_ms(250), MIN_TIME, MAX_TIME;
+        /// How far back a seek may go to be considered at all. Default 16384 KiB.
+        pub back_seek_max: KiB = KiB(16384), 0, MAX_COUNT;
+        /// How many times dearer than forward a seek back is. Default 2.
+        pub back_seek_penalty: u32 = 2, 1, MAX_COUNT;
+        /// The time slice of a sync queue of level 4; each level up or down adds or takes a fifth. Default 100 ms.
+        pub slice_sync: Duration = Duration::from_ms(100), MIN_TIME, MAX_TIME;
+        /// The time slice of an async queue of level 4. Default 40 ms.
+        pub slice_async: Duration = Duration::from_ms(40), MIN_TIME, MAX_TIME;
+        /// An async queue of level p sends at most 2 x this x (8 - p) requests in a slice. Default 2.
+        pub slice_async_rq: u32 = 2, 1, MAX_COUNT;
+        /// How long an empty sync queue keeps the disk waiting for its next request. Longer favours streams, zero turns
+        /// idling off. Default 8 ms.
+        pub slice_idle: Duration = Duration::from_ms(8), 0, MAX_TIME;
+        /// How long a group whose only queue is not worth idling for keeps the disk. Counts in era 3.10. Default 8 ms.
+        pub group_idle: Duration = Duration::from_ms(8), 0, MAX_TIME;
+        /// Shrink slices when many queues are busy, so that each has its turn within target_latency, and hold async
+        /// requests back after a sync one was late. Default on.
+        pub low_latency: bool = true, 0, 1;
+        /// The time in which every busy queue should have its turn. Default 300 ms.
+        pub target_latency: Duration = Duration::from_ms(300), MIN_TIME, MAX_TIME;
+        /// When a queue counts as seeky, so that idling for it alone does not pay. Default auto.
+        pub seek: Seek = Seek::Auto, 0, 3;
+        /// Which kernel's rules hold where they differ. Default 3.10.
+        pub era: Era = Era::Linux3_10, 0, 2;
+        /// Async requests, too, count for their task's think time, as in the kernel. Default on.
+        pub quirk_async_think: bool = true, 0, 1;
+        /// A queue may be merged with one that no task uses any more, as in 2.6.34. Default off.
+        pub quirk_merge_unchecked: bool = false, 0, 1;
+        /// With seek=mean, cooperation and splits trust the mean from the first request on, as in 2.6.33. Default on.
+        pub quirk_seeky_early: bool = true, 0, 1;
+    }
+}
+
+impl Config {
+    /// As of Linux 2.6.33.
+    #[must_use]
+    pub fn linux_2_6_33() -> Self {
+        Self {
+            quantum: 4,
+            group_idle: Duration::ZERO,
+            seek: Seek::Mean,
+            era: Era::Linux2_6_33,
+            ..Self::default()
+        }
+    }
+
+    /// As of Linux 2.6.34 on disks with a head.
+    #[must_use]
+    pub fn linux_2_6_34() -> Self {
+        Self { group_idle: Duration::ZERO, seek: Seek::Distance, era: Era::Linux2_6_34, ..Self::default() }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Cfq {
+    config: Config,
+    /// The seek rule, never `Auto`.
+    seek: Seek,
+    back: BackSeek,
+    /// Full slices by kind and level.
+    slices: [[Duration; LEVELS]; 2],
+    /// What "a tick" means, and whether the clock advances in these.
+    tick: Duration,
+    quantised: bool,
+    rotational: bool,
+
+    tasks: TaskMap,
+    contexts: Table<TaskSlot, Context>,
+    queues: Table<QueueId, Queue>,
+    free: Fifo<QueueId>,
+    free_links: Links<QueueId>,
+    rqs: Table<Tag, Rq>,
+    links: SortedLinks,
+
+    group: Group,
+    /// The queues in the group's trees.
+    filed: Forest<QueueId>,
+    /// Queues by the position of their candidate, for each level.
+    positions: [Tree; LEVELS],
+    by_position: Forest<QueueId>,
+
+    serving: Serving,
+    workload_expires: Instant,
+    noidle_requires_idle: bool,
+    active: Option<QueueId>,
+    /// Whose request was the first in this slice.
+    active_context: Option<TaskSlot>,
+    idle_timer: Option<Instant>,
+
+    busy_queues: u32,
+    busy_sync_queues: u32,
+    rq_queued: u32,
+    /// At the device.
+    in_driver: u32,
+    /// Issued and not completed: async, sync.
+    in_flight: [u32; 2],
+    /// The end of the last request issued.
+    last_position: Sector,
+    /// When a sync request was last late.
+    last_delayed_sync: Option<Instant>,
+    probe: DepthProbe,
+}
+
+/// What to do about the active queue.
+enum Verdict {
+    Keep,
+    Wait,
+    Leave(Expire),
+    Cooperate(QueueId),
+}
+
+impl Scheduler for Cfq {
+    const NAME: &'static str = "cfq";
+    type Config = Config;
+
+    fn new(limits: Limits, config: Config) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let tags = usize::from(limits.tags);
+        let spare = limits.tasks.min(u32::from(limits.tags));
+        let queues = Self::make_queues(limits.tasks + spare);
+        let (mut free, mut free_links) = (Fifo::default(), Links::new(queues.len()));
+        for id in (QueueId::FIRST_OWN.index()..queues.len()).map(QueueId::from_index) {
+            free_links.push_back(&mut free, id);
+        }
+        let tasks = TaskMap::new(limits.tasks);
+        let context = Context::new(ThinkTime::default());
+        let fallback = tasks.fallback();
+        let rq = Rq { queue: QueueId::FALLBACK, context: fallback, deadline: Instant::EPOCH, meta: false };
+        let whole_ticks = |d: Duration| floor(d, limits.tick);
+        Ok(Self {
+            seek: match config.seek {
+                Seek::Auto if limits.rotational => Seek::Distance,
+                Seek::Auto => Seek::Size,
+                rule => rule,
+            },
+            back: BackSeek {
+                max: 2 * u64::from(config.back_seek_max.0),
+                penalty: u64::from(config.back_seek_penalty),
+            },
+            slices: slice_table(&config, whole_ticks),
+            tick: if limits.tick.is_zero() { Duration::from_ms(1) } else { limits.tick },
+            quantised: !limits.tick.is_zero(),
+            rotational: limits.rotational,
+            contexts: Table::new(tasks.table_len(), context),
+            tasks,
+            free,
+            free_links,
+            rqs: Table::new(tags, rq),
+            links: SortedLinks::new(limits.tags),
+            group: Group::default(),
+            filed: Forest::new(queues.len()),
+            positions: [Tree::default(); LEVELS],
+            by_position: Forest::new(queues.len()),
+            queues,
+            serving: Serving { class: Class::BestEffort, kind: Kind::Async },
+            workload_expires: Instant::from_ns(1),
+            noidle_requires_idle: false,
+            active: None,
+            active_context: None,
+            idle_timer: None,
+            busy_queues: 0,
+            busy_sync_queues: 0,
+            rq_queued: 0,
+            in_driver: 0,
+            in_flight: [0; 2],
+            last_position: Sector(0),
+            last_delayed_sync: None,
+            probe: DepthProbe::default(),
+            config,
+        })
+    }
+
+    fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        let rq = cx.requests[tag].rq;
+        self.last_delayed_sync.get_or_insert(cx.now - NEVER_LATE);
+        let slot = self.context(cx.now, rq.task);
+        let id = self.queue_for(cx, slot, &rq);
+        self.store(cx, tag, id, slot, &rq);
+        self.learn(cx, id, slot, &rq);
+        if self.active != Some(id) {
+            self.try_preempt(cx, id, tag);
+        } else if self.queues[id].wait_request {
+            self.end_idling(id, &rq);
+        }
+    }
+
+    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
+        if self.rq_queued == 0 {
+            return Dispatch::Empty;
+        }
+        let Some(id) = self.select(cx) else { return Dispatch::Hold(Hold::SliceIdle) };
+        if !self.may_dispatch(id, cx.now) {
+            return Dispatch::Hold(Hold::Depth);
+        }
+        let tag = self.pick(cx, id);
+        self.issue(cx.requests, id, tag);
+        self.active_context.get_or_insert(self.rqs[tag].context);
+        let queue = &mut self.queues[id];
+        queue.slice_dispatch += 1;
+        queue.must_dispatch = false;
+        let queue = &self.queues[id];
+        let quota_used = !queue.sync && u64::from(queue.slice_dispatch) >= self.async_quota(queue);
+        if self.busy_queues > 1 && (quota_used || queue.is_idle_class()) {
+            self.expire(cx, Expire::AsyncQuota);
+        }
+        Dispatch::Issue(tag)
+    }
+
+    fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
+        self.expire(cx, Expire::Drain);
+        let id = self.group.trees.iter().find_map(|tree| self.filed.first(&tree.queues))?;
+        let tag = self.queues[id].next.expect("only the active queue may be empty");
+        self.issue(cx.requests, id, tag);
+        if self.queues[id].is_empty() {
+            self.remove_busy(id);
+        } else {
+            self.refresh_position(cx.requests, id);
+        }
+        Some(tag)
+    }
+
+    fn merged(&mut self, cx: &mut Cx<'_>, kept: Tag, end: End) {
+        if end == End::Back {
+            return;
+        }
+        let id = self.rqs[kept].queue;
+        self.links.reposition(&mut self.queues[id].requests, kept, cx.requests[kept].rq.start);
+        self.prefer(cx.requests, id, kept);
+        if self.queues[id].next == Some(kept) {
+            self.refresh_position(cx.requests, id);
+        }
+    }
+
+    fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag) {
+        let Rq { queue: id, context, deadline, .. } = self.rqs[gone];
+        let survivor = &mut self.rqs[kept];
+        // The two may be of different queues, after a merge of queues; then `kept` stays where it is.
+        let inherits = survivor.queue == id;
+        if inherits {
+            survivor.deadline = survivor.deadline.min(deadline);
+        }
+        self.forget(cx.requests, id, gone, inherits.then_some(kept));
+        if self.active != Some(id) {
+            if self.queues[id].is_empty() {
+                self.remove_busy(id);
+            } else {
+                self.refresh_position(cx.requests, id);
+            }
+        }
+        self.finish(context);
+        self.reap(cx, id);
+    }
+
+    fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        let Rq { queue: id, context, .. } = self.rqs[tag];
+        let sync = self.queues[id].sync;
+        self.watch_depth();
+        self.in_driver -= 1;
+        self.in_flight[usize::from(sync)] -= 1;
+        self.group.dispatched -= 1;
+        self.queues[id].dispatched -= 1;
+        if sync {
+            self.note_sync_completion(cx, id, context, tag);
+        }
+        if self.active == Some(id) {
+            self.review_slice(cx, id, tag);
+        }
+        self.finish(context);
+        self.reap(cx, id);
+    }
+
+    fn requeue(&mut self, _cx: &mut Cx<'_>, _tag: Tag) {
+        self.in_driver -= 1;
+    }
+
+    fn reissue(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        self.in_driver += 1;
+        self.last_position = cx.requests[tag].rq.end();
+    }
+
+    fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
+        match *change {
+            Control::SetPrio(task, prio) => {
+                let slot = self.context(cx.now, task);
+                if slot != self.tasks.fallback() {
+                    self.contexts[slot].set_prio(prio);
+                }
+            }
+            Control::TaskExit(task) => {
+                if let Some(slot) = self.tasks.find(task) {
+                    self.exit(cx, slot);
+                }
+            }
+            // There is one group, and it stays.
+            Control::SetWeight(..) | Control::GroupExit(_) => {}
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>) {
+        if self.idle_timer.is_some_and(|when| cx.now >= when) {
+            self.idle_timeout(cx);
+        }
+    }
+
+    fn next_timer(&self) -> Option<(Instant, Timer)> {
+        self.idle_timer.map(|when| (when, Timer::SliceIdle))
+    }
+
+    fn may_merge(&self, requests: &Requests, into: Tag, rq: &Request) -> bool {
+        let queue = self.rqs[into].queue;
+        if requests[into].rq.sync != rq.sync {
+            return false;
+        }
+        let context = self.tasks.find(rq.task).map(|slot| &self.contexts[slot]).filter(|c| !c.exited);
+        if rq.sync {
+            return queue == context.and_then(|c| c.sync_queue).unwrap_or(QueueId::FALLBACK);
+        }
+        queue == QueueId::of_async(context.map_or(rq.prio, |c| c.prio(false, rq.prio)))
+    }
+
+    fn check(&self, requests: &Requests) {
+        self.walk(requests);
+    }
+}
+
+/// Requests come.
+impl Cfq {
+    /// What is known of a task; made if need be, and anew if it had gone.
+    fn context(&mut self, now: Instant, task: TaskId) -> TaskSlot {
+        let (slot, new) = self.tasks.claim(task);
+        let context = &mut self.contexts[slot];
+        if new || context.exited {
+            let outstanding = context.outstanding;
+            *context = Context::new(ThinkTime::since(now));
+            context.outstanding = outstanding;
+        }
+        slot
+    }
+
+    /// The queue that a request belongs to.
+    fn queue_for(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, rq: &Request) -> QueueId {
+        if slot == self.tasks.fallback() {
+            return if rq.sync { QueueId::FALLBACK } else { QueueId::of_async(rq.prio) };
+        }
+        let prio = self.contexts[slot].see_prio(rq.sync, rq.prio);
+        if !rq.sync {
+            return QueueId::of_async(prio);
+        }
+        let id = self.sync_queue(cx, slot, rq.task, prio);
+        if self.contexts[slot].prio_changed && id != QueueId::FALLBACK {
+            self.contexts[slot].prio_changed = false;
+            self.queues[id].set_prio(prio);
+        }
+        id
+    }
+
+    /// Puts a request into its queue, and the queue among the busy ones.
+    fn store(&mut self, cx: &Cx<'_>, tag: Tag, id: QueueId, slot: TaskSlot, rq: &Request) {
+        let expire = if rq.sync { self.config.fifo_expire_sync } else { self.config.fifo_expire_async };
+        self.rqs[tag] = Rq { queue: id, context: slot, deadline: cx.now + expire, meta: rq.meta };
+        self.contexts[slot].outstanding += 1;
+        let queue = &mut self.queues[id];
+        self.links.insert(&mut queue.requests, tag, rq.start);
+        queue.meta_pending += u32::from(rq.meta);
+        self.rq_queued += 1;
+        if !self.queues[id].is_busy() {
+            self.add_busy(id, cx.now);
+        }
+        let before = self.queues[id].next;
+        self.prefer(cx.requests, id, tag);
+        if self.queues[id].next != before {
+            self.refresh_position(cx.requests, id);
+        }
+    }
+
+    /// Think time, seeks, and whether the queue is worth idling for.
+    fn learn(&mut self, cx: &Cx<'_>, id: QueueId, slot: TaskSlot, rq: &Request) {
+        let idle = self.config.slice_idle;
+        let queue = &mut self.queues[id];
+        if queue.sync || self.config.quirk_async_think {
+            self.contexts[slot].think.arrived(cx.now, idle);
+        }
+        if self.config.era.since_3() {
+            if let Some(tree) = queue.tree.filter(|_| queue.sync) {
+                self.group.trees[usize::from(tree)].think.arrived(cx.now, idle);
+            }
+            self.group.think.arrived(cx.now, self.config.group_idle);
+        }
+        queue.seek.arrived(self.seek, rq.start, rq.len);
+        self.update_idle_window(cx, id, slot);
+    }
+
+    /// The active queue, for which the disk was idling, has something to send: now, or, if it is a single page and
+    /// nobody else waits, as soon as the driver wants it.
+    //= linux-2.6.33 block/cfq-iosched.c cfq_rq_enqueued
+    fn end_idling(&mut self, id: QueueId, rq: &Request) {
+        const PAGE_SECTORS: u32 = 8;
+        if rq.len.0 > PAGE_SECTORS || self.busy_queues > 1 {
+            self.idle_timer = None;
+            self.queues[id].wait_request = false;
+        } else {
+            self.queues[id].must_dispatch = true;
+        }
+    }
+
+    /// Makes `tag` its queue's candidate if it is better than the present one, seen from where the head is.
+    fn prefer(&mut self, requests: &Requests, id: QueueId, tag: Tag) {
+        let best = match self.queues[id].next {
+            Some(next) => self.better(requests, next, tag, self.last_position),
+            None => tag,
+        };
+        self.queues[id].next = Some(best);
+    }
+
+    /// Metadata before others, then the nearer one.
+    fn better(&self, requests: &Requests, a: Tag, b: Tag, last: Sector) -> Tag {
+        let (meta_a, meta_b) = (self.rqs[a].meta, self.rqs[b].meta);
+        let first = if meta_a == meta_b {
+            first_is_nearer(requests[a].rq.start, requests[b].rq.start, last, self.back)
+        } else {
+            meta_a
+        };
+        if first { a } else { b }
+    }
+}
+
+/// Requests go.
+impl Cfq {
+    /// The queue that is to send the next request, which is then active; `None` to wait for the active one.
+    fn select(&mut self, cx: &mut Cx<'_>) -> Option<QueueId> {
+        let mut cooperator = None;
+        if let Some(id) = self.active {
+            match self.review(id, cx.now) {
+                Verdict::Keep => return Some(id),
+                Verdict::Wait => return None,
+                Verdict::Leave(why) => self.expire(cx, why),
+                Verdict::Cooperate(other) => {
+                    self.set_up_merge(id, other);
+                    self.expire(cx, Expire::Cooperator);
+                    cooperator = Some(other);
+                }
+            }
+        }
+        // With several groups, this is where one is chosen.
+        let id = cooperator.unwrap_or_else(|| self.choose_queue(cx.now));
+        self.activate(cx, id);
+        Some(id)
+    }
+
+    /// Whether the active queue goes on.
+    //= linux-2.6.33 block/cfq-iosched.c cfq_select_queue
+    fn review(&mut self, id: QueueId, now: Instant) -> Verdict {
+        let queue = &self.queues[id];
+        let (empty, in_flight) = (queue.is_empty(), queue.dispatched > 0);
+        if queue.wait_busy && !empty {
+            return Verdict::Leave(Expire::Used);
+        }
+        if self.slice_used(id, now) && !queue.must_dispatch {
+            let alone = self.group.queues == 1 && empty && in_flight && self.should_idle(id);
+            let wait = alone || self.group_waits();
+            return if wait { Verdict::Wait } else { Verdict::Leave(Expire::Used) };
+        }
+        if !empty {
+            return Verdict::Keep;
+        }
+        if let Some(other) = self.close_cooperator(id) {
+            return Verdict::Cooperate(other);
+        }
+        if self.idle_timer.is_some() {
+            return Verdict::Wait;
+        }
+        self.stop_idling_if_outrun(id, now);
+        if (in_flight && self.should_idle(id)) || self.group_waits() {
+            return Verdict::Wait;
+        }
+        Verdict::Leave(Expire::Empty)
+    }
+
+    /// The active queue's oldest request if it waited for too long, once in a slice; else its candidate.
+    fn pick(&mut self, cx: &mut Cx<'_>, id: QueueId) -> Tag {
+        let queue = &mut self.queues[id];
+        let look = !core::mem::replace(&mut queue.fifo_checked, true);
+        if let Some(oldest) = queue.requests.oldest().filter(|&tag| look && cx.now >= self.rqs[tag].deadline)
+        {
+            cx.why = Reason::FifoExpired;
+            return oldest;
+        }
+        cx.why = Reason::Nearest;
+        queue.next.expect("a queue that has requests has a candidate")
+    }
+
+    /// Hands a request to the device. The next candidate is one of its neighbours: the head will be there.
+    fn issue(&mut self, requests: &Requests, id: QueueId, tag: Tag) {
+        self.queues[id].next = self.neighbour(requests, id, tag);
+        self.forget(requests, id, tag, None);
+        let queue = &mut self.queues[id];
+        queue.dispatched += 1;
+        self.in_flight[usize::from(queue.sync)] += 1;
+        self.group.dispatched += 1;
+        self.in_driver += 1;
+        self.last_position = requests[tag].rq.end();
+    }
+
+    /// Takes a request out of its queue; `heir`, in the same queue, may take its age.
+    fn forget(&mut self, requests: &Requests, id: QueueId, tag: Tag, heir: Option<Tag>) {
+        if self.queues[id].next == Some(tag) {
+            self.queues[id].next = self.neighbour(requests, id, tag);
+        }
+        let queue = &mut self.queues[id];
+        match heir {
+            Some(kept) => self.links.join(&mut queue.requests, requests, kept, tag),
+            None => self.links.remove(&mut queue.requests, tag),
+        }
+        queue.meta_pending -= u32::from(self.rqs[tag].meta);
+        self.rq_queued -= 1;
+        if queue.is_empty() {
+            self.leave_position(id);
+        }
+    }
+
+    /// The better of the requests before and behind `tag`, wrapping to the first, seen from the start of `tag`.
+    fn neighbour(&self, requests: &Requests, id: QueueId, tag: Tag) -> Option<Tag> {
+        let wrapped = || self.links.lowest(&self.queues[id].requests).filter(|&first| first != tag);
+        let behind = self.links.next(tag).or_else(wrapped);
+        match (behind, self.links.prev(tag)) {
+            (Some(a), Some(b)) => Some(self.better(requests, a, b, requests[tag].rq.start)),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+/// Requests complete, tasks exit.
+impl Cfq {
+    fn watch_depth(&mut self) {
+        let light = self.active.is_some_and(|id| {
+            let queue = &self.queues[id];
+            queue.idle_window && DepthProbe::is_light(queue.dispatched + queue.queued())
+        });
+        self.probe.completed(self.in_driver, self.rq_queued, light);
+    }
+
+    fn note_sync_completion(&mut self, cx: &Cx<'_>, id: QueueId, context: TaskSlot, tag: Tag) {
+        self.contexts[context].think.completed(cx.now);
+        if self.config.era.since_3() {
+            let queue = &self.queues[id];
+            let tree = queue.tree.map_or_else(|| tree_index(queue.prio.class, queue.kind()), usize::from);
+            self.group.trees[tree].think.completed(cx.now);
+            self.group.think.completed(cx.now);
+        }
+        if cx.requests[tag].since + self.config.fifo_expire_sync <= cx.now {
+            self.last_delayed_sync = Some(cx.now);
+        }
+    }
+
+    /// A request of the active queue completed.
+    //= linux-2.6.33 block/cfq-iosched.c cfq_completed_request
+    fn review_slice(&mut self, cx: &mut Cx<'_>, id: QueueId, tag: Tag) {
+        if self.queues[id].slice_new {
+            self.start_clock(id, cx.now);
+        }
+        if self.should_wait_busy(id, cx.now) {
+            let config = &self.config;
+            let more = if config.slice_idle.is_zero() { config.group_idle } else { config.slice_idle };
+            self.queues[id].slice_end = cx.now + more;
+            self.queues[id].wait_busy = true;
+        }
+        let queue = &self.queues[id];
+        if self.slice_used(id, cx.now) || queue.is_idle_class() {
+            self.expire(cx, Expire::Completed);
+            return;
+        }
+        if !queue.sync || !queue.is_empty() || self.close_cooperator(id).is_some() {
+            return;
+        }
+        self.noidle_requires_idle |= !cx.requests[tag].rq.no_idle;
+        let idles = self.config.era.since_3()
+            || self.serving.kind == Kind::Sync
+            || self.noidle_requires_idle
+            || self.group.queues == 1;
+        if idles {
+            self.arm_idle(cx, id);
+        }
+    }
+
+    /// One request less that keeps a task's slot from being given to another.
+    fn finish(&mut self, slot: TaskSlot) {
+        let context = &mut self.contexts[slot];
+        context.outstanding -= 1;
+        if context.exited && context.outstanding == 0 {
+            self.release(slot);
+        }
+    }
+
+    fn exit(&mut self, cx: &mut Cx<'_>, slot: TaskSlot) {
+        let context = &mut self.contexts[slot];
+        if core::mem::replace(&mut context.exited, true) {
+            return;
+        }
+        let unused = context.outstanding == 0;
+        if let Some(id) = context.sync_queue.take() {
+            if self.active == Some(id) {
+                self.expire(cx, Expire::TaskExit);
+            }
+            self.leave(cx, id);
+        }
+        if unused {
+            self.release(slot);
+        }
+    }
+
+    fn release(&mut self, slot: TaskSlot) {
+        if self.active_context == Some(slot) {
+            self.active_context = None;
+        }
+        self.tasks.release(slot);
+    }
+
+    /// The shared queues and `own` for tasks.
+    fn make_queues(own: u32) -> Table<QueueId, Queue> {
+        let none = TaskId(0);
+        let blank = Queue::new(true, IoPrio::default(), none);
+        let mut queues = Table::new(QueueId::FIRST_OWN.index() + own as usize, blank);
+        for level in 0..8 {
+            for class in [Class::RealTime, Class::BestEffort, Class::Idle] {
+                let prio = IoPrio::new(class, level);
+                queues[QueueId::of_async(prio)] = Queue::new(false, prio, none);
+            }
+        }
+        queues
+    }
+
+    /// Rounds down to ticks, if the clock advances in ticks.
+    fn whole_ticks(&self, d: Duration) -> Duration {
+        if self.quantised { floor(d, self.tick) } else { d }
+    }
+}
+
+/// `d` rounded down to a multiple of `tick`, unless that is zero.
+fn floor(d: Duration, tick: Duration) -> Duration {
+    if tick.is_zero() { d } else { tick * (d / tick) }
+}
+
+/// `a x b / c` for `c` that is not zero.
+fn mul_div(a: Duration, b: Duration, c: Duration) -> Duration {
+    let (a, b, c) = (a.as_ns(), b.as_ns(), c.as_ns());
+    if let Some(product) = a.checked_mul(b) {
+        return Duration::from_ns(product / c);
+    }
+    Duration::from_ns(u64::try_from(u128::from(a) * u128::from(b) / u128::from(c)).unwrap_or(u64::MAX))
+}

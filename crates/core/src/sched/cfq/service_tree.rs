@@ -1,0 +1,251 @@
+//! Whose turn it is: the queues of a group, in trees by class and kind.
+//!
+//! ```text
+//!             Async   SyncNoIdle   Sync
+//!     RT      tree    tree         tree       RT before BE before IDLE, strictly
+//!     BE      tree    tree         tree       within a class each kind gets a *workload slice* in turn,
+//!     IDLE          one tree                  within a tree each queue a slice, by key
+//! ```
+//!
+//! A key is a time: now, plus an offset that is larger for lower priorities and more queues, less what was left of the
+//! last slice. The kind that comes next is that whose first queue has the smallest key. Its workload slice is its
+//! queues' part of the group's slice: with 3 sync and 1 seeky queue and 300 ms, sync queues get 225 ms, then the seeky
+//! one 75 ms. Async queues get 40 % of their part, and share their part with all queues.
+//!
+//! A queue stays in its tree, and counts as busy, until its slice is over, even when its last request has left.
+//!
+//! There is one group so far, the root; `Group` holds what is per group.
+//!
+//= linux-2.6.33 block/cfq-iosched.c cfq_service_tree_add, choose_service_tree
+
+use super::queue::{Kind, QueueId};
+use super::stats::ThinkTime;
+use super::{Cfq, mul_div};
+use crate::parts::tree::Tree;
+use crate::units::{Class, Duration, Instant};
+
+/// How far behind the last an idle-class queue is filed.
+//= linux-2.6.33 block/cfq-iosched.c CFQ_IDLE_DELAY
+const IDLE_DELAY: Duration = Duration::from_ms(200);
+/// How far before the first a preempting queue is filed.
+//= linux-2.6.33 block/cfq-iosched.c cfq_service_tree_add
+const FRONT: Duration = Duration::from_secs(1);
+/// A workload slice has at least this many ticks.
+//= linux-2.6.33 block/cfq-iosched.c CFQ_MIN_TT
+const MIN_TICKS: u64 = 2;
+/// The old average's weight in the average of busy queues, plus one.
+//= linux-2.6.33 block/cfq-iosched.c cfq_hist_divisor
+const HISTORY: u32 = 4;
+
+/// The index of the idle class's tree.
+const IDLE: usize = 6;
+/// How many trees a group has.
+pub(super) const TREES: usize = 7;
+
+/// Queues by key.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ServiceTree {
+    pub(super) queues: Tree,
+    /// Of all tasks whose queues are here.
+    pub(super) think: ThinkTime,
+}
+
+/// Queues that share the disk as one. Fairness between groups comes with a tree of these.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Group {
+    pub(super) trees: [ServiceTree; TREES],
+    /// Busy queues.
+    pub(super) queues: u32,
+    /// Of RT and of BE queues.
+    busy_average: [u32; 2],
+    /// Requests issued and not completed.
+    pub(super) dispatched: u32,
+    pub(super) think: ThinkTime,
+    /// What was left of the workload slice when the last queue's slice ended.
+    pub(super) saved: Option<(Duration, Serving)>,
+}
+
+/// What is being served.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Serving {
+    pub(super) class: Class,
+    pub(super) kind: Kind,
+}
+
+/// Where to file a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// Where it belongs.
+    Turn,
+    /// Before everyone else in its tree.
+    Front,
+}
+
+pub(super) const fn tree_index(class: Class, kind: Kind) -> usize {
+    match class {
+        Class::RealTime => kind as usize,
+        Class::BestEffort => 3 + kind as usize,
+        Class::Idle => IDLE,
+    }
+}
+
+/// The index of a class in `busy_average`; IDLE counts as BE.
+const fn rt_or_be(class: Class) -> usize {
+    !matches!(class, Class::RealTime) as usize
+}
+
+impl Group {
+    fn count(&self, class: Class, kind: Kind) -> u32 {
+        self.trees[tree_index(class, kind)].queues.len()
+    }
+
+    /// Busy queues of a class; of IDLE those of BE, as its slices are BE's.
+    fn busy(&self, class: Class) -> u32 {
+        let base = 3 * rt_or_be(class);
+        self.trees[base..base + 3].iter().map(|t| t.queues.len()).sum()
+    }
+
+    /// The average number of busy queues of a class, brought up to date: it grows fast and decays slowly.
+    //= linux-2.6.33 block/cfq-iosched.c cfq_group_get_avg_queues
+    pub(super) fn update_busy_average(&mut self, class: Class) -> u32 {
+        let busy = self.busy(class);
+        let average = &mut self.busy_average[rt_or_be(class)];
+        *average = ((HISTORY - 1) * busy.max(*average) + busy.min(*average) + HISTORY / 2) / HISTORY;
+        *average
+    }
+}
+
+impl Cfq {
+    /// A queue has requests again, and was in no tree.
+    pub(super) fn add_busy(&mut self, id: QueueId, now: Instant) {
+        self.file(id, Place::Turn, now);
+        self.busy_queues += 1;
+        self.busy_sync_queues += u32::from(self.queues[id].sync);
+        self.group.queues += 1;
+    }
+
+    /// A queue has no requests, and no slice.
+    pub(super) fn remove_busy(&mut self, id: QueueId) {
+        self.leave_position(id);
+        let queue = &mut self.queues[id];
+        let Some(tree) = queue.tree.take() else { return };
+        self.busy_queues -= 1;
+        self.busy_sync_queues -= u32::from(queue.sync);
+        self.filed.remove(&mut self.group.trees[usize::from(tree)].queues, id);
+        self.group.queues -= 1;
+        if self.group.queues == 0 {
+            self.group.saved = None;
+        }
+    }
+
+    /// Puts a queue where it belongs in the tree of its class and kind, which may have changed.
+    pub(super) fn file(&mut self, id: QueueId, place: Place, now: Instant) {
+        let queue = &self.queues[id];
+        let index = tree_index(queue.prio.class, queue.kind());
+        let key = if queue.is_idle_class() {
+            self.idle_key(id, now)
+        } else if place == Place::Front {
+            let first = self.filed.first(&self.group.trees[index].queues);
+            first.map_or(now, |q| Instant::from_ns(self.filed.key(q))) - FRONT
+        } else {
+            let key = self.turn_key(id, now);
+            self.queues[id].slice_resid = 0;
+            key
+        };
+        let queue = &mut self.queues[id];
+        #[allow(clippy::cast_possible_truncation, reason = "there are 7 trees")]
+        let old = queue.tree.replace(index as u8);
+        if let Some(old) = old.map(usize::from) {
+            if old == index {
+                if self.filed.key(id) != key.as_ns() {
+                    self.filed.set_key(&mut self.group.trees[index].queues, id, key.as_ns());
+                }
+                return;
+            }
+            self.filed.remove(&mut self.group.trees[old].queues, id);
+        }
+        self.filed.insert(&mut self.group.trees[index].queues, id, key.as_ns());
+    }
+
+    fn idle_key(&self, id: QueueId, now: Instant) -> Instant {
+        let last = self.filed.last(&self.group.trees[IDLE].queues).filter(|&l| l != id);
+        last.map_or(now, |l| Instant::from_ns(self.filed.key(l))) + IDLE_DELAY
+    }
+
+    /// Now, put off by how much shorter this queue's slices are than the longest, for each other queue; and earlier by
+    /// what it has to get from its last slice. A queue that was not busy is not counted yet.
+    //= linux-2.6.33 block/cfq-iosched.c cfq_slice_offset
+    fn turn_key(&self, id: QueueId, now: Instant) -> Instant {
+        let queue = &self.queues[id];
+        let shorter = i128::from(self.slices[1][0].as_ns()) - i128::from(self.prio_slice(queue).as_ns());
+        let offset = (i128::from(self.group.queues) - 1) * shorter - i128::from(queue.slice_resid);
+        let key = (i128::from(now.as_ns()) + offset).max(1);
+        Instant::from_ns(u64::try_from(key).unwrap_or(u64::MAX))
+    }
+
+    /// The queue to be served next. There must be one.
+    pub(super) fn choose_queue(&mut self, now: Instant) -> QueueId {
+        self.choose_workload(now);
+        let tree = &self.group.trees[tree_index(self.serving.class, self.serving.kind)].queues;
+        self.filed.first(tree).expect("a request waits, so a queue is in the tree chosen for it")
+    }
+
+    /// Class, kind and workload slice.
+    fn choose_workload(&mut self, now: Instant) {
+        let before = self.serving.class;
+        let mut restored = before;
+        self.workload_expires = now - Duration::from_ns(1);
+        if let Some((left, serving)) = self.group.saved {
+            self.workload_expires = now + left;
+            self.serving = serving;
+            restored = serving.class;
+        }
+        let classes = [Class::RealTime, Class::BestEffort];
+        let Some(class) = classes.into_iter().find(|&c| self.group.busy(c) > 0) else {
+            self.serving.class = Class::Idle;
+            self.workload_expires = now + self.tick;
+            return;
+        };
+        self.serving.class = class;
+        // From 3.x on, a kind is kept only within its class.
+        let may_keep = !self.config.era.since_3() || class == restored;
+        if may_keep && now <= self.workload_expires && self.group.count(class, self.serving.kind) > 0 {
+            return;
+        }
+        self.serving.kind = self.earliest_kind(class);
+        self.workload_expires = now + self.workload_slice(class, self.serving.kind);
+        self.noidle_requires_idle = false;
+    }
+
+    /// The kind whose first queue has the smallest key.
+    fn earliest_kind(&self, class: Class) -> Kind {
+        let first = |kind: Kind| self.filed.first(&self.group.trees[tree_index(class, kind)].queues);
+        let keyed = Kind::ALL.into_iter().filter_map(|k| Some((self.filed.key(first(k)?), k)));
+        keyed.min_by_key(|&(key, _)| key).map_or(Kind::SyncNoIdle, |(_, kind)| kind)
+    }
+
+    fn workload_slice(&self, class: Class, kind: Kind) -> Duration {
+        let config = &self.config;
+        let busy = self.group.busy_average[rt_or_be(class)].max(self.group.busy(class));
+        let part = self.group_slice() * u64::from(self.group.count(class, kind)) / u64::from(busy);
+        let slice = if kind == Kind::Async {
+            let queues = self.group.count(Class::RealTime, kind) + self.group.count(Class::BestEffort, kind);
+            let fair = config.target_latency * u64::from(queues) / u64::from(self.busy_queues);
+            mul_div(part.min(fair), config.slice_async, config.slice_sync)
+        } else {
+            part.max(config.slice_idle * 2)
+        };
+        self.whole_ticks(slice).max(self.tick * MIN_TICKS)
+    }
+
+    /// The slice of the group: all of it, as there is one.
+    pub(super) fn group_slice(&self) -> Duration {
+        self.config.target_latency
+    }
+
+    /// Remembers what is left of the workload slice.
+    pub(super) fn save_workload(&mut self, now: Instant) {
+        let left = self.workload_expires.saturating_since(now);
+        self.group.saved = (!left.is_zero()).then_some((left, self.serving));
+    }
+}
