@@ -247,3 +247,32 @@ fn a_job_that_does_not_fit_the_disk_is_misuse() {
     assert_eq!((out.status.code(), line.lines().count()), (Some(2), 1), "{line}");
     assert!(line.starts_with("fairhead: job 'big': "), "{line}");
 }
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_long_run_with_one_line_and_no_file() {
+    use std::io::{BufRead as _, BufReader};
+
+    let dir = Dir::new("interrupt");
+    // Three hundred days of a disk; the option without effect makes a note, which says that the run is about to begin.
+    let long = "[j]\nsize=1g\ndirect=1\ntime_based\nruntime=300d\nthread\n";
+    std::fs::write(dir.0.join("job.fio"), long).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fairhead"))
+        .current_dir(&dir.0)
+        .args(["run", "job.fio", "--sched", "noop", "-o", "result.txt"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let note = lines.next().unwrap().unwrap();
+    assert_eq!(note, "fairhead: ignored: thread (no effect in a simulation)");
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    if !kill.is_ok_and(|s| s.success()) {
+        child.kill().unwrap();
+        println!("skipped: no kill");
+        return;
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(lines.map(Result::unwrap).collect::<Vec<_>>(), ["fairhead: interrupted"]);
+    assert!(!dir.0.join("result.txt").exists());
+}
