@@ -4,6 +4,7 @@
 
 pub mod choose;
 pub mod decay;
+pub mod dispatch_list;
 pub mod fifo;
 pub mod hash;
 pub mod merge;
