@@ -3,7 +3,7 @@
 //! `Elevator<Deadline>` is monomorphic; whoever reads a name from a user takes `Elevator<AnyScheduler>`. A *preset* is
 //! a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq` with the seek rule and depth of that kernel.
 
-use super::{Scheduler, anticipatory, cfq, deadline, noop};
+use super::{Scheduler, anticipatory, cfq, cfq_early, deadline, noop};
 use crate::config::{ConfigError, Tunable, Tunables, Unit};
 use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
 use crate::request::{Request, Requests};
@@ -90,6 +90,12 @@ schedulers! {
     Deadline(deadline::Deadline),
     /// Timed batches, and waiting for the next request of the reader that was served last.
     Anticipatory(anticipatory::Anticipatory),
+    /// Tasks take turns by the request.
+    CfqRoundRobin(cfq_early::RoundRobin),
+    /// Tasks take turns by slices of one length.
+    CfqTs1(cfq_early::CfqTs1),
+    /// Tasks take turns by slices, longer ones for sync requests.
+    CfqTs2(cfq_early::CfqTs2),
     /// Time slices for each task.
     Cfq(cfq::Cfq),
 }
@@ -131,6 +137,21 @@ pub const PRESETS: &[Preset] = &[
         name: "as",
         about: "waits for a reader's next request; cooperating processes, as in 2.6.32",
         config: || AnyConfig::Anticipatory(anticipatory::Config::default()),
+    },
+    Preset {
+        name: "cfq-2.6.10",
+        about: "a queue per task, one request each in turn",
+        config: || AnyConfig::CfqRoundRobin(cfq_early::round_robin::Config::of_2_6_10()),
+    },
+    Preset {
+        name: "cfq-ts1",
+        about: "slices of 83 ms with 4 ms of idling, the patch of 2 December 2004",
+        config: || AnyConfig::CfqTs1(cfq_early::slices::Ts1::of_2004()),
+    },
+    Preset {
+        name: "cfq-ts2",
+        about: "sync slices of 100 ms, async ones of 40 ms or 8 requests, 4 December 2004",
+        config: || AnyConfig::CfqTs2(cfq_early::slices::Ts2::of_2004()),
     },
     Preset {
         name: "cfq-2.6.33",
