@@ -34,7 +34,7 @@ use crate::parts::merge::MergeIndex;
 use crate::request::{Request, Requests, State};
 use crate::sched::Scheduler;
 use crate::trace::{Action, Reason, TraceEvent, TraceRing};
-use crate::units::{Duration, Id, Instant, IoPrio, Sectors, Tag, TaskId, Weight};
+use crate::units::{Duration, Instant, IoPrio, Sectors, Tag, TaskId, Weight};
 use crate::{GroupId, config::Tunable, config::Unit};
 
 /// Sizes and facts that an elevator is made for. Everything is allocated from these, once.
@@ -282,19 +282,31 @@ impl<S: Scheduler> Elevator<S> {
     /// If time goes backwards, the tag is in use or out of range, or the request is empty: bugs of the driver.
     pub fn insert(&mut self, now: Instant, tag: Tag, rq: Request) -> Insert {
         self.advance(now);
-        // 64 KiB is the largest segment.
-        #[allow(clippy::cast_possible_truncation, reason = "capped")]
-        let segments = rq.len.0.div_ceil(128).min(u32::from(u16::MAX)) as u16;
+        let segments = segments(rq.len);
         self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick), segments);
         if self.limits.merges {
-            if let Some((into, end)) = self.find_merge(&rq, segments) {
-                self.merge(into, end, tag);
-                return Insert::Merged { into, end };
+            if !self.index.insert_alone(tag, rq.start, rq.end()) {
+                return self.insert_touching(tag, &rq, segments);
             }
-            self.index.insert(tag, rq.start, rq.end());
             if self.hint.is_none() {
                 self.hint = Some(tag);
             }
+        }
+        self.record(Action::Insert, Reason::None, tag);
+        self.sched.insert(cx!(self), tag);
+        Insert::Queued
+    }
+
+    /// A request arrives that touches another: merges them if they may be.
+    #[cold]
+    fn insert_touching(&mut self, tag: Tag, rq: &Request, segments: u32) -> Insert {
+        if let Some((into, end)) = self.find_merge(rq, segments) {
+            self.merge(into, end, tag);
+            return Insert::Merged { into, end };
+        }
+        self.index.insert(tag, rq.start, rq.end());
+        if self.hint.is_none() {
+            self.hint = Some(tag);
         }
         self.record(Action::Insert, Reason::None, tag);
         self.sched.insert(cx!(self), tag);
@@ -307,11 +319,8 @@ impl<S: Scheduler> Elevator<S> {
     /// If time goes backwards.
     pub fn dispatch(&mut self, now: Instant) -> Dispatch {
         self.advance(now);
-        if let Some(tag) = self.requeued_links.pop_front(&mut self.requeued) {
-            self.requests.issue(tag);
-            self.sched.reissue(cx!(self), tag);
-            self.record(Action::Issue, Reason::Requeued, tag);
-            return Dispatch::Issue(tag);
+        if let Some(tag) = self.requeued.first() {
+            return self.issue_again(tag);
         }
         let cx = cx!(self);
         let answer = self.sched.dispatch(cx);
@@ -328,6 +337,15 @@ impl<S: Scheduler> Elevator<S> {
         answer
     }
 
+    #[cold]
+    fn issue_again(&mut self, tag: Tag) -> Dispatch {
+        self.requeued_links.remove(&mut self.requeued, tag);
+        self.requests.issue(tag);
+        self.sched.reissue(cx!(self), tag);
+        self.record(Action::Issue, Reason::Requeued, tag);
+        Dispatch::Issue(tag)
+    }
+
     /// The next request whatever the scheduler would rather wait for, until `None`: to empty the queue before the
     /// scheduler is exchanged.
     ///
@@ -335,10 +353,8 @@ impl<S: Scheduler> Elevator<S> {
     /// If time goes backwards.
     pub fn drain(&mut self, now: Instant) -> Option<Tag> {
         self.advance(now);
-        if !self.requeued.is_empty() {
-            let Dispatch::Issue(tag) = self.dispatch(now) else {
-                unreachable!("a requeued request is issued")
-            };
+        if let Some(tag) = self.requeued.first() {
+            let _ = self.issue_again(tag);
             return Some(tag);
         }
         let Some(tag) = self.sched.drain(cx!(self)) else {
@@ -355,12 +371,11 @@ impl<S: Scheduler> Elevator<S> {
     /// If time goes backwards, or the device does not have that request.
     pub fn complete(&mut self, now: Instant, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
         self.advance(now);
-        assert!(tag.index() < self.requests.capacity(), "unknown tag");
-        assert!(self.requests[tag].state == State::Issued, "completed, but not issued");
+        self.requests.assert_issued(tag);
         self.sched.complete(cx!(self), tag);
         self.record(Action::Complete, Reason::None, tag);
         self.requests.free(tag);
-        core::iter::once(tag).chain(self.requests.carried(tag))
+        self.requests.freed(tag)
     }
 
     /// The device could not take a request, or gave it back: it is issued again before anything else.
@@ -447,11 +462,13 @@ impl<S: Scheduler> Elevator<S> {
         self.requeued_links.iter(&self.requeued).any(|t| t == tag)
     }
 
+    #[inline]
     fn advance(&mut self, now: Instant) {
         assert!(now >= self.now, "time goes backwards");
         self.now = now;
     }
 
+    #[inline(always)]
     fn issue(&mut self, tag: Tag, why: Reason) {
         if self.limits.merges {
             self.unindex(tag);
@@ -461,7 +478,8 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// A queued request that `rq` can be merged into, and at which end.
-    fn find_merge(&mut self, rq: &Request, segments: u16) -> Option<(Tag, End)> {
+    #[cold]
+    fn find_merge(&mut self, rq: &Request, segments: u32) -> Option<(Tag, End)> {
         let (into, end) = self.find_neighbour(rq)?;
         if self.fits(into, rq.len, segments) {
             return Some((into, end));
@@ -503,10 +521,10 @@ impl<S: Scheduler> Elevator<S> {
         !slot.no_merge && slot.rq.op == rq.op && self.sched.may_merge(&self.requests, into, rq)
     }
 
-    fn fits(&self, into: Tag, len: Sectors, segments: u16) -> bool {
+    fn fits(&self, into: Tag, len: Sectors, segments: u32) -> bool {
         let slot = &self.requests[into];
         u64::from(slot.rq.len.0) + u64::from(len.0) <= u64::from(self.limits.max_sectors.0)
-            && u32::from(slot.segments) + u32::from(segments) <= u32::from(self.limits.max_segments)
+            && slot.segments + segments <= u32::from(self.limits.max_segments)
     }
 
     fn merge(&mut self, into: Tag, end: End, tag: Tag) {
@@ -516,8 +534,8 @@ impl<S: Scheduler> Elevator<S> {
         // A merge at one end leaves the other where it was.
         let rq = self.requests[into].rq;
         match end {
-            End::Back => self.index.set_end(into, rq.end()),
-            End::Front => self.index.set_start(into, rq.start),
+            End::Back => self.index.move_end(into, rq.end()),
+            End::Front => self.index.move_start(into, rq.start),
         }
         self.sched.merged(cx!(self), into, end);
         self.hint = Some(into);
@@ -527,9 +545,10 @@ impl<S: Scheduler> Elevator<S> {
     /// After `tag` grew at `end`: if it touches another request there, makes the two one.
     fn join_neighbour(&mut self, tag: Tag, end: End) {
         let rq = self.requests[tag].rq;
+        let joins = |&t: &Tag| t != tag && self.compatible(t, &rq);
         let other = match end {
-            End::Back => self.index.starting_at(rq.end()).find(|&t| t != tag && self.compatible(t, &rq)),
-            End::Front => self.index.ending_at(rq.start).find(|&t| t != tag && self.compatible(t, &rq)),
+            End::Back => self.index.starting_at(rq.end()).find(joins),
+            End::Front => self.index.ending_at(rq.start).find(joins),
         };
         let Some(other) = other else { return };
         // The one in front survives, as it does when the core joins a request with its neighbour.
@@ -542,10 +561,11 @@ impl<S: Scheduler> Elevator<S> {
         self.record(Action::Join, Reason::None, gone);
         self.unindex(gone);
         self.requests.merge(kept, gone);
-        self.index.set_end(kept, self.requests[kept].rq.end());
+        self.index.move_end(kept, slot.rq.end());
         self.hint = Some(kept);
     }
 
+    #[inline(always)]
     fn unindex(&mut self, tag: Tag) {
         self.index.remove(tag);
         if self.hint == Some(tag) {
@@ -553,18 +573,29 @@ impl<S: Scheduler> Elevator<S> {
         }
     }
 
+    #[inline]
     fn record(&mut self, action: Action, reason: Reason, tag: Tag) {
         if self.trace.enabled() {
-            let rq = &self.requests[tag].rq;
-            self.trace.push(TraceEvent {
-                at: self.now,
-                action,
-                reason,
-                tag: Some(tag),
-                task: rq.task,
-                start: rq.start,
-                len: rq.len,
-            });
+            self.push_event(action, reason, tag);
         }
     }
+
+    #[cold]
+    fn push_event(&mut self, action: Action, reason: Reason, tag: Tag) {
+        let rq = &self.requests[tag].rq;
+        self.trace.push(TraceEvent {
+            at: self.now,
+            action,
+            reason,
+            tag: Some(tag),
+            task: rq.task,
+            start: rq.start,
+            len: rq.len,
+        });
+    }
+}
+
+/// How many segments a request has: the largest is 64 KiB.
+const fn segments(len: Sectors) -> u32 {
+    len.0.div_ceil(128)
 }

@@ -96,7 +96,7 @@ pub struct Slot {
     pub state: State,
     /// A size limit was hit: never try to merge again.
     pub(crate) no_merge: bool,
-    pub(crate) segments: u16,
+    pub(crate) segments: u32,
     /// Those merged into it, as a chain through `next`.
     pub(crate) first: Option<Tag>,
     pub(crate) last: Option<Tag>,
@@ -114,6 +114,7 @@ pub struct Requests {
 
 impl Index<Tag> for Requests {
     type Output = Slot;
+    #[inline]
     fn index(&self, tag: Tag) -> &Slot {
         &self.slots[tag]
     }
@@ -158,10 +159,10 @@ impl Requests {
         self.merged
     }
 
+    #[inline]
     #[track_caller]
-    pub(crate) fn claim(&mut self, tag: Tag, rq: Request, now: Instant, segments: u16) {
-        assert!(tag.index() < self.slots.len(), "unknown tag");
-        let slot = &mut self.slots[tag];
+    pub(crate) fn claim(&mut self, tag: Tag, rq: Request, now: Instant, segments: u32) {
+        let slot = self.slots.get_mut(tag).expect("unknown tag");
         assert!(slot.state == State::Free, "tag already in use");
         assert!(rq.len.0 > 0, "empty request");
         assert!(rq.start.0.checked_add(u64::from(rq.len.0)).is_some(), "request past the last sector number");
@@ -178,6 +179,7 @@ impl Requests {
         self.queued += 1;
     }
 
+    #[inline]
     #[track_caller]
     pub(crate) fn issue(&mut self, tag: Tag) {
         let slot = &mut self.slots[tag];
@@ -189,8 +191,7 @@ impl Requests {
 
     #[track_caller]
     pub(crate) fn requeue(&mut self, tag: Tag) {
-        assert!(tag.index() < self.slots.len(), "unknown tag");
-        let slot = &mut self.slots[tag];
+        let slot = self.slots.get_mut(tag).expect("unknown tag");
         assert!(slot.state == State::Issued, "requeued, but not issued");
         slot.state = State::Queued;
         slot.no_merge = true;
@@ -198,16 +199,33 @@ impl Requests {
         self.issued -= 1;
     }
 
-    /// Frees `tag` and those that it carries, which stay linked through `next` until their tags are used again.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn assert_issued(&self, tag: Tag) {
+        let slot = self.slots.get(tag).expect("unknown tag");
+        assert!(slot.state == State::Issued, "completed, but not issued");
+    }
+
+    /// Frees `tag` and those that it carries.
+    #[inline]
     pub(crate) fn free(&mut self, tag: Tag) {
         self.issued -= 1;
-        self.slots[tag].state = State::Free;
-        let mut at = self.slots[tag].first;
+        let slot = &mut self.slots[tag];
+        slot.state = State::Free;
+        // For `freed`: one chain with those that it carried.
+        slot.next = slot.first;
+        let mut at = slot.first;
         while let Some(carried) = at {
             self.slots[carried].state = State::Free;
             self.merged -= 1;
             at = self.slots[carried].next;
         }
+    }
+
+    /// `tag`, which was freed just now, and those that it carried.
+    #[inline]
+    pub(crate) fn freed(&self, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
+        core::iter::successors(Some(tag), |&t| self.slots[t].next)
     }
 
     pub(crate) fn forbid_merging(&mut self, tag: Tag) {

@@ -174,6 +174,7 @@ impl TraceRing {
     }
 
     /// Whether anything is recorded at all.
+    #[inline]
     #[must_use]
     pub fn enabled(&self) -> bool {
         !self.events.is_empty()

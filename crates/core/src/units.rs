@@ -53,6 +53,7 @@ impl Instant {
 
     /// This instant rounded down to a multiple of `tick`; unchanged when `tick` is zero.
     #[must_use]
+    #[inline]
     pub const fn floor_to(self, tick: Duration) -> Self {
         if tick.0 == 0 {
             return self;
@@ -283,9 +284,11 @@ macro_rules! id {
         pub struct $name(pub $int);
 
         impl Id for $name {
+            #[inline]
             fn index(self) -> usize {
                 self.0 as usize
             }
+            #[inline]
             #[allow(clippy::cast_possible_truncation, reason = "the index came from this type")]
             fn from_index(i: usize) -> Self {
                 Self(i as $int)
