@@ -1,2 +1,58 @@
-//! Development tasks.
-fn main() {}
+//! What a request costs under each scheduler.
+//!
+//! `cargo xtask bench` runs this under callgrind and writes `RESULTS.md`; by itself it runs one loop and says what it
+//! did:
+//!
+//! ```text
+//! fairhead-bench list                          the presets, one a line
+//! fairhead-bench run PRESET TASKS REQUESTS     a loop of that many requests; prints heap calls in it
+//! ```
+//!
+//! # The loop
+//!
+//! As many tasks as asked for keep one request each in the elevator, of 4 KiB, at a disk that takes one at a time and
+//! needs 100 µs. Of four tasks, two read sequentially, one reads at random and one writes (async) at random. So every
+//! request is inserted once, dispatched once and completed once, at a constant load, and a scheduler that holds the
+//! disk back for a sequential reader sees its next request at once. What the loop gets back is asserted.
+//!
+//! The three calls are made through functions that are never inlined, for callgrind to tell them apart; a `Hold` costs
+//! its request a second `dispatch`, a timer goes to dispatch. The first requests warm the elevator up through twins of
+//! those functions.
+//!
+//! # What it does not do
+//!
+//! No wall-clock times: on a shared machine they say more about the neighbours.
+
+mod alloc;
+mod closed_loop;
+
+use fairhead_core::sched::any::{PRESETS, preset};
+use std::env;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args.as_slice() {
+        ["list"] => {
+            for preset in PRESETS {
+                println!("{}", preset.name);
+            }
+            ExitCode::SUCCESS
+        }
+        ["run", name, tasks, requests] => match (preset(name), tasks.parse(), requests.parse()) {
+            (Some(preset), Ok(tasks), Ok(requests)) if tasks > 0 && tasks <= closed_loop::TASKS_MAX => {
+                let heap_calls = closed_loop::run(preset, tasks, requests);
+                println!("{heap_calls}");
+                ExitCode::SUCCESS
+            }
+            _ => misuse(&format!("run: no such preset, or not a number: {name} {tasks} {requests}")),
+        },
+        _ => misuse("usage: fairhead-bench list | run PRESET TASKS REQUESTS"),
+    }
+}
+
+fn misuse(message: &str) -> ExitCode {
+    eprintln!("{message}");
+    ExitCode::from(2)
+}

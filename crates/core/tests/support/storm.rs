@@ -257,8 +257,8 @@ impl<'a> Storm<'a> {
         while self.subject.ledger.waiting() > 0 {
             let Some(tag) = self.subject.drain(self.now) else { panic!("requests wait, but drain has none") };
             self.flights.push(Flight { tag, due: self.now });
-            // The device may still refuse some.
-            if self.chance.percent(self.knobs.stuck) {
+            // The device may still refuse some, though not for ever.
+            if !self.chance.exhausted() && self.chance.percent(self.knobs.stuck) {
                 self.requeue_any();
             }
         }

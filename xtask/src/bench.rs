@@ -1,0 +1,159 @@
+//! Instructions and allocations per request of every preset: a report, and a check against limits.
+
+use crate::callgrind;
+use crate::shell::{capture, cargo, command, exists, root};
+use crate::steps::Outcome;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How many requests are measured: enough for their rare long operations to count as often as they happen.
+const REQUESTS: u64 = 4000;
+
+/// How many tasks are active.
+const TASKS: [u16; 4] = [1, 16, 256, 4096];
+
+/// At this many tasks the limits hold.
+const LIMIT_TASKS: u16 = 16;
+
+/// The largest number of instructions per request, insert to complete, by how a preset's name begins.
+//= design.md "Bars that hold everywhere", cost
+const LIMITS: [(&str, u64); 7] = [
+    ("noop", 200),
+    ("deadline", 500),
+    ("mq-deadline", 1200),
+    ("kyber", 1200),
+    ("as", 1200),
+    ("cfq", 1200),
+    // Whatever else comes.
+    ("", 1600),
+];
+
+fn limit(preset: &str) -> u64 {
+    LIMITS.iter().find(|(name, _)| preset.starts_with(name)).expect("the last line fits all").1
+}
+
+/// The cost of a request, in instructions; and heap calls.
+struct Cost {
+    preset: String,
+    tasks: u16,
+    insert: u64,
+    dispatch: u64,
+    complete: u64,
+    heap_calls: u64,
+}
+
+impl Cost {
+    fn total(&self) -> u64 {
+        self.insert + self.dispatch + self.complete
+    }
+
+    fn id(&self) -> String {
+        format!("{}/insert_dispatch_complete/tasks={}", self.preset, self.tasks)
+    }
+}
+
+fn build() -> Result<PathBuf, String> {
+    capture(&mut cargo("build --quiet --release --package fairhead-bench"))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    Ok(root().join(target).join("release").join("fairhead-bench"))
+}
+
+fn presets(program: &Path) -> Result<Vec<String>, String> {
+    let output = capture(&mut command(program, "list"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+}
+
+fn measure(program: &Path, preset: &str, tasks: u16) -> Result<Cost, String> {
+    let (profile, printed) = callgrind::run(program, &format!("run {preset} {tasks} {REQUESTS}"))?;
+    let each = |phase: &str| callgrind::inclusive(&profile, phase).div_ceil(REQUESTS);
+    let heap_calls =
+        printed.trim().parse().map_err(|_| format!("{preset}: expected a number, got {printed:?}"))?;
+    let cost = Cost {
+        preset: preset.to_owned(),
+        tasks,
+        insert: each("phase::insert"),
+        dispatch: each("phase::dispatch") + each("phase::timer"),
+        complete: each("phase::complete"),
+        heap_calls,
+    };
+    if cost.insert == 0 || cost.dispatch == 0 || cost.complete == 0 {
+        return Err(format!("{}: the profile does not show its phases", cost.id()));
+    }
+    Ok(cost)
+}
+
+/// Holds every preset to its limit.
+pub(crate) fn check() -> Result<Outcome, String> {
+    if !exists("valgrind") {
+        return Ok(Outcome::Skipped("no valgrind".to_owned()));
+    }
+    let program = build()?;
+    let (mut said, mut over) = (Vec::new(), Vec::new());
+    for preset in presets(&program)? {
+        let cost = measure(&program, &preset, LIMIT_TASKS)?;
+        said.push(format!("{preset} {}", cost.total()));
+        if cost.total() > limit(&preset) {
+            over.push(format!("{}: {} instructions, limit {}", cost.id(), cost.total(), limit(&preset)));
+        }
+        if cost.heap_calls > 0 {
+            over.push(format!(
+                "{}: {} heap calls in {REQUESTS} requests, limit 0",
+                cost.id(),
+                cost.heap_calls
+            ));
+        }
+    }
+    if over.is_empty() { Ok(Outcome::Passed(said.join(", "))) } else { Err(over.join("\n")) }
+}
+
+/// Measures everything and writes `bench/RESULTS.md`.
+pub(crate) fn report() -> Result<(), String> {
+    if !exists("valgrind") {
+        return Err("cargo xtask bench: needs valgrind to count instructions; install it".to_owned());
+    }
+    let program = build()?;
+    let mut table = String::from(INTRODUCTION);
+    for preset in presets(&program)? {
+        for tasks in TASKS {
+            let cost = measure(&program, &preset, tasks)?;
+            let limit = if tasks == LIMIT_TASKS { limit(&preset).to_string() } else { String::new() };
+            let line = format!(
+                "| `{}` | {} | {} | {} | {} | {limit} | {} |\n",
+                cost.id(),
+                cost.insert,
+                cost.dispatch,
+                cost.complete,
+                cost.total(),
+                cost.heap_calls
+            );
+            print!("{line}");
+            write!(table, "{line}").expect("a string");
+        }
+    }
+    let path = root().join("bench").join("RESULTS.md");
+    fs::write(&path, table).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+const INTRODUCTION: &str = "# Cost per request
+
+Written by `cargo xtask bench`; do not edit. Instructions as callgrind counts them, release profile, mean over 4000
+requests after a warm-up, through `Elevator<AnyScheduler>` (so with the choice of the scheduler at run time). What the
+loop does is described in `bench/src/main.rs`. The limits hold at 16 tasks and are checked by `cargo xtask test`.
+
+| id | insert | dispatch | complete | total | limit | heap calls |
+|---|---:|---:|---:|---:|---:|---:|
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_goes_by_how_the_name_begins() {
+        assert_eq!(
+            [limit("deadline-2.6.9"), limit("cfq-ts2"), limit("as"), limit("bfq")],
+            [500, 1200, 1200, 1600]
+        );
+    }
+}

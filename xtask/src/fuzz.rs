@@ -1,0 +1,101 @@
+//! Fuzzing without anything to install: libFuzzer through the stable compiler.
+//!
+//! `cargo fuzz` passes these flags too; doing it here spares a nightly toolchain and an installation, and leaves
+//! `fuzz/` as `cargo fuzz` expects it. There is no address sanitizer: there is no unsafe code to sanitize.
+
+use crate::shell::{capture, cargo, command, exists, root};
+use crate::steps::Outcome;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use std::{env, fs};
+
+const TARGETS: [&str; 3] = ["job_file", "disk_preset", "elevator"];
+
+/// What makes the compiler count edges and comparisons for libFuzzer.
+//= cargo-fuzz src/project.rs
+const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
+
+/// One input may take this long: they take microseconds.
+const INPUT_SECONDS: u32 = 20;
+
+/// Inputs are at most this long: users' files are, and operations beyond add nothing.
+const INPUT_BYTES: u32 = 4096;
+
+/// A test of the committed corpus, for any toolchain.
+pub(crate) fn replay() -> Command {
+    let mut command =
+        cargo("test --quiet --manifest-path fuzz/Cargo.toml --no-default-features --test replay");
+    command.arg("--target-dir").arg(root().join("target").join("replay"));
+    command
+}
+
+/// Each target for a short while.
+pub(crate) fn short(time: Duration) -> Result<Outcome, String> {
+    if !exists("c++") {
+        return Ok(Outcome::Skipped("no c++ to build libFuzzer with".to_owned()));
+    }
+    let programs = build()?;
+    for target in TARGETS {
+        fuzz(&programs, target, time)?;
+    }
+    Ok(Outcome::Passed(format!("{} s each: {}", time.as_secs(), TARGETS.join(", "))))
+}
+
+/// `[--minutes N] [TARGET…]`
+pub(crate) fn run(args: &[&str]) -> Result<(), String> {
+    let (minutes, targets) = match args {
+        ["--minutes", n, rest @ ..] => {
+            let minutes = n.parse().ok().filter(|&n| n > 0);
+            (minutes.ok_or_else(|| format!("--minutes {n}: expected a whole number, at least 1"))?, rest)
+        }
+        rest => (10, rest),
+    };
+    if let Some(unknown) = targets.iter().find(|t| !TARGETS.contains(t)) {
+        return Err(format!("no fuzz target '{unknown}'; there are {}", TARGETS.join(", ")));
+    }
+    let programs = build()?;
+    for target in if targets.is_empty() { &TARGETS[..] } else { targets } {
+        fuzz(&programs, target, Duration::from_secs(60 * minutes))?;
+        println!("{target}: {minutes} min without a finding");
+    }
+    Ok(())
+}
+
+fn build() -> Result<PathBuf, String> {
+    let host = host()?;
+    let target_dir = root().join("target").join("fuzz");
+    let mut build =
+        cargo(&format!("build --quiet --release --manifest-path fuzz/Cargo.toml --target {host}"));
+    capture(build.arg("--target-dir").arg(&target_dir).env("RUSTFLAGS", FLAGS))?;
+    Ok(target_dir.join(host).join("release"))
+}
+
+fn host() -> Result<String, String> {
+    let rustc = env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let output = capture(&mut command(rustc, "-vV"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".to_owned())
+}
+
+fn fuzz(programs: &Path, target: &str, time: Duration) -> Result<(), String> {
+    // New inputs go beside the build; the committed corpus is only read.
+    let found = root().join("target").join("fuzz-corpus").join(target);
+    let artifacts = root().join("fuzz").join("artifacts").join(target);
+    for directory in [&found, &artifacts] {
+        fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    }
+    let mut program = command(programs.join(target), "-close_fd_mask=1");
+    program.arg(&found).arg(root().join("fuzz").join("corpus").join(target));
+    program.arg(format!("-max_total_time={}", time.as_secs()));
+    program.arg(format!("-timeout={INPUT_SECONDS}")).arg(format!("-max_len={INPUT_BYTES}"));
+    program.arg(format!("-artifact_prefix={}/", artifacts.display()));
+    capture(&mut program).map(drop).map_err(|said| {
+        // The last lines name the panic and the file that holds the input.
+        let lines: Vec<&str> = said.lines().collect();
+        format!("{target}:\n{}", lines[lines.len().saturating_sub(60)..].join("\n"))
+    })
+}

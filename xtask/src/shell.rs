@@ -1,0 +1,48 @@
+//! Running commands from the workspace's root.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The workspace's root directory.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root").to_owned()
+}
+
+/// A command at the root, with nothing to read.
+pub(crate) fn command(program: impl AsRef<OsStr>, args: &str) -> Command {
+    let mut command = Command::new(program);
+    command.args(args.split_whitespace()).current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+/// A cargo command; the same cargo that runs this.
+pub(crate) fn cargo(args: &str) -> Command {
+    let mut command = command(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()), args);
+    // What cargo sets for this process is about this process.
+    for (key, _) in
+        std::env::vars().filter(|(key, _)| key.starts_with("CARGO_PKG_") || key == "CARGO_MANIFEST_DIR")
+    {
+        command.env_remove(key);
+    }
+    command
+}
+
+/// Whether a program can be run at all.
+pub(crate) fn exists(program: &str) -> bool {
+    command(program, "--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
+}
+
+/// Runs a command to its end; its output if it succeeded, else what it said.
+pub(crate) fn capture(command: &mut Command) -> Result<Output, String> {
+    let output = command.output().map_err(|e| format!("{}: {e}", command.get_program().display()))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let said = [&output.stdout[..], &output.stderr[..]].concat();
+    Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&said)))
+}

@@ -1,0 +1,220 @@
+//! What must hold before a change lands, step by step.
+//!
+//! Each step prints one line with its time; a failed one is followed by what its command said. The last line counts
+//! tests: those that cargo ran, and one for each other step that failed. A test that says `skipped: <why>` counts as
+//! skipped, not as passed.
+
+use crate::shell::{capture, cargo, command, exists, root};
+use crate::{bench, fuzz};
+use std::fmt;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// How many cases each scheduler gets in the suite: more than 10,000 over 13 schedulers.
+const SEEDS: &str = "800";
+
+/// How many requests the exhaustive cases have.
+const SMALL: &str = "5";
+
+/// The target without std that core is built for.
+const BARE_METAL: &str = "thumbv7em-none-eabi";
+
+/// How long each fuzz target runs.
+const FUZZ: Duration = Duration::from_secs(20);
+
+/// What became of a step.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It holds.
+    Passed(String),
+    /// It could not be tried here.
+    Skipped(String),
+    /// Tests were run.
+    Tests(Count),
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Passed(note) => f.write_str(note),
+            Self::Skipped(why) => write!(f, "skipped: {why}"),
+            Self::Tests(count) => count.fmt(f),
+        }
+    }
+}
+
+/// Numbers of tests.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct Count {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+type Step = (&'static str, fn() -> Result<Outcome, String>);
+
+const STEPS: &[Step] = &[
+    ("system packages", packages),
+    ("format", || plain(&mut cargo("fmt --all --check"))),
+    ("clippy", || plain(&mut cargo("clippy --workspace --all-targets --quiet -- -D warnings"))),
+    ("unit tests", || tests(&mut cargo("test --workspace --lib --bins --no-fail-fast -- --show-output"))),
+    ("examples in the docs", || tests(&mut cargo("test --workspace --doc --no-fail-fast"))),
+    ("integration tests", integration),
+    ("docs", || plain(cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"))),
+    ("core without std", bare_metal),
+    ("corpus replay", || tests(&mut fuzz::replay())),
+    ("fuzzing, briefly", || fuzz::short(FUZZ)),
+    ("instructions per request", bench::check),
+];
+
+/// Runs all steps, also after one has failed.
+pub(crate) fn run() -> ExitCode {
+    let mut total = Count::default();
+    for (name, step) in STEPS {
+        #[allow(clippy::disallowed_methods, reason = "this is about the time that people wait")]
+        let start = Instant::now();
+        let outcome = step();
+        let seconds = start.elapsed().as_secs_f32();
+        let line = |verdict: &str, note: &dyn fmt::Display| {
+            println!("{verdict:<7} {name:<25} {seconds:>6.1} s  {note}");
+        };
+        match outcome {
+            Ok(Outcome::Tests(count)) => {
+                line(if count.failed == 0 { "ok" } else { "FAILED" }, &count);
+                total.passed += count.passed;
+                total.failed += count.failed;
+                total.skipped += count.skipped;
+            }
+            Ok(outcome @ Outcome::Passed(_)) => line("ok", &outcome),
+            Ok(Outcome::Skipped(why)) => {
+                line("skipped", &why);
+                total.skipped += 1;
+            }
+            Err(said) => {
+                line("FAILED", &"");
+                eprintln!("{said}");
+                total.failed += 1;
+            }
+        }
+    }
+    println!("{total}");
+    if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn plain(command: &mut Command) -> Result<Outcome, String> {
+    capture(command).map(|_| Outcome::Passed(String::new()))
+}
+
+/// Installs what tests like to have, where this may be done. Without it they are skipped.
+fn packages() -> Result<Outcome, String> {
+    let missing: Vec<&str> = ["fio", "valgrind"].into_iter().filter(|p| !exists(p)).collect();
+    if missing.is_empty() {
+        return Ok(Outcome::Passed(String::new()));
+    }
+    let names = missing.join(" ");
+    let is_root = capture(&mut command("id", "-u")).is_ok_and(|o| o.stdout.starts_with(b"0\n"));
+    if !is_root || !exists("apt-get") {
+        return Ok(Outcome::Skipped(format!("cannot install {names} (not root, or no apt-get)")));
+    }
+    // Without an update a fresh container knows no packages; an update that fails may still leave old lists to use.
+    let quiet = |args: &str| capture(command("apt-get", args).env("DEBIAN_FRONTEND", "noninteractive"));
+    let installed = quiet("update -q").and(quiet(&format!("install -q -y --no-install-recommends {names}")));
+    Ok(match installed {
+        Ok(_) => Outcome::Passed(format!("installed {names}")),
+        Err(_) => Outcome::Skipped(format!("apt-get cannot install {names}")),
+    })
+}
+
+/// The suites of all crates, in the profile that is fast and has every assertion on, with the commit as seed.
+fn integration() -> Result<Outcome, String> {
+    let seed = std::env::var("FAIRHEAD_SEED").or_else(|_| {
+        let head = capture(&mut command("git", "rev-parse HEAD"))?;
+        Ok::<_, String>(String::from_utf8_lossy(&head.stdout).trim().to_owned())
+    });
+    let seed = seed.unwrap_or_else(|_| "1".to_owned());
+    println!("        seed {seed}, {SEEDS} cases for each scheduler");
+    let seeds = std::env::var("FAIRHEAD_SEEDS").unwrap_or_else(|_| SEEDS.to_owned());
+    tests(cargo("test --workspace --profile sim --no-fail-fast --test * -- --show-output").envs([
+        ("FAIRHEAD_SEED", seed),
+        ("FAIRHEAD_SEEDS", seeds),
+        ("FAIRHEAD_SMALL", SMALL.to_owned()),
+    ]))
+}
+
+/// Builds core for a machine without std; where that target cannot be had, links it into a program without std.
+fn bare_metal() -> Result<Outcome, String> {
+    let add = command("rustup", &format!("target add {BARE_METAL}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if add {
+        plain(&mut cargo(&format!("build --quiet --package fairhead-core --target {BARE_METAL}")))?;
+        return Ok(Outcome::Passed(format!("for {BARE_METAL}")));
+    }
+    let target = root().join("target");
+    plain(cargo("build --quiet --manifest-path xtask/bare/Cargo.toml --target-dir").arg(target))?;
+    Ok(Outcome::Passed(format!("linked without std (no target {BARE_METAL} here)")))
+}
+
+/// Runs tests and counts them. What failed is printed.
+fn tests(command: &mut Command) -> Result<Outcome, String> {
+    let output = command.output().map_err(|e| format!("cargo: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let count = count(&text);
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        eprintln!("{text}\n{said}");
+        if count.failed == 0 {
+            return Err(format!("{command:?}: {}", output.status));
+        }
+    }
+    Ok(Outcome::Tests(count))
+}
+
+/// Sums up what cargo's test harness said.
+fn count(text: &str) -> Count {
+    let mut sum = Count::default();
+    for line in text.lines() {
+        if let Some(result) = line.strip_prefix("test result: ") {
+            // `ok. 3 passed; 0 failed; 1 ignored; …`
+            let number = |word: &str| {
+                let before = result.split(word).next().unwrap_or("");
+                before.split_whitespace().last().and_then(|n| n.parse().ok()).unwrap_or(0)
+            };
+            sum.passed += number(" passed");
+            sum.failed += number(" failed");
+            sum.skipped += number(" ignored");
+        }
+    }
+    // Tests that said so have passed in the harness's view.
+    let said = text.lines().filter(|line| line.starts_with("skipped: ")).count();
+    sum.passed = sum.passed.saturating_sub(said);
+    sum.skipped += said;
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_over_binaries_and_counts_what_was_skipped() {
+        let text = "running 3 tests\ntest a ... ok\n\n---- a stdout ----\nskipped: no fio\n\n\
+                    test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s\n\
+                    test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 5 filtered out\n";
+        assert_eq!(count(text), Count { passed: 3, failed: 2, skipped: 2 });
+    }
+
+    #[test]
+    fn the_last_line_has_the_form_that_is_counted() {
+        let count = Count { passed: 12, failed: 0, skipped: 3 };
+        assert_eq!(count.to_string(), "12 passed, 0 failed, 3 skipped");
+    }
+}
