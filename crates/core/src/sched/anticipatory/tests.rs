@@ -426,3 +426,352 @@ fn long_think_times_count_as_19_ms_and_make_waiting_useless() {
     let far = rig.insert(7006, read(2, FAR));
     rig.issues(7006, far);
 }
+
+/// After 3 ms in vain, 256 sectors ahead are close in 2.6.9, and 65536 in 2.6.32; half as much behind.
+//= type=test elevators section 8 vector 8
+#[test]
+fn closeness_grows_while_the_disk_waits() {
+    for (config, waited, ahead) in
+        [(early(), 1, 64), (early(), 3, 256), (late(), 0, 8192), (late(), 3, 65_536)]
+    {
+        let breaks = |start: u64| {
+            let mut rig = Rig::new(config);
+            rig.serve(0, read(1, 1_000_000));
+            // A far request makes the disk wait; what comes later may be close.
+            rig.insert(5, read(2, FAR));
+            rig.holds(5, Hold::Anticipate);
+            rig.insert(5 + waited, read(3, start));
+            !matches!(rig.dispatch(5 + waited), Dispatch::Hold(_))
+        };
+        let head = 1_000_008;
+        let found = [breaks(head + ahead), breaks(head + ahead + 1), breaks(head - ahead / 2)];
+        assert_eq!(found, [true, false, true], "{:?} after {waited} ms", config.variant);
+        assert!(!breaks(head - ahead / 2 - 1), "{:?} after {waited} ms, behind", config.variant);
+    }
+}
+
+/// Two random readers side by side, one of whose files is larger: its mean seek is longer than the way to the other, so
+/// that the disk does not wait for it, but waits for the other.
+#[test]
+fn the_random_reader_with_longer_seeks_loses() {
+    let small = Client { rq: Request { len: Sectors(128), ..read(1, 0) }, ..Client::random(1, 200_000) };
+    let large =
+        Client { rq: Request { len: Sectors(128), ..read(2, 300_000) }, ..Client::random(2, 4_000_000) };
+    let run = Loop::new(early(), 1, &[small, large]).run(20_000);
+    let shares = [run.count(1), run.count(2)];
+    assert!(shares[1] * 10 < shares[0] * 7, "{shares:?}");
+    assert!(shares[1] > 50, "but is not starved: {shares:?}");
+}
+
+/// The writer has one request at a time, so its batch is over with that, and the next comes after 500 ms of reads.
+#[test]
+fn a_writer_with_one_request_gets_one_in_each_read_batch() {
+    for config in [early(), late()] {
+        let run = Loop::new(config, 1, &[Client::sequential(1), Client::writer(2)]).run(10_000);
+        assert!((18..=20).contains(&run.count(2)), "{:?}: {}", config.variant, run.count(2));
+        assert!((505..=530).contains(&run.max_latency_ms()), "{}", run.max_latency_ms());
+    }
+}
+
+/// Reader 1 has two requests under way, so one is at the device whenever the sync batch is over.
+#[test]
+fn a_deferred_batch_of_writes_gets_no_time_in_2_6_9() {
+    let reader = Client::sequential(1);
+    let second = Client { rq: read(1, FAR + 8_000_000), ..reader };
+    let writers = [2, 3, 4].map(Client::writer);
+    let clients = [reader, second, writers[0], writers[1], writers[2]];
+    let writes = |config: Config| {
+        let run = Loop::new(config, 2, &clients).run(10_000);
+        assert!(run.count(1) > 500);
+        run.count(2) + run.count(3) + run.count(4)
+    };
+    assert!(writes(early()) <= 4, "{}", writes(early()));
+    assert!(writes(late()) >= 40, "{}", writes(late()));
+}
+
+#[test]
+fn a_batch_change_waits_for_the_device() {
+    let mut rig = Rig::new(late());
+    let first = rig.insert(0, read(1, 0));
+    rig.issues(0, first);
+    let second = rig.insert(0, read(1, 100));
+    rig.issues(0, second);
+    let written = rig.insert(1, write(2, 50));
+    rig.complete(4, first);
+    rig.holds(4, Hold::Anticipate);
+    // The wait is timed from the first completion of the awaited task; that of its other request does not prolong it.
+    rig.complete(8, second);
+    assert_eq!(rig.timer_at(), Some(10));
+    rig.timer(10);
+    let later = rig.insert(10, read(1, 200));
+    rig.issues(10, later);
+    // From the first completion, 500 ms of sync; then the write, once the device is empty.
+    let mut reads = Vec::from([later]);
+    for n in 0..2 {
+        let tag = rig.insert(505, read(1, 300 + 100 * n));
+        reads.push(tag);
+    }
+    rig.holds(505, Hold::DrainBatch);
+    assert_eq!(rig.timer_at(), None);
+    rig.complete(506, later);
+    rig.issues(506, written);
+    rig.holds(506, Hold::DrainBatch);
+}
+
+#[test]
+fn draining_waits_for_nothing() {
+    let mut rig = Rig::new(late());
+    rig.serve(0, read(1, 0));
+    let written = rig.insert(6, write(3, 500));
+    let far = rig.insert(6, read(2, FAR));
+    rig.holds(6, Hold::Anticipate);
+    let drained: Vec<Tag> = core::iter::from_fn(|| rig.elevator.drain(at(7))).collect();
+    assert_eq!(drained, [far, written]);
+    assert_eq!(rig.timer_at(), None);
+    drained.into_iter().for_each(|tag| rig.complete(12, tag));
+    assert_eq!(rig.dispatch(12), Dispatch::Empty);
+    assert_eq!(rig.sched().in_flight, 0);
+}
+
+#[test]
+fn an_exit_in_the_middle_of_a_wait() {
+    for config in [early(), late()] {
+        let mut rig = Rig::new(config);
+        rig.serve(0, read(1, 0));
+        let far = rig.insert(6, read(2, FAR));
+        rig.holds(6, Hold::Anticipate);
+        rig.exit(7, 1);
+        // Its entry is kept while it is awaited.
+        assert!(rig.sched().tasks.slot(TaskId(1)).is_some());
+        rig.holds(7, Hold::Anticipate);
+        let farther = rig.insert(8, read(3, 2 * FAR));
+        if config.variant == Variant::Late {
+            // Somebody may still go on where it stopped.
+            rig.holds(8, Hold::Anticipate);
+            rig.timer(11);
+            assert_eq!(rig.sched().est_time().exit_no_coop_percent, 12, "1/8");
+        }
+        assert!(rig.sched().est_time().exit_percent >= 12, "{:?}", rig.sched().est_time());
+        rig.issues(11, far);
+        assert!(rig.sched().tasks.slot(TaskId(1)).is_none(), "nobody awaits it any more");
+        rig.complete(16, far);
+        rig.timer(22);
+        rig.issues(22, farther);
+    }
+}
+
+#[test]
+fn an_exit_while_the_awaited_request_is_at_the_device() {
+    let mut rig = Rig::new(late());
+    let near = rig.insert(0, read(1, 0));
+    rig.issues(0, near);
+    let far = rig.insert(1, read(2, FAR));
+    rig.holds(1, Hold::Anticipate);
+    rig.exit(2, 1);
+    rig.holds(2, Hold::Anticipate);
+    rig.complete(5, near);
+    assert_eq!(rig.timer_at(), Some(11), "its completion starts the timer");
+    rig.timer(11);
+    rig.issues(11, far);
+}
+
+/// An exited reader, and a cooperator that goes on where it stopped: with 2.6.32's rules that ends the wait.
+#[test]
+fn a_cooperator_takes_an_exited_tasks_place() {
+    let mut rig = Rig::new(late());
+    rig.serve(0, read(1, 0));
+    rig.insert(6, read(2, FAR));
+    rig.holds(6, Hold::Anticipate);
+    rig.exit(7, 1);
+    let next = rig.insert(8, read(3, 64));
+    rig.issues(8, next);
+    assert_eq!(rig.sched().est_time().exit_no_coop_percent, 0);
+    assert!(rig.log().contains("8 m task 1 AnticipationClose"));
+}
+
+/// New tasks that send one request and exit, again and again. The probability goes 32, 60, 84, 105, 123, 139 (of 256) in
+/// six steps, past a half; in 2.6.32 the product of two such has to pass a half, 185 * 185 after ten.
+#[test]
+fn newcomers_that_exit_are_not_waited_for() {
+    for (config, useless_from) in [(early(), 6), (late(), 10)] {
+        let mut rig = Rig::new(config);
+        let mut waits = 0;
+        for n in 0..12_u32 {
+            let time = 100 * u64::from(n);
+            let tag = rig.insert(time, read(10 + n, u64::from(n) * FAR));
+            rig.issues(time, tag);
+            rig.complete(time + 5, tag);
+            let other = rig.insert(time + 6, write(1, 7));
+            if rig.dispatch(time + 6) == Dispatch::Hold(Hold::Anticipate) {
+                waits += 1;
+                rig.exit(time + 7, 10 + n);
+                rig.timer(time + 11);
+                rig.issues(time + 11, other);
+            }
+            rig.complete(time + 20, other);
+        }
+        assert_eq!(waits, useless_from, "{:?}", config.variant);
+    }
+}
+
+#[test]
+fn a_slot_is_given_back_when_a_task_has_gone() {
+    let mut rig = Rig::with(late(), Limits { tasks: 2, ..Limits::default() });
+    for n in 0..20 {
+        rig.serve(1000 * u64::from(n), read(n, u64::from(n) * FAR));
+        rig.exit(1000 * u64::from(n) + 6, n);
+        assert!(rig.sched().tasks.slot(TaskId(n)).is_some(), "task {n} has an entry of its own");
+    }
+}
+
+#[test]
+fn spurious_timers_change_nothing() {
+    let clients = [Client::sequential(1), Client::random(2, 4_000_000), Client::writer(3)];
+    for config in [early(), late()] {
+        let plain = Loop::new(config, 2, &clients).run(3_000);
+        let mut spurious = Loop::new(config, 2, &clients);
+        spurious.spurious_timers = true;
+        assert_eq!(plain.served, spurious.run(3_000).served);
+    }
+}
+
+#[test]
+fn a_request_that_was_handed_back_goes_first_and_the_wait_goes_on() {
+    let mut rig = Rig::new(late());
+    let near = rig.insert(0, read(1, 0));
+    rig.issues(0, near);
+    let far = rig.insert(1, read(2, FAR));
+    rig.holds(1, Hold::Anticipate);
+    rig.elevator.requeue(at(2), near);
+    rig.elevator.check();
+    rig.issues(3, near);
+    rig.holds(3, Hold::Anticipate);
+    rig.complete(6, near);
+    assert_eq!(rig.timer_at(), Some(12));
+    rig.timer(12);
+    rig.issues(12, far);
+}
+
+/// Reader 1's next request is merged into reader 2's, so it never shows: the wait ends by itself.
+#[test]
+fn an_awaited_request_that_is_merged_into_another_does_not_prolong_the_wait() {
+    let mut rig = Rig::new(late());
+    rig.serve(0, read(1, 0));
+    let far = rig.insert(6, read(2, FAR));
+    rig.holds(6, Hold::Anticipate);
+    let merged = rig.insert(7, read(1, FAR + 8));
+    rig.holds(7, Hold::Anticipate);
+    rig.timer(11);
+    rig.issues(11, far);
+    assert!(rig.elevator.complete(at(16), far).eq([far, merged]));
+}
+
+#[test]
+fn without_antic_expire_the_disk_never_waits() {
+    let mut rig = Rig::new(Config { antic_expire: Duration::ZERO, ..late() });
+    rig.serve(0, read(1, 0));
+    let far = rig.insert(6, read(2, FAR));
+    rig.issues(6, far);
+}
+
+#[test]
+fn a_join_keeps_the_earlier_deadline_and_forgets_the_other_request() {
+    let mut rig = Rig::new(Config { antic_expire: Duration::ZERO, ..late() });
+    let first = rig.insert(0, read(1, 0));
+    rig.issues(0, first);
+    let behind = rig.insert(1, read(2, FAR + 16));
+    let near = rig.insert(2, read(1, 100));
+    let front = rig.insert(3, read(3, FAR));
+    let between = rig.insert(4, read(3, FAR + 8));
+    // Now one request of three, as old as the one behind, and it has the place of that.
+    assert_eq!(rig.elevator.requests()[front].rq.len, Sectors(24));
+    rig.complete(130, first);
+    rig.issues(130, front);
+    assert!(rig.elevator.complete(at(135), front).eq([front, behind, between]));
+    rig.issues(135, near);
+}
+
+#[test]
+fn sync_and_async_requests_do_not_merge() {
+    let mut rig = Rig::new(late());
+    rig.insert(0, write(1, 0));
+    rig.insert(0, request(1, 8, true, Op::Write));
+    assert_eq!(rig.elevator.requests().queued(), 2);
+}
+
+#[test]
+fn extreme_values_do_not_overflow() {
+    for raw in [0, u64::MAX] {
+        let mut config = late();
+        for name in ["read_expire", "write_expire", "read_batch_expire", "write_batch_expire", "antic_expire"]
+        {
+            config.set(name, raw).unwrap();
+        }
+        let mut rig = Rig::new(config);
+        for (n, start) in [0, u64::MAX - 16, 5, u64::MAX - 100].into_iter().enumerate() {
+            let time = 1000 * n as u64;
+            rig.insert(time, write(2, start / 2));
+            let tag = rig.insert(time, read(1, start));
+            while rig.elevator.requests()[tag].state == crate::State::Queued {
+                match rig.dispatch(time) {
+                    Dispatch::Issue(other) if other != tag => rig.complete(time, other),
+                    _ => {}
+                }
+            }
+            rig.complete(time + 5, tag);
+        }
+        assert!(rig.sched().tasks.new_think_mean() < 20);
+    }
+}
+
+/// Reader 1 seeks 10000 sectors on average. What is nearer than that to the head is served instead of waiting.
+#[test]
+fn a_request_nearer_than_the_awaited_tasks_usual_seek_is_served() {
+    for config in [early(), late()] {
+        for (distance, served) in [(9_000, true), (12_000, false)] {
+            let mut rig = Rig::new(config);
+            for n in 0..8 {
+                rig.serve(6 * n, read(1, 100_000 + 10_000 * n));
+            }
+            let head = 170_008;
+            let tag = rig.insert(48, read(2, head - distance));
+            let expected = if served { Dispatch::Issue(tag) } else { Dispatch::Hold(Hold::Anticipate) };
+            assert_eq!(rig.dispatch(48), expected, "{:?}, {distance} sectors back", config.variant);
+        }
+    }
+}
+
+/// Tasks that are known not to be newcomers exit, and nobody takes their place: six times that costs a whole wait, then
+/// an exit ends the wait. A cooperator then makes it less probable again.
+#[test]
+fn exits_alone_are_remembered() {
+    let mut rig = Rig::new(late());
+    for n in 0..7_u32 {
+        let time = 100 * u64::from(n);
+        let start = u64::from(n) * FAR;
+        rig.serve(time, read(10 + n, start));
+        rig.serve(time + 6, read(10 + n, start + 8));
+        rig.exit(time + 12, 10 + n);
+        let far = rig.insert(time + 12, read(1, 100 * FAR));
+        if n < 6 {
+            rig.holds(time + 12, Hold::Anticipate);
+            rig.timer(time + 17);
+            rig.issues(time + 17, far);
+        } else {
+            rig.issues(time + 12, far);
+        }
+        rig.complete(time + 25, far);
+    }
+    // 139 of 256; after a cooperator 121.
+    assert_eq!(rig.sched().est_time().exit_no_coop_percent, 54);
+    rig.serve(800, read(20, 0));
+    let far = rig.insert(806, read(1, 100 * FAR));
+    rig.holds(806, Hold::Anticipate);
+    rig.exit(807, 20);
+    let next = rig.insert(808, read(30, 64));
+    rig.issues(808, next);
+    assert_eq!(rig.sched().est_time().exit_no_coop_percent, 47);
+    rig.complete(809, next);
+    rig.timer(815);
+    rig.issues(815, far);
+}
