@@ -775,3 +775,70 @@ fn exits_alone_are_remembered() {
     rig.timer(815);
     rig.issues(815, far);
 }
+
+/// Forward first; a little backward if nothing is ahead; else from the lowest.
+#[test]
+fn a_sweep_ends_with_a_wrap_to_the_lowest() {
+    let mut rig = Rig::new(late());
+    // One task, so that the disk never waits. The first batch starts at the oldest.
+    let order = [6_000_000, 0, 3_000_000, 6_000_100, 5_999_990];
+    let tags = order.map(|start| rig.insert(0, read(1, start)));
+    // 5999990 is 18 sectors back, so costs 36; 6000100 costs 92.
+    for expected in [0, 4, 3, 1, 2] {
+        rig.issues(1, tags[expected]);
+    }
+}
+
+#[test]
+fn where_an_async_batch_begins() {
+    for (config, first) in [(early(), 1), (late(), 0)] {
+        let mut rig = Rig::new(config);
+        let tags = [900, 100].map(|start| rig.insert(0, write(1, start)));
+        let next = rig.insert(0, read(2, FAR));
+        rig.issues(0, next);
+        rig.complete(1, next);
+        rig.holds(1, Hold::Anticipate);
+        rig.timer(7);
+        rig.issues(7, tags[first]);
+    }
+}
+
+/// While nothing async waits, a sync batch does not age: the first write has to wait for all of the 500 ms.
+#[test]
+fn a_sync_batch_is_timed_from_when_the_other_kind_waits() {
+    let mut rig = Rig::new(Config { antic_expire: Duration::ZERO, ..late() });
+    for n in 0..100 {
+        rig.serve(10 * n, read(1, 8 * n));
+    }
+    let written = rig.insert(1000, write(2, FAR));
+    let mut last = 0;
+    for n in 100..200 {
+        let time = 10 * n;
+        let tag = rig.insert(time, read(1, 8 * n));
+        let Dispatch::Issue(first) = rig.dispatch(time) else { panic!("the device is empty") };
+        if first == written {
+            last = time;
+            break;
+        }
+        assert_eq!(first, tag);
+        rig.complete(time + 5, tag);
+    }
+    // The batch was last extended at 990 ms.
+    assert_eq!(last, 1500);
+}
+
+/// A close request of another task counts as the awaited task's own in 2.6.32: as a sample of its think time. In 2.6.9
+/// only its think time starts anew.
+#[test]
+fn a_close_request_is_booked_for_the_awaited_task() {
+    for (config, samples, last_end) in [(early(), false, 8), (late(), true, 5)] {
+        let mut rig = Rig::new(config);
+        rig.serve(0, read(1, 0));
+        rig.insert(6, read(2, FAR));
+        rig.holds(6, Hold::Anticipate);
+        rig.insert(8, read(3, 24));
+        let tasks = &rig.sched().tasks;
+        let task = &tasks[tasks.slot(TaskId(1)).unwrap()];
+        assert_eq!((!task.think.is_empty(), ms(task.last_end)), (samples, last_end), "{:?}", config.variant);
+    }
+}
