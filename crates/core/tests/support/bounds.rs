@@ -31,7 +31,23 @@ type Bound = fn(&AnyConfig, &Load, &Request) -> Option<Duration>;
 const BOUNDS: &[(&str, Bound)] = &[
     // Order of arrival: the others that are here already go first, each for one service.
     ("noop", |_, load, _| Some(SERVICE_MAX * load.requests)),
+    ("as", anticipatory),
+    ("as-2.6.9", anticipatory),
 ];
+
+/// Of the `n` older requests and the one itself, one is served in each look for expired ones, and looks are at most
+/// `expire` apart, plus the time until the next decision. A pair of batches has at least one look at sync requests if the
+/// sync batch is longer than that. At async ones it has one only if the device takes one request at a time: else a
+/// batch may begin late, and then neither at the oldest request nor with a look.
+fn anticipatory(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
+    let AnyConfig::Anticipatory(c) = config else { return None };
+    let device = SERVICE_MAX * load.depth;
+    let decision = device + c.antic_expire + load.tick * 2;
+    let batches = c.read_batch_expire + c.write_batch_expire + decision * 2 + device * 3;
+    let bounded = if rq.sync { c.read_batch_expire >= c.read_expire + decision } else { load.depth == 1 };
+    let expire = if rq.sync { c.read_expire } else { c.write_expire };
+    bounded.then(|| expire + device + (expire + batches) * (load.requests + 1))
+}
 
 /// How long `rq` may take from insertion to completion under the preset of that name.
 pub(crate) fn wait(preset: &str, config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
