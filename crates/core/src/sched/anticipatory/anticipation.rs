@@ -145,12 +145,14 @@ pub(super) struct Anticipation {
     /// When a request of that task last completed, since that issue.
     since: Option<Instant>,
     expire: Duration,
+    /// The same in ticks.
+    ticks: u64,
     tick: Duration,
 }
 
 impl Anticipation {
-    pub(super) const fn new(expire: Duration, tick: Duration) -> Self {
-        Self { phase: Phase::Off, who: None, since: None, expire, tick }
+    pub(super) fn new(expire: Duration, tick: Duration) -> Self {
+        Self { phase: Phase::Off, who: None, since: None, expire, ticks: expire / tick, tick }
     }
 
     pub(super) const fn is_on(&self) -> bool {
@@ -201,18 +203,13 @@ impl Anticipation {
         }
     }
 
-    /// In ticks.
-    fn expire_ticks(&self) -> u64 {
-        self.expire / self.tick
-    }
-
     /// How far a request may be to count as close, in sectors; `None`: anywhere.
     fn close_within(&self, wide: bool, now: Instant) -> Option<u64> {
         let waited = if self.phase == Phase::Off { None } else { self.since }
             .map_or(Duration::ZERO, |since| now.saturating_since(since));
         let delay = if wide { waited / self.tick } else { waited.as_ms() };
         // Beyond 20 ms any place is close.
-        let doublings = (delay <= 20 && delay <= self.expire_ticks()).then_some(delay);
+        let doublings = (delay <= 20 && delay <= self.ticks).then_some(delay);
         match (wide, delay) {
             (true, 0) => Some(8192),
             (true, _) => doublings.map(|n| 8192 << n),
@@ -262,10 +259,7 @@ impl Anticipatory {
     }
 
     fn is_met(&mut self, test: Test, cx: &Cx<'_>, who: TaskSlot, tag: Option<Tag>) -> bool {
-        let rq = tag.map(|tag| &cx.requests[tag].rq);
-        let patience = self.wait.expire_ticks();
         let task = &self.tasks[who];
-        let is_new = task.think.is_empty();
         match test {
             Test::IsAwaited => tag.is_some_and(|tag| self.owner[tag] == who),
             Test::LastedEnough => {
@@ -287,17 +281,22 @@ impl Anticipatory {
             }
             Test::HasQueued => task.queued > 0,
             Test::HasHandedBack => task.handed_back > 0,
-            Test::IsClose => rq.is_some_and(|rq| self.is_met_by_close(cx, who, rq)),
-            Test::NewcomersThinkLong => is_new && self.tasks.new_think_mean() > patience,
-            Test::NewcomersExit => is_new && self.newcomers_exit(),
-            Test::ThinksLong => !is_new && task.think.mean() > patience,
-            Test::IsNearerThanUsual => rq.is_some_and(|rq| {
-                rq.start.distance(self.queues[Kind::Sync as usize].last_sector) < self.tasks.usual_seek(who)
+            Test::IsClose => tag.is_some_and(|tag| self.is_met_by_close(cx, who, &cx.requests[tag].rq)),
+            Test::NewcomersThinkLong => {
+                task.think.is_empty() && self.tasks.new_think_mean() > self.wait.ticks
+            }
+            Test::NewcomersExit => task.think.is_empty() && self.newcomers_exit(),
+            Test::ThinksLong => !task.think.is_empty() && task.think.mean() > self.wait.ticks,
+            Test::IsNearerThanUsual => tag.is_some_and(|tag| {
+                cx.requests[tag].rq.start.distance(self.queues[Kind::Sync as usize].last_sector)
+                    < self.tasks.usual_seek(who)
             }),
         }
     }
 
-    /// Whether `rq` is close, and what that says about the awaited task.
+    /// Whether `rq` is close, and what that says about the awaited task. Apart, or its numbers would be computed for
+    /// all tests.
+    #[inline(never)]
     fn is_met_by_close(&mut self, cx: &Cx<'_>, who: TaskSlot, rq: &Request) -> bool {
         if !rq.sync || !self.is_close(cx, who, rq) {
             return false;

@@ -124,6 +124,7 @@ pub(super) struct Tasks {
     map: TaskMap,
     tasks: Table<TaskSlot, Task>,
     tick: Duration,
+    think_ticks_max: u64,
     pub(super) exits: Probability,
     pub(super) exits_alone: Probability,
     new_think: FirstSamples,
@@ -150,6 +151,7 @@ impl Tasks {
             tasks: Table::new(map.table_len(), Task::new()),
             map,
             tick,
+            think_ticks_max: (THINK_MAX / tick).saturating_sub(1),
             exits: Probability::default(),
             exits_alone: Probability::default(),
             new_think: FirstSamples::default(),
@@ -203,7 +205,7 @@ impl Tasks {
             let thinking = task.running && task.queued == 0 && task.handed_back == 0;
             let think = if thinking { now.saturating_since(task.last_end) / self.tick } else { 0 };
             let seek = rq.start.distance(task.last_pos).min(SEEK_MAX);
-            self.push_think(slot, think.min((THINK_MAX / self.tick).saturating_sub(1)));
+            self.push_think(slot, think.min(self.think_ticks_max));
             self.push_seek(slot, seek);
         }
         let task = &mut self.tasks[slot];
