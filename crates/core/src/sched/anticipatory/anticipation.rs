@@ -13,7 +13,7 @@
 //! request, ends it. The lists of the two variants differ in order and in three tests.
 //!
 //! *Close* means: near enough to where the head is that serving it costs next to nothing. What is near grows with each
-//! ms waited in vain: 64 sectors, doubling from the third ms on (2.6.9, so 256 sectors after 3 ms), or 8192 sectors,
+//! ms waited in vain: 64 sectors, doubling from the second ms on (2.6.9, so 256 sectors after 3 ms), or 8192 sectors,
 //! doubling from the first (2.6.32, so 65536 after 3 ms).
 //!
 //= linux-2.6.32 block/as-iosched.c as_can_break_anticipation, as_close_req
@@ -245,7 +245,7 @@ impl Anticipatory {
         if let Some(who) = self.wait.who {
             self.tasks.expect_exit_if_new(who);
             if self.rules.watches_cooperators && !self.tasks[who].alive {
-                self.tasks.exits_alone.hit();
+                self.tasks.newcomers.exits_alone.hit();
             }
         }
     }
@@ -277,13 +277,13 @@ impl Anticipatory {
                 if gone {
                     self.tasks.expect_exit_if_new(who);
                 }
-                gone && self.tasks.exits_alone.get() > CERTAIN / 2
+                gone && self.tasks.newcomers.exits_alone.get() > CERTAIN / 2
             }
             Test::HasQueued => task.queued > 0,
             Test::HasHandedBack => task.handed_back > 0,
             Test::IsClose => tag.is_some_and(|tag| self.is_met_by_close(cx, who, &cx.requests[tag].rq)),
             Test::NewcomersThinkLong => {
-                task.think.is_empty() && self.tasks.new_think_mean() > self.wait.ticks
+                task.think.is_empty() && self.tasks.newcomers.think_mean() > self.wait.ticks
             }
             Test::NewcomersExit => task.think.is_empty() && self.newcomers_exit(),
             Test::ThinksLong => !task.think.is_empty() && task.think.mean() > self.wait.ticks,
@@ -304,9 +304,9 @@ impl Anticipatory {
         if self.rules.watches_cooperators {
             if !self.tasks[who].alive {
                 self.tasks.expect_exit_if_new(who);
-                self.tasks.exits_alone.miss();
+                self.tasks.newcomers.exits_alone.miss();
             }
-            self.tasks.history(who, rq, cx.now);
+            self.tasks.book_for(who, rq, cx.now);
         } else {
             self.tasks[who].last_end = cx.now;
         }
@@ -322,9 +322,9 @@ impl Anticipatory {
     }
 
     fn newcomers_exit(&self) -> bool {
-        let exits = self.tasks.exits.get();
+        let exits = self.tasks.newcomers.exits.get();
         if self.rules.watches_cooperators {
-            exits * self.tasks.exits_alone.get() > CERTAIN / 2 * CERTAIN
+            exits * self.tasks.newcomers.exits_alone.get() > CERTAIN / 2 * CERTAIN
         } else {
             exits > CERTAIN / 2
         }

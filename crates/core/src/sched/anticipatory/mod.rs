@@ -31,10 +31,16 @@
 //! wait precedes an issue; a task that exits, requests that are merged or handed back, and other completions of the
 //! awaited task change nothing about that.
 //!
-//! A sync request with `n` older ones waits at most about `(n + 2) * (read_expire + antic_expire)` while nothing async
-//! waits, and in addition one async batch in each `read_batch_expire`. An async request with `n` older ones waits
-//! at most `n + 1` pairs of batches. `variant=2.6.9` keeps a defect that voids the async bound when the device takes
-//! several requests at a time (see [`Variant::Early`]).
+//! Each look for expired requests serves the oldest. Let *decision* be the time to the next decision: one wait, and what
+//! the device has in hand. Looks at sync requests are at most `read_expire` and a decision apart, so a sync request with
+//! `n` older ones waits about `(n + 2) * (read_expire + decision)` while nothing async waits. With async requests about,
+//! that holds within each sync batch, if `read_batch_expire` has room for a look; a pair of batches lasts
+//! `read_batch_expire + write_batch_expire` and some decisions.
+//!
+//! An async request with `n` older ones waits for at most `n + 1` pairs of batches and looks if the device takes one
+//! request at a time. If it takes more, a batch may have to wait for it, and then begins neither at the oldest request
+//! nor with a look: a request far from all others may wait for as long as nearer ones keep coming. With
+//! `variant=2.6.9` async requests may then starve altogether (see [`Variant::Early`]). That is how AS was.
 //!
 //! # How this maps to the kernel's structure
 //!
@@ -88,7 +94,7 @@ choice! {
         /// had to wait for sync requests at the device is not given its time, so it ends before it began. Where some
         /// sync request is always at the device (queue depth 2 and more), async requests then starve.
         Early = "2.6.9";
-        /// Linux 2.6.32, the last but one: wide closeness (4 MiB, or the process's mean seek distance), cooperating
+        /// Linux 2.6.32, the last release with AS: wide closeness (4 MiB, or the process's mean seek distance), cooperating
         /// processes, async batches begin at the oldest request.
         Late = "2.6.32";
     }
@@ -201,12 +207,7 @@ impl Scheduler for Anticipatory {
 
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let rq = &cx.requests[tag].rq;
-        let owner = self.tasks.claim(rq.task);
-        if rq.sync {
-            self.tasks.history(owner, rq, cx.now);
-        }
-        self.owner[tag] = owner;
-        self.tasks[owner].queued += 1;
+        self.owner[tag] = self.tasks.arrive(rq, cx.now);
         let queue = &mut self.queues[Kind::of(rq) as usize];
         self.links.insert(&mut queue.requests, tag, rq.start);
         queue.next = nearer(cx.requests, queue.last_sector, Some(tag), queue.next);

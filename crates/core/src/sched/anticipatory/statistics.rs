@@ -118,17 +118,64 @@ impl Task {
     }
 }
 
-/// All tasks, and what they have in common.
+/// What is expected of tasks that have not been seen before.
+#[derive(Debug)]
+pub(super) struct Newcomers {
+    tick: Duration,
+    think_ticks_max: u64,
+    /// The probability that one exits after its first request.
+    pub(super) exits: Probability,
+    /// The probability that nobody goes on where an exited task stopped.
+    pub(super) exits_alone: Probability,
+    think: FirstSamples,
+    seek: FirstSamples,
+}
+
+impl Newcomers {
+    fn new(tick: Duration) -> Self {
+        Self {
+            tick,
+            think_ticks_max: (THINK_MAX / tick).saturating_sub(1),
+            exits: Probability::default(),
+            exits_alone: Probability::default(),
+            think: FirstSamples::default(),
+            seek: FirstSamples::default(),
+        }
+    }
+
+    /// `rq` is the next request of `task`; if that was new until now, it says something about others.
+    fn history(&mut self, task: &mut Task, rq: &Request, now: Instant) {
+        if task.running || task.started {
+            let thinking = task.running && task.queued == 0 && task.handed_back == 0;
+            let think = if thinking { now.saturating_since(task.last_end) / self.tick } else { 0 };
+            let think = think.min(self.think_ticks_max);
+            let seek = rq.start.distance(task.last_pos).min(SEEK_MAX);
+            if task.think.is_empty() {
+                self.think.push(think);
+                self.exits.miss();
+            }
+            if task.seek.is_empty() {
+                self.seek.push(seek);
+            }
+            task.think.push(think);
+            task.seek.push_seek(seek);
+        }
+        task.last_pos = rq.end();
+        task.started = true;
+    }
+
+    /// How long new tasks think, in ticks.
+    pub(super) const fn think_mean(&self) -> u64 {
+        self.think.mean()
+    }
+}
+
+/// All tasks, and what is expected of further ones.
 #[derive(Debug)]
 pub(super) struct Tasks {
     map: TaskMap,
     tasks: Table<TaskSlot, Task>,
-    tick: Duration,
-    think_ticks_max: u64,
-    pub(super) exits: Probability,
-    pub(super) exits_alone: Probability,
-    new_think: FirstSamples,
-    new_seek: FirstSamples,
+    pub(super) newcomers: Newcomers,
 }
 
 impl Index<TaskSlot> for Tasks {
@@ -147,29 +194,24 @@ impl IndexMut<TaskSlot> for Tasks {
 impl Tasks {
     pub(super) fn new(tasks: u32, tick: Duration) -> Self {
         let map = TaskMap::new(tasks);
-        Self {
-            tasks: Table::new(map.table_len(), Task::new()),
-            map,
-            tick,
-            think_ticks_max: (THINK_MAX / tick).saturating_sub(1),
-            exits: Probability::default(),
-            exits_alone: Probability::default(),
-            new_think: FirstSamples::default(),
-            new_seek: FirstSamples::default(),
-        }
+        Self { tasks: Table::new(map.table_len(), Task::new()), map, newcomers: Newcomers::new(tick) }
     }
 
-    /// The entry of `task`, which is alive, since it sends a request.
-    pub(super) fn claim(&mut self, task: TaskId) -> TaskSlot {
-        let (slot, is_new) = self.map.claim(task);
-        let entry = &mut self.tasks[slot];
+    /// `rq` arrives. Answers the entry of its task, which is alive, since it sends requests.
+    pub(super) fn arrive(&mut self, rq: &Request, now: Instant) -> TaskSlot {
+        let (slot, is_new) = self.map.claim(rq.task);
+        let task = &mut self.tasks[slot];
         if is_new {
-            *entry = Task::new();
-        } else if !entry.alive {
+            *task = Task::new();
+        } else if !task.alive {
             // Another task of the same number, while requests of the one before are under way.
-            let Task { queued, at_device, handed_back, .. } = *entry;
-            *entry = Task { queued, at_device, handed_back, ..Task::new() };
+            let Task { queued, at_device, handed_back, .. } = *task;
+            *task = Task { queued, at_device, handed_back, ..Task::new() };
         }
+        if rq.sync {
+            self.newcomers.history(task, rq, now);
+        }
+        task.queued += 1;
         slot
     }
 
@@ -198,45 +240,31 @@ impl Tasks {
         self.map.task(slot)
     }
 
-    /// `rq`, of the task itself or of another that seems to go on in its place, is the task's next.
-    pub(super) fn history(&mut self, slot: TaskSlot, rq: &Request, now: Instant) {
-        let task = &self.tasks[slot];
-        if task.running || task.started {
-            let thinking = task.running && task.queued == 0 && task.handed_back == 0;
-            let think = if thinking { now.saturating_since(task.last_end) / self.tick } else { 0 };
-            let seek = rq.start.distance(task.last_pos).min(SEEK_MAX);
-            self.push_think(slot, think.min(self.think_ticks_max));
-            self.push_seek(slot, seek);
-        }
-        let task = &mut self.tasks[slot];
-        task.last_pos = rq.end();
-        task.started = true;
+    /// `rq`, of another task that seems to go on in the place of this one, counts as its own.
+    pub(super) fn book_for(&mut self, slot: TaskSlot, rq: &Request, now: Instant) {
+        self.newcomers.history(&mut self.tasks[slot], rq, now);
     }
 
     /// Waiting for the task was in vain, or it has exited: if it never gave a sample, others like it may not either.
     pub(super) fn expect_exit_if_new(&mut self, slot: TaskSlot) {
         if self.tasks[slot].think.is_empty() {
-            self.exits.hit();
+            self.newcomers.exits.hit();
         }
-    }
-
-    /// How long new tasks think, in ticks.
-    pub(super) const fn new_think_mean(&self) -> u64 {
-        self.new_think.mean()
     }
 
     /// How far the task usually seeks, in sectors.
     pub(super) fn usual_seek(&self, slot: TaskSlot) -> u64 {
         let seek = &self.tasks[slot].seek;
-        if seek.is_empty() { self.new_seek.mean() } else { seek.mean() }
+        if seek.is_empty() { self.newcomers.seek.mean() } else { seek.mean() }
     }
 
     pub(super) fn est_time(&self) -> EstTime {
+        let Newcomers { tick, exits, exits_alone, think, seek, .. } = &self.newcomers;
         EstTime {
-            exit_percent: 100 * self.exits.get() / CERTAIN,
-            exit_no_coop_percent: 100 * self.exits_alone.get() / CERTAIN,
-            think_mean: self.tick * self.new_think.mean(),
-            seek_mean: self.new_seek.mean(),
+            exit_percent: 100 * exits.get() / CERTAIN,
+            exit_no_coop_percent: 100 * exits_alone.get() / CERTAIN,
+            think_mean: *tick * think.mean(),
+            seek_mean: seek.mean(),
         }
     }
 
@@ -253,22 +281,5 @@ impl Tasks {
             "requests by task: queued, at the device, in flight"
         );
         assert!(self.tasks[self.map.fallback()].alive, "those who share an entry cannot exit");
-    }
-
-    fn push_think(&mut self, slot: TaskSlot, ticks: u64) {
-        let think = &mut self.tasks[slot].think;
-        if think.is_empty() {
-            self.new_think.push(ticks);
-            self.exits.miss();
-        }
-        think.push(ticks);
-    }
-
-    fn push_seek(&mut self, slot: TaskSlot, sectors: u64) {
-        let seek = &mut self.tasks[slot].seek;
-        if seek.is_empty() {
-            self.new_seek.push(sectors);
-        }
-        seek.push_seek(sectors);
     }
 }

@@ -720,7 +720,7 @@ fn extreme_values_do_not_overflow() {
             }
             rig.complete(time + 5, tag);
         }
-        assert!(rig.sched().tasks.new_think_mean() < 20);
+        assert!(rig.sched().tasks.newcomers.think_mean() < 20);
     }
 }
 
