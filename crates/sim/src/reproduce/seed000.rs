@@ -233,7 +233,7 @@ fn mixed_jobs(scheduler: &str, pairs: u32) -> String {
     format!(
         "[global]\nbs=64k\ndirect=1\nsize=1g\ntime_based\nruntime=30s\nnumjobs={pairs}\nfh_direct_write_sync={sync}\n\
          [reader]\nrw=read\n\
-         [writer]\nrw=write\noverwrite=1\nfh_layout=interleaved:32KiB\nfh_start=9000000\n"
+         [writer]\nrw=write\noverwrite=1\nfh_layout=interleaved:32KiB\nfh_start=9000000sectors\n"
     )
 }
 
