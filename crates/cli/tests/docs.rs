@@ -1,0 +1,86 @@
+//! Every command in the docs is run.
+//!
+//! In the README and in `docs/`, a block fenced as `sh` is a list of commands, one per line. Lines that start with
+//! `fairhead` or `cargo run --release` run the binary under test, in the root of the repository, and must succeed.
+//! Other lines must be known here, so that no command goes stale unseen.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository's root")
+}
+
+fn documents() -> Vec<PathBuf> {
+    let mut found = vec![root().join("README.md")];
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder).expect("docs can be listed");
+        for path in entries.map(|e| e.expect("an entry").path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The lines of the `sh` blocks of a document, with their line numbers.
+fn commands(text: &str) -> Vec<(usize, &str)> {
+    let (mut inside, mut found) = (false, Vec::new());
+    for (i, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            inside = line.trim() == "```sh";
+        } else if inside && !line.trim().is_empty() && !line.trim_start().starts_with('#') {
+            found.push((i + 1, line.trim()));
+        }
+    }
+    found
+}
+
+/// What is run by other means: the test command runs this test; the long ones have steps of their own there.
+const RUN_ELSEWHERE: &[&str] = &["cargo xtask ", "cargo build", "bash .ci/run"];
+
+fn run(place: &str, line: &str) {
+    let words = line.split(" #").next().unwrap_or(line);
+    let arguments = words
+        .strip_prefix("cargo run --release")
+        .map(|rest| rest.trim_start().strip_prefix("--").unwrap_or(rest))
+        .or_else(|| words.strip_prefix("fairhead"))
+        .unwrap_or_else(|| panic!("{place}: no test runs '{line}'"));
+    let out = std::env::temp_dir().join(format!("fairhead-docs-{}", std::process::id()));
+    std::fs::create_dir_all(&out).expect("a folder for outputs");
+    let script = format!("exec {} {arguments}", env!("CARGO_BIN_EXE_fairhead"));
+    let result = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(root())
+        .env("OUT", &out)
+        .output()
+        .expect("sh runs");
+    std::fs::remove_dir_all(&out).expect("the folder goes");
+    assert!(
+        result.status.success(),
+        "{place}: '{line}' ended with {}: {}",
+        result.status,
+        String::from_utf8_lossy(&result.stderr)
+    );
+}
+
+#[test]
+fn every_command_in_the_docs_runs() {
+    let mut count = 0;
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).expect("a document");
+        let name = document.strip_prefix(root()).expect("inside the root").display().to_string();
+        for (number, line) in commands(&text) {
+            if !RUN_ELSEWHERE.iter().any(|known| line.starts_with(known)) {
+                run(&format!("{name}:{number}"), line);
+                count += 1;
+            }
+        }
+    }
+    assert!(count >= 8, "only {count} commands found: has the fence changed?");
+}
