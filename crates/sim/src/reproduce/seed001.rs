@@ -11,7 +11,7 @@ use crate::engine::{Scenario, simulate};
 use crate::error::SimError;
 use crate::host::Host;
 use crate::job;
-use crate::metrics::{Outcome, Result, rate};
+use crate::metrics::{ClientStats, Outcome, Result, rate};
 use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_device::DeviceParams;
 
@@ -81,8 +81,12 @@ fn columns(&(id, _, io, agg, min, max): &GroupRow) -> Vec<Column> {
 }
 
 fn run(kernel: &str, seek: &str, row: &GroupRow, seed: u64) -> Result<Vec<f64>> {
+    // As the source did: first many parallel readers, so that the scheduler knows that the card does not queue.
     let text = format!(
-        "[global]\nrw=randread\ndirect=1\nnorandommap\nsize=256m\ntime_based\nruntime=5s\n[small]\nbs=4k\n[big]\nbs={}\n",
+        "[global]\nrw=randread\ndirect=1\nnorandommap\nsize=128m\ntime_based\n\
+         [prepare]\nbs=4k\nnumjobs=32\nruntime=2s\n\
+         [small]\nstonewall\nbs=4k\nruntime=5s\n\
+         [big]\nbs={}\nruntime=5s\n",
         row.1
     );
     let jobs = job::parse(&text, "built-in")
@@ -108,9 +112,9 @@ fn config(kernel: &str, seek: &str) -> Result<AnyConfig> {
 
 #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
 fn read_off(outcome: &Outcome) -> Vec<f64> {
-    let bytes: u64 = outcome.clients.iter().map(crate::metrics::ClientStats::bytes).sum();
-    let rates: Vec<f64> =
-        outcome.clients.iter().map(|c| rate(c.bytes(), c.elapsed) as f64 / 1000.0).collect();
-    let longest = outcome.clients.iter().map(|c| c.elapsed).max().unwrap_or_default();
-    vec![bytes as f64 / 1024.0, rate(bytes, longest) as f64 / 1000.0, rates[0], rates[1]]
+    let pair = &outcome.clients[outcome.clients.len() - 2..];
+    let bytes: u64 = pair.iter().map(ClientStats::bytes).sum();
+    let rate_of = |c: &ClientStats| rate(c.bytes(), c.elapsed) as f64 / 1000.0;
+    let longest = pair.iter().map(|c| c.elapsed).max().unwrap_or_default();
+    vec![bytes as f64 / 1024.0, rate(bytes, longest) as f64 / 1000.0, rate_of(&pair[0]), rate_of(&pair[1])]
 }
