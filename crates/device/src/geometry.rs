@@ -39,13 +39,40 @@ pub(crate) struct Place {
     pub(crate) sector_time: u64,
 }
 
+/// Division by a number that stays: a multiplication and a correction, exact for every dividend.
+///
+/// With `m = floor((2^64 - 1) / d)` the product's upper half is the quotient or one less.
+//= Granlund & Montgomery 1994, Division by Invariant Integers using Multiplication
+#[derive(Clone, Copy, Debug)]
+struct Divisor {
+    d: u64,
+    m: u64,
+}
+
+impl Divisor {
+    fn new(d: u64) -> Self {
+        Self { d, m: u64::MAX / d }
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "the upper half of a 128-bit product has 64 bits")]
+    fn div_rem(self, x: u64) -> (u64, u64) {
+        let q = ((u128::from(x) * u128::from(self.m)) >> 64) as u64;
+        let r = x - q * self.d;
+        if r >= self.d { (q + 1, r - self.d) } else { (q, r) }
+    }
+
+    fn div(self, x: u64) -> u64 {
+        self.div_rem(x).0
+    }
+}
+
 /// One zone with its sums over the zones before it.
 #[derive(Clone, Copy, Debug)]
 struct ZoneStart {
     lba: u64,
     track: u64,
     phase: u64,
-    spt: u64,
+    spt: Divisor,
     sector_time: u64,
 }
 
@@ -53,14 +80,15 @@ struct ZoneStart {
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {
     zones: Box<[ZoneStart]>,
-    heads: u64,
+    heads: Divisor,
     layout: Layout,
     /// Sectors of the whole drive.
     pub(crate) capacity: u64,
     /// One revolution.
     pub(crate) t_rev: u64,
+    by_t_rev: Divisor,
     /// One revolution and one track switch.
-    period: u64,
+    period: Divisor,
 }
 
 impl Geometry {
@@ -68,18 +96,26 @@ impl Geometry {
     pub(crate) fn new(p: &DiskParams) -> Self {
         let t_rev = 60_000_000_000 / u64::from(p.rpm);
         let period = t_rev + p.t_switch.as_ns();
-        let mut at = ZoneStart { lba: 0, track: 0, phase: 0, spt: 1, sector_time: 0 };
+        let mut at = ZoneStart { lba: 0, track: 0, phase: 0, spt: Divisor::new(1), sector_time: 0 };
         let mut zones = Vec::with_capacity(p.zones.len());
         for z in &p.zones {
-            at.spt = u64::from(z.spt);
-            at.sector_time = t_rev / at.spt;
+            let spt = u64::from(z.spt);
+            at.spt = Divisor::new(spt);
+            at.sector_time = t_rev / spt;
             zones.push(at);
-            at.lba += z.tracks * at.spt;
+            at.lba += z.tracks * spt;
             at.track += z.tracks;
             at.phase += z.tracks * period;
         }
-        let heads = u64::from(p.heads);
-        Self { zones: zones.into(), heads, layout: p.layout, capacity: at.lba, t_rev, period }
+        Self {
+            zones: zones.into(),
+            heads: Divisor::new(u64::from(p.heads)),
+            layout: p.layout,
+            capacity: at.lba,
+            t_rev,
+            by_t_rev: Divisor::new(t_rev),
+            period: Divisor::new(period),
+        }
     }
 
     pub(crate) fn layout(&self) -> Layout {
@@ -94,11 +130,10 @@ impl Geometry {
     /// When a sector begins to pass, where it is, and how long it takes.
     pub(crate) fn place(&self, lba: u64) -> Place {
         let z = self.zone(lba);
-        let x = lba - z.lba;
-        let k = x / z.spt;
+        let (k, offset) = z.spt.div_rem(lba - z.lba);
         let track = z.track + k;
         Place {
-            phase: z.phase + k * self.period + (x - k * z.spt) * self.t_rev / z.spt,
+            phase: z.phase + k * self.period.d + z.spt.div(offset * self.t_rev),
             arm: Arm { track, cyl: self.cylinder(track) },
             sector_time: z.sector_time,
         }
@@ -108,38 +143,35 @@ impl Geometry {
     pub(crate) fn end_phase(&self, end: u64) -> u64 {
         let last = end - 1;
         let z = self.zone(last);
-        let x = last - z.lba;
-        let k = x / z.spt;
-        z.phase + k * self.period + (x - k * z.spt + 1) * self.t_rev / z.spt
+        let (k, offset) = z.spt.div_rem(last - z.lba);
+        z.phase + k * self.period.d + z.spt.div((offset + 1) * self.t_rev)
     }
 
     /// The first sector that has not passed completely at `phase`: the inverse of [`Self::end_phase`]. No sector
     /// passes while the head switches to the next track.
     pub(crate) fn lba_at(&self, phase: u64) -> u64 {
         let z = &self.zones[self.zones.partition_point(|z| z.phase <= phase) - 1];
-        let x = phase - z.phase;
-        let k = x / self.period;
-        let r = (x - k * self.period).min(self.t_rev);
+        let (k, r) = self.period.div_rem(phase - z.phase);
         // The largest o with floor(o * t_rev / spt) <= r.
-        let o = (((r + 1) * z.spt - 1) / self.t_rev).min(z.spt);
-        (z.lba + k * z.spt + o).min(self.capacity)
+        let o = self.by_t_rev.div((r.min(self.t_rev) + 1) * z.spt.d - 1).min(z.spt.d);
+        (z.lba + k * z.spt.d + o).min(self.capacity)
     }
 
     /// The arm's place over a sector; over the last track for the end of the drive.
     pub(crate) fn arm(&self, lba: u64) -> Arm {
         let lba = lba.min(self.capacity - 1);
         let z = self.zone(lba);
-        let track = z.track + (lba - z.lba) / z.spt;
+        let track = z.track + z.spt.div(lba - z.lba);
         Arm { track, cyl: self.cylinder(track) }
     }
 
     fn cylinder(&self, track: u64) -> u64 {
         match self.layout {
-            Layout::CylinderMajor => track / self.heads,
+            Layout::CylinderMajor => self.heads.div(track),
             Layout::SurfaceSerpentine { tracks } => {
                 let run = u64::from(tracks);
-                let band = track / (run * self.heads);
-                let within = track % (run * self.heads);
+                let band = track / (run * self.heads.d);
+                let within = track % (run * self.heads.d);
                 let (surface, i) = (within / run, within % run);
                 band * run + if surface % 2 == 0 { i } else { run - 1 - i }
             }
@@ -149,13 +181,13 @@ impl Geometry {
     /// How many sectors of the same track pass in `wait` before `lba` does.
     pub(crate) fn sectors_before(&self, lba: u64, wait: u64) -> u64 {
         let z = self.zone(lba);
-        (wait.min(self.t_rev) * z.spt / self.t_rev).min((lba - z.lba) % z.spt)
+        (wait.min(self.t_rev) * z.spt.d / self.t_rev).min((lba - z.lba) % z.spt.d)
     }
 
     /// How long a head that is ready at `t` waits for a sector. A wait of all but one sector time of a revolution is
     /// no wait: it is a continuation that rounding made late.
     pub(crate) fn wait(&self, t: u64, to: &Place) -> u64 {
-        let (target, now) = (to.phase % self.t_rev, t % self.t_rev);
+        let (target, now) = (self.by_t_rev.div_rem(to.phase).1, self.by_t_rev.div_rem(t).1);
         let wait = if target >= now { target - now } else { target + self.t_rev - now };
         if wait > self.t_rev - to.sector_time { 0 } else { wait }
     }
@@ -197,6 +229,15 @@ mod tests {
         }
         // Nothing passes during the switch.
         assert_eq!(g.lba_at(8_333_333 + 1_199_999), 533);
+    }
+
+    #[test]
+    fn divisors_divide() {
+        for d in [1, 2, 3, 10, 533, 8_333_333, 9_533_333, 1 << 40, u64::MAX / 2, u64::MAX] {
+            for x in [0, 1, d - 1, d, d.saturating_add(1), d.saturating_mul(7), u64::MAX - 1, u64::MAX] {
+                assert_eq!(Divisor::new(d).div_rem(x), (x / d, x % d), "{x} / {d}");
+            }
+        }
     }
 
     #[test]

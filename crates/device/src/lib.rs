@@ -1,16 +1,75 @@
 //! Disk models as sans-I/O state machines, and the presets that describe real drives.
 //!
 //! A [`Device`] is told of commands and asked for completions; it never sleeps, never asks for the time and never
-//! draws a random number, so the same commands at the same instants give the same completions on every machine. What
-//! it owes its driver and gets back:
+//! draws a random number, so the same commands at the same instants give the same completions on every machine. The lab
+//! drives it in virtual time, a live engine in real time.
+//!
+//! ```text
+//!                 submit(now, command)                     ┌─ Disk: interface machine ┬ buffer ┬ media machine
+//!    driver  ──────────────────────────────►  Device ──────┤        decode, bus       │ read   │ seek, rotation,
+//!            ◄──────────────────────────────               │                          └ write  ┘ look-ahead, destage
+//!                 poll(now) → tag                          └─ Card: latency and allocation units
+//!                 next_event() → when
+//! ```
+//!
+//! What it owes its driver and gets back:
 //!
 //! 1. While [`Device::can_accept`], send commands with [`Device::submit`].
 //! 2. Arm one timer at [`Device::next_event`], or none.
 //! 3. When it fires, call [`Device::poll`] until it returns `None`. Go to 1.
 //!
-//! Time never goes backwards. `next_event` of a drive with one command in flight is usually the very instant of its
-//! completion; it may be an inner step (a write that waits for room in the cache, a read that waits for the arm), and
-//! then `poll` returns `None` and the next `next_event` is later. Nothing is allocated per command.
+//! Time never goes backwards. `next_event` is the very instant of a completion, or of an inner step that a command waits for
+//! (room in the write cache, the arm); then `poll` returns `None` and the next `next_event` is later. Extra polls do no
+//! harm. Nothing is allocated per command.
+//!
+//! # Example
+//!
+//! One sequential reader and its think time, on the drive of the 2004 comparison. The published rate is 19,837 KiB/s.
+//!
+//! ```
+//! use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
+//! use fairhead_device::{Command, Device, DeviceOp, DeviceParams};
+//!
+//! let params = DeviceParams::preset("ide2004")?;
+//! let mut disk = Device::new(&params)?;
+//! let (mut now, mut at) = (Instant::EPOCH, Sector(20_000));
+//! let block = Sectors::from_bytes(4096);
+//!
+//! while now < Instant::EPOCH + Duration::from_secs(1) {
+//!     disk.submit(now, Command { tag: Tag(0), op: DeviceOp::Read, start: at, len: block, fua: false });
+//!     while let Some(event) = disk.next_event() {
+//!         now = event;
+//!         if disk.poll(now) == Some(Tag(0)) {
+//!             break;
+//!         }
+//!     }
+//!     at = at + block;
+//!     now = now + Duration::from_us(25 + 98); // interrupt, then the process
+//! }
+//!
+//! let c = disk.counters();
+//! assert!(c.bytes_read / 1024 > 19_500 && c.bytes_read / 1024 < 20_000);
+//! assert_eq!((c.misses, c.lost_revolutions), (1, 0)); // the drive reads ahead of a sequential reader
+//! # Ok::<(), fairhead_device::ParamError>(())
+//! ```
+//!
+//! A drive of one's own starts from a preset and changes what differs; see [`DeviceParams::from_toml`]:
+//!
+//! ```
+//! use fairhead_device::DeviceParams;
+//!
+//! let mine = DeviceParams::from_toml("base = \"ide2004\"\nra_keep = 16\n", "mine.toml");
+//! assert!(mine.is_ok());
+//! let wrong = DeviceParams::from_toml("base = \"ide2004\"\nra_keeps = 16\n", "mine.toml");
+//! assert_eq!(
+//!     wrong.map_err(|e| e.to_string()),
+//!     Err("mine.toml:2: ra_keeps: no such key, did you mean ra_keep?".to_owned())
+//! );
+//! ```
+//!
+//! # What this crate does not do
+//!
+//! Hold data; model hosts, kernels or file systems; fail. Solid-state drives and compositions of devices are still to come.
 
 #![forbid(unsafe_code)]
 

@@ -578,7 +578,7 @@ fn blank_disk() -> DiskParams {
         destage_idle_only: false,
         queue_depth: 0,
         //= Fairhead device notes 1.6: 0.02 to 0.1; 500 ms; 2 MB
-        age_weight_permille: 50,
+        age_weight_permille: 20,
         age_max: Duration::from_ms(500),
         stream_burst: Sectors(4096),
         max_request: Sectors(1024),

@@ -203,7 +203,10 @@ impl Disk {
 
     /// Seek (settling included) and rotational wait from `arm`, starting at `t`.
     fn position(&self, arm: Arm, t: u64, to: &Place, write: bool) -> (u64, u64) {
-        let seek = self.seek.time(arm, to.arm) + if write { self.t.write_settle } else { 0 };
+        let mut seek = self.seek.time(arm, to.arm);
+        if write && seek > 0 {
+            seek += self.t.write_settle;
+        }
         (seek, self.geo.wait(t + seek, to))
     }
 
@@ -394,34 +397,31 @@ impl Disk {
 
     fn start_read(&mut self, p: &Pending, go: u64) {
         let bus = self.t.bus(p.end - p.start);
-        let (seg, from) = self.cache.open(p.start);
-        if from >= p.end {
+        let seg = self.cache.open(p.start);
+        if self.cache.segs[seg].end >= p.end {
             // Came into the buffer while it waited.
             self.counters.hits += 1;
-            self.media = Media::Rest { parked: None };
             return self.done.push(go + bus, p.tag);
         }
         self.counters.misses += 1;
-        let place = if from == p.start { p.place } else { self.geo.place(from) };
-        let arrive = go + self.position(self.arm, go, &place, false).0;
-        let ts = self.go_to(go, from, &place, false);
-        let passed = ts + (self.geo.end_phase(p.end) - place.phase);
+        let seek = if self.t.read_on_arrival { self.position(self.arm, go, &p.place, false).0 } else { 0 };
+        let ts = self.go_to(go, p.start, &p.place, false);
+        let passed = ts + (self.geo.end_phase(p.end) - p.place.phase);
         self.done.push((passed + self.t.tail.min(bus)).max(ts + bus), p.tag);
-        if self.t.read_on_arrival && from == self.cache.segs[seg].start {
-            let passing = self.geo.sectors_before(from, ts - arrive);
+        if self.t.read_on_arrival && p.start == self.cache.segs[seg].start {
+            let passing = self.geo.sectors_before(p.start, ts - go - seek);
             self.cache.extend_front(seg, passing);
             self.counters.look_ahead_sectors += passing;
         }
         self.cache.segs[seg].limit = 0;
         self.consume_live(seg, p.end);
-        let busy = (passed, p.end);
         self.media = Media::Stream(Stream {
             seg,
             t0: ts,
-            lba0: from,
-            p0: place.phase,
-            busy_until: busy.0,
-            busy_end: busy.1,
+            lba0: p.start,
+            p0: p.place.phase,
+            busy_until: passed,
+            busy_end: p.end,
             halt_at: NEVER,
         });
     }
@@ -563,15 +563,20 @@ impl Disk {
         self.end_flush(t);
         self.rearm();
     }
+}
 
-    /// For tests: what must hold at any time.
-    pub(crate) fn check(&self) {
-        self.cache.check();
-        self.writes.check();
-        assert_eq!(self.writes.active.is_some(), matches!(&self.media, Media::Write(w) if w.cached));
-        assert!(
-            !self.someone_waits() || self.media_at != NEVER || self.done.next().is_some(),
-            "nobody is stuck"
-        );
+#[cfg(test)]
+impl Media {
+    /// When what has been begun for the host or the cache ends; 0 at rest.
+    pub(super) fn ends_at(&self) -> u64 {
+        match self {
+            Self::Rest { .. } => 0,
+            Self::Stream(s) => s.busy_until,
+            Self::Write(w) => w.end_at,
+        }
+    }
+
+    pub(super) fn is_destage(&self) -> bool {
+        matches!(self, Self::Write(w) if w.cached)
     }
 }

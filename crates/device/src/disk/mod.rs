@@ -25,6 +25,8 @@
 mod media;
 mod ncq;
 mod read_cache;
+#[cfg(test)]
+mod tests;
 mod write_cache;
 
 use crate::geometry::{Arm, Geometry};
@@ -59,7 +61,10 @@ pub struct Disk {
     done: Done,
     pending: Vec<Pending>,
     waiting_writes: VecDeque<(Tag, u64, u64)>,
+    /// A flush that waits for what came before it.
     flush: Option<Tag>,
+    /// The flush in flight, waiting or already decided: until it is done nothing is accepted.
+    barrier: Option<Tag>,
     // What they share.
     cache: ReadCache,
     writes: WriteCache,
@@ -186,6 +191,7 @@ impl Disk {
             pending: Vec::with_capacity(depth),
             waiting_writes: VecDeque::with_capacity(depth),
             flush: None,
+            barrier: None,
             cache: ReadCache::new(p.nseg as usize, buffer, history),
             writes: WriteCache::new(p.wc_slots as usize, p.wc_bytes / 512),
             clock: 0,
@@ -214,7 +220,7 @@ impl Disk {
 
     /// A flush is not queued: it waits for what is in flight and nothing overtakes it.
     pub(crate) fn can_accept(&self) -> bool {
-        self.in_flight < self.facts.queue_depth && self.flush.is_none()
+        self.in_flight < self.facts.queue_depth && self.barrier.is_none()
     }
 
     /// Whether a command waits for the media to change.
@@ -235,6 +241,9 @@ impl Disk {
         }
         let (at, tag) = self.done.pop(now)?;
         self.in_flight -= 1;
+        if self.barrier == Some(tag) {
+            self.barrier = None;
+        }
         if self.in_flight == 0 {
             self.counters.busy_time += Duration::from_ns(at - self.busy_since);
         }
@@ -377,7 +386,7 @@ impl Disk {
         self.counters.flushes += 1;
         self.advance(base);
         self.interface_free = base;
-        self.flush = Some(tag);
+        (self.flush, self.barrier) = (Some(tag), Some(tag));
         self.work_arrived(base);
         self.end_flush(base);
     }

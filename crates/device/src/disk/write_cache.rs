@@ -194,7 +194,8 @@ impl WriteCache {
         e
     }
 
-    /// For tests: the books are right.
+    /// The books are right.
+    #[cfg(test)]
     pub(crate) fn check(&self) {
         assert_eq!(self.listed, self.list.iter().map(Extent::len).sum::<u64>());
         assert!(self.list.windows(2).all(|w| w[0].end <= w[1].start), "sorted and disjoint");

@@ -8,7 +8,7 @@ use fairhead_device::{Command, Device, DeviceOp, DeviceParams, DiskParams};
 use std::collections::VecDeque;
 
 /// A preset that is a disk.
-pub fn disk(name: &str) -> DiskParams {
+pub(crate) fn disk(name: &str) -> DiskParams {
     match DeviceParams::preset(name) {
         Ok(DeviceParams::Disk(p)) => p,
         other => panic!("{name}: {other:?}"),
@@ -16,33 +16,33 @@ pub fn disk(name: &str) -> DiskParams {
 }
 
 /// A fixed sequence of numbers.
-pub struct Rng(pub u64);
+pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
     //= Marsaglia 2003, Xorshift RNGs
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0
     }
-    pub fn below(&mut self, n: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(n) >> 64) as u64
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 }
 
 /// What the clients do.
-pub struct Load {
-    pub clients: u64,
-    pub op: DeviceOp,
-    pub sectors: u64,
-    pub random: bool,
+pub(crate) struct Load {
+    pub(crate) clients: u64,
+    pub(crate) op: DeviceOp,
+    pub(crate) sectors: u64,
+    pub(crate) random: bool,
     /// From being woken to the next request.
-    pub think: Duration,
+    pub(crate) think: Duration,
     /// First sector of the first file.
-    pub from: u64,
+    pub(crate) from: u64,
     /// Sectors per file; 0: all share the whole disk.
-    pub file: u64,
+    pub(crate) file: u64,
 }
 
 /// The calibrated think time of the 2004 machine, and what allocating a new block costs it.
@@ -52,33 +52,33 @@ const ALLOCATE: Duration = Duration::from_us(113);
 const GIB: u64 = 2 << 20;
 
 impl Load {
-    pub fn sequential_reads(clients: u64) -> Self {
+    pub(crate) fn sequential_reads(clients: u64) -> Self {
         let (sectors, op) = (8, DeviceOp::Read);
         Self { clients, op, sectors, random: false, think: THINK, from: 20_000, file: GIB }
     }
-    pub fn sequential_writes(clients: u64) -> Self {
+    pub(crate) fn sequential_writes(clients: u64) -> Self {
         Self { op: DeviceOp::Write, think: THINK + ALLOCATE, ..Self::sequential_reads(clients) }
     }
-    /// Single sectors runs of 4 KiB anywhere on the disk.
-    pub fn random_reads(clients: u64) -> Self {
+    /// Runs of 4 KiB anywhere on the disk.
+    pub(crate) fn random_reads(clients: u64) -> Self {
         Self { random: true, from: 0, file: 0, ..Self::sequential_reads(clients) }
     }
 }
 
-pub struct Figures {
-    pub kib_per_s: u64,
-    pub iops: u64,
-    pub completed: u64,
+pub(crate) struct Figures {
+    pub(crate) kib_per_s: u64,
+    pub(crate) iops: u64,
+    pub(crate) completed: u64,
 }
 
-pub struct Host {
-    pub dev: Device,
+pub(crate) struct Host {
+    pub(crate) dev: Device,
     rng: Rng,
     capacity: u64,
 }
 
 impl Host {
-    pub fn new(p: &DiskParams) -> Self {
+    pub(crate) fn new(p: &DiskParams) -> Self {
         let dev = Device::new(&DeviceParams::Disk(p.clone())).unwrap_or_else(|e| panic!("{e}"));
         let capacity = dev.facts().capacity;
         Self { dev, rng: Rng(0x9e37_79b9_7f4a_7c15), capacity }
@@ -90,7 +90,7 @@ impl Host {
         Duration::from_ns(20_000 + (-5_000.0 * u.ln()) as u64)
     }
 
-    pub fn run(&mut self, load: &Load, seconds: u64) -> Figures {
+    pub(crate) fn run(&mut self, load: &Load, seconds: u64) -> Figures {
         let n = load.clients as usize;
         let start = Instant::EPOCH;
         let stop = start + Duration::from_secs(seconds);

@@ -1,0 +1,343 @@
+//! Properties of the disk under random commands, checked from the inside after every step, and small timelines whose
+//! numbers are worked out in the test.
+
+use super::media::Media;
+use super::*;
+use crate::params::{DeviceParams, Layout, Zone};
+use fairhead_core::units::{Sector, Sectors};
+
+fn preset(name: &str) -> DiskParams {
+    match DeviceParams::preset(name) {
+        Ok(DeviceParams::Disk(p)) => p,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn disk(p: &DiskParams) -> Disk {
+    Disk::new(p).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn command(tag: u16, op: DeviceOp, start: u64, len: u32) -> Command {
+    Command { tag: Tag(tag), op, start: Sector(start), len: Sectors(len), fua: false }
+}
+
+impl Disk {
+    /// What must hold at any time.
+    fn check(&self) {
+        self.cache.check();
+        self.writes.check();
+        assert!(self.writes.list.len() <= self.writes.slots, "no more extents than slots");
+        assert!(
+            self.writes.held() <= self.writes.capacity + self.written_out(self.clock),
+            "no more data than room"
+        );
+        assert_eq!(self.writes.active.is_some(), self.media.is_destage());
+        assert!(!self.someone_waits() || self.next_event().is_some(), "nobody waits without an event");
+        assert!(self.media_at >= self.clock, "the media are up to date");
+        let media_time = self.counters.seek_time + self.counters.rotational_wait;
+        let elapsed = self.media.ends_at().max(self.clock).saturating_sub(Instant::EPOCH.as_ns());
+        assert!(media_time.as_ns() <= elapsed, "the arm does one thing at a time");
+    }
+}
+
+/// Xorshift: a fixed sequence for each seed.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % n
+    }
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// A drive with some of the options, small enough that commands meet each other.
+fn random_params(r: &mut Rng) -> DiskParams {
+    let mut p = preset("ide2004");
+    p.zones = vec![Zone { tracks: 30, spt: 100 }, Zone { tracks: 1 + r.below(40), spt: 60 }];
+    p.heads = 1 + r.below(4) as u32;
+    if r.chance(30) {
+        p.layout = Layout::SurfaceSerpentine { tracks: 1 + r.below(9) as u32 };
+    }
+    p.queue_depth = [1, 2, 8, 32][r.below(4) as usize];
+    p.nseg = 1 + r.below(6) as u32;
+    p.buffer_bytes = 64 * 1024;
+    p.ra_max = Sectors([0, 8, 40, 128][r.below(4) as usize]);
+    p.ra_keep = 1 + r.below(4) as u32;
+    p.ra_on_hit = r.chance(20);
+    p.read_on_arrival = r.chance(20);
+    if r.chance(20) {
+        p.min_ra = Sectors(p.ra_max.0 / 2);
+    }
+    if r.chance(20) {
+        p.ra_abort = Some(Duration::from_us(r.below(500)));
+    }
+    p.wc_slots = 1 + r.below(8) as u32;
+    p.wc_bytes = 512 * (8 + r.below(100));
+    if r.chance(20) {
+        p.cache_mode = CacheMode::WriteThrough;
+    }
+    if r.chance(30) {
+        p.wc_delay = Duration::from_us(r.below(30_000));
+    }
+    p.destage_idle_only = r.chance(20);
+    p.age_weight_permille = [0, 20, 100][r.below(3) as usize];
+    p.age_max = Duration::from_ms(1 + r.below(100));
+    p.stream_burst = Sectors([0, 100, 4096][r.below(3) as usize]);
+    p
+}
+
+fn random_command(r: &mut Rng, tag: u16, capacity: u64, hot: &mut [u64; 3]) -> Command {
+    let most = if r.chance(10) { 120 } else { 16 };
+    let len = 1 + r.below(most);
+    let i = r.below(3) as usize;
+    let start = if r.chance(70) { hot[i] } else { r.below(capacity) }.min(capacity - len);
+    hot[i] = (start + len) % (capacity - 1);
+    let op = match r.below(100) {
+        0..55 => DeviceOp::Read,
+        55..95 => DeviceOp::Write,
+        95..98 => DeviceOp::Flush,
+        _ => DeviceOp::Discard,
+    };
+    Command { fua: r.chance(5), ..command(tag, op, start, len as u32) }
+}
+
+/// Runs random commands; returns every completion with its instant. `extra` polls in between must change nothing.
+fn random_run(seed: u64, extra: bool) -> Vec<(u64, u16)> {
+    let mut r = Rng(seed * 2 + 1);
+    let mut polls = Rng(seed + 77);
+    let mut d = disk(&random_params(&mut r));
+    let (mut hot, mut log) = ([0; 3], Vec::new());
+    let mut in_flight: Vec<Option<(u64, Command)>> = vec![None; 1000];
+    let mut now = Instant::EPOCH;
+    let mut sent = 0;
+    while sent < 1000 || !d.is_idle() {
+        let gap = if r.chance(50) { 0 } else { r.below(8_000_000) };
+        let arrival = now + Duration::from_ns(gap);
+        // Everything that the device does until then.
+        while let Some(at) = d.next_event() {
+            if at > arrival && sent < 1000 {
+                break;
+            }
+            assert!(at >= now, "seed {seed}: an event in the past");
+            if at > now {
+                assert_eq!(d.poll(at - Duration::from_ns(1)), None, "seed {seed}: done before its event");
+            }
+            now = at;
+            while let Some(tag) = d.poll(now) {
+                let done = in_flight[usize::from(tag.0)].take();
+                let (since, cmd) = done.unwrap_or_else(|| panic!("seed {seed}: {tag:?} was not in flight"));
+                assert!(now.as_ns() >= since + least(&d, &cmd), "seed {seed}: {cmd:?} too fast");
+                log.push((now.as_ns(), tag.0));
+            }
+            assert_ne!(d.next_event(), Some(now), "seed {seed}: the same event twice");
+            d.check();
+        }
+        if sent == 1000 {
+            continue;
+        }
+        now = arrival;
+        if extra && polls.chance(50) {
+            assert_eq!(d.poll(now), None, "seed {seed}: everything due was polled");
+        }
+        let cmd = random_command(&mut r, sent, d.facts.capacity, &mut hot);
+        if d.can_accept() {
+            in_flight[usize::from(sent)] = Some((now.as_ns(), cmd));
+            d.submit(now, cmd);
+            d.check();
+            sent += 1;
+        } else {
+            // No room: this command is never sent.
+            assert!(!d.is_idle(), "seed {seed}: a device without work has room");
+        }
+    }
+    assert!(in_flight.iter().all(Option::is_none), "seed {seed}: everything completed");
+    assert!(log.is_sorted_by_key(|l| l.0));
+    log
+}
+
+/// No command is faster than decoding and the bus.
+fn least(d: &Disk, cmd: &Command) -> u64 {
+    let bus = d.t.bus(u64::from(cmd.len.0));
+    match cmd.op {
+        DeviceOp::Read => d.t.ov_hit + bus,
+        DeviceOp::Write => d.t.ov_write + bus,
+        DeviceOp::Flush => d.t.ov_flush,
+        DeviceOp::Discard => d.t.ov_write,
+    }
+}
+
+#[test]
+fn random_commands_complete_exactly_once_and_the_same_every_time() {
+    for seed in 1..300 {
+        let log = random_run(seed, false);
+        assert_eq!(log.len(), 1000, "seed {seed}");
+        assert_eq!(log, random_run(seed, true), "seed {seed}: extra polls change nothing");
+    }
+}
+
+/// Sends one command and waits for it; returns when it is done.
+fn one(d: &mut Disk, now: u64, cmd: Command) -> u64 {
+    d.submit(Instant::from_ns(now), cmd);
+    loop {
+        let at = d.next_event().unwrap_or_else(|| panic!("{cmd:?} is stuck"));
+        if d.poll(at).is_some() {
+            return at.as_ns();
+        }
+    }
+}
+
+const T0: u64 = 1 << 42;
+
+#[test]
+//= Fairhead device notes 1.3 type=test
+fn a_miss_a_streaming_hit_and_a_hit_take_what_the_notes_say() {
+    let mut d = disk(&preset("ide2004"));
+    // 8 sectors at 85 MB/s.
+    let bus = 8 * (512 * 1_000_000_000_000 / 85_000_000) / 1000;
+    let done = one(&mut d, T0, command(0, DeviceOp::Read, 0, 8));
+    // The arm starts over track 0, so only rotation: sector 0 passes at multiples of a revolution.
+    let over = (T0 + 300_000).next_multiple_of(8_333_333);
+    let eight = 8 * 8_333_333 / 533;
+    assert_eq!(done, over + eight + bus);
+    // At once, the next block: the head has read on since, but not far enough.
+    let next = one(&mut d, done, command(1, DeviceOp::Read, 8, 8));
+    assert_eq!(next, over + 16 * 8_333_333 / 533 + bus, "waits for the head, with no more overhead");
+    // A millisecond later everything is there.
+    let hit = one(&mut d, next + 1_000_000, command(2, DeviceOp::Read, 16, 8));
+    assert_eq!(hit, next + 1_000_000 + 30_000 + bus);
+    let c = d.counters;
+    assert_eq!((c.misses, c.streaming_hits, c.hits, c.lost_revolutions), (1, 1, 1, 0));
+}
+
+#[test]
+//= Fairhead device notes 1.4 rule 5 type=test
+fn look_ahead_parks_when_full_and_resumes_at_low_water() {
+    let mut d = disk(&preset("ide2004"));
+    let mut now = one(&mut d, T0, command(0, DeviceOp::Read, 0, 8)) + 100_000_000;
+    // 256 KiB ahead of sector 8, and no further.
+    now = one(&mut d, now, command(1, DeviceOp::Read, 8, 8));
+    assert_eq!(d.counters.look_ahead_full, 1);
+    assert_eq!(d.cache.segs[0].end, 8 + 512);
+    let mut at = 16;
+    while d.cache.segs[0].end - at > 256 {
+        assert!(matches!(d.media, Media::Rest { parked: Some(0) }), "still more than half unread at {at}");
+        now = one(&mut d, now, command(2, DeviceOp::Read, at, 8));
+        at += 8;
+    }
+    assert!(matches!(d.media, Media::Stream(_)), "half was read");
+    one(&mut d, now + 100_000_000, command(3, DeviceOp::Read, at, 8));
+    assert_eq!((d.counters.misses, d.counters.look_ahead_full), (1, 2));
+}
+
+#[test]
+//= Fairhead device notes 1.4 rule 8 type=test
+fn cached_writes_are_read_from_the_cache() {
+    let mut d = disk(&preset("ide2004"));
+    let now = one(&mut d, T0, command(0, DeviceOp::Write, 1000, 16));
+    assert_eq!(now, T0 + 15_000 + d.t.bus(16), "a cached write is done when it is in the buffer");
+    let now = one(&mut d, now, command(1, DeviceOp::Read, 1004, 8));
+    assert_eq!((d.counters.hits, d.counters.misses), (1, 0));
+    // Half of it cached: that half goes to the media first.
+    one(&mut d, now, command(2, DeviceOp::Read, 1008, 16));
+    assert_eq!((d.counters.hits, d.counters.misses, d.counters.destages), (1, 1, 1));
+    assert!(d.writes.is_empty());
+}
+
+#[test]
+//= Fairhead device notes 1.5 type=test
+fn a_write_waits_for_a_slot_and_a_flush_for_everything() {
+    let p = DiskParams { wc_slots: 2, ..preset("ide2004") };
+    let mut d = disk(&p);
+    let mut now = T0;
+    for i in 0..2 {
+        now = one(&mut d, now, command(i, DeviceOp::Write, 10_000 * u64::from(i), 8));
+    }
+    assert_eq!(d.counters.write_waits, 0);
+    let third = one(&mut d, now, command(2, DeviceOp::Write, 90_000, 8));
+    assert_eq!((d.counters.write_waits, d.counters.destages), (1, 1));
+    assert!(third > now + 1_000_000, "it waited for an arm");
+    let flushed = one(&mut d, third, command(3, DeviceOp::Flush, 0, 0));
+    assert_eq!(d.counters.destages, 3);
+    assert!(d.writes.is_empty() && flushed > third + 100_000);
+    assert_eq!(one(&mut d, flushed, command(4, DeviceOp::Flush, 0, 0)), flushed + 100_000, "nothing to do");
+}
+
+/// A sequential writer that is faster than the media runs at the speed of the media, without losing revolutions.
+#[test]
+fn a_fast_sequential_writer_streams() {
+    let mut d = disk(&preset("ide2004"));
+    let (mut now, mut at) = (T0, 0);
+    while now < T0 + 2_000_000_000 {
+        now = one(&mut d, now, command(0, DeviceOp::Write, at, 128));
+        at += 128;
+    }
+    let rate = at * 512 / 2;
+    assert!((28_000_000..29_500_000).contains(&rate), "{rate} bytes/s; the zone sustains 28.6 MB/s");
+    assert!(d.counters.destages <= 2, "one long extent: {}", d.counters.destages);
+}
+
+#[test]
+//= Fairhead device notes 1.6 type=test
+fn a_flush_is_not_queued() {
+    let p = DiskParams { queue_depth: 8, ..preset("ide2004") };
+    let mut d = disk(&p);
+    let now = Instant::from_ns(T0);
+    d.submit(now, command(0, DeviceOp::Read, 1_000_000, 8));
+    d.submit(now, command(1, DeviceOp::Flush, 0, 0));
+    assert!(!d.can_accept(), "nothing overtakes a flush");
+    let mut order = Vec::new();
+    while let Some(at) = d.next_event() {
+        order.extend(std::iter::from_fn(|| d.poll(at)).map(|t| t.0));
+    }
+    assert_eq!(order, [0, 1]);
+    assert!(d.can_accept());
+}
+
+#[test]
+//= Fairhead device notes 1.6 type=test
+fn a_queue_serves_hits_at_once_and_the_nearest_first() {
+    let p = DiskParams { queue_depth: 8, ..preset("ide2004") };
+    let mut d = disk(&p);
+    let now = one(&mut d, T0, command(0, DeviceOp::Read, 0, 8)) + 2_000_000;
+    // Far, near, and in the buffer.
+    for (tag, start) in [(1, 50_000_000), (2, 40_000), (3, 8)] {
+        d.submit(Instant::from_ns(now), command(tag, DeviceOp::Read, start, 8));
+    }
+    let mut order = Vec::new();
+    while let Some(at) = d.next_event() {
+        order.extend(std::iter::from_fn(|| d.poll(at)).map(|t| t.0));
+    }
+    assert_eq!(order[0], 3, "a hit overtakes");
+    assert_eq!(d.counters.hits, 1);
+    assert_eq!(d.counters.misses, 3);
+}
+
+#[test]
+fn busy_time_is_time_with_a_command() {
+    let mut d = disk(&preset("ide2004"));
+    let a = one(&mut d, T0, command(0, DeviceOp::Read, 0, 8));
+    let b = one(&mut d, a + 5_000_000, command(1, DeviceOp::Read, 8, 8));
+    assert_eq!(d.counters.busy_time.as_ns(), (a - T0) + (b - a - 5_000_000));
+}
+
+#[test]
+#[should_panic(expected = "queue is full")]
+fn a_second_command_at_depth_one_is_a_bug_of_the_driver() {
+    let mut d = disk(&preset("ide2004"));
+    for tag in 0..2 {
+        d.submit(Instant::EPOCH, command(tag, DeviceOp::Read, 0, 8));
+    }
+}
+
+#[test]
+#[should_panic(expected = "of a disk of")]
+fn a_command_beyond_the_end_is_a_bug_of_the_driver() {
+    let mut d = disk(&preset("ide2004"));
+    let end = d.facts.capacity;
+    d.submit(Instant::EPOCH, command(0, DeviceOp::Read, end - 7, 8));
+}
