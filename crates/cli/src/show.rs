@@ -46,6 +46,9 @@ fn scheduler(p: &Preset) -> String {
     if list.is_empty() {
         text.push_str("\nno tunables\n");
     }
+    if !list.is_empty() {
+        text.push_str("\nTUNABLE = DEFAULT    kind, range\n");
+    }
     for t in list {
         let value = Shown(t.unit, config.get(t.name).unwrap_or(0));
         text.push_str(&format!("\n{} = {value}    {}, {}\n", t.name, unit_name(t.unit), range(t)));

@@ -98,8 +98,21 @@ pub(crate) fn range(t: &Tunable) -> String {
         (Unit::Choice(words), _) => words.join(" | "),
         (Unit::Switch, _) => "0 | 1".to_owned(),
         (unit, u64::MAX) => format!("at least {}", Shown(unit, t.min)),
-        (unit, max) => format!("{} to {}", Shown(unit, t.min), Shown(unit, max)),
+        (unit, max) => format!("{} to {}", shown(unit, t.min), shown(unit, max)),
     }
+}
+
+/// A value with its unit; long times in seconds, which `Shown` gives in the largest unit without a rest.
+fn shown(unit: Unit, raw: u64) -> String {
+    const LONG_NS: u64 = 10_000_000_000;
+    if unit == Unit::Time && raw >= LONG_NS {
+        return format!("{}.{:09}", raw / 1_000_000_000, raw % 1_000_000_000)
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned()
+            + "s";
+    }
+    Shown(unit, raw).to_string()
 }
 
 #[cfg(test)]

@@ -269,6 +269,7 @@ fn ctrl_c_ends_a_long_run_with_one_line_and_no_file() {
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     if !kill.is_ok_and(|s| s.success()) {
         child.kill().unwrap();
+        child.wait().unwrap();
         println!("skipped: no kill");
         return;
     }

@@ -86,16 +86,16 @@ impl Table {
         text
     }
 
-    /// Whether the cell is the only best one, or one of the best that are not all.
+    /// Whether the cell shows the best of its block, and not all show the same.
     fn is_best(&self, block: &[Vec<Cell>], row: usize, column: usize) -> bool {
-        let values: Vec<u64> = block.iter().filter_map(|r| r[column].value).collect();
-        let (min, max) = (values.iter().min(), values.iter().max());
+        let cells = || block.iter().map(|r| &r[column]).filter(|c| c.value.is_some());
         let best = match self.columns[column].1 {
-            Best::Most => max,
-            Best::Least => min,
-            Best::None => return false,
+            Best::Most => cells().max_by_key(|c| c.value),
+            Best::Least => cells().min_by_key(|c| c.value),
+            Best::None => None,
         };
-        min != max && block[row][column].value.as_ref() == best
+        let shown = &block[row][column].text;
+        best.is_some_and(|b| b.text == *shown) && cells().any(|c| c.text != *shown)
     }
 }
 

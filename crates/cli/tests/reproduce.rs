@@ -1,0 +1,71 @@
+//! `fairhead reproduce` from the outside, on a few rows.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn reproduce(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fairhead")).arg("reproduce").args(args).output().unwrap()
+}
+
+fn text(args: &[&str]) -> String {
+    let out = reproduce(args);
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    assert_eq!(String::from_utf8_lossy(&out.stderr), "", "no progress bar in a pipe");
+    String::from_utf8(out.stdout).unwrap()
+}
+
+/// One group of clients of seed 001: four published numbers.
+const ROW: [&str; 5] = ["001", "--only", "R001-P-0", "--layouts", "1"];
+
+#[test]
+fn json_has_an_object_for_each_published_number() {
+    let all: Vec<Value> =
+        serde_json::from_str(&text(&[&ROW[..], &["--output-format", "json"]].concat())).unwrap();
+    let find = |metric: &str| all.iter().find(|f| f["metric"] == metric).unwrap();
+    assert_eq!(all.len(), 4);
+    assert!(all.iter().all(|f| f["row"] == "R001-P-0" && f["seed"] == 1 && f["layouts"] == 1));
+    let aggregate = find("aggrb");
+    // reference-results.md, seed 001, patched run, group 0.
+    assert_eq!((&aggregate["published"], &aggregate["calibration"]), (&4409.into(), &false.into()));
+    let ours = aggregate["ours"].as_f64().unwrap();
+    let error = aggregate["error"].as_f64().unwrap();
+    assert!((ours / 4409.0 - 1.0 - error).abs() < 1e-6, "{aggregate}");
+}
+
+#[test]
+fn the_table_and_csv_have_a_line_for_each_published_number_and_the_seed() {
+    let table = text(&[&ROW[..], &["--seed", "9"]].concat());
+    assert!(table.contains("1 layout, seed 9\n"), "{table}");
+    assert_eq!(table.lines().filter(|l| l.starts_with("R001-P-0 ")).count(), 4, "{table}");
+    assert_eq!(text(&[&ROW[..], &["--output-format", "csv"]].concat()).lines().count(), 5);
+}
+
+#[test]
+fn threads_change_nothing() {
+    let run = |n| text(&[&ROW[..3], &["--layouts", "2", "--threads", n]].concat());
+    assert_eq!(run("1"), run("2"));
+}
+
+#[test]
+fn check_agrees_with_the_verdicts() {
+    let rows = ["001", "--layouts", "1", "--only", "R001-P"];
+    let misses = text(&rows).lines().filter(|l| l.ends_with("MISS")).count();
+    let out = reproduce(&[&rows[..], &["--check"]].concat());
+    assert_eq!(out.status.code(), Some(i32::from(misses > 0)));
+    let errors = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(errors.lines().filter(|l| l.contains(": published ")).count(), misses, "{errors}");
+}
+
+#[test]
+fn what_is_not_there_is_misuse() {
+    for (args, line) in [
+        (&["002"][..], "fairhead: there is no source '002'; did you mean '000'?\n"),
+        (&["x"], "fairhead: there is no source 'x'; known are 000, 001\n"),
+        (&["001", "--only", "R009"], "fairhead: --only R009: no row has that in its id\n"),
+    ] {
+        let out = reproduce(args);
+        assert_eq!(out.status.code(), Some(2));
+        assert_eq!(String::from_utf8_lossy(&out.stderr), line);
+    }
+}
