@@ -36,6 +36,8 @@
 mod queues;
 pub mod round_robin;
 pub mod slices;
+#[cfg(test)]
+mod tests;
 
 pub use round_robin::RoundRobin;
 pub use slices::{CfqTs1, CfqTs2};

@@ -1,0 +1,764 @@
+//! What a driver sees of the three schedulers: timelines, and small closed worlds.
+
+extern crate std;
+use super::round_robin::Config;
+use super::slices::{Ts1, Ts2};
+use super::{CfqTs1, CfqTs2, RoundRobin};
+use crate::config::{ConfigError, Tunables};
+use crate::sched::Scheduler;
+use crate::trace::{Action, Reason};
+use crate::{
+    Control, Dispatch, Duration, Elevator, End, Hold, Insert, Instant, Limits, Request, Sector, Sectors, Tag,
+    TaskId, Timer,
+};
+use core::fmt::Write as _;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+/// Ticks of HZ = 1000, as in the kernels that these come from.
+const TICK: Duration = Duration::from_ms(1);
+
+fn us(us: u64) -> Instant {
+    Instant::EPOCH.floor_to(TICK) + Duration::from_us(us)
+}
+
+fn ms(ms: u64) -> Instant {
+    us(ms * 1000)
+}
+
+fn read(task: u32, start: u64) -> Request {
+    Request::read(TaskId(task), Sector(start), Sectors(8))
+}
+
+fn write(task: u32, start: u64) -> Request {
+    Request::write(TaskId(task), Sector(start), Sectors(8))
+}
+
+fn limits() -> Limits {
+    Limits { tick: TICK, trace: 4096, ..Limits::default() }
+}
+
+/// An elevator, driven by hand; tags count up.
+struct Rig<S: Scheduler> {
+    elevator: Elevator<S>,
+    tags: u16,
+}
+
+impl<S: Scheduler> Rig<S> {
+    fn new(config: S::Config) -> Self {
+        Self::with(limits(), config)
+    }
+
+    fn with(limits: Limits, config: S::Config) -> Self {
+        Self { elevator: Elevator::new(limits, config).unwrap(), tags: 0 }
+    }
+
+    fn add(&mut self, now: Instant, rq: Request) -> (Tag, Insert) {
+        let tag = Tag(self.tags);
+        self.tags += 1;
+        let answer = self.elevator.insert(now, tag, rq);
+        self.elevator.check();
+        (tag, answer)
+    }
+
+    fn queue(&mut self, now: Instant, rq: Request) -> Tag {
+        let (tag, answer) = self.add(now, rq);
+        assert_eq!(answer, Insert::Queued, "{rq:?} should not merge");
+        tag
+    }
+
+    fn dispatch(&mut self, now: Instant) -> Dispatch {
+        let answer = self.elevator.dispatch(now);
+        self.elevator.check();
+        answer
+    }
+
+    fn issue(&mut self, now: Instant) -> Tag {
+        let Dispatch::Issue(tag) = self.dispatch(now) else { panic!("nothing to issue") };
+        tag
+    }
+
+    fn complete(&mut self, now: Instant, tag: Tag) {
+        self.elevator.complete(now, tag).for_each(drop);
+        self.elevator.check();
+    }
+
+    /// Issues and completes at once whatever comes; answers the starting sectors.
+    fn serve(&mut self, now: Instant) -> Vec<u64> {
+        let mut starts = Vec::new();
+        while let Dispatch::Issue(tag) = self.dispatch(now) {
+            starts.push(self.elevator.requests()[tag].rq.start.0);
+            self.complete(now, tag);
+        }
+        starts
+    }
+
+    /// The trace since the last call, one event a line: ms, blktrace's letter, task, sector, reason.
+    fn timeline(&mut self) -> String {
+        let mut text = String::new();
+        for e in self.elevator.drain_trace() {
+            let at = e.at.since(ms(0)).as_us();
+            let (letter, task) = (e.action.letter(), e.task.0);
+            write!(text, "{:>3}.{} {letter} {task}", at / 1000, at % 1000 / 100).unwrap();
+            if e.tag.is_some() {
+                write!(text, " {}+{}", e.start.0, e.len.0).unwrap();
+            }
+            if e.reason != Reason::None {
+                write!(text, " {:?}", e.reason).unwrap();
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[track_caller]
+fn assert_timeline(got: &str, want: &str) {
+    let lines = |text: &str| text.trim().lines().map(|l| l.trim().to_string()).collect::<Vec<_>>();
+    assert_eq!(lines(got), lines(want), "got:\n{got}");
+}
+
+// What happens within a queue, which all three share.
+
+//= cfq.md section 9 vector 1
+#[test]
+fn the_nearest_request_is_chosen_with_going_back_dearer() {
+    let order = |at: u64, a: u64, b: u64| {
+        let mut rig = Rig::<CfqTs1>::new(Ts1::default());
+        rig.queue(ms(0), read(1, at - 8));
+        rig.serve(ms(0));
+        rig.queue(ms(0), read(1, a));
+        rig.queue(ms(0), read(1, b));
+        rig.serve(ms(0))[0]
+    };
+    assert_eq!(order(1000, 1100, 960), 960, "100 forward against 40 back, which count twice");
+    assert_eq!(order(1000, 1100, 950), 1100, "a tie goes to the larger start");
+    assert_eq!(order(50_000, 40_000, 10), 40_000, "10 is more than 16 MiB back");
+    assert_eq!(order(50_000, 20, 10), 10, "both are");
+}
+
+#[test]
+fn without_find_best_crq_the_lowest_request_goes_first() {
+    let mut rig = Rig::<RoundRobin>::new(Config { find_best_crq: false, ..Config::default() });
+    for start in [5000, 100, 900] {
+        rig.queue(ms(0), read(1, start));
+    }
+    assert_eq!(rig.serve(ms(0)), [100, 900, 5000]);
+}
+
+/// Which kind goes first because of its age, 600 ms after a sync and an async request far away were queued among
+/// closer ones.
+fn first_to_expire(swap_fifo_limits: bool) -> Vec<u64> {
+    let config = Config { swap_fifo_limits, quantum: 1, ..Config::default() };
+    let mut rig = Rig::<RoundRobin>::new(config);
+    rig.queue(ms(0), read(1, 900_000));
+    rig.queue(ms(0), write(1, 800_000));
+    rig.queue(ms(600), read(1, 100));
+    rig.serve(ms(600))
+}
+
+#[test]
+fn the_oldest_request_goes_first_when_it_has_expired() {
+    assert_eq!(first_to_expire(false)[0], 900_000, "sync ones after 500 ms");
+}
+
+//= cfq.md section 8 Q2
+#[test]
+fn the_released_kernels_expired_async_requests_after_the_time_of_sync_ones() {
+    assert_eq!(first_to_expire(true)[0], 800_000);
+}
+
+#[test]
+fn one_request_per_125_ms_goes_first_because_of_its_age() {
+    let mut rig = Rig::<RoundRobin>::new(Config { quantum: 1, ..Config::default() });
+    for start in [700_000, 800_000, 900_000] {
+        rig.queue(ms(0), read(1, start));
+    }
+    for start in [100, 200, 300] {
+        rig.queue(ms(600), read(1, start));
+    }
+    let mut reasons = Vec::new();
+    for at in [600, 601, 724, 725] {
+        let tag = rig.issue(ms(at));
+        rig.complete(ms(at), tag);
+        reasons.extend(rig.elevator.drain_trace().filter(|e| e.action == Action::Issue).map(|e| e.reason));
+    }
+    assert_eq!(reasons, [Reason::FifoExpired, Reason::Nearest, Reason::Nearest, Reason::FifoExpired]);
+}
+
+#[test]
+fn a_request_on_the_dispatch_list_does_not_grow() {
+    let mut rig = Rig::<CfqTs1>::new(Ts1::default());
+    rig.queue(ms(0), read(1, 100));
+    rig.queue(ms(0), read(1, 500));
+    let _ = rig.issue(ms(0));
+    // 500 is on the list, behind 100.
+    assert_eq!(rig.add(ms(0), read(1, 508)).1, Insert::Queued);
+    assert!(matches!(rig.add(ms(0), read(1, 516)).1, Insert::Merged { end: End::Back, .. }));
+    assert_eq!(rig.serve(ms(0)), [500, 508]);
+}
+
+#[test]
+fn front_merges_stay_within_a_task_and_back_merges_need_not() {
+    let mut rig = Rig::<RoundRobin>::new(Config::default());
+    rig.queue(ms(0), read(1, 100));
+    assert_eq!(rig.add(ms(0), read(2, 92)).1, Insert::Queued);
+    assert!(matches!(rig.add(ms(0), read(2, 108)).1, Insert::Merged { into: Tag(0), end: End::Back }));
+    assert!(matches!(rig.add(ms(0), read(2, 84)).1, Insert::Merged { into: Tag(1), end: End::Front }));
+    assert_eq!(rig.serve(ms(0)), [84, 100], "what ends where a listed request starts goes before it");
+}
+
+#[test]
+fn the_older_of_two_requests_that_start_alike_leaves_at_once() {
+    let mut rig = Rig::<CfqTs1>::new(Ts1::default());
+    rig.queue(ms(0), read(2, 500));
+    let first = rig.queue(ms(0), read(1, 100));
+    rig.queue(ms(0), write(1, 100));
+    assert_eq!(rig.issue(ms(0)), first, "it is on the list, though task 2 has the first slice");
+    rig.complete(ms(0), first);
+    assert_eq!(rig.serve(ms(0)), [500]);
+}
+
+// cfq-2.6.10.
+
+#[test]
+fn a_round_takes_one_request_of_each_task_and_is_always_completed() {
+    let mut rig = Rig::<RoundRobin>::new(Config { quantum: 2, ..Config::of_2_6_10() });
+    for i in 0..2 {
+        for task in 1..=3 {
+            rig.queue(ms(0), read(task, u64::from(task) * 10_000 + i * 100));
+        }
+    }
+    // Task 4 comes when the second round is on the list already, so it is in the third.
+    for (from, to) in [(0, 5), (5, 10), (10, 20), (20, 30), (30, 40), (40, 50)] {
+        let tag = rig.issue(ms(from));
+        if from == 20 {
+            rig.queue(ms(from), read(4, 90_000));
+        }
+        rig.complete(ms(to), tag);
+    }
+    rig.serve(ms(50));
+    let issued: String =
+        rig.timeline().lines().filter(|l| l.contains(" D ")).map(|l| std::format!("{l}\n")).collect();
+    assert_timeline(
+        &issued,
+        "
+        0.0 D 1 10000+8 Nearest
+        5.0 D 2 20000+8 Nearest
+        10.0 D 3 30000+8 Nearest
+        20.0 D 1 10100+8 Nearest
+        30.0 D 2 20100+8 Nearest
+        40.0 D 3 30100+8 Nearest
+        50.0 D 4 90000+8 Nearest
+        ",
+    );
+}
+
+#[test]
+fn who_has_used_the_disk_least_goes_first() {
+    let mut rig = Rig::<RoundRobin>::new(Config::of_2_6_10());
+    // Task 1 uses 27 ms and task 2 9 ms; an eighth of each is left, as their first second starts with that.
+    for (task, from, to) in [(1, 0, 27), (2, 27, 36)] {
+        let tag = rig.queue(ms(from), read(task, u64::from(task) * 10_000));
+        assert_eq!(rig.issue(ms(from)), tag);
+        rig.complete(ms(to), tag);
+    }
+    for task in 1..=3 {
+        rig.queue(ms(36), read(task, u64::from(task) * 20_000));
+    }
+    assert_eq!(rig.serve(ms(36)), [60_000, 40_000, 20_000]);
+}
+
+#[test]
+fn a_queue_with_a_request_in_flight_waits_for_the_second_round() {
+    let mut rig = Rig::<RoundRobin>::new(Config { quantum: 1, ..Config::of_2_6_10() });
+    rig.queue(ms(0), read(1, 100));
+    let first = rig.issue(ms(0));
+    rig.queue(ms(0), read(1, 200));
+    rig.queue(ms(0), read(2, 90_000));
+    let second = rig.issue(ms(0));
+    assert_eq!(rig.elevator.requests()[second].rq.task, TaskId(2), "task 1 has one at the device");
+    let third = rig.issue(ms(0));
+    assert_eq!(rig.elevator.requests()[third].rq.task, TaskId(1), "nobody else waits");
+    for tag in [first, second, third] {
+        rig.complete(ms(5), tag);
+    }
+}
+
+// Time slices.
+
+#[test]
+fn a_slice_of_ts1_as_a_timeline() {
+    let mut rig = Rig::<CfqTs1>::new(Ts1::of_2004());
+    rig.queue(ms(0), read(1, 100));
+    rig.queue(ms(0), read(2, 90_000));
+    let tag = rig.issue(ms(0));
+    assert_eq!(rig.dispatch(ms(0)), Dispatch::Hold(Hold::SliceIdle), "with one of its own at the device");
+    rig.complete(ms(2), tag);
+    assert_eq!(rig.elevator.next_timer(), Some((ms(4), Timer::SliceIdle)), "since the disk was asked again");
+    let tag = rig.queue(ms(3), read(1, 108));
+    assert_eq!(rig.elevator.next_timer(), None);
+    assert_eq!(rig.issue(ms(3)), tag);
+    rig.complete(ms(5), tag);
+    assert_eq!(rig.dispatch(ms(5)), Dispatch::Hold(Hold::SliceIdle));
+    rig.elevator.timer(ms(9));
+    let tag = rig.issue(ms(9));
+    rig.complete(ms(14), tag);
+    assert_timeline(
+        &rig.timeline(),
+        "
+        0.0 I 1 100+8
+        0.0 I 2 90000+8
+        0.0 m 1 SliceStart
+        0.0 D 1 100+8 Nearest
+        2.0 C 1 100+8
+        3.0 I 1 108+8
+        3.0 D 1 108+8 Nearest
+        5.0 C 1 108+8
+        9.0 m 1 IdleTimeout
+        9.0 m 2 SliceStart
+        9.0 D 2 90000+8 Nearest
+        14.0 C 2 90000+8
+        ",
+    );
+}
+
+#[test]
+fn slices_of_ts2_as_a_timeline() {
+    let mut rig = Rig::<CfqTs2>::new(Ts2 { quantum: 2, slice_async_rq: 3, ..Ts2::of_2004() });
+    for i in 0..5 {
+        rig.queue(ms(0), write(1, 1000 + i * 100));
+    }
+    rig.queue(ms(0), read(2, 90_000));
+    for at in 0..5 {
+        let tag = rig.issue(ms(at));
+        rig.complete(ms(at + 1), tag);
+    }
+    assert_eq!(rig.dispatch(ms(5)), Dispatch::Hold(Hold::SliceIdle), "the reader's, for all the writes");
+    rig.elevator.timer(ms(9));
+    let tag = rig.issue(ms(9));
+    rig.complete(ms(10), tag);
+    assert_timeline(
+        &rig.timeline(),
+        "
+        0.0 I 1 1000+8
+        0.0 I 1 1100+8
+        0.0 I 1 1200+8
+        0.0 I 1 1300+8
+        0.0 I 1 1400+8
+        0.0 I 2 90000+8
+        0.0 m 1 SliceStart
+        0.0 D 1 1000+8 Nearest
+        1.0 C 1 1000+8
+        1.0 D 1 1100+8 Nearest
+        2.0 C 1 1100+8
+        2.0 m 1 AsyncQuota
+        2.0 m 2 SliceStart
+        2.0 D 1 1200+8 Nearest
+        3.0 C 1 1200+8
+        3.0 D 1 1300+8 Nearest
+        4.0 C 1 1300+8
+        4.0 D 2 90000+8 Nearest
+        5.0 C 2 90000+8
+        9.0 m 2 IdleTimeout
+        9.0 m 1 SliceStart
+        9.0 D 1 1400+8 Nearest
+        10.0 C 1 1400+8
+        ",
+    );
+}
+
+#[test]
+fn an_awaited_request_is_served_even_when_the_slice_is_over() {
+    // Ticks make the slice end (10 ms) and the idle period's end (14, cut to 10) meet what comes at 10.
+    let mut rig = Rig::<CfqTs1>::new(Ts1 { slice: Duration::from_ms(10), ..Ts1::of_2004() });
+    rig.queue(ms(0), read(1, 100));
+    rig.queue(ms(0), read(2, 90_000));
+    let tag = rig.issue(ms(0));
+    rig.complete(ms(6), tag);
+    assert_eq!(rig.elevator.next_timer(), Some((ms(10), Timer::SliceIdle)));
+    let awaited = rig.queue(ms(10), read(1, 108));
+    assert_eq!(rig.issue(ms(10)), awaited);
+    rig.queue(ms(10), read(1, 116));
+    rig.complete(ms(11), awaited);
+    assert_eq!(rig.serve(ms(11)), [90_000], "but only what came by then");
+    rig.elevator.timer(ms(15));
+    assert_eq!(rig.serve(ms(15)), [116]);
+}
+
+//= cfq.md section 8 Q3
+#[test]
+fn the_idle_period_starts_with_the_last_completion_unless_the_quirk_is_on() {
+    for quirk in [false, true] {
+        let mut rig = Rig::<CfqTs2>::new(Ts2 { idle_in_flight: quirk, ..Ts2::default() });
+        let [a, b] = [100, 200].map(|start| rig.queue(ms(0), read(1, start)));
+        rig.queue(ms(0), read(2, 90_000));
+        assert_eq!([rig.issue(ms(0)), rig.issue(ms(0))], [a, b]);
+        assert_eq!(rig.dispatch(ms(0)), Dispatch::Hold(Hold::SliceIdle));
+        let timer = |rig: &Rig<CfqTs2>| rig.elevator.next_timer().map(|(when, _)| when);
+        assert_eq!(timer(&rig), quirk.then(|| ms(4)));
+        rig.complete(ms(2), a);
+        assert_eq!(timer(&rig), quirk.then(|| ms(4)));
+        rig.complete(ms(3), b);
+        assert_eq!(timer(&rig), Some(ms(if quirk { 4 } else { 7 })));
+    }
+}
+
+#[test]
+fn the_driver_has_at_most_max_depth_requests() {
+    let mut rig = Rig::<CfqTs1>::new(Ts1 { max_depth: 3, ..Ts1::of_2004() });
+    for i in 0..5 {
+        rig.queue(ms(0), read(1, i * 100));
+    }
+    let first = rig.issue(ms(0));
+    let _ = (rig.issue(ms(0)), rig.issue(ms(0)));
+    assert_eq!(rig.dispatch(ms(0)), Dispatch::Hold(Hold::Depth));
+    rig.complete(ms(1), first);
+    let _ = rig.issue(ms(1));
+    assert_eq!(rig.dispatch(ms(1)), Dispatch::Hold(Hold::Depth));
+}
+
+#[test]
+fn without_an_idle_period_an_empty_queue_loses_the_disk() {
+    let mut rig = Rig::<CfqTs2>::new(Ts2 { slice_idle: Duration::ZERO, ..Ts2::default() });
+    rig.queue(ms(0), read(1, 100));
+    rig.queue(ms(0), read(2, 90_000));
+    assert_eq!(rig.serve(ms(0)), [100, 90_000]);
+    assert_eq!(rig.elevator.next_timer(), None);
+}
+
+#[test]
+fn a_task_that_is_gone_is_not_waited_for_if_so_set() {
+    for exit_ends_idle in [false, true] {
+        let mut rig = Rig::<CfqTs1>::new(Ts1 { exit_ends_idle, ..Ts1::of_2004() });
+        rig.queue(ms(0), read(1, 100));
+        rig.queue(ms(0), read(2, 90_000));
+        let tag = rig.issue(ms(0));
+        rig.complete(ms(1), tag);
+        rig.elevator.control(ms(1), Control::TaskExit(TaskId(1)));
+        let answer = rig.dispatch(ms(1));
+        assert_eq!(matches!(answer, Dispatch::Issue(_)), exit_ends_idle, "{answer:?}");
+    }
+}
+
+#[test]
+fn an_idle_period_is_at_most_half_of_a_slice() {
+    let refused =
+        |config| Elevator::<CfqTs1>::new(limits(), config).err().map(|e: ConfigError| e.to_string());
+    let config = Ts1 { slice: Duration::from_ms(10), idle: Duration::from_ms(6), ..Ts1::default() };
+    let text = refused(config).expect("6 ms is more than half of 10 ms");
+    assert_eq!(text, "idle, in percent of slice, = 60 is out of range: 0 to 50");
+    assert_eq!(refused(Ts1 { idle: Duration::from_ms(5), ..config }), None);
+    assert!(Ts1::default().set("slice", 0).is_err() && Config::default().set("quantum", 0).is_err());
+    assert!(Ts2::default().set("max_depth", 1).is_err());
+}
+
+// All three: faults and exits.
+
+/// Runs a test for each of the three presets.
+macro_rules! for_each {
+    ($($test:ident: $body:ident;)*) => {
+        $(#[test]
+        fn $test() {
+            $body::<RoundRobin>(Config::of_2_6_10());
+            $body::<CfqTs1>(Ts1::of_2004());
+            $body::<CfqTs2>(Ts2::of_2004());
+        })*
+    };
+}
+
+for_each! {
+    what_is_handed_back_goes_first_and_completes_once: hands_back;
+    draining_empties_everything_and_leaves_a_working_scheduler: drains;
+    tasks_without_a_slot_share_one_queue: shares_the_fallback;
+    the_slot_of_a_task_that_is_gone_is_used_again: releases_slots;
+    spurious_timers_change_nothing: ignores_spurious_timers;
+}
+
+fn hands_back<S: Scheduler>(config: S::Config) {
+    let mut rig = Rig::<S>::new(config);
+    for i in 0..6 {
+        rig.queue(ms(0), read(1 + i % 2, u64::from(i) * 1000));
+    }
+    let first = rig.issue(ms(0));
+    rig.elevator.requeue(ms(1), first);
+    rig.elevator.check();
+    assert_eq!(rig.issue(ms(1)), first);
+    rig.complete(ms(2), first);
+    let mut rest = Vec::new();
+    for at in 2..100 {
+        rest.extend(rig.serve(ms(at)));
+        rig.elevator.timer(ms(at));
+    }
+    rest.sort_unstable();
+    let all: Vec<_> =
+        (0..6).map(|i| i * 1000).filter(|&s| s != rig.elevator.requests()[first].rq.start.0).collect();
+    assert_eq!(rest, all);
+}
+
+fn drains<S: Scheduler>(config: S::Config) {
+    let mut rig = Rig::<S>::new(config);
+    for i in 0..30 {
+        rig.queue(ms(0), read(1 + i % 5, u64::from(i) * 1000));
+    }
+    // Something on the list, at the device, and awaited.
+    let tag = rig.issue(ms(0));
+    let mut drained = Vec::new();
+    while let Some(tag) = rig.elevator.drain(ms(1)) {
+        rig.elevator.check();
+        drained.push(tag);
+    }
+    assert_eq!(drained.len(), 29);
+    drained.push(tag);
+    for tag in drained {
+        rig.complete(ms(2), tag);
+    }
+    rig.queue(ms(50), read(9, 77));
+    rig.elevator.timer(ms(60));
+    assert_eq!(rig.serve(ms(60)), [77]);
+}
+
+fn shares_the_fallback<S: Scheduler>(config: S::Config) {
+    let mut rig = Rig::<S>::with(Limits { tasks: 1, ..limits() }, config);
+    for task in 1..=4 {
+        rig.queue(ms(0), read(task, u64::from(task) * 1000));
+    }
+    // Nobody's own: nothing to release.
+    rig.elevator.control(ms(0), Control::TaskExit(TaskId(3)));
+    let mut served = Vec::new();
+    for at in 0..100 {
+        served.extend(rig.serve(ms(at)));
+        rig.elevator.timer(ms(at));
+    }
+    assert_eq!(served, [1000, 2000, 3000, 4000], "the three that share a queue leave in sector order");
+}
+
+fn releases_slots<S: Scheduler>(config: S::Config) {
+    let mut rig = Rig::<S>::with(Limits { tasks: 1, ..limits() }, config);
+    for task in 1..=3 {
+        let start = u64::from(task) * 1000;
+        let at = ms(u64::from(task) * 10);
+        rig.queue(at, read(task, start));
+        let tag = rig.issue(at);
+        rig.elevator.control(at, Control::TaskExit(TaskId(task)));
+        rig.elevator.check();
+        rig.complete(at, tag);
+        rig.elevator.timer(at + Duration::from_ms(5));
+        // Only a task with a queue of its own may front-merge there, and none into the others' queue.
+        rig.queue(at + Duration::from_ms(5), read(task + 100, start));
+        let merged = rig.add(at + Duration::from_ms(5), read(task + 200, start - 8)).1;
+        assert_eq!(merged, Insert::Queued, "task {} did not get the slot of task {task}", task + 100);
+        rig.elevator.control(at + Duration::from_ms(5), Control::TaskExit(TaskId(task + 100)));
+        while let Some(tag) = rig.elevator.drain(at + Duration::from_ms(6)) {
+            rig.complete(at + Duration::from_ms(6), tag);
+        }
+        rig.elevator.timer(at + Duration::from_ms(9));
+    }
+}
+
+// Closed worlds.
+
+/// A client that keeps `depth` requests of `len` sectors in the system, one after another on the disk.
+#[derive(Clone, Copy)]
+struct Client {
+    template: Request,
+    depth: u32,
+    think: Duration,
+    next: u64,
+    served: u64,
+    worst: Duration,
+}
+
+impl Client {
+    fn reader(task: u32) -> Self {
+        Self {
+            template: Request::read(TaskId(task), Sector(0), Sectors(8)),
+            depth: 1,
+            think: Duration::from_us(50),
+            next: u64::from(task) * 10_000_000,
+            served: 0,
+            worst: Duration::ZERO,
+        }
+    }
+
+    fn writer(task: u32, depth: u32) -> Self {
+        let template = Request::write(TaskId(task), Sector(0), Sectors(64));
+        Self { template, depth, think: Duration::ZERO, ..Self::reader(task) }
+    }
+}
+
+/// Clients, a scheduler, and a disk that takes one request at a time: 28 MB/s, 0.15 ms per command, 8 ms to go elsewhere.
+struct World<S> {
+    elevator: Elevator<S>,
+    now: Instant,
+    clients: Vec<Client>,
+    due: Vec<(Instant, usize)>,
+    free: Vec<Tag>,
+    inserted: Vec<(Instant, usize)>,
+    device: Option<(Instant, Tag)>,
+    head: u64,
+    /// The client of each issued request, with its time.
+    log: Vec<(Instant, u32)>,
+    spurious: bool,
+}
+
+impl<S: Scheduler> World<S> {
+    fn new(config: S::Config, clients: &[Client]) -> Self {
+        let limits = Limits { tick: TICK, merges: false, ..Limits::default() };
+        let due = clients.iter().enumerate();
+        Self {
+            elevator: Elevator::new(limits, config).unwrap(),
+            now: ms(0),
+            clients: clients.to_vec(),
+            due: due.flat_map(|(i, c)| (0..c.depth).map(move |_| (ms(0), i))).collect(),
+            free: (0..limits.tags).rev().map(Tag).collect(),
+            inserted: std::vec![(ms(0), 0); usize::from(limits.tags)],
+            device: None,
+            head: 0,
+            log: Vec::new(),
+            spurious: false,
+        }
+    }
+
+    fn run(mut self, until: Instant) -> Self {
+        while self.now < until {
+            self.arrive();
+            if self.spurious {
+                self.elevator.timer(self.now);
+            }
+            self.pump();
+            let timer = self.elevator.next_timer().map(|(when, _)| when);
+            let due = self.due.iter().map(|d| d.0).min();
+            let next = [timer, due, self.device.map(|d| d.0)].into_iter().flatten().min();
+            self.now = self.now.max(next.expect("something is coming"));
+            self.finish();
+            if timer.is_some_and(|when| when <= self.now) {
+                self.elevator.timer(self.now);
+            }
+        }
+        self.elevator.check();
+        self
+    }
+
+    fn arrive(&mut self) {
+        while let Some(i) = self.due.iter().position(|d| d.0 <= self.now) {
+            let (_, who) = self.due.remove(i);
+            let client = &mut self.clients[who];
+            let rq = Request { start: Sector(client.next), ..client.template };
+            client.next = rq.end().0;
+            let tag = self.free.pop().expect("fewer requests than tags");
+            self.inserted[usize::from(tag.0)] = (self.now, who);
+            assert_eq!(self.elevator.insert(self.now, tag, rq), Insert::Queued);
+        }
+    }
+
+    fn pump(&mut self) {
+        if self.device.is_none()
+            && let Dispatch::Issue(tag) = self.elevator.dispatch(self.now)
+        {
+            let rq = self.elevator.requests()[tag].rq;
+            let travel = if rq.start.0 == self.head { 0 } else { 8_000 };
+            // 28 MB/s are 18 us a sector.
+            let service = Duration::from_us(150 + travel + u64::from(rq.len.0) * 18);
+            self.head = rq.end().0;
+            self.device = Some((self.now + service, tag));
+            self.log.push((self.now, rq.task.0));
+        }
+    }
+
+    fn finish(&mut self) {
+        let Some((_, tag)) = self.device.take_if(|d| d.0 <= self.now) else { return };
+        let (since, who) = self.inserted[usize::from(tag.0)];
+        self.elevator.complete(self.now, tag).for_each(drop);
+        self.free.push(tag);
+        let client = &mut self.clients[who];
+        client.served += u64::from(client.template.len.0);
+        client.worst = client.worst.max(self.now.since(since));
+        self.due.push((self.now + client.think, who));
+    }
+
+    /// The turns that were taken: who, from its first issue to that of the next.
+    fn turns(&self) -> Vec<(u32, Duration)> {
+        let mut turns = Vec::new();
+        let mut start = self.log[0];
+        for &(at, task) in &self.log {
+            if task != start.1 {
+                turns.push((start.1, at.since(start.0)));
+                start = (at, task);
+            }
+        }
+        turns
+    }
+}
+
+fn ignores_spurious_timers<S: Scheduler>(config: S::Config) {
+    let clients = [Client::reader(1), Client::reader(2), Client::writer(3, 16)];
+    let plain = World::<S>::new(config, &clients).run(ms(2000));
+    let mut spurious = World::<S>::new(config, &clients);
+    spurious.spurious = true;
+    assert_eq!(spurious.run(ms(2000)).log, plain.log);
+}
+
+//= cfq.md section 9 vector 11
+#[test]
+fn two_equal_readers_alternate_in_slices_of_83_ms() {
+    let world = World::<CfqTs1>::new(Ts1::of_2004(), &[Client::reader(1), Client::reader(2)]).run(ms(3000));
+    let turns = world.turns();
+    assert!(turns.len() > 30, "{turns:?}");
+    for (i, &(task, length)) in turns.iter().enumerate() {
+        assert_eq!(task, 1 + (i as u32) % 2, "they alternate");
+        // A request takes 0.3 ms, or 8.3 ms from afar; a tick of rounding.
+        let (min, max) = (Duration::from_ms(83 - 9), Duration::from_ms(83 + 9));
+        assert!(min <= length && length <= max, "turn {i}: {length}");
+    }
+}
+
+//= reference-results.md section 1.1 R000-C1-cfq-2 R000-C1-cfq-4 R000-C1-cfq-8
+#[test]
+fn the_worst_latency_is_about_the_slices_of_the_others() {
+    let alone = World::<CfqTs1>::new(Ts1::of_2004(), &[Client::reader(1)]).run(ms(5000)).clients[0].served;
+    for n in [2_u64, 4, 8] {
+        let clients: Vec<_> = (0..n as u32).map(Client::reader).collect();
+        let world = World::<CfqTs1>::new(Ts1::of_2004(), &clients).run(ms(5000));
+        let served: Vec<_> = world.clients.iter().map(|c| c.served).collect();
+        let total: u64 = served.iter().sum();
+        assert!(total * 100 > alone * 85, "{n} readers together had {total}, one alone {alone}");
+        let (least, most) = (served.iter().min().unwrap(), served.iter().max().unwrap());
+        // In 5 s each of 8 has 7 or 8 slices.
+        assert!(least * 100 > most * 80, "{served:?}");
+        let worst = world.clients.iter().map(|c| c.worst).max().unwrap();
+        // A slice ends up to an idle period early, when the queue is empty and no such period is left; it may also
+        // end with a request that came just in time, and starts with a seek.
+        let (least, most) = (Duration::from_ms(79 * (n - 1)), Duration::from_ms(83 * (n - 1) + 12 * n));
+        assert!(least <= worst && worst <= most, "{n} readers: {worst}");
+    }
+}
+
+/// What a reader and a writer that keeps 64 requests queued are served, in sectors, in 10 s.
+fn reader_and_writer<S: Scheduler>(config: S::Config) -> [u64; 2] {
+    let world = World::<S>::new(config, &[Client::reader(1), Client::writer(2, 64)]).run(ms(10_000));
+    [world.clients[0].served, world.clients[1].served]
+}
+
+//= reference-results.md section 1.7 R000-V-old-1 R000-V-new-1
+#[test]
+fn a_reader_beside_a_deep_writer_gets_nearly_the_whole_disk_from_ts2_on() {
+    let [reader, writer] = reader_and_writer::<CfqTs2>(Ts2::of_2004());
+    // Alone it would have had a request each 0.344 ms, thinking time included, of 8 sectors.
+    let alone = 10_000_000 / (150 + 50 + 8 * 18) * 8;
+    assert!(reader * 100 > alone * 75, "{reader} of {alone}");
+    assert!(writer > 0);
+    let [before, _] = reader_and_writer::<RoundRobin>(Config::of_2_6_10());
+    assert!(before * 3 < reader, "{before} with the request round robin, {reader} with slices");
+}
+
+#[test]
+fn an_async_turn_lasts_eight_requests() {
+    let world =
+        World::<CfqTs2>::new(Ts2::of_2004(), &[Client::reader(1), Client::writer(2, 64)]).run(ms(3000));
+    let mut in_a_row = 0;
+    for &(_, task) in &world.log {
+        in_a_row = if task == 2 { in_a_row + 1 } else { 0 };
+        assert!(in_a_row <= 8, "the writer had more than slice_async_rq");
+    }
+}
