@@ -313,6 +313,15 @@ impl<S: Scheduler> Elevator<S> {
         Insert::Queued
     }
 
+    /// Whether the scheduler would have the driver give a tag to a request like this one now, rather than later.
+    ///
+    /// Some keep a part of the tags free for urgent requests. A driver that hands out tags asks before it does; nothing
+    /// here depends on that.
+    #[must_use]
+    pub fn has_room(&self, rq: &Request) -> bool {
+        self.sched.has_room(rq)
+    }
+
     /// The device has room: what now?
     ///
     /// # Panics

@@ -5,7 +5,7 @@
 //! joins its own `Table<Tag, _>` by tag.
 
 use crate::table::Table;
-use crate::units::{GroupId, Id, Instant, IoPrio, Sector, Sectors, Tag, TaskId};
+use crate::units::{GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId};
 use core::ops::Index;
 
 /// What a request asks of the disk. Flushes are ordered by the driver and never come here.

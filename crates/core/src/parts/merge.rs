@@ -147,7 +147,7 @@ fn holds(nodes: &[Node], bucket: Place, sector: Sector, like: Place) -> bool {
     while at != bucket {
         let node = &nodes[at.index()];
         // The number of buckets is even, so starts are at even places.
-        if node.sector == sector && (at.0 ^ like.0) % 2 == 0 {
+        if node.sector == sector && (at.0 ^ like.0) & 1 == 0 {
             return true;
         }
         at = node.next;

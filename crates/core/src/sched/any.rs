@@ -3,7 +3,7 @@
 //! `Elevator<Deadline>` is monomorphic; whoever reads a name from a user takes `Elevator<AnyScheduler>`. A *preset* is
 //! a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq` with the seek rule and depth of that kernel.
 
-use super::{Scheduler, anticipatory, cfq, cfq_early, deadline, noop};
+use super::{Scheduler, anticipatory, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
 use crate::config::{ConfigError, Tunable, Tunables, Unit};
 use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
 use crate::request::{Request, Requests};
@@ -88,6 +88,10 @@ schedulers! {
     Noop(noop::Noop),
     /// Batches in sector order, with deadlines.
     Deadline(deadline::Deadline),
+    /// Deadline with priority classes and ageing.
+    MqDeadline(mq_deadline::MqDeadline),
+    /// Latency targets kept by tokens.
+    Kyber(kyber::Kyber),
     /// Timed batches, and waiting for the next request of the reader that was served last.
     Anticipatory(anticipatory::Anticipatory),
     /// Tasks take turns by the request.
@@ -168,6 +172,16 @@ pub const PRESETS: &[Preset] = &[
         about: "time slices for each task, as in the last kernels that had it",
         config: || AnyConfig::Cfq(cfq::Config::default()),
     },
+    Preset {
+        name: "mq-deadline",
+        about: "deadline with priority classes and ageing",
+        config: || AnyConfig::MqDeadline(mq_deadline::Config::default()),
+    },
+    Preset {
+        name: "kyber",
+        about: "latency targets kept by tokens, for fast flash",
+        config: || AnyConfig::Kyber(kyber::Config::default()),
+    },
 ];
 
 /// The preset of that name.
@@ -234,6 +248,9 @@ impl Scheduler for AnyScheduler {
     }
     fn may_merge(&self, requests: &Requests, into: Tag, rq: &Request) -> bool {
         each!(self, s => s.may_merge(requests, into, rq))
+    }
+    fn has_room(&self, rq: &Request) -> bool {
+        each!(self, s => s.has_room(rq))
     }
     fn front_merges(&self) -> bool {
         each!(self, s => s.front_merges())

@@ -10,6 +10,8 @@ pub mod any;
 pub mod cfq;
 pub mod cfq_early;
 pub mod deadline;
+pub mod kyber;
+pub mod mq_deadline;
 pub mod noop;
 
 /// Policy: which request next, and when to wait. Driven by [`crate::Elevator`], which owns the requests.
@@ -68,6 +70,11 @@ pub trait Scheduler: Sized {
 
     /// Whether `rq` may be merged into the queued request `into`, which has the same direction.
     fn may_merge(&self, _requests: &Requests, _into: Tag, _rq: &Request) -> bool {
+        true
+    }
+
+    /// Whether a request like this one may have a tag now, rather than later: for schedulers that keep some tags free.
+    fn has_room(&self, _rq: &Request) -> bool {
         true
     }
 

@@ -1,0 +1,361 @@
+//! mq-deadline: deadline with I/O priority classes and ageing.
+//!
+//! For disks and single-queue flash under a present-day kernel, where it is the default; and for those who want
+//! `ionice -c1` and `-c3` to mean something without per-task fairness.
+//!
+//! # How it works
+//!
+//! Each class (real-time, best-effort, idle) has deadline's two sorted queues and its own positions; the running batch
+//! and the count of how often writes were passed over are common to all. `dispatch` asks the classes in order of
+//! urgency, and the first that has a request wins. A class whose requests are all at the device keeps the lower ones
+//! waiting until they complete ([`Hold::HigherClass`]): otherwise the lower class would fill the device queue in front
+//! of the next urgent request.
+//!
+//! *Ageing* keeps the lower classes alive. While two classes or more have work, requests that have waited for
+//! `prio_aging_expire` go before everyone else, whatever their class, and the class that has waited longest goes first.
+//!
+//! ```text
+//!   queued: RT 100, RT 200, BE 50, IDLE 10          at 0 s:   RT 100 │ RT 200 │ hold │ … complete … │ BE 50 │ …
+//!   ten seconds of real-time requests later:        at 10 s:  BE 50 │ IDLE 10 │ RT …
+//! ```
+//!
+//! Within a class a batch goes on from the *position* of its last request, so a request that arrives just ahead of it
+//! is taken along (deadline instead remembers which request comes next). Deadlines pass *at* their instant.
+//!
+//! Requests of different classes are not merged.
+//!
+//! # Who waits how long
+//!
+//! While one class is alone: as in deadline, see [`super::deadline`]. While several have work: a request that has
+//! waited for `prio_aging_expire`, and is older than all but *n* others of any class, is issued within `(n + 1)` batches
+//! and the rest of the running one, a batch being at most `max(fifo_batch, 1)` requests.
+//!
+//! # What it does not do
+//!
+//! The levels within a class are ignored, as is the task. Requests for which the kernel bypasses the order ("at head")
+//! are the driver's. `async_depth` limits how many tags the driver should give to requests that are not sync reads: the
+//! kernel enforces it when a tag is allocated, long before the scheduler sees the request, and so must a driver here,
+//! by asking [`crate::Elevator::has_room`].
+//!
+//! # Differences from the kernel
+//!
+//! The kernel ages only best-effort before idle, and tries the class's usual choice for age: under a constant load that
+//! choice can be young for ever while an old write waits. Here the old one itself is taken when the usual one is too
+//! young, and the age decides between classes, so that the bound above holds. A choice that is rejected for its age
+//! leaves no trace here.
+//!
+//= linux-6.18 block/mq-deadline.c (as restated in the project's specification, section 4)
+//= deviates mqd-ageing
+
+use super::Scheduler;
+use crate::config::{ConfigError, Tunables};
+use crate::elevator::{Cx, Dispatch, End, Hold, Limits};
+use crate::parts::sorted::{SortedLinks, SortedQueue};
+use crate::request::{Op, Request, Requests};
+use crate::trace::Reason;
+use crate::tunables;
+use crate::units::{Class, Duration, Instant, Sector, Tag};
+
+tunables! {
+    /// mq-deadline's tunables, under their sysfs names.
+    //= linux-6.18 block/mq-deadline.c dd_init_sched
+    pub struct Config {
+        /// How long a read may wait before a new batch of reads of its class starts with it. Default 500 ms.
+        pub read_expire: Duration = Duration::from_ms(500), 0, u64::MAX;
+        /// How long a write or discard may wait before a new batch of writes of its class starts with it. Default 5 s.
+        pub write_expire: Duration = Duration::from_secs(5), 0, u64::MAX;
+        /// How many batches of reads may pass waiting writes. Default 2; 0 starves reads instead.
+        pub writes_starved: u32 = 2, 0, 0x7fff_ffff;
+        /// How many requests a batch has at most. Default 16; 0 counts as 1.
+        pub fifo_batch: u32 = 16, 0, 0x7fff_ffff;
+        /// Whether to look for requests that a new one can be put in front of. Default 1.
+        pub front_merges: bool = true, 0, 1;
+        /// How long a request may wait for those of higher classes. Default 10 s.
+        pub prio_aging_expire: Duration = Duration::from_secs(10), 0, u64::MAX;
+        /// How many requests that are not sync reads may be queued or issued at a time, if the driver asks. Default 0: no limit.
+        pub async_depth: u32 = 0, 0, 65535;
+    }
+}
+
+const CLASSES: [Class; 3] = [Class::RealTime, Class::BestEffort, Class::Idle];
+
+/// A direction of transfer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Dir {
+    Read,
+    /// Writes and discards.
+    Write,
+}
+
+impl Dir {
+    const fn of(op: Op) -> Self {
+        match op {
+            Op::Read => Self::Read,
+            Op::Write | Op::Discard => Self::Write,
+        }
+    }
+}
+
+/// One class.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    /// By direction.
+    queues: [SortedQueue; 2],
+    /// Where the last request that was issued in each direction started.
+    positions: [Sector; 2],
+    /// How many requests it has, waiting or at the device.
+    pending: u32,
+}
+
+impl Level {
+    fn queue(&self, dir: Dir) -> &SortedQueue {
+        &self.queues[dir as usize]
+    }
+
+    fn waits(&self, dir: Dir) -> bool {
+        !self.queue(dir).is_empty()
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.waits(Dir::Read) && !self.waits(Dir::Write)
+    }
+}
+
+/// A choice, not yet made.
+#[derive(Clone, Copy, Debug)]
+struct Pick {
+    tag: Tag,
+    dir: Dir,
+    why: Reason,
+    /// It starts a batch.
+    fresh: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct MqDeadline {
+    config: Config,
+    links: SortedLinks,
+    /// By class.
+    levels: [Level; 3],
+    last_dir: Dir,
+    /// How many requests the running batch has had.
+    batching: u32,
+    /// How many batches of reads have passed waiting writes.
+    starved: u32,
+    /// How many requests wait or are at the device that are not sync reads.
+    asyncs: u32,
+}
+
+impl Scheduler for MqDeadline {
+    const NAME: &'static str = "mq-deadline";
+    type Config = Config;
+
+    fn new(limits: Limits, config: Config) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Self {
+            config,
+            links: SortedLinks::new(limits.tags),
+            levels: [Level::default(); 3],
+            last_dir: Dir::Read,
+            batching: 0,
+            starved: 0,
+            asyncs: 0,
+        })
+    }
+
+    fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        let rq = &cx.requests[tag].rq;
+        let level = &mut self.levels[rq.prio.class as usize];
+        level.pending += 1;
+        self.asyncs += u32::from(is_async(rq));
+        self.links.insert(&mut level.queues[Dir::of(rq.op) as usize], tag, rq.start);
+    }
+
+    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
+        if let Some((class, pick)) = self.aged(cx.requests, cx.now) {
+            return self.issue(cx, class, pick);
+        }
+        for class in CLASSES {
+            if let Some(pick) = self.pick(cx.requests, cx.now, class) {
+                return self.issue(cx, class, pick);
+            }
+            if self.levels[class as usize].pending > 0 {
+                let lower_waits = self.levels[class as usize + 1..].iter().any(|l| !l.is_idle());
+                return if lower_waits { Dispatch::Hold(Hold::HigherClass) } else { Dispatch::Empty };
+            }
+        }
+        Dispatch::Empty
+    }
+
+    fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
+        for class in CLASSES {
+            for dir in [Dir::Read, Dir::Write] {
+                if let Some(tag) = self.links.lowest(self.levels[class as usize].queue(dir)) {
+                    self.take(cx.requests, tag);
+                    return Some(tag);
+                }
+            }
+        }
+        None
+    }
+
+    fn merged(&mut self, cx: &mut Cx<'_>, kept: Tag, end: End) {
+        if end == End::Front {
+            let rq = &cx.requests[kept].rq;
+            let queue = &mut self.levels[rq.prio.class as usize].queues[Dir::of(rq.op) as usize];
+            self.links.reposition(queue, kept, rq.start);
+        }
+    }
+
+    fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag) {
+        let rq = &cx.requests[gone].rq;
+        let level = &mut self.levels[rq.prio.class as usize];
+        level.pending -= 1;
+        self.asyncs -= u32::from(is_async(rq));
+        self.links.join(&mut level.queues[Dir::of(rq.op) as usize], cx.requests, kept, gone);
+    }
+
+    fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        let rq = &cx.requests[tag].rq;
+        self.levels[rq.prio.class as usize].pending -= 1;
+        self.asyncs -= u32::from(is_async(rq));
+    }
+
+    fn may_merge(&self, requests: &Requests, into: Tag, rq: &Request) -> bool {
+        let there = &requests[into].rq;
+        // Sync and async are counted apart, and classes wait apart.
+        there.prio.class == rq.prio.class && there.sync == rq.sync
+    }
+
+    fn front_merges(&self) -> bool {
+        self.config.front_merges
+    }
+
+    fn has_room(&self, rq: &Request) -> bool {
+        self.config.async_depth == 0 || !is_async(rq) || self.asyncs < self.config.async_depth
+    }
+
+    fn check(&self, requests: &Requests) {
+        let mut pending = 0;
+        for (level, class) in self.levels.iter().zip(CLASSES) {
+            for dir in [Dir::Read, Dir::Write] {
+                self.links.check(level.queue(dir), requests);
+                for tag in self.links.iter(level.queue(dir)) {
+                    let rq = &requests[tag].rq;
+                    assert!(
+                        Dir::of(rq.op) == dir && rq.prio.class == class,
+                        "a request waits in the wrong queue"
+                    );
+                }
+            }
+            let waiting = level.queues.iter().map(SortedQueue::len).sum::<u32>();
+            assert!(level.pending >= waiting, "more wait than there are");
+            pending += level.pending;
+        }
+        assert_eq!(pending, requests.queued() + requests.issued(), "requests of all classes");
+    }
+}
+
+/// Whether `async_depth` applies to it.
+fn is_async(rq: &Request) -> bool {
+    !(rq.op == Op::Read && rq.sync)
+}
+
+impl MqDeadline {
+    /// Makes the choice.
+    fn issue(&mut self, cx: &mut Cx<'_>, class: Class, pick: Pick) -> Dispatch {
+        let writes_wait = self.levels[class as usize].waits(Dir::Write);
+        if pick.fresh {
+            self.batching = 0;
+            self.last_dir = pick.dir;
+            match pick.dir {
+                Dir::Write => self.starved = 0,
+                Dir::Read if writes_wait => self.starved = self.starved.saturating_add(1),
+                Dir::Read => {}
+            }
+        }
+        self.batching = self.batching.saturating_add(1);
+        cx.why = pick.why;
+        self.take(cx.requests, pick.tag);
+        Dispatch::Issue(pick.tag)
+    }
+
+    fn take(&mut self, requests: &Requests, tag: Tag) {
+        let rq = &requests[tag].rq;
+        let (level, dir) = (&mut self.levels[rq.prio.class as usize], Dir::of(rq.op) as usize);
+        level.positions[dir] = rq.start;
+        self.links.remove(&mut level.queues[dir], tag);
+    }
+
+    /// What deadline would issue if there were only this class.
+    fn pick(&self, requests: &Requests, now: Instant, class: Class) -> Option<Pick> {
+        let level = &self.levels[class as usize];
+        if let Some(tag) = self.batch_continues(level) {
+            return Some(Pick { tag, dir: self.last_dir, why: Reason::Batch, fresh: false });
+        }
+        let (reads, writes) = (level.waits(Dir::Read), level.waits(Dir::Write));
+        let starved = reads && writes && self.starved >= self.config.writes_starved;
+        let (dir, why) = match (reads, writes) {
+            (false, false) => return None,
+            (true, _) if !starved => (Dir::Read, Reason::NewBatch),
+            _ if starved => (Dir::Write, Reason::WritesStarved),
+            _ => (Dir::Write, Reason::NewBatch),
+        };
+        let oldest = level.queue(dir).oldest()?;
+        let expire = match dir {
+            Dir::Read => self.config.read_expire,
+            Dir::Write => self.config.write_expire,
+        };
+        if requests[oldest].since + expire <= now {
+            return Some(Pick { tag: oldest, dir, why: Reason::FifoExpired, fresh: true });
+        }
+        let tag = self.next(level, dir).unwrap_or(oldest);
+        Some(Pick { tag, dir, why, fresh: true })
+    }
+
+    /// The class and request that have waited too long for others: the oldest first, but the running batch is not
+    /// broken for it.
+    fn aged(&self, requests: &Requests, now: Instant) -> Option<(Class, Pick)> {
+        if self.levels.iter().filter(|level| level.pending > 0).count() < 2 {
+            return None;
+        }
+        let mut best: Option<(Instant, Class, Pick)> = None;
+        for class in CLASSES {
+            let Some(pick) = self.aged_of(requests, now, class) else { continue };
+            let since = requests[pick.tag].since;
+            if best.is_none_or(|(oldest, ..)| since < oldest) {
+                best = Some((since, class, pick));
+            }
+        }
+        best.map(|(_, class, pick)| (class, pick))
+    }
+
+    fn aged_of(&self, requests: &Requests, now: Instant, class: Class) -> Option<Pick> {
+        let level = &self.levels[class as usize];
+        let is_aged = |tag: Tag| requests[tag].since + self.config.prio_aging_expire <= now;
+        if let Some(tag) = self.batch_continues(level).filter(|&tag| is_aged(tag)) {
+            return Some(Pick { tag, dir: self.last_dir, why: Reason::Batch, fresh: false });
+        }
+        let heads =
+            [Dir::Read, Dir::Write].into_iter().filter_map(|dir| Some((level.queue(dir).oldest()?, dir)));
+        let (tag, dir) = heads.min_by_key(|&(tag, _)| requests[tag].since)?;
+        is_aged(tag).then_some(Pick { tag, dir, why: Reason::Aged, fresh: true })
+    }
+
+    /// The next request of the running batch in this class, unless the batch is over.
+    fn batch_continues(&self, level: &Level) -> Option<Tag> {
+        if self.batching >= self.config.fifo_batch {
+            return None;
+        }
+        self.next(level, self.last_dir)
+    }
+
+    /// The request at or after the class's position.
+    fn next(&self, level: &Level, dir: Dir) -> Option<Tag> {
+        self.links.at_or_after(level.queue(dir), level.positions[dir as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests;
