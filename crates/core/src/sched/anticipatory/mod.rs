@@ -209,6 +209,7 @@ impl Scheduler for Anticipatory {
         let rq = &cx.requests[tag].rq;
         self.owner[tag] = self.tasks.arrive(rq, cx.now);
         let queue = &mut self.queues[Kind::of(rq) as usize];
+        //= deviates as-aliases
         self.links.insert(&mut queue.requests, tag, rq.start);
         queue.next = nearer(cx.requests, queue.last_sector, Some(tag), queue.next);
         if self.wait.is_on()
@@ -330,6 +331,8 @@ impl Scheduler for Anticipatory {
         Some((self.wait.until()?, Timer::Anticipate))
     }
 
+    // A request that somebody waits for shall not wait with one that nobody does.
+    //= deviates as-merge-kind
     fn may_merge(&self, requests: &Requests, into: Tag, rq: &Request) -> bool {
         requests[into].rq.sync == rq.sync
     }
