@@ -1,0 +1,100 @@
+//! The same scenario gives the same bytes: in debug and in release, on one thread or two, today and next year.
+//!
+//! Every scheduler runs three short loads on three disks; all figures, in whole numbers, must equal those in
+//! `golden/outcomes.txt`, which was written once and is compared in every profile that the suite runs in. A change that moves
+//! them says why in its commit and in the CHANGELOG's *Scheduling behaviour*, and rewrites the file with
+//! `FAIRHEAD_BLESS=1`.
+
+use fairhead_core::sched::any::PRESETS;
+use fairhead_device::DeviceParams;
+use fairhead_sim::{Host, Outcome, Scenario, job, parallel, simulate};
+use std::fmt::Write as _;
+
+const LOADS: [(&str, &str, &str); 3] = [
+    (
+        "readers",
+        "ide2004",
+        "[r]\nrw=read\nbs=4k\ndirect=1\nsize=64m\ntime_based\nruntime=2s\nnumjobs=3\n[w]\nrw=randwrite\nbs=16k\ndirect=1\nsize=64m\ntime_based\nruntime=2s\n",
+    ),
+    (
+        "mixed",
+        "nas2020",
+        "[a]\nrw=randrw\nbssplit=4k/50:64k/50\ndirect=1\nioengine=libaio\niodepth=8\nsize=1g\ntime_based\nruntime=2s\n[b]\nrw=read\nbs=128k\ndirect=1\nsize=1g\ntime_based\nruntime=2s\nprio=2\n[c]\nrw=read\nbs=4k\nsize=32m\n[d]\nrw=write\nbs=4k\nsize=32m\nend_fsync=1\n",
+    ),
+    (
+        "card",
+        "flashcard2010",
+        "[s]\nrw=randread\nbs=4k\ndirect=1\nsize=64m\ntime_based\nruntime=2s\nnumjobs=2\n[l]\nrw=randwrite\nbs=64k\ndirect=1\nsize=64m\ntime_based\nruntime=2s\nthinktime=5ms\n",
+    ),
+];
+
+fn outcome(index: usize) -> Outcome {
+    let (_, disk, text) = LOADS[index / PRESETS.len()];
+    let preset = &PRESETS[index % PRESETS.len()];
+    let scenario = Scenario {
+        jobs: job::parse(text, "same_bytes.fio").expect("a valid job file"),
+        disk: DeviceParams::preset(disk).expect("a built-in disk"),
+        host: Host::for_disk(disk),
+        scheduler: preset.name.to_owned(),
+        config: (preset.config)(),
+        seed: 7,
+        interval: None,
+        time_max: None,
+    };
+    simulate(&scenario).expect("a valid scenario")
+}
+
+fn table(threads: usize) -> String {
+    let outcomes = parallel::map(LOADS.len() * PRESETS.len(), threads, &|_| {}, outcome);
+    let mut table = String::from("# load scheduler client calls bytes latency_max_ns latency_sum_ns elapsed_ns\n");
+    for (i, o) in outcomes.iter().enumerate() {
+        for c in &o.clients {
+            for (dir, s) in [("r", &c.read), ("w", &c.write), ("s", &c.sync)] {
+                if s.calls > 0 {
+                    writeln!(
+                        table,
+                        "{} {} {}.{}{dir} {} {} {} {} {}",
+                        LOADS[i / PRESETS.len()].0,
+                        o.scheduler,
+                        c.name,
+                        c.clone,
+                        s.calls,
+                        s.bytes,
+                        s.latency_max.as_ns(),
+                        s.latency_sum.as_ns(),
+                        c.elapsed.as_ns()
+                    )
+                    .expect("writing to a string");
+                }
+            }
+        }
+        let d = &o.disk;
+        writeln!(
+            table,
+            "{} {} disk issued {} merged {} busy_ns {} idled_ns {} seeks {} events {}",
+            LOADS[i / PRESETS.len()].0,
+            o.scheduler,
+            d.issued,
+            d.merged,
+            d.busy.as_ns(),
+            d.idled.as_ns(),
+            d.counters.seeks,
+            o.events
+        )
+        .expect("writing to a string");
+    }
+    table
+}
+
+#[test]
+fn one_thread_or_two_and_any_profile_give_the_same_bytes() {
+    let (one, two) = (table(1), table(2));
+    assert!(one == two, "threads change the result");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/outcomes.txt");
+    if std::env::var_os("FAIRHEAD_BLESS").is_some() {
+        std::fs::write(path, &one).expect("the golden file is writable");
+    }
+    let golden = std::fs::read_to_string(path).expect("the golden file");
+    let differs = one.lines().zip(golden.lines()).find(|(a, b)| a != b);
+    assert!(one == golden, "ours and the golden file differ, first here: {differs:?}");
+}
