@@ -190,6 +190,7 @@ impl Disk {
         self.counters.look_ahead_full += u64::from(full);
         (self.arm, self.head_lba) = (self.geo.arm(at), at);
         self.media = Media::Rest { parked: full.then_some(s.seg) };
+        self.rest_since = stop;
         self.rearm();
     }
 
@@ -351,7 +352,7 @@ impl Disk {
         let s = self.cache.segs[seg];
         let limit = (s.consumed + self.t.ra_max).min(self.geo.capacity).max(s.limit);
         let low = parked == Some(seg) && s.end.saturating_sub(s.consumed) <= self.t.low_water;
-        if !(low || self.t.ra_on_hit) || s.end >= limit || self.destage_at() <= t {
+        if !(low || self.t.ra_on_hit) || s.end >= limit || self.destage_at() <= t + self.t.ov_dest {
             return;
         }
         let place = self.geo.place(s.end);
@@ -387,7 +388,7 @@ impl Disk {
         if !p.write
             && let Some(e) = self.writes.overlap(p.start, p.end)
         {
-            return self.start_destage(e, t);
+            return self.start_destage(e, t + self.t.ov_dest);
         }
         self.pending.remove(i);
         self.burst = 0;
@@ -435,32 +436,41 @@ impl Disk {
         self.media = Media::Write(Writing { t0, p0: p.place.phase, end: p.end, end_at, cached: false });
     }
 
-    /// When cached extents may go to the media, if the media are free.
+    /// When a cached extent has been set up and may take the arm, if nobody else wants it. The set-up begins when the
+    /// media have nothing to do for the host, and a command that comes meanwhile goes first: a sequential reader that asks
+    /// again within `ov_dest` keeps the arm.
+    //= deviates destage-setup
     fn destage_at(&self) -> u64 {
         let list = &self.writes.list;
         if list.is_empty() {
             return NEVER;
         }
+        let free = match &self.media {
+            Media::Rest { .. } => self.rest_since,
+            Media::Stream(s) => s.busy_until,
+            Media::Write(w) => w.end_at,
+        };
+        let set_up = free.max(self.dirty_since) + self.t.ov_dest;
         let delay = self.t.wc_delay;
         if (delay == 0 && !self.t.destage_idle_only)
             || self.flush.is_some()
             || !self.waiting_writes.is_empty()
             || self.writes.is_nearly_full()
         {
-            return 0;
+            return set_up;
         }
         let oldest = list.iter().map(|e| e.arrival).min().unwrap_or(0) + delay;
-        match self.t.destage_idle_only {
+        let due = match self.t.destage_idle_only {
             false => oldest,
-            true if self.decoding || self.someone_waits() => NEVER,
+            true if self.decoding || self.someone_waits() => return NEVER,
             true => oldest.max(self.done.last + delay),
-        }
+        };
+        due.max(set_up)
     }
 
-    /// The extent that can be begun first from `arm`, and the time until then, set-up included.
+    /// The extent that can be begun first from `arm`, and the time until then.
     fn nearest_extent(&self, arm: Arm, t: u64) -> Option<(usize, u64)> {
         let list = &self.writes.list;
-        let t0 = t + self.t.ov_dest;
         // Extents are in order of cylinders, so look outwards from the arm until the seek alone is too long.
         let ordered = self.geo.layout() == Layout::CylinderMajor;
         let mut right = if ordered { list.partition_point(|e| e.place.arm.cyl < arm.cyl) } else { 0 };
@@ -485,17 +495,17 @@ impl Disk {
             {
                 break;
             }
-            let (seek, wait) = self.position(arm, t0, &list[i].place, true);
+            let (seek, wait) = self.position(arm, t, &list[i].place, true);
             let candidate = (seek + wait, i);
             best = Some(best.map_or(candidate, |b| b.min(candidate)));
         }
-        best.map(|(cost, i)| (i, self.t.ov_dest + cost))
+        best.map(|(cost, i)| (i, cost))
     }
 
     fn start_destage(&mut self, i: usize, t: u64) {
         self.leave(t, t, t);
         let e = self.writes.activate(i);
-        let t0 = self.go_to(t + self.t.ov_dest, e.start, &e.place, true);
+        let t0 = self.go_to(t, e.start, &e.place, true);
         let end_at = t0 + (self.geo.end_phase(e.end) - e.place.phase);
         self.media = Media::Write(Writing { t0, p0: e.place.phase, end: e.end, end_at, cached: true });
     }
@@ -555,6 +565,7 @@ impl Disk {
         (self.arm, self.head_lba) = (self.geo.arm(w.end - 1), w.end);
         let cached = w.cached;
         self.media = Media::Rest { parked: None };
+        self.rest_since = t;
         if cached && let Some(e) = self.writes.active.take() {
             self.counters.destages += 1;
             self.counters.destaged_sectors += e.len();

@@ -74,6 +74,10 @@ pub struct Disk {
     media: Media,
     /// When the media change next, or earlier: never later.
     media_at: u64,
+    /// Since when the media have been at rest, if they are.
+    rest_since: u64,
+    /// When the oldest of the cached extents came into an empty cache.
+    dirty_since: u64,
     arm: Arm,
     /// The sector after the last one that passed for a purpose.
     head_lba: u64,
@@ -197,6 +201,8 @@ impl Disk {
             clock: 0,
             media: Media::Rest { parked: None },
             media_at: NEVER,
+            rest_since: 0,
+            dirty_since: 0,
             arm: geo.arm(0),
             head_lba: 0,
             left: media::Left::default(),
@@ -374,6 +380,9 @@ impl Disk {
                 self.extend_destage(end);
             }
         } else if self.writes.has_slot() {
+            if self.writes.list.is_empty() {
+                self.dirty_since = t;
+            }
             self.writes.insert(&self.geo, start, end, t);
         } else {
             return false;

@@ -341,3 +341,35 @@ fn a_command_beyond_the_end_is_a_bug_of_the_driver() {
     let end = d.facts.capacity;
     d.submit(Instant::EPOCH, command(0, DeviceOp::Read, end - 7, 8));
 }
+
+/// Reads 64 KiB after 64 KiB, each `think` after the last; how many complete in 200 ms while a far extent is dirty from the
+/// start, and how many extents have gone to the media by then.
+fn stream_beside_a_dirty_extent(think: Duration) -> (u32, u64) {
+    let mut d = disk(&preset("ide2004"));
+    let start = Instant::EPOCH;
+    d.submit(start, command(0, DeviceOp::Write, 20_000_000, 8));
+    let mut now = d.next_event().expect("the write");
+    assert_eq!(d.poll(now), Some(Tag(0)));
+    let mut reads = 0;
+    while now.since(start) < Duration::from_ms(200) {
+        d.submit(now, command(1, DeviceOp::Read, u64::from(reads) * 128, 128));
+        loop {
+            now = d.next_event().expect("the read");
+            if d.poll(now).is_some() {
+                break;
+            }
+        }
+        reads += 1;
+        now = now + think;
+    }
+    (reads, d.counters().destages)
+}
+
+#[test]
+fn a_reader_that_asks_again_during_the_set_up_keeps_the_arm() {
+    let (reads, destages) = stream_beside_a_dirty_extent(Duration::from_us(100));
+    // 200 ms at 28.6 MB/s are 87 reads, less one seek and half a revolution.
+    assert!(destages == 0 && reads > 80, "{reads} reads, {destages} destages");
+    let (_, destages) = stream_beside_a_dirty_extent(Duration::from_us(400));
+    assert_eq!(destages, 1, "who thinks for longer than the set-up takes loses the arm");
+}
