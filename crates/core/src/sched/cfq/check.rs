@@ -57,7 +57,8 @@ impl Cfq {
         assert_eq!(queue.is_busy(), active || !queue.is_empty(), "busy if and only if active or not empty");
         assert_eq!(queue.is_busy(), self.filed.contains(id), "filed");
         assert_eq!(queue.position.is_some(), self.by_position.contains(id), "filed by position");
-        if let (Some(next), Some(_), false) = (queue.next, queue.position, active) {
+        assert!(!(active && queue.position.is_some()), "the active queue is its own cooperator");
+        if let (Some(next), Some(_)) = (queue.next, queue.position) {
             assert_eq!(self.by_position.key(id), requests[next].rq.start.0, "a stale candidate position");
         }
         if queue.is_idle_class() && queue.tree.is_some() && queue.kind() != super::Kind::Async {

@@ -357,7 +357,7 @@ impl Scheduler for Cfq {
         let id = self.rqs[kept].queue;
         self.links.reposition(&mut self.queues[id].requests, kept, cx.requests[kept].rq.start);
         self.prefer(cx.requests, id, kept);
-        if self.queues[id].next == Some(kept) {
+        if self.active != Some(id) && self.queues[id].next == Some(kept) {
             self.refresh_position(cx.requests, id);
         }
     }
@@ -499,7 +499,7 @@ impl Cfq {
         }
         let before = self.queues[id].next;
         self.prefer(cx.requests, id, tag);
-        if self.queues[id].next != before {
+        if self.active != Some(id) && self.queues[id].next != before {
             self.refresh_position(cx.requests, id);
         }
     }

@@ -136,6 +136,7 @@ impl Cfq {
         let task = queue.task;
         self.idle_timer = None;
         self.active = Some(id);
+        self.leave_position(id);
         cx.note(Reason::SliceStart, task);
     }
 

@@ -1,0 +1,222 @@
+//! One test for each rule of the table, and what preemption does.
+
+use super::super::preempt::Rule;
+use super::super::service_tree::Place;
+use super::*;
+
+const FAR: u64 = 1 << 30;
+
+/// Queue `a` of task 1 is active, its slice has begun, it has one request; queue `n` of task 2 has one far away.
+struct Arena {
+    rig: Bare,
+    a: QueueId,
+    n: QueueId,
+}
+
+impl Arena {
+    fn new(config: Config) -> Self {
+        let mut rig = Bare::new(config);
+        rig.insert(read(1, 8));
+        rig.serve(read(1, 0));
+        rig.insert(read(2, FAR));
+        let (a, n) = (rig.sync_queue_of(1).unwrap(), rig.sync_queue_of(2).unwrap());
+        assert_eq!(rig.cfq.active, Some(a));
+        Self { rig, a, n }
+    }
+
+    /// The active queue has nothing left and idles.
+    fn idling(config: Config) -> Self {
+        let mut arena = Self::new(config);
+        let (tag, task) = arena.rig.issue();
+        assert_eq!(task, 1);
+        arena.rig.complete(tag);
+        assert!(arena.rig.queue(arena.a).wait_request);
+        arena
+    }
+
+    /// Which rule says whether `rq` of queue `n` preempts.
+    fn rule_for(&mut self, rq: Request) -> Rule {
+        let n = self.n;
+        self.rig.cx(|cfq, cx| cfq.preemption_rule(cx, n, &rq))
+    }
+
+    fn rule(&mut self) -> Rule {
+        self.rule_for(read(2, FAR))
+    }
+}
+
+fn arena() -> Arena {
+    Arena::new(Config::default())
+}
+
+#[test]
+fn rule_1_nobody_to_preempt() {
+    let mut a = arena();
+    a.rig.cfq.active = None;
+    assert_eq!(a.rule(), Rule::NoActive);
+    assert!(!Rule::NoActive.preempts());
+}
+
+#[test]
+fn rule_2_the_idle_class_never_preempts() {
+    let mut a = arena();
+    let n = a.n;
+    a.rig.queue(n).set_prio(IoPrio::new(Class::Idle, 0));
+    let active = a.a;
+    a.rig.queue(active).set_prio(IoPrio::new(Class::Idle, 0));
+    assert_eq!(a.rule(), Rule::IdleClass);
+    assert!(!Rule::IdleClass.preempts());
+}
+
+#[test]
+fn rule_3_the_idle_class_is_always_preempted() {
+    let mut a = arena();
+    let active = a.a;
+    a.rig.queue(active).set_prio(IoPrio::new(Class::Idle, 0));
+    assert_eq!(a.rule(), Rule::OverIdleClass);
+    assert!(Rule::OverIdleClass.preempts());
+}
+
+#[test]
+fn rule_4_real_time_is_not_preempted_by_others() {
+    let mut a = arena();
+    let active = a.a;
+    a.rig.queue(active).set_prio(IoPrio::new(Class::RealTime, 7));
+    a.rig.queue(active).slice_end = a.rig.now;
+    assert_eq!(a.rule(), Rule::UnderRealTime);
+    assert!(!Rule::UnderRealTime.preempts());
+}
+
+#[test]
+fn rule_5_sync_preempts_async() {
+    let mut a = arena();
+    let active = a.a;
+    a.rig.queue(active).sync = false;
+    assert_eq!(a.rule(), Rule::SyncOverAsync);
+    assert_ne!(a.rule_for(write(2, FAR)), Rule::SyncOverAsync);
+    assert!(Rule::SyncOverAsync.preempts());
+}
+
+#[test]
+fn rule_7_a_slice_that_is_over_is_over() {
+    let mut a = arena();
+    let (active, now) = (a.a, a.rig.now);
+    a.rig.queue(active).slice_end = now;
+    assert_eq!(a.rule(), Rule::SliceUsed);
+    assert!(Rule::SliceUsed.preempts());
+    a.rig.queue(active).slice_new = true;
+    assert_eq!(a.rule(), Rule::NotWaiting, "a slice that has not begun is not over");
+}
+
+#[test]
+fn rule_8_what_the_last_seeky_queue_waits_for() {
+    let mut a = Arena::idling(Config::linux_2_6_34());
+    let (active, n, now) = (a.a, a.n, a.rig.now);
+    for id in [active, n] {
+        a.rig.queue(id).idle_window = false;
+        a.rig.cfq.file(id, Place::Turn, now);
+    }
+    assert_eq!(a.rule(), Rule::Far, "streams are being served");
+    a.rig.cfq.serving.kind = Kind::SyncNoIdle;
+    assert_eq!(a.rule(), Rule::AwaitedWorkload);
+    assert!(Rule::AwaitedWorkload.preempts());
+    a.rig.cfq.idle_timer = None;
+    let mut busy = Arena::new(Config::linux_2_6_34());
+    for id in [busy.a, busy.n] {
+        busy.rig.queue(id).idle_window = false;
+        busy.rig.cfq.file(id, Place::Turn, now);
+    }
+    busy.rig.cfq.serving.kind = Kind::SyncNoIdle;
+    assert_eq!(busy.rule(), Rule::NotWaiting, "the active queue has a request");
+}
+
+#[test]
+fn rule_9_metadata_preempts_what_is_not() {
+    let mut a = arena();
+    let meta = Request { meta: true, ..read(2, FAR) };
+    assert_eq!(a.rule_for(meta), Rule::Metadata);
+    assert!(Rule::Metadata.preempts());
+    a.rig.insert(Request { meta: true, ..read(1, 16) });
+    assert_eq!(a.rule_for(meta), Rule::NotWaiting, "so has the active queue");
+}
+
+#[test]
+fn rule_10_real_time_preempts_others() {
+    let mut a = arena();
+    let n = a.n;
+    a.rig.queue(n).set_prio(IoPrio::new(Class::RealTime, 7));
+    assert_eq!(a.rule(), Rule::RealTime);
+    assert!(Rule::RealTime.preempts());
+}
+
+#[test]
+fn rule_10a_who_is_not_waited_for_is_preempted_from_3_x_on() {
+    for (config, rule) in
+        [(Config::default(), Rule::NotWorthWaiting), (Config::linux_2_6_34(), Rule::NotWaiting)]
+    {
+        let mut a = Arena::new(config);
+        let (tag, _) = a.rig.issue();
+        let active = a.a;
+        a.rig.queue(active).idle_window = false;
+        a.rig.complete(tag);
+        assert_eq!(a.rule(), rule);
+    }
+    assert!(Rule::NotWorthWaiting.preempts());
+}
+
+#[test]
+fn rule_11_a_queue_that_works_is_left_alone() {
+    let mut a = arena();
+    assert_eq!(a.rule(), Rule::NotWaiting);
+    assert_eq!(a.rule_for(read(2, 8)), Rule::NotWaiting, "however close the request is");
+    assert!(!Rule::NotWaiting.preempts());
+}
+
+#[test]
+fn rules_12_and_13_while_the_disk_idles_what_is_close_goes() {
+    let mut a = Arena::idling(Config::default());
+    assert_eq!(a.rig.cfq.last_position, Sector(16));
+    assert_eq!(a.rule_for(read(2, 16 + 8192)), Rule::Close);
+    assert_eq!(a.rule_for(read(2, 16 + 8193)), Rule::Far);
+    assert!(Rule::Close.preempts() && !Rule::Far.preempts());
+}
+
+#[test]
+fn the_preempted_queue_keeps_the_rest_of_its_slice() {
+    let mut a = arena();
+    let (active, n) = (a.a, a.n);
+    // 100 ms less the 40 that pass; the newcomer is of another kind, so the kind may change at once.
+    a.rig.pass(ms(40));
+    a.rig.cfq.group.saved = None;
+    let before = a.rig.now;
+    let rt = a.rig.insert(with_prio(read(3, FAR), Class::RealTime, 0));
+    let notes = a.rig.notes();
+    assert_eq!((a.rig.cfq.active, notes.last()), (None, Some(&Reason::Preempted)));
+    // Two queues were busy beside it; it is of level 4.
+    let turn = before + ms(2 * 80) - ms(60);
+    assert_eq!(a.rig.cfq.filed.key(active), turn.as_ns());
+    assert_eq!(a.rig.dispatch(), Dispatch::Issue(rt));
+    assert!(a.rig.queue(n).slice_resid == 0);
+}
+
+#[test]
+fn the_newcomer_is_next_in_its_tree() {
+    let mut a = Arena::idling(Config::default());
+    a.rig.insert(read(3, FAR + 8));
+    let close = a.rig.insert(read(4, 24));
+    assert_eq!(a.rig.dispatch(), Dispatch::Issue(close));
+}
+
+#[test]
+fn a_newcomer_of_another_kind_need_not_wait_for_its_kinds_turn_from_3_x_on() {
+    for (era, saved) in [(Era::Linux2_6_34, true), (Era::Linux3_10, false)] {
+        let mut rig = Bare::new(old(era));
+        let w = rig.insert(write(1, 0));
+        rig.insert(write(1, 8));
+        assert_eq!(rig.dispatch(), Dispatch::Issue(w));
+        rig.insert(read(2, FAR));
+        assert_eq!((era, rig.cfq.group.saved.is_some()), (era, saved));
+        rig.complete(w);
+        assert_eq!((era, rig.issue().1), (era, if saved { 1 } else { 2 }));
+    }
+}
