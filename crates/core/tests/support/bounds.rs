@@ -6,7 +6,7 @@
 
 use fairhead_core::config::Unit;
 use fairhead_core::sched::any::AnyConfig;
-use fairhead_core::{Duration, Limits, Request};
+use fairhead_core::{Duration, Limits, Op, Request};
 
 /// The device needs no longer than this for a request.
 pub(crate) const SERVICE_MAX: Duration = Duration::from_ms(20);
@@ -20,6 +20,8 @@ pub(crate) struct Load {
     pub(crate) tasks: u64,
     /// How many requests the device has at a time.
     pub(crate) depth: u64,
+    /// Whether there is a queue for each task.
+    pub(crate) own_queues: bool,
     /// The scheduler's clock advances in these steps.
     pub(crate) tick: Duration,
 }
@@ -33,6 +35,9 @@ const BOUNDS: &[(&str, Bound)] = &[
     ("noop", |_, load, _| Some(SERVICE_MAX * load.requests)),
     ("as", anticipatory),
     ("as-2.6.9", anticipatory),
+    ("cfq-2.6.10", request_round_robin),
+    ("cfq-ts1", time_slices),
+    ("cfq-ts2", time_slices),
 ];
 
 /// Of the `n` older requests and the one itself, one is served in each look for expired ones, and looks are at most
@@ -47,6 +52,52 @@ fn anticipatory(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duratio
     let bounded = if rq.sync { c.read_batch_expire >= c.read_expire + decision } else { load.depth == 1 };
     let expire = if rq.sync { c.read_expire } else { c.write_expire };
     bounded.then(|| expire + device + (expire + batches) * (load.requests + 1))
+}
+
+/// A busy queue gives a request in each refill, unless it has some in flight. So between two of its requests there is
+/// the time to finish what it has at the device, and two dispatch lists.
+fn request_round_robin(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
+    let AnyConfig::CfqRoundRobin(c) = config else { return None };
+    let gap = SERVICE_MAX * (2 * load.requests + load.depth) + load.tick;
+    let expire = c.fifo_expire_sync.max(c.fifo_expire_async);
+    within_a_queue(load, rq, c.swap_fifo_limits, expire, c.fifo_batch_expire, gap)
+}
+
+/// Each task has one turn, of a slice, an idle period and what is on its way when the turn starts, when the slice ends,
+/// and for an awaited request after that.
+fn time_slices(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
+    let (slice, idle, swapped, expire, batch) = match config {
+        AnyConfig::CfqTs1(c) => {
+            let expire = c.fifo_expire_sync.max(c.fifo_expire_async);
+            (c.slice, c.idle, c.swap_fifo_limits, expire, c.fifo_batch_expire)
+        }
+        AnyConfig::CfqTs2(c) => {
+            let expire = c.fifo_expire_sync.max(c.fifo_expire_async);
+            let slice = c.slice_sync.max(c.slice_async);
+            (slice, c.slice_idle, c.swap_fifo_limits, expire, c.fifo_batch_expire)
+        }
+        _ => return None,
+    };
+    let on_its_way = SERVICE_MAX * (load.requests + load.depth);
+    let turn = slice + idle + (on_its_way + load.tick) * 3;
+    within_a_queue(load, rq, swapped, expire, batch, turn * load.tasks)
+}
+
+/// In early CFQ's queues, once a request has expired one of the older ones, or it, goes first at least every
+/// `batch` and the time until the queue's next request, `gap`. A queue that tasks share may have requests of the other
+/// kind that are always looked at first.
+fn within_a_queue(
+    load: &Load,
+    rq: &Request,
+    swapped: bool,
+    expire: Duration,
+    batch: Duration,
+    gap: Duration,
+) -> Option<Duration> {
+    // A sync write may have been merged into an async one, and the other way round.
+    let bounded = load.own_queues || (rq.op == Op::Read && !swapped);
+    let on_its_way = SERVICE_MAX * (load.requests + load.depth);
+    bounded.then(|| expire + (batch + gap) * (load.requests + 1) + on_its_way)
 }
 
 /// How long `rq` may take from insertion to completion under the preset of that name.

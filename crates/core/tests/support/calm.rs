@@ -61,6 +61,7 @@ impl<'a> Calm<'a> {
             requests: clients.iter().map(|c| c.ready.len() as u64).sum(),
             tasks: clients.len() as u64,
             depth: u64::from(limits.queue_depth),
+            own_queues: clients.len() <= limits.tasks as usize,
             tick: limits.tick,
         };
         let mut subject = Subject::new(limits, config, Twin::None);
