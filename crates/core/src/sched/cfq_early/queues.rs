@@ -152,15 +152,18 @@ impl<S: Copy + Default> Queues<S> {
         }
         let queue = &mut self.queues[slot];
         let became_busy = queue.sorted.is_empty();
-        let alias = self.sorted.lower_bound(&queue.sorted, rq.start.0);
-        let alias = alias.filter(|&t| self.sorted.key(t) == rq.start.0);
         self.sorted.insert(&mut queue.sorted, tag, rq.start.0);
         self.fifos.push_back(&mut queue.fifo[usize::from(rq.sync)], tag);
         self.entries[tag] = Entry { queue: slot, place: Place::Pending, why: Reason::None };
-        self.offer_next(cx.requests, tag);
-        if let Some(alias) = alias {
+        if became_busy {
+            queue.next = Some(tag);
+        } else {
+            self.offer_next(cx.requests, tag);
             // The tree of that time could not hold two requests that start alike: the older one goes.
-            self.move_to_list(cx.requests, alias, Reason::Arrival);
+            let alias = self.sorted.prev(tag).filter(|&t| self.sorted.key(t) == rq.start.0);
+            if let Some(alias) = alias {
+                self.move_to_list(cx.requests, alias, Reason::Arrival);
+            }
         }
         Inserted { queue: slot, became_busy }
     }
@@ -343,7 +346,11 @@ impl<S: Copy + Default> Queues<S> {
     /// Takes a request out of its queue, which may be idle then.
     fn take(&mut self, requests: &Requests, tag: Tag) {
         let slot = self.entries[tag].queue;
-        if self.queues[slot].next == Some(tag) {
+        let is_last = self.queues[slot].sorted.len() == 1;
+        if is_last {
+            self.queues[slot].next = None;
+            self.order.remove(&mut self.rr, slot);
+        } else if self.queues[slot].next == Some(tag) {
             let lowest = || self.sorted.first(&self.queues[slot].sorted).filter(|&t| t != tag);
             let after = self.sorted.next(tag).or_else(lowest);
             self.queues[slot].next = self.nearer(requests, after, self.sorted.prev(tag));
@@ -351,9 +358,6 @@ impl<S: Copy + Default> Queues<S> {
         let queue = &mut self.queues[slot];
         self.sorted.remove(&mut queue.sorted, tag);
         self.fifos.remove(&mut queue.fifo[usize::from(requests[tag].rq.sync)], tag);
-        if queue.sorted.is_empty() {
-            self.order.remove(&mut self.rr, slot);
-        }
     }
 
     fn move_to_list(&mut self, requests: &Requests, tag: Tag, why: Reason) {
