@@ -286,7 +286,7 @@ impl<S: Scheduler> Elevator<S> {
         self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick), segments);
         if self.limits.merges {
             if !self.index.insert_alone(tag, rq.start, rq.end()) {
-                return self.insert_touching(tag, &rq, segments);
+                return self.insert_in_company(tag, &rq, segments);
             }
             if self.hint.is_none() {
                 self.hint = Some(tag);
@@ -297,9 +297,9 @@ impl<S: Scheduler> Elevator<S> {
         Insert::Queued
     }
 
-    /// A request arrives that touches another: merges them if they may be.
-    #[cold]
-    fn insert_touching(&mut self, tag: Tag, rq: &Request, segments: u32) -> Insert {
+    /// A request arrives that may touch another: merges them if they do and may.
+    #[inline(never)]
+    fn insert_in_company(&mut self, tag: Tag, rq: &Request, segments: u32) -> Insert {
         if let Some((into, end)) = self.find_merge(rq, segments) {
             self.merge(into, end, tag);
             return Insert::Merged { into, end };
@@ -335,7 +335,7 @@ impl<S: Scheduler> Elevator<S> {
         let answer = self.sched.dispatch(cx);
         let why = cx.why;
         match answer {
-            Dispatch::Issue(tag) => self.issue(tag, why),
+            Dispatch::Issue(tag) => return Dispatch::Issue(self.issue(tag, why)),
             Dispatch::Hold(_) if self.requests.queued() == 0 => return Dispatch::Empty,
             Dispatch::Hold(_) => debug_assert!(
                 self.requests.issued() > 0 || self.sched.next_timer().is_some(),
@@ -370,8 +370,7 @@ impl<S: Scheduler> Elevator<S> {
             assert!(self.requests.queued() == 0, "drained, but requests wait");
             return None;
         };
-        self.issue(tag, Reason::Drain);
-        Some(tag)
+        Some(self.issue(tag, Reason::Drain))
     }
 
     /// The device finished a request, well or not. Answers the tags that are free now: it and those merged into it.
@@ -383,8 +382,7 @@ impl<S: Scheduler> Elevator<S> {
         self.requests.assert_issued(tag);
         self.sched.complete(cx!(self), tag);
         self.record(Action::Complete, Reason::None, tag);
-        self.requests.free(tag);
-        self.requests.freed(tag)
+        self.requests.free(tag)
     }
 
     /// The device could not take a request, or gave it back: it is issued again before anything else.
@@ -478,16 +476,29 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     #[inline(always)]
-    fn issue(&mut self, tag: Tag, why: Reason) {
-        if self.limits.merges {
-            self.unindex(tag);
-        }
+    fn issue(&mut self, tag: Tag, why: Reason) -> Tag {
         self.requests.issue(tag);
+        if self.hint == Some(tag) {
+            self.hint = None;
+        }
+        let unfiled = !self.limits.merges || self.index.remove_alone(tag);
+        if unfiled && !self.trace.enabled() {
+            return tag;
+        }
+        self.issue_rest(tag, why, unfiled)
+    }
+
+    /// What is left to do at times. Answers the tag again, so that the caller need not keep it.
+    #[inline(never)]
+    fn issue_rest(&mut self, tag: Tag, why: Reason, unfiled: bool) -> Tag {
+        if !unfiled {
+            self.index.remove(tag);
+        }
         self.record(Action::Issue, why, tag);
+        tag
     }
 
     /// A queued request that `rq` can be merged into, and at which end.
-    #[cold]
     fn find_merge(&mut self, rq: &Request, segments: u32) -> Option<(Tag, End)> {
         let (into, end) = self.find_neighbour(rq)?;
         if self.fits(into, rq.len, segments) {
@@ -574,7 +585,6 @@ impl<S: Scheduler> Elevator<S> {
         self.hint = Some(kept);
     }
 
-    #[inline(always)]
     fn unindex(&mut self, tag: Tag) {
         self.index.remove(tag);
         if self.hint == Some(tag) {
@@ -605,6 +615,7 @@ impl<S: Scheduler> Elevator<S> {
 }
 
 /// How many segments a request has: the largest is 64 KiB.
+#[allow(clippy::cast_possible_truncation, reason = "a 128th of a u32")]
 const fn segments(len: Sectors) -> u32 {
-    len.0.div_ceil(128)
+    ((len.0 as u64 + 127) / 128) as u32
 }

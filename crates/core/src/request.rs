@@ -4,7 +4,7 @@
 //! leaves together with the request that carries it. Only the elevator changes states; a scheduler reads slots and
 //! joins its own `Table<Tag, _>` by tag.
 
-use crate::table::Table;
+use crate::table::{NIL, Place, Table};
 use crate::units::{GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId};
 use core::ops::Index;
 
@@ -101,6 +101,25 @@ pub struct Slot {
     pub(crate) first: Option<Tag>,
     pub(crate) last: Option<Tag>,
     pub(crate) next: Option<Tag>,
+}
+
+/// The tags that a completion freed: the request's, and those that it carried.
+#[derive(Debug)]
+pub(crate) struct Freed<'a> {
+    slots: &'a Table<Tag, Slot>,
+    /// A tag, or [`NIL`].
+    next: u32,
+}
+
+impl Iterator for Freed<'_> {
+    type Item = Tag;
+
+    #[inline]
+    fn next(&mut self) -> Option<Tag> {
+        let tag = Place(self.next).id::<Tag>()?;
+        self.next = self.slots[tag].next.map_or(NIL, |t| u32::from(t.0));
+        Some(tag)
+    }
 }
 
 /// All requests by tag, with counts by state.
@@ -206,26 +225,28 @@ impl Requests {
         assert!(slot.state == State::Issued, "completed, but not issued");
     }
 
-    /// Frees `tag` and those that it carries.
+    /// Frees `tag` and those that it carries, and answers them.
     #[inline]
-    pub(crate) fn free(&mut self, tag: Tag) {
+    pub(crate) fn free(&mut self, tag: Tag) -> Freed<'_> {
         self.issued -= 1;
         let slot = &mut self.slots[tag];
         slot.state = State::Free;
-        // For `freed`: one chain with those that it carried.
+        // One chain with those that it carries.
         slot.next = slot.first;
-        let mut at = slot.first;
+        if slot.first.is_some() {
+            self.free_carried(tag);
+        }
+        Freed { slots: &self.slots, next: u32::from(tag.0) }
+    }
+
+    #[inline(never)]
+    fn free_carried(&mut self, tag: Tag) {
+        let mut at = self.slots[tag].first;
         while let Some(carried) = at {
             self.slots[carried].state = State::Free;
             self.merged -= 1;
             at = self.slots[carried].next;
         }
-    }
-
-    /// `tag`, which was freed just now, and those that it carried.
-    #[inline]
-    pub(crate) fn freed(&self, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
-        core::iter::successors(Some(tag), |&t| self.slots[t].next)
     }
 
     pub(crate) fn forbid_merging(&mut self, tag: Tag) {

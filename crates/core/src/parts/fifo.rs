@@ -74,11 +74,17 @@ impl<I: Id> Links<I> {
     /// Appends `id`.
     #[inline]
     pub fn push_back(&mut self, fifo: &mut Fifo<I>, id: I) {
-        self.insert_between(fifo, fifo.tail, id, Place(NIL));
+        let at = Place::of(id);
+        self.links[at] = Link { prev: fifo.tail, next: Place(NIL) };
+        match self.links.get_mut(fifo.tail) {
+            Some(link) => link.next = at,
+            None => fifo.head = at,
+        }
+        fifo.tail = at;
+        fifo.len += 1;
     }
 
     /// Puts `id` first.
-    #[inline]
     pub fn push_front(&mut self, fifo: &mut Fifo<I>, id: I) {
         self.insert_between(fifo, Place(NIL), id, fifo.head);
     }
@@ -116,7 +122,13 @@ impl<I: Id> Links<I> {
     #[inline]
     pub fn pop_front(&mut self, fifo: &mut Fifo<I>) -> Option<I> {
         let id = fifo.first()?;
-        self.remove(fifo, id);
+        let next = self.links[fifo.head].next;
+        match self.links.get_mut(next) {
+            Some(link) => link.prev = Place(NIL),
+            None => fifo.tail = Place(NIL),
+        }
+        fifo.head = next;
+        fifo.len -= 1;
         Some(id)
     }
 
@@ -139,7 +151,6 @@ impl<I: Id> Links<I> {
         core::iter::successors(fifo.first(), |&id| self.next(id))
     }
 
-    #[inline]
     fn insert_between(&mut self, fifo: &mut Fifo<I>, prev: Place, id: I, next: Place) {
         let at = Place::of(id);
         self.links[at] = Link { prev, next };

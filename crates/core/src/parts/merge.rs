@@ -7,37 +7,45 @@
 //! the starts of others (front merge). Mostly nobody is there, and then its own edges go to the very buckets that were
 //! searched: [`MergeIndex::insert_alone`] looks and files in one go.
 //!
-//! The chain of a bucket is a ring that goes through the bucket, and buckets and edges are nodes of one table. So
-//! nothing is at an end, and to file or remove an edge takes no branch:
+//! The edges in one bucket form a chain, linked both ways; its first edge points back to the bucket. With eight buckets
+//! for each edge most chains are empty, so the common case has its own short functions: both buckets empty, or
+//! each edge alone in its own.
 //!
 //! ```text
-//!   bucket 5 ──► end of [8,16) ──► start of [16,24) ──► bucket 5          empty:   bucket 6 ──► bucket 6
+//!   bucket 5 ──► end of [8,16) ⇄ start of [16,24)          bucket 6 ──► nothing
 //! ```
 //!
 //! It does not know what may be merged: direction, limits and the scheduler's wishes are the elevator's business.
 
-use crate::table::{Place, Table};
+use crate::table::{NIL, Place, Table};
 use crate::units::{Id, Sector, Tag};
 
-/// How many buckets there are for each tag, at least: two for each edge, so that most chains are empty.
-const BUCKETS_PER_TAG: usize = 4;
+/// How many buckets there are for each tag, at least: eight for each edge.
+const BUCKETS_PER_TAG: usize = 16;
 /// 2^64 divided by the golden ratio: Fibonacci hashing.
 //= D. Knuth, The Art of Computer Programming, volume 3, section 6.4
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// In `prev`: the number of a bucket, not of an edge.
+const BUCKET: u32 = 1 << 31;
+
+/// Which edge: the tag doubled, plus one for the end. Or [`NIL`].
+type EdgeId = u32;
 
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct Edge {
     sector: Sector,
-    next: Place,
-    prev: Place,
+    next: EdgeId,
+    /// The edge before, or [`BUCKET`] and the bucket.
+    prev: u32,
 }
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct MergeIndex {
-    /// First the buckets, then two for each tag: start and end.
-    nodes: Table<Place, Node>,
-    buckets: u32,
+    /// The first edge of each bucket.
+    heads: Table<Place, EdgeId>,
+    /// Start and end of each tag.
+    edges: Table<Tag, [Edge; 2]>,
     shift: u32,
 }
 
@@ -47,75 +55,90 @@ impl MergeIndex {
     pub fn new(tags: u16) -> Self {
         let tags = usize::from(tags);
         let buckets = (tags.max(1) * BUCKETS_PER_TAG).next_power_of_two();
-        let node = Node { sector: Sector(0), next: Place(0), prev: Place(0) };
-        let mut nodes = Table::new(buckets + 2 * tags, node);
-        for (at, node) in nodes.iter_mut() {
-            (node.next, node.prev) = (at, at);
+        Self {
+            heads: Table::new(buckets, NIL),
+            edges: Table::new(tags, [Edge { sector: Sector(0), next: NIL, prev: BUCKET }; 2]),
+            shift: 64 - buckets.trailing_zeros(),
         }
-        Self { nodes, buckets: Place::from_index(buckets).0, shift: 64 - buckets.trailing_zeros() }
     }
 
-    /// Files `tag`, which is not filed and covers the sectors from `start` to before `end`, if no other request touches
-    /// it. Answers whether it is filed.
+    /// Files `tag`, which is not filed and covers the sectors from `start` to before `end`, if both its buckets are empty:
+    /// then no other request touches it. Answers whether it is filed.
     #[inline(always)]
     pub fn insert_alone(&mut self, tag: Tag, start: Sector, end: Sector) -> bool {
-        let (bucket_start, bucket_end) = (self.bucket(start), self.bucket(end));
-        let (at_start, at_end) = (self.start(tag), self.end(tag));
-        let nodes = self.nodes.as_mut_slice();
-        if holds(nodes, bucket_start, start, at_end) || holds(nodes, bucket_end, end, at_start) {
+        let (at_start, at_end) = (self.bucket(start), self.bucket(end));
+        let both_empty = self.heads[at_start] & self.heads[at_end] == NIL;
+        if !both_empty || at_start == at_end {
             return false;
         }
-        link(nodes, bucket_start, at_start, start);
-        link(nodes, bucket_end, at_end, end);
+        self.heads[at_start] = start_of(tag);
+        self.heads[at_end] = end_of(tag);
+        self.edges[tag] = [
+            Edge { sector: start, next: NIL, prev: BUCKET | at_start.0 },
+            Edge { sector: end, next: NIL, prev: BUCKET | at_end.0 },
+        ];
         true
     }
 
     /// Files `tag`, which is not filed, and covers the sectors from `start` to before `end`.
     pub fn insert(&mut self, tag: Tag, start: Sector, end: Sector) {
-        self.file(self.start(tag), start);
-        self.file(self.end(tag), end);
+        self.link(start_of(tag), start);
+        self.link(end_of(tag), end);
+    }
+
+    /// Removes `tag`, which is filed, if each of its edges is alone in its bucket. Answers whether it is removed.
+    #[inline(always)]
+    pub fn remove_alone(&mut self, tag: Tag) -> bool {
+        let [start, end] = &self.edges[tag];
+        let (at_start, at_end) = (start.prev, end.prev);
+        if start.next & end.next != NIL || at_start & at_end & BUCKET == 0 {
+            return false;
+        }
+        self.heads[Place(at_start & !BUCKET)] = NIL;
+        self.heads[Place(at_end & !BUCKET)] = NIL;
+        true
     }
 
     /// Removes `tag`, which is filed.
-    #[inline(always)]
     pub fn remove(&mut self, tag: Tag) {
-        let (start, end) = (self.start(tag), self.end(tag));
-        let nodes = self.nodes.as_mut_slice();
-        unlink(nodes, start);
-        unlink(nodes, end);
+        self.unlink(start_of(tag));
+        self.unlink(end_of(tag));
     }
 
     /// `tag`, which is filed, starts at `start` now.
     pub fn move_start(&mut self, tag: Tag, start: Sector) {
-        let at = self.start(tag);
-        unlink(self.nodes.as_mut_slice(), at);
-        self.file(at, start);
+        self.unlink(start_of(tag));
+        self.link(start_of(tag), start);
     }
 
     /// `tag`, which is filed, ends before `end` now.
     pub fn move_end(&mut self, tag: Tag, end: Sector) {
-        let at = self.end(tag);
-        unlink(self.nodes.as_mut_slice(), at);
-        self.file(at, end);
+        self.unlink(end_of(tag));
+        self.link(end_of(tag), end);
     }
 
     /// The requests that start at `sector`, the one filed last first.
     pub fn starting_at(&self, sector: Sector) -> impl Iterator<Item = Tag> + '_ {
-        self.edges_at(sector).filter(|edge| edge % 2 == 0).map(|edge| Tag::from_index(edge / 2))
+        self.edges_at(sector).filter(|id| id & 1 == 0).map(tag_of)
     }
 
     /// The requests that end before `sector`, the one filed last first.
     pub fn ending_at(&self, sector: Sector) -> impl Iterator<Item = Tag> + '_ {
-        self.edges_at(sector).filter(|edge| edge % 2 == 1).map(|edge| Tag::from_index(edge / 2))
+        self.edges_at(sector).filter(|id| id & 1 == 1).map(tag_of)
     }
 
-    fn edges_at(&self, sector: Sector) -> impl Iterator<Item = usize> + '_ {
-        let bucket = self.bucket(sector);
-        core::iter::successors(Some(bucket), |&at| Some(self.nodes[at].next))
-            .skip(1)
-            .take_while(move |&at| at != bucket)
-            .filter(move |&at| self.nodes[at].sector == sector)
-            .map(|at| (at.0 - self.buckets) as usize)
+    fn edges_at(&self, sector: Sector) -> impl Iterator<Item = EdgeId> + '_ {
+        let mut at = self.heads[self.bucket(sector)];
+        core::iter::from_fn(move || {
+            while at != NIL {
+                let (id, edge) = (at, self.edge(at));
+                at = edge.next;
+                if edge.sector == sector {
+                    return Some(id);
+                }
+            }
+            None
+        })
     }
 
     #[inline]
@@ -124,51 +147,50 @@ impl MergeIndex {
         Place((sector.0.wrapping_mul(GOLDEN) >> self.shift) as u32)
     }
 
-    #[inline]
-    fn start(&self, tag: Tag) -> Place {
-        Place(self.buckets + u32::from(tag.0) * 2)
+    fn edge(&self, id: EdgeId) -> &Edge {
+        &self.edges[tag_of(id)][(id & 1) as usize]
     }
 
-    #[inline]
-    fn end(&self, tag: Tag) -> Place {
-        Place(self.buckets + u32::from(tag.0) * 2 + 1)
+    fn edge_mut(&mut self, id: EdgeId) -> &mut Edge {
+        &mut self.edges[tag_of(id)][(id & 1) as usize]
     }
 
-    fn file(&mut self, at: Place, sector: Sector) {
+    fn link(&mut self, id: EdgeId, sector: Sector) {
         let bucket = self.bucket(sector);
-        link(self.nodes.as_mut_slice(), bucket, at, sector);
-    }
-}
-
-/// Whether `bucket` holds an edge at `sector` of the kind of `like`: a start or an end.
-#[inline(always)]
-fn holds(nodes: &[Node], bucket: Place, sector: Sector, like: Place) -> bool {
-    let mut at = nodes[bucket.index()].next;
-    while at != bucket {
-        let node = &nodes[at.index()];
-        // The number of buckets is even, so starts are at even places.
-        if node.sector == sector && (at.0 ^ like.0) & 1 == 0 {
-            return true;
+        let next = core::mem::replace(&mut self.heads[bucket], id);
+        *self.edge_mut(id) = Edge { sector, next, prev: BUCKET | bucket.0 };
+        if next != NIL {
+            self.edge_mut(next).prev = id;
         }
-        at = node.next;
     }
-    false
+
+    fn unlink(&mut self, id: EdgeId) {
+        let Edge { next, prev, .. } = *self.edge(id);
+        if prev & BUCKET == 0 {
+            self.edge_mut(prev).next = next;
+        } else {
+            debug_assert!(self.heads[Place(prev & !BUCKET)] == id, "not filed");
+            self.heads[Place(prev & !BUCKET)] = next;
+        }
+        if next != NIL {
+            self.edge_mut(next).prev = prev;
+        }
+    }
 }
 
-#[inline(always)]
-fn link(nodes: &mut [Node], bucket: Place, at: Place, sector: Sector) {
-    let next = nodes[bucket.index()].next;
-    nodes[bucket.index()].next = at;
-    nodes[next.index()].prev = at;
-    nodes[at.index()] = Node { sector, next, prev: bucket };
+#[inline]
+fn start_of(tag: Tag) -> EdgeId {
+    u32::from(tag.0) * 2
 }
 
-#[inline(always)]
-fn unlink(nodes: &mut [Node], at: Place) {
-    let Node { next, prev, .. } = nodes[at.index()];
-    debug_assert!(nodes[prev.index()].next == at, "not filed");
-    nodes[prev.index()].next = next;
-    nodes[next.index()].prev = prev;
+#[inline]
+fn end_of(tag: Tag) -> EdgeId {
+    u32::from(tag.0) * 2 + 1
+}
+
+#[inline]
+fn tag_of(id: EdgeId) -> Tag {
+    Tag::from_index((id / 2) as usize)
 }
 
 #[cfg(test)]
@@ -197,11 +219,17 @@ mod tests {
     fn files_alone_only_who_touches_nobody() {
         let mut index = MergeIndex::new(4);
         assert!(index.insert_alone(Tag(0), Sector(8), Sector(16)));
-        assert!(index.insert_alone(Tag(1), Sector(8), Sector(16)), "the same place does not touch");
-        assert!(!index.insert_alone(Tag(2), Sector(16), Sector(24)), "starts where others end");
-        assert!(!index.insert_alone(Tag(2), Sector(0), Sector(8)), "ends where others start");
+        assert!(!index.insert_alone(Tag(1), Sector(16), Sector(24)), "starts where the other ends");
+        assert!(!index.insert_alone(Tag(1), Sector(0), Sector(8)), "ends where the other starts");
         assert!(
             index.starting_at(Sector(16)).next().is_none() && index.ending_at(Sector(8)).next().is_none()
+        );
+        index.insert(Tag(1), Sector(16), Sector(24));
+        assert!(!index.remove_alone(Tag(0)) && !index.remove_alone(Tag(1)), "they share a bucket");
+        index.remove(Tag(1));
+        assert!(index.remove_alone(Tag(0)));
+        assert!(
+            index.starting_at(Sector(8)).next().is_none() && index.ending_at(Sector(16)).next().is_none()
         );
     }
 
@@ -218,12 +246,14 @@ mod tests {
             let (tag, start, len) = (Tag((x % 16) as u16), (x >> 8) % 12, 1 + (x >> 16) % 4);
             if let Some(i) = twin.iter().position(|t| t.0 == tag) {
                 twin.remove(i);
-                index.remove(tag);
+                if !index.remove_alone(tag) {
+                    index.remove(tag);
+                }
             } else {
                 let end = start + len;
                 let touches = twin.iter().any(|t| t.2 == start || t.1 == end);
                 let filed = index.insert_alone(tag, Sector(start), Sector(end));
-                assert_eq!(filed, !touches);
+                assert!(!(filed && touches), "merges would be missed");
                 if !filed {
                     index.insert(tag, Sector(start), Sector(end));
                 }

@@ -144,12 +144,14 @@ impl Scheduler for Deadline {
         })
     }
 
+    #[inline]
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let rq = &cx.requests[tag].rq;
         let (links, queue) = self.queue_mut(Dir::of(rq.op));
         links.insert(queue, tag, rq.start);
     }
 
+    #[inline]
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
         let tag = if let Some(tag) = self.batch_continues(cx) {
             cx.why = Reason::Batch;
