@@ -3,6 +3,7 @@
 //! Nothing decides a disk's speed as much. A [`Layout`] answers, for a range of a file, the pieces of disk it occupies:
 //! one piece if the file is contiguous, one per 32 KiB if it was written next to others by an old file system.
 
+use crate::ext2;
 use fairhead_core::{Sector, Sectors};
 
 /// A piece of disk: where it starts and how long it is.
@@ -27,10 +28,16 @@ pub enum Layout {
     },
     /// Anything else: pieces in file order as (offset in the file, start on disk), each reaching to the next.
     Mapped(Vec<(u64, Sector)>),
+    /// Block by block, as the file system allocated them; the only layout that may have holes and that grows.
+    Grown(Box<ext2::File>),
 }
 
 impl Layout {
-    /// The piece that starts at `offset`, of at most `len` sectors: as long as the file is contiguous there.
+    /// The start of a piece that is a hole: no disk at all.
+    pub const HOLE: Sector = Sector(u64::MAX);
+
+    /// The piece that starts at `offset`, of at most `len` sectors: as long as the file is contiguous there. The
+    /// piece of a hole starts at [`Self::HOLE`].
     #[must_use]
     pub fn piece(&self, offset: u64, len: u32) -> Piece {
         let (start, room) = match self {
@@ -44,6 +51,13 @@ impl Layout {
                 let (at, start) = map[i];
                 let room = map.get(i + 1).map_or(u64::MAX, |next| next.0 - offset);
                 (Sector(start.0 + (offset - at)), room)
+            }
+            Self::Grown(file) => {
+                let (index, within) = (offset / ext2::BLOCK_SECTORS, offset % ext2::BLOCK_SECTORS);
+                let blocks = (within + u64::from(len)).div_ceil(ext2::BLOCK_SECTORS);
+                let room = file.run(index, blocks) * ext2::BLOCK_SECTORS - within;
+                let at = |block: u32| Sector(u64::from(block) * ext2::BLOCK_SECTORS + within);
+                (file.block(index).map_or(Self::HOLE, at), room)
             }
         };
         #[allow(clippy::cast_possible_truncation, reason = "at most len")]
@@ -71,6 +85,11 @@ impl Layout {
         }
         match self {
             Self::Contiguous { .. } | Self::Interleaved { .. } => self.piece(size - 1, 1).0.0 + 1,
+            Self::Grown(file) => {
+                let blocks =
+                    (0..file.len().min(size.div_ceil(ext2::BLOCK_SECTORS))).filter_map(|i| file.block(i));
+                blocks.max().map_or(0, |b| (u64::from(b) + 1) * ext2::BLOCK_SECTORS)
+            }
             Self::Mapped(map) => map
                 .iter()
                 .enumerate()
@@ -101,6 +120,20 @@ mod tests {
         let file = Layout::Interleaved { start: Sector(0), piece: 64, stride: 128 };
         assert_eq!(pieces(&file, 128, 128), [(256, 64), (384, 64)]);
         assert_eq!(file.end(128), 192);
+    }
+
+    #[test]
+    fn a_grown_file_has_pieces_and_holes() {
+        let mut fs = ext2::Ext2::new(8 << 20);
+        let mut file = ext2::File::new(0, 1);
+        for block in [0, 1, 4] {
+            fs.allocate(&mut file, block).unwrap();
+        }
+        let layout = Layout::Grown(Box::new(file));
+        // Colour 1 starts at block 2048; block 4 follows block 1 on the disk, in the order of the writing.
+        let (hole, first) = (Layout::HOLE.0, 2048 * 8);
+        assert_eq!(pieces(&layout, 4, 40), [(first + 4, 12), (hole, 16), (first + 16, 8), (hole, 4)]);
+        assert_eq!(layout.end(40), first + 24);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 mod engine;
 mod error;
 mod event;
+pub mod ext2;
 pub mod host;
 pub mod job;
 pub mod layout;
