@@ -149,6 +149,50 @@ pub struct DiskStats {
     pub issued: u64,
     /// Pieces of calls that were merged into others' requests.
     pub merged: u64,
+    /// Bytes that were asked of the request queue (`bi` of vmstat, in bytes).
+    pub read_bytes: u64,
+    /// Bytes that were sent to it (`bo`).
+    pub written_bytes: u64,
+}
+
+/// What the page cache did. All in pages of 4 KiB, but for the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct CacheStats {
+    /// Pages read from the disk, asked for or ahead.
+    pub pages_read: u64,
+    /// Pages written to the disk.
+    pub pages_written: u64,
+    /// Pages that a read did not find, and no read-ahead was under way for.
+    pub misses: u64,
+    /// Pages that a read had to wait for.
+    pub waits: u64,
+    /// Clean pages dropped for others.
+    pub evicted: u64,
+    /// Pages that the disk did not have yet when the run ended.
+    pub dirty_at_end: u64,
+    /// How often a client was held back because too much was dirty.
+    pub throttled: u64,
+}
+
+/// One interval's figures of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct DiskPoint {
+    /// Bytes that were asked of the request queue.
+    pub read_bytes: u64,
+    /// Bytes that were sent to it.
+    pub written_bytes: u64,
+    /// Time with a command in flight.
+    pub busy: Duration,
+}
+
+impl DiskPoint {
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        Self {
+            read_bytes: self.read_bytes - before.read_bytes,
+            written_bytes: self.written_bytes - before.written_bytes,
+            busy: self.busy.saturating_sub(before.busy),
+        }
+    }
 }
 
 /// One interval's figures of one client.
@@ -181,6 +225,10 @@ pub struct Outcome {
     pub interval: Option<Duration>,
     /// Per interval, per client.
     pub series: Vec<Vec<Point>>,
+    /// Per interval, the disk.
+    pub disk_series: Vec<DiskPoint>,
+    /// The page cache.
+    pub cache: CacheStats,
     /// How many events the simulator handled.
     pub events: u64,
     /// What the user should know about the run.

@@ -46,7 +46,8 @@ fn outcome(index: usize) -> Outcome {
 
 fn table(threads: usize) -> String {
     let outcomes = parallel::map(LOADS.len() * PRESETS.len(), threads, &|_| {}, outcome);
-    let mut table = String::from("# load scheduler client calls bytes latency_max_ns latency_sum_ns elapsed_ns\n");
+    let mut table =
+        String::from("# load scheduler client calls bytes latency_max_ns latency_sum_ns elapsed_ns\n");
     for (i, o) in outcomes.iter().enumerate() {
         for c in &o.clients {
             for (dir, s) in [("r", &c.read), ("w", &c.write), ("s", &c.sync)] {

@@ -4,9 +4,14 @@
 //! from sector 20 000 on (behind where a file system keeps its own), each after a small gap that the run's seed draws:
 //! the angle between two files decides how alternating readers lock to the platter, so a result should be a mean over
 //! several such layouts.
+//!
+//! Files in an ext2 layout get their blocks from its allocator: those that exist before the run as if all clones of the
+//! job had written theirs at the same time, the others as they are written.
 
+use super::program::TABLE_BYTES;
 use crate::error::SimError;
-use crate::job::{self, Job, JobFile, Placement};
+use crate::ext2::{self, Ext2};
+use crate::job::{self, Direction, Job, JobFile, Placement, Program};
 use crate::layout::Layout;
 use crate::metrics::Result;
 use crate::rng::Rng;
@@ -28,8 +33,19 @@ pub(super) struct File {
     pub(super) layout: Layout,
     /// Its size in sectors.
     pub(super) size: u64,
-    /// Blocks below this have been allocated, in sectors.
+    /// Blocks below this have been allocated, in sectors; all of a file that is [old](Self::is_old).
     pub(super) allocated: u64,
+    /// Where `file_append` begins to write, in sectors.
+    pub(super) append_from: u64,
+}
+
+impl File {
+    const OLD: u64 = u64::MAX;
+
+    /// Whether it was there before the run.
+    pub(super) const fn is_old(&self) -> bool {
+        self.allocated == Self::OLD
+    }
 }
 
 /// All files, and which of them each client uses.
@@ -38,6 +54,9 @@ pub(super) struct Files {
     pub(super) files: Vec<File>,
     /// By client, in the order of [`JobFile::clients`].
     pub(super) of_client: Vec<Vec<u32>>,
+    /// The file system that allocates blocks, if a job wants one, and the file that stands for its metadata.
+    pub(super) ext2: Option<Ext2>,
+    pub(super) metadata: Option<u32>,
 }
 
 impl Files {
@@ -48,9 +67,17 @@ impl Files {
             rng: Rng::new(seed, "layout"),
             files: Vec::new(),
             by_name: BTreeMap::new(),
+            ext2: None,
+            metadata: None,
+            first_pid: 0,
         };
-        let of_client = jobs.clients().map(|c| placer.of_client(c.job, c.clone)).collect::<Result<_>>()?;
-        Ok(Self { files: placer.files, of_client })
+        if jobs.jobs.iter().any(|j| j.layout == job::Layout::Ext2) {
+            placer.make_ext2();
+        }
+        let clients = jobs.clients().enumerate();
+        let of_client = clients.map(|(i, c)| placer.of_client(c.job, c.clone, i)).collect::<Result<_>>()?;
+        let Placer { files, ext2, metadata, .. } = placer;
+        Ok(Self { files, of_client, ext2, metadata })
     }
 }
 
@@ -60,10 +87,29 @@ struct Placer {
     rng: Rng,
     files: Vec<File>,
     by_name: BTreeMap<String, u32>,
+    ext2: Option<Ext2>,
+    metadata: Option<u32>,
+    first_pid: u64,
 }
 
 impl Placer {
-    fn of_client(&mut self, job: &Job, clone: u32) -> Result<Vec<u32>> {
+    fn make_ext2(&mut self) {
+        self.ext2 = Some(Ext2::new(self.capacity));
+        self.first_pid = self.rng.next_u64();
+        let layout = Layout::Contiguous { start: Sector(0) };
+        let disk = File { layout, size: self.capacity, allocated: File::OLD, append_from: 0 };
+        self.metadata = Some(self.add(disk));
+    }
+
+    fn add(&mut self, file: File) -> u32 {
+        self.files.push(file);
+        u32::try_from(self.files.len() - 1).expect("job files are limited to a few thousand files")
+    }
+
+    fn of_client(&mut self, job: &Job, clone: u32, client: usize) -> Result<Vec<u32>> {
+        if clone == 0 && job.layout == job::Layout::Ext2 && !is_raw(job, "") {
+            self.grow_together(job, client as u64)?;
+        }
         job.file_names(clone)
             .into_iter()
             .map(|name| match self.by_name.get(&name) {
@@ -74,27 +120,69 @@ impl Placer {
     }
 
     fn place(&mut self, job: &Job, clone: u32, name: String) -> Result<u32> {
-        let raw = name.starts_with("/dev/") || job.program.is_some();
-        let size = if raw { self.capacity } else { self.size_of(job) };
+        let raw = is_raw(job, &name);
+        let (append_from, size) = if raw { (0, self.capacity) } else { self.size_of(job) };
         let layout =
             if raw { Layout::Contiguous { start: Sector(0) } } else { self.lay_out(job, clone, size)? };
-        let new = job.writes() && !job.overwrite && !job.fallocate && !raw;
-        self.files.push(File { layout, size, allocated: if new { 0 } else { u64::MAX } });
-        #[allow(clippy::cast_possible_truncation, reason = "job files are limited to a few thousand clients")]
-        let index = (self.files.len() - 1) as u32;
+        let is_new = is_written_first(job) && (job.append || !job.fallocate) && !raw;
+        let allocated = if is_new { append_from } else { File::OLD };
+        let index = self.add(File { layout, size, allocated, append_from });
         self.by_name.insert(name, index);
         Ok(index)
     }
 
-    fn size_of(&self, job: &Job) -> u64 {
+    /// All files of all clones of a job in an ext2 layout. Those that exist before the run were written by all clones at the
+    /// same time, each writing its files one after the other.
+    fn grow_together(&mut self, job: &Job, client: u64) -> Result<()> {
+        let (append_from, size) = self.size_of(job);
+        let is_new = is_written_first(job);
+        let sector = match job.placement {
+            Some(Placement::At(sector)) => sector.0,
+            Some(Placement::Percent(p)) => self.capacity / 100 * u64::from(p),
+            None => self.next,
+        };
+        let old_blocks = if is_new { append_from } else { size }.div_ceil(ext2::BLOCK_SECTORS);
+        let names: Vec<Vec<String>> = (0..job.numjobs).map(|clone| job.file_names(clone)).collect();
+        for k in 0..names[0].len() {
+            let fresh: Vec<(usize, &String)> = names.iter().map(|n| &n[k]).enumerate().collect();
+            let mut side_by_side: Vec<(String, ext2::File)> = Vec::new();
+            for (clone, name) in fresh {
+                if !self.by_name.contains_key(name) && !side_by_side.iter().any(|(n, _)| n == name) {
+                    let pid = self.first_pid.wrapping_add(client + clone as u64);
+                    side_by_side.push((name.clone(), ext2::File::new(sector, pid)));
+                }
+            }
+            let fs = self.ext2.as_mut().expect("made before the first file");
+            for block in 0..old_blocks {
+                for (_, file) in &mut side_by_side {
+                    fs.allocate(file, block).map_err(|_| no_space(job, size, self.capacity))?;
+                }
+            }
+            for (name, file) in side_by_side {
+                let layout = Layout::Grown(Box::new(file));
+                let allocated = if is_new { append_from } else { File::OLD };
+                let index = self.add(File { layout, size, allocated, append_from });
+                self.by_name.insert(name, index);
+            }
+        }
+        Ok(())
+    }
+
+    /// How much a file holds before an append, and in all, in sectors.
+    fn size_of(&self, job: &Job) -> (u64, u64) {
         let disk = self.capacity * 512;
         let files = job.file_names(0).len() as u64;
+        let share = |s: job::Size| s.bytes_of(disk) / files;
         let bytes = match (job.filesize, job.size) {
+            (Some(f), Some(s)) if job.append => {
+                return (f.bytes_of(disk) / 512, (f.bytes_of(disk) + share(s)).div_ceil(512));
+            }
             (Some(f), _) => f.bytes_of(disk),
-            (None, Some(s)) => s.bytes_of(disk) / files,
+            (None, Some(s)) => share(s),
+            (None, None) if job.program == Some(Program::DbScan) => TABLE_BYTES,
             (None, None) => 0,
         };
-        bytes.div_ceil(512)
+        (0, bytes.div_ceil(512))
     }
 
     fn lay_out(&mut self, job: &Job, clone: u32, size: u64) -> Result<Layout> {
@@ -120,14 +208,7 @@ impl Placer {
         };
         let end = layout.end(size);
         if end > self.capacity {
-            return Err(SimError::Job {
-                job: job.name.clone(),
-                message: format!(
-                    "its files need {} MiB up to sector {end}, but the disk has {} sectors; use a smaller size=, fewer numjobs= or a larger disk",
-                    size / 2048,
-                    self.capacity
-                ),
-            });
+            return Err(no_space(job, size, self.capacity));
         }
         self.next = self.next.max(end);
         Ok(layout)
@@ -142,5 +223,28 @@ impl Placer {
             (i * SCATTER_SECTORS, Sector(FIRST_SECTOR.min(self.capacity / 2) + slot * SCATTER_SECTORS))
         });
         Layout::Mapped(map.collect())
+    }
+}
+
+/// Whether the target is the disk itself.
+fn is_raw(job: &Job, name: &str) -> bool {
+    name.starts_with("/dev/") || job.program == Some(Program::Fsck)
+}
+
+/// Whether the job's files do not exist before it writes them. fio lays out what is read, or asked for by `overwrite`.
+//= fio-3.33 HOWTO "overwrite", "file_append"
+fn is_written_first(job: &Job) -> bool {
+    job.program.is_none() && job.rw.direction == Direction::Write && (job.append || !job.overwrite)
+}
+
+/// The error of a job whose files do not fit.
+pub(super) fn no_space(job: &Job, size: u64, capacity: u64) -> SimError {
+    SimError::Job {
+        job: job.name.clone(),
+        message: format!(
+            "its files of {} MiB do not fit the disk of {} MiB; use a smaller size=, fewer numjobs= or a larger disk",
+            size / 2048,
+            capacity / 2048
+        ),
     }
 }

@@ -1,29 +1,42 @@
 //! The machine: events in virtual time, from a client's call to the disk and back.
 //!
 //! ```text
-//!  client lane ──think on a CPU──► call ──pieces──► DiskQueue (elevator, device) ──completion──► interrupt ──► lane
+//!  client lane ──CPU──► call ─┬─ direct: pieces ───────────────────► DiskQueue (elevator, device) ──► interrupt ──► lane
+//!                             └─ buffered: pages ──► cache ──► windows of read-ahead ─►│◄─ flusher, fsync
 //! ```
 //!
 //! One loop takes the earliest of: the device's next completion, the next event in the queue, the elevator's timer.
 //! Everything else follows from there. The run is a function of its [`Scenario`]; nothing is asked of the machine
 //! that it runs on.
+//!
+//! *Threads* are numbered: first the lanes of all clients, then the flusher's. Whatever can be waited for (a request, a page, a
+//! flush, a time) keeps numbers of threads in order and hands them to [`Machine::resume`].
 
+mod access;
+mod buffered;
+mod cache;
 mod client;
 mod files;
+mod flusher;
+mod lane;
+mod program;
 mod queue;
+mod readahead;
 
 use crate::error::SimError;
 use crate::event::{Due, Events};
 use crate::host::{Host, Plug};
-use crate::job::{BlockSize, JobFile};
-use crate::metrics::{Outcome, Point, Result};
+use crate::job::JobFile;
+use crate::metrics::{CacheStats, DiskPoint, Outcome, Point, Result};
 use crate::rng::Rng;
-use client::{Call, Client, Next};
+use cache::Cache;
+use client::{Client, Region};
 use fairhead_core::sched::any::AnyConfig;
-use fairhead_core::{Duration, Instant, IoPrio, Op, Request, Tag, TaskId};
+use fairhead_core::{Duration, Instant, Tag, TaskId};
 use fairhead_device::DeviceParams;
 use files::Files;
-use queue::{BATCH_REQUESTS, BATCH_TIME, DiskQueue};
+use lane::{Lane, Phase};
+use queue::{Batch, DiskQueue};
 use std::collections::VecDeque;
 
 /// Everything that decides a run.
@@ -54,21 +67,24 @@ pub(crate) enum Owner {
     Nobody,
     /// A lane's call.
     Lane(u32),
-}
-
-/// A lane of calls, one at a time.
-#[derive(Debug)]
-struct Lane {
-    client: u32,
-    call: Call,
-    /// Sectors of the call that have been handed in.
-    handed_in: u32,
-    /// Pieces that have not completed.
-    pending: u32,
-    since: Instant,
-    /// What a batcher may still overdraw, and until when.
-    overdraw: u8,
-    overdraw_until: Instant,
+    /// Pages on their way into memory.
+    Read {
+        /// Their file.
+        file: u32,
+        /// The first page.
+        first: u32,
+        /// How many.
+        count: u32,
+    },
+    /// Pages on their way to the disk.
+    Write {
+        /// Their file.
+        file: u32,
+        /// The first page.
+        first: u32,
+        /// How many.
+        count: u32,
+    },
 }
 
 /// Runs a scenario.
@@ -79,7 +95,7 @@ pub fn simulate(scenario: &Scenario) -> Result<Outcome> {
     let mut machine = Machine::new(scenario)?;
     machine.start_wave();
     while machine.step() {}
-    Ok(machine.finish(scenario))
+    machine.finish(scenario)
 }
 
 struct Machine<'a> {
@@ -87,11 +103,19 @@ struct Machine<'a> {
     events: Events,
     queue: DiskQueue,
     files: Files,
+    cache: Cache,
     clients: Vec<Client>,
     lanes: Vec<Lane>,
+    flushers: Vec<flusher::Thread>,
+    flusher_armed: bool,
     host: &'a Host,
-    /// `think` with the scheduler's cost.
-    think: Duration,
+    sched_cost: Duration,
+    disk_has_cache: bool,
+    disk_max_request: u32,
+    /// In pages; above the first the flusher works, above the second nobody may dirty more.
+    dirty_background: u32,
+    dirty_hard: u32,
+    limit_exceeded: bool,
     jitter: Rng,
     idle_cpus: u32,
     cpu_queue: VecDeque<(u32, Duration)>,
@@ -99,35 +123,37 @@ struct Machine<'a> {
     wave: u32,
     wave_clients: u32,
     ended: bool,
+    /// The client that found the disk full.
+    disk_full: Option<u32>,
     unplug_armed: bool,
     time_max: Instant,
     interval: Option<Duration>,
     series: Vec<Vec<Point>>,
     current: Vec<Point>,
-    owners: Vec<Owner>,
+    disk_series: Vec<DiskPoint>,
+    disk_before: DiskPoint,
+    cache_stats: CacheStats,
     handled: u64,
+    // Scratch space.
+    owners: Vec<Owner>,
+    woken: VecDeque<u32>,
+    touched: Vec<u32>,
 }
 
 impl<'a> Machine<'a> {
     fn new(scenario: &'a Scenario) -> Result<Self> {
-        let jobs = &scenario.jobs;
-        let tasks = u32::try_from(jobs.client_count()).unwrap_or(u32::MAX) + 1;
-        let queue = DiskQueue::new(&scenario.disk, &scenario.host, scenario.config, tasks, 0)?;
-        let files = Files::place(jobs, queue.device().facts().capacity, scenario.seed)?;
-        let (mut clients, mut lanes) = (Vec::new(), Vec::new());
-        for (i, c) in jobs.clients().enumerate() {
-            let used = files.of_client[i].clone();
-            let region = region(&c, &files, &used)?;
-            let mut client = Client::new(c.job, c.job_index, c.clone, used, region, scenario.seed);
-            #[allow(
-                clippy::cast_possible_truncation,
-                reason = "job files are limited to a few thousand clients"
-            )]
-            let index = i as u32;
-            client.task = TaskId(index + 1);
-            lanes.extend((0..c.job.iodepth).map(|_| Lane::new(index)));
-            clients.push(client);
-        }
+        let (jobs, host) = (&scenario.jobs, &scenario.host);
+        let first_flusher = u32::try_from(jobs.client_count()).unwrap_or(u32::MAX - 4) + 1;
+        let flushers = Self::flusher_threads(host.flusher, first_flusher);
+        #[allow(clippy::cast_possible_truncation, reason = "two at most")]
+        let tasks = first_flusher + flushers.len() as u32;
+        let queue = DiskQueue::new(&scenario.disk, host, scenario.config, tasks, 0)?;
+        let facts = queue.device().facts();
+        let files = Files::place(jobs, facts.capacity, scenario.seed)?;
+        let cache = Cache::new(host.memory, files.files.len());
+        let (clients, lanes) = Self::make_clients(scenario, &files)?;
+        let share = |percent: u8| u64::from(cache.capacity()) * u64::from(percent) / 100;
+        let pages = |percent: u8| u32::try_from(share(percent)).unwrap_or(u32::MAX);
         Ok(Self {
             now: Instant::EPOCH,
             events: Events::default(),
@@ -136,21 +162,51 @@ impl<'a> Machine<'a> {
             current: vec![Point::default(); clients.len()],
             clients,
             lanes,
-            host: &scenario.host,
-            think: scenario.host.think + scenario.host.sched_cost(&scenario.scheduler),
+            flushers,
+            flusher_armed: false,
+            host,
+            sched_cost: host.sched_cost(&scenario.scheduler),
+            disk_has_cache: facts.write_cache,
+            disk_max_request: facts.max_request.0,
+            dirty_background: pages(host.dirty_background_pct),
+            dirty_hard: pages(host.dirty_pct),
+            cache,
+            limit_exceeded: false,
             jitter: Rng::new(scenario.seed, "host.jitter"),
-            idle_cpus: scenario.host.cpus,
+            idle_cpus: host.cpus,
             cpu_queue: VecDeque::new(),
             wave: 0,
             wave_clients: 0,
             ended: false,
+            disk_full: None,
             unplug_armed: false,
             time_max: scenario.time_max.map_or(Instant::EPOCH + Duration::MAX, |d| Instant::EPOCH + d),
             interval: scenario.interval,
             series: Vec::new(),
-            owners: Vec::new(),
+            disk_series: Vec::new(),
+            disk_before: DiskPoint::default(),
+            cache_stats: CacheStats::default(),
             handled: 0,
+            owners: Vec::new(),
+            woken: VecDeque::new(),
+            touched: Vec::new(),
         })
+    }
+
+    fn make_clients(scenario: &Scenario, files: &Files) -> Result<(Vec<Client>, Vec<Lane>)> {
+        let (mut clients, mut lanes) = (Vec::new(), Vec::new());
+        for (i, c) in scenario.jobs.clients().enumerate() {
+            let used = files.of_client[i].clone();
+            let region = region(&c, files, &used)?;
+            let mut client = Client::new(&c, used, region, scenario.host.read_ahead, scenario.seed);
+            let number =
+                |n: usize| u32::try_from(n).expect("job files are limited to a few thousand clients");
+            client.task = TaskId(number(i) + 1);
+            client.first_lane = number(lanes.len());
+            lanes.extend((0..client.all_lanes).map(|_| Lane::new(number(i))));
+            clients.push(client);
+        }
+        Ok((clients, lanes))
     }
 
     /// Handles the earliest event; false when all clients have ended or time is up.
@@ -160,7 +216,9 @@ impl<'a> Machine<'a> {
         let event = self.events.peek();
         // Ties: the device first, then events by class, the elevator's timer among the timers.
         let earliest = [device.map(|t| (t, 0)), event, timer.map(|t| (t, 3))].into_iter().flatten().min();
-        let Some((at, class)) = earliest.filter(|e| !self.ended && e.0 <= self.time_max) else {
+        let Some((at, class)) =
+            earliest.filter(|e| !self.ended && self.disk_full.is_none() && e.0 <= self.time_max)
+        else {
             return false;
         };
         self.now = self.now.max(at);
@@ -188,148 +246,76 @@ impl<'a> Machine<'a> {
                 self.release_cpu();
                 self.begin_call(lane);
             }
-            Due::Wake(lane) => self.next_step(lane),
+            Due::Wake(thread) => self.wake(thread),
             Due::Unplug => {
                 self.unplug_armed = false;
-                self.queue.unplug();
+                self.queue.unplug(self.now);
                 self.run_queue();
             }
-            Due::Flusher => {}
+            Due::Flusher => self.flusher_due(),
             Due::Interval => self.end_interval(),
         }
     }
 
-    // ---- clients -------------------------------------------------------------------------------------------------
+    // ---- threads -------------------------------------------------------------------------------------------------
+
+    fn flusher_id(&self, i: usize) -> u32 {
+        u32::try_from(self.lanes.len() + i).expect("threads are counted in 32 bits")
+    }
+
+    /// What a thread waited for has come.
+    fn resume(&mut self, thread: u32) {
+        let lanes = self.lanes.len();
+        match self.lanes.get_mut(thread as usize) {
+            Some(lane) => {
+                lane.sleep_until = None;
+                self.advance(thread);
+            }
+            None => self.resume_flusher(thread as usize - lanes),
+        }
+    }
+
+    /// A time that a thread had set itself has come; unless something else came first.
+    fn wake(&mut self, thread: u32) {
+        let lanes = self.lanes.len();
+        let lane = self.lanes.get(thread as usize);
+        let (until, phase) = match lane {
+            Some(lane) => (lane.sleep_until, Some(lane.phase)),
+            None => (self.flushers[thread as usize - lanes].sleep_until, None),
+        };
+        if until != Some(self.now) {
+            return;
+        }
+        if phase == Some(Phase::Pause) {
+            self.lanes[thread as usize].sleep_until = None;
+            self.next_step(thread);
+        } else {
+            self.queue.end_wait_for_congestion(thread);
+            self.resume(thread);
+        }
+    }
 
     /// Starts the clients of the current wave; skips waves without any.
     fn start_wave(&mut self) {
         if let (Some(interval), true) = (self.interval, self.wave == 0) {
             self.events.push(self.now + interval, Due::Interval);
         }
-        for (i, client) in self.clients.iter_mut().enumerate().filter(|(_, c)| c.job.wave == self.wave) {
+        for i in 0..self.clients.len() {
+            let client = &mut self.clients[i];
+            if client.job.wave != self.wave {
+                continue;
+            }
             client.started = self.now + client.job.startdelay;
             client.stats.started = client.started.since(Instant::EPOCH);
             self.wave_clients += 1;
-            for (lane, _) in self.lanes.iter().enumerate().filter(|(_, l)| l.client as usize == i) {
-                #[allow(clippy::cast_possible_truncation, reason = "lanes are limited by the job file")]
-                self.events.push(client.started, Due::Wake(lane as u32));
-            }
+            let (started, first, count) = (client.started, client.first_lane, client.all_lanes);
+            (first..first + count).for_each(|lane| self.pause(lane, started));
+            self.prepare_cache(i);
         }
         self.ended = self.wave_clients == 0;
     }
 
-    /// A lane is free: what does its client want?
-    fn next_step(&mut self, lane: u32) {
-        let client = &mut self.clients[self.lanes[lane as usize].client as usize];
-        match client.next(self.now) {
-            Next::Call(call) => {
-                self.lanes[lane as usize].call = call;
-                let cpu = self.cpu_cost(lane, call);
-                self.take_cpu(lane, cpu);
-            }
-            Next::Pause(until) => self.events.push(until, Due::Wake(lane)),
-            Next::End => self.end_lane(lane),
-        }
-    }
-
-    fn end_lane(&mut self, lane: u32) {
-        let index = self.lanes[lane as usize].client as usize;
-        let client = &mut self.clients[index];
-        client.lanes -= 1;
-        if client.lanes > 0 {
-            return;
-        }
-        client.stats.elapsed = self.now.saturating_since(client.started).saturating_sub(client.job.ramp_time);
-        self.queue.exit_task(self.now, client.task);
-        self.wave_clients -= 1;
-        if self.wave_clients == 0 {
-            self.wave += 1;
-            self.start_wave();
-        }
-        self.run_queue();
-    }
-
-    /// CPU time before a call: system call, scheduler, allocation of new blocks.
-    fn cpu_cost(&mut self, lane: u32, call: Call) -> Duration {
-        let job = &self.clients[self.lanes[lane as usize].client as usize].job;
-        let blocks = u64::from(call.len.div_ceil(8));
-        let mut cost = job.think.map_or(self.think, |t| t + (self.think.saturating_sub(self.host.think)));
-        cost += job.cpu_per_4k * blocks;
-        if call.op == Op::Write {
-            let file = &mut self.files.files[call.file as usize];
-            let end = call.offset + u64::from(call.len);
-            if end > file.allocated {
-                let new = (end - file.allocated.max(call.offset)).div_ceil(8);
-                file.allocated = end;
-                cost += self.host.allocate * new;
-            }
-        }
-        cost
-    }
-
-    // ---- processors ----------------------------------------------------------------------------------------------
-
-    fn take_cpu(&mut self, lane: u32, cost: Duration) {
-        if self.idle_cpus == 0 {
-            self.cpu_queue.push_back((lane, cost));
-            return;
-        }
-        self.idle_cpus -= 1;
-        self.events.push(self.now + cost, Due::CpuDone(lane));
-    }
-
-    fn release_cpu(&mut self) {
-        match self.cpu_queue.pop_front() {
-            Some((lane, cost)) => self.events.push(self.now + cost, Due::CpuDone(lane)),
-            None => self.idle_cpus += 1,
-        }
-    }
-
-    // ---- calls ---------------------------------------------------------------------------------------------------
-
-    fn begin_call(&mut self, lane: u32) {
-        let l = &mut self.lanes[lane as usize];
-        l.since = self.now;
-        l.handed_in = 0;
-        l.pending = 0;
-        self.hand_in(lane);
-        self.run_queue();
-    }
-
-    /// Hands in the pieces of a lane's call, as many as the request pool allows.
-    fn hand_in(&mut self, lane: u32) {
-        let l = &mut self.lanes[lane as usize];
-        let client = &self.clients[l.client as usize];
-        let call = l.call;
-        let sync = call.op == Op::Read || client.job.direct_write_sync.unwrap_or(self.host.direct_write_sync);
-        let layout = &self.files.files[call.file as usize].layout;
-        while l.handed_in < call.len {
-            let left = call.len - l.handed_in;
-            let (start, len) =
-                layout.piece(call.offset + u64::from(l.handed_in), left.min(self.host.max_request.0));
-            let rq = Request {
-                start,
-                len,
-                op: call.op,
-                sync,
-                meta: false,
-                no_idle: sync && call.op == Op::Write,
-                task: client.task,
-                group: fairhead_core::GroupId::ROOT,
-                prio: client.job.prio.unwrap_or(IoPrio::default()),
-            };
-            let batcher = l.overdraw > 0 && self.now <= l.overdraw_until;
-            if self.queue.submit(self.now, rq, Owner::Lane(lane), batcher).is_err() {
-                self.queue.wait(lane, sync);
-                break;
-            }
-            l.overdraw = l.overdraw.saturating_sub(1);
-            l.handed_in += len.0;
-            l.pending += 1;
-        }
-        // Whoever waits for I/O pulls the plug, and a direct call waits.
-        self.queue.unplug();
-    }
+    // ---- the request queue ---------------------------------------------------------------------------------------
 
     fn run_queue(&mut self) {
         self.queue.run(self.now);
@@ -342,53 +328,38 @@ impl<'a> Machine<'a> {
     /// The interrupt handler: completes a request, runs the queue, and only then wakes who waited.
     fn complete(&mut self, tag: Tag) {
         let mut owners = std::mem::take(&mut self.owners);
-        self.queue.complete(self.now, tag, &mut owners);
-        while let Some(lane) = self.queue.pop_waiter() {
-            let l = &mut self.lanes[lane as usize];
-            l.overdraw = BATCH_REQUESTS;
-            l.overdraw_until = self.now + BATCH_TIME;
-            self.hand_in(lane);
-        }
-        self.run_queue();
+        let mut woken = std::mem::take(&mut self.woken);
+        self.queue.complete(self.now, tag, &mut owners, &mut woken);
         for owner in &owners {
-            if let Owner::Lane(lane) = *owner {
-                let l = &mut self.lanes[lane as usize];
-                l.pending -= 1;
-                if l.pending == 0 && l.handed_in == l.call.len {
-                    self.end_call(lane);
+            match *owner {
+                Owner::Nobody => {}
+                Owner::Lane(lane) => {
+                    if self.lanes[lane as usize].piece_done() {
+                        woken.push_back(lane);
+                    }
                 }
+                Owner::Read { file, first, count } => self.cache.read_done(file, first, count, &mut woken),
+                Owner::Write { file, first, count } => self.cache.write_done(file, first, count, &mut woken),
             }
         }
-        self.owners = owners;
+        self.run_queue();
+        // Each that waits for a request gets one chance: there may be fewer to be had than it needs.
+        for _ in 0..self.queue.waiting() {
+            let Some(thread) = self.queue.pop_waiter() else { break };
+            self.grant_batch(thread);
+            self.resume(thread);
+        }
+        while let Some(thread) = woken.pop_front() {
+            self.resume(thread);
+        }
+        (self.owners, self.woken) = (owners, woken);
     }
 
-    fn end_call(&mut self, lane: u32) {
-        let l = &self.lanes[lane as usize];
-        let index = l.client as usize;
-        let client = &mut self.clients[index];
-        let latency = self.now.since(l.since);
-        let bytes = u64::from(l.call.len) * 512;
-        if client.is_measured(l.since) {
-            let stats = match l.call.op {
-                Op::Read => &mut client.stats.read,
-                Op::Write => &mut client.stats.write,
-                Op::Discard => &mut client.stats.trim,
-            };
-            stats.record(bytes, latency);
-        }
-        let point = &mut self.current[index];
-        point.calls += 1;
-        point.latency_max = point.latency_max.max(latency);
-        match l.call.op {
-            Op::Read => point.read_bytes += bytes,
-            Op::Write => point.written_bytes += bytes,
-            Op::Discard => {}
-        }
-        let pause = client.think_pause();
-        if pause.is_zero() {
-            self.next_step(lane);
-        } else {
-            self.events.push(self.now + pause, Due::Wake(lane));
+    fn grant_batch(&mut self, thread: u32) {
+        let (lanes, batch) = (self.lanes.len(), Batch::granted(self.now));
+        match self.lanes.get_mut(thread as usize) {
+            Some(lane) => lane.batch = batch,
+            None => self.flushers[thread as usize - lanes].batch = batch,
         }
     }
 
@@ -397,17 +368,28 @@ impl<'a> Machine<'a> {
     fn end_interval(&mut self) {
         let points = std::mem::replace(&mut self.current, vec![Point::default(); self.clients.len()]);
         self.series.push(points);
+        let stats = self.queue.stats();
+        let all =
+            DiskPoint { read_bytes: stats.read_bytes, written_bytes: stats.written_bytes, busy: stats.busy };
+        self.disk_series.push(all.since(&self.disk_before));
+        self.disk_before = all;
         if let Some(interval) = self.interval {
             self.events.push(self.now + interval, Due::Interval);
         }
     }
 
-    fn finish(mut self, scenario: &Scenario) -> Outcome {
+    fn finish(mut self, scenario: &Scenario) -> Result<Outcome> {
+        if let Some(client) = self.disk_full {
+            let (job, size) = (&self.clients[client as usize].job, self.files.files[0].size);
+            return Err(files::no_space(job, size, self.queue.device().facts().capacity));
+        }
         for client in self.clients.iter_mut().filter(|c| c.lanes > 0 && c.job.wave <= self.wave) {
             client.stats.elapsed =
                 self.now.saturating_since(client.started).saturating_sub(client.job.ramp_time);
         }
-        Outcome {
+        self.cache_stats.evicted = self.cache.evicted;
+        self.cache_stats.dirty_at_end = u64::from(self.cache.dirty + self.cache.writeback);
+        Ok(Outcome {
             scheduler: scenario.scheduler.clone(),
             seed: scenario.seed,
             elapsed: self.now.since(Instant::EPOCH),
@@ -415,31 +397,22 @@ impl<'a> Machine<'a> {
             clients: self.clients.into_iter().map(|c| c.stats).collect(),
             interval: scenario.interval,
             series: self.series,
+            disk_series: self.disk_series,
+            cache: self.cache_stats,
             events: self.handled,
             notes: scenario.jobs.notes.clone(),
-        }
+        })
     }
 }
 
-impl Lane {
-    const fn new(client: u32) -> Self {
-        Self {
-            client,
-            call: Call { op: Op::Read, file: 0, offset: 0, len: 0 },
-            handed_in: 0,
-            pending: 0,
-            since: Instant::EPOCH,
-            overdraw: 0,
-            overdraw_until: Instant::EPOCH,
-        }
-    }
-}
-
-/// Which part of each of its files a client uses: first sector and length.
-fn region(c: &crate::job::Client<'_>, files: &Files, used: &[u32]) -> Result<(u64, u64)> {
-    let smallest = used.iter().map(|&f| files.files[f as usize].size).min().unwrap_or(0);
-    let whole = smallest * 512;
-    let offset = c.job.offset.bytes_of(whole) + c.job.offset_increment.bytes_of(whole) * u64::from(c.clone);
+/// Which part of each of its files a client uses.
+fn region(c: &crate::job::Client<'_>, files: &Files, used: &[u32]) -> Result<Region> {
+    let of_used = || used.iter().map(|&f| &files.files[f as usize]);
+    let append_from = of_used().map(|f| f.append_from).max().unwrap_or(0);
+    let whole = of_used().map(|f| f.size).min().unwrap_or(0) * 512;
+    let offset = c.job.offset.bytes_of(whole)
+        + c.job.offset_increment.bytes_of(whole) * u64::from(c.clone)
+        + append_from * 512;
     let wanted = c.job.size.map(|s| s.bytes_of(whole) / used.len() as u64);
     let room = whole.saturating_sub(offset);
     let span = wanted.unwrap_or(room).min(room) / 512;
@@ -451,24 +424,5 @@ fn region(c: &crate::job::Client<'_>, files: &Files, used: &[u32]) -> Result<(u6
             ),
         });
     }
-    Ok((offset / 512, span))
-}
-
-/// A block size from its distribution, in bytes.
-fn draw_size(bs: &BlockSize, rng: &mut Rng) -> u32 {
-    match bs {
-        BlockSize::Fixed(bytes) => *bytes,
-        #[allow(clippy::cast_possible_truncation, reason = "below the larger of two u32")]
-        BlockSize::Range { min, max } => min * (1 + rng.below(u64::from(max / min)) as u32),
-        BlockSize::Split(parts) => {
-            let mut at = rng.below(100);
-            for &(bytes, percent) in parts {
-                if at < u64::from(percent) {
-                    return bytes;
-                }
-                at -= u64::from(percent);
-            }
-            parts[0].0
-        }
-    }
+    Ok(Region { base: offset / 512, span })
 }

@@ -2,12 +2,24 @@
 //!
 //! It owns the tags, the request pool, the plug and the device, and follows the driver's duties of `fairhead_core`:
 //! tell the elevator what happens, dispatch while the device has room, arm one timer.
+//!
+//! ```text
+//!   submit ─► pool (128 sync, 128 async) ─► plug ─► elevator ─► device
+//!   flush ──────────────────────────────────────────────────────► (past the elevator, one at a time)
+//! ```
+//!
+//! When a pool is nearly empty the queue is *congested*: a hint that background writers and read-ahead heed. When it is
+//! empty, threads wait in order; one that is woken may overdraw the pool for a moment, so that it gets something done.
+//
+//= elevators.md 1.6, 1.7, 1.8
 
 use super::Owner;
 use crate::host::{Host, Plug};
 use crate::metrics::{DiskStats, Result};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
-use fairhead_core::{Dispatch, Duration, Elevator, Insert, Instant, Limits, Op, Request, Tag};
+use fairhead_core::{
+    Dispatch, Duration, Elevator, Insert, Instant, Limits, Op, Request, Sector, Sectors, Tag,
+};
 use fairhead_device::{Command, Device, DeviceOp, DeviceParams};
 use std::collections::VecDeque;
 
@@ -15,10 +27,28 @@ use std::collections::VecDeque;
 const ASYNC: usize = 0;
 const SYNC: usize = 1;
 
-/// How many requests a process that had to wait may allocate at once when it is woken, and for how long.
-//= linux-2.6.33 block/blk-core.c BLK_BATCH_REQ, BLK_BATCH_TIME
-pub(super) const BATCH_REQUESTS: u8 = 32;
-pub(super) const BATCH_TIME: Duration = Duration::from_ms(20);
+/// Tags of the elevator. A piece that is merged keeps its tag: room for many more pieces than requests.
+const TAGS: u16 = 16_384;
+/// The tag of the one flush that may be under way.
+const FLUSH_TAG: Tag = Tag(TAGS);
+
+/// The leave of a thread that had to wait for a request to overdraw the pool: how many, and until when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batch {
+    left: u8,
+    until: Instant,
+}
+
+impl Batch {
+    pub(super) const NONE: Self = Self { left: 0, until: Instant::EPOCH };
+    //= linux-2.6.33 block/blk-core.c BLK_BATCH_REQ, BLK_BATCH_TIME
+    const REQUESTS: u8 = 32;
+    const TIME: Duration = Duration::from_ms(20);
+
+    pub(super) fn granted(now: Instant) -> Self {
+        Self { left: Self::REQUESTS, until: now + Self::TIME }
+    }
+}
 
 /// The request pool has no room: wait for it.
 #[derive(Debug)]
@@ -34,10 +64,18 @@ pub(super) struct DiskQueue {
     depth: u32,
     nr_requests: u32,
     allocated: [u32; 2],
+    congested: [bool; 2],
     /// Threads that wait for a request, in order.
-    pub(super) waiters: [VecDeque<u32>; 2],
+    waiters: [VecDeque<u32>; 2],
+    /// Threads that wait until writes are not congested, in order.
+    congestion_waiters: Vec<u32>,
     plug: Plug,
     plugged: bool,
+    /// What the current task has collected ([`Plug::Task`]).
+    collected: Vec<(Request, Owner)>,
+    /// Threads that wait for the flush under way, and for the next.
+    flushing: Vec<u32>,
+    flush_waiters: Vec<u32>,
     /// Since when requests wait while the scheduler keeps the disk idle.
     idle_since: Option<Instant>,
     stats: DiskStats,
@@ -53,10 +91,8 @@ impl DiskQueue {
     ) -> Result<Self> {
         let device = Device::new(disk)?;
         let facts = device.facts();
-        // A piece that is merged keeps its tag: room for many more pieces than requests.
-        let tags = 16_384;
         let limits = Limits {
-            tags,
+            tags: TAGS,
             tasks,
             groups: 1,
             max_sectors: host.max_request.min(facts.max_request),
@@ -69,14 +105,19 @@ impl DiskQueue {
         Ok(Self {
             elevator: Elevator::new(limits, sched)?,
             device,
-            owners: vec![(Owner::Nobody, None); usize::from(tags)],
-            free: (0..tags).rev().collect(),
+            owners: vec![(Owner::Nobody, None); usize::from(TAGS)],
+            free: (0..TAGS).rev().collect(),
             depth: u32::from(facts.queue_depth),
             nr_requests: host.nr_requests,
             allocated: [0; 2],
+            congested: [false; 2],
             waiters: [VecDeque::new(), VecDeque::new()],
+            congestion_waiters: Vec::new(),
             plug: host.plug,
             plugged: false,
+            collected: Vec::with_capacity(Plug::TASK_REQUESTS),
+            flushing: Vec::new(),
+            flush_waiters: Vec::new(),
             idle_since: None,
             stats: DiskStats::default(),
         })
@@ -86,36 +127,79 @@ impl DiskQueue {
         &self.device
     }
 
-    /// Hands in a request, from a process that may overdraw the pool if it is a batcher.
+    /// Hands in a request, from a thread that may overdraw the pool within its batch.
     pub(super) fn submit(
         &mut self,
         now: Instant,
         rq: Request,
         owner: Owner,
-        batcher: bool,
+        batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
-        let kind = if rq.sync { SYNC } else { ASYNC };
-        let limit = if batcher { self.nr_requests * 3 / 2 } else { self.nr_requests };
-        if self.allocated[kind] >= limit {
+        let kind = kind_of(&rq);
+        let is_batcher = batch.left > 0 && now <= batch.until;
+        let limit = if is_batcher { self.nr_requests * 3 / 2 } else { self.nr_requests };
+        if self.allocated[kind] >= limit || self.free.len() <= self.collected.len() {
             return Err(Full);
         }
-        let tag = self.free.pop().ok_or(Full)?;
-        let was_empty = self.elevator.requests().queued() == 0;
+        batch.left = batch.left.saturating_sub(1);
+        match rq.op {
+            Op::Read => self.stats.read_bytes += rq.len.bytes(),
+            Op::Write => self.stats.written_bytes += rq.len.bytes(),
+            Op::Discard => {}
+        }
+        self.allocated[kind] += 1;
+        // On at 113 of 128.
+        if self.allocated[kind] > self.nr_requests - self.nr_requests / 8 {
+            self.congested[kind] = true;
+        }
+        if self.plug == Plug::Device {
+            self.plugged |= self.elevator.requests().queued() == 0;
+            self.insert(now, rq, owner);
+            return Ok(());
+        }
+        self.collected.push((rq, owner));
+        if self.collected.len() >= Plug::TASK_REQUESTS || rq.len >= Plug::TASK_SECTORS {
+            self.hand_in_collected(now);
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, now: Instant, rq: Request, owner: Owner) {
+        let kind = kind_of(&rq);
+        let tag = self.free.pop().expect("submit has looked");
         let pool = match self.elevator.insert(now, Tag(tag), rq) {
-            Insert::Queued => {
-                self.allocated[kind] += 1;
-                if was_empty && self.plug == Plug::Device {
-                    self.plugged = true;
-                }
-                Some(kind)
-            }
+            Insert::Queued => Some(kind),
             Insert::Merged { .. } => {
                 self.stats.merged += 1;
+                self.release(kind);
                 None
             }
         };
         self.owners[usize::from(tag)] = (owner, pool);
-        Ok(())
+    }
+
+    fn release(&mut self, kind: usize) {
+        self.allocated[kind] -= 1;
+        // Off below 103 of 128.
+        let off = self.nr_requests - self.nr_requests / 8 - self.nr_requests / 16 - 1;
+        if self.allocated[kind] < off {
+            self.congested[kind] = false;
+        }
+    }
+
+    /// A task has collected enough, or is about to wait: its requests go in, in the order of the disk.
+    fn hand_in_collected(&mut self, now: Instant) {
+        let mut collected = std::mem::take(&mut self.collected);
+        collected.sort_by_key(|(rq, _)| rq.start);
+        for (rq, owner) in collected.drain(..) {
+            self.insert(now, rq, owner);
+        }
+        self.collected = collected;
+    }
+
+    /// Whether requests of this kind are nearly used up.
+    pub(super) const fn is_congested(&self, sync: bool) -> bool {
+        self.congested[if sync { SYNC } else { ASYNC }]
     }
 
     /// Whether requests are held back; if so, somebody has to pull the plug after [`Plug::DELAY`].
@@ -124,17 +208,28 @@ impl DiskQueue {
     }
 
     /// Somebody waits for I/O, or the plug has been in for long enough.
-    pub(super) const fn unplug(&mut self) {
+    pub(super) fn unplug(&mut self, now: Instant) {
         self.plugged = false;
+        self.end_batch(now);
+    }
+
+    /// The current task's collection ends.
+    pub(super) fn end_batch(&mut self, now: Instant) {
+        if !self.collected.is_empty() {
+            self.hand_in_collected(now);
+        }
     }
 
     /// Gives the device what it has room for.
     pub(super) fn run(&mut self, now: Instant) {
+        if !self.flush_waiters.is_empty() {
+            self.begin_flush(now);
+        }
         if self.is_plugged() {
             return;
         }
         self.plugged = false;
-        while self.elevator.requests().issued() < self.depth && self.device.can_accept() {
+        while self.has_room() {
             let answer = self.elevator.dispatch(now);
             self.account_idling(now, answer);
             let Dispatch::Issue(tag) = answer else { break };
@@ -147,6 +242,26 @@ impl DiskQueue {
             self.stats.issued += 1;
             self.device.submit(now, Command { tag, op, start: rq.start, len: rq.len, fua: false });
         }
+    }
+
+    fn has_room(&self) -> bool {
+        let flushing = u32::from(!self.flushing.is_empty());
+        self.elevator.requests().issued() + flushing < self.depth && self.device.can_accept()
+    }
+
+    /// One flush at a time; whoever asks meanwhile shares the next.
+    fn begin_flush(&mut self, now: Instant) {
+        if self.flushing.is_empty() && self.has_room() {
+            std::mem::swap(&mut self.flushing, &mut self.flush_waiters);
+            let (start, len) = (Sector(0), Sectors(0));
+            let op = DeviceOp::Flush;
+            self.device.submit(now, Command { tag: FLUSH_TAG, op, start, len, fua: false });
+        }
+    }
+
+    /// The thread wants everything that has completed to be stable.
+    pub(super) fn flush(&mut self, thread: u32) {
+        self.flush_waiters.push(thread);
     }
 
     fn account_idling(&mut self, now: Instant, answer: Dispatch) {
@@ -172,17 +287,41 @@ impl DiskQueue {
         self.device.poll(now)
     }
 
-    /// The interrupt handler ends a request. Answers through `owners` who handed in its pieces.
-    pub(super) fn complete(&mut self, now: Instant, tag: Tag, owners: &mut Vec<Owner>) {
+    /// The interrupt handler ends a request. Answers through `owners` who handed in its pieces, through `woken` who waited
+    /// for a flush, or for writes not to be congested.
+    pub(super) fn complete(
+        &mut self,
+        now: Instant,
+        tag: Tag,
+        owners: &mut Vec<Owner>,
+        woken: &mut VecDeque<u32>,
+    ) {
         owners.clear();
+        if tag == FLUSH_TAG {
+            woken.extend(self.flushing.drain(..));
+            return;
+        }
+        let mut pools = [0; 2];
         for free in self.elevator.complete(now, tag) {
             let (owner, pool) = self.owners[usize::from(free.0)];
             owners.push(owner);
             if let Some(kind) = pool {
-                self.allocated[kind] -= 1;
+                pools[kind] += 1;
             }
             self.free.push(free.0);
         }
+        let was_congested = self.congested[ASYNC];
+        for kind in [ASYNC, SYNC] {
+            (0..pools[kind]).for_each(|_| self.release(kind));
+        }
+        if was_congested && !self.congested[ASYNC] {
+            woken.extend(self.congestion_waiters.drain(..));
+        }
+    }
+
+    /// How many threads wait for requests.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiters[SYNC].len() + self.waiters[ASYNC].len()
     }
 
     /// A thread that waits for a request and can have one now.
@@ -193,9 +332,19 @@ impl DiskQueue {
         self.waiters[kind].pop_front()
     }
 
-    /// Puts a thread at the end of the queue for a request of `rq`'s kind.
+    /// Puts a thread at the end of the queue for a request of that kind.
     pub(super) fn wait(&mut self, thread: u32, sync: bool) {
         self.waiters[if sync { SYNC } else { ASYNC }].push_back(thread);
+    }
+
+    /// The thread is woken when writes are no longer congested; it sets itself a limit.
+    pub(super) fn wait_for_congestion(&mut self, thread: u32) {
+        self.congestion_waiters.push(thread);
+    }
+
+    /// The thread's limit has passed.
+    pub(super) fn end_wait_for_congestion(&mut self, thread: u32) {
+        self.congestion_waiters.retain(|&t| t != thread);
     }
 
     pub(super) fn timer_due(&self) -> Option<Instant> {
@@ -210,13 +359,21 @@ impl DiskQueue {
         self.elevator.control(now, fairhead_core::Control::TaskExit(task));
     }
 
+    /// The disk's figures so far.
+    pub(super) fn stats(&self) -> DiskStats {
+        let counters = *self.device.counters();
+        DiskStats { counters, busy: counters.busy_time, ..self.stats.clone() }
+    }
+
     /// The disk's figures, at the end.
     pub(super) fn finish(mut self, now: Instant) -> DiskStats {
         if let Some(since) = self.idle_since {
             self.stats.idled += now.since(since);
         }
-        self.stats.counters = *self.device.counters();
-        self.stats.busy = self.stats.counters.busy_time;
-        self.stats
+        self.stats()
     }
+}
+
+const fn kind_of(rq: &Request) -> usize {
+    if rq.sync { SYNC } else { ASYNC }
 }

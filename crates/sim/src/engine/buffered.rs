@@ -1,0 +1,448 @@
+//! Calls through the page cache.
+//!
+//! A read walks over its pages. A page that is there costs nothing but the copy; one that is missing brings a window
+//! of read-ahead; one that is on its way is waited for, that page only. A write makes its pages dirty and then looks at
+//! the limits. A sync writes what is dirty in its range, waits for that, and has the disk's cache emptied.
+//!
+//! ```text
+//!   read  ──► page there? ──no──► window ──► requests ──► wait for this page ──┐
+//!               │ yes: next page ◄─────────────────────────────────────────────┘
+//!   write ──► pages dirty ──► above 40 % of memory? ──yes──► write 1536 pages in one's own name, or wait 100 ms, and look again
+//! ```
+//!
+//! Metadata reads are not modelled: what a file system knows of its files is taken as cached.
+//
+//= devices.md 4.2, 4.3, 4.4
+//= linux-2.6.9 mm/page-writeback.c balance_dirty_pages (as restated there)
+
+use super::cache::{DIRTY, MARKER, NEW, PAGE_SECTORS, READING, UPTODATE};
+use super::client::{Action, Call};
+use super::flusher::{Pass, PassEnd, Writer};
+use super::lane::{After, Phase, Step};
+use super::readahead::Window;
+use super::{Machine, Owner};
+use crate::host::Throttle;
+use crate::job::SyncMode;
+use crate::layout::{Layout, Piece};
+use fairhead_core::{Duration, Request, Sector, Sectors};
+
+/// How many pages a client dirties between two looks at the limits, and how many once they have been exceeded.
+//= linux-2.6.9 mm/page-writeback.c ratelimit_pages (4 MiB), balance_dirty_pages_ratelimited
+const LOOK_EVERY: u32 = 1024;
+const LOOK_EVERY_WHEN_EXCEEDED: u32 = 8;
+/// How many pages a client beyond the limit writes before it may go on.
+//= linux-2.6.9 mm/page-writeback.c sync_writeback_pages
+const DUTY: u32 = LOOK_EVERY * 3 / 2;
+/// How long it waits for others when it can write nothing itself.
+//= linux-2.6.9 mm/page-writeback.c blk_congestion_wait(WRITE, HZ/10)
+pub(super) const CONGESTION_WAIT: Duration = Duration::from_ms(100);
+/// How long a client beyond the limit sleeps before it looks again ([`Throttle::Sleep`]).
+//= linux-3.2 mm/page-writeback.c, pauses of around 10 ms are aimed at
+const PAUSE: Duration = Duration::from_ms(10);
+
+/// The first page of a call, and the one behind its last.
+pub(super) fn pages_of(call: Call) -> (u32, u32) {
+    let page = |sector: u64| u32::try_from(sector / u64::from(PAGE_SECTORS)).unwrap_or(u32::MAX - 1);
+    let end = call.offset + u64::from(call.len);
+    (page(call.offset), page(end + u64::from(PAGE_SECTORS) - 1))
+}
+
+impl Machine<'_> {
+    pub(super) fn begin_pages(&mut self, lane: u32) {
+        let l = &mut self.lanes[lane as usize];
+        (l.page, l.page_end) = match l.call.action {
+            Action::Sync => (0, u32::MAX),
+            _ => pages_of(l.call),
+        };
+        l.fill = (0, 0);
+        l.pass = None;
+        l.all_handed_in = false;
+        l.duty = 0;
+    }
+
+    // ---- reads ---------------------------------------------------------------------------------------------------
+
+    pub(super) fn read_pages(&mut self, lane: u32) -> Step {
+        loop {
+            if !self.hand_in_reads(lane) {
+                return Step::Blocked;
+            }
+            let l = &self.lanes[lane as usize];
+            let (call, page) = (l.call, l.page);
+            if page == l.page_end {
+                let client = &mut self.clients[l.client as usize];
+                client.ahead[call.slot as usize].read_up_to(page - 1);
+                return Step::Done;
+            }
+            if self.is_hole(call.file, page) {
+                self.lanes[lane as usize].page += 1;
+                continue;
+            }
+            match self.cache.touch(call.file, page) {
+                None => self.on_miss(lane, page),
+                Some(flags) if flags & MARKER != 0 => self.on_marker(lane, page),
+                Some(flags) if flags & UPTODATE == 0 => {
+                    self.cache_stats.waits += 1;
+                    self.cache.wait_for_page(call.file, page, lane);
+                    return Step::Blocked;
+                }
+                Some(_) => self.lanes[lane as usize].page += 1,
+            }
+        }
+    }
+
+    fn on_miss(&mut self, lane: u32, page: u32) {
+        let l = &self.lanes[lane as usize];
+        let (call, wanted) = (l.call, l.page_end - page);
+        let window = self.clients[l.client as usize].ahead[call.slot as usize].on_miss(page, wanted);
+        self.cache_stats.misses += 1;
+        self.plan_reads(lane, window);
+        debug_assert!(self.cache.flags(call.file, page).is_some(), "a window holds the page that was missed");
+    }
+
+    fn on_marker(&mut self, lane: u32, page: u32) {
+        let l = &self.lanes[lane as usize];
+        let (call, wanted) = (l.call, l.page_end - page);
+        self.cache.clear_marker(call.file, page);
+        // Read-ahead is a favour, and is not done when requests are short.
+        if self.queue.is_congested(true) {
+            return;
+        }
+        let limit = page.saturating_add(self.host.read_ahead * 4);
+        let missing = (page + 1..limit).find(|&p| self.cache.flags(call.file, p).is_none()).unwrap_or(limit);
+        let ahead = &mut self.clients[l.client as usize].ahead[call.slot as usize];
+        if let Some(window) = ahead.on_marker(page, wanted, missing) {
+            self.plan_reads(lane, window);
+        }
+    }
+
+    /// Brings the missing pages of a window into memory, to be read.
+    fn plan_reads(&mut self, lane: u32, window: Window) {
+        let file = self.lanes[lane as usize].call.file;
+        let end = window.start.saturating_add(window.len).min(self.pages_in(file));
+        for page in window.start..end {
+            if self.cache.flags(file, page).is_none() && !self.is_hole(file, page) {
+                let marker = if window.marker == Some(page) { MARKER } else { 0 };
+                self.cache.add(file, page, READING | NEW | marker);
+            }
+        }
+        self.lanes[lane as usize].fill = (window.start.min(end), end);
+    }
+
+    /// Hands in the planned reads. False if the lane has to wait for a request.
+    fn hand_in_reads(&mut self, lane: u32) -> bool {
+        let l = &self.lanes[lane as usize];
+        let (mut page, end) = l.fill;
+        if page == end {
+            return true;
+        }
+        let (file, client) = (l.call.file, &self.clients[l.client as usize]);
+        let (task, prio) = (client.task, client.job.prio.unwrap_or_default());
+        let is_new = |cache: &super::cache::Cache, p: u32| cache.flags(file, p).is_some_and(|f| f & NEW != 0);
+        while page < end {
+            if !is_new(&self.cache, page) {
+                page += 1;
+                continue;
+            }
+            let run = (page + 1..end).find(|&p| !is_new(&self.cache, p)).unwrap_or(end) - page;
+            let ((start, len), count) = self.pages_on_disk(file, page, run);
+            let rq = Request { prio, ..Request::read(task, start, len) };
+            let batch = &mut self.lanes[lane as usize].batch;
+            let owner = Owner::Read { file, first: page, count };
+            if self.queue.submit(self.now, rq, owner, batch).is_err() {
+                self.queue.wait(lane, true);
+                break;
+            }
+            (page..page + count).for_each(|p| self.cache.handed_in(file, p));
+            self.cache_stats.pages_read += u64::from(count);
+            page += count;
+        }
+        self.lanes[lane as usize].fill = (page, end);
+        self.wait_for_io();
+        page == end
+    }
+
+    fn pages_in(&self, file: u32) -> u32 {
+        let sectors = self.files.files[file as usize].size;
+        u32::try_from(sectors.div_ceil(u64::from(PAGE_SECTORS))).unwrap_or(u32::MAX - 1)
+    }
+
+    fn is_hole(&self, file: u32, page: u32) -> bool {
+        match &self.files.files[file as usize].layout {
+            Layout::Grown(grown) => {
+                grown.block(u64::from(page)).is_none() && self.cache.flags(file, page).is_none()
+            }
+            _ => false,
+        }
+    }
+
+    /// The piece of disk that holds some pages from `page` on, at most `max`; and how many.
+    pub(super) fn pages_on_disk(&self, file: u32, page: u32, max: u32) -> (Piece, u32) {
+        let f = &self.files.files[file as usize];
+        let offset = u64::from(page) * u64::from(PAGE_SECTORS);
+        let most =
+            u64::from(max.min(self.host.max_request.0.min(self.disk_max_request) / PAGE_SECTORS).max(1))
+                * u64::from(PAGE_SECTORS);
+        let left = f.size.saturating_sub(offset).max(1);
+        #[allow(clippy::cast_possible_truncation, reason = "at most a request's length")]
+        let (start, len) = f.layout.piece(offset, most.min(left) as u32);
+        let whole = len.0 / PAGE_SECTORS * PAGE_SECTORS;
+        if whole > 0 {
+            // A piece of disk that ends within a page leaves that page to the next request.
+            let len = if u64::from(len.0) == left { len.0 } else { whole };
+            return ((start, Sectors(len)), len.div_ceil(PAGE_SECTORS));
+        }
+        // Less than a page in one place: taken as if all of it were there.
+        let room = self.queue.device().facts().capacity - start.0;
+        #[allow(clippy::cast_possible_truncation, reason = "at most a page")]
+        let len = left.min(u64::from(PAGE_SECTORS)).min(room) as u32;
+        ((start, Sectors(len)), 1)
+    }
+
+    // ---- writes --------------------------------------------------------------------------------------------------
+
+    pub(super) fn write_pages(&mut self, lane: u32) -> Step {
+        if !self.hand_in_reads(lane) {
+            return Step::Blocked;
+        }
+        let index = self.lanes[lane as usize].client as usize;
+        while self.lanes[lane as usize].page < self.lanes[lane as usize].page_end {
+            let l = &self.lanes[lane as usize];
+            let (call, page) = (l.call, l.page);
+            match self.cache.flags(call.file, page) {
+                Some(flags) if flags & UPTODATE == 0 => {
+                    self.cache.wait_for_page(call.file, page, lane);
+                    return Step::Blocked;
+                }
+                None if self.needs_reading(call, page) => {
+                    self.plan_reads(lane, Window { start: page, len: 1, marker: None });
+                    return Step::Go(Phase::Write);
+                }
+                _ => {}
+            }
+            self.set_dirty(call.file, page);
+            self.clients[index].dirtied += 1;
+            self.lanes[lane as usize].page += 1;
+        }
+        Step::Go(Phase::Balance)
+    }
+
+    /// Whether a page that is not in memory has to be read because only a part of it is overwritten.
+    fn needs_reading(&self, call: Call, page: u32) -> bool {
+        let start = u64::from(page) * u64::from(PAGE_SECTORS);
+        let f = &self.files.files[call.file as usize];
+        let end = (start + u64::from(PAGE_SECTORS)).min(f.size);
+        let is_whole = call.offset <= start && call.offset + u64::from(call.len) >= end;
+        !is_whole && f.is_old()
+    }
+
+    /// Makes a page dirty, and the flusher look after it.
+    pub(super) fn set_dirty(&mut self, file: u32, page: u32) {
+        self.cache.set_dirty(self.now, file, page);
+        self.arm_flusher();
+    }
+
+    /// Looks at the limits on dirty pages, if enough have been dirtied since the last time.
+    pub(super) fn balance(&mut self, lane: u32) -> Step {
+        let index = self.lanes[lane as usize].client as usize;
+        if !self.limit_exceeded && self.cache.dirty + self.cache.writeback > self.dirty_hard {
+            self.limit_exceeded = true;
+        }
+        let every = if self.limit_exceeded { LOOK_EVERY_WHEN_EXCEEDED } else { LOOK_EVERY };
+        if self.clients[index].dirtied < every {
+            return self.after_balance(lane);
+        }
+        if self.cache.dirty + self.cache.writeback <= self.dirty_hard {
+            self.limit_exceeded = false;
+            self.clients[index].dirtied = 0;
+            if self.cache.dirty > self.dirty_background {
+                self.wake_flusher();
+            }
+            return self.after_balance(lane);
+        }
+        self.wake_flusher();
+        if self.lanes[lane as usize].duty == 0 {
+            self.cache_stats.throttled += 1;
+        }
+        match self.host.throttle {
+            Throttle::Sleep => {
+                self.lanes[lane as usize].duty = 1;
+                self.sleep(lane, self.now + PAUSE);
+                Step::Blocked
+            }
+            Throttle::WriteBack => self.do_duty(lane),
+        }
+    }
+
+    /// A client beyond the limit writes pages itself.
+    fn do_duty(&mut self, lane: u32) -> Step {
+        loop {
+            let l = &mut self.lanes[lane as usize];
+            let index = l.client as usize;
+            if l.duty >= DUTY {
+                self.clients[index].dirtied = 0;
+                return self.after_balance(lane);
+            }
+            let Some(mut pass) = l.pass.take().or_else(|| self.next_pass(self.now)) else {
+                // Everything is on its way already.
+                return self.wait_for_congestion(lane);
+            };
+            let client = &self.clients[index];
+            let prio = client.job.prio.unwrap_or_default();
+            let writer = Writer { thread: lane, task: client.task, prio, sync: false, nonblocking: false };
+            let before = pass.written;
+            let end = self.write_pass(&mut pass, writer);
+            self.queue.end_batch(self.now);
+            self.run_queue();
+            let l = &mut self.lanes[lane as usize];
+            l.duty += pass.written - before;
+            match end {
+                PassEnd::Full => {
+                    l.pass = Some(pass);
+                    self.queue.wait(lane, false);
+                    self.wait_for_io();
+                    return Step::Blocked;
+                }
+                _ if pass.written == 0 => return self.wait_for_congestion(lane),
+                _ if self.cache.dirty + self.cache.writeback <= self.dirty_hard => {
+                    return Step::Go(Phase::Balance);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn wait_for_congestion(&mut self, lane: u32) -> Step {
+        self.wait_for_io();
+        self.queue.wait_for_congestion(lane);
+        self.sleep(lane, self.now + CONGESTION_WAIT);
+        Step::Blocked
+    }
+
+    fn after_balance(&mut self, lane: u32) -> Step {
+        let l = &mut self.lanes[lane as usize];
+        (l.duty, l.pass) = (0, None);
+        let wants_sync = self.clients[l.client as usize].job.sync != SyncMode::None;
+        if !wants_sync && !l.through_cache {
+            return Step::Done;
+        }
+        let after = if wants_sync { After::Flush } else { After::Done };
+        self.begin_pages(lane);
+        Step::Go(Phase::Sync(after))
+    }
+
+    // ---- syncs ---------------------------------------------------------------------------------------------------
+
+    /// Writes the dirty pages of the lane's range and waits until they and those already on their way are on the disk.
+    pub(super) fn sync_pages(&mut self, lane: u32, after: After) -> Step {
+        let l = &mut self.lanes[lane as usize];
+        let (call, range) = (l.call, (l.page, l.page_end));
+        if !l.all_handed_in {
+            let mut pass = l.pass.take().unwrap_or_else(|| Pass::of_range(call.file, range.0, range.1));
+            let client = &self.clients[l.client as usize];
+            let prio = client.job.prio.unwrap_or_default();
+            // A direct write that goes through the cache keeps the class of direct writes.
+            let direct_sync = client.job.direct_write_sync.unwrap_or(self.host.direct_write_sync);
+            let sync = !l.through_cache || direct_sync;
+            let writer = Writer { thread: lane, task: client.task, prio, sync, nonblocking: false };
+            let end = self.write_pass(&mut pass, writer);
+            if pass.written > 0 {
+                self.wait_for_io();
+            }
+            match end {
+                PassEnd::Busy(page) => self.cache.wait_for_page(call.file, page, lane),
+                PassEnd::Full => self.queue.wait(lane, sync),
+                _ => {}
+            }
+            let l = &mut self.lanes[lane as usize];
+            if matches!(end, PassEnd::Busy(_) | PassEnd::Full) {
+                pass.written = 0;
+                l.pass = Some(pass);
+                return Step::Blocked;
+            }
+            l.all_handed_in = true;
+            if self.cache.wait_for_writes(call.file, lane) {
+                return Step::Blocked;
+            }
+        }
+        match after {
+            After::Flush if self.flushes() => Step::Go(Phase::Flush),
+            After::Flush | After::Done => Step::Done,
+            After::Direct => Step::Go(Phase::Direct),
+        }
+    }
+
+    // ---- blocks --------------------------------------------------------------------------------------------------
+
+    /// Allocates the blocks that a write needs and that its file does not have. Answers how many.
+    pub(super) fn allocate(&mut self, lane: u32, call: Call) -> u64 {
+        let end = call.offset + u64::from(call.len);
+        let file = &mut self.files.files[call.file as usize];
+        let Layout::Grown(grown) = &mut file.layout else {
+            if end <= file.allocated {
+                return 0;
+            }
+            let new = (end - file.allocated.max(call.offset)).div_ceil(8);
+            file.allocated = end;
+            return new;
+        };
+        let Some(fs) = &mut self.files.ext2 else { return 0 };
+        let mut new = 0;
+        let mut touched = std::mem::take(&mut self.touched);
+        for block in call.offset / 8..end.div_ceil(8) {
+            if grown.block(block).is_some() {
+                continue;
+            }
+            match fs.allocate(grown, block) {
+                Ok(t) => touched.extend([t.bitmap, t.inode].into_iter().chain(t.indirect)),
+                Err(_) => self.disk_full = Some(self.lanes[lane as usize].client),
+            }
+            new += 1;
+        }
+        // A direct write into a hole inside the file is made through the page cache.
+        let is_inside = call.offset < file.allocated;
+        file.allocated = file.allocated.max(end);
+        if let Some(meta) = self.files.metadata {
+            touched.iter().for_each(|&page| self.set_dirty(meta, page));
+        }
+        touched.clear();
+        self.touched = touched;
+        let job = &self.clients[self.lanes[lane as usize].client as usize].job;
+        self.lanes[lane as usize].through_cache = new > 0 && is_inside && job.direct;
+        new
+    }
+
+    /// Prepares the page cache for a client that is about to start.
+    pub(super) fn prepare_cache(&mut self, client: usize) {
+        let c = &self.clients[client];
+        let (invalidate, pre_read) = (c.job.invalidate, c.job.pre_read);
+        for i in 0..c.files.len() {
+            let file = self.clients[client].files[i];
+            if invalidate && self.cache.cached(file) > 0 {
+                self.cache.invalidate_file(file);
+            }
+            if pre_read {
+                let pages = self.pages_in(file).min(self.cache.capacity());
+                for page in 0..pages {
+                    if self.cache.flags(file, page).is_none() && !self.is_hole(file, page) {
+                        self.cache.add(file, page, UPTODATE);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The pages of a range that are dirty and not being written, from `first` on, next to each other; at most `max`.
+    pub(super) fn dirty_run(&self, file: u32, first: u32, end: u32, max: u32) -> u32 {
+        let is_ready = |p: u32| {
+            self.cache.flags(file, p).is_some_and(|f| f & (DIRTY | super::cache::WRITEBACK) == DIRTY)
+        };
+        (first + 1..end.min(first.saturating_add(max))).take_while(|&p| is_ready(p)).count() as u32 + 1
+    }
+
+    /// A write of the pages by a writer, at the place of the disk where they are.
+    pub(super) fn write_request(&self, writer: Writer, start: Sector, len: Sectors) -> Request {
+        let Writer { task, prio, sync, .. } = writer;
+        Request { sync, prio, no_idle: sync, ..Request::write(task, start, len) }
+    }
+}

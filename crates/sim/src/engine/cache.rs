@@ -1,0 +1,470 @@
+//! The page cache: which pages of which files are in memory, and in what state.
+//!
+//! ```text
+//!  file ─► table ─► chunk of 1024 entries ─► frame { file, page, flags, place in the list of clean pages }
+//! ```
+//!
+//! A page is *clean* (up to date, on the list, oldest first), *being read*, *dirty*, *being written*, or dirty again
+//! while being written. Only clean pages are on the list, so the oldest evictable page is always its head, and a page with I/O
+//! under way or data that the disk lacks is never dropped. Dirty pages of a file are kept in file order, because that is
+//! how they are written; files with dirty pages are kept in the order in which they became dirty.
+//!
+//! Example: memory for 4 pages holds clean 0, 1, 2 and dirty 3. Reading page 4 drops page 0; dirtying page 1 takes it off
+//! the list, so reading page 5 drops page 2.
+//!
+//! It does not decide when to read ahead, when to write, or who waits: see `readahead`, `flusher` and `buffered`.
+//! When all pages are dirty or busy it exceeds its size rather than wait; the limits on dirty pages keep that small.
+//
+//= devices.md 4.3, 4.4
+
+use fairhead_core::Instant;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Sectors of a page.
+pub(super) const PAGE_SECTORS: u32 = 8;
+/// Bytes of a page.
+pub(super) const PAGE_BYTES: u64 = 4096;
+/// Entries of a chunk of a file's table.
+const CHUNK: usize = 1024;
+const NONE: u32 = u32::MAX;
+
+/// The page's contents are those of the disk, or newer.
+pub(super) const UPTODATE: u8 = 1;
+/// Newer than the disk's.
+pub(super) const DIRTY: u8 = 2;
+/// On its way to the disk.
+pub(super) const WRITEBACK: u8 = 4;
+/// On its way from the disk.
+pub(super) const READING: u8 = 8;
+/// To be read, but not yet handed in.
+pub(super) const NEW: u8 = 16;
+/// Touching it starts the next window of read-ahead.
+pub(super) const MARKER: u8 = 32;
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    file: u32,
+    page: u32,
+    older: u32,
+    newer: u32,
+    flags: u8,
+}
+
+/// A write of some pages of a file that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    first: u32,
+    seq: u64,
+}
+
+/// What the cache knows of one file.
+#[derive(Debug, Default)]
+struct Mapping {
+    table: Vec<Option<Box<[u32; CHUNK]>>>,
+    cached: u32,
+    dirty: BTreeSet<u32>,
+    /// Since when it has been dirty.
+    dirtied: Option<Instant>,
+    /// Where the next pass of writing begins.
+    cursor: u32,
+    flights: Vec<Flight>,
+    page_waiters: Vec<(u32, u32)>,
+    sync_waiters: Vec<(u64, u32)>,
+}
+
+/// The cache.
+#[derive(Debug)]
+pub(super) struct Cache {
+    frames: Vec<Frame>,
+    free: Vec<u32>,
+    capacity: u32,
+    used: u32,
+    oldest: u32,
+    newest: u32,
+    files: Vec<Mapping>,
+    /// Files with dirty pages, in the order in which they became so or had their last turn.
+    dirty_files: VecDeque<u32>,
+    /// Pages that are dirty and not being written.
+    pub(super) dirty: u32,
+    /// Pages being written.
+    pub(super) writeback: u32,
+    seq: u64,
+    /// Pages dropped for others.
+    pub(super) evicted: u64,
+}
+
+impl Cache {
+    pub(super) fn new(bytes: u64, files: usize) -> Self {
+        Self {
+            frames: Vec::new(),
+            free: Vec::new(),
+            capacity: u32::try_from(bytes / PAGE_BYTES).unwrap_or(NONE - 1).max(1),
+            used: 0,
+            oldest: NONE,
+            newest: NONE,
+            files: (0..files).map(|_| Mapping::default()).collect(),
+            dirty_files: VecDeque::new(),
+            dirty: 0,
+            writeback: 0,
+            seq: 0,
+            evicted: 0,
+        }
+    }
+
+    /// How many pages fit.
+    pub(super) const fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// How many pages of the file are in memory.
+    pub(super) fn cached(&self, file: u32) -> u32 {
+        self.files[file as usize].cached
+    }
+
+    fn frame(&self, file: u32, page: u32) -> Option<u32> {
+        let chunk = self.files[file as usize].table.get(page as usize / CHUNK)?.as_ref()?;
+        Some(chunk[page as usize % CHUNK]).filter(|&f| f != NONE)
+    }
+
+    /// The page's flags, if it is in memory.
+    pub(super) fn flags(&self, file: u32, page: u32) -> Option<u8> {
+        self.frame(file, page).map(|f| self.frames[f as usize].flags)
+    }
+
+    /// Brings a page that is not there into memory with these flags. Drops the oldest clean page if memory is full.
+    pub(super) fn add(&mut self, file: u32, page: u32, flags: u8) {
+        debug_assert!(self.frame(file, page).is_none(), "a page is in memory once");
+        if self.used >= self.capacity && self.oldest != NONE {
+            self.evicted += 1;
+            self.drop_frame(self.oldest);
+        }
+        let frame = Frame { file, page, older: NONE, newer: NONE, flags };
+        let index = if let Some(f) = self.free.pop() {
+            self.frames[f as usize] = frame;
+            f
+        } else {
+            self.frames.push(frame);
+            u32::try_from(self.frames.len() - 1).expect("fewer than 2^32 pages of memory")
+        };
+        self.used += 1;
+        let mapping = &mut self.files[file as usize];
+        mapping.cached += 1;
+        let chunk = page as usize / CHUNK;
+        if mapping.table.len() <= chunk {
+            mapping.table.resize_with(chunk + 1, || None);
+        }
+        mapping.table[chunk].get_or_insert_with(|| Box::new([NONE; CHUNK]))[page as usize % CHUNK] = index;
+        if is_clean(flags) {
+            self.link(index);
+        }
+    }
+
+    /// Changes the flags of a page that is in memory.
+    fn update(&mut self, file: u32, page: u32, set: u8, clear: u8) -> u8 {
+        let Some(f) = self.frame(file, page) else { return 0 };
+        let before = self.frames[f as usize].flags;
+        let after = before & !clear | set;
+        self.frames[f as usize].flags = after;
+        match (is_clean(before), is_clean(after)) {
+            (true, false) => self.unlink(f),
+            (false, true) => self.link(f),
+            _ => {}
+        }
+        before
+    }
+
+    /// Somebody uses the page: it is the newest now. Answers its flags.
+    pub(super) fn touch(&mut self, file: u32, page: u32) -> Option<u8> {
+        let f = self.frame(file, page)?;
+        let flags = self.frames[f as usize].flags;
+        if is_clean(flags) && self.newest != f {
+            self.unlink(f);
+            self.link(f);
+        }
+        Some(flags)
+    }
+
+    pub(super) fn clear_marker(&mut self, file: u32, page: u32) {
+        self.update(file, page, 0, MARKER);
+    }
+
+    /// The read of a page has been handed in.
+    pub(super) fn handed_in(&mut self, file: u32, page: u32) {
+        self.update(file, page, 0, NEW);
+    }
+
+    /// The read of these pages has completed. `woken` gets who waited for one of them.
+    pub(super) fn read_done(&mut self, file: u32, first: u32, count: u32, woken: &mut VecDeque<u32>) {
+        for page in first..first + count {
+            self.update(file, page, UPTODATE, READING);
+        }
+        self.wake_page_waiters(file, first, count, woken);
+    }
+
+    /// The page is newer than the disk from now on.
+    pub(super) fn set_dirty(&mut self, now: Instant, file: u32, page: u32) {
+        match self.flags(file, page) {
+            Some(flags) if flags & DIRTY != 0 => return,
+            Some(_) => {
+                self.update(file, page, DIRTY | UPTODATE, 0);
+            }
+            None => self.add(file, page, DIRTY | UPTODATE),
+        }
+        self.dirty += 1;
+        let mapping = &mut self.files[file as usize];
+        mapping.dirty.insert(page);
+        if mapping.dirtied.is_none() {
+            mapping.dirtied = Some(now);
+            self.dirty_files.push_back(file);
+        }
+    }
+
+    /// The first dirty page of the file in `from..to`.
+    pub(super) fn next_dirty(&self, file: u32, from: u32, to: u32) -> Option<u32> {
+        if from >= to {
+            return None;
+        }
+        self.files[file as usize].dirty.range(from..to).next().copied()
+    }
+
+    /// A write of these dirty pages has been handed in.
+    pub(super) fn write_begun(&mut self, file: u32, first: u32, count: u32) {
+        for page in first..first + count {
+            self.update(file, page, WRITEBACK, DIRTY);
+            self.files[file as usize].dirty.remove(&page);
+        }
+        self.dirty -= count;
+        self.writeback += count;
+        self.seq += 1;
+        let seq = self.seq;
+        let mapping = &mut self.files[file as usize];
+        mapping.flights.push(Flight { first, seq });
+        if mapping.dirty.is_empty() {
+            mapping.dirtied = None;
+            self.dirty_files.retain(|&f| f != file);
+        }
+    }
+
+    /// The write of these pages has completed.
+    pub(super) fn write_done(&mut self, file: u32, first: u32, count: u32, woken: &mut VecDeque<u32>) {
+        for page in first..first + count {
+            self.update(file, page, 0, WRITEBACK);
+        }
+        self.writeback -= count;
+        let mapping = &mut self.files[file as usize];
+        let flight = mapping.flights.iter().position(|f| f.first == first).expect("a write that was begun");
+        mapping.flights.remove(flight);
+        let flights = &mapping.flights;
+        mapping.sync_waiters.retain(|&(seq, thread)| {
+            let waits = flights.iter().any(|f| f.seq <= seq);
+            if !waits {
+                woken.push_back(thread);
+            }
+            waits
+        });
+        self.wake_page_waiters(file, first, count, woken);
+    }
+
+    fn wake_page_waiters(&mut self, file: u32, first: u32, count: u32, woken: &mut VecDeque<u32>) {
+        self.files[file as usize].page_waiters.retain(|&(page, thread)| {
+            let is_in = (first..first + count).contains(&page);
+            if is_in {
+                woken.push_back(thread);
+            }
+            !is_in
+        });
+    }
+
+    /// The thread waits for the I/O of a page.
+    pub(super) fn wait_for_page(&mut self, file: u32, page: u32, thread: u32) {
+        self.files[file as usize].page_waiters.push((page, thread));
+    }
+
+    /// Whether the thread has to wait for writes of the file that have begun by now; if so it is woken after the last.
+    pub(super) fn wait_for_writes(&mut self, file: u32, thread: u32) -> bool {
+        let mapping = &mut self.files[file as usize];
+        let waits = !mapping.flights.is_empty();
+        if waits {
+            mapping.sync_waiters.push((self.seq, thread));
+        }
+        waits
+    }
+
+    /// The file whose turn it is to be written: dirty since `before` or earlier. It goes to the end of the queue.
+    pub(super) fn next_dirty_file(&mut self, before: Instant) -> Option<u32> {
+        let is_old = |f: &u32| self.files[*f as usize].dirtied.is_some_and(|d| d <= before);
+        let at = self.dirty_files.iter().position(is_old)?;
+        let file = self.dirty_files.remove(at)?;
+        self.dirty_files.push_back(file);
+        Some(file)
+    }
+
+    /// How many files have dirty pages.
+    pub(super) fn dirty_files(&self) -> u32 {
+        u32::try_from(self.dirty_files.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Where the file's next pass of writing begins.
+    pub(super) fn cursor(&self, file: u32) -> u32 {
+        self.files[file as usize].cursor
+    }
+
+    pub(super) fn set_cursor(&mut self, file: u32, page: u32) {
+        self.files[file as usize].cursor = page;
+    }
+
+    /// Drops the clean pages of `first..first + count`.
+    pub(super) fn invalidate(&mut self, file: u32, first: u32, count: u32) {
+        for page in first..first.saturating_add(count) {
+            if let Some(f) = self.frame(file, page).filter(|&f| is_clean(self.frames[f as usize].flags)) {
+                self.drop_frame(f);
+            }
+        }
+    }
+
+    /// Drops all clean pages of the file.
+    pub(super) fn invalidate_file(&mut self, file: u32) {
+        let chunks = self.files[file as usize].table.len();
+        for chunk in (0..chunks).filter(|&c| self.files[file as usize].table[c].is_some()).collect::<Vec<_>>()
+        {
+            #[allow(clippy::cast_possible_truncation, reason = "pages are counted in 32 bits")]
+            self.invalidate(file, (chunk * CHUNK) as u32, CHUNK as u32);
+        }
+    }
+
+    fn drop_frame(&mut self, f: u32) {
+        let Frame { file, page, .. } = self.frames[f as usize];
+        self.unlink(f);
+        let mapping = &mut self.files[file as usize];
+        mapping.cached -= 1;
+        if let Some(chunk) = &mut mapping.table[page as usize / CHUNK] {
+            chunk[page as usize % CHUNK] = NONE;
+        }
+        self.used -= 1;
+        self.free.push(f);
+    }
+
+    fn link(&mut self, f: u32) {
+        let newest = self.newest;
+        let frame = &mut self.frames[f as usize];
+        (frame.older, frame.newer) = (newest, NONE);
+        if newest == NONE {
+            self.oldest = f;
+        } else {
+            self.frames[newest as usize].newer = f;
+        }
+        self.newest = f;
+    }
+
+    fn unlink(&mut self, f: u32) {
+        let Frame { older, newer, .. } = self.frames[f as usize];
+        if older == NONE {
+            self.oldest = newer;
+        } else {
+            self.frames[older as usize].newer = newer;
+        }
+        if newer == NONE {
+            self.newest = older;
+        } else {
+            self.frames[newer as usize].older = older;
+        }
+    }
+}
+
+/// Whether a page may be dropped.
+const fn is_clean(flags: u8) -> bool {
+    flags & (UPTODATE | DIRTY | WRITEBACK | READING) == UPTODATE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: Instant = Instant::EPOCH;
+
+    fn holding(pages: u64) -> Cache {
+        Cache::new(pages * PAGE_BYTES, 2)
+    }
+
+    #[test]
+    fn the_oldest_clean_page_makes_room() {
+        let mut cache = holding(4);
+        (0..3).for_each(|p| cache.add(0, p, UPTODATE));
+        cache.set_dirty(T, 0, 3);
+        cache.add(0, 4, UPTODATE);
+        assert_eq!(cache.flags(0, 0), None, "page 0 was the oldest");
+        cache.set_dirty(T, 0, 1);
+        cache.add(0, 5, UPTODATE);
+        assert_eq!(cache.flags(0, 2), None, "page 1 was older, but is dirty");
+        assert_eq!((cache.dirty, cache.evicted), (2, 2));
+    }
+
+    #[test]
+    fn a_touched_page_is_the_newest() {
+        let mut cache = holding(2);
+        (0..2).for_each(|p| cache.add(0, p, UPTODATE));
+        cache.touch(0, 0);
+        cache.add(1, 0, UPTODATE);
+        assert!(cache.flags(0, 0).is_some() && cache.flags(0, 1).is_none());
+    }
+
+    #[test]
+    fn pages_with_io_under_way_stay_even_beyond_the_capacity() {
+        let mut cache = holding(2);
+        (0..5).for_each(|p| cache.add(0, p, READING));
+        assert_eq!(cache.cached(0), 5);
+        cache.read_done(0, 0, 5, &mut VecDeque::new());
+        cache.add(0, 9, UPTODATE);
+        assert_eq!(cache.flags(0, 0), None);
+    }
+
+    #[test]
+    fn a_write_takes_pages_in_file_order_and_a_sync_waits_for_those_begun() {
+        let mut cache = holding(100);
+        for page in [7, 3, 5, 4] {
+            cache.set_dirty(T, 1, page);
+        }
+        assert_eq!(cache.next_dirty(1, 0, 100), Some(3));
+        cache.write_begun(1, 3, 3);
+        assert_eq!((cache.dirty, cache.writeback), (1, 3));
+        assert!(cache.wait_for_writes(1, 42));
+        cache.write_begun(1, 7, 1);
+        let mut woken = VecDeque::new();
+        cache.write_done(1, 3, 3, &mut woken);
+        assert_eq!(woken, [42], "the write of page 7 began later and is not waited for");
+        cache.write_done(1, 7, 1, &mut woken);
+        assert_eq!((cache.dirty, cache.writeback), (0, 0));
+        assert_eq!(cache.next_dirty_file(T), None);
+    }
+
+    #[test]
+    fn a_page_dirtied_while_being_written_is_dirty_afterwards() {
+        let mut cache = holding(8);
+        cache.set_dirty(T, 0, 1);
+        cache.write_begun(0, 1, 1);
+        cache.set_dirty(T, 0, 1);
+        cache.write_done(0, 1, 1, &mut VecDeque::new());
+        assert_eq!(cache.flags(0, 1), Some(UPTODATE | DIRTY));
+        assert_eq!(cache.next_dirty_file(T), Some(0));
+    }
+
+    #[test]
+    fn invalidating_spares_dirty_pages() {
+        let mut cache = holding(8);
+        cache.add(0, 1, UPTODATE);
+        cache.set_dirty(T, 0, 2);
+        cache.invalidate_file(0);
+        assert_eq!((cache.flags(0, 1), cache.cached(0)), (None, 1));
+    }
+
+    #[test]
+    fn files_take_turns_from_the_longest_dirty() {
+        let mut cache = holding(8);
+        cache.set_dirty(T, 1, 0);
+        cache.set_dirty(T + fairhead_core::Duration::from_secs(1), 0, 0);
+        let late = T + fairhead_core::Duration::from_secs(2);
+        assert_eq!(cache.next_dirty_file(T), Some(1));
+        assert_eq!(cache.next_dirty_file(late), Some(0), "file 1 had its turn");
+        assert_eq!(cache.next_dirty_file(T), Some(1), "only file 1 is as old as that");
+    }
+}

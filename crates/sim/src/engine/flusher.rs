@@ -1,0 +1,269 @@
+//! Who writes dirty pages, and how many at a time.
+//!
+//! ```text
+//!   dirty pages > 10 % of memory ──► background: until below          every 5 s ──► periodic: files dirty for 30 s
+//!                                          └────────────► pass ◄────────────┘
+//!     pass: up to 1024 pages of one file, in file order, from where the last pass over it stopped; then the next file
+//! ```
+//!
+//! Until 2.6.31 two threads of a pool did this here, and left a disk alone for up to 100 ms when its request queue was congested;
+//! since then one thread per disk does, and waits for requests like anybody else. All are async requests in the
+//! thread's own name: what a task dirtied is no longer its own when it is written.
+//
+//= devices.md 4.4
+
+use super::buffered::CONGESTION_WAIT;
+use super::queue::Batch;
+use super::{Machine, Owner};
+use crate::event::Due;
+use crate::host::Flusher as Kind;
+use fairhead_core::{Instant, IoPrio, TaskId};
+
+use super::cache::WRITEBACK;
+
+/// Pages of one file per pass.
+//= linux-2.6.9 mm/page-writeback.c MAX_WRITEBACK_PAGES
+const PASS_PAGES: u32 = 1024;
+
+/// A thread that writes dirty pages.
+#[derive(Debug)]
+pub(super) struct Thread {
+    task: TaskId,
+    pub(super) batch: Batch,
+    /// Too much is dirty.
+    background: bool,
+    /// It is time to look for old pages.
+    periodic: bool,
+    pass: Option<Pass>,
+    /// Passes in a row that found nothing to write.
+    fruitless: u32,
+    /// It waits: for a request, or until then.
+    waits_for_request: bool,
+    pub(super) sleep_until: Option<Instant>,
+}
+
+/// Some pages of a file, being handed in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pass {
+    file: u32,
+    next: u32,
+    end: u32,
+    /// Where to end after starting again from the first page.
+    wrap_to: Option<u32>,
+    left: u32,
+    pub(super) written: u32,
+}
+
+impl Pass {
+    /// All dirty pages of a range.
+    pub(super) const fn of_range(file: u32, first: u32, end: u32) -> Self {
+        Self { file, next: first, end, wrap_to: None, left: u32::MAX, written: 0 }
+    }
+}
+
+/// Who writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Writer {
+    pub(super) thread: u32,
+    pub(super) task: TaskId,
+    pub(super) prio: IoPrio,
+    pub(super) sync: bool,
+    /// Stops when the queue is congested.
+    pub(super) nonblocking: bool,
+}
+
+/// How a pass stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PassEnd {
+    /// Nothing is left of it.
+    Done,
+    /// The queue is congested.
+    Congested,
+    /// There is no request to be had.
+    Full,
+    /// This page is still being written, and a sync has to wait for it.
+    Busy(u32),
+}
+
+impl Machine<'_> {
+    /// The threads that an era has; their tasks come after the clients'.
+    pub(super) fn flusher_threads(kind: Kind, first_task: u32) -> Vec<Thread> {
+        let count = if kind == Kind::Pdflush { 2 } else { 1 };
+        let thread = |i| Thread {
+            task: TaskId(first_task + i),
+            batch: Batch::NONE,
+            background: false,
+            periodic: false,
+            pass: None,
+            fruitless: 0,
+            waits_for_request: false,
+            sleep_until: None,
+        };
+        (0..count).map(thread).collect()
+    }
+
+    /// Has the flusher look around at the next full 5 s.
+    pub(super) fn arm_flusher(&mut self) {
+        if self.flusher_armed {
+            return;
+        }
+        self.flusher_armed = true;
+        let interval = self.host.flush_interval;
+        let since_start = self.now.since(Instant::EPOCH);
+        let next = Instant::EPOCH + interval * (since_start.as_ns() / interval.as_ns().max(1) + 1);
+        self.events.push(next, Due::Flusher);
+    }
+
+    /// The periodic look.
+    pub(super) fn flusher_due(&mut self) {
+        self.flusher_armed = false;
+        if self.cache.dirty > 0 {
+            self.arm_flusher();
+        }
+        let last = self.flushers.len() - 1;
+        if self.cache.dirty > self.dirty_background {
+            self.flushers[0].background = true;
+        }
+        self.flushers[last].periodic = true;
+        for i in 0..self.flushers.len() {
+            self.run_flusher(i);
+        }
+    }
+
+    /// Too much is dirty: the background thread starts, unless it runs already.
+    pub(super) fn wake_flusher(&mut self) {
+        if !self.flushers[0].background {
+            self.flushers[0].background = true;
+            self.run_flusher(0);
+        }
+    }
+
+    /// A flusher thread got what it waited for.
+    pub(super) fn resume_flusher(&mut self, i: usize) {
+        self.flushers[i].waits_for_request = false;
+        self.flushers[i].sleep_until = None;
+        self.run_flusher(i);
+    }
+
+    fn run_flusher(&mut self, i: usize) {
+        let f = &self.flushers[i];
+        if f.waits_for_request || f.sleep_until.is_some() {
+            return;
+        }
+        let thread = self.flusher_id(i);
+        let writer = Writer {
+            thread,
+            task: f.task,
+            prio: IoPrio::default(),
+            sync: false,
+            nonblocking: self.host.flusher == Kind::Pdflush,
+        };
+        while let Some(mut pass) = self.flushers[i].pass.take().or_else(|| self.choose_pass(i)) {
+            let end = self.write_pass(&mut pass, writer);
+            let f = &mut self.flushers[i];
+            f.fruitless = if pass.written > 0 { 0 } else { f.fruitless + 1 };
+            match end {
+                PassEnd::Congested => {
+                    f.pass = Some(pass);
+                    let until = self.now + CONGESTION_WAIT;
+                    f.sleep_until = Some(until);
+                    self.events.push(until, Due::Wake(thread));
+                    self.queue.wait_for_congestion(thread);
+                    self.queue.unplug(self.now);
+                    break;
+                }
+                PassEnd::Full => {
+                    f.pass = Some(pass);
+                    f.waits_for_request = true;
+                    self.queue.wait(thread, false);
+                    self.queue.unplug(self.now);
+                    break;
+                }
+                PassEnd::Done | PassEnd::Busy(_) => {}
+            }
+        }
+        self.queue.end_batch(self.now);
+        self.run_queue();
+    }
+
+    /// The next pass of a flusher thread, if it has a reason for one.
+    fn choose_pass(&mut self, i: usize) -> Option<Pass> {
+        let f = &mut self.flushers[i];
+        f.background &= self.cache.dirty > self.dirty_background;
+        // All of it is on its way: the next reason will come.
+        if f.fruitless > self.cache.dirty_files() {
+            (f.background, f.periodic, f.fruitless) = (false, false, 0);
+        }
+        if f.background
+            && let Some(pass) = self.next_pass(self.now)
+        {
+            return Some(pass);
+        }
+        self.flushers[i].background = false;
+        let expire = self.host.dirty_expire;
+        let is_old = self.now.since(Instant::EPOCH) >= expire;
+        if self.flushers[i].periodic
+            && is_old
+            && let Some(pass) = self.next_pass(self.now - expire)
+        {
+            return Some(pass);
+        }
+        self.flushers[i].periodic = false;
+        None
+    }
+
+    /// A pass over the file whose turn it is, among those dirty since `before`.
+    pub(super) fn next_pass(&mut self, before: Instant) -> Option<Pass> {
+        let file = self.cache.next_dirty_file(before)?;
+        let next = self.cache.cursor(file);
+        Some(Pass { file, next, end: u32::MAX, wrap_to: Some(next), left: PASS_PAGES, written: 0 })
+    }
+
+    /// Hands in writes for a pass, as far as it goes.
+    pub(super) fn write_pass(&mut self, pass: &mut Pass, writer: Writer) -> PassEnd {
+        while pass.left > 0 {
+            let Some(first) = self.cache.next_dirty(pass.file, pass.next, pass.end) else {
+                match pass.wrap_to.take() {
+                    Some(end) if end > 0 => (pass.next, pass.end) = (0, end),
+                    _ => return PassEnd::Done,
+                }
+                continue;
+            };
+            if self.cache.flags(pass.file, first).is_some_and(|f| f & WRITEBACK != 0) {
+                if writer.sync {
+                    return PassEnd::Busy(first);
+                }
+                pass.next = first + 1;
+                continue;
+            }
+            if writer.nonblocking && self.queue.is_congested(false) {
+                return PassEnd::Congested;
+            }
+            let run = self.dirty_run(pass.file, first, pass.end, pass.left);
+            let ((start, len), count) = self.pages_on_disk(pass.file, first, run);
+            let rq = self.write_request(writer, start, len);
+            let mut batch = *self.batch_of(writer.thread);
+            let owner = Owner::Write { file: pass.file, first, count };
+            let answer = self.queue.submit(self.now, rq, owner, &mut batch);
+            *self.batch_of(writer.thread) = batch;
+            if answer.is_err() {
+                return PassEnd::Full;
+            }
+            self.cache.write_begun(pass.file, first, count);
+            self.cache.set_cursor(pass.file, first + count);
+            self.cache_stats.pages_written += u64::from(count);
+            pass.next = first + count;
+            pass.left -= count;
+            pass.written += count;
+        }
+        PassEnd::Done
+    }
+
+    fn batch_of(&mut self, thread: u32) -> &mut Batch {
+        let lanes = self.lanes.len();
+        match self.lanes.get_mut(thread as usize) {
+            Some(lane) => &mut lane.batch,
+            None => &mut self.flushers[thread as usize - lanes].batch,
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! A lane: one call at a time, from the CPU that prepares it to its completion.
+//!
+//! ```text
+//!   Pause ─► Cpu ─► Direct ───────────────────────────┐
+//!     ▲        ├──► Read ─────────────────────────────┤
+//!     │        ├──► Write ─► Balance ─► Sync ─► Flush ┤
+//!     │        └──► Sync ─► Flush ────────────────────┤
+//!     └───────────────────────────────────────────────┘ end of the call
+//! ```
+//!
+//! A lane moves on until it has to wait: for a piece, a page, a request, its turn on a CPU, a time. Whoever ends the wait calls
+//! [`Machine::advance`] again, and the phase finds out for itself what is left to do.
+
+use super::client::{Action, Call, Next};
+use super::flusher::Pass;
+use super::queue::Batch;
+use super::{Machine, Owner};
+use crate::event::Due;
+use crate::job::SyncMode;
+use crate::layout::Layout;
+use fairhead_core::{Duration, Instant, Op, Request};
+
+/// Where a lane stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Between calls.
+    Pause,
+    /// Before a call: on a CPU, or waiting for one.
+    Cpu,
+    /// Past the page cache.
+    Direct,
+    /// From the page cache.
+    Read,
+    /// To the page cache.
+    Write,
+    /// Looking at the limits on dirty pages.
+    Balance,
+    /// Writing dirty pages of a range and waiting for them; then what?
+    Sync(After),
+    /// Waiting for the disk's own cache to be emptied.
+    Flush,
+    /// Never again.
+    Ended,
+}
+
+/// What follows when a range has been written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// The disk's cache, too.
+    Flush,
+    /// The call is done.
+    Done,
+    /// The call goes on past the page cache.
+    Direct,
+}
+
+/// How a phase ends, for now.
+pub(super) enum Step {
+    /// The lane waits, and somebody will wake it.
+    Blocked,
+    /// On to another phase.
+    Go(Phase),
+    /// The call is done.
+    Done,
+}
+
+/// A lane of calls.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) client: u32,
+    pub(super) call: Call,
+    pub(super) phase: Phase,
+    /// When the call began.
+    since: Instant,
+    /// CPU time that is part of the call.
+    inside: Duration,
+    /// Sectors of the call that have been handed in, and pieces that have not completed.
+    handed_in: u32,
+    pending: u32,
+    pub(super) batch: Batch,
+    /// The next page of a buffered call, and the one behind its last.
+    pub(super) page: u32,
+    pub(super) page_end: u32,
+    /// Pages whose read is still to be handed in.
+    pub(super) fill: (u32, u32),
+    /// Pages being written, and whether all of them have been handed in.
+    pub(super) pass: Option<Pass>,
+    pub(super) all_handed_in: bool,
+    /// Pages written on account of the limit.
+    pub(super) duty: u32,
+    /// A direct write into a hole goes through the page cache.
+    pub(super) through_cache: bool,
+    /// It sleeps until then, unless woken.
+    pub(super) sleep_until: Option<Instant>,
+}
+
+impl Lane {
+    pub(super) const fn new(client: u32) -> Self {
+        Self {
+            client,
+            call: Call::NONE,
+            phase: Phase::Pause,
+            since: Instant::EPOCH,
+            inside: Duration::ZERO,
+            handed_in: 0,
+            pending: 0,
+            batch: Batch::NONE,
+            page: 0,
+            page_end: 0,
+            fill: (0, 0),
+            pass: None,
+            all_handed_in: false,
+            duty: 0,
+            through_cache: false,
+            sleep_until: None,
+        }
+    }
+
+    /// One of its pieces has completed. True if the call has nothing left to wait for.
+    pub(super) const fn piece_done(&mut self) -> bool {
+        self.pending -= 1;
+        self.pending == 0 && self.handed_in == self.call.len
+    }
+}
+
+impl Machine<'_> {
+    // ---- between calls -------------------------------------------------------------------------------------------
+
+    /// A lane is free: what does its client want?
+    pub(super) fn next_step(&mut self, lane: u32) {
+        let client = &mut self.clients[self.lanes[lane as usize].client as usize];
+        match client.next(self.now) {
+            Next::Call(call) => {
+                self.lanes[lane as usize].call = call;
+                let cpu = self.cpu_cost(lane, call);
+                self.lanes[lane as usize].phase = Phase::Cpu;
+                self.take_cpu(lane, cpu);
+            }
+            Next::Pause(until) => self.pause(lane, until),
+            Next::End => self.end_lane(lane),
+        }
+    }
+
+    pub(super) fn pause(&mut self, lane: u32, until: Instant) {
+        self.lanes[lane as usize].phase = Phase::Pause;
+        self.sleep(lane, until);
+    }
+
+    pub(super) fn sleep(&mut self, lane: u32, until: Instant) {
+        self.lanes[lane as usize].sleep_until = Some(until);
+        self.events.push(until, Due::Wake(lane));
+    }
+
+    fn end_lane(&mut self, lane: u32) {
+        self.lanes[lane as usize].phase = Phase::Ended;
+        let index = self.lanes[lane as usize].client as usize;
+        let client = &mut self.clients[index];
+        client.lanes -= 1;
+        if client.lanes > 0 {
+            return;
+        }
+        client.stats.elapsed = self.now.saturating_since(client.started).saturating_sub(client.job.ramp_time);
+        self.queue.exit_task(self.now, client.task);
+        self.wave_clients -= 1;
+        if self.wave_clients == 0 {
+            self.wave += 1;
+            self.start_wave();
+        } else if self.clients[index].job.exitall && !self.clients[index].stopped {
+            self.stop_wave();
+        }
+        self.run_queue();
+    }
+
+    /// Ends all clients of the wave: at once those that sleep, after their call those that do not.
+    fn stop_wave(&mut self) {
+        for i in 0..self.clients.len() {
+            let client = &mut self.clients[i];
+            if client.job.wave != self.wave || client.lanes == 0 {
+                continue;
+            }
+            client.stopped = true;
+            client.started = client.started.min(self.now);
+            let (first, count) = (client.first_lane, client.all_lanes);
+            for lane in first..first + count {
+                if self.lanes[lane as usize].phase == Phase::Pause {
+                    self.sleep(lane, self.now);
+                }
+            }
+        }
+    }
+
+    // ---- processors ----------------------------------------------------------------------------------------------
+
+    /// CPU time before a call: the program's own, system call, copying, scheduler, allocation of new blocks. That of a
+    /// buffered call is part of its latency, as its data is copied inside.
+    fn cpu_cost(&mut self, lane: u32, call: Call) -> Duration {
+        let job = &self.clients[self.lanes[lane as usize].client as usize].job;
+        let blocks = u64::from(call.len.div_ceil(8));
+        let is_direct = job.direct || call.action == Action::Trim;
+        let mut cost = call.cpu + job.cpu_per_4k * blocks;
+        let mut inside = Duration::ZERO;
+        if is_direct {
+            cost += job.think.unwrap_or(self.host.think) + self.sched_cost;
+        } else {
+            inside = self.host.buffered + self.host.copy * blocks;
+            cost += job.think.unwrap_or(Duration::ZERO) + inside;
+        }
+        if call.action == Action::Write {
+            let new = self.allocate(lane, call);
+            // What it costs was seen with direct writes; a buffered one has it in the cost of its pages.
+            cost += if is_direct { self.host.allocate * new } else { Duration::ZERO };
+        }
+        self.lanes[lane as usize].inside = inside;
+        cost
+    }
+
+    fn take_cpu(&mut self, lane: u32, cost: Duration) {
+        if self.idle_cpus == 0 {
+            self.cpu_queue.push_back((lane, cost));
+            return;
+        }
+        self.idle_cpus -= 1;
+        self.events.push(self.now + cost, Due::CpuDone(lane));
+    }
+
+    pub(super) fn release_cpu(&mut self) {
+        match self.cpu_queue.pop_front() {
+            Some((lane, cost)) => self.events.push(self.now + cost, Due::CpuDone(lane)),
+            None => self.idle_cpus += 1,
+        }
+    }
+
+    // ---- calls ---------------------------------------------------------------------------------------------------
+
+    pub(super) fn begin_call(&mut self, lane: u32) {
+        let l = &mut self.lanes[lane as usize];
+        l.since = self.now - l.inside;
+        l.handed_in = 0;
+        l.pending = 0;
+        let call = l.call;
+        let is_direct = call.action == Action::Trim || self.clients[l.client as usize].job.direct;
+        l.phase = match call.action {
+            Action::Sync => Phase::Sync(After::Flush),
+            _ if is_direct && !l.through_cache => Phase::Direct,
+            Action::Read => Phase::Read,
+            _ => Phase::Write,
+        };
+        if l.phase != Phase::Direct {
+            self.begin_pages(lane);
+        } else if self.cache.cached(call.file) > 0 {
+            self.begin_pages(lane);
+            self.lanes[lane as usize].phase = Phase::Sync(After::Direct);
+        }
+        self.advance(lane);
+    }
+
+    /// Moves a lane on until it has to wait, or its call ends.
+    pub(super) fn advance(&mut self, lane: u32) {
+        loop {
+            let step = match self.lanes[lane as usize].phase {
+                Phase::Direct => self.direct(lane),
+                Phase::Read => self.read_pages(lane),
+                Phase::Write => self.write_pages(lane),
+                Phase::Balance => self.balance(lane),
+                Phase::Sync(after) => self.sync_pages(lane, after),
+                Phase::Flush => Step::Done,
+                Phase::Pause | Phase::Cpu | Phase::Ended => Step::Blocked,
+            };
+            match step {
+                Step::Blocked => return,
+                Step::Go(phase) => self.lanes[lane as usize].phase = phase,
+                Step::Done => return self.end_call(lane),
+            }
+            if self.lanes[lane as usize].phase == Phase::Flush {
+                self.queue.flush(lane);
+                return self.run_queue();
+            }
+        }
+    }
+
+    /// Hands in the pieces of a call, as many as the request pool allows, and waits for them.
+    fn direct(&mut self, lane: u32) -> Step {
+        let l = &mut self.lanes[lane as usize];
+        let call = l.call;
+        if l.handed_in == call.len && l.pending == 0 {
+            return self.end_direct(lane);
+        }
+        let client = &self.clients[l.client as usize];
+        let op = match call.action {
+            Action::Read => Op::Read,
+            Action::Trim => Op::Discard,
+            Action::Write | Action::Sync => Op::Write,
+        };
+        let sync = op == Op::Read || client.job.direct_write_sync.unwrap_or(self.host.direct_write_sync);
+        let layout = &self.files.files[call.file as usize].layout;
+        while l.handed_in < call.len {
+            let left = call.len - l.handed_in;
+            let (start, len) =
+                layout.piece(call.offset + u64::from(l.handed_in), left.min(self.host.max_request.0));
+            if start != Layout::HOLE {
+                let no_idle = sync && op == Op::Write;
+                let prio = client.job.prio.unwrap_or_default();
+                let rq = Request { op, sync, no_idle, prio, ..Request::read(client.task, start, len) };
+                if self.queue.submit(self.now, rq, Owner::Lane(lane), &mut l.batch).is_err() {
+                    self.queue.wait(lane, sync);
+                    break;
+                }
+                l.pending += 1;
+            }
+            l.handed_in += len.0;
+        }
+        if l.pending == 0 && l.handed_in == call.len {
+            return self.end_direct(lane);
+        }
+        self.wait_for_io();
+        Step::Blocked
+    }
+
+    fn end_direct(&mut self, lane: u32) -> Step {
+        let l = &self.lanes[lane as usize];
+        let call = l.call;
+        if call.action == Action::Write {
+            if self.cache.cached(call.file) > 0 {
+                let (first, end) = super::buffered::pages_of(call);
+                self.cache.invalidate(call.file, first, end - first);
+            }
+            if self.clients[l.client as usize].job.sync != SyncMode::None && self.flushes() {
+                return Step::Go(Phase::Flush);
+            }
+        }
+        Step::Done
+    }
+
+    /// Whether a sync empties the disk's cache.
+    pub(super) const fn flushes(&self) -> bool {
+        self.host.fsync_flushes && self.disk_has_cache
+    }
+
+    /// Whoever waits for I/O pulls the plug.
+    pub(super) fn wait_for_io(&mut self) {
+        self.queue.unplug(self.now);
+        self.run_queue();
+    }
+
+    fn end_call(&mut self, lane: u32) {
+        let l = &mut self.lanes[lane as usize];
+        l.through_cache = false;
+        let index = l.client as usize;
+        let client = &mut self.clients[index];
+        let latency = self.now.since(l.since);
+        let bytes = u64::from(l.call.len) * 512;
+        if client.is_measured(self.now) {
+            let stats = match l.call.action {
+                Action::Read => &mut client.stats.read,
+                Action::Write => &mut client.stats.write,
+                Action::Trim => &mut client.stats.trim,
+                Action::Sync => &mut client.stats.sync,
+            };
+            stats.record(bytes, latency);
+        }
+        let point = &mut self.current[index];
+        point.calls += 1;
+        point.latency_max = point.latency_max.max(latency);
+        match l.call.action {
+            Action::Read => point.read_bytes += bytes,
+            Action::Write => point.written_bytes += bytes,
+            Action::Trim | Action::Sync => {}
+        }
+        match client.think_pause(self.now) {
+            None => self.next_step(lane),
+            Some(until) => self.pause(lane, until),
+        }
+    }
+}
