@@ -617,5 +617,5 @@ impl<S: Scheduler> Elevator<S> {
 /// How many segments a request has: the largest is 64 KiB.
 #[allow(clippy::cast_possible_truncation, reason = "a 128th of a u32")]
 const fn segments(len: Sectors) -> u32 {
-    ((len.0 as u64 + 127) / 128) as u32
+    (len.0 as u64).div_ceil(128) as u32
 }

@@ -83,12 +83,6 @@ impl<I: Id, V> Table<I, V> {
         self.items.get_mut(i.index())
     }
 
-    /// The entries, for loops that look at many.
-    #[inline]
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [V] {
-        &mut self.items
-    }
-
     /// All entries with their indices, in order.
     pub fn iter(&self) -> impl Iterator<Item = (I, &V)> {
         self.items.iter().enumerate().map(|(i, v)| (I::from_index(i), v))

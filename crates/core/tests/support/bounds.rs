@@ -33,12 +33,53 @@ type Bound = fn(&AnyConfig, &Load, &Request) -> Option<Duration>;
 const BOUNDS: &[(&str, Bound)] = &[
     // Order of arrival: the others that are here already go first, each for one service.
     ("noop", |_, load, _| Some(SERVICE_MAX * load.requests)),
+    ("deadline", deadline),
+    ("deadline-2.6.9", deadline),
+    ("mq-deadline", mq_deadline),
+    ("kyber", kyber),
     ("as", anticipatory),
     ("as-2.6.9", anticipatory),
     ("cfq-2.6.10", request_round_robin),
     ("cfq-ts1", time_slices),
     ("cfq-ts2", time_slices),
 ];
+
+/// Once its deadline has passed: the rest of the running batch, then for each older request of its direction and itself
+/// a batch of that direction and those that may come between. Reads have no bound if writes always go first.
+fn deadline(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
+    let AnyConfig::Deadline(c) = config else { return None };
+    let expire = if rq.op == Op::Read { c.read_expire } else { c.write_expire };
+    batches(load, rq, expire, c.fifo_batch, c.writes_starved)
+}
+
+/// As deadline, once it has aged too: then its class does not matter, and older ones of all classes go first.
+fn mq_deadline(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
+    let AnyConfig::MqDeadline(c) = config else { return None };
+    let expire = if rq.op == Op::Read { c.read_expire } else { c.write_expire };
+    batches(load, rq, expire.max(c.prio_aging_expire), c.fifo_batch, c.writes_starved)
+}
+
+fn batches(
+    load: &Load,
+    rq: &Request,
+    expire: Duration,
+    fifo_batch: u32,
+    writes_starved: u32,
+) -> Option<Duration> {
+    let rounds = match rq.op {
+        Op::Read if writes_starved == 0 => return None,
+        Op::Read => 2,
+        Op::Write | Op::Discard => u64::from(writes_starved) + 1,
+    };
+    let batch = SERVICE_MAX * u64::from(fifo_batch.max(1));
+    Some(expire + load.tick * 2 + SERVICE_MAX * load.depth + batch + batch * rounds * (load.requests + 1))
+}
+
+/// For each older request of its domain and itself: a token comes back when the device finishes one, and then the other
+/// domains finish their turns, 16 + 8 + 1 requests.
+fn kyber(_: &AnyConfig, load: &Load, _: &Request) -> Option<Duration> {
+    Some(SERVICE_MAX * ((load.requests + 1) * (25 + load.depth)))
+}
 
 /// Of the `n` older requests and the one itself, one is served in each look for expired ones, and looks are at most
 /// `expire` apart, plus the time until the next decision. A pair of batches has at least one look at sync requests if the
