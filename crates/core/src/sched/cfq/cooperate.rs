@@ -10,7 +10,9 @@
 //! smaller side goes to the other's queue. When that queue starts to seek, the tasks have parted, and each gets its
 //! own queue again.
 //!
-//! To find cooperators, busy queues of each priority level are kept in a tree by the position of their candidate.
+//! To find cooperators, busy queues of each priority level are kept in a tree by the position of their candidate. Those
+//! that cannot cooperate (async, seeky, of the idle class) are left out, where the kernel would find them and give up;
+//! so is the active queue, for which others are looked for.
 //!
 //! **References.** `process_refs` of a queue counts the contexts that use it, and those that will once they have
 //! followed the merges under way: promising a merge adds the source's references to the target, a context that
@@ -32,45 +34,64 @@ use crate::trace::Reason;
 use crate::units::{Class, IoPrio, TaskId};
 
 impl Cfq {
-    /// Files a queue by the position of its candidate, unless it has none, is of the idle class, or another queue's
+    /// Files a queue by the position of its candidate, unless it has none or cannot cooperate, or another queue's
     /// candidate is in the same place.
     pub(super) fn refresh_position(&mut self, requests: &Requests, id: QueueId) {
         self.leave_position(id);
+        self.lonely = false;
+        let (rule, once_valid) = (self.seek, !self.config.quirk_seeky_early);
         let queue = &mut self.queues[id];
         let Some(next) = queue.next else { return };
-        if queue.is_idle_class() {
+        if !queue.sync || queue.is_idle_class() || queue.seek.is_seeky(rule, once_valid) {
             return;
         }
         let at = requests[next].rq.start.0;
         let level = queue.prio.level;
         let tree = &mut self.positions[usize::from(level)];
-        let taken = self.by_position.lower_bound(tree, at).is_some_and(|q| self.by_position.key(q) == at);
-        if !taken {
-            self.by_position.insert(tree, id, at);
-            queue.position = Some(level);
+        self.by_position.insert(tree, id, at);
+        queue.position = Some(level);
+        let taken = self.by_position.prev(id).is_some_and(|q| self.by_position.key(q) == at);
+        if taken {
+            self.leave_position(id);
         }
     }
 
+    #[inline]
     pub(super) fn leave_position(&mut self, id: QueueId) {
         if let Some(level) = self.queues[id].position.take() {
+            self.lonely = false;
             self.by_position.remove(&mut self.positions[usize::from(level)], id);
         }
     }
 
-    /// A queue whose next request is so close to the head that it should be served in place of `id`, which is empty.
-    pub(super) fn close_cooperator(&self, id: QueueId) -> Option<QueueId> {
+    /// A queue whose next request is so close to the head that it should be served in place of `id`, which is active and
+    /// empty.
+    pub(super) fn close_cooperator(&mut self, id: QueueId) -> Option<QueueId> {
+        if self.lonely {
+            return None;
+        }
+        let found = self.find_cooperator(id);
+        self.lonely = found.is_none();
+        found
+    }
+
+    pub(super) fn find_cooperator(&self, id: QueueId) -> Option<QueueId> {
         let queue = &self.queues[id];
-        let idle_class = self.config.era.since_2_6_34() && queue.is_idle_class();
-        if !queue.sync || idle_class || self.group.queues == 1 || self.is_seeky(id) {
+        if !queue.sync || self.group.queues == 1 || self.is_seeky(id) {
+            return None;
+        }
+        if self.config.era.since_2_6_34() && queue.is_idle_class() {
             return None;
         }
         let tree = &self.positions[usize::from(queue.prio.level)];
         let head = self.last_position.0;
-        let ahead = self.by_position.lower_bound(tree, head);
-        let behind = ahead.map_or_else(|| self.by_position.last(tree), |q| self.by_position.prev(q));
         let close = queue.seek.close_sectors(self.seek, false);
-        let found = [ahead, behind].into_iter().flatten();
-        let found = found.into_iter().find(|&q| self.by_position.key(q).abs_diff(head) <= close)?;
+        let is_close = |q: &QueueId| self.by_position.key(*q).abs_diff(head) <= close;
+        let ahead = self.by_position.lower_bound(tree, head);
+        let found = ahead.filter(is_close).or_else(|| {
+            let behind = ahead.map_or_else(|| self.by_position.last(tree), |q| self.by_position.prev(q));
+            behind.filter(is_close)
+        })?;
         let other = &self.queues[found];
         (other.sync && other.is_rt() == queue.is_rt() && !self.is_seeky(found)).then_some(found)
     }
@@ -118,6 +139,16 @@ impl Cfq {
         task: TaskId,
         prio: IoPrio,
     ) -> QueueId {
+        let Some(id) = self.contexts[slot].sync_queue else { return self.new_queue(slot, task, prio) };
+        let queue = &self.queues[id];
+        if !queue.split_coop && queue.merge_into.is_none() {
+            return id;
+        }
+        self.moved_queue(cx, slot, task, prio)
+    }
+
+    /// The queue of a task whose present one is to be split or merged.
+    fn moved_queue(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, task: TaskId, prio: IoPrio) -> QueueId {
         if let Some(id) = self.contexts[slot].sync_queue
             && self.queues[id].split_coop
         {
@@ -170,11 +201,15 @@ impl Cfq {
     }
 
     /// Gives a queue back to the pool if nobody uses it and it has no request anywhere.
+    #[inline]
     pub(super) fn reap(&mut self, cx: &mut Cx<'_>, id: QueueId) {
-        let queue = &mut self.queues[id];
-        if !id.is_own() || queue.process_refs > 0 {
-            return;
+        if self.queues[id].process_refs == 0 && id.is_own() {
+            self.reap_unused(cx, id);
         }
+    }
+
+    fn reap_unused(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        let queue = &mut self.queues[id];
         queue.merge_into = None;
         if !queue.is_empty() || queue.dispatched > 0 {
             return;

@@ -11,13 +11,13 @@
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_should_idle, cfq_arm_slice_timer, cfq_update_idle_window
 
-use super::Cfq;
-use super::queue::QueueId;
+use super::queue::{Queue, QueueId};
 use super::slices::Expire;
+use super::stats::ThinkTime;
+use super::{Cfq, Seek};
 use crate::elevator::Cx;
-use crate::parts::tasks::TaskSlot;
 use crate::trace::Reason;
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 
 /// So many waiting requests make a queue deep.
 //= linux-2.6.33 block/cfq-iosched.c cfq_update_idle_window
@@ -103,26 +103,6 @@ impl Cfq {
         thinks_longer || left <= self.tick
     }
 
-    /// A sync request of `context` was put into `id`: is the queue still worth waiting for?
-    pub(super) fn update_idle_window(&mut self, cx: &Cx<'_>, id: QueueId, context: TaskSlot) {
-        let queue = &mut self.queues[id];
-        if !queue.sync || queue.is_idle_class() {
-            return;
-        }
-        queue.deep |= queue.queued() >= DEEP;
-        let era = self.config.era;
-        let ends_here = era.since_3() && queue.next.is_some_and(|tag| cx.requests[tag].rq.no_idle);
-        let seeks = !queue.deep && queue.seek.is_seeky(self.seek, true);
-        if ends_here || seeks || self.config.slice_idle.is_zero() {
-            queue.idle_window = false;
-            return;
-        }
-        let think = &self.contexts[context].think;
-        if think.is_valid() {
-            queue.idle_window = !think.exceeds(self.config.slice_idle);
-        }
-    }
-
     /// A deep queue that seeks, and is served faster than it sends: waiting for it only wastes time.
     //= linux-3.10 block/cfq-iosched.c cfq_select_queue
     pub(super) fn stop_idling_if_outrun(&mut self, id: QueueId, now: Instant) {
@@ -148,6 +128,24 @@ impl Cfq {
         } else if self.queues[id].is_empty() {
             self.queues[id].deep = false;
             self.expire(cx, Expire::IdleTimeout);
+        }
+    }
+}
+
+impl Queue {
+    /// A sync request was put in, by a task that thinks like `think`: is the queue still worth waiting for?
+    pub(super) fn update_idle_window(
+        &mut self,
+        idle: Duration,
+        rule: Seek,
+        think: &ThinkTime,
+        ends_here: bool,
+    ) {
+        self.deep |= self.queued() >= DEEP;
+        if ends_here || idle.is_zero() || (!self.deep && self.seek.is_seeky(rule, true)) {
+            self.idle_window = false;
+        } else if think.is_valid() {
+            self.idle_window = !think.exceeds(idle);
         }
     }
 }

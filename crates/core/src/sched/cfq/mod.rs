@@ -227,6 +227,8 @@ pub struct Cfq {
     in_flight: [u32; 2],
     /// The end of the last request issued.
     last_position: Sector,
+    /// A cooperator of the active queue was looked for in vain, and nothing has happened since that could change that.
+    lonely: bool,
     /// When a sync request was last late.
     last_delayed_sync: Option<Instant>,
     probe: DepthProbe,
@@ -295,6 +297,7 @@ impl Scheduler for Cfq {
             in_driver: 0,
             in_flight: [0; 2],
             last_position: Sector(0),
+            lonely: false,
             last_delayed_sync: None,
             probe: DepthProbe::default(),
             config,
@@ -303,7 +306,6 @@ impl Scheduler for Cfq {
 
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let rq = cx.requests[tag].rq;
-        self.last_delayed_sync.get_or_insert(cx.now - NEVER_LATE);
         let slot = self.context(cx.now, rq.task);
         let id = self.queue_for(cx, slot, &rq);
         self.store(cx, tag, id, slot, &rq);
@@ -326,13 +328,12 @@ impl Scheduler for Cfq {
         let tag = self.pick(cx, id);
         self.issue(cx.requests, id, tag);
         self.active_context.get_or_insert(self.rqs[tag].context);
-        let queue = &mut self.queues[id];
-        queue.slice_dispatch += 1;
-        queue.must_dispatch = false;
         let queue = &self.queues[id];
-        let quota_used = !queue.sync && u64::from(queue.slice_dispatch) >= self.async_quota(queue);
-        if self.busy_queues > 1 && (quota_used || queue.is_idle_class()) {
-            self.expire(cx, Expire::AsyncQuota);
+        if self.busy_queues > 1 {
+            let quota_used = !queue.sync && u64::from(queue.slice_dispatch) >= self.async_quota(queue);
+            if quota_used || queue.is_idle_class() {
+                self.expire(cx, Expire::AsyncQuota);
+            }
         }
         Dispatch::Issue(tag)
     }
@@ -366,11 +367,10 @@ impl Scheduler for Cfq {
         let Rq { queue: id, context, deadline, .. } = self.rqs[gone];
         let survivor = &mut self.rqs[kept];
         // The two may be of different queues, after a merge of queues; then `kept` stays where it is.
-        let inherits = survivor.queue == id;
-        if inherits {
+        if survivor.queue == id {
             survivor.deadline = survivor.deadline.min(deadline);
         }
-        self.forget(cx.requests, id, gone, inherits.then_some(kept));
+        self.forget(cx.requests, id, gone, kept);
         if self.active != Some(id) {
             if self.queues[id].is_empty() {
                 self.remove_busy(id);
@@ -384,13 +384,13 @@ impl Scheduler for Cfq {
 
     fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let Rq { queue: id, context, .. } = self.rqs[tag];
-        let sync = self.queues[id].sync;
         self.watch_depth();
+        let queue = &mut self.queues[id];
+        queue.dispatched -= 1;
         self.in_driver -= 1;
-        self.in_flight[usize::from(sync)] -= 1;
+        self.in_flight[usize::from(queue.sync)] -= 1;
         self.group.dispatched -= 1;
-        self.queues[id].dispatched -= 1;
-        if sync {
+        if queue.sync {
             self.note_sync_completion(cx, id, context, tag);
         }
         if self.active == Some(id) {
@@ -407,6 +407,7 @@ impl Scheduler for Cfq {
     fn reissue(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         self.in_driver += 1;
         self.last_position = cx.requests[tag].rq.end();
+        self.lonely = false;
     }
 
     fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
@@ -486,39 +487,52 @@ impl Cfq {
     }
 
     /// Puts a request into its queue, and the queue among the busy ones.
+    #[inline]
     fn store(&mut self, cx: &Cx<'_>, tag: Tag, id: QueueId, slot: TaskSlot, rq: &Request) {
         let expire = if rq.sync { self.config.fifo_expire_sync } else { self.config.fifo_expire_async };
         self.rqs[tag] = Rq { queue: id, context: slot, deadline: cx.now + expire, meta: rq.meta };
-        self.contexts[slot].outstanding += 1;
+        self.rq_queued += 1;
+        self.lonely = false;
         let queue = &mut self.queues[id];
         self.links.insert(&mut queue.requests, tag, rq.start);
         queue.meta_pending += u32::from(rq.meta);
-        self.rq_queued += 1;
-        if !self.queues[id].is_busy() {
+        let before = queue.next;
+        if before.is_none() {
+            queue.next = Some(tag);
+        }
+        if !queue.is_busy() {
+            self.last_delayed_sync.get_or_insert(cx.now - NEVER_LATE);
             self.add_busy(id, cx.now);
         }
-        let before = self.queues[id].next;
-        self.prefer(cx.requests, id, tag);
+        if before.is_some() {
+            self.prefer(cx.requests, id, tag);
+        }
         if self.active != Some(id) && self.queues[id].next != before {
             self.refresh_position(cx.requests, id);
         }
     }
 
     /// Think time, seeks, and whether the queue is worth idling for.
+    #[inline]
     fn learn(&mut self, cx: &Cx<'_>, id: QueueId, slot: TaskSlot, rq: &Request) {
-        let idle = self.config.slice_idle;
-        let queue = &mut self.queues[id];
-        if queue.sync || self.config.quirk_async_think {
-            self.contexts[slot].think.arrived(cx.now, idle);
+        let config = &self.config;
+        let (queue, context) = (&mut self.queues[id], &mut self.contexts[slot]);
+        context.outstanding += 1;
+        if queue.sync || config.quirk_async_think {
+            context.think.arrived(cx.now, config.slice_idle);
         }
-        if self.config.era.since_3() {
+        if config.era.since_3() {
             if let Some(tree) = queue.tree.filter(|_| queue.sync) {
-                self.group.trees[usize::from(tree)].think.arrived(cx.now, idle);
+                self.group.trees[usize::from(tree)].think.arrived(cx.now, config.slice_idle);
             }
-            self.group.think.arrived(cx.now, self.config.group_idle);
+            self.group.think.arrived(cx.now, config.group_idle);
         }
         queue.seek.arrived(self.seek, rq.start, rq.len);
-        self.update_idle_window(cx, id, slot);
+        if queue.sync && !queue.is_idle_class() {
+            // From 3.x on, a candidate that promises that nothing will follow closes the window.
+            let ends_here = config.era.since_3() && queue.next.is_some_and(|tag| cx.requests[tag].rq.no_idle);
+            queue.update_idle_window(config.slice_idle, self.seek, &context.think, ends_here);
+        }
     }
 
     /// The active queue, for which the disk was idling, has something to send: now, or, if it is a single page and
@@ -621,32 +635,37 @@ impl Cfq {
     }
 
     /// Hands a request to the device. The next candidate is one of its neighbours: the head will be there.
+    #[inline]
     fn issue(&mut self, requests: &Requests, id: QueueId, tag: Tag) {
-        self.queues[id].next = self.neighbour(requests, id, tag);
-        self.forget(requests, id, tag, None);
+        let next = if self.queues[id].queued() == 1 { None } else { self.neighbour(requests, id, tag) };
+        self.lonely = false;
         let queue = &mut self.queues[id];
+        queue.next = next;
+        self.links.remove(&mut queue.requests, tag);
+        queue.meta_pending -= u32::from(self.rqs[tag].meta);
+        self.rq_queued -= 1;
         queue.dispatched += 1;
+        queue.slice_dispatch += 1;
+        queue.must_dispatch = false;
         self.in_flight[usize::from(queue.sync)] += 1;
         self.group.dispatched += 1;
         self.in_driver += 1;
         self.last_position = requests[tag].rq.end();
     }
 
-    /// Takes a request out of its queue; `heir`, in the same queue, may take its age.
-    fn forget(&mut self, requests: &Requests, id: QueueId, tag: Tag, heir: Option<Tag>) {
-        if self.queues[id].next == Some(tag) {
-            self.queues[id].next = self.neighbour(requests, id, tag);
+    /// `gone` became part of `kept`, which may take its age.
+    fn forget(&mut self, requests: &Requests, id: QueueId, gone: Tag, kept: Tag) {
+        if self.queues[id].next == Some(gone) {
+            self.queues[id].next = self.neighbour(requests, id, gone);
         }
         let queue = &mut self.queues[id];
-        match heir {
-            Some(kept) => self.links.join(&mut queue.requests, requests, kept, tag),
-            None => self.links.remove(&mut queue.requests, tag),
+        if self.rqs[kept].queue == id {
+            self.links.join(&mut queue.requests, requests, kept, gone);
+        } else {
+            self.links.remove(&mut queue.requests, gone);
         }
-        queue.meta_pending -= u32::from(self.rqs[tag].meta);
+        queue.meta_pending -= u32::from(self.rqs[gone].meta);
         self.rq_queued -= 1;
-        if queue.is_empty() {
-            self.leave_position(id);
-        }
     }
 
     /// The better of the requests before and behind `tag`, wrapping to the first, seen from the start of `tag`.

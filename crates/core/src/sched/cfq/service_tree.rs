@@ -177,10 +177,10 @@ impl Cfq {
     //= linux-2.6.33 block/cfq-iosched.c cfq_slice_offset
     fn turn_key(&self, id: QueueId, now: Instant) -> Instant {
         let queue = &self.queues[id];
-        let shorter = i128::from(self.slices[1][0].as_ns()) - i128::from(self.prio_slice(queue).as_ns());
-        let offset = (i128::from(self.group.queues) - 1) * shorter - i128::from(queue.slice_resid);
-        let key = (i128::from(now.as_ns()) + offset).max(1);
-        Instant::from_ns(u64::try_from(key).unwrap_or(u64::MAX))
+        let shorter = self.slices[1][0].as_ns().cast_signed() - self.prio_slice(queue).as_ns().cast_signed();
+        let offset =
+            (i64::from(self.group.queues) - 1).saturating_mul(shorter).saturating_sub(queue.slice_resid);
+        Instant::from_ns(now.as_ns().saturating_add_signed(offset).max(1))
     }
 
     /// The queue to be served next. There must be one.

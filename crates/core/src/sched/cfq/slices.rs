@@ -136,6 +136,7 @@ impl Cfq {
         let task = queue.task;
         self.idle_timer = None;
         self.active = Some(id);
+        self.lonely = false;
         self.leave_position(id);
         cx.note(Reason::SliceStart, task);
     }
@@ -153,7 +154,8 @@ impl Cfq {
             queue.split_coop = true;
         }
         if why.keeps_residue() && !queue.slice_new {
-            queue.slice_resid = signed_ns(queue.slice_end, cx.now);
+            // Negative if it was overrun. Slices are much shorter than 2^63 ns.
+            queue.slice_resid = queue.slice_end.as_ns().wrapping_sub(cx.now.as_ns()).cast_signed();
         }
         let (empty, task) = (queue.is_empty(), queue.task);
         // With several groups, this is where the slice is charged to one.
@@ -166,10 +168,4 @@ impl Cfq {
         }
         cx.note(why.reason(), task);
     }
-}
-
-/// `end - now` in ns; negative if `end` has passed.
-fn signed_ns(end: Instant, now: Instant) -> i64 {
-    let ns = i128::from(end.as_ns()) - i128::from(now.as_ns());
-    i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
 }
