@@ -42,6 +42,7 @@ impl SortedQueue {
     }
 
     /// The request that is first in order of arrival.
+    #[inline]
     #[must_use]
     pub fn oldest(&self) -> Option<Tag> {
         self.fifo.first()
@@ -66,6 +67,7 @@ impl SortedLinks {
     ///
     /// # Panics
     /// If it already waits in a queue.
+    #[inline]
     pub fn insert(&mut self, queue: &mut SortedQueue, tag: Tag, start: Sector) {
         self.forest.insert(&mut queue.tree, tag, start.0);
         self.links.push_back(&mut queue.fifo, tag);
@@ -75,6 +77,7 @@ impl SortedLinks {
     ///
     /// # Panics
     /// If it waits nowhere.
+    #[inline]
     pub fn remove(&mut self, queue: &mut SortedQueue, tag: Tag) {
         self.forest.remove(&mut queue.tree, tag);
         self.links.remove(&mut queue.fifo, tag);
@@ -102,6 +105,7 @@ impl SortedLinks {
     }
 
     /// The request with the lowest start.
+    #[inline]
     #[must_use]
     pub fn lowest(&self, queue: &SortedQueue) -> Option<Tag> {
         self.forest.first(&queue.tree)
@@ -114,12 +118,14 @@ impl SortedLinks {
     }
 
     /// The neighbour of `tag` towards higher sectors.
+    #[inline]
     #[must_use]
     pub fn next(&self, tag: Tag) -> Option<Tag> {
         self.forest.next(tag)
     }
 
     /// The neighbour of `tag` towards lower sectors.
+    #[inline]
     #[must_use]
     pub fn prev(&self, tag: Tag) -> Option<Tag> {
         self.forest.prev(tag)

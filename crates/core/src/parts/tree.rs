@@ -153,7 +153,7 @@ impl<I: Id> Forest<I> {
                 self.replace(tree, n, node.parent, only);
                 (only, node.parent, node.red)
             }
-            _ => self.splice_successor(tree, n, &node),
+            _ => self.splice_predecessor(tree, n, &node),
         };
         if was_red {
             return;
@@ -321,27 +321,30 @@ impl<I: Id> Forest<I> {
         }
     }
 
-    /// Puts the successor of `n`, which has two children, in its place. Answers what now hangs where the successor did,
-    /// below whom, and whether the successor was red.
-    fn splice_successor(&mut self, tree: &mut Tree, n: u32, node: &Node) -> (u32, u32, bool) {
-        let s = node.thread[1];
-        let succ = *self.at(s);
-        let hole = succ.child[1];
-        let mut right = node.child[1];
-        let mut hole_parent = s;
-        if succ.parent == n {
-            right = hole;
+    /// Puts the predecessor of `n`, which has two children, in its place. Answers what now hangs where the predecessor
+    /// did, below whom, and whether the predecessor was red.
+    ///
+    /// The successor would do as well. But who takes requests in ascending order removes that one next, and it is better
+    /// left near the leaves, where removing is cheap.
+    fn splice_predecessor(&mut self, tree: &mut Tree, n: u32, node: &Node) -> (u32, u32, bool) {
+        let p = node.thread[0];
+        let pred = *self.at(p);
+        let hole = pred.child[0];
+        let mut left = node.child[0];
+        let mut hole_parent = p;
+        if pred.parent == n {
+            left = hole;
         } else {
-            self.replace(tree, s, succ.parent, hole);
-            self.at_mut(right).parent = s;
-            hole_parent = succ.parent;
+            self.replace(tree, p, pred.parent, hole);
+            self.at_mut(left).parent = p;
+            hole_parent = pred.parent;
         }
-        self.replace(tree, n, node.parent, s);
-        let moved = self.at_mut(s);
-        moved.child = [node.child[0], right];
+        self.replace(tree, n, node.parent, p);
+        let moved = self.at_mut(p);
+        moved.child = [left, node.child[1]];
         moved.red = node.red;
-        self.at_mut(node.child[0]).parent = s;
-        (hole, hole_parent, succ.red)
+        self.at_mut(node.child[1]).parent = p;
+        (hole, hole_parent, pred.red)
     }
 
     /// Rotates `n` down to `side`; its child on the other side, `up`, takes its place.

@@ -153,13 +153,15 @@ impl Scheduler for Deadline {
 
     #[inline]
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
-        let tag = if let Some(tag) = self.batch_continues(cx) {
-            cx.why = Reason::Batch;
-            tag
-        } else {
-            let Some((dir, why)) = self.choose_direction() else { return Dispatch::Empty };
-            cx.why = why;
-            self.start_batch(cx, dir)
+        let tag = match self.batch_continues(cx) {
+            Some(tag) => {
+                cx.why = Reason::Batch;
+                tag
+            }
+            None => match self.start_batch(cx) {
+                Some(tag) => tag,
+                None => return Dispatch::Empty,
+            },
         };
         self.batching = self.batching.saturating_add(1);
         self.take(cx, tag);
@@ -251,9 +253,12 @@ impl Deadline {
         Some((Dir::Write, Reason::NewBatch))
     }
 
-    /// The first request of a new batch in a direction in which some wait.
-    fn start_batch(&mut self, cx: &mut Cx<'_>, dir: Dir) -> Tag {
-        let oldest = self.queue(dir).oldest().expect("the chosen direction has requests");
+    /// The first request of a new batch; nothing if none waits.
+    #[inline(never)]
+    fn start_batch(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
+        let (dir, why) = self.choose_direction()?;
+        cx.why = why;
+        let oldest = self.queue(dir).oldest()?;
         let expire = match dir {
             Dir::Read => self.config.read_expire,
             Dir::Write => self.config.write_expire,
@@ -261,29 +266,32 @@ impl Deadline {
         if cx.requests[oldest].since + expire < cx.now {
             cx.why = Reason::FifoExpired;
             self.batching = 0;
-            return oldest;
+            return Some(oldest);
         }
         let next = self.next.filter(|_| self.dir == dir);
-        match self.config.batch_rule {
-            BatchRule::Ascending => {
+        match (self.config.batch_rule, next) {
+            (BatchRule::Ascending, _) => {
                 self.batching = 0;
-                next.unwrap_or(oldest)
+                next.or(Some(oldest))
             }
-            BatchRule::Contiguous => next.unwrap_or_else(|| {
+            (BatchRule::Contiguous, Some(_)) => next,
+            (BatchRule::Contiguous, None) => {
                 self.batching = 0;
-                self.links.lowest(self.queue(dir)).unwrap_or(oldest)
-            }),
+                self.links.lowest(self.queue(dir))
+            }
         }
     }
 
     /// Takes out the request that is issued, and remembers where it leads.
+    #[inline]
     fn take(&mut self, cx: &Cx<'_>, tag: Tag) {
         let rq = &cx.requests[tag].rq;
         self.dir = Dir::of(rq.op);
-        self.next = self.links.next(tag);
         self.last_sector = rq.end();
         let (links, queue) = self.queue_mut(Dir::of(rq.op));
+        let next = links.next(tag);
         links.remove(queue, tag);
+        self.next = next;
     }
 }
 
