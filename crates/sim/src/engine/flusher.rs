@@ -251,7 +251,6 @@ impl Machine<'_> {
             }
             self.cache.write_begun(pass.file, first, count);
             self.cache.set_cursor(pass.file, first + count);
-            self.cache_stats.pages_written += u64::from(count);
             pass.next = first + count;
             pass.left -= count;
             pass.written += count;

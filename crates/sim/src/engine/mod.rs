@@ -339,7 +339,10 @@ impl<'a> Machine<'a> {
                     }
                 }
                 Owner::Read { file, first, count } => self.cache.read_done(file, first, count, &mut woken),
-                Owner::Write { file, first, count } => self.cache.write_done(file, first, count, &mut woken),
+                Owner::Write { file, first, count } => {
+                    self.cache_stats.pages_written += u64::from(count);
+                    self.cache.write_done(file, first, count, &mut woken);
+                }
             }
         }
         self.run_queue();

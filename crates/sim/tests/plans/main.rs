@@ -1,0 +1,9 @@
+//! Plans: a machine, a load, a run, and what must hold afterwards, each step with its reason.
+//!
+//! A plan reads like the experiment that it is; when a check fails, the message is the plan up to there.
+
+mod plan;
+
+mod buffered;
+mod files;
+mod options;

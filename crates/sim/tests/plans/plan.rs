@@ -1,0 +1,98 @@
+//! What a plan is made of.
+
+use fairhead_core::Duration;
+use fairhead_core::sched::any::preset;
+use fairhead_device::DeviceParams;
+use fairhead_sim::{Host, Outcome, Scenario, SimError, job, simulate};
+
+/// A plan under way.
+pub(crate) struct Plan {
+    told: Vec<String>,
+    scenario: Scenario,
+    outcome: Option<Outcome>,
+}
+
+impl Plan {
+    /// A machine: a built-in disk with the host of its time, and deadline.
+    pub(crate) fn on(disk: &str) -> Self {
+        let scheduler = "deadline";
+        let scenario = Scenario {
+            jobs: job::parse("[none]\nsize=4k\n", "plan").expect("a valid job file"),
+            disk: DeviceParams::preset(disk).expect("a built-in disk"),
+            host: Host::for_disk(disk),
+            scheduler: scheduler.into(),
+            config: (preset(scheduler).expect("a built-in scheduler").config)(),
+            seed: 1,
+            interval: Some(Duration::from_secs(1)),
+            time_max: Some(Duration::from_secs(3600)),
+        };
+        Self { told: vec![format!("on {disk}")], scenario, outcome: None }
+    }
+
+    fn tell(mut self, what: &str) -> Self {
+        self.told.push(what.to_owned());
+        self
+    }
+
+    /// Another scheduler.
+    pub(crate) fn scheduler(mut self, name: &str) -> Self {
+        self.scenario.scheduler = name.into();
+        self.scenario.config = (preset(name).expect("a built-in scheduler").config)();
+        self.tell(&format!("under {name}"))
+    }
+
+    /// A change of the host, and why.
+    pub(crate) fn host(mut self, why: &str, change: impl FnOnce(&mut Host)) -> Self {
+        change(&mut self.scenario.host);
+        self.tell(why)
+    }
+
+    /// Another seed.
+    pub(crate) fn seed(mut self, seed: u64) -> Self {
+        self.scenario.seed = seed;
+        self.tell(&format!("with seed {seed}"))
+    }
+
+    /// The load, as a job file, and what it is.
+    pub(crate) fn load(mut self, what: &str, text: &str) -> Self {
+        self.scenario.jobs = job::parse(text, "plan").unwrap_or_else(|e| panic!("{e}"));
+        self.tell(what)
+    }
+
+    /// Runs it.
+    pub(crate) fn run(mut self) -> Self {
+        self.outcome =
+            Some(simulate(&self.scenario).unwrap_or_else(|e| panic!("{}: {e}", self.told.join(", "))));
+        self
+    }
+
+    /// Expects that it cannot be run.
+    pub(crate) fn refused(self) -> SimError {
+        match simulate(&self.scenario) {
+            Err(e) => e,
+            Ok(_) => panic!("{}: runs, but should not", self.told.join(", ")),
+        }
+    }
+
+    /// What must hold.
+    pub(crate) fn check(self, what: &str, holds: impl FnOnce(&Outcome) -> bool) -> Self {
+        let o = self.outcome();
+        assert!(
+            holds(o),
+            "{}: {what} does not hold\n{:?}\n{:?}\n{:#?}",
+            self.told.join(", "),
+            o.cache,
+            o.disk,
+            o.clients.iter().map(|c| (&c.name, c.elapsed, c.bytes(), c.latency_max())).collect::<Vec<_>>()
+        );
+        self.tell(what)
+    }
+
+    /// What came of it.
+    pub(crate) fn outcome(&self) -> &Outcome {
+        self.outcome.as_ref().expect("run() comes first")
+    }
+}
+
+/// MiB in bytes.
+pub(crate) const MIB: u64 = 1 << 20;
