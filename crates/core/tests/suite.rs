@@ -22,7 +22,7 @@ use support::seeds;
 use support::storm::Storm;
 
 /// How many requests a calm case serves.
-const CALM_REQUESTS: u64 = 150;
+const CALM_REQUESTS: u64 = 400;
 
 fn run(test: &str, preset: &str) {
     let Some(preset) = PRESETS.iter().find(|p| p.name == preset) else {

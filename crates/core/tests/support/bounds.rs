@@ -2,11 +2,13 @@
 //!
 //! The world is closed: a device that serves one request after another in at most [`SERVICE_MAX`] each, never loses
 //! one, and has at most [`Load::requests`] requests to do or in hand at any time. In it every scheduler has a bound for
-//! everyone whom it does not pass over on purpose (an idle class while others keep the disk busy, say, has none).
+//! everyone whom it does not pass over on purpose (an idle class while others keep the disk busy, say, has none). The
+//! bounds are those of the schedulers' own documentation, made exact. They are far from what usually happens; what
+//! they tell apart is waiting and starving.
 
 use fairhead_core::config::Unit;
 use fairhead_core::sched::any::AnyConfig;
-use fairhead_core::{Duration, Limits, Op, Request};
+use fairhead_core::{Class, Duration, Limits, Op, Request};
 
 /// The device needs no longer than this for a request.
 pub(crate) const SERVICE_MAX: Duration = Duration::from_ms(20);
@@ -24,6 +26,10 @@ pub(crate) struct Load {
     pub(crate) own_queues: bool,
     /// The scheduler's clock advances in these steps.
     pub(crate) tick: Duration,
+    /// Whether some requests are async.
+    pub(crate) any_async: bool,
+    /// Whether requests are of more than one class.
+    pub(crate) classes: bool,
 }
 
 /// The bound of one scheduler: the longest time from insertion to completion, or `None` where there is none.
@@ -42,6 +48,9 @@ const BOUNDS: &[(&str, Bound)] = &[
     ("cfq-2.6.10", request_round_robin),
     ("cfq-ts1", time_slices),
     ("cfq-ts2", time_slices),
+    ("cfq", cfq),
+    ("cfq-2.6.33", cfq),
+    ("cfq-2.6.34", cfq),
 ];
 
 /// Once its deadline has passed: the rest of the running batch, then for each older request of its direction and itself
@@ -52,9 +61,13 @@ fn deadline(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
     batches(load, rq, expire, c.fifo_batch, c.writes_starved)
 }
 
-/// As deadline, once it has aged too: then its class does not matter, and older ones of all classes go first.
+/// As deadline, once it has aged too: then its class does not matter, and older ones of all classes go first. The
+/// real-time class is never lifted, and those of other classes that are pass it.
 fn mq_deadline(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
     let AnyConfig::MqDeadline(c) = config else { return None };
+    if load.classes && rq.prio.class == Class::RealTime {
+        return None;
+    }
     let expire = if rq.op == Op::Read { c.read_expire } else { c.write_expire };
     batches(load, rq, expire.max(c.prio_aging_expire), c.fifo_batch, c.writes_starved)
 }
@@ -139,6 +152,23 @@ fn within_a_queue(
     let bounded = load.own_queues || (rq.op == Op::Read && !swapped);
     let on_its_way = SERVICE_MAX * (load.requests + load.depth);
     bounded.then(|| expire + (batch + gap) * (load.requests + 1) + on_its_way)
+}
+
+/// The slices of all queues of the class, for each older request of the queue; async requests share queues, and close
+/// cooperators do, so any request may be such a one. The longest slice is that of level 0, 1.8 times the base, and lower
+/// levels are put off by the difference, once for each queue. An async queue must wait until no sync request is at the
+/// device, and sync ones take its slice away: with a device that takes several it may never come to it, while those who
+/// took it keep the disk.
+fn cfq(config: &AnyConfig, load: &Load, _: &Request) -> Option<Duration> {
+    let AnyConfig::Cfq(c) = config else { return None };
+    if load.classes || load.any_async && load.depth > 1 {
+        return None;
+    }
+    let slice = c.slice_sync.max(c.slice_async) * 9 / 5;
+    let turn = slice + c.slice_idle.max(c.group_idle) + SERVICE_MAX * (load.depth + 1) + load.tick * 3;
+    // Three kinds of work take turns, and each queue has its turn and is put off.
+    let round = turn * (3 * 2 * (load.tasks + 1));
+    Some(c.fifo_expire_sync.max(c.fifo_expire_async) + load.tick + round * (load.requests + 1))
 }
 
 /// How long `rq` may take from insertion to completion under the preset of that name.

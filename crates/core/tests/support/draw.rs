@@ -12,14 +12,14 @@ use fairhead_core::{Class, Duration, GroupId, IoPrio, Limits, Op, Request, Secto
 pub(crate) fn limits(chance: &mut Chance) -> Limits {
     let groups = if chance.percent(70) { 1 } else { chance.range(2, 5) };
     Limits {
-        tags: narrow(chance.scaled(1, 255)),
-        tasks: narrow(chance.scaled(1, 99)),
+        tags: *chance.pick(&[1, 3, 16, 64, 64, 200]),
+        tasks: *chance.pick(&[1, 2, 4, 16, 64]),
         groups: narrow(groups),
         max_sectors: Sectors(*chance.pick(&[1024, 1024, 255, 64, 8])),
         max_segments: *chance.pick(&[128, 128, 16, 2, 1]),
         merges: chance.percent(80),
         rotational: chance.percent(70),
-        queue_depth: narrow(chance.scaled(1, 63)),
+        queue_depth: *chance.pick(&[1, 1, 2, 4, 31, 64]),
         tick: Duration::from_ms(chance.below(2)),
         trace: if chance.percent(50) { 1024 } else { 0 },
     }

@@ -21,6 +21,13 @@ struct Flight {
     due: Instant,
 }
 
+/// A request that a task will send when it has thought about the last one.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    task: usize,
+    at: Instant,
+}
+
 /// How the driver keeps its timers.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
@@ -69,6 +76,12 @@ struct Knobs {
     /// How long others take at most.
     service_us_max: u64,
     burst: u64,
+    /// Percentage of completions upon which the task sends its next request.
+    respond: u64,
+    /// How long it thinks before at most.
+    think_us_max: u64,
+    /// Percentage of insertions by the task that also made the last one.
+    again: u64,
     /// Percentage of events after which the driver asks for work.
     eager: u64,
     steps: u64,
@@ -80,10 +93,11 @@ impl Knobs {
         for w in &mut weights {
             *w = *chance.pick(&[0, 0, 1, 2, 8]);
         }
-        weights[0] += 10;
-        weights[1] += *chance.pick(&[3, 10, 30]);
+        weights[0] += *chance.pick(&[1, 10, 10]);
+        weights[1] += *chance.pick(&[10, 30, 100]);
         // Exchanging the scheduler drains it: not too often.
-        weights[STEPS.len() - 1] = u64::from(chance.percent(25));
+        let swaps = &mut weights[STEPS.len() - 1];
+        *swaps = u64::from(*swaps > 0 && chance.percent(50));
         Self {
             weights,
             clock: Clock {
@@ -93,8 +107,11 @@ impl Knobs {
             stuck: *chance.pick(&[0, 0, 2, 20]),
             service_us_max: *chance.pick(&[1, 200, 20_000, 20_000, 500_000]),
             burst: chance.scaled(1, 31),
+            respond: *chance.pick(&[0, 50, 95, 100]),
+            think_us_max: *chance.pick(&[0, 100, 2_000, 20_000]),
+            again: *chance.pick(&[0, 50, 95]),
             eager: *chance.pick(&[100, 100, 60, 10]),
-            steps: chance.scaled(10, 400),
+            steps: *chance.pick(&[30, 300, 1000, 4000]),
         }
     }
 }
@@ -110,6 +127,8 @@ pub(crate) struct Storm<'a> {
     subject: Subject,
     now: Instant,
     flights: Vec<Flight>,
+    arrivals: Vec<Arrival>,
+    last_task: usize,
     twin: Twin,
 }
 
@@ -125,7 +144,8 @@ impl<'a> Storm<'a> {
         draw::tune(chance, &mut config);
         let mix = Mix::draw(chance, &limits);
         // More tasks than get state of their own are allowed.
-        let tasks = (0..chance.scaled(1, 199)).map(|_| narrow(chance.below(1 << 32))).map(TaskId);
+        let count = *chance.pick(&[1, 2, 3, 5, 12, 40, 200]);
+        let tasks = (0..count).map(|_| narrow(chance.below(1 << 32))).map(TaskId);
         let tasks = tasks.collect::<Vec<_>>();
         let tasks = tasks.into_iter().map(|id| Task::draw(chance, &mix, id)).collect();
         let twin = *chance.pick(&[Twin::None, Twin::None, Twin::Replay, Twin::SpuriousTimers]);
@@ -139,7 +159,21 @@ impl<'a> Storm<'a> {
             );
         }
         subject.check_every = 1;
-        Self { chance, knobs, limits, config, mix, tasks, subject, now, flights: Vec::new(), twin }
+        let (flights, arrivals) = (Vec::new(), Vec::new());
+        Self {
+            chance,
+            knobs,
+            limits,
+            config,
+            mix,
+            tasks,
+            subject,
+            now,
+            flights,
+            arrivals,
+            last_task: 0,
+            twin,
+        }
     }
 
     /// Faults, then calm. Answers the instant at which all was done.
@@ -178,25 +212,35 @@ impl<'a> Storm<'a> {
     }
 
     fn insert_burst(&mut self) {
-        let task = self.chance.index(self.tasks.len());
+        if !self.chance.percent(self.knobs.again) {
+            self.last_task = self.chance.index(self.tasks.len());
+        }
         for _ in 0..self.chance.range(1, self.knobs.burst) {
-            let Some(tag) = self.subject.ledger.free_tag() else { return };
-            let rq = self.tasks[task].request(self.chance, &self.mix);
-            let _ = self.subject.insert(self.now, tag, rq);
+            self.insert(self.last_task);
         }
     }
 
-    /// Time passes up to the next completion or timer, which happens, more or less punctually.
+    fn insert(&mut self, task: usize) {
+        let Some(tag) = self.subject.ledger.free_tag() else { return };
+        let rq = self.tasks[task].request(self.chance, &self.mix);
+        let _ = self.subject.insert(self.now, tag, rq);
+    }
+
+    /// Time passes up to the next completion, arrival or timer, which happens, more or less punctually.
     fn progress(&mut self) {
         let completion = self.flights.iter().map(|f| f.due).min();
         let timer = self.subject.next_timer().map(|(when, _)| self.fires(when));
-        let Some(next) = completion.into_iter().chain(timer).min() else {
+        let arrival = self.arrivals.iter().map(|a| a.at).min();
+        let Some(next) = completion.into_iter().chain(arrival).chain(timer).min() else {
             self.now = self.now + Duration::from_us(self.chance.below(1000));
             return;
         };
         self.now = self.now.max(next);
         if let Some(i) = self.flights.iter().position(|f| f.due <= self.now) {
             self.complete(i);
+        } else if let Some(i) = self.arrivals.iter().position(|a| a.at <= self.now) {
+            let task = self.arrivals.swap_remove(i).task;
+            self.insert(task);
         } else if self.subject.next_timer().is_some_and(|(when, _)| when <= self.now) {
             self.subject.timer(self.now);
         }
@@ -211,7 +255,14 @@ impl<'a> Storm<'a> {
 
     fn complete(&mut self, flight: usize) {
         let tag = self.flights.swap_remove(flight).tag;
-        drop(self.subject.complete(self.now, tag));
+        for done in self.subject.complete(self.now, tag) {
+            if self.chance.percent(self.knobs.respond)
+                && let Some(task) = self.tasks.iter().position(|t| t.id == done.rq.task)
+            {
+                let at = self.now + Duration::from_us(self.chance.range(0, self.knobs.think_us_max));
+                self.arrivals.push(Arrival { task, at });
+            }
+        }
     }
 
     fn complete_any(&mut self) {
@@ -297,6 +348,8 @@ impl<'a> Storm<'a> {
         for flight in &mut self.flights {
             flight.due = flight.due.min(start + bounds::SERVICE_MAX);
         }
+        self.arrivals.clear();
+        self.knobs.respond = 0;
         self.knobs.stuck = 0;
         self.knobs.service_us_max = bounds::SERVICE_MAX.as_us();
         self.knobs.clock = Clock { late: Duration::ZERO, coarse: Duration::ZERO };
