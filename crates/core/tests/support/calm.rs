@@ -56,7 +56,7 @@ impl<'a> Calm<'a> {
         draw::tune(chance, &mut config);
         let limits = Limits {
             tags: 64,
-            tasks: narrow(chance.range(1, 16)),
+            tasks: *chance.pick(&[2, 10, 64]),
             merges: chance.percent(80),
             rotational: chance.percent(80),
             queue_depth: narrow(chance.scaled(1, 31)),
@@ -74,7 +74,7 @@ impl<'a> Calm<'a> {
             own_queues: clients.len() <= limits.tasks as usize,
             tick: limits.tick,
             any_async: clients.iter().any(|c| !c.template.sync),
-            classes,
+            classes: clients.iter().any(|c| c.template.prio.class != clients[0].template.prio.class),
         };
         let mut subject = Subject::new(limits, config, Twin::None);
         subject.check_every = 16;
