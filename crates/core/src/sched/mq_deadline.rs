@@ -12,7 +12,8 @@
 //! of the next urgent request.
 //!
 //! *Ageing* keeps the lower classes alive. While two classes or more have work, requests that have waited for
-//! `prio_aging_expire` go before everyone else, whatever their class, and the class that has waited longest goes first.
+//! `prio_aging_expire` go before everyone else, whatever their class: the rest of the running batch, then the oldest of
+//! all.
 //!
 //! ```text
 //!   queued: RT 100, RT 200, BE 50, IDLE 10          at 0 s:   RT 100 │ RT 200 │ hold │ … complete … │ BE 50 │ …
@@ -40,8 +41,8 @@
 //! # Differences from the kernel
 //!
 //! The kernel ages only best-effort before idle, and tries the class's usual choice for age: under a constant load that
-//! choice can be young for ever while an old write waits. Here the old one itself is taken when the usual one is too
-//! young, and the age decides between classes, so that the bound above holds. A choice that is rejected for its age
+//! choice can be young for ever while an old write waits. Here the oldest of all starts the next batch, whatever its
+//! class (also real-time), so that the bound above holds. A choice that is rejected for its age
 //! leaves no trace here.
 //!
 //= linux-6.18 block/mq-deadline.c (as restated in the project's specification, section 4)
@@ -314,33 +315,30 @@ impl MqDeadline {
         Some(Pick { tag, dir, why, fresh: true })
     }
 
-    /// The class and request that have waited too long for others: the oldest first, but the running batch is not
-    /// broken for it.
+    /// The class and request that have waited too long for others: the next of the running batch if it has, else the
+    /// oldest of all.
+    ///
+    /// A batch is not broken for an older request: if it were, one class could keep starting batches beside another
+    /// whose oldest request is never where the batch is.
     fn aged(&self, requests: &Requests, now: Instant) -> Option<(Class, Pick)> {
         if self.levels.iter().filter(|level| level.pending > 0).count() < 2 {
             return None;
         }
-        let mut best: Option<(Instant, Class, Pick)> = None;
-        for class in CLASSES {
-            let Some(pick) = self.aged_of(requests, now, class) else { continue };
-            let since = requests[pick.tag].since;
-            if best.is_none_or(|(oldest, ..)| since < oldest) {
-                best = Some((since, class, pick));
-            }
+        let since = |pick: &(Class, Pick)| requests[pick.1.tag].since;
+        let is_aged = |pick: &(Class, Pick)| since(pick) + self.config.prio_aging_expire <= now;
+        let goes_on = CLASSES.into_iter().filter_map(|class| {
+            let tag = self.batch_continues(&self.levels[class as usize])?;
+            Some((class, Pick { tag, dir: self.last_dir, why: Reason::Batch, fresh: false }))
+        });
+        if let Some(pick) = goes_on.filter(is_aged).min_by_key(since) {
+            return Some(pick);
         }
-        best.map(|(_, class, pick)| (class, pick))
-    }
-
-    fn aged_of(&self, requests: &Requests, now: Instant, class: Class) -> Option<Pick> {
-        let level = &self.levels[class as usize];
-        let is_aged = |tag: Tag| requests[tag].since + self.config.prio_aging_expire <= now;
-        if let Some(tag) = self.batch_continues(level).filter(|&tag| is_aged(tag)) {
-            return Some(Pick { tag, dir: self.last_dir, why: Reason::Batch, fresh: false });
-        }
-        let heads =
-            [Dir::Read, Dir::Write].into_iter().filter_map(|dir| Some((level.queue(dir).oldest()?, dir)));
-        let (tag, dir) = heads.min_by_key(|&(tag, _)| requests[tag].since)?;
-        is_aged(tag).then_some(Pick { tag, dir, why: Reason::Aged, fresh: true })
+        let heads = CLASSES.into_iter().flat_map(|class| [(class, Dir::Read), (class, Dir::Write)]);
+        let oldest = heads.filter_map(|(class, dir)| {
+            let tag = self.levels[class as usize].queue(dir).oldest()?;
+            Some((class, Pick { tag, dir, why: Reason::Aged, fresh: true }))
+        });
+        oldest.min_by_key(since).filter(is_aged)
     }
 
     /// The next request of the running batch in this class, unless the batch is over.
