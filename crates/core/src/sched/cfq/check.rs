@@ -31,8 +31,8 @@ impl Cfq {
         }
         assert!(self.idle_timer.is_none() || self.active.is_some(), "idling for nobody");
         assert!(self.active.is_none_or(|id| self.queues[id].is_busy()), "the active queue is in no tree");
-        if let Some(id) = self.active.filter(|&id| self.lonely && self.queues[id].is_empty()) {
-            assert_eq!(self.find_cooperator(id), None, "a cooperator was overlooked");
+        if let Some(id) = self.active.filter(|_| self.lonely.contains(&self.last_position.0)) {
+            assert_eq!(self.find_cooperator(id).0, None, "a cooperator was overlooked");
         }
         self.walk_contexts(requests);
     }

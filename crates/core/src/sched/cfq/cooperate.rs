@@ -27,18 +27,23 @@
 use super::Cfq;
 use super::queue::{Queue, QueueId};
 use super::slices::Expire;
+use super::stats::CLOSE_SECTORS;
 use crate::elevator::Cx;
 use crate::parts::tasks::TaskSlot;
 use crate::request::Requests;
 use crate::trace::Reason;
 use crate::units::{Class, IoPrio, TaskId};
+use core::ops::Range;
+
+/// No position.
+pub(super) const NOWHERE: Range<u64> = 0..0;
 
 impl Cfq {
     /// Files a queue by the position of its candidate, unless it has none or cannot cooperate, or another queue's
     /// candidate is in the same place.
     pub(super) fn refresh_position(&mut self, requests: &Requests, id: QueueId) {
         self.leave_position(id);
-        self.lonely = false;
+        self.lonely = NOWHERE;
         let (rule, once_valid) = (self.seek, !self.config.quirk_seeky_early);
         let queue = &mut self.queues[id];
         let Some(next) = queue.next else { return };
@@ -59,41 +64,50 @@ impl Cfq {
     #[inline]
     pub(super) fn leave_position(&mut self, id: QueueId) {
         if let Some(level) = self.queues[id].position.take() {
-            self.lonely = false;
+            self.lonely = NOWHERE;
             self.by_position.remove(&mut self.positions[usize::from(level)], id);
         }
     }
 
     /// A queue whose next request is so close to the head that it should be served in place of `id`, which is active and
     /// empty.
+    #[inline]
     pub(super) fn close_cooperator(&mut self, id: QueueId) -> Option<QueueId> {
-        if self.lonely {
+        if self.lonely.contains(&self.last_position.0) {
             return None;
         }
-        let found = self.find_cooperator(id);
-        self.lonely = found.is_none();
+        let (found, lonely) = self.find_cooperator(id);
+        self.lonely = lonely;
         found
     }
 
-    pub(super) fn find_cooperator(&self, id: QueueId) -> Option<QueueId> {
+    /// The cooperator, and the positions of the head at which there would be none.
+    pub(super) fn find_cooperator(&self, id: QueueId) -> (Option<QueueId>, Range<u64>) {
         let queue = &self.queues[id];
-        if !queue.sync || self.group.queues == 1 || self.is_seeky(id) {
-            return None;
-        }
-        if self.config.era.since_2_6_34() && queue.is_idle_class() {
-            return None;
+        let idle_class = self.config.era.since_2_6_34() && queue.is_idle_class();
+        if !queue.sync || idle_class || self.group.queues == 1 || self.is_seeky(id) {
+            return (None, NOWHERE);
         }
         let tree = &self.positions[usize::from(queue.prio.level)];
         let head = self.last_position.0;
         let close = queue.seek.close_sectors(self.seek, false);
-        let is_close = |q: &QueueId| self.by_position.key(*q).abs_diff(head) <= close;
         let ahead = self.by_position.lower_bound(tree, head);
-        let found = ahead.filter(is_close).or_else(|| {
-            let behind = ahead.map_or_else(|| self.by_position.last(tree), |q| self.by_position.prev(q));
-            behind.filter(is_close)
-        })?;
-        let other = &self.queues[found];
-        (other.sync && other.is_rt() == queue.is_rt() && !self.is_seeky(found)).then_some(found)
+        let behind = ahead.map_or_else(|| self.by_position.last(tree), |q| self.by_position.prev(q));
+        let at = |q: Option<QueueId>| q.map(|q| self.by_position.key(q));
+        let found = match (at(ahead), at(behind)) {
+            (Some(key), _) if key - head <= close => ahead,
+            (_, Some(key)) if head - key <= close => behind,
+            (next, last) => {
+                // The threshold may change with the next request, but not beyond its maximum.
+                let from = last.map_or(0, |key| key.saturating_add(CLOSE_SECTORS + 1));
+                return (None, from..next.map_or(u64::MAX, |key| key.saturating_sub(CLOSE_SECTORS)));
+            }
+        };
+        let fits = |&q: &QueueId| {
+            let other = &self.queues[q];
+            other.sync && other.is_rt() == queue.is_rt() && !self.is_seeky(q)
+        };
+        (found.filter(fits), NOWHERE)
     }
 
     pub(super) fn is_seeky(&self, id: QueueId) -> bool {
@@ -201,14 +215,10 @@ impl Cfq {
     }
 
     /// Gives a queue back to the pool if nobody uses it and it has no request anywhere.
-    #[inline]
     pub(super) fn reap(&mut self, cx: &mut Cx<'_>, id: QueueId) {
-        if self.queues[id].process_refs == 0 && id.is_own() {
-            self.reap_unused(cx, id);
+        if self.queues[id].process_refs > 0 || !id.is_own() {
+            return;
         }
-    }
-
-    fn reap_unused(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let queue = &mut self.queues[id];
         queue.merge_into = None;
         if !queue.is_empty() || queue.dispatched > 0 {

@@ -55,6 +55,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+use self::cooperate::NOWHERE;
 use self::depth::NEVER_LATE;
 use self::queue::{Context, Kind, LEVELS, Queue, QueueId, Rq};
 use self::service_tree::{Group, Serving, tree_index};
@@ -73,6 +74,7 @@ use crate::table::Table;
 use crate::trace::Reason;
 use crate::units::{Class, Duration, Id, Instant, IoPrio, Sector, Tag, TaskId};
 use crate::{choice, tunables};
+use core::ops::Range;
 
 choice! {
     /// When a queue counts as seeky.
@@ -227,8 +229,8 @@ pub struct Cfq {
     in_flight: [u32; 2],
     /// The end of the last request issued.
     last_position: Sector,
-    /// A cooperator of the active queue was looked for in vain, and nothing has happened since that could change that.
-    lonely: bool,
+    /// Where the head may be without a cooperator of the active queue being near.
+    lonely: Range<u64>,
     /// When a sync request was last late.
     last_delayed_sync: Option<Instant>,
     probe: DepthProbe,
@@ -297,7 +299,7 @@ impl Scheduler for Cfq {
             in_driver: 0,
             in_flight: [0; 2],
             last_position: Sector(0),
-            lonely: false,
+            lonely: NOWHERE,
             last_delayed_sync: None,
             probe: DepthProbe::default(),
             config,
@@ -311,7 +313,7 @@ impl Scheduler for Cfq {
         self.store(cx, tag, id, slot, &rq);
         self.learn(cx, id, slot, &rq);
         if self.active != Some(id) {
-            self.try_preempt(cx, id, tag);
+            self.try_preempt(cx, id, &rq);
         } else if self.queues[id].wait_request {
             self.end_idling(id, &rq);
         }
@@ -397,7 +399,9 @@ impl Scheduler for Cfq {
             self.review_slice(cx, id, tag);
         }
         self.finish(context);
-        self.reap(cx, id);
+        if self.queues[id].process_refs == 0 {
+            self.reap(cx, id);
+        }
     }
 
     fn requeue(&mut self, _cx: &mut Cx<'_>, _tag: Tag) {
@@ -407,7 +411,6 @@ impl Scheduler for Cfq {
     fn reissue(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         self.in_driver += 1;
         self.last_position = cx.requests[tag].rq.end();
-        self.lonely = false;
     }
 
     fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
@@ -482,6 +485,7 @@ impl Cfq {
         if self.contexts[slot].prio_changed && id != QueueId::FALLBACK {
             self.contexts[slot].prio_changed = false;
             self.queues[id].set_prio(prio);
+            self.lonely = NOWHERE;
         }
         id
     }
@@ -492,7 +496,6 @@ impl Cfq {
         let expire = if rq.sync { self.config.fifo_expire_sync } else { self.config.fifo_expire_async };
         self.rqs[tag] = Rq { queue: id, context: slot, deadline: cx.now + expire, meta: rq.meta };
         self.rq_queued += 1;
-        self.lonely = false;
         let queue = &mut self.queues[id];
         self.links.insert(&mut queue.requests, tag, rq.start);
         queue.meta_pending += u32::from(rq.meta);
@@ -638,7 +641,6 @@ impl Cfq {
     #[inline]
     fn issue(&mut self, requests: &Requests, id: QueueId, tag: Tag) {
         let next = if self.queues[id].queued() == 1 { None } else { self.neighbour(requests, id, tag) };
-        self.lonely = false;
         let queue = &mut self.queues[id];
         queue.next = next;
         self.links.remove(&mut queue.requests, tag);

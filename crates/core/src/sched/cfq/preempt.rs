@@ -11,7 +11,6 @@ use super::service_tree::Place;
 use super::slices::Expire;
 use crate::elevator::Cx;
 use crate::request::Request;
-use crate::units::Tag;
 
 /// What decided, in the order in which the rules are tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,11 +97,13 @@ impl Cfq {
     }
 
     /// Something was put into a queue that is not active: takes the disk for it if the rules say so.
-    pub(super) fn try_preempt(&mut self, cx: &mut Cx<'_>, new: QueueId, tag: Tag) {
-        let rq = cx.requests[tag].rq;
-        if !self.preemption_rule(cx, new, &rq).preempts() {
-            return;
+    pub(super) fn try_preempt(&mut self, cx: &mut Cx<'_>, new: QueueId, rq: &Request) {
+        if self.preemption_rule(cx, new, rq).preempts() {
+            self.preempt(cx, new);
         }
+    }
+
+    fn preempt(&mut self, cx: &mut Cx<'_>, new: QueueId) {
         let other_kind = self.active.is_some_and(|a| self.queues[a].kind() != self.queues[new].kind());
         self.expire(cx, Expire::Preempted);
         // Otherwise the newcomer, though first in its tree, would have to wait for its kind's turn.

@@ -18,7 +18,7 @@
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_service_tree_add, choose_service_tree
 
-use super::queue::{Kind, QueueId};
+use super::queue::{Kind, Queue, QueueId};
 use super::stats::ThinkTime;
 use super::{Cfq, mul_div};
 use crate::parts::tree::Tree;
@@ -118,9 +118,17 @@ impl Group {
 impl Cfq {
     /// A queue has requests again, and was in no tree.
     pub(super) fn add_busy(&mut self, id: QueueId, now: Instant) {
-        self.file(id, Place::Turn, now);
+        let queue = &self.queues[id];
+        let (index, sync) = (tree_index(queue.prio.class, queue.kind()), queue.sync);
+        let key = if index == IDLE { self.idle_key(id, now) } else { self.turn_key(queue, now) };
+        let queue = &mut self.queues[id];
+        #[allow(clippy::cast_possible_truncation, reason = "there are 7 trees")]
+        let tree = index as u8;
+        queue.tree = Some(tree);
+        queue.slice_resid = 0;
+        self.filed.insert(&mut self.group.trees[index].queues, id, key.as_ns());
         self.busy_queues += 1;
-        self.busy_sync_queues += u32::from(self.queues[id].sync);
+        self.busy_sync_queues += u32::from(sync);
         self.group.queues += 1;
     }
 
@@ -138,33 +146,30 @@ impl Cfq {
         }
     }
 
-    /// Puts a queue where it belongs in the tree of its class and kind, which may have changed.
+    /// Puts a busy queue where it belongs in the tree of its class and kind, which may have changed.
     pub(super) fn file(&mut self, id: QueueId, place: Place, now: Instant) {
         let queue = &self.queues[id];
         let index = tree_index(queue.prio.class, queue.kind());
-        let key = if queue.is_idle_class() {
+        let key = if index == IDLE {
             self.idle_key(id, now)
         } else if place == Place::Front {
             let first = self.filed.first(&self.group.trees[index].queues);
             first.map_or(now, |q| Instant::from_ns(self.filed.key(q))) - FRONT
         } else {
-            let key = self.turn_key(id, now);
+            let key = self.turn_key(queue, now);
             self.queues[id].slice_resid = 0;
             key
         };
-        let queue = &mut self.queues[id];
-        #[allow(clippy::cast_possible_truncation, reason = "there are 7 trees")]
-        let old = queue.tree.replace(index as u8);
-        if let Some(old) = old.map(usize::from) {
-            if old == index {
-                if self.filed.key(id) != key.as_ns() {
-                    self.filed.set_key(&mut self.group.trees[index].queues, id, key.as_ns());
-                }
-                return;
-            }
+        let Some(old) = self.queues[id].tree.map(usize::from) else { return };
+        if old != index {
+            #[allow(clippy::cast_possible_truncation, reason = "there are 7 trees")]
+            let tree = index as u8;
+            self.queues[id].tree = Some(tree);
             self.filed.remove(&mut self.group.trees[old].queues, id);
+            self.filed.insert(&mut self.group.trees[index].queues, id, key.as_ns());
+        } else if self.filed.key(id) != key.as_ns() {
+            self.filed.set_key(&mut self.group.trees[index].queues, id, key.as_ns());
         }
-        self.filed.insert(&mut self.group.trees[index].queues, id, key.as_ns());
     }
 
     fn idle_key(&self, id: QueueId, now: Instant) -> Instant {
@@ -175,8 +180,7 @@ impl Cfq {
     /// Now, put off by how much shorter this queue's slices are than the longest, for each other queue; and earlier by
     /// what it has to get from its last slice. A queue that was not busy is not counted yet.
     //= linux-2.6.33 block/cfq-iosched.c cfq_slice_offset
-    fn turn_key(&self, id: QueueId, now: Instant) -> Instant {
-        let queue = &self.queues[id];
+    fn turn_key(&self, queue: &Queue, now: Instant) -> Instant {
         let shorter = self.slices[1][0].as_ns().cast_signed() - self.prio_slice(queue).as_ns().cast_signed();
         let offset =
             (i64::from(self.group.queues) - 1).saturating_mul(shorter).saturating_sub(queue.slice_resid);

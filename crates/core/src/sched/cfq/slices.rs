@@ -12,6 +12,7 @@
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_set_prio_slice, __cfq_slice_expired
 
+use super::cooperate::NOWHERE;
 use super::queue::{LEVELS, Queue, QueueId};
 use super::service_tree::Place;
 use super::{Cfq, Config, mul_div};
@@ -136,7 +137,7 @@ impl Cfq {
         let task = queue.task;
         self.idle_timer = None;
         self.active = Some(id);
-        self.lonely = false;
+        self.lonely = NOWHERE;
         self.leave_position(id);
         cx.note(Reason::SliceStart, task);
     }

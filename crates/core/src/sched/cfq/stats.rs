@@ -18,7 +18,7 @@ const SMALL_SECTORS: u32 = 2 * 32;
 const SEEKY_MARKS: u32 = 32 / 8;
 /// A request within this distance of the head is close.
 //= linux-2.6.34 block/cfq-iosched.c CFQQ_CLOSE_THR
-const CLOSE_SECTORS: u64 = 8 * 1024;
+pub(super) const CLOSE_SECTORS: u64 = 8 * 1024;
 /// A device that ever has this many requests queues them.
 //= linux-2.6.33 block/cfq-iosched.c CFQ_HW_QUEUE_MIN
 const QUEUEING_DEPTH: u32 = 5;
@@ -73,6 +73,8 @@ impl ThinkTime {
 pub(super) struct SeekStats {
     last_end: Option<Sector>,
     history: u32,
+    /// How many bits of the history are set.
+    marks: u32,
     distance: Decayed,
 }
 
@@ -88,6 +90,7 @@ impl SeekStats {
     }
 
     fn mark(&mut self, seek: bool) {
+        self.marks = self.marks + u32::from(seek) - (self.history >> 31);
         self.history = (self.history << 1) | u32::from(seek);
     }
 
@@ -97,7 +100,7 @@ impl SeekStats {
             Seek::Mean => {
                 (!once_valid || self.distance.is_valid()) && self.distance.mean() > MEAN_SEEK_SECTORS
             }
-            Seek::Size | Seek::Distance | Seek::Auto => self.history.count_ones() > SEEKY_MARKS,
+            Seek::Size | Seek::Distance | Seek::Auto => self.marks > SEEKY_MARKS,
         }
     }
 
