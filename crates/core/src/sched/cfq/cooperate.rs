@@ -153,16 +153,6 @@ impl Cfq {
         task: TaskId,
         prio: IoPrio,
     ) -> QueueId {
-        let Some(id) = self.contexts[slot].sync_queue else { return self.new_queue(slot, task, prio) };
-        let queue = &self.queues[id];
-        if !queue.split_coop && queue.merge_into.is_none() {
-            return id;
-        }
-        self.moved_queue(cx, slot, task, prio)
-    }
-
-    /// The queue of a task whose present one is to be split or merged.
-    fn moved_queue(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, task: TaskId, prio: IoPrio) -> QueueId {
         if let Some(id) = self.contexts[slot].sync_queue
             && self.queues[id].split_coop
         {

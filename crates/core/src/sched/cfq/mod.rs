@@ -477,9 +477,16 @@ impl Cfq {
         if slot == self.tasks.fallback() {
             return if rq.sync { QueueId::FALLBACK } else { QueueId::of_async(rq.prio) };
         }
-        let prio = self.contexts[slot].see_prio(rq.sync, rq.prio);
+        let context = &mut self.contexts[slot];
+        let prio = context.see_prio(rq.sync, rq.prio);
         if !rq.sync {
             return QueueId::of_async(prio);
+        }
+        // The usual case: its own queue, with nothing to change.
+        if let Some(id) = context.sync_queue.filter(|_| !context.prio_changed)
+            && self.queues[id].stays()
+        {
+            return id;
         }
         let id = self.sync_queue(cx, slot, rq.task, prio);
         if self.contexts[slot].prio_changed && id != QueueId::FALLBACK {

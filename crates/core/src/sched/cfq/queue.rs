@@ -187,6 +187,11 @@ impl Queue {
         self.tree.is_some()
     }
 
+    /// Whether its tasks go on using it: it is neither to be split nor to be merged into another.
+    pub(super) const fn stays(&self) -> bool {
+        !self.split_coop && self.merge_into.is_none()
+    }
+
     pub(super) const fn is_idle_class(&self) -> bool {
         matches!(self.prio.class, Class::Idle)
     }

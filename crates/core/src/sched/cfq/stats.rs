@@ -41,6 +41,7 @@ impl ThinkTime {
     }
 
     /// A request arrived; longer than twice `idle` is as good as for ever.
+    #[inline]
     pub(super) fn arrived(&mut self, now: Instant, idle: Duration) {
         let cap = idle * 2;
         let thought = self.last_end.map_or(cap, |end| now.saturating_since(end).min(cap));
@@ -79,6 +80,7 @@ pub(super) struct SeekStats {
 }
 
 impl SeekStats {
+    #[inline]
     pub(super) fn arrived(&mut self, rule: Seek, start: Sector, len: Sectors) {
         let distance = self.last_end.map_or(0, |end| end.0.abs_diff(start.0));
         match rule {
