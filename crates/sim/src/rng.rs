@@ -10,6 +10,19 @@
 
 use fairhead_core::Duration;
 
+/// `2^35 / k`, rounded up, for `k` from 2 to 16: multiplying by it and shifting divides a number below `2^30` by `k` exactly,
+/// as `2^35 / 2^30` is more than the rounding adds.
+const INVERSES: [u64; 15] = {
+    let mut inverses = [0; 15];
+    let mut k = 2;
+    while k <= 16 {
+        inverses[k - 2] = (1_u64 << INVERSE_BITS).div_ceil(k as u64);
+        k += 1;
+    }
+    inverses
+};
+const INVERSE_BITS: u32 = 35;
+
 /// A generator.
 #[derive(Clone, Debug)]
 pub struct Rng {
@@ -75,9 +88,9 @@ impl Rng {
         let bits = self.next_u64();
         let halvings = u64::from((bits >> 32).leading_zeros().saturating_sub(32));
         let w = (bits & 0xffff_ffff) / 2; // v/2 in [0, 1/2)
-        let (mut power, mut rest) = (w, 0);
-        for k in 1..=16 {
-            rest += power / k;
+        let (mut power, mut rest) = ((w * w) >> 32, w);
+        for inverse in INVERSES {
+            rest += (power * inverse) >> INVERSE_BITS;
             power = (power * w) >> 32;
         }
         let x = u128::from(halvings * LN2 + rest);
@@ -109,6 +122,17 @@ mod tests {
         assert!(median.abs_diff(3466) < 40, "median {median}");
         let p99 = samples[198_000]; // 5000 * ln 100 = 23026
         assert!(p99.abs_diff(23_026) < 400, "p99 {p99}");
+    }
+
+    #[test]
+    fn dividing_by_inverses_is_exact() {
+        let mut rng = Rng::new(4, "test");
+        for i in 0..10_000_u64 {
+            let n = if i < 100 { (1 << 30) - 1 - i } else { rng.below(1 << 30) };
+            for (k, inverse) in (2..).zip(INVERSES) {
+                assert_eq!((n * inverse) >> INVERSE_BITS, n / k, "{n} / {k}");
+            }
+        }
     }
 
     #[test]

@@ -27,10 +27,11 @@ use std::collections::VecDeque;
 const ASYNC: usize = 0;
 const SYNC: usize = 1;
 
-/// Tags of the elevator. A piece that is merged keeps its tag: room for many more pieces than requests.
-const TAGS: u16 = 16_384;
+/// Tags of the elevator for each request of a pool. A piece that is merged keeps its tag: there has to be room for more
+/// pieces than requests; not for many more, as a table that fits the processor's caches is searched faster.
+const TAGS_PER_REQUEST: u32 = 16;
 /// The tag of the one flush that may be under way.
-const FLUSH_TAG: Tag = Tag(TAGS);
+const FLUSH_TAG: Tag = Tag(u16::MAX);
 
 /// The leave of a thread that had to wait for a request to overdraw the pool: how many, and until when.
 #[derive(Clone, Copy, Debug)]
@@ -91,8 +92,9 @@ impl DiskQueue {
     ) -> Result<Self> {
         let device = Device::new(disk)?;
         let facts = device.facts();
+        let tags = u16::try_from(host.nr_requests.saturating_mul(TAGS_PER_REQUEST)).unwrap_or(u16::MAX - 1);
         let limits = Limits {
-            tags: TAGS,
+            tags,
             tasks,
             groups: 1,
             max_sectors: host.max_request.min(facts.max_request),
@@ -105,8 +107,8 @@ impl DiskQueue {
         Ok(Self {
             elevator: Elevator::new(limits, sched)?,
             device,
-            owners: vec![(Owner::Nobody, None); usize::from(TAGS)],
-            free: (0..TAGS).rev().collect(),
+            owners: vec![(Owner::Nobody, None); usize::from(tags)],
+            free: (0..tags).rev().collect(),
             depth: u32::from(facts.queue_depth),
             nr_requests: host.nr_requests,
             allocated: [0; 2],
