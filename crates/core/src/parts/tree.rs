@@ -144,6 +144,10 @@ impl<I: Id> Forest<I> {
         let node = *self.at(n);
         assert!(node.parent != OUT, "in no tree");
         self.at_mut(n).parent = OUT;
+        if tree.len == 1 {
+            *tree = Tree::default();
+            return;
+        }
         let [before, behind] = node.thread;
         self.tie(tree, before, RIGHT, behind);
         self.tie(tree, behind, LEFT, before);
