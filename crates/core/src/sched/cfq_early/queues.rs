@@ -18,7 +18,7 @@
 
 use super::PickRules;
 use crate::elevator::{Cx, End, Limits};
-use crate::parts::choose::first_is_nearer;
+use crate::parts::choose::{BackSeek, first_is_nearer};
 use crate::parts::dispatch_list::{DispatchList, Placed};
 use crate::parts::fifo::{Fifo, Links};
 use crate::parts::tasks::{TaskMap, TaskSlot};
@@ -90,6 +90,13 @@ pub(super) struct Inserted {
     pub(super) became_busy: bool,
 }
 
+/// Which of two is cheaper to reach with the head at `last`.
+fn nearer(requests: &Requests, a: Option<Tag>, b: Option<Tag>, last: Sector, back: BackSeek) -> Option<Tag> {
+    let (Some(first), Some(second)) = (a, b) else { return a.or(b) };
+    let keep = first_is_nearer(requests[first].rq.start, requests[second].rq.start, last, back);
+    Some(if keep { first } else { second })
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Queues<S> {
@@ -145,24 +152,24 @@ impl<S: Copy + Default> Queues<S> {
 
     /// A request arrives. The policy files the queue if it became busy.
     pub(super) fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) -> Inserted {
-        let rq = cx.requests[tag].rq;
-        let (slot, is_new) = self.tasks.claim(rq.task);
+        let &Request { start, sync, task, .. } = &cx.requests[tag].rq;
+        let (slot, is_new) = self.tasks.claim(task);
         if is_new {
             self.queues[slot] = Queue::default();
         }
         let queue = &mut self.queues[slot];
         let became_busy = queue.sorted.is_empty();
-        self.sorted.insert(&mut queue.sorted, tag, rq.start.0);
-        self.fifos.push_back(&mut queue.fifo[usize::from(rq.sync)], tag);
+        self.sorted.insert(&mut queue.sorted, tag, start.0);
+        self.fifos.push_back(&mut queue.fifo[usize::from(sync)], tag);
         self.entries[tag] = Entry { queue: slot, place: Place::Pending, why: Reason::None };
         if became_busy {
             queue.next = Some(tag);
         } else {
             self.offer_next(cx.requests, tag);
             // The tree of that time could not hold two requests that start alike: the older one goes.
-            let alias = self.sorted.prev(tag).filter(|&t| self.sorted.key(t) == rq.start.0);
+            let alias = self.sorted.prev(tag).filter(|&t| self.sorted.key(t) == start.0);
             if let Some(alias) = alias {
-                self.move_to_list(cx.requests, alias, Reason::Arrival);
+                self.move_to_list(cx.requests, slot, alias, Reason::Arrival);
             }
         }
         Inserted { queue: slot, became_busy }
@@ -173,9 +180,9 @@ impl<S: Copy + Default> Queues<S> {
         self.order.insert(&mut self.rr, queue, key);
     }
 
-    /// Files a queue under another key, if it is busy.
+    /// Files a busy queue under another key.
     pub(super) fn refile(&mut self, queue: TaskSlot, key: u64) {
-        if self.queues[queue].is_busy() && self.order.key(queue) != key {
+        if self.order.key(queue) != key {
             self.order.set_key(&mut self.rr, queue, key);
         }
     }
@@ -194,7 +201,7 @@ impl<S: Copy + Default> Queues<S> {
     pub(super) fn move_next(&mut self, cx: &mut Cx<'_>, queue: TaskSlot) -> Tag {
         let (tag, why) = self.pick(cx, queue);
         self.last_sector = cx.requests[tag].rq.end();
-        self.move_to_list(cx.requests, tag, why);
+        self.move_to_list(cx.requests, queue, tag, why);
         tag
     }
 
@@ -281,9 +288,11 @@ impl<S: Copy + Default> Queues<S> {
             self.fifos.remove(fifo, kept);
             self.fifos.insert_before(fifo, gone, kept);
         }
-        self.take(cx.requests, gone);
-        self.entries[gone].place = Place::None;
-        self.entries[gone].queue
+        let entry = &mut self.entries[gone];
+        entry.place = Place::None;
+        let queue = entry.queue;
+        self.take(cx.requests, queue, gone, cx.requests[gone].rq.sync);
+        queue
     }
 
     /// A task is gone. Answers its queue, if it has one of its own; [`Self::release_if_done`] gives that back.
@@ -307,67 +316,54 @@ impl<S: Copy + Default> Queues<S> {
     }
 
     /// The request that a busy queue is to give, and why.
-    fn pick(&mut self, cx: &mut Cx<'_>, queue: TaskSlot) -> (Tag, Reason) {
-        if let Some(tag) = self.pick_expired(cx, queue) {
-            return (tag, Reason::FifoExpired);
+    fn pick(&mut self, cx: &Cx<'_>, queue: TaskSlot) -> (Tag, Reason) {
+        let queue = &mut self.queues[queue];
+        if queue.last_fifo_expire.is_none_or(|at| cx.now >= at + self.rules.fifo_batch_expire) {
+            for (kind, limit) in self.rules.fifo_limits {
+                if let Some(tag) = queue.fifo[usize::from(kind)].first()
+                    && cx.now > cx.requests[tag].since + limit
+                {
+                    queue.last_fifo_expire = Some(cx.now);
+                    return (tag, Reason::FifoExpired);
+                }
+            }
         }
-        let queue = &self.queues[queue];
         let best = if self.rules.find_best { queue.next } else { None };
         let tag = best.or_else(|| self.sorted.first(&queue.sorted)).expect("a busy queue has a request");
         (tag, Reason::Nearest)
     }
 
-    fn pick_expired(&mut self, cx: &Cx<'_>, queue: TaskSlot) -> Option<Tag> {
-        let queue = &mut self.queues[queue];
-        if queue.last_fifo_expire.is_some_and(|at| cx.now < at + self.rules.fifo_batch_expire) {
-            return None;
-        }
-        let expired = |(kind, limit): (bool, _)| {
-            queue.fifo[usize::from(kind)].first().filter(|&t| cx.now > cx.requests[t].since + limit)
-        };
-        let tag = self.rules.fifo_limits.into_iter().find_map(expired)?;
-        queue.last_fifo_expire = Some(cx.now);
-        Some(tag)
-    }
-
     /// Makes `tag` its queue's best candidate if it is cheaper to reach than the present one.
     fn offer_next(&mut self, requests: &Requests, tag: Tag) {
-        let slot = self.entries[tag].queue;
-        self.queues[slot].next = self.nearer(requests, self.queues[slot].next, Some(tag));
+        let queue = &mut self.queues[self.entries[tag].queue];
+        queue.next = nearer(requests, queue.next, Some(tag), self.last_sector, self.rules.back);
     }
 
-    fn nearer(&self, requests: &Requests, a: Option<Tag>, b: Option<Tag>) -> Option<Tag> {
-        let (Some(first), Some(second)) = (a, b) else { return a.or(b) };
-        let (start, other) = (requests[first].rq.start, requests[second].rq.start);
-        let keep = first_is_nearer(start, other, self.last_sector, self.rules.back);
-        Some(if keep { first } else { second })
-    }
-
-    /// Takes a request out of its queue, which may be idle then.
-    fn take(&mut self, requests: &Requests, tag: Tag) {
-        let slot = self.entries[tag].queue;
-        let is_last = self.queues[slot].sorted.len() == 1;
-        if is_last {
-            self.queues[slot].next = None;
-            self.order.remove(&mut self.rr, slot);
-        } else if self.queues[slot].next == Some(tag) {
-            let lowest = || self.sorted.first(&self.queues[slot].sorted).filter(|&t| t != tag);
-            let after = self.sorted.next(tag).or_else(lowest);
-            self.queues[slot].next = self.nearer(requests, after, self.sorted.prev(tag));
-        }
+    /// Takes a request out of `slot`, its queue, which may be idle then.
+    #[inline]
+    fn take(&mut self, requests: &Requests, slot: TaskSlot, tag: Tag, sync: bool) {
         let queue = &mut self.queues[slot];
+        if queue.sorted.len() == 1 {
+            queue.next = None;
+            self.order.remove(&mut self.rr, slot);
+        } else if queue.next == Some(tag) {
+            let lowest = || self.sorted.first(&queue.sorted).filter(|&t| t != tag);
+            let after = self.sorted.next(tag).or_else(lowest);
+            let before = self.sorted.prev(tag);
+            queue.next = nearer(requests, after, before, self.last_sector, self.rules.back);
+        }
         self.sorted.remove(&mut queue.sorted, tag);
-        self.fifos.remove(&mut queue.fifo[usize::from(requests[tag].rq.sync)], tag);
+        self.fifos.remove(&mut queue.fifo[usize::from(sync)], tag);
     }
 
-    fn move_to_list(&mut self, requests: &Requests, tag: Tag, why: Reason) {
-        self.take(requests, tag);
+    fn move_to_list(&mut self, requests: &Requests, queue: TaskSlot, tag: Tag, why: Reason) {
+        let rq = &requests[tag].rq;
+        self.take(requests, queue, tag, rq.sync);
         if self.list.insert(requests, tag, self.last_sector) == Placed::NextSweep {
-            self.last_sector = requests[tag].rq.start;
+            self.last_sector = rq.start;
         }
-        let entry = &mut self.entries[tag];
-        (entry.place, entry.why) = (Place::Listed, why);
-        self.queues[entry.queue].in_flight += 1;
+        self.entries[tag] = Entry { queue, place: Place::Listed, why };
+        self.queues[queue].in_flight += 1;
     }
 
     /// Panics if anything is inconsistent.

@@ -29,7 +29,7 @@
 //!
 //= linux-2.6.11 drivers/block/cfq-iosched.c (as restated in the project's specification, cfq 3.2)
 
-use super::queues::Queues;
+use super::queues::{Queue, Queues};
 use crate::config::{ConfigError, KiB, Tunables};
 use crate::elevator::{Control, Cx, Dispatch, End, Limits};
 use crate::parts::tasks::TaskSlot;
@@ -98,6 +98,8 @@ pub struct RoundRobin {
 
 impl RoundRobin {
     /// Fills the dispatch list with at least a round.
+    // Apart, so that the many calls that find the list filled do not save registers for it.
+    #[inline(never)]
     fn refill(&mut self, cx: &mut Cx<'_>) {
         let (mut moved, mut is_first) = (0, true);
         loop {
@@ -121,14 +123,20 @@ impl RoundRobin {
     }
 
     /// The device gets a request of `queue`.
+    #[inline]
     fn activate(&mut self, now: Instant, tag: Tag, queue: TaskSlot) {
         self.tagged |= self.queues.in_driver() >= QUEUES_COMMANDS;
         self.activations[tag] = Activation { at: now, counted: self.tagged };
         if self.tagged {
-            self.fade(now, queue, FADE_COUNT);
-            self.queues[queue].service.used += PER_REQUEST;
-            self.refile(queue);
+            self.count(now, queue);
         }
+    }
+
+    /// The device gets a request of `queue`, and queues commands.
+    fn count(&mut self, now: Instant, queue: TaskSlot) {
+        self.fade(now, queue, FADE_COUNT);
+        self.queues[queue].service.used += PER_REQUEST;
+        self.refile(queue);
     }
 
     /// Divides what `queue` has used, if it is time to.
@@ -142,19 +150,21 @@ impl RoundRobin {
     }
 
     fn refile(&mut self, queue: TaskSlot) {
-        self.queues.refile(queue, self.key(queue));
-    }
-
-    /// Least used first, then fewest in flight.
-    fn key(&self, queue: TaskSlot) -> u64 {
-        // 2^48 ns are three days of service, of which at most a few seconds per command at a time survive fading.
-        const USED_MAX: u64 = (1 << 48) - 1;
-        let q = &self.queues[queue];
-        q.service.used.as_ns().min(USED_MAX) << 16 | u64::from(q.in_flight()).min(0xffff)
+        if self.queues[queue].is_busy() {
+            self.queues.refile(queue, key(&self.queues[queue]));
+        }
     }
 }
 
+/// Least used first, then fewest in flight.
+fn key(queue: &Queue<Service>) -> u64 {
+    // 2^48 ns are three days of service, of which at most a few seconds per command at a time survive fading.
+    const USED_MAX: u64 = (1 << 48) - 1;
+    queue.service.used.as_ns().min(USED_MAX) << 16 | u64::from(queue.in_flight()).min(0xffff)
+}
+
 /// `used / divisor`, in whole ticks where time comes in ticks.
+#[cold]
 fn faded(used: Duration, divisor: u64, tick: Duration) -> Duration {
     let rest = used / divisor;
     if tick.is_zero() { rest } else { tick * (rest / tick) }
@@ -179,13 +189,13 @@ impl Scheduler for RoundRobin {
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let inserted = self.queues.insert(cx, tag);
         if inserted.became_busy {
-            let tick = self.tick;
-            let service = &mut self.queues[inserted.queue].service;
-            if service.is_old(cx.now) {
+            let queue = &mut self.queues[inserted.queue];
+            if queue.service.is_old(cx.now) {
                 // The sum goes on; only a completion or an activation starts a new second.
-                service.used = faded(service.used, FADE_TIME, tick);
+                queue.service.used = faded(queue.service.used, FADE_TIME, self.tick);
             }
-            self.queues.file(inserted.queue, self.key(inserted.queue));
+            let key = key(queue);
+            self.queues.file(inserted.queue, key);
         }
     }
 

@@ -290,7 +290,9 @@ impl<V> TimeSliced<V> {
             self.timer = None;
             let served = Served(Some(cx.now));
             self.queues[queue].service = served;
-            self.queues.refile(queue, served.key());
+            if self.queues[queue].is_busy() {
+                self.queues.refile(queue, served.key());
+            }
             cx.note(why, self.queues.task(queue));
             self.queues.release_if_done(queue);
         }
