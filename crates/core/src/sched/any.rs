@@ -213,9 +213,11 @@ impl Scheduler for AnyScheduler {
     fn new(limits: Limits, config: AnyConfig) -> Result<Self, ConfigError> {
         Self::make(limits, config)
     }
+    #[inline]
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         each!(self, s => s.insert(cx, tag));
     }
+    #[inline]
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
         each!(self, s => s.dispatch(cx))
     }
@@ -228,6 +230,7 @@ impl Scheduler for AnyScheduler {
     fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag) {
         each!(self, s => s.joined(cx, kept, gone));
     }
+    #[inline]
     fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         each!(self, s => s.complete(cx, tag));
     }
