@@ -1,12 +1,12 @@
 //! The loop: see the crate's documentation.
 
 use crate::alloc;
-use fairhead_core::sched::any::{AnyScheduler, Preset};
+use fairhead_core::sched::Scheduler;
+use fairhead_core::sched::any::{AnyConfig, AnyScheduler, Preset};
+use fairhead_core::sched::{anticipatory, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
 use fairhead_core::{
     Dispatch, Duration, Elevator, Insert, Instant, Limits, Request, Sector, Sectors, Tag, TaskId,
 };
-
-type Any = Elevator<AnyScheduler>;
 
 /// A tag is a task's number.
 pub(crate) const TASKS_MAX: u16 = 4096;
@@ -19,51 +19,56 @@ const SERVICE: Duration = Duration::from_us(100);
 
 /// The calls that are counted, each apart.
 pub(crate) mod phase {
-    use super::{Any, Dispatch, Insert, Instant, Request, Tag};
+    use super::{Dispatch, Elevator, Insert, Instant, Request, Scheduler, Tag};
 
     #[inline(never)]
-    pub(crate) fn insert(elevator: &mut Any, now: Instant, tag: Tag, rq: Request) -> Insert {
+    pub(crate) fn insert<S: Scheduler>(
+        elevator: &mut Elevator<S>,
+        now: Instant,
+        tag: Tag,
+        rq: Request,
+    ) -> Insert {
         elevator.insert(now, tag, rq)
     }
     #[inline(never)]
-    pub(crate) fn dispatch(elevator: &mut Any, now: Instant) -> Dispatch {
+    pub(crate) fn dispatch<S: Scheduler>(elevator: &mut Elevator<S>, now: Instant) -> Dispatch {
         elevator.dispatch(now)
     }
     #[inline(never)]
-    pub(crate) fn timer(elevator: &mut Any, now: Instant) {
+    pub(crate) fn timer<S: Scheduler>(elevator: &mut Elevator<S>, now: Instant) {
         elevator.timer(now);
     }
     #[inline(never)]
-    pub(crate) fn complete(elevator: &mut Any, now: Instant, tag: Tag) -> usize {
+    pub(crate) fn complete<S: Scheduler>(elevator: &mut Elevator<S>, now: Instant, tag: Tag) -> usize {
         elevator.complete(now, tag).count()
     }
 }
 
-struct Loop {
-    elevator: Any,
+struct Loop<S> {
+    elevator: Elevator<S>,
     now: Instant,
     /// Where each task reads or writes next.
     at: Vec<Sector>,
     random: u64,
 }
 
-impl Loop {
-    fn new(preset: &Preset, tasks: u16) -> Self {
+impl<S: Scheduler> Loop<S> {
+    fn new(config: S::Config, tasks: u16) -> Self {
         let limits = Limits { tags: tasks, tasks: u32::from(tasks), ..Limits::default() };
-        let elevator = Any::new(limits, (preset.config)()).expect("a preset's tunables are in range");
+        let elevator = Elevator::new(limits, config).expect("a preset's tunables are in range");
         let mut this = Self { elevator, now: Instant::EPOCH, at: Vec::new(), random: 1 };
         // Apart enough that no sequential reader reaches the next.
         this.at = (0..u64::from(tasks)).map(|i| Sector(i * (DISK / u64::from(TASKS_MAX)))).collect();
         this
     }
 
-    /// A position in units of a request.
+    /// A position that touches no other request: sequential ones are at multiples of 8.
     fn anywhere(&mut self) -> Sector {
         //= G. Marsaglia, Xorshift RNGs (2003), section 4
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        Sector(self.random % DISK / 8 * 8)
+        Sector(self.random % DISK / 16 * 16 + 4)
     }
 
     fn request(&mut self, task: u16) -> Request {
@@ -84,50 +89,82 @@ impl Loop {
     /// One request through dispatch and completion, and its successor inserted.
     fn turn<const MEASURED: bool>(&mut self) {
         let tag = loop {
-            match calls::dispatch::<MEASURED>(&mut self.elevator, self.now) {
+            match calls::dispatch::<S, MEASURED>(&mut self.elevator, self.now) {
                 Dispatch::Issue(tag) => break tag,
                 Dispatch::Hold(_) => {
                     let (when, _) = self.elevator.next_timer().expect("nothing is at the device");
                     self.now = self.now.max(when);
-                    calls::timer::<MEASURED>(&mut self.elevator, self.now);
+                    calls::timer::<S, MEASURED>(&mut self.elevator, self.now);
                 }
                 Dispatch::Empty => panic!("every task has a request in the elevator"),
             }
         };
         self.now = self.now + SERVICE;
-        let freed = calls::complete::<MEASURED>(&mut self.elevator, self.now, tag);
+        let freed = calls::complete::<S, MEASURED>(&mut self.elevator, self.now, tag);
         assert_eq!(freed, 1, "nothing merges with one request a task");
         self.insert::<MEASURED>(tag);
     }
 
     fn insert<const MEASURED: bool>(&mut self, tag: Tag) {
         let rq = self.request(tag.0);
-        let answer = calls::insert::<MEASURED>(&mut self.elevator, self.now, tag, rq);
+        let answer = calls::insert::<S, MEASURED>(&mut self.elevator, self.now, tag, rq);
         assert_eq!(answer, Insert::Queued);
     }
 }
 
 /// The measured functions, or others that do the same.
 mod calls {
-    use super::{Any, Dispatch, Insert, Instant, Request, Tag, phase};
+    use super::{Dispatch, Elevator, Insert, Instant, Request, Scheduler, Tag, phase};
 
-    pub(super) fn insert<const MEASURED: bool>(e: &mut Any, now: Instant, tag: Tag, rq: Request) -> Insert {
+    pub(super) fn insert<S: Scheduler, const MEASURED: bool>(
+        e: &mut Elevator<S>,
+        now: Instant,
+        tag: Tag,
+        rq: Request,
+    ) -> Insert {
         if MEASURED { phase::insert(e, now, tag, rq) } else { e.insert(now, tag, rq) }
     }
-    pub(super) fn dispatch<const MEASURED: bool>(e: &mut Any, now: Instant) -> Dispatch {
+    pub(super) fn dispatch<S: Scheduler, const MEASURED: bool>(
+        e: &mut Elevator<S>,
+        now: Instant,
+    ) -> Dispatch {
         if MEASURED { phase::dispatch(e, now) } else { e.dispatch(now) }
     }
-    pub(super) fn timer<const MEASURED: bool>(e: &mut Any, now: Instant) {
+    pub(super) fn timer<S: Scheduler, const MEASURED: bool>(e: &mut Elevator<S>, now: Instant) {
         if MEASURED { phase::timer(e, now) } else { e.timer(now) }
     }
-    pub(super) fn complete<const MEASURED: bool>(e: &mut Any, now: Instant, tag: Tag) -> usize {
+    pub(super) fn complete<S: Scheduler, const MEASURED: bool>(
+        e: &mut Elevator<S>,
+        now: Instant,
+        tag: Tag,
+    ) -> usize {
         if MEASURED { phase::complete(e, now, tag) } else { e.complete(now, tag).count() }
     }
 }
 
-/// Runs the loop for `requests` requests after a warm-up; answers how often the measured part touched the heap.
+/// Runs the loop for `requests` requests after a warm-up; answers how often the measured part touched the heap. The
+/// elevator is made for its scheduler alone, as in a kernel or whoever else knows which it wants.
 pub(crate) fn run(preset: &Preset, tasks: u16, requests: u32) -> u64 {
-    let mut it = Loop::new(preset, tasks);
+    match (preset.config)() {
+        AnyConfig::Noop(c) => run_with::<noop::Noop>(c, tasks, requests),
+        AnyConfig::Deadline(c) => run_with::<deadline::Deadline>(c, tasks, requests),
+        AnyConfig::MqDeadline(c) => run_with::<mq_deadline::MqDeadline>(c, tasks, requests),
+        AnyConfig::Kyber(c) => run_with::<kyber::Kyber>(c, tasks, requests),
+        AnyConfig::Anticipatory(c) => run_with::<anticipatory::Anticipatory>(c, tasks, requests),
+        AnyConfig::CfqRoundRobin(c) => run_with::<cfq_early::RoundRobin>(c, tasks, requests),
+        AnyConfig::CfqTs1(c) => run_with::<cfq_early::CfqTs1>(c, tasks, requests),
+        AnyConfig::CfqTs2(c) => run_with::<cfq_early::CfqTs2>(c, tasks, requests),
+        AnyConfig::Cfq(c) => run_with::<cfq::Cfq>(c, tasks, requests),
+    }
+}
+
+/// The same, with the scheduler chosen at run time.
+pub(crate) fn run_any(preset: &Preset, tasks: u16, requests: u32) -> u64 {
+    run_with::<AnyScheduler>((preset.config)(), tasks, requests)
+}
+
+fn run_with<S: Scheduler>(config: S::Config, tasks: u16, requests: u32) -> u64 {
+    let mut it = Loop::<S>::new(config, tasks);
     for task in 0..tasks {
         it.insert::<false>(Tag(task));
     }

@@ -6,6 +6,7 @@
 //! ```text
 //! fairhead-bench list                          the presets, one a line
 //! fairhead-bench run PRESET TASKS REQUESTS     a loop of that many requests; prints heap calls in it
+//! fairhead-bench run-any …                     the same through `AnyScheduler`
 //! ```
 //!
 //! # The loop
@@ -40,15 +41,17 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        ["run", name, tasks, requests] => match (preset(name), tasks.parse(), requests.parse()) {
-            (Some(preset), Ok(tasks), Ok(requests)) if tasks > 0 && tasks <= closed_loop::TASKS_MAX => {
-                let heap_calls = closed_loop::run(preset, tasks, requests);
-                println!("{heap_calls}");
-                ExitCode::SUCCESS
+        [how @ ("run" | "run-any"), name, tasks, requests] => {
+            match (preset(name), tasks.parse(), requests.parse()) {
+                (Some(preset), Ok(tasks), Ok(requests)) if tasks > 0 && tasks <= closed_loop::TASKS_MAX => {
+                    let run = if *how == "run" { closed_loop::run } else { closed_loop::run_any };
+                    println!("{}", run(preset, tasks, requests));
+                    ExitCode::SUCCESS
+                }
+                _ => misuse(&format!("{how}: no such preset, or not a number: {name} {tasks} {requests}")),
             }
-            _ => misuse(&format!("run: no such preset, or not a number: {name} {tasks} {requests}")),
-        },
-        _ => misuse("usage: fairhead-bench list | run PRESET TASKS REQUESTS"),
+        }
+        _ => misuse("usage: fairhead-bench list | run PRESET TASKS REQUESTS | run-any …"),
     }
 }
 

@@ -3,9 +3,11 @@
 //! A *scene* is a handful of requests and a device. The exhaustive part takes every order of insertion and every
 //! interleaving with what the device and the clock may do:
 //!
-//! - with up to four requests (five with `FAIRHEAD_SMALL=5`, as in CI): after each event, any of: insert the next, complete any request at the device (or hand
-//!   one back, once), let time pass up to the next timer. The driver asks for work after each event, as it must;
-//! - with five: every order of insertion, and after each insertion none or all of the waiting work is done.
+//! - with up to three requests (five with `FAIRHEAD_SMALL=5`, as in CI): after each event, any of: insert the next,
+//!   complete any request at the device (or hand one back, once), let time pass up to the next timer. The driver asks
+//!   for work after each event, as it must;
+//! - with five, unless `FAIRHEAD_SMALL` is less than 4: every order of insertion, and after each insertion none or
+//!   all of the waiting work is done.
 //!
 //! Random operations reach deep states, but not evenly; this reaches every shallow one.
 
@@ -240,7 +242,7 @@ fn run(preset: &str) {
         println!("skipped: there is no preset '{preset}'");
         return;
     };
-    let largest = std::env::var("FAIRHEAD_SMALL").map_or(4, |n| n.parse().expect("FAIRHEAD_SMALL is 1 to 5"));
+    let largest = std::env::var("FAIRHEAD_SMALL").map_or(3, |n| n.parse().expect("FAIRHEAD_SMALL is 1 to 5"));
     for scene in SCENES {
         for requests in 1..=largest {
             let body = |choices: &mut Exhaust, run: &mut Run| interleave(choices, run, scene, requests);
@@ -250,8 +252,10 @@ fn run(preset: &str) {
                 "{runs} runs are not even every order of {requests}"
             );
         }
-        let runs = every(preset, scene, "in bursts", |choices, run| bursts(choices, run, scene));
-        assert_eq!(runs, 120 * 32, "every order of five, and every division into bursts");
+        if largest > 3 {
+            let runs = every(preset, scene, "in bursts", |choices, run| bursts(choices, run, scene));
+            assert_eq!(runs, 120 * 32, "every order of five, and every division into bursts");
+        }
     }
 }
 
