@@ -169,7 +169,7 @@ impl<S: Copy + Default> Queues<S> {
             // The tree of that time could not hold two requests that start alike: the older one goes.
             let alias = self.sorted.prev(tag).filter(|&t| self.sorted.key(t) == start.0);
             if let Some(alias) = alias {
-                self.move_to_list(cx.requests, slot, alias, Reason::Arrival);
+                self.push_out(cx.requests, slot, alias);
             }
         }
         Inserted { queue: slot, became_busy }
@@ -340,7 +340,8 @@ impl<S: Copy + Default> Queues<S> {
     }
 
     /// Takes a request out of `slot`, its queue, which may be idle then.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "once per request; with the next, saves 50 instructions of 580")]
     fn take(&mut self, requests: &Requests, slot: TaskSlot, tag: Tag, sync: bool) {
         let queue = &mut self.queues[slot];
         if queue.sorted.len() == 1 {
@@ -356,6 +357,14 @@ impl<S: Copy + Default> Queues<S> {
         self.fifos.remove(&mut queue.fifo[usize::from(sync)], tag);
     }
 
+    /// Moves a request out of turn.
+    #[cold]
+    fn push_out(&mut self, requests: &Requests, queue: TaskSlot, tag: Tag) {
+        self.move_to_list(requests, queue, tag, Reason::Arrival);
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as above")]
     fn move_to_list(&mut self, requests: &Requests, queue: TaskSlot, tag: Tag, why: Reason) {
         let rq = &requests[tag].rq;
         self.take(requests, queue, tag, rq.sync);
