@@ -208,7 +208,8 @@ impl Machine<'_> {
         if call.action == Action::Write {
             let new = self.allocate(lane, call);
             // What it costs was seen with direct writes; a buffered one has it in the cost of its pages.
-            cost += if is_direct { self.host.allocate * new } else { Duration::ZERO };
+            let hole = if self.lanes[lane as usize].through_cache { self.host.hole } else { Duration::ZERO };
+            cost += if is_direct { (self.host.allocate + hole) * new } else { Duration::ZERO };
         }
         self.lanes[lane as usize].inside = inside;
         cost

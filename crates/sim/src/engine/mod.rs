@@ -26,7 +26,7 @@ mod readahead;
 use crate::error::SimError;
 use crate::event::{Due, Events};
 use crate::host::{Host, Plug};
-use crate::job::JobFile;
+use crate::job::{JobFile, Program};
 use crate::metrics::{CacheStats, DiskPoint, Outcome, Point, Result};
 use crate::rng::Rng;
 use cache::Cache;
@@ -283,7 +283,7 @@ impl<'a> Machine<'a> {
             Some(lane) => (lane.sleep_until, Some(lane.phase)),
             None => (self.flushers[thread as usize - lanes].sleep_until, None),
         };
-        if until != Some(self.now) {
+        if until.is_none_or(|until| until > self.now) {
             return;
         }
         if phase == Some(Phase::Pause) {
@@ -416,7 +416,9 @@ fn region(c: &crate::job::Client<'_>, files: &Files, used: &[u32]) -> Result<Reg
     let offset = c.job.offset.bytes_of(whole)
         + c.job.offset_increment.bytes_of(whole) * u64::from(c.clone)
         + append_from * 512;
-    let wanted = c.job.size.map(|s| s.bytes_of(whole) / used.len() as u64);
+    // A file system check is of the whole disk, whatever the size.
+    let size = c.job.size.filter(|_| c.job.program != Some(Program::Fsck));
+    let wanted = size.map(|s| s.bytes_of(whole) / used.len() as u64);
     let room = whole.saturating_sub(offset);
     let span = wanted.unwrap_or(room).min(room) / 512;
     if span < u64::from(c.job.largest_block().div_ceil(512)) && c.job.program.is_none() {

@@ -52,7 +52,8 @@ impl ReadAhead {
         if self.max == 0 {
             return Window { start: page, len: wanted, marker: None };
         }
-        if page != 0 && self.is_expected(page) {
+        // A miss within the window was dropped from memory before it was used: not what the next window is for.
+        if page != 0 && self.size > 0 && page == self.start + self.size {
             self.ramp_up();
             return self.window(page);
         }
@@ -177,6 +178,15 @@ mod tests {
         // Everything is asked for, so the window marks itself and brings the next one.
         assert_eq!(ra.on_miss(0, 64), window(0, 64, 32));
         assert_eq!(ra.on_marker(32, 32, 64), Some(window(64, 32, 64)));
+    }
+
+    #[test]
+    fn a_page_dropped_before_its_use_is_in_the_window_that_its_miss_brings() {
+        let mut ra = ReadAhead::new(32);
+        assert_eq!(ra.on_miss(0, 1), window(0, 4, 1));
+        ra.read_up_to(0);
+        let w = ra.on_miss(1, 1);
+        assert!(w.start <= 1 && 1 < w.start + w.len, "{w:?}");
     }
 
     #[test]

@@ -7,3 +7,4 @@ mod plan;
 mod buffered;
 mod files;
 mod options;
+mod random;

@@ -96,6 +96,18 @@ fn spinning_takes_the_processor_from_others() {
 }
 
 #[test]
+fn a_call_that_ends_after_the_run_is_followed_by_no_pause() {
+    // Found by seed 0 of the random plans: the pause would have ended before it began, and never did.
+    Plan::on("flashcard2010")
+        .load(
+            "synced writes of 0.1 s each, with pauses",
+            "[w]\nrw=write\nbs=1m\nsize=4m\ndirect=1\nsync=sync\nruntime=1s\ntime_based\nthinktime=1ms\n",
+        )
+        .run()
+        .check("it ends with the call", |o| o.elapsed < Duration::from_ms(1_500));
+}
+
+#[test]
 fn discards_reach_the_disk() {
     Plan::on("flashcard2010")
         .load("a trim of a file", "[t]\nrw=trim\nbs=64k\nsize=1m\ndirect=1\n")

@@ -74,6 +74,13 @@ impl Plan {
         }
     }
 
+    /// Why it cannot be run, if so.
+    pub(crate) fn error(&self) -> Option<String> {
+        let mut short = self.scenario.clone();
+        short.time_max = Some(Duration::from_ns(1));
+        simulate(&short).err().map(|e| e.to_string())
+    }
+
     /// What must hold.
     pub(crate) fn check(self, what: &str, holds: impl FnOnce(&Outcome) -> bool) -> Self {
         let o = self.outcome();
