@@ -114,7 +114,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "ROW")]
     pub(crate) only: Option<String>,
     /// The mean is over that many file layouts.
-    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) layouts: u32,
     /// The seed of the first layout; the others follow.
     #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
@@ -296,7 +296,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let none = parse(&[]);
-        assert_eq!((none.source, none.check, none.layouts, none.seed, none.only), (None, false, 8, 1, None));
+        assert_eq!((none.source, none.check, none.layouts, none.seed, none.only), (None, false, 16, 1, None));
         assert_eq!((none.output_format, none.output, none.threads), (TableFormat::Human, None, None));
         assert_eq!(parse(&["000"]).source.as_deref(), Some("000"));
         assert!(parse(&["--check"]).check);

@@ -34,9 +34,9 @@ const COLOURS: u64 = 16;
 /// Blocks that a file has set aside at most, the one being allocated included.
 const WINDOW: u64 = 8;
 /// Blocks that an inode knows itself.
-const DIRECT: u64 = 12;
+pub const DIRECT: u64 = 12;
 /// Blocks that an indirect block knows.
-const PER_INDIRECT: u64 = 1024;
+pub const PER_INDIRECT: u64 = 1024;
 /// No block. Block 0 is the superblock's, so it is never a file's.
 const HOLE: u32 = 0;
 

@@ -11,7 +11,7 @@
 use super::program::TABLE_BYTES;
 use crate::error::SimError;
 use crate::ext2::{self, Ext2};
-use crate::job::{self, Direction, Job, JobFile, Placement, Program};
+use crate::job::{self, Direction, Job, JobFile, Metadata, Placement, Program};
 use crate::layout::Layout;
 use crate::metrics::Result;
 use crate::rng::Rng;
@@ -37,10 +37,43 @@ pub(super) struct File {
     pub(super) allocated: u64,
     /// Where `file_append` begins to write, in sectors.
     pub(super) append_from: u64,
+    /// Which of its indirect blocks the host has not read yet; empty: it has all.
+    unread_maps: Vec<bool>,
 }
 
 impl File {
     const OLD: u64 = u64::MAX;
+
+    /// A file, all of whose block map the host knows.
+    const fn new(layout: Layout, size: u64, allocated: u64, append_from: u64) -> Self {
+        Self { layout, size, allocated, append_from, unread_maps: Vec::new() }
+    }
+
+    /// The host forgets where its blocks are, but for those that the inode knows itself.
+    fn forget_map(&mut self) {
+        let blocks = self.size.div_ceil(ext2::BLOCK_SECTORS).saturating_sub(ext2::DIRECT);
+        self.unread_maps = vec![true; usize::try_from(blocks.div_ceil(ext2::PER_INDIRECT)).unwrap_or(0)];
+    }
+
+    /// Where the indirect block lies that has to be read before the data at `offset` can be, if one has to.
+    pub(super) fn unread_map(&self, offset: u64) -> Option<Sector> {
+        if self.unread_maps.is_empty() {
+            return None;
+        }
+        let region = (offset / ext2::BLOCK_SECTORS).checked_sub(ext2::DIRECT)? / ext2::PER_INDIRECT;
+        let unread = self.unread_maps.get(usize::try_from(region).ok()?)?;
+        // In line, before the first block that it tells of.
+        let first = (ext2::DIRECT + region * ext2::PER_INDIRECT) * ext2::BLOCK_SECTORS;
+        unread.then(|| Sector(self.layout.piece(first, 1).0.0.saturating_sub(ext2::BLOCK_SECTORS)))
+    }
+
+    /// The indirect block for the data at `offset` is being read.
+    pub(super) fn map_is_read(&mut self, offset: u64) {
+        let region = (offset / ext2::BLOCK_SECTORS).saturating_sub(ext2::DIRECT) / ext2::PER_INDIRECT;
+        if let Some(unread) = usize::try_from(region).ok().and_then(|r| self.unread_maps.get_mut(r)) {
+            *unread = false;
+        }
+    }
 
     /// Whether it was there before the run.
     pub(super) const fn is_old(&self) -> bool {
@@ -97,7 +130,7 @@ impl Placer {
         self.ext2 = Some(Ext2::new(self.capacity));
         self.first_pid = self.rng.next_u64();
         let layout = Layout::Contiguous { start: Sector(0) };
-        let disk = File { layout, size: self.capacity, allocated: File::OLD, append_from: 0 };
+        let disk = File::new(layout, self.capacity, File::OLD, 0);
         self.metadata = Some(self.add(disk));
     }
 
@@ -126,7 +159,11 @@ impl Placer {
             if raw { Layout::Contiguous { start: Sector(0) } } else { self.lay_out(job, clone, size)? };
         let is_new = is_written_first(job) && (job.append || !job.fallocate) && !raw;
         let allocated = if is_new { append_from } else { File::OLD };
-        let index = self.add(File { layout, size, allocated, append_from });
+        let mut file = File::new(layout, size, allocated, append_from);
+        if job.metadata == Metadata::Cold && !raw {
+            file.forget_map();
+        }
+        let index = self.add(file);
         self.by_name.insert(name, index);
         Ok(index)
     }
@@ -161,7 +198,11 @@ impl Placer {
             for (name, file) in side_by_side {
                 let layout = Layout::Grown(Box::new(file));
                 let allocated = if is_new { append_from } else { File::OLD };
-                let index = self.add(File { layout, size, allocated, append_from });
+                let mut file = File::new(layout, size, allocated, append_from);
+                if job.metadata == Metadata::Cold {
+                    file.forget_map();
+                }
+                let index = self.add(file);
                 self.by_name.insert(name, index);
             }
         }

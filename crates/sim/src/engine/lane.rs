@@ -1,7 +1,7 @@
 //! A lane: one call at a time, from the CPU that prepares it to its completion.
 //!
 //! ```text
-//!   Pause ─► Cpu ─► Direct ───────────────────────────┐
+//!   Pause ─► Cpu ─► Map ─► Direct ────────────────────┐
 //!     ▲        ├──► Read ─────────────────────────────┤
 //!     │        ├──► Write ─► Balance ─► Sync ─► Flush ┤
 //!     │        └──► Sync ─► Flush ────────────────────┤
@@ -16,9 +16,10 @@ use super::flusher::Pass;
 use super::queue::Batch;
 use super::{Machine, Owner};
 use crate::event::Due;
+use crate::ext2;
 use crate::job::SyncMode;
 use crate::layout::Layout;
-use fairhead_core::{Duration, Instant, Op, Request};
+use fairhead_core::{Duration, Instant, Op, Request, Sectors};
 
 /// Where a lane stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub(super) enum Phase {
     Pause,
     /// Before a call: on a CPU, or waiting for one.
     Cpu,
+    /// Reading the indirect block that tells where the data are, if it is not in memory.
+    Map,
     /// Past the page cache.
     Direct,
     /// From the page cache.
@@ -119,7 +122,7 @@ impl Lane {
     /// One of its pieces has completed. True if the call has nothing left to wait for.
     pub(super) const fn piece_done(&mut self) -> bool {
         self.pending -= 1;
-        self.pending == 0 && self.handed_in == self.call.len
+        self.pending == 0 && (self.handed_in == self.call.len || matches!(self.phase, Phase::Map))
     }
 }
 
@@ -242,11 +245,11 @@ impl Machine<'_> {
         let is_direct = call.action == Action::Trim || self.clients[l.client as usize].job.direct;
         l.phase = match call.action {
             Action::Sync => Phase::Sync(After::Flush),
-            _ if is_direct && !l.through_cache => Phase::Direct,
+            _ if is_direct && !l.through_cache => Phase::Map,
             Action::Read => Phase::Read,
             _ => Phase::Write,
         };
-        if l.phase != Phase::Direct {
+        if l.phase != Phase::Map {
             self.begin_pages(lane);
         } else if self.cache.cached(call.file) > 0 {
             self.begin_pages(lane);
@@ -259,6 +262,7 @@ impl Machine<'_> {
     pub(super) fn advance(&mut self, lane: u32) {
         loop {
             let step = match self.lanes[lane as usize].phase {
+                Phase::Map => self.read_map(lane),
                 Phase::Direct => self.direct(lane),
                 Phase::Read => self.read_pages(lane),
                 Phase::Write => self.write_pages(lane),
@@ -277,6 +281,28 @@ impl Machine<'_> {
                 return self.run_queue();
             }
         }
+    }
+
+    /// Reads the indirect block of the call's first block, unless it has been read. The few calls that reach into the next
+    /// 4 MiB find that one's read by the call after them.
+    fn read_map(&mut self, lane: u32) -> Step {
+        let l = &mut self.lanes[lane as usize];
+        let file = &mut self.files.files[l.call.file as usize];
+        let (false, Some(start)) = (l.pending > 0, file.unread_map(l.call.offset)) else {
+            return if l.pending > 0 { Step::Blocked } else { Step::Go(Phase::Direct) };
+        };
+        let client = &self.clients[l.client as usize];
+        let prio = client.job.prio.unwrap_or_default();
+        let block = Sectors(ext2::BLOCK_SECTORS as u32);
+        let rq = Request { meta: true, prio, ..Request::read(client.task, start, block) };
+        if self.queue.submit(self.now, rq, Owner::Lane(lane), &mut l.batch).is_err() {
+            self.queue.wait(lane, true);
+            return Step::Blocked;
+        }
+        file.map_is_read(l.call.offset);
+        l.pending += 1;
+        self.wait_for_io();
+        Step::Blocked
     }
 
     /// Hands in the pieces of a call, as many as the request pool allows, and waits for them.

@@ -189,6 +189,8 @@ pub struct Job {
     pub layout: Layout,
     /// `fh_start`: where on the disk the job's first file is put. `None`: after the files before it.
     pub placement: Option<Placement>,
+    /// `fh_metadata`: what of the files' block map is in memory when the run starts. Default all of it.
+    pub metadata: Metadata,
     /// `fh_direct_write_sync`: whether the scheduler sees direct writes as sync. `None`: as the scheduler's era did.
     pub direct_write_sync: Option<bool>,
 }
@@ -291,6 +293,7 @@ impl Default for Job {
             cpu_per_4k: Duration::ZERO,
             layout: Layout::default(),
             placement: None,
+            metadata: Metadata::default(),
             direct_write_sync: None,
         }
     }
@@ -491,6 +494,17 @@ pub enum Layout {
     Ext2,
     /// In pieces all over the disk.
     Scattered,
+}
+
+/// `fh_metadata`: whether the host knows where the files' blocks are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Metadata {
+    /// It does.
+    #[default]
+    Cached,
+    /// Only of the first 48 KiB: the first direct call to each further 4 MiB reads an indirect block before its data, as
+    /// on ext2.
+    Cold,
 }
 
 /// `fh_start`: where the first file goes.

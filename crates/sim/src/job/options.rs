@@ -16,8 +16,8 @@ use fairhead_core::units::{Class, Duration, Sector};
 
 use super::error::clean;
 use super::model::{
-    BlockSize, Direction, Distribution, Engine, FileService, Job, Layout, Pattern, Placement, Program,
-    SyncMode,
+    BlockSize, Direction, Distribution, Engine, FileService, Job, Layout, Metadata, Pattern, Placement,
+    Program, SyncMode,
 };
 use super::value::{Arg, BareTime, in_units};
 
@@ -179,6 +179,12 @@ const SET: &[(&str, Effect)] = &[
     ("fh_cpu", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.cpu_per_4k = v))),
     ("fh_layout", Set(|d, a| a.layout().map(|v| d.job.layout = v))),
     ("fh_start", Set(|d, a| a.placement().map(|v| d.job.placement = Some(v)))),
+    (
+        "fh_metadata",
+        Set(|d, a| {
+            a.word(&[("cached", Metadata::Cached), ("cold", Metadata::Cold)]).map(|v| d.job.metadata = v)
+        }),
+    ),
     ("fh_direct_write_sync", Set(|d, a| a.flag().map(|v| d.job.direct_write_sync = Some(v)))),
 ];
 

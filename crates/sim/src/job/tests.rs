@@ -254,6 +254,7 @@ fn our_own_options() {
     assert_eq!(job("fh_start=20000sectors").placement, Some(Placement::At(Sector(20_000))));
     assert_eq!(job("fh_start=1m").placement, Some(Placement::At(Sector(2048))));
     assert_eq!(job("fh_start=0%").placement, Some(Placement::Percent(0)));
+    assert_eq!(job("fh_metadata=cold").metadata, Metadata::Cold);
     assert_eq!(job("fh_direct_write_sync=0").direct_write_sync, Some(false));
     let f = ok("[j]\nfh_workload=fsck\nrw=read\nbs=4k\n");
     assert_eq!(f.notes, ["job 'j': fh_workload decides what is done; not used: rw, bs"]);

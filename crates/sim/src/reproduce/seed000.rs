@@ -91,6 +91,9 @@ struct Row {
     id: String,
     jobs: String,
     preset: &'static str,
+    disk: &'static str,
+    /// The length of an interval, if the row needs a series.
+    interval: Option<Duration>,
     columns: Vec<Column>,
     read_off: fn(&Outcome) -> Vec<f64>,
 }
@@ -114,12 +117,12 @@ fn run(row: &Row, seed: u64) -> Result<Vec<f64>> {
         .map_err(|e| SimError::Job { job: row.id.clone(), message: e.to_string() })?;
     let scenario = Scenario {
         jobs,
-        disk: DeviceParams::preset("ide2004")?,
+        disk: DeviceParams::preset(row.disk)?,
         host: Host::of_2004(),
         scheduler: row.preset.to_owned(),
         config: (preset(row.preset).expect("a built-in preset").config)(),
         seed,
-        interval: None,
+        interval: row.interval,
         time_max: None,
     };
     Ok((row.read_off)(&simulate(&scenario)?))
@@ -138,13 +141,17 @@ fn rows() -> Vec<Row> {
     let mut rows: Vec<Row> =
         CASES.iter().flat_map(|&(case, table)| table.iter().map(move |row| case_row(case, row))).collect();
     rows.extend(mixed_rows());
+    rows.push(two_pairs_row());
+    rows.extend(FSCK.iter().map(fsck_row));
+    rows.push(vmstat_row("R000-V-old", "cfq-2.6.10", VMSTAT_OLD));
+    rows.push(vmstat_row("R000-V-new", "cfq-ts2", VMSTAT_NEW));
     rows
 }
 
 fn case_row(case: Case, &(scheduler, clients, max, min, agg, latency): &CaseRow) -> Row {
     let one = clients == 1;
     let agg_tolerance = match (case, scheduler) {
-        _ if one => None,
+        _ if calibrates(case, scheduler, clients) || one => None,
         (1 | 2, _) => Some(0.15),
         (3, "cfq") => Some(0.08),
         (3, _) => Some(0.40),
@@ -154,16 +161,16 @@ fn case_row(case: Case, &(scheduler, clients, max, min, agg, latency): &CaseRow)
     let unexplained = case == 2 && scheduler == "deadline" && clients >= 4;
     let latency_tolerance = (case <= 2 && !one && !unexplained).then_some(0.25);
     let column = |metric, unit, published, tolerance| Column {
-        metric,
-        unit,
-        published,
-        calibration: one && metric == "agg_bw" && calibrates(case, scheduler),
+        calibration: metric == "agg_bw" && calibrates(case, scheduler, clients),
         tolerance,
+        ..Column::listed(metric, unit, published)
     };
     Row {
         id: format!("R000-C{case}-{scheduler}-{clients}"),
         jobs: case_jobs(case, scheduler, clients),
         preset: preset_of(scheduler),
+        disk: "ide2004",
+        interval: None,
         columns: vec![
             column("max_bw", "KiB/s", max, None),
             column("min_bw", "KiB/s", min, None),
@@ -178,11 +185,14 @@ fn case_row(case: Case, &(scheduler, clients, max, min, agg, latency): &CaseRow)
     }
 }
 
-/// Which single-client rows fixed a parameter of the model: see [`Host::of_2004`] and the disk preset.
-fn calibrates(case: Case, scheduler: &str) -> bool {
-    match case {
-        1 => true,
-        2..=4 => scheduler == "deadline",
+/// Which rows fixed a parameter of the model, and so predict nothing. One client: the host's and the drive's times, see
+/// [`Host::of_2004`] and the disk preset. Eight under deadline: for how long the drive reads ahead when a command comes
+/// (`ra_abort`, case 1), and that some block maps were not in memory ([`cold_files`], case 2).
+fn calibrates(case: Case, scheduler: &str, clients: u32) -> bool {
+    match (case, clients) {
+        (1, 1) => true,
+        (1 | 2, 8) => scheduler == "deadline",
+        (_, 1) => scheduler == "deadline",
         _ => false,
     }
 }
@@ -191,13 +201,27 @@ fn case_jobs(case: Case, scheduler: &str, clients: u32) -> String {
     let (rw, bs) = match case {
         1 => ("read", "4k"),
         2 => ("randread", "64k\nnorandommap"),
-        3 => ("write", "4k\nfallocate=none"),
-        _ => ("randwrite", "4k\nfallocate=none"),
+        3 => ("write", "4k\nfallocate=none\nfh_layout=ext2"),
+        _ => ("randwrite", "4k\nfallocate=none\nfh_layout=ext2\nnorandommap"),
     };
-    let sync = u8::from(scheduler == "cfq");
-    format!(
-        "[client]\nrw={rw}\nbs={bs}\ndirect=1\nsize=1g\ntime_based\nruntime=30s\nnumjobs={clients}\nfh_direct_write_sync={sync}\n"
-    )
+    let cold = cold_files(case, scheduler, clients);
+    let warm = clients - cold;
+    let options = format!("rw={rw}\nbs={bs}\ndirect=1\nsize=1g\ntime_based\nruntime=30s\n");
+    let mut jobs = format!("[global]\n{options}[client]\nnumjobs={warm}\n");
+    if cold > 0 {
+        jobs += &format!("[cold]\nnumjobs={cold}\nfh_metadata=cold\n");
+    }
+    jobs
+}
+
+/// How many of the clients read files whose block map is not in memory yet.
+///
+/// Deadline's runs came first, and with eight clients, and only then, its longest reads take two sweeps of the disk instead
+/// of one, in both cases; in the random one the slowest client gets 0.72 of the fastest. A read that needs an
+/// indirect block first does that. Half of the files is a guess, and the rows are marked as not predicted.
+//= deviates cold-metadata
+fn cold_files(case: Case, scheduler: &str, clients: u32) -> u32 {
+    if case <= 2 && scheduler == "deadline" && clients == 8 { 4 } else { 0 }
 }
 
 /// A reader and a writer of 64 KiB: scheduler, reader's bandwidth (KiB/s) and longest call (ms), writer's.
@@ -208,18 +232,18 @@ const MIXED: [(&str, f64, f64, f64, f64); 3] = [
 ];
 
 fn mixed_rows() -> Vec<Row> {
-    let column =
-        |metric, unit, published| Column { metric, unit, published, calibration: false, tolerance: None };
     let row = |&(scheduler, reader, reader_ms, writer, writer_ms): &(&'static str, f64, f64, f64, f64)| Row {
         id: format!("R000-M-{scheduler}"),
-        jobs: mixed_jobs(scheduler, 1),
+        jobs: mixed_jobs(1),
         preset: preset_of(scheduler),
+        disk: "ide2004",
+        interval: None,
         columns: vec![
             // The media rate of the outer zone was read off this one row: there is no single 64 KiB reader.
-            Column { calibration: scheduler == "as", ..column("reader_KiBps", "KiB/s", reader) },
-            column("reader_max_lat_ms", "ms", reader_ms),
-            column("writer_KiBps", "KiB/s", writer),
-            column("writer_max_lat_ms", "ms", writer_ms),
+            Column { calibration: scheduler == "as", ..Column::listed("reader_KiBps", "KiB/s", reader) },
+            Column::listed("reader_max_lat_ms", "ms", reader_ms),
+            Column::listed("writer_KiBps", "KiB/s", writer),
+            Column::listed("writer_max_lat_ms", "ms", writer_ms),
         ],
         read_off: |outcome| {
             outcome.clients.iter().flat_map(|c| [kib_per_s(c), ms(c.latency_max())]).collect()
@@ -228,13 +252,90 @@ fn mixed_rows() -> Vec<Row> {
     MIXED.iter().map(row).collect()
 }
 
-fn mixed_jobs(scheduler: &str, pairs: u32) -> String {
-    let sync = u8::from(scheduler == "cfq");
+fn mixed_jobs(pairs: u32) -> String {
     format!(
-        "[global]\nbs=64k\ndirect=1\nsize=1g\ntime_based\nruntime=30s\nnumjobs={pairs}\nfh_direct_write_sync={sync}\n\
+        "[global]\nbs=64k\ndirect=1\nsize=1g\ntime_based\nruntime=30s\nnumjobs={pairs}\n\
          [reader]\nrw=read\n\
-         [writer]\nrw=write\noverwrite=1\nfh_layout=interleaved:32KiB\nfh_start=9000000sectors\n"
+         [writer]\nrw=write\noverwrite=1\nfh_layout=interleaved:32KiB\n"
     )
+}
+
+/// Two readers and two writers under AS: "27MiB/sec aggregate read bandwidth, ~100KiB/sec write".
+fn two_pairs_row() -> Row {
+    Row {
+        id: "R000-M2-as".into(),
+        jobs: mixed_jobs(2),
+        preset: preset_of("as"),
+        disk: "ide2004",
+        interval: None,
+        columns: vec![Column::listed("read", "MiB/s", 27.0), Column::listed("write", "KiB/s", 100.0)],
+        read_off: |outcome| {
+            let sum =
+                |name: &str| outcome.clients.iter().filter(|c| c.name == name).map(kib_per_s).sum::<f64>();
+            vec![sum("reader") / 1024.0, sum("writer")]
+        },
+    }
+}
+
+/// fsck: scheduler (cfq is the second version), real_s, user_s, sys_s.
+const FSCK: [(&str, f64, f64, f64); 3] =
+    [("as", 30.594, 1.862, 5.214), ("deadline", 30.475, 1.855, 5.280), ("cfq", 27.921, 1.846, 5.648)];
+
+/// CPU time is not a result of a disk model: what the model is given is what was published, and marked so.
+fn fsck_row(&(scheduler, real, user, sys): &(&'static str, f64, f64, f64)) -> Row {
+    let column =
+        |metric, published, calibration| Column { calibration, ..Column::listed(metric, "s", published) };
+    Row {
+        id: format!("R000-F-{scheduler}"),
+        jobs: "[fsck]\nfh_workload=fsck\n".into(),
+        preset: if scheduler == "cfq" { "cfq-ts2" } else { preset_of(scheduler) },
+        disk: "ide2004",
+        interval: None,
+        columns: vec![
+            column("real_s", real, false),
+            column("user_s", user, true),
+            column("sys_s", sys, true),
+        ],
+        read_off: |outcome| {
+            // 7.07 s of CPU time in all, of which a user's share of 26 %.
+            //= devices.md 4.6, reference-results.md 1.6
+            let cpu = 7.07;
+            vec![ms(outcome.clients[0].elapsed) / 1000.0, cpu * 0.26, cpu * 0.74]
+        },
+    }
+}
+
+/// vmstat's bi and bo, five samples beside a streaming reader and a streaming writer through the page cache.
+const VMSTAT_OLD: &[(&str, f64, f64)] = &[
+    ("-1", 15232.0, 7360.0),
+    ("-2", 18176.0, 9024.0),
+    ("-3", 18816.0, 9524.0),
+    ("-4", 13120.0, 6488.0),
+    ("-5", 13056.0, 6440.0),
+];
+const VMSTAT_NEW: &[(&str, f64, f64)] =
+    &[("-1", 55360.0, 5576.0), ("-2", 51200.0, 4480.0), ("-3", 55104.0, 4864.0), ("-4", 58240.0, 4992.0)];
+/// The samples are taken when the page cache is full of dirty pages and both stream at their own pace.
+const VMSTAT_FIRST_SECOND: usize = 40;
+
+fn vmstat_row(id: &str, preset: &'static str, samples: &[(&'static str, f64, f64)]) -> Row {
+    let columns = |&(suffix, bi, bo): &(&'static str, f64, f64)| {
+        [("bi", bi), ("bo", bo)].map(|(metric, n)| Column { suffix, ..Column::listed(metric, "KiB/s", n) })
+    };
+    Row {
+        id: id.to_owned(),
+        jobs: "[global]\nbs=64k\nsize=6g\ntime_based\nruntime=46s\n[reader]\nrw=read\n[writer]\nrw=write\nfallocate=none\n"
+            .into(),
+        preset,
+        // The published rates need a disk that streams twice as fast as the IDE drive.
+        disk: "sata2009",
+        interval: Some(Duration::from_secs(1)),
+        columns: samples.iter().flat_map(columns).collect(),
+        read_off: |outcome| {
+            let seconds = outcome.disk_series.iter().skip(VMSTAT_FIRST_SECOND).take(5);
+            seconds.flat_map(|p| [p.read_bytes, p.written_bytes]).map(|b| b as f64 / 1024.0).collect()
+        },
+    }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a bandwidth is far below 2^52")]
@@ -331,6 +432,10 @@ fn mixed_checks(figures: &[Figure]) -> Vec<Check> {
     let reader = |s: &str| ours(figures, &format!("R000-M-{s}"), "reader_KiBps");
     let writer = |s: &str| ours(figures, &format!("R000-M-{s}"), "writer_KiBps");
     let ratio = reader("deadline") / writer("deadline");
+    let read_ahead = |which: &str| {
+        let bi = || figures.iter().filter(|f| f.row.contains(&format!("-V-{which}-")) && f.metric == "bi");
+        bi().map(|f| f.ours).sum::<f64>() / bi().count() as f64
+    };
     let share = writer("cfq") / (writer("cfq") + reader("cfq"));
     vec![
         Check {
@@ -343,6 +448,14 @@ fn mixed_checks(figures: &[Figure]) -> Vec<Check> {
             what: "reader against writer: as starves the writer (at most 150 KiB/s)".into(),
             got: format!("{:.0} KiB/s", writer("as")),
             holds: writer("as") <= 150.0,
+            required: true,
+        },
+        Check {
+            what:
+                "vmstat run: the streaming reader at least 3 times as fast under cfq-ts2 as under cfq-2.6.10"
+                    .into(),
+            got: format!("{:.2} times", read_ahead("new") / read_ahead("old")),
+            holds: read_ahead("new") / read_ahead("old") >= 3.0,
             required: true,
         },
         Check {
