@@ -80,3 +80,15 @@ fn a_full_disk_is_an_error_with_a_name() {
     let message = e.to_string();
     assert!(message.contains("'big'") && message.contains("do not fit"), "{message}");
 }
+
+#[test]
+fn a_block_map_that_is_not_in_memory_is_read_once() {
+    let issued = |metadata: &str| {
+        let text = format!("[r]\nrw=read\nbs=64k\ndirect=1\nsize=16m\nloops=2\nfh_metadata={metadata}\n");
+        let plan = Plan::on("ide2004").load("two passes over 16 MiB", &text).run();
+        (plan.outcome().disk.issued, plan.outcome().clients[0].read.calls)
+    };
+    // 4096 blocks: 12 known to the inode, then 4 indirect blocks of 1024 each.
+    assert_eq!(issued("cached"), (512, 512));
+    assert_eq!(issued("cold"), (516, 512));
+}
