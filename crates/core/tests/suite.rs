@@ -16,6 +16,7 @@
 mod support;
 
 use fairhead_core::sched::any::PRESETS;
+use support::bounds;
 use support::calm::Calm;
 use support::chance::Chance;
 use support::seeds;
@@ -25,10 +26,7 @@ use support::storm::Storm;
 const CALM_REQUESTS: u64 = 400;
 
 fn run(test: &str, preset: &str) {
-    let Some(preset) = PRESETS.iter().find(|p| p.name == preset) else {
-        println!("skipped: there is no preset '{preset}'");
-        return;
-    };
+    let preset = PRESETS.iter().find(|p| p.name == preset).expect("a preset of that name");
     seeds::each(test, |seed| {
         let mut chance = Chance::Seed(seed);
         Storm::draw(&mut chance, preset).run();
@@ -68,9 +66,14 @@ suite! {
 
 #[test]
 fn every_preset_has_its_line() {
-    for preset in PRESETS {
-        assert!(COVERED.contains(&preset.name), "add a line for '{}' to `suite!`", preset.name);
-    }
+    let mut names: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
+    names.sort_unstable();
+    let mut covered = COVERED.to_vec();
+    covered.sort_unstable();
+    assert_eq!(names, covered, "add or remove lines in `suite!`");
+    let mut bounded: Vec<_> = bounds::covered().collect();
+    bounded.sort_unstable();
+    assert_eq!(names, bounded, "how long may a request wait? add or remove lines in support/bounds.rs");
 }
 
 #[test]
