@@ -84,3 +84,32 @@ fn every_command_in_the_docs_runs() {
     }
     assert!(count >= 8, "only {count} commands found: has the fence changed?");
 }
+
+/// The files below a folder with one of these endings.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of the repository") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs" || e == "toml") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_deviation_that_the_code_marks_is_explained() {
+    let page = std::fs::read_to_string(root().join("docs/deviations.md")).expect("the page");
+    let mut files = Vec::new();
+    sources(&root().join("crates"), &mut files);
+    let mut marks = 0;
+    for file in files.iter().filter(|f| !f.ends_with("cli/tests/docs.rs")) {
+        let text = std::fs::read_to_string(file).expect("a source file");
+        for id in text.lines().filter_map(|l| l.trim().strip_prefix("//= deviates ")) {
+            let known = page.contains(&format!("**{id}**")) || page.contains(&format!("`{id}`"));
+            assert!(known, "{}: '{id}' is not in docs/deviations.md", file.display());
+            marks += 1;
+        }
+    }
+    assert!(marks > 0, "no marks found: has their form changed?");
+}
