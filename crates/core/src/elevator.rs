@@ -30,11 +30,11 @@
 
 use crate::config::ConfigError;
 use crate::parts::fifo::{Fifo, Links};
-use crate::parts::merge::MergeIndex;
-use crate::request::{Request, Requests, State};
+use crate::parts::merge::{Edges, MergeIndex};
+use crate::request::{Freed, Request, Requests, State};
 use crate::sched::Scheduler;
 use crate::trace::{Action, Reason, TraceEvent, TraceRing};
-use crate::units::{Duration, Instant, IoPrio, Sectors, Tag, TaskId, Weight};
+use crate::units::{Duration, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
 use crate::{GroupId, config::Tunable, config::Unit};
 
 /// Sizes and facts that an elevator is made for. Everything is allocated from these, once.
@@ -220,7 +220,7 @@ impl Cx<'_> {
                 reason,
                 tag: None,
                 task,
-                start: crate::Sector(0),
+                start: Sector(0),
                 len: Sectors(0),
             });
         }
@@ -238,6 +238,8 @@ pub struct Elevator<S> {
     index: MergeIndex,
     /// The request that last grew, or the first one inserted since: tried before the index.
     hint: Option<Tag>,
+    /// Where the hint starts; anywhere when there is none.
+    hint_start: Sector,
     requeued: Fifo<Tag>,
     requeued_links: Links<Tag>,
     now: Instant,
@@ -270,6 +272,7 @@ impl<S: Scheduler> Elevator<S> {
             trace: TraceRing::new(limits.trace),
             index: MergeIndex::new(limits.tags),
             hint: None,
+            hint_start: Sector(0),
             requeued: Fifo::default(),
             requeued_links: Links::new(tags),
             now: Instant::EPOCH - Duration::MAX,
@@ -282,32 +285,57 @@ impl<S: Scheduler> Elevator<S> {
     /// If time goes backwards, the tag is in use or out of range, or the request is empty: bugs of the driver.
     pub fn insert(&mut self, now: Instant, tag: Tag, rq: Request) -> Insert {
         self.advance(now);
-        let segments = segments(rq.len);
-        self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick), segments);
+        self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
         if self.limits.merges {
-            if !self.index.insert_alone(tag, rq.start, rq.end()) {
-                return self.insert_in_company(tag, &rq, segments);
+            if !self.is_quiet(&rq) {
+                return self.insert_in_company(tag, &rq);
             }
-            if self.hint.is_none() {
-                self.hint = Some(tag);
-            }
+            self.file(tag, &rq);
         }
-        self.record(Action::Insert, Reason::None, tag);
-        self.sched.insert(cx!(self), tag);
-        Insert::Queued
+        self.enqueue(tag)
     }
 
     /// A request arrives that may touch another: merges them if they do and may.
     #[inline(never)]
-    fn insert_in_company(&mut self, tag: Tag, rq: &Request, segments: u32) -> Insert {
-        if let Some((into, end)) = self.find_merge(rq, segments) {
+    fn insert_in_company(&mut self, tag: Tag, rq: &Request) -> Insert {
+        if let Some((into, end)) = self.find_merge(rq, self.requests[tag].segments) {
             self.merge(into, end, tag);
             return Insert::Merged { into, end };
         }
-        self.index.insert(tag, rq.start, rq.end());
+        self.file(tag, rq);
+        self.enqueue(tag)
+    }
+
+    /// Whether surely nothing touches `rq` that it could be merged with.
+    #[inline(always)]
+    fn is_quiet(&self, rq: &Request) -> bool {
+        let edges = self.sched.edges();
+        let is_before_hint = edges == Edges::Ends && self.hint_start == rq.end();
+        self.index.is_quiet(edges, rq.start, rq.end()) && !is_before_hint
+    }
+
+    /// From now on others may be merged into `tag`.
+    #[inline(always)]
+    fn file(&mut self, tag: Tag, rq: &Request) {
+        self.index.insert(self.sched.edges(), tag, rq.start, rq.end());
         if self.hint.is_none() {
             self.hint = Some(tag);
+            self.hint_start = rq.start;
         }
+    }
+
+    #[inline(always)]
+    fn enqueue(&mut self, tag: Tag) -> Insert {
+        if self.trace.enabled() {
+            return self.enqueue_recorded(tag);
+        }
+        self.sched.insert(cx!(self), tag);
+        Insert::Queued
+    }
+
+    /// The same with a trace. That is a function of its own, here and below, so that without one nothing is in the way.
+    #[cold]
+    fn enqueue_recorded(&mut self, tag: Tag) -> Insert {
         self.record(Action::Insert, Reason::None, tag);
         self.sched.insert(cx!(self), tag);
         Insert::Queued
@@ -381,6 +409,14 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         self.requests.assert_issued(tag);
         self.sched.complete(cx!(self), tag);
+        if self.trace.enabled() {
+            return self.free_recorded(tag);
+        }
+        self.requests.free(tag)
+    }
+
+    #[cold]
+    fn free_recorded(&mut self, tag: Tag) -> Freed<'_> {
         self.record(Action::Complete, Reason::None, tag);
         self.requests.free(tag)
     }
@@ -456,12 +492,14 @@ impl<S: Scheduler> Elevator<S> {
         for (tag, slot) in self.requests.iter() {
             if slot.state == State::Queued && self.limits.merges && !self.is_requeued(tag) {
                 let by_end = self.index.ending_at(slot.rq.end()).any(|t| t == tag);
-                let by_start = self.index.starting_at(slot.rq.start).any(|t| t == tag);
+                let by_start = self.sched.edges() == Edges::Ends
+                    || self.index.starting_at(slot.rq.start).any(|t| t == tag);
                 assert!(by_end && by_start, "a queued request is not in the merge index");
             }
         }
         if let Some(hint) = self.hint {
             assert!(self.requests[hint].state == State::Queued, "the merge hint has left");
+            assert!(self.requests[hint].rq.start == self.hint_start, "the merge hint's start is stale");
         }
     }
 
@@ -478,22 +516,17 @@ impl<S: Scheduler> Elevator<S> {
     #[inline(always)]
     fn issue(&mut self, tag: Tag, why: Reason) -> Tag {
         self.requests.issue(tag);
-        if self.hint == Some(tag) {
-            self.hint = None;
+        if self.limits.merges {
+            self.unfile(tag);
         }
-        let unfiled = !self.limits.merges || self.index.remove_alone(tag);
-        if unfiled && !self.trace.enabled() {
-            return tag;
+        if self.trace.enabled() {
+            return self.issue_recorded(tag, why);
         }
-        self.issue_rest(tag, why, unfiled)
+        tag
     }
 
-    /// What is left to do at times. Answers the tag again, so that the caller need not keep it.
-    #[inline(never)]
-    fn issue_rest(&mut self, tag: Tag, why: Reason, unfiled: bool) -> Tag {
-        if !unfiled {
-            self.index.remove(tag);
-        }
+    #[cold]
+    fn issue_recorded(&mut self, tag: Tag, why: Reason) -> Tag {
         self.record(Action::Issue, why, tag);
         tag
     }
@@ -555,10 +588,11 @@ impl<S: Scheduler> Elevator<S> {
         let rq = self.requests[into].rq;
         match end {
             End::Back => self.index.move_end(into, rq.end()),
-            End::Front => self.index.move_start(into, rq.start),
+            End::Front => self.index.move_start(self.sched.edges(), into, rq.start),
         }
         self.sched.merged(cx!(self), into, end);
         self.hint = Some(into);
+        self.hint_start = rq.start;
         self.join_neighbour(into, end);
     }
 
@@ -566,9 +600,15 @@ impl<S: Scheduler> Elevator<S> {
     fn join_neighbour(&mut self, tag: Tag, end: End) {
         let rq = self.requests[tag].rq;
         let joins = |&t: &Tag| t != tag && self.compatible(t, &rq);
-        let other = match end {
-            End::Back => self.index.starting_at(rq.end()).find(joins),
-            End::Front => self.index.ending_at(rq.start).find(joins),
+        let other = match (self.sched.edges(), end) {
+            (Edges::Both, End::Back) => self.index.starting_at(rq.end()).find(joins),
+            (Edges::Both, End::Front) => self.index.ending_at(rq.start).find(joins),
+            (Edges::Ends, _) => self.sched.neighbour(tag, end).filter(|&t| {
+                let neighbour = &self.requests[t].rq;
+                let touches =
+                    if end == End::Back { neighbour.start == rq.end() } else { neighbour.end() == rq.start };
+                touches && joins(&t)
+            }),
         };
         let Some(other) = other else { return };
         // The one in front survives, as it does when the core joins a request with its neighbour.
@@ -579,14 +619,17 @@ impl<S: Scheduler> Elevator<S> {
         }
         self.sched.joined(cx!(self), kept, gone);
         self.record(Action::Join, Reason::None, gone);
-        self.unindex(gone);
+        self.unfile(gone);
         self.requests.merge(kept, gone);
         self.index.move_end(kept, slot.rq.end());
         self.hint = Some(kept);
+        self.hint_start = self.requests[kept].rq.start;
     }
 
-    fn unindex(&mut self, tag: Tag) {
-        self.index.remove(tag);
+    /// From now on nothing is merged into `tag`.
+    #[inline(always)]
+    fn unfile(&mut self, tag: Tag) {
+        self.index.remove(self.sched.edges(), tag);
         if self.hint == Some(tag) {
             self.hint = None;
         }
@@ -612,10 +655,4 @@ impl<S: Scheduler> Elevator<S> {
             len: rq.len,
         });
     }
-}
-
-/// How many segments a request has: the largest is 64 KiB.
-#[allow(clippy::cast_possible_truncation, reason = "a 128th of a u32")]
-const fn segments(len: Sectors) -> u32 {
-    (len.0 as u64).div_ceil(128) as u32
 }

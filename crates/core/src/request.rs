@@ -4,7 +4,7 @@
 //! leaves together with the request that carries it. Only the elevator changes states; a scheduler reads slots and
 //! joins its own `Table<Tag, _>` by tag.
 
-use crate::table::{NIL, Place, Table};
+use crate::table::Table;
 use crate::units::{GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId};
 use core::ops::Index;
 
@@ -98,17 +98,37 @@ pub struct Slot {
     pub(crate) no_merge: bool,
     pub(crate) segments: u32,
     /// Those merged into it, as a chain through `next`.
-    pub(crate) first: Option<Tag>,
-    pub(crate) last: Option<Tag>,
-    pub(crate) next: Option<Tag>,
+    first: Link,
+    last: Link,
+    next: Link,
+}
+
+/// The largest segment: 64 KiB.
+//= linux-2.6.33 include/linux/blkdev.h MAX_SEGMENT_SIZE
+const SECTORS_PER_SEGMENT: u32 = 128;
+
+/// A tag or none, in two bytes: tags are below 65535.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Link(u16);
+
+impl Link {
+    const NONE: Self = Self(u16::MAX);
+
+    const fn to(tag: Tag) -> Self {
+        Self(tag.0)
+    }
+
+    #[inline]
+    fn tag(self) -> Option<Tag> {
+        (self != Self::NONE).then_some(Tag(self.0))
+    }
 }
 
 /// The tags that a completion freed: the request's, and those that it carried.
 #[derive(Debug)]
 pub(crate) struct Freed<'a> {
     slots: &'a Table<Tag, Slot>,
-    /// A tag, or [`NIL`].
-    next: u32,
+    next: Link,
 }
 
 impl Iterator for Freed<'_> {
@@ -116,8 +136,8 @@ impl Iterator for Freed<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Tag> {
-        let tag = Place(self.next).id::<Tag>()?;
-        self.next = self.slots[tag].next.map_or(NIL, |t| u32::from(t.0));
+        let tag = self.next.tag()?;
+        self.next = self.slots[tag].next;
         Some(tag)
     }
 }
@@ -147,9 +167,9 @@ impl Requests {
             state: State::Free,
             no_merge: false,
             segments: 0,
-            first: None,
-            last: None,
-            next: None,
+            first: Link::NONE,
+            last: Link::NONE,
+            next: Link::NONE,
         };
         Self { slots: Table::new(usize::from(tags), slot), queued: 0, issued: 0, merged: 0 }
     }
@@ -180,7 +200,7 @@ impl Requests {
 
     #[inline]
     #[track_caller]
-    pub(crate) fn claim(&mut self, tag: Tag, rq: Request, now: Instant, segments: u32) {
+    pub(crate) fn claim(&mut self, tag: Tag, rq: Request, now: Instant) {
         let slot = self.slots.get_mut(tag).expect("unknown tag");
         assert!(slot.state == State::Free, "tag already in use");
         assert!(rq.len.0 > 0, "empty request");
@@ -190,10 +210,10 @@ impl Requests {
             since: now,
             state: State::Queued,
             no_merge: false,
-            segments,
-            first: None,
-            last: None,
-            next: None,
+            segments: (rq.len.0 - 1) / SECTORS_PER_SEGMENT + 1,
+            first: Link::NONE,
+            last: Link::NONE,
+            next: Link::NONE,
         };
         self.queued += 1;
     }
@@ -233,16 +253,16 @@ impl Requests {
         slot.state = State::Free;
         // One chain with those that it carries.
         slot.next = slot.first;
-        if slot.first.is_some() {
+        if slot.first != Link::NONE {
             self.free_carried(tag);
         }
-        Freed { slots: &self.slots, next: u32::from(tag.0) }
+        Freed { slots: &self.slots, next: Link::to(tag) }
     }
 
     #[inline(never)]
     fn free_carried(&mut self, tag: Tag) {
         let mut at = self.slots[tag].first;
-        while let Some(carried) = at {
+        while let Some(carried) = at.tag() {
             self.slots[carried].state = State::Free;
             self.merged -= 1;
             at = self.slots[carried].next;
@@ -268,17 +288,17 @@ impl Requests {
         k.rq.no_idle &= g.rq.no_idle;
         k.since = k.since.min(g.since);
         k.segments = k.segments.saturating_add(g.segments);
-        k.last = Some(g.last.unwrap_or(gone));
-        match last {
-            Some(l) => self.slots[l].next = Some(gone),
-            None => self.slots[kept].first = Some(gone),
+        k.last = Link::to(g.last.tag().unwrap_or(gone));
+        match last.tag() {
+            Some(l) => self.slots[l].next = Link::to(gone),
+            None => k.first = Link::to(gone),
         }
         self.slots[gone].next = g.first;
     }
 
     /// The requests that `tag` carries.
     pub fn carried(&self, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
-        core::iter::successors(self.slots[tag].first, |&t| self.slots[t].next)
+        core::iter::successors(self.slots[tag].first.tag(), |&t| self.slots[t].next.tag())
     }
 
     /// All tags with their slots.

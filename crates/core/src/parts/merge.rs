@@ -1,19 +1,18 @@
 //! Who ends where this request starts, and who starts where it ends: what can be merged.
 //!
-//! Who ends where this request starts, and who starts where it ends: what can be merged.
-//!
 //! Each request has two *edges*, its first sector and the sector behind its last. All edges are filed in one hash by
 //! their sector, so that a newcomer looks twice: at its start for the ends of others (back merge), and at its end for
-//! the starts of others (front merge). Mostly nobody is there, and then its own edges go to the very buckets that were
-//! searched: [`MergeIndex::insert_alone`] looks and files in one go.
+//! the starts of others (front merge). Mostly nobody is there ([`MergeIndex::is_quiet`]), and then its own edges go to
+//! the very buckets that were searched.
 //!
-//! The edges in one bucket form a chain, linked both ways; its first edge points back to the bucket. With eight buckets
-//! for each edge most chains are empty, so the common case has its own short functions: both buckets empty, or
-//! each edge alone in its own.
+//! The edges in one bucket form a chain, newest first. To file one takes no branch, and one that is first in its chain
+//! is taken out without looking at the others. With eight buckets for each edge nearly every chain has one edge or none.
 //!
 //! ```text
-//!   bucket 5 ──► end of [8,16) ⇄ start of [16,24)          bucket 6 ──► nothing
+//!   bucket 5 ──► end of [8,16) ──► start of [16,24)          bucket 6 ──► nothing
 //! ```
+//!
+//! A scheduler that wants no front merges from here has half of the work ([`Edges::Ends`]).
 //!
 //! It does not know what may be merged: direction, limits and the scheduler's wishes are the elevator's business.
 
@@ -25,21 +24,29 @@ const BUCKETS_PER_TAG: usize = 16;
 /// 2^64 divided by the golden ratio: Fibonacci hashing.
 //= D. Knuth, The Art of Computer Programming, volume 3, section 6.4
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-/// In `prev`: the number of a bucket, not of an edge.
-const BUCKET: u32 = 1 << 31;
 
 /// Which edge: the tag doubled, plus one for the end. Or [`NIL`].
 type EdgeId = u32;
 
+/// Which edges are filed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Edges {
+    /// Starts and ends: front and back merges.
+    Both,
+    /// Ends: back merges only.
+    Ends,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     sector: Sector,
+    /// The next in the chain.
     next: EdgeId,
-    /// The edge before, or [`BUCKET`] and the bucket.
-    prev: u32,
+    /// Where the chain starts.
+    bucket: Place,
 }
 
-/// See the [module](self).
+/// See the [module](self). Whoever uses one says which [`Edges`] are filed, always the same.
 #[derive(Debug)]
 pub struct MergeIndex {
     /// The first edge of each bucket.
@@ -55,60 +62,49 @@ impl MergeIndex {
     pub fn new(tags: u16) -> Self {
         let tags = usize::from(tags);
         let buckets = (tags.max(1) * BUCKETS_PER_TAG).next_power_of_two();
+        let edge = Edge { sector: Sector(0), next: NIL, bucket: Place(0) };
         Self {
             heads: Table::new(buckets, NIL),
-            edges: Table::new(tags, [Edge { sector: Sector(0), next: NIL, prev: BUCKET }; 2]),
+            edges: Table::new(tags, [edge; 2]),
             shift: 64 - buckets.trailing_zeros(),
         }
     }
 
-    /// Files `tag`, which is not filed and covers the sectors from `start` to before `end`, if both its buckets are empty:
-    /// then no other request touches it. Answers whether it is filed.
+    /// Whether surely nobody touches the sectors from `start` to before `end`: no edge is in either bucket.
     #[inline(always)]
-    pub fn insert_alone(&mut self, tag: Tag, start: Sector, end: Sector) -> bool {
-        let (at_start, at_end) = (self.bucket(start), self.bucket(end));
-        let both_empty = self.heads[at_start] & self.heads[at_end] == NIL;
-        if !both_empty || at_start == at_end {
-            return false;
+    #[must_use]
+    pub fn is_quiet(&self, filed: Edges, start: Sector, end: Sector) -> bool {
+        let at_start = self.heads[self.bucket(start)];
+        match filed {
+            Edges::Both => at_start & self.heads[self.bucket(end)] == NIL,
+            Edges::Ends => at_start == NIL,
         }
-        self.heads[at_start] = start_of(tag);
-        self.heads[at_end] = end_of(tag);
-        self.edges[tag] = [
-            Edge { sector: start, next: NIL, prev: BUCKET | at_start.0 },
-            Edge { sector: end, next: NIL, prev: BUCKET | at_end.0 },
-        ];
-        true
     }
 
-    /// Files `tag`, which is not filed, and covers the sectors from `start` to before `end`.
-    pub fn insert(&mut self, tag: Tag, start: Sector, end: Sector) {
-        self.link(start_of(tag), start);
+    /// Files `tag`, which is not filed and covers the sectors from `start` to before `end`.
+    #[inline(always)]
+    pub fn insert(&mut self, filed: Edges, tag: Tag, start: Sector, end: Sector) {
+        if filed == Edges::Both {
+            self.link(start_of(tag), start);
+        }
         self.link(end_of(tag), end);
     }
 
-    /// Removes `tag`, which is filed, if each of its edges is alone in its bucket. Answers whether it is removed.
-    #[inline(always)]
-    pub fn remove_alone(&mut self, tag: Tag) -> bool {
-        let [start, end] = &self.edges[tag];
-        let (at_start, at_end) = (start.prev, end.prev);
-        if start.next & end.next != NIL || at_start & at_end & BUCKET == 0 {
-            return false;
-        }
-        self.heads[Place(at_start & !BUCKET)] = NIL;
-        self.heads[Place(at_end & !BUCKET)] = NIL;
-        true
-    }
-
     /// Removes `tag`, which is filed.
-    pub fn remove(&mut self, tag: Tag) {
-        self.unlink(start_of(tag));
+    #[inline(always)]
+    pub fn remove(&mut self, filed: Edges, tag: Tag) {
+        if filed == Edges::Both {
+            self.unlink(start_of(tag));
+        }
         self.unlink(end_of(tag));
     }
 
     /// `tag`, which is filed, starts at `start` now.
-    pub fn move_start(&mut self, tag: Tag, start: Sector) {
-        self.unlink(start_of(tag));
-        self.link(start_of(tag), start);
+    pub fn move_start(&mut self, filed: Edges, tag: Tag, start: Sector) {
+        if filed == Edges::Both {
+            self.unlink(start_of(tag));
+            self.link(start_of(tag), start);
+        }
     }
 
     /// `tag`, which is filed, ends before `end` now.
@@ -117,7 +113,7 @@ impl MergeIndex {
         self.link(end_of(tag), end);
     }
 
-    /// The requests that start at `sector`, the one filed last first.
+    /// The requests that start at `sector`, the one filed last first. None if only ends are filed.
     pub fn starting_at(&self, sector: Sector) -> impl Iterator<Item = Tag> + '_ {
         self.edges_at(sector).filter(|id| id & 1 == 0).map(tag_of)
     }
@@ -147,34 +143,42 @@ impl MergeIndex {
         Place((sector.0.wrapping_mul(GOLDEN) >> self.shift) as u32)
     }
 
+    #[inline]
     fn edge(&self, id: EdgeId) -> &Edge {
         &self.edges[tag_of(id)][(id & 1) as usize]
     }
 
+    #[inline]
     fn edge_mut(&mut self, id: EdgeId) -> &mut Edge {
         &mut self.edges[tag_of(id)][(id & 1) as usize]
     }
 
+    #[inline(always)]
     fn link(&mut self, id: EdgeId, sector: Sector) {
         let bucket = self.bucket(sector);
         let next = core::mem::replace(&mut self.heads[bucket], id);
-        *self.edge_mut(id) = Edge { sector, next, prev: BUCKET | bucket.0 };
-        if next != NIL {
-            self.edge_mut(next).prev = id;
+        *self.edge_mut(id) = Edge { sector, next, bucket };
+    }
+
+    #[inline(always)]
+    fn unlink(&mut self, id: EdgeId) {
+        let Edge { next, bucket, .. } = *self.edge(id);
+        let head = &mut self.heads[bucket];
+        if *head == id {
+            *head = next;
+        } else {
+            self.unlink_further(id, next, bucket);
         }
     }
 
-    fn unlink(&mut self, id: EdgeId) {
-        let Edge { next, prev, .. } = *self.edge(id);
-        if prev & BUCKET == 0 {
-            self.edge_mut(prev).next = next;
-        } else {
-            debug_assert!(self.heads[Place(prev & !BUCKET)] == id, "not filed");
-            self.heads[Place(prev & !BUCKET)] = next;
+    /// Takes `id`, which `next` follows, out of a chain in which others are before it.
+    #[inline(never)]
+    fn unlink_further(&mut self, id: EdgeId, next: EdgeId, bucket: Place) {
+        let mut at = self.heads[bucket];
+        while self.edge(at).next != id {
+            at = self.edge(at).next;
         }
-        if next != NIL {
-            self.edge_mut(next).prev = prev;
-        }
+        self.edge_mut(at).next = next;
     }
 }
 
@@ -202,40 +206,39 @@ mod tests {
     #[test]
     fn tells_starts_from_ends_at_the_same_sector() {
         let mut index = MergeIndex::new(4);
-        index.insert(Tag(0), Sector(0), Sector(8));
-        index.insert(Tag(1), Sector(8), Sector(16));
-        index.insert(Tag(2), Sector(4), Sector(8));
+        index.insert(Edges::Both, Tag(0), Sector(0), Sector(8));
+        index.insert(Edges::Both, Tag(1), Sector(8), Sector(16));
+        index.insert(Edges::Both, Tag(2), Sector(4), Sector(8));
         assert_eq!(index.ending_at(Sector(8)).map(|t| t.0).collect::<Vec<_>>(), [2, 0]);
         assert!(index.starting_at(Sector(8)).eq([Tag(1)]));
         index.move_end(Tag(2), Sector(24));
-        index.move_start(Tag(1), Sector(6));
+        index.move_start(Edges::Both, Tag(1), Sector(6));
         assert!(index.ending_at(Sector(8)).eq([Tag(0)]) && index.starting_at(Sector(8)).next().is_none());
         assert!(index.ending_at(Sector(24)).eq([Tag(2)]) && index.starting_at(Sector(6)).eq([Tag(1)]));
-        index.remove(Tag(0));
+        index.remove(Edges::Both, Tag(0));
         assert!(index.ending_at(Sector(8)).next().is_none());
     }
 
     #[test]
-    fn files_alone_only_who_touches_nobody() {
-        let mut index = MergeIndex::new(4);
-        assert!(index.insert_alone(Tag(0), Sector(8), Sector(16)));
-        assert!(!index.insert_alone(Tag(1), Sector(16), Sector(24)), "starts where the other ends");
-        assert!(!index.insert_alone(Tag(1), Sector(0), Sector(8)), "ends where the other starts");
-        assert!(
-            index.starting_at(Sector(16)).next().is_none() && index.ending_at(Sector(8)).next().is_none()
-        );
-        index.insert(Tag(1), Sector(16), Sector(24));
-        assert!(!index.remove_alone(Tag(0)) && !index.remove_alone(Tag(1)), "they share a bucket");
-        index.remove(Tag(1));
-        assert!(index.remove_alone(Tag(0)));
-        assert!(
-            index.starting_at(Sector(8)).next().is_none() && index.ending_at(Sector(16)).next().is_none()
-        );
+    fn is_quiet_only_where_nobody_touches() {
+        for filed in [Edges::Both, Edges::Ends] {
+            let mut index = MergeIndex::new(4);
+            index.insert(filed, Tag(0), Sector(8), Sector(16));
+            assert!(!index.is_quiet(filed, Sector(16), Sector(24)), "starts where the other ends");
+            assert_eq!(
+                index.is_quiet(filed, Sector(0), Sector(8)),
+                filed == Edges::Ends,
+                "ends where it starts"
+            );
+            index.remove(filed, Tag(0));
+            assert!(
+                index.is_quiet(filed, Sector(16), Sector(24)) && index.is_quiet(filed, Sector(0), Sector(8))
+            );
+        }
     }
 
     /// The twin: a list of requests. Few sectors, so that chains are long.
-    #[test]
-    fn agrees_with_a_list() {
+    fn agrees_with_a_list(filed: Edges) {
         let mut index = MergeIndex::new(16);
         let mut twin: Vec<(Tag, u64, u64)> = Vec::new();
         let mut x = 0x9e37_79b9_7f4a_7c15_u64;
@@ -246,25 +249,32 @@ mod tests {
             let (tag, start, len) = (Tag((x % 16) as u16), (x >> 8) % 12, 1 + (x >> 16) % 4);
             if let Some(i) = twin.iter().position(|t| t.0 == tag) {
                 twin.remove(i);
-                if !index.remove_alone(tag) {
-                    index.remove(tag);
-                }
+                index.remove(filed, tag);
             } else {
                 let end = start + len;
-                let touches = twin.iter().any(|t| t.2 == start || t.1 == end);
-                let filed = index.insert_alone(tag, Sector(start), Sector(end));
-                assert!(!(filed && touches), "merges would be missed");
-                if !filed {
-                    index.insert(tag, Sector(start), Sector(end));
-                }
+                let touches = twin.iter().any(|t| t.2 == start || t.1 == end && filed == Edges::Both);
+                let quiet = index.is_quiet(filed, Sector(start), Sector(end));
+                assert!(!(quiet && touches), "merges would be missed");
+                index.insert(filed, tag, Sector(start), Sector(end));
                 twin.push((tag, start, end));
             }
             for sector in 0..16 {
-                let starting = twin.iter().rev().filter(|t| t.1 == sector).map(|t| t.0);
+                let starting =
+                    twin.iter().rev().filter(|t| t.1 == sector && filed == Edges::Both).map(|t| t.0);
                 let ending = twin.iter().rev().filter(|t| t.2 == sector).map(|t| t.0);
                 assert!(index.starting_at(Sector(sector)).eq(starting), "starts at {sector}");
                 assert!(index.ending_at(Sector(sector)).eq(ending), "ends at {sector}");
             }
         }
+    }
+
+    #[test]
+    fn agrees_with_a_list_of_both_edges() {
+        agrees_with_a_list(Edges::Both);
+    }
+
+    #[test]
+    fn agrees_with_a_list_of_ends() {
+        agrees_with_a_list(Edges::Ends);
     }
 }

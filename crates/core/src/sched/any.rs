@@ -6,6 +6,7 @@
 use super::{Scheduler, anticipatory, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
 use crate::config::{ConfigError, Tunable, Tunables, Unit};
 use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
+use crate::parts::merge::Edges;
 use crate::request::{Request, Requests};
 use crate::units::{Instant, Tag};
 
@@ -257,6 +258,12 @@ impl Scheduler for AnyScheduler {
     }
     fn front_merges(&self) -> bool {
         each!(self, s => s.front_merges())
+    }
+    fn edges(&self) -> Edges {
+        each!(self, s => s.edges())
+    }
+    fn neighbour(&self, tag: Tag, end: End) -> Option<Tag> {
+        each!(self, s => s.neighbour(tag, end))
     }
     fn check(&self, requests: &Requests) {
         each!(self, s => s.check(requests));

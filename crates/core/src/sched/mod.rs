@@ -2,6 +2,7 @@
 
 use crate::config::{ConfigError, Tunables};
 use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
+use crate::parts::merge::Edges;
 use crate::request::{Request, Requests};
 use crate::units::{Instant, Tag};
 
@@ -81,6 +82,19 @@ pub trait Scheduler: Sized {
     /// Whether to look for front merges.
     fn front_merges(&self) -> bool {
         true
+    }
+
+    /// Which edges of its requests the elevator files, to find by sector what can be merged.
+    ///
+    /// A scheduler with [`Edges::Ends`] has front merges with the most recent request only, and says itself who can be
+    /// joined: see [`Scheduler::neighbour`].
+    fn edges(&self) -> Edges {
+        Edges::Both
+    }
+
+    /// With [`Edges::Ends`]: who is next to `tag` in the scheduler's own order, at one end.
+    fn neighbour(&self, _tag: Tag, _end: End) -> Option<Tag> {
+        None
     }
 
     /// Walks the scheduler's structures and panics if they are inconsistent.

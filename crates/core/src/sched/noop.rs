@@ -1,16 +1,18 @@
 //! noop: requests leave in the order in which they came.
 //!
 //! For devices that order requests better than a host can (memory, arrays, good flash), and as the baseline that shows
-//! what the other schedulers buy. Neighbours are merged; front merges only with the most recent request, because there
-//! is no sorted structure to look in. It knows no tasks, classes or deadlines. Nobody waits longer than for those who
+//! what the other schedulers buy. Neighbours are merged: behind any request, in front of the most recent one only, and
+//! two that wait only if they are next to each other in order of arrival, because there is no sorted structure to look
+//! in. It knows no tasks, classes or deadlines. Nobody waits longer than for those who
 //! came before.
 //!
 //= linux-2.6.33 block/noop-iosched.c
 
 use super::Scheduler;
 use crate::config::{ConfigError, Tunables};
-use crate::elevator::{Cx, Dispatch, Limits};
+use crate::elevator::{Cx, Dispatch, End, Limits};
 use crate::parts::fifo::{Fifo, Links};
+use crate::parts::merge::Edges;
 use crate::request::{Requests, State};
 use crate::trace::Reason;
 use crate::tunables;
@@ -37,10 +39,12 @@ impl Scheduler for Noop {
         Ok(Self { fifo: Fifo::default(), links: Links::new(usize::from(limits.tags)) })
     }
 
+    #[inline]
     fn insert(&mut self, _cx: &mut Cx<'_>, tag: Tag) {
         self.links.push_back(&mut self.fifo, tag);
     }
 
+    #[inline]
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
         cx.why = Reason::Arrival;
         self.links.pop_front(&mut self.fifo).map_or(Dispatch::Empty, Dispatch::Issue)
@@ -60,6 +64,19 @@ impl Scheduler for Noop {
 
     fn front_merges(&self) -> bool {
         false
+    }
+
+    #[inline]
+    fn edges(&self) -> Edges {
+        Edges::Ends
+    }
+
+    //= linux-2.6.33 block/noop-iosched.c noop_former_request, noop_latter_request
+    fn neighbour(&self, tag: Tag, end: End) -> Option<Tag> {
+        match end {
+            End::Front => self.links.prev(tag),
+            End::Back => self.links.next(tag),
+        }
     }
 
     fn check(&self, requests: &Requests) {

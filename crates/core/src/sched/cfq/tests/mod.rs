@@ -80,7 +80,7 @@ impl Bare {
     pub(super) fn insert(&mut self, rq: Request) -> Tag {
         let tag = Tag(self.next_tag);
         self.next_tag += 1;
-        self.requests.claim(tag, rq, self.now, 1);
+        self.requests.claim(tag, rq, self.now);
         self.cx(|cfq, cx| cfq.insert(cx, tag));
         self.cfq.check(&self.requests);
         tag
