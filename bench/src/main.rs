@@ -7,6 +7,7 @@
 //! fairhead-bench list                          the presets, one a line
 //! fairhead-bench run PRESET TASKS REQUESTS     a loop of that many requests; prints heap calls in it
 //! fairhead-bench run-any …                     the same through `AnyScheduler`
+//! fairhead-bench simulate PRESET SECONDS       the lab for that much virtual time; prints requests and CPU nanoseconds
 //! ```
 //!
 //! # The loop
@@ -22,10 +23,11 @@
 //!
 //! # What it does not do
 //!
-//! No wall-clock times: on a shared machine they say more about the neighbours.
+//! No wall-clock times: on a shared machine they say more about the neighbours. `simulate` counts CPU time.
 
 mod alloc;
 mod closed_loop;
+mod simulate;
 
 use fairhead_core::sched::any::{PRESETS, preset};
 use std::env;
@@ -51,7 +53,17 @@ fn main() -> ExitCode {
                 _ => misuse(&format!("{how}: no such preset, or not a number: {name} {tasks} {requests}")),
             }
         }
-        _ => misuse("usage: fairhead-bench list | run PRESET TASKS REQUESTS | run-any …"),
+        ["simulate", name, seconds] => match (preset(name), seconds.parse()) {
+            (Some(preset), Ok(seconds)) => {
+                let (requests, ns) = simulate::run(preset, seconds);
+                println!("{requests} {ns}");
+                ExitCode::SUCCESS
+            }
+            _ => misuse(&format!("simulate: no such preset, or not a number: {name} {seconds}")),
+        },
+        _ => misuse(
+            "usage: fairhead-bench list | run PRESET TASKS REQUESTS | run-any … | simulate PRESET SECONDS",
+        ),
     }
 }
 

@@ -134,9 +134,48 @@ pub(crate) fn report() -> Result<(), String> {
             write!(table, "{line}").expect("a string");
         }
     }
+    write!(table, "{SIMULATION}").expect("a string");
+    for preset in presets(&program)? {
+        let line = simulated(&program, &preset)?;
+        print!("{line}");
+        write!(table, "{line}").expect("a string");
+    }
     let path = root().join("bench").join("RESULTS.md");
     fs::write(&path, table).map_err(|e| format!("{}: {e}", path.display()))
 }
+
+/// Simulated requests per second of CPU time: the median of a few runs, as a line of the table.
+fn simulated(program: &Path, preset: &str) -> Result<String, String> {
+    let mut rates = Vec::new();
+    let mut requests = 0;
+    for _ in 0..SIMULATIONS {
+        let output = capture(&mut command(program, &format!("simulate {preset} {SIMULATED_SECONDS}")))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let numbers: Vec<u64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+        let [count, ns] = numbers[..] else {
+            return Err(format!("simulate {preset}: expected two numbers, got {text:?}"));
+        };
+        requests = count;
+        rates.push(count * 1_000_000 / (ns / 1000).max(1));
+    }
+    rates.sort_unstable();
+    let median = rates[rates.len() / 2];
+    Ok(format!("| `{preset}` | {requests} | {}.{:02} million |\n", median / 1_000_000, median / 10_000 % 100))
+}
+
+/// How often each preset is simulated, and for how long in virtual time.
+const SIMULATIONS: usize = 5;
+const SIMULATED_SECONDS: u64 = 600;
+
+const SIMULATION: &str = "
+# Speed of the lab
+
+Simulated requests per second of CPU time, one core, median of five runs of 600 s of virtual time. The load is described in
+`bench/src/simulate.rs`. Times depend on the machine: compare rows, not machines.
+
+| preset | requests | per second |
+|---|---:|---:|
+";
 
 const INTRODUCTION: &str = "# Cost per request
 

@@ -1,0 +1,51 @@
+//! How many requests the lab simulates per second of CPU time.
+//!
+//! Four clients on the disk model `ide2004`, direct I/O: two read sequentially, one reads at random, one writes
+//! sequentially, 4 KiB each, for as much virtual time as makes a few hundred thousand requests. CPU time is what the kernel says
+//! that this process had (`/proc/self/schedstat`), so neighbours on the machine count little; it includes making the
+//! scenario. A request is one that the device got or that was merged into one.
+
+use fairhead_core::sched::any::Preset;
+use fairhead_device::DeviceParams;
+use fairhead_sim::{Host, Scenario, job, simulate};
+use std::fs;
+
+const JOB: &str = "[global]
+direct=1
+bs=4k
+size=1g
+time_based
+[sequential]
+rw=read
+numjobs=2
+[random]
+rw=randread
+[writer]
+rw=write
+overwrite=1
+";
+
+/// Nanoseconds that this process has been on a CPU; 0 where nobody says.
+fn cpu_ns() -> u64 {
+    let stat = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    stat.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// Requests simulated, and nanoseconds of CPU time that they took.
+pub(crate) fn run(preset: &Preset, seconds: u64) -> (u64, u64) {
+    let text = JOB.replace("time_based", &format!("time_based\nruntime={seconds}s"));
+    let jobs = job::parse(&text, "bench").expect("a valid job file");
+    let scenario = Scenario {
+        jobs,
+        disk: DeviceParams::preset("ide2004").expect("a built-in disk"),
+        host: Host::of_2004(),
+        scheduler: preset.name.to_owned(),
+        config: (preset.config)(),
+        seed: 1,
+        interval: None,
+        time_max: None,
+    };
+    let before = cpu_ns();
+    let outcome = simulate(&scenario).expect("a valid scenario");
+    (outcome.disk.issued + outcome.disk.merged, cpu_ns() - before)
+}
