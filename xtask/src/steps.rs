@@ -170,12 +170,32 @@ fn tests(command: &mut Command) -> Result<Outcome, String> {
     let count = count(&text);
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        eprintln!("{text}\n{said}");
+        eprintln!("{}", failures(&text));
+        if count.failed == 0 {
+            eprintln!("{said}");
+        }
         if count.failed == 0 {
             return Err(format!("{command:?}: {}", output.status));
         }
     }
     Ok(Outcome::Tests(count))
+}
+
+/// The parts of the harness's output that are about tests that failed.
+fn failures(text: &str) -> String {
+    let mut about_failures = false;
+    let keep = |line: &&str| {
+        // After the tests' names come the outputs of those that passed, then those of the others, then the names of those.
+        match *line {
+            "failures:" => about_failures = true,
+            "successes:" => about_failures = false,
+            _ => {}
+        }
+        let keep = about_failures;
+        about_failures &= !line.starts_with("test result: ");
+        keep
+    };
+    text.lines().filter(keep).collect::<Vec<_>>().join("\n")
 }
 
 /// Sums up what cargo's test harness said.
@@ -210,6 +230,16 @@ mod tests {
                     test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s\n\
                     test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 5 filtered out\n";
         assert_eq!(count(text), Count { passed: 3, failed: 2, skipped: 2 });
+    }
+
+    #[test]
+    fn shows_only_what_failed() {
+        let text = "running 2 tests\ntest a ... ok\n\nsuccesses:\n\n---- a stdout ----\nfine\n\nfailures:\n\n\
+                    ---- b stdout ----\nseed 0x1 fails\n\nfailures:\n    b\n\ntest result: FAILED. 1 passed; 1 failed\n\
+                    running 0 tests\n";
+        let shown = failures(text);
+        assert!(shown.contains("seed 0x1 fails") && shown.ends_with("1 failed"), "{shown}");
+        assert!(!shown.contains("fine") && !shown.contains("running"), "{shown}");
     }
 
     #[test]

@@ -149,18 +149,21 @@ impl NaiveNoop {
         Some((found, End::Back))
     }
 
-    /// After the request at `at` grew at `end`: makes it one with the request that it touches there.
+    /// After the request at `at` grew at `end`: makes it one with its neighbour in the queue, if it touches that there.
     fn join(&mut self, at: usize, end: End) {
         let grown = self.queue[at].1;
-        let touching = (0..self.queue.len()).find(|&i| {
-            let (tag, rq, _) = self.queue[i];
-            let touches = match end {
-                End::Back => rq.start == grown.end(),
-                End::Front => rq.end() == grown.start,
-            };
-            touches && rq.op == grown.op && !self.frozen.contains(&tag)
-        });
-        let Some(other) = touching else { return };
+        let other = match end {
+            End::Back => at + 1,
+            End::Front => at.wrapping_sub(1),
+        };
+        let Some(&(tag, rq, _)) = self.queue.get(other) else { return };
+        let touches = match end {
+            End::Back => rq.start == grown.end(),
+            End::Front => rq.end() == grown.start,
+        };
+        if !touches || rq.op != grown.op || self.frozen.contains(&tag) {
+            return;
+        }
         let (kept, gone) = if end == End::Back { (at, other) } else { (other, at) };
         if self.frozen.contains(&self.queue[at].0) || !self.fits(kept, &self.queue[gone].1) {
             return;
