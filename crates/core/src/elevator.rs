@@ -516,17 +516,22 @@ impl<S: Scheduler> Elevator<S> {
     #[inline(always)]
     fn issue(&mut self, tag: Tag, why: Reason) -> Tag {
         self.requests.issue(tag);
-        if self.limits.merges {
-            self.unfile(tag);
+        if self.hint == Some(tag) {
+            self.hint = None;
         }
-        if self.trace.enabled() {
-            return self.issue_recorded(tag, why);
+        let unfiled = !self.limits.merges || self.index.remove_first(self.sched.edges(), tag);
+        if unfiled && !self.trace.enabled() {
+            return tag;
         }
-        tag
+        self.issue_rest(tag, why, unfiled)
     }
 
-    #[cold]
-    fn issue_recorded(&mut self, tag: Tag, why: Reason) -> Tag {
+    /// What is left to do at times. Answers the tag again, so that the caller need not keep it.
+    #[inline(never)]
+    fn issue_rest(&mut self, tag: Tag, why: Reason, unfiled: bool) -> Tag {
+        if !unfiled {
+            self.index.remove(self.sched.edges(), tag);
+        }
         self.record(Action::Issue, why, tag);
         tag
     }
@@ -619,20 +624,11 @@ impl<S: Scheduler> Elevator<S> {
         }
         self.sched.joined(cx!(self), kept, gone);
         self.record(Action::Join, Reason::None, gone);
-        self.unfile(gone);
+        self.index.remove(self.sched.edges(), gone);
         self.requests.merge(kept, gone);
         self.index.move_end(kept, slot.rq.end());
         self.hint = Some(kept);
         self.hint_start = self.requests[kept].rq.start;
-    }
-
-    /// From now on nothing is merged into `tag`.
-    #[inline(always)]
-    fn unfile(&mut self, tag: Tag) {
-        self.index.remove(self.sched.edges(), tag);
-        if self.hint == Some(tag) {
-            self.hint = None;
-        }
     }
 
     #[inline]

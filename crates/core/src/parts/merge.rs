@@ -90,8 +90,22 @@ impl MergeIndex {
         self.link(end_of(tag), end);
     }
 
-    /// Removes `tag`, which is filed.
+    /// Removes `tag`, which is filed, if its edges are first in their chains. Answers whether it is removed.
     #[inline(always)]
+    pub fn remove_first(&mut self, filed: Edges, tag: Tag) -> bool {
+        let [start, end] = self.edges[tag];
+        let is_first = |edge: Edge, id| self.heads[edge.bucket] == id;
+        if !is_first(end, end_of(tag)) || filed == Edges::Both && !is_first(start, start_of(tag)) {
+            return false;
+        }
+        self.heads[end.bucket] = end.next;
+        if filed == Edges::Both {
+            self.heads[start.bucket] = start.next;
+        }
+        true
+    }
+
+    /// Removes `tag`, which is filed.
     pub fn remove(&mut self, filed: Edges, tag: Tag) {
         if filed == Edges::Both {
             self.unlink(start_of(tag));
@@ -160,20 +174,12 @@ impl MergeIndex {
         *self.edge_mut(id) = Edge { sector, next, bucket };
     }
 
-    #[inline(always)]
     fn unlink(&mut self, id: EdgeId) {
         let Edge { next, bucket, .. } = *self.edge(id);
-        let head = &mut self.heads[bucket];
-        if *head == id {
-            *head = next;
-        } else {
-            self.unlink_further(id, next, bucket);
+        if self.heads[bucket] == id {
+            self.heads[bucket] = next;
+            return;
         }
-    }
-
-    /// Takes `id`, which `next` follows, out of a chain in which others are before it.
-    #[inline(never)]
-    fn unlink_further(&mut self, id: EdgeId, next: EdgeId, bucket: Place) {
         let mut at = self.heads[bucket];
         while self.edge(at).next != id {
             at = self.edge(at).next;
@@ -249,7 +255,9 @@ mod tests {
             let (tag, start, len) = (Tag((x % 16) as u16), (x >> 8) % 12, 1 + (x >> 16) % 4);
             if let Some(i) = twin.iter().position(|t| t.0 == tag) {
                 twin.remove(i);
-                index.remove(filed, tag);
+                if !index.remove_first(filed, tag) {
+                    index.remove(filed, tag);
+                }
             } else {
                 let end = start + len;
                 let touches = twin.iter().any(|t| t.2 == start || t.1 == end && filed == Edges::Both);

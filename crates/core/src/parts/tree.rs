@@ -2,32 +2,45 @@
 //!
 //! A [`Forest`] owns one node per id (a tag, a queue); a [`Tree`] is a root into it. Any number of trees share one
 //! forest, because an id is in at most one of them at a time: a scheduler's thousand queues need one node per request,
-//! not a thousand arrays. Keys are `u64` (a sector, a virtual time); equal keys keep their order of insertion. Insert,
-//! remove and lower-bound look-ups are O(log n); the first, the last and the neighbours are O(1); nothing allocates.
+//! not a thousand arrays. Keys are `u64` (a sector, a virtual time); equal keys keep their order of insertion. The first,
+//! the last and the neighbours are O(1), insert, remove and lower-bound look-ups O(log n) in the mean; nothing allocates.
 //!
-//! It is a red-black tree with parent links, *threaded*: each node also knows its neighbours in order, because who
-//! sorts requests asks for the next one at every turn. The threads cost a few stores when a node comes or goes, and
-//! save the walks up and down:
+//! All nodes of a tree are in one list, sorted; a red-black tree with parent links is the index of that list, as a book's
+//! index is: it has one node here and there. A look-up goes down the tree to the last indexed node that is not too far, and
+//! along the list from there. A new node is indexed when its place was more than [`FAR`] steps from an indexed one, and
+//! sometimes in any case ([`OFTEN`]):
 //!
 //! ```text
-//!            30              tree:    child and parent
-//!          /    \
-//!        10      50          threads: 10 ⇄ 20 ⇄ 30 ⇄ 50
-//!          \
-//!           20               first: 10, last: 50
+//!   index:        30                     a new 45: down to 30, along to 40, in before 50
+//!               /    \
+//!             10      60
+//!   list:     10 20   30 40 50   60 70
 //! ```
 //!
-//! It does not own values and does not compare with wrap-around: a caller whose keys wrap must renumber.
+//! So a short queue, as most are, is a list and nothing else, and in a long one nine nodes of ten come and go without a
+//! turn of the tree.
+//!
+//! It does not own values and does not compare with wrap-around: a caller whose keys wrap must renumber. Nor does it
+//! bound the steps from one indexed node to the next: who removes just the indexed ones makes a look-up as long as the
+//! list, and the next insertion there mends it.
 //!
 //= paper: R. Bayer 1972; L. Guibas, R. Sedgewick 1978, "A dichromatic framework for balanced trees"
-//= paper: A. Perlis, C. Thornton 1960, "Symbol manipulation by threaded lists"
+//= paper: W. Pugh 1990, "Skip lists: a probabilistic alternative to balanced trees"
 
 use crate::table::{NIL, Place, Table};
 use crate::units::Id;
 use core::marker::PhantomData;
 
-/// The parent of a node that is in no tree.
+/// The parent of a node that is not indexed, and the neighbour of one that is in no list.
 const OUT: u32 = NIL - 1;
+
+/// A new node is indexed when it is more than this many steps behind an indexed one. Measured: more makes the walks
+/// dearer, fewer the index.
+const FAR: u32 = 6;
+
+/// Of this many new nodes one is indexed in any case, if the list is as long: who inserts in descending order never
+/// walks, but may search.
+const OFTEN: u32 = 16;
 
 /// Towards smaller keys (`LEFT`) or larger ones. The index of an array of two.
 type Side = bool;
@@ -39,7 +52,7 @@ struct Node {
     key: u64,
     parent: u32,
     child: [u32; 2],
-    /// The neighbours in order.
+    /// The neighbours in the list.
     thread: [u32; 2],
     red: bool,
 }
@@ -48,12 +61,15 @@ struct Node {
 #[derive(Debug)]
 pub struct Forest<I> {
     nodes: Table<Place, Node>,
+    /// How many insertions there were, modulo 2^32.
+    inserted: u32,
     id: PhantomData<I>,
 }
 
 /// One ordered tree in a [`Forest`].
 #[derive(Clone, Copy, Debug)]
 pub struct Tree {
+    /// Of the index.
     root: u32,
     /// The first and the last.
     ends: [u32; 2],
@@ -84,15 +100,15 @@ impl<I: Id> Forest<I> {
     /// A forest with room for the ids `0..len`. Allocates.
     #[must_use]
     pub fn new(len: usize) -> Self {
-        let node = Node { key: 0, parent: OUT, child: [NIL; 2], thread: [NIL; 2], red: false };
-        Self { nodes: Table::new(len, node), id: PhantomData }
+        let node = Node { key: 0, parent: OUT, child: [NIL; 2], thread: [OUT; 2], red: false };
+        Self { nodes: Table::new(len, node), inserted: 0, id: PhantomData }
     }
 
     /// Whether `id` is in some tree of this forest.
     #[inline]
     #[must_use]
     pub fn contains(&self, id: I) -> bool {
-        self.nodes[Place::of(id)].parent != OUT
+        self.nodes[Place::of(id)].thread[0] != OUT
     }
 
     /// The key under which `id` is filed; meaningless when it is in no tree.
@@ -109,29 +125,26 @@ impl<I: Id> Forest<I> {
     pub fn insert(&mut self, tree: &mut Tree, id: I, key: u64) {
         assert!(!self.contains(id), "already in a tree");
         let n = Place::of(id).0;
-        let (mut parent, mut at) = (NIL, tree.root);
+        let (mut parent, mut at, mut before) = (NIL, tree.root, NIL);
         while let Some(node) = self.nodes.get(Place(at)) {
-            parent = at;
-            at = node.child[usize::from(key >= node.key)];
+            let side = key >= node.key;
+            (parent, before) = (at, if side { at } else { before });
+            at = node.child[usize::from(side)];
         }
+        let (mut behind, mut steps) = (self.after(tree, before), 0);
+        while let Some(node) = self.nodes.get(Place(behind))
+            && node.key <= key
+        {
+            (before, behind) = (behind, node.thread[1]);
+            steps += 1;
+        }
+        *self.at_mut(n) = Node { key, parent: OUT, child: [NIL; 2], thread: [before, behind], red: false };
+        self.tie(tree, before, RIGHT, n);
+        self.tie(tree, behind, LEFT, n);
         tree.len += 1;
-        if parent == NIL {
-            *self.at_mut(n) = Node { key, parent, child: [NIL; 2], thread: [NIL; 2], red: false };
-            (tree.root, tree.ends) = (n, [n, n]);
-            return;
-        }
-        // The new leaf's neighbours are its parent and the one that was next to the parent on the leaf's side.
-        let above = self.at_mut(parent);
-        let side = key >= above.key;
-        let beyond = above.thread[usize::from(side)];
-        above.child[usize::from(side)] = n;
-        above.thread[usize::from(side)] = n;
-        let above_is_red = above.red;
-        let thread = if side == LEFT { [beyond, parent] } else { [parent, beyond] };
-        *self.at_mut(n) = Node { key, parent, child: [NIL; 2], thread, red: true };
-        self.tie(tree, beyond, !side, n);
-        if above_is_red {
-            self.rebalance_after_insert(tree, n, parent);
+        self.inserted = self.inserted.wrapping_add(1);
+        if steps > FAR || self.inserted.is_multiple_of(OFTEN) && tree.len >= OFTEN {
+            self.index(tree, n, parent);
         }
     }
 
@@ -141,31 +154,15 @@ impl<I: Id> Forest<I> {
     /// If `id` is in no tree. That it is in *this* one is the caller's duty (`check` tells).
     pub fn remove(&mut self, tree: &mut Tree, id: I) {
         let n = Place::of(id).0;
-        let node = *self.at(n);
-        assert!(node.parent != OUT, "in no tree");
-        self.at_mut(n).parent = OUT;
-        if tree.len == 1 {
-            *tree = Tree::default();
-            return;
-        }
-        let [before, behind] = node.thread;
+        let node = self.at_mut(n);
+        let ([before, behind], parent) = (node.thread, node.parent);
+        assert!(before != OUT, "in no tree");
+        node.thread[0] = OUT;
         self.tie(tree, before, RIGHT, behind);
         self.tie(tree, behind, LEFT, before);
         tree.len -= 1;
-        let (hole, parent, was_red) = match node.child {
-            [NIL, only] | [only, NIL] => {
-                self.replace(tree, n, node.parent, only);
-                (only, node.parent, node.red)
-            }
-            _ => self.splice_predecessor(tree, n, &node),
-        };
-        if was_red {
-            return;
-        }
-        // A black node is missing above the hole: a red one there can turn black, else the tree must turn.
-        match self.nodes.get_mut(Place(hole)) {
-            Some(node) if node.red => node.red = false,
-            _ => self.rebalance_after_remove(tree, hole, parent),
+        if parent != OUT {
+            self.unindex(tree, n);
         }
     }
 
@@ -216,13 +213,17 @@ impl<I: Id> Forest<I> {
     /// The first id of `tree` with a key of at least `key`.
     #[must_use]
     pub fn lower_bound(&self, tree: &Tree, key: u64) -> Option<I> {
-        let (mut at, mut found) = (tree.root, NIL);
+        let (mut at, mut before) = (tree.root, NIL);
         while let Some(node) = self.nodes.get(Place(at)) {
             let below = node.key < key;
-            if !below {
-                found = at;
-            }
+            before = if below { at } else { before };
             at = node.child[usize::from(below)];
+        }
+        let mut found = self.after(tree, before);
+        while let Some(node) = self.nodes.get(Place(found))
+            && node.key < key
+        {
+            found = node.thread[1];
         }
         Place(found).id()
     }
@@ -232,21 +233,24 @@ impl<I: Id> Forest<I> {
         core::iter::successors(self.first(tree), |&id| self.next(id))
     }
 
-    /// Walks the whole tree and panics if its order, links, threads, colours or length are wrong.
+    /// Walks the whole list and its index and panics if order, links, colours or length are wrong.
     pub fn check(&self, tree: &Tree) {
         assert!(tree.root == NIL || !self.at(tree.root).red, "red root");
         let (mut len, mut key, mut before, mut black_depth) = (0, 0, NIL, None);
-        let mut at = if tree.root == NIL { NIL } else { self.descend(tree.root, LEFT) };
-        assert_eq!(tree.ends[0], at, "stale first");
+        let mut indexed = if tree.root == NIL { NIL } else { self.descend(tree.root, LEFT) };
+        let mut at = tree.ends[0];
         while at != NIL {
-            assert!(self.at(at).key >= key, "out of order");
-            assert_eq!(self.at(at).thread[0], before, "stale thread back");
-            (key, before) = (self.at(at).key, at);
-            self.check_node(at, &mut black_depth);
-            at = self.walk(at);
-            assert_eq!(self.at(before).thread[1], at, "stale thread forth");
-            len += 1;
+            let node = self.at(at);
+            assert!(node.key >= key, "out of order");
+            assert_eq!(node.thread[0], before, "stale link back");
+            if node.parent != OUT {
+                assert_eq!(at, indexed, "the index has another order");
+                self.check_node(at, &mut black_depth);
+                indexed = self.walk(at);
+            }
+            (key, before, at, len) = (node.key, at, node.thread[1], len + 1);
         }
+        assert_eq!(indexed, NIL, "indexed, but not in the list");
         assert_eq!(tree.ends[1], before, "stale last");
         assert_eq!(len, tree.len, "wrong length");
     }
@@ -267,7 +271,7 @@ impl<I: Id> Forest<I> {
         }
     }
 
-    /// As far as it goes from `n` to one side: for `check`, which does not trust the threads.
+    /// As far down the index as it goes from `n` to one side.
     fn descend(&self, mut n: u32, side: Side) -> u32 {
         while self.at(n).child[usize::from(side)] != NIL {
             n = self.at(n).child[usize::from(side)];
@@ -275,7 +279,7 @@ impl<I: Id> Forest<I> {
         n
     }
 
-    /// The node behind `n` in order, by the tree alone: for `check`.
+    /// The indexed node behind `n`.
     fn walk(&self, n: u32) -> u32 {
         let below = self.at(n).child[1];
         if below != NIL {
@@ -304,12 +308,56 @@ impl<I: Id> Forest<I> {
         self.nodes.get(Place(n)).is_some_and(|node| node.red)
     }
 
+    /// The node behind `n` in the list; without `n`, the first.
+    #[inline]
+    fn after(&self, tree: &Tree, n: u32) -> u32 {
+        self.nodes.get(Place(n)).map_or(tree.ends[0], |node| node.thread[1])
+    }
+
     /// Makes `to` the neighbour of `n` on one side; without `n`, it is the last on the other.
     #[inline]
     fn tie(&mut self, tree: &mut Tree, n: u32, side: Side, to: u32) {
         match self.nodes.get_mut(Place(n)) {
             Some(node) => node.thread[usize::from(side)] = to,
             None => tree.ends[usize::from(!side)] = to,
+        }
+    }
+
+    /// Adds `n` to the index, as a leaf below `parent`, where the way down ended.
+    #[inline(never)]
+    fn index(&mut self, tree: &mut Tree, n: u32, parent: u32) {
+        self.at_mut(n).parent = parent;
+        if parent == NIL {
+            tree.root = n;
+            return;
+        }
+        self.at_mut(n).red = true;
+        let key = self.at(n).key;
+        let above = self.at_mut(parent);
+        above.child[usize::from(key >= above.key)] = n;
+        if above.red {
+            self.rebalance_after_insert(tree, n, parent);
+        }
+    }
+
+    /// Takes `n` out of the index.
+    #[inline(never)]
+    fn unindex(&mut self, tree: &mut Tree, n: u32) {
+        let node = *self.at(n);
+        let (hole, parent, was_red) = match node.child {
+            [NIL, only] | [only, NIL] => {
+                self.replace(tree, n, node.parent, only);
+                (only, node.parent, node.red)
+            }
+            _ => self.splice_predecessor(tree, n, &node),
+        };
+        if was_red {
+            return;
+        }
+        // A black node is missing above the hole: a red one there can turn black, else the tree must turn.
+        match self.nodes.get_mut(Place(hole)) {
+            Some(node) if node.red => node.red = false,
+            _ => self.rebalance_after_remove(tree, hole, parent),
         }
     }
 
@@ -331,7 +379,7 @@ impl<I: Id> Forest<I> {
     /// The successor would do as well. But who takes requests in ascending order removes that one next, and it is better
     /// left near the leaves, where removing is cheap.
     fn splice_predecessor(&mut self, tree: &mut Tree, n: u32, node: &Node) -> (u32, u32, bool) {
-        let p = node.thread[0];
+        let p = self.descend(node.child[0], RIGHT);
         let pred = *self.at(p);
         let hole = pred.child[0];
         let mut left = node.child[0];
