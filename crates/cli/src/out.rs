@@ -43,7 +43,7 @@ pub(crate) fn note(text: &str) {
     eprintln!("fairhead: {text}");
 }
 
-/// Whether to use colour: on a terminal, unless `NO_COLOR` is set to anything (https://no-color.org).
+/// Whether to use colour: on a terminal, unless `NO_COLOR` is set to anything (<https://no-color.org>).
 pub(crate) fn coloured(file: Option<&Path>) -> bool {
     file.is_none() && io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
 }
