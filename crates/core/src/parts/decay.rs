@@ -5,6 +5,10 @@
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_update_io_thinktime, cfq_update_io_seektime
 
+/// Farther than any disk is long, in sectors (128 PiB): what a driver with larger numbers means is not a distance, and
+/// 256 times it would not fit.
+const FARTHEST: u64 = 1 << 48;
+
 /// A decaying mean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Decayed {
@@ -30,7 +34,7 @@ impl Decayed {
     /// across the disk does not drown the rest.
     pub fn push_seek(&mut self, distance: u64) {
         let slack = if self.samples <= 60 { 2 * 1024 * 1024 } else { 2 * 1024 * 64 };
-        self.push_rounded(distance.min(4 * self.mean + slack));
+        self.push_rounded(distance.min(4 * self.mean + slack).min(FARTHEST));
     }
 
     /// The mean; 0 before the first sample.
@@ -61,6 +65,15 @@ impl Decayed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn jumps_between_the_ends_of_all_sector_numbers_do_not_overflow() {
+        let mut d = Decayed::default();
+        for _ in 0..1000 {
+            d.push_seek(u64::MAX);
+        }
+        assert!(d.mean() > FARTHEST / 2 && d.mean() <= FARTHEST, "{}", d.mean());
+    }
 
     #[test]
     fn four_milliseconds_three_times() {

@@ -156,18 +156,23 @@ fn within_a_queue(
 
 /// The slices of all queues of the class, for each older request of the queue; async requests share queues, and close
 /// cooperators do, so any request may be such a one. The longest slice is that of level 0, 1.8 times the base, and lower
-/// levels are put off by the difference, once for each queue. An async queue must wait until no sync request is at the
-/// device, and sync ones take its slice away: with a device that takes several it may never come to it, while those who
-/// took it keep the disk.
+/// levels are put off by the difference, once for each queue. A kind goes on until its workload slice is over, which for
+/// async requests is longer than `target_latency` if `slice_async` is longer than `slice_sync`.
+///
+/// With a device that takes several requests there is no bound: queues that are not worth waiting for take the disk from
+/// each other whenever they have all they want at the device, and start a new slice each time; and an async queue, which
+/// must wait until no sync request is at the device, may lose its slice before that.
 fn cfq(config: &AnyConfig, load: &Load, _: &Request) -> Option<Duration> {
     let AnyConfig::Cfq(c) = config else { return None };
-    if load.classes || load.any_async && load.depth > 1 {
+    if load.classes || load.depth > 1 {
         return None;
     }
     let slice = c.slice_sync.max(c.slice_async) * 9 / 5;
     let turn = slice + c.slice_idle.max(c.group_idle) + SERVICE_MAX * (load.depth + 1) + load.tick * 3;
+    let ratio = c.slice_async.as_ns() / c.slice_sync.as_ns() + 1;
+    let workload = c.target_latency * ratio + c.slice_idle * 2;
     // Three kinds of work take turns, and each queue has its turn and is put off.
-    let round = turn * (3 * 2 * (load.tasks + 1));
+    let round = (workload + turn * (2 * (load.tasks + 1))) * 3;
     Some(c.fifo_expire_sync.max(c.fifo_expire_async) + load.tick + round * (load.requests + 1))
 }
 

@@ -25,6 +25,11 @@
 //! off further: by n times the difference between the longest slice and theirs. Within a queue a request is passed
 //! over until its fifo time, and then served in the queue's next slice at the latest, one for each slice.
 //!
+//! That is with a device that takes one request at a time. If it takes several, nobody has a bound, as it was in these
+//! kernels: a queue that has all it wants at the device and is not worth waiting for can be preempted by any other
+//! such queue (from 3.x on), and two that do this to each other begin a new slice each time. An async queue must wait
+//! until no sync request is at the device, and a sync request that comes meanwhile takes its slice away.
+//!
 //! # From the kernel's hooks to ours
 //!
 //! - In the kernel `dispatch` moves a request to a list from which the driver takes it later. Here the driver has it at
