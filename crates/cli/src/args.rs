@@ -48,6 +48,10 @@ pub(crate) struct RunArgs {
     /// The disk: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
     pub(crate) disk: String,
+    /// The machine around the disk, by the year of its habits: 2004, 2010 or 2020. Default: the disk's time, 2020 for a
+    /// disk of your own.
+    #[arg(long, value_name = "YEAR")]
+    pub(crate) host: Option<String>,
     /// The schedulers to compare (`fairhead list schedulers`). Default: all.
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
     pub(crate) sched: Vec<String>,
@@ -90,6 +94,7 @@ impl Default for RunArgs {
         Self {
             job: None,
             disk: DISK.to_owned(),
+            host: None,
             sched: Vec::new(),
             set: Vec::new(),
             seed: 1,

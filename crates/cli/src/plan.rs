@@ -5,6 +5,7 @@ use std::path::Path;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::{PRESETS, preset};
 use fairhead_device::{DeviceParams, preset_names};
+use fairhead_sim::Host;
 use fairhead_sim::job::{self, JobFile, nearest, time_value};
 
 use crate::args::RunArgs;
@@ -19,6 +20,8 @@ pub(crate) struct Plan {
     pub(crate) jobs: JobFile,
     /// To which disk, and its name.
     pub(crate) disk: (String, DeviceParams),
+    /// In which machine, and its name.
+    pub(crate) host: (&'static str, Host),
     /// Under which schedulers, in this order.
     pub(crate) schedulers: Vec<Scheduler>,
     /// What all chance follows from.
@@ -36,10 +39,11 @@ impl Plan {
         args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
         let mut jobs = read_jobs(args.job.as_deref())?;
         let disk = choose_disk(&args.disk)?;
+        let host = choose_host(args.host.as_deref().unwrap_or(Host::name_for_disk(&disk.0)))?;
         if runtime.is_some() {
             jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
         }
-        Ok(Self { jobs, disk, schedulers, seed: args.seed, interval })
+        Ok(Self { jobs, disk, host, schedulers, seed: args.seed, interval })
     }
 }
 
@@ -71,6 +75,14 @@ fn choose_schedulers(names: &[String]) -> Result<Vec<Scheduler>, CliError> {
         chosen.push(Scheduler { name: p.name, config: (p.config)() });
     }
     Ok(chosen)
+}
+
+/// A host by its name.
+fn choose_host(name: &str) -> Result<(&'static str, Host), CliError> {
+    let known = Host::NAMES.iter().find(|n| **n == name);
+    known.and_then(|n| Host::named(n).map(|host| (*n, host))).ok_or_else(|| {
+        CliError::Misuse(format!("unknown host '{name}'; write one of {}", Host::NAMES.join(", ")))
+    })
 }
 
 /// A preset, or a description in a file.

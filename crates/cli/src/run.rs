@@ -1,6 +1,6 @@
 //! `fairhead run`: one simulation per scheduler, several at once, and the report.
 
-use fairhead_sim::{Host, Outcome, Scenario, SimError, parallel, simulate};
+use fairhead_sim::{Outcome, Scenario, SimError, parallel, simulate};
 
 use crate::args::{Format, RunArgs};
 use crate::error::CliError;
@@ -37,7 +37,7 @@ fn scenario(plan: &Plan, scheduler: &crate::tunables::Scheduler) -> Scenario {
     Scenario {
         jobs: plan.jobs.clone(),
         disk: plan.disk.1.clone(),
-        host: Host::for_disk(&plan.disk.0),
+        host: plan.host.1.clone(),
         scheduler: scheduler.name.to_owned(),
         config: scheduler.config,
         seed: plan.seed,

@@ -51,7 +51,7 @@ impl Drop for Dir {
 #[test]
 fn the_table_has_a_row_for_each_job_and_scheduler_and_the_seed() {
     let text = Dir::new("table").text(&["--sched", "noop,deadline", "--seed", "7"]);
-    assert!(text.starts_with("job.fio on ide2004, seed 7\n"), "{text}");
+    assert!(text.starts_with("job.fio on ide2004, host of 2004, seed 7\n"), "{text}");
     for start in [
         "readers (2 clients)  noop ",
         "                     deadline ",
@@ -161,7 +161,13 @@ fn a_disk_may_be_a_file() {
     let dir = Dir::new("disk");
     std::fs::write(dir.0.join("mine.toml"), "base = \"ide2004\"\nname = \"mine\"\nrpm = 5400\n").unwrap();
     let text = dir.text(&["--sched", "noop", "--disk", "mine.toml"]);
-    assert!(text.starts_with("job.fio on mine, seed 1\n"), "{text}");
+    assert!(text.starts_with("job.fio on mine, host of 2020, seed 1\n"), "{text}");
+    let text = dir.text(&["--sched", "noop", "--disk", "mine.toml", "--host", "2004"]);
+    assert!(text.starts_with("job.fio on mine, host of 2004, seed 1\n"), "{text}");
+    let out = dir.fairhead(&["--host", "2011"]);
+    assert_eq!(out.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(said, "fairhead: unknown host '2011'; write one of 2004, 2010, 2020\n");
     std::fs::write(dir.0.join("wrong.toml"), "base = \"ide2004\"\nrmp = 5400\n").unwrap();
     let out = dir.fairhead(&["--disk", "wrong.toml"]);
     let line = String::from_utf8_lossy(&out.stderr).into_owned();

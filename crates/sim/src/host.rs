@@ -213,14 +213,34 @@ impl Host {
         }
     }
 
-    /// The host that goes with a built-in disk: of its time.
+    /// The names of the hosts: the years whose habits they have.
+    pub const NAMES: &'static [&'static str] = &["2004", "2010", "2020"];
+
+    /// The host of that name.
     #[must_use]
-    pub fn for_disk(preset: &str) -> Self {
-        match preset {
-            "ide2004" => Self::of_2004(),
-            "sata2009" | "flashcard2010" => Self::of_2010(),
-            _ => Self::of_2020(),
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "2004" => Some(Self::of_2004()),
+            "2010" => Some(Self::of_2010()),
+            "2020" => Some(Self::of_2020()),
+            _ => None,
         }
+    }
+
+    /// The name of the host that goes with a disk: of its time for built-in ones, `2020` for others.
+    #[must_use]
+    pub fn name_for_disk(disk: &str) -> &'static str {
+        match disk {
+            "ide2004" => "2004",
+            "sata2009" | "flashcard2010" => "2010",
+            _ => "2020",
+        }
+    }
+
+    /// The host that goes with a disk.
+    #[must_use]
+    pub fn for_disk(disk: &str) -> Self {
+        Self::named(Self::name_for_disk(disk)).unwrap_or_else(Self::of_2020)
     }
 
     /// What the named scheduler costs per request. `cfq-ts1` costs what `cfq` does.

@@ -50,7 +50,9 @@ impl OpStats {
     /// The `percent`th percentile of the latency (0 to 100), or nothing if there was no call.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
-        (self.calls > 0).then(|| Duration::from_ns(self.latency_ns.value_at_percentile(percent)))
+        let ns = self.latency_ns.value_at_percentile(percent);
+        // The histogram rounds up; nothing took longer than the longest.
+        (self.calls > 0).then(|| Duration::from_ns(ns).min(self.latency_max))
     }
 
     /// The mean latency, or nothing if there was no call.

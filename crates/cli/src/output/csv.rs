@@ -1,7 +1,7 @@
 //! CSV: a line per scheduler and job; with `--interval` a line per scheduler, client and interval. Names are quoted when
 //! they need to be (RFC 4180); every column carries its unit.
 
-use super::{Export, Report, Sum, percentile};
+use super::{Export, Report, Sum};
 use fairhead_sim::metrics::rate;
 
 /// Comma-separated values with a heading.
@@ -43,8 +43,8 @@ fn totals(report: &Report<'_>) -> String {
                 rate(all.calls, sum.elapsed).to_string(),
                 sum.fairness_permille.map_or_else(String::new, |f| f.to_string()),
                 time(all.latency_mean()),
-                time(percentile(&all, 50.0)),
-                time(percentile(&all, 99.0)),
+                time(all.percentile(50.0)),
+                time(all.percentile(99.0)),
                 time((all.calls > 0).then_some(all.latency_max)),
                 o.disk.busy.as_ns().to_string(),
                 o.disk.idled.as_ns().to_string(),

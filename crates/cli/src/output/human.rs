@@ -2,7 +2,7 @@
 //! where there is a terminal.
 //!
 //! ```text
-//! app-start on nas2020, seed 1
+//! app-start on nas2020, host of 2020, seed 1
 //!
 //! job                  scheduler  read MiB/s  IOPS  min/max  mean  p99  max  took
 //! streams (10 clients) noop       …
@@ -12,7 +12,7 @@
 //! Columns that are empty for every job and scheduler are left out.
 
 use super::table::{Best, Cell, Table, mib};
-use super::{Export, Report, Sum, percentile};
+use super::{Export, Report, Sum};
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;
 use fairhead_sim::metrics::rate;
@@ -25,7 +25,13 @@ pub(crate) struct Human {
 impl Export for Human {
     fn render(&self, report: &Report<'_>) -> String {
         let plan = report.plan;
-        let mut text = format!("{} on {}, seed {}\n\n", report.jobs().file_name, plan.disk.0, plan.seed);
+        let mut text = format!(
+            "{} on {}, host of {}, seed {}\n\n",
+            report.jobs().file_name,
+            plan.disk.0,
+            plan.host.0,
+            plan.seed
+        );
         text.push_str(&jobs_table(report).render(self.coloured));
         text.push('\n');
         text.push_str(&disk_table(report).render(self.coloured));
@@ -85,7 +91,7 @@ fn figures(sum: &Sum) -> Vec<Cell> {
         Cell::count(rate(all.calls, sum.elapsed)),
         fairness,
         Cell::time(all.latency_mean()),
-        Cell::time(percentile(&all, 99.0)),
+        Cell::time(all.percentile(99.0)),
         Cell::time((all.calls > 0).then_some(all.latency_max)),
     ]
 }

@@ -36,6 +36,7 @@ impl Export for Json {
             "fairhead version": env!("CARGO_PKG_VERSION"),
             "job_file": report.jobs().file_name,
             "disk": plan.disk.0,
+            "host": plan.host.0,
             "seed": plan.seed,
             "notes": report.jobs().notes,
             "runs": runs,
@@ -267,7 +268,7 @@ fn latency(stats: &OpStats, bins: Bins) -> Value {
     }
     let mut percentile = Map::new();
     for p in PERCENTILES {
-        let value = super::percentile(stats, p).unwrap_or_default();
+        let value = stats.percentile(p).unwrap_or_default();
         percentile.insert(format!("{p:.6}"), json!(value.as_ns()));
     }
     let mut entry = json!({

@@ -101,11 +101,6 @@ impl Sum {
     }
 }
 
-/// A percentile of the latency. A histogram rounds up; what no call has waited is not reported.
-fn percentile(stats: &OpStats, percent: f64) -> Option<Duration> {
-    stats.percentile(percent).map(|t| t.min(stats.latency_max))
-}
-
 /// The clients that fio would report as one: a client, or a group under `group_reporting`.
 pub(crate) struct Unit<'a> {
     pub(crate) job: &'a Job,
