@@ -31,7 +31,7 @@
 use crate::config::ConfigError;
 use crate::parts::fifo::{Fifo, Links};
 use crate::parts::merge::{Edges, MergeIndex};
-use crate::request::{Freed, Request, Requests, State};
+use crate::request::{Link, Request, Requests, State};
 use crate::sched::Scheduler;
 use crate::trace::{Action, Reason, TraceEvent, TraceRing};
 use crate::units::{Duration, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
@@ -237,7 +237,7 @@ pub struct Elevator<S> {
     /// Queued requests by the sector behind their last, and by their first.
     index: MergeIndex,
     /// The request that last grew, or the first one inserted since: tried before the index.
-    hint: Option<Tag>,
+    hint: Link,
     /// Where the hint starts; anywhere when there is none.
     hint_start: Sector,
     requeued: Fifo<Tag>,
@@ -271,7 +271,7 @@ impl<S: Scheduler> Elevator<S> {
             requests: Requests::new(limits.tags),
             trace: TraceRing::new(limits.trace),
             index: MergeIndex::new(limits.tags),
-            hint: None,
+            hint: Link::NONE,
             hint_start: Sector(0),
             requeued: Fifo::default(),
             requeued_links: Links::new(tags),
@@ -318,8 +318,8 @@ impl<S: Scheduler> Elevator<S> {
     #[inline(always)]
     fn file(&mut self, tag: Tag, rq: &Request) {
         self.index.insert(self.sched.edges(), tag, rq.start, rq.end());
-        if self.hint.is_none() {
-            self.hint = Some(tag);
+        if self.hint == Link::NONE {
+            self.hint = Link::to(tag);
             self.hint_start = rq.start;
         }
     }
@@ -405,20 +405,14 @@ impl<S: Scheduler> Elevator<S> {
     ///
     /// # Panics
     /// If time goes backwards, or the device does not have that request.
+    #[inline]
     pub fn complete(&mut self, now: Instant, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
         self.advance(now);
         self.requests.assert_issued(tag);
         self.sched.complete(cx!(self), tag);
-        if self.trace.enabled() {
-            return self.free_recorded(tag);
-        }
-        self.requests.free(tag)
-    }
-
-    #[cold]
-    fn free_recorded(&mut self, tag: Tag) -> Freed<'_> {
+        let carried = self.requests.free(tag);
         self.record(Action::Complete, Reason::None, tag);
-        self.requests.free(tag)
+        self.requests.freed(tag, carried)
     }
 
     /// The device could not take a request, or gave it back: it is issued again before anything else.
@@ -497,7 +491,7 @@ impl<S: Scheduler> Elevator<S> {
                 assert!(by_end && by_start, "a queued request is not in the merge index");
             }
         }
-        if let Some(hint) = self.hint {
+        if let Some(hint) = self.hint.tag() {
             assert!(self.requests[hint].state == State::Queued, "the merge hint has left");
             assert!(self.requests[hint].rq.start == self.hint_start, "the merge hint's start is stale");
         }
@@ -513,11 +507,12 @@ impl<S: Scheduler> Elevator<S> {
         self.now = now;
     }
 
+    /// Answers the tag again, here and below, so that the caller need not keep it.
     #[inline(always)]
     fn issue(&mut self, tag: Tag, why: Reason) -> Tag {
         self.requests.issue(tag);
-        if self.hint == Some(tag) {
-            self.hint = None;
+        if self.hint == Link::to(tag) {
+            self.hint = Link::NONE;
         }
         let unfiled = !self.limits.merges || self.index.remove_first(self.sched.edges(), tag);
         if unfiled && !self.trace.enabled() {
@@ -526,7 +521,7 @@ impl<S: Scheduler> Elevator<S> {
         self.issue_rest(tag, why, unfiled)
     }
 
-    /// What is left to do at times. Answers the tag again, so that the caller need not keep it.
+    /// What is left to do at times.
     #[inline(never)]
     fn issue_rest(&mut self, tag: Tag, why: Reason, unfiled: bool) -> Tag {
         if !unfiled {
@@ -543,15 +538,15 @@ impl<S: Scheduler> Elevator<S> {
             return Some((into, end));
         }
         self.requests.forbid_merging(into);
-        if self.hint == Some(into) {
-            self.hint = None;
+        if self.hint == Link::to(into) {
+            self.hint = Link::NONE;
         }
         None
     }
 
     fn find_neighbour(&self, rq: &Request) -> Option<(Tag, End)> {
         let (start, end) = (rq.start, rq.end());
-        if let Some(hint) = self.hint {
+        if let Some(hint) = self.hint.tag() {
             let hinted = &self.requests[hint].rq;
             let touches = match (hinted.end() == start, hinted.start == end) {
                 (true, _) => Some(End::Back),
@@ -596,7 +591,7 @@ impl<S: Scheduler> Elevator<S> {
             End::Front => self.index.move_start(self.sched.edges(), into, rq.start),
         }
         self.sched.merged(cx!(self), into, end);
-        self.hint = Some(into);
+        self.hint = Link::to(into);
         self.hint_start = rq.start;
         self.join_neighbour(into, end);
     }
@@ -627,7 +622,7 @@ impl<S: Scheduler> Elevator<S> {
         self.index.remove(self.sched.edges(), gone);
         self.requests.merge(kept, gone);
         self.index.move_end(kept, slot.rq.end());
-        self.hint = Some(kept);
+        self.hint = Link::to(kept);
         self.hint_start = self.requests[kept].rq.start;
     }
 

@@ -109,17 +109,17 @@ const SECTORS_PER_SEGMENT: u32 = 128;
 
 /// A tag or none, in two bytes: tags are below 65535.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Link(u16);
+pub(crate) struct Link(u16);
 
 impl Link {
-    const NONE: Self = Self(u16::MAX);
+    pub(crate) const NONE: Self = Self(u16::MAX);
 
-    const fn to(tag: Tag) -> Self {
+    pub(crate) const fn to(tag: Tag) -> Self {
         Self(tag.0)
     }
 
     #[inline]
-    fn tag(self) -> Option<Tag> {
+    pub(crate) fn tag(self) -> Option<Tag> {
         (self != Self::NONE).then_some(Tag(self.0))
     }
 }
@@ -129,6 +129,8 @@ impl Link {
 pub(crate) struct Freed<'a> {
     slots: &'a Table<Tag, Slot>,
     next: Link,
+    /// The one behind `next`: so that a request which carries none needs no second look.
+    after: Link,
 }
 
 impl Iterator for Freed<'_> {
@@ -137,7 +139,10 @@ impl Iterator for Freed<'_> {
     #[inline]
     fn next(&mut self) -> Option<Tag> {
         let tag = self.next.tag()?;
-        self.next = self.slots[tag].next;
+        self.next = self.after;
+        if let Some(carried) = self.next.tag() {
+            self.after = self.slots[carried].next;
+        }
         Some(tag)
     }
 }
@@ -245,23 +250,26 @@ impl Requests {
         assert!(slot.state == State::Issued, "completed, but not issued");
     }
 
-    /// Frees `tag` and those that it carries, and answers them.
+    /// Frees `tag` and those that it carries, and answers the first of the latter, for [`Self::freed`].
     #[inline]
-    pub(crate) fn free(&mut self, tag: Tag) -> Freed<'_> {
+    pub(crate) fn free(&mut self, tag: Tag) -> Link {
         self.issued -= 1;
         let slot = &mut self.slots[tag];
         slot.state = State::Free;
-        // One chain with those that it carries.
-        slot.next = slot.first;
-        if slot.first != Link::NONE {
-            self.free_carried(tag);
+        let carried = slot.first;
+        if carried != Link::NONE {
+            self.free_carried(carried);
         }
-        Freed { slots: &self.slots, next: Link::to(tag) }
+        carried
+    }
+
+    #[inline]
+    pub(crate) fn freed(&self, tag: Tag, carried: Link) -> Freed<'_> {
+        Freed { slots: &self.slots, next: Link::to(tag), after: carried }
     }
 
     #[inline(never)]
-    fn free_carried(&mut self, tag: Tag) {
-        let mut at = self.slots[tag].first;
+    fn free_carried(&mut self, mut at: Link) {
         while let Some(carried) = at.tag() {
             self.slots[carried].state = State::Free;
             self.merged -= 1;

@@ -121,15 +121,15 @@ impl<I: Id> Links<I> {
     /// Takes the oldest.
     #[inline]
     pub fn pop_front(&mut self, fifo: &mut Fifo<I>) -> Option<I> {
-        let id = fifo.first()?;
-        let next = self.links[fifo.head].next;
+        let first = fifo.head;
+        let next = self.links.get(first)?.next;
         match self.links.get_mut(next) {
             Some(link) => link.prev = Place(NIL),
             None => fifo.tail = Place(NIL),
         }
         fifo.head = next;
         fifo.len -= 1;
-        Some(id)
+        Some(I::from_index(first.index()))
     }
 
     /// The one behind `id` in its queue.

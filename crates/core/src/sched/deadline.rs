@@ -151,7 +151,7 @@ impl Scheduler for Deadline {
         links.insert(queue, tag, rq.start);
     }
 
-    #[inline]
+    #[inline(always)]
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
         let tag = match self.batch_continues(cx) {
             Some(tag) => {
