@@ -161,7 +161,7 @@ fn case_row(case: Case, &(scheduler, clients, max, min, agg, latency): &CaseRow)
     let unexplained = case == 2 && scheduler == "deadline" && clients >= 4;
     let latency_tolerance = (case <= 2 && !one && !unexplained).then_some(0.25);
     let column = |metric, unit, published, tolerance| Column {
-        calibration: metric == "agg_bw" && calibrates(case, scheduler, clients),
+        calibration: unit == "KiB/s" && calibrates(case, scheduler, clients),
         tolerance,
         ..Column::listed(metric, unit, published)
     };
