@@ -80,6 +80,8 @@ struct Knobs {
     respond: u64,
     /// How long it thinks before at most.
     think_us_max: u64,
+    /// Whether requests for which the scheduler has no room are not sent.
+    polite: bool,
     /// Percentage of insertions by the task that also made the last one.
     again: u64,
     /// Percentage of events after which the driver asks for work.
@@ -109,6 +111,7 @@ impl Knobs {
             burst: chance.scaled(1, 31),
             respond: *chance.pick(&[0, 50, 95, 100]),
             think_us_max: *chance.pick(&[0, 100, 2_000, 20_000]),
+            polite: chance.percent(50),
             again: *chance.pick(&[0, 50, 95]),
             eager: *chance.pick(&[100, 100, 60, 10]),
             steps: *chance.pick(&[30, 300, 1000, 4000]),
@@ -223,6 +226,9 @@ impl<'a> Storm<'a> {
     fn insert(&mut self, task: usize) {
         let Some(tag) = self.subject.ledger.free_tag() else { return };
         let rq = self.tasks[task].request(self.chance, &self.mix);
+        if !self.subject.has_room(&rq) && self.knobs.polite {
+            return;
+        }
         let _ = self.subject.insert(self.now, tag, rq);
     }
 

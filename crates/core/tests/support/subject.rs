@@ -76,6 +76,17 @@ impl Subject {
         self.elevator.next_timer()
     }
 
+    /// Whether the scheduler would have this request now.
+    pub(crate) fn has_room(&self, rq: &Request) -> bool {
+        let room = without("has_room", || self.elevator.has_room(rq));
+        let is_idle = self.ledger.waiting() + self.ledger.at_device() == 0;
+        assert!(room || !is_idle, "no room for {rq:?} in an empty elevator: a driver would wait for ever");
+        if let Some(twin) = &self.twin {
+            assert_eq!(twin.has_room(rq), room, "the twin decides otherwise: has_room");
+        }
+        room
+    }
+
     pub(crate) fn insert(&mut self, now: Instant, tag: Tag, rq: Request) -> Insert {
         self.disturb(now);
         self.say(now, || format!("insert {tag:?} {rq:?}"));
