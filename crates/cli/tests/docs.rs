@@ -51,16 +51,14 @@ fn run(place: &str, line: &str) {
         .map(|rest| rest.trim_start().strip_prefix("--").unwrap_or(rest))
         .or_else(|| words.strip_prefix("fairhead"))
         .unwrap_or_else(|| panic!("{place}: no test runs '{line}'"));
-    let out = std::env::temp_dir().join(format!("fairhead-docs-{}", std::process::id()));
-    std::fs::create_dir_all(&out).expect("a folder for outputs");
+    // The documents put what they make where cargo does.
+    std::fs::create_dir_all(root().join("target")).expect("a folder for outputs");
     let script = format!("exec {} {arguments}", env!("CARGO_BIN_EXE_fairhead"));
     let result = Command::new("sh")
         .args(["-c", &script])
         .current_dir(root())
-        .env("OUT", &out)
         .output()
         .expect("sh runs");
-    std::fs::remove_dir_all(&out).expect("the folder goes");
     assert!(
         result.status.success(),
         "{place}: '{line}' ended with {}: {}",
