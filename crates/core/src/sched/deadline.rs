@@ -283,7 +283,7 @@ impl Deadline {
     }
 
     /// Takes out the request that is issued, and remembers where it leads.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, cx: &Cx<'_>, tag: Tag) {
         let rq = &cx.requests[tag].rq;
         self.dir = Dir::of(rq.op);
