@@ -54,11 +54,7 @@ fn run(place: &str, line: &str) {
     // The documents put what they make where cargo does.
     std::fs::create_dir_all(root().join("target")).expect("a folder for outputs");
     let script = format!("exec {} {arguments}", env!("CARGO_BIN_EXE_fairhead"));
-    let result = Command::new("sh")
-        .args(["-c", &script])
-        .current_dir(root())
-        .output()
-        .expect("sh runs");
+    let result = Command::new("sh").args(["-c", &script]).current_dir(root()).output().expect("sh runs");
     assert!(
         result.status.success(),
         "{place}: '{line}' ended with {}: {}",

@@ -5,8 +5,8 @@
 //! blktrace's: `I` inserted, `M` back merge, `F` front merge, `J` two requests joined, `D` issued, `C` completed, `R`
 //! requeued, `m` a message of the scheduler.
 
-use crate::table::Table;
-use crate::units::{Id, Instant, Sector, Sectors, Tag, TaskId};
+use crate::table::{Place, Table};
+use crate::units::{Instant, Sector, Sectors, Tag, TaskId};
 
 /// What happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,19 +135,6 @@ pub struct TraceEvent {
     pub start: Sector,
     /// How long it is.
     pub len: Sectors,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place(u32);
-
-impl Id for Place {
-    fn index(self) -> usize {
-        self.0 as usize
-    }
-    #[allow(clippy::cast_possible_truncation, reason = "a ring's length is a u32")]
-    fn from_index(i: usize) -> Self {
-        Self(i as u32)
-    }
 }
 
 /// The newest events, up to a fixed number.

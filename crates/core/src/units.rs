@@ -277,13 +277,14 @@ pub trait Id: Copy + Eq + fmt::Debug {
     fn from_index(i: usize) -> Self;
 }
 
+/// Defines an [`Id`] over an integer, with docs: `pub Tag(u16)`.
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident($int:ty)) => {
+    ($(#[$doc:meta])* $vis:vis $name:ident($int:ty)) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub struct $name(pub $int);
+        $vis struct $name($vis $int);
 
-        impl Id for $name {
+        impl $crate::units::Id for $name {
             #[inline]
             fn index(self) -> usize {
                 self.0 as usize
@@ -296,18 +297,19 @@ macro_rules! id {
         }
     };
 }
+pub(crate) use id;
 
 id! {
     /// A request: chosen by the driver, below [`crate::Limits::tags`], unique from insertion to completion.
-    Tag(u16)
+    pub Tag(u16)
 }
 id! {
     /// Who issues a request: a process, thread or tenant. Any number; need not be dense.
-    TaskId(u32)
+    pub TaskId(u32)
 }
 id! {
     /// The group that a task belongs to. 0 is the root.
-    GroupId(u32)
+    pub GroupId(u32)
 }
 
 impl GroupId {

@@ -7,20 +7,11 @@
 use super::fifo::{Fifo, Links};
 use super::hash::Hash;
 use crate::table::Table;
-use crate::units::{Id, TaskId};
+use crate::units::{TaskId, id};
 
-/// A task's slot: `0..tasks`, and `tasks` for the fallback.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct TaskSlot(pub u32);
-
-impl Id for TaskSlot {
-    fn index(self) -> usize {
-        self.0 as usize
-    }
-    #[allow(clippy::cast_possible_truncation, reason = "made from a u32")]
-    fn from_index(i: usize) -> Self {
-        Self(i as u32)
-    }
+id! {
+    /// A task's slot: `0..tasks`, and `tasks` for the fallback.
+    pub TaskSlot(u32)
 }
 
 /// See the [module](self).

@@ -14,20 +14,11 @@
 
 use super::stats::{SeekStats, ThinkTime};
 use crate::parts::sorted::SortedQueue;
-use crate::units::{Class, Id, Instant, IoPrio, Tag, TaskId};
+use crate::units::{Class, Instant, IoPrio, Tag, TaskId, id};
 
-/// A queue's number.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct QueueId(pub(super) u32);
-
-impl Id for QueueId {
-    fn index(self) -> usize {
-        self.0 as usize
-    }
-    #[allow(clippy::cast_possible_truncation, reason = "made from a u32")]
-    fn from_index(i: usize) -> Self {
-        Self(i as u32)
-    }
+id! {
+    /// A queue's number.
+    pub(super) QueueId(u32)
 }
 
 /// The levels of a class.
