@@ -287,10 +287,11 @@ impl Machine<'_> {
     /// 4 MiB find that one's read by the call after them.
     fn read_map(&mut self, lane: u32) -> Step {
         let l = &mut self.lanes[lane as usize];
+        if l.pending > 0 {
+            return Step::Blocked;
+        }
         let file = &mut self.files.files[l.call.file as usize];
-        let (false, Some(start)) = (l.pending > 0, file.unread_map(l.call.offset)) else {
-            return if l.pending > 0 { Step::Blocked } else { Step::Go(Phase::Direct) };
-        };
+        let Some(start) = file.unread_map(l.call.offset) else { return Step::Go(Phase::Direct) };
         let client = &self.clients[l.client as usize];
         let prio = client.job.prio.unwrap_or_default();
         let block = Sectors(ext2::BLOCK_SECTORS as u32);
