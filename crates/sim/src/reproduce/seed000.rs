@@ -157,7 +157,7 @@ fn case_row(case: Case, &(scheduler, clients, max, min, agg, latency): &CaseRow)
         (3, _) => Some(0.40),
         _ => None,
     };
-    // Fragmented or overlapping files would be needed for these two (the device specification says so too).
+    // The device specification names these two as not explained. Cold block maps explain the second, and only in kind.
     let unexplained = case == 2 && scheduler == "deadline" && clients >= 4;
     let latency_tolerance = (case <= 2 && !one && !unexplained).then_some(0.25);
     let column = |metric, unit, published, tolerance| Column {
