@@ -7,8 +7,8 @@
 //!
 //! All nodes of a tree are in one list, sorted; a red-black tree with parent links is the index of that list, as a book's
 //! index is: it has one node here and there. A look-up goes down the tree to the last indexed node that is not too far, and
-//! along the list from there. A new node is indexed when its place was more than [`FAR`] steps from an indexed one, and
-//! sometimes in any case ([`OFTEN`]):
+//! along the list from there. A new node is indexed when its place was more than `FAR` steps from an indexed one, and
+//! sometimes in any case (`OFTEN`):
 //!
 //! ```text
 //!   index:        30                     a new 45: down to 30, along to 40, in before 50

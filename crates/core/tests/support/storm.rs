@@ -305,6 +305,11 @@ impl<'a> Storm<'a> {
 
     fn change_group(&mut self) {
         let group = GroupId(narrow(self.chance.below(u64::from(self.limits.groups))));
+        if group != GroupId::ROOT && self.chance.percent(30) {
+            // Its requests are still served, and its number may come back.
+            self.subject.control(self.now, Control::GroupExit(group));
+            return;
+        }
         let weight = NonZeroU16::new(narrow(self.chance.range(1, 10_000))).expect("at least 1");
         self.subject.control(self.now, Control::SetWeight(group, Weight(weight)));
     }
