@@ -66,6 +66,8 @@ const STEPS: &[Step] = &[
     ("unit tests", || tests(&mut cargo("test --workspace --lib --bins --no-fail-fast -- --show-output"))),
     ("examples in the docs", || tests(&mut cargo("test --workspace --doc --no-fail-fast"))),
     ("integration tests", integration),
+    ("same bytes in debug", || tests(&mut same_bytes("dev"))),
+    ("same bytes in release", || tests(&mut same_bytes("release"))),
     ("docs", || plain(cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"))),
     ("core without std", bare_metal),
     ("corpus replay", || tests(&mut fuzz::replay())),
@@ -145,6 +147,11 @@ fn integration() -> Result<Outcome, String> {
         ("FAIRHEAD_SEEDS", seeds),
         ("FAIRHEAD_SMALL", SMALL.to_owned()),
     ]))
+}
+
+/// The golden outcomes, which the integration tests compare in `sim`, in another profile.
+fn same_bytes(profile: &str) -> Command {
+    cargo(&format!("test --package fairhead-sim --test same_bytes --profile {profile} -- --show-output"))
 }
 
 /// Builds core for a machine without std; where that target cannot be had, links it into a program without std.
