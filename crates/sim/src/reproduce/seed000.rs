@@ -200,9 +200,9 @@ fn calibrates(case: Case, scheduler: &str, clients: u32) -> bool {
 fn case_jobs(case: Case, scheduler: &str, clients: u32) -> String {
     let (rw, bs) = match case {
         1 => ("read", "4k"),
-        2 => ("randread", "64k\nnorandommap"),
+        2 => ("randread", "64k"),
         3 => ("write", "4k\nfallocate=none\nfh_layout=ext2"),
-        _ => ("randwrite", "4k\nfallocate=none\nfh_layout=ext2\nnorandommap"),
+        _ => ("randwrite", "4k\nfallocate=none\nfh_layout=ext2"),
     };
     let cold = cold_files(case, scheduler, clients);
     let warm = clients - cold;
