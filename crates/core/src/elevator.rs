@@ -33,7 +33,7 @@ use crate::parts::fifo::{Fifo, Links};
 use crate::parts::merge::{Edges, MergeIndex};
 use crate::request::{Link, Request, Requests, State};
 use crate::sched::Scheduler;
-use crate::trace::{Action, Reason, TraceEvent, TraceRing};
+use crate::trace::{Action, Detail, Reason, TraceEvent, TraceRing};
 use crate::units::{Duration, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
 use crate::{GroupId, config::Tunable, config::Unit};
 
@@ -64,6 +64,52 @@ pub struct Limits {
     pub tick: Duration,
     /// How many events the trace keeps. Default 0.
     pub trace: u32,
+    /// Which parts of the disk have an arm of their own. Default: there is one for all.
+    pub actuators: Actuators,
+}
+
+/// The parts of a disk with several actuators: each serves a range of sectors of its own.
+///
+/// Example: a disk of 2000 sectors whose second arm serves the upper half is `Actuators::at(&[Sector(1000)])`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Actuators {
+    /// Where the second, third, … begins, ascending; unused ones are 0.
+    starts: [u64; Self::MAX - 1],
+}
+
+impl Actuators {
+    /// The most that there may be.
+    //= linux-6.12 block/bfq-iosched.h BFQ_MAX_ACTUATORS (as restated in the project's specification)
+    pub const MAX: usize = 8;
+
+    /// One actuator for the sectors below the first of `starts`, and one from each of these on.
+    ///
+    /// # Panics
+    /// If these are more than 7, not ascending, or 0.
+    #[must_use]
+    pub fn at(starts: &[Sector]) -> Self {
+        assert!(starts.len() < Self::MAX, "at most 8 actuators");
+        let mut actuators = Self::default();
+        let mut last = 0;
+        for (to, start) in actuators.starts.iter_mut().zip(starts) {
+            assert!(start.0 > last, "actuators begin in ascending order");
+            (*to, last) = (start.0, start.0);
+        }
+        actuators
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        1 + self.starts.iter().take_while(|s| **s > 0).count()
+    }
+
+    /// Which one serves `sector`: 0 is the first.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, sector: Sector) -> usize {
+        self.starts.iter().take_while(|s| **s > 0 && **s <= sector.0).count()
+    }
 }
 
 impl Default for Limits {
@@ -79,6 +125,7 @@ impl Default for Limits {
             queue_depth: 1,
             tick: Duration::ZERO,
             trace: 0,
+            actuators: Actuators::default(),
         }
     }
 }
@@ -182,6 +229,8 @@ pub enum Timer {
     IdleClass,
     /// The end of a measuring window.
     Window,
+    /// A request at the device that was to be quick is late.
+    Protect,
 }
 
 /// A change from outside.
@@ -193,6 +242,8 @@ pub enum Control {
     SetPrio(TaskId, IoPrio),
     /// A task is gone; requests of its that wait are still served.
     TaskExit(TaskId),
+    /// A group is inside another (second), not in the root. Comes before the group's first request.
+    SetParent(GroupId, GroupId),
     /// A group is gone.
     GroupExit(GroupId),
 }
@@ -213,6 +264,11 @@ pub struct Cx<'a> {
 impl Cx<'_> {
     /// Records a change of mind that concerns `task`.
     pub fn note(&mut self, reason: Reason, task: TaskId) {
+        self.note_in_numbers(reason, task, Detail::None);
+    }
+
+    /// The same, with the numbers behind it.
+    pub fn note_in_numbers(&mut self, reason: Reason, task: TaskId, detail: Detail) {
         if self.trace.enabled() {
             self.trace.push(TraceEvent {
                 at: self.now,
@@ -222,6 +278,7 @@ impl Cx<'_> {
                 task,
                 start: Sector(0),
                 len: Sectors(0),
+                detail,
             });
         }
     }
@@ -644,6 +701,7 @@ impl<S: Scheduler> Elevator<S> {
             task: rq.task,
             start: rq.start,
             len: rq.len,
+            detail: Detail::None,
         });
     }
 }

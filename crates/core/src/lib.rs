@@ -39,7 +39,7 @@ pub mod table;
 pub mod trace;
 pub mod units;
 
-pub use elevator::{Control, Cx, Dispatch, Elevator, End, Hold, Insert, Limits, Timer};
+pub use elevator::{Actuators, Control, Cx, Dispatch, Elevator, End, Hold, Insert, Limits, Timer};
 pub use request::{Op, Request, Requests, State};
-pub use trace::{Action, Reason, TraceEvent};
+pub use trace::{Action, Detail, Reason, TraceEvent};
 pub use units::{Class, Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};

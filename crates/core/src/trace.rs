@@ -6,7 +6,7 @@
 //! requeued, `m` a message of the scheduler.
 
 use crate::table::{Place, Table};
-use crate::units::{Instant, Sector, Sectors, Tag, TaskId};
+use crate::units::{Duration, GroupId, Instant, Sector, Sectors, Tag, TaskId};
 
 /// What happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,6 +116,79 @@ pub enum Reason {
     HigherClass,
     /// Sync requests first have to see async ones finish, or the other way round.
     DrainKind,
+    /// A queue used up its budget.
+    BudgetExhausted,
+    /// A queue's time for its budget was up.
+    BudgetTimeout,
+    /// A queue, or a group, has new virtual times.
+    Times,
+    /// A queue's weight is raised: it seems interactive.
+    RaisedInteractive,
+    /// A queue's weight is raised: it seems soft real-time.
+    RaisedSoftRealTime,
+    /// A queue's weight is raised: it is async and had not been heard of for a while.
+    RaisedAsync,
+    /// A queue's weight is its own again.
+    RaiseEnd,
+    /// A queue is one of many that began at once, and is not raised.
+    LargeBurst,
+    /// The device's rate was estimated anew.
+    RateUpdate,
+    /// Served although another queue has the disk: the disk would idle for that one.
+    Injected,
+    /// Served although another queue has the disk: it wakes that one, or is woken by it.
+    Waker,
+    /// Served although another queue has the disk: its actuator has too little to do.
+    Actuator,
+    /// A queue was found to be woken by another.
+    WakerFound,
+    /// A protected request is at the device, which seems to pass it over.
+    Protected,
+}
+
+/// A decision in numbers, for comparing it with somebody else's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Detail {
+    /// None.
+    #[default]
+    None,
+    /// A queue got the disk: how much it may send, in sectors.
+    Budget {
+        /// Sectors.
+        budget: u32,
+    },
+    /// A queue's turn ended.
+    Slot {
+        /// What it was charged, in sectors.
+        service: u32,
+        /// Its next budget, in sectors.
+        budget: u32,
+        /// Whether it was found slow.
+        slow: bool,
+    },
+    /// A queue, or a group if `group` is one, has new virtual times.
+    Times {
+        /// The group that these are of; `None`: the task's queue.
+        group: Option<GroupId>,
+        /// In units of 2^-22 sectors per weight.
+        start: u64,
+        /// The same.
+        finish: u64,
+        /// The weight in force.
+        weight: u32,
+    },
+    /// A queue's weight is raised by this factor from now on; 1: no more.
+    Raised {
+        /// The factor.
+        factor: u32,
+        /// For at most so long.
+        at_most: Duration,
+    },
+    /// The device's rate was estimated anew.
+    Rate {
+        /// In 2^-16 sectors per microsecond.
+        rate: u64,
+    },
 }
 
 /// One event.
@@ -135,6 +208,8 @@ pub struct TraceEvent {
     pub start: Sector,
     /// How long it is.
     pub len: Sectors,
+    /// The decision in numbers, of a [`Action::Note`].
+    pub detail: Detail,
 }
 
 /// The newest events, up to a fixed number.
@@ -213,6 +288,7 @@ mod tests {
             task: TaskId(n),
             start: Sector(0),
             len: Sectors(0),
+            detail: Detail::None,
         }
     }
 

@@ -6,7 +6,9 @@ use super::chance::Chance;
 use super::ledger::OPS;
 use fairhead_core::config::{Tunable, Unit};
 use fairhead_core::sched::any::AnyConfig;
-use fairhead_core::{Class, Duration, GroupId, IoPrio, Limits, Op, Request, Sector, Sectors, TaskId};
+use fairhead_core::{
+    Actuators, Class, Duration, GroupId, IoPrio, Limits, Op, Request, Sector, Sectors, TaskId,
+};
 
 /// Sizes and facts for an elevator.
 pub(crate) fn limits(chance: &mut Chance) -> Limits {
@@ -22,6 +24,7 @@ pub(crate) fn limits(chance: &mut Chance) -> Limits {
         queue_depth: *chance.pick(&[1, 1, 2, 4, 31, 64]),
         tick: Duration::from_ms(chance.below(2)),
         trace: if chance.percent(50) { 1024 } else { 0 },
+        actuators: Actuators::at(&[Sector(100), Sector(20_000)][..*chance.pick(&[0, 0, 0, 1, 2])]),
     }
 }
 
