@@ -48,7 +48,7 @@ pub(crate) struct RunArgs {
     /// The disk: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
     pub(crate) disk: String,
-    /// The machine around the disk, by the year of its habits: 2004, 2010 or 2020. Default: the disk's time, 2020 for a
+    /// The machine around the disk, by the year of its habits: 2004, 2010, 2016 or 2020. Default: the disk's time, 2020 for a
     /// disk of your own.
     #[arg(long, value_name = "YEAR")]
     pub(crate) host: Option<String>,

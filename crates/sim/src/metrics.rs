@@ -231,6 +231,10 @@ pub struct Outcome {
     pub disk_series: Vec<DiskPoint>,
     /// The page cache.
     pub cache: CacheStats,
+    /// How long the host's processors worked, all added up.
+    pub cpu_busy: Duration,
+    /// How many of them there were.
+    pub cpus: u32,
     /// How many events the simulator handled.
     pub events: u64,
     /// What the user should know about the run.
@@ -242,6 +246,13 @@ impl Outcome {
     #[must_use]
     pub fn bandwidth(&self) -> u64 {
         self.clients.iter().map(ClientStats::bandwidth).sum()
+    }
+
+    /// The share of the processors' time without work, in thousandths.
+    #[must_use]
+    pub fn cpu_idle_permille(&self) -> u64 {
+        let all = self.elapsed * u64::from(self.cpus);
+        rate(all.saturating_sub(self.cpu_busy).as_ns(), all) / 1_000_000
     }
 
     /// Smallest client bandwidth over largest, in thousandths; nothing with fewer than two clients.

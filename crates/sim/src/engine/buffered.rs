@@ -153,6 +153,7 @@ impl Machine<'_> {
                 self.queue.wait(lane, true);
                 break;
             }
+            self.owe_request(lane);
             (page..page + count).for_each(|p| self.cache.handed_in(file, p));
             self.cache_stats.pages_read += u64::from(count);
             page += count;

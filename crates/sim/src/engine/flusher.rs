@@ -249,6 +249,9 @@ impl Machine<'_> {
             if answer.is_err() {
                 return PassEnd::Full;
             }
+            if (writer.thread as usize) < self.lanes.len() {
+                self.owe_request(writer.thread);
+            }
             self.cache.write_begun(pass.file, first, count);
             self.cache.set_cursor(pass.file, first + count);
             pass.next = first + count;

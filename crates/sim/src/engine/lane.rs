@@ -77,6 +77,11 @@ pub(super) struct Lane {
     since: Instant,
     /// CPU time that is part of the call.
     inside: Duration,
+    /// CPU time of requests that it has handed in and not paid for.
+    pub(super) owed: Duration,
+    /// It is on a CPU, or waits for one, to pay; and what else it waited for has come meanwhile.
+    pays: bool,
+    has_come: bool,
     /// Sectors of the call that have been handed in, and pieces that have not completed.
     handed_in: u32,
     pending: u32,
@@ -105,6 +110,9 @@ impl Lane {
             phase: Phase::Pause,
             since: Instant::EPOCH,
             inside: Duration::ZERO,
+            owed: Duration::ZERO,
+            pays: false,
+            has_come: false,
             handed_in: 0,
             pending: 0,
             batch: Batch::NONE,
@@ -123,6 +131,28 @@ impl Lane {
     pub(super) const fn piece_done(&mut self) -> bool {
         self.pending -= 1;
         self.pending == 0 && (self.handed_in == self.call.len || matches!(self.phase, Phase::Map))
+    }
+}
+
+/// The processors, and how long they have worked.
+#[derive(Debug)]
+pub(super) struct Cpus {
+    all: u32,
+    pub(super) idle: u32,
+    busy: Duration,
+    counted_to: Instant,
+}
+
+impl Cpus {
+    pub(super) const fn new(all: u32) -> Self {
+        Self { all, idle: all, busy: Duration::ZERO, counted_to: Instant::EPOCH }
+    }
+
+    /// Counts the work up to now. Answers all of it.
+    pub(super) fn count(&mut self, now: Instant) -> Duration {
+        self.busy += now.since(self.counted_to) * u64::from(self.all - self.idle);
+        self.counted_to = now;
+        self.busy
     }
 }
 
@@ -205,7 +235,8 @@ impl Machine<'_> {
         if is_direct {
             cost += job.think.unwrap_or(self.host.think) + self.sched_cost;
         } else {
-            inside = self.host.buffered + self.host.copy * blocks;
+            // What the last call left unpaid, as it did not have to wait, is part of this one.
+            inside = self.host.buffered + self.host.copy * blocks + self.lanes[lane as usize].owed;
             cost += job.think.unwrap_or(Duration::ZERO) + inside;
         }
         if call.action == Action::Write {
@@ -214,29 +245,72 @@ impl Machine<'_> {
             let hole = if self.lanes[lane as usize].through_cache { self.host.hole } else { Duration::ZERO };
             cost += if is_direct { (self.host.allocate + hole) * new } else { Duration::ZERO };
         }
-        self.lanes[lane as usize].inside = inside;
+        let l = &mut self.lanes[lane as usize];
+        (l.inside, l.owed) = (inside, Duration::ZERO);
         cost
     }
 
+    //= deviates request-cpu
+    /// A request of a buffered call has been handed in. A direct call that goes through the cache has paid already.
+    pub(super) fn owe_request(&mut self, lane: u32) {
+        let l = &mut self.lanes[lane as usize];
+        if !l.through_cache {
+            l.owed += self.host.request + self.sched_cost;
+        }
+    }
+
+    /// A lane that waits pays for its requests meanwhile.
+    fn pay(&mut self, lane: u32) {
+        let l = &mut self.lanes[lane as usize];
+        let owed = std::mem::take(&mut l.owed);
+        if !owed.is_zero() {
+            l.pays = true;
+            self.take_cpu(lane, owed);
+        }
+    }
+
+    /// What a lane waited for has come; it goes on unless it still has to pay.
+    pub(super) fn go_on(&mut self, lane: u32) {
+        if self.lanes[lane as usize].pays {
+            self.lanes[lane as usize].has_come = true;
+        } else {
+            self.advance(lane);
+        }
+    }
+
+    /// A lane's work on a CPU is done: what precedes a call, or what it had to pay.
+    pub(super) fn cpu_done(&mut self, lane: u32) {
+        self.release_cpu();
+        let l = &mut self.lanes[lane as usize];
+        if !std::mem::take(&mut l.pays) {
+            self.begin_call(lane);
+        } else if std::mem::take(&mut l.has_come) {
+            self.advance(lane);
+        }
+    }
+
     fn take_cpu(&mut self, lane: u32, cost: Duration) {
-        if self.idle_cpus == 0 {
+        if self.cpus.idle == 0 {
             self.cpu_queue.push_back((lane, cost));
             return;
         }
-        self.idle_cpus -= 1;
+        self.cpus.count(self.now);
+        self.cpus.idle -= 1;
         self.events.push(self.now + cost, Due::CpuDone(lane));
     }
 
-    pub(super) fn release_cpu(&mut self) {
-        match self.cpu_queue.pop_front() {
-            Some((lane, cost)) => self.events.push(self.now + cost, Due::CpuDone(lane)),
-            None => self.idle_cpus += 1,
+    fn release_cpu(&mut self) {
+        if let Some((lane, cost)) = self.cpu_queue.pop_front() {
+            self.events.push(self.now + cost, Due::CpuDone(lane));
+        } else {
+            self.cpus.count(self.now);
+            self.cpus.idle += 1;
         }
     }
 
     // ---- calls ---------------------------------------------------------------------------------------------------
 
-    pub(super) fn begin_call(&mut self, lane: u32) {
+    fn begin_call(&mut self, lane: u32) {
         let l = &mut self.lanes[lane as usize];
         l.since = self.now - l.inside;
         l.handed_in = 0;
@@ -269,10 +343,10 @@ impl Machine<'_> {
                 Phase::Balance => self.balance(lane),
                 Phase::Sync(after) => self.sync_pages(lane, after),
                 Phase::Flush => Step::Done,
-                Phase::Pause | Phase::Cpu | Phase::Ended => Step::Blocked,
+                Phase::Pause | Phase::Cpu | Phase::Ended => return,
             };
             match step {
-                Step::Blocked => return,
+                Step::Blocked => return self.pay(lane),
                 Step::Go(phase) => self.lanes[lane as usize].phase = phase,
                 Step::Done => return self.end_call(lane),
             }

@@ -117,7 +117,7 @@ struct Machine<'a> {
     dirty_hard: u32,
     limit_exceeded: bool,
     jitter: Rng,
-    idle_cpus: u32,
+    cpus: lane::Cpus,
     cpu_queue: VecDeque<(u32, Duration)>,
     /// The wave that runs, and how many of its clients have not ended.
     wave: u32,
@@ -173,7 +173,7 @@ impl<'a> Machine<'a> {
             cache,
             limit_exceeded: false,
             jitter: Rng::new(scenario.seed, "host.jitter"),
-            idle_cpus: host.cpus,
+            cpus: lane::Cpus::new(host.cpus),
             cpu_queue: VecDeque::new(),
             wave: 0,
             wave_clients: 0,
@@ -242,10 +242,7 @@ impl<'a> Machine<'a> {
     fn handle(&mut self, due: Due) {
         match due {
             Due::Completed(tag) => self.complete(Tag(tag)),
-            Due::CpuDone(lane) => {
-                self.release_cpu();
-                self.begin_call(lane);
-            }
+            Due::CpuDone(lane) => self.cpu_done(lane),
             Due::Wake(thread) => self.wake(thread),
             Due::Unplug => {
                 self.unplug_armed = false;
@@ -269,7 +266,7 @@ impl<'a> Machine<'a> {
         match self.lanes.get_mut(thread as usize) {
             Some(lane) => {
                 lane.sleep_until = None;
-                self.advance(thread);
+                self.go_on(thread);
             }
             None => self.resume_flusher(thread as usize - lanes),
         }
@@ -402,6 +399,8 @@ impl<'a> Machine<'a> {
             series: self.series,
             disk_series: self.disk_series,
             cache: self.cache_stats,
+            cpu_busy: self.cpus.count(self.now),
+            cpus: self.host.cpus,
             events: self.handled,
             notes: scenario.jobs.notes.clone(),
         })

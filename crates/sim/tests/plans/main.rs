@@ -5,6 +5,7 @@
 mod plan;
 
 mod buffered;
+mod cpu;
 mod files;
 mod options;
 mod random;

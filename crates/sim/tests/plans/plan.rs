@@ -47,6 +47,12 @@ impl Plan {
         self.tell(why)
     }
 
+    /// A change of the disk, and why.
+    pub(crate) fn disk(mut self, why: &str, change: impl FnOnce(&mut DeviceParams)) -> Self {
+        change(&mut self.scenario.disk);
+        self.tell(why)
+    }
+
     /// Another seed.
     pub(crate) fn seed(mut self, seed: u64) -> Self {
         self.scenario.seed = seed;

@@ -1,0 +1,51 @@
+//! Processors as the bottleneck.
+
+use crate::plan::Plan;
+use fairhead_core::Duration;
+use fairhead_device::DeviceParams;
+use fairhead_sim::Host;
+
+/// Random reads of 4 KiB through the page cache for five seconds: the load of seed 004.
+fn readers(n: u32) -> String {
+    format!("[r]\nrw=randread\nbs=4k\nsize=400m\nnumjobs={n}\ntime_based\nruntime=5s\n")
+}
+
+/// A card that answers within 2 us: what limits it is the host.
+fn quick(disk: &mut DeviceParams) {
+    let DeviceParams::Card(card) = disk else { panic!("the plan is on a card") };
+    (card.read_latency, card.read_per_kib_ps) = (Duration::from_us(1), 250_000);
+}
+
+#[test]
+fn a_card_of_one_slot_is_the_bottleneck_for_one_reader_and_its_cpus_are_not() {
+    Plan::on("flashcard2010")
+        .host("of 2016", |h| *h = Host::of_2016())
+        .load("one random reader", &readers(1))
+        .run()
+        // A read takes 1.276 ms of the card, 10 us and some of the interrupt, 1.7 us of the call.
+        .check("bound by the card", |o| (755..=780).contains(&(o.clients[0].milli_iops() / 1000)))
+        // 80.7 us of 4 x 1.29 ms.
+        .check("the CPUs have 1.6 % to do", |o| (983..=985).contains(&o.cpu_idle_permille()));
+}
+
+#[test]
+fn ten_random_readers_on_a_quick_disk_keep_four_cpus_busy() {
+    for (scheduler, us_tenths) in [("noop", 807), ("deadline", 811)] {
+        Plan::on("flashcard2010")
+            .disk("that takes 2 us", quick)
+            .host("of 2016, with interrupts of 1 us", |h| {
+                *h = Host::of_2016();
+                (h.irq, h.irq_jitter) = (Duration::from_us(1), Duration::ZERO);
+            })
+            .scheduler(scheduler)
+            .load("ten random readers", &readers(10))
+            .run()
+            .check("four CPUs and nothing else limit them", |o| {
+                let expected = 4 * 10_000_000 / us_tenths;
+                let got: u64 = o.clients.iter().map(|c| c.milli_iops() / 1000).sum();
+                got.abs_diff(expected) * 500 < expected
+            })
+            .check("no CPU is ever idle", |o| o.cpu_idle_permille() == 0)
+            .check("the CPUs are shared equally", |o| o.fairness_permille().is_some_and(|f| f > 990));
+    }
+}
