@@ -14,6 +14,8 @@ use std::collections::BinaryHeap;
 pub(crate) enum Due {
     /// The interrupt handler of a completed command has run: its tag.
     Completed(u16),
+    /// The scheduler's lock is free again, and requests may be waiting for it.
+    RunQueue,
     /// A thread's CPU work is done.
     CpuDone(u32),
     /// A thread has slept enough.
@@ -29,7 +31,7 @@ pub(crate) enum Due {
 impl Due {
     const fn class(self) -> u64 {
         match self {
-            Self::Completed(_) => 1,
+            Self::Completed(_) | Self::RunQueue => 1,
             Self::CpuDone(_) | Self::Wake(_) => 2,
             Self::Unplug | Self::Flusher | Self::Interval => 3,
         }

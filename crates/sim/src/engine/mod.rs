@@ -126,6 +126,7 @@ struct Machine<'a> {
     /// The client that found the disk full.
     disk_full: Option<u32>,
     unplug_armed: bool,
+    run_armed: bool,
     time_max: Instant,
     interval: Option<Duration>,
     series: Vec<Vec<Point>>,
@@ -147,7 +148,9 @@ impl<'a> Machine<'a> {
         let flushers = Self::flusher_threads(host.flusher, first_flusher);
         #[allow(clippy::cast_possible_truncation, reason = "two at most")]
         let tasks = first_flusher + flushers.len() as u32;
-        let queue = DiskQueue::new(&scenario.disk, host, scenario.config, tasks, 0)?;
+        let sched_cost = host.sched_cost(&scenario.scheduler);
+        let lock = if host.sched_serial { sched_cost } else { Duration::ZERO };
+        let queue = DiskQueue::new(&scenario.disk, host, scenario.config, tasks, 0)?.with_lock(lock);
         let facts = queue.device().facts();
         let files = Files::place(jobs, facts.capacity, scenario.seed)?;
         let cache = Cache::new(host.memory, files.files.len());
@@ -165,7 +168,7 @@ impl<'a> Machine<'a> {
             flushers,
             flusher_armed: false,
             host,
-            sched_cost: host.sched_cost(&scenario.scheduler),
+            sched_cost,
             disk_has_cache: facts.write_cache,
             disk_max_request: facts.max_request.0,
             dirty_background: pages(host.dirty_background_pct),
@@ -180,6 +183,7 @@ impl<'a> Machine<'a> {
             ended: false,
             disk_full: None,
             unplug_armed: false,
+            run_armed: false,
             time_max: scenario.time_max.map_or(Instant::EPOCH + Duration::MAX, |d| Instant::EPOCH + d),
             interval: scenario.interval,
             series: Vec::new(),
@@ -249,6 +253,10 @@ impl<'a> Machine<'a> {
                 self.queue.unplug(self.now);
                 self.run_queue();
             }
+            Due::RunQueue => {
+                self.run_armed = false;
+                self.run_queue();
+            }
             Due::Flusher => self.flusher_due(),
             Due::Interval => self.end_interval(),
         }
@@ -315,7 +323,10 @@ impl<'a> Machine<'a> {
     // ---- the request queue ---------------------------------------------------------------------------------------
 
     fn run_queue(&mut self) {
-        self.queue.run(self.now);
+        if let Some(at) = self.queue.run(self.now).filter(|_| !self.run_armed) {
+            self.run_armed = true;
+            self.events.push(at, Due::RunQueue);
+        }
         if self.queue.is_plugged() && !self.unplug_armed {
             self.unplug_armed = true;
             self.events.push(self.now + Plug::DELAY, Due::Unplug);

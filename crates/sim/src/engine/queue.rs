@@ -77,6 +77,9 @@ pub(super) struct DiskQueue {
     /// Threads that wait for the flush under way, and for the next.
     flushing: Vec<u32>,
     flush_waiters: Vec<u32>,
+    /// How long the scheduler's lock is held for each request, and until when it is held.
+    lock: Duration,
+    locked_until: Instant,
     /// Since when requests wait while the scheduler keeps the disk idle.
     idle_since: Option<Instant>,
     stats: DiskStats,
@@ -120,9 +123,17 @@ impl DiskQueue {
             collected: Vec::with_capacity(Plug::TASK_REQUESTS),
             flushing: Vec::new(),
             flush_waiters: Vec::new(),
+            lock: Duration::ZERO,
+            locked_until: Instant::EPOCH,
             idle_since: None,
             stats: DiskStats::default(),
         })
+    }
+
+    /// The same, with a lock that is held that long for each request dispatched.
+    pub(super) const fn with_lock(mut self, lock: Duration) -> Self {
+        self.lock = lock;
+        self
     }
 
     pub(super) const fn device(&self) -> &Device {
@@ -222,16 +233,21 @@ impl DiskQueue {
         }
     }
 
-    /// Gives the device what it has room for.
-    pub(super) fn run(&mut self, now: Instant) {
+    /// Gives the device what it has room for. Answers when to run again, if the lock has to be free for that.
+    #[must_use]
+    pub(super) fn run(&mut self, now: Instant) -> Option<Instant> {
         if !self.flush_waiters.is_empty() {
             self.begin_flush(now);
         }
         if self.is_plugged() {
-            return;
+            return None;
         }
         self.plugged = false;
         while self.has_room() {
+            if now < self.locked_until {
+                let waits = self.elevator.requests().queued() > 0;
+                return waits.then_some(self.locked_until);
+            }
             let answer = self.elevator.dispatch(now);
             self.account_idling(now, answer);
             let Dispatch::Issue(tag) = answer else { break };
@@ -242,8 +258,10 @@ impl DiskQueue {
                 Op::Discard => DeviceOp::Discard,
             };
             self.stats.issued += 1;
+            self.locked_until = now + self.lock;
             self.device.submit(now, Command { tag, op, start: rq.start, len: rq.len, fua: false });
         }
+        None
     }
 
     fn has_room(&self) -> bool {

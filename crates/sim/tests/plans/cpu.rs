@@ -49,3 +49,23 @@ fn ten_random_readers_on_a_quick_disk_keep_four_cpus_busy() {
             .check("the CPUs are shared equally", |o| o.fairness_permille().is_some_and(|f| f > 990));
     }
 }
+
+#[test]
+fn a_scheduler_of_one_lock_lets_no_two_requests_out_within_its_time() {
+    for (serial, least, most) in [(true, 99_000, 100_100), (false, 499_000, 500_100)] {
+        Plan::on("flashcard2010")
+            .disk("that takes 2 us", quick)
+            .host("with quick CPUs and a scheduler of 10 us, under a lock or not", |h| {
+                *h = Host::of_2020();
+                (h.cpus, h.irq, h.irq_jitter) = (16, Duration::ZERO, Duration::ZERO);
+                (h.sched_cost, h.sched_serial) = (vec![("noop", Duration::from_us(10))], serial);
+            })
+            .scheduler("noop")
+            .load("sixteen direct readers", &format!("{}direct=1\nruntime=1s\n", readers(16)))
+            .run()
+            .check("100 000 a second, or as many as the card takes", |o| {
+                let got: u64 = o.clients.iter().map(|c| c.milli_iops() / 1000).sum();
+                (least..=most).contains(&got)
+            });
+    }
+}
