@@ -33,6 +33,12 @@ workloads! {
 pub(crate) const PROGRAMS: &[(&str, &str)] = &[
     ("fsck", "a file system check: bitmaps and inode tables over the whole disk (fh_workload=fsck)"),
     ("dbscan", "a table scan of 8 KiB reads through the page cache (fh_workload=dbscan)"),
+    ("startup:xterm", "a start of xterm: 164 cold reads that depend on each other, 0.175 s of CPU"),
+    ("startup:gnome-terminal", "the same for gnome-terminal: 789 reads"),
+    ("startup:lowriter", "for LibreOffice Writer: 606 reads, 45 MB"),
+    ("startup:oowriter", "for OpenOffice Writer: 900 reads"),
+    ("startup:konsole", "for konsole: 2500 reads"),
+    ("startup:bash", "for a shell that exits at once: 41 reads, an assumption"),
 ];
 
 /// The workload of that name.

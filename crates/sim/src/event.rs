@@ -26,6 +26,8 @@ pub(crate) enum Due {
     Flusher,
     /// An interval of the time series ends.
     Interval,
+    /// A client's start-up has had its time: its client and which start-up.
+    TimeOut(u32, u32),
 }
 
 impl Due {
@@ -33,7 +35,7 @@ impl Due {
         match self {
             Self::Completed(_) | Self::RunQueue => 1,
             Self::CpuDone(_) | Self::Wake(_) => 2,
-            Self::Unplug | Self::Flusher | Self::Interval => 3,
+            Self::Unplug | Self::Flusher | Self::Interval | Self::TimeOut(..) => 3,
         }
     }
 }

@@ -101,6 +101,28 @@ pub struct ClientStats {
     pub trim: OpStats,
     /// Fsyncs.
     pub sync: OpStats,
+    /// Start-ups, one by one; empty for clients that start nothing.
+    pub startups: Vec<StartUp>,
+}
+
+/// How long an application took to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartUp {
+    /// From its beginning to its last read's completion, or to its time-out.
+    pub took: Duration,
+    /// False: it took longer than that, and was given up.
+    pub finished: bool,
+}
+
+impl StartUp {
+    /// The mean of several, or nothing of none.
+    pub fn mean(all: impl Iterator<Item = Self>) -> Option<Self> {
+        let (mut sum, mut count, mut finished) = (Duration::ZERO, 0, true);
+        for one in all {
+            (sum, count, finished) = (sum + one.took, count + 1, finished && one.finished);
+        }
+        (count > 0).then(|| Self { took: sum / count, finished })
+    }
 }
 
 impl ClientStats {
@@ -108,6 +130,13 @@ impl ClientStats {
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.read.bytes + self.write.bytes + self.trim.bytes
+    }
+
+    /// The mean time of its start-ups. Not finished if one of them was not: it took longer then. Nothing for clients that start
+    /// nothing.
+    #[must_use]
+    pub fn startup_time(&self) -> Option<StartUp> {
+        StartUp::mean(self.startups.iter().copied())
     }
 
     /// Bytes per second in all directions.

@@ -15,7 +15,7 @@ use super::table::{Best, Cell, Table, mib};
 use super::{Export, Report, Sum};
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;
-use fairhead_sim::metrics::rate;
+use fairhead_sim::metrics::{StartUp, rate};
 
 /// A table; `coloured` for terminals.
 pub(crate) struct Human {
@@ -56,6 +56,7 @@ fn jobs_table(report: &Report<'_>) -> Table {
         ("mean", Best::Least),
         ("p99", Best::Least),
         ("max", Best::Least),
+        ("start-up", Best::Least),
         ("took", Best::Least),
     ];
     let block = |(i, job): (usize, &fairhead_sim::job::Job)| {
@@ -93,7 +94,15 @@ fn figures(sum: &Sum) -> Vec<Cell> {
         Cell::time(all.latency_mean()),
         Cell::time(all.percentile(99.0)),
         Cell::time((all.calls > 0).then_some(all.latency_max)),
+        startup(StartUp::mean(sum.startups.iter().copied())),
     ]
+}
+
+/// The mean time of start-ups; `>` when one was given up.
+fn startup(mean: Option<StartUp>) -> Cell {
+    let cell = Cell::time(mean.map(|s| s.took));
+    let sign = if mean.is_some_and(|s| !s.finished) { ">" } else { "" };
+    Cell { text: format!("{sign}{}", cell.text), ..cell }
 }
 
 /// What the disk did meanwhile.
@@ -158,5 +167,13 @@ mod tests {
     fn shares_are_whole_percents() {
         assert_eq!(share(Duration::from_ms(1), Duration::from_ms(3)), "33%");
         assert_eq!(share(Duration::ZERO, Duration::ZERO), "");
+    }
+
+    #[test]
+    fn a_start_up_that_was_given_up_took_longer() {
+        let took = Duration::from_secs(60);
+        assert_eq!(startup(Some(StartUp { took, finished: true })).text, "60.0s");
+        assert_eq!(startup(Some(StartUp { took, finished: false })).text, ">60.0s");
+        assert_eq!(startup(None).text, "");
     }
 }

@@ -10,7 +10,7 @@
 use fairhead_core::Duration;
 use fairhead_core::config::{Shown, Unit as TunableUnit};
 use fairhead_sim::Outcome;
-use fairhead_sim::metrics::{ClientStats, OpStats, rate};
+use fairhead_sim::metrics::{ClientStats, OpStats, StartUp, rate};
 use serde_json::{Map, Value, json};
 
 use super::{Export, Report, Sum, Unit, units};
@@ -88,6 +88,7 @@ fn run(report: &Report<'_>, scheduler: &Scheduler, o: &Outcome) -> Value {
                 "client_min_over_max_bw": sum.fairness_permille.map(thousandths),
             });
             directions(&mut entry, &sum, Bins::Without);
+            startup_time(&mut entry, &sum.startups);
             entry
         })
         .collect();
@@ -115,7 +116,21 @@ fn client(c: &ClientStats) -> Value {
         "elapsed_ns": c.elapsed.as_ns(),
     });
     directions(&mut entry, &Sum::of(std::iter::once(c)), Bins::Without);
+    startup_time(&mut entry, &c.startups);
     entry
+}
+
+/// Adds `startup_time` where there is one: the mean, each start-up's, and whether it was given up.
+fn startup_time(entry: &mut Value, all: &[StartUp]) {
+    let (Some(mean), Value::Object(map)) = (StartUp::mean(all.iter().copied()), entry) else { return };
+    map.insert(
+        "startup_time".to_owned(),
+        json!({
+            "mean_ns": mean.took.as_ns(),
+            "ns": all.iter().map(|s| s.took.as_ns()).collect::<Vec<_>>(),
+            "timed_out": all.iter().map(|s| !s.finished).collect::<Vec<_>>(),
+        }),
+    );
 }
 
 /// The tunables under their names with the unit.
@@ -203,6 +218,7 @@ fn fio_job(unit: &Unit<'_>, o: &Outcome, scheduler: &str, prefix: &str) -> Value
         );
         map.insert("job_runtime".to_owned(), json!(sum.elapsed.as_ms()));
     }
+    startup_time(&mut entry, &sum.startups);
     entry
 }
 

@@ -17,7 +17,7 @@ pub(crate) use reproduction::Reproductions;
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;
 use fairhead_sim::job::{Job, JobFile};
-use fairhead_sim::metrics::{ClientStats, OpStats, rate};
+use fairhead_sim::metrics::{ClientStats, OpStats, StartUp, rate};
 
 use crate::plan::Plan;
 
@@ -48,6 +48,8 @@ pub(crate) struct Sum {
     pub(crate) write: OpStats,
     pub(crate) trim: OpStats,
     pub(crate) sync: OpStats,
+    /// Their start-ups, one by one.
+    pub(crate) startups: Vec<StartUp>,
     /// The clients' rates added up, in bytes per second, by direction.
     pub(crate) read_rate: u64,
     pub(crate) write_rate: u64,
@@ -66,6 +68,7 @@ impl Sum {
             write: OpStats::default(),
             trim: OpStats::default(),
             sync: OpStats::default(),
+            startups: Vec::new(),
             read_rate: 0,
             write_rate: 0,
             trim_rate: 0,
@@ -79,6 +82,7 @@ impl Sum {
             sum.write.add(&c.write);
             sum.trim.add(&c.trim);
             sum.sync.add(&c.sync);
+            sum.startups.extend(&c.startups);
             sum.read_rate += rate(c.read.bytes, c.elapsed);
             sum.write_rate += rate(c.write.bytes, c.elapsed);
             sum.trim_rate += rate(c.trim.bytes, c.elapsed);

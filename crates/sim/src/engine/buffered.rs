@@ -137,7 +137,7 @@ impl Machine<'_> {
             return true;
         }
         let (file, client) = (l.call.file, &self.clients[l.client as usize]);
-        let (task, prio) = (client.task, client.job.prio.unwrap_or_default());
+        let (task, prio, meta) = (client.task, client.job.prio.unwrap_or_default(), l.call.meta);
         let is_new = |cache: &super::cache::Cache, p: u32| cache.flags(file, p).is_some_and(|f| f & NEW != 0);
         while page < end {
             if !is_new(&self.cache, page) {
@@ -146,7 +146,7 @@ impl Machine<'_> {
             }
             let run = (page + 1..end).find(|&p| !is_new(&self.cache, p)).unwrap_or(end) - page;
             let ((start, len), count) = self.pages_on_disk(file, page, run);
-            let rq = Request { prio, ..Request::read(task, start, len) };
+            let rq = Request { prio, meta, ..Request::read(task, start, len) };
             let batch = &mut self.lanes[lane as usize].batch;
             let owner = Owner::Read { file, first: page, count };
             if self.queue.submit(self.now, rq, owner, batch).is_err() {
@@ -161,6 +161,29 @@ impl Machine<'_> {
         self.lanes[lane as usize].fill = (page, end);
         self.wait_for_io();
         page == end
+    }
+
+    /// Sends for the pages behind a call that nobody will wait for, one request each. As a favour it ends when requests are
+    /// short.
+    pub(super) fn hand_in_burst(&mut self, lane: u32) {
+        let l = &self.lanes[lane as usize];
+        let (file, first) = (l.call.file, l.page_end);
+        let client = &self.clients[l.client as usize];
+        let (task, prio) = (client.task, client.job.prio.unwrap_or_default());
+        for page in first..(first + l.call.burst).min(self.pages_in(file)) {
+            if self.cache.flags(file, page).is_some() {
+                continue;
+            }
+            let ((start, len), count) = self.pages_on_disk(file, page, 1);
+            let rq = Request { prio, ..Request::read(task, start, len) };
+            let batch = &mut self.lanes[lane as usize].batch;
+            let owner = Owner::Read { file, first: page, count };
+            if self.queue.submit(self.now, rq, owner, batch).is_err() {
+                return;
+            }
+            self.cache.add(file, page, READING);
+            self.cache_stats.pages_read += 1;
+        }
     }
 
     fn pages_in(&self, file: u32) -> u32 {

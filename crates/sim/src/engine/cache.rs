@@ -332,6 +332,13 @@ impl Cache {
         }
     }
 
+    /// Drops all clean pages.
+    pub(super) fn invalidate_all(&mut self) {
+        while self.oldest != NONE {
+            self.drop_frame(self.oldest);
+        }
+    }
+
     fn drop_frame(&mut self, f: u32) {
         let Frame { file, page, .. } = self.frames[f as usize];
         self.unlink(f);

@@ -9,9 +9,10 @@
 //! ```
 
 use super::access::Picker;
-use super::program::Running;
+use super::program::{Running, Step};
 use super::readahead::ReadAhead;
-use crate::job::{BlockSize, Direction, Engine, FileService, Job};
+use super::startup::{StartUps, Turn};
+use crate::job::{BlockSize, Direction, Engine, FileService, Job, Program};
 use crate::metrics::{ClientStats, OpStats};
 use crate::rng::Rng;
 use fairhead_core::{Duration, Instant, TaskId};
@@ -23,6 +24,8 @@ pub(super) enum Next {
     Call(Call),
     /// Nothing until then; then ask again.
     Pause(Instant),
+    /// A start-up begins: drop the page cache, watch the time, and ask again.
+    StartUp,
     /// Nothing more.
     End,
 }
@@ -48,11 +51,23 @@ pub(super) struct Call {
     pub(super) len: u32,
     /// CPU time that the client spends before it, besides what calls cost.
     pub(super) cpu: Duration,
+    /// So many pages behind it are sent for before it, and not waited for.
+    pub(super) burst: u32,
+    /// Whether it is flagged as metadata.
+    pub(super) meta: bool,
 }
 
 impl Call {
-    pub(super) const NONE: Self =
-        Self { action: Action::Read, slot: 0, file: 0, offset: 0, len: 0, cpu: Duration::ZERO };
+    pub(super) const NONE: Self = Self {
+        action: Action::Read,
+        slot: 0,
+        file: 0,
+        offset: 0,
+        len: 0,
+        cpu: Duration::ZERO,
+        burst: 0,
+        meta: false,
+    };
 }
 
 #[derive(Debug)]
@@ -77,6 +92,7 @@ pub(super) struct Client {
     rng: Rng,
     picker: Picker,
     program: Option<Running>,
+    pub(super) startups: Option<StartUps>,
     /// In sectors: where the data set starts in each file, and how much of each file it covers.
     base: u64,
     span: u64,
@@ -137,11 +153,19 @@ impl Client {
             write: OpStats::new(),
             trim: OpStats::new(),
             sync: OpStats::new(),
+            startups: Vec::new(),
         };
         let seed = if job.randrepeat { job.randseed.map_or(seed, |s| s ^ seed) } else { seed };
         let mut rng = Rng::new(seed, &format!("client.{index}.{clone}"));
         let picker = picker(job, span, files.len(), &mut rng);
         let lanes = lanes(job);
+        let startups = match job.program {
+            Some(Program::StartUp(application)) => {
+                let mut rng = Rng::new(seed, &format!("startup.{index}.{clone}"));
+                Some(StartUps::new(application, job, span, &mut rng))
+            }
+            _ => None,
+        };
         Self {
             job: job.clone(),
             task: TaskId(0),
@@ -157,7 +181,8 @@ impl Client {
             dirtied: 0,
             rng,
             picker,
-            program: job.program.map(|p| Running::new(p, span)),
+            program: job.program.and_then(|p| Running::new(p, span)),
+            startups,
             base,
             span,
             turn: 0,
@@ -182,20 +207,22 @@ impl Client {
         }
         let done = self.issued >= self.limit || self.calls >= self.calls_max || self.span == 0;
         if done || self.stopped || self.runs_until().is_some_and(|end| now >= end) {
+            if let Some(startups) = &mut self.startups {
+                startups.give_up(now);
+            }
             return self.close();
+        }
+        if let Some(startups) = &mut self.startups {
+            return match startups.next(now) {
+                Turn::Begin => Next::StartUp,
+                Turn::Read(step) => Next::Call(self.call_of(step)),
+                Turn::Pause(until) => Next::Pause(self.not_after_end(until)),
+                Turn::End => Next::End,
+            };
         }
         if let Some(program) = &mut self.program {
             let Some(step) = program.next() else { return Next::End };
-            let (slot, file) = (0, self.files[0]);
-            let offset = self.base + step.offset;
-            return Next::Call(Call {
-                action: Action::Read,
-                slot,
-                file,
-                offset,
-                len: step.len,
-                cpu: step.cpu,
-            });
+            return Next::Call(self.call_of(step));
         }
         let action = self.drawn.take().unwrap_or_else(|| self.draw_action());
         if let Some(until) = self.rate_allows(action).filter(|&t| t > now) {
@@ -203,6 +230,13 @@ impl Client {
             return Next::Pause(self.not_after_end(until));
         }
         Next::Call(self.draw_call(action))
+    }
+
+    /// A program's read.
+    fn call_of(&self, step: Step) -> Call {
+        let Step { offset, len, cpu, burst, meta } = step;
+        let offset = self.base + offset;
+        Call { action: Action::Read, slot: 0, file: self.files[0], offset, len, cpu, burst, meta }
     }
 
     /// The last lane syncs what the job wants synced at its end.
@@ -288,7 +322,7 @@ impl Client {
         let cpu = std::mem::take(&mut self.spin);
         #[allow(clippy::cast_possible_truncation, reason = "a block size is below 4 GiB")]
         let (slot, len) = (which as u32, len as u32);
-        Call { action, slot, file: self.files[which], offset: self.base + offset, len, cpu }
+        Call { action, slot, file: self.files[which], offset: self.base + offset, len, cpu, ..Call::NONE }
     }
 
     fn draw_file(&mut self) -> usize {
@@ -310,6 +344,15 @@ impl Client {
                 self.turn
             }
         }
+    }
+
+    /// Its figures, at the end of the run.
+    pub(super) fn into_stats(self, now: Instant) -> ClientStats {
+        let times = |mut s: StartUps| {
+            s.give_up(now);
+            s.into_times()
+        };
+        ClientStats { startups: self.startups.map(times).unwrap_or_default(), ..self.stats }
     }
 
     /// Whether a call that completes now is measured.
@@ -347,6 +390,8 @@ fn lanes(job: &Job) -> u32 {
 //= devices.md 4.3
 fn advice(job: &Job, pages: u32) -> u32 {
     match (job.program, job.rw.random) {
+        // Its reads are those that reached the disk: read-ahead was had.
+        (Some(Program::StartUp(_)), _) => 0,
         (Some(_), _) => pages,
         (None, true) => 0,
         (None, false) => pages * 2,

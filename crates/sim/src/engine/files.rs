@@ -9,6 +9,7 @@
 //! job had written theirs at the same time, the others as they are written.
 
 use super::program::TABLE_BYTES;
+use super::startup;
 use crate::error::SimError;
 use crate::ext2::{self, Ext2};
 use crate::job::{self, Direction, Job, JobFile, Metadata, Placement, Program};
@@ -221,6 +222,7 @@ impl Placer {
             (Some(f), _) => f.bytes_of(disk),
             (None, Some(s)) => share(s),
             (None, None) if job.program == Some(Program::DbScan) => TABLE_BYTES,
+            (None, None) if matches!(job.program, Some(Program::StartUp(_))) => startup::spread_bytes(disk),
             (None, None) => 0,
         };
         (0, bytes.div_ceil(512))

@@ -170,7 +170,32 @@ impl Machine<'_> {
                 self.take_cpu(lane, cpu);
             }
             Next::Pause(until) => self.pause(lane, until),
+            Next::StartUp => self.begin_startup(lane),
             Next::End => self.end_lane(lane),
+        }
+    }
+
+    /// An application is about to start: from a cold cache, and not for ever.
+    fn begin_startup(&mut self, lane: u32) {
+        self.cache.invalidate_all();
+        let client = self.lanes[lane as usize].client;
+        if let Some(startups) = &self.clients[client as usize].startups {
+            let due = Due::TimeOut(client, startups.iteration());
+            self.events.push(self.now + startups.timeout(), due);
+        }
+        self.next_step(lane);
+    }
+
+    /// The time of a start-up is over; unless it has ended.
+    pub(super) fn time_out(&mut self, client: u32, iteration: u32) {
+        let c = &mut self.clients[client as usize];
+        if !c.startups.as_mut().is_some_and(|s| s.time_out(self.now, iteration)) {
+            return;
+        }
+        // Its last read may never end while others run.
+        c.stopped = true;
+        if c.job.exitall {
+            self.stop_wave();
         }
     }
 
@@ -325,6 +350,7 @@ impl Machine<'_> {
         };
         if l.phase != Phase::Map {
             self.begin_pages(lane);
+            self.hand_in_burst(lane);
         } else if self.cache.cached(call.file) > 0 {
             self.begin_pages(lane);
             self.lanes[lane as usize].phase = Phase::Sync(After::Direct);

@@ -22,6 +22,7 @@ mod lane;
 mod program;
 mod queue;
 mod readahead;
+mod startup;
 
 use crate::error::SimError;
 use crate::event::{Due, Events};
@@ -259,6 +260,7 @@ impl<'a> Machine<'a> {
             }
             Due::Flusher => self.flusher_due(),
             Due::Interval => self.end_interval(),
+            Due::TimeOut(client, iteration) => self.time_out(client, iteration),
         }
     }
 
@@ -405,7 +407,7 @@ impl<'a> Machine<'a> {
             seed: scenario.seed,
             elapsed: self.now.since(Instant::EPOCH),
             disk: self.queue.finish(self.now),
-            clients: self.clients.into_iter().map(|c| c.stats).collect(),
+            clients: self.clients.into_iter().map(|c| c.into_stats(self.now)).collect(),
             interval: scenario.interval,
             series: self.series,
             disk_series: self.disk_series,
@@ -438,6 +440,13 @@ fn region(c: &crate::job::Client<'_>, files: &Files, used: &[u32]) -> Result<Reg
                 "nothing left to do at offset {offset} of {whole} bytes; offset= and offset_increment= must leave room for one block"
             ),
         });
+    }
+    if let Some(Program::StartUp(application)) = c.job.program
+        && span < startup::sectors_needed(application)
+    {
+        let needed = startup::sectors_needed(application).div_ceil(2048);
+        let message = format!("it has {} MiB, and starting needs {needed}; use a larger size=", span / 2048);
+        return Err(SimError::Job { job: c.job.name.clone(), message });
     }
     Ok(Region { base: offset / 512, span })
 }

@@ -11,6 +11,8 @@
 //!
 //! *dbscan* reads a table of 880 MB from its first to its last page, 8 KiB at a time, with 0.3 ms of CPU for each 128 KiB.
 //!
+//! An application's start-up is in `startup`.
+//!
 //! Both run once and end, whatever `size` says of other jobs; a `size` given to dbscan is the table's.
 //
 //= devices.md 4.6, 6.1, 8.2 (the specification of the workloads)
@@ -24,6 +26,10 @@ pub(super) struct Step {
     pub(super) offset: u64,
     pub(super) len: u32,
     pub(super) cpu: Duration,
+    /// So many blocks of 4 KiB behind it are sent for, and not waited for.
+    pub(super) burst: u32,
+    /// Whether it is flagged as metadata.
+    pub(super) meta: bool,
 }
 
 /// Bytes of the table that `dbscan` reads, unless `size` says otherwise.
@@ -55,16 +61,17 @@ pub(super) enum Running {
 }
 
 impl Running {
-    /// Starts the program on a file (or disk) of so many sectors.
-    pub(super) fn new(program: Program, sectors: u64) -> Self {
-        match program {
+    /// Starts the program on a file (or disk) of so many sectors. `None`: it has an engine of its own.
+    pub(super) fn new(program: Program, sectors: u64) -> Option<Self> {
+        Some(match program {
             // On a smaller disk the groups move together, on a larger one the file system covers its beginning.
             Program::Fsck => {
                 let stride = GROUP_SECTORS.min(sectors / GROUPS / BLOCK_SECTORS * BLOCK_SECTORS);
                 Self::Fsck { stride, pass_bitmaps: false, group: 0, done: 0 }
             }
             Program::DbScan => Self::Scan { done: 0, size: sectors },
-        }
+            Program::StartUp(_) => return None,
+        })
     }
 
     /// The next read, until the program ends.
@@ -102,7 +109,7 @@ impl Running {
 
 fn step(offset: u64, len: u64, cpu: Duration) -> Step {
     #[allow(clippy::cast_possible_truncation, reason = "at most 64 sectors")]
-    Step { offset, len: len as u32, cpu: cpu * len / UNIT_SECTORS }
+    Step { offset, len: len as u32, cpu: cpu * len / UNIT_SECTORS, burst: 0, meta: false }
 }
 
 #[cfg(test)]
@@ -115,7 +122,7 @@ mod tests {
 
     #[test]
     fn fsck_reads_all_inodes_then_all_bitmaps() {
-        let steps = all(Running::new(Program::Fsck, 60_000_000));
+        let steps = all(Running::new(Program::Fsck, 60_000_000).unwrap());
         // 510 blocks are 63 reads of 8 and one of 6.
         assert_eq!(steps.len(), 230 * 64 + 230);
         let sectors: u64 = steps.iter().map(|s| u64::from(s.len)).sum();
@@ -130,14 +137,14 @@ mod tests {
     #[test]
     fn on_a_small_disk_the_groups_move_together() {
         for sectors in [20_000_000, 1_000_000, 100_000, 2000] {
-            let steps = all(Running::new(Program::Fsck, sectors));
+            let steps = all(Running::new(Program::Fsck, sectors).unwrap());
             assert!(steps.iter().all(|s| s.offset + u64::from(s.len) <= sectors), "{sectors}");
         }
     }
 
     #[test]
     fn a_scan_reads_the_table_once_from_end_to_end() {
-        let steps = all(Running::new(Program::DbScan, TABLE_BYTES.div_ceil(512)));
+        let steps = all(Running::new(Program::DbScan, TABLE_BYTES.div_ceil(512)).unwrap());
         let mut at = 0;
         for s in &steps {
             assert_eq!(s.offset, at);

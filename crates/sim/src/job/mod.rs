@@ -29,8 +29,8 @@ mod tests;
 
 pub use error::JobError;
 pub use model::{
-    BlockSize, Client, Direction, Distribution, Engine, FileService, Job, JobFile, Layout, Metadata, Pattern,
-    PerOp, Placement, Program, Size, SyncMode,
+    Application, BlockSize, Client, Direction, Distribution, Engine, FileService, Job, JobFile, Layout,
+    Metadata, Pattern, PerOp, Placement, Program, Size, SyncMode,
 };
 pub use nearest::nearest;
 pub use parse::{parse, parse_bytes};

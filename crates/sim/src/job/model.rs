@@ -82,6 +82,12 @@ pub struct Job {
 
     /// `fh_workload`: a built-in program instead of the pattern of `rw`.
     pub program: Option<Program>,
+    /// `fh_iterations`: how often the application of [`Program::StartUp`] is started, from a cold cache each time. Default 1.
+    pub iterations: u32,
+    /// `fh_pause`: how long between two start-ups. Default 4 s.
+    pub iteration_pause: Duration,
+    /// `fh_timeout`: when a start-up is given up. Default 60 s.
+    pub timeout: Duration,
     /// `rw`: what is done, and in what order. Default sequential reads.
     pub rw: Pattern,
     /// `bs`, `bsrange`, `bssplit`: how large a call is, by direction. Default 4 KiB.
@@ -196,6 +202,13 @@ pub struct Job {
 }
 
 impl Job {
+    /// The pause between two start-ups unless `fh_pause` says otherwise.
+    //= benchmarks.md 3: sleep 3 s, then 1 s
+    pub const ITERATION_PAUSE: Duration = Duration::from_secs(4);
+    /// When a start-up is given up unless `fh_timeout` says otherwise.
+    //= benchmarks.md 3: time-out, main run
+    pub const TIMEOUT: Duration = Duration::from_secs(60);
+
     /// The files that the clone uses: those of `filename`, or else `NAME.CLONE.N`, as fio calls them. Two clients with the
     /// same file name use the same file.
     #[must_use]
@@ -244,6 +257,9 @@ impl Default for Job {
             group_reporting: false,
             numjobs: 1,
             program: None,
+            iterations: 1,
+            iteration_pause: Self::ITERATION_PAUSE,
+            timeout: Self::TIMEOUT,
             rw: Pattern::default(),
             bs: PerOp::default(),
             rwmix_read_pct: 50,
@@ -477,6 +493,25 @@ pub enum Program {
     Fsck,
     /// A sequential table scan of 8 KiB reads through the page cache.
     DbScan,
+    /// An application that starts: cold reads that depend on each other, with computing in between.
+    StartUp(Application),
+}
+
+/// The applications whose start-up is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Application {
+    /// `xterm /bin/true`: 164 reads, 3.8 MB.
+    Xterm,
+    /// `gnome-terminal -e /bin/true`: 789 reads, 13 MB.
+    GnomeTerminal,
+    /// `lowriter --terminate_after_init`: 606 reads, 45 MB.
+    LoWriter,
+    /// `OpenOffice` Writer: 900 reads.
+    OoWriter,
+    /// `konsole -e /bin/true`: 2500 reads.
+    Konsole,
+    /// `bash -c exit`: 41 reads, an assumption.
+    Bash,
 }
 
 /// `fh_layout`: how files lie on the disk.

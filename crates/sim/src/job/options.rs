@@ -16,8 +16,8 @@ use fairhead_core::units::{Class, Duration, Sector};
 
 use super::error::clean;
 use super::model::{
-    BlockSize, Direction, Distribution, Engine, FileService, Job, Layout, Metadata, Pattern, Placement,
-    Program, SyncMode,
+    Application, BlockSize, Direction, Distribution, Engine, FileService, Job, Layout, Metadata, Pattern,
+    Placement, Program, SyncMode,
 };
 use super::value::{Arg, BareTime, in_units};
 
@@ -174,7 +174,10 @@ const SET: &[(&str, Effect)] = &[
     ("randrepeat", Set(|d, a| a.flag().map(|v| d.job.randrepeat = v))),
     ("kb_base", Set(|d, a| a.word(&[("1024", 1024), ("1000", 1000)]).map(|v| d.kb_base = Some(v)))),
     // Fairhead's own.
-    ("fh_workload", Set(|d, a| a.word(PROGRAMS).map(|v| d.job.program = Some(v)))),
+    ("fh_workload", Set(|d, a| a.program().map(|v| d.job.program = Some(v)))),
+    ("fh_iterations", Set(|d, a| a.int32(1, ITERATIONS_MAX).map(|v| d.job.iterations = v))),
+    ("fh_pause", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.iteration_pause = v))),
+    ("fh_timeout", Set(|d, a| a.some_time().map(|v| d.job.timeout = v))),
     ("fh_think", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.think = Some(v)))),
     ("fh_cpu", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.cpu_per_4k = v))),
     ("fh_layout", Set(|d, a| a.layout().map(|v| d.job.layout = v))),
@@ -272,7 +275,19 @@ const ENGINES: &[(&str, Engine)] = &[
     ("posixaio", Engine::Async),
 ];
 
+/// Start-ups of an application in one run: a day of the longest.
+const ITERATIONS_MAX: u32 = 1000;
+
 const PROGRAMS: &[(&str, Program)] = &[("fsck", Program::Fsck), ("dbscan", Program::DbScan)];
+
+const APPLICATIONS: &[(&str, Application)] = &[
+    ("xterm", Application::Xterm),
+    ("gnome-terminal", Application::GnomeTerminal),
+    ("lowriter", Application::LoWriter),
+    ("oowriter", Application::OoWriter),
+    ("konsole", Application::Konsole),
+    ("bash", Application::Bash),
+];
 
 const PATTERNS: &[(&str, Pattern)] = &[
     ("read", Pattern { direction: Direction::Read, random: false }),
@@ -443,6 +458,31 @@ impl Arg<'_> {
             3 => Some(Class::Idle),
             _ => None,
         })
+    }
+
+    /// `fsck`, `startup:xterm`.
+    fn program(&self) -> Result<Program, String> {
+        match self.value.split_once(':') {
+            Some(("startup", application)) => self.with(application).word(APPLICATIONS).map(Program::StartUp),
+            None if self.value == "startup" => {
+                Err(format!("'{}' names no application; write one such as startup:xterm", self.show()))
+            }
+            _ => {
+                let known = PROGRAMS.iter().map(|p| p.0).chain(["startup"]);
+                let name = self.value.split_once(':').map_or(self.value, |p| p.0);
+                self.word(PROGRAMS).map_err(|_| self.with(name).unknown(known))
+            }
+        }
+    }
+
+    /// A time other than none.
+    fn some_time(&self) -> Result<Duration, String> {
+        match self.time(BareTime::Refused)? {
+            Duration::ZERO => {
+                Err(format!("'{}' leaves no time; write one such as {}=60s", self.show(), self.key))
+            }
+            time => Ok(time),
+        }
     }
 
     fn layout(&self) -> Result<Layout, String> {

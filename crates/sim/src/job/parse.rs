@@ -10,7 +10,7 @@
 use fairhead_core::units::{Class, IoPrio};
 
 use super::error::{JobError, clean};
-use super::model::{Engine, Job, JobFile, PerOp, Size};
+use super::model::{Engine, Job, JobFile, PerOp, Program, Size};
 use super::nearest::nearest;
 use super::options::{Draft, Effect, all_keys, find};
 use super::value::{Arg, has_reversed_prefix, in_units};
@@ -281,7 +281,7 @@ fn finish(mut draft: Draft, remarks: &mut Vec<String>) -> At<Job> {
     check_access(&mut draft, remarks)?;
     check_sizes(&draft)?;
     check_times(&mut draft, remarks)?;
-    check_program(&draft, remarks);
+    check_program(&draft, remarks)?;
     Ok(draft.job)
 }
 
@@ -416,9 +416,25 @@ fn check_times(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
 }
 
 /// A program does what it does, whatever `rw` says.
-fn check_program(draft: &Draft, remarks: &mut Vec<String>) {
+fn check_program(draft: &Draft, remarks: &mut Vec<String>) -> At<()> {
+    let is_start_up = matches!(draft.job.program, Some(Program::StartUp(_)));
+    if let Some(option) =
+        ["fh_iterations", "fh_pause", "fh_timeout"].into_iter().find(|o| draft.given.contains_key(o))
+        && !is_start_up
+    {
+        return Err((
+            draft.line_of(option),
+            format!("{option} is about start-ups; add one such as fh_workload=startup:xterm"),
+        ));
+    }
+    if is_start_up && draft.job.direct {
+        return Err((
+            draft.last_of(&["direct", "buffered"]),
+            "an application starts through the page cache; remove direct=1 or fh_workload".to_owned(),
+        ));
+    }
     if draft.job.program.is_none() {
-        return;
+        return Ok(());
     }
     let unused: Vec<&str> = ["rw", "bs", "bsrange", "bssplit", "iodepth", "ioengine"]
         .into_iter()
@@ -431,4 +447,5 @@ fn check_program(draft: &Draft, remarks: &mut Vec<String>) {
             unused.join(", ")
         ));
     }
+    Ok(())
 }

@@ -246,6 +246,17 @@ fn priorities_and_groups() {
 fn our_own_options() {
     assert_eq!(job("fh_workload=fsck").program, Some(Program::Fsck));
     assert_eq!(ok("[j]\nfh_workload=dbscan\n").jobs[0].program, Some(Program::DbScan), "needs no size");
+    let xterm = job("fh_workload=startup:xterm\nfh_iterations=5\nfh_pause=1s\nfh_timeout=120s");
+    assert_eq!(xterm.program, Some(Program::StartUp(Application::Xterm)));
+    assert_eq!(
+        (xterm.iterations, xterm.iteration_pause, xterm.timeout),
+        (5, Duration::from_secs(1), Duration::from_secs(120))
+    );
+    let bash = ok("[j]\n#!fh_workload=startup:bash\n").jobs.remove(0);
+    assert_eq!(
+        (bash.iterations, bash.iteration_pause, bash.timeout),
+        (1, Duration::from_secs(4), Duration::from_secs(60))
+    );
     assert_eq!(job("fh_layout=contiguous").layout, Layout::Contiguous);
     assert_eq!(job("fh_layout=interleaved").layout, Layout::Interleaved { piece_bytes: 32768 });
     assert_eq!(job("fh_layout=interleaved:64KiB").layout, Layout::Interleaved { piece_bytes: 65536 });
@@ -342,6 +353,22 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
     ("runtime=30x", "bad unit 'x' in 'runtime=30x'; times are in us, ms, s, m, h or d"),
     ("runtime=-1", "'runtime=-1' is negative; write a time such as 8ms or 30s"),
     ("runtime=9999999d", "'runtime=9999999d' is out of range; at most ten years"),
+    ("fh_workload=fcsk", "unknown value 'fcsk' for 'fh_workload'; did you mean 'fsck'?"),
+    ("fh_workload=starup:xterm", "unknown value 'starup' for 'fh_workload'; did you mean 'startup'?"),
+    ("fh_workload=startup", "'fh_workload=startup' names no application; write one such as startup:xterm"),
+    ("fh_workload=startup:xtrem", "unknown value 'xtrem' for 'fh_workload'; did you mean 'xterm'?"),
+    (
+        "fh_workload=startup:emacs",
+        "unknown value 'emacs' for 'fh_workload'; known are xterm, gnome-terminal, lowriter, oowriter, konsole, bash",
+    ),
+    (
+        "fh_workload=startup:xterm\ndirect=1",
+        "an application starts through the page cache; remove direct=1 or fh_workload",
+    ),
+    ("fh_iterations=2", "fh_iterations is about start-ups; add one such as fh_workload=startup:xterm"),
+    ("fh_iterations=0", "'fh_iterations=0' is out of range; 1 to 1000"),
+    ("fh_pause=4", "'fh_pause=4' has no unit; write us, ms or s: fh_pause=8ms"),
+    ("fh_timeout=0s", "'fh_timeout=0s' leaves no time; write one such as fh_timeout=60s"),
     ("fh_think=98", "'fh_think=98' has no unit; write us, ms or s: fh_think=8ms"),
     (
         "fh_start=20000",

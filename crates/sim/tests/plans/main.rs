@@ -9,3 +9,4 @@ mod cpu;
 mod files;
 mod options;
 mod random;
+mod startup;
