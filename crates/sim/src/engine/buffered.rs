@@ -163,14 +163,17 @@ impl Machine<'_> {
         page == end
     }
 
-    /// Sends for the pages behind a call that nobody will wait for, one request each. As a favour it ends when requests are
-    /// short.
+    /// Sends for the pages behind a call that nobody will wait for, one request each; they lie side by side, so merging makes
+    /// them one or two, and one is paid for. As a favour it ends when requests are short.
     pub(super) fn hand_in_burst(&mut self, lane: u32) {
         let l = &self.lanes[lane as usize];
-        let (file, first) = (l.call.file, l.page_end);
+        let (file, first, burst) = (l.call.file, l.page_end, l.call.burst);
         let client = &self.clients[l.client as usize];
         let (task, prio) = (client.task, client.job.prio.unwrap_or_default());
-        for page in first..(first + l.call.burst).min(self.pages_in(file)) {
+        if burst > 0 {
+            self.owe_request(lane);
+        }
+        for page in first..(first + burst).min(self.pages_in(file)) {
             if self.cache.flags(file, page).is_some() {
                 continue;
             }
