@@ -23,17 +23,19 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Name and text of the built-in presets.
-const PRESETS: [(&str, &str); 4] = [
+const PRESETS: [(&str, &str); 5] = [
     ("ide2004", include_str!("../presets/ide2004.toml")),
     ("sata2009", include_str!("../presets/sata2009.toml")),
     ("nas2020", include_str!("../presets/nas2020.toml")),
+    ("greedy_ncq", include_str!("../presets/greedy_ncq.toml")),
     ("flashcard2010", include_str!("../presets/flashcard2010.toml")),
 ];
 
 /// The names of the built-in presets, disks first.
 #[must_use]
 pub fn preset_names() -> &'static [&'static str] {
-    const NAMES: [&str; PRESETS.len()] = [PRESETS[0].0, PRESETS[1].0, PRESETS[2].0, PRESETS[3].0];
+    const NAMES: [&str; PRESETS.len()] =
+        [PRESETS[0].0, PRESETS[1].0, PRESETS[2].0, PRESETS[3].0, PRESETS[4].0];
     &NAMES
 }
 

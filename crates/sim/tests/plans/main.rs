@@ -10,3 +10,4 @@ mod files;
 mod options;
 mod random;
 mod startup;
+mod starvation;
