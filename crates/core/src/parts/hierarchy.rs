@@ -1,0 +1,1036 @@
+//! Groups in groups, each shared by weight: B-WF2Q+ at every level.
+//!
+//! A leaf is what is served in the end, a queue of requests, say; a group holds leaves and groups. Every group has a
+//! *schedule* of its children: one [service tree](super::wf2q) for each class, of which RT goes before BE and BE before
+//! IDLE, but that IDLE has a turn when it had none for 200 ms. The root has a schedule, and is nobody's child.
+//!
+//! ```text
+//!   root ─┬─ a   10                      a leaf's share is the product of the shares on its way up:
+//!         └─ G  100 ─┬─ b  80            a 1/11, b 10/11 * 8/9, c 10/11 * 1/9
+//!                    └─ c  10
+//! ```
+//!
+//! One leaf is in service at a time, and with it the groups above it. It is chosen with a *budget* of sectors, and what
+//! it has been given is its *service*; both are the caller's to set and to compare. Each schedule keeps `next`: the child
+//! to serve next as things stood when that was last looked up, so that [`Hierarchy::select`] just follows it down. A
+//! group asks for the budget of its `next`. It waits in its parent's tree exactly as long as it has a `next`, even while
+//! it is in service: another of its children may be next.
+//!
+//! ```text
+//!   activate ──► (waits) ──► select ──► served … ──► expire_requeue or deactivate ──► reset_service
+//!                   ▲  │ deactivate                          │
+//!                   └──┴─────────────────────────────────────┘
+//! ```
+//!
+//! Each event is a walk from a leaf up, and ends where nothing changes any more; the walk of an expiry always gets to the
+//! root, for every group in service must pay. On an expiry, and while nobody is in service, `next` is looked up afresh;
+//! meanwhile a newcomer is only compared with it. So who is selected is always the one B-WF2Q+ would choose at that
+//! moment.
+//!
+//! A leaf that stops early pays for what it was given, not for its budget: its finish is computed again. If it was
+//! served ahead of its share it stays on the idle tree, keeping its weight in the sum, until virtual time gets there. With
+//! *credit* (it was only a little late, and kept its remaining budget) it resumes where it stopped, in the past if need
+//! be, but with a finish not before now. New weights and classes are stored and take effect when the leaf or group is
+//! next put on a tree, for what is on one is sorted by them.
+//!
+//! It does not know requests, when a leaf should stop, or what raises a weight. It does not check that weights are
+//! within a user's range (they are at least 1 here), and a group with children, once active, cannot change its parent.
+//!
+//! [`Hierarchy::set_kernel_forget`] and [`Hierarchy::set_kernel_next`] bring back the kernel's ways where we know
+//! better, for comparisons.
+
+//= linux-6.12 block/bfq-wf2q.c (as restated in the project's specification)
+//= paper: J. Bennett, H. Zhang 1997, "Hierarchical packet fair queueing algorithms"
+
+use super::wf2q::{ServiceTree, Standing, Wf2q, later, vt};
+use crate::table::Table;
+use crate::units::{Class, Duration, GroupId, Id, Instant, id};
+use core::marker::PhantomData;
+
+/// The IDLE class has a turn when it had none for longer than this.
+//= linux-6.12 block/bfq-wf2q.c BFQ_CL_IDLE_TIMEOUT (as restated in the project's specification)
+const IDLE_TURN: Duration = Duration::from_ms(200);
+/// A group's weight until it is set.
+//= linux-6.12 block/bfq-cgroup.c CGROUP_WEIGHT_DFL (as restated in the project's specification)
+const GROUP_WEIGHT: u32 = 100;
+/// A leaf's weight until it is placed: that of best effort, level 4.
+const LEAF_WEIGHT: u32 = 40;
+
+id! {
+    /// A child of some group: the leaves come first, then the groups.
+    Entity(u32)
+}
+
+const CLASSES: [Class; 3] = [Class::RealTime, Class::BestEffort, Class::Idle];
+
+/// What a leaf or group has, apart from its times.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    /// Whose child it is.
+    group: GroupId,
+    class: Class,
+    new_class: Class,
+    base: u32,
+    new_base: u32,
+    /// By what the base is multiplied once it is applied.
+    raise: u32,
+    /// Weight or class wait to be applied.
+    dirty: bool,
+    budget: u32,
+    service: u32,
+}
+
+/// Whose turn it is among a group's children.
+#[derive(Clone, Copy, Debug)]
+struct Schedule {
+    trees: [ServiceTree; 3],
+    in_service: Option<Entity>,
+    next: Option<Entity>,
+    /// When the IDLE class had its last turn, or wanted none.
+    idle_turn: Option<Instant>,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Hierarchy<I> {
+    nodes: Wf2q<Entity>,
+    shares: Table<Entity, Share>,
+    schedules: Table<GroupId, Schedule>,
+    /// How many entities are leaves.
+    leaves: u32,
+    /// From `select` to `reset_service`.
+    serving: Option<Entity>,
+    /// Where virtual times start.
+    origin: u64,
+    kernel_next: bool,
+    id: PhantomData<I>,
+}
+
+impl<I: Id> Hierarchy<I> {
+    /// Leaves `0..leaves` and groups `0..groups`, the root included; all inactive, every group below the root. Allocates.
+    #[must_use]
+    pub fn new(leaves: usize, groups: u32) -> Self {
+        Self::starting_at(leaves, groups, 0)
+    }
+
+    /// The same, with all virtual times starting at `origin`: what follows must not depend on it.
+    ///
+    /// # Panics
+    /// If leaves and groups together are 2^32 or more.
+    #[must_use]
+    pub fn starting_at(leaves: usize, groups: u32, origin: u64) -> Self {
+        let groups = groups.max(1) as usize;
+        assert!(leaves + groups < u32::MAX as usize, "too many leaves");
+        let leaf = Share {
+            group: GroupId::ROOT,
+            class: Class::BestEffort,
+            new_class: Class::BestEffort,
+            base: LEAF_WEIGHT,
+            new_base: LEAF_WEIGHT,
+            raise: 1,
+            dirty: false,
+            budget: 0,
+            service: 0,
+        };
+        let schedule =
+            Schedule { trees: [ServiceTree::new(origin); 3], in_service: None, next: None, idle_turn: None };
+        let mut this = Self {
+            nodes: Wf2q::new(leaves + groups, origin),
+            shares: Table::new(leaves + groups, leaf),
+            schedules: Table::new(groups, schedule),
+            leaves: Entity::from_index(leaves).0,
+            serving: None,
+            origin,
+            kernel_next: false,
+            id: PhantomData,
+        };
+        for i in 0..leaves + groups {
+            let e = Entity::from_index(i);
+            let weight = if i < leaves { LEAF_WEIGHT } else { GROUP_WEIGHT };
+            (this.shares[e].base, this.shares[e].new_base) = (weight, weight);
+            this.weigh(e, weight);
+        }
+        this
+    }
+
+    /// Idle entities are forgotten as the kernel does it: see [`Wf2q::set_kernel_forget`]. Default off.
+    pub const fn set_kernel_forget(&mut self, on: bool) {
+        self.nodes.set_kernel_forget(on);
+    }
+
+    /// `next` is kept as the kernel keeps it. Default off. When on:
+    ///
+    /// - a requeued leaf is only compared with `next`, also on an expiry, and the first to be activated is not looked up
+    ///   (so virtual time does not jump to it); a deactivation on expiry leaves another `next` as it is;
+    /// - a group leaves its parent's tree on selection when it has one active child, whatever that one has below it, and
+    ///   the parent's `next` is not looked up again; it is back on the tree after a change below, even if nobody there
+    ///   waits;
+    /// - a group in service that is requeued when a child becomes active pays for its service then and again on expiry;
+    /// - the IDLE class's turn is used up by the look-up that finds it, even if `next` is looked up again before it is
+    ///   selected.
+    pub const fn set_kernel_next(&mut self, on: bool) {
+        self.kernel_next = on;
+    }
+
+    // Structure.
+
+    /// Puts a group below another. Groups are below the root until then.
+    ///
+    /// # Panics
+    /// If `group` is the root, is or was active, or would be below itself.
+    pub fn set_parent(&mut self, group: GroupId, parent: GroupId) {
+        let e = self.entity(group).expect("the root has no parent");
+        assert!(self.nodes.standing(e) == Standing::Detached, "a new parent for an active group");
+        let mut above = Some(parent);
+        while let Some(g) = above {
+            assert!(g != group, "a group below itself");
+            above = self.parent(g);
+        }
+        self.shares[e].group = parent;
+    }
+
+    /// The group's group; `None` for the root.
+    #[inline]
+    #[must_use]
+    pub fn parent(&self, group: GroupId) -> Option<GroupId> {
+        self.entity(group).map(|e| self.shares[e].group)
+    }
+
+    /// Sets a leaf up anew: its group, class and weight at once, not raised; its times, budget and service start again.
+    ///
+    /// # Panics
+    /// If it is not detached or still in service.
+    pub fn place(&mut self, leaf: I, group: GroupId, class: Class, weight: u32) {
+        let e = Self::leaf(leaf);
+        self.assert_movable(e);
+        let base = weight.max(1);
+        self.shares[e] = Share {
+            group,
+            class,
+            new_class: class,
+            base,
+            new_base: base,
+            raise: 1,
+            dirty: false,
+            budget: 0,
+            service: 0,
+        };
+        self.nodes.set_times(e, self.origin, self.origin);
+        self.weigh(e, base);
+    }
+
+    /// Puts a leaf into another group. It keeps everything else.
+    ///
+    /// # Panics
+    /// If it is not detached or still in service.
+    pub fn move_to(&mut self, leaf: I, group: GroupId) {
+        let e = Self::leaf(leaf);
+        self.assert_movable(e);
+        self.shares[e].group = group;
+    }
+
+    fn assert_movable(&self, e: Entity) {
+        assert!(self.nodes.standing(e) == Standing::Detached, "it is still attached where it was");
+        assert!(self.serving != Some(e), "it is still in service");
+    }
+
+    /// The leaf's group.
+    #[inline]
+    #[must_use]
+    pub fn group(&self, leaf: I) -> GroupId {
+        self.shares[Self::leaf(leaf)].group
+    }
+
+    // Weights.
+
+    /// Gives a leaf another class and weight, when it is next put on a tree or by [`Hierarchy::apply_weight`]. The weight
+    /// is at least 1.
+    pub fn set_weight(&mut self, leaf: I, class: Class, base: u32) {
+        let share = &mut self.shares[Self::leaf(leaf)];
+        (share.new_class, share.new_base, share.dirty) = (class, base.max(1), true);
+    }
+
+    /// Multiplies a leaf's weight by `factor` (at least 1), at the same time as [`Hierarchy::set_weight`] would.
+    pub fn set_raise(&mut self, leaf: I, factor: u32) {
+        let share = &mut self.shares[Self::leaf(leaf)];
+        (share.raise, share.dirty) = (factor.max(1), true);
+    }
+
+    /// Applies a leaf's weight now, wherever it is, without new times. A new class goes on waiting.
+    pub fn apply_weight(&mut self, leaf: I) {
+        let e = Self::leaf(leaf);
+        let share = &mut self.shares[e];
+        share.base = share.new_base;
+        share.dirty = share.new_class != share.class;
+        let weight = share.base.saturating_mul(share.raise);
+        self.weigh(e, weight);
+    }
+
+    /// Gives a group another weight (at least 1), when it is next put on a tree.
+    ///
+    /// # Panics
+    /// If it is the root, which has none.
+    pub fn set_group_weight(&mut self, group: GroupId, weight: u32) {
+        let e = self.entity(group).expect("the root has no weight");
+        let share = &mut self.shares[e];
+        (share.new_base, share.dirty) = (weight.max(1), true);
+    }
+
+    /// The leaf's weight in force, raised if it is.
+    #[inline]
+    #[must_use]
+    pub fn weight(&self, leaf: I) -> u32 {
+        self.nodes.weight(Self::leaf(leaf))
+    }
+
+    /// The leaf's weight in force, not raised.
+    #[inline]
+    #[must_use]
+    pub fn base_weight(&self, leaf: I) -> u32 {
+        self.shares[Self::leaf(leaf)].base
+    }
+
+    /// What the leaf's weight is multiplied by, as last set; in force or not.
+    #[inline]
+    #[must_use]
+    pub fn raise(&self, leaf: I) -> u32 {
+        self.shares[Self::leaf(leaf)].raise
+    }
+
+    /// The leaf's class in force.
+    #[inline]
+    #[must_use]
+    pub fn class(&self, leaf: I) -> Class {
+        self.shares[Self::leaf(leaf)].class
+    }
+
+    /// The group's weight in force; for the root, which has none, the default of 100.
+    #[inline]
+    #[must_use]
+    pub fn group_weight(&self, group: GroupId) -> u32 {
+        self.entity(group).map_or(GROUP_WEIGHT, |e| self.nodes.weight(e))
+    }
+
+    // Budget and service.
+
+    /// What the leaf may be given in one stay in service, in sectors.
+    #[inline]
+    #[must_use]
+    pub fn budget(&self, leaf: I) -> u32 {
+        self.shares[Self::leaf(leaf)].budget
+    }
+
+    /// Sets the budget. Sorts nothing: it is for a leaf in no tree, or followed by [`Hierarchy::requeue`].
+    #[inline]
+    pub fn set_budget(&mut self, leaf: I, budget: u32) {
+        self.shares[Self::leaf(leaf)].budget = budget;
+    }
+
+    /// What the leaf was given and has not paid for, in sectors.
+    #[inline]
+    #[must_use]
+    pub fn service(&self, leaf: I) -> u32 {
+        self.shares[Self::leaf(leaf)].service
+    }
+
+    /// Sets the service.
+    #[inline]
+    pub fn set_service(&mut self, leaf: I, service: u32) {
+        self.shares[Self::leaf(leaf)].service = service;
+    }
+
+    // Events.
+
+    /// A leaf has work again. `credit`: it resumes where it stopped, if that is in the past.
+    ///
+    /// # Panics
+    /// If it is active or in service.
+    pub fn activate(&mut self, now: Instant, leaf: I, credit: bool) {
+        let e = Self::leaf(leaf);
+        let standing = self.nodes.standing(e);
+        assert!(matches!(standing, Standing::Detached | Standing::Idle), "{leaf:?} is {standing:?} already");
+        self.walk_up(now, e, credit, false);
+    }
+
+    /// An active leaf that is not in service got another budget.
+    ///
+    /// # Panics
+    /// If it is not active.
+    pub fn requeue(&mut self, now: Instant, leaf: I) {
+        let e = Self::leaf(leaf);
+        assert!(self.nodes.standing(e) == Standing::Active, "{leaf:?} is not active");
+        self.walk_up(now, e, false, false);
+    }
+
+    /// The leaf in service gives way and still has work. [`Hierarchy::reset_service`] follows.
+    ///
+    /// # Panics
+    /// If it is not in service.
+    pub fn expire_requeue(&mut self, now: Instant, leaf: I) {
+        let e = Self::leaf(leaf);
+        assert!(self.serving == Some(e), "{leaf:?} is not in service");
+        self.walk_up(now, e, false, true);
+    }
+
+    /// A leaf has nothing more to do. `may_idle`: it may wait on the idle tree for virtual time. `on_expiry`: it was in
+    /// service, and [`Hierarchy::reset_service`] follows. Nothing happens to one
+    /// that is detached, and one that is idle at most leaves the idle tree.
+    pub fn deactivate(&mut self, now: Instant, leaf: I, may_idle: bool, on_expiry: bool) {
+        let mut e = Self::leaf(leaf);
+        match self.nodes.standing(e) {
+            Standing::Detached => return,
+            Standing::Idle if may_idle => return,
+            Standing::Idle => return self.detach(leaf),
+            Standing::Active | Standing::Held => {}
+        }
+        let expiring = on_expiry || self.serving == Some(e);
+        let mut may_idle = may_idle;
+        // As far up as groups run out of children.
+        let mut above = loop {
+            let group = self.shares[e].group;
+            self.leave(e, may_idle);
+            if self.schedules[group].next == Some(e) || expiring && !self.kernel_next {
+                self.update_next(now, group, None, expiring);
+            }
+            let schedule = &self.schedules[group];
+            if schedule.next.is_some() || schedule.in_service.is_some() {
+                break self.entity(group);
+            }
+            let Some(parent) = self.entity(group) else { return };
+            (e, may_idle) = (parent, true);
+        };
+        // Those further up get new times.
+        while let Some(e) = above {
+            let group = self.shares[e].group;
+            self.refile(e);
+            if !self.update_next(now, group, Some(e), expiring) && !expiring {
+                return;
+            }
+            above = self.entity(group);
+        }
+    }
+
+    /// Takes a leaf off the idle tree before virtual time has got to it. Nothing happens to one that is detached.
+    ///
+    /// # Panics
+    /// If it is active or in service.
+    pub fn detach(&mut self, leaf: I) {
+        let e = Self::leaf(leaf);
+        match self.nodes.standing(e) {
+            Standing::Detached => {}
+            Standing::Idle => {
+                let tree = tree_of(&mut self.schedules, &self.shares[e]);
+                self.nodes.hold(tree, e);
+                self.nodes.detach(tree, e);
+            }
+            standing => panic!("{leaf:?} is {standing:?}, not idle"),
+        }
+    }
+
+    /// Chooses the leaf to serve: it and the groups above it are in service now. `None` when nobody is active.
+    ///
+    /// # Panics
+    /// If a leaf is in service already.
+    pub fn select(&mut self, now: Instant) -> Option<I> {
+        assert!(self.serving.is_none(), "two leaves in service");
+        let mut group = GroupId::ROOT;
+        self.schedules[group].next?;
+        let leaf = loop {
+            let schedule = &mut self.schedules[group];
+            let e = schedule.next.expect("an active group has a next child");
+            schedule.in_service = Some(e);
+            let share = &self.shares[e];
+            if share.class == Class::Idle && !self.kernel_next {
+                schedule.idle_turn = Some(now);
+            }
+            let inner = self.group_of(e);
+            if inner.is_none_or(|inner| self.kernel_next && self.has_one_active(inner)) {
+                self.nodes.hold(tree_of(&mut self.schedules, share), e);
+            }
+            match inner {
+                Some(inner) => group = inner,
+                None => break e,
+            }
+        };
+        self.serving = Some(leaf);
+        loop {
+            let go_on = self.update_next(now, group, None, false);
+            let Some(e) = self.entity(group) else { break };
+            if self.schedules[group].next.is_none() && !self.kernel_next {
+                self.nodes.hold(tree_of(&mut self.schedules, &self.shares[e]), e);
+            }
+            if !go_on {
+                break;
+            }
+            group = self.shares[e].group;
+        }
+        Some(I::from_index(leaf.index()))
+    }
+
+    /// Ends the stay in service: nobody is in service, and the groups above have paid. The leaf keeps its service count,
+    /// for the caller to clear or to keep. Nothing happens when nobody is in service.
+    ///
+    /// # Panics
+    /// If the leaf was neither requeued nor deactivated.
+    pub fn reset_service(&mut self) {
+        let Some(leaf) = self.serving.take() else { return };
+        assert!(self.nodes.standing(leaf) != Standing::Held, "in service, and nowhere else");
+        let mut group = self.shares[leaf].group;
+        loop {
+            self.schedules[group].in_service = None;
+            let Some(e) = self.entity(group) else { return };
+            self.shares[e].service = 0;
+            group = self.shares[e].group;
+        }
+    }
+
+    /// The leaf was given `cost` sectors, and so were all groups above it.
+    #[inline]
+    pub fn served(&mut self, leaf: I, cost: u32) {
+        let mut above = Some(Self::leaf(leaf));
+        while let Some(e) = above {
+            let share = &mut self.shares[e];
+            share.service = share.service.saturating_add(cost);
+            let group = share.group;
+            self.nodes.serve(&mut self.schedules[group].trees[share.class as usize], cost);
+            above = self.entity(group);
+        }
+    }
+
+    // Questions.
+
+    /// The leaf in service.
+    #[inline]
+    #[must_use]
+    pub fn in_service(&self) -> Option<I> {
+        self.serving.map(|e| I::from_index(e.index()))
+    }
+
+    /// Whether another child of the root would be next than the one in service: without that, nobody has a reason to
+    /// take its place.
+    #[inline]
+    #[must_use]
+    pub fn may_preempt(&self) -> bool {
+        let root = &self.schedules[GroupId::ROOT];
+        root.next != root.in_service
+    }
+
+    /// Whether the leaf waits on an active tree.
+    #[inline]
+    #[must_use]
+    pub fn is_active(&self, leaf: I) -> bool {
+        self.nodes.standing(Self::leaf(leaf)) == Standing::Active
+    }
+
+    /// Whether the leaf counts in the sum of weights: it is active, in service or on an idle tree.
+    #[inline]
+    #[must_use]
+    pub fn is_attached(&self, leaf: I) -> bool {
+        self.nodes.standing(Self::leaf(leaf)) != Standing::Detached
+    }
+
+    /// The leaf's start and finish.
+    #[inline]
+    #[must_use]
+    pub fn times(&self, leaf: I) -> (u64, u64) {
+        self.nodes.times(Self::leaf(leaf))
+    }
+
+    /// The group's start and finish; of the root, which has none, where virtual time started.
+    #[must_use]
+    pub fn group_times(&self, group: GroupId) -> (u64, u64) {
+        self.entity(group).map_or((self.origin, self.origin), |e| self.nodes.times(e))
+    }
+
+    /// Virtual time of a class within a group.
+    #[inline]
+    #[must_use]
+    pub fn vtime(&self, group: GroupId, class: Class) -> u64 {
+        self.schedules[group].trees[class as usize].vtime()
+    }
+
+    /// The sum of the weights of a group's children of one class.
+    #[inline]
+    #[must_use]
+    pub fn total_weight(&self, group: GroupId, class: Class) -> u64 {
+        self.schedules[group].trees[class as usize].weight()
+    }
+
+    /// Whether `leaf` is of a higher class than `other`, or weighs more. Leaves of one group are compared by their own
+    /// weights, else by their groups' (a child of the root by its own).
+    //= linux-6.12 block/bfq-iosched.c bfq_bfqq_higher_class_or_weight (as restated in the project's specification)
+    #[must_use]
+    pub fn outweighs(&self, leaf: I, other: I) -> bool {
+        if self.class(leaf) != self.class(other) {
+            return self.class(leaf) < self.class(other);
+        }
+        if self.group(leaf) == self.group(other) {
+            return self.weight(leaf) > self.weight(other);
+        }
+        let outer = |leaf| match self.group(leaf) {
+            GroupId::ROOT => self.weight(leaf),
+            group => self.group_weight(group),
+        };
+        outer(leaf) > outer(other)
+    }
+
+    // Inside.
+
+    #[inline]
+    fn leaf(leaf: I) -> Entity {
+        Entity::from_index(leaf.index())
+    }
+
+    /// A group as its parent's child.
+    #[inline]
+    fn entity(&self, group: GroupId) -> Option<Entity> {
+        (group != GroupId::ROOT).then(|| Entity(self.leaves + group.0))
+    }
+
+    /// The group that an entity is, if it is one.
+    #[inline]
+    fn group_of(&self, e: Entity) -> Option<GroupId> {
+        e.0.checked_sub(self.leaves).map(GroupId)
+    }
+
+    /// Gives an entity a weight, and its tree the difference.
+    fn weigh(&mut self, e: Entity, weight: u32) {
+        let tree = tree_of(&mut self.schedules, &self.shares[e]);
+        self.nodes.set_weight(tree, e, weight);
+    }
+
+    /// Whether exactly one child waits.
+    fn has_one_active(&self, group: GroupId) -> bool {
+        let mut active = self.schedules[group].trees.iter().filter(|tree| tree.has_active());
+        let one = active
+            .next()
+            .is_some_and(|tree| self.nodes.next(tree).is_some_and(|e| self.nodes.is_only_active(tree, e)));
+        one && active.next().is_none()
+    }
+
+    /// A leaf was activated or requeued: puts it and everyone above it on their trees, as far as that changes something.
+    fn walk_up(&mut self, now: Instant, leaf: Entity, credit: bool, on_expiry: bool) {
+        let mut e = leaf;
+        loop {
+            let group = self.shares[e].group;
+            if self.schedules[group].in_service == Some(e) || self.nodes.standing(e) == Standing::Active {
+                self.refile(e);
+            } else {
+                self.enter(e, credit);
+            }
+            if !self.update_next(now, group, Some(e), on_expiry) && !on_expiry {
+                return;
+            }
+            match self.entity(group) {
+                Some(above) => e = above,
+                None => return,
+            }
+        }
+    }
+
+    /// An entity that was detached or idle gets a start, and onto the active tree.
+    fn enter(&mut self, e: Entity, credit: bool) {
+        let tree = tree_of(&mut self.schedules, &self.shares[e]);
+        let finish = self.nodes.times(e).1;
+        let shift_back = credit && later(tree.vtime(), finish);
+        let mut start = if shift_back { finish } else { tree.vtime() };
+        if self.nodes.standing(e) == Standing::Idle {
+            self.nodes.hold(tree, e);
+            if later(finish, start) {
+                start = finish;
+            }
+        } else {
+            self.nodes.attach(tree, e);
+        }
+        self.file(e, start, shift_back);
+    }
+
+    /// An active entity, or one in service, gets new times.
+    fn refile(&mut self, e: Entity) {
+        let share = &self.shares[e];
+        let mut start = self.nodes.times(e).0;
+        let serving = self.schedules[share.group].in_service == Some(e);
+        if serving {
+            start = start.wrapping_add(vt(share.service, u64::from(self.nodes.weight(e))));
+        }
+        self.nodes.hold(tree_of(&mut self.schedules, share), e);
+        if let (true, Some(inner), false) = (serving, self.group_of(e), self.kernel_next) {
+            self.shares[e].service = 0;
+            if self.schedules[inner].next.is_none() {
+                // Nobody waits in there but the one in service.
+                self.nodes.set_times(e, start, start);
+                return;
+            }
+        }
+        self.file(e, start, false);
+    }
+
+    /// Puts a held entity on the active tree. `pull_up`: its finish may be in the past and should not.
+    fn file(&mut self, e: Entity, start: u64, pull_up: bool) {
+        let start = if self.shares[e].dirty { self.apply(e, start) } else { start };
+        let share = &self.shares[e];
+        let tree = tree_of(&mut self.schedules, share);
+        let weight = self.nodes.weight(e);
+        let (mut start, mut finish) = (start, start.wrapping_add(vt(share.budget, u64::from(weight))));
+        if pull_up && later(tree.vtime(), finish) {
+            let behind = tree.vtime().wrapping_sub(finish) / u64::from(share.raise);
+            start = start.wrapping_add(behind);
+            finish = finish.wrapping_add(behind);
+        }
+        self.nodes.set_times(e, start, finish);
+        self.nodes.activate(tree, e);
+    }
+
+    /// Applies a waiting weight and class to a held entity; answers its start, which is another in another tree.
+    fn apply(&mut self, e: Entity, start: u64) -> u64 {
+        let share = &mut self.shares[e];
+        let old = *share;
+        (share.base, share.class, share.dirty) = (share.new_base, share.new_class, false);
+        let weight = share.base.saturating_mul(share.raise);
+        if old.class == share.class {
+            self.weigh(e, weight);
+            return start;
+        }
+        self.nodes.detach(tree_of(&mut self.schedules, &old), e);
+        let tree = tree_of(&mut self.schedules, share);
+        self.nodes.set_weight(tree, e, weight);
+        self.nodes.attach(tree, e);
+        tree.vtime()
+    }
+
+    /// Takes an entity out of the schedule, after it paid for its service. What was served ahead of its share stays on
+    /// the idle tree, if it may.
+    fn leave(&mut self, e: Entity, may_idle: bool) {
+        let share = &mut self.shares[e];
+        let start = self.nodes.times(e).0;
+        let finish = start.wrapping_add(vt(share.service, u64::from(self.nodes.weight(e))));
+        let schedule = &mut self.schedules[share.group];
+        if schedule.in_service == Some(e) {
+            schedule.in_service = None;
+        } else {
+            share.service = 0;
+        }
+        let tree = &mut schedule.trees[share.class as usize];
+        self.nodes.hold(tree, e);
+        self.nodes.set_times(e, start, finish);
+        if may_idle && later(finish, tree.vtime()) {
+            self.nodes.retire(tree, e);
+        } else {
+            self.nodes.detach(tree, e);
+        }
+    }
+
+    /// Finds a schedule's next child, after `changed` got new times, or after something else. Answers whether the
+    /// group's own place must change: it has a next child now and had none, or the other way round, or it has one with
+    /// a smaller budget (a larger one can wait until the group is filed anew).
+    fn update_next(
+        &mut self,
+        now: Instant,
+        group: GroupId,
+        changed: Option<Entity>,
+        on_expiry: bool,
+    ) -> bool {
+        let schedule = &self.schedules[group];
+        let before = schedule.next;
+        // While somebody is in service, a newcomer that is before the next one will do.
+        let compare = self.kernel_next || schedule.in_service.is_some() && !on_expiry;
+        let newcomer = changed.filter(|&e| compare && before != Some(e) && self.is_before(e, before));
+        let next = newcomer.or_else(|| self.look_up(now, group, on_expiry));
+        self.schedules[group].next = next;
+        let Some(next) = next else { return before.is_some() && !self.kernel_next };
+        let mut shrank = false;
+        if let Some(e) = self.entity(group) {
+            let budget = self.shares[next].budget;
+            shrank = core::mem::replace(&mut self.shares[e].budget, budget) > budget;
+        }
+        before.is_none() || shrank
+    }
+
+    /// Whether an active entity would be served before `next`.
+    fn is_before(&self, e: Entity, next: Option<Entity>) -> bool {
+        if self.nodes.standing(e) != Standing::Active {
+            return false;
+        }
+        let Some(next) = next else { return true };
+        let (share, other) = (&self.shares[e], &self.shares[next]);
+        let vtime = self.schedules[share.group].trees[share.class as usize].vtime();
+        let ((start, finish), (_, other_finish)) = (self.nodes.times(e), self.nodes.times(next));
+        share.class == other.class && !later(start, vtime) && later(other_finish, finish)
+    }
+
+    /// The child to serve next, by class and then by virtual times.
+    fn look_up(&mut self, now: Instant, group: GroupId, on_expiry: bool) -> Option<Entity> {
+        let kernel_next = self.kernel_next;
+        let schedule = &mut self.schedules[group];
+        let mut first = Class::RealTime;
+        let last_turn = *schedule.idle_turn.get_or_insert(now);
+        if now > last_turn + IDLE_TURN {
+            let waits = schedule.trees[Class::Idle as usize].has_active();
+            if waits {
+                first = Class::Idle;
+            }
+            if !waits || kernel_next {
+                schedule.idle_turn = Some(now);
+            }
+        }
+        let tree = schedule.trees[first as usize..].iter_mut().find(|tree| tree.has_active())?;
+        if schedule.in_service.is_none() || on_expiry {
+            self.nodes.jump(tree);
+        }
+        self.nodes.next(tree)
+    }
+}
+
+/// The tree that an entity belongs to.
+#[inline]
+fn tree_of<'a>(schedules: &'a mut Table<GroupId, Schedule>, share: &Share) -> &'a mut ServiceTree {
+    &mut schedules[share.group].trees[share.class as usize]
+}
+
+/// What must hold between two events.
+impl<I: Id> Hierarchy<I> {
+    /// Walks everything and panics if something is wrong. O(groups * entities): for tests.
+    pub fn check(&self) {
+        for (group, schedule) in self.schedules.iter() {
+            for class in CLASSES {
+                self.check_tree(group, class);
+            }
+            self.check_schedule(group, schedule);
+        }
+        self.check_path();
+    }
+
+    fn children(&self, group: GroupId) -> impl Iterator<Item = Entity> + '_ {
+        let root = self.leaves as usize;
+        self.shares.iter().filter(move |(e, s)| s.group == group && e.index() != root).map(|(e, _)| e)
+    }
+
+    fn check_tree(&self, group: GroupId, class: Class) {
+        let tree = &self.schedules[group].trees[class as usize];
+        self.nodes.check(tree);
+        let mut weight = 0;
+        for e in self.children(group).filter(|&e| self.shares[e].class == class) {
+            let (standing, (start, finish)) = (self.nodes.standing(e), self.nodes.times(e));
+            weight += if standing == Standing::Detached { 0 } else { u64::from(self.nodes.weight(e)) };
+            assert!(standing != Standing::Active || !later(start, finish), "{e:?} finishes before it starts");
+            let serving = self.schedules[group].in_service == Some(e);
+            assert!(standing != Standing::Held || serving, "{e:?} is in no tree and not in service");
+        }
+        assert_eq!(tree.weight(), weight, "sum of weights of {group:?}, {class:?}");
+    }
+
+    fn check_schedule(&self, group: GroupId, schedule: &Schedule) {
+        let waits = schedule.trees.iter().any(ServiceTree::has_active);
+        if !self.kernel_next {
+            assert_eq!(schedule.next.is_some(), waits, "{group:?} has a next child if one waits");
+        }
+        if let Some(next) = schedule.next
+            && !self.kernel_next
+        {
+            assert_eq!(self.nodes.standing(next), Standing::Active, "the next child waits");
+            assert_eq!(self.shares[next].group, group, "somebody else's child");
+        }
+        let Some(e) = self.entity(group) else { return };
+        let standing = self.nodes.standing(e);
+        let busy = waits || schedule.in_service.is_some();
+        assert_eq!(matches!(standing, Standing::Active | Standing::Held), busy, "{group:?} is {standing:?}");
+        if !self.kernel_next {
+            assert_eq!(standing == Standing::Active, waits, "{group:?} is {standing:?}");
+        }
+    }
+
+    fn check_path(&self) {
+        let mut on_path = 0;
+        let mut above = self.serving;
+        while let Some(e) = above {
+            let group = self.shares[e].group;
+            let served = self.schedules[group].in_service;
+            assert!(served.is_none_or(|served| served == e), "{group:?} serves another");
+            on_path += usize::from(served.is_some());
+            above = self.entity(group);
+        }
+        let in_service = self.schedules.iter().filter(|(_, s)| s.in_service.is_some()).count();
+        assert_eq!(in_service, on_path, "in service, but not above the leaf in service");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::units::Tag;
+    use std::vec::Vec;
+
+    const NOW: Instant = Instant::EPOCH;
+    const BE: Class = Class::BestEffort;
+    const fn group(n: u32) -> GroupId {
+        GroupId(n)
+    }
+
+    /// Places a leaf and activates it.
+    fn start(h: &mut Hierarchy<Tag>, tag: Tag, group: GroupId, weight: u32, budget: u32) {
+        h.place(tag, group, BE, weight);
+        h.set_budget(tag, budget);
+        h.activate(NOW, tag, false);
+        h.check();
+    }
+
+    /// Serves the next leaf its whole budget, in pieces of 8 sectors; it has more to do.
+    fn slot(h: &mut Hierarchy<Tag>, now: Instant) -> Tag {
+        let tag = h.select(now).expect("somebody waits");
+        h.check();
+        for _ in 0..h.budget(tag) / 8 {
+            h.served(tag, 8);
+        }
+        h.expire_requeue(now, tag);
+        h.reset_service();
+        h.set_service(tag, 0);
+        h.check();
+        tag
+    }
+
+    /// The order and the times that the specification lists for three backlogged queues.
+    #[test]
+    fn serves_in_the_specified_order() {
+        let mut h = Hierarchy::<Tag>::new(3, 1);
+        for (i, (weight, budget)) in [(10, 64), (20, 64), (40, 128)].into_iter().enumerate() {
+            start(&mut h, Tag::from_index(i), GroupId::ROOT, weight, budget);
+        }
+        let mut slots = Vec::new();
+        for _ in 0..12 {
+            let vtime = h.vtime(GroupId::ROOT, BE);
+            let next = h.schedules[GroupId::ROOT].next.expect("three wait");
+            let (start, finish) = h.times(Tag::from_index(next.index()));
+            let tag = slot(&mut h, NOW);
+            slots.push((['a', 'b', 'c'][tag.index()], start, finish, vtime));
+        }
+        let want = [
+            ('b', 0, 13_421_772, 0),
+            ('c', 0, 13_421_772, 3_834_792),
+            ('a', 0, 26_843_545, 11_504_376),
+            ('b', 13_421_772, 26_843_544, 15_339_168),
+            ('c', 13_421_772, 26_843_544, 19_173_960),
+            ('b', 26_843_544, 40_265_316, 26_843_544),
+            ('c', 26_843_544, 40_265_316, 30_678_336),
+            ('a', 26_843_545, 53_687_090, 38_347_920),
+            ('b', 40_265_316, 53_687_088, 42_182_712),
+            ('c', 40_265_316, 53_687_088, 46_017_504),
+            ('b', 53_687_088, 67_108_860, 53_687_088),
+            ('c', 53_687_088, 67_108_860, 57_521_880),
+        ];
+        assert_eq!(slots, want);
+    }
+
+    #[test]
+    fn groups_share_before_their_children_do() {
+        let mut h = Hierarchy::<Tag>::new(4, 3);
+        h.set_parent(group(2), group(1));
+        h.set_group_weight(group(1), 30);
+        start(&mut h, Tag(0), GroupId::ROOT, 10, 16);
+        start(&mut h, Tag(1), group(1), 70, 16);
+        start(&mut h, Tag(2), group(2), 10, 16);
+        start(&mut h, Tag(3), group(2), 30, 16);
+        h.set_group_weight(group(2), 70);
+        let mut slots = [0_u32; 4];
+        for _ in 0..8000 {
+            slots[slot(&mut h, NOW).index()] += 1;
+        }
+        // The root 1:3. In group 1, 7:10 until the weight of group 2 is applied, then 7:7. In group 2, 1:3.
+        for (got, want) in slots.into_iter().zip([2000_u32, 3000, 750, 2250]) {
+            assert!(want.abs_diff(got) <= 12, "{slots:?}");
+        }
+        assert_eq!((h.group_weight(group(2)), h.parent(group(2))), (70, Some(group(1))));
+    }
+
+    #[test]
+    fn classes_go_in_order_but_idle_has_its_turn() {
+        let mut h = Hierarchy::<Tag>::new(3, 1);
+        for (i, class) in CLASSES.into_iter().enumerate() {
+            h.place(Tag::from_index(i), GroupId::ROOT, class, 10);
+            h.set_budget(Tag::from_index(i), 8);
+            h.activate(NOW, Tag::from_index(i), false);
+        }
+        let turns: Vec<u64> =
+            (0..1000).filter(|&ms| slot(&mut h, NOW + Duration::from_ms(ms)) == Tag(2)).collect();
+        // `next` is looked up when a slot ends, here 1 ms before it is followed.
+        assert_eq!(turns, [202, 404, 606, 808]);
+        h.deactivate(NOW, Tag(0), true, false);
+        assert_eq!(slot(&mut h, NOW), Tag(1));
+    }
+
+    #[test]
+    fn who_stops_early_pays_for_what_it_was_given() {
+        let mut h = Hierarchy::<Tag>::new(2, 1);
+        start(&mut h, Tag(0), GroupId::ROOT, 10, 800);
+        start(&mut h, Tag(1), GroupId::ROOT, 10, 900);
+        assert_eq!(h.select(NOW), Some(Tag(0)));
+        h.served(Tag(0), 100);
+        h.deactivate(NOW, Tag(0), true, true);
+        h.reset_service();
+        h.check();
+        assert_eq!(h.times(Tag(0)), (0, vt(100, 10)));
+        assert!(h.is_attached(Tag(0)) && !h.is_active(Tag(0)), "it is ahead of its share");
+        assert_eq!(h.total_weight(GroupId::ROOT, BE), 20);
+        assert_eq!(h.service(Tag(0)), 100, "the caller's to clear");
+        h.set_service(Tag(0), 0);
+        // Back at once: it resumes at its finish.
+        h.activate(NOW, Tag(0), false);
+        assert_eq!(h.times(Tag(0)).0, vt(100, 10));
+        h.deactivate(NOW, Tag(0), true, false);
+        // When the other has had as much, it is forgotten.
+        assert_eq!(h.select(NOW), Some(Tag(1)));
+        h.served(Tag(1), 100);
+        assert!(!h.is_attached(Tag(0)));
+        h.check();
+    }
+
+    #[test]
+    fn weights_wait_for_the_next_filing() {
+        let mut h = Hierarchy::<Tag>::new(1, 1);
+        start(&mut h, Tag(0), GroupId::ROOT, 40, 64);
+        h.set_weight(Tag(0), Class::RealTime, 80);
+        h.set_raise(Tag(0), 30);
+        assert_eq!((h.weight(Tag(0)), h.class(Tag(0)), h.raise(Tag(0))), (40, BE, 30));
+        h.apply_weight(Tag(0));
+        h.check();
+        assert_eq!((h.weight(Tag(0)), h.base_weight(Tag(0)), h.class(Tag(0))), (2400, 80, BE));
+        assert_eq!(h.total_weight(GroupId::ROOT, BE), 2400);
+        h.requeue(NOW, Tag(0));
+        h.check();
+        assert_eq!(h.class(Tag(0)), Class::RealTime, "a class changes with the tree");
+        assert_eq!(h.total_weight(GroupId::ROOT, BE), 0);
+        assert_eq!(h.total_weight(GroupId::ROOT, Class::RealTime), 2400);
+    }
+
+    #[test]
+    fn a_group_with_nobody_waiting_is_not_next() {
+        let mut h = Hierarchy::<Tag>::new(3, 3);
+        h.set_parent(group(2), group(1));
+        start(&mut h, Tag(0), group(2), 10, 64);
+        start(&mut h, Tag(1), group(2), 10, 64);
+        start(&mut h, Tag(2), GroupId::ROOT, 100, 6400);
+        assert_eq!(h.select(NOW), Some(Tag(0)));
+        h.check();
+        assert!(!h.may_preempt(), "group 1 is in service and would be next, for its other leaf");
+        h.deactivate(NOW, Tag(1), true, false);
+        h.check();
+        assert!(h.may_preempt(), "the root's leaf would be next");
+        h.deactivate(NOW, Tag(0), true, true);
+        h.reset_service();
+        h.check();
+        assert_eq!(h.select(NOW), Some(Tag(2)));
+        assert_eq!(h.group_times(group(1)).0, 0);
+    }
+
+    #[test]
+    fn weights_compare_between_siblings() {
+        let mut h = Hierarchy::<Tag>::new(4, 3);
+        h.place(Tag(0), GroupId::ROOT, BE, 50);
+        h.place(Tag(1), group(1), BE, 10);
+        h.place(Tag(2), group(1), BE, 80);
+        h.place(Tag(3), group(2), Class::RealTime, 1);
+        assert!(h.outweighs(Tag(1), Tag(0)), "its group weighs 100");
+        assert!(h.outweighs(Tag(2), Tag(1)) && !h.outweighs(Tag(1), Tag(2)));
+        assert!(h.outweighs(Tag(3), Tag(2)) && !h.outweighs(Tag(2), Tag(3)));
+    }
+}
