@@ -33,6 +33,10 @@ workloads! {
 pub(crate) const PROGRAMS: &[(&str, &str)] = &[
     ("fsck", "a file system check: bitmaps and inode tables over the whole disk (fh_workload=fsck)"),
     ("dbscan", "a table scan of 8 KiB reads through the page cache (fh_workload=dbscan)"),
+    (
+        "player",
+        "a media player: 24 frames a second of a film of 4 Mbit/s (fh_workload=player:8m for another), each with a deadline",
+    ),
     ("startup:xterm", "a start of xterm: 164 cold reads that depend on each other, 0.175 s of CPU"),
     ("startup:gnome-terminal", "the same for gnome-terminal: 789 reads"),
     ("startup:lowriter", "for LibreOffice Writer: 606 reads, 45 MB"),

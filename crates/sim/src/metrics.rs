@@ -103,6 +103,31 @@ pub struct ClientStats {
     pub sync: OpStats,
     /// Start-ups, one by one; empty for clients that start nothing.
     pub startups: Vec<StartUp>,
+    /// What a media player showed; `None` for clients that play nothing.
+    pub frames: Option<Frames>,
+}
+
+/// The frames of a film.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frames {
+    /// Shown when they were due.
+    pub shown: u64,
+    /// Not there when they were due.
+    pub dropped: u64,
+}
+
+impl Frames {
+    /// All of them.
+    #[must_use]
+    pub const fn all(self) -> u64 {
+        self.shown + self.dropped
+    }
+
+    /// How many of 100 000 were dropped: thousandths of a percent.
+    #[must_use]
+    pub fn drop_rate(self) -> u64 {
+        (self.dropped * 100_000).checked_div(self.all()).unwrap_or(0)
+    }
 }
 
 /// How long an application took to start.

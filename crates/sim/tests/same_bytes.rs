@@ -10,7 +10,7 @@ use fairhead_device::DeviceParams;
 use fairhead_sim::{Host, Outcome, Scenario, job, parallel, simulate};
 use std::fmt::Write as _;
 
-const LOADS: [(&str, &str, &str); 5] = [
+const LOADS: [(&str, &str, &str); 6] = [
     (
         "readers",
         "ide2004",
@@ -35,6 +35,11 @@ const LOADS: [(&str, &str, &str); 5] = [
         "startup",
         "sata2009",
         "[r]\nrw=read\nbs=64k\nsize=1g\ntime_based\nruntime=20s\nnumjobs=2\n[b]\nstartdelay=1s\nfh_workload=startup:bash\nfh_iterations=2\nfh_pause=500ms\nexitall\n",
+    ),
+    (
+        "player",
+        "sata2009",
+        "[z]\nfilename=/dev/sda\nrw=read\nbs=16k\ndirect=1\noffset=1g\noffset_increment=16k\nzonemode=strided\nzonesize=16k\nzoneskip=32k\ntime_based\nruntime=2s\nnumjobs=3\n[f]\nfh_workload=player\nruntime=2s\n",
     ),
 ];
 

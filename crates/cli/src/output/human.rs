@@ -15,7 +15,7 @@ use super::table::{Best, Cell, Table, mib};
 use super::{Export, Report, Sum};
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;
-use fairhead_sim::metrics::{StartUp, rate};
+use fairhead_sim::metrics::{Frames, StartUp, rate};
 
 /// A table; `coloured` for terminals.
 pub(crate) struct Human {
@@ -57,6 +57,7 @@ fn jobs_table(report: &Report<'_>) -> Table {
         ("p99", Best::Least),
         ("max", Best::Least),
         ("start-up", Best::Least),
+        ("dropped frames", Best::Least),
         ("took", Best::Least),
     ];
     let block = |(i, job): (usize, &fairhead_sim::job::Job)| {
@@ -95,6 +96,7 @@ fn figures(sum: &Sum) -> Vec<Cell> {
         Cell::time(all.percentile(99.0)),
         Cell::time((all.calls > 0).then_some(all.latency_max)),
         startup(StartUp::mean(sum.startups.iter().copied())),
+        sum.frames.map(dropped).unwrap_or_default(),
     ]
 }
 
@@ -103,6 +105,13 @@ fn startup(mean: Option<StartUp>) -> Cell {
     let cell = Cell::time(mean.map(|s| s.took));
     let sign = if mean.is_some_and(|s| !s.finished) { ">" } else { "" };
     Cell { text: format!("{sign}{}", cell.text), ..cell }
+}
+
+/// `3 of 480 (0.62%)`.
+fn dropped(f: Frames) -> Cell {
+    let hundredths = f.drop_rate() / 10;
+    let share = format!("{}.{:02}%", hundredths / 100, hundredths % 100);
+    Cell { text: format!("{} of {} ({share})", f.dropped, f.all()), value: Some(f.drop_rate()) }
 }
 
 /// What the disk did meanwhile.
@@ -167,6 +176,13 @@ mod tests {
     fn shares_are_whole_percents() {
         assert_eq!(share(Duration::from_ms(1), Duration::from_ms(3)), "33%");
         assert_eq!(share(Duration::ZERO, Duration::ZERO), "");
+    }
+
+    #[test]
+    fn dropped_frames_are_counted_and_put_in_proportion() {
+        assert_eq!(dropped(Frames { shown: 477, dropped: 3 }).text, "3 of 480 (0.62%)");
+        assert_eq!(dropped(Frames { shown: 480, dropped: 0 }).text, "0 of 480 (0.00%)");
+        assert_eq!(dropped(Frames { shown: 0, dropped: 0 }).text, "0 of 0 (0.00%)");
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn run(report: &Report<'_>, scheduler: &Scheduler, o: &Outcome) -> Value {
                 "client_min_over_max_bw": sum.fairness_permille.map(thousandths),
             });
             directions(&mut entry, &sum, Bins::Without);
-            startup_time(&mut entry, &sum.startups);
+            programs(&mut entry, &sum);
             entry
         })
         .collect();
@@ -115,22 +115,31 @@ fn client(c: &ClientStats) -> Value {
         "start_ns": c.started.as_ns(),
         "elapsed_ns": c.elapsed.as_ns(),
     });
-    directions(&mut entry, &Sum::of(std::iter::once(c)), Bins::Without);
-    startup_time(&mut entry, &c.startups);
+    let sum = Sum::of(std::iter::once(c));
+    directions(&mut entry, &sum, Bins::Without);
+    programs(&mut entry, &sum);
     entry
 }
 
-/// Adds `startup_time` where there is one: the mean, each start-up's, and whether it was given up.
-fn startup_time(entry: &mut Value, all: &[StartUp]) {
-    let (Some(mean), Value::Object(map)) = (StartUp::mean(all.iter().copied()), entry) else { return };
-    map.insert(
-        "startup_time".to_owned(),
-        json!({
-            "mean_ns": mean.took.as_ns(),
-            "ns": all.iter().map(|s| s.took.as_ns()).collect::<Vec<_>>(),
-            "timed_out": all.iter().map(|s| !s.finished).collect::<Vec<_>>(),
-        }),
-    );
+/// Adds what programs tell of themselves: `startup_time` (the mean, each start-up's, and whether it was given up), and
+/// `frames`.
+fn programs(entry: &mut Value, sum: &Sum) {
+    let Value::Object(map) = entry else { return };
+    if let Some(mean) = StartUp::mean(sum.startups.iter().copied()) {
+        map.insert(
+            "startup_time".to_owned(),
+            json!({
+                "mean_ns": mean.took.as_ns(),
+                "ns": sum.startups.iter().map(|s| s.took.as_ns()).collect::<Vec<_>>(),
+                "timed_out": sum.startups.iter().map(|s| !s.finished).collect::<Vec<_>>(),
+            }),
+        );
+    }
+    if let Some(f) = sum.frames {
+        map.insert("frames".to_owned(), json!(f.all()));
+        map.insert("dropped_frames".to_owned(), json!(f.dropped));
+        map.insert("drop_rate_percent".to_owned(), json!(thousandths(f.drop_rate())));
+    }
 }
 
 /// The tunables under their names with the unit.
@@ -218,7 +227,7 @@ fn fio_job(unit: &Unit<'_>, o: &Outcome, scheduler: &str, prefix: &str) -> Value
         );
         map.insert("job_runtime".to_owned(), json!(sum.elapsed.as_ms()));
     }
-    startup_time(&mut entry, &sum.startups);
+    programs(&mut entry, &sum);
     entry
 }
 

@@ -17,7 +17,7 @@ pub(crate) use reproduction::Reproductions;
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;
 use fairhead_sim::job::{Job, JobFile};
-use fairhead_sim::metrics::{ClientStats, OpStats, StartUp, rate};
+use fairhead_sim::metrics::{ClientStats, Frames, OpStats, StartUp, rate};
 
 use crate::plan::Plan;
 
@@ -50,6 +50,8 @@ pub(crate) struct Sum {
     pub(crate) sync: OpStats,
     /// Their start-ups, one by one.
     pub(crate) startups: Vec<StartUp>,
+    /// What players among them showed.
+    pub(crate) frames: Option<Frames>,
     /// The clients' rates added up, in bytes per second, by direction.
     pub(crate) read_rate: u64,
     pub(crate) write_rate: u64,
@@ -69,6 +71,7 @@ impl Sum {
             trim: OpStats::default(),
             sync: OpStats::default(),
             startups: Vec::new(),
+            frames: None,
             read_rate: 0,
             write_rate: 0,
             trim_rate: 0,
@@ -83,6 +86,11 @@ impl Sum {
             sum.trim.add(&c.trim);
             sum.sync.add(&c.sync);
             sum.startups.extend(&c.startups);
+            if let Some(f) = c.frames {
+                let before = sum.frames.unwrap_or(Frames { shown: 0, dropped: 0 });
+                sum.frames =
+                    Some(Frames { shown: before.shown + f.shown, dropped: before.dropped + f.dropped });
+            }
             sum.read_rate += rate(c.read.bytes, c.elapsed);
             sum.write_rate += rate(c.write.bytes, c.elapsed);
             sum.trim_rate += rate(c.trim.bytes, c.elapsed);

@@ -9,9 +9,11 @@
 //! ```
 
 use super::access::Picker;
+use super::player::{self, Player};
 use super::program::{Running, Step};
 use super::readahead::ReadAhead;
 use super::startup::{StartUps, Turn};
+use super::zones::Zone;
 use crate::job::{BlockSize, Direction, Engine, FileService, Job, Program};
 use crate::metrics::{ClientStats, OpStats};
 use crate::rng::Rng;
@@ -93,11 +95,14 @@ pub(super) struct Client {
     picker: Picker,
     program: Option<Running>,
     pub(super) startups: Option<StartUps>,
+    player: Option<Player>,
     /// In sectors: where the data set starts in each file, and how much of each file it covers.
     base: u64,
     span: u64,
     /// In sectors: the next sequential position in each file.
     position: Vec<u64>,
+    /// Where it is in each file, when it reads in zones.
+    zones: Vec<Zone>,
     /// Which file the next call goes to, when they take turns.
     turn: usize,
     last_slot: usize,
@@ -154,6 +159,7 @@ impl Client {
             trim: OpStats::new(),
             sync: OpStats::new(),
             startups: Vec::new(),
+            frames: None,
         };
         let seed = if job.randrepeat { job.randseed.map_or(seed, |s| s ^ seed) } else { seed };
         let mut rng = Rng::new(seed, &format!("client.{index}.{clone}"));
@@ -166,11 +172,16 @@ impl Client {
             }
             _ => None,
         };
+        let player = match job.program {
+            Some(Program::Player { bits_per_s }) => Some(Player::new(bits_per_s, span)),
+            _ => None,
+        };
         Self {
             job: job.clone(),
             task: TaskId(0),
             ahead: vec![ReadAhead::new(advice(job, read_ahead)); files.len()],
             position: vec![0; files.len()],
+            zones: vec![Zone::default(); files.len()],
             files,
             stats,
             started: Instant::EPOCH,
@@ -183,6 +194,7 @@ impl Client {
             picker,
             program: job.program.and_then(|p| Running::new(p, span)),
             startups,
+            player,
             base,
             span,
             turn: 0,
@@ -210,6 +222,9 @@ impl Client {
             if let Some(startups) = &mut self.startups {
                 startups.give_up(now);
             }
+            if let Some(player) = &mut self.player {
+                player.give_up(now);
+            }
             return self.close();
         }
         if let Some(startups) = &mut self.startups {
@@ -218,6 +233,13 @@ impl Client {
                 Turn::Read(step) => Next::Call(self.call_of(step)),
                 Turn::Pause(until) => Next::Pause(self.not_after_end(until)),
                 Turn::End => Next::End,
+            };
+        }
+        if let Some(player) = &mut self.player {
+            return match player.next(now) {
+                player::Turn::Read(step) => Next::Call(self.call_of(step)),
+                player::Turn::Pause(until) => Next::Pause(self.not_after_end(until)),
+                player::Turn::End => Next::End,
             };
         }
         if let Some(program) = &mut self.program {
@@ -302,11 +324,14 @@ impl Client {
         let len = u64::from(draw_size(bs, &mut self.rng).div_ceil(512)).min(self.span);
         let which = self.draw_file();
         let jump = random_pct == 100 || (random_pct > 0 && self.rng.percent(random_pct));
-        let room = self.span - len;
+        let (start, room) = match self.job.zones {
+            Some(zones) => self.zones[which].enter(&zones, len, self.span, &mut self.position[which]),
+            None => (0, self.span - len),
+        };
         let offset = if jump {
-            self.picker.draw(which, room / align + 1, &mut self.rng) * align
-        } else if self.position[which] > room {
-            0
+            start + self.picker.draw(which, room / align + 1, &mut self.rng) * align
+        } else if self.position[which] > start + room {
+            start
         } else {
             self.position[which]
         };
@@ -352,7 +377,11 @@ impl Client {
             s.give_up(now);
             s.into_times()
         };
-        ClientStats { startups: self.startups.map(times).unwrap_or_default(), ..self.stats }
+        let frames = self.player.map(|mut p| {
+            p.give_up(now);
+            p.frames()
+        });
+        ClientStats { startups: self.startups.map(times).unwrap_or_default(), frames, ..self.stats }
     }
 
     /// Whether a call that completes now is measured.
@@ -409,6 +438,7 @@ fn picker(job: &Job, span: u64, files: usize, rng: &mut Rng) -> Picker {
     let is_one_size = sizes[0] == sizes[1] && matches!(sizes[0], BlockSize::Fixed(_));
     let smallest = sizes.iter().map(|s| s.min_bytes()).min().unwrap_or(4096);
     let repeats = job.norandommap || !is_one_size;
+    let span = job.zones.map_or(span, |z| span.min(z.range));
     Picker::new(job.distribution, repeats, span / u64::from(smallest.div_ceil(512)).max(1), files, rng)
 }
 

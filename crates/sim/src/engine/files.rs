@@ -9,7 +9,7 @@
 //! job had written theirs at the same time, the others as they are written.
 
 use super::program::TABLE_BYTES;
-use super::startup;
+use super::{player, startup};
 use crate::error::SimError;
 use crate::ext2::{self, Ext2};
 use crate::job::{self, Direction, Job, JobFile, Metadata, Placement, Program};
@@ -221,9 +221,7 @@ impl Placer {
             }
             (Some(f), _) => f.bytes_of(disk),
             (None, Some(s)) => share(s),
-            (None, None) if job.program == Some(Program::DbScan) => TABLE_BYTES,
-            (None, None) if matches!(job.program, Some(Program::StartUp(_))) => startup::spread_bytes(disk),
-            (None, None) => 0,
+            (None, None) => program_bytes(job, disk),
         };
         (0, bytes.div_ceil(512))
     }
@@ -266,6 +264,18 @@ impl Placer {
             (i * SCATTER_SECTORS, Sector(FIRST_SECTOR.min(self.capacity / 2) + slot * SCATTER_SECTORS))
         });
         Layout::Mapped(map.collect())
+    }
+}
+
+/// How large a program's file is on a disk of so many bytes, if the job does not say.
+fn program_bytes(job: &Job, disk: u64) -> u64 {
+    match job.program {
+        Some(Program::DbScan) => TABLE_BYTES,
+        Some(Program::StartUp(_)) => startup::spread_bytes(disk),
+        Some(Program::Player { bits_per_s }) => {
+            player::film_bytes(bits_per_s, job.runtime.unwrap_or(player::LENGTH))
+        }
+        Some(Program::Fsck) | None => 0,
     }
 }
 

@@ -19,10 +19,12 @@ mod client;
 mod files;
 mod flusher;
 mod lane;
+mod player;
 mod program;
 mod queue;
 mod readahead;
 mod startup;
+mod zones;
 
 use crate::error::SimError;
 use crate::event::{Due, Events};

@@ -11,7 +11,7 @@
 //!
 //! *dbscan* reads a table of 880 MB from its first to its last page, 8 KiB at a time, with 0.3 ms of CPU for each 128 KiB.
 //!
-//! An application's start-up is in `startup`.
+//! An application's start-up is in `startup`, a media player in `player`.
 //!
 //! Both run once and end, whatever `size` says of other jobs; a `size` given to dbscan is the table's.
 //
@@ -70,7 +70,7 @@ impl Running {
                 Self::Fsck { stride, pass_bitmaps: false, group: 0, done: 0 }
             }
             Program::DbScan => Self::Scan { done: 0, size: sectors },
-            Program::StartUp(_) => return None,
+            Program::StartUp(_) | Program::Player { .. } => return None,
         })
     }
 

@@ -30,7 +30,7 @@ mod tests;
 pub use error::JobError;
 pub use model::{
     Application, BlockSize, Client, Direction, Distribution, Engine, FileService, Job, JobFile, Layout,
-    Metadata, Pattern, PerOp, Placement, Program, Size, SyncMode,
+    Metadata, Pattern, PerOp, Placement, Program, Size, SyncMode, Zones,
 };
 pub use nearest::nearest;
 pub use parse::{parse, parse_bytes};

@@ -120,6 +120,8 @@ pub struct Job {
     pub offset: Size,
     /// `offset_increment`: the clone `k` starts at `offset + k · offset_increment`. Default 0.
     pub offset_increment: Size,
+    /// `zonemode=strided` with its `zonesize`, `zonerange` and `zoneskip`. `None`: no zones.
+    pub zones: Option<Zones>,
     /// `loops`: how often the whole job is done. Default 1.
     pub loops: u32,
     /// `file_append`: writes start at the end of the file, so that every block is a new one.
@@ -275,6 +277,7 @@ impl Default for Job {
             number_ios: None,
             offset: Size::default(),
             offset_increment: Size::default(),
+            zones: None,
             loops: 1,
             append: false,
             overwrite: false,
@@ -495,6 +498,22 @@ pub enum Program {
     DbScan,
     /// An application that starts: cold reads that depend on each other, with computing in between.
     StartUp(Application),
+    /// A media player: 24 frames a second, each with a deadline.
+    Player {
+        /// The film's bits per second. Default 4 Mbit/s.
+        bits_per_s: u64,
+    },
+}
+
+/// `zonemode=strided`: parts of the file with gaps between them. In sectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Zones {
+    /// `zonesize`: how much is moved in a zone before the next one begins. Never 0.
+    pub size: u64,
+    /// `zonerange`: how long a zone is. Never 0; default `size`.
+    pub range: u64,
+    /// `zoneskip`: the gap to the next zone. Default 0.
+    pub skip: u64,
 }
 
 /// The applications whose start-up is known.

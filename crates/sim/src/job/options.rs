@@ -35,6 +35,11 @@ pub(super) struct Draft {
     pub(super) random_pct: Option<super::model::PerOp<u8>>,
     pub(super) prio_level: Option<u8>,
     pub(super) prio_class: Option<Class>,
+    pub(super) strided: bool,
+    /// In bytes; 0 as good as not given.
+    pub(super) zone_size: u64,
+    pub(super) zone_range: u64,
+    pub(super) zone_skip: u64,
 }
 
 /// What an option does.
@@ -114,6 +119,10 @@ const SET: &[(&str, Effect)] = &[
     ("number_ios", Set(|d, a| a.int(1, COUNT_MAX).map(|v| d.job.number_ios = Some(v)))),
     ("offset", Set(|d, a| a.size().map(|v| d.job.offset = v))),
     ("offset_increment", Set(|d, a| a.size().map(|v| d.job.offset_increment = v))),
+    ("zonemode", Set(|d, a| a.zone_mode().map(|v| d.strided = v))),
+    ("zonesize", Set(|d, a| a.zone_bytes().map(|v| d.zone_size = v))),
+    ("zonerange", Set(|d, a| a.zone_bytes().map(|v| d.zone_range = v))),
+    ("zoneskip", Set(|d, a| a.zone_bytes().map(|v| d.zone_skip = v))),
     ("loops", Set(|d, a| a.int32(1, u32::MAX).map(|v| d.job.loops = v))),
     ("file_append", Set(|d, a| a.flag().map(|v| d.job.append = v))),
     ("overwrite", Set(|d, a| a.flag().map(|v| d.job.overwrite = v))),
@@ -219,7 +228,7 @@ const REFUSED: &str = "
     thinktime_blocks_type thinktime_iotime trim_backlog trim_backlog_batch trim_percentage trim_verify_zero
     unique_filename verify verify_async verify_backlog verify_backlog_batch verify_dump verify_fatal
     verify_interval verify_offset verify_only verify_pattern verify_state_load verify_state_save wait_for
-    write_barrier zone_reset_frequency zone_reset_threshold zonecapacity zonemode zonerange zonesize zoneskip";
+    write_barrier zone_reset_frequency zone_reset_threshold zonecapacity";
 
 /// The largest block: far beyond any request, and it keeps a call's bytes in 32 bits.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
@@ -275,6 +284,11 @@ const ENGINES: &[(&str, Engine)] = &[
     ("posixaio", Engine::Async),
 ];
 
+/// A film's bits per second: what a 720p trailer has, and the limits.
+//= benchmarks.md 5: 2-8 Mbit/s
+const BIT_RATE: u64 = 4 << 20;
+const BIT_RATE_MIN: u64 = 128 << 10;
+const BIT_RATE_MAX: u64 = 1 << 30;
 /// Start-ups of an application in one run: a day of the longest.
 const ITERATIONS_MAX: u32 = 1000;
 
@@ -460,15 +474,38 @@ impl Arg<'_> {
         })
     }
 
-    /// `fsck`, `startup:xterm`.
+    /// fio's `zbd` is about zoned disks.
+    fn zone_mode(&self) -> Result<bool, String> {
+        match self.word(&[("none", Some(false)), ("strided", Some(true)), ("zbd", None)])? {
+            Some(strided) => Ok(strided),
+            None => Err(format!("'{}': zoned disks are not simulated; write zonemode=strided", self.show())),
+        }
+    }
+
+    fn zone_bytes(&self) -> Result<u64, String> {
+        if self.value.ends_with('z') {
+            return Err(format!("'{}' counts zones of a zoned disk, which is not simulated", self.show()));
+        }
+        match self.bytes()? {
+            b if b % 512 == 0 => Ok(b),
+            _ => Err(format!("'{}' is not a multiple of 512 bytes", self.show())),
+        }
+    }
+
+    /// `fsck`, `startup:xterm`, `player:4m`.
     fn program(&self) -> Result<Program, String> {
         match self.value.split_once(':') {
+            Some(("player", rate)) => {
+                let bits_per_s = self.with(rate).bytes_in(BIT_RATE_MIN, BIT_RATE_MAX)?;
+                Ok(Program::Player { bits_per_s })
+            }
+            None if self.value == "player" => Ok(Program::Player { bits_per_s: BIT_RATE }),
             Some(("startup", application)) => self.with(application).word(APPLICATIONS).map(Program::StartUp),
             None if self.value == "startup" => {
                 Err(format!("'{}' names no application; write one such as startup:xterm", self.show()))
             }
             _ => {
-                let known = PROGRAMS.iter().map(|p| p.0).chain(["startup"]);
+                let known = PROGRAMS.iter().map(|p| p.0).chain(["startup", "player"]);
                 let name = self.value.split_once(':').map_or(self.value, |p| p.0);
                 self.word(PROGRAMS).map_err(|_| self.with(name).unknown(known))
             }

@@ -10,7 +10,7 @@
 use fairhead_core::units::{Class, IoPrio};
 
 use super::error::{JobError, clean};
-use super::model::{Engine, Job, JobFile, PerOp, Program, Size};
+use super::model::{Engine, Job, JobFile, PerOp, Program, Size, Zones};
 use super::nearest::nearest;
 use super::options::{Draft, Effect, all_keys, find};
 use super::value::{Arg, has_reversed_prefix, in_units};
@@ -264,6 +264,9 @@ fn sized(name: &str) -> bool {
             | "offset"
             | "offset_increment"
             | "rate"
+            | "zonesize"
+            | "zonerange"
+            | "zoneskip"
     )
 }
 
@@ -280,6 +283,7 @@ fn finish(mut draft: Draft, remarks: &mut Vec<String>) -> At<Job> {
     };
     check_access(&mut draft, remarks)?;
     check_sizes(&draft)?;
+    check_zones(&mut draft)?;
     check_times(&mut draft, remarks)?;
     check_program(&draft, remarks)?;
     Ok(draft.job)
@@ -385,6 +389,29 @@ fn check_sizes(draft: &Draft) -> At<()> {
     Ok(())
 }
 
+/// `zonemode` and what belongs to it.
+fn check_zones(draft: &mut Draft) -> At<()> {
+    if !draft.strided {
+        let all =
+            [("zonesize", draft.zone_size), ("zonerange", draft.zone_range), ("zoneskip", draft.zone_skip)];
+        return match all.into_iter().find(|(_, bytes)| *bytes > 0) {
+            Some((option, _)) => {
+                Err((draft.line_of(option), format!("{option} has no zones to act on; add zonemode=strided")))
+            }
+            None => Ok(()),
+        };
+    }
+    if draft.zone_size == 0 {
+        let line = draft.line_of("zonemode");
+        return Err((line, "zonemode=strided needs a zonesize; add one such as zonesize=16k".to_owned()));
+    }
+    let range = if draft.zone_range == 0 { draft.zone_size } else { draft.zone_range };
+    let sectors = |bytes: u64| bytes / 512;
+    draft.job.zones =
+        Some(Zones { size: sectors(draft.zone_size), range: sectors(range), skip: sectors(draft.zone_skip) });
+    Ok(())
+}
+
 /// `runtime`, `time_based`, `thinktime`.
 fn check_times(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
     let name = clean(&draft.job.name);
@@ -427,10 +454,10 @@ fn check_program(draft: &Draft, remarks: &mut Vec<String>) -> At<()> {
             format!("{option} is about start-ups; add one such as fh_workload=startup:xterm"),
         ));
     }
-    if is_start_up && draft.job.direct {
+    if (is_start_up || matches!(draft.job.program, Some(Program::Player { .. }))) && draft.job.direct {
         return Err((
             draft.last_of(&["direct", "buffered"]),
-            "an application starts through the page cache; remove direct=1 or fh_workload".to_owned(),
+            "fh_workload=startup and player read through the page cache; remove direct=1".to_owned(),
         ));
     }
     if draft.job.program.is_none() {

@@ -243,6 +243,14 @@ fn priorities_and_groups() {
 }
 
 #[test]
+fn zones_are_in_sectors_and_as_long_as_what_is_moved_in_them() {
+    let zones = |lines: &str| job(&format!("zonemode=strided\n{lines}")).zones;
+    assert_eq!(job("zonemode=none\nzonesize=0").zones, None);
+    assert_eq!(zones("zonesize=16k\nzoneskip=64k"), Some(Zones { size: 32, range: 32, skip: 128 }));
+    assert_eq!(zones("zonesize=8k\nzonerange=1m"), Some(Zones { size: 16, range: 2048, skip: 0 }));
+}
+
+#[test]
 fn our_own_options() {
     assert_eq!(job("fh_workload=fsck").program, Some(Program::Fsck));
     assert_eq!(ok("[j]\nfh_workload=dbscan\n").jobs[0].program, Some(Program::DbScan), "needs no size");
@@ -257,6 +265,9 @@ fn our_own_options() {
         (bash.iterations, bash.iteration_pause, bash.timeout),
         (1, Duration::from_secs(4), Duration::from_secs(60))
     );
+    let player = |v: &str| ok(&format!("[j]\n#!fh_workload={v}\n")).jobs.remove(0).program;
+    assert_eq!(player("player"), Some(Program::Player { bits_per_s: 4 << 20 }));
+    assert_eq!(player("player:8m"), Some(Program::Player { bits_per_s: 8 << 20 }));
     assert_eq!(job("fh_layout=contiguous").layout, Layout::Contiguous);
     assert_eq!(job("fh_layout=interleaved").layout, Layout::Interleaved { piece_bytes: 32768 });
     assert_eq!(job("fh_layout=interleaved:64KiB").layout, Layout::Interleaved { piece_bytes: 65536 });
@@ -363,8 +374,17 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "fh_workload=startup:xterm\ndirect=1",
-        "an application starts through the page cache; remove direct=1 or fh_workload",
+        "fh_workload=startup and player read through the page cache; remove direct=1",
     ),
+    ("fh_workload=player:0", "'fh_workload=0' is out of range; 128k to 1g"),
+    ("fh_workload=playr:4m", "unknown value 'playr' for 'fh_workload'; did you mean 'player'?"),
+    ("zonesize=16k", "zonesize has no zones to act on; add zonemode=strided"),
+    ("zoneskip=16k", "zoneskip has no zones to act on; add zonemode=strided"),
+    ("zonemode=strided", "zonemode=strided needs a zonesize; add one such as zonesize=16k"),
+    ("zonemode=zbd", "'zonemode=zbd': zoned disks are not simulated; write zonemode=strided"),
+    ("zonemode=stride", "unknown value 'stride' for 'zonemode'; did you mean 'strided'?"),
+    ("zonesize=1000", "'zonesize=1000' is not a multiple of 512 bytes"),
+    ("zoneskip=3z", "'zoneskip=3z' counts zones of a zoned disk, which is not simulated"),
     ("fh_iterations=2", "fh_iterations is about start-ups; add one such as fh_workload=startup:xterm"),
     ("fh_iterations=0", "'fh_iterations=0' is out of range; 1 to 1000"),
     ("fh_pause=4", "'fh_pause=4' has no unit; write us, ms or s: fh_pause=8ms"),

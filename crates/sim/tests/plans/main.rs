@@ -8,6 +8,7 @@ mod buffered;
 mod cpu;
 mod files;
 mod options;
+mod player;
 mod random;
 mod startup;
 mod starvation;

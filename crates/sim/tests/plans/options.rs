@@ -152,3 +152,60 @@ fn a_skewed_distribution_hits_the_cache() {
         assert!(skewed_misses * 5 < uniform * 4, "{skewed}: {skewed_misses} misses, {uniform} without");
     }
 }
+
+#[test]
+fn interleaved_zones_are_one_stream_together() {
+    let text = |options: &str| {
+        format!(
+            "[z]\nfilename=/dev/sdx\nrw=read\nbs=16k\ndirect=1\nruntime=5s\ntime_based\noffset=10g\n{options}\n"
+        )
+    };
+    let load = |what: &str, options: &str| Plan::on("nas2020").load(what, &text(options)).run();
+    let one = load("one reader", "bs=128k");
+    let five = load(
+        "five readers, each with every fifth piece of 16 KiB",
+        "numjobs=5\noffset_increment=16k\nzonemode=strided\nzonesize=16k\nzoneskip=64k",
+    );
+    let rates = (one.outcome().bandwidth(), five.outcome().bandwidth());
+    assert!(rates.1 * 100 > rates.0 * 95, "{rates:?}");
+    five.check("without seeking", |o| o.disk.counters.seeks < 50)
+        .check("in equal parts", |o| o.fairness_permille() > Some(980));
+}
+
+#[test]
+fn of_each_zone_its_size_is_moved() {
+    let read = |options: &str, distinct_kib: u64| {
+        let text = format!("[r]\nrw=read\nbs=4k\nsize=1m\nzonemode=strided\n{options}\n");
+        Plan::on("ide2004")
+            .load(options, &text)
+            .host("without read-ahead", |h| h.read_ahead = 0)
+            .run()
+            .check("a mebibyte is asked for", |o| o.clients[0].read.bytes == MIB)
+            .check("what is skipped is never read", |o| o.disk.read_bytes == distinct_kib * 1024);
+    };
+    read("zonesize=64k\nzoneskip=64k", 512);
+    read("zonesize=32k\nzonerange=64k\nzoneskip=64k", 256);
+    read("zonesize=128k\nzonerange=64k\nzoneskip=192k", 256);
+    read("zonesize=64k\nzoneskip=64k\nrw=randread", 512);
+}
+
+#[test]
+fn raw_readers_share_the_disk_and_not_their_places() {
+    let text = |rw: &str| {
+        format!(
+            "[raw]\nfilename=/dev/sdx\nrw={rw}\nbs=4k\nnumjobs=10\nsize=64m\noffset_increment=64m\nruntime=3s\n"
+        )
+    };
+    Plan::on("nas2020")
+        .load("ten sequential readers of the disk, 64 MiB apart", &text("read"))
+        .run()
+        .check("each has its own 64 MiB", |o| o.clients.iter().all(|c| c.read.bytes <= 64 * MIB))
+        .check("no page is read twice, and hardly any in vain", |o| {
+            let asked: u64 = o.clients.iter().map(|c| c.read.bytes).sum();
+            o.disk.read_bytes >= asked && o.disk.read_bytes <= asked + 10 * 2 * 256 * 1024
+        });
+    Plan::on("nas2020")
+        .load("ten random readers", &text("randread"))
+        .run()
+        .check("a page a call", |o| o.cache.misses == o.disk.read_bytes / 4096);
+}
