@@ -19,6 +19,7 @@
 
 use crate::params::CardParams;
 use crate::{Command, Counters, DeviceOp, Facts, ParamError};
+use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Instant, Tag};
 
 /// A flash card without queueing. See the module's text; made by [`crate::Device::new`].
@@ -58,6 +59,7 @@ impl Card {
             max_request: self.p.max_request,
             write_cache: false,
             fua: true,
+            actuators: Actuators::default(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a device did: plain counts and sums, for reports and tests. Nothing here decides anything.
 
+use crate::DeviceOp;
 use fairhead_core::units::Duration;
 
 /// Counts since the device was made. Inner work (look-ahead, destage) is counted when it is evaluated, which is lazy:
@@ -54,4 +55,58 @@ pub struct Counters {
     pub page_rewrites: u64,
     /// Time with at least one command of the host in flight; up to the last moment at which there was none.
     pub busy_time: Duration,
+}
+
+impl Counters {
+    /// What the members of a composition did together, but for `busy_time`, which does not add up: zero.
+    pub(crate) fn sum<'a>(members: impl Iterator<Item = &'a Self>) -> Self {
+        members.fold(Self::default(), |total, member| total.plus(member))
+    }
+
+    fn plus(&self, other: &Self) -> Self {
+        Self {
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            flushes: self.flushes + other.flushes,
+            discards: self.discards + other.discards,
+            bytes_read: self.bytes_read + other.bytes_read,
+            bytes_written: self.bytes_written + other.bytes_written,
+            hits: self.hits + other.hits,
+            streaming_hits: self.streaming_hits + other.streaming_hits,
+            misses: self.misses + other.misses,
+            foreign_stops: self.foreign_stops + other.foreign_stops,
+            seeks: self.seeks + other.seeks,
+            seek_time: self.seek_time + other.seek_time,
+            rotational_wait: self.rotational_wait + other.rotational_wait,
+            lost_revolutions: self.lost_revolutions + other.lost_revolutions,
+            look_ahead_sectors: self.look_ahead_sectors + other.look_ahead_sectors,
+            look_ahead_full: self.look_ahead_full + other.look_ahead_full,
+            destages: self.destages + other.destages,
+            destaged_sectors: self.destaged_sectors + other.destaged_sectors,
+            tail_merges: self.tail_merges + other.tail_merges,
+            write_waits: self.write_waits + other.write_waits,
+            media_writes: self.media_writes + other.media_writes,
+            unit_merges: self.unit_merges + other.unit_merges,
+            page_rewrites: self.page_rewrites + other.page_rewrites,
+            busy_time: Duration::ZERO,
+        }
+    }
+
+    /// So many more commands of a kind.
+    pub(crate) fn count_command(&mut self, op: DeviceOp, commands: u64) {
+        *match op {
+            DeviceOp::Read => &mut self.reads,
+            DeviceOp::Write => &mut self.writes,
+            DeviceOp::Flush => &mut self.flushes,
+            DeviceOp::Discard => &mut self.discards,
+        } += commands;
+    }
+
+    /// Takes away commands that `other` says were counted once too often.
+    pub(crate) fn uncount_commands(&mut self, other: &Self) {
+        self.reads -= other.reads;
+        self.writes -= other.writes;
+        self.flushes -= other.flushes;
+        self.discards -= other.discards;
+    }
 }

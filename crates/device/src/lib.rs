@@ -78,15 +78,17 @@ mod counters;
 mod disk;
 mod geometry;
 mod params;
+mod parts;
 mod preset;
 mod seek;
 
 pub use card::Card;
 pub use counters::Counters;
-pub use disk::Disk;
+pub use disk::{Disk, MultiDisk};
 pub use params::{CacheMode, CardParams, DeviceParams, DiskParams, Layout, ParamError, Zone};
 pub use preset::{nearest_word, preset_names, preset_text};
 
+use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Instant, Sector, Sectors, Tag};
 
 /// What a command does.
@@ -132,6 +134,8 @@ pub struct Facts {
     pub write_cache: bool,
     /// Whether it honours [`Command::fua`] itself.
     pub fua: bool,
+    /// Which ranges of sectors are served independently of each other; one for most devices.
+    pub actuators: Actuators,
 }
 
 /// A device of any kind.
@@ -140,6 +144,8 @@ pub struct Facts {
 pub enum Device {
     /// A hard disk.
     Disk(Box<Disk>),
+    /// A hard disk with several actuators.
+    MultiDisk(Box<MultiDisk>),
     /// A flash card without queueing.
     Card(Box<Card>),
 }
@@ -148,6 +154,7 @@ macro_rules! each {
     ($self:expr, $d:ident => $e:expr) => {
         match $self {
             Device::Disk($d) => $e,
+            Device::MultiDisk($d) => $e,
             Device::Card($d) => $e,
         }
     };
@@ -160,6 +167,7 @@ impl Device {
     /// When a parameter is impossible; the error names it and the allowed range.
     pub fn new(params: &DeviceParams) -> Result<Self, ParamError> {
         Ok(match params {
+            DeviceParams::Disk(p) if p.actuators > 1 => Self::MultiDisk(Box::new(MultiDisk::new(p)?)),
             DeviceParams::Disk(p) => Self::Disk(Box::new(Disk::new(p)?)),
             DeviceParams::Card(p) => Self::Card(Box::new(Card::new(p)?)),
         })

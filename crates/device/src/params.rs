@@ -7,6 +7,7 @@
 //! What this does not do: read files (`preset.rs`); describe a host.
 //= Fairhead device notes 1.7, 2.1
 
+use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Sectors};
 use std::fmt;
 
@@ -53,6 +54,8 @@ pub struct DiskParams {
     pub rpm: u32,
     /// Surfaces.
     pub heads: u32,
+    /// Arms that move independently, each with its share of surfaces, sectors and buffer; 1 to 8. Default 1.
+    pub actuators: u32,
     /// Outermost first.
     pub zones: Vec<Zone>,
     /// Order of the tracks.
@@ -254,6 +257,7 @@ impl DiskParams {
             return fault("bus_rate", format!("{}B/s is not possible, 1MB/s to 1000GB/s is", self.bus_rate));
         }
         self.check_buffers()?;
+        self.check_actuators()?;
         count("queue_depth", u64::from(self.queue_depth), 1, 1024)?;
         if self.age_weight_permille > 1000 {
             return fault("age_weight", "must be 0 to 1".to_owned());
@@ -290,6 +294,29 @@ impl DiskParams {
         }
         if let Layout::SurfaceSerpentine { tracks } = self.layout {
             count("layout", u64::from(tracks), 1, 1_000_000)?;
+        }
+        Ok(())
+    }
+
+    /// Each actuator gets something of everything, and the same number of surfaces.
+    fn check_actuators(&self) -> Result<(), Fault> {
+        count("actuators", u64::from(self.actuators), 1, Actuators::MAX as u64)?;
+        let n = u64::from(self.actuators);
+        let least = self.zones.iter().map(|z| z.tracks).min().unwrap_or(0);
+        let shared = [u64::from(self.nseg), u64::from(self.wc_slots), least];
+        if !self.heads.is_multiple_of(self.actuators) || shared.iter().any(|&s| s < n) {
+            return fault(
+                "actuators",
+                format!(
+                    "{n} need a multiple of {n} heads and {n} segments, cache slots and tracks of each zone"
+                ),
+            );
+        }
+        if self.ra_max.bytes() > self.buffer_bytes / n || self.wc_bytes / n < 4 * KIB {
+            return fault(
+                "actuators",
+                format!("{n} need ra_max and 4096B of wc_bytes in a {n}th of the buffers"),
+            );
         }
         Ok(())
     }

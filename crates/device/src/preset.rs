@@ -23,19 +23,26 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Name and text of the built-in presets.
-const PRESETS: [(&str, &str); 5] = [
+const PRESETS: [(&str, &str); 6] = [
     ("ide2004", include_str!("../presets/ide2004.toml")),
     ("sata2009", include_str!("../presets/sata2009.toml")),
     ("nas2020", include_str!("../presets/nas2020.toml")),
     ("greedy_ncq", include_str!("../presets/greedy_ncq.toml")),
+    ("dual_actuator", include_str!("../presets/dual_actuator.toml")),
     ("flashcard2010", include_str!("../presets/flashcard2010.toml")),
 ];
 
 /// The names of the built-in presets, disks first.
 #[must_use]
 pub fn preset_names() -> &'static [&'static str] {
-    const NAMES: [&str; PRESETS.len()] =
-        [PRESETS[0].0, PRESETS[1].0, PRESETS[2].0, PRESETS[3].0, PRESETS[4].0];
+    const NAMES: [&str; PRESETS.len()] = {
+        let (mut names, mut i) = ([""; PRESETS.len()], 0);
+        while i < names.len() {
+            names[i] = PRESETS[i].0;
+            i += 1;
+        }
+        names
+    };
     &NAMES
 }
 
@@ -480,6 +487,7 @@ const DISK_KEYS: &[&str] = &[
     "wc_slots",
     "wc_bytes",
     "queue_depth",
+    "actuators",
     "layout",
     "ov_flush",
     "low_water",
@@ -502,6 +510,7 @@ fn disk_slot<'a>(p: &'a mut DiskParams, key: &str) -> Option<Slot<'a>> {
     Some(match key {
         "rpm" => Slot::Count(&mut p.rpm),
         "heads" => Slot::Count(&mut p.heads),
+        "actuators" => Slot::Count(&mut p.actuators),
         "zones" => Slot::Zones(&mut p.zones),
         "t_switch" => Slot::Time(&mut p.t_switch),
         "seek_a" => Slot::Time(&mut p.seek_a),
@@ -548,6 +557,7 @@ fn blank_disk() -> DiskParams {
         about: String::new(),
         rpm: 0,
         heads: 0,
+        actuators: 1,
         zones: Vec::new(),
         layout: Layout::CylinderMajor,
         t_switch: t,

@@ -23,9 +23,14 @@ fn presets_make_devices() {
 #[test]
 //= Fairhead device notes 3.1, 3.2, 3.5 type=test
 fn sizes_are_those_of_the_drives() {
-    for (name, gb) in
-        [("ide2004", 30), ("sata2009", 244), ("nas2020", 7669), ("greedy_ncq", 7669), ("flashcard2010", 8)]
-    {
+    for (name, gb) in [
+        ("ide2004", 30),
+        ("sata2009", 244),
+        ("nas2020", 7669),
+        ("greedy_ncq", 7669),
+        ("dual_actuator", 7669),
+        ("flashcard2010", 8),
+    ] {
         let params = DeviceParams::preset(name).unwrap_or_else(|e| panic!("{e}"));
         let facts = Device::new(&params).unwrap_or_else(|e| panic!("{e}")).facts();
         assert_eq!(facts.capacity * 512 / 1_000_000_000, gb, "{name}");
@@ -103,6 +108,11 @@ fn each_mistake_gets_one_clear_line() {
         ("ov_miss = \"NaNms\"", "my.toml:2: ov_miss: NaNms is not possible, \"0.3ms\" is"),
         ("ov_miss = \"0.3 weeks\"", "my.toml:2: ov_miss: 0.3 weeks is not possible, \"0.3ms\" is"),
         ("ov_miss = \"20s\"", "my.toml:2: ov_miss: 20s is not possible, 0ns to 1s is"),
+        ("actuators = 0", "my.toml:2: actuators: 0 is not possible, 1 to 8 is"),
+        (
+            "actuators = 3",
+            "my.toml:2: actuators: 3 need a multiple of 3 heads and 3 segments, cache slots and tracks of each zone",
+        ),
         ("rpm = 0", "my.toml:2: rpm: 0 is not possible, 60 to 100000 is"),
         ("rpm = -7200", "my.toml:2: rpm: a whole number from 0 to 4294967295 is needed"),
         ("rpm = 99999999999999999999", "my.toml:2: rpm: a whole number from 0 to 4294967295 is needed"),
@@ -149,7 +159,8 @@ fn each_mistake_gets_one_clear_line() {
     assert_eq!(error("base = \"ide2005\""), "my.toml:1: base: no preset ide2005, did you mean ide2004?");
     assert_eq!(error("kind = 4"), "my.toml:1: kind: a word in quotes is needed");
     let unknown = DeviceParams::preset("floppy").map(|p| p.name().to_owned());
-    let all = "no preset floppy; there are ide2004, sata2009, nas2020, greedy_ncq, flashcard2010";
+    let all =
+        "no preset floppy; there are ide2004, sata2009, nas2020, greedy_ncq, dual_actuator, flashcard2010";
     assert_eq!(unknown.map_err(|e| e.to_string()), Err(all.to_owned()));
 }
 

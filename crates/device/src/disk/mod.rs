@@ -22,6 +22,7 @@
 //! last bytes of misses.
 //= Fairhead device notes 1
 
+mod actuators;
 mod media;
 mod ncq;
 mod read_cache;
@@ -33,6 +34,8 @@ use crate::geometry::{Arm, Geometry};
 use crate::params::{CacheMode, DiskParams};
 use crate::seek::SeekCurve;
 use crate::{Command, Counters, DeviceOp, Facts, ParamError};
+pub use actuators::MultiDisk;
+use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Instant, Tag};
 use media::Media;
 use ncq::{Done, Pending};
@@ -185,6 +188,7 @@ impl Disk {
                 max_request: p.max_request,
                 write_cache: p.cache_mode == CacheMode::WriteBack,
                 fua: true,
+                actuators: Actuators::default(),
             },
             interface_free: 0,
             last_submit: 0,

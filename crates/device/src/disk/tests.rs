@@ -41,22 +41,22 @@ impl Disk {
 }
 
 /// Xorshift: a fixed sequence for each seed.
-struct Rng(u64);
+pub(super) struct Rng(pub(super) u64);
 
 impl Rng {
-    fn below(&mut self, n: u64) -> u64 {
+    pub(super) fn below(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 11) % n
     }
-    fn chance(&mut self, percent: u64) -> bool {
+    pub(super) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 }
 
 /// A drive with some of the options, small enough that commands meet each other.
-fn random_params(r: &mut Rng) -> DiskParams {
+pub(super) fn random_params(r: &mut Rng) -> DiskParams {
     let mut p = preset("ide2004");
     p.zones = vec![Zone { tracks: 30, spt: 100 }, Zone { tracks: 1 + r.below(40), spt: 60 }];
     p.heads = 1 + r.below(4) as u32;
@@ -91,7 +91,7 @@ fn random_params(r: &mut Rng) -> DiskParams {
     p
 }
 
-fn random_command(r: &mut Rng, tag: u16, capacity: u64, hot: &mut [u64; 3]) -> Command {
+pub(super) fn random_command(r: &mut Rng, tag: u16, capacity: u64, hot: &mut [u64; 3]) -> Command {
     let most = if r.chance(10) { 120 } else { 16 };
     let len = 1 + r.below(most);
     let i = r.below(3) as usize;

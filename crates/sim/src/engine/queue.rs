@@ -103,6 +103,7 @@ impl DiskQueue {
             max_sectors: host.max_request.min(facts.max_request),
             rotational: facts.rotational,
             queue_depth: facts.queue_depth,
+            actuators: facts.actuators,
             tick: host.tick,
             trace,
             ..Limits::default()

@@ -5,6 +5,7 @@
 mod plan;
 
 mod buffered;
+mod compositions;
 mod cpu;
 mod files;
 mod options;
