@@ -165,13 +165,7 @@ impl Client {
         let mut rng = Rng::new(seed, &format!("client.{index}.{clone}"));
         let picker = picker(job, span, files.len(), &mut rng);
         let lanes = lanes(job);
-        let startups = match job.program {
-            Some(Program::StartUp(application)) => {
-                let mut rng = Rng::new(seed, &format!("startup.{index}.{clone}"));
-                Some(StartUps::new(application, job, span, &mut rng))
-            }
-            _ => None,
-        };
+        let startups = startups(c, span, seed);
         let player = match job.program {
             Some(Program::Player { bits_per_s }) => Some(Player::new(bits_per_s, span)),
             _ => None,
@@ -413,6 +407,13 @@ const fn direction_index(action: Action) -> usize {
 fn lanes(job: &Job) -> u32 {
     let is_async = job.engine == Engine::Async && job.program.is_none();
     if is_async && (job.direct || job.ioengine != "libaio") { job.iodepth } else { 1 }
+}
+
+/// The start-ups of a client that starts applications, in a region of so many sectors.
+fn startups(c: &crate::job::Client<'_>, span: u64, seed: u64) -> Option<StartUps> {
+    let Some(Program::StartUp(application)) = c.job.program else { return None };
+    let mut rng = Rng::new(seed, &format!("startup.{}.{}", c.job_index, c.clone));
+    Some(StartUps::new(application, c.job, span, &mut rng))
 }
 
 /// The largest window of read-ahead after what fio tells the kernel about the file.
