@@ -23,9 +23,8 @@
 //! ```
 //!
 //! Each event is a walk from a leaf up, and ends where nothing changes any more; the walk of an expiry always gets to the
-//! root, for every group in service must pay. On an expiry, and while nobody is in service, `next` is looked up afresh;
-//! meanwhile a newcomer is only compared with it. So who is selected is always the one B-WF2Q+ would choose at that
-//! moment.
+//! root, for every group in service must pay. At each level that it comes through, `next` is looked up afresh, so who is
+//! selected is the one that B-WF2Q+ chooses at that moment.
 //!
 //! A leaf that stops early pays for what it was given, not for its budget: its finish is computed again. If it was
 //! served ahead of its share it stays on the idle tree, keeping its weight in the sum, until virtual time gets there. With
@@ -160,8 +159,9 @@ impl<I: Id> Hierarchy<I> {
 
     /// `next` is kept as the kernel keeps it. Default off. When on:
     ///
-    /// - a requeued leaf is only compared with `next`, also on an expiry, and the first to be activated is not looked up
-    ///   (so virtual time does not jump to it); a deactivation on expiry leaves another `next` as it is;
+    /// - who is activated or requeued is compared with the `next` of before, and if it wins there is no look-up (so virtual
+    ///   time does not jump to the first to be activated, and what became eligible meanwhile has to wait); a
+    ///   deactivation on expiry leaves another `next` as it is;
     /// - a group leaves its parent's tree on selection when it has one active child, whatever that one has below it, and
     ///   the parent's `next` is not looked up again; it is back on the tree after a change below, even if nobody there
     ///   waits;
@@ -730,11 +730,9 @@ impl<I: Id> Hierarchy<I> {
         changed: Option<Entity>,
         on_expiry: bool,
     ) -> bool {
-        let schedule = &self.schedules[group];
-        let before = schedule.next;
-        // While somebody is in service, a newcomer that is before the next one will do.
-        let compare = self.kernel_next || schedule.in_service.is_some() && !on_expiry;
-        let newcomer = changed.filter(|&e| compare && before != Some(e) && self.is_before(e, before));
+        let before = self.schedules[group].next;
+        let newcomer =
+            changed.filter(|&e| self.kernel_next && before != Some(e) && self.is_before(e, before));
         let next = newcomer.or_else(|| self.look_up(now, group, on_expiry));
         self.schedules[group].next = next;
         let Some(next) = next else { return before.is_some() && !self.kernel_next };
@@ -746,7 +744,8 @@ impl<I: Id> Hierarchy<I> {
         before.is_none() || shrank
     }
 
-    /// Whether an active entity would be served before `next`.
+    /// Whether an active entity would be served before `next`, as the kernel sees it: what else became eligible since
+    /// `next` was looked up is left out.
     fn is_before(&self, e: Entity, next: Option<Entity>) -> bool {
         if self.nodes.standing(e) != Standing::Active {
             return false;
