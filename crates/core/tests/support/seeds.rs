@@ -1,8 +1,8 @@
 //! Which seeds to run, and what to say when one fails.
 //!
-//! `FAIRHEAD_SEEDS` is how many cases each scheduler gets (default 8), `FAIRHEAD_SEED` what they are drawn from: a
-//! number such as `0x1f`, or any text, for example a commit hash. A failing case prints its own number; run with that
-//! number and one case to see it again. `FAIRHEAD_LOG=1` prints every operation.
+//! `FAIRHEAD_SEEDS` is how many cases each scheduler gets (default 8, many more where a case is small), `FAIRHEAD_SEED`
+//! what they are drawn from: a number such as `0x1f`, or any text, for example a commit hash. A failing case prints its
+//! own number; run with that number and one case to see it again. `FAIRHEAD_LOG=1` prints every operation.
 
 use super::chance::{GOLDEN, mix};
 use std::cell::Cell;
@@ -35,9 +35,14 @@ pub(crate) fn verbose() -> bool {
 }
 
 /// Runs `case` with each seed; the first case gets the base seed itself.
-pub(crate) fn each(test: &str, mut case: impl FnMut(u64)) {
+pub(crate) fn each(test: &str, case: impl FnMut(u64)) {
+    each_of(test, CASES, case);
+}
+
+/// The same, with `cases` seeds unless `FAIRHEAD_SEEDS` says otherwise: for cases that are small.
+pub(crate) fn each_of(test: &str, cases: u64, mut case: impl FnMut(u64)) {
     let base = env::var("FAIRHEAD_SEED").map_or(1, |text| parse(&text));
-    let cases = env::var("FAIRHEAD_SEEDS").map_or(CASES, |n| n.parse().expect("FAIRHEAD_SEEDS is a number"));
+    let cases = env::var("FAIRHEAD_SEEDS").map_or(cases, |n| n.parse().expect("FAIRHEAD_SEEDS is a number"));
     for i in 0..cases {
         let seed = if i == 0 { base } else { mix(base.wrapping_add(i.wrapping_mul(GOLDEN))) };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| case(seed))) {
@@ -45,7 +50,8 @@ pub(crate) fn each(test: &str, mut case: impl FnMut(u64)) {
             eprintln!("{test}: seed {seed:#x} fails in {about} (case {i} of {cases}); to see it again:");
             eprintln!(
                 "  FAIRHEAD_SEED={seed:#x} FAIRHEAD_SEEDS=1 FAIRHEAD_LOG=1 \
-                 cargo test --profile sim -p fairhead-core --test suite -- {test} --exact"
+                 cargo test --profile sim -p fairhead-core --test {} -- {test} --exact",
+                env!("CARGO_CRATE_NAME")
             );
             resume_unwind(panic);
         }
