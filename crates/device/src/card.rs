@@ -1,22 +1,13 @@
 //! A flash card without queueing: CompactFlash, old SD, USB stick.
 //!
 //! Reads cost a fixed part and a part per KiB, wherever they are. Writes do too, and then it matters where the last ones
-//! were: the card keeps a few *allocation units* (AUs, typically 4 MiB) open, each with an append point.
-//!
-//! ```text
-//!     AU  [#########|.....................]      write at | : nothing extra
-//!                   append point                 elsewhere in an open AU: one page read and rewritten, and after
-//!                                                `au_log` of them the AU is merged
-//!                                                in an AU that is not open: the least recently used one is closed
-//! ```
-//!
-//! Closing an AU that was not rewritten completely copies what is left of its old contents: `valid * copy + erase`. Worked
-//! number (`flashcard2010`): an AU abandoned after 1 MiB costs 3072 KiB x 86 us + 2 ms = 267 ms.
+//! were: the card keeps a few *allocation units* open, each with an append point (`au.rs`).
 //!
 //! What this does not do: remember which pages hold data (an AU's unwritten part always counts as valid), wear, the FAT
 //! area of SD cards that takes random writes well.
 //= Fairhead device notes 2.1
 
+use crate::au::{Costs, Units, per_kib};
 use crate::params::CardParams;
 use crate::{Command, Counters, DeviceOp, Facts, ParamError};
 use fairhead_core::elevator::Actuators;
@@ -29,26 +20,16 @@ pub struct Card {
     /// The command in flight.
     done: Option<(Instant, Tag)>,
     since: Instant,
-    /// Units being written, least recently used first.
-    open: Vec<OpenUnit>,
+    units: Units,
     counters: Counters,
-}
-
-/// A unit that is open for writing.
-#[derive(Clone, Copy, Debug)]
-struct OpenUnit {
-    index: u64,
-    /// Sectors from the unit's start to the append point.
-    written: u64,
-    /// Writes off the append point so far.
-    logged: u32,
 }
 
 impl Card {
     pub(crate) fn new(p: &CardParams) -> Result<Self, ParamError> {
         p.check().map_err(|e| e.of(&p.name))?;
-        let open = Vec::with_capacity(p.open_au as usize);
-        Ok(Self { p: p.clone(), done: None, since: Instant::EPOCH, open, counters: Counters::default() })
+        let costs = Costs { copy_per_kib_ps: p.copy_per_kib_ps, t_erase: p.t_erase, page_rmw: p.page_rmw };
+        let units = Units::new(p.au, p.open_au, p.au_log, costs);
+        Ok(Self { p: p.clone(), done: None, since: Instant::EPOCH, units, counters: Counters::default() })
     }
 
     pub(crate) fn facts(&self) -> Facts {
@@ -124,61 +105,9 @@ impl Card {
     fn write(&mut self, start: u64, end: u64) -> Duration {
         self.counters.writes += 1;
         self.counters.bytes_written += (end - start) * 512;
-        let au = u64::from(self.p.au.0);
-        let mut cost = self.p.write_latency + per_kib(end - start, self.p.write_per_kib_ps);
-        let mut at = start;
-        while at < end {
-            let unit = at / au;
-            let stop = end.min((unit + 1) * au);
-            cost += self.write_in_unit(unit, at - unit * au, stop - unit * au);
-            at = stop;
-        }
-        cost
+        let extra = self.units.write(start, end, &mut self.counters);
+        self.p.write_latency + per_kib(end - start, self.p.write_per_kib_ps) + extra
     }
-
-    /// What a write to `[from, to)` of a unit costs beyond its data.
-    fn write_in_unit(&mut self, index: u64, from: u64, to: u64) -> Duration {
-        let mut cost = Duration::ZERO;
-        let mut unit = match self.open.iter().position(|u| u.index == index) {
-            Some(i) => self.open.remove(i),
-            None => {
-                if self.open.len() == self.p.open_au as usize {
-                    let oldest = self.open.remove(0);
-                    cost += self.close(oldest);
-                }
-                // What lies before the first write is copied when the unit is closed, like what lies behind.
-                OpenUnit { index, written: from, logged: 0 }
-            }
-        };
-        if from == unit.written {
-            unit.written = to;
-        } else {
-            self.counters.page_rewrites += 1;
-            cost += self.p.page_rmw;
-            unit.logged += 1;
-            if unit.logged >= self.p.au_log {
-                cost += self.close(unit);
-                unit.logged = 0;
-            }
-        }
-        // A unit written to its end starts over: nothing of the old contents is left to copy.
-        if unit.written < u64::from(self.p.au.0) || unit.logged > 0 {
-            self.open.push(unit);
-        }
-        cost
-    }
-
-    /// Copies what the unit still has of its old contents, and erases it.
-    fn close(&mut self, unit: OpenUnit) -> Duration {
-        self.counters.unit_merges += 1;
-        let valid = u64::from(self.p.au.0) - unit.written;
-        per_kib(valid, self.p.copy_per_kib_ps) + self.p.t_erase
-    }
-}
-
-/// The time of `sectors` at so many picoseconds per KiB.
-fn per_kib(sectors: u64, ps: u64) -> Duration {
-    Duration::from_ns(sectors * ps / 2000)
 }
 
 #[cfg(test)]

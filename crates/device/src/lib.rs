@@ -73,6 +73,7 @@
 
 #![forbid(unsafe_code)]
 
+mod au;
 mod card;
 mod counters;
 mod disk;
