@@ -53,6 +53,12 @@ pub struct Counters {
     pub unit_merges: u64,
     /// Small writes off the append point (flash).
     pub page_rewrites: u64,
+    /// Pages moved by garbage collection (solid-state).
+    pub page_moves: u64,
+    /// Blocks erased, on all planes of a die together (solid-state).
+    pub erases: u64,
+    /// Programs and erases suspended for a read (solid-state).
+    pub suspends: u64,
     /// Time with at least one command of the host in flight; up to the last moment at which there was none.
     pub busy_time: Duration,
 }
@@ -88,6 +94,9 @@ impl Counters {
             media_writes: self.media_writes + other.media_writes,
             unit_merges: self.unit_merges + other.unit_merges,
             page_rewrites: self.page_rewrites + other.page_rewrites,
+            page_moves: self.page_moves + other.page_moves,
+            erases: self.erases + other.erases,
+            suspends: self.suspends + other.suspends,
             busy_time: Duration::ZERO,
         }
     }

@@ -8,8 +8,8 @@
 //!                 submit(now, command)                     ┌─ Disk: interface machine ┬ buffer ┬ media machine
 //!    driver  ──────────────────────────────►  Device ──────┤        decode, bus       │ read   │ seek, rotation,
 //!            ◄──────────────────────────────               │                          └ write  ┘ look-ahead, destage
-//!                 poll(now) → tag                          └─ Card: latency and allocation units
-//!                 next_event() → when
+//!                 poll(now) → tag                          ├─ Card: latency and allocation units
+//!                 next_event() → when                      └─ Ssd: command processor, dies, channels, link, write buffer
 //! ```
 //!
 //! What it owes its driver and gets back:
@@ -69,7 +69,7 @@
 //!
 //! # What this crate does not do
 //!
-//! Hold data; model hosts, kernels or file systems; fail. Solid-state drives and compositions of devices are still to come.
+//! Hold data; model hosts, kernels or file systems; fail. Compositions of devices are still to come.
 
 #![forbid(unsafe_code)]
 
@@ -82,12 +82,14 @@ mod params;
 mod parts;
 mod preset;
 mod seek;
+mod ssd;
 
 pub use card::Card;
 pub use counters::Counters;
 pub use disk::{Disk, MultiDisk};
-pub use params::{CacheMode, CardParams, DeviceParams, DiskParams, Layout, ParamError, Zone};
+pub use params::{CacheMode, CardParams, DeviceParams, DiskParams, Layout, ParamError, SsdParams, Zone};
 pub use preset::{nearest_word, preset_names, preset_text};
+pub use ssd::Ssd;
 
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Instant, Sector, Sectors, Tag};
@@ -149,6 +151,8 @@ pub enum Device {
     MultiDisk(Box<MultiDisk>),
     /// A flash card without queueing.
     Card(Box<Card>),
+    /// A solid-state device.
+    Ssd(Box<Ssd>),
 }
 
 macro_rules! each {
@@ -157,6 +161,7 @@ macro_rules! each {
             Device::Disk($d) => $e,
             Device::MultiDisk($d) => $e,
             Device::Card($d) => $e,
+            Device::Ssd($d) => $e,
         }
     };
 }
@@ -171,6 +176,7 @@ impl Device {
             DeviceParams::Disk(p) if p.actuators > 1 => Self::MultiDisk(Box::new(MultiDisk::new(p)?)),
             DeviceParams::Disk(p) => Self::Disk(Box::new(Disk::new(p)?)),
             DeviceParams::Card(p) => Self::Card(Box::new(Card::new(p)?)),
+            DeviceParams::Ssd(p) => Self::Ssd(Box::new(Ssd::new(p)?)),
         })
     }
 

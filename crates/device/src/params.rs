@@ -5,7 +5,7 @@
 //! never wrong.
 //!
 //! What this does not do: read files (`preset.rs`); describe a host.
-//= Fairhead device notes 1.7, 2.1
+//= Fairhead device notes 1.7, 2.1 to 2.4
 
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Sectors};
@@ -161,6 +161,83 @@ pub struct CardParams {
     pub max_request: Sectors,
 }
 
+/// A solid-state device: SATA or NVMe drive, eMMC, microSD card. Rates in bytes per second.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SsdParams {
+    /// What reports call it.
+    pub name: String,
+    /// One sentence on what it is.
+    pub about: String,
+    /// Size in sectors.
+    pub capacity: u64,
+    /// Buses between controller and flash, 1 to 64.
+    pub channels: u32,
+    /// Dies on each, 1 to 64; at most 1024 in all.
+    pub dies_per_channel: u32,
+    /// Planes that program, and read consecutive pages, together; 1 to 8. Default 1.
+    pub planes: u32,
+    /// What a die reads at once on each plane: a power of two from 4 KiB to 256 KiB.
+    pub page: Sectors,
+    /// Pages of a block, 1 to 65,536. Default 256.
+    pub pages_per_block: u32,
+    /// Sensing a page.
+    pub t_read: Duration,
+    /// Programming a page on every plane.
+    pub t_prog: Duration,
+    /// The same in the SLC cache.
+    pub t_prog_slc: Duration,
+    /// Erasing a block on every plane.
+    pub t_erase: Duration,
+    /// What a read waits when it suspends a program or an erase. Default zero: it cannot, it waits for the end.
+    pub t_suspend: Duration,
+    /// A channel, bytes per second.
+    pub channel_rate: u64,
+    /// The link to the host, bytes per second and direction.
+    pub link_rate: u64,
+    /// Reads and writes share the link. Default no.
+    pub half_duplex: bool,
+    /// Command processing; commands of one server follow each other.
+    pub t_cmd: Duration,
+    /// Command processors, 1 to 64. Default 1.
+    pub cmd_servers: u32,
+    /// From there until the dies may begin with a read; of many commands at a time.
+    pub t_fix: Duration,
+    /// From there until the data of a write may cross the link.
+    pub t_fix_write: Duration,
+    /// Commands held at once.
+    pub queue_depth: u16,
+    /// The write buffer, bytes; at least two programs' worth.
+    pub write_buffer: u64,
+    /// A flush takes so long beyond what it waits for. Default 0.5 ms.
+    pub t_flush: Duration,
+    /// A flush is a command like others (NVMe); else nothing is accepted until it is done. Default no.
+    pub flush_queued: bool,
+    /// Buffered writes survive a power failure, so that a flush waits for nothing. Default no.
+    pub power_loss_protection: bool,
+    /// The SLC cache, bytes. Default none.
+    pub slc: u64,
+    /// The SLC cache is emptied when the host has been idle for so long. Default 100 ms.
+    pub slc_idle: Duration,
+    /// Over-provisioning: flash beyond the capacity, thousandths of it. Default 70.
+    pub spare_permille: u32,
+    /// Write amplification of random overwrites, thousandths, 1000 to 100,000; `None`: from the spare flash.
+    pub write_amplification_permille: Option<u32>,
+    /// Read ahead of a sequential reader into memory, bytes. Default none.
+    pub prefetch: u64,
+    /// Allocation unit of a card that has them; zero: the device maps pages. Default zero.
+    pub au: Sectors,
+    /// Units that can be open for writing at once.
+    pub open_au: u32,
+    /// Picoseconds per KiB copied when a unit is closed.
+    pub copy_per_kib_ps: u64,
+    /// Extra for a small write off the append point of an open unit.
+    pub page_rmw: Duration,
+    /// So many of them and the unit is merged.
+    pub au_log: u32,
+    /// Largest command.
+    pub max_request: Sectors,
+}
+
 /// The description of a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -169,6 +246,8 @@ pub enum DeviceParams {
     Disk(DiskParams),
     /// A flash card.
     Card(CardParams),
+    /// A solid-state device.
+    Ssd(SsdParams),
 }
 
 /// Why a description is no device: one line with file, line and key, and what would be right.
@@ -226,11 +305,21 @@ fn bytes(key: &'static str, v: u64, lo: u64, hi: u64) -> Result<(), Fault> {
     }
 }
 
+/// Below 1 MB/s the time of the largest request would not fit 64 bits of picoseconds.
+fn rate(key: &'static str, v: u64) -> Result<(), Fault> {
+    if (1_000_000..=1_000_000_000_000).contains(&v) {
+        Ok(())
+    } else {
+        fault(key, format!("{v}B/s is not possible, 1MB/s to 1000GB/s is"))
+    }
+}
+
 /// Overheads, settling and switches: at most a second.
 const SECOND: Duration = Duration::from_secs(1);
 /// Delays and ages: at most an hour.
 const HOUR: Duration = Duration::from_secs(3600);
 const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 /// The most tracks of a drive: 10^9 tracks of at most 1.1 s keep the phase function within 64 bits.
 const TRACKS_MAX: u64 = 1_000_000_000;
@@ -252,10 +341,7 @@ impl DiskParams {
         ] {
             time(key, v, SECOND)?;
         }
-        // Below 1 MB/s the time of the largest request would not fit 64 bits of picoseconds.
-        if !(1_000_000..=1_000_000_000_000).contains(&self.bus_rate) {
-            return fault("bus_rate", format!("{}B/s is not possible, 1MB/s to 1000GB/s is", self.bus_rate));
-        }
+        rate("bus_rate", self.bus_rate)?;
         self.check_buffers()?;
         self.check_actuators()?;
         count("queue_depth", u64::from(self.queue_depth), 1, 1024)?;
@@ -388,5 +474,98 @@ impl CardParams {
         count("open_au", u64::from(self.open_au), 1, 1024)?;
         count("au_log", u64::from(self.au_log), 1, 1_000_000)?;
         bytes("max_request", self.max_request.bytes(), 4 * KIB, REQUEST_MAX)
+    }
+}
+
+impl SsdParams {
+    /// Whether a device like this is possible.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        // 2^40 sectors: 512 TiB.
+        bytes("capacity", self.capacity.saturating_mul(512), MIB, 512 << 40)?;
+        self.check_flash()?;
+        self.check_controller()?;
+        self.check_writes()?;
+        bytes("max_request", self.max_request.bytes(), 4 * KIB, REQUEST_MAX)
+    }
+
+    fn check_flash(&self) -> Result<(), Fault> {
+        count("channels", u64::from(self.channels), 1, 64)?;
+        count("dies_per_channel", u64::from(self.dies_per_channel), 1, 64)?;
+        if self.dies() > 1024 {
+            return fault(
+                "dies_per_channel",
+                format!("{} dies are not possible, 1024 in all are", self.dies()),
+            );
+        }
+        count("planes", u64::from(self.planes), 1, 8)?;
+        bytes("page", self.page.bytes(), 4 * KIB, 256 * KIB)?;
+        if !self.page.bytes().is_power_of_two() {
+            return fault("page", format!("{}B is not a power of two", self.page.bytes()));
+        }
+        count("pages_per_block", u64::from(self.pages_per_block), 1, 65_536)?;
+        for (key, v) in [
+            ("t_read", self.t_read),
+            ("t_prog", self.t_prog),
+            ("t_prog_slc", self.t_prog_slc),
+            ("t_erase", self.t_erase),
+            ("t_suspend", self.t_suspend),
+        ] {
+            time(key, v, SECOND)?;
+        }
+        rate("channel_rate", self.channel_rate)
+    }
+
+    fn check_controller(&self) -> Result<(), Fault> {
+        for (key, v) in [
+            ("t_cmd", self.t_cmd),
+            ("t_fix", self.t_fix),
+            ("t_fix_write", self.t_fix_write),
+            ("t_flush", self.t_flush),
+        ] {
+            time(key, v, SECOND)?;
+        }
+        rate("link_rate", self.link_rate)?;
+        count("cmd_servers", u64::from(self.cmd_servers), 1, 64)?;
+        count("queue_depth", u64::from(self.queue_depth), 1, 1024)?;
+        if self.prefetch > 0 {
+            bytes("prefetch", self.prefetch, self.page.bytes(), GIB)?;
+        }
+        Ok(())
+    }
+
+    fn check_writes(&self) -> Result<(), Fault> {
+        let unit = self.page.bytes() * u64::from(self.planes);
+        bytes("write_buffer", self.write_buffer, 2 * unit, 4 * GIB)?;
+        if self.slc > 0 {
+            bytes("slc", self.slc, unit, self.capacity * 512)?;
+        }
+        time("slc_idle", self.slc_idle, HOUR)?;
+        count("spare", u64::from(self.spare_permille), 0, 1000)?;
+        if let Some(wa) = self.write_amplification_permille
+            && !(1000..=100_000).contains(&wa)
+        {
+            return fault("write_amplification", "must be 1 to 100".to_owned());
+        }
+        if self.au.0 == 0 {
+            return Ok(());
+        }
+        bytes("au", self.au.bytes(), 4 * KIB, GIB)?;
+        count("open_au", u64::from(self.open_au), 1, 1024)?;
+        count("au_log", u64::from(self.au_log), 1, 1_000_000)?;
+        time("page_rmw", self.page_rmw, SECOND)?;
+        if self.copy_per_kib_ps > 1_000_000_000 {
+            return fault(
+                "copy_per_kib",
+                format!("{}ps is not possible, 0ns to 1ms is", self.copy_per_kib_ps),
+            );
+        }
+        if self.cmd_servers > 1 {
+            return fault("cmd_servers", "more than one is not possible with allocation units".to_owned());
+        }
+        Ok(())
+    }
+
+    fn dies(&self) -> u32 {
+        self.channels.saturating_mul(self.dies_per_channel)
     }
 }

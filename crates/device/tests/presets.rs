@@ -21,7 +21,7 @@ fn presets_make_devices() {
 }
 
 #[test]
-//= Fairhead device notes 3.1, 3.2, 3.5 type=test
+//= Fairhead device notes 3.1, 3.2, 3.4, 3.5 type=test
 fn sizes_are_those_of_the_drives() {
     for (name, gb) in [
         ("ide2004", 30),
@@ -30,6 +30,11 @@ fn sizes_are_those_of_the_drives() {
         ("greedy_ncq", 7669),
         ("dual_actuator", 7669),
         ("flashcard2010", 8),
+        ("plextor_m5s", 256),
+        ("sata_ssd", 1000),
+        ("nvme", 1000),
+        ("emmc51", 64),
+        ("microsd_a1", 64),
     ] {
         let params = DeviceParams::preset(name).unwrap_or_else(|e| panic!("{e}"));
         let facts = Device::new(&params).unwrap_or_else(|e| panic!("{e}")).facts();
@@ -147,20 +152,26 @@ fn each_mistake_gets_one_clear_line() {
         ("layout = \"spiral\"", "my.toml:2: layout: \"cylinder-major\" or { serpentine = TRACKS } is needed"),
         ("rpm = 7200\nrpm = 5400", "my.toml:3: duplicate key"),
         ("rpm 7200", "my.toml:2: "),
-        ("kind = \"card\"", "my.toml:2: kind: the base is a disk"),
+        ("kind = \"card\"", "my.toml:2: kind: the base is of kind disk"),
     ] {
         let got = error(&format!("base = \"ide2004\"\n{line}\n"));
         assert!(got.starts_with(message), "{line}\n  says:   {got}\n  wanted: {message}");
         assert!(!got.contains('\n'), "one line: {got}");
     }
-    assert_eq!(error(""), "my.toml:1: kind = \"disk\" or \"card\", or base = a preset, is needed");
-    assert_eq!(error("kind = \"disc\""), "my.toml:1: kind: disc is not possible, \"disk\" and \"card\" are");
+    assert_eq!(
+        error(""),
+        "my.toml:1: kind = one of \"disk\", \"card\", \"ssd\", or base = a preset, is needed"
+    );
+    assert_eq!(
+        error("kind = \"disc\""),
+        "my.toml:1: kind: disc is not possible, \"disk\", \"card\", \"ssd\" are"
+    );
     assert_eq!(error("kind = \"disk\""), "my.toml:1: rpm: is needed (or base = a preset to start from)");
     assert_eq!(error("base = \"ide2005\""), "my.toml:1: base: no preset ide2005, did you mean ide2004?");
     assert_eq!(error("kind = 4"), "my.toml:1: kind: a word in quotes is needed");
     let unknown = DeviceParams::preset("floppy").map(|p| p.name().to_owned());
-    let all =
-        "no preset floppy; there are ide2004, sata2009, nas2020, greedy_ncq, dual_actuator, flashcard2010";
+    let all = "no preset floppy; there are ide2004, sata2009, nas2020, greedy_ncq, dual_actuator, flashcard2010, \
+               plextor_m5s, sata_ssd, nvme, emmc51, microsd_a1";
     assert_eq!(unknown.map_err(|e| e.to_string()), Err(all.to_owned()));
 }
 
