@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod parallel;
 pub mod reproduce;
 pub mod rng;
+pub mod why;
 
 pub use engine::{Scenario, simulate};
 pub use error::SimError;

@@ -24,6 +24,7 @@ use super::{Machine, Owner};
 use crate::host::Throttle;
 use crate::job::SyncMode;
 use crate::layout::{Layout, Piece};
+use crate::why::Wait;
 use fairhead_core::{Duration, Request, Sector, Sectors};
 
 /// How many pages a client dirties between two looks at the limits, and how many once they have been exceeded.
@@ -60,6 +61,11 @@ impl Machine<'_> {
         l.duty = 0;
     }
 
+    fn wait_for_page(&mut self, file: u32, page: u32, lane: u32) {
+        self.cache.wait_for_page(file, page, lane);
+        self.why(|why| why.waits_for_page(lane, file, page));
+    }
+
     // ---- reads ---------------------------------------------------------------------------------------------------
 
     pub(super) fn read_pages(&mut self, lane: u32) -> Step {
@@ -83,7 +89,7 @@ impl Machine<'_> {
                 Some(flags) if flags & MARKER != 0 => self.on_marker(lane, page),
                 Some(flags) if flags & UPTODATE == 0 => {
                     self.cache_stats.waits += 1;
-                    self.cache.wait_for_page(call.file, page, lane);
+                    self.wait_for_page(call.file, page, lane);
                     return Step::Blocked;
                 }
                 Some(_) => self.lanes[lane as usize].page += 1,
@@ -238,7 +244,7 @@ impl Machine<'_> {
             let (call, page) = (l.call, l.page);
             match self.cache.flags(call.file, page) {
                 Some(flags) if flags & UPTODATE == 0 => {
-                    self.cache.wait_for_page(call.file, page, lane);
+                    self.wait_for_page(call.file, page, lane);
                     return Step::Blocked;
                 }
                 None if self.needs_reading(call, page) => {
@@ -294,6 +300,7 @@ impl Machine<'_> {
         match self.host.throttle {
             Throttle::Sleep => {
                 self.lanes[lane as usize].duty = 1;
+                self.why(|why| why.waits(lane, Wait::Throttle));
                 self.sleep(lane, self.now + PAUSE);
                 Step::Blocked
             }
@@ -377,7 +384,7 @@ impl Machine<'_> {
                 self.wait_for_io();
             }
             match end {
-                PassEnd::Busy(page) => self.cache.wait_for_page(call.file, page, lane),
+                PassEnd::Busy(page) => self.wait_for_page(call.file, page, lane),
                 PassEnd::Full => self.queue.wait(lane, sync),
                 _ => {}
             }
@@ -389,6 +396,7 @@ impl Machine<'_> {
             }
             l.all_handed_in = true;
             if self.cache.wait_for_writes(call.file, lane) {
+                self.why(|why| why.waits_for_writes(lane, call.file));
                 return Step::Blocked;
             }
         }

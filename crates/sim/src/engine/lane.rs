@@ -19,6 +19,7 @@ use crate::event::Due;
 use crate::ext2;
 use crate::job::SyncMode;
 use crate::layout::Layout;
+use crate::why::{Asked, Doing, Wait};
 use fairhead_core::{Duration, Instant, Op, Request, Sectors};
 
 /// Where a lane stands.
@@ -167,6 +168,7 @@ impl Machine<'_> {
                 self.lanes[lane as usize].call = call;
                 let cpu = self.cpu_cost(lane, call);
                 self.lanes[lane as usize].phase = Phase::Cpu;
+                self.why(|why| why.does(lane, Doing::Computing));
                 self.take_cpu(lane, cpu);
             }
             Next::Pause(until) => self.pause(lane, until),
@@ -201,6 +203,7 @@ impl Machine<'_> {
 
     pub(super) fn pause(&mut self, lane: u32, until: Instant) {
         self.lanes[lane as usize].phase = Phase::Pause;
+        self.why(|why| why.does(lane, Doing::Paused));
         self.sleep(lane, until);
     }
 
@@ -211,6 +214,7 @@ impl Machine<'_> {
 
     fn end_lane(&mut self, lane: u32) {
         self.lanes[lane as usize].phase = Phase::Ended;
+        self.why(|why| why.does(lane, Doing::Ended));
         let index = self.lanes[lane as usize].client as usize;
         let client = &mut self.clients[index];
         client.lanes -= 1;
@@ -239,6 +243,8 @@ impl Machine<'_> {
             client.stopped = true;
             client.started = client.started.min(self.now);
             let (first, count) = (client.first_lane, client.all_lanes);
+            let counts_from = client.started + client.job.ramp_time;
+            self.why(|why| why.counts_from(i, counts_from));
             for lane in first..first + count {
                 if self.lanes[lane as usize].phase == Phase::Pause {
                     self.sleep(lane, self.now);
@@ -298,6 +304,7 @@ impl Machine<'_> {
     pub(super) fn go_on(&mut self, lane: u32) {
         if self.lanes[lane as usize].pays {
             self.lanes[lane as usize].has_come = true;
+            self.why(|why| why.waits(lane, Wait::Cpu));
         } else {
             self.advance(lane);
         }
@@ -342,13 +349,17 @@ impl Machine<'_> {
         l.pending = 0;
         let call = l.call;
         let is_direct = call.action == Action::Trim || self.clients[l.client as usize].job.direct;
+        let since = l.since;
         l.phase = match call.action {
             Action::Sync => Phase::Sync(After::Flush),
             _ if is_direct && !l.through_cache => Phase::Map,
             Action::Read => Phase::Read,
             _ => Phase::Write,
         };
-        if l.phase != Phase::Map {
+        let starts_at_map = l.phase == Phase::Map;
+        let asked = asked(call.action);
+        self.why(|why| why.begins(lane, since, asked, u64::from(call.len) * 512));
+        if !starts_at_map {
             self.begin_pages(lane);
             self.hand_in_burst(lane);
         } else if self.cache.cached(call.file) > 0 {
@@ -360,6 +371,7 @@ impl Machine<'_> {
 
     /// Moves a lane on until it has to wait, or its call ends.
     pub(super) fn advance(&mut self, lane: u32) {
+        self.why(|why| why.waits(lane, Wait::None));
         loop {
             let step = match self.lanes[lane as usize].phase {
                 Phase::Map => self.read_map(lane),
@@ -477,7 +489,8 @@ impl Machine<'_> {
         let client = &mut self.clients[index];
         let latency = self.now.since(l.since);
         let bytes = u64::from(l.call.len) * 512;
-        if client.is_measured(self.now) {
+        let is_measured = client.is_measured(self.now);
+        if is_measured {
             let stats = match l.call.action {
                 Action::Read => &mut client.stats.read,
                 Action::Write => &mut client.stats.write,
@@ -494,9 +507,20 @@ impl Machine<'_> {
             Action::Write => point.written_bytes += bytes,
             Action::Trim | Action::Sync => {}
         }
-        match client.think_pause(self.now) {
+        let pause = client.think_pause(self.now);
+        self.why(|why| why.ends(lane, is_measured));
+        match pause {
             None => self.next_step(lane),
             Some(until) => self.pause(lane, until),
         }
+    }
+}
+
+const fn asked(action: Action) -> Asked {
+    match action {
+        Action::Read => Asked::Read,
+        Action::Write => Asked::Write,
+        Action::Trim => Asked::Trim,
+        Action::Sync => Asked::Sync,
     }
 }

@@ -32,6 +32,7 @@ use crate::host::{Host, Plug};
 use crate::job::{JobFile, Program};
 use crate::metrics::{CacheStats, DiskPoint, Outcome, Point, Result};
 use crate::rng::Rng;
+use crate::why::{self, Recorder};
 use cache::Cache;
 use client::{Client, Region};
 use fairhead_core::sched::any::AnyConfig;
@@ -95,11 +96,19 @@ pub(crate) enum Owner {
 /// # Errors
 /// If the scenario cannot be: a tunable out of range, an impossible disk, files that do not fit.
 pub fn simulate(scenario: &Scenario) -> Result<Outcome> {
-    let mut machine = Machine::new(scenario)?;
-    machine.start_wave();
-    while machine.step() {}
-    machine.finish(scenario)
+    Machine::new(scenario, 0)?.run(scenario).map(|(outcome, _)| outcome)
 }
+
+/// Simulates, and keeps books for some clients.
+pub(crate) fn explain_clients(scenario: &Scenario, clients: &[usize]) -> Result<(Outcome, why::Report)> {
+    let mut machine = Machine::new(scenario, TRACE)?;
+    machine.watch(&scenario.jobs, clients);
+    let (outcome, report) = machine.run(scenario)?;
+    Ok((outcome, report.expect("a recorder was set")))
+}
+
+/// Events of the elevator that are kept until its call is over: more than any one call makes.
+const TRACE: u32 = 1 << 14;
 
 struct Machine<'a> {
     now: Instant,
@@ -145,7 +154,7 @@ struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    fn new(scenario: &'a Scenario) -> Result<Self> {
+    fn new(scenario: &'a Scenario, trace: u32) -> Result<Self> {
         let (jobs, host) = (&scenario.jobs, &scenario.host);
         let first_flusher = u32::try_from(jobs.client_count()).unwrap_or(u32::MAX - 4) + 1;
         let flushers = Self::flusher_threads(host.flusher, first_flusher);
@@ -153,7 +162,7 @@ impl<'a> Machine<'a> {
         let tasks = first_flusher + flushers.len() as u32;
         let sched_cost = host.sched_cost(&scenario.scheduler);
         let lock = if host.sched_serial { sched_cost } else { Duration::ZERO };
-        let queue = DiskQueue::new(&scenario.disk, host, scenario.config, tasks, 0)?.with_lock(lock);
+        let queue = DiskQueue::new(&scenario.disk, host, scenario.config, tasks, trace)?.with_lock(lock);
         let facts = queue.device().facts();
         let files = Files::place(jobs, facts.capacity, scenario.seed)?;
         let cache = Cache::new(host.memory, files.files.len());
@@ -216,6 +225,38 @@ impl<'a> Machine<'a> {
         Ok((clients, lanes))
     }
 
+    fn run(mut self, scenario: &Scenario) -> Result<(Outcome, Option<why::Report>)> {
+        self.start_wave();
+        while self.step() {}
+        self.finish(scenario)
+    }
+
+    /// Keeps books for some clients from now on.
+    fn watch(&mut self, jobs: &JobFile, clients: &[usize]) {
+        let name = |c: crate::job::Client<'_>| match c.job.numjobs {
+            1 => c.job.name.clone(),
+            _ => format!("{}.{}", c.job.name, c.clone),
+        };
+        // Task 0 is nobody.
+        let mut names = vec!["nobody".to_owned()];
+        names.extend(jobs.clients().map(name));
+        names.extend(self.flushers.iter().map(|_| "the flusher".to_owned()));
+        let task_of = self.lanes.iter().map(|l| self.clients[l.client as usize].task).collect();
+        let mut recorder = Recorder::new(names, task_of);
+        for &i in clients {
+            let client = &self.clients[i];
+            recorder.watch(i, client.task, client.first_lane, client.all_lanes);
+        }
+        self.queue.watch(recorder);
+    }
+
+    /// Tells the books something, if any are kept.
+    fn why(&mut self, tell: impl FnOnce(&mut Recorder)) {
+        if let Some(why) = &mut self.queue.why {
+            tell(&mut why.recorder);
+        }
+    }
+
     /// Handles the earliest event; false when all clients have ended or time is up.
     fn step(&mut self) -> bool {
         let device = self.queue.device_due();
@@ -230,6 +271,8 @@ impl<'a> Machine<'a> {
         };
         self.now = self.now.max(at);
         self.handled += 1;
+        let now = self.now;
+        self.why(|why| why.settle(now));
         if class == 0 {
             while let Some(tag) = self.queue.poll(self.now) {
                 let irq = self.host.irq + self.jitter.exponential(self.host.irq_jitter);
@@ -318,6 +361,8 @@ impl<'a> Machine<'a> {
             client.stats.started = client.started.since(Instant::EPOCH);
             self.wave_clients += 1;
             let (started, first, count) = (client.started, client.first_lane, client.all_lanes);
+            let counts_from = started + client.job.ramp_time;
+            self.why(|why| why.counts_from(i, counts_from));
             (first..first + count).for_each(|lane| self.pause(lane, started));
             self.prepare_cache(i);
         }
@@ -393,7 +438,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn finish(mut self, scenario: &Scenario) -> Result<Outcome> {
+    fn finish(mut self, scenario: &Scenario) -> Result<(Outcome, Option<why::Report>)> {
+        let report = self.queue.take_report();
         if let Some(client) = self.disk_full {
             let (job, size) = (&self.clients[client as usize].job, self.files.files[0].size);
             return Err(files::no_space(job, size, self.queue.device().facts().capacity));
@@ -404,7 +450,7 @@ impl<'a> Machine<'a> {
         }
         self.cache_stats.evicted = self.cache.evicted;
         self.cache_stats.dirty_at_end = u64::from(self.cache.dirty + self.cache.writeback);
-        Ok(Outcome {
+        let outcome = Outcome {
             scheduler: scenario.scheduler.clone(),
             seed: scenario.seed,
             elapsed: self.now.since(Instant::EPOCH),
@@ -418,7 +464,8 @@ impl<'a> Machine<'a> {
             cpus: self.host.cpus,
             events: self.handled,
             notes: scenario.jobs.notes.clone(),
-        })
+        };
+        Ok((outcome, report))
     }
 }
 

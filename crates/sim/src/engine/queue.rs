@@ -16,9 +16,11 @@
 use super::Owner;
 use crate::host::{Host, Plug};
 use crate::metrics::{DiskStats, Result};
+use crate::why;
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
 use fairhead_core::{
-    Dispatch, Duration, Elevator, Insert, Instant, Limits, Op, Request, Sector, Sectors, Tag,
+    Action, Dispatch, Duration, Elevator, Hold, Insert, Instant, Limits, Op, Request, Sector, Sectors, Tag,
+    TraceEvent,
 };
 use fairhead_device::{Command, Device, DeviceOp, DeviceParams};
 use std::collections::VecDeque;
@@ -83,6 +85,17 @@ pub(super) struct DiskQueue {
     /// Since when requests wait while the scheduler keeps the disk idle.
     idle_since: Option<Instant>,
     stats: DiskStats,
+    /// Keeps books of where time goes, if somebody asked.
+    pub(super) why: Option<Box<Why>>,
+}
+
+/// The books, and scratch space for what they are told.
+#[derive(Debug)]
+pub(super) struct Why {
+    pub(super) recorder: why::Recorder,
+    answer: Dispatch,
+    events: Vec<TraceEvent>,
+    tags: Vec<Tag>,
 }
 
 impl DiskQueue {
@@ -128,6 +141,7 @@ impl DiskQueue {
             locked_until: Instant::EPOCH,
             idle_since: None,
             stats: DiskStats::default(),
+            why: None,
         })
     }
 
@@ -190,6 +204,10 @@ impl DiskQueue {
             }
         };
         self.owners[usize::from(tag)] = (owner, pool);
+        if let Some(why) = &mut self.why {
+            why.recorder.inserted(Tag(tag), owner);
+            self.heed();
+        }
     }
 
     fn release(&mut self, kind: usize) {
@@ -237,6 +255,14 @@ impl DiskQueue {
     /// Gives the device what it has room for. Answers when to run again, if the lock has to be free for that.
     #[must_use]
     pub(super) fn run(&mut self, now: Instant) -> Option<Instant> {
+        let again = self.fill_device(now);
+        if self.why.is_some() {
+            self.tell_status();
+        }
+        again
+    }
+
+    fn fill_device(&mut self, now: Instant) -> Option<Instant> {
         if !self.flush_waiters.is_empty() {
             self.begin_flush(now);
         }
@@ -251,6 +277,10 @@ impl DiskQueue {
             }
             let answer = self.elevator.dispatch(now);
             self.account_idling(now, answer);
+            if let Some(why) = &mut self.why {
+                why.answer = answer;
+                self.heed();
+            }
             let Dispatch::Issue(tag) = answer else { break };
             let rq = self.elevator.requests()[tag].rq;
             let op = match rq.op {
@@ -277,12 +307,16 @@ impl DiskQueue {
             let (start, len) = (Sector(0), Sectors(0));
             let op = DeviceOp::Flush;
             self.device.submit(now, Command { tag: FLUSH_TAG, op, start, len, fua: false });
+            if let Some(why) = &mut self.why {
+                why.recorder.flushes(FLUSH_TAG, &self.flushing);
+            }
         }
     }
 
     /// The thread wants everything that has completed to be stable.
     pub(super) fn flush(&mut self, thread: u32) {
         self.flush_waiters.push(thread);
+        self.thread_waits(thread, why::Wait::Flush);
     }
 
     fn account_idling(&mut self, now: Instant, answer: Dispatch) {
@@ -320,16 +354,28 @@ impl DiskQueue {
         owners.clear();
         if tag == FLUSH_TAG {
             woken.extend(self.flushing.drain(..));
+            if let Some(why) = &mut self.why {
+                why.recorder.completed(tag, &[tag]);
+            }
             return;
         }
         let mut pools = [0; 2];
+        let mut why = self.why.as_mut();
         for free in self.elevator.complete(now, tag) {
+            if let Some(why) = &mut why {
+                why.tags.push(free);
+            }
             let (owner, pool) = self.owners[usize::from(free.0)];
             owners.push(owner);
             if let Some(kind) = pool {
                 pools[kind] += 1;
             }
             self.free.push(free.0);
+        }
+        if let Some(why) = why {
+            why.recorder.completed(tag, &why.tags);
+            why.tags.clear();
+            self.heed();
         }
         let was_congested = self.congested[ASYNC];
         for kind in [ASYNC, SYNC] {
@@ -356,11 +402,13 @@ impl DiskQueue {
     /// Puts a thread at the end of the queue for a request of that kind.
     pub(super) fn wait(&mut self, thread: u32, sync: bool) {
         self.waiters[if sync { SYNC } else { ASYNC }].push_back(thread);
+        self.thread_waits(thread, why::Wait::Tag);
     }
 
     /// The thread is woken when writes are no longer congested; it sets itself a limit.
     pub(super) fn wait_for_congestion(&mut self, thread: u32) {
         self.congestion_waiters.push(thread);
+        self.thread_waits(thread, why::Wait::Throttle);
     }
 
     /// The thread's limit has passed.
@@ -374,10 +422,60 @@ impl DiskQueue {
 
     pub(super) fn timer(&mut self, now: Instant) {
         self.elevator.timer(now);
+        self.heed();
     }
 
     pub(super) fn exit_task(&mut self, now: Instant, task: fairhead_core::TaskId) {
         self.elevator.control(now, fairhead_core::Control::TaskExit(task));
+        self.heed();
+    }
+
+    // ---- where the time goes -------------------------------------------------------------------------------------
+
+    /// From now on `recorder` hears of everything.
+    pub(super) fn watch(&mut self, recorder: why::Recorder) {
+        let (events, tags) = (Vec::new(), Vec::new());
+        self.why = Some(Box::new(Why { recorder, answer: Dispatch::Empty, events, tags }));
+    }
+
+    fn thread_waits(&mut self, thread: u32, wait: why::Wait) {
+        if let Some(why) = &mut self.why {
+            why.recorder.waits(thread, wait);
+        }
+    }
+
+    /// Empties the elevator's trace, which holds what one call of it recorded.
+    fn heed(&mut self) {
+        let Some(why) = &mut self.why else { return };
+        why.events.extend(self.elevator.drain_trace());
+        for event in why.events.drain(..) {
+            why.tags.clear();
+            if let (Action::Issue, Some(tag)) = (event.action, event.tag) {
+                why.tags.extend(self.elevator.requests().carried(tag));
+            }
+            why.recorder.heard(&event, &why.tags);
+        }
+        why.tags.clear();
+    }
+
+    fn tell_status(&mut self) {
+        let has_work = self.elevator.requests().issued() > 0 || !self.flushing.is_empty();
+        let is_plugged = self.is_plugged();
+        let Some(why) = &mut self.why else { return };
+        let status = match why.answer {
+            _ if has_work => why::Status::Busy,
+            Dispatch::Hold(hold) if hold.is_idling() && hold != Hold::IdleClass && !is_plugged => {
+                why::Status::Idling
+            }
+            _ => why::Status::Empty,
+        };
+        why.recorder.has(status);
+    }
+
+    /// What the books say, if any were kept.
+    pub(super) fn take_report(&mut self) -> Option<why::Report> {
+        let lost = self.elevator.trace_lost();
+        self.why.take().map(|why| why.recorder.report(lost))
     }
 
     /// The disk's figures so far.

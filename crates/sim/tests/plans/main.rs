@@ -13,3 +13,4 @@ mod player;
 mod random;
 mod startup;
 mod starvation;
+mod why;

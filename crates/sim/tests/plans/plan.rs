@@ -3,7 +3,7 @@
 use fairhead_core::Duration;
 use fairhead_core::sched::any::preset;
 use fairhead_device::DeviceParams;
-use fairhead_sim::{Host, Outcome, Scenario, SimError, job, simulate};
+use fairhead_sim::{Host, Outcome, Scenario, SimError, job, simulate, why};
 
 /// A plan under way.
 pub(crate) struct Plan {
@@ -72,6 +72,14 @@ impl Plan {
         self
     }
 
+    /// Runs it, and says where the time of these clients went. Both ways of running must come to the same.
+    pub(crate) fn explain(mut self, clients: &[usize]) -> (Self, why::Report) {
+        self = self.run();
+        let (outcome, report) = why::explain(&self.scenario, clients).expect("it ran");
+        assert!(outcome == *self.outcome(), "{}: being watched changes the outcome", self.told.join(", "));
+        (self, report)
+    }
+
     /// Expects that it cannot be run.
     pub(crate) fn refused(self) -> SimError {
         match simulate(&self.scenario) {
@@ -85,6 +93,11 @@ impl Plan {
         let mut short = self.scenario.clone();
         short.time_max = Some(Duration::from_ns(1));
         simulate(&short).err().map(|e| e.to_string())
+    }
+
+    /// How many clients the load has.
+    pub(crate) fn clients(&self) -> usize {
+        self.scenario.jobs.client_count()
     }
 
     /// What must hold.

@@ -66,7 +66,7 @@ fn job(rng: &mut Rng, index: u64) -> String {
     text
 }
 
-fn plan(seed: u64) -> Plan {
+pub(crate) fn plan(seed: u64) -> Plan {
     let mut rng = Rng::new(seed, "random plan");
     let disk = pick(&mut rng, &["ide2004", "sata2009", "nas2020", "flashcard2010"]);
     let preset = PRESETS[usize::try_from(rng.below(PRESETS.len() as u64)).unwrap()].name;

@@ -1,0 +1,316 @@
+//! Where a client's time went: who it waited for, and why.
+//!
+//! [`explain`] runs a scenario as [`crate::simulate`] does and keeps books for some of its clients. At any instant a client is in
+//! exactly one of these, so that the parts add up to its time, to the nanosecond:
+//!
+//! ```text
+//!   paused ─► computing ─► waits for a tag ─► queued ──────────────────────────► in the device ─► (next call)
+//!                                              ├ the device works for X            ├ on others, X: behind X there
+//!                                              ├ the disk idles on purpose for Y   └ on this one: served
+//!                                              └ held: plug, lock, nobody's turn
+//! ```
+//!
+//! * A call waits for several requests at times (a large read, an fsync). Its most advanced one counts.
+//! * Of several calls in flight (`iodepth`), the one that began first counts: what the client has waited for longest.
+//! * A device does not say what it is working on. The time from one completion to the next, or from the first request that
+//!   it got while empty, is taken as spent on the request that completes. For a drive that works on one thing at a time that
+//!   is what it does, up to reading ahead; a flash drive works on many at once, so that *behind others* there means
+//!   *beside others*.
+//! * Whom the disk idles for is what the scheduler's trace says; under schedulers that do not, whose turn it was.
+//!
+//! Example: a read of `a` arrives at 0 ms while the disk serves `b` until 4 ms; `b`'s turn goes on, the disk idles for it until
+//! 12 ms, then serves `a` until 20 ms. Of `a`'s 20 ms, 4 are *queued behind b*, 8 *the disk idled for b*, 8 *served*.
+//!
+//! It is made from events as they happen: the lanes of the clients in question, the driver's tags, and the trace of
+//! the elevator, which is emptied after every call of it. Memory is bounded by the numbers of clients and tags and by
+//! [`SLOWEST`]. When nobody asks, none of it exists and the trace has no length.
+
+mod recorder;
+
+pub(crate) use recorder::{Doing, Recorder, Status, Wait};
+
+use crate::engine::{Scenario, explain_clients};
+use crate::job::{JobFile, nearest};
+use crate::metrics::{Outcome, Result};
+use fairhead_core::trace::Reason;
+use fairhead_core::{Duration, TaskId};
+
+/// How many of the slowest calls are told.
+pub const SLOWEST: usize = 5;
+
+/// Runs a scenario and explains where the time of some clients went, by their indices into [`Outcome::clients`].
+///
+/// The outcome is that of [`crate::simulate`].
+///
+/// # Errors
+/// If the scenario cannot be.
+pub fn explain(scenario: &Scenario, clients: &[usize]) -> Result<(Outcome, Report)> {
+    explain_clients(scenario, clients)
+}
+
+/// The clients that `name` means: all clones of a job, or one as `JOB.CLONE`.
+///
+/// # Errors
+/// One line with the known names.
+pub fn select(jobs: &JobFile, name: &str) -> std::result::Result<Vec<usize>, String> {
+    let names: Vec<(&str, String)> =
+        jobs.clients().map(|c| (c.job.name.as_str(), format!("{}.{}", c.job.name, c.clone))).collect();
+    let of = |wanted: &dyn Fn(&(&str, String)) -> bool| -> Vec<usize> {
+        names.iter().enumerate().filter(|(_, n)| wanted(n)).map(|(i, _)| i).collect()
+    };
+    let job = of(&|n| n.0 == name);
+    let found = if job.is_empty() { of(&|n| n.1 == name) } else { job };
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let mut known: Vec<String> = Vec::new();
+    for job in &jobs.jobs {
+        known.push(match job.numjobs {
+            1 => job.name.clone(),
+            n => format!("{0} ({0}.0 to {0}.{1})", job.name, n - 1),
+        });
+    }
+    known.dedup();
+    let guess = nearest(name, jobs.jobs.iter().map(|j| j.name.as_str()));
+    let guess = guess.map_or_else(String::new, |word| format!("; did you mean '{word}'?"));
+    Err(format!("no client '{name}'; there are {}{guess}", known.join(", ")))
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The clients in question.
+    pub clients: Vec<ClientReport>,
+    /// All of them together.
+    pub total: Account,
+    /// Their slowest calls, the slowest first; at most [`SLOWEST`].
+    pub slowest: Vec<Story>,
+    /// The names of all tasks, by [`TaskId`]: the clients and the host's threads that write dirty pages.
+    pub names: Vec<String>,
+    /// Events that the trace lost. Zero, or else whom the disk idled for may be wrong.
+    pub lost: u64,
+}
+
+impl Report {
+    /// A task's name.
+    #[must_use]
+    pub fn name(&self, task: TaskId) -> &str {
+        self.names.get(task.0 as usize).map_or("nobody", String::as_str)
+    }
+}
+
+/// One client's time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientReport {
+    /// Which of [`Outcome::clients`].
+    pub client: usize,
+    /// Its name, with the number of the clone if its job has several.
+    pub name: String,
+    /// The parts of its time.
+    pub account: Account,
+}
+
+/// The parts of a time. All of them add up to it, except where it says *of that*.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Account {
+    /// Paused by its own will: think time, a cap on its rate.
+    pub paused: Duration,
+    /// On a CPU, or in line for one.
+    pub computing: Duration,
+    /// All requests of the pool were taken.
+    pub tag: Duration,
+    /// Held back because too much was dirty.
+    pub throttled: Duration,
+    /// Queued while the device was empty and the scheduler did not idle: the plug, the scheduler's lock, the grace of
+    /// the idle class.
+    pub held: Duration,
+    /// The device worked on its own request.
+    pub served: Duration,
+    /// What others were to blame for, each once, in the order of their first appearance. The client itself is one of
+    /// them: its other requests, and idling for it while it had requests queued.
+    pub blame: Vec<Blame>,
+    /// Of that: paused or computing while others' requests waited, because the disk idled for it.
+    pub idled_for_it: Duration,
+    /// Of that: with its weight raised as interactive.
+    pub raised_interactive: Duration,
+    /// Of that: with its weight raised as soft real-time.
+    pub raised_soft_real_time: Duration,
+    /// Why its requests were chosen, and how often.
+    pub chosen: Vec<(Reason, u64)>,
+    /// What the scheduler noted of it, such as how its turns ended, and how often.
+    pub noted: Vec<(Reason, u64)>,
+}
+
+/// What one other task was to blame for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blame {
+    /// Who.
+    pub task: TaskId,
+    /// Queued while the device worked for it.
+    pub queued: Duration,
+    /// Queued while the disk idled for it.
+    pub idled: Duration,
+    /// In the device while that worked for it.
+    pub device: Duration,
+}
+
+impl Blame {
+    const fn new(task: TaskId) -> Self {
+        Self { task, queued: Duration::ZERO, idled: Duration::ZERO, device: Duration::ZERO }
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        self.queued + self.idled + self.device
+    }
+}
+
+impl Account {
+    /// All parts added up: the time that they are parts of.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        let own = self.paused + self.computing + self.tag + self.throttled + self.held + self.served;
+        self.blame.iter().fold(own, |sum, b| sum + b.total())
+    }
+
+    /// Queued while the device worked for others.
+    #[must_use]
+    pub fn queued(&self) -> Duration {
+        self.blame.iter().fold(Duration::ZERO, |sum, b| sum + b.queued)
+    }
+
+    /// Queued while the disk idled for somebody.
+    #[must_use]
+    pub fn idled(&self) -> Duration {
+        self.blame.iter().fold(Duration::ZERO, |sum, b| sum + b.idled)
+    }
+
+    /// In the device while that worked for others.
+    #[must_use]
+    pub fn device(&self) -> Duration {
+        self.blame.iter().fold(Duration::ZERO, |sum, b| sum + b.device)
+    }
+
+    fn blame(&mut self, task: TaskId) -> &mut Blame {
+        let at = self.blame.iter().position(|b| b.task == task).unwrap_or_else(|| {
+            self.blame.push(Blame::new(task));
+            self.blame.len() - 1
+        });
+        &mut self.blame[at]
+    }
+
+    /// Adds another's parts.
+    fn add(&mut self, other: &Self) {
+        self.paused += other.paused;
+        self.computing += other.computing;
+        self.tag += other.tag;
+        self.throttled += other.throttled;
+        self.held += other.held;
+        self.served += other.served;
+        self.idled_for_it += other.idled_for_it;
+        self.raised_interactive += other.raised_interactive;
+        self.raised_soft_real_time += other.raised_soft_real_time;
+        for b in &other.blame {
+            let mine = self.blame(b.task);
+            mine.queued += b.queued;
+            mine.idled += b.idled;
+            mine.device += b.device;
+        }
+        other.chosen.iter().for_each(|&(reason, n)| count(&mut self.chosen, reason, n));
+        other.noted.iter().for_each(|&(reason, n)| count(&mut self.noted, reason, n));
+    }
+}
+
+fn count(list: &mut Vec<(Reason, u64)>, reason: Reason, n: u64) {
+    match list.iter_mut().find(|e| e.0 == reason) {
+        Some(entry) => entry.1 += n,
+        None => list.push((reason, n)),
+    }
+}
+
+/// What a call asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Data from the disk.
+    Read,
+    /// Data to the disk, or to memory.
+    Write,
+    /// Sectors that are no longer needed.
+    Trim,
+    /// That everything be on the disk.
+    Sync,
+}
+
+/// One call, and what happened to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Story {
+    /// Whose.
+    pub client: usize,
+    /// When it ended, from the start of the run.
+    pub ended: Duration,
+    /// How long it took.
+    pub took: Duration,
+    /// What it asked for.
+    pub asked: Asked,
+    /// How much, in bytes.
+    pub bytes: u64,
+    /// The parts of its time.
+    pub account: Account,
+    /// Why its last request was chosen.
+    pub chosen: Reason,
+}
+
+/// A reason in a few words.
+#[must_use]
+pub const fn words(reason: Reason) -> &'static str {
+    match reason {
+        Reason::None => "no reason given",
+        Reason::Arrival => "its turn in order of arrival",
+        Reason::Batch => "next in sector order in a batch",
+        Reason::NewBatch => "first of a new batch",
+        Reason::FifoExpired => "its deadline had passed",
+        Reason::WritesStarved => "writes had been passed over often enough",
+        Reason::Aged => "it had waited so long that its class no longer counted",
+        Reason::Requeued => "handed back by the device",
+        Reason::Nearest => "the cheapest to reach",
+        Reason::Drain => "everything was drained",
+        Reason::Anticipate => "the disk waited for its next request",
+        Reason::AnticipationHit => "the awaited request came",
+        Reason::AnticipationClose => "a request close to the awaited one came",
+        Reason::AnticipationTimeout => "waiting for it took too long",
+        Reason::AnticipationUseless => "waiting for it makes no sense",
+        Reason::BatchChange => "the direction of batches changed",
+        Reason::SliceIdle => "the disk idled for its next request",
+        Reason::WorkloadIdle => "the disk idled for its workload's next request",
+        Reason::GroupIdle => "the disk idled for its group's next request",
+        Reason::SliceStart => "got the disk",
+        Reason::SliceUsed => "its time was up",
+        Reason::SliceEmpty => "it had nothing more to do",
+        Reason::IdleTimeout => "its next request came too late",
+        Reason::AsyncQuota => "it had sent as many async requests as it may",
+        Reason::Preempted => "a more urgent queue took the disk away",
+        Reason::Cooperator => "a queue near the head was served instead",
+        Reason::QueueMerge => "merged with a queue that reads the same stream",
+        Reason::QueueSplit => "split from a queue that read another stream",
+        Reason::TaskExit => "it ended",
+        Reason::Depth => "as many at the device as it may have",
+        Reason::NoToken => "its domain had no tokens left",
+        Reason::HigherClass => "a higher class was at the device",
+        Reason::DrainKind => "the other kind had to finish first",
+        Reason::BudgetExhausted => "its budget was used up",
+        Reason::BudgetTimeout => "the time for its budget was up",
+        Reason::Times => "new virtual times",
+        Reason::RaisedInteractive => "raised as interactive",
+        Reason::RaisedSoftRealTime => "raised as soft real-time",
+        Reason::RaisedAsync => "raised as a rare async writer",
+        Reason::RaiseEnd => "no longer raised",
+        Reason::LargeBurst => "one of many that began at once",
+        Reason::RateUpdate => "the device's rate was estimated anew",
+        Reason::Injected => "injected while the disk idled for another",
+        Reason::Waker => "it wakes the one whose turn it was, or is woken by it",
+        Reason::Actuator => "its actuator had too little to do",
+        Reason::WakerFound => "found to be woken by another",
+        Reason::Protected => "the device seemed to pass it over",
+    }
+}

@@ -1,0 +1,527 @@
+//! The books, kept as things happen.
+//!
+//! Between two instants nothing changes, so [`Recorder::settle`] puts the time since the last one where the states of then say.
+//! Only two kinds of time have to wait for their entry: that which passed while the device was busy is *pending* until its
+//! next completion tells whom it worked for.
+
+use super::{Account, Asked, ClientReport, Report, SLOWEST, Story, count};
+use crate::engine::Owner;
+use fairhead_core::trace::{Action, Detail, Reason, TraceEvent};
+use fairhead_core::{Duration, Instant, Tag, TaskId};
+
+/// What the device has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// Requests.
+    Busy,
+    /// Nothing, as the scheduler waits for whoever's turn it is.
+    Idling,
+    /// Nothing, for another reason.
+    Empty,
+}
+
+/// What a lane does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doing {
+    Paused,
+    Computing,
+    InCall,
+    Ended,
+}
+
+/// What a lane in a call waits for, if not for a request that has a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    None,
+    /// A request of the pool.
+    Tag,
+    /// Fewer dirty pages.
+    Throttle,
+    /// Its own work on a CPU.
+    Cpu,
+    /// A flush that has not begun.
+    Flush,
+    /// A page that somebody is about to ask for.
+    Page {
+        file: u32,
+        page: u32,
+    },
+}
+
+/// Time during which the device was busy, and nobody knows yet with what.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    queued: Duration,
+    device: Duration,
+}
+
+impl Pending {
+    fn settle(&mut self, account: &mut Account, end: &End, mine: bool) {
+        let Self { queued, device } = std::mem::take(self);
+        if !queued.is_zero() {
+            account.blame(if mine { end.oldest_other } else { end.task }).queued += queued;
+        }
+        if mine {
+            account.served += device;
+        } else if !device.is_zero() {
+            account.blame(end.task).device += device;
+        }
+    }
+}
+
+/// A completion: of whose request, and who else has been in the device for longest.
+struct End {
+    task: TaskId,
+    oldest_other: TaskId,
+}
+
+#[derive(Debug)]
+struct Lane {
+    doing: Doing,
+    wait: Wait,
+    /// The tags of requests that it waits for.
+    needs: Vec<u16>,
+    since: Instant,
+    asked: Asked,
+    bytes: u64,
+    call: Account,
+    call_pending: Pending,
+    client_pending: Pending,
+    chosen: Reason,
+}
+
+impl Lane {
+    fn new() -> Self {
+        Self {
+            doing: Doing::Paused,
+            wait: Wait::None,
+            needs: Vec::new(),
+            since: Instant::EPOCH,
+            asked: Asked::Read,
+            bytes: 0,
+            call: Account::default(),
+            call_pending: Pending::default(),
+            client_pending: Pending::default(),
+            chosen: Reason::None,
+        }
+    }
+
+    /// Which lane of a client counts: the longest call, else who computes, else who pauses.
+    const fn rank(&self) -> (u8, Instant) {
+        match self.doing {
+            Doing::InCall => (0, self.since),
+            Doing::Computing => (1, Instant::EPOCH),
+            Doing::Paused => (2, Instant::EPOCH),
+            Doing::Ended => (3, Instant::EPOCH),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Client {
+    index: usize,
+    task: TaskId,
+    name: String,
+    first_lane: usize,
+    lanes: Vec<Lane>,
+    /// From when on its time counts.
+    counts_from: Instant,
+    account: Account,
+    raised: Option<Reason>,
+}
+
+/// A piece of a file under way.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    tag: u16,
+    is_write: bool,
+    file: u32,
+    first: u32,
+    end: u32,
+}
+
+/// What a tag stands for.
+const FREE: u8 = 0;
+const QUEUED: u8 = 1;
+const ISSUED: u8 = 2;
+
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    now: Instant,
+    clients: Vec<Client>,
+    names: Vec<String>,
+    /// By lane of the machine: which of `clients` it belongs to.
+    client_of: Vec<Option<usize>>,
+    /// By lane: whose.
+    task_of: Vec<TaskId>,
+    status: Status,
+    /// Whose turn it is, for whom the disk idles if it does.
+    turn: Option<TaskId>,
+    /// By tag: how it stands, and why it was chosen.
+    tags: Vec<u8>,
+    chosen: Vec<Reason>,
+    /// In the device, in the order of issue.
+    in_device: Vec<(u16, TaskId)>,
+    flights: Vec<Flight>,
+    slowest: Vec<Story>,
+}
+
+impl Recorder {
+    /// Nothing watched yet. `names` are those of all tasks, `task_of` the owners of all lanes.
+    pub(crate) fn new(names: Vec<String>, task_of: Vec<TaskId>) -> Self {
+        Self {
+            now: Instant::EPOCH,
+            clients: Vec::new(),
+            names,
+            client_of: vec![None; task_of.len()],
+            task_of,
+            status: Status::Empty,
+            turn: None,
+            tags: vec![FREE; 1 << 16],
+            chosen: vec![Reason::None; 1 << 16],
+            in_device: Vec::new(),
+            flights: Vec::new(),
+            slowest: Vec::new(),
+        }
+    }
+
+    /// Watches a client with these lanes.
+    pub(crate) fn watch(&mut self, index: usize, task: TaskId, first_lane: u32, lanes: u32) {
+        let (first_lane, lanes) = (first_lane as usize, lanes as usize);
+        self.client_of[first_lane..first_lane + lanes].fill(Some(self.clients.len()));
+        self.clients.push(Client {
+            index,
+            task,
+            name: self.names[task.0 as usize].clone(),
+            first_lane,
+            lanes: (0..lanes).map(|_| Lane::new()).collect(),
+            counts_from: Instant::EPOCH + Duration::MAX,
+            account: Account::default(),
+            raised: None,
+        });
+    }
+
+    // ---- time ----------------------------------------------------------------------------------------------------
+
+    /// Time has come to `now`: enters what has passed.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        let past = now.since(self.now);
+        if past.is_zero() {
+            return;
+        }
+        let device = (self.status, self.turn);
+        for client in &mut self.clients {
+            let counted = now.saturating_since(client.counts_from).min(past);
+            let front = (0..client.lanes.len()).min_by_key(|&i| client.lanes[i].rank());
+            for (i, lane) in client.lanes.iter_mut().enumerate() {
+                if lane.doing == Doing::InCall {
+                    let pending = &mut lane.call_pending;
+                    enter(&mut lane.call, pending, past, state(lane.wait, &lane.needs, &self.tags), device);
+                }
+                if Some(i) == front && !counted.is_zero() {
+                    let state = match lane.doing {
+                        Doing::InCall => state(lane.wait, &lane.needs, &self.tags),
+                        Doing::Computing => LaneState::Computing,
+                        Doing::Paused => LaneState::Paused,
+                        Doing::Ended => continue,
+                    };
+                    let account = &mut client.account;
+                    enter(account, &mut lane.client_pending, counted, state, device);
+                    let thinks = matches!(state, LaneState::Computing | LaneState::Paused);
+                    if thinks && device == (Status::Idling, Some(client.task)) {
+                        account.idled_for_it += counted;
+                    }
+                    match client.raised {
+                        Some(Reason::RaisedSoftRealTime) => account.raised_soft_real_time += counted,
+                        Some(_) => account.raised_interactive += counted,
+                        None => {}
+                    }
+                }
+            }
+        }
+        self.now = now;
+    }
+
+    // ---- lanes ---------------------------------------------------------------------------------------------------
+
+    fn lane(&mut self, lane: u32) -> Option<&mut Lane> {
+        let lane = lane as usize;
+        let client = &mut self.clients[(*self.client_of.get(lane)?)?];
+        Some(&mut client.lanes[lane - client.first_lane])
+    }
+
+    fn lanes(&mut self) -> impl Iterator<Item = &mut Lane> {
+        self.clients.iter_mut().flat_map(|c| &mut c.lanes)
+    }
+
+    /// A client's time counts from then on.
+    pub(crate) fn counts_from(&mut self, index: usize, at: Instant) {
+        if let Some(client) = self.clients.iter_mut().find(|c| c.index == index) {
+            client.counts_from = at;
+        }
+    }
+
+    pub(crate) fn does(&mut self, lane: u32, doing: Doing) {
+        if let Some(lane) = self.lane(lane) {
+            lane.doing = doing;
+        }
+    }
+
+    /// A call begins; it began `inside` ago, and computed since.
+    pub(crate) fn begins(&mut self, lane: u32, since: Instant, asked: Asked, bytes: u64) {
+        let inside = self.now.since(since);
+        if let Some(lane) = self.lane(lane) {
+            (lane.doing, lane.wait) = (Doing::InCall, Wait::None);
+            lane.needs.clear();
+            (lane.since, lane.asked, lane.bytes) = (since, asked, bytes);
+            lane.call = Account { computing: inside, ..Account::default() };
+            lane.chosen = Reason::None;
+        }
+    }
+
+    /// The lane waits for this, besides the requests that it needs.
+    pub(crate) fn waits(&mut self, lane: u32, wait: Wait) {
+        if let Some(lane) = self.lane(lane) {
+            lane.wait = wait;
+        }
+    }
+
+    /// The lane waits for the I/O of a page.
+    pub(crate) fn waits_for_page(&mut self, lane: u32, file: u32, page: u32) {
+        let covers = |f: &&Flight| f.file == file && f.first <= page && page < f.end;
+        let tag = self.flights.iter().find(covers).map(|f| (f.tag, self.chosen[usize::from(f.tag)]));
+        if let Some(lane) = self.lane(lane) {
+            match tag {
+                Some((tag, why)) => {
+                    lane.needs.push(tag);
+                    lane.chosen = why;
+                }
+                None => lane.wait = Wait::Page { file, page },
+            }
+        }
+    }
+
+    /// The lane waits for all writes of a file that have begun.
+    pub(crate) fn waits_for_writes(&mut self, lane: u32, file: u32) {
+        let flights = self.flights.iter().filter(|f| f.is_write && f.file == file);
+        let tags: Vec<u16> = flights.map(|f| f.tag).collect();
+        if let Some(lane) = self.lane(lane) {
+            lane.needs = tags;
+        }
+    }
+
+    /// The lane's call is over. `told`: it counts among the slowest, if it is.
+    pub(crate) fn ends(&mut self, lane: u32, told: bool) {
+        let now = self.now;
+        let Some(client) = self.client_of.get(lane as usize).copied().flatten() else { return };
+        let client = &mut self.clients[client];
+        let l = &mut client.lanes[lane as usize - client.first_lane];
+        (l.doing, l.wait) = (Doing::Computing, Wait::None);
+        l.needs.clear();
+        let took = now.since(l.since);
+        // The earlier of two equally slow ones stays.
+        let at = self.slowest.partition_point(|s| s.took >= took);
+        if told && at < SLOWEST {
+            self.slowest.truncate(SLOWEST - 1);
+            self.slowest.insert(
+                at,
+                Story {
+                    client: client.index,
+                    ended: now.since(Instant::EPOCH),
+                    took,
+                    asked: l.asked,
+                    bytes: l.bytes,
+                    account: std::mem::take(&mut l.call),
+                    chosen: l.chosen,
+                },
+            );
+        }
+    }
+
+    // ---- requests ------------------------------------------------------------------------------------------------
+
+    /// A request, or a part of one, got its tag.
+    pub(crate) fn inserted(&mut self, tag: Tag, owner: Owner) {
+        self.tags[usize::from(tag.0)] = QUEUED;
+        self.chosen[usize::from(tag.0)] = Reason::None;
+        let (is_write, file, first, count) = match owner {
+            Owner::Nobody => return,
+            Owner::Lane(lane) => {
+                if let Some(lane) = self.lane(lane) {
+                    lane.needs.push(tag.0);
+                }
+                return;
+            }
+            Owner::Read { file, first, count } => (false, file, first, count),
+            Owner::Write { file, first, count } => (true, file, first, count),
+        };
+        let end = first + count;
+        self.flights.push(Flight { tag: tag.0, is_write, file, first, end });
+        for lane in self.lanes() {
+            if matches!(lane.wait, Wait::Page { file: f, page } if f == file && (first..end).contains(&page))
+            {
+                lane.wait = Wait::None;
+                lane.needs.push(tag.0);
+            }
+        }
+    }
+
+    /// Those threads' flush goes to the device.
+    pub(crate) fn flushes(&mut self, tag: Tag, threads: &[u32]) {
+        self.tags[usize::from(tag.0)] = ISSUED;
+        let whose = threads.first().and_then(|&t| self.task_of.get(t as usize)).copied();
+        self.in_device.push((tag.0, whose.unwrap_or(TaskId(0))));
+        for &thread in threads {
+            if let Some(lane) = self.lane(thread) {
+                lane.wait = Wait::None;
+                lane.needs.push(tag.0);
+            }
+        }
+    }
+
+    /// The device has finished a request; these tags are free now.
+    pub(crate) fn completed(&mut self, tag: Tag, freed: &[Tag]) {
+        let Some(at) = self.in_device.iter().position(|d| d.0 == tag.0) else { return };
+        let task = self.in_device.remove(at).1;
+        let oldest_other = self.in_device.first().map_or(task, |d| d.1);
+        let end = End { task, oldest_other };
+        for &tag in freed {
+            self.tags[usize::from(tag.0)] = FREE;
+        }
+        self.flights.retain(|f| self.tags[usize::from(f.tag)] != FREE);
+        for client in &mut self.clients {
+            for lane in &mut client.lanes {
+                let before = lane.needs.len();
+                lane.needs.retain(|&t| self.tags[usize::from(t)] != FREE);
+                let mine = lane.needs.len() < before;
+                lane.call_pending.settle(&mut lane.call, &end, mine);
+                lane.client_pending.settle(&mut client.account, &end, mine);
+            }
+        }
+    }
+
+    /// What the device has to do from now on.
+    pub(crate) fn has(&mut self, status: Status) {
+        self.status = status;
+    }
+
+    /// Something that the elevator recorded; `carried` are the tags merged into the request, if it is of one.
+    pub(crate) fn heard(&mut self, event: &TraceEvent, carried: &[Tag]) {
+        match (event.action, event.tag) {
+            (Action::Issue, Some(tag)) => self.issued(tag, event, carried),
+            (Action::Note, _) => self.noted(event),
+            _ => {}
+        }
+    }
+
+    fn issued(&mut self, tag: Tag, event: &TraceEvent, carried: &[Tag]) {
+        self.in_device.push((tag.0, event.task));
+        let reason = event.reason;
+        for &tag in [tag].iter().chain(carried) {
+            self.tags[usize::from(tag.0)] = ISSUED;
+            self.chosen[usize::from(tag.0)] = reason;
+        }
+        for client in &mut self.clients {
+            if client.task == event.task {
+                count(&mut client.account.chosen, reason, 1);
+            }
+            for lane in &mut client.lanes {
+                if lane.needs.iter().any(|&t| t == tag.0 || carried.contains(&Tag(t))) {
+                    lane.chosen = reason;
+                }
+            }
+        }
+    }
+
+    fn noted(&mut self, event: &TraceEvent) {
+        let reason = event.reason;
+        match reason {
+            Reason::SliceStart
+            | Reason::SliceIdle
+            | Reason::WorkloadIdle
+            | Reason::GroupIdle
+            | Reason::Anticipate => self.turn = Some(event.task),
+            _ => {}
+        }
+        // Bookkeeping that tells a reader of this report nothing.
+        if matches!(reason, Reason::Times | Reason::RateUpdate) {
+            return;
+        }
+        for client in self.clients.iter_mut().filter(|c| c.task == event.task) {
+            count(&mut client.account.noted, reason, 1);
+            if let Detail::Raised { factor, .. } = event.detail {
+                client.raised = (factor > 1).then_some(reason);
+            }
+        }
+    }
+
+    /// The report; `lost` events were not heard.
+    pub(crate) fn report(mut self, lost: u64) -> Report {
+        let nobody = End { task: TaskId(0), oldest_other: TaskId(0) };
+        let mut total = Account::default();
+        let mut clients = Vec::new();
+        for mut client in self.clients.drain(..) {
+            for lane in &mut client.lanes {
+                // What the device was doing when the run ended: the oldest request that it has is as good as any.
+                let oldest = self.in_device.first().map_or(nobody.task, |d| d.1);
+                let mine = self.in_device.first().is_some_and(|d| lane.needs.contains(&d.0));
+                let end = End { task: oldest, oldest_other: oldest };
+                lane.client_pending.settle(&mut client.account, &end, mine);
+            }
+            total.add(&client.account);
+            clients.push(ClientReport { client: client.index, name: client.name, account: client.account });
+        }
+        Report { clients, total, slowest: self.slowest, names: self.names, lost }
+    }
+}
+
+/// Where a lane in a call stands, by its most advanced request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LaneState {
+    Paused,
+    Computing,
+    Tag,
+    Throttled,
+    Queued,
+    InDevice,
+}
+
+fn state(wait: Wait, needs: &[u16], tags: &[u8]) -> LaneState {
+    let mut queued = wait == Wait::Flush;
+    for &tag in needs {
+        match tags[usize::from(tag)] {
+            ISSUED => return LaneState::InDevice,
+            _ => queued = true,
+        }
+    }
+    if queued {
+        return LaneState::Queued;
+    }
+    match wait {
+        Wait::Tag | Wait::Page { .. } => LaneState::Tag,
+        Wait::Throttle => LaneState::Throttled,
+        Wait::None | Wait::Cpu | Wait::Flush => {
+            debug_assert!(wait == Wait::Cpu, "a lane waits, and nobody said for what");
+            LaneState::Computing
+        }
+    }
+}
+
+fn enter(
+    account: &mut Account,
+    pending: &mut Pending,
+    time: Duration,
+    state: LaneState,
+    (status, turn): (Status, Option<TaskId>),
+) {
+    match (state, status, turn) {
+        (LaneState::Paused, ..) => account.paused += time,
+        (LaneState::Computing, ..) => account.computing += time,
+        (LaneState::Tag, ..) => account.tag += time,
+        (LaneState::Throttled, ..) => account.throttled += time,
+        (LaneState::InDevice, ..) => pending.device += time,
+        (LaneState::Queued, Status::Busy, _) => pending.queued += time,
+        (LaneState::Queued, Status::Idling, Some(task)) => account.blame(task).idled += time,
+        (LaneState::Queued, ..) => account.held += time,
+    }
+}
