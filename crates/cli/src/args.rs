@@ -67,6 +67,9 @@ pub(crate) struct RunArgs {
     /// Also report a series of intervals of that length.
     #[arg(long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
+    /// Also tell where the time of a client went: of all clones of a job, or of one as JOB.CLONE.
+    #[arg(long, value_name = "CLIENT")]
+    pub(crate) why: Option<String>,
     /// How many simulations run at once. Changes no result. Default: the number of CPUs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
@@ -100,6 +103,7 @@ impl Default for RunArgs {
             seed: 1,
             runtime: None,
             interval: None,
+            why: None,
             threads: None,
             output_format: Format::Human,
             output: None,
@@ -284,6 +288,7 @@ mod tests {
         assert_eq!(run(&["--seed", "0xff"]).seed, 255);
         assert_eq!(run(&["--runtime", "10s"]).runtime.as_deref(), Some("10s"));
         assert_eq!(run(&["--interval", "1s"]).interval.as_deref(), Some("1s"));
+        assert_eq!(run(&["--why", "readers.3"]).why.as_deref(), Some("readers.3"));
         assert_eq!(run(&["--threads", "2"]).threads, Some(2));
         assert_eq!(run(&["--output-format", "json+"]).output_format, Format::JsonPlus);
         assert_eq!(run(&["--output-format=csv"]).output_format, Format::Csv);

@@ -5,10 +5,10 @@ use std::path::Path;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::{PRESETS, preset};
 use fairhead_device::{DeviceParams, preset_names};
-use fairhead_sim::Host;
 use fairhead_sim::job::{self, JobFile, nearest, time_value};
+use fairhead_sim::{Host, why};
 
-use crate::args::RunArgs;
+use crate::args::{Format, RunArgs};
 use crate::error::CliError;
 use crate::tunables::{self, Scheduler};
 use crate::workloads::{self, WORKLOADS};
@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     /// The length of the intervals of the series, if one is wanted.
     pub(crate) interval: Option<Duration>,
+    /// Whose time is to be explained: what they were called, and which clients they are.
+    pub(crate) why: Option<(String, Vec<usize>)>,
 }
 
 impl Plan {
@@ -43,8 +45,19 @@ impl Plan {
         if runtime.is_some() {
             jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
         }
-        Ok(Self { jobs, disk, host, schedulers, seed: args.seed, interval })
+        let why = args.why.as_deref().map(|name| choose_clients(&jobs, name)).transpose()?;
+        if why.is_some() && !matches!(args.output_format, Format::Human | Format::Json) {
+            let wrong = "--why is told by --output-format human and json only";
+            return Err(CliError::Misuse(wrong.to_owned()));
+        }
+        Ok(Self { jobs, disk, host, schedulers, seed: args.seed, interval, why })
     }
+}
+
+/// The clients of this name.
+fn choose_clients(jobs: &JobFile, name: &str) -> Result<(String, Vec<usize>), CliError> {
+    let clients = why::select(jobs, name).map_err(CliError::Misuse)?;
+    Ok((name.to_owned(), clients))
 }
 
 fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError> {

@@ -1,6 +1,6 @@
 //! `fairhead run`: one simulation per scheduler, several at once, and the report.
 
-use fairhead_sim::{Outcome, Scenario, SimError, parallel, simulate};
+use fairhead_sim::{Outcome, Scenario, SimError, parallel, simulate, why};
 
 use crate::args::{Format, RunArgs};
 use crate::error::CliError;
@@ -14,7 +14,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     plan.jobs.notes.iter().for_each(|n| out::note(n));
     let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(&plan, s)).collect();
     let threads = args.threads.map_or_else(parallel::available, usize::from);
-    let outcomes = simulate_all(&scenarios, threads).map_err(|e| CliError::Misuse(e.to_string()))?;
+    let clients = plan.why.as_ref().map(|w| w.1.as_slice());
+    let (outcomes, why) =
+        simulate_all(&scenarios, clients, threads).map_err(|e| CliError::Misuse(e.to_string()))?;
     for note in new_notes(&plan, &outcomes) {
         out::note(note);
     }
@@ -25,7 +27,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
         Format::JsonPlus => Box::new(JsonPlus),
         Format::Csv => Box::new(Csv),
     };
-    let text = export.render(&Report { plan: &plan, outcomes: &outcomes });
+    let text = export.render(&Report { plan: &plan, outcomes: &outcomes, why: &why });
     out::write(file, &text)?;
     if file.is_some() {
         out::note(&format!("seed {}", plan.seed));
@@ -57,9 +59,19 @@ fn new_notes<'o>(plan: &Plan, outcomes: &'o [Outcome]) -> Vec<&'o str> {
     notes
 }
 
-/// The outcome of each scenario, in order. Which thread runs which one changes none of them.
-fn simulate_all(scenarios: &[Scenario], threads: usize) -> Result<Vec<Outcome>, SimError> {
+/// The outcome of each scenario, in order, and where the time of some clients went, if asked. Which thread runs which one
+/// changes none of them.
+fn simulate_all(
+    scenarios: &[Scenario],
+    clients: Option<&[usize]>,
+    threads: usize,
+) -> Result<(Vec<Outcome>, Vec<why::Report>), SimError> {
     let progress = Progress::new("simulating");
     let done = |n| progress.at(n, scenarios.len());
-    parallel::map(scenarios.len(), threads, &done, |i| simulate(&scenarios[i])).into_iter().collect()
+    let Some(clients) = clients else {
+        let all = parallel::map(scenarios.len(), threads, &done, |i| simulate(&scenarios[i]));
+        return Ok((all.into_iter().collect::<Result<_, _>>()?, Vec::new()));
+    };
+    let all = parallel::map(scenarios.len(), threads, &done, |i| why::explain(&scenarios[i], clients));
+    Ok(all.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip())
 }

@@ -95,6 +95,62 @@ fn json_fields_carry_their_unit_and_add_up() {
 }
 
 #[test]
+fn why_tells_where_the_time_went_and_the_parts_add_up() {
+    let dir = Dir::new("why");
+    let text = dir.text(&["--sched", "noop,cfq", "--why", "readers"]);
+    let chapter = text.split("where the time of readers (2 clients) went\n").nth(1).expect("a chapter");
+    for line in ["noop: of ", "cfq: of ", "  slowest calls:", "  its requests were chosen: "] {
+        assert!(chapter.lines().any(|l| l.starts_with(line)), "{line:?} in {chapter}");
+    }
+    assert!(text.starts_with(dir.text(&["--sched", "noop,cfq"]).as_str()), "the rest is as ever");
+
+    let all = dir.json(&["--sched", "noop,cfq", "--why", "readers.1", "--output-format", "json"]);
+    for run in all["runs"].as_array().unwrap() {
+        let (why, of) = (&run["why"], |v: &Value| v.as_u64().unwrap());
+        assert_eq!(why["client"], "readers.1");
+        let client = &run["clients"][1];
+        assert_eq!((&client["jobname"], &client["clone"]), (&"readers".into(), &1.into()));
+        assert_eq!(why["account"]["total_ns"], client["elapsed_ns"]);
+        for account in
+            why["slowest"].as_array().unwrap().iter().map(|s| &s["account"]).chain([&why["account"]])
+        {
+            let own = ["paused", "computing", "for_a_tag", "throttled", "held", "served"];
+            let own: u64 = own.iter().map(|p| of(&account[format!("{p}_ns")])).sum();
+            let behind = account["behind"].as_array().unwrap().iter();
+            let behind: u64 =
+                behind.map(|b| of(&b["queued_ns"]) + of(&b["disk_idled_ns"]) + of(&b["in_device_ns"])).sum();
+            assert_eq!(own + behind, of(&account["total_ns"]), "{account}");
+        }
+        let slowest = &why["slowest"][0];
+        assert_eq!(slowest["took_ns"], client["read"]["lat_ns"]["max"]);
+        assert!(slowest["story"].as_str().unwrap().contains("(read of 64 KiB, ended at "), "{slowest}");
+    }
+    let plain = dir.json(&["--sched", "noop", "--output-format", "json"]);
+    assert!(plain["runs"][0]["why"].is_null(), "nobody asked");
+}
+
+#[test]
+fn why_of_nobody_names_who_is_there() {
+    let dir = Dir::new("nobody");
+    let refused = |args: &[&str]| {
+        let out = dir.fairhead(args);
+        assert_eq!((out.status.code(), out.stdout.len()), (Some(2), 0));
+        String::from_utf8_lossy(&out.stderr).into_owned()
+    };
+    assert_eq!(
+        refused(&["--sched", "noop", "--why", "raeders"]),
+        "fairhead: no client 'raeders'; there are readers (readers.0 to readers.1), mixed; did you mean 'readers'?\n"
+    );
+    assert!(
+        refused(&["--sched", "noop", "--why", "readers.2"]).starts_with("fairhead: no client 'readers.2'; ")
+    );
+    assert_eq!(
+        refused(&["--why", "mixed", "--output-format", "csv"]),
+        "fairhead: --why is told by --output-format human and json only\n"
+    );
+}
+
+#[test]
 fn tunables_that_are_set_are_used_and_reported() {
     let dir = Dir::new("set");
     let all = dir.json(&[

@@ -39,6 +39,10 @@ impl Export for Human {
             text.push('\n');
             text.push_str(&series_table(report).render(self.coloured));
         }
+        if !report.why.is_empty() {
+            text.push('\n');
+            text.push_str(&super::why::human(report, self.coloured));
+        }
         text
     }
 }

@@ -32,6 +32,7 @@ impl Export for Json {
         let plan = report.plan;
         let runs: Vec<Value> =
             plan.schedulers.iter().zip(report.outcomes).map(|(s, o)| run(report, s, o)).collect();
+        let runs = super::why::json(report, runs);
         pretty(&json!({
             "fairhead version": env!("CARGO_PKG_VERSION"),
             "job_file": report.jobs().file_name,

@@ -8,6 +8,7 @@ mod human;
 mod json;
 mod reproduction;
 mod table;
+mod why;
 
 pub(crate) use csv::Csv;
 pub(crate) use human::Human;
@@ -27,6 +28,8 @@ pub(crate) struct Report<'a> {
     pub(crate) plan: &'a Plan,
     /// One outcome for each of the plan's schedulers, in order.
     pub(crate) outcomes: &'a [Outcome],
+    /// Where the time of the plan's clients went, for each outcome; empty if nobody asked.
+    pub(crate) why: &'a [fairhead_sim::why::Report],
 }
 
 /// A way to write a report.

@@ -1,0 +1,284 @@
+//! Where a client's time went, for people and for programs.
+//!
+//! ```text
+//! where the time of application went
+//!
+//! scheduler   time  computing  queued  idled for others  in device  served  boosted
+//! deadline   20.1s         0%     62%                …
+//!
+//! deadline: of 20.1s
+//!   queued 12.4s while the disk served streams (10 clients) 12.4s
+//!   …
+//!   0.299s: queued 0.290s behind streams.3 (0.010s), …; then served in 0.009s
+//! ```
+//!
+//! The shares add up to 100 % but for rounding; *boosted* and *idled for it* are parts of the same time seen otherwise.
+
+use super::Report;
+use super::table::{Best, Cell, Table, time};
+use fairhead_core::trace::Reason;
+use fairhead_core::{Duration, TaskId};
+use fairhead_sim::why::{self, Account, Asked, Blame, Story, words};
+use serde_json::{Value, json};
+
+/// How many of those to blame are named one by one.
+const NAMED: usize = 3;
+
+/// The chapter for people.
+pub(super) fn human(report: &Report<'_>, coloured: bool) -> String {
+    let name = report.plan.why.as_ref().map_or("", |w| w.0.as_str());
+    let clients = report.why.first().map_or(0, |w| w.clients.len());
+    let of = if clients > 1 { format!("{name} ({clients} clients)") } else { name.to_owned() };
+    let mut text = format!("where the time of {of} went\n\n");
+    text.push_str(&shares(report).render(coloured));
+    for (outcome, why) in report.outcomes.iter().zip(report.why) {
+        text.push_str(&format!("\n{}: of {}\n", outcome.scheduler, time(why.total.total())));
+        for line in details(why) {
+            text.push_str(&format!("  {line}\n"));
+        }
+    }
+    text
+}
+
+fn shares(report: &Report<'_>) -> Table {
+    let columns = vec![
+        ("scheduler", Best::None),
+        ("time", Best::None),
+        ("paused", Best::None),
+        ("computing", Best::None),
+        ("for a tag", Best::Least),
+        ("throttled", Best::Least),
+        ("held", Best::Least),
+        ("queued", Best::Least),
+        ("disk idled", Best::Least),
+        ("behind others in it", Best::Least),
+        ("served", Best::None),
+        ("boosted", Best::None),
+        ("idled for it", Best::None),
+    ];
+    let row = |(o, w): (&fairhead_sim::Outcome, &why::Report)| {
+        let a = &w.total;
+        let whole = a.total();
+        let share = |part: Duration| share(part, whole);
+        vec![
+            Cell::label(&o.scheduler),
+            Cell::time(Some(whole)),
+            share(a.paused),
+            share(a.computing),
+            share(a.tag),
+            share(a.throttled),
+            share(a.held),
+            share(a.queued()),
+            share(a.idled()),
+            share(a.device()),
+            share(a.served),
+            share(a.raised_interactive + a.raised_soft_real_time),
+            share(a.idled_for_it),
+        ]
+    };
+    Table { words: 1, columns, blocks: vec![report.outcomes.iter().zip(report.why).map(row).collect()] }
+}
+
+/// A share in percent, with one digit behind the point; nothing of nothing.
+fn share(part: Duration, whole: Duration) -> Cell {
+    if part.is_zero() || whole.is_zero() {
+        return Cell::default();
+    }
+    let permille = u64::try_from(u128::from(part.as_ns()) * 1000 / u128::from(whole.as_ns())).unwrap_or(0);
+    Cell { text: format!("{}.{}%", permille / 10, permille % 10), value: Some(part.as_ns()) }
+}
+
+fn details(w: &why::Report) -> Vec<String> {
+    let a = &w.total;
+    let mut lines = Vec::new();
+    let mut blame = |what: &str, all: Duration, of: &dyn Fn(&Blame) -> Duration| {
+        if !all.is_zero() {
+            lines.push(format!("{what} {}: {}", time(all), by_job(w, a, of)));
+        }
+    };
+    blame("queued while the disk worked for others", a.queued(), &|b| b.queued);
+    blame("queued while the disk idled for somebody", a.idled(), &|b| b.idled);
+    blame("in the device behind others", a.device(), &|b| b.device);
+    for (what, part) in [
+        ("boosted as interactive", a.raised_interactive),
+        ("boosted as soft real-time", a.raised_soft_real_time),
+        ("others waited while the disk idled for it", a.idled_for_it),
+    ] {
+        if !part.is_zero() {
+            lines.push(format!("{what} {}", time(part)));
+        }
+    }
+    for (what, list) in [("its requests were chosen", &a.chosen), ("noted", &a.noted)] {
+        if !list.is_empty() {
+            lines.push(format!("{what}: {}", counts(list)));
+        }
+    }
+    if !w.slowest.is_empty() {
+        lines.push("slowest calls:".to_owned());
+    }
+    lines.extend(w.slowest.iter().map(|s| format!("  {}", story(w, s))));
+    if w.lost > 0 {
+        lines.push(format!("the trace lost {} events: whom the disk idled for may be wrong", w.lost));
+    }
+    lines
+}
+
+/// Reasons, the most frequent first.
+fn counts(list: &[(Reason, u64)]) -> String {
+    let mut list = list.to_vec();
+    list.sort_by_key(|e| std::cmp::Reverse(e.1));
+    let each: Vec<String> = list.iter().map(|(reason, n)| format!("{} ({n}x)", words(*reason))).collect();
+    each.join(", ")
+}
+
+/// Who is to blame, job by job: the clones of one together.
+fn by_job(w: &why::Report, a: &Account, of: &dyn Fn(&Blame) -> Duration) -> String {
+    let mut jobs: Vec<(&str, Duration, u32)> = Vec::new();
+    for b in a.blame.iter().filter(|b| !of(b).is_zero()) {
+        let name = w.name(b.task);
+        let is_clone = |n: &str| !n.is_empty() && n.bytes().all(|c| c.is_ascii_digit());
+        let job = name.rsplit_once('.').filter(|(_, n)| is_clone(n)).map_or(name, |(job, _)| job);
+        match jobs.iter_mut().find(|j| j.0 == job) {
+            Some(entry) => (entry.1, entry.2) = (entry.1 + of(b), entry.2 + 1),
+            None => jobs.push((job, of(b), 1)),
+        }
+    }
+    jobs.sort_by_key(|j| std::cmp::Reverse(j.1));
+    let each = jobs.iter().map(|(job, t, n)| match n {
+        1 => format!("{job} {}", time(*t)),
+        n => format!("{job} ({n} clients) {}", time(*t)),
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// Who is to blame, one by one: those who were most.
+fn by_client(w: &why::Report, a: &Account, of: &dyn Fn(&Blame) -> Duration) -> String {
+    let mut list: Vec<(TaskId, Duration)> =
+        a.blame.iter().map(|b| (b.task, of(b))).filter(|b| !b.1.is_zero()).collect();
+    list.sort_by_key(|b| std::cmp::Reverse(b.1));
+    let more = list.len().saturating_sub(NAMED);
+    let mut each: Vec<String> =
+        list.iter().take(NAMED).map(|(task, t)| format!("{} ({})", w.name(*task), time(*t))).collect();
+    if more > 0 {
+        each.push(format!("{more} more"));
+    }
+    each.join(", ")
+}
+
+fn story(w: &why::Report, s: &Story) -> String {
+    let a = &s.account;
+    let mut parts = Vec::new();
+    // What is less than half a percent of it does not make the story.
+    let mut say = |t: Duration, words: String| {
+        if !t.is_zero() && t * 200 >= s.took {
+            parts.push(words);
+        }
+    };
+    for (what, t) in [
+        ("waited for a tag", a.tag),
+        ("was throttled, too much being dirty", a.throttled),
+        ("was held by the plug or a lock", a.held),
+    ] {
+        say(t, format!("{what} {}", time(t)));
+    }
+    say(a.queued(), format!("queued {} behind {}", time(a.queued()), by_client(w, a, &|b| b.queued)));
+    say(a.idled(), format!("the disk idled {} for {}", time(a.idled()), by_client(w, a, &|b| b.idled)));
+    say(a.device(), format!("in the device {} behind {}", time(a.device()), by_client(w, a, &|b| b.device)));
+    say(a.computing, format!("computed {}", time(a.computing)));
+    say(a.served, format!("served in {}", time(a.served)));
+    let asked = match s.asked {
+        Asked::Read => "read",
+        Asked::Write => "write",
+        Asked::Trim => "trim",
+        Asked::Sync => "fsync",
+    };
+    let size = if s.bytes > 0 { format!(" of {}", bytes(s.bytes)) } else { String::new() };
+    let who = w.clients.iter().find(|c| c.client == s.client).map_or("", |c| c.name.as_str());
+    let whose = if w.clients.len() > 1 { format!(" by {who}") } else { String::new() };
+    let why = match s.chosen {
+        Reason::None => String::new(),
+        reason => format!("; chosen: {}", words(reason)),
+    };
+    format!("{} ({asked}{size}{whose}, ended at {}): {}{why}", time(s.took), time(s.ended), parts.join("; "))
+}
+
+fn bytes(n: u64) -> String {
+    match n {
+        n if n.is_multiple_of(1 << 20) => format!("{} MiB", n >> 20),
+        n if n.is_multiple_of(1 << 10) => format!("{} KiB", n >> 10),
+        n => format!("{n} bytes"),
+    }
+}
+
+/// Adds `why` to each run, if it was asked for.
+pub(super) fn json(report: &Report<'_>, mut runs: Vec<Value>) -> Vec<Value> {
+    let name = report.plan.why.as_ref().map_or("", |w| w.0.as_str());
+    for (run, w) in runs.iter_mut().zip(report.why) {
+        let clients: Vec<Value> =
+            w.clients.iter().map(|c| json!({ "name": c.name, "account": account(w, &c.account) })).collect();
+        let slowest: Vec<Value> = w.slowest.iter().map(|s| told(w, s)).collect();
+        if let Value::Object(map) = run {
+            map.insert(
+                "why".to_owned(),
+                json!({
+                    "client": name,
+                    "account": account(w, &w.total),
+                    "clients": clients,
+                    "slowest": slowest,
+                    "lost_events": w.lost,
+                }),
+            );
+        }
+    }
+    runs
+}
+
+fn account(w: &why::Report, a: &Account) -> Value {
+    let blame: Vec<Value> = a
+        .blame
+        .iter()
+        .map(|b| {
+            json!({
+                "name": w.name(b.task),
+                "queued_ns": b.queued.as_ns(),
+                "disk_idled_ns": b.idled.as_ns(),
+                "in_device_ns": b.device.as_ns(),
+            })
+        })
+        .collect();
+    json!({
+        "total_ns": a.total().as_ns(),
+        "paused_ns": a.paused.as_ns(),
+        "computing_ns": a.computing.as_ns(),
+        "for_a_tag_ns": a.tag.as_ns(),
+        "throttled_ns": a.throttled.as_ns(),
+        "held_ns": a.held.as_ns(),
+        "queued_ns": a.queued().as_ns(),
+        "disk_idled_ns": a.idled().as_ns(),
+        "in_device_behind_others_ns": a.device().as_ns(),
+        "served_ns": a.served.as_ns(),
+        "behind": blame,
+        "boosted_interactive_ns": a.raised_interactive.as_ns(),
+        "boosted_soft_real_time_ns": a.raised_soft_real_time.as_ns(),
+        "idled_for_it_ns": a.idled_for_it.as_ns(),
+        "chosen": reasons(&a.chosen),
+        "noted": reasons(&a.noted),
+    })
+}
+
+fn reasons(list: &[(Reason, u64)]) -> Value {
+    list.iter().map(|(reason, n)| json!({ "reason": format!("{reason:?}"), "count": n })).collect()
+}
+
+fn told(w: &why::Report, s: &Story) -> Value {
+    json!({
+        "name": w.clients.iter().find(|c| c.client == s.client).map(|c| c.name.as_str()),
+        "asked": format!("{:?}", s.asked).to_lowercase(),
+        "bytes": s.bytes,
+        "ended_ns": s.ended.as_ns(),
+        "took_ns": s.took.as_ns(),
+        "account": account(w, &s.account),
+        "chosen": format!("{:?}", s.chosen),
+        "story": story(w, s),
+    })
+}
