@@ -134,3 +134,17 @@ fn a_pool_that_is_full_shows() {
     let share = report.total.tag.as_ms() * 100 / report.total.total().as_ms();
     assert!((40..60).contains(&share), "{share} % of the time: {:?}", report.total);
 }
+
+#[test]
+fn programs_have_books_too() {
+    let text = "[streams]\nrw=read\nbs=64k\nnumjobs=3\nsize=1g\nruntime=60s\ntime_based\n\
+        [film]\nfh_workload=player\nruntime=5s\n[application]\nstartdelay=1s\nfh_workload=startup:bash\nfh_iterations=2\nfh_pause=1s\nexitall\n";
+    for preset in ["deadline", "cfq", "kyber"] {
+        let (plan, report) =
+            Plan::on("nas2020").scheduler(preset).load("programs", text).explain(&[0, 1, 2, 3, 4]);
+        balances(&plan, &report, preset);
+        let (film, application) = (&report.clients[3].account, &report.clients[4].account);
+        assert!(film.paused > film.served, "{preset}: between frames it sleeps: {film:?}");
+        assert!(application.paused >= Duration::from_secs(1), "{preset}: and between its starts");
+    }
+}
