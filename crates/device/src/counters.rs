@@ -111,11 +111,12 @@ impl Counters {
         } += commands;
     }
 
-    /// Takes away commands that `other` says were counted once too often.
-    pub(crate) fn uncount_commands(&mut self, other: &Self) {
+    /// Takes away commands, and bytes written, that `other` says were counted once too often.
+    pub(crate) fn uncount(&mut self, other: &Self) {
         self.reads -= other.reads;
         self.writes -= other.writes;
         self.flushes -= other.flushes;
         self.discards -= other.discards;
+        self.bytes_written -= other.bytes_written;
     }
 }

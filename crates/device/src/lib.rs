@@ -9,7 +9,8 @@
 //!    driver  ──────────────────────────────►  Device ──────┤        decode, bus       │ read   │ seek, rotation,
 //!            ◄──────────────────────────────               │                          └ write  ┘ look-ahead, destage
 //!                 poll(now) → tag                          ├─ Card: latency and allocation units
-//!                 next_event() → when                      └─ Ssd: command processor, dies, channels, link, write buffer
+//!                 next_event() → when                      ├─ Ssd: command processor, dies, channels, link, write buffer
+//!                                                          └─ MultiDisk, Mirror: several of them behind one queue
 //! ```
 //!
 //! What it owes its driver and gets back:
@@ -69,7 +70,7 @@
 //!
 //! # What this crate does not do
 //!
-//! Hold data; model hosts, kernels or file systems; fail. Compositions of devices are still to come.
+//! Hold data; model hosts, kernels or file systems; fail.
 
 #![forbid(unsafe_code)]
 
@@ -78,6 +79,7 @@ mod card;
 mod counters;
 mod disk;
 mod geometry;
+mod mirror;
 mod params;
 mod parts;
 mod preset;
@@ -87,7 +89,10 @@ mod ssd;
 pub use card::Card;
 pub use counters::Counters;
 pub use disk::{Disk, MultiDisk};
-pub use params::{CacheMode, CardParams, DeviceParams, DiskParams, Layout, ParamError, SsdParams, Zone};
+pub use mirror::{Mirror, ReadBalance};
+pub use params::{
+    CacheMode, CardParams, DeviceParams, DiskParams, Layout, ParamError, Queues, Raid1Params, SsdParams, Zone,
+};
 pub use preset::{nearest_word, preset_names, preset_text};
 pub use ssd::Ssd;
 
@@ -153,6 +158,8 @@ pub enum Device {
     Card(Box<Card>),
     /// A solid-state device.
     Ssd(Box<Ssd>),
+    /// Several devices with the same contents.
+    Mirror(Box<Mirror>),
 }
 
 macro_rules! each {
@@ -162,12 +169,14 @@ macro_rules! each {
             Device::MultiDisk($d) => $e,
             Device::Card($d) => $e,
             Device::Ssd($d) => $e,
+            Device::Mirror($d) => $e,
         }
     };
 }
 
 impl Device {
-    /// A device at rest, all caches empty.
+    /// A device at rest, all caches empty. A set whose members have queues of their own is one device here, too; a host
+    /// that drives its members makes one device for each of [`DeviceParams::members`].
     ///
     /// # Errors
     /// When a parameter is impossible; the error names it and the allowed range.
@@ -177,6 +186,7 @@ impl Device {
             DeviceParams::Disk(p) => Self::Disk(Box::new(Disk::new(p)?)),
             DeviceParams::Card(p) => Self::Card(Box::new(Card::new(p)?)),
             DeviceParams::Ssd(p) => Self::Ssd(Box::new(Ssd::new(p)?)),
+            DeviceParams::Raid1(p) => Self::Mirror(Box::new(Mirror::new(p)?)),
         })
     }
 

@@ -238,6 +238,29 @@ pub struct SsdParams {
     pub max_request: Sectors,
 }
 
+/// Who sees the members of a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Queues {
+    /// The host: each member has a queue and a scheduler of its own, as with Linux md.
+    #[default]
+    PerMember,
+    /// A controller: the host sees one disk with one queue, as deep as all of theirs together.
+    One,
+}
+
+/// Several devices with the same contents.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Raid1Params {
+    /// What reports call it.
+    pub name: String,
+    /// One sentence on what it is.
+    pub about: String,
+    /// 2 to 8 of them; none is a set itself.
+    pub members: Vec<DeviceParams>,
+    /// Who sees them. Default: the host.
+    pub queues: Queues,
+}
+
 /// The description of a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -248,6 +271,19 @@ pub enum DeviceParams {
     Card(CardParams),
     /// A solid-state device.
     Ssd(SsdParams),
+    /// Several devices with the same contents.
+    Raid1(Raid1Params),
+}
+
+impl DeviceParams {
+    /// The members that a host drives through a queue each; none for what is one device to the host.
+    #[must_use]
+    pub fn members(&self) -> Option<&[Self]> {
+        match self {
+            Self::Raid1(p) if p.queues == Queues::PerMember => Some(&p.members),
+            _ => None,
+        }
+    }
 }
 
 /// Why a description is no device: one line with file, line and key, and what would be right.
@@ -567,5 +603,16 @@ impl SsdParams {
 
     fn dies(&self) -> u32 {
         self.channels.saturating_mul(self.dies_per_channel)
+    }
+}
+
+impl Raid1Params {
+    /// Whether a set like this is possible.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        count("members", self.members.len() as u64, 2, 8)?;
+        if self.members.iter().any(|m| matches!(m, DeviceParams::Raid1(_))) {
+            return fault("members", "a set within a set is not possible".to_owned());
+        }
+        Ok(())
     }
 }

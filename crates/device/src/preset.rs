@@ -16,19 +16,21 @@
 //! What this does not do: includes, units other than those in the messages.
 
 use crate::params::{
-    CacheMode, CardParams, DeviceParams, DiskParams, Fault, Layout, ParamError, SsdParams, Zone, printable,
+    CacheMode, CardParams, DeviceParams, DiskParams, Fault, Layout, ParamError, Queues, Raid1Params,
+    SsdParams, Zone, printable,
 };
 use fairhead_core::units::{Duration, Sectors};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Name and text of the built-in presets.
-const PRESETS: [(&str, &str); 11] = [
+const PRESETS: [(&str, &str); 12] = [
     ("ide2004", include_str!("../presets/ide2004.toml")),
     ("sata2009", include_str!("../presets/sata2009.toml")),
     ("nas2020", include_str!("../presets/nas2020.toml")),
     ("greedy_ncq", include_str!("../presets/greedy_ncq.toml")),
     ("dual_actuator", include_str!("../presets/dual_actuator.toml")),
+    ("raid1_2009", include_str!("../presets/raid1_2009.toml")),
     ("flashcard2010", include_str!("../presets/flashcard2010.toml")),
     ("plextor_m5s", include_str!("../presets/plextor_m5s.toml")),
     ("sata_ssd", include_str!("../presets/sata_ssd.toml")),
@@ -138,6 +140,7 @@ impl DeviceParams {
             Self::Disk(p) => &p.name,
             Self::Card(p) => &p.name,
             Self::Ssd(p) => &p.name,
+            Self::Raid1(p) => &p.name,
         }
     }
 
@@ -148,6 +151,7 @@ impl DeviceParams {
             Self::Disk(p) => &p.about,
             Self::Card(p) => &p.about,
             Self::Ssd(p) => &p.about,
+            Self::Raid1(p) => &p.about,
         }
     }
 
@@ -156,6 +160,7 @@ impl DeviceParams {
             Self::Disk(p) => p.check(),
             Self::Card(p) => p.check(),
             Self::Ssd(p) => p.check(),
+            Self::Raid1(p) => p.check(),
         }
     }
 
@@ -165,6 +170,7 @@ impl DeviceParams {
             Self::Disk(p) => disk_slot(p, key),
             Self::Card(p) => card_slot(p, key),
             Self::Ssd(p) => ssd_slot(p, key),
+            Self::Raid1(p) => raid1_slot(p, key),
         }
     }
 
@@ -174,6 +180,7 @@ impl DeviceParams {
             Self::Disk(_) => (DISK_KEYS, DISK_REQUIRED),
             Self::Card(_) => (CARD_KEYS, CARD_REQUIRED),
             Self::Ssd(_) => (SSD_KEYS, SSD_REQUIRED),
+            Self::Raid1(_) => (RAID1_KEYS, RAID1_REQUIRED),
         }
     }
 }
@@ -192,7 +199,7 @@ struct File<'a> {
     name: &'a str,
 }
 
-const KINDS: &str = "\"disk\", \"card\", \"ssd\"";
+const KINDS: &str = "\"disk\", \"card\", \"ssd\", \"raid1\"";
 
 /// Keys that every description may have.
 const COMMON: [&str; 4] = ["base", "kind", "name", "about"];
@@ -220,6 +227,7 @@ impl File<'_> {
                 Some(("disk", _)) => Ok(DeviceParams::Disk(blank_disk())),
                 Some(("card", _)) => Ok(DeviceParams::Card(blank_card())),
                 Some(("ssd", _)) => Ok(DeviceParams::Ssd(blank_ssd())),
+                Some(("raid1", _)) => Ok(DeviceParams::Raid1(blank_raid1())),
                 Some((other, at)) => {
                     let other = printable(other);
                     Err(self.error(at, &format!("kind: {other} is not possible, {KINDS} are")))
@@ -232,6 +240,7 @@ impl File<'_> {
             DeviceParams::Disk(_) => "disk",
             DeviceParams::Card(_) => "card",
             DeviceParams::Ssd(_) => "ssd",
+            DeviceParams::Raid1(_) => "raid1",
         };
         match kind {
             Some((k, at)) if k != is => Err(self.error(at, &format!("kind: the base is of kind {is}"))),
@@ -246,7 +255,8 @@ impl File<'_> {
         match &mut params {
             DeviceParams::Disk(DiskParams { name: n, about: a, .. })
             | DeviceParams::Card(CardParams { name: n, about: a, .. })
-            | DeviceParams::Ssd(SsdParams { name: n, about: a, .. }) => {
+            | DeviceParams::Ssd(SsdParams { name: n, about: a, .. })
+            | DeviceParams::Raid1(Raid1Params { name: n, about: a, .. }) => {
                 name.clone_into(n);
                 *a = about.unwrap_or_else(|| std::mem::take(a));
             }
@@ -305,6 +315,8 @@ enum Slot<'a> {
     Mode(&'a mut CacheMode),
     Layout(&'a mut Layout),
     Zones(&'a mut Vec<Zone>),
+    Members(&'a mut Vec<DeviceParams>),
+    Queues(&'a mut Queues),
 }
 
 const TIME_UNITS: [(&str, u64); 5] =
@@ -420,9 +432,27 @@ impl Slot<'_> {
             }
             Self::Layout(to) => *to = layout(v)?,
             Self::Zones(to) => *to = zones(v)?,
+            Self::Members(to) => *to = members(v)?,
+            Self::Queues(to) => {
+                *to = match v.as_str() {
+                    Some("per-member") => Queues::PerMember,
+                    Some("one") => Queues::One,
+                    _ => return Err("\"per-member\" or \"one\" is needed".to_owned()),
+                }
+            }
         }
         Ok(())
     }
+}
+
+fn members(v: &DeValue<'_>) -> Result<Vec<DeviceParams>, String> {
+    let what = || "a list of presets is needed, such as [\"sata2009\", \"sata2009\"]".to_owned();
+    // More are refused by `check`; but not read.
+    let list = v.as_array().filter(|l| l.len() <= 100).ok_or_else(what)?;
+    let member = |m: &Spanned<DeValue<'_>>| {
+        DeviceParams::preset(m.get_ref().as_str().ok_or_else(what)?).map_err(|e| e.to_string())
+    };
+    list.iter().map(member).collect()
 }
 
 fn layout(v: &DeValue<'_>) -> Result<Layout, String> {
@@ -809,4 +839,21 @@ fn blank_ssd() -> SsdParams {
         au_log: 16,
         max_request: Sectors(1024),
     }
+}
+
+/// What a set's description cannot do without.
+const RAID1_REQUIRED: usize = 1;
+const RAID1_KEYS: &[&str] = &["members", "queues"];
+
+fn raid1_slot<'a>(p: &'a mut Raid1Params, key: &str) -> Option<Slot<'a>> {
+    Some(match key {
+        "members" => Slot::Members(&mut p.members),
+        "queues" => Slot::Queues(&mut p.queues),
+        _ => return None,
+    })
+}
+
+/// A set without members.
+fn blank_raid1() -> Raid1Params {
+    Raid1Params { name: String::new(), about: String::new(), members: Vec::new(), queues: Queues::default() }
 }

@@ -59,9 +59,10 @@ fn every_value_of_a_preset_names_its_source() {
                 assert!(sourced, "{name}: no source for: {line}");
             }
         }
-        // Few if it starts from another preset, which then has the rest.
+        // Few if it refers to other presets, which then have the rest.
         let starts = text.lines().any(|l| l.starts_with("base = "));
-        assert!(starts || values >= 13, "{name} has {values} values");
+        let is_set = text.lines().any(|l| l == "kind = \"raid1\"");
+        assert!(starts || is_set || values >= 13, "{name} has {values} values");
     }
 }
 
@@ -160,22 +161,50 @@ fn each_mistake_gets_one_clear_line() {
     }
     assert_eq!(
         error(""),
-        "my.toml:1: kind = one of \"disk\", \"card\", \"ssd\", or base = a preset, is needed"
+        "my.toml:1: kind = one of \"disk\", \"card\", \"ssd\", \"raid1\", or base = a preset, is needed"
     );
     assert_eq!(
         error("kind = \"disc\""),
-        "my.toml:1: kind: disc is not possible, \"disk\", \"card\", \"ssd\" are"
+        "my.toml:1: kind: disc is not possible, \"disk\", \"card\", \"ssd\", \"raid1\" are"
     );
     assert_eq!(error("kind = \"disk\""), "my.toml:1: rpm: is needed (or base = a preset to start from)");
     assert_eq!(error("base = \"ide2005\""), "my.toml:1: base: no preset ide2005, did you mean ide2004?");
     assert_eq!(error("kind = 4"), "my.toml:1: kind: a word in quotes is needed");
     let unknown = DeviceParams::preset("floppy").map(|p| p.name().to_owned());
-    let all = "no preset floppy; there are ide2004, sata2009, nas2020, greedy_ncq, dual_actuator, flashcard2010, \
+    let all = "no preset floppy; there are ide2004, sata2009, nas2020, greedy_ncq, dual_actuator, raid1_2009, flashcard2010, \
                plextor_m5s, sata_ssd, nvme, emmc51, microsd_a1";
     assert_eq!(unknown.map_err(|e| e.to_string()), Err(all.to_owned()));
 }
 
 /// A value that a key depends on may be the one that the file does not set.
+#[test]
+fn mistakes_in_a_set_get_one_clear_line() {
+    for (line, message) in [
+        (
+            "members = 2",
+            "my.toml:2: members: a list of presets is needed, such as [\"sata2009\", \"sata2009\"]",
+        ),
+        ("members = [\"sata2009\"]", "my.toml:2: members: 1 is not possible, 2 to 8 is"),
+        (
+            "members = [\"sata2008\", \"sata2009\"]",
+            "my.toml:2: members: no preset sata2008, did you mean sata2009?",
+        ),
+        (
+            "members = [\"raid1_2009\", \"sata2009\"]",
+            "my.toml:2: members: a set within a set is not possible",
+        ),
+        ("queues = \"two\"", "my.toml:2: queues: \"per-member\" or \"one\" is needed"),
+        ("rpm = 7200", "my.toml:2: rpm: no such key"),
+    ] {
+        assert_eq!(error(&format!("base = \"raid1_2009\"\n{line}\n")), message);
+    }
+    assert_eq!(
+        error("kind = \"raid1\"\n"),
+        "my.toml:1: members: is needed (or base = a preset to start from)",
+        "a set of nothing"
+    );
+}
+
 #[test]
 fn a_value_may_clash_with_one_of_the_base() {
     let got = error("base = \"ide2004\"\nbuffer = \"128KiB\"");

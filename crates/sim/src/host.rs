@@ -292,7 +292,7 @@ impl Host {
     pub fn name_for_disk(disk: &str) -> &'static str {
         match disk {
             "ide2004" => "2004",
-            "sata2009" | "flashcard2010" => "2010",
+            "sata2009" | "raid1_2009" | "flashcard2010" => "2010",
             "plextor_m5s" => "2016",
             _ => "2020",
         }

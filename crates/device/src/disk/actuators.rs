@@ -162,7 +162,7 @@ impl MultiDisk {
     fn count(&mut self) {
         let busy_time = self.counters.busy_time;
         self.counters = Counters::sum(self.arms.iter().map(|a| a.disk.counters()));
-        self.counters.uncount_commands(&self.recounted);
+        self.counters.uncount(&self.recounted);
         self.counters.busy_time = busy_time;
     }
 }
