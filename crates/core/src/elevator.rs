@@ -42,6 +42,9 @@ use crate::{GroupId, config::Tunable, config::Unit};
 pub struct Limits {
     /// Tags are `0..tags`. Default 256.
     pub tags: u16,
+    /// How many requests the driver has for these tags: what is merged into another keeps its tag, but is no request. Shares of
+    /// the pool ([`Elevator::has_room`]) are shares of this. Default 0: as many as tags.
+    pub pool: u16,
     /// How many tasks get state of their own; further ones share one fallback. Default 64.
     pub tasks: u32,
     /// How many groups there may be. Default 1.
@@ -116,6 +119,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             tags: 256,
+            pool: 0,
             tasks: 64,
             groups: 1,
             max_sectors: Sectors(1024),
@@ -141,6 +145,12 @@ static MAX_SEGMENTS: Tunable = at_least_one("max_segments", 65535);
 static QUEUE_DEPTH: Tunable = at_least_one("queue_depth", 65535);
 
 impl Limits {
+    /// How many requests the driver has.
+    #[must_use]
+    pub const fn requests(&self) -> u32 {
+        if self.pool == 0 { self.tags as u32 } else { self.pool as u32 }
+    }
+
     fn validate(&self) -> Result<(), ConfigError> {
         let fields = [
             (&TAGS, u64::from(self.tags)),

@@ -32,7 +32,7 @@
 //! # What it does not do
 //!
 //! No sorting, no tasks, no priorities. On a device of depth 1 (a disk) it has no effect but the turns. Async requests
-//! should use at most 75 % of the driver's tags: [`crate::Elevator::has_room`] tells.
+//! should use at most 75 % of the driver's requests: [`crate::Elevator::has_room`] tells.
 //!
 //! # Differences from the kernel
 //!
@@ -257,7 +257,7 @@ impl Scheduler for Kyber {
             issued: Table::new(tags, Instant::EPOCH),
             window: None,
             asyncs: 0,
-            asyncs_max: (u32::from(limits.tags) * ASYNC_PERCENT / 100).max(1),
+            asyncs_max: (limits.requests() * ASYNC_PERCENT / 100).max(1),
         })
     }
 

@@ -15,6 +15,7 @@ pub(crate) fn limits(chance: &mut Chance) -> Limits {
     let groups = if chance.percent(70) { 1 } else { chance.range(2, 5) };
     Limits {
         tags: *chance.pick(&[1, 3, 16, 64, 64, 200]),
+        pool: 0,
         tasks: *chance.pick(&[1, 2, 4, 16, 64]),
         groups: narrow(groups),
         max_sectors: Sectors(*chance.pick(&[1024, 1024, 255, 64, 8])),

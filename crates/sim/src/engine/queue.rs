@@ -9,7 +9,9 @@
 //! ```
 //!
 //! When a pool is nearly empty the queue is *congested*: a hint that background writers and read-ahead heed. When it is
-//! empty, threads wait in order; one that is woken may overdraw the pool for a moment, so that it gets something done.
+//! empty, threads wait in order; one that is woken may overdraw the pool for a moment, so that it gets something done. A
+//! scheduler may keep a part of a pool free for urgent requests ([`Elevator::has_room`]): to all others it is empty then. What
+//! a task has collected and not yet handed in escapes that count.
 //
 //= elevators.md 1.6, 1.7, 1.8
 
@@ -111,6 +113,7 @@ impl DiskQueue {
         let tags = u16::try_from(host.nr_requests.saturating_mul(TAGS_PER_REQUEST)).unwrap_or(u16::MAX - 1);
         let limits = Limits {
             tags,
+            pool: u16::try_from(host.nr_requests).unwrap_or(u16::MAX),
             tasks,
             groups: 1,
             max_sectors: host.max_request.min(facts.max_request),
@@ -166,7 +169,8 @@ impl DiskQueue {
         let kind = kind_of(&rq);
         let is_batcher = batch.left > 0 && now <= batch.until;
         let limit = if is_batcher { self.nr_requests * 3 / 2 } else { self.nr_requests };
-        if self.allocated[kind] >= limit || self.free.len() <= self.collected.len() {
+        let is_full = self.allocated[kind] >= limit || self.free.len() <= self.collected.len();
+        if is_full || !self.elevator.has_room(&rq) {
             return Err(Full);
         }
         batch.left = batch.left.saturating_sub(1);

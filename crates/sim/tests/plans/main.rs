@@ -10,6 +10,7 @@ mod cpu;
 mod files;
 mod options;
 mod player;
+mod pool;
 mod random;
 mod startup;
 mod starvation;

@@ -41,6 +41,12 @@ impl Plan {
         self.tell(&format!("under {name}"))
     }
 
+    /// A tunable of the scheduler.
+    pub(crate) fn set(mut self, name: &str, value: u64) -> Self {
+        self.scenario.config.set(name, value).expect("a tunable within its range");
+        self.tell(&format!("with {name} = {value}"))
+    }
+
     /// A change of the host, and why.
     pub(crate) fn host(mut self, why: &str, change: impl FnOnce(&mut Host)) -> Self {
         change(&mut self.scenario.host);
