@@ -143,7 +143,8 @@ impl Machine<'_> {
             return true;
         }
         let (file, client) = (l.call.file, &self.clients[l.client as usize]);
-        let (task, prio, meta) = (client.task, client.job.prio.unwrap_or_default(), l.call.meta);
+        let (task, group) = (client.task, client.group);
+        let (prio, meta) = (client.job.prio.unwrap_or_default(), l.call.meta);
         let is_new = |cache: &super::cache::Cache, p: u32| cache.flags(file, p).is_some_and(|f| f & NEW != 0);
         while page < end {
             if !is_new(&self.cache, page) {
@@ -152,7 +153,7 @@ impl Machine<'_> {
             }
             let run = (page + 1..end).find(|&p| !is_new(&self.cache, p)).unwrap_or(end) - page;
             let ((start, len), count) = self.pages_on_disk(file, page, run);
-            let rq = Request { prio, meta, ..Request::read(task, start, len) };
+            let rq = Request { prio, group, meta, ..Request::read(task, start, len) };
             let batch = &mut self.lanes[lane as usize].batch;
             let owner = Owner::Read { file, first: page, count };
             if self.queue.submit(self.now, rq, owner, batch).is_err() {
@@ -175,7 +176,7 @@ impl Machine<'_> {
         let l = &self.lanes[lane as usize];
         let (file, first, burst) = (l.call.file, l.page_end, l.call.burst);
         let client = &self.clients[l.client as usize];
-        let (task, prio) = (client.task, client.job.prio.unwrap_or_default());
+        let (task, group, prio) = (client.task, client.group, client.job.prio.unwrap_or_default());
         if burst > 0 {
             self.owe_request(lane);
         }
@@ -184,7 +185,7 @@ impl Machine<'_> {
                 continue;
             }
             let ((start, len), count) = self.pages_on_disk(file, page, 1);
-            let rq = Request { prio, ..Request::read(task, start, len) };
+            let rq = Request { prio, group, ..Request::read(task, start, len) };
             let batch = &mut self.lanes[lane as usize].batch;
             let owner = Owner::Read { file, first: page, count };
             if self.queue.submit(self.now, rq, owner, batch).is_err() {
@@ -323,7 +324,8 @@ impl Machine<'_> {
             };
             let client = &self.clients[index];
             let prio = client.job.prio.unwrap_or_default();
-            let writer = Writer { thread: lane, task: client.task, prio, sync: false, nonblocking: false };
+            let (task, group) = (client.task, client.group);
+            let writer = Writer { thread: lane, task, group, prio, sync: false, nonblocking: false };
             let before = pass.written;
             let end = self.write_pass(&mut pass, writer);
             self.queue.end_batch(self.now);
@@ -378,7 +380,8 @@ impl Machine<'_> {
             // A direct write that goes through the cache keeps the class of direct writes.
             let direct_sync = client.job.direct_write_sync.unwrap_or(self.host.direct_write_sync);
             let sync = !l.through_cache || direct_sync;
-            let writer = Writer { thread: lane, task: client.task, prio, sync, nonblocking: false };
+            let (task, group) = (client.task, client.group);
+            let writer = Writer { thread: lane, task, group, prio, sync, nonblocking: false };
             let end = self.write_pass(&mut pass, writer);
             if pass.written > 0 {
                 self.wait_for_io();
@@ -477,7 +480,7 @@ impl Machine<'_> {
 
     /// A write of the pages by a writer, at the place of the disk where they are.
     pub(super) fn write_request(&self, writer: Writer, start: Sector, len: Sectors) -> Request {
-        let Writer { task, prio, sync, .. } = writer;
-        Request { sync, prio, no_idle: sync, ..Request::write(task, start, len) }
+        let Writer { task, group, prio, sync, .. } = writer;
+        Request { sync, group, prio, no_idle: sync, ..Request::write(task, start, len) }
     }
 }

@@ -17,7 +17,7 @@ use super::zones::Zone;
 use crate::job::{BlockSize, Direction, Engine, FileService, Job, Program};
 use crate::metrics::{ClientStats, OpStats};
 use crate::rng::Rng;
-use fairhead_core::{Duration, Instant, TaskId};
+use fairhead_core::{Duration, GroupId, Instant, TaskId};
 
 /// What a lane does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +76,7 @@ impl Call {
 pub(super) struct Client {
     pub(super) job: Job,
     pub(super) task: TaskId,
+    pub(super) group: GroupId,
     pub(super) files: Vec<u32>,
     /// Read-ahead state, by file.
     pub(super) ahead: Vec<ReadAhead>,
@@ -173,6 +174,7 @@ impl Client {
         Self {
             job: job.clone(),
             task: TaskId(0),
+            group: GroupId::ROOT,
             ahead: vec![ReadAhead::new(advice(job, read_ahead)); files.len()],
             position: vec![0; files.len()],
             zones: vec![Zone::default(); files.len()],

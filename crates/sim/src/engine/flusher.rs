@@ -17,7 +17,7 @@ use super::queue::Batch;
 use super::{Machine, Owner};
 use crate::event::Due;
 use crate::host::Flusher as Kind;
-use fairhead_core::{Instant, IoPrio, TaskId};
+use fairhead_core::{GroupId, Instant, IoPrio, TaskId};
 
 use super::cache::WRITEBACK;
 
@@ -66,6 +66,7 @@ impl Pass {
 pub(super) struct Writer {
     pub(super) thread: u32,
     pub(super) task: TaskId,
+    pub(super) group: GroupId,
     pub(super) prio: IoPrio,
     pub(super) sync: bool,
     /// Stops when the queue is congested.
@@ -154,6 +155,7 @@ impl Machine<'_> {
         let writer = Writer {
             thread,
             task: f.task,
+            group: GroupId::ROOT,
             prio: IoPrio::default(),
             sync: false,
             nonblocking: self.host.flusher == Kind::Pdflush,

@@ -407,7 +407,8 @@ impl Machine<'_> {
         let client = &self.clients[l.client as usize];
         let prio = client.job.prio.unwrap_or_default();
         let block = Sectors(ext2::BLOCK_SECTORS as u32);
-        let rq = Request { meta: true, prio, ..Request::read(client.task, start, block) };
+        let (meta, group) = (true, client.group);
+        let rq = Request { meta, prio, group, ..Request::read(client.task, start, block) };
         if self.queue.submit(self.now, rq, Owner::Lane(lane), &mut l.batch).is_err() {
             self.queue.wait(lane, true);
             return Step::Blocked;
@@ -440,7 +441,8 @@ impl Machine<'_> {
             if start != Layout::HOLE {
                 let no_idle = sync && op == Op::Write;
                 let prio = client.job.prio.unwrap_or_default();
-                let rq = Request { op, sync, no_idle, prio, ..Request::read(client.task, start, len) };
+                let group = client.group;
+                let rq = Request { op, sync, no_idle, prio, group, ..Request::read(client.task, start, len) };
                 if self.queue.submit(self.now, rq, Owner::Lane(lane), &mut l.batch).is_err() {
                     self.queue.wait(lane, sync);
                     break;

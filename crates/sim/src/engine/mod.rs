@@ -18,6 +18,7 @@ mod cache;
 mod client;
 mod files;
 mod flusher;
+mod groups;
 mod lane;
 mod player;
 mod program;
@@ -39,6 +40,7 @@ use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::{Duration, Instant, Tag, TaskId};
 use fairhead_device::DeviceParams;
 use files::Files;
+use groups::Groups;
 use lane::{Lane, Phase};
 use queue::{Batch, DiskQueue};
 use std::collections::VecDeque;
@@ -162,11 +164,15 @@ impl<'a> Machine<'a> {
         let tasks = first_flusher + flushers.len() as u32;
         let sched_cost = host.sched_cost(&scenario.scheduler);
         let lock = if host.sched_serial { sched_cost } else { Duration::ZERO };
-        let queue = DiskQueue::new(&scenario.disk, host, scenario.config, tasks, trace)?.with_lock(lock);
+        let groups = Groups::of(jobs)?;
+        let mut queue =
+            DiskQueue::new(&scenario.disk, host, scenario.config, [tasks, groups.count()], trace)?
+                .with_lock(lock);
+        groups.controls().for_each(|c| queue.control(Instant::EPOCH, c));
         let facts = queue.device().facts();
         let files = Files::place(jobs, facts.capacity, scenario.seed)?;
         let cache = Cache::new(host.memory, files.files.len());
-        let (clients, lanes) = Self::make_clients(scenario, &files)?;
+        let (clients, lanes) = Self::make_clients(scenario, &files, &groups)?;
         let share = |percent: u8| u64::from(cache.capacity()) * u64::from(percent) / 100;
         let pages = |percent: u8| u32::try_from(share(percent)).unwrap_or(u32::MAX);
         Ok(Self {
@@ -209,7 +215,11 @@ impl<'a> Machine<'a> {
         })
     }
 
-    fn make_clients(scenario: &Scenario, files: &Files) -> Result<(Vec<Client>, Vec<Lane>)> {
+    fn make_clients(
+        scenario: &Scenario,
+        files: &Files,
+        groups: &Groups<'_>,
+    ) -> Result<(Vec<Client>, Vec<Lane>)> {
         let (mut clients, mut lanes) = (Vec::new(), Vec::new());
         for (i, c) in scenario.jobs.clients().enumerate() {
             let used = files.of_client[i].clone();
@@ -218,6 +228,7 @@ impl<'a> Machine<'a> {
             let number =
                 |n: usize| u32::try_from(n).expect("job files are limited to a few thousand clients");
             client.task = TaskId(number(i) + 1);
+            client.group = groups.id(c.job);
             client.first_lane = number(lanes.len());
             lanes.extend((0..client.all_lanes).map(|_| Lane::new(number(i))));
             clients.push(client);

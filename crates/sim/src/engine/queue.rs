@@ -105,7 +105,7 @@ impl DiskQueue {
         disk: &DeviceParams,
         host: &Host,
         sched: AnyConfig,
-        tasks: u32,
+        [tasks, groups]: [u32; 2],
         trace: u32,
     ) -> Result<Self> {
         let device = Device::new(disk)?;
@@ -115,7 +115,7 @@ impl DiskQueue {
             tags,
             pool: u16::try_from(host.nr_requests).unwrap_or(u16::MAX),
             tasks,
-            groups: 1,
+            groups,
             max_sectors: host.max_request.min(facts.max_request),
             rotational: facts.rotational,
             queue_depth: facts.queue_depth,
@@ -427,6 +427,11 @@ impl DiskQueue {
     pub(super) fn timer(&mut self, now: Instant) {
         self.elevator.timer(now);
         self.heed();
+    }
+
+    /// Tells the scheduler of a change.
+    pub(super) fn control(&mut self, now: Instant, change: fairhead_core::Control) {
+        self.elevator.control(now, change);
     }
 
     pub(super) fn exit_task(&mut self, now: Instant, task: fairhead_core::TaskId) {
