@@ -8,7 +8,7 @@
 //!     WA = (1 + s) / (2 s),  1 to 10           7 % spare: 7.6          28 %: 2.3          sequential: 1
 //! ```
 //!
-//! The fractions are accumulated, and whole operations come due on the die that is being written: 7.6 becomes six moves
+//! The fractions are accumulated for each die, and whole operations come due with its next program: 7.6 becomes six moves
 //! after some programs and seven after others. A write is sequential if it goes on where one of the last 16 streams
 //! ended, or is as large as a block.
 //!
@@ -37,6 +37,15 @@ pub(super) struct Charge {
     pub(super) erases: u32,
 }
 
+/// What a die has to do for what was programmed on it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Debt {
+    /// Thousandths of sectors to move.
+    moves: u64,
+    /// Sectors to erase.
+    erases: u64,
+}
+
 /// The state of the flash translation layer. Lengths in sectors.
 #[derive(Clone, Debug)]
 pub(super) struct Ftl {
@@ -50,9 +59,11 @@ pub(super) struct Ftl {
     fixed: Option<u64>,
     /// Ends of the last streams, least recently used first.
     streams: [u64; STREAMS],
-    /// Thousandths of sectors to move.
-    move_debt: u64,
-    erase_debt: u64,
+    /// Thousandths of sectors to move for what has come in since the last program.
+    owed: u64,
+    /// For each die. A common account would come due on the same dies again and again, as often as its period and the
+    /// number of dies have a divisor in common.
+    debts: Vec<Debt>,
     /// Discarded and not written since, in each part of the device.
     discarded: Vec<u64>,
     discarded_sum: u64,
@@ -75,8 +86,8 @@ impl Ftl {
             spare_permille: u64::from(p.spare_permille),
             fixed: p.write_amplification_permille.map(u64::from),
             streams: [0; STREAMS],
-            move_debt: 0,
-            erase_debt: 0,
+            owed: 0,
+            debts: vec![Debt::default(); (p.channels * p.dies_per_channel) as usize],
             discarded: vec![0; usize::try_from(PARTS).unwrap_or(0)],
             discarded_sum: 0,
             slc_size: p.slc / 512 / unit,
@@ -107,7 +118,7 @@ impl Ftl {
     /// Sectors have come in.
     pub(super) fn wrote(&mut self, sectors: u64, random: bool) {
         if random {
-            self.move_debt += sectors * (self.amplification() - 1000);
+            self.owed += sectors * (self.amplification() - 1000);
         }
     }
 
@@ -120,14 +131,16 @@ impl Ftl {
             self.slc_used += 1;
             self.slc_full = self.slc_used == self.slc_size;
             // Collected when it leaves the cache, in a migration's own programs.
-            self.move_debt = 0;
+            self.owed = 0;
             return Charge { die, slc: true, moves: 0, erases: 0 };
         }
-        let moves = self.move_debt / (1000 * self.unit);
-        self.move_debt -= moves * 1000 * self.unit;
-        self.erase_debt += (1 + moves) * self.unit;
-        let erases = self.erase_debt / self.block;
-        self.erase_debt -= erases * self.block;
+        let debt = &mut self.debts[die as usize];
+        debt.moves += std::mem::take(&mut self.owed);
+        let moves = debt.moves / (1000 * self.unit);
+        debt.moves -= moves * 1000 * self.unit;
+        debt.erases += (1 + moves) * self.unit;
+        let erases = debt.erases / self.block;
+        debt.erases -= erases * self.block;
         Charge { die, slc: false, moves: moves as u32, erases: erases as u32 }
     }
 
