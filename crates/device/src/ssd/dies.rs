@@ -34,8 +34,8 @@ pub(super) const READS_IN_A_ROW: u32 = 16;
 pub(super) enum Outcome {
     /// Nothing that concerns anybody else.
     Step,
-    /// A page of a command is in the controller.
-    Page { slot: u32 },
+    /// A page of a read is in the controller.
+    Page { id: u32 },
     /// So many sectors of the write buffer are on the flash.
     Programmed { sectors: u32, epoch: u32 },
     /// A unit has left the SLC cache.
@@ -51,7 +51,8 @@ struct Run {
     /// The next page of them on this die.
     lpn: u64,
     pages: u32,
-    slot: u32,
+    /// A command, or a fetch.
+    id: u32,
     next: u32,
 }
 
@@ -150,12 +151,12 @@ const EMPTY: Fifo = Fifo { head: NIL, tail: NIL };
     reason = "indices are bounded by the parameters: 1024 dies, 2^20 nodes"
 )]
 impl Dies {
-    /// For at most so many commands at once, and so many units in the write buffer.
-    pub(super) fn new(t: &Timing, commands: usize, units: usize) -> Self {
+    /// For at most so many reads at once, and so many units in the write buffer.
+    pub(super) fn new(t: &Timing, reads: usize, units: usize) -> Self {
         let (dies, channels) = (t.dies as usize, t.channels as usize);
         let die = Die {
             doing: Doing::Nothing,
-            sensed: Run { start: 0, end: 0, lpn: 0, pages: 0, slot: 0, next: NIL },
+            sensed: Run { start: 0, end: 0, lpn: 0, pages: 0, id: 0, next: NIL },
             suspended: None,
             reads: EMPTY,
             programs: EMPTY,
@@ -164,9 +165,9 @@ impl Dies {
             passed: 0,
             next: NIL,
         };
-        let runs = commands * dies;
+        let runs = reads * dies;
         let link = |i: usize, n: usize| if i + 1 < n { i as u32 + 1 } else { NIL };
-        let run = |i| Run { start: 0, end: 0, lpn: 0, pages: 0, slot: 0, next: link(i, runs) };
+        let run = |i| Run { start: 0, end: 0, lpn: 0, pages: 0, id: 0, next: link(i, runs) };
         let program =
             |i| Program { sectors: 0, epoch: 0, slc: false, moves: 0, erases: 0, next: link(i, units) };
         Self {
@@ -191,13 +192,13 @@ impl Dies {
     }
 
     /// Queues the pages of `[start, end)` on their dies. Answers how many there are.
-    pub(super) fn read(&mut self, now: u64, slot: u32, start: u64, end: u64) -> u32 {
+    pub(super) fn read(&mut self, now: u64, id: u32, start: u64, end: u64) -> u32 {
         let (first, last) = (start / self.t.page, (end - 1) / self.t.page);
         let (pages, dies) = (last - first + 1, u64::from(self.t.dies));
         for i in 0..pages.min(dies) {
             let lpn = first + i;
             let on_die = (pages - i).div_ceil(dies) as u32;
-            let run = Run { start, end, lpn, pages: on_die, slot, next: NIL };
+            let run = Run { start, end, lpn, pages: on_die, id, next: NIL };
             self.queue_run(now, (lpn % dies) as usize, run);
         }
         pages as u32
@@ -388,7 +389,7 @@ impl Dies {
         match self.dies[die].doing {
             Doing::Read => {
                 let sensed = &mut self.dies[die].sensed;
-                let slot = sensed.slot;
+                let id = sensed.id;
                 sensed.pages -= 1;
                 if sensed.pages == 0 {
                     self.start(now, die);
@@ -397,7 +398,7 @@ impl Dies {
                     sensed.lpn += u64::from(self.t.dies);
                     self.join_channel(now, die);
                 }
-                Outcome::Page { slot }
+                Outcome::Page { id }
             }
             Doing::Load { program } => {
                 self.begin_program(now, die, program);

@@ -19,6 +19,8 @@
 //! first pages are ready, and 327.7 us on the link: 285 MB/s. With two at once the link never rests: 400 MB/s. So
 //! sequential throughput with few requests outstanding is a matter of latency, and read-ahead, not flash, sets it.
 //!
+//! Sequential readers may be read ahead of (`prefetch.rs`).
+//!
 //! The link serves commands by the time their first page is ready, never by the order of submission: a large read whose
 //! pages wait for busy dies does not block small ones that are ready. The same goes for the channels.
 //!
@@ -29,6 +31,7 @@
 
 mod dies;
 mod ftl;
+mod prefetch;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -41,6 +44,7 @@ use dies::{Dies, Outcome, Program};
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
 use ftl::Ftl;
+use prefetch::{Lookup, Prefetch};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use timers::NEVER;
@@ -153,6 +157,7 @@ pub struct Ssd {
     inbound: usize,
     buffer: WriteBuffer,
     ftl: Ftl,
+    prefetch: Prefetch,
     units: Option<Units>,
     counters: Counters,
 }
@@ -162,6 +167,7 @@ impl Ssd {
         p.check().map_err(|e| e.of(&p.name))?;
         let (t, depth) = (Timing::new(p), usize::from(p.queue_depth));
         let buffer = WriteBuffer::new(p.write_buffer / 512, t.page, u64::from(t.planes), depth);
+        let prefetch = Prefetch::new(p.prefetch / 512, t.page, p.capacity, depth);
         let costs = Costs { copy_per_kib_ps: p.copy_per_kib_ps, t_erase: p.t_erase, page_rmw: p.page_rmw };
         Ok(Self {
             facts: Facts {
@@ -188,11 +194,12 @@ impl Ssd {
             done: BinaryHeap::with_capacity(depth),
             decided: 0,
             last_done: 0,
-            dies: Dies::new(&t, depth, buffer.units_max(depth)),
+            dies: Dies::new(&t, depth + prefetch.fetches_max(), buffer.units_max(depth)),
             link_free: [0; 2],
             inbound: usize::from(!p.half_duplex),
             buffer,
             ftl: Ftl::new(p),
+            prefetch,
             units: (p.au.0 > 0).then(|| Units::new(p.au, p.open_au, p.au_log, costs)),
             counters: Counters::default(),
             t,
@@ -360,9 +367,7 @@ impl Ssd {
                 Step::Landing => self.land(now),
                 Step::Read => {
                     if let Some((_, slot)) = self.reads.pop_front() {
-                        let s = self.slots[slot as usize];
-                        self.slots[slot as usize].pages = self.dies.read(now, slot, s.start, s.end);
-                        self.counters.misses += 1;
+                        self.begin_read(now, slot);
                     }
                 }
                 Step::Other => {
@@ -378,7 +383,7 @@ impl Ssd {
     fn flash(&mut self, now: u64) {
         match self.dies.step() {
             Outcome::Step => self.counters.suspends = self.dies.suspends,
-            Outcome::Page { slot } => self.page_ready(now, slot),
+            Outcome::Page { id } => self.page_ready(now, id),
             Outcome::Programmed { sectors, epoch } => {
                 self.counters.destages += 1;
                 self.counters.destaged_sectors += u64::from(sectors);
@@ -395,14 +400,55 @@ impl Ssd {
         }
     }
 
-    /// A page of a read is in the controller. The first takes the place on the link for all.
-    fn page_ready(&mut self, now: u64, slot: u32) {
+    /// A read may go to the dies, unless it has been fetched ahead.
+    fn begin_read(&mut self, now: u64, slot: u32) {
+        let (start, end) = (self.slots[slot as usize].start, self.slots[slot as usize].end);
+        let pages = match self.prefetch.look_up(slot, start, end) {
+            Lookup::Miss => {
+                self.counters.misses += 1;
+                self.dies.read(now, slot, start, end)
+            }
+            Lookup::Hit => {
+                self.counters.hits += 1;
+                0
+            }
+            Lookup::Awaited => {
+                self.counters.streaming_hits += 1;
+                1
+            }
+        };
+        self.slots[slot as usize].pages = pages;
+        if pages == 0 {
+            self.send(now, slot);
+        }
+        while let Some(fetch) = self.prefetch.fetch() {
+            self.counters.look_ahead_sectors += fetch.end - fetch.start;
+            let pages = self.dies.read(now, fetch.id, fetch.start, fetch.end);
+            self.prefetch.fetching(fetch.id, pages);
+        }
+    }
+
+    /// A page is in the controller.
+    fn page_ready(&mut self, now: u64, id: u32) {
+        if id < u32::from(self.facts.queue_depth) {
+            self.slots[id as usize].pages -= 1;
+            return self.send(now, id);
+        }
+        self.prefetch.page(id);
+        while let Some(slot) = self.prefetch.ready() {
+            self.slots[slot as usize].pages = 0;
+            self.send(now, slot);
+        }
+    }
+
+    /// Some data of a read are in the controller. The first take their place on the link for all; it is done when the last
+    /// are there and all have crossed.
+    fn send(&mut self, now: u64, slot: u32) {
         let s = &mut self.slots[slot as usize];
         if s.link_end == 0 {
             s.link_end = now.max(self.link_free[0]) + self.t.link(s.end - s.start);
             self.link_free[0] = s.link_end;
         }
-        s.pages -= 1;
         if s.pages == 0 {
             let at = s.link_end.max(now);
             self.finish(at, slot);

@@ -1,0 +1,199 @@
+//! Reading ahead of sequential readers, into the controller's memory.
+//!
+//! A read that begins where one of the last eight streams ended makes that stream go on, and from the second read on
+//! `prefetch` bytes beyond its end are fetched, in chunks of a quarter of that on a fixed grid. A read that lies in
+//! fetched chunks waits for those that are still on their way, and then takes the link: `t_cmd + t_fix + link`.
+//!
+//! ```text
+//!   chunks of the device    |     4     |     5     |     6     |     7     |     8     |
+//!   reads                            ▓▓▓▓▓▓ read      then fetched: what is left of 5, 6, 7, 8 and 9
+//! ```
+//!
+//! Fetches queue on the dies like reads do. What they fetch for a reader that has left is not used.
+//!
+//! What this does not do: notice that fetched data have been overwritten, which would cost the same.
+//= Fairhead device notes 2.2
+
+/// Streams that are told apart.
+const STREAMS: usize = 8;
+/// Chunks of a stream that can be in memory.
+const CHUNKS: u64 = 16;
+/// Chunks of what is fetched ahead.
+const AHEAD: u64 = 4;
+/// No chunk.
+const NONE: u64 = u64::MAX;
+
+/// How a read fares.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Lookup {
+    /// It has to go to the dies.
+    Miss,
+    /// It is in memory.
+    Hit,
+    /// It will be, when [`Prefetch::ready`] says so.
+    Awaited,
+}
+
+/// Pages to fetch, in sectors; `id` comes back to [`Prefetch::page`] with each of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Fetch {
+    pub(super) id: u32,
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+/// Room for a chunk.
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    chunk: u64,
+    /// Sectors from here to the chunk's end were fetched.
+    from: u64,
+    /// Pages on their way.
+    pages: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    /// The end of its last read; none while the stream is unused.
+    end: u64,
+    /// Reads in a row.
+    reads: u32,
+    /// The next chunk to fetch.
+    next: u64,
+    used: u64,
+    cells: [Cell; CHUNKS as usize],
+}
+
+/// A read that waits for chunks.
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    slot: u32,
+    stream: usize,
+    first: u64,
+    last: u64,
+    chunks: u64,
+}
+
+/// The streams and what was fetched for them. Lengths in sectors.
+#[derive(Clone, Debug)]
+pub(super) struct Prefetch {
+    ahead: u64,
+    chunk: u64,
+    capacity: u64,
+    /// Identities of fetches begin here.
+    base: u32,
+    clock: u64,
+    streams: Vec<Stream>,
+    waiting: Vec<Waiter>,
+    /// The stream of the last read.
+    current: Option<usize>,
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "128 cells, and pages of a chunk of at most 1 GiB")]
+impl Prefetch {
+    /// Ahead by so many sectors; zero: never. Fetches are numbered from `base`, the number of commands.
+    pub(super) fn new(ahead: u64, page: u64, capacity: u64, base: usize) -> Self {
+        let cell = Cell { chunk: NONE, from: 0, pages: 0 };
+        let stream = Stream { end: NONE, reads: 0, next: 0, used: 0, cells: [cell; CHUNKS as usize] };
+        Self {
+            ahead,
+            chunk: (ahead / AHEAD).next_multiple_of(page).max(page),
+            capacity,
+            base: base as u32,
+            clock: 0,
+            streams: vec![stream; if ahead > 0 { STREAMS } else { 0 }],
+            waiting: Vec::with_capacity(base),
+            current: None,
+        }
+    }
+
+    /// How many fetches there can be at once.
+    pub(super) fn fetches_max(&self) -> usize {
+        self.streams.len() * CHUNKS as usize
+    }
+
+    /// Looks up a read of `[start, end)`; [`fetch`](Self::fetch) then says what to fetch.
+    pub(super) fn look_up(&mut self, slot: u32, start: u64, end: u64) -> Lookup {
+        self.clock += 1;
+        self.current = None;
+        let Some(i) = self.streams.iter().position(|s| s.end == start) else {
+            self.begin(end);
+            return Lookup::Miss;
+        };
+        let (chunk, clock) = (self.chunk, self.clock);
+        let stream = &mut self.streams[i];
+        (stream.end, stream.reads, stream.used) = (end, stream.reads + 1, clock);
+        self.current = Some(i);
+        let (first, last) = (start / chunk, (end - 1) / chunk);
+        let (mut chunks, mut here) = (0, last - first < CHUNKS);
+        for c in first..=last.min(first + CHUNKS) {
+            let cell = &stream.cells[(c % CHUNKS) as usize];
+            here &= cell.chunk == c && cell.from <= start.max(c * chunk);
+            chunks += u64::from(cell.pages > 0);
+        }
+        if !here {
+            stream.next = end / chunk;
+            return Lookup::Miss;
+        }
+        if chunks == 0 {
+            return Lookup::Hit;
+        }
+        self.waiting.push(Waiter { slot, stream: i, first, last, chunks });
+        Lookup::Awaited
+    }
+
+    /// A new stream, in place of the one that was used longest ago and has nothing on its way.
+    fn begin(&mut self, end: u64) {
+        let idle = |s: &&mut Stream| s.cells.iter().all(|c| c.pages == 0);
+        if let Some(s) = self.streams.iter_mut().filter(idle).min_by_key(|s| s.used) {
+            s.cells.iter_mut().for_each(|c| c.chunk = NONE);
+            (s.end, s.reads, s.next, s.used) = (end, 1, end / self.chunk, self.clock);
+        }
+    }
+
+    /// What to fetch now. Call until `None`, each time telling with [`fetching`](Self::fetching) how many pages it is.
+    pub(super) fn fetch(&mut self) -> Option<Fetch> {
+        let i = self.current?;
+        let s = &mut self.streams[i];
+        let (c, begin) = (s.next, s.next * self.chunk);
+        let cell = &mut s.cells[(c % CHUNKS) as usize];
+        if begin >= (s.end + self.ahead).min(self.capacity) || cell.pages > 0 {
+            return None;
+        }
+        let (start, end) = (begin.max(s.end), (begin + self.chunk).min(self.capacity));
+        if start >= end {
+            return None;
+        }
+        s.next += 1;
+        (cell.chunk, cell.from) = (c, start);
+        Some(Fetch { id: self.base + i as u32 * CHUNKS as u32 + (c % CHUNKS) as u32, start, end })
+    }
+
+    fn cell(&mut self, id: u32) -> (usize, &mut Cell) {
+        let n = (id - self.base) as usize;
+        let stream = n / CHUNKS as usize;
+        (stream, &mut self.streams[stream].cells[n % CHUNKS as usize])
+    }
+
+    pub(super) fn fetching(&mut self, id: u32, pages: u32) {
+        self.cell(id).1.pages = pages;
+    }
+
+    /// A fetched page is in memory.
+    pub(super) fn page(&mut self, id: u32) {
+        let (stream, cell) = self.cell(id);
+        cell.pages -= 1;
+        if cell.pages == 0 {
+            let chunk = cell.chunk;
+            for w in self.waiting.iter_mut().filter(|w| w.stream == stream) {
+                w.chunks -= u64::from((w.first..=w.last).contains(&chunk));
+            }
+        }
+    }
+
+    /// A read whose chunks are in memory, oldest first.
+    pub(super) fn ready(&mut self) -> Option<u32> {
+        let i = self.waiting.iter().position(|w| w.chunks == 0)?;
+        Some(self.waiting.remove(i).slot)
+    }
+}
