@@ -176,6 +176,53 @@ fn each_mistake_gets_one_clear_line() {
     assert_eq!(unknown.map_err(|e| e.to_string()), Err(all.to_owned()));
 }
 
+#[test]
+fn each_mistake_in_a_solid_state_drive_gets_one_clear_line() {
+    for (line, message) in [
+        ("channels = 0", "channels: 0 is not possible, 1 to 64 is"),
+        (
+            "channels = 64\ndies_per_channel = 64",
+            "dies_per_channel: 4096 dies are not possible, 1024 in all are",
+        ),
+        ("planes = 9", "planes: 9 is not possible, 1 to 8 is"),
+        ("page = \"2KiB\"", "page: 2048B is not possible, 4096B to 262144B is"),
+        ("page = \"12KiB\"", "page: 12288B is not a power of two"),
+        ("page = 16", "page: needs a unit, such as \"256KiB\""),
+        ("pages_per_block = 0", "pages_per_block: 0 is not possible, 1 to 65536 is"),
+        ("t_read = \"2s\"", "t_read: 2s is not possible, 0ns to 1s is"),
+        ("t_red = \"2us\"", "t_red: no such key, did you mean t_read?"),
+        ("t_cmd = \"2s\"", "t_cmd: 2s is not possible"),
+        ("channel_rate = \"1kB/s\"", "channel_rate: 1000B/s is not possible, 1MB/s to 1000GB/s is"),
+        ("link_rate = \"1MB\"", "link_rate: needs a unit, such as \"85MB/s\""),
+        ("cmd_servers = 65", "cmd_servers: 65 is not possible, 1 to 64 is"),
+        ("queue_depth = 1025", "queue_depth: 1025 is not possible, 1 to 1024 is"),
+        ("write_buffer = \"32KiB\"", "write_buffer: 32768B is not possible, 65536B to"),
+        ("prefetch = \"8KiB\"", "prefetch: 8192B is not possible, 16384B to"),
+        ("slc = \"2TB\"", "slc: 2000000000000B is not possible, 32768B to 1000204886016B is"),
+        ("slc_idle = \"2000000s\"", "slc_idle: 2000000s is not possible"),
+        ("spare = 1.5", "spare: a share from 0 to 1 is needed, such as 0.5"),
+        ("write_amplification = 0.5", "write_amplification: must be 1 to 100"),
+        ("write_amplification = \"2\"", "write_amplification: a number is needed, such as 2.5"),
+        ("half_duplex = 1", "half_duplex: true or false is needed"),
+        ("capacity = \"1KiB\"", "capacity: 1024B is not possible"),
+        ("au = \"2KiB\"", "au: 2048B is not possible, 4096B to 1073741824B is"),
+        ("au = \"4MiB\"\nopen_au = 0", "open_au: 0 is not possible, 1 to 1024 is"),
+        (
+            "au = \"4MiB\"\ncmd_servers = 2",
+            "cmd_servers: more than one is not possible with allocation units",
+        ),
+        ("max_request = \"512B\"", "max_request: 512B is not possible"),
+        ("kind = \"disk\"", "kind: the base is of kind ssd"),
+    ] {
+        let got = error(&format!("base = \"nvme\"\n{line}\n"));
+        let at = 1 + line.lines().count();
+        let wanted = format!("my.toml:{at}: {message}");
+        assert!(got.starts_with(&wanted), "{line}\n  says:   {got}\n  wanted: {wanted}");
+        assert!(!got.contains('\n'), "one line: {got}");
+    }
+    assert_eq!(error("kind = \"ssd\""), "my.toml:1: capacity: is needed (or base = a preset to start from)");
+}
+
 /// A value that a key depends on may be the one that the file does not set.
 #[test]
 fn mistakes_in_a_set_get_one_clear_line() {
