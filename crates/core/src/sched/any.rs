@@ -250,6 +250,9 @@ impl Scheduler for AnyScheduler {
     fn next_timer(&self) -> Option<(Instant, Timer)> {
         each!(self, s => s.next_timer())
     }
+    fn prepare_merge(&mut self, cx: &mut Cx<'_>, rq: &Request) {
+        each!(self, s => s.prepare_merge(cx, rq));
+    }
     fn may_merge(&self, requests: &Requests, into: Tag, rq: &Request) -> bool {
         each!(self, s => s.may_merge(requests, into, rq))
     }

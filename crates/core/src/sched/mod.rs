@@ -69,6 +69,9 @@ pub trait Scheduler: Sized {
         None
     }
 
+    /// `rq` arrives and touches sectors of queued requests: the last moment to change what [`Scheduler::may_merge`] says.
+    fn prepare_merge(&mut self, _cx: &mut Cx<'_>, _rq: &Request) {}
+
     /// Whether `rq` may be merged into the queued request `into`, which has the same direction.
     fn may_merge(&self, _requests: &Requests, _into: Tag, _rq: &Request) -> bool {
         true
