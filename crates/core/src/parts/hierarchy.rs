@@ -427,6 +427,16 @@ impl<I: Id> Hierarchy<I> {
         }
     }
 
+    /// Takes a group without active children off its parent's idle tree, so that it can have another parent. Nothing
+    /// happens to one that is active or detached.
+    pub fn detach_group(&mut self, group: GroupId) {
+        if let Some(e) = self.entity(group).filter(|&e| self.nodes.standing(e) == Standing::Idle) {
+            let tree = tree_of(&mut self.schedules, &self.shares[e]);
+            self.nodes.hold(tree, e);
+            self.nodes.detach(tree, e);
+        }
+    }
+
     /// Chooses the leaf to serve: it and the groups above it are in service now. `None` when nobody is active.
     ///
     /// # Panics
