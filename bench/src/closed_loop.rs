@@ -3,7 +3,7 @@
 use crate::alloc;
 use fairhead_core::sched::Scheduler;
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler, Preset};
-use fairhead_core::sched::{anticipatory, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
+use fairhead_core::sched::{anticipatory, bfq, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
 use fairhead_core::{
     Dispatch, Duration, Elevator, Insert, Instant, Limits, Request, Sector, Sectors, Tag, TaskId,
 };
@@ -155,6 +155,7 @@ pub(crate) fn run(preset: &Preset, tasks: u16, requests: u32) -> u64 {
         AnyConfig::CfqTs1(c) => run_with::<cfq_early::CfqTs1>(c, tasks, requests),
         AnyConfig::CfqTs2(c) => run_with::<cfq_early::CfqTs2>(c, tasks, requests),
         AnyConfig::Cfq(c) => run_with::<cfq::Cfq>(c, tasks, requests),
+        AnyConfig::Bfq(c) => run_with::<bfq::Bfq>(c, tasks, requests),
     }
 }
 

@@ -62,6 +62,8 @@ suite! {
     cfq: "cfq",
     cfq_2_6_33: "cfq-2.6.33",
     cfq_2_6_34: "cfq-2.6.34",
+    bfq: "bfq",
+    bfq_v0: "bfq-v0",
 }
 
 #[test]

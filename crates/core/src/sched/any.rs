@@ -3,7 +3,7 @@
 //! `Elevator<Deadline>` is monomorphic; whoever reads a name from a user takes `Elevator<AnyScheduler>`. A *preset* is
 //! a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq` with the seek rule and depth of that kernel.
 
-use super::{Scheduler, anticipatory, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
+use super::{Scheduler, anticipatory, bfq, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
 use crate::config::{ConfigError, Tunable, Tunables, Unit};
 use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
 use crate::parts::merge::Edges;
@@ -103,6 +103,8 @@ schedulers! {
     CfqTs2(cfq_early::CfqTs2),
     /// Time slices for each task.
     Cfq(cfq::Cfq),
+    /// Budgets for each task, by weight, in groups.
+    Bfq(bfq::Bfq),
 }
 
 /// A scheduler with the tunables of an era, under a name.
@@ -172,6 +174,16 @@ pub const PRESETS: &[Preset] = &[
         name: "cfq",
         about: "time slices for each task, as in the last kernels that had it",
         config: || AnyConfig::Cfq(cfq::Config::default()),
+    },
+    Preset {
+        name: "bfq-v0",
+        about: "budgets for each task, by B-WF2Q+; the engine of 2010 without heuristics",
+        config: || AnyConfig::Bfq(bfq::Config::v0()),
+    },
+    Preset {
+        name: "bfq",
+        about: "budgets for each task and group, with everything that makes for latency and throughput",
+        config: || AnyConfig::Bfq(bfq::Config::default()),
     },
     Preset {
         name: "mq-deadline",

@@ -51,6 +51,8 @@ const BOUNDS: &[(&str, Bound)] = &[
     ("cfq", cfq),
     ("cfq-2.6.33", cfq),
     ("cfq-2.6.34", cfq),
+    ("bfq", bfq),
+    ("bfq-v0", bfq),
 ];
 
 /// Once its deadline has passed: the rest of the running batch, then for each older request of its direction and itself
@@ -174,6 +176,30 @@ fn cfq(config: &AnyConfig, load: &Load, _: &Request) -> Option<Duration> {
     // Three kinds of work take turns, and each queue has its turn and is put off.
     let round = (workload + turn * (2 * (load.tasks + 1))) * 3;
     Some(c.fifo_expire_sync.max(c.fifo_expire_async) + load.tick + round * (load.requests + 1))
+}
+
+/// What B-WF2Q+ promises: while others are given as many sectors as their weights entitle them to for what is ahead of a request
+/// in its queue, its budget, another's and one request, its queue is served once. Within a queue there may be an older
+/// request each time. Raised queues weigh up to 3000 times as much. Each request may be one of 8 sectors, preceded by an
+/// idle period.
+fn bfq(config: &AnyConfig, load: &Load, _: &Request) -> Option<Duration> {
+    let AnyConfig::Bfq(c) = config else { return None };
+    if load.classes {
+        return None;
+    }
+    const REQUEST_MAX: u64 = 1024;
+    // The device needs at least 1 ms for a request.
+    let fastest = 16_384 + REQUEST_MAX * c.timeout_sync.as_ms();
+    let budget = if c.max_budget.0 > 0 { u64::from(c.max_budget.0) } else { fastest };
+    let raised = c.low_latency && (c.interactive || c.soft_realtime);
+    let raise = if raised { 100 * u64::from(c.wr_coeff) } else { 1 };
+    // Each task has a sync and an async queue, of weights 10 to 80.
+    let weights = (2 * load.tasks + 1) * 8 * raise;
+    let ahead = REQUEST_MAX * 3 * (load.requests + 1) + budget * 2;
+    let services = ahead.saturating_mul(weights) / 8 + load.depth;
+    let idle = c.slice_idle.max(Duration::from_ms(20)) + load.tick;
+    let slot = (SERVICE_MAX + idle) * services;
+    Some(c.fifo_expire_sync.max(c.fifo_expire_async) + slot * (load.requests + 1))
 }
 
 /// How long `rq` may take from insertion to completion under the preset of that name.

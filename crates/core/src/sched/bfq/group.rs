@@ -1,0 +1,348 @@
+//! Groups, priorities, and who may have a tag: what comes from outside.
+//!
+//! A task's requests say which group they are made for and how urgent they are. When either has changed since the task's
+//! last request, its queues follow: a sync queue moves to the other group, or takes the new weight with its next
+//! insertion; an async queue is the group's, so the task goes to another one.
+//!
+//! **Admission.** A writer could fill all tags, and readers could not even ask. So async requests get half of the tags, and
+//! all writes three quarters; 3/16 and 6/16 while a queue is raised. Of its part, each group and queue may have as much as
+//! its weight says, so that a group with many requests does not keep the others from asking.
+//!
+//! Example: 256 tags, nobody raised, a group of weight 100 beside one of 300: its async writes may have 128 * 100 / 400 = 32
+//! tags.
+//!
+//! A group that goes leaves its queues to the root. Groups inside it stay where they are.
+//
+//= linux-6.12 block/bfq-cgroup.c bfq_bfqq_move, bfq_bic_update_cgroup, bfq_pd_offline; block/bfq-iosched.c
+//= bfq_check_ioprio_change, bfq_limit_depth, bfqq_request_over_limit (as restated in the project's specification)
+
+use super::Bfq;
+use super::queue::{LinkId, Process, QueueId};
+use super::slot::Expire;
+use crate::elevator::{Control, Cx};
+use crate::parts::tasks::TaskSlot;
+use crate::request::{Op, Request};
+use crate::units::{Class, GroupId, Id, IoPrio, TaskId, Weight};
+
+/// Of a group.
+//= linux-6.12 block/bfq-iosched.h BFQ_MAX_WEIGHT (as restated in the project's specification)
+const WEIGHT_MAX: u32 = 1000;
+/// Of a group that nobody has given another.
+//= linux-6.12 block/bfq-cgroup.c CGROUP_WEIGHT_DFL (as restated in the project's specification)
+const WEIGHT_DEFAULT: u32 = 100;
+
+/// The kinds of requests whose number is limited, and what part of the tags each may have, in sixteenths: while nobody is
+/// raised, and while somebody is.
+//= linux-6.12 block/bfq-iosched.c bfq_update_depths (as restated in the project's specification)
+const ASYNC_PART: [u32; 2] = [8, 3];
+const WRITE_PART: [u32; 2] = [12, 6];
+
+/// Requests in existence, by what limits them.
+#[derive(Clone, Copy, Debug, Default)]
+//= deviates bfq-admission
+pub(super) struct InUse {
+    pub(super) asyncs: u32,
+    /// Async ones, and sync writes.
+    pub(super) writes: u32,
+}
+
+impl InUse {
+    #[inline]
+    pub(super) fn add(&mut self, rq: &Request) {
+        self.asyncs += u32::from(!rq.sync);
+        self.writes += u32::from(is_write(rq));
+    }
+
+    #[inline]
+    pub(super) fn sub(&mut self, rq: &Request) {
+        self.asyncs -= u32::from(!rq.sync);
+        self.writes -= u32::from(is_write(rq));
+    }
+}
+
+fn is_write(rq: &Request) -> bool {
+    !rq.sync || rq.op != Op::Read
+}
+
+/// Tasks, as of their requests.
+impl Bfq {
+    /// The task that sends `rq`, whose queues are as the request says from now on.
+    #[inline]
+    pub(super) fn process(&mut self, cx: &mut Cx<'_>, rq: &Request) -> TaskSlot {
+        let slot = self.known_process(rq.task, rq.group);
+        if slot == self.tasks.fallback() {
+            return slot;
+        }
+        let group = self.group_in_range(rq.group);
+        let kind = usize::from(rq.sync);
+        let process = &mut self.processes[slot];
+        process.see_prio(kind, rq.prio);
+        let repriced = core::mem::take(&mut process.prio_changed[kind]);
+        if process.group != group {
+            self.move_process(cx, slot, group);
+        }
+        if repriced {
+            self.change_prio(cx, slot, rq.sync);
+        }
+        slot
+    }
+
+    /// A task's slot, made if need be, and anew if the task had gone.
+    #[inline]
+    fn known_process(&mut self, task: TaskId, group: GroupId) -> TaskSlot {
+        let (slot, new) = self.tasks.claim(task);
+        if new || self.processes[slot].exited {
+            let requests = self.processes[slot].requests;
+            self.processes[slot] = Process { requests, ..Process::new(task, self.group_in_range(group)) };
+        }
+        slot
+    }
+
+    /// Without hierarchy, and for numbers that are too large, there is the root.
+    #[inline]
+    fn group_in_range(&self, group: GroupId) -> GroupId {
+        if self.config.hierarchy && group.index() < self.groups.len() { group } else { GroupId::ROOT }
+    }
+
+    /// A task has another priority for requests of one kind.
+    fn change_prio(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, sync: bool) {
+        for actuator in 0..self.actuators.count() {
+            let link = self.link(slot, actuator);
+            if !sync {
+                self.drop_async(cx, link);
+            } else if let Some(q) = self.links[link].sync {
+                self.set_prio(q, self.processes[slot].prio[1]);
+            }
+        }
+    }
+
+    fn drop_async(&mut self, cx: &mut Cx<'_>, link: LinkId) {
+        if let Some(q) = self.links[link].asyn.take() {
+            self.leave_queue(cx, q);
+        }
+    }
+
+    /// A task is in another group.
+    fn move_process(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, group: GroupId) {
+        self.processes[slot].group = group;
+        for actuator in 0..self.actuators.count() {
+            let link = self.link(slot, actuator);
+            if self.links[link].asyn.is_some_and(|q| self.group_of(q) != group) {
+                self.drop_async(cx, link);
+            }
+            let Some(q) = self.links[link].sync else { continue };
+            if !self.queues[q].shared && self.queues[q].merge_to.is_none() {
+                if self.group_of(q) != group {
+                    self.move_queue(cx, q, group);
+                }
+            } else if !self.chain_is_in(q, group) {
+                self.forget_stable_target(link);
+                self.links[link].sync = None;
+                self.drop_redirections(q);
+                self.leave_queue(cx, q);
+            }
+        }
+    }
+
+    fn chain_is_in(&self, q: QueueId, group: GroupId) -> bool {
+        let mut chain = core::iter::successors(Some(q), |&q| self.queues[q].merge_to);
+        chain.all(|q| self.group_of(q) == group)
+    }
+
+    /// Puts a queue, whatever it is doing, into another group.
+    fn move_queue(&mut self, cx: &mut Cx<'_>, q: QueueId, group: GroupId) {
+        if self.in_service == Some(q) {
+            self.expire(cx, Expire::Preempted);
+        }
+        self.clear_last_created(q);
+        self.unposition(q);
+        let counted = self.queues[q].pending_counted;
+        if counted {
+            self.uncount(q);
+        }
+        let busy = self.queues[q].busy;
+        if busy {
+            self.hierarchy.deactivate(self.tick(cx.now), q, false, false);
+        } else {
+            self.hierarchy.detach(q);
+        }
+        let requests = self.queues[q].requests.len() + self.queues[q].in_flight;
+        self.allocated_in(self.group_of(q), |n| n - requests);
+        self.hierarchy.move_to(q, group);
+        self.allocated_in(group, |n| n + requests);
+        if busy {
+            self.hierarchy.activate(self.tick(cx.now), q, false);
+        }
+        if counted {
+            self.count(q);
+        }
+        self.refresh_weight(q);
+        self.note_times(cx, q);
+        if !self.is_empty(q) {
+            self.reposition(cx, q);
+        }
+    }
+}
+
+/// Changes from outside.
+impl Bfq {
+    pub(super) fn change(&mut self, cx: &mut Cx<'_>, change: Control) {
+        match change {
+            Control::SetPrio(task, prio) => self.set_task_prio(task, prio),
+            Control::TaskExit(task) => {
+                if let Some(slot) = self.tasks.find(task) {
+                    self.exit(cx, slot);
+                }
+            }
+            Control::SetWeight(group, weight) => self.set_group_weight(group, weight),
+            Control::SetParent(group, parent) => self.set_parent(group, parent),
+            Control::GroupExit(group) => self.exit_group(cx, group),
+        }
+    }
+
+    fn set_task_prio(&mut self, task: TaskId, prio: IoPrio) {
+        let slot = self.known_process(task, GroupId::ROOT);
+        if slot != self.tasks.fallback() {
+            self.processes[slot].set_prio(prio);
+        }
+    }
+
+    /// A group of which there is an entity: neither the root, nor out of range.
+    fn is_group(&self, group: GroupId) -> bool {
+        group != GroupId::ROOT && self.group_in_range(group) == group
+    }
+
+    /// Weights above 1000 count as 1000.
+    //= deviates bfq-group-weight
+    fn set_group_weight(&mut self, group: GroupId, weight: Weight) {
+        if self.is_group(group) {
+            self.hierarchy.set_group_weight(group, u32::from(weight.0.get()).min(WEIGHT_MAX));
+        }
+    }
+
+    fn set_parent(&mut self, group: GroupId, parent: GroupId) {
+        if self.is_group(group) {
+            self.hierarchy.set_parent(group, self.group_in_range(parent));
+        }
+    }
+
+    /// The group's tasks and queues are the root's from now on; its number may come back.
+    fn exit_group(&mut self, cx: &mut Cx<'_>, group: GroupId) {
+        if !self.is_group(group) {
+            return;
+        }
+        for i in 0..self.processes.len() {
+            let slot = TaskSlot::from_index(i);
+            if self.processes[slot].group != group {
+                continue;
+            }
+            self.processes[slot].group = GroupId::ROOT;
+            for actuator in 0..self.actuators.count() {
+                let link = self.link(slot, actuator);
+                self.drop_async(cx, link);
+            }
+        }
+        for i in 0..self.queues.len() {
+            let q = QueueId::from_index(i);
+            if self.queues[q].in_use && self.group_of(q) == group {
+                self.unregister_async(q);
+                self.move_queue(cx, q, GroupId::ROOT);
+            }
+        }
+        self.hierarchy.detach_group(group);
+        self.hierarchy.set_group_weight(group, WEIGHT_DEFAULT);
+    }
+}
+
+/// Admission.
+impl Bfq {
+    /// Whether a request like this one may have a tag now.
+    pub(super) fn admits(&self, rq: &Request) -> bool {
+        if !self.config.pool_limits {
+            return true;
+        }
+        let raised = usize::from(self.wr_busy > 0);
+        let part = |sixteenths: u32| (self.tags * sixteenths / 16).max(1);
+        let limit = match (rq.sync, is_write(rq)) {
+            (false, _) => part(ASYNC_PART[raised]),
+            (true, true) => part(WRITE_PART[raised]),
+            (true, false) => self.tags,
+        };
+        let in_use = match (rq.sync, is_write(rq)) {
+            (false, _) => self.in_use.asyncs,
+            (true, true) => self.in_use.writes,
+            (true, false) => 0,
+        };
+        in_use < limit && self.share_admits(rq, limit)
+    }
+
+    /// Whether its queue, and each group above, has less than its share of `limit` tags.
+    fn share_admits(&self, rq: &Request, limit: u32) -> bool {
+        let Some(slot) = self.tasks.find(rq.task) else { return true };
+        let link = &self.links[self.link(slot, self.actuator_for(rq))];
+        let Some(q) = (if rq.sync { link.sync } else { link.asyn }) else { return true };
+        if !self.hierarchy.is_attached(q) {
+            return true;
+        }
+        let mut limit = u64::from(limit);
+        for depth in (0..self.path(q).count()).rev() {
+            let Some((group, inside)) = self.path(q).nth(depth) else { return true };
+            let (weight, all, has) = match inside {
+                Some(inner) => {
+                    let all = self.hierarchy.total_weight(group, Class::BestEffort);
+                    (self.hierarchy.group_weight(inner), all, self.groups[inner].allocated)
+                }
+                None => {
+                    let queue = &self.queues[q];
+                    let has = queue.requests.len() + queue.in_flight;
+                    (self.hierarchy.weight(q), self.weight_beside(q), has)
+                }
+            };
+            if all < u64::from(weight) {
+                return true;
+            }
+            limit = ((limit * u64::from(weight) + all / 2) / all).max(1);
+            if u64::from(has) >= limit {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// From the queue up: each group above, and which of the group's groups leads to the queue.
+    fn path(&self, q: QueueId) -> impl Iterator<Item = (GroupId, Option<GroupId>)> + '_ {
+        let first = (self.group_of(q), None);
+        core::iter::successors(Some(first), |&(group, _)| Some((self.hierarchy.parent(group)?, Some(group))))
+    }
+
+    /// The weights of the queues beside `q`; higher classes count eightfold for each class that they are above.
+    fn weight_beside(&self, q: QueueId) -> u64 {
+        let class = self.class(q);
+        let classes = [Class::RealTime, Class::BestEffort, Class::Idle].into_iter().filter(|&c| c <= class);
+        classes.fold(0, |sum, c| sum * 8 + self.hierarchy.total_weight(self.group_of(q), c))
+    }
+
+    /// A request comes into existence in `q`.
+    #[inline]
+    pub(super) fn allocate(&mut self, q: QueueId, rq: &Request) {
+        self.in_use.add(rq);
+        self.allocated_in(self.group_of(q), |n| n + 1);
+    }
+
+    /// It is no more.
+    #[inline]
+    pub(super) fn release(&mut self, q: QueueId, rq: &Request) {
+        self.in_use.sub(rq);
+        self.allocated_in(self.group_of(q), |n| n - 1);
+    }
+
+    /// Changes the number of requests of a group and of those above it.
+    #[inline]
+    fn allocated_in(&mut self, mut group: GroupId, change: impl Fn(u32) -> u32) {
+        while let Some(above) = self.hierarchy.parent(group) {
+            let allocated = &mut self.groups[group].allocated;
+            *allocated = change(*allocated);
+            group = above;
+        }
+    }
+}

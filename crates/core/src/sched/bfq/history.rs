@@ -1,0 +1,198 @@
+//! What a queue's past says: think time, seekiness, whether it is I/O-bound.
+//!
+//! - **Think time**: how long after the last completion the next request comes, as a mean that forgets. Only what comes
+//!   to a queue that has nothing to do counts. From the third sample on it is trusted.
+//! - **Seekiness**: of the last 32 requests, how many started far from where the one before ended. *Far* is more than 800
+//!   sectors, and on a disk without a head only for requests of less than 64. More than 19 make a queue seeky, 32
+//!   totally seeky.
+//! - **I/O-bound**: whether the queue has nothing to do for at most a fifth of the time. What passed more than 200 ms
+//!   ago counts half.
+//!
+//! Example: a reader sends each request 1 ms after the last one completed, which took 3 ms: think time 1 ms, and idle for a
+//! quarter of the time, so not I/O-bound. If it read ahead by one request it would always have something to do.
+//!
+//! In the engine of 2010 a queue was seeky when its mean distance was above 8192 sectors.
+//
+//= linux-6.12 block/bfq-iosched.c bfq_update_io_thinktime, bfq_update_io_seektime, bfq_update_io_intensity (as restated in
+//= the project's specification)
+
+use super::Bfq;
+use super::queue::QueueId;
+use crate::elevator::Cx;
+use crate::parts::decay::Decayed;
+use crate::request::Request;
+use crate::units::{Duration, Instant, Sector, Sectors};
+
+/// For so long from its first service on may a queue that became backlogged be merged by position.
+//= linux-6.12 block/bfq-iosched.c bfq_merge_time_limit (as restated in the project's specification)
+const MERGE_TIME: Duration = Duration::from_ms(100);
+/// A request this far from the last one, or farther, is a seek.
+//= linux-6.12 block/bfq-iosched.c BFQQ_SEEK_THR (as restated in the project's specification)
+const FAR_SECTORS: u64 = 8 * 100;
+/// Without a head, distance counts only for requests shorter than this.
+//= linux-6.12 block/bfq-iosched.c BFQQ_SECT_THR_NONROT (as restated in the project's specification)
+const SMALL_SECTORS: u32 = 2 * 32;
+/// More seeks than this among the last 32 requests make a queue seeky.
+//= linux-6.12 block/bfq-iosched.c BFQQ_SEEKY (as restated in the project's specification)
+const SEEKY_MARKS: u32 = 19;
+/// The mean distance above which a queue was seeky in 2010.
+//= bfq-2010 BFQQ_SEEK_THR (as restated in the project's specification, C3)
+const SEEKY_MEAN_SECTORS: u64 = 8 * 1024;
+/// The window in which idleness is looked at.
+//= linux-6.12 block/bfq-iosched.c bfq_update_io_intensity (as restated in the project's specification)
+const ACTIVITY_WINDOW: Duration = Duration::from_ms(200);
+/// For so long after a split the think time says nothing.
+//= linux-6.12 block/bfq-iosched.c bfq_update_has_short_ttime, bfq_wr_min_idle_time (as restated in the project's specification)
+const QUIET_AFTER_SPLIT: Duration = Duration::from_secs(2);
+
+/// The time between a completion and the next request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThinkTime {
+    pub(super) last_end: Instant,
+    times: Decayed,
+}
+
+impl ThinkTime {
+    /// Of a queue that is new, whose first request must not look late.
+    pub(super) fn since(now: Instant) -> Self {
+        Self { last_end: now, times: Decayed::default() }
+    }
+
+    /// A request came to a queue with nothing to do; longer than twice `idle` is as good as for ever.
+    fn arrived(&mut self, now: Instant, idle: Duration) {
+        self.times.push(now.saturating_since(self.last_end).min(idle * 2).as_ns());
+    }
+
+    /// Whether enough is known to say so, and it is longer than `limit`.
+    pub(super) fn exceeds(&self, limit: Duration) -> bool {
+        self.times.is_valid() && self.times.mean() > limit.as_ns()
+    }
+}
+
+/// How much of the time a queue is idle.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Activity {
+    pub(super) io_bound: bool,
+    pub(super) io_start: Instant,
+    pub(super) idle_total: Duration,
+}
+
+impl Activity {
+    /// Of a queue that is new: it has the benefit of the doubt.
+    pub(super) const fn since(now: Instant) -> Self {
+        Self { io_bound: true, io_start: now, idle_total: Duration::ZERO }
+    }
+
+    /// A request came; `idle` is for how long there had been none, neither queued nor at the device. A queue that is
+    /// just `created` is not judged.
+    fn arrived(&mut self, now: Instant, idle: Duration, created: bool) {
+        self.idle_total += idle;
+        if created {
+            return;
+        }
+        let window = now.saturating_since(self.io_start);
+        self.io_bound = self.idle_total * 5 <= window;
+        if window > ACTIVITY_WINDOW {
+            self.io_start = now - window / 2;
+            self.idle_total = self.idle_total / 2;
+        }
+    }
+}
+
+/// The last 32 requests: which were far from the one before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeekHistory(pub(super) u32);
+
+impl SeekHistory {
+    /// Of a queue that is new.
+    pub(super) const NEW: Self = Self(1);
+
+    fn push(&mut self, far: bool) {
+        self.0 = (self.0 << 1) | u32::from(far);
+    }
+
+    const fn marks(self) -> u32 {
+        self.0.count_ones()
+    }
+}
+
+/// Whether a request of `len` at `start` is far from `last`, where 0 says that there was none.
+#[inline]
+pub(super) const fn is_far(rotational: bool, last: Sector, start: Sector, len: Sectors) -> bool {
+    last.0 != 0 && last.distance(start) > FAR_SECTORS && (rotational || len.0 < SMALL_SECTORS)
+}
+
+impl Bfq {
+    /// Takes note of when and where `rq` comes to `q`, before it is put in.
+    #[inline]
+    pub(super) fn learn(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
+        let queue = &mut self.queues[q];
+        let unused = !queue.busy && queue.in_flight == 0;
+        if unused {
+            queue.think.arrived(cx.now, self.slice_idle);
+        }
+        self.update_short_think(cx, q);
+        let queue = &mut self.queues[q];
+        if self.config.throughput_boost {
+            queue.seeks.push(is_far(self.limits.rotational, queue.last_rq_pos, rq.start, rq.len));
+            if queue.seeks.marks() == u32::BITS && self.is_soft_raised(q) {
+                self.end_soft_rt(cx, q);
+            }
+        } else {
+            let distance = if queue.last_rq_pos.0 == 0 { 0 } else { queue.last_rq_pos.distance(rq.start) };
+            queue.seek_mean.push_seek(distance);
+        }
+    }
+
+    /// Whether its task still sends soon enough.
+    #[inline]
+    fn update_short_think(&mut self, cx: &Cx<'_>, q: QueueId) {
+        let class = self.hierarchy.class(q);
+        let queue = &self.queues[q];
+        if !queue.sync || class == crate::units::Class::Idle || self.slice_idle.is_zero() {
+            return;
+        }
+        let quiet = queue.split_time.is_some_and(|t| self.tick(cx.now) < t + QUIET_AFTER_SPLIT);
+        if quiet {
+            return;
+        }
+        let limit = if self.config.throughput_boost { self.slice_idle / 2 } else { self.slice_idle };
+        let short = !queue.think.exceeds(limit);
+        if short != queue.short_think {
+            self.queues[q].short_think = short;
+            self.injection_on_think_change(cx.now, q);
+        }
+    }
+
+    /// Takes note of whether `q` had something to do all the time, when a request comes to it.
+    #[inline]
+    pub(super) fn watch_activity(&mut self, now: Instant, q: QueueId) {
+        let queue = &mut self.queues[q];
+        let unused = queue.requests.is_empty() && queue.in_flight == 0;
+        let idle = if unused { now.saturating_since(queue.think.last_end) } else { Duration::ZERO };
+        queue.activity.arrived(now, idle, queue.just_created);
+    }
+
+    /// Whether its requests jump about.
+    #[inline]
+    pub(super) fn is_seeky(&self, q: QueueId) -> bool {
+        let queue = &self.queues[q];
+        if self.config.throughput_boost {
+            queue.seeks.marks() > SEEKY_MARKS
+        } else {
+            queue.seek_mean.is_valid() && queue.seek_mean.mean() > SEEKY_MEAN_SECTORS
+        }
+    }
+
+    /// Whether none of its last 32 requests was near the one before.
+    pub(super) fn is_totally_seeky(&self, q: QueueId) -> bool {
+        self.queues[q].seeks.marks() == u32::BITS
+    }
+
+    /// Whether its backlog began so long ago that what it reads near another queue is chance.
+    #[inline]
+    pub(super) fn too_late(&self, now: Instant, q: QueueId) -> bool {
+        let queue = &self.queues[q];
+        queue.since_backlog > 0 && self.tick(now) > queue.first_io + MERGE_TIME
+    }
+}

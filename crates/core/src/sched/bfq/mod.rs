@@ -1,0 +1,701 @@
+//! BFQ, budget fair queueing: each task's requests have a queue, and each queue gets the disk for a budget of sectors.
+//!
+//! For whatever several tasks share, from a card to an array: each gets its part of the *service* by its weight, whatever the
+//! others do, and within that what a user waits for comes first. This is the scheduler of Linux 6.12; each patch of its
+//! history is a switch of [`Config`], and with all of them off what is left is the engine of 2010.
+//!
+//! ```text
+//!  insert ──► queue of the task (queue.rs) ──► hierarchy: group × class, B-WF2Q+ ──► queue in service ──► device
+//!               │ burst.rs, queue_merge.rs       (parts/hierarchy.rs)                slot.rs: budget, time, idling
+//!               ├─ history.rs: thinks? seeks?                                        ├─ budget.rs: charge, feed back
+//!               ├─ weight_raising.rs: interactive? plays?                            ├─ idling.rs: wait for it?
+//!               └─ waker.rs: who waits for whom?                                     └─ injection.rs: others meanwhile
+//!  from outside: group.rs (groups, priorities, tags)        from completions: rate.rs, depth.rs
+//! ```
+//!
+//! A queue is selected with a budget, in sectors, and has the disk until it has sent so many (or something else ends its
+//! *slot*: see `slot.rs`). Then it is due again when everyone else has had a share of the same size for its weight. Budgets
+//! say how long turns are, weights how much one gets: a queue with a large budget has long turns, and waits for as long.
+//!
+//! Example: two tasks read in sequence, weights 40 and 80, budgets of 256 sectors each. Virtual time is service divided by
+//! the sum of the weights, 120. The budget of the first takes it 256 / 40 = 6.4 of it to pay off, that of the second
+//! 3.2: so both start at 0, the second finishes first, at 3.2, has a second turn until 6.4, and then the first has its turn:
+//!
+//! ```text
+//!   turn       2         2         1         2         2         1             per turn 256 sectors, 4 requests of 64
+//!   virtual    0 ─ 2.1 ─── 4.3 ─────  6.4 ─── 8.5 ─── 10.7 ───── 12.8
+//! ```
+//!
+//! Between its requests each thinks for 0.1 ms, and the disk idles for it, at most 8 ms. Now a program starts, whose 4 reads
+//! need 3 ms of computing each before the next. Its queue is new, so interactive: it weighs 30 times as much and takes the disk
+//! away at once; the disk idles for it while it computes, and the readers wait for 20 ms in all instead of it for each of
+//! its reads. What was left of the preempted reader's budget is its when it comes back.
+//!
+//! # How long one waits
+//!
+//! Classes are strict: RT requests can keep BE and IDLE ones waiting for ever, BE ones IDLE ones, but that an IDLE queue has
+//! a turn after at most 200 ms and one slot. Within a class and group, a queue of weight w among weights that sum to W, with
+//! Q sectors to go, is through when the device has done (Q + B + B + L) W / w sectors, where B is the largest budget and L the
+//! largest request; a slot lasts for at most `timeout_sync` times the factor of raising, until the next event, and
+//! then one idle period. With groups these add up, level by level. A raised queue counts with 30 or 3000 times its weight, for
+//! at most 25 s or as long as it plays: meanwhile others get next to nothing if it takes everything, which is why it is raised no
+//! longer than for 120000 sectors. Within a queue a request is passed over until its fifo time; then it is next in the queue's
+//! slot, unless a newcomer is nearer. What the device does with the requests that it has is not in this bound.
+//!
+//! # From the kernel's hooks to ours
+//!
+//! - "Run the queue" needs nothing: the driver asks after every insertion, completion and timer while there is room.
+//! - A request that is handed back stays with the elevator, which issues it first: for BFQ it is still at the device.
+//! - "Has a running thread" is true of a task until it exits.
+//! - Where the kernel counts in ticks, [`Config::tick`] does, if it is not zero.
+//!
+//! # What it does not do
+//!
+//! Flush and pass-through requests (the driver's), statistics of groups (whoever reads the trace), one queue for all threads of
+//! a program (it sees tasks). It has one lock's worth of state, so many fast devices are better off without.
+//!
+//= linux-6.12 block/bfq-iosched.c, block/bfq-wf2q.c, block/bfq-cgroup.c (as restated in the project's specification)
+//= paper: P. Valente, F. Checconi 2010, "High throughput disk scheduling with fair bandwidth distribution", IEEE TC 59(9)
+//= paper: P. Valente, A. Avanzini 2015, "Evolution of the BFQ storage-I/O scheduler", MST
+
+mod budget;
+mod burst;
+mod check;
+mod config;
+mod depth;
+mod early;
+mod group;
+mod history;
+mod idling;
+mod injection;
+mod queue;
+mod queue_merge;
+mod rate;
+mod slot;
+mod waker;
+mod weight_raising;
+
+pub use self::config::Config;
+
+use self::budget::DEFAULT_BUDGET;
+use self::burst::Bursts;
+use self::depth::DepthProbe;
+use self::early::Early;
+use self::group::InUse;
+use self::idling::IDLE_STRICT;
+use self::injection::Injection;
+use self::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, QueueId, Rq};
+use self::rate::PeakRate;
+use self::slot::Expire;
+use super::Scheduler;
+use crate::config::{ConfigError, Tunables};
+use crate::elevator::{Actuators, Control, Cx, Dispatch, End, Hold, Limits, Timer};
+use crate::parts::choose::{BackSeek, first_is_nearer};
+use crate::parts::fifo::{Fifo, Links};
+use crate::parts::hash::Hash;
+use crate::parts::hierarchy::Hierarchy;
+use crate::parts::sorted::SortedLinks;
+use crate::parts::tasks::{TaskMap, TaskSlot};
+use crate::parts::tree::{Forest, Tree};
+use crate::request::{Request, Requests};
+use crate::table::Table;
+use crate::trace::Reason;
+use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId};
+
+/// How many different weights queues can have: 10, 20, … 80.
+const WEIGHTS: usize = 8;
+
+/// The place of a weight among these.
+const fn weight_index(weight: u32) -> usize {
+    (weight / 10 - 1) as usize & (WEIGHTS - 1)
+}
+
+/// Per group, beside what the hierarchy has.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    /// Queues by the position of their next request; nodes: `Bfq::by_position`.
+    positions: Tree,
+    /// Queues with queued or in-flight requests.
+    queues_pending: u32,
+    /// The sync queue that was created last, for newcomers to be compared with.
+    last_created: Option<QueueId>,
+    /// Requests in existence, in the groups inside it too. Not kept for the root.
+    allocated: u32,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Bfq {
+    config: Config,
+    limits: Limits,
+    back: BackSeek,
+    /// How many tags there are.
+    tags: u32,
+    /// The tunable, but for `strict_guarantees`.
+    slice_idle: Duration,
+    /// `timeout_sync` in whole ticks.
+    timeout: Duration,
+    actuators: Actuators,
+    several_actuators: bool,
+
+    tasks: TaskMap,
+    processes: Table<TaskSlot, Process>,
+    links: Table<LinkId, Link>,
+    queues: Table<QueueId, Queue>,
+    pool: Fifo<QueueId>,
+    pool_links: Links<QueueId>,
+    rqs: Table<Tag, Rq>,
+    sorted: SortedLinks,
+    hierarchy: Hierarchy<QueueId>,
+    groups: Table<GroupId, Group>,
+    /// The async queues by group, class and level, and actuator.
+    async_queues: Hash<QueueId>,
+    by_position: Forest<QueueId>,
+
+    /// Busy queues, most recently activated or requeued first, per actuator.
+    active: [Fifo<QueueId>; Actuators::MAX],
+    active_links: Links<QueueId>,
+    busy: [u32; 3],
+    wr_busy: u32,
+    groups_pending: u32,
+    /// How many queues are counted under each weight (10, 20, … 80), and a bit for each weight under which there are any.
+    weights: [u32; WEIGHTS],
+    weights_in_use: u32,
+    queued: u32,
+    in_flight: u32,
+    in_flight_of: [u32; Actuators::MAX],
+    in_use: InUse,
+
+    in_service: Option<QueueId>,
+    /// The end of the last request that it sent; 0 before the first.
+    in_service_last_pos: Sector,
+    last_pos: Sector,
+    last_completion: Option<Instant>,
+    last_completed_queue: Option<QueueId>,
+    slot_start: Instant,
+    idle_start: Instant,
+    idle_timer: Option<Instant>,
+    slots_seen: u32,
+    /// Sectors at peak rate within `timeout_sync`.
+    bmax_now: u32,
+    rate: PeakRate,
+    depth: DepthProbe,
+    early: Early,
+    bursts: Bursts,
+    burst_links: Links<QueueId>,
+    injection: Injection,
+    woken_links: Links<QueueId>,
+}
+
+impl Scheduler for Bfq {
+    const NAME: &'static str = "bfq";
+    type Config = Config;
+
+    fn new(limits: Limits, config: Config) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let mut this = Self::make(limits, config);
+        for q in (1..this.queues.len()).map(QueueId::from_index) {
+            this.pool_links.push_back(&mut this.pool, q);
+        }
+        this.queues[QueueId::FALLBACK].in_use = true;
+        this.queues[QueueId::FALLBACK].next_budget = this.first_budget();
+        this.hierarchy.set_kernel_forget(config.quirks);
+        this.hierarchy.set_kernel_next(config.quirks);
+        if config.max_budget.0 > 0 {
+            this.recompute_bmax();
+        }
+        Ok(this)
+    }
+
+    fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        let rq = cx.requests[tag].rq;
+        let slot = self.process(cx, &rq);
+        let actuator = self.actuator_for(&rq);
+        let link = (slot != self.tasks.fallback()).then(|| self.link(slot, actuator));
+        let q = link.map_or(QueueId::FALLBACK, |link| self.queue_for(cx, slot, link, &rq));
+        self.allocate(q, &rq);
+        self.processes[slot].requests += 1;
+        let expire = if rq.sync { self.config.fifo_expire_sync } else { self.config.fifo_expire_async };
+        let actuator = u8::try_from(actuator).unwrap_or(0);
+        self.rqs[tag] = Rq { queue: q, process: slot, actuator, deadline: cx.now + expire };
+        self.learn(cx, q, &rq);
+        if rq.sync && self.processes[slot].requests <= 1 {
+            self.check_waker(cx, q);
+            self.injection_on_arrival(cx.now, q);
+        }
+        self.store(cx, q, tag, link, &rq);
+        self.queues[q].last_rq_pos = rq.end();
+        if self.in_service == Some(q) && self.queues[q].waiting {
+            self.end_idling(cx, q, &rq);
+        }
+    }
+
+    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
+        if self.tot_busy() == 0 {
+            return Dispatch::Empty;
+        }
+        if self.config.strict_guarantees && self.in_flight > 0 {
+            return Dispatch::Hold(Hold::Depth);
+        }
+        let Some((q, why)) = self.select(cx) else { return Dispatch::Hold(Hold::SliceIdle) };
+        if self.waits_for_sync(q) {
+            return Dispatch::Hold(Hold::Depth);
+        }
+        let Some(tag) = self.queues[q].next_rq else { return Dispatch::Hold(Hold::SliceIdle) };
+        cx.why = self.why(cx, q, tag, why);
+        self.issue(cx, q, tag);
+        if self.in_service == Some(q) {
+            self.check_raise_end(cx, q);
+            let idle_class = self.tot_busy() > 1 && self.class(q) == Class::Idle;
+            if idle_class || self.async_quota_used(q) {
+                self.expire(cx, Expire::BudgetExhausted);
+            }
+        }
+        Dispatch::Issue(tag)
+    }
+
+    fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
+        loop {
+            let q = match self.in_service {
+                Some(q) => q,
+                None => self.set_in_service(cx)?,
+            };
+            match self.queues[q].next_rq {
+                Some(tag) if self.has_budget_for(cx.requests, q, tag) => {
+                    self.issue(cx, q, tag);
+                    return Some(tag);
+                }
+                Some(_) => self.expire(cx, Expire::BudgetExhausted),
+                None => self.expire(cx, Expire::NoMoreRequests),
+            }
+        }
+    }
+
+    fn merged(&mut self, cx: &mut Cx<'_>, kept: Tag, end: End) {
+        let q = self.rqs[kept].queue;
+        if end == End::Front {
+            let start = cx.requests[kept].rq.start;
+            self.sorted.reposition(&mut self.queues[q].requests, kept, start);
+            self.prefer(cx.requests, q, kept);
+        }
+        if self.queues[q].next_rq == Some(kept) {
+            self.update_next(cx, q);
+            self.reposition(cx, q);
+        }
+    }
+
+    fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag) {
+        let Rq { queue: q, process, deadline, .. } = self.rqs[gone];
+        let grown = self.rqs[kept].queue;
+        // The two may be of different queues, after a merge of queues; then `kept` stays where it is.
+        if grown == q {
+            self.rqs[kept].deadline = self.rqs[kept].deadline.min(deadline);
+        }
+        if self.queues[q].next_rq == Some(gone) {
+            self.queues[q].next_rq =
+                if grown == q { Some(kept) } else { self.next_after(cx.requests, cx.now, q, gone) };
+        }
+        let requests = &mut self.queues[q].requests;
+        if grown == q {
+            self.sorted.join(requests, cx.requests, kept, gone);
+        } else {
+            self.sorted.remove(requests, gone);
+        }
+        self.queued -= 1;
+        let rq = cx.requests[gone].rq;
+        self.release(q, &rq);
+        self.settle_in(cx, q);
+        if self.queues[grown].next_rq == Some(kept) {
+            self.update_budget(cx, grown, cx.requests[kept].rq.len + rq.len);
+        }
+        self.forget_request(process);
+        self.reap(q);
+    }
+
+    fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        let Rq { queue: q, process, actuator, .. } = self.rqs[tag];
+        self.injection_on_completion(cx.now, q, tag);
+        self.watch_depth();
+        self.in_flight -= 1;
+        self.in_flight_of[usize::from(actuator)] -= 1;
+        let rq = cx.requests[tag].rq;
+        self.early.sync_in_flight -= u32::from(rq.sync);
+        let queue = &mut self.queues[q];
+        queue.in_flight -= 1;
+        queue.think.last_end = cx.now;
+        if queue.in_flight == 0 && !queue.busy {
+            let now = self.tick(cx.now);
+            self.queues[q].drained_at = Some(now);
+            self.uncount(q);
+        }
+        self.rate_complete(cx, q);
+        let queue = &self.queues[q];
+        self.last_completed_queue = (!queue.shared).then_some(q);
+        if queue.raise.softrt_pending
+            && queue.in_flight == 0
+            && queue.next_rq.is_none()
+            && queue.raise.factor != self.interactive_factor()
+        {
+            self.plan_soft_rt(cx.now, q);
+        }
+        if self.in_service == Some(q) {
+            self.review_completion(cx, q);
+        }
+        self.release(q, &rq);
+        self.forget_request(process);
+        self.reap(q);
+    }
+
+    fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
+        self.change(cx, *change);
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>) {
+        if self.idle_timer.is_some_and(|when| cx.now >= when) {
+            self.idle_timeout(cx);
+        }
+    }
+
+    fn next_timer(&self) -> Option<(Instant, Timer)> {
+        self.idle_timer.map(|when| (when, Timer::SliceIdle))
+    }
+
+    fn prepare_merge(&mut self, cx: &mut Cx<'_>, rq: &Request) {
+        if !rq.sync || self.tasks.find(rq.task).is_none() {
+            return;
+        }
+        let slot = self.process(cx, rq);
+        let link = self.link(slot, self.actuator_for(rq));
+        if let Some(q) = self.links[link].sync {
+            self.cooperate(cx, q, link, rq.start);
+        }
+    }
+
+    /// Only requests of one queue.
+    fn may_merge(&self, requests: &Requests, into: Tag, rq: &Request) -> bool {
+        if requests[into].rq.sync != rq.sync {
+            return false;
+        }
+        let link = self.tasks.find(rq.task).map(|slot| &self.links[self.link(slot, self.actuator_for(rq))]);
+        let own = link.and_then(|link| if rq.sync { link.sync } else { link.asyn });
+        own == Some(self.rqs[into].queue)
+    }
+
+    fn has_room(&self, rq: &Request) -> bool {
+        self.admits(rq)
+    }
+
+    fn check(&self, requests: &Requests) {
+        self.walk(requests);
+    }
+}
+
+/// Requests come.
+impl Bfq {
+    /// The actuator that a request needs: that of its last sector.
+    #[inline]
+    fn actuator_for(&self, rq: &Request) -> usize {
+        if self.several_actuators { self.actuators.of(Sector(rq.end().0 - 1)) } else { 0 }
+    }
+
+    /// The queue that a request belongs to.
+    #[inline]
+    fn queue_for(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, link: LinkId, rq: &Request) -> QueueId {
+        if !rq.sync {
+            return match self.links[link].asyn {
+                Some(q) => q,
+                None => self.async_queue(cx, slot, link),
+            };
+        }
+        let q = match self.links[link].sync {
+            Some(_) => self.split_if_wanted(cx, slot, link),
+            None => self.new_sync_queue(cx, slot, link, false),
+        };
+        if q == QueueId::FALLBACK {
+            return q;
+        }
+        let queue = &mut self.queues[q];
+        if queue.merge_to.is_none() && queue.process_refs == 1 {
+            queue.owner = Some(link);
+        }
+        if queue.just_created {
+            self.note_activation(cx, q);
+        }
+        self.cooperate(cx, q, link, rq.start)
+    }
+
+    /// A request of `link` at `position` comes to `q`: the queue that it goes to, after the merge that may be due.
+    #[inline]
+    fn cooperate(&mut self, cx: &mut Cx<'_>, q: QueueId, link: LinkId, position: Sector) -> QueueId {
+        if self.find_cooperator(cx, q, Some(position), link).is_none() {
+            return q;
+        }
+        let target = self.follow_merges(cx, link);
+        self.queues[q].just_created = false;
+        target
+    }
+
+    /// Puts a request into its queue, and the queue among the busy ones.
+    #[inline]
+    fn store(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag, link: Option<LinkId>, rq: &Request) {
+        let old_factor = self.queues[q].raise.factor;
+        if self.queues[q].sync {
+            self.watch_activity(cx.now, q);
+        }
+        self.queued += 1;
+        let queue = &mut self.queues[q];
+        self.sorted.insert(&mut queue.requests, tag, rq.start);
+        let before = queue.next_rq;
+        self.prefer(cx.requests, q, tag);
+        let changed = self.queues[q].next_rq != before;
+        if changed && self.in_service != Some(q) {
+            self.reposition(cx, q);
+        }
+        let mut interactive = false;
+        if !self.queues[q].busy {
+            interactive = self.wake(cx, q, link);
+        } else {
+            if !rq.sync {
+                self.raise_async(cx, q, old_factor);
+            }
+            if changed {
+                self.update_next(cx, q);
+            }
+        }
+        if self.config.low_latency && (old_factor == 1 || self.queues[q].raise.factor == 1 || interactive) {
+            self.queues[q].raise.start = self.tick(cx.now);
+        }
+    }
+
+    /// The queue in service, for which the disk idles, has a request again. A small one might grow, if the slot is not
+    /// over: then only its dispatch ends the idling.
+    fn end_idling(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
+        //= linux-6.12 block/bfq-iosched.c bfq_rq_enqueued (as restated in the project's specification)
+        const SMALL_SECTORS: u32 = 32;
+        let timed_out = self.timed_out(cx.now, q);
+        let small = self.queues[q].requests.len() == 1 && rq.len.0 < SMALL_SECTORS;
+        if small && !timed_out && self.boosts(q) {
+            return;
+        }
+        self.stop_idling(q);
+        if timed_out {
+            self.expire(cx, Expire::BudgetTimeout);
+        }
+    }
+
+    /// Makes `tag` the next request of `q` if it is better than the present one, seen from where the head is.
+    #[inline]
+    fn prefer(&mut self, requests: &Requests, q: QueueId, tag: Tag) {
+        let best = match self.queues[q].next_rq {
+            Some(next) => self.better(requests, next, tag, self.last_pos),
+            None => tag,
+        };
+        self.queues[q].next_rq = Some(best);
+    }
+
+    /// Sync before async, metadata before others, then the nearer one.
+    fn better(&self, requests: &Requests, a: Tag, b: Tag, last: Sector) -> Tag {
+        let (first, second) = (&requests[a].rq, &requests[b].rq);
+        let first_wins = if first.sync != second.sync {
+            first.sync
+        } else if first.meta != second.meta {
+            first.meta
+        } else {
+            first_is_nearer(first.start, second.start, last, self.back)
+        };
+        if first_wins { a } else { b }
+    }
+}
+
+/// Requests go.
+impl Bfq {
+    /// Hands a request to the device.
+    fn issue(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag) {
+        let rq = cx.requests[tag].rq;
+        let cost = self.charge(cx.requests, tag, q);
+        self.served(cx.now, q, cost);
+        let serving = self.in_service == Some(q);
+        if serving {
+            self.injection_on_dispatch(q, tag);
+        }
+        self.rate_dispatch(cx, q, &rq);
+        self.last_pos = rq.end();
+        if serving {
+            self.in_service_last_pos = rq.end();
+            self.early.sent += 1;
+        }
+        self.queues[q].in_flight += 1;
+        self.in_flight += 1;
+        self.in_flight_of[usize::from(self.rqs[tag].actuator)] += 1;
+        self.early.sync_in_flight += u32::from(rq.sync);
+        self.queues[q].next_rq = self.next_after(cx.requests, cx.now, q, tag);
+        self.sorted.remove(&mut self.queues[q].requests, tag);
+        self.queued -= 1;
+        if !serving {
+            self.settle_in(cx, q);
+        }
+    }
+
+    /// A request left `q`, which may be empty now, or have another next one.
+    fn settle_in(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        if self.in_service == Some(q) {
+            return;
+        }
+        if self.is_empty(q) {
+            self.unposition(q);
+            if self.queues[q].busy {
+                self.plan_soft_rt_later(q);
+                self.go_idle(cx, q);
+            }
+        } else {
+            self.update_next(cx, q);
+            self.reposition(cx, q);
+        }
+    }
+
+    /// A queue that others' turns have emptied has no expiry that would look at its pace: its last completion does.
+    //= deviates bfq-soft-injected
+    fn plan_soft_rt_later(&mut self, q: QueueId) {
+        let config = &self.config;
+        if config.low_latency && config.soft_realtime && !config.quirks {
+            self.queues[q].raise.softrt_pending = true;
+        }
+    }
+
+    /// Who is next in `q` when `tag` has gone: once in a slot the oldest if it has waited for too long, else the nearer
+    /// neighbour, where behind the last is the first.
+    fn next_after(&mut self, requests: &Requests, now: Instant, q: QueueId, tag: Tag) -> Option<Tag> {
+        let queue = &mut self.queues[q];
+        let looked = core::mem::replace(&mut queue.fifo_checked, true);
+        if queue.requests.len() == 1 {
+            return None;
+        }
+        if !looked {
+            let oldest = queue.requests.oldest().filter(|&t| t != tag && now >= self.rqs[t].deadline);
+            if oldest.is_some() {
+                return oldest;
+            }
+        }
+        let wrapped = || self.sorted.lowest(&self.queues[q].requests).filter(|&first| first != tag);
+        let behind = self.sorted.next(tag).or_else(wrapped);
+        match (behind, self.sorted.prev(tag)) {
+            (Some(a), Some(b)) => Some(self.better(requests, a, b, requests[tag].rq.start)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Why `tag` is sent, when its queue is for the reason `why`.
+    #[inline]
+    fn why(&self, cx: &Cx<'_>, q: QueueId, tag: Tag, why: Reason) -> Reason {
+        let oldest = self.queues[q].requests.oldest() == Some(tag);
+        let expired = cx.trace.enabled() && oldest && cx.now >= self.rqs[tag].deadline;
+        if expired { Reason::FifoExpired } else { why }
+    }
+
+    /// A request of the queue in service completed: does it keep the disk?
+    fn review_completion(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        self.start_clock_as_in_2010(cx.now, q);
+        let (empty, drained) = (self.is_empty(q), self.queues[q].in_flight == 0);
+        if empty && self.better_to_idle(q) {
+            if drained {
+                self.start_idling(cx, q);
+            }
+        } else if self.may_time_out(cx.now, q) {
+            self.expire(cx, Expire::BudgetTimeout);
+        } else if empty && (drained || !self.better_to_idle(q)) {
+            self.expire(cx, Expire::NoMoreRequests);
+        }
+    }
+}
+
+/// Clocks and counts.
+impl Bfq {
+    /// Now, by the clock of whatever is not measured finely.
+    #[inline]
+    fn tick(&self, now: Instant) -> Instant {
+        now.floor_to(self.config.tick)
+    }
+
+    /// `d` in whole ticks of that clock.
+    fn ticks(&self, d: Duration) -> Duration {
+        whole_ticks(d, self.config.tick)
+    }
+
+    /// How many queues are busy.
+    #[inline]
+    fn tot_busy(&self) -> u32 {
+        self.busy[0] + self.busy[1] + self.busy[2]
+    }
+
+    fn make(limits: Limits, config: Config) -> Self {
+        let actuators = if config.actuators { limits.actuators } else { Actuators::default() };
+        let tasks = TaskMap::new(limits.tasks);
+        let links = tasks.table_len() * actuators.count();
+        let groups = if config.hierarchy { limits.groups } else { 1 };
+        let asyncs = groups as usize * ASYNC_KINDS * actuators.count();
+        let queues = 1 + links + links.min(asyncs) + usize::from(limits.tags);
+        let slice_idle = config.slice_idle;
+        let queue = Queue::new(false, IoPrio::default(), TaskId(0), Instant::EPOCH, Instant::EPOCH);
+        let process = Process::new(TaskId(0), GroupId::ROOT);
+        let rq =
+            Rq { queue: QueueId::FALLBACK, process: tasks.fallback(), actuator: 0, deadline: Instant::EPOCH };
+        Self {
+            back: BackSeek {
+                max: 2 * u64::from(config.back_seek_max.0),
+                penalty: u64::from(config.back_seek_penalty),
+            },
+            tags: limits.requests(),
+            slice_idle: if config.strict_guarantees { slice_idle.max(IDLE_STRICT) } else { slice_idle },
+            timeout: whole_ticks(config.timeout_sync, config.tick),
+            several_actuators: actuators.count() > 1,
+            actuators,
+            processes: Table::new(tasks.table_len(), process),
+            tasks,
+            links: Table::new(links, Link::default()),
+            queues: Table::new(queues, queue),
+            pool: Fifo::default(),
+            pool_links: Links::new(queues),
+            rqs: Table::new(usize::from(limits.tags), rq),
+            sorted: SortedLinks::new(limits.tags),
+            hierarchy: Hierarchy::new(queues, groups),
+            groups: Table::new(groups as usize, Group::default()),
+            async_queues: Hash::new(queues),
+            by_position: Forest::new(queues),
+            active: [Fifo::default(); Actuators::MAX],
+            active_links: Links::new(queues),
+            busy: [0; 3],
+            wr_busy: 0,
+            groups_pending: 0,
+            weights: [0; WEIGHTS],
+            weights_in_use: 0,
+            queued: 0,
+            in_flight: 0,
+            in_flight_of: [0; Actuators::MAX],
+            in_use: InUse::default(),
+            in_service: None,
+            in_service_last_pos: Sector(0),
+            last_pos: Sector(0),
+            last_completion: None,
+            last_completed_queue: None,
+            slot_start: Instant::EPOCH,
+            idle_start: Instant::EPOCH,
+            idle_timer: None,
+            slots_seen: 0,
+            bmax_now: DEFAULT_BUDGET,
+            rate: PeakRate::new(limits.rotational),
+            depth: DepthProbe::default(),
+            early: Early::default(),
+            bursts: Bursts::default(),
+            burst_links: Links::new(queues),
+            injection: Injection::default(),
+            woken_links: Links::new(queues),
+            limits,
+            config,
+        }
+    }
+}
+
+/// `d` rounded down to a multiple of `tick`, unless that is zero.
+fn whole_ticks(d: Duration, tick: Duration) -> Duration {
+    if tick.is_zero() { d } else { tick * (d / tick) }
+}

@@ -1,0 +1,467 @@
+//! Queues that become one, and part again.
+//!
+//! **Early queue merge.** Tasks that read one stream together (a pool of dump workers, a virtual machine's I/O threads)
+//! look random each, and idling waits for the wrong one. One queue for all of them is sequential:
+//!
+//! ```text
+//!   sectors  ──1──2──3──4──5──6──►     task A reads 1, 3, 5, …   task B reads 2, 4, 6, …
+//!                      ▲ last dispatched
+//! ```
+//!
+//! It happens early, when a request arrives: if that is within 8192 sectors of where the queue in service was last, or of
+//! another queue's next request, the two queues are *linked*: from now on the arriving task, and each other that uses its
+//! queue, goes over to the other's with its next request. Requests that are queued stay where they are. Both must be sync,
+//! of one class and group, not seeky, and at the start of their backlog (100 ms): later, closeness is chance.
+//!
+//! **Split.** A shared queue that has become seeky when it expires holds tasks that no longer read one stream. Each gets a
+//! queue of its own with its next request, and what was remembered of its old one: think time, I/O-boundness, raising.
+//! The last one keeps the queue.
+//!
+//! **Stable merge.** Queues created within 180 ms of each other, in one group and with one priority, are likely threads of one
+//! program, that only steal the disk from each other. On flash that queues requests they are merged at creation. Elsewhere
+//! the newcomer decides after 600 ms, when it is known what it does: it stays alone if idling for it gains
+//! throughput. Tasks merged so are never split, and such a queue may be raised.
+//!
+//! ```text
+//!   t = 0 ms    a is created           last created: a
+//!   t = 24      b is created           b's target: a
+//!   t = 190     c is created           nothing: too late for a, which stays the last created until t = 600
+//!   t = 630     b's next request       b joins a, unless it turned out sequential
+//! ```
+//!
+//! **References.** `process_refs` of a queue counts the links that point to it, and those that will once they have
+//! followed the merges under way: linking adds the source's references to the target, a task that follows leaves the
+//! source only, one that exits or is split off leaves the whole chain. A queue without references redirects nobody, so a
+//! chain never leads to a queue that is free. Targets of stable merges are no references: they are cleared when the
+//! queue goes.
+//!
+//! What it does not do: merge on flash that queues requests by position, which sorts by itself; nor follow threads: they are
+//! guessed by what they do.
+//!
+//= linux-6.12 block/bfq-iosched.c bfq_setup_cooperator, bfq_merge_bfqqs, bfq_do_or_sched_stable_merge (as restated in the project's specification)
+
+use super::Bfq;
+use super::queue::{LinkId, QueueId, Saved, since};
+use super::weight_raising::Raise;
+use crate::elevator::Cx;
+use crate::parts::tasks::TaskSlot;
+use crate::trace::Reason;
+use crate::units::{Class, Duration, Instant, Sector};
+
+/// Requests so near to each other may belong to one stream.
+//= linux-6.12 block/bfq-iosched.c BFQQ_CLOSE_THR (as restated in the project's specification)
+const CLOSE_SECTORS: u64 = 8 * 1024;
+
+/// Created so shortly after each other, queues are to be merged for good.
+//= linux-6.12 block/bfq-iosched.c bfq_do_or_sched_stable_merge (as restated in the project's specification)
+const TOGETHER: Duration = Duration::from_ms(180);
+
+/// So long the last created queue is what newcomers are compared with.
+//= linux-6.12 block/bfq-iosched.c bfq_activation_stable_merging (as restated in the project's specification)
+const REMEMBERED: Duration = Duration::from_ms(600);
+
+/// So long a queue is watched before it is merged for good, or after a split.
+//= linux-6.12 block/bfq-iosched.c bfq_late_stable_merging (as restated in the project's specification)
+const WATCHED: Duration = Duration::from_ms(600);
+
+impl Bfq {
+    /// The queue that `q` shall become one with, now that a request of `link` comes to it at `position`; links them. Not yet
+    /// merged: see [`Self::follow_merges`].
+    pub(super) fn find_cooperator(
+        &mut self,
+        cx: &Cx<'_>,
+        q: QueueId,
+        position: Option<Sector>,
+        link: LinkId,
+    ) -> Option<QueueId> {
+        let now = cx.now;
+        if self.queues[q].merge_to.is_some() {
+            return Some(self.chain_end(q));
+        }
+        if self.merges_at_once() {
+            return None;
+        }
+        if let Some(target) = self.links[link].stable_target
+            && self.was_watched(now, q)
+        {
+            return self.decide_stable_merge(q, link, target);
+        }
+        if !self.config.queue_merge || self.tot_busy() == 1 || !self.may_cooperate(now, q) {
+            return None;
+        }
+        let position = position?;
+        if let Some(s) = self.in_service
+            && position.distance(self.in_service_last_pos) <= CLOSE_SECTORS
+            && self.are_compatible(now, q, s)
+            && let Some(target) = self.link_to(q, s)
+        {
+            return Some(target);
+        }
+        let near = self.nearest(cx, q, position).filter(|&x| self.are_compatible(now, q, x))?;
+        self.link_to(q, near)
+    }
+
+    /// Whether the device sorts by itself: no merging by position, stable merges at once.
+    #[inline]
+    fn merges_at_once(&self) -> bool {
+        self.config.ncq_flash && self.nonrot_with_queueing()
+    }
+
+    fn was_watched(&self, now: Instant, q: QueueId) -> bool {
+        let (now, queue) = (self.tick(now), &self.queues[q]);
+        queue.sync
+            && !queue.just_created
+            && since(now, queue.split_time) > WATCHED
+            && now.saturating_since(queue.created) > WATCHED
+    }
+
+    /// Whether a queue could be one with another at all.
+    #[inline]
+    fn may_cooperate(&self, now: Instant, q: QueueId) -> bool {
+        q != QueueId::FALLBACK
+            && self.queues[q].sync
+            && !self.is_seeky(q)
+            && self.class(q) != Class::Idle
+            && !self.too_late(now, q)
+    }
+
+    fn are_compatible(&self, now: Instant, q: QueueId, other: QueueId) -> bool {
+        q != other
+            && self.may_cooperate(now, other)
+            && self.class(q) == self.class(other)
+            && self.queues[q].actuator == self.queues[other].actuator
+            && self.group_of(q) == self.group_of(other)
+    }
+
+    /// The queue whose next request is close to `position`: the one there or ahead, else the one behind.
+    fn nearest(&self, cx: &Cx<'_>, q: QueueId, position: Sector) -> Option<QueueId> {
+        let group = self.group_of(q);
+        let tree = &self.groups[group].positions;
+        let filed = |x: QueueId| (self.by_position.key(x), x);
+        //= deviates bfq-coop-neighbour
+        let ahead = self.by_position.lower_bound(tree, position.0);
+        let behind = ahead.map_or_else(|| self.by_position.last(tree), |x| self.by_position.prev(x));
+        let (mut ahead, mut behind) = (ahead.map(filed), behind.map(filed));
+        // The queue in service is not filed.
+        if let Some(s) = self.in_service.filter(|&s| self.group_of(s) == group)
+            && let Some(at) = self.position(cx, s)
+        {
+            if at >= position.0 {
+                ahead = ahead.filter(|&(key, _)| key < at).or(Some((at, s)));
+            } else {
+                behind = behind.filter(|&(key, _)| key > at).or(Some((at, s)));
+            }
+        }
+        let is_close = |x: &(u64, QueueId)| x.0.abs_diff(position.0) <= CLOSE_SECTORS;
+        ahead.filter(is_close).or_else(|| behind.filter(is_close)).map(|(_, x)| x)
+    }
+
+    fn chain_end(&self, q: QueueId) -> QueueId {
+        let mut end = q;
+        while let Some(next) = self.queues[end].merge_to {
+            end = next;
+        }
+        end
+    }
+
+    /// Decides that `q` and what `x` is becoming shall be one, if both have a task and they are not becoming one already.
+    fn link_to(&mut self, q: QueueId, x: QueueId) -> Option<QueueId> {
+        let end = self.chain_end(x);
+        let (mine, others) = (self.queues[q].process_refs, self.queues[end].process_refs);
+        let alive = mine > 0 && others > 0 && self.queues[x].process_refs > 0;
+        if end == q || !alive || self.group_of(q) != self.group_of(end) {
+            return None;
+        }
+        self.queues[q].merge_to = Some(end);
+        self.queues[end].process_refs += mine;
+        Some(end)
+    }
+
+    /// Makes a task follow the merges that its queue is in, and answers the queue that it has then.
+    pub(super) fn follow_merges(&mut self, cx: &mut Cx<'_>, link: LinkId) -> QueueId {
+        let Some(mut q) = self.links[link].sync else { return QueueId::FALLBACK };
+        while let Some(x) = self.queues[q].merge_to {
+            self.merge(cx, link, q, x);
+            q = x;
+        }
+        q
+    }
+
+    /// The task of `link` goes over from `q` to `x`.
+    fn merge(&mut self, cx: &mut Cx<'_>, link: LinkId, q: QueueId, x: QueueId) {
+        self.save(cx.now, q);
+        self.save(cx.now, x);
+        if self.queues[q].activity.io_bound {
+            self.queues[q].activity.io_bound = false;
+            self.queues[x].activity.io_bound = true;
+        }
+        if self.queues[x].waker.waker.is_none() {
+            let waker = self.queues[q].waker.waker.filter(|&w| w != x);
+            self.set_waker(x, waker);
+        }
+        self.hand_over_raising(cx, q, x);
+        self.links[link].sync = Some(x);
+        self.queues[x].shared = true;
+        self.queues[x].owner = None;
+        self.queues[q].owner = None;
+        let group = self.group_of(q);
+        if self.groups[group].last_created == Some(q) {
+            self.groups[group].last_created = Some(x);
+        }
+        self.leave_queue(cx, q);
+        let task = self.processes[self.process_of(link)].task;
+        cx.note(Reason::QueueMerge, task);
+    }
+
+    /// If only `q` is raised, `x` is from now on.
+    fn hand_over_raising(&mut self, cx: &mut Cx<'_>, q: QueueId, x: QueueId) {
+        let mine = self.queues[q].raise;
+        if mine.factor == 1 {
+            return;
+        }
+        if self.queues[x].raise.factor == 1 {
+            let theirs = &mut self.queues[x].raise;
+            (theirs.len, theirs.start, theirs.inter_start) = (mine.len, mine.start, mine.inter_start);
+            self.change_factor(cx, x, mine.factor, self.raised_as(mine.factor));
+        }
+        self.queues[q].raise.len = Duration::ZERO;
+        self.change_factor(cx, q, 1, Reason::RaiseEnd);
+    }
+
+    /// Remembers what a queue was like while one task had it alone.
+    fn save(&mut self, now: Instant, q: QueueId) {
+        let queue = &self.queues[q];
+        let Some(link) = queue.owner else { return };
+        let mut raise = queue.raise;
+        let new = queue.just_created && !queue.burst.in_large;
+        if new && self.config.low_latency && self.config.interactive {
+            // It would have been raised, but for the merge.
+            let (factor, len) = (self.interactive_factor(), self.raise_duration());
+            raise = Raise { factor, len, start: self.tick(now), inter_start: None, ..raise };
+        }
+        self.links[link].saved = Some(Saved {
+            short_think: queue.short_think,
+            think: queue.think,
+            activity: queue.activity,
+            in_large_burst: queue.burst.in_large,
+            was_in_burst_list: queue.burst.in_list,
+            raise,
+            inject: queue.inject,
+        });
+    }
+
+    /// The queue of a task for its next sync request, after the split that may be due.
+    #[inline]
+    pub(super) fn split_if_wanted(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, link: LinkId) -> QueueId {
+        let Some(q) = self.links[link].sync else { return QueueId::FALLBACK };
+        let queue = &self.queues[q];
+        if queue.split_wanted && queue.shared && !self.links[link].stably_merged {
+            return self.split(cx, slot, link, q);
+        }
+        q
+    }
+
+    fn split(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, link: LinkId, q: QueueId) -> QueueId {
+        if self.in_large_burst(q)
+            && let Some(saved) = &mut self.links[link].saved
+        {
+            saved.in_large_burst = true;
+        }
+        cx.note(Reason::QueueSplit, self.processes[slot].task);
+        let queue = &mut self.queues[q];
+        if queue.process_refs == 1 && queue.merge_to.is_none() {
+            queue.shared = false;
+            queue.split_wanted = false;
+            queue.owner = Some(link);
+            self.set_prio(q, self.processes[slot].prio[1]);
+            self.resume(cx, q, link);
+            return q;
+        }
+        self.drop_redirections(q);
+        let waker = self.queues[q].waker.waker;
+        self.links[link].sync = None;
+        self.leave_queue(cx, q);
+        let own = self.new_sync_queue(cx, slot, link, true);
+        if own == QueueId::FALLBACK {
+            return own;
+        }
+        self.queues[own].split_time = Some(self.tick(cx.now));
+        self.rejoin_burst(own, link);
+        self.resume(cx, own, link);
+        self.set_waker(own, waker.filter(|&w| w != own));
+        own
+    }
+
+    /// A queue that was split off is in the bursts that it was in.
+    fn rejoin_burst(&mut self, q: QueueId, link: LinkId) {
+        let Some(saved) = &self.links[link].saved else { return };
+        if saved.in_large_burst || saved.was_in_burst_list && self.bursts.large {
+            self.queues[q].burst.in_large = true;
+        } else if saved.was_in_burst_list {
+            self.list_in_burst(q);
+        }
+    }
+
+    /// Gives a queue back what was remembered of its task's.
+    fn resume(&mut self, cx: &mut Cx<'_>, q: QueueId, link: LinkId) {
+        let Some(saved) = self.links[link].saved.take() else { return };
+        let queue = &mut self.queues[q];
+        queue.think = saved.think;
+        queue.short_think = saved.short_think;
+        queue.activity = saved.activity;
+        queue.inject = saved.inject;
+        let (was, burst) = (saved.raise, queue.burst.in_large);
+        queue.raise = Raise {
+            factor: queue.raise.factor,
+            soft_rt_next: queue.raise.soft_rt_next,
+            softrt_pending: queue.raise.softrt_pending,
+            ..was
+        };
+        if was.factor == 1 || !burst && self.tick(cx.now) <= was.start + was.len {
+            self.change_factor(cx, q, was.factor, self.raised_as(was.factor));
+            return;
+        }
+        let interrupted = was.inter_start.filter(|_| was.factor == self.soft_factor() && !burst);
+        match self.still_interactive(cx.now, interrupted) {
+            Some(start) => self.resume_interactive(cx, q, start),
+            None => {
+                self.queues[q].raise.len = Duration::ZERO;
+                self.change_factor(cx, q, 1, Reason::RaiseEnd);
+            }
+        }
+    }
+
+    /// At expiry: a shared queue that seeks is to be split.
+    #[inline]
+    pub(super) fn note_seeky_shared(&mut self, q: QueueId) {
+        if self.queues[q].shared && self.is_seeky(q) {
+            self.queues[q].split_wanted = true;
+        }
+    }
+
+    /// A sync queue was created for `link`, not by a split: may it be one with the last that was created? Answers which one
+    /// to use.
+    pub(super) fn consider_stable_merge(&mut self, cx: &mut Cx<'_>, q: QueueId, link: LinkId) -> QueueId {
+        if !self.config.stable_merge || q == QueueId::FALLBACK {
+            return q;
+        }
+        let group = self.group_of(q);
+        let last = self.groups[group].last_created;
+        let Some(last) = last.filter(|&last| self.is_like(q, last)) else {
+            self.groups[group].last_created = Some(q);
+            return q;
+        };
+        if self.queues[q].created.saturating_since(self.queues[last].created) > TOGETHER {
+            return q;
+        }
+        if !self.merges_at_once() {
+            self.forget_stable_target(link);
+            self.links[link].stable_target = Some(last);
+            self.queues[last].stable_refs += 1;
+            return q;
+        }
+        self.queues[q].owner = Some(link);
+        self.link_for_good(q, link, last);
+        self.follow_merges(cx, link)
+    }
+
+    /// Whether the new queue `q` is like the one created before.
+    fn is_like(&self, q: QueueId, last: QueueId) -> bool {
+        let (new, old) = (&self.queues[q], &self.queues[last]);
+        new.created.saturating_since(old.created) <= REMEMBERED
+            && new.prio == old.prio
+            && new.actuator == old.actuator
+    }
+
+    fn link_for_good(&mut self, q: QueueId, link: LinkId, target: QueueId) -> Option<QueueId> {
+        let end = self.link_to(q, target)?;
+        self.links[link].stably_merged = true;
+        if let Some(other) = self.queues[end].owner {
+            self.links[other].stably_merged = true;
+        }
+        Some(end)
+    }
+
+    /// What `q` does is known by now: it becomes one with a queue that was created with it, unless it reads sequentially.
+    fn decide_stable_merge(&mut self, q: QueueId, link: LinkId, target: QueueId) -> Option<QueueId> {
+        self.forget_stable_target(link);
+        if self.boosts(q) { None } else { self.link_for_good(q, link, target) }
+    }
+
+    /// A task will not merge with the queue that was created before its own.
+    pub(super) fn forget_stable_target(&mut self, link: LinkId) {
+        if let Some(target) = self.links[link].stable_target.take() {
+            self.queues[target].stable_refs -= 1;
+        }
+    }
+
+    /// Files a queue by the position of its next request, or takes it out: after that or its standing has changed. The queue
+    /// in service is not filed: its next request changes with each dispatch.
+    pub(super) fn reposition(&mut self, cx: &Cx<'_>, q: QueueId) {
+        let key = if self.in_service == Some(q) { None } else { self.position(cx, q) };
+        if self.queues[q].positioned && key == Some(self.by_position.key(q)) {
+            return;
+        }
+        self.unposition(q);
+        let Some(key) = key else { return };
+        let group = self.group_of(q);
+        let tree = &mut self.groups[group].positions;
+        self.by_position.insert(tree, q, key);
+        let taken = self.by_position.prev(q).is_some_and(|x| self.by_position.key(x) == key);
+        if taken {
+            self.by_position.remove(tree, q);
+        }
+        self.queues[q].positioned = !taken;
+    }
+
+    /// Where a queue is to be found: nowhere if it cannot be merged with.
+    #[inline]
+    fn position(&self, cx: &Cx<'_>, q: QueueId) -> Option<u64> {
+        let next = self.queues[q].next_rq?;
+        let fits = self.config.queue_merge && !self.merges_at_once() && self.may_cooperate(cx.now, q);
+        //= deviates bfq-coop-eligible
+        fits.then(|| cx.requests[next].rq.start.0)
+    }
+
+    /// Takes a queue out of its group's order of positions: before it moves to another group, or is freed.
+    #[inline]
+    pub(super) fn unposition(&mut self, q: QueueId) {
+        if self.queues[q].positioned {
+            self.queues[q].positioned = false;
+            let group = self.group_of(q);
+            self.by_position.remove(&mut self.groups[group].positions, q);
+        }
+    }
+
+    /// A task is about to leave `q`, and will not follow the merges that are under way.
+    pub(super) fn drop_redirections(&mut self, q: QueueId) {
+        let mut at = self.queues[q].merge_to;
+        if self.queues[q].process_refs == 1 {
+            self.queues[q].merge_to = None;
+        }
+        while let Some(x) = at {
+            at = self.queues[x].merge_to;
+            self.put_queue_ref(x);
+        }
+    }
+
+    /// A queue leaves its group, or a task leaves it: newcomers are not compared with it.
+    pub(super) fn clear_last_created(&mut self, q: QueueId) {
+        let group = self.group_of(q);
+        if self.groups[group].last_created == Some(q) {
+            self.groups[group].last_created = None;
+        }
+    }
+
+    /// A queue is freed: nobody will merge with it.
+    pub(super) fn merge_queue_freed(&mut self, q: QueueId) {
+        self.unposition(q);
+        self.clear_last_created(q);
+        if self.queues[q].stable_refs > 0 {
+            for (_, link) in self.links.iter_mut() {
+                link.stable_target = link.stable_target.filter(|&target| target != q);
+            }
+            self.queues[q].stable_refs = 0;
+        }
+    }
+}

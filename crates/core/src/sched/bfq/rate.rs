@@ -1,0 +1,214 @@
+//! The device's peak rate, from which B and the length of weight raising follow.
+//!
+//! What a device that queues has *taken* in a moment says little about what it *does*. Over a long time the two agree, so
+//! the rate is what was dispatched over an interval of at least 300 ms, usually 1 s, and enters a mean. An interval ends
+//! early when the device has had nothing to do for 100 ms. Sequential intervals count for more (half of the new estimate
+//! if the interval is long and all of it sequential, a tenth if not), and a mostly random one counts only if it raises the
+//! estimate: a random load says nothing about what the disk could do.
+//!
+//! Example, rates in 2^-16 sectors/us: estimate 22000; in 1 s 200000 sectors are dispatched in 1000 requests, 990 of them
+//! sequential. The rate is 13107, its part 1/2, the new estimate 17553 (134 MB/s).
+//!
+//! The engine of 2010 took the best rate of a single slot: see [`early`](super::early).
+//
+//= linux-6.12 block/bfq-iosched.c bfq_update_peak_rate, bfq_update_rate_reset, bfq_reset_rate_computation (as restated in
+//= the project's specification)
+
+use super::Bfq;
+use super::budget::TELLING;
+use super::history::is_far;
+use super::queue::QueueId;
+use crate::elevator::Cx;
+use crate::request::Request;
+use crate::trace::{Detail, Reason};
+use crate::units::{Duration, Instant};
+
+/// A rate in 2^-16 sectors per microsecond.
+const SHIFT: u32 = 16;
+/// What a disk is taken to be until it is known better: two thirds of this.
+//= linux-6.12 block/bfq-iosched.c ref_rate (as restated in the project's specification)
+pub(super) const REFERENCE_ROT: u64 = 14_000;
+/// The same without a head.
+pub(super) const REFERENCE_NONROT: u64 = 33_000;
+/// An interval that says something has at least so many requests,
+//= linux-6.12 block/bfq-iosched.c BFQ_RATE_MIN_SAMPLES (as restated in the project's specification)
+const SAMPLES_MIN: u32 = 32;
+/// and lasts for so long;
+//= linux-6.12 block/bfq-iosched.c BFQ_RATE_MIN_INTERVAL (as restated in the project's specification)
+const SPAN_MIN: Duration = Duration::from_ms(300);
+/// after so long it ends.
+//= linux-6.12 block/bfq-iosched.c BFQ_RATE_REF_INTERVAL (as restated in the project's specification)
+const SPAN_FULL: Duration = Duration::from_secs(1);
+/// It ends early when nothing was sent for so long.
+//= linux-6.12 block/bfq-iosched.c bfq_update_peak_rate, 100 ms (as restated in the project's specification)
+const GAP: Duration = Duration::from_ms(100);
+/// A device that finished its last request so recently was not idle.
+//= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT / 10 (as restated in the project's specification)
+const RECENT: Duration = Duration::from_ms(2);
+/// No device is faster: 20 million sectors per second.
+//= linux-6.12 block/bfq-iosched.c bfq_update_rate_reset (as restated in the project's specification)
+const RATE_MAX: u64 = 20 << SHIFT;
+/// A completion after a gap is too slow for its size below this rate.
+//= linux-6.12 block/bfq-iosched.c bfq_completed_request, 1 << (BFQ_RATE_SHIFT - 10) (as restated in the project's specification)
+const RATE_SLUGGISH: u64 = 1 << (SHIFT - 10);
+/// Slots that must have been seen by the rule of 2010.
+//= bfq-2010 BFQ_PEAK_RATE_SAMPLES (as restated in the project's specification)
+const SLOTS_MIN: u32 = 32;
+
+/// The estimate, and the interval that is being observed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PeakRate {
+    peak: u64,
+    samples: u32,
+    sequential: u32,
+    sectors: u64,
+    first_dispatch: Instant,
+    last_dispatch: Instant,
+    /// The largest request of late, in sectors.
+    max_len: u32,
+    span: Duration,
+    /// By the rule of 2010: slots seen, and the best rate among them.
+    slots: u32,
+    best_slot: u64,
+}
+
+impl PeakRate {
+    pub(super) fn new(rotational: bool) -> Self {
+        let reference = if rotational { REFERENCE_ROT } else { REFERENCE_NONROT };
+        Self {
+            peak: reference * 2 / 3,
+            samples: 0,
+            sequential: 0,
+            sectors: 0,
+            first_dispatch: Instant::EPOCH,
+            last_dispatch: Instant::EPOCH,
+            max_len: 0,
+            span: Duration::ZERO,
+            slots: 0,
+            best_slot: 0,
+        }
+    }
+
+    /// A request of `len` sectors goes to a device that is busy or not. Answers whether the estimate changed.
+    #[inline]
+    fn dispatched(&mut self, now: Instant, len: u32, busy: bool, near: bool, ended: Option<Instant>) -> bool {
+        if self.samples == 0 {
+            self.restart(now, len);
+            return false;
+        }
+        let mut changed = false;
+        if !busy && now.saturating_since(self.last_dispatch) > GAP {
+            changed = self.finish(ended);
+            self.restart(now, len);
+        } else {
+            let recent = busy || ended.is_some_and(|t| now.saturating_since(t) < RECENT);
+            self.samples += 1;
+            self.sequential += u32::from(recent && near);
+            self.sectors += u64::from(len);
+            self.max_len = if self.samples.is_multiple_of(32) { len } else { self.max_len.max(len) };
+            self.span = now.saturating_since(self.first_dispatch);
+            if self.span >= SPAN_FULL {
+                changed = self.finish(ended);
+                self.restart(now, len);
+            }
+        }
+        self.last_dispatch = now;
+        changed
+    }
+
+    fn restart(&mut self, now: Instant, len: u32) {
+        (self.first_dispatch, self.last_dispatch) = (now, now);
+        (self.samples, self.sequential) = (1, 0);
+        (self.sectors, self.max_len) = (u64::from(len), len);
+    }
+
+    /// The interval is over; the last completion was at `ended`. Answers whether the estimate changed.
+    fn finish(&mut self, ended: Option<Instant>) -> bool {
+        if self.samples < SAMPLES_MIN || self.span < SPAN_MIN {
+            return false;
+        }
+        if let Some(ended) = ended {
+            self.span = self.span.max(ended.saturating_since(self.first_dispatch));
+        }
+        let rate = (self.sectors << SHIFT) / self.span.as_us();
+        let random = self.sequential < 3 * self.samples / 4;
+        if (random && rate <= self.peak) || rate > RATE_MAX {
+            return false;
+        }
+        let trust = u64::from(9 * self.sequential / self.samples);
+        let trust = (trust * self.span.as_us() / SPAN_FULL.as_us()).min(8);
+        let part = 10 - trust;
+        self.peak = (self.peak * (part - 1) / part + rate / part).max(1);
+        true
+    }
+
+    /// A request completed, `gap` after the one before. Answers whether the estimate changed.
+    #[inline]
+    fn completed(&mut self, gap: Duration, ended: Option<Instant>) -> bool {
+        if gap.as_us() <= RECENT.as_us() || (u64::from(self.max_len) << SHIFT) / gap.as_us() >= RATE_SLUGGISH
+        {
+            return false;
+        }
+        let changed = self.finish(ended);
+        self.samples = 0;
+        changed
+    }
+
+    /// A slot of `time` ended in which `sectors` were sent: the rule of 2010.
+    fn slot(&mut self, sectors: u32, time: Duration) -> bool {
+        self.best_slot =
+            self.best_slot.max((u64::from(sectors) << SHIFT) / time.as_us().max(1)).min(RATE_MAX);
+        self.slots = (self.slots + 1).min(SLOTS_MIN);
+        let changed = self.slots == SLOTS_MIN && self.peak != self.best_slot.max(1);
+        if changed {
+            self.peak = self.best_slot.max(1);
+        }
+        changed
+    }
+}
+
+impl Bfq {
+    /// The device's peak rate, in 2^-16 sectors per microsecond.
+    pub(super) const fn peak(&self) -> u64 {
+        self.rate.peak
+    }
+
+    /// `rq` goes to the device, which has `in_flight` others.
+    #[inline]
+    pub(super) fn rate_dispatch(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
+        if !self.config.rate_estimator {
+            return;
+        }
+        let near = !is_far(self.limits.rotational, self.last_pos, rq.start, rq.len);
+        if self.rate.dispatched(cx.now, rq.len.0, self.in_flight > 0, near, self.last_completion) {
+            self.rate_changed(cx, q);
+        }
+    }
+
+    /// A request of `q` completed.
+    #[inline]
+    pub(super) fn rate_complete(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        let gap = self.last_completion.map_or(Duration::MAX, |t| cx.now.saturating_since(t));
+        if self.config.rate_estimator && self.rate.completed(gap, self.last_completion) {
+            self.rate_changed(cx, q);
+        }
+        self.last_completion = Some(cx.now);
+    }
+
+    /// The slot of `q` is over.
+    pub(super) fn rate_slot(&mut self, cx: &mut Cx<'_>, q: QueueId, sectors: u32, end: Instant) {
+        let time = end.saturating_since(self.slot_start);
+        if self.config.rate_estimator || !self.queues[q].sync || time <= TELLING {
+            return;
+        }
+        if self.rate.slot(sectors, time) {
+            self.rate_changed(cx, q);
+        }
+    }
+
+    #[cold]
+    fn rate_changed(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        self.recompute_bmax();
+        cx.note_in_numbers(Reason::RateUpdate, self.queues[q].task, Detail::Rate { rate: self.rate.peak });
+    }
+}

@@ -1,0 +1,432 @@
+//! Slots: how a queue gets the disk, keeps it, and loses it.
+//!
+//! ```text
+//!            wake                 select                       expire
+//!   idle ───────────► busy ──────────────────► in service ──────────────► busy, with new times
+//!     ▲   (add_busy,         (set_in_service)   │   ▲   │                 or idle (del_busy)
+//!     │    preempt)                             └───┘   └── empty: the disk idles, or others' requests are injected
+//!     └──────────────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A queue keeps the disk until its budget is used up, its slot has lasted for `timeout_sync`, it has nothing to send and is
+//! not idled for, or is idled for in vain, or another takes the disk away: one of a higher class or weight that becomes
+//! busy, or one that resumes its own slot after a short pause.
+//!
+//! A queue that ran empty keeps what is left of its budget (*hole credit*). If its next request comes soon it goes on with
+//! that, and with its old timestamps: it is as if it had never stopped.
+//
+//= linux-6.12 block/bfq-iosched.c bfq_select_queue, __bfq_set_in_service_queue, bfq_bfqq_expire, __bfq_bfqq_expire,
+//= bfq_bfqq_handle_idle_busy_switch, bfq_updated_next_req (as restated in the project's specification)
+
+use super::Bfq;
+use super::queue::{LinkId, QueueId, since};
+use crate::elevator::Cx;
+use crate::trace::{Detail, Reason};
+use crate::units::{Duration, Instant, Sector, Sectors};
+
+/// A queue that drained for longer than this has left the burst it began in.
+//= linux-6.12 block/bfq-iosched.c bfq_bfqq_handle_idle_busy_switch (as restated in the project's specification)
+const BURST_EXIT: Duration = Duration::from_secs(10);
+
+/// Why a slot ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Expire {
+    /// The disk idled for it in vain.
+    TooIdle,
+    /// It had the disk for long enough.
+    BudgetTimeout,
+    /// Its next request costs more than is left of its budget.
+    BudgetExhausted,
+    /// It has nothing to send, and is not worth waiting for.
+    NoMoreRequests,
+    /// Another one takes the disk away.
+    Preempted,
+}
+
+impl Expire {
+    const fn note(self) -> Reason {
+        match self {
+            Self::TooIdle => Reason::IdleTimeout,
+            Self::BudgetTimeout => Reason::BudgetTimeout,
+            Self::BudgetExhausted => Reason::BudgetExhausted,
+            Self::NoMoreRequests => Reason::SliceEmpty,
+            Self::Preempted => Reason::Preempted,
+        }
+    }
+}
+
+/// What to do about the queue in service.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Verdict {
+    /// A request of this queue, which need not be the one in service, and why.
+    Serve(QueueId, Reason),
+    /// Nothing, for now.
+    Wait,
+    /// It loses the disk.
+    Leave(Expire),
+}
+
+/// Getting the disk.
+impl Bfq {
+    /// The queue that is to send the next request, and why; `None` to wait.
+    pub(super) fn select(&mut self, cx: &mut Cx<'_>) -> Option<(QueueId, Reason)> {
+        if let Some(q) = self.in_service {
+            let verdict = if self.may_time_out(cx.now, q) && !self.must_idle(q) {
+                Verdict::Leave(Expire::BudgetTimeout)
+            } else {
+                self.review(cx, q, Reason::Batch)
+            };
+            match verdict {
+                Verdict::Serve(served, why) => return Some((served, why)),
+                Verdict::Wait => return None,
+                Verdict::Leave(reason) => self.expire(cx, reason),
+            }
+        }
+        loop {
+            let q = self.set_in_service(cx)?;
+            match self.review(cx, q, Reason::NewBatch) {
+                Verdict::Serve(served, why) => return Some((served, why)),
+                Verdict::Wait => return None,
+                Verdict::Leave(reason) => self.expire(cx, reason),
+            }
+        }
+    }
+
+    /// Whether `q`, which is in service and may be for longer, sends a request, and if not, who does.
+    #[inline]
+    fn review(&mut self, cx: &Cx<'_>, q: QueueId, why: Reason) -> Verdict {
+        if self.several_actuators
+            && let Some(other) = self.underused_actuator(cx.requests, q)
+        {
+            return Verdict::Serve(other, Reason::Actuator);
+        }
+        let queue = &self.queues[q];
+        if let Some(tag) = queue.next_rq {
+            if !self.has_budget_for(cx.requests, q, tag) {
+                return Verdict::Leave(Expire::BudgetExhausted);
+            }
+            if queue.waiting {
+                self.stop_idling(q);
+            }
+            return Verdict::Serve(q, why);
+        }
+        if queue.waiting || (queue.in_flight > 0 && self.better_to_idle(q)) {
+            return match self.choose_injected(cx, q) {
+                Some((other, why)) => Verdict::Serve(other, why),
+                None => Verdict::Wait,
+            };
+        }
+        Verdict::Leave(Expire::NoMoreRequests)
+    }
+
+    /// The next queue gets the disk.
+    pub(super) fn set_in_service(&mut self, cx: &mut Cx<'_>) -> Option<QueueId> {
+        let q = self.hierarchy.select(self.tick(cx.now))?;
+        self.in_service = Some(q);
+        //= deviates bfq-position-in-service
+        self.unposition(q);
+        self.count_slot();
+        self.shift_soft_rt(cx.now, q);
+        self.start_slot(cx.now, q);
+        self.in_service_last_pos = Sector(0);
+        if cx.trace.enabled() {
+            let detail = Detail::Budget { budget: self.hierarchy.budget(q) };
+            cx.note_in_numbers(Reason::SliceStart, self.queues[q].task, detail);
+        }
+        Some(q)
+    }
+
+    fn start_slot(&mut self, now: Instant, q: QueueId) {
+        self.slot_start = now;
+        self.early.clock_runs = false;
+        self.early.sent = 0;
+        let raised = self.hierarchy.weight(q) / self.hierarchy.base_weight(q).max(1);
+        let times = if self.is_soft_raised(q) { 1 } else { u64::from(raised) };
+        let deadline =
+            if self.config.fair_writes { self.tick(now) + self.timeout * times } else { now + Duration::MAX };
+        let queue = &mut self.queues[q];
+        queue.fifo_checked = false;
+        queue.slot_deadline = deadline;
+    }
+}
+
+/// Losing the disk.
+impl Bfq {
+    /// The slot of the queue in service ends.
+    pub(super) fn expire(&mut self, cx: &mut Cx<'_>, reason: Expire) {
+        self.expire_as_of(cx, reason, cx.now);
+    }
+
+    /// The same; it was of use until `end`.
+    pub(super) fn expire_as_of(&mut self, cx: &mut Cx<'_>, reason: Expire, end: Instant) {
+        let Some(q) = self.in_service else { return };
+        let sent = self.hierarchy.service(q);
+        let slow = self.settle(cx.now, q, reason, end);
+        self.rate_slot(cx, q, sent, end);
+        let now = self.tick(cx.now);
+        let empty = self.is_empty(q);
+        if self.config.low_latency {
+            let queue = &mut self.queues[q];
+            if queue.raise.factor == 1 {
+                queue.raise.start = now;
+            }
+            if self.config.soft_realtime && self.config.wr_max_softrt_rate > 0 && empty {
+                if queue.in_flight == 0 {
+                    self.plan_soft_rt(cx.now, q);
+                } else {
+                    queue.raise.softrt_pending = true;
+                }
+            }
+        }
+        self.clear_injection();
+        let service = self.hierarchy.service(q);
+        self.feed_back(cx.requests, q, reason);
+        self.note_seeky_shared(q);
+        if cx.trace.enabled() {
+            let budget = self.queues[q].next_budget;
+            let detail = Detail::Slot { service, budget, slow };
+            cx.note_in_numbers(reason.note(), self.queues[q].task, detail);
+        }
+        self.end_slot(cx, q, reason);
+    }
+
+    /// Nobody is in service any more; `q`, which was, is busy if it has requests, or is to keep its place.
+    pub(super) fn end_slot(&mut self, cx: &mut Cx<'_>, q: QueueId, reason: Expire) {
+        let empty = self.is_empty(q);
+        let keep = !empty || (reason == Expire::Preempted && self.needed(q));
+        if keep {
+            self.fit_budget(cx.requests, q);
+            self.hierarchy.expire_requeue(self.tick(cx.now), q);
+            self.refresh_weight(q);
+            self.move_to_front(q);
+        } else {
+            if self.queues[q].in_flight == 0 {
+                self.queues[q].drained_at = Some(self.tick(cx.now));
+            }
+            self.del_busy(cx, q, true);
+        }
+        self.note_times(cx, q);
+        self.stop_idling(q);
+        self.in_service = None;
+        self.hierarchy.reset_service();
+        if !keep && !matches!(reason, Expire::BudgetTimeout | Expire::BudgetExhausted) {
+            self.queues[q].hole_credit = true;
+        } else {
+            self.hierarchy.set_service(q, 0);
+        }
+        if !empty {
+            self.reposition(cx, q);
+        } else if !keep {
+            self.reap(q);
+        }
+    }
+}
+
+/// Becoming busy, and idle.
+impl Bfq {
+    /// `q` was idle and got its first request, `rq`. Answers whether it counts as interactive.
+    pub(super) fn wake(&mut self, cx: &mut Cx<'_>, q: QueueId, link: Option<LinkId>) -> bool {
+        let stably_merged = link.is_some_and(|l| self.links[l].stably_merged);
+        let wakeup = self.look_at_wakeup(cx.now, q, stably_merged);
+        let resumes = self.set_budget_for_activation(cx, q);
+        let now = self.tick(cx.now);
+        let queue = &mut self.queues[q];
+        let long_gone = queue.in_flight == 0 && since(now, queue.drained_at) > BURST_EXIT;
+        if !core::mem::replace(&mut queue.just_created, false) && long_gone {
+            self.leave_burst(q);
+        }
+        self.raise_on_wakeup(cx, q, &wakeup);
+        self.fit_budget(cx.requests, q);
+        let queue = &mut self.queues[q];
+        queue.last_backlog_start = now;
+        queue.since_backlog = 0;
+        queue.raise.softrt_pending = false;
+        self.add_busy(cx, q);
+        if self.in_service.is_some_and(|s| self.preempts(q, s, resumes)) {
+            self.expire(cx, Expire::Preempted);
+        }
+        wakeup.interactive
+    }
+
+    /// What `q` may send, now that it is busy: what it had left, if it comes back in time. Answers whether it does.
+    fn set_budget_for_activation(&mut self, cx: &Cx<'_>, q: QueueId) -> bool {
+        let queue = &mut self.queues[q];
+        let in_time = cx.now <= queue.think.last_end + self.slice_idle * 3;
+        let resumes = queue.hole_credit && in_time && self.left(q) > 0;
+        let budget = if resumes {
+            // It is positive, and at most a budget.
+            u32::try_from(self.left(q)).unwrap_or(0).min(self.queues[q].next_budget)
+        } else {
+            self.queues[q].hole_credit = false;
+            let cost = self.queues[q].next_rq.map_or(0, |tag| self.charge(cx.requests, tag, q));
+            self.queues[q].next_budget.max(cost)
+        };
+        self.hierarchy.set_budget(q, budget);
+        self.hierarchy.set_service(q, 0);
+        resumes
+    }
+
+    /// Whether `q`, which became busy, takes the disk away from `s`.
+    fn preempts(&self, q: QueueId, s: QueueId, resumes: bool) -> bool {
+        if !self.hierarchy.may_preempt() {
+            return false;
+        }
+        if resumes && self.queues[q].raise.factor >= self.queues[s].raise.factor {
+            return true;
+        }
+        let weights_count = self.config.interactive || self.config.soft_realtime;
+        let above =
+            if weights_count { self.hierarchy.outweighs(q, s) } else { self.class(q) < self.class(s) };
+        above || !self.better_to_idle(s)
+    }
+
+    /// `q` is among those that want the disk.
+    fn add_busy(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        let credit = core::mem::take(&mut self.queues[q].hole_credit);
+        self.hierarchy.activate(self.tick(cx.now), q, credit);
+        let class = self.class(q);
+        let queue = &mut self.queues[q];
+        queue.busy = true;
+        queue.class_counted = class;
+        self.busy[class as usize] += 1;
+        self.wr_busy += u32::from(queue.raise.factor > 1);
+        self.active_links.push_front(&mut self.active[usize::from(queue.actuator)], q);
+        self.count(q);
+        self.waker_busy(q);
+        self.note_times(cx, q);
+    }
+
+    /// `q` wants the disk no more; `on_expiry`: it had it.
+    pub(super) fn del_busy(&mut self, cx: &mut Cx<'_>, q: QueueId, on_expiry: bool) {
+        let queue = &mut self.queues[q];
+        queue.busy = false;
+        self.busy[queue.class_counted as usize] -= 1;
+        self.wr_busy -= u32::from(queue.raise.factor > 1);
+        self.active_links.remove(&mut self.active[usize::from(queue.actuator)], q);
+        let drained = queue.in_flight == 0;
+        self.hierarchy.deactivate(self.tick(cx.now), q, true, on_expiry);
+        if drained {
+            self.uncount(q);
+        }
+    }
+
+    /// An idle, or emptied, queue out of service has neither.
+    pub(super) fn go_idle(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        self.del_busy(cx, q, false);
+        self.hierarchy.set_budget(q, 0);
+        self.hierarchy.set_service(q, 0);
+        self.note_times(cx, q);
+    }
+
+    /// The next request of `q` changed: its budget must do for that.
+    #[inline]
+    pub(super) fn update_next(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        if let Some(tag) = self.queues[q].next_rq {
+            self.update_budget(cx, q, cx.requests[tag].rq.len);
+        }
+    }
+
+    /// The next request of `q` has this length: its budget must do for that, unless `q` is in service.
+    pub(super) fn update_budget(&mut self, cx: &mut Cx<'_>, q: QueueId, len: Sectors) {
+        if self.in_service == Some(q) {
+            return;
+        }
+        let budget = self.queues[q].next_budget.max(self.cost(q, len)).max(self.hierarchy.service(q));
+        if budget != self.hierarchy.budget(q) {
+            self.hierarchy.set_budget(q, budget);
+            self.hierarchy.requeue(self.tick(cx.now), q);
+            self.refresh_weight(q);
+            self.move_to_front(q);
+            self.note_times(cx, q);
+        }
+    }
+
+    fn move_to_front(&mut self, q: QueueId) {
+        let list = &mut self.active[usize::from(self.queues[q].actuator)];
+        if list.first() != Some(q) {
+            self.active_links.remove(list, q);
+            self.active_links.push_front(list, q);
+        }
+    }
+}
+
+/// The counts that say whether all are to get the same.
+impl Bfq {
+    /// `q` has requests, queued or at the device.
+    pub(super) fn count(&mut self, q: QueueId) {
+        if !core::mem::replace(&mut self.queues[q].pending_counted, true) {
+            let group = &mut self.groups[self.hierarchy.group(q)];
+            self.groups_pending += u32::from(group.queues_pending == 0);
+            group.queues_pending += 1;
+        }
+        self.count_weight(q);
+    }
+
+    /// `q` has none any more.
+    pub(super) fn uncount(&mut self, q: QueueId) {
+        if core::mem::take(&mut self.queues[q].pending_counted) {
+            let group = &mut self.groups[self.hierarchy.group(q)];
+            group.queues_pending -= 1;
+            self.groups_pending -= u32::from(group.queues_pending == 0);
+        }
+        self.count_weight(q);
+    }
+
+    /// The hierarchy may have put a new weight or class in force.
+    #[inline]
+    pub(super) fn refresh_weight(&mut self, q: QueueId) {
+        let class = self.hierarchy.class(q);
+        let queue = &mut self.queues[q];
+        if queue.busy && queue.class_counted != class {
+            self.busy[queue.class_counted as usize] -= 1;
+            self.busy[class as usize] += 1;
+            queue.class_counted = class;
+        }
+        self.count_weight(q);
+    }
+
+    /// Files `q` under its weight while it has requests and is not raised.
+    fn count_weight(&mut self, q: QueueId) {
+        let (weight, base) = (self.hierarchy.weight(q), self.hierarchy.base_weight(q));
+        let queue = &mut self.queues[q];
+        let now = (queue.pending_counted && weight == base).then_some(weight);
+        let before = core::mem::replace(&mut queue.weight_counted, now);
+        if before == now {
+            return;
+        }
+        if let Some(weight) = before {
+            let i = super::weight_index(weight);
+            self.weights[i] -= 1;
+            self.weights_in_use &= !(u32::from(self.weights[i] == 0) << i);
+        }
+        if let Some(weight) = now {
+            let i = super::weight_index(weight);
+            self.weights[i] += 1;
+            self.weights_in_use |= 1 << i;
+        }
+    }
+
+    /// Records the virtual times of `q` and of the groups above it.
+    #[inline]
+    pub(super) fn note_times(&self, cx: &mut Cx<'_>, q: QueueId) {
+        if cx.trace.enabled() {
+            self.note_all_times(cx, q);
+        }
+    }
+
+    #[cold]
+    fn note_all_times(&self, cx: &mut Cx<'_>, q: QueueId) {
+        let task = self.queues[q].task;
+        let (start, finish) = self.hierarchy.times(q);
+        let weight = self.hierarchy.weight(q);
+        cx.note_in_numbers(Reason::Times, task, Detail::Times { group: None, start, finish, weight });
+        let mut group = self.hierarchy.group(q);
+        while let Some(above) = self.hierarchy.parent(group) {
+            let (start, finish) = self.hierarchy.group_times(group);
+            let weight = self.hierarchy.group_weight(group);
+            let detail = Detail::Times { group: Some(group), start, finish, weight };
+            cx.note_in_numbers(Reason::Times, task, detail);
+            group = above;
+        }
+    }
+}
