@@ -2,7 +2,7 @@
 //!
 //! Each file in `golden/` asks one question. Above the line `---` is the scene, below it the timeline, integers only:
 //! microseconds, a letter (`Q` handed in, `I` inserted, `M` and `F` merged at the back and front, `J` joined, `D` issued,
-//! `C` completed, `R` handed back, `m` a note), task, operation, first sector and length, and the reason.
+//! `C` completed, `R` handed back, `m` a note; `s` shows the notes but for idling), task, operation, first sector and length, and the reason.
 //!
 //! ```text
 //! preset NAME               the scheduler          set TUNABLE RAW          a tunable of it
@@ -20,8 +20,8 @@ mod support;
 
 use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_core::{
-    Action, Class, Dispatch, Duration, Instant, IoPrio, Limits, Op, Reason, Request, Sector, Sectors, Tag,
-    TaskId, TraceEvent,
+    Action, Class, Detail, Dispatch, Duration, Instant, IoPrio, Limits, Op, Reason, Request, Sector, Sectors,
+    Tag, TaskId, TraceEvent,
 };
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -209,9 +209,16 @@ impl Run {
     fn event(&mut self, event: &TraceEvent) {
         let letter = event.action.letter();
         if event.action == Action::Note {
-            if self.scene.show.contains(letter) {
-                let (at, task) = (self.micros(event.at), event.task.0);
-                writeln!(self.timeline, "{at:>8} m {task:>3}             {:?}", event.reason).unwrap();
+            let shown = match event.reason {
+                // Virtual times would drown the rest.
+                Reason::Times => false,
+                Reason::SliceIdle => self.scene.show.contains(letter),
+                _ => self.scene.show.contains(letter) || self.scene.show.contains('s'),
+            };
+            if shown {
+                let (at, task, detail) = (self.micros(event.at), event.task.0, numbers(&event.detail));
+                writeln!(self.timeline, "{at:>8} m {task:>3}             {:?}{detail}", event.reason)
+                    .unwrap();
             }
             return;
         }
@@ -238,6 +245,19 @@ impl Run {
 
     fn micros(&self, at: Instant) -> u64 {
         at.since(START).as_us()
+    }
+}
+
+/// The numbers of a note.
+fn numbers(detail: &Detail) -> String {
+    match detail {
+        Detail::None | Detail::Times { .. } => String::new(),
+        Detail::Budget { budget } => format!(" {budget}"),
+        Detail::Slot { service, budget, slow } => {
+            format!(" charged {service} next {budget}{}", if *slow { " slow" } else { "" })
+        }
+        Detail::Raised { factor, at_most } => format!(" x{factor} {at_most}"),
+        Detail::Rate { rate } => format!(" {rate}"),
     }
 }
 
@@ -287,6 +307,9 @@ golden! {
     cfq_reader_and_writer_3_10,
     cfq_async_quota,
     cfq_classes,
+    bfq_two_readers,
+    bfq_raised,
+    bfq_v0_two_readers,
 }
 
 #[test]
