@@ -69,3 +69,38 @@ fn a_scheduler_of_one_lock_lets_no_two_requests_out_within_its_time() {
             });
     }
 }
+
+/// Ten raw readers of seed 004's SSD, each with a part of it.
+fn ten_raw_readers(scheduler: &str, pattern: &str) -> Plan {
+    let text = format!(
+        "[r]\nrw={pattern}\nbs=4k\nfilename=/dev/sda\nsize=20g\noffset_increment=20g\nnumjobs=10\ntime_based\nruntime=1s\n"
+    );
+    Plan::on("plextor_m5s").scheduler(scheduler).load("ten raw readers", &text).run()
+}
+
+#[test]
+//= reference-results.md 5.1, R004-T-seq type=test
+fn ten_sequential_readers_of_the_ssd_are_bound_by_its_link() {
+    for scheduler in ["noop", "deadline", "cfq"] {
+        ten_raw_readers(scheduler, "read")
+            .check("400 MB/s, but for the windows under way at the end", |o| {
+                (o.bandwidth() / 1_000_000).abs_diff(400) <= 5
+            })
+            .check(
+                "two windows of 256 KiB on their way for each: with one the longest wait were 6.6 ms",
+                |o| o.clients.iter().all(|c| (8..=14).contains(&c.latency_max().as_ms())),
+            );
+    }
+}
+
+#[test]
+//= reference-results.md 5.1, R004-T-rand type=test
+fn ten_random_readers_of_the_ssd_are_bound_by_four_cpus() {
+    for (scheduler, published) in [("noop", 203), ("deadline", 202), ("cfq", 193)] {
+        ten_raw_readers(scheduler, "randread")
+            .check("as published, to which the costs were fitted", |o| {
+                (o.bandwidth() / 1_000_000).abs_diff(published) <= 1
+            })
+            .check("no CPU is ever idle", |o| o.cpu_idle_permille() == 0);
+    }
+}
