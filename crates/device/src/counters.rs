@@ -65,7 +65,8 @@ pub struct Counters {
 
 impl Counters {
     /// What the members of a composition did together, but for `busy_time`, which does not add up: zero.
-    pub(crate) fn sum<'a>(members: impl Iterator<Item = &'a Self>) -> Self {
+    #[must_use]
+    pub fn sum<'a>(members: impl Iterator<Item = &'a Self>) -> Self {
         members.fold(Self::default(), |total, member| total.plus(member))
     }
 

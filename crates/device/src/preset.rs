@@ -9,6 +9,14 @@
 //! ov_hit = "0.05ms"
 //! ```
 //!
+//! A mirror names its members, which are built-in presets, and says who drives them:
+//!
+//! ```toml
+//! kind = "raid1"
+//! members = ["sata2009", "ide2004"]
+//! queues = "one"          # a controller; "per-member", the default, is Linux md: a queue and a scheduler for each
+//! ```
+//!
 //! Without a `base` every value of the drive itself has to be there; options have defaults. Nothing is guessed: an unknown
 //! key, a missing unit or an impossible value is refused by name, with its line and what would be right. Numbers are read
 //! digit by digit into integers, so no float ever decides anything.

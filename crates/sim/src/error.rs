@@ -18,6 +18,8 @@ pub enum SimError {
         /// What is wrong, and what would be right.
         message: String,
     },
+    /// Time cannot be explained on a set whose members have a queue each.
+    ManyQueues,
 }
 
 impl fmt::Display for SimError {
@@ -26,6 +28,9 @@ impl fmt::Display for SimError {
             Self::Config(e) => e.fmt(f),
             Self::Disk(e) => e.fmt(f),
             Self::Job { job, message } => write!(f, "job '{job}': {message}"),
+            Self::ManyQueues => {
+                f.write_str("where time goes can be told of one queue only; give the set queues = \"one\"")
+            }
         }
     }
 }

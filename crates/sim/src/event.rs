@@ -12,8 +12,8 @@ use std::collections::BinaryHeap;
 /// What is due.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Due {
-    /// The interrupt handler of a completed command has run: its tag.
-    Completed(u16),
+    /// The interrupt handler of a completed command has run: the member of the set, 0 for a single disk, and the tag.
+    Completed(u8, u16),
     /// The scheduler's lock is free again, and requests may be waiting for it.
     RunQueue,
     /// A thread's CPU work is done.
@@ -33,7 +33,7 @@ pub(crate) enum Due {
 impl Due {
     const fn class(self) -> u64 {
         match self {
-            Self::Completed(_) | Self::RunQueue => 1,
+            Self::Completed(..) | Self::RunQueue => 1,
             Self::CpuDone(_) | Self::Wake(_) => 2,
             Self::Unplug | Self::Flusher | Self::Interval | Self::TimeOut(..) => 3,
         }
@@ -73,10 +73,10 @@ mod tests {
     fn ties_go_by_class_then_by_order() {
         let mut events = Events::default();
         let t = Instant::EPOCH;
-        for due in [Due::Unplug, Due::CpuDone(2), Due::CpuDone(1), Due::Completed(9)] {
+        for due in [Due::Unplug, Due::CpuDone(2), Due::CpuDone(1), Due::Completed(0, 9)] {
             events.push(t, due);
         }
         let order: Vec<Due> = std::iter::from_fn(|| events.pop().map(|e| e.1)).collect();
-        assert_eq!(order, [Due::Completed(9), Due::CpuDone(2), Due::CpuDone(1), Due::Unplug]);
+        assert_eq!(order, [Due::Completed(0, 9), Due::CpuDone(2), Due::CpuDone(1), Due::Unplug]);
     }
 }

@@ -10,7 +10,7 @@ use fairhead_device::DeviceParams;
 use fairhead_sim::{Host, Outcome, Scenario, job, parallel, simulate};
 use std::fmt::Write as _;
 
-const LOADS: [(&str, &str, &str); 6] = [
+const LOADS: [(&str, &str, &str); 7] = [
     (
         "readers",
         "ide2004",
@@ -40,6 +40,11 @@ const LOADS: [(&str, &str, &str); 6] = [
         "player",
         "sata2009",
         "[z]\nfilename=/dev/sda\nrw=read\nbs=16k\ndirect=1\noffset=1g\noffset_increment=16k\nzonemode=strided\nzonesize=16k\nzoneskip=32k\ntime_based\nruntime=2s\nnumjobs=3\n[f]\nfh_workload=player\nruntime=2s\n",
+    ),
+    (
+        "mirror",
+        "raid1_2009",
+        "[global]\nsize=64m\ntime_based\nruntime=2s\n[r]\nrw=read\nbs=64k\nnumjobs=2\n[x]\nrw=randrw\nbs=8k\ndirect=1\nioengine=libaio\niodepth=8\n[s]\nrw=randwrite\nbs=16k\nfsync=8\n",
     ),
 ];
 

@@ -227,7 +227,7 @@ impl Machine<'_> {
             return ((start, Sectors(len)), len.div_ceil(PAGE_SECTORS));
         }
         // Less than a page in one place: taken as if all of it were there.
-        let room = self.queue.device().facts().capacity - start.0;
+        let room = self.queue.facts().capacity - start.0;
         #[allow(clippy::cast_possible_truncation, reason = "at most a page")]
         let len = left.min(u64::from(PAGE_SECTORS)).min(room) as u32;
         ((start, Sectors(len)), 1)

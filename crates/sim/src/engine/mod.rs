@@ -1,7 +1,7 @@
 //! The machine: events in virtual time, from a client's call to the disk and back.
 //!
 //! ```text
-//!  client lane ──CPU──► call ─┬─ direct: pieces ───────────────────► DiskQueue (elevator, device) ──► interrupt ──► lane
+//!  client lane ──CPU──► call ─┬─ direct: pieces ──────────► Volume: DiskQueue (elevator, device) ──► interrupt ──► lane
 //!                             └─ buffered: pages ──► cache ──► windows of read-ahead ─►│◄─ flusher, fsync
 //! ```
 //!
@@ -25,6 +25,7 @@ mod program;
 mod queue;
 mod readahead;
 mod startup;
+mod volume;
 mod zones;
 
 use crate::error::SimError;
@@ -42,8 +43,9 @@ use fairhead_device::DeviceParams;
 use files::Files;
 use groups::Groups;
 use lane::{Lane, Phase};
-use queue::{Batch, DiskQueue};
+use queue::Batch;
 use std::collections::VecDeque;
+use volume::Volume;
 
 /// Everything that decides a run.
 #[derive(Clone, Debug)]
@@ -82,6 +84,8 @@ pub(crate) enum Owner {
         /// How many.
         count: u32,
     },
+    /// The entry of a request that all members of a set have.
+    Shared(u32),
     /// Pages on their way to the disk.
     Write {
         /// Their file.
@@ -104,7 +108,7 @@ pub fn simulate(scenario: &Scenario) -> Result<Outcome> {
 /// Simulates, and keeps books for some clients.
 pub(crate) fn explain_clients(scenario: &Scenario, clients: &[usize]) -> Result<(Outcome, why::Report)> {
     let mut machine = Machine::new(scenario, TRACE)?;
-    machine.watch(&scenario.jobs, clients);
+    machine.watch(&scenario.jobs, clients)?;
     let (outcome, report) = machine.run(scenario)?;
     Ok((outcome, report.expect("a recorder was set")))
 }
@@ -115,7 +119,7 @@ const TRACE: u32 = 1 << 14;
 struct Machine<'a> {
     now: Instant,
     events: Events,
-    queue: DiskQueue,
+    queue: Volume,
     files: Files,
     cache: Cache,
     clients: Vec<Client>,
@@ -165,11 +169,10 @@ impl<'a> Machine<'a> {
         let sched_cost = host.sched_cost(&scenario.scheduler);
         let lock = if host.sched_serial { sched_cost } else { Duration::ZERO };
         let groups = Groups::of(jobs)?;
-        let mut queue =
-            DiskQueue::new(&scenario.disk, host, scenario.config, [tasks, groups.count()], trace)?
-                .with_lock(lock);
+        let sizes = [tasks, groups.count()];
+        let mut queue = Volume::new(&scenario.disk, host, scenario.config, sizes, trace, lock)?;
         groups.controls().for_each(|c| queue.control(Instant::EPOCH, c));
-        let facts = queue.device().facts();
+        let facts = queue.facts();
         let files = Files::place(jobs, facts.capacity, scenario.seed)?;
         let cache = Cache::new(host.memory, files.files.len());
         let (clients, lanes) = Self::make_clients(scenario, &files, &groups)?;
@@ -243,7 +246,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Keeps books for some clients from now on.
-    fn watch(&mut self, jobs: &JobFile, clients: &[usize]) {
+    fn watch(&mut self, jobs: &JobFile, clients: &[usize]) -> Result<()> {
         let name = |c: crate::job::Client<'_>| match c.job.numjobs {
             1 => c.job.name.clone(),
             _ => format!("{}.{}", c.job.name, c.clone),
@@ -258,12 +261,12 @@ impl<'a> Machine<'a> {
             let client = &self.clients[i];
             recorder.watch(i, client.task, client.first_lane, client.all_lanes);
         }
-        self.queue.watch(recorder);
+        self.queue.watch(recorder)
     }
 
     /// Tells the books something, if any are kept.
     fn why(&mut self, tell: impl FnOnce(&mut Recorder)) {
-        if let Some(why) = &mut self.queue.why {
+        if let Some(why) = self.queue.why() {
             tell(&mut why.recorder);
         }
     }
@@ -285,9 +288,9 @@ impl<'a> Machine<'a> {
         let now = self.now;
         self.why(|why| why.settle(now));
         if class == 0 {
-            while let Some(tag) = self.queue.poll(self.now) {
+            while let Some((member, tag)) = self.queue.poll(self.now) {
                 let irq = self.host.irq + self.jitter.exponential(self.host.irq_jitter);
-                self.events.push(self.now + irq, Due::Completed(tag.0));
+                self.events.push(self.now + irq, Due::Completed(member, tag.0));
             }
         } else if event.is_some_and(|e| e == (at, class)) {
             if let Some((_, due)) = self.events.pop() {
@@ -302,7 +305,7 @@ impl<'a> Machine<'a> {
 
     fn handle(&mut self, due: Due) {
         match due {
-            Due::Completed(tag) => self.complete(Tag(tag)),
+            Due::Completed(member, tag) => self.complete(member, Tag(tag)),
             Due::CpuDone(lane) => self.cpu_done(lane),
             Due::Wake(thread) => self.wake(thread),
             Due::Unplug => {
@@ -394,13 +397,13 @@ impl<'a> Machine<'a> {
     }
 
     /// The interrupt handler: completes a request, runs the queue, and only then wakes who waited.
-    fn complete(&mut self, tag: Tag) {
+    fn complete(&mut self, member: u8, tag: Tag) {
         let mut owners = std::mem::take(&mut self.owners);
         let mut woken = std::mem::take(&mut self.woken);
-        self.queue.complete(self.now, tag, &mut owners, &mut woken);
+        self.queue.complete(self.now, member, tag, &mut owners, &mut woken);
         for owner in &owners {
             match *owner {
-                Owner::Nobody => {}
+                Owner::Nobody | Owner::Shared(_) => {}
                 Owner::Lane(lane) => {
                     if self.lanes[lane as usize].piece_done() {
                         woken.push_back(lane);
@@ -453,7 +456,7 @@ impl<'a> Machine<'a> {
         let report = self.queue.take_report();
         if let Some(client) = self.disk_full {
             let (job, size) = (&self.clients[client as usize].job, self.files.files[0].size);
-            return Err(files::no_space(job, size, self.queue.device().facts().capacity));
+            return Err(files::no_space(job, size, self.queue.facts().capacity));
         }
         for client in self.clients.iter_mut().filter(|c| c.lanes > 0 && c.job.wave <= self.wave) {
             client.stats.elapsed =

@@ -24,7 +24,7 @@ use fairhead_core::{
     Action, Dispatch, Duration, Elevator, Hold, Insert, Instant, Limits, Op, Request, Sector, Sectors, Tag,
     TraceEvent,
 };
-use fairhead_device::{Command, Device, DeviceOp, DeviceParams};
+use fairhead_device::{Command, Device, DeviceOp, DeviceParams, Facts};
 use std::collections::VecDeque;
 
 /// The two kinds of requests that have a pool each.
@@ -35,7 +35,7 @@ const SYNC: usize = 1;
 /// pieces than requests; not for many more, as a table that fits the processor's caches is searched faster.
 const TAGS_PER_REQUEST: u32 = 16;
 /// The tag of the one flush that may be under way.
-const FLUSH_TAG: Tag = Tag(u16::MAX);
+pub(super) const FLUSH_TAG: Tag = Tag(u16::MAX);
 
 /// The leave of a thread that had to wait for a request to overdraw the pool: how many, and until when.
 #[derive(Clone, Copy, Debug)]
@@ -154,8 +154,22 @@ impl DiskQueue {
         self
     }
 
-    pub(super) const fn device(&self) -> &Device {
-        &self.device
+    pub(super) fn facts(&self) -> Facts {
+        self.device.facts()
+    }
+
+    /// Whether it has nothing to do, nor its device.
+    pub(super) fn is_idle(&self) -> bool {
+        let requests = self.elevator.requests();
+        requests.queued() == 0 && requests.issued() == 0 && self.collected.is_empty()
+    }
+
+    /// Whether there is a request to be had for this one, from a thread that may overdraw the pool within its batch.
+    pub(super) fn has_request(&self, now: Instant, rq: &Request, batch: Batch) -> bool {
+        let is_batcher = batch.left > 0 && now <= batch.until;
+        let limit = if is_batcher { self.nr_requests * 3 / 2 } else { self.nr_requests };
+        let is_full = self.allocated[kind_of(rq)] >= limit || self.free.len() <= self.collected.len();
+        !is_full && self.elevator.has_room(rq)
     }
 
     /// Hands in a request, from a thread that may overdraw the pool within its batch.
@@ -166,13 +180,10 @@ impl DiskQueue {
         owner: Owner,
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
-        let kind = kind_of(&rq);
-        let is_batcher = batch.left > 0 && now <= batch.until;
-        let limit = if is_batcher { self.nr_requests * 3 / 2 } else { self.nr_requests };
-        let is_full = self.allocated[kind] >= limit || self.free.len() <= self.collected.len();
-        if is_full || !self.elevator.has_room(&rq) {
+        if !self.has_request(now, &rq, *batch) {
             return Err(Full);
         }
+        let kind = kind_of(&rq);
         batch.left = batch.left.saturating_sub(1);
         match rq.op {
             Op::Read => self.stats.read_bytes += rq.len.bytes(),

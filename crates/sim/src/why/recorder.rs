@@ -345,7 +345,8 @@ impl Recorder {
         self.tags[usize::from(tag.0)] = QUEUED;
         self.chosen[usize::from(tag.0)] = Reason::None;
         let (is_write, file, first, count) = match owner {
-            Owner::Nobody => return,
+            // Books are kept of one queue; nobody shares then.
+            Owner::Nobody | Owner::Shared(_) => return,
             Owner::Lane(lane) => {
                 if let Some(lane) = self.lane(lane) {
                     lane.needs.push(tag.0);

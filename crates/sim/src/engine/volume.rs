@@ -1,0 +1,296 @@
+//! What the clients see as the disk: one queue, or the queues of a mirror's members.
+//!
+//! ```text
+//!   one disk, one queue (a controller's set, too)          RAID 1 as Linux md does it
+//!
+//!     submit ─► DiskQueue ─► device                          submit ─┬─ read ──► the member that ReadBalance names
+//!                                                                    └─ write ─► all members; done when the last is
+//!                                                            each member: DiskQueue (pool, plug, elevator) ─► device
+//! ```
+//!
+//! md has no scheduler of its own: each member has one, with the same tunables, and each sees its share of the load only. A
+//! write is handed in whole or not at all: if one member has no request left, the writer waits for that member's. A flush
+//! goes to all members, and who asked for it is woken by the last.
+//!
+//! With one member everything here is a plain call of that member. What this does not do: stripes, members that fail, or the
+//! books of [`why`] for more than one queue.
+//
+//= devices.md 2.5
+
+use super::Owner;
+use super::queue::{Batch, DiskQueue, FLUSH_TAG, Full, Why};
+use crate::error::SimError;
+use crate::host::Host;
+use crate::metrics::{DiskStats, Result};
+use crate::why;
+use fairhead_core::sched::any::AnyConfig;
+use fairhead_core::{Control, Duration, Instant, Op, Request, Tag, TaskId};
+use fairhead_device::{Counters, DeviceParams, Facts, ReadBalance};
+use std::collections::VecDeque;
+
+/// A disk, or several that mirror each other.
+#[derive(Debug)]
+pub(super) struct Volume {
+    members: Vec<DiskQueue>,
+    facts: Facts,
+    balance: ReadBalance,
+    /// The member that had no request for the last submission that failed.
+    full: usize,
+    /// Requests that all members have: who handed one in, and how many members are not done. Free entries are listed.
+    shared: Vec<(Owner, usize)>,
+    free: Vec<u32>,
+    /// Threads that wait for a flush, and for how many members.
+    flushing: Vec<(u32, usize)>,
+}
+
+impl Volume {
+    /// `sizes` are how many tasks and groups there may be; `lock` is how long each scheduler's lock is held for a request.
+    pub(super) fn new(
+        disk: &DeviceParams,
+        host: &Host,
+        sched: AnyConfig,
+        sizes: [u32; 2],
+        trace: u32,
+        lock: Duration,
+    ) -> Result<Self> {
+        let disks = disk.members().unwrap_or(std::slice::from_ref(disk));
+        let queue = |d| Ok(DiskQueue::new(d, host, sched, sizes, trace)?.with_lock(lock));
+        let members = disks.iter().map(queue).collect::<Result<Vec<_>>>()?;
+        let facts = match &members[..] {
+            [one] => one.facts(),
+            all => Facts::mirrored(all.iter().map(DiskQueue::facts)),
+        };
+        Ok(Self {
+            balance: ReadBalance::new(members.len()),
+            members,
+            facts,
+            full: 0,
+            shared: Vec::new(),
+            free: Vec::new(),
+            flushing: Vec::new(),
+        })
+    }
+
+    pub(super) const fn facts(&self) -> Facts {
+        self.facts
+    }
+
+    // ---- requests in ---------------------------------------------------------------------------------------------
+
+    /// Hands in a request, from a thread that may overdraw the pools within its batch.
+    pub(super) fn submit(
+        &mut self,
+        now: Instant,
+        rq: Request,
+        owner: Owner,
+        batch: &mut Batch,
+    ) -> std::result::Result<(), Full> {
+        if self.members.len() == 1 {
+            return self.members[0].submit(now, rq, owner, batch);
+        }
+        if rq.op == Op::Read {
+            let m = self.balance.choose(rq.start, |m| self.members[m].is_idle());
+            self.full = m;
+            self.members[m].submit(now, rq, owner, batch)?;
+            self.balance.read(m, rq.end());
+            return Ok(());
+        }
+        if let Some(full) = self.members.iter().position(|m| !m.has_request(now, &rq, *batch)) {
+            self.full = full;
+            return Err(Full);
+        }
+        let share = self.share(owner);
+        let before = *batch;
+        for member in &mut self.members {
+            *batch = before;
+            member.submit(now, rq, share, batch)?;
+        }
+        self.balance.write(rq.end());
+        Ok(())
+    }
+
+    /// What stands for an owner in all members' queues.
+    fn share(&mut self, owner: Owner) -> Owner {
+        let entry = (owner, self.members.len());
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.shared.push(entry);
+            u32::try_from(self.shared.len() - 1).expect("no more than tags")
+        });
+        self.shared[index as usize] = entry;
+        Owner::Shared(index)
+    }
+
+    /// The owner of a request that one more member is done with; nobody if others are not.
+    fn unshare(&mut self, owner: Owner) -> Owner {
+        let Owner::Shared(index) = owner else { return owner };
+        let (owner, left) = &mut self.shared[index as usize];
+        *left -= 1;
+        if *left > 0 {
+            return Owner::Nobody;
+        }
+        self.free.push(index);
+        *owner
+    }
+
+    pub(super) fn unplug(&mut self, now: Instant) {
+        self.members.iter_mut().for_each(|m| m.unplug(now));
+    }
+
+    pub(super) fn end_batch(&mut self, now: Instant) {
+        self.members.iter_mut().for_each(|m| m.end_batch(now));
+    }
+
+    pub(super) fn is_plugged(&self) -> bool {
+        self.members.iter().any(DiskQueue::is_plugged)
+    }
+
+    /// Gives the devices what they have room for. Answers when to run again, if a lock has to be free for that.
+    #[must_use]
+    pub(super) fn run(&mut self, now: Instant) -> Option<Instant> {
+        self.members.iter_mut().filter_map(|m| m.run(now)).min()
+    }
+
+    /// The thread wants everything that has completed to be stable.
+    pub(super) fn flush(&mut self, thread: u32) {
+        if self.members.len() > 1 {
+            self.flushing.push((thread, self.members.len()));
+        }
+        self.members.iter_mut().for_each(|m| m.flush(thread));
+    }
+
+    // ---- completions and timers ----------------------------------------------------------------------------------
+
+    pub(super) fn device_due(&self) -> Option<Instant> {
+        self.members.iter().filter_map(DiskQueue::device_due).min()
+    }
+
+    /// The next command that a device has finished, and which member's it is.
+    pub(super) fn poll(&mut self, now: Instant) -> Option<(u8, Tag)> {
+        (0..).zip(&mut self.members).find_map(|(i, m)| Some((i, m.poll(now)?)))
+    }
+
+    /// The interrupt handler ends a request of a member. Answers through `owners` who handed in its pieces, nobody for those that
+    /// other members still have; through `woken` who waited for a flush, or for writes not to be congested.
+    pub(super) fn complete(
+        &mut self,
+        now: Instant,
+        member: u8,
+        tag: Tag,
+        owners: &mut Vec<Owner>,
+        woken: &mut VecDeque<u32>,
+    ) {
+        let before = woken.len();
+        self.members[usize::from(member)].complete(now, tag, owners, woken);
+        for owner in owners.iter_mut() {
+            *owner = self.unshare(*owner);
+        }
+        if tag == FLUSH_TAG && self.members.len() > 1 {
+            for thread in woken.split_off(before) {
+                let i = self.flushing.iter().position(|f| f.0 == thread).expect("a thread that asked");
+                self.flushing[i].1 -= 1;
+                if self.flushing[i].1 == 0 {
+                    self.flushing.remove(i);
+                    woken.push_back(thread);
+                }
+            }
+        }
+    }
+
+    pub(super) fn timer_due(&self) -> Option<Instant> {
+        self.members.iter().filter_map(DiskQueue::timer_due).min()
+    }
+
+    pub(super) fn timer(&mut self, now: Instant) {
+        let is_due = |m: &&mut DiskQueue| m.timer_due().is_some_and(|at| at <= now);
+        self.members.iter_mut().filter(is_due).for_each(|m| m.timer(now));
+    }
+
+    pub(super) fn control(&mut self, now: Instant, change: Control) {
+        self.members.iter_mut().for_each(|m| m.control(now, change));
+    }
+
+    pub(super) fn exit_task(&mut self, now: Instant, task: TaskId) {
+        self.members.iter_mut().for_each(|m| m.exit_task(now, task));
+    }
+
+    // ---- pools ---------------------------------------------------------------------------------------------------
+
+    pub(super) fn is_congested(&self, sync: bool) -> bool {
+        self.members.iter().any(|m| m.is_congested(sync))
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.members.iter().map(DiskQueue::waiting).sum()
+    }
+
+    pub(super) fn pop_waiter(&mut self) -> Option<u32> {
+        self.members.iter_mut().find_map(DiskQueue::pop_waiter)
+    }
+
+    /// Puts a thread, whose submission has just failed, at the end of the queue for a request of that kind.
+    pub(super) fn wait(&mut self, thread: u32, sync: bool) {
+        self.members[self.full].wait(thread, sync);
+    }
+
+    /// The thread is woken when writes are no longer congested; it sets itself a limit.
+    pub(super) fn wait_for_congestion(&mut self, thread: u32) {
+        let congested = self.members.iter().position(|m| m.is_congested(false));
+        self.members[congested.unwrap_or(0)].wait_for_congestion(thread);
+    }
+
+    pub(super) fn end_wait_for_congestion(&mut self, thread: u32) {
+        self.members.iter_mut().for_each(|m| m.end_wait_for_congestion(thread));
+    }
+
+    // ---- figures -------------------------------------------------------------------------------------------------
+
+    /// From now on `recorder` hears of everything.
+    ///
+    /// # Errors
+    /// If there is more than one queue.
+    pub(super) fn watch(&mut self, recorder: why::Recorder) -> Result<()> {
+        match &mut self.members[..] {
+            [one] => one.watch(recorder),
+            _ => return Err(SimError::ManyQueues),
+        }
+        Ok(())
+    }
+
+    pub(super) fn why(&mut self) -> Option<&mut Why> {
+        self.members[0].why.as_deref_mut()
+    }
+
+    pub(super) fn take_report(&mut self) -> Option<why::Report> {
+        self.members[0].take_report()
+    }
+
+    /// The figures so far: requests and work of all members, times as their mean, bytes as the clients asked for them.
+    pub(super) fn stats(&self) -> DiskStats {
+        self.combine(self.members.iter().map(DiskQueue::stats).collect())
+    }
+
+    /// The figures at the end.
+    pub(super) fn finish(mut self, now: Instant) -> DiskStats {
+        let all = std::mem::take(&mut self.members).into_iter().map(|m| m.finish(now)).collect();
+        self.combine(all)
+    }
+
+    fn combine(&self, mut all: Vec<DiskStats>) -> DiskStats {
+        if all.len() == 1 {
+            return all.remove(0);
+        }
+        let n = all.len() as u64;
+        let mean = |of: fn(&DiskStats) -> Duration| all.iter().map(of).fold(Duration::ZERO, |a, b| a + b) / n;
+        let sum = |of: fn(&DiskStats) -> u64| all.iter().map(of).sum();
+        DiskStats {
+            counters: Counters::sum(all.iter().map(|s| &s.counters)),
+            busy: mean(|s| s.busy),
+            idled: mean(|s| s.idled),
+            issued: sum(|s| s.issued),
+            merged: sum(|s| s.merged),
+            read_bytes: sum(|s| s.read_bytes),
+            // Every member has all of them.
+            written_bytes: all[0].written_bytes,
+        }
+    }
+}
