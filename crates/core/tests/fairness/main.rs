@@ -8,6 +8,7 @@
 //!            bounds.rs    service of a fixed set of leaves against their shares: T1 T2 T3 T5 T6 T7 T8 S6
 //!            changing.rs  the same while leaves come and go: T4 T8 T9
 //!            times.rs     starts, finishes and virtual time: V4 to V9 (V1 in every case, V2 in `check`)
+//!            twin.rs      the whole hierarchy written a second time, over vectors searched from end to end: V3
 //! ```
 //!
 //! Shares are fractions, and are compared as fractions of 128-bit integers: the only tolerance is for what the
@@ -19,3 +20,4 @@ mod load;
 #[path = "../support/mod.rs"]
 mod support;
 mod times;
+mod twin;
