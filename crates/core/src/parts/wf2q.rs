@@ -563,7 +563,7 @@ mod tests {
     /// The twin: vectors that are sorted and searched from end to end.
     #[test]
     fn agrees_with_sorted_vectors() {
-        let origin = 0_u64.wrapping_sub(50_000);
+        let origin = 0_u64.wrapping_sub(20_000);
         let mut wf2q = Wf2q::<Tag>::new(64, origin);
         let mut trees = [ServiceTree::new(origin), ServiceTree::new(origin)];
         let mut twins: [Vec<Entry>; 2] = [Vec::new(), Vec::new()];
@@ -574,7 +574,7 @@ mod tests {
             x ^= x << 17;
             let tag = Tag((x % 64) as u16);
             // Times that wrap around in the middle of the test.
-            let base = origin.wrapping_add(5 * step);
+            let base = origin.wrapping_add(2 * step);
             let which = (x >> 8) as usize % 2;
             if let Some(i) = (0..2).find(|&i| twins[i].iter().any(|t| t.3 == tag)) {
                 wf2q.hold(&mut trees[i], tag);
@@ -582,7 +582,7 @@ mod tests {
                 twins[i].retain(|t| t.3 != tag);
             } else {
                 let start = base.wrapping_add((x >> 16) % 400);
-                let finish = start.wrapping_add((x >> 24) % 400);
+                let finish = start.wrapping_add((x >> 24) % 4000);
                 wf2q.attach(&mut trees[which], tag);
                 wf2q.set_times(tag, start, finish);
                 wf2q.activate(&mut trees[which], tag);

@@ -132,22 +132,36 @@ impl Twin {
                 classes.rotate_right(1);
             }
         }
-        let (class, (best, vtime)) = classes.into_iter().find_map(|c| Some((c, self.best(group, c)?)))?;
         if self.groups[group].in_service.is_none() || on_expiry {
+            self.jump(group, &classes);
+        }
+        classes.into_iter().find_map(|class| self.best(group, class)).map(|best| best.0)
+    }
+
+    /// Virtual time goes on to where somebody of the first class that waits is eligible.
+    fn jump(&mut self, group: usize, classes: &[Class]) {
+        let first = classes.iter().find_map(|&class| Some((class, self.best(group, class)?)));
+        if let Some((class, (_, vtime))) = first {
             self.advance(group, class, vtime);
         }
-        Some(best)
     }
 
     /// Whether the group's own place must change.
     fn update_next(&mut self, group: usize, on_expiry: bool) -> bool {
+        if group == 0 {
+            // Whom to select is looked up when asked for.
+            if self.groups[0].in_service.is_none() {
+                self.jump(0, &CLASSES);
+            }
+            return false;
+        }
         let before = self.groups[group].next;
         let next = self.look_up(group, on_expiry);
         self.groups[group].next = next;
         let Some(next) = next else { return before.is_some() };
         let budget = self.entities[next].budget;
         let own = &mut self.entities[self.leaves + group].budget;
-        let shrank = group > 0 && budget < *own;
+        let shrank = budget < *own;
         *own = budget;
         before.is_none() || shrank
     }
@@ -169,7 +183,7 @@ impl Twin {
     fn sink(&mut self, e: usize, may_idle: bool, on_expiry: bool) {
         let group = self.entities[e].group;
         self.leave(e, may_idle);
-        if self.groups[group].next == Some(e) || on_expiry {
+        if self.groups[group].next == Some(e) || on_expiry || group == 0 {
             self.update_next(group, on_expiry);
         }
         let Group { next, in_service, .. } = self.groups[group];
@@ -246,9 +260,10 @@ impl Twin {
 
     fn select(&mut self) -> Option<usize> {
         let mut group = 0;
-        self.groups[0].next?;
+        let mut next = self.look_up(0, true);
+        next?;
         let leaf = loop {
-            let e = self.groups[group].next.expect("a child that waits");
+            let e = next.expect("a child that waits");
             self.check_choice(group, e);
             self.groups[group].in_service = Some(e);
             if self.entities[e].class == Class::Idle {
@@ -256,7 +271,7 @@ impl Twin {
             }
             match e.checked_sub(self.leaves) {
                 None => break e,
-                Some(inner) => group = inner,
+                Some(inner) => (group, next) = (inner, self.groups[inner].next),
             }
         };
         self.entities[leaf].standing = Standing::InService;
@@ -480,7 +495,8 @@ impl Pair {
             assert_eq!(h.group_weight(id), e.weight);
         }
         assert_eq!(h.in_service().map(Id::index), twin.serving);
-        assert_eq!(h.may_preempt(), twin.groups[0].next != twin.groups[0].in_service);
+        let next = CLASSES.into_iter().find_map(|class| twin.best(0, class)).map(|best| best.0);
+        assert_eq!(h.may_preempt(), next != twin.groups[0].in_service);
         h.check();
     }
 }
