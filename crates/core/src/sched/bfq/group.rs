@@ -131,15 +131,16 @@ impl Bfq {
                 self.drop_async(cx, link);
             }
             let Some(q) = self.links[link].sync else { continue };
-            if !self.queues[q].shared && self.queues[q].merge_to.is_none() {
+            let queue = &self.queues[q];
+            // Nor may others be about to come to it from the old group.
+            if !queue.shared && queue.merge_to.is_none() && queue.process_refs == 1 {
                 if self.group_of(q) != group {
                     self.move_queue(cx, q, group);
                 }
             } else if !self.chain_is_in(q, group) {
                 self.forget_stable_target(link);
                 self.links[link].sync = None;
-                self.drop_redirections(q);
-                self.leave_queue(cx, q);
+                self.quit_queue(cx, q);
             }
         }
     }

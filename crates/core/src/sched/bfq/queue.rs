@@ -467,6 +467,15 @@ impl Bfq {
             //= deviates bfq-exit-service
             self.end_slot(cx, q, super::slot::Expire::BudgetTimeout);
         }
+        self.quit_queue(cx, q);
+    }
+
+    /// A task leaves its queue without following the merges that are under way.
+    pub(super) fn quit_queue(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        if self.queues[q].process_refs > 1 {
+            // Others have it, or will: it is nobody's own any more.
+            self.queues[q].owner = None;
+        }
         self.drop_redirections(q);
         self.leave_queue(cx, q);
     }
