@@ -129,6 +129,7 @@ impl Bfq {
         q != other
             && self.may_cooperate(now, other)
             && self.class(q) == self.class(other)
+            //= deviates bfq-merge-actuator
             && self.queues[q].actuator == self.queues[other].actuator
             && self.group_of(q) == self.group_of(other)
     }
@@ -208,9 +209,14 @@ impl Bfq {
         if self.groups[group].last_created == Some(q) {
             self.groups[group].last_created = Some(x);
         }
-        self.leave_queue(cx, q);
         let task = self.processes[self.process_of(link)].task;
         cx.note(Reason::QueueMerge, task);
+        self.leave_queue(cx, q);
+        //= deviates bfq-merge-idle
+        let in_vain = self.queues[q].process_refs == 0 && self.queues[q].waiting;
+        if in_vain && self.in_service == Some(q) && !self.config.quirks {
+            self.stop_idling(q);
+        }
     }
 
     /// If only `q` is raised, `x` is from now on.
@@ -273,6 +279,7 @@ impl Bfq {
             queue.shared = false;
             queue.split_wanted = false;
             queue.owner = Some(link);
+            //= deviates bfq-split-prio
             self.set_prio(q, self.processes[slot].prio[1]);
             self.resume(cx, q, link);
             return q;

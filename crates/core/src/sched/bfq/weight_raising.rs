@@ -286,6 +286,7 @@ impl Bfq {
             return;
         }
         let tick = self.config.tick.as_ns().max(1);
+        //= deviates bfq-soft-ticks
         let margin = if self.config.tick.is_zero() { USUAL_TICK } else { self.config.tick } * 4;
         let idle = self.slice_idle.as_ns() / tick * tick;
         let greedy = self.tick(now) + Duration::from_ns(idle) + margin;
@@ -348,6 +349,7 @@ impl Bfq {
 }
 
 /// Whether nobody asked for another weight than everyone has.
+//= deviates bfq-usual-weight
 fn is_usual(prio: IoPrio) -> bool {
     prio.level == IoPrio::default().level && prio.class != Class::Idle
 }
