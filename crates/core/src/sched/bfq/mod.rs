@@ -72,6 +72,8 @@ mod queue;
 mod queue_merge;
 mod rate;
 mod slot;
+#[cfg(test)]
+mod tests;
 mod waker;
 mod weight_raising;
 

@@ -58,7 +58,7 @@ const SLOTS_MIN: u32 = 32;
 /// The estimate, and the interval that is being observed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeakRate {
-    peak: u64,
+    pub(super) peak: u64,
     samples: u32,
     sequential: u32,
     sectors: u64,
