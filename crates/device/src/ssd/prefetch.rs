@@ -54,10 +54,10 @@ struct Cell {
 
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// The end of its last read; none while the stream is unused.
-    end: u64,
-    /// Reads in a row.
-    reads: u32,
+    /// Cells with pages on their way.
+    awaited: u32,
+    /// Whether any of them was ever used for this stream.
+    fetched: bool,
     /// The next chunk to fetch.
     next: u64,
     used: u64,
@@ -83,6 +83,8 @@ pub(super) struct Prefetch {
     /// Identities of fetches begin here.
     base: u32,
     clock: u64,
+    /// The end of each stream's last read; none while the stream is unused.
+    ends: [u64; STREAMS],
     streams: Vec<Stream>,
     waiting: Vec<Waiter>,
     /// The stream of the last read.
@@ -94,13 +96,14 @@ impl Prefetch {
     /// Ahead by so many sectors; zero: never. Fetches are numbered from `base`, the number of commands.
     pub(super) fn new(ahead: u64, page: u64, capacity: u64, base: usize) -> Self {
         let cell = Cell { chunk: NONE, from: 0, pages: 0 };
-        let stream = Stream { end: NONE, reads: 0, next: 0, used: 0, cells: [cell; CHUNKS as usize] };
+        let stream = Stream { awaited: 0, fetched: false, next: 0, used: 0, cells: [cell; CHUNKS as usize] };
         Self {
             ahead,
             chunk: (ahead / AHEAD).next_multiple_of(page).max(page),
             capacity,
             base: base as u32,
             clock: 0,
+            ends: [NONE; STREAMS],
             streams: vec![stream; if ahead > 0 { STREAMS } else { 0 }],
             waiting: Vec::with_capacity(base),
             current: None,
@@ -114,15 +117,18 @@ impl Prefetch {
 
     /// Looks up a read of `[start, end)`; [`fetch`](Self::fetch) then says what to fetch.
     pub(super) fn look_up(&mut self, slot: u32, start: u64, end: u64) -> Lookup {
-        self.clock += 1;
         self.current = None;
-        let Some(i) = self.streams.iter().position(|s| s.end == start) else {
+        if self.ahead == 0 {
+            return Lookup::Miss;
+        }
+        self.clock += 1;
+        let Some(i) = self.ends.iter().position(|&e| e == start) else {
             self.begin(end);
             return Lookup::Miss;
         };
         let (chunk, clock) = (self.chunk, self.clock);
         let stream = &mut self.streams[i];
-        (stream.end, stream.reads, stream.used) = (end, stream.reads + 1, clock);
+        (self.ends[i], stream.used) = (end, clock);
         self.current = Some(i);
         let (first, last) = (start / chunk, (end - 1) / chunk);
         let (mut chunks, mut here) = (0, last - first < CHUNKS);
@@ -144,27 +150,30 @@ impl Prefetch {
 
     /// A new stream, in place of the one that was used longest ago and has nothing on its way.
     fn begin(&mut self, end: u64) {
-        let idle = |s: &&mut Stream| s.cells.iter().all(|c| c.pages == 0);
-        if let Some(s) = self.streams.iter_mut().filter(idle).min_by_key(|s| s.used) {
-            s.cells.iter_mut().for_each(|c| c.chunk = NONE);
-            (s.end, s.reads, s.next, s.used) = (end, 1, end / self.chunk, self.clock);
+        let idle = self.streams.iter().enumerate().filter(|(_, s)| s.awaited == 0);
+        let Some((i, _)) = idle.min_by_key(|(_, s)| s.used) else { return };
+        let stream = &mut self.streams[i];
+        if std::mem::take(&mut stream.fetched) {
+            stream.cells.iter_mut().for_each(|c| c.chunk = NONE);
         }
+        (self.ends[i], stream.next, stream.used) = (end, end / self.chunk, self.clock);
     }
 
     /// What to fetch now. Call until `None`, each time telling with [`fetching`](Self::fetching) how many pages it is.
     pub(super) fn fetch(&mut self) -> Option<Fetch> {
         let i = self.current?;
-        let s = &mut self.streams[i];
+        let (s, read) = (&mut self.streams[i], self.ends[i]);
         let (c, begin) = (s.next, s.next * self.chunk);
         let cell = &mut s.cells[(c % CHUNKS) as usize];
-        if begin >= (s.end + self.ahead).min(self.capacity) || cell.pages > 0 {
+        if begin >= (read + self.ahead).min(self.capacity) || cell.pages > 0 {
             return None;
         }
-        let (start, end) = (begin.max(s.end), (begin + self.chunk).min(self.capacity));
+        let (start, end) = (begin.max(read), (begin + self.chunk).min(self.capacity));
         if start >= end {
             return None;
         }
         s.next += 1;
+        s.fetched = true;
         (cell.chunk, cell.from) = (c, start);
         Some(Fetch { id: self.base + i as u32 * CHUNKS as u32 + (c % CHUNKS) as u32, start, end })
     }
@@ -176,7 +185,9 @@ impl Prefetch {
     }
 
     pub(super) fn fetching(&mut self, id: u32, pages: u32) {
-        self.cell(id).1.pages = pages;
+        let (stream, cell) = self.cell(id);
+        cell.pages = pages;
+        self.streams[stream].awaited += 1;
     }
 
     /// A fetched page is in memory.
@@ -185,6 +196,7 @@ impl Prefetch {
         cell.pages -= 1;
         if cell.pages == 0 {
             let chunk = cell.chunk;
+            self.streams[stream].awaited -= 1;
             for w in self.waiting.iter_mut().filter(|w| w.stream == stream) {
                 w.chunks -= u64::from((w.first..=w.last).contains(&chunk));
             }
