@@ -10,7 +10,7 @@ use fairhead_device::DeviceParams;
 use fairhead_sim::{Host, Outcome, Scenario, job, parallel, simulate};
 use std::fmt::Write as _;
 
-const LOADS: [(&str, &str, &str); 7] = [
+const LOADS: [(&str, &str, &str); 9] = [
     (
         "readers",
         "ide2004",
@@ -45,6 +45,16 @@ const LOADS: [(&str, &str, &str); 7] = [
         "mirror",
         "raid1_2009",
         "[global]\nsize=64m\ntime_based\nruntime=2s\n[r]\nrw=read\nbs=64k\nnumjobs=2\n[x]\nrw=randrw\nbs=8k\ndirect=1\nioengine=libaio\niodepth=8\n[s]\nrw=randwrite\nbs=16k\nfsync=8\n",
+    ),
+    (
+        "ssd",
+        "nvme",
+        "[r]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=4\nsize=1g\ntime_based\nruntime=50ms\n[w]\nrw=randwrite\nbs=16k\ndirect=1\nsize=1g\nfsync=50\ntime_based\nruntime=50ms\n[s]\nrw=read\nbs=128k\ndirect=1\nsize=1g\ntime_based\nruntime=50ms\n",
+    ),
+    (
+        "embedded",
+        "microsd_a1",
+        "[r]\nrw=randread\nbs=4k\ndirect=1\nsize=64m\ntime_based\nruntime=1s\n[w]\nrw=randwrite\nbs=16k\ndirect=1\nsize=64m\nfsync=20\ntime_based\nruntime=1s\n",
     ),
 ];
 

@@ -67,8 +67,9 @@ fn job(rng: &mut Rng, index: u64) -> String {
 }
 
 pub(crate) fn plan(seed: u64) -> Plan {
+    const DISKS: [&str; 5] = ["ide2004", "sata2009", "nas2020", "flashcard2010", "emmc51"];
     let mut rng = Rng::new(seed, "random plan");
-    let disk = pick(&mut rng, &["ide2004", "sata2009", "nas2020", "flashcard2010"]);
+    let disk = pick(&mut rng, &DISKS);
     let preset = PRESETS[usize::try_from(rng.below(PRESETS.len() as u64)).unwrap()].name;
     let memory = [1, 4, 64][usize::try_from(rng.below(3)).unwrap()] * MIB;
     let (task, sleep, pdflush) = (rng.percent(50), rng.percent(50), rng.percent(50));
