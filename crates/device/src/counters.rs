@@ -39,7 +39,7 @@ pub struct Counters {
     pub look_ahead_sectors: u64,
     /// Times the look-ahead was full and the media stood still.
     pub look_ahead_full: u64,
-    /// Extents of cached writes brought to the media.
+    /// Extents of cached writes brought to the media; on a solid-state device, units programmed.
     pub destages: u64,
     /// Sectors of them.
     pub destaged_sectors: u64,

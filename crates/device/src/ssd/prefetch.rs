@@ -208,4 +208,10 @@ impl Prefetch {
         let i = self.waiting.iter().position(|w| w.chunks == 0)?;
         Some(self.waiting.remove(i).slot)
     }
+
+    /// How much the list holds without allocating.
+    #[cfg(test)]
+    pub(super) fn room_of_lists(&self) -> usize {
+        self.waiting.capacity()
+    }
 }

@@ -35,6 +35,16 @@ impl Ssd {
     }
 }
 
+impl Ssd {
+    /// How much each list holds without allocating.
+    fn room(&self) -> [usize; 6] {
+        let Self { slots, free, reads, others, done, buffer, .. } = self;
+        let lists = [slots.capacity(), free.capacity(), reads.capacity(), others.capacity(), done.capacity()];
+        let [a, b, c, d, e] = lists;
+        [a, b, c, d, e, buffer.room_of_lists() + self.prefetch.room_of_lists()]
+    }
+}
+
 /// Xorshift: a fixed sequence for each seed.
 struct Rng(u64);
 
@@ -85,6 +95,7 @@ fn random_run(seed: u64, commands: u32) -> Vec<(u16, u64)> {
     let mut r = Rng(seed);
     let p = random_params(&mut r);
     let mut dev = ssd(&p);
+    let room = dev.room();
     let (mut now, mut sent, mut log) = (Instant::EPOCH, 0, Vec::new());
     let mut free: Vec<u16> = (0..p.queue_depth).rev().collect();
     let mut at = 0;
@@ -130,6 +141,7 @@ fn random_run(seed: u64, commands: u32) -> Vec<(u16, u64)> {
         }
         dev.check();
     }
+    assert_eq!(dev.room(), room, "seed {seed}: nothing is allocated for a command");
     assert!(dev.is_idle() && dev.next_event().is_none() && dev.poll(now + Duration::from_secs(9)).is_none());
     assert_eq!(
         dev.counters.flushes + dev.counters.discards + dev.counters.reads + dev.counters.writes,

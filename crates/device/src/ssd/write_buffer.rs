@@ -141,6 +141,12 @@ impl WriteBuffer {
         !self.waiting.is_empty() || self.epochs.len() > 1
     }
 
+    /// How much the lists hold without allocating.
+    #[cfg(test)]
+    pub(super) fn room_of_lists(&self) -> usize {
+        self.waiting.capacity() + self.landing.capacity() + self.epochs.capacity()
+    }
+
     /// What must hold at any time.
     #[cfg(test)]
     pub(super) fn check(&self) {
