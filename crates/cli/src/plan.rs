@@ -121,6 +121,13 @@ fn choose_disk(name: &str) -> Result<(String, DeviceParams), CliError> {
 
 /// A job file, or a built-in workload; the default one when none is named.
 fn read_jobs(path: Option<&Path>) -> Result<JobFile, CliError> {
+    let mut jobs = parse_jobs(path)?;
+    let traces = jobs.read_traces(|file| read_up_to(Path::new(file), job::TRACE_BYTES_MAX));
+    traces.map_err(|e| CliError::Misuse(e.to_string()))?;
+    Ok(jobs)
+}
+
+fn parse_jobs(path: Option<&Path>) -> Result<JobFile, CliError> {
     let misuse = |e: job::JobError| CliError::Misuse(e.to_string());
     let Some(path) = path else {
         return job::parse(WORKLOADS[0].text, WORKLOADS[0].name).map_err(misuse);
@@ -140,11 +147,15 @@ fn read_jobs(path: Option<&Path>) -> Result<JobFile, CliError> {
 
 /// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse.
 fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    read_up_to(path, job::BYTES_MAX).map_err(CliError::Failed)
+}
+
+/// The bytes of a file, `max` and one more at most.
+fn read_up_to(path: &Path, max: usize) -> Result<Vec<u8>, String> {
     use std::io::Read as _;
-    let limit = job::BYTES_MAX as u64 + 1;
     let mut bytes = Vec::new();
     std::fs::File::open(path)
-        .and_then(|f| f.take(limit).read_to_end(&mut bytes))
-        .map_err(|e| CliError::Failed(format!("cannot read '{}': {e}", path.display())))?;
+        .and_then(|f| f.take(max as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|e| format!("cannot read '{}': {e}", path.display()))?;
     Ok(bytes)
 }

@@ -339,3 +339,48 @@ fn ctrl_c_ends_a_long_run_with_one_line_and_no_file() {
     assert_eq!(lines.map(Result::unwrap).collect::<Vec<_>>(), ["fairhead: interrupted"]);
     assert!(!dir.0.join("result.txt").exists());
 }
+
+/// An application, a player and a replay beside each other.
+const PROGRAMS: &str = "[bash]\n#!fh_workload=startup:bash\n#!fh_iterations=2\n#!fh_pause=100ms\n\
+    [film]\n#!fh_workload=player\nruntime=1s\n[trace]\n#!fh_startup_trace=a.trace\n";
+const TRACE: &str =
+    "sh-1 0 8 100 Rand 0 0 RA 1.0 START\nX-2 .1 16 100 Rand 0 0 RM 1.1 C\nsh-1 .2 8 108 Seq 0 0 R 1.2 C\n";
+
+#[test]
+fn programs_tell_how_they_fared() {
+    let dir = Dir::new("programs");
+    std::fs::write(dir.0.join("job.fio"), PROGRAMS).unwrap();
+    std::fs::write(dir.0.join("a.trace"), TRACE).unwrap();
+    let table = dir.text(&["--sched", "cfq"]);
+    assert!(table.contains("start-up") && table.contains("dropped frames"), "{table}");
+    assert!(table.contains("0 of 24 (0.00%)") && table.contains("trace (2 clients)"), "{table}");
+    let json = dir.json(&["--sched", "cfq", "--output-format", "json"]);
+    let job = |i: usize| &json["runs"][0]["jobs"][i];
+    let times = job(0)["startup_time"]["ns"].as_array().unwrap();
+    let sum: u64 = times.iter().map(|t| t.as_u64().unwrap()).sum();
+    assert_eq!((times.len(), job(0)["startup_time"]["mean_ns"].as_u64()), (2, Some(sum / 2)));
+    assert_eq!(job(0)["startup_time"]["timed_out"], serde_json::json!([false, false]));
+    assert_eq!((&job(1)["frames"], &job(1)["dropped_frames"]), (&24.into(), &0.into()));
+    assert_eq!(job(1)["drop_rate_percent"], 0.0);
+    assert!(job(0)["frames"].is_null() && job(1)["startup_time"].is_null());
+    assert_eq!(job(2)["startup_time"]["ns"].as_array().unwrap().len(), 1);
+    // A client for each process of the trace.
+    assert_eq!(json["runs"][0]["clients"].as_array().unwrap().len(), 4);
+    let why = dir.text(&["--sched", "cfq", "--why", "trace"]);
+    assert!(why.contains("where the time of trace"), "{why}");
+}
+
+#[test]
+fn a_trace_that_is_not_there_or_damaged_is_one_line() {
+    let dir = Dir::new("no-trace");
+    std::fs::write(dir.0.join("job.fio"), PROGRAMS).unwrap();
+    let complaint = || {
+        let out = dir.fairhead(&["--sched", "noop"]);
+        assert_eq!(out.status.code(), Some(2));
+        String::from_utf8(out.stderr).unwrap()
+    };
+    let missing = complaint();
+    assert!(missing.starts_with("fairhead: job.fio:9: cannot read 'a.trace': "), "{missing}");
+    std::fs::write(dir.0.join("a.trace"), TRACE.replace("Seq", "Sqe")).unwrap();
+    assert_eq!(complaint(), "fairhead: a.trace:3: 'Sqe' is neither Seq nor Rand\n");
+}

@@ -10,7 +10,7 @@ use fairhead_device::DeviceParams;
 use fairhead_sim::{Host, Outcome, Scenario, job, parallel, simulate};
 use std::fmt::Write as _;
 
-const LOADS: [(&str, &str, &str); 9] = [
+const LOADS: &[(&str, &str, &str)] = &[
     (
         "readers",
         "ide2004",
@@ -56,13 +56,35 @@ const LOADS: [(&str, &str, &str); 9] = [
         "microsd_a1",
         "[r]\nrw=randread\nbs=4k\ndirect=1\nsize=64m\ntime_based\nruntime=1s\n[w]\nrw=randwrite\nbs=16k\ndirect=1\nsize=64m\nfsync=20\ntime_based\nruntime=1s\n",
     ),
+    (
+        "replay",
+        "nas2020",
+        "[r]\nrw=read\nbs=64k\nsize=64m\ndirect=1\ntime_based\nruntime=2s\n[t]\nfh_startup_trace=TRACE\nfh_iterations=2\nfh_pause=100ms\n",
+    ),
 ];
+
+/// What the load `replay` replays: 20 bursts of read-ahead by one process and reads by two.
+fn trace() -> Vec<u8> {
+    let line = |i: u32| {
+        let (process, kind, flags) = match i % 12 {
+            0 => ("a", "Rand", "RA"),
+            1..8 => ("a", "Seq", "RA"),
+            8 => ("b", "Rand", "RM"),
+            9 => ("a", "Seq", "R"),
+            _ => ("b", "Seq", "R"),
+        };
+        format!("{process} .001 {} 0 {kind} 0 0 {flags} 1.0 C\n", 8 << (i % 3))
+    };
+    (0..240).map(line).collect::<String>().into_bytes()
+}
 
 fn outcome(index: usize) -> Outcome {
     let (_, disk, text) = LOADS[index / PRESETS.len()];
     let preset = &PRESETS[index % PRESETS.len()];
+    let mut jobs = job::parse(text, "same_bytes.fio").expect("a valid job file");
+    jobs.read_traces(|_| Ok(trace())).expect("a valid trace");
     let scenario = Scenario {
-        jobs: job::parse(text, "same_bytes.fio").expect("a valid job file"),
+        jobs,
         disk: DeviceParams::preset(disk).expect("a built-in disk"),
         host: Host::for_disk(disk),
         scheduler: preset.name.to_owned(),

@@ -57,6 +57,8 @@ pub(super) struct Call {
     pub(super) burst: u32,
     /// Whether it is flagged as metadata.
     pub(super) meta: bool,
+    /// It is done when it has been handed in.
+    pub(super) ahead: bool,
 }
 
 impl Call {
@@ -69,6 +71,7 @@ impl Call {
         cpu: Duration::ZERO,
         burst: 0,
         meta: false,
+        ahead: false,
     };
 }
 
@@ -214,7 +217,7 @@ impl Client {
             return Next::Call(self.sync_of(self.last_slot));
         }
         let done = self.issued >= self.limit || self.calls >= self.calls_max || self.span == 0;
-        if done || self.stopped || self.runs_until().is_some_and(|end| now >= end) {
+        if done || self.is_over(now) {
             if let Some(startups) = &mut self.startups {
                 startups.give_up(now);
             }
@@ -254,7 +257,17 @@ impl Client {
     fn call_of(&self, step: Step) -> Call {
         let Step { offset, len, cpu, burst, meta } = step;
         let offset = self.base + offset;
-        Call { action: Action::Read, slot: 0, file: self.files[0], offset, len, cpu, burst, meta }
+        Call { file: self.files[0], offset, len, cpu, burst, meta, ..Call::NONE }
+    }
+
+    /// Whether its time is over.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        self.stopped || self.runs_until().is_some_and(|end| now >= end)
+    }
+
+    /// Where in its files it works: the first sector and how many.
+    pub(super) const fn region(&self) -> (u64, u64) {
+        (self.base, self.span)
     }
 
     /// The last lane syncs what the job wants synced at its end.
@@ -377,7 +390,8 @@ impl Client {
             p.give_up(now);
             p.frames()
         });
-        ClientStats { startups: self.startups.map(times).unwrap_or_default(), frames, ..self.stats }
+        let startups = self.startups.map_or(self.stats.startups, times);
+        ClientStats { startups, frames, ..self.stats }
     }
 
     /// Whether a call that completes now is measured.

@@ -31,6 +31,10 @@ pub(super) enum Phase {
     Cpu,
     /// Reading the indirect block that tells where the data are, if it is not in memory.
     Map,
+    /// Waiting for requests of earlier calls that were not waited for.
+    Settle,
+    /// The same at the end of a replay.
+    Drain,
     /// Past the page cache.
     Direct,
     /// From the page cache.
@@ -131,7 +135,17 @@ impl Lane {
     /// One of its pieces has completed. True if the call has nothing left to wait for.
     pub(super) const fn piece_done(&mut self) -> bool {
         self.pending -= 1;
-        self.pending == 0 && (self.handed_in == self.call.len || matches!(self.phase, Phase::Map))
+        let is_last = match self.phase {
+            Phase::Map | Phase::Settle | Phase::Drain => true,
+            Phase::Direct => self.handed_in == self.call.len,
+            _ => false,
+        };
+        self.pending == 0 && is_last
+    }
+
+    /// Whether some of its pieces have not completed.
+    pub(super) const fn has_pending(&self) -> bool {
+        self.pending > 0
     }
 }
 
@@ -162,19 +176,31 @@ impl Machine<'_> {
 
     /// A lane is free: what does its client want?
     pub(super) fn next_step(&mut self, lane: u32) {
+        if self.next_of_replay(lane) {
+            return;
+        }
         let client = &mut self.clients[self.lanes[lane as usize].client as usize];
         match client.next(self.now) {
-            Next::Call(call) => {
-                self.lanes[lane as usize].call = call;
-                let cpu = self.cpu_cost(lane, call);
-                self.lanes[lane as usize].phase = Phase::Cpu;
-                self.why(|why| why.does(lane, Doing::Computing));
-                self.take_cpu(lane, cpu);
-            }
+            Next::Call(call) => self.prepare_call(lane, call),
             Next::Pause(until) => self.pause(lane, until),
             Next::StartUp => self.begin_startup(lane),
             Next::End => self.end_lane(lane),
         }
+    }
+
+    /// A call begins with computing.
+    pub(super) fn prepare_call(&mut self, lane: u32, call: Call) {
+        self.lanes[lane as usize].call = call;
+        let cpu = self.cpu_cost(lane, call);
+        self.lanes[lane as usize].phase = Phase::Cpu;
+        self.why(|why| why.does(lane, Doing::Computing));
+        self.take_cpu(lane, cpu);
+    }
+
+    /// A lane has nothing to do until somebody hands it the baton of a replay.
+    pub(super) fn wait_for_baton(&mut self, lane: u32) {
+        self.lanes[lane as usize].phase = Phase::Pause;
+        self.why(|why| why.does(lane, Doing::Paused));
     }
 
     /// An application is about to start: from a cold cache, and not for ever.
@@ -190,8 +216,9 @@ impl Machine<'_> {
 
     /// The time of a start-up is over; unless it has ended.
     pub(super) fn time_out(&mut self, client: u32, iteration: u32) {
+        let is_over = self.replay_times_out(client, iteration);
         let c = &mut self.clients[client as usize];
-        if !c.startups.as_mut().is_some_and(|s| s.time_out(self.now, iteration)) {
+        if !is_over && !c.startups.as_mut().is_some_and(|s| s.time_out(self.now, iteration)) {
             return;
         }
         // Its last read may never end while others run.
@@ -212,7 +239,7 @@ impl Machine<'_> {
         self.events.push(until, Due::Wake(lane));
     }
 
-    fn end_lane(&mut self, lane: u32) {
+    pub(super) fn end_lane(&mut self, lane: u32) {
         self.lanes[lane as usize].phase = Phase::Ended;
         self.why(|why| why.does(lane, Doing::Ended));
         let index = self.lanes[lane as usize].client as usize;
@@ -346,7 +373,6 @@ impl Machine<'_> {
         let l = &mut self.lanes[lane as usize];
         l.since = self.now - l.inside;
         l.handed_in = 0;
-        l.pending = 0;
         let call = l.call;
         let is_direct = call.action == Action::Trim || self.clients[l.client as usize].job.direct;
         let since = l.since;
@@ -357,6 +383,9 @@ impl Machine<'_> {
             _ => Phase::Write,
         };
         let starts_at_map = l.phase == Phase::Map;
+        if l.pending > 0 && !call.ahead {
+            l.phase = Phase::Settle;
+        }
         let asked = asked(call.action);
         self.why(|why| why.begins(lane, since, asked, u64::from(call.len) * 512));
         if !starts_at_map {
@@ -374,6 +403,8 @@ impl Machine<'_> {
         self.why(|why| why.waits(lane, Wait::None));
         loop {
             let step = match self.lanes[lane as usize].phase {
+                Phase::Settle => self.settle(lane),
+                Phase::Drain => self.drain(lane),
                 Phase::Map => self.read_map(lane),
                 Phase::Direct => self.direct(lane),
                 Phase::Read => self.read_pages(lane),
@@ -399,7 +430,7 @@ impl Machine<'_> {
     /// 4 MiB find that one's read by the call after them.
     fn read_map(&mut self, lane: u32) -> Step {
         let l = &mut self.lanes[lane as usize];
-        if l.pending > 0 {
+        if l.pending > 0 && !l.call.ahead {
             return Step::Blocked;
         }
         let file = &mut self.files.files[l.call.file as usize];
@@ -423,7 +454,7 @@ impl Machine<'_> {
     fn direct(&mut self, lane: u32) -> Step {
         let l = &mut self.lanes[lane as usize];
         let call = l.call;
-        if l.handed_in == call.len && l.pending == 0 {
+        if l.handed_in == call.len && (l.pending == 0 || call.ahead) {
             return self.end_direct(lane);
         }
         let client = &self.clients[l.client as usize];
@@ -441,8 +472,16 @@ impl Machine<'_> {
             if start != Layout::HOLE {
                 let no_idle = sync && op == Op::Write;
                 let prio = client.job.prio.unwrap_or_default();
-                let group = client.group;
-                let rq = Request { op, sync, no_idle, prio, group, ..Request::read(client.task, start, len) };
+                let (group, meta) = (client.group, call.meta);
+                let rq = Request {
+                    op,
+                    sync,
+                    no_idle,
+                    prio,
+                    group,
+                    meta,
+                    ..Request::read(client.task, start, len)
+                };
                 if self.queue.submit(self.now, rq, Owner::Lane(lane), &mut l.batch).is_err() {
                     self.queue.wait(lane, sync);
                     break;
@@ -451,11 +490,21 @@ impl Machine<'_> {
             }
             l.handed_in += len.0;
         }
+        if l.handed_in == call.len && call.ahead {
+            self.queue.end_batch(self.now);
+            self.run_queue();
+            return self.end_direct(lane);
+        }
         if l.pending == 0 && l.handed_in == call.len {
             return self.end_direct(lane);
         }
         self.wait_for_io();
         Step::Blocked
+    }
+
+    /// Waits for what earlier calls have not waited for.
+    fn settle(&self, lane: u32) -> Step {
+        if self.lanes[lane as usize].has_pending() { Step::Blocked } else { Step::Go(Phase::Map) }
     }
 
     fn end_direct(&mut self, lane: u32) -> Step {
@@ -509,8 +558,11 @@ impl Machine<'_> {
             Action::Write => point.written_bytes += bytes,
             Action::Trim | Action::Sync => {}
         }
-        let pause = client.think_pause(self.now);
+        let (pause, job) = (client.think_pause(self.now), client.stats.job);
         self.why(|why| why.ends(lane, is_measured));
+        if self.replays[job].is_some() {
+            return self.pass_baton(lane);
+        }
         match pause {
             None => self.next_step(lane),
             Some(until) => self.pause(lane, until),

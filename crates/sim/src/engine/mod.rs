@@ -24,6 +24,7 @@ mod player;
 mod program;
 mod queue;
 mod readahead;
+mod replay;
 mod startup;
 mod volume;
 mod zones;
@@ -44,6 +45,7 @@ use files::Files;
 use groups::Groups;
 use lane::{Lane, Phase};
 use queue::Batch;
+use replay::Replay;
 use std::collections::VecDeque;
 use volume::Volume;
 
@@ -124,6 +126,8 @@ struct Machine<'a> {
     cache: Cache,
     clients: Vec<Client>,
     lanes: Vec<Lane>,
+    /// By job.
+    replays: Vec<Option<Replay>>,
     flushers: Vec<flusher::Thread>,
     flusher_armed: bool,
     host: &'a Host,
@@ -186,6 +190,7 @@ impl<'a> Machine<'a> {
             current: vec![Point::default(); clients.len()],
             clients,
             lanes,
+            replays: replays(scenario)?,
             flushers,
             flusher_armed: false,
             host,
@@ -462,6 +467,10 @@ impl<'a> Machine<'a> {
             client.stats.elapsed =
                 self.now.saturating_since(client.started).saturating_sub(client.job.ramp_time);
         }
+        for replay in std::mem::take(&mut self.replays).into_iter().flatten() {
+            let (client, times) = replay.into_times(self.now);
+            self.clients[client].stats.startups = times;
+        }
         self.cache_stats.evicted = self.cache.evicted;
         self.cache_stats.dirty_at_end = u64::from(self.cache.dirty + self.cache.writeback);
         let outcome = Outcome {
@@ -481,6 +490,22 @@ impl<'a> Machine<'a> {
         };
         Ok((outcome, report))
     }
+}
+
+/// The replays of recorded start-ups, by job.
+fn replays(scenario: &Scenario) -> Result<Vec<Option<Replay>>> {
+    let mut first_client = 0;
+    let mut all = Vec::new();
+    for (i, job) in scenario.jobs.jobs.iter().enumerate() {
+        let replay = Replay::new(job, i, first_client, scenario.seed);
+        if replay.is_none() && job.program == Some(Program::Replay) {
+            let message = "its start-up trace has not been read".to_owned();
+            return Err(SimError::Job { job: job.name.clone(), message });
+        }
+        all.push(replay);
+        first_client += job.numjobs;
+    }
+    Ok(all)
 }
 
 /// Which part of each of its files a client uses.
@@ -509,6 +534,13 @@ fn region(c: &crate::job::Client<'_>, files: &Files, used: &[u32]) -> Result<Reg
     {
         let needed = startup::sectors_needed(application).div_ceil(2048);
         let message = format!("it has {} MiB, and starting needs {needed}; use a larger size=", span / 2048);
+        return Err(SimError::Job { job: c.job.name.clone(), message });
+    }
+    if c.job.startup_trace.as_ref().and_then(|t| t.trace.as_ref()).is_some_and(|t| span < t.longest()) {
+        let message = format!(
+            "its files of {} KiB are shorter than the trace's longest request; use a larger size=",
+            span / 2
+        );
         return Err(SimError::Job { job: c.job.name.clone(), message });
     }
     Ok(Region { base: offset / 512, span })

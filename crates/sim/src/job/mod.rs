@@ -20,6 +20,7 @@ mod model;
 mod nearest;
 mod options;
 mod parse;
+mod trace;
 mod value;
 
 #[cfg(test)]
@@ -30,10 +31,11 @@ mod tests;
 pub use error::JobError;
 pub use model::{
     Application, BlockSize, Client, Direction, Distribution, Engine, FileService, Job, JobFile, Layout,
-    Metadata, Pattern, PerOp, Placement, Program, Size, SyncMode, Zones,
+    Metadata, Pattern, PerOp, Placement, Program, Size, SyncMode, TraceFile, Zones,
 };
 pub use nearest::nearest;
 pub use parse::{parse, parse_bytes};
+pub use trace::{StartUpTrace, TRACE_BYTES_MAX, TRACE_PROCESSES_MAX, TraceRequest};
 pub use value::{size_value, time_value};
 
 /// The most bytes that a job file may have: a thousand times a long one.

@@ -15,7 +15,13 @@
 //! What it does not do: it knows no disk, so percentages and "the rest of the disk" stay what they are ([`Size`]); and it
 //! places no file, which is the host model's business ([`Layout`], [`Placement`] are the wishes).
 
+use std::sync::Arc;
+
 use fairhead_core::units::{Duration, IoPrio, Sector};
+
+use super::CLIENTS_MAX;
+use super::error::{JobError, clean};
+use super::trace::StartUpTrace;
 
 /// A job file, parsed and checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +61,44 @@ impl JobFile {
         self.jobs.iter().map(|j| j.numjobs as usize).sum()
     }
 
+    /// Reads the traces that jobs name, by means of `read`, which answers a file's bytes or what is wrong with it. Each such
+    /// job has as many clients as its trace has processes then.
+    ///
+    /// # Errors
+    /// If a trace cannot be read or is damaged, or there are more than [`CLIENTS_MAX`] clients.
+    pub fn read_traces(
+        &mut self,
+        mut read: impl FnMut(&str) -> Result<Vec<u8>, String>,
+    ) -> Result<(), JobError> {
+        let file_name = self.file_name.clone();
+        for job in &mut self.jobs {
+            let Some(file) = job.startup_trace.as_mut().filter(|f| f.trace.is_none()) else { continue };
+            let line = file.line;
+            let bytes =
+                read(&file.path).map_err(|message| JobError { file: file_name.clone(), line, message })?;
+            let trace = StartUpTrace::parse(&bytes, &file.path)?;
+            job.numjobs = u32::try_from(trace.processes.len()).unwrap_or(u32::MAX);
+            file.trace = Some(Arc::new(trace));
+        }
+        if self.client_count() > CLIENTS_MAX as usize {
+            let message = format!(
+                "with the processes of '{}' there are {} clients; at most {CLIENTS_MAX}",
+                clean(
+                    &self
+                        .jobs
+                        .iter()
+                        .filter_map(|j| j.startup_trace.as_ref())
+                        .map(|t| t.path.as_str())
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                ),
+                self.client_count()
+            );
+            return Err(JobError { file: file_name, line: 0, message });
+        }
+        Ok(())
+    }
+
     /// How many waves there are: one more than the stone walls that have something before them.
     #[must_use]
     pub fn wave_count(&self) -> u32 {
@@ -82,6 +126,8 @@ pub struct Job {
 
     /// `fh_workload`: a built-in program instead of the pattern of `rw`.
     pub program: Option<Program>,
+    /// `fh_startup_trace`: the recorded start-up of [`Program::Replay`].
+    pub startup_trace: Option<TraceFile>,
     /// `fh_iterations`: how often the application of [`Program::StartUp`] is started, from a cold cache each time. Default 1.
     pub iterations: u32,
     /// `fh_pause`: how long between two start-ups. Default 4 s.
@@ -259,6 +305,7 @@ impl Default for Job {
             group_reporting: false,
             numjobs: 1,
             program: None,
+            startup_trace: None,
             iterations: 1,
             iteration_pause: Self::ITERATION_PAUSE,
             timeout: Self::TIMEOUT,
@@ -498,6 +545,8 @@ pub enum Program {
     DbScan,
     /// An application that starts: cold reads that depend on each other, with computing in between.
     StartUp(Application),
+    /// A recorded start-up, [`Job::startup_trace`].
+    Replay,
     /// A media player: 24 frames a second, each with a deadline.
     Player {
         /// The film's bits per second. Default 4 Mbit/s.
@@ -514,6 +563,17 @@ pub struct Zones {
     pub range: u64,
     /// `zoneskip`: the gap to the next zone. Default 0.
     pub skip: u64,
+}
+
+/// A file with a recorded start-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceFile {
+    /// Its path, as written.
+    pub path: String,
+    /// The line that names it.
+    pub line: u32,
+    /// What is in it, once [`JobFile::read_traces`] has read it.
+    pub trace: Option<Arc<StartUpTrace>>,
 }
 
 /// The applications whose start-up is known.

@@ -35,6 +35,7 @@ pub(super) struct Draft {
     pub(super) random_pct: Option<super::model::PerOp<u8>>,
     pub(super) prio_level: Option<u8>,
     pub(super) prio_class: Option<Class>,
+    pub(super) startup_trace: Option<String>,
     pub(super) strided: bool,
     /// In bytes; 0 as good as not given.
     pub(super) zone_size: u64,
@@ -184,6 +185,7 @@ const SET: &[(&str, Effect)] = &[
     ("kb_base", Set(|d, a| a.word(&[("1024", 1024), ("1000", 1000)]).map(|v| d.kb_base = Some(v)))),
     // Fairhead's own.
     ("fh_workload", Set(|d, a| a.program().map(|v| d.job.program = Some(v)))),
+    ("fh_startup_trace", Set(|d, a| text(d.startup_trace.get_or_insert_default(), a))),
     ("fh_iterations", Set(|d, a| a.int32(1, ITERATIONS_MAX).map(|v| d.job.iterations = v))),
     ("fh_pause", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.iteration_pause = v))),
     ("fh_timeout", Set(|d, a| a.some_time().map(|v| d.job.timeout = v))),

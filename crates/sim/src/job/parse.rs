@@ -10,7 +10,7 @@
 use fairhead_core::units::{Class, IoPrio};
 
 use super::error::{JobError, clean};
-use super::model::{Engine, Job, JobFile, PerOp, Program, Size, Zones};
+use super::model::{Engine, Job, JobFile, PerOp, Program, Size, TraceFile, Zones};
 use super::nearest::nearest;
 use super::options::{Draft, Effect, all_keys, find};
 use super::value::{Arg, has_reversed_prefix, in_units};
@@ -281,6 +281,7 @@ fn finish(mut draft: Draft, remarks: &mut Vec<String>) -> At<Job> {
             Some(IoPrio::new(class.unwrap_or(Class::BestEffort), level.unwrap_or(0)))
         }
     };
+    settle_trace(&mut draft)?;
     check_access(&mut draft, remarks)?;
     check_sizes(&draft)?;
     check_zones(&mut draft)?;
@@ -299,6 +300,33 @@ impl Draft {
     fn last_of(&self, options: &[&str]) -> u32 {
         options.iter().filter_map(|o| self.given.get(o)).max().copied().unwrap_or(self.job.line)
     }
+}
+
+/// `fh_startup_trace` is a program of its own, past the page cache, with a client for each process.
+fn settle_trace(draft: &mut Draft) -> At<()> {
+    let Some(path) = draft.startup_trace.take() else { return Ok(()) };
+    let line = draft.line_of("fh_startup_trace");
+    for (option, why) in [
+        ("fh_workload", "there is one program for a job"),
+        ("numjobs", "a replay has a client for each process of the trace"),
+        ("filename", "each process has a file of its own"),
+        ("nrfiles", "each process has a file of its own"),
+    ] {
+        if draft.given.contains_key(option) {
+            return Err((
+                draft.last_of(&[option, "fh_startup_trace"]),
+                format!("{option} contradicts fh_startup_trace: {why}"),
+            ));
+        }
+    }
+    if draft.direct == Some(false) || draft.buffered == Some(true) {
+        let line = draft.last_of(&["direct", "buffered"]);
+        return Err((line, "a trace is replayed past the page cache; remove direct or buffered".to_owned()));
+    }
+    (draft.direct, draft.buffered) = (Some(true), None);
+    draft.job.program = Some(Program::Replay);
+    draft.job.startup_trace = Some(TraceFile { path, line, trace: None });
+    Ok(())
 }
 
 /// `direct`, `buffered`, `ioengine`, `iodepth`, `bs`.
@@ -445,9 +473,10 @@ fn check_times(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
 /// A program does what it does, whatever `rw` says.
 fn check_program(draft: &Draft, remarks: &mut Vec<String>) -> At<()> {
     let is_start_up = matches!(draft.job.program, Some(Program::StartUp(_)));
+    let can_repeat = is_start_up || draft.job.program == Some(Program::Replay);
     if let Some(option) =
         ["fh_iterations", "fh_pause", "fh_timeout"].into_iter().find(|o| draft.given.contains_key(o))
-        && !is_start_up
+        && !can_repeat
     {
         return Err((
             draft.line_of(option),
@@ -469,8 +498,9 @@ fn check_program(draft: &Draft, remarks: &mut Vec<String>) -> At<()> {
         .collect();
     if !unused.is_empty() {
         remarks.push(format!(
-            "job '{}': fh_workload decides what is done; not used: {}",
+            "job '{}': {} decides what is done; not used: {}",
             clean(&draft.job.name),
+            if draft.job.startup_trace.is_some() { "fh_startup_trace" } else { "fh_workload" },
             unused.join(", ")
         ));
     }

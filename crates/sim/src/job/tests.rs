@@ -243,6 +243,32 @@ fn priorities_and_groups() {
 }
 
 #[test]
+fn a_trace_is_read_once_the_job_file_is() {
+    const LINE: &str = "1 .1 8 9 Seq 0 0 R 1 C\n";
+    let mut file = ok("[a]\n#!fh_startup_trace=x.trace\n#!fh_iterations=2\n[b]\nsize=1m\n");
+    let job = &file.jobs[0];
+    assert_eq!((job.program, job.direct, job.iterations), (Some(Program::Replay), true, 2));
+    let named = |path: &str| {
+        assert_eq!(path, "x.trace");
+        Ok(["sh-", "x-", "sh-"].map(|p| format!("{p}{LINE}")).concat().into_bytes())
+    };
+    file.read_traces(named).unwrap();
+    assert_eq!((file.jobs[0].numjobs, file.client_count()), (2, 3));
+    file.read_traces(|_| panic!("it has been read")).unwrap();
+    let mut file = ok("[a]\n#!fh_startup_trace=x.trace\n");
+    let e = file.read_traces(|_| Err("cannot read 'x.trace': gone".to_owned())).unwrap_err();
+    assert_eq!(e.to_string(), "job.fio:2: cannot read 'x.trace': gone");
+    let e = file.read_traces(|_| Ok(b"sh 1 2\n".to_vec())).unwrap_err();
+    assert!(e.to_string().starts_with("x.trace:1: 3 fields"), "{e}");
+    let mut file = ok("[a]\n#!fh_startup_trace=x.trace\n[b]\nsize=1m\nnumjobs=4095\n");
+    let e = file.read_traces(named).unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "job.fio: with the processes of 'x.trace' there are 4097 clients; at most 4096"
+    );
+}
+
+#[test]
 fn zones_are_in_sectors_and_as_long_as_what_is_moved_in_them() {
     let zones = |lines: &str| job(&format!("zonemode=strided\n{lines}")).zones;
     assert_eq!(job("zonemode=none\nzonesize=0").zones, None);
@@ -376,6 +402,19 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
         "fh_workload=startup:xterm\ndirect=1",
         "fh_workload=startup and player read through the page cache; remove direct=1",
     ),
+    (
+        "fh_startup_trace=x\nfh_workload=fsck",
+        "fh_workload contradicts fh_startup_trace: there is one program for a job",
+    ),
+    (
+        "fh_startup_trace=x\nnumjobs=2",
+        "numjobs contradicts fh_startup_trace: a replay has a client for each process of the trace",
+    ),
+    (
+        "fh_startup_trace=x\nfilename=/dev/sda",
+        "filename contradicts fh_startup_trace: each process has a file of its own",
+    ),
+    ("fh_startup_trace=x\ndirect=0", "a trace is replayed past the page cache; remove direct or buffered"),
     ("fh_workload=player:0", "'fh_workload=0' is out of range; 128k to 1g"),
     ("fh_workload=playr:4m", "unknown value 'playr' for 'fh_workload'; did you mean 'player'?"),
     ("zonesize=16k", "zonesize has no zones to act on; add zonemode=strided"),

@@ -268,11 +268,11 @@ impl Recorder {
     }
 
     /// A call begins; it began `inside` ago, and computed since.
+    /// Requests of earlier calls that were not waited for may still be under way: the call will settle them first.
     pub(crate) fn begins(&mut self, lane: u32, since: Instant, asked: Asked, bytes: u64) {
         let inside = self.now.since(since);
         if let Some(lane) = self.lane(lane) {
             (lane.doing, lane.wait) = (Doing::InCall, Wait::None);
-            lane.needs.clear();
             (lane.since, lane.asked, lane.bytes) = (since, asked, bytes);
             lane.call = Account { computing: inside, ..Account::default() };
             lane.chosen = Reason::None;
@@ -317,7 +317,7 @@ impl Recorder {
         let client = &mut self.clients[client];
         let l = &mut client.lanes[lane as usize - client.first_lane];
         (l.doing, l.wait) = (Doing::Computing, Wait::None);
-        l.needs.clear();
+        l.needs.retain(|&t| self.tags[usize::from(t)] != FREE);
         let took = now.since(l.since);
         // The earlier of two equally slow ones stays.
         let at = self.slowest.partition_point(|s| s.took >= took);

@@ -12,6 +12,7 @@ mod options;
 mod player;
 mod pool;
 mod random;
+mod replay;
 mod startup;
 mod starvation;
 mod why;

@@ -71,6 +71,14 @@ impl Plan {
         self.tell(what)
     }
 
+    /// The same with a recorded start-up, which is what any trace that the job file names has in it.
+    pub(crate) fn traced(self, what: &str, text: &str, trace: &str) -> Self {
+        let mut plan = self.load(what, text);
+        let read = plan.scenario.jobs.read_traces(|_| Ok(trace.as_bytes().to_vec()));
+        read.unwrap_or_else(|e| panic!("{e}"));
+        plan
+    }
+
     /// Runs it.
     pub(crate) fn run(mut self) -> Self {
         self.outcome =
