@@ -177,10 +177,10 @@ impl<I: Id> Hierarchy<I> {
 
     // Structure.
 
-    /// Puts a group below another. Groups are below the root until then.
+    /// Puts a group below another, before anything is active in it. Groups are below the root until then.
     ///
     /// # Panics
-    /// If `group` is the root, is or was active, or would be below itself.
+    /// If `group` is the root, is not detached, or would be below itself.
     pub fn set_parent(&mut self, group: GroupId, parent: GroupId) {
         let e = self.entity(group).expect("the root has no parent");
         assert!(self.nodes.standing(e) == Standing::Detached, "a new parent for an active group");
@@ -382,6 +382,7 @@ impl<I: Id> Hierarchy<I> {
         let mut e = Self::leaf(leaf);
         match self.nodes.standing(e) {
             Standing::Detached => return,
+            //= deviates wf2q-idle-stays
             Standing::Idle if may_idle => return,
             Standing::Idle => return self.detach(leaf),
             Standing::Active | Standing::Held => {}
@@ -454,6 +455,7 @@ impl<I: Id> Hierarchy<I> {
             let schedule = &mut self.schedules[group];
             schedule.in_service = Some(e);
             let share = &self.shares[e];
+            //= deviates wf2q-idle-turn
             if share.class == Class::Idle && !self.kernel_next {
                 schedule.idle_turn = Some(now);
             }
@@ -673,7 +675,9 @@ impl<I: Id> Hierarchy<I> {
         }
         self.nodes.hold(tree_of(&mut self.schedules, share), e);
         if let (true, Some(inner), false) = (serving, self.group_of(e), self.kernel_next) {
+            //= deviates wf2q-pays-once
             self.shares[e].service = 0;
+            //= deviates wf2q-waits
             if self.schedules[inner].next.is_none() {
                 // Nobody waits in there but the one in service.
                 self.nodes.set_times(e, start, start);
@@ -742,6 +746,7 @@ impl<I: Id> Hierarchy<I> {
     /// Finds a schedule's next child, after `changed` got new times, or after something else. Answers whether the
     /// group's own place must change: it has a next child now and had none, or the other way round, or it has one with
     /// a smaller budget (a larger one can wait until the group is filed anew).
+    //= deviates wf2q-next
     #[inline(always)]
     fn update_next(
         &mut self,
@@ -1068,6 +1073,25 @@ mod tests {
         h.check();
         assert_eq!(h.select(NOW), Some(Tag(2)));
         assert_eq!(h.group_times(group(1)).0, 0);
+    }
+
+    #[test]
+    fn a_group_that_is_idle_can_be_moved() {
+        let mut h = Hierarchy::<Tag>::new(2, 3);
+        start(&mut h, Tag(0), group(1), 10, 64);
+        start(&mut h, Tag(1), GroupId::ROOT, 10, 64);
+        assert_eq!(h.select(NOW), Some(Tag(0)), "its group weighs more");
+        h.served(Tag(0), 64);
+        h.deactivate(NOW, Tag(0), true, true);
+        h.reset_service();
+        assert_eq!((h.total_weight(group(1), BE), h.total_weight(GroupId::ROOT, BE)), (0, 110));
+        h.detach_group(group(1));
+        h.check();
+        assert_eq!(h.total_weight(GroupId::ROOT, BE), 10);
+        h.set_parent(group(1), group(2));
+        h.activate(NOW, Tag(0), false);
+        h.check();
+        assert_eq!(h.total_weight(group(2), BE), 100);
     }
 
     #[test]
