@@ -30,7 +30,7 @@ fn balances(plan: &Plan, report: &Report, what: &str) {
 }
 
 fn check(seed: u64, preset: &str) {
-    let plan = random::plan(seed).scheduler(preset);
+    let plan = random::plan(seed, random::ONE_QUEUE).scheduler(preset);
     if plan.error().is_some() {
         return;
     }
