@@ -209,3 +209,28 @@ fn raw_readers_share_the_disk_and_not_their_places() {
         .run()
         .check("a page a call", |o| o.cache.misses == o.disk.read_bytes / 4096);
 }
+
+#[test]
+fn groups_share_by_weight_under_a_scheduler_that_knows_them() {
+    let text = |weights: &str| {
+        format!(
+            "[global]\nrw=read\nbs=128k\ndirect=1\nsize=4g\nruntime=15s\ntime_based\n\
+             [a]\ncgroup=a\n[b]\ncgroup=b\n{weights}[c]\ncgroup=b\n"
+        )
+    };
+    let shares = |scheduler: &str, what: &str, weights: &str| {
+        let plan = Plan::on("nas2020").scheduler(scheduler);
+        // Shares are of those whose weight nothing raises.
+        let plan = if scheduler == "bfq" { plan.set("low_latency", 0) } else { plan };
+        let plan = plan.load(what, &text(weights)).run();
+        let rate = |i: usize| plan.outcome().clients[i].bandwidth();
+        // Thousandths that group b has of both.
+        (rate(1) + rate(2)) * 1000 / (rate(0) + rate(1) + rate(2))
+    };
+    let equal = shares("bfq", "one reader in group a, two in b", "");
+    assert!((450..550).contains(&equal), "two groups of equal weight: {equal}");
+    let heavy = shares("bfq", "the same, b of weight 300", "cgroup_weight=300\n");
+    assert!((700..800).contains(&heavy), "300 against 100: {heavy}");
+    let unaware = shares("cfq", "the same under a scheduler without groups", "cgroup_weight=300\n");
+    assert!((620..720).contains(&unaware), "three tasks: {unaware}");
+}
