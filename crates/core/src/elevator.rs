@@ -295,7 +295,7 @@ impl Cx<'_> {
 }
 
 /// One device's queue of requests, ordered by `S`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Elevator<S> {
     sched: S,
     limits: Limits,
@@ -545,6 +545,48 @@ impl<S: Scheduler> Elevator<S> {
     #[must_use]
     pub const fn scheduler(&self) -> &S {
         &self.sched
+    }
+
+    /// As [`Self::insert`], but never merged with another: for comparisons with an implementation that did not.
+    ///
+    /// # Panics
+    /// As [`Self::insert`].
+    pub fn insert_apart(&mut self, now: Instant, tag: Tag, rq: Request) {
+        self.advance(now);
+        self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
+        if self.limits.merges {
+            self.sched.prepare_merge(cx!(self), &rq);
+            self.file(tag, &rq);
+        }
+        let _ = self.enqueue(tag);
+    }
+
+    /// As [`Self::dispatch`], with an answer from elsewhere: for comparisons with an implementation that gave it.
+    ///
+    /// # Panics
+    /// If time goes backwards, or the answer is a request that does not wait.
+    pub fn issue_by(
+        &mut self,
+        now: Instant,
+        choose: impl FnOnce(&mut S, &mut Cx<'_>) -> Dispatch,
+    ) -> Dispatch {
+        self.advance(now);
+        let cx = cx!(self);
+        let answer = choose(&mut self.sched, cx);
+        let why = cx.why;
+        if let Dispatch::Issue(tag) = answer {
+            self.issue(tag, why);
+        }
+        answer
+    }
+
+    /// Puts the scheduler into a state that it has not come to by itself: for comparisons with an implementation that has.
+    ///
+    /// # Panics
+    /// If time goes backwards.
+    pub fn meddle<R>(&mut self, now: Instant, change: impl FnOnce(&mut S, &mut Cx<'_>) -> R) -> R {
+        self.advance(now);
+        change(&mut self.sched, cx!(self))
     }
 
     /// Walks everything and panics if anything is inconsistent. For tests and the simulator.

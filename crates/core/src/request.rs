@@ -148,7 +148,7 @@ impl Iterator for Freed<'_> {
 }
 
 /// All requests by tag, with counts by state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Requests {
     slots: Table<Tag, Slot>,
     queued: u32,

@@ -213,7 +213,7 @@ pub struct TraceEvent {
 }
 
 /// The newest events, up to a fixed number.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TraceRing {
     events: Table<Place, Option<TraceEvent>>,
     next: u32,

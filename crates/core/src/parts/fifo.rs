@@ -14,7 +14,7 @@ struct Link {
 }
 
 /// One pair of links for each id.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Links<I> {
     links: Table<Place, Link>,
     id: PhantomData<I>,

@@ -27,7 +27,7 @@ struct Node {
 }
 
 /// A fixed hash from keys to ids.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Hash<I> {
     /// First one for each id, then one for each bucket.
     nodes: Table<Place, Node>,

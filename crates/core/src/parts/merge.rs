@@ -48,7 +48,7 @@ struct Edge {
 }
 
 /// See the [module](self). Whoever uses one says which [`Edges`] are filed, always the same.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct MergeIndex {
     /// The first edge of each bucket.
     heads: Table<Place, EdgeId>,

@@ -50,7 +50,7 @@ impl SortedQueue {
 }
 
 /// The nodes of all queues: one per tag.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SortedLinks {
     forest: Forest<Tag>,
     links: Links<Tag>,

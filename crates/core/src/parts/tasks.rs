@@ -15,7 +15,7 @@ id! {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TaskMap {
     by_number: Hash<TaskSlot>,
     numbers: Table<TaskSlot, Option<TaskId>>,

@@ -58,7 +58,7 @@ struct Node {
 }
 
 /// One node for each id; the trees are [`Tree`]s.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Forest<I> {
     nodes: Table<Place, Node>,
     /// How many insertions there were, modulo 2^32.
