@@ -92,7 +92,7 @@ struct Schedule {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Hierarchy<I> {
     nodes: Wf2q<Entity>,
     shares: Table<Entity, Share>,
@@ -511,6 +511,46 @@ impl<I: Id> Hierarchy<I> {
             self.nodes.serve(&mut self.schedules[group].trees[share.class as usize], cost);
             above = self.entity(group);
         }
+    }
+
+    // Another implementation's state: for comparisons only.
+
+    /// Makes an active leaf the one that [`Hierarchy::select`] answers next, whoever should be.
+    pub fn prefer(&mut self, leaf: I) {
+        let mut e = Self::leaf(leaf);
+        while self.nodes.standing(e) == Standing::Active {
+            let group = self.shares[e].group;
+            self.schedules[group].next = Some(e);
+            match self.entity(group) {
+                Some(above) => e = above,
+                None => return,
+            }
+        }
+    }
+
+    /// Gives a leaf other times. Virtual time follows if the leaf had started with it, just now.
+    pub fn adopt_times(&mut self, now: Instant, leaf: I, start: u64, finish: u64) {
+        let e = Self::leaf(leaf);
+        let (group, standing) = (self.shares[e].group, self.nodes.standing(e));
+        let tree = tree_of(&mut self.schedules, &self.shares[e]);
+        let entered_now = self.nodes.times(e).0 == tree.vtime();
+        if standing == Standing::Detached || standing == Standing::Held {
+            self.nodes.set_times(e, start, finish);
+            return;
+        }
+        self.nodes.hold(tree, e);
+        self.nodes.set_times(e, start, finish);
+        if standing == Standing::Idle {
+            self.nodes.retire(tree, e);
+            return;
+        }
+        if entered_now {
+            tree.adopt_vtime(start);
+        }
+        self.nodes.activate(tree, e);
+        let on_expiry = self.schedules[group].in_service.is_none();
+        let next = self.look_up(now, group, on_expiry);
+        self.schedules[group].next = next;
     }
 
     // Questions.

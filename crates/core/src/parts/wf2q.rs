@@ -95,7 +95,7 @@ struct Node {
 }
 
 /// The entities of any number of [`ServiceTree`]s.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Wf2q<E> {
     nodes: Table<Place, Node>,
     kernel_forget: bool,
@@ -126,6 +126,11 @@ impl ServiceTree {
     #[must_use]
     pub const fn vtime(&self) -> u64 {
         self.vtime
+    }
+
+    /// Sets `V`: for comparisons only.
+    pub(super) const fn adopt_vtime(&mut self, vtime: u64) {
+        self.vtime = vtime;
     }
 
     /// `W`: the weight of all entities that are not detached.

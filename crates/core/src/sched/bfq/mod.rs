@@ -62,6 +62,7 @@ mod budget;
 mod burst;
 mod check;
 mod config;
+pub mod conform;
 mod depth;
 mod early;
 mod group;
@@ -126,7 +127,7 @@ struct Group {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Bfq {
     config: Config,
     limits: Limits,
@@ -187,6 +188,8 @@ pub struct Bfq {
     burst_links: Links<QueueId>,
     injection: Injection,
     woken_links: Links<QueueId>,
+    /// Arrivals and completions decide nothing: see [`conform`].
+    muted: bool,
 }
 
 impl Scheduler for Bfq {
@@ -245,17 +248,8 @@ impl Scheduler for Bfq {
         }
         let Some(tag) = self.queues[q].next_rq else { return Dispatch::Hold(Hold::SliceIdle) };
         cx.why = self.why(cx, q, tag, why);
-        self.issue(cx, q, tag);
-        if self.in_service == Some(q) {
-            self.check_raise_end(cx, q);
-            let idle_class = self.tot_busy() > 1 && self.class(q) == Class::Idle;
-            if idle_class || self.async_quota_used(q) {
-                self.expire(cx, Expire::BudgetExhausted);
-            }
-        }
-        Dispatch::Issue(tag)
+        self.send(cx, q, tag)
     }
-
     fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
         loop {
             let q = match self.in_service {
@@ -340,7 +334,7 @@ impl Scheduler for Bfq {
         {
             self.plan_soft_rt(cx.now, q);
         }
-        if self.in_service == Some(q) {
+        if self.in_service == Some(q) && !self.muted {
             self.review_completion(cx, q);
         }
         self.release(q, &rq);
@@ -480,7 +474,7 @@ impl Bfq {
             return;
         }
         self.stop_idling(q);
-        if timed_out {
+        if timed_out && !self.muted {
             self.expire(cx, Expire::BudgetTimeout);
         }
     }
@@ -511,6 +505,20 @@ impl Bfq {
 
 /// Requests go.
 impl Bfq {
+    /// Hands a request to the device, and looks at what that changes for its queue.
+    #[inline]
+    fn send(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag) -> Dispatch {
+        self.issue(cx, q, tag);
+        if self.in_service == Some(q) {
+            self.check_raise_end(cx, q);
+            let idle_class = self.tot_busy() > 1 && self.class(q) == Class::Idle;
+            if idle_class || self.async_quota_used(q) {
+                self.expire(cx, Expire::BudgetExhausted);
+            }
+        }
+        Dispatch::Issue(tag)
+    }
+
     /// Hands a request to the device.
     fn issue(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag) {
         let rq = cx.requests[tag].rq;
@@ -691,6 +699,7 @@ impl Bfq {
             burst_links: Links::new(queues),
             injection: Injection::default(),
             woken_links: Links::new(queues),
+            muted: false,
             limits,
             config,
         }

@@ -178,6 +178,16 @@ impl Bfq {
         Some(end)
     }
 
+    /// The task of `link` goes over from `q` to `x`, whatever speaks against it: see [`super::conform`].
+    pub(super) fn force_merge(&mut self, cx: &mut Cx<'_>, link: LinkId, q: QueueId, x: QueueId) {
+        if self.queues[q].merge_to.is_some() {
+            self.drop_redirections(q);
+        }
+        if self.link_to(q, x).is_some() {
+            self.follow_merges(cx, link);
+        }
+    }
+
     /// Makes a task follow the merges that its queue is in, and answers the queue that it has then.
     pub(super) fn follow_merges(&mut self, cx: &mut Cx<'_>, link: LinkId) -> QueueId {
         let Some(mut q) = self.links[link].sync else { return QueueId::FALLBACK };

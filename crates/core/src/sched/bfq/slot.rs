@@ -268,7 +268,7 @@ impl Bfq {
 
     /// Whether `q`, which became busy, takes the disk away from `s`.
     fn preempts(&self, q: QueueId, s: QueueId, resumes: bool) -> bool {
-        if !self.hierarchy.may_preempt() {
+        if self.muted || !self.hierarchy.may_preempt() {
             return false;
         }
         if resumes && self.queues[q].raise.factor >= self.queues[s].raise.factor {

@@ -1,0 +1,273 @@
+//! Looking at queues, and putting another implementation's decisions and state in place of our own.
+//!
+//! For comparisons only. A comparison that lets both sides run after they have decided differently compares nothing any
+//! more; so the one that is judged is put into the other's state, and goes on from there. What is here skips the policy and
+//! keeps the books: every function leaves a scheduler that could have come this far by itself, had it decided so.
+//!
+//! ```text
+//! mute(true)  insert, complete    nobody is preempted or expires on the way
+//! mute(false)
+//! force_expire, force_select, force_issue    what the other decided, in its order
+//! adopt_…                                    numbers that still differ
+//! ```
+
+use super::Bfq;
+use super::queue::{LinkId, QueueId};
+use super::slot::Expire;
+use crate::elevator::{Cx, Dispatch};
+use crate::trace::Reason;
+use crate::units::{Class, Duration, Instant, Tag, TaskId};
+
+/// A queue, for as long as somebody uses it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct QueueRef(QueueId);
+
+/// What can be seen of a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct View {
+    /// Whose it is, or was first.
+    pub task: TaskId,
+    /// Several tasks'.
+    pub shared: bool,
+    /// Reads, and writes that somebody waits for.
+    pub sync: bool,
+    /// Has requests, or the disk.
+    pub busy: bool,
+    /// The disk idles for it.
+    pub waiting: bool,
+    /// In force.
+    pub class: Class,
+    /// In force, raised or not.
+    pub weight: u32,
+    /// Not raised.
+    pub base_weight: u32,
+    /// By what the weight is to be multiplied; 1: not raised.
+    pub factor: u32,
+    /// Since when it has been raised, or not.
+    pub raise_start: Instant,
+    /// For how long it is raised.
+    pub raise_len: Duration,
+    /// Of the slot, in sectors.
+    pub budget: u32,
+    /// Of the budget, in sectors.
+    pub service: u32,
+    /// The next one, in sectors.
+    pub next_budget: u32,
+    /// Virtual start and finish.
+    pub times: (u64, u64),
+    /// Virtual time of its class in its group.
+    pub vtime: u64,
+    /// At the device.
+    pub in_flight: u32,
+    /// Waiting.
+    pub queued: u32,
+    /// Its task's next request comes soon.
+    pub short_think: bool,
+    /// Its requests are far from each other.
+    pub seeky: bool,
+    /// When its slot is over.
+    pub deadline: Instant,
+    /// It may resume with what is left of its budget.
+    pub credit: bool,
+}
+
+/// Questions.
+impl Bfq {
+    /// The queue that a request is, or was last, in.
+    #[must_use]
+    pub fn queue_of(&self, tag: Tag) -> QueueRef {
+        QueueRef(self.rqs[tag].queue)
+    }
+
+    /// The queue that the task's next sync request goes to, if it has one.
+    #[must_use]
+    pub fn sync_queue_of(&self, task: TaskId) -> Option<QueueRef> {
+        self.links[self.link_of(task)?].sync.map(QueueRef)
+    }
+
+    /// Who has the disk.
+    #[must_use]
+    pub fn serving(&self) -> Option<QueueRef> {
+        self.in_service.map(QueueRef)
+    }
+
+    /// How many queues are busy.
+    #[must_use]
+    pub fn busy_queues(&self) -> u32 {
+        self.tot_busy()
+    }
+
+    /// How much the device moves at full speed in a slot, in sectors.
+    #[must_use]
+    pub fn max_budget(&self) -> u32 {
+        self.bmax_now
+    }
+
+    /// A queue.
+    #[must_use]
+    pub fn view(&self, queue: QueueRef) -> View {
+        let QueueRef(q) = queue;
+        let (queue, h) = (&self.queues[q], &self.hierarchy);
+        View {
+            task: queue.task,
+            shared: queue.shared,
+            sync: queue.sync,
+            busy: queue.busy,
+            waiting: queue.waiting,
+            class: h.class(q),
+            weight: h.weight(q),
+            base_weight: h.base_weight(q),
+            factor: queue.raise.factor,
+            raise_start: queue.raise.start,
+            raise_len: queue.raise.len,
+            budget: h.budget(q),
+            service: h.service(q),
+            next_budget: queue.next_budget,
+            times: h.times(q),
+            vtime: h.vtime(h.group(q), h.class(q)),
+            in_flight: queue.in_flight,
+            queued: queue.requests.len(),
+            short_think: queue.short_think,
+            seeky: self.is_seeky(q),
+            deadline: queue.slot_deadline,
+            credit: queue.hole_credit,
+        }
+    }
+
+    /// Why the disk would be kept for a queue, or not: the answers that this comes from.
+    pub fn explain(&self, queue: QueueRef) -> impl core::fmt::Debug + use<> {
+        let QueueRef(q) = queue;
+        let (boosts, needed, asymmetric) = (self.boosts(q), self.needed(q), self.asymmetric(q));
+        let (io_bound, refs) = (self.queues[q].activity.io_bound, self.queues[q].process_refs);
+        let raised = self.wr_busy;
+        Explanation { boosts, needed, asymmetric, io_bound, refs, raised, in_flight: self.in_flight }
+    }
+
+    fn link_of(&self, task: TaskId) -> Option<LinkId> {
+        Some(self.link(self.tasks.find(task)?, 0))
+    }
+}
+
+/// See [`Bfq::explain`].
+#[derive(Clone, Copy, Debug)]
+#[allow(dead_code, reason = "read by Debug")]
+struct Explanation {
+    boosts: bool,
+    needed: bool,
+    asymmetric: bool,
+    io_bound: bool,
+    refs: u32,
+    raised: u32,
+    in_flight: u32,
+}
+
+/// Another's decisions.
+impl Bfq {
+    /// While muted, arrivals and completions decide nothing: nobody is preempted, expires or is idled for.
+    pub const fn mute(&mut self, on: bool) {
+        self.muted = on;
+    }
+
+    /// The queue in service loses the disk; `idled`: since the idling began it was of no use. False if nobody has it.
+    pub fn force_expire(&mut self, cx: &mut Cx<'_>, why: Reason, idled: bool) -> bool {
+        if self.in_service.is_none() {
+            return false;
+        }
+        let reason = match why {
+            Reason::IdleTimeout => Expire::TooIdle,
+            Reason::BudgetTimeout => Expire::BudgetTimeout,
+            Reason::BudgetExhausted => Expire::BudgetExhausted,
+            Reason::Preempted => Expire::Preempted,
+            _ => Expire::NoMoreRequests,
+        };
+        let end = if idled && self.idle_start > self.slot_start { self.idle_start } else { cx.now };
+        self.expire_as_of(cx, reason, end);
+        true
+    }
+
+    /// A queue gets the disk. False if somebody has it, or the queue does not want it.
+    pub fn force_select(&mut self, cx: &mut Cx<'_>, queue: QueueRef) -> bool {
+        if self.in_service.is_some() || !self.queues[queue.0].busy {
+            return false;
+        }
+        self.hierarchy.prefer(queue.0);
+        self.set_in_service(cx) == Some(queue.0)
+    }
+
+    /// Sends a request that waits, whosever turn it is.
+    pub fn force_issue(&mut self, cx: &mut Cx<'_>, tag: Tag) -> Dispatch {
+        let q = self.rqs[tag].queue;
+        self.queues[q].next_rq = Some(tag);
+        if self.in_service == Some(q) && self.queues[q].waiting {
+            self.stop_idling(q);
+        }
+        self.send(cx, q, tag)
+    }
+
+    /// A task's next sync request goes to that queue, or to one of its own if there is none: merges or splits its present
+    /// one. For before the request comes.
+    pub fn force_queue(&mut self, cx: &mut Cx<'_>, task: TaskId, to: Option<QueueRef>) {
+        let Some(link) = self.link_of(task) else { return };
+        match (self.links[link].sync, to) {
+            (Some(q), Some(QueueRef(to))) if q != to => self.force_merge(cx, link, q, to),
+            (Some(q), None) => {
+                self.queues[q].shared = true;
+                self.queues[q].split_wanted = true;
+                self.links[link].stably_merged = false;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the disk idles for the queue in service.
+    pub fn force_waiting(&mut self, cx: &mut Cx<'_>, on: bool) {
+        match self.in_service {
+            Some(q) if on && !self.queues[q].waiting => self.start_idling(cx, q),
+            Some(q) if !on => self.stop_idling(q),
+            _ => {}
+        }
+    }
+}
+
+/// Another's numbers.
+impl Bfq {
+    /// Virtual times.
+    pub fn adopt_times(&mut self, now: Instant, queue: QueueRef, start: u64, finish: u64) {
+        self.hierarchy.adopt_times(now, queue.0, start, finish);
+    }
+
+    /// The budget of the slot, in sectors.
+    pub fn adopt_budget(&mut self, queue: QueueRef, sectors: u32) {
+        self.hierarchy.set_budget(queue.0, sectors);
+    }
+
+    /// The next budget, in sectors.
+    pub fn adopt_next_budget(&mut self, queue: QueueRef, sectors: u32) {
+        self.queues[queue.0].next_budget = sectors;
+    }
+
+    /// How a queue is raised: the factor (1: not at all), since when and for how long.
+    pub fn adopt_raise(&mut self, queue: QueueRef, factor: u32, start: Instant, len: Duration) {
+        let q = queue.0;
+        if self.queues[q].raise.factor != factor {
+            self.set_factor(q, factor);
+        }
+        let raise = &mut self.queues[q].raise;
+        (raise.start, raise.len) = (start, len);
+    }
+
+    /// Applies a weight that waits.
+    pub fn adopt_weight(&mut self, cx: &mut Cx<'_>, queue: QueueRef) {
+        self.apply_weight(cx, queue.0);
+    }
+
+    /// Whether the task's next request comes soon.
+    pub fn adopt_short_think(&mut self, queue: QueueRef, short: bool) {
+        self.queues[queue.0].short_think = short;
+    }
+
+    /// How much the device moves at full speed in a slot, in sectors.
+    pub const fn adopt_max_budget(&mut self, sectors: u32) {
+        self.bmax_now = sectors;
+    }
+}
