@@ -58,9 +58,11 @@ impl ThinkTime {
         Self { last_end: now, times: Decayed::default() }
     }
 
-    /// A request came to a queue with nothing to do; longer than twice `idle` is as good as for ever.
-    fn arrived(&mut self, now: Instant, idle: Duration) {
-        self.times.push(now.saturating_since(self.last_end).min(idle * 2).as_ns());
+    /// A request came to a queue with nothing to do; longer than twice `idle` is as good as for ever. `first`: of all.
+    fn arrived(&mut self, now: Instant, idle: Duration, first: bool) {
+        let ever = idle * 2;
+        let sample = if first { ever } else { now.saturating_since(self.last_end).min(ever) };
+        self.times.push(sample.as_ns());
     }
 
     /// Whether enough is known to say so, and it is longer than `limit`.
@@ -84,14 +86,14 @@ impl Activity {
     }
 
     /// A request came; `idle` is for how long there had been none, neither queued nor at the device. A queue that is
-    /// just `created` is not judged.
+    /// just `created` is not judged. Wraps around where the kernel's does.
     fn arrived(&mut self, now: Instant, idle: Duration, created: bool) {
-        self.idle_total += idle;
+        self.idle_total = Duration::from_ns(self.idle_total.as_ns().wrapping_add(idle.as_ns()));
         if created {
             return;
         }
         let window = now.saturating_since(self.io_start);
-        self.io_bound = self.idle_total * 5 <= window;
+        self.io_bound = self.idle_total.as_ns().wrapping_mul(5) <= window.as_ns();
         if window > ACTIVITY_WINDOW {
             self.io_start = now - window / 2;
             self.idle_total = self.idle_total / 2;
@@ -129,7 +131,10 @@ impl Bfq {
         let queue = &mut self.queues[q];
         let unused = !queue.busy && queue.in_flight == 0;
         if unused {
-            queue.think.arrived(cx.now, self.slice_idle);
+            // The kernel's queues begin a nanosecond late, and the time until their first request wraps around.
+            //= deviates bfq-first-sample
+            let wraps = self.config.quirks && queue.just_created;
+            queue.think.arrived(cx.now, self.slice_idle, wraps);
         }
         self.update_short_think(cx, q);
         let queue = &mut self.queues[q];
@@ -170,6 +175,10 @@ impl Bfq {
         let queue = &mut self.queues[q];
         let unused = queue.requests.is_empty() && queue.in_flight == 0;
         let idle = if unused { now.saturating_since(queue.think.last_end) } else { Duration::ZERO };
+        // The kernel's queues begin a nanosecond late, and idled for "minus one" at first.
+        //= deviates bfq-first-sample
+        let wraps = self.config.quirks && queue.just_created;
+        let idle = if wraps { Duration::MAX } else { idle };
         queue.activity.arrived(now, idle, queue.just_created);
     }
 

@@ -315,6 +315,7 @@ impl Bfq {
     /// An empty queue out of the pool, with a reference for whoever asked; `None` if there is none.
     fn new_queue(&mut self, now: Instant, slot: TaskSlot, actuator: usize, sync: bool) -> Option<QueueId> {
         let q = self.pool_links.pop_front(&mut self.pool)?;
+        self.hierarchy.detach(q);
         let process = &self.processes[slot];
         let (prio, group) = (process.prio[usize::from(sync)], process.group);
         let mut queue = Queue::new(sync, prio, process.task, now, self.tick(now));
@@ -424,7 +425,9 @@ impl Bfq {
         self.waker_queue_freed(q);
         self.merge_queue_freed(q);
         //= deviates bfq-freed-weight
-        self.hierarchy.detach(q);
+        if !self.config.quirks {
+            self.hierarchy.detach(q);
+        }
         let queue = &mut self.queues[q];
         queue.in_use = false;
         //= deviates bfq-async-life
