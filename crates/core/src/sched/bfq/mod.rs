@@ -321,7 +321,7 @@ impl Scheduler for Bfq {
         queue.think.last_end = cx.now;
         if queue.in_flight == 0 && !queue.busy {
             let now = self.tick(cx.now);
-            self.queues[q].drained_at = Some(now);
+            self.queues[q].drain(now);
             self.uncount(q);
         }
         self.rate_complete(cx, q);

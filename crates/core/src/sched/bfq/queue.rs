@@ -78,6 +78,8 @@ pub(super) struct Queue {
     pub(super) slot_deadline: Instant,
     /// When it became without queued and in-flight requests.
     pub(super) drained_at: Option<Instant>,
+    /// The later told of the two above: since when it has been waiting, if that is in the past.
+    pub(super) waits_since: Instant,
     pub(super) busy: bool,
     /// The disk idles for it.
     pub(super) waiting: bool,
@@ -140,6 +142,7 @@ impl Queue {
             next_budget: 0,
             slot_deadline: tick,
             drained_at: None,
+            waits_since: tick,
             busy: false,
             waiting: false,
             hole_credit: false,
@@ -252,6 +255,14 @@ pub(super) struct Rq {
     pub(super) process: TaskSlot,
     pub(super) actuator: u8,
     pub(super) deadline: Instant,
+}
+
+impl Queue {
+    /// It has neither queued nor in-flight requests any more.
+    pub(super) const fn drain(&mut self, now: Instant) {
+        self.drained_at = Some(now);
+        self.waits_since = now;
+    }
 }
 
 /// How long ago `then` was; for ever if it never was.

@@ -147,6 +147,7 @@ impl Bfq {
         let queue = &mut self.queues[q];
         queue.fifo_checked = false;
         queue.slot_deadline = deadline;
+        queue.waits_since = deadline;
     }
 }
 
@@ -201,7 +202,8 @@ impl Bfq {
             self.move_to_front(q);
         } else {
             if self.queues[q].in_flight == 0 {
-                self.queues[q].drained_at = Some(self.tick(cx.now));
+                let now = self.tick(cx.now);
+                self.queues[q].drain(now);
             }
             self.del_busy(cx, q, true);
         }

@@ -303,8 +303,8 @@ impl Bfq {
             return;
         }
         let queue = &mut self.queues[q];
-        let waits_since = queue.drained_at.map_or(queue.slot_deadline, |t| t.max(queue.slot_deadline));
-        let start = queue.raise.start;
+        //= deviates bfq-soft-shift
+        let (waits_since, start) = (queue.waits_since, queue.raise.start);
         if start < now && waits_since < now {
             let waited = now.since(waits_since);
             queue.raise.start = if waits_since > start { start + waited } else { now };
