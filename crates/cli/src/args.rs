@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Put the published tables of a source beside ours, number by number.
     Reproduce(ReproduceArgs),
+    /// Replay a running kernel's log into our scheduler, and say where the two decide differently.
+    Conform(ConformArgs),
     /// List what can be named: disks, schedulers or workloads.
     List(ListArgs),
     /// Show a scheduler's tunables, a disk's description or a workload's job file.
@@ -137,6 +139,31 @@ pub(crate) struct ReproduceArgs {
     /// Write them to a file instead of the terminal.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConformArgs {
+    /// A log of the blk tracer, plain or compressed by xz; docs/conformance.md says how to record one.
+    #[arg(value_name = "LOG")]
+    pub(crate) log: PathBuf,
+    /// How many of the first differences are shown.
+    #[arg(long, value_name = "N", default_value = "10")]
+    pub(crate) differences: usize,
+    /// How the results are written.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) output_format: ConformFormat,
+    /// Write them to a file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// How a comparison is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConformFormat {
+    /// A table and the first differences.
+    Human,
+    /// One object.
+    Json,
 }
 
 /// How a reproduction is written.
@@ -317,6 +344,24 @@ mod tests {
         assert_eq!(parse(&["--output-format", "json"]).output_format, TableFormat::Json);
         assert_eq!(parse(&["-o", "x"]).output, Some("x".into()));
         assert!(refused(&["reproduce", "--layouts", "0"]).contains("1..=1000"));
+    }
+
+    #[test]
+    fn every_flag_of_conform() {
+        let parse = |argv: &[&str]| match Cli::try_parse_from([&["fairhead", "conform"], argv].concat())
+            .unwrap()
+            .command
+        {
+            Some(Command::Conform(args)) => args,
+            other => panic!("{other:?}"),
+        };
+        let none = parse(&["x"]);
+        assert_eq!((none.log, none.differences, none.output), ("x".into(), 10, None));
+        assert_eq!(none.output_format, ConformFormat::Human);
+        assert_eq!(parse(&["x", "--differences", "3"]).differences, 3);
+        assert_eq!(parse(&["x", "--output-format", "json"]).output_format, ConformFormat::Json);
+        assert_eq!(parse(&["x", "-o", "y"]).output, Some("y".into()));
+        assert!(refused(&["conform"]).contains("<LOG>"));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! early ends the program quietly.
 
 mod args;
+mod conform;
 mod error;
 mod list;
 mod out;
@@ -41,6 +42,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
     match cli.command.unwrap_or_default() {
         Command::Run(args) => run::run(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::Conform(args) => conform::conform(&args),
         Command::List(args) => list::list(args.what),
         Command::Show(args) => show::show(&args.name),
     }

@@ -1,0 +1,440 @@
+//! BFQ beside the kernel's: step by step, each decision compared, and after a difference put right.
+//!
+//! ```text
+//! what the step shows of the state before it   compared, adopted
+//! a copy of ours is kept
+//! ours runs: arrival, attempt, completion, …   its expiries, selections and request, from its trace
+//! the same as the kernel's?   yes ─►           counted
+//!                             no  ─►           counted; back to the copy; the kernel's decisions are forced
+//! what the step shows of the state after it    compared, adopted
+//! ```
+//!
+//! So each decision is made from the kernel's own state, and a difference is counted where it arises, once.
+
+mod judge;
+mod names;
+mod ours;
+mod state;
+mod theirs;
+
+use super::header::Header;
+use super::line::{Io, Thread};
+use super::log::LogError;
+use super::message::{Name, Say, Why};
+use super::report::{Tally, Topic};
+use super::steps::{Kind, Sent, Step, Steps};
+use super::survey::Survey;
+use super::tags::Tags;
+use fairhead_core::sched::bfq::conform::QueueRef;
+use fairhead_core::sched::bfq::{Bfq, Config};
+use fairhead_core::{
+    Control, Dispatch, Duration, Elevator, Insert, Instant, IoPrio, Limits, Reason, Request, Sectors, Tag,
+    TaskId,
+};
+use judge::{CLOCK_ERROR, Case, Verdicts};
+use names::Names;
+use ours::Outcome;
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use theirs::Decision;
+
+/// The replay of one log.
+struct Replay {
+    elevator: Elevator<Bfq>,
+    tick: Duration,
+    /// As it was before the step ran.
+    before: Elevator<Bfq>,
+    header: Header,
+    tags: Tags,
+    /// The kernel's address of the queue that each request went to.
+    homes: BTreeMap<Tag, u64>,
+    names: Names,
+    tally: Tally,
+    /// What is known of each task.
+    tasks: BTreeMap<u32, Task>,
+    /// The threads whose bio has made the kernel merge queues, so that their next request is in another.
+    merging: BTreeMap<Thread, ()>,
+    /// The time that ours has come to.
+    latest: Instant,
+    /// What is added to the log's times, so that ticks fall on whole multiples.
+    shift: Duration,
+}
+
+/// An event, told to ours at a time.
+type Run<'a> = &'a dyn Fn(&mut Elevator<Bfq>, Instant) -> Option<Dispatch>;
+
+/// What is known of a task.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    owner: super::load::Owner,
+    level: u8,
+}
+
+/// Replays the log.
+pub(super) fn compare<R: BufRead>(
+    mut steps: Steps<R>,
+    survey: &Survey,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(Tally, u64), LogError> {
+    let header = steps.log().header().clone();
+    let mut replay = Replay::new(header, survey).map_err(|e| steps.log().error_at(0, &e))?;
+    while let Some(step) = steps.next_step()? {
+        replay.step(&step).map_err(|message| steps.log().error_at(step.line, message))?;
+        progress(steps.log().bytes());
+    }
+    Ok((replay.tally, steps.log().lost()))
+}
+
+impl Replay {
+    fn new(header: Header, survey: &Survey) -> Result<Self, String> {
+        let groups = header.groups().iter().count();
+        let depth = header.setting("nr_requests").unwrap_or(256).clamp(1, 4096);
+        let depth = u16::try_from(depth).unwrap_or(256);
+        let limits = Limits {
+            tags: 2 * depth,
+            tasks: survey.tasks().max(1),
+            groups: u32::try_from(groups).unwrap_or(0) + 1,
+            rotational: header.setting("rotational") != Some(0),
+            queue_depth: depth,
+            trace: 256,
+            ..Limits::default()
+        };
+        let config = config(&header, survey);
+        let elevator = Elevator::<Bfq>::new(limits, config).map_err(|e| e.to_string())?;
+        let mut this = Self {
+            before: elevator.clone(),
+            elevator,
+            tags: Tags::new(limits.tags),
+            header,
+            homes: BTreeMap::new(),
+            names: Names::default(),
+            tally: Tally::default(),
+            tasks: BTreeMap::new(),
+            merging: BTreeMap::new(),
+            latest: Instant::EPOCH,
+            shift: survey.shift(),
+            tick: survey.tick(),
+        };
+        this.make_groups();
+        Ok(this)
+    }
+
+    fn make_groups(&mut self) {
+        let groups: Vec<_> = self.header.groups().iter().collect();
+        for group in groups {
+            if let Some(parent) = group.parent {
+                self.elevator.control(Instant::EPOCH, Control::SetParent(group.id, parent));
+            }
+            if let Some(weight) = std::num::NonZeroU16::new(group.weight) {
+                let weight = fairhead_core::Weight(weight);
+                self.elevator.control(Instant::EPOCH, Control::SetWeight(group.id, weight));
+            }
+        }
+    }
+
+    fn now(&self, step: &Step) -> Instant {
+        (step.at + self.shift).max(self.latest)
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), &'static str> {
+        self.names.learn(step);
+        self.look_before(step);
+        match step.kind {
+            Kind::Insert(io) if io.len > 0 => self.arrival(step, &io)?,
+            Kind::Merge(io) if io.len > 0 && self.tags.touches_queued(&io) => self.merge(step, &io)?,
+            Kind::Dispatch(sent) => self.attempt(step, sent),
+            Kind::Complete(io) => self.completion(step, &io),
+            Kind::Timer => self.timer(step),
+            Kind::Exit => self.exit(step),
+            Kind::Bio(_) => self.bio(step),
+            _ => return Ok(()),
+        }
+        self.names.forget(step);
+        Ok(())
+    }
+
+    /// Runs ours; if it decides otherwise than the kernel, runs it again as the kernel decided. Everything is counted.
+    fn decide(&mut self, case: &Case<'_>, run: Run<'_>) -> Option<Dispatch> {
+        let step = case.step;
+        self.before.clone_from(&self.elevator);
+        let now = self.now(step);
+        let (mut answer, verdicts) = self.attempt_at(case, run, now);
+        let mut at = now;
+        if !verdicts.agree() {
+            let instants = [now + CLOCK_ERROR, self.latest.max(now - CLOCK_ERROR)];
+            let found = instants.into_iter().find_map(|now| {
+                self.elevator.clone_from(&self.before);
+                let (answer, other) = self.attempt_at(case, run, now);
+                other.agree().then_some((now, answer, other))
+            });
+            if let Some((now, answer, verdicts)) = found {
+                self.latest = now;
+                self.count(step, verdicts.0);
+                return answer;
+            }
+            self.elevator.clone_from(&self.before);
+            if verdicts.agree_on_decisions() {
+                answer = self.attempt_at(case, run, now).0;
+            } else {
+                let is_elsewhere = verdicts.0.iter().any(|v| v.topic == Topic::Merges && v.ours.is_some());
+                answer = self.rerun(case, run, now, is_elsewhere);
+            }
+            at = now;
+        }
+        self.latest = at;
+        self.count(step, verdicts.0);
+        self.adopt(case, at);
+        answer
+    }
+
+    /// Runs ours at `now`.
+    fn attempt_at(&mut self, case: &Case<'_>, run: Run<'_>, now: Instant) -> (Option<Dispatch>, Verdicts) {
+        let answer = run(&mut self.elevator, now);
+        let ours = Outcome::of(&mut self.elevator, answer);
+        (answer, self.judge(case, &ours, now))
+    }
+
+    /// Runs ours as the kernel decided; `is_elsewhere`: the request went to another queue than the kernel's.
+    fn rerun(&mut self, case: &Case<'_>, run: Run<'_>, now: Instant, is_elsewhere: bool) -> Option<Dispatch> {
+        let step = case.step;
+        let idled = step.kind == Kind::Timer;
+        if idled {
+            self.elevator.meddle(now, |bfq, cx| bfq.force_waiting(cx, false));
+        } else if case.sent.is_none() {
+            if is_elsewhere {
+                self.put_task_into(step, now);
+            }
+            self.elevator.meddle(now, |bfq, _| bfq.mute(true));
+            run(&mut self.elevator, now);
+            self.elevator.meddle(now, |bfq, _| bfq.mute(false));
+        }
+        for (_, decision) in &case.decisions {
+            self.force(now, decision, case.sent, idled);
+        }
+        let answer = self.force_outcome(case, now);
+        self.elevator.drain_trace().for_each(drop);
+        answer
+    }
+
+    fn force(&mut self, now: Instant, decision: &Decision, sent: Option<Sent>, idled: bool) {
+        match *decision {
+            Decision::Expire(expiry) => {
+                self.put_in_service(now, expiry.queue);
+                let why = reason(expiry.why);
+                self.elevator.meddle(now, |bfq, cx| bfq.force_expire(cx, why, idled));
+            }
+            Decision::Select { queue, .. } => {
+                let hint = self.home_of(sent);
+                let Some(q) = self.names.ours(queue, hint) else { return };
+                self.elevator.meddle(now, |bfq, cx| bfq.force_expire(cx, Reason::Preempted, false));
+                self.elevator.meddle(now, |bfq, cx| bfq.force_select(cx, q));
+            }
+        }
+    }
+
+    /// The kernel has that queue in service; ours as well from now on, if it can be.
+    fn put_in_service(&mut self, now: Instant, name: Name) {
+        let serving = self.elevator.scheduler().serving();
+        let hint = serving.and_then(|s| self.names.address_of(s));
+        let Some(q) = self.names.ours(name, hint) else { return };
+        if serving == Some(q) {
+            return;
+        }
+        self.elevator.meddle(now, |bfq, cx| {
+            bfq.force_expire(cx, Reason::Preempted, false);
+            bfq.force_select(cx, q)
+        });
+    }
+
+    /// The kernel's address of the queue whose request was sent.
+    fn home_of(&self, sent: Option<Sent>) -> Option<u64> {
+        match sent {
+            Some(Sent::Request(io)) => self.homes.get(&self.tags.queued(&io)?).copied(),
+            _ => None,
+        }
+    }
+
+    fn force_outcome(&mut self, case: &Case<'_>, now: Instant) -> Option<Dispatch> {
+        match case.sent {
+            Some(Sent::Request(io)) => {
+                let tag = self.tags.queued(&io)?;
+                Some(self.elevator.issue_by(now, |bfq, cx| bfq.force_issue(cx, tag)))
+            }
+            Some(_) => None,
+            None => {
+                if case.decisions.is_empty() && matches!(case.step.kind, Kind::Complete(_)) {
+                    self.idle_if_empty(now);
+                }
+                None
+            }
+        }
+    }
+
+    /// The queue in service was not taken away after a completion: if it has nothing, it is idled for.
+    fn idle_if_empty(&mut self, now: Instant) {
+        let bfq = self.elevator.scheduler();
+        let Some(view) = bfq.serving().map(|q| bfq.view(q)) else { return };
+        if view.queued == 0 && view.in_flight == 0 {
+            self.elevator.meddle(now, |bfq, cx| bfq.force_waiting(cx, true));
+        }
+    }
+}
+
+/// The events.
+impl Replay {
+    fn arrival(&mut self, step: &Step, io: &Io) -> Result<(), &'static str> {
+        let tag = self.tags.claim().ok_or("more requests at a time than the disk has tags (nr_requests)")?;
+        let rq = self.request(step, io);
+        let case = Case::new(step, None, Some(tag));
+        self.decide(&case, &|elevator, now| {
+            elevator.insert_apart(now, tag, rq);
+            None
+        });
+        self.merging.remove(&step.thread);
+        self.tags.inserted(tag, rq, Insert::Queued, self.elevator.requests());
+        if let Some(home) = self.home(step) {
+            self.homes.insert(tag, home);
+            if self.names.at(home).is_none() {
+                self.names.pair(home, self.elevator.scheduler().queue_of(tag));
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel's address of the queue that the step's request went to.
+    fn home(&self, step: &Step) -> Option<u64> {
+        let first = step.find(|s| match s.say {
+            Say::Request { queue } => Some((queue, s.queue)),
+            _ => None,
+        });
+        let (address, name) = first?;
+        // It may have gone on from there.
+        let last = step.find(|s| (s.say == Say::Added).then_some(s.queue));
+        match last.flatten() {
+            Some(last) if Some(last) != name => self.names.address(last),
+            _ => Some(address),
+        }
+    }
+
+    /// Before a request comes again: its task uses the queue that the kernel's does, or a new one if that is new.
+    fn put_task_into(&mut self, step: &Step, now: Instant) {
+        let task = TaskId(step.thread.pid);
+        let to = self.home(step).and_then(|home| self.names.at(home));
+        self.elevator.meddle(now, |bfq, cx| bfq.force_queue(cx, task, to));
+    }
+
+    fn merge(&mut self, step: &Step, io: &Io) -> Result<(), &'static str> {
+        let tag = self.tags.claim().ok_or("more requests at a time than the disk has tags (nr_requests)")?;
+        let rq = self.request(step, io);
+        let inserted = self.elevator.insert(self.now(step), tag, rq);
+        self.tags.inserted(tag, rq, inserted, self.elevator.requests());
+        match inserted {
+            Insert::Merged { .. } => self.tally.agree(Topic::Merges),
+            Insert::Queued => {
+                self.differ(Topic::Merges, step, None, "queued apart".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// The request, with what is known of its task.
+    fn request(&mut self, step: &Step, io: &Io) -> Request {
+        let pid = step.thread.pid;
+        let told = step.find(|s| match s.say {
+            Say::Priority { level, .. } => Some(level),
+            _ => None,
+        });
+        let task = match self.tasks.get_mut(&pid) {
+            Some(task) => task,
+            None => {
+                let owner = self.header.owner(pid, io.start, told);
+                let level = told.or(owner.level).unwrap_or(4);
+                self.tasks.entry(pid).or_insert(Task { owner, level })
+            }
+        };
+        task.level = told.unwrap_or(task.level);
+        let class = task.owner.class.unwrap_or(fairhead_core::Class::BestEffort);
+        let rq = io.request(TaskId(pid));
+        Request { prio: IoPrio::new(class, task.level), group: task.owner.group, ..rq }
+    }
+
+    fn attempt(&mut self, step: &Step, sent: Sent) {
+        let case = Case::new(step, Some(sent), None);
+        let answer = self.decide(&case, &|elevator, now| Some(elevator.dispatch(now)));
+        if let Some(Dispatch::Issue(tag)) = answer {
+            self.tally.requests += 1;
+            self.tags.issued(tag);
+            self.homes.remove(&tag);
+        }
+    }
+
+    fn completion(&mut self, step: &Step, io: &Io) {
+        let Some(tag) = self.tags.completed(io) else { return };
+        let freed: Vec<Tag> = self.elevator.requests().carried(tag).chain([tag]).collect();
+        self.decide(&Case::new(step, None, None), &|elevator, now| {
+            elevator.complete(now, tag).for_each(drop);
+            None
+        });
+        self.tags.free(&freed);
+    }
+
+    fn timer(&mut self, step: &Step) {
+        self.decide(&Case::new(step, None, None), &|elevator, now| {
+            elevator.timer(now);
+            None
+        });
+    }
+
+    /// Ours looks for a queue to merge with when the request comes.
+    fn bio(&mut self, step: &Step) {
+        if step.find(|s| (s.say == Say::Merging).then_some(())).is_some() {
+            self.merging.insert(step.thread, ());
+        }
+    }
+
+    fn exit(&mut self, step: &Step) {
+        let now = self.now(step);
+        self.latest = now;
+        self.elevator.control(now, Control::TaskExit(TaskId(step.thread.pid)));
+        self.elevator.drain_trace().for_each(drop);
+    }
+}
+
+/// The kernel's tunables, where the log tells them.
+fn config(header: &Header, survey: &Survey) -> Config {
+    let default = Config::default();
+    let ms = |name, default| header.setting(name).map_or(default, Duration::from_ms);
+    let flag = |name, default| header.setting(name).map_or(default, |v| v != 0);
+    let sectors = |v: u64| Sectors(u32::try_from(v).unwrap_or(u32::MAX));
+    let slice_idle = ms("slice_idle", default.slice_idle);
+    Config {
+        fifo_expire_sync: ms("fifo_expire_sync", default.fifo_expire_sync),
+        fifo_expire_async: ms("fifo_expire_async", default.fifo_expire_async),
+        slice_idle: header.setting("slice_idle_us").map_or(slice_idle, Duration::from_us),
+        max_budget: header.setting("max_budget").map_or(default.max_budget, sectors),
+        timeout_sync: survey.timeout(),
+        strict_guarantees: flag("strict_guarantees", default.strict_guarantees),
+        low_latency: flag("low_latency", default.low_latency),
+        tick: survey.tick(),
+        quirks: true,
+        ..default
+    }
+}
+
+/// The kernel's reasons in our words.
+const fn reason(why: Why) -> Reason {
+    match why {
+        Why::TooIdle => Reason::IdleTimeout,
+        Why::BudgetTimeout => Reason::BudgetTimeout,
+        Why::BudgetExhausted => Reason::BudgetExhausted,
+        Why::NoMoreRequests => Reason::SliceEmpty,
+        Why::Preempted => Reason::Preempted,
+    }
+}
+
+/// The queue's name in a report.
+fn label(bfq: &Bfq, queue: QueueRef) -> String {
+    let view = bfq.view(queue);
+    let pid = (!view.shared).then_some(view.task.0);
+    Name { pid, sync: view.sync }.to_string()
+}

@@ -1,0 +1,172 @@
+//! State that shows in a step's messages: what it was before, compared; and what it is after, adopted where it differs.
+
+use super::super::message::Say;
+use super::super::report::Topic;
+use super::super::steps::{Said, Step};
+use super::judge::{CLOCK_ERROR, Case, Verdict};
+use super::theirs::Decision;
+use super::{Replay, label};
+use fairhead_core::sched::bfq::Bfq;
+use fairhead_core::sched::bfq::conform::QueueRef;
+use fairhead_core::{Duration, Instant};
+
+/// Counting.
+impl Replay {
+    /// Counts verdicts.
+    pub(super) fn count(&mut self, step: &Step, verdicts: Vec<Verdict>) {
+        for Verdict { topic, at, ours } in verdicts {
+            match ours {
+                None => self.tally.agree(topic),
+                Some(ours) => self.differ(topic, step, at, ours),
+            }
+        }
+    }
+
+    /// Counts a difference about the message at `at`, or about the step.
+    pub(super) fn differ(&mut self, topic: Topic, step: &Step, at: Option<usize>, ours: String) {
+        let said = at.and_then(|at| step.says.get(at));
+        let (line, text) = said.map_or((step.line, &*step.text), |s| (s.line, &*s.text));
+        let (before, shift) = (self.before.scheduler(), self.shift);
+        self.tally.differ(topic, line, text, || (ours, describe(before, shift)));
+    }
+}
+
+/// The state that decisions come from, in a line.
+fn describe(bfq: &Bfq, shift: Duration) -> String {
+    let Some(q) = bfq.serving() else { return format!("nobody in service, {} busy", bfq.busy_queues()) };
+    let v = bfq.view(q);
+    let deadline = v.deadline.saturating_since(Instant::EPOCH + shift).as_us();
+    format!(
+        "{} in service, {} busy; budget {} of which {} used, next {}; {} queued, {} in flight; slot until {}.{:06}{}; \
+         weight {} = {} * {}; {:?}",
+        label(bfq, q),
+        bfq.busy_queues(),
+        v.budget,
+        v.service,
+        v.next_budget,
+        v.queued,
+        v.in_flight,
+        deadline / 1_000_000,
+        deadline % 1_000_000,
+        if v.waiting { ", waiting" } else { "" },
+        v.weight,
+        v.base_weight,
+        v.factor,
+        bfq.explain(q)
+    )
+}
+
+/// Before the step runs.
+impl Replay {
+    /// What the step tells of the state that it finds: compared, and adopted.
+    pub(super) fn look_before(&mut self, step: &Step) {
+        self.before.clone_from(&self.elevator);
+        for (at, said) in step.says.iter().enumerate() {
+            match said.say {
+                Say::Attempt { busy } => self.busy(step, at, busy),
+                Say::MayTimeOut { waiting, has_left, timed_out } => {
+                    self.waiting(step, at, (waiting, has_left, timed_out));
+                }
+                Say::Bounds { next, .. } => self.next_budget(step, at, said, next),
+                _ => {}
+            }
+        }
+    }
+
+    fn busy(&mut self, step: &Step, at: usize, busy: u32) {
+        let ours = self.elevator.scheduler().busy_queues();
+        let ours = (ours != busy).then(|| format!("{ours} busy queues"));
+        self.count(step, vec![Verdict { topic: Topic::Habits, at: Some(at), ours }]);
+    }
+
+    /// Of the queue in service.
+    fn waiting(&mut self, step: &Step, at: usize, theirs: (bool, bool, bool)) {
+        let bfq = self.elevator.scheduler();
+        let Some(q) = bfq.serving() else { return };
+        let v = bfq.view(q);
+        let left = i64::from(v.budget) - i64::from(v.service);
+        let now = self.now(step);
+        let surely = (now + CLOCK_ERROR >= v.deadline) == (now >= v.deadline + CLOCK_ERROR);
+        let timed_out = if surely { now >= v.deadline } else { theirs.2 };
+        let ours = (v.waiting, left >= i64::from(v.budget / 3), timed_out);
+        let tell = || {
+            let [waiting, left, timed_out] = [ours.0, ours.1, ours.2].map(u32::from);
+            format!("wait_request {waiting} left {left} timeout {timed_out}")
+        };
+        let verdict = Verdict { topic: Topic::Waiting, at: Some(at), ours: (ours != theirs).then(tell) };
+        self.count(step, vec![verdict]);
+        if ours.0 != theirs.0 {
+            self.elevator.meddle(now, |bfq, cx| bfq.force_waiting(cx, theirs.0));
+        }
+    }
+
+    fn next_budget(&mut self, step: &Step, at: usize, said: &Said, next: u32) {
+        let Some(q) = self.named(said) else { return };
+        let v = self.elevator.scheduler().view(q);
+        // Of a raised queue another number is told, which does not count.
+        if v.factor > 1 {
+            return;
+        }
+        let ours = (v.next_budget != next).then(|| format!("next budget {}", v.next_budget));
+        let differs = ours.is_some();
+        self.count(step, vec![Verdict { topic: Topic::Feedback, at: Some(at), ours }]);
+        if differs {
+            self.elevator.meddle(self.now(step), |bfq, _| bfq.adopt_next_budget(q, next));
+        }
+    }
+
+    /// Our queue of the message's name: with several of that name, the one in service.
+    pub(super) fn named(&self, said: &Said) -> Option<QueueRef> {
+        let serving = self.before.scheduler().serving();
+        let hint = serving.and_then(|s| self.names.address_of(s));
+        self.names.ours(said.queue?, hint)
+    }
+}
+
+/// After it has run.
+impl Replay {
+    /// What the step tells of the state that it leaves.
+    pub(super) fn adopt(&mut self, case: &Case<'_>, now: Instant) {
+        let step = case.step;
+        for (at, decision) in &case.decisions {
+            let Some(q) = self.named(&step.says[*at]) else { continue };
+            match *decision {
+                Decision::Expire(expiry) => {
+                    self.elevator.meddle(now, |bfq, _| bfq.adopt_short_think(q, expiry.short_think));
+                }
+                Decision::Select { budget, .. } if self.elevator.scheduler().serving() == Some(q) => {
+                    self.elevator.meddle(now, |bfq, _| bfq.adopt_budget(q, budget));
+                }
+                Decision::Select { .. } => {}
+            }
+        }
+        for (at, times) in &case.times {
+            let Some(q) = self.named(&step.says[*at]) else { continue };
+            let v = self.elevator.scheduler().view(q);
+            if self.times_as_told(q, &v, times) != (times.start, times.finish) {
+                self.elevator.meddle(now, |bfq, _| bfq.adopt_times(now, q, times.start, times.finish));
+            }
+        }
+        for said in &step.says {
+            match said.say {
+                Say::Raising { .. } => self.adopt_raising(said, now),
+                Say::MaxBudget { sectors } => {
+                    self.elevator.meddle(now, |bfq, _| bfq.adopt_max_budget(sectors));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What is said before the end of raising is looked for; it may have ended.
+    fn adopt_raising(&mut self, said: &Said, now: Instant) {
+        let Say::Raising { age_ms, of_ms, factor, .. } = said.say else { return };
+        let Some(q) = self.named(said).filter(|_| age_ms <= of_ms) else { return };
+        let start = now.floor_to(self.tick) - Duration::from_ms(age_ms);
+        let len = Duration::from_ms(of_ms);
+        let v = self.elevator.scheduler().view(q);
+        if (v.factor, v.raise_start, v.raise_len) != (factor, start, len) {
+            self.elevator.meddle(now, |bfq, _| bfq.adopt_raise(q, factor, start, len));
+        }
+    }
+}

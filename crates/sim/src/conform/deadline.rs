@@ -1,0 +1,110 @@
+//! mq-deadline beside the kernel's: the same arrivals and completions, and which request each sends next.
+//!
+//! The kernel's log tells no attempts, so ours is asked whenever the kernel sends a request. What it answers differently
+//! is put right by sending the kernel's request too: requests that ours sent ahead of the kernel are held back by the
+//! harness until the kernel sends them, and then count as agreed upon no more.
+
+use super::header::Header;
+use super::line::Io;
+use super::log::LogError;
+use super::report::{Tally, Topic};
+use super::steps::{Kind, Step, Steps};
+use super::tags::Tags;
+use fairhead_core::sched::mq_deadline::{Config, MqDeadline};
+use fairhead_core::{Dispatch, Duration, Elevator, Limits, TaskId};
+use std::io::BufRead;
+
+/// More than `nr_requests` ever is, many times over.
+const TAGS: u16 = 8192;
+
+/// The replay of one log.
+struct Replay {
+    elevator: Elevator<MqDeadline>,
+    tags: Tags,
+    tally: Tally,
+}
+
+/// Replays the log.
+pub(super) fn compare<R: BufRead>(
+    mut steps: Steps<R>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(Tally, u64), LogError> {
+    let limits = Limits { tags: TAGS, queue_depth: TAGS, ..Limits::default() };
+    let config = config(steps.log().header());
+    let elevator = Elevator::new(limits, config).map_err(|e| steps.log().error_at(0, &e.to_string()))?;
+    let mut replay = Replay { elevator, tags: Tags::new(TAGS), tally: Tally::default() };
+    while let Some(step) = steps.next_step()? {
+        replay.step(&step).map_err(|message| steps.log().error_at(step.line, message))?;
+        progress(steps.log().bytes());
+    }
+    Ok((replay.tally, steps.log().lost()))
+}
+
+/// The tunables of the header; the kernel's defaults for those that are not there.
+fn config(header: &Header) -> Config {
+    let default = Config::default();
+    let ms = |name, default| header.setting(name).map_or(default, Duration::from_ms);
+    let count = |name, default| header.setting(name).and_then(|v| u32::try_from(v).ok()).unwrap_or(default);
+    Config {
+        read_expire: ms("read_expire", default.read_expire),
+        write_expire: ms("write_expire", default.write_expire),
+        prio_aging_expire: ms("prio_aging_expire", default.prio_aging_expire),
+        writes_starved: count("writes_starved", default.writes_starved),
+        fifo_batch: count("fifo_batch", default.fifo_batch),
+        front_merges: header.setting("front_merges").map_or(default.front_merges, |v| v != 0),
+        ..default
+    }
+}
+
+impl Replay {
+    fn step(&mut self, step: &Step) -> Result<(), &'static str> {
+        match step.kind {
+            Kind::Insert(io) if io.len > 0 => self.insert(step, &io)?,
+            Kind::Merge(io) if io.len > 0 && self.tags.touches_queued(&io) => self.insert(step, &io)?,
+            Kind::Issue(io) => self.issue(step, &io),
+            Kind::Complete(io) => {
+                if let Some(tag) = self.tags.completed(&io) {
+                    let freed: Vec<_> = self.elevator.complete(step.at, tag).collect();
+                    self.tags.free(&freed);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, step: &Step, io: &Io) -> Result<(), &'static str> {
+        let tag = self.tags.claim().ok_or("more requests at a time than any device has tags")?;
+        let rq = io.request(TaskId(step.thread.pid));
+        let inserted = self.elevator.insert(step.at, tag, rq);
+        self.tags.inserted(tag, rq, inserted, self.elevator.requests());
+        Ok(())
+    }
+
+    /// Asks ours until the kernel's request is out.
+    fn issue(&mut self, step: &Step, io: &Io) {
+        let Some(theirs) = self.tags.queued(io) else {
+            // Sent ahead of the kernel, or there before the log began.
+            return;
+        };
+        self.tally.requests += 1;
+        let mut first = None;
+        while let Dispatch::Issue(tag) = self.elevator.dispatch(step.at) {
+            first.get_or_insert(tag);
+            self.tags.issued(tag);
+            if tag == theirs {
+                break;
+            }
+        }
+        if first == Some(theirs) {
+            self.tally.agree(Topic::Requests);
+        } else {
+            let elevator = &self.elevator;
+            self.tally.differ(Topic::Requests, step.line, &step.text, || {
+                let ours =
+                    first.map_or("none".to_owned(), |tag| format!("{:?}", elevator.requests()[tag].rq));
+                (ours, format!("{} requests wait", elevator.requests().queued()))
+            });
+        }
+    }
+}

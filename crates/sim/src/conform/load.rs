@@ -1,0 +1,207 @@
+//! What the load's commands tell of its tasks: in which group and of which class they are.
+//!
+//! The kernel's log shows neither. A recording's `# run:` lines do: `fio` and the shell around it. We read just enough
+//! of both: loops are unrolled, `echo W > …/NAME/blkio.bfq.weight` is a group's weight, `echo $$ > …/NAME/cgroup.procs`
+//! puts what follows in its parentheses into that group, and each `fio` job is the part of the disk that it works on.
+//! A task is then known by where its first request is.
+//!
+//! ```text
+//! for w in 100 300; do echo $w > /sys/fs/cgroup/blkio/fh$w/blkio.bfq.weight; done
+//! (echo $BASHPID > /sys/fs/cgroup/blkio/fh300/cgroup.procs; exec fio --name=B --offset=500m --size=300m) &
+//!     => group fh300 of weight 300; the task whose first request is in sectors 1024000..1638400 is in it
+//! ```
+//!
+//! It is no shell: what it does not know it passes over, and then a task is of the root group and best effort.
+
+mod fio;
+mod shell;
+
+use fairhead_core::{Class, GroupId, Sector};
+use shell::Command;
+
+/// Where a task belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Owner {
+    /// Default: the root.
+    pub(super) group: GroupId,
+    pub(super) class: Option<Class>,
+    pub(super) level: Option<u8>,
+}
+
+impl Default for Owner {
+    fn default() -> Self {
+        Self { group: GroupId::ROOT, class: None, level: None }
+    }
+}
+
+/// A group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Group {
+    pub(super) id: GroupId,
+    /// `None`: the root.
+    pub(super) parent: Option<GroupId>,
+    pub(super) weight: u16,
+}
+
+/// What a group weighs that nobody gave a weight.
+//= linux-6.12 block/bfq-cgroup.c CGROUP_WEIGHT_DFL (as restated in the project's specification)
+const DEFAULT_WEIGHT: u16 = 100;
+
+/// All groups; parents come before their children.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Groups {
+    /// Path below the root and weight; the index is the id less one.
+    known: Vec<(String, Group)>,
+}
+
+impl Groups {
+    /// The group of that path, such as `a/b`; new ones with all their parents. The root for an empty path, and when
+    /// there are too many.
+    pub(super) fn find_or_add(&mut self, path: &str) -> GroupId {
+        let path = path.trim_matches('/');
+        if path.is_empty() {
+            return GroupId::ROOT;
+        }
+        if let Some((_, group)) = self.known.iter().find(|(p, _)| p == path) {
+            return group.id;
+        }
+        // A path of nothing but slashes and names cannot be deeper than it is long.
+        let parent = path.rsplit_once('/').map(|(parent, _)| self.find_or_add(parent));
+        if self.known.len() >= Self::MAX {
+            return GroupId::ROOT;
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "below MAX")]
+        let id = GroupId(self.known.len() as u32 + 1);
+        let parent = parent.filter(|p| *p != GroupId::ROOT);
+        self.known.push((path.to_owned(), Group { id, parent, weight: DEFAULT_WEIGHT }));
+        id
+    }
+
+    pub(super) fn set_weight(&mut self, path: &str, weight: u16) {
+        let id = self.find_or_add(path);
+        if let Some((_, group)) = self.known.iter_mut().find(|(_, g)| g.id == id) {
+            group.weight = weight;
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Group> + '_ {
+        self.known.iter().map(|(_, group)| *group)
+    }
+
+    /// More than anyone records.
+    const MAX: usize = 1000;
+}
+
+/// The part of the disk that a job's clone works on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Region {
+    first: u64,
+    /// Behind the last.
+    end: u64,
+    owner: Owner,
+    taken: bool,
+}
+
+/// The load.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Load {
+    pub(super) groups: Groups,
+    regions: Vec<Region>,
+}
+
+impl Load {
+    /// Reads the commands.
+    pub(super) fn read(&mut self, script: &str) {
+        for command in shell::commands(script) {
+            match command {
+                Command::Weight { group, weight } => self.groups.set_weight(&group, weight),
+                Command::Run { group, words, class, level } => {
+                    let group = self.groups.find_or_add(&group);
+                    let owner = Owner { group, class, level };
+                    self.regions.extend(fio::regions(&words, owner));
+                }
+            }
+        }
+    }
+
+    /// Whose request at `first` may be, from a task that has sent none yet. `level` is the task's, if known.
+    pub(super) fn owner(&mut self, first: Sector, level: Option<u8>) -> Owner {
+        let fits = |r: &&mut Region| {
+            let is_inside = (r.first..r.end).contains(&first.0);
+            is_inside && (r.owner.level.is_none() || level.is_none() || r.owner.level == level)
+        };
+        // A region that nobody has yet, then one that begins here, then the smallest.
+        let best = self
+            .regions
+            .iter_mut()
+            .filter(fits)
+            .min_by_key(|r| (r.taken, r.first != first.0, r.end - r.first));
+        best.map_or_else(Owner::default, |region| {
+            region.taken = true;
+            region.owner
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(script: &str) -> Load {
+        let mut load = Load::default();
+        load.read(script);
+        load
+    }
+
+    #[test]
+    fn groups_by_where_their_jobs_work() {
+        let mut l = load(
+            "for w in 100 300; do mkdir -p /sys/fs/cgroup/blkio/fh$w; echo $w > /sys/fs/cgroup/blkio/fh$w/blkio.bfq.weight; done
+             (echo $BASHPID > /sys/fs/cgroup/blkio/fh100/cgroup.procs; exec fio --filename=$DEV --name=A --rw=read --size=300m) &
+             (echo $BASHPID > /sys/fs/cgroup/blkio/fh300/cgroup.procs; exec fio --name=B --offset=500m --size=300m) &
+             wait
+             for w in 100 300; do rmdir /sys/fs/cgroup/blkio/fh$w; done",
+        );
+        let weights: Vec<_> = l.groups.iter().map(|g| (g.weight, g.parent)).collect();
+        assert_eq!(weights, [(100, None), (300, None)]);
+        assert_eq!(l.owner(Sector(1_024_000), Some(4)).group, GroupId(2));
+        assert_eq!(l.owner(Sector(0), Some(4)).group, GroupId(1));
+        assert_eq!(l.owner(Sector(99_999_999), None), Owner::default());
+    }
+
+    #[test]
+    fn classes_by_level_where_jobs_share_the_disk() {
+        let mut l = load("fio --size=300m --name=a --prioclass=1 --prio=2 --name=b --prioclass=3 --prio=7");
+        assert_eq!(l.owner(Sector(800), Some(7)).class, Some(Class::Idle));
+        assert_eq!(l.owner(Sector(8), Some(2)).class, Some(Class::RealTime));
+        let mut l = load("ionice -c 1 -n 0 fio --name=a --size=1m & fio --name=b --offset=1m --size=1m");
+        assert_eq!(
+            l.owner(Sector(8), None),
+            Owner { class: Some(Class::RealTime), level: Some(0), ..Owner::default() }
+        );
+        assert_eq!(l.owner(Sector(2048), None), Owner::default());
+    }
+
+    #[test]
+    fn clones_take_one_region_each() {
+        let mut l = load(
+            "for i in 0 1; do (echo $$ > /sys/fs/cgroup/g$i/cgroup.procs; fio --name=x --offset=$((i*2+1))m --size=1m); done",
+        );
+        assert_eq!(l.owner(Sector(6144), None).group, GroupId(2));
+        assert_eq!(l.owner(Sector(2048), None).group, GroupId(1));
+        let mut l = load("fio --numjobs=3 --offset_increment=10m --size=10m --name=r --prio=3");
+        assert_eq!(l.regions.len(), 3);
+        assert_eq!(l.owner(Sector(2 * 20480 + 5), None).level, Some(3));
+        assert!(l.regions[2].taken);
+    }
+
+    #[test]
+    fn nested_groups_bring_their_parents() {
+        let mut groups = Groups::default();
+        groups.set_weight("a/b", 7);
+        let all: Vec<_> = groups.iter().collect();
+        assert_eq!(all[0], Group { id: GroupId(1), parent: None, weight: 100 });
+        assert_eq!(all[1], Group { id: GroupId(2), parent: Some(GroupId(1)), weight: 7 });
+        assert_eq!(groups.find_or_add(""), GroupId::ROOT);
+    }
+}

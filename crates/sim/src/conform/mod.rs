@@ -1,0 +1,72 @@
+//! Beside a running kernel: its scheduler's log replayed into ours, decision by decision.
+//!
+//! A log is what the `blk` tracer of Linux records: arrivals, completions, and what the scheduler said of its decisions.
+//! The replay gives ours the same arrivals and completions at the same times, asks it whenever the kernel's was asked, and
+//! counts by [`Topic`] how often both agree. After a difference ours is put into the kernel's state, so that one difference
+//! is counted once. See `docs/conformance.md` for recording logs and reading results.
+//!
+//! ```text
+//! file (plain or .xz) ─► log (lines) ─► steps (what happened under one lock) ─► replay ─► report
+//! ```
+
+mod bfq;
+mod deadline;
+mod file;
+mod header;
+mod line;
+mod load;
+mod log;
+mod message;
+mod report;
+mod steps;
+mod survey;
+mod tags;
+mod words;
+
+pub use header::Scheduler;
+pub use log::LogError;
+pub use report::{Agreement, Difference, Report, Topic};
+
+use file::Position;
+use log::Log;
+use std::io::BufRead;
+use std::path::Path;
+use steps::Steps;
+use survey::Survey;
+
+/// Replays a log, which is read twice: `open` begins with it. `name` is for messages, `progress` hears how many bytes
+/// have been read.
+///
+/// # Errors
+/// If it is no log, or one of a scheduler that cannot be compared. Any bytes give a report or an error.
+pub fn compare<R: BufRead>(
+    open: &mut dyn FnMut() -> Result<R, String>,
+    name: &str,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Report, LogError> {
+    let mut log = || {
+        let source = open().map_err(|message| LogError { log: name.to_owned(), line: 0, message })?;
+        Log::open(source, name)
+    };
+    let mut first = log()?;
+    let scheduler = first.header().scheduler().map_err(|message| first.error_at(0, &message))?;
+    let (tally, lost) = match scheduler {
+        Scheduler::MqDeadline => deadline::compare(Steps::new(first, false), progress)?,
+        Scheduler::Bfq => {
+            let survey = Survey::of(first)?;
+            bfq::compare(Steps::new(log()?, true), &survey, progress)?
+        }
+    };
+    Ok(tally.report(name, scheduler, lost))
+}
+
+/// The same for a file, plain or compressed by `xz`. `progress` hears how many bytes of how many have been read.
+///
+/// # Errors
+/// As [`compare`], and if the file cannot be read.
+pub fn compare_file(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Report, LogError> {
+    let position = Position::default();
+    let mut open = || file::open(path, &position);
+    compare(&mut open, &path.display().to_string(), &mut |_| progress(position.read(), position.total()))
+}
+mod ticks;

@@ -1,0 +1,322 @@
+//! From lines to steps: what happened to the scheduler at once, under its lock, and what it said meanwhile.
+//!
+//! ```text
+//! fio-7   Q, G                        told without the lock
+//! fio-7   allocated, get_request ┐
+//! fio-7   I  RS 96 + 32          │    one step: Insert
+//! fio-7   add_request, …, expire ┘
+//! fio-7   dispatch requests: 2 busy ┐
+//! fio-7   set_in_service …, served  ┘  one step: Dispatch. It sent what the same thread's next D says
+//! irq-3   C  RS 8 + 32            ┐
+//! irq-3   put_queue               ┘    one step: Complete
+//! <idle>  expire (0, …            ]    one step: Timer
+//! ```
+//!
+//! Threads of several processors interleave in a log. But messages are said under one lock (but for a few, which are
+//! passed over), so a message of another thread ends the step. What a dispatch attempt sent is known only when its `D`
+//! comes, a few lines below: steps are held back until then.
+
+use super::line::{Context, Io, Line, Thread, What};
+use super::log::{Log, LogError};
+use super::message::{Message, Name, Say};
+use fairhead_core::Instant;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::BufRead;
+
+/// A message in a step.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    pub(super) line: u32,
+    pub(super) queue: Option<Name>,
+    pub(super) say: Say,
+    /// The line as it stands.
+    pub(super) text: Box<str>,
+}
+
+/// What a dispatch attempt led to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sent {
+    /// No request.
+    Nothing,
+    /// This one.
+    Request(Io),
+    /// One; which, the log does not tell.
+    Unknown,
+}
+
+/// What made the step happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// A request comes.
+    Insert(Io),
+    /// A bio comes, and is looked at for merging with a queued request; a request of its own follows.
+    Bio(Io),
+    /// A bio or request comes, and became part of another.
+    Merge(Io),
+    /// The device could take a request.
+    Dispatch(Sent),
+    /// The device got a request; in logs without attempts.
+    Issue(Io),
+    /// The device has finished a request.
+    Complete(Io),
+    /// The device gave a request back.
+    Requeue(Io),
+    /// A timer.
+    Timer,
+    /// A task ends.
+    Exit,
+    /// Something else made the scheduler speak.
+    Other,
+}
+
+/// A step.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// The first line.
+    pub(super) line: u32,
+    pub(super) at: Instant,
+    pub(super) thread: Thread,
+    pub(super) kind: Kind,
+    /// The first line as it stands.
+    pub(super) text: Box<str>,
+    pub(super) says: Vec<Said>,
+}
+
+impl Step {
+    /// The first answer that `pick` gives to a message.
+    pub(super) fn find<T>(&self, pick: impl FnMut(&Said) -> Option<T>) -> Option<T> {
+        self.says.iter().find_map(pick)
+    }
+}
+
+/// What a thread did last, outside the lock.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// It has a bio, and no request for it yet.
+    Bio(Io),
+    /// It finishes a request; when and where that was told.
+    Completes(Io, Instant, u32),
+}
+
+/// A step that waits for its `D`.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// Counted from the log's beginning.
+    step: u64,
+    thread: Thread,
+    charge: u32,
+}
+
+/// If a `D` does not come within that many steps it will not be recognised: memory is bounded.
+const AHEAD_MAX: usize = 4096;
+
+/// The steps of a log.
+pub(super) struct Steps<R> {
+    log: Log<R>,
+    /// The disk that is looked at: the first one that is seen with an event of interest.
+    disk: Option<(u32, u32)>,
+    /// Whether there are messages to go by.
+    speaks: bool,
+    open: Option<Step>,
+    phases: BTreeMap<Thread, Phase>,
+    ready: VecDeque<Step>,
+    /// How many steps have been handed out.
+    out: u64,
+    waiting: VecDeque<Waiting>,
+    ended: bool,
+}
+
+impl<R: BufRead> Steps<R> {
+    /// The steps of a log; `speaks`: of a scheduler whose messages are in it.
+    pub(super) fn new(log: Log<R>, speaks: bool) -> Self {
+        Self {
+            log,
+            disk: None,
+            speaks,
+            open: None,
+            phases: BTreeMap::new(),
+            ready: VecDeque::new(),
+            out: 0,
+            waiting: VecDeque::new(),
+            ended: false,
+        }
+    }
+
+    pub(super) fn log(&mut self) -> &mut Log<R> {
+        &mut self.log
+    }
+
+    /// The next step; `None` at the end.
+    pub(super) fn next_step(&mut self) -> Result<Option<Step>, LogError> {
+        loop {
+            let is_decided = self.waiting.front().is_none_or(|w| w.step > self.out);
+            if !self.ready.is_empty() && (is_decided || self.ended || self.ready.len() > AHEAD_MAX) {
+                if !is_decided {
+                    self.waiting.pop_front();
+                }
+                self.out += 1;
+                return Ok(self.ready.pop_front());
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            match self.log.next_event()? {
+                Some(line) => self.take(&line),
+                None => self.end(),
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        self.close();
+        let phases = std::mem::take(&mut self.phases);
+        phases.into_iter().for_each(|(thread, phase)| self.complete_silently(thread, phase));
+        self.ended = true;
+    }
+
+    fn take(&mut self, line: &Line) {
+        let is_event = !matches!(line.what, What::Other);
+        if is_event && *self.disk.get_or_insert(line.disk) != line.disk {
+            return;
+        }
+        match line.what {
+            What::Message(Message { say: Say::Limit, .. }) => {}
+            What::Message(message) if self.speaks => self.hear(line, message),
+            What::Message(_) => {}
+            _ => self.event(line),
+        }
+    }
+
+    /// Anything but a message: ends the thread's step, or is told in the middle of it.
+    fn event(&mut self, line: &Line) {
+        let is_mine = self.open.as_ref().is_some_and(|s| s.thread == line.thread);
+        match line.what {
+            What::Inserted(io) if is_mine && self.opened() == Some(Kind::Other) => {
+                return self.become_kind(Kind::Insert(io));
+            }
+            What::Merged(io, _) if is_mine && matches!(self.opened(), Some(Kind::Bio(_) | Kind::Other)) => {
+                return self.become_kind(Kind::Merge(io));
+            }
+            _ => {}
+        }
+        if is_mine {
+            self.close();
+        }
+        if let Some(phase) = self.phases.remove(&line.thread) {
+            self.complete_silently(line.thread, phase);
+        }
+        match line.what {
+            What::Queued(io) => drop(self.phases.insert(line.thread, Phase::Bio(io))),
+            What::Completed(io) if self.speaks => {
+                let phase = Phase::Completes(io, line.at, self.log.number());
+                self.phases.insert(line.thread, phase);
+            }
+            What::Inserted(io) => self.begin(line, Kind::Insert(io)),
+            What::Merged(io, _) => self.begin(line, Kind::Merge(io)),
+            What::Completed(io) => self.begin(line, Kind::Complete(io)),
+            What::Requeued(io) => self.begin(line, Kind::Requeue(io)),
+            What::Issued(io) if self.speaks => self.sent(line.thread, io),
+            What::Issued(io) => self.begin(line, Kind::Issue(io)),
+            What::Message(_) | What::Other => {}
+        }
+    }
+
+    fn opened(&self) -> Option<Kind> {
+        self.open.as_ref().map(|s| s.kind)
+    }
+
+    fn become_kind(&mut self, kind: Kind) {
+        if let Some(step) = &mut self.open {
+            step.kind = kind;
+        }
+    }
+
+    /// A completion about which nothing was said.
+    fn complete_silently(&mut self, thread: Thread, phase: Phase) {
+        if let Phase::Completes(io, at, line) = phase {
+            let text = format!("C {} + {}", io.start.0, io.len).into();
+            self.ready.push_back(Step { line, at, thread, kind: Kind::Complete(io), text, says: Vec::new() });
+        }
+    }
+
+    fn hear(&mut self, line: &Line, message: Message) {
+        let phase = self.phases.get(&line.thread).copied();
+        let is_mine = self.open.as_ref().is_some_and(|s| s.thread == line.thread);
+        if let Some(Phase::Completes(io, ..)) = phase {
+            self.phases.remove(&line.thread);
+            self.begin(line, Kind::Complete(io));
+        } else if let Say::Attempt { .. } = message.say {
+            self.begin(line, Kind::Dispatch(Sent::Nothing));
+        } else if !is_mine || self.starts_anew(&message.say) {
+            let kind = match phase {
+                Some(Phase::Bio(io)) => Kind::Bio(io),
+                _ if line.thread.context == Context::Hard => Kind::Timer,
+                _ => Kind::Other,
+            };
+            self.begin(line, kind);
+        }
+        let said = Said {
+            line: self.log.number(),
+            queue: message.queue,
+            say: message.say,
+            text: self.log.text().into(),
+        };
+        if let Some(step) = &mut self.open {
+            step.says.push(said);
+        }
+    }
+
+    /// Whether the same thread, without anything else between, begins with another request.
+    fn starts_anew(&self, say: &Say) -> bool {
+        let of_arrival = matches!(say, Say::Priority { .. } | Say::Allocated | Say::Request { .. });
+        of_arrival && matches!(self.opened(), Some(Kind::Insert(_) | Kind::Dispatch(_) | Kind::Complete(_)))
+    }
+
+    fn begin(&mut self, line: &Line, kind: Kind) {
+        self.close();
+        let text = self.log.text().into();
+        let step =
+            Step { line: self.log.number(), at: line.at, thread: line.thread, kind, text, says: Vec::new() };
+        self.open = Some(step);
+    }
+
+    fn close(&mut self) {
+        let Some(mut step) = self.open.take() else { return };
+        match step.kind {
+            Kind::Dispatch(_) => {
+                if let Some(charge) = charge_of_sent(&step.says) {
+                    step.kind = Kind::Dispatch(Sent::Unknown);
+                    let number = self.out + self.ready.len() as u64;
+                    self.waiting.push_back(Waiting { step: number, thread: step.thread, charge });
+                }
+            }
+            Kind::Other if step.find(|s| matches!(s.say, Say::Exit { .. }).then_some(())).is_some() => {
+                step.kind = Kind::Exit;
+            }
+            _ => {}
+        }
+        self.ready.push_back(step);
+    }
+
+    /// A `D`: of the same thread's oldest attempt; or of the oldest that it fits, when another thread took it over.
+    fn sent(&mut self, thread: Thread, io: Io) {
+        let own = self.waiting.iter().position(|w| w.thread == thread);
+        let fits = |w: &Waiting| w.charge.is_multiple_of(io.len.max(1)) && w.charge / io.len.max(1) <= 10;
+        let Some(at) = own.or_else(|| self.waiting.iter().position(fits)) else { return };
+        let Some(waiting) = self.waiting.remove(at) else { return };
+        #[allow(clippy::cast_possible_truncation, reason = "at most AHEAD_MAX")]
+        let index = waiting.step.saturating_sub(self.out) as usize;
+        if let Some(step) = self.ready.get_mut(index) {
+            step.kind = Kind::Dispatch(Sent::Request(io));
+        }
+    }
+}
+
+/// If the attempt sent a request: what its queue was charged for it.
+fn charge_of_sent(says: &[Said]) -> Option<u32> {
+    let returned = says.iter().position(|s| s.say == Say::Returned)?;
+    says[returned..].iter().find_map(|s| match s.say {
+        Say::Served { sectors } => Some(sectors),
+        _ => None,
+    })
+}
