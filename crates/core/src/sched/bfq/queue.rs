@@ -490,7 +490,7 @@ impl Bfq {
             // Others have it, or will: it is nobody's own any more.
             self.queues[q].owner = None;
         }
-        self.drop_redirections(q);
+        self.drop_redirections(cx, q);
         self.leave_queue(cx, q);
     }
 

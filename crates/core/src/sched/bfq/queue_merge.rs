@@ -181,7 +181,10 @@ impl Bfq {
     /// The task of `link` goes over from `q` to `x`, whatever speaks against it: see [`super::conform`].
     pub(super) fn force_merge(&mut self, cx: &mut Cx<'_>, link: LinkId, q: QueueId, x: QueueId) {
         if self.queues[q].merge_to.is_some() {
-            self.drop_redirections(q);
+            for _ in 0..self.queues[q].process_refs {
+                self.drop_redirections(cx, q);
+            }
+            self.queues[q].merge_to = None;
         }
         if self.link_to(q, x).is_some() {
             self.follow_merges(cx, link);
@@ -294,7 +297,7 @@ impl Bfq {
             self.resume(cx, q, link);
             return q;
         }
-        self.drop_redirections(q);
+        self.drop_redirections(cx, q);
         let waker = self.queues[q].waker.waker;
         self.links[link].sync = None;
         self.leave_queue(cx, q);
@@ -451,14 +454,18 @@ impl Bfq {
     }
 
     /// A task is about to leave `q`, and will not follow the merges that are under way.
-    pub(super) fn drop_redirections(&mut self, q: QueueId) {
+    pub(super) fn drop_redirections(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let mut at = self.queues[q].merge_to;
         if self.queues[q].process_refs == 1 {
             self.queues[q].merge_to = None;
         }
         while let Some(x) = at {
             at = self.queues[x].merge_to;
-            self.put_queue_ref(x);
+            if self.queues[x].process_refs == 1 {
+                self.leave_queue(cx, x);
+            } else {
+                self.put_queue_ref(x);
+            }
         }
     }
 
