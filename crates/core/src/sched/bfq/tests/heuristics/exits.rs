@@ -71,22 +71,6 @@ fn each_of_a_chain_of_three_may_exit_at_any_step() {
     }
 }
 
-impl Rig {
-    /// Completes what is at the device and serves the rest.
-    fn drain_issued(&mut self) {
-        let issued: Vec<Tag> = self
-            .requests
-            .iter()
-            .filter(|(_, s)| s.state == crate::request::State::Issued)
-            .map(|(t, _)| t)
-            .collect();
-        for tag in issued {
-            self.complete(tag);
-        }
-        self.drain();
-    }
-}
-
 #[test]
 fn all_tasks_of_a_chain_end_up_in_its_last_queue() {
     let mut rig = chain();

@@ -231,7 +231,8 @@ fn a_change_of_think_time_resets_only_what_is_not_yet_known() {
 //= bfq.md 4.2, appendix B1, type=test
 fn an_unknown_queue_that_is_awaited_for_long_gets_a_try_but_not_in_the_kernel() {
     for (quirks, expected) in [(false, true), (true, false)] {
-        let mut rig = idling(Config { quirks, ..injecting() });
+        let mut rig = idling(injecting());
+        rig.bfq.config.quirks = quirks;
         let one = rig.of(1);
         rig.queue(1).inject.base_time = Duration::ZERO;
         assert_eq!(choose(&mut rig), None, "not yet");

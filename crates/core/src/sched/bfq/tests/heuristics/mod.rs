@@ -5,6 +5,7 @@ extern crate std;
 
 mod bursts;
 mod exits;
+mod fuzz;
 mod injecting;
 mod merging;
 mod raising;
@@ -13,7 +14,7 @@ mod wakers;
 
 use super::super::*;
 use crate::elevator::{Control, Cx, Dispatch};
-use crate::request::{Request, Requests};
+use crate::request::{Request, Requests, State};
 use crate::sched::Scheduler;
 use crate::trace::{Action, Reason, TraceRing};
 use crate::units::{Class, Id, IoPrio, Sectors, TaskId};
@@ -122,11 +123,18 @@ impl Rig {
 
     fn dispatch(&mut self) -> Dispatch {
         let (answer, why) = self.cx(|bfq, cx| (bfq.dispatch(cx), cx.why));
-        if let Dispatch::Issue(tag) = answer {
-            self.requests.issue(tag);
-            if why == Reason::Injected {
-                self.check_injection(tag);
+        match answer {
+            Dispatch::Issue(tag) => {
+                self.requests.issue(tag);
+                if why == Reason::Injected {
+                    self.check_injection(tag);
+                }
             }
+            Dispatch::Hold(_) => {
+                let ends = self.bfq.next_timer().is_some() || self.requests.issued() > 0;
+                assert!(ends, "nothing is coming to end the hold");
+            }
+            Dispatch::Empty => assert_eq!(self.requests.queued(), 0),
         }
         self.check();
         answer
@@ -197,6 +205,16 @@ impl Rig {
                 _ => self.pass(ms(1)),
             }
         }
+    }
+
+    /// Completes what is at the device and serves the rest.
+    fn drain_issued(&mut self) {
+        let issued: Vec<Tag> =
+            self.requests.iter().filter(|(_, s)| s.state == State::Issued).map(|(t, _)| t).collect();
+        for tag in issued {
+            self.complete(tag);
+        }
+        self.drain();
     }
 
     fn control(&mut self, change: Control) {

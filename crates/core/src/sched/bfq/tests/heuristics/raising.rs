@@ -297,11 +297,11 @@ fn the_time_for_which_a_soft_real_time_queue_waits_is_added() {
     rig.bfq.shift_soft_rt(later, q);
     assert_eq!(rig.queue(1).raise.start, later);
     // Its last slot ended, or was to end, 30 ms ago: these do not count.
-    rig.queue(1).slot_deadline = later + ms(70);
+    rig.queue(1).waits_since = later + ms(70);
     rig.bfq.shift_soft_rt(later + ms(100), q);
     assert_eq!(rig.queue(1).raise.start, later + ms(30));
     // A deadline to come: nothing was waited for.
-    rig.queue(1).slot_deadline = later + ms(500);
+    rig.queue(1).waits_since = later + ms(500);
     rig.bfq.shift_soft_rt(later + ms(200), q);
     assert_eq!(rig.queue(1).raise.start, later + ms(30));
 }
