@@ -273,24 +273,31 @@ pub struct Cx<'a> {
 
 impl Cx<'_> {
     /// Records a change of mind that concerns `task`.
+    #[inline]
     pub fn note(&mut self, reason: Reason, task: TaskId) {
         self.note_in_numbers(reason, task, Detail::None);
     }
 
     /// The same, with the numbers behind it.
+    #[inline]
     pub fn note_in_numbers(&mut self, reason: Reason, task: TaskId, detail: Detail) {
         if self.trace.enabled() {
-            self.trace.push(TraceEvent {
-                at: self.now,
-                action: Action::Note,
-                reason,
-                tag: None,
-                task,
-                start: Sector(0),
-                len: Sectors(0),
-                detail,
-            });
+            self.push_note(reason, task, detail);
         }
+    }
+
+    #[cold]
+    fn push_note(&mut self, reason: Reason, task: TaskId, detail: Detail) {
+        self.trace.push(TraceEvent {
+            at: self.now,
+            action: Action::Note,
+            reason,
+            tag: None,
+            task,
+            start: Sector(0),
+            len: Sectors(0),
+            detail,
+        });
     }
 }
 

@@ -125,7 +125,7 @@ impl Bfq {
     }
 
     /// A sector count that `q` was served, or is charged for.
-    #[inline]
+    #[inline(always)]
     pub(super) fn served(&mut self, now: Instant, q: QueueId, sectors: u32) {
         let now = self.tick(now);
         let queue = &mut self.queues[q];

@@ -4,6 +4,7 @@
 //! [hierarchy](crate::parts::hierarchy).
 
 use super::Bfq;
+use super::group::Kind;
 use super::queue::{Queue, QueueId};
 use crate::request::{Requests, State};
 use crate::units::{GroupId, Id, Sector, Tag};
@@ -27,6 +28,7 @@ impl Bfq {
         self.walk_links();
         self.walk_tasks(requests);
         self.walk_relations();
+        self.check_lonely();
     }
 
     fn used(&self) -> impl Iterator<Item = (QueueId, &Queue)> {
@@ -82,7 +84,10 @@ impl Bfq {
         };
         assert_eq!(count(requests.iter().filter(mine)), self.in_flight, "I2: requests at the device");
         let all = || requests.iter().filter(|(_, s)| matches!(s.state, State::Issued | State::Queued));
-        assert_eq!(count(all().filter(|(_, s)| !s.rq.sync)), self.in_use.asyncs, "async requests");
+        for kind in [Kind::SyncRead, Kind::SyncWrite, Kind::Async] {
+            let such = all().filter(|(_, s)| Kind::of(&s.rq) == kind);
+            assert_eq!(count(such), self.in_use[kind as usize], "requests by kind");
+        }
         assert_eq!(count(all()), self.queued + self.in_flight, "I1: requests in existence");
         assert_eq!(
             self.idle_timer.is_some(),
@@ -102,8 +107,8 @@ impl Bfq {
             if let Some(weight) = counted {
                 weights[super::weight_index(weight)] += 1;
             }
+            assert_eq!(queue.class, self.hierarchy.class(q), "I6: counted under its class");
             if queue.busy {
-                assert_eq!(queue.class_counted, self.class(q), "I6: counted under its class");
                 busy[self.class(q) as usize] += 1;
                 raised += u32::from(queue.raise.factor > 1);
             }

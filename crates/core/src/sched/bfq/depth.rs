@@ -32,18 +32,21 @@ impl DepthProbe {
         self.verdict != Some(false)
     }
 
-    /// A request completed of a device that had `in_flight`, it included, while `queued` waited.
+    /// A request completed of a device that had `in_flight`, it included, while `queued` waited. Answers whether there is
+    /// a verdict.
     #[inline]
-    fn completed(&mut self, threshold: u32, in_flight: u32, queued: u32, light: bool) {
+    fn completed(&mut self, threshold: u32, in_flight: u32, queued: u32, light: bool) -> bool {
         self.most = self.most.max(in_flight);
         if self.verdict == Some(true) || in_flight + queued <= threshold || light {
-            return;
+            return false;
         }
         self.samples += 1;
-        if self.samples > SAMPLES {
-            self.verdict = Some(self.most > threshold);
-            (self.most, self.samples) = (0, 0);
+        if self.samples <= SAMPLES {
+            return false;
         }
+        self.verdict = Some(self.most > threshold);
+        (self.most, self.samples) = (0, 0);
+        true
     }
 }
 
@@ -58,7 +61,9 @@ impl Bfq {
                 let queue = &self.queues[s];
                 queue.short_think && queue.in_flight + queue.requests.len() < threshold
             });
-        self.depth.completed(threshold, self.in_flight, self.queued, light);
+        if self.depth.completed(threshold, self.in_flight, self.queued, light) {
+            self.boost = self.boost_rule();
+        }
     }
 
     /// The most requests that the device had at a time, since it was last judged.

@@ -37,43 +37,46 @@ const WEIGHT_DEFAULT: u32 = 100;
 const ASYNC_PART: [u32; 2] = [8, 3];
 const WRITE_PART: [u32; 2] = [12, 6];
 
-/// Requests in existence, by what limits them.
-#[derive(Clone, Copy, Debug, Default)]
-//= deviates bfq-admission
-pub(super) struct InUse {
-    pub(super) asyncs: u32,
-    /// Async ones, and sync writes.
-    pub(super) writes: u32,
+/// What limits a request's admission.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    SyncRead,
+    SyncWrite,
+    Async,
 }
 
-impl InUse {
+impl Kind {
     #[inline]
-    pub(super) fn add(&mut self, rq: &Request) {
-        self.asyncs += u32::from(!rq.sync);
-        self.writes += u32::from(is_write(rq));
+    pub(super) fn of(rq: &Request) -> Self {
+        match (rq.sync, rq.op) {
+            (true, Op::Read) => Self::SyncRead,
+            (true, _) => Self::SyncWrite,
+            (false, _) => Self::Async,
+        }
     }
-
-    #[inline]
-    pub(super) fn sub(&mut self, rq: &Request) {
-        self.asyncs -= u32::from(!rq.sync);
-        self.writes -= u32::from(is_write(rq));
-    }
-}
-
-fn is_write(rq: &Request) -> bool {
-    !rq.sync || rq.op != Op::Read
 }
 
 /// Tasks, as of their requests.
 impl Bfq {
     /// The task that sends `rq`, whose queues are as the request says from now on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn process(&mut self, cx: &mut Cx<'_>, rq: &Request) -> TaskSlot {
         let slot = self.known_process(rq.task, rq.group);
         if slot == self.tasks.fallback() {
             return slot;
         }
         let group = self.group_in_range(rq.group);
+        let kind = usize::from(rq.sync);
+        let process = &mut self.processes[slot];
+        if process.seen[kind] != rq.prio || process.prio_changed[kind] || process.group != group {
+            self.follow(cx, slot, rq, group);
+        }
+        slot
+    }
+
+    /// A task's request says something else than those before.
+    #[inline(never)]
+    fn follow(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, rq: &Request, group: GroupId) {
         let kind = usize::from(rq.sync);
         let process = &mut self.processes[slot];
         process.see_prio(kind, rq.prio);
@@ -84,7 +87,6 @@ impl Bfq {
         if repriced {
             self.change_prio(cx, slot, rq.sync);
         }
-        slot
     }
 
     /// A task's slot, made if need be, and anew if the task had gone.
@@ -264,15 +266,12 @@ impl Bfq {
         }
         let raised = usize::from(self.wr_busy > 0);
         let part = |sixteenths: u32| (self.tags * sixteenths / 16).max(1);
-        let limit = match (rq.sync, is_write(rq)) {
-            (false, _) => part(ASYNC_PART[raised]),
-            (true, true) => part(WRITE_PART[raised]),
-            (true, false) => self.tags,
-        };
-        let in_use = match (rq.sync, is_write(rq)) {
-            (false, _) => self.in_use.asyncs,
-            (true, true) => self.in_use.writes,
-            (true, false) => 0,
+        let [_, writes, asyncs] = self.in_use;
+        //= deviates bfq-admission
+        let (in_use, limit) = match Kind::of(rq) {
+            Kind::SyncRead => (0, self.tags),
+            Kind::SyncWrite => (writes + asyncs, part(WRITE_PART[raised])),
+            Kind::Async => (asyncs, part(ASYNC_PART[raised])),
         };
         in_use < limit && self.share_admits(rq, limit)
     }
@@ -325,15 +324,15 @@ impl Bfq {
 
     /// A request comes into existence in `q`.
     #[inline]
-    pub(super) fn allocate(&mut self, q: QueueId, rq: &Request) {
-        self.in_use.add(rq);
+    pub(super) fn allocate(&mut self, q: QueueId, kind: Kind) {
+        self.in_use[kind as usize] += 1;
         self.allocated_in(self.group_of(q), |n| n + 1);
     }
 
     /// It is no more.
     #[inline]
-    pub(super) fn release(&mut self, q: QueueId, rq: &Request) {
-        self.in_use.sub(rq);
+    pub(super) fn release(&mut self, q: QueueId, kind: Kind) {
+        self.in_use[kind as usize] -= 1;
         self.allocated_in(self.group_of(q), |n| n - 1);
     }
 

@@ -17,11 +17,11 @@
 //= the project's specification)
 
 use super::Bfq;
-use super::queue::QueueId;
+use super::queue::{Queue, QueueId};
 use crate::elevator::Cx;
 use crate::parts::decay::Decayed;
 use crate::request::Request;
-use crate::units::{Duration, Instant, Sector, Sectors};
+use crate::units::{Class, Duration, Instant, Sector, Sectors};
 
 /// For so long from its first service on may a queue that became backlogged be merged by position.
 //= linux-6.12 block/bfq-iosched.c bfq_merge_time_limit (as restated in the project's specification)
@@ -103,18 +103,25 @@ impl Activity {
 
 /// The last 32 requests: which were far from the one before.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SeekHistory(pub(super) u32);
+pub(super) struct SeekHistory {
+    bits: u32,
+    /// How many bits are set.
+    marks: u32,
+}
 
 impl SeekHistory {
     /// Of a queue that is new.
-    pub(super) const NEW: Self = Self(1);
+    pub(super) const NEW: Self = Self::new(1);
 
-    fn push(&mut self, far: bool) {
-        self.0 = (self.0 << 1) | u32::from(far);
+    /// One whose last requests were far where a bit is set, the latest the lowest.
+    pub(super) const fn new(bits: u32) -> Self {
+        Self { bits, marks: bits.count_ones() }
     }
 
-    const fn marks(self) -> u32 {
-        self.0.count_ones()
+    #[inline]
+    fn push(&mut self, far: bool) {
+        self.marks = self.marks + u32::from(far) - (self.bits >> 31);
+        self.bits = (self.bits << 1) | u32::from(far);
     }
 }
 
@@ -124,70 +131,71 @@ pub(super) const fn is_far(rotational: bool, last: Sector, start: Sector, len: S
     last.0 != 0 && last.distance(start) > FAR_SECTORS && (rotational || len.0 < SMALL_SECTORS)
 }
 
+impl Queue {
+    /// Whether its task sends soon enough. For a while after a split nothing is concluded.
+    #[inline]
+    fn judge_thinking(&mut self, now: Instant, limit: Duration) {
+        if self.split_time.is_none_or(|t| now >= t + QUIET_AFTER_SPLIT) {
+            self.short_think = !self.think.exceeds(limit);
+        }
+    }
+
+    /// Takes note of whether it had something to do all the time, when a request comes to it.
+    #[inline]
+    fn watch_activity(&mut self, now: Instant, wraps: bool) {
+        let unused = self.in_flight == 0 && self.next_rq.is_none();
+        let idle = if unused { now.saturating_since(self.think.last_end) } else { Duration::ZERO };
+        let idle = if wraps { Duration::MAX } else { idle };
+        self.activity.arrived(now, idle, self.just_created);
+    }
+}
+
 impl Bfq {
     /// Takes note of when and where `rq` comes to `q`, before it is put in.
     #[inline]
     pub(super) fn learn(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
+        let (now, idle, clock) = (cx.now, self.slice_idle, self.tick(cx.now));
+        let boost = self.config.throughput_boost;
         let queue = &mut self.queues[q];
-        let unused = !queue.busy && queue.in_flight == 0;
-        if unused {
-            // The kernel's queues begin a nanosecond late, and the time until their first request wraps around.
-            //= deviates bfq-first-sample
-            let wraps = self.config.quirks && queue.just_created;
-            queue.think.arrived(cx.now, self.slice_idle, wraps);
-        }
-        self.update_short_think(cx, q);
-        let queue = &mut self.queues[q];
-        if self.config.throughput_boost {
-            queue.seeks.push(is_far(self.limits.rotational, queue.last_rq_pos, rq.start, rq.len));
-            if queue.seeks.marks() == u32::BITS && self.is_soft_raised(q) {
-                self.end_soft_rt(cx, q);
-            }
-        } else {
-            let distance = if queue.last_rq_pos.0 == 0 { 0 } else { queue.last_rq_pos.distance(rq.start) };
-            queue.seek_mean.push_seek(distance);
-        }
-    }
-
-    /// Whether its task still sends soon enough.
-    #[inline]
-    fn update_short_think(&mut self, cx: &Cx<'_>, q: QueueId) {
-        let class = self.hierarchy.class(q);
-        let queue = &self.queues[q];
-        if !queue.sync || class == crate::units::Class::Idle || self.slice_idle.is_zero() {
-            return;
-        }
-        let quiet = queue.split_time.is_some_and(|t| self.tick(cx.now) < t + QUIET_AFTER_SPLIT);
-        if quiet {
-            return;
-        }
-        let limit = if self.config.throughput_boost { self.slice_idle / 2 } else { self.slice_idle };
-        let short = !queue.think.exceeds(limit);
-        if short != queue.short_think {
-            self.queues[q].short_think = short;
-            self.injection_on_think_change(cx.now, q);
-        }
-    }
-
-    /// Takes note of whether `q` had something to do all the time, when a request comes to it.
-    #[inline]
-    pub(super) fn watch_activity(&mut self, now: Instant, q: QueueId) {
-        let queue = &mut self.queues[q];
-        let unused = queue.requests.is_empty() && queue.in_flight == 0;
-        let idle = if unused { now.saturating_since(queue.think.last_end) } else { Duration::ZERO };
-        // The kernel's queues begin a nanosecond late, and idled for "minus one" at first.
+        let was_short = queue.short_think;
+        // The kernel's queues begin a nanosecond late, and the time until their first request wraps around.
         //= deviates bfq-first-sample
-        let wraps = self.config.quirks && queue.just_created;
-        let idle = if wraps { Duration::MAX } else { idle };
-        queue.activity.arrived(now, idle, queue.just_created);
+        let wraps = queue.just_created && self.config.quirks;
+        if queue.in_flight == 0 && !queue.busy {
+            queue.think.arrived(now, idle, wraps);
+        }
+        if queue.sync {
+            if queue.class != Class::Idle && !idle.is_zero() {
+                queue.judge_thinking(clock, if boost { idle / 2 } else { idle });
+            }
+            queue.watch_activity(now, wraps);
+        }
+        let last = core::mem::replace(&mut queue.last_rq_pos, rq.end());
+        let mut seeks = false;
+        if boost {
+            queue.seeks.push(is_far(self.limits.rotational, last, rq.start, rq.len));
+            seeks = queue.seeks.marks == u32::BITS;
+        } else {
+            queue.seek_mean.push_seek(if last.0 == 0 { 0 } else { last.distance(rq.start) });
+        }
+        if was_short != queue.short_think {
+            self.injection_on_think_change(now, q);
+        }
+        if seeks && self.is_soft_raised(q) {
+            self.end_soft_rt(cx, q);
+        }
     }
 
     /// Whether its requests jump about.
     #[inline]
     pub(super) fn is_seeky(&self, q: QueueId) -> bool {
-        let queue = &self.queues[q];
+        self.seeks(&self.queues[q])
+    }
+
+    #[inline]
+    pub(super) fn seeks(&self, queue: &Queue) -> bool {
         if self.config.throughput_boost {
-            queue.seeks.marks() > SEEKY_MARKS
+            queue.seeks.marks > SEEKY_MARKS
         } else {
             queue.seek_mean.is_valid() && queue.seek_mean.mean() > SEEKY_MEAN_SECTORS
         }
@@ -195,13 +203,12 @@ impl Bfq {
 
     /// Whether none of its last 32 requests was near the one before.
     pub(super) fn is_totally_seeky(&self, q: QueueId) -> bool {
-        self.queues[q].seeks.marks() == u32::BITS
+        self.queues[q].seeks.marks == u32::BITS
     }
 
     /// Whether its backlog began so long ago that what it reads near another queue is chance.
     #[inline]
-    pub(super) fn too_late(&self, now: Instant, q: QueueId) -> bool {
-        let queue = &self.queues[q];
+    pub(super) fn is_too_late(&self, now: Instant, queue: &Queue) -> bool {
         queue.since_backlog > 0 && self.tick(now) > queue.first_io + MERGE_TIME
     }
 }

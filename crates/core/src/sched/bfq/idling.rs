@@ -41,7 +41,33 @@ pub(super) const IDLE_STRICT: Duration = Duration::from_ms(8);
 //= linux-6.12 block/bfq-iosched.c idling_needed_for_service_guarantees (as restated in the project's specification)
 const CROWD: u32 = 4;
 
+/// What idling for a queue does for throughput, on this device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Boost {
+    /// It pays for every queue.
+    All,
+    /// It pays for queues that read in sequence, without long pauses.
+    Sequential,
+    /// It does not pay.
+    None,
+    /// It is asked by the rules of 2010.
+    Early,
+}
+
 impl Bfq {
+    /// For whom idling pays, as far as the device is known.
+    pub(super) fn boost_rule(&self) -> Boost {
+        let (config, rotational) = (&self.config, self.limits.rotational);
+        let queues = self.depth.may_queue();
+        match rotational {
+            _ if !config.throughput_boost => Boost::Early,
+            true if queues && config.ncq_random => Boost::Sequential,
+            true => Boost::All,
+            false if queues && config.ncq_flash => Boost::None,
+            false => Boost::Sequential,
+        }
+    }
+
     /// Whether `q` must be protected for its share to come out right: weights, classes or groups differ.
     #[inline]
     pub(super) fn asymmetric(&self, q: QueueId) -> bool {
@@ -68,15 +94,12 @@ impl Bfq {
         if queue.process_refs == 0 || (config.pool_limits && self.wr_busy > 0) {
             return false;
         }
-        if !config.throughput_boost {
-            return self.has_idle_window(q);
+        match self.boost {
+            Boost::All => true,
+            Boost::Sequential => queue.activity.io_bound && queue.short_think && !self.seeks(queue),
+            Boost::None => false,
+            Boost::Early => self.has_idle_window(q),
         }
-        let queues = self.depth.may_queue();
-        if self.limits.rotational && !(queues && config.ncq_random) {
-            return true;
-        }
-        let sequential = queue.activity.io_bound && queue.short_think && !self.is_seeky(q);
-        sequential && !(queues && config.ncq_flash && !self.limits.rotational)
     }
 
     /// Whether idling for `q` is needed for its share.

@@ -84,8 +84,8 @@ use self::budget::DEFAULT_BUDGET;
 use self::burst::Bursts;
 use self::depth::DepthProbe;
 use self::early::Early;
-use self::group::InUse;
-use self::idling::IDLE_STRICT;
+use self::group::Kind;
+use self::idling::{Boost, IDLE_STRICT};
 use self::injection::Injection;
 use self::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, QueueId, Rq};
 use self::rate::PeakRate;
@@ -104,6 +104,7 @@ use crate::request::{Request, Requests};
 use crate::table::Table;
 use crate::trace::Reason;
 use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId};
+use core::ops::Range;
 
 /// How many different weights queues can have: 10, 20, … 80.
 const WEIGHTS: usize = 8;
@@ -154,6 +155,8 @@ pub struct Bfq {
     /// The async queues by group, class and level, and actuator.
     async_queues: Hash<QueueId>,
     by_position: Forest<QueueId>,
+    /// Where the queue in service, while it has no request, is near to none of these.
+    lonely: Range<u64>,
 
     /// Busy queues, most recently activated or requeued first, per actuator.
     active: [Fifo<QueueId>; Actuators::MAX],
@@ -167,7 +170,8 @@ pub struct Bfq {
     queued: u32,
     in_flight: u32,
     in_flight_of: [u32; Actuators::MAX],
-    in_use: InUse,
+    /// Requests in existence, by [`Kind`].
+    in_use: [u32; 3],
 
     in_service: Option<QueueId>,
     /// The end of the last request that it sent; 0 before the first.
@@ -183,6 +187,7 @@ pub struct Bfq {
     bmax_now: u32,
     rate: PeakRate,
     depth: DepthProbe,
+    boost: Boost,
     early: Early,
     bursts: Bursts,
     burst_links: Links<QueueId>,
@@ -202,6 +207,7 @@ impl Scheduler for Bfq {
         for q in (1..this.queues.len()).map(QueueId::from_index) {
             this.pool_links.push_back(&mut this.pool, q);
         }
+        this.boost = this.boost_rule();
         this.queues[QueueId::FALLBACK].in_use = true;
         this.queues[QueueId::FALLBACK].next_budget = this.first_budget();
         this.hierarchy.set_kernel_forget(config.quirks);
@@ -218,18 +224,20 @@ impl Scheduler for Bfq {
         let actuator = self.actuator_for(&rq);
         let link = (slot != self.tasks.fallback()).then(|| self.link(slot, actuator));
         let q = link.map_or(QueueId::FALLBACK, |link| self.queue_for(cx, slot, link, &rq));
-        self.allocate(q, &rq);
-        self.processes[slot].requests += 1;
+        let kind = Kind::of(&rq);
+        self.allocate(q, kind);
         let expire = if rq.sync { self.config.fifo_expire_sync } else { self.config.fifo_expire_async };
-        let actuator = u8::try_from(actuator).unwrap_or(0);
-        self.rqs[tag] = Rq { queue: q, process: slot, actuator, deadline: cx.now + expire };
+        #[allow(clippy::cast_possible_truncation, reason = "there are at most 8")]
+        let actuator = actuator as u8;
+        self.rqs[tag] = Rq { queue: q, process: slot, actuator, kind, deadline: cx.now + expire };
         self.learn(cx, q, &rq);
-        if rq.sync && self.processes[slot].requests <= 1 {
+        let process = &mut self.processes[slot];
+        process.requests += 1;
+        if process.requests == 1 && rq.sync {
             self.check_waker(cx, q);
             self.injection_on_arrival(cx.now, q);
         }
         self.store(cx, q, tag, link, &rq);
-        self.queues[q].last_rq_pos = rq.end();
         if self.in_service == Some(q) && self.queues[q].waiting {
             self.end_idling(cx, q, &rq);
         }
@@ -298,48 +306,46 @@ impl Scheduler for Bfq {
             self.sorted.remove(requests, gone);
         }
         self.queued -= 1;
-        let rq = cx.requests[gone].rq;
-        self.release(q, &rq);
+        self.release(q, self.rqs[gone].kind);
         self.settle_in(cx, q);
         if self.queues[grown].next_rq == Some(kept) {
-            self.update_budget(cx, grown, cx.requests[kept].rq.len + rq.len);
+            let len = cx.requests[kept].rq.len + cx.requests[gone].rq.len;
+            self.update_budget(cx, grown, len);
         }
         self.forget_request(process);
         self.reap(q);
     }
 
     fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
-        let Rq { queue: q, process, actuator, .. } = self.rqs[tag];
+        let Rq { queue: q, process, actuator, kind, .. } = self.rqs[tag];
         self.injection_on_completion(cx.now, q, tag);
         self.watch_depth();
         self.in_flight -= 1;
         self.in_flight_of[usize::from(actuator)] -= 1;
-        let rq = cx.requests[tag].rq;
-        self.early.sync_in_flight -= u32::from(rq.sync);
+        self.early.sync_in_flight -= u32::from(kind != Kind::Async);
+        self.release(q, kind);
+        self.rate_complete(cx, q);
+        let (now, interactive) = (self.tick(cx.now), self.interactive_factor());
         let queue = &mut self.queues[q];
         queue.in_flight -= 1;
         queue.think.last_end = cx.now;
-        if queue.in_flight == 0 && !queue.busy {
-            let now = self.tick(cx.now);
-            self.queues[q].drain(now);
+        self.last_completed_queue = (!queue.shared).then_some(q);
+        let drained = queue.in_flight == 0;
+        let paced = queue.raise.softrt_pending && queue.raise.factor != interactive;
+        if drained && !queue.busy {
+            queue.drain(now);
             self.uncount(q);
         }
-        self.rate_complete(cx, q);
-        let queue = &self.queues[q];
-        self.last_completed_queue = (!queue.shared).then_some(q);
-        if queue.raise.softrt_pending
-            && queue.in_flight == 0
-            && queue.next_rq.is_none()
-            && queue.raise.factor != self.interactive_factor()
-        {
+        if drained && paced && self.is_empty(q) {
             self.plan_soft_rt(cx.now, q);
         }
         if self.in_service == Some(q) && !self.muted {
             self.review_completion(cx, q);
         }
-        self.release(q, &rq);
         self.forget_request(process);
-        self.reap(q);
+        if self.queues[q].process_refs == 0 {
+            self.reap(q);
+        }
     }
 
     fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
@@ -421,11 +427,16 @@ impl Bfq {
     }
 
     /// A request of `link` at `position` comes to `q`: the queue that it goes to, after the merge that may be due.
-    #[inline]
+    #[inline(always)]
     fn cooperate(&mut self, cx: &mut Cx<'_>, q: QueueId, link: LinkId, position: Sector) -> QueueId {
-        if self.find_cooperator(cx, q, Some(position), link).is_none() {
+        if self.find_cooperator(cx, q, position, link).is_none() {
             return q;
         }
+        self.go_over(cx, q, link)
+    }
+
+    #[inline(never)]
+    fn go_over(&mut self, cx: &mut Cx<'_>, q: QueueId, link: LinkId) -> QueueId {
         let target = self.follow_merges(cx, link);
         self.queues[q].just_created = false;
         target
@@ -434,21 +445,21 @@ impl Bfq {
     /// Puts a request into its queue, and the queue among the busy ones.
     #[inline]
     fn store(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag, link: Option<LinkId>, rq: &Request) {
-        let old_factor = self.queues[q].raise.factor;
-        if self.queues[q].sync {
-            self.watch_activity(cx.now, q);
-        }
         self.queued += 1;
         let queue = &mut self.queues[q];
+        let (old_factor, before, busy) = (queue.raise.factor, queue.next_rq, queue.busy);
         self.sorted.insert(&mut queue.requests, tag, rq.start);
-        let before = queue.next_rq;
-        self.prefer(cx.requests, q, tag);
-        let changed = self.queues[q].next_rq != before;
+        if before.is_none() {
+            queue.next_rq = Some(tag);
+        } else {
+            self.prefer(cx.requests, q, tag);
+        }
+        let changed = before.is_none() || self.queues[q].next_rq != before;
         if changed && self.in_service != Some(q) {
             self.reposition(cx, q);
         }
         let mut interactive = false;
-        if !self.queues[q].busy {
+        if !busy {
             interactive = self.wake(cx, q, link);
         } else {
             if !rq.sync {
@@ -458,8 +469,12 @@ impl Bfq {
                 self.update_next(cx, q);
             }
         }
-        if self.config.low_latency && (old_factor == 1 || self.queues[q].raise.factor == 1 || interactive) {
-            self.queues[q].raise.start = self.tick(cx.now);
+        if self.config.low_latency {
+            let now = self.tick(cx.now);
+            let raise = &mut self.queues[q].raise;
+            if old_factor == 1 || raise.factor == 1 || interactive {
+                raise.start = now;
+            }
         }
     }
 
@@ -511,7 +526,7 @@ impl Bfq {
         self.issue(cx, q, tag);
         if self.in_service == Some(q) {
             self.check_raise_end(cx, q);
-            let idle_class = self.tot_busy() > 1 && self.class(q) == Class::Idle;
+            let idle_class = self.class(q) == Class::Idle && self.tot_busy() > 1;
             if idle_class || self.async_quota_used(q) {
                 self.expire(cx, Expire::BudgetExhausted);
             }
@@ -522,7 +537,7 @@ impl Bfq {
     /// Hands a request to the device.
     fn issue(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag) {
         let rq = cx.requests[tag].rq;
-        let cost = self.charge(cx.requests, tag, q);
+        let cost = self.cost(q, rq.len);
         self.served(cx.now, q, cost);
         let serving = self.in_service == Some(q);
         if serving {
@@ -534,13 +549,17 @@ impl Bfq {
             self.in_service_last_pos = rq.end();
             self.early.sent += 1;
         }
-        self.queues[q].in_flight += 1;
         self.in_flight += 1;
         self.in_flight_of[usize::from(self.rqs[tag].actuator)] += 1;
         self.early.sync_in_flight += u32::from(rq.sync);
-        self.queues[q].next_rq = self.next_after(cx.requests, cx.now, q, tag);
-        self.sorted.remove(&mut self.queues[q].requests, tag);
         self.queued -= 1;
+        let alone = self.queues[q].requests.len() == 1;
+        let next = if alone { None } else { self.next_after(cx.requests, cx.now, q, tag) };
+        let queue = &mut self.queues[q];
+        queue.fifo_checked = true;
+        queue.next_rq = next;
+        queue.in_flight += 1;
+        self.sorted.remove(&mut queue.requests, tag);
         if !serving {
             self.settle_in(cx, q);
         }
@@ -576,11 +595,7 @@ impl Bfq {
     /// neighbour, where behind the last is the first.
     fn next_after(&mut self, requests: &Requests, now: Instant, q: QueueId, tag: Tag) -> Option<Tag> {
         let queue = &mut self.queues[q];
-        let looked = core::mem::replace(&mut queue.fifo_checked, true);
-        if queue.requests.len() == 1 {
-            return None;
-        }
-        if !looked {
+        if !core::mem::replace(&mut queue.fifo_checked, true) {
             let oldest = queue.requests.oldest().filter(|&t| t != tag && now >= self.rqs[t].deadline);
             if oldest.is_some() {
                 return oldest;
@@ -647,8 +662,7 @@ impl Bfq {
         let slice_idle = config.slice_idle;
         let queue = Queue::new(false, IoPrio::default(), TaskId(0), Instant::EPOCH, Instant::EPOCH);
         let process = Process::new(TaskId(0), GroupId::ROOT);
-        let rq =
-            Rq { queue: QueueId::FALLBACK, process: tasks.fallback(), actuator: 0, deadline: Instant::EPOCH };
+        let rq = Rq::blank(tasks.fallback());
         Self {
             back: BackSeek {
                 max: 2 * u64::from(config.back_seek_max.0),
@@ -671,6 +685,7 @@ impl Bfq {
             groups: Table::new(groups as usize, Group::default()),
             async_queues: Hash::new(queues),
             by_position: Forest::new(queues),
+            lonely: 0..0,
             active: [Fifo::default(); Actuators::MAX],
             active_links: Links::new(queues),
             busy: [0; 3],
@@ -681,7 +696,7 @@ impl Bfq {
             queued: 0,
             in_flight: 0,
             in_flight_of: [0; Actuators::MAX],
-            in_use: InUse::default(),
+            in_use: [0; 3],
             in_service: None,
             in_service_last_pos: Sector(0),
             last_pos: Sector(0),
@@ -694,6 +709,7 @@ impl Bfq {
             bmax_now: DEFAULT_BUDGET,
             rate: PeakRate::new(limits.rotational),
             depth: DepthProbe::default(),
+            boost: Boost::None,
             early: Early::default(),
             bursts: Bursts::default(),
             burst_links: Links::new(queues),

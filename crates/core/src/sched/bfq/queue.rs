@@ -20,6 +20,7 @@
 
 use super::Bfq;
 use super::burst::Burst;
+use super::group::Kind;
 use super::history::{Activity, SeekHistory, ThinkTime};
 use super::injection::Inject;
 use super::waker::Waker;
@@ -29,15 +30,27 @@ use crate::parts::decay::Decayed;
 use crate::parts::sorted::SortedQueue;
 use crate::parts::tasks::TaskSlot;
 use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId, id};
+use core::num::NonZeroU32;
 
-id! {
-    /// A queue; the first is the fallback.
-    pub(super) QueueId(u32)
-}
+/// A queue; the first is the fallback. One more than its index, so that an optional one is as small and as quick to compare.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct QueueId(NonZeroU32);
 
 impl QueueId {
     /// The queue of everyone for whom there is no other: async, best effort, level 4. Never merged, in a burst or a waker.
-    pub(super) const FALLBACK: Self = Self(0);
+    pub(super) const FALLBACK: Self = Self(NonZeroU32::MIN);
+}
+
+impl Id for QueueId {
+    #[inline]
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "the index came from this type")]
+    fn from_index(i: usize) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(i as u32))
+    }
 }
 
 id! {
@@ -93,8 +106,8 @@ pub(super) struct Queue {
     pub(super) pending_counted: bool,
     /// The weight under which it is counted, while it is not raised and busy or in flight.
     pub(super) weight_counted: Option<u32>,
-    /// The class under which it is counted while it is busy.
-    pub(super) class_counted: Class,
+    /// In force, as in the hierarchy. While the queue is busy it is counted under this.
+    pub(super) class: Class,
 
     pub(super) think: ThinkTime,
     pub(super) short_think: bool,
@@ -151,7 +164,7 @@ impl Queue {
             created: tick,
             pending_counted: false,
             weight_counted: None,
-            class_counted: Class::BestEffort,
+            class: prio.class,
             think: ThinkTime::since(now),
             short_think: sync && prio.class != Class::Idle,
             activity: Activity::since(now),
@@ -254,6 +267,7 @@ pub(super) struct Rq {
     pub(super) queue: QueueId,
     pub(super) process: TaskSlot,
     pub(super) actuator: u8,
+    pub(super) kind: Kind,
     pub(super) deadline: Instant,
 }
 
@@ -262,6 +276,13 @@ impl Queue {
     pub(super) const fn drain(&mut self, now: Instant) {
         self.drained_at = Some(now);
         self.waits_since = now;
+    }
+}
+
+impl Rq {
+    /// Of a tag that is not in use.
+    pub(super) fn blank(process: TaskSlot) -> Self {
+        Self { queue: QueueId::FALLBACK, process, actuator: 0, kind: Kind::Async, deadline: Instant::EPOCH }
     }
 }
 
@@ -301,7 +322,7 @@ impl Bfq {
     /// In force.
     #[inline]
     pub(super) fn class(&self, q: QueueId) -> Class {
-        self.hierarchy.class(q)
+        self.queues[q].class
     }
 
     #[inline]
@@ -421,7 +442,6 @@ impl Bfq {
     }
 
     /// Frees `q` if nobody needs it any more.
-    #[inline]
     pub(super) fn reap(&mut self, q: QueueId) {
         let queue = &self.queues[q];
         let unneeded = queue.process_refs == 0 && queue.in_flight == 0 && !queue.busy;

@@ -67,14 +67,14 @@ const WATCHED: Duration = Duration::from_ms(600);
 impl Bfq {
     /// The queue that `q` shall become one with, now that a request of `link` comes to it at `position`; links them. Not yet
     /// merged: see [`Self::follow_merges`].
+    #[inline(always)]
     pub(super) fn find_cooperator(
         &mut self,
         cx: &Cx<'_>,
         q: QueueId,
-        position: Option<Sector>,
+        position: Sector,
         link: LinkId,
     ) -> Option<QueueId> {
-        let now = cx.now;
         if self.queues[q].merge_to.is_some() {
             return Some(self.chain_end(q));
         }
@@ -82,29 +82,35 @@ impl Bfq {
             return None;
         }
         if let Some(target) = self.links[link].stable_target
-            && self.was_watched(now, q)
+            && self.was_watched(cx.now, q)
         {
             return self.decide_stable_merge(q, link, target);
         }
-        if !self.config.queue_merge || self.tot_busy() == 1 || !self.may_cooperate(now, q) {
+        let alone = self.tot_busy() == 1 || self.in_service == Some(q) && self.lonely.contains(&position.0);
+        if !self.config.queue_merge || alone || !self.may_cooperate(cx.now, q) {
             return None;
         }
-        let position = position?;
+        self.find_close(cx, q, position)
+    }
+
+    /// The same, among those that read near `position`.
+    #[inline(never)]
+    fn find_close(&mut self, cx: &Cx<'_>, q: QueueId, position: Sector) -> Option<QueueId> {
         if let Some(s) = self.in_service
             && position.distance(self.in_service_last_pos) <= CLOSE_SECTORS
-            && self.are_compatible(now, q, s)
+            && self.are_compatible(cx.now, q, s)
             && let Some(target) = self.link_to(q, s)
         {
             return Some(target);
         }
-        let near = self.nearest(cx, q, position).filter(|&x| self.are_compatible(now, q, x))?;
+        let near = self.nearest(cx, q, position).filter(|&x| self.are_compatible(cx.now, q, x))?;
         self.link_to(q, near)
     }
 
     /// Whether the device sorts by itself: no merging by position, stable merges at once.
     #[inline]
     fn merges_at_once(&self) -> bool {
-        self.config.ncq_flash && self.nonrot_with_queueing()
+        self.nonrot_with_queueing() && self.config.ncq_flash
     }
 
     fn was_watched(&self, now: Instant, q: QueueId) -> bool {
@@ -118,11 +124,12 @@ impl Bfq {
     /// Whether a queue could be one with another at all.
     #[inline]
     fn may_cooperate(&self, now: Instant, q: QueueId) -> bool {
-        q != QueueId::FALLBACK
-            && self.queues[q].sync
-            && !self.is_seeky(q)
-            && self.class(q) != Class::Idle
-            && !self.too_late(now, q)
+        let queue = &self.queues[q];
+        queue.sync
+            && queue.class != Class::Idle
+            && !self.is_too_late(now, queue)
+            && !self.seeks(queue)
+            && q != QueueId::FALLBACK
     }
 
     fn are_compatible(&self, now: Instant, q: QueueId, other: QueueId) -> bool {
@@ -135,7 +142,7 @@ impl Bfq {
     }
 
     /// The queue whose next request is close to `position`: the one there or ahead, else the one behind.
-    fn nearest(&self, cx: &Cx<'_>, q: QueueId, position: Sector) -> Option<QueueId> {
+    fn nearest(&mut self, cx: &Cx<'_>, q: QueueId, position: Sector) -> Option<QueueId> {
         let group = self.group_of(q);
         let tree = &self.groups[group].positions;
         let filed = |x: QueueId| (self.by_position.key(x), x);
@@ -143,10 +150,14 @@ impl Bfq {
         let ahead = self.by_position.lower_bound(tree, position.0);
         let behind = ahead.map_or_else(|| self.by_position.last(tree), |x| self.by_position.prev(x));
         let (mut ahead, mut behind) = (ahead.map(filed), behind.map(filed));
-        // The queue in service is not filed.
-        if let Some(s) = self.in_service.filter(|&s| self.group_of(s) == group)
+        if self.in_service == Some(q) && self.is_empty(q) {
+            let from = behind.map_or(0, |(key, _)| key.saturating_add(CLOSE_SECTORS + 1));
+            let to = ahead.map_or(u64::MAX, |(key, _)| key.saturating_sub(CLOSE_SECTORS));
+            self.lonely = from..to;
+        } else if let Some(s) = self.in_service.filter(|&s| self.group_of(s) == group)
             && let Some(at) = self.position(cx, s)
         {
+            // The queue in service is not filed.
             if at >= position.0 {
                 ahead = ahead.filter(|&(key, _)| key < at).or(Some((at, s)));
             } else {
@@ -155,6 +166,16 @@ impl Bfq {
         }
         let is_close = |x: &(u64, QueueId)| x.0.abs_diff(position.0) <= CLOSE_SECTORS;
         ahead.filter(is_close).or_else(|| behind.filter(is_close)).map(|(_, x)| x)
+    }
+
+    /// What holds of [`Bfq::lonely`](super::Bfq): for tests.
+    pub(super) fn check_lonely(&self) {
+        let Some(s) = self.in_service.filter(|_| !self.lonely.is_empty()) else { return };
+        for q in self.by_position.iter(&self.groups[self.group_of(s)].positions) {
+            let key = self.by_position.key(q);
+            let before = key.saturating_add(CLOSE_SECTORS) < self.lonely.start;
+            assert!(before || key.saturating_sub(CLOSE_SECTORS) >= self.lonely.end, "{q:?} was overlooked");
+        }
     }
 
     fn chain_end(&self, q: QueueId) -> QueueId {
@@ -427,6 +448,7 @@ impl Bfq {
         let group = self.group_of(q);
         let tree = &mut self.groups[group].positions;
         self.by_position.insert(tree, q, key);
+        self.lonely = 0..0;
         let taken = self.by_position.prev(q).is_some_and(|x| self.by_position.key(x) == key);
         if taken {
             self.by_position.remove(tree, q);

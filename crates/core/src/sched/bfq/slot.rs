@@ -69,19 +69,21 @@ pub(super) enum Verdict {
 /// Getting the disk.
 impl Bfq {
     /// The queue that is to send the next request, and why; `None` to wait.
+    #[inline]
     pub(super) fn select(&mut self, cx: &mut Cx<'_>) -> Option<(QueueId, Reason)> {
         if let Some(q) = self.in_service {
-            let verdict = if self.may_time_out(cx.now, q) && !self.must_idle(q) {
-                Verdict::Leave(Expire::BudgetTimeout)
-            } else {
-                self.review(cx, q, Reason::Batch)
-            };
-            match verdict {
+            match self.review_in_service(cx, q) {
                 Verdict::Serve(served, why) => return Some((served, why)),
                 Verdict::Wait => return None,
                 Verdict::Leave(reason) => self.expire(cx, reason),
             }
         }
+        self.select_next(cx)
+    }
+
+    /// The same, when nobody is in service.
+    #[inline(never)]
+    fn select_next(&mut self, cx: &mut Cx<'_>) -> Option<(QueueId, Reason)> {
         loop {
             let q = self.set_in_service(cx)?;
             match self.review(cx, q, Reason::NewBatch) {
@@ -92,8 +94,17 @@ impl Bfq {
         }
     }
 
-    /// Whether `q`, which is in service and may be for longer, sends a request, and if not, who does.
+    /// Whether `q`, which is in service, sends a request, and if not, who does.
     #[inline]
+    fn review_in_service(&mut self, cx: &Cx<'_>, q: QueueId) -> Verdict {
+        if self.may_time_out(cx.now, q) && !self.must_idle(q) {
+            return Verdict::Leave(Expire::BudgetTimeout);
+        }
+        self.review(cx, q, Reason::Batch)
+    }
+
+    /// Whether `q`, which is in service and may be for longer, sends a request, and if not, who does.
+    #[inline(always)]
     fn review(&mut self, cx: &Cx<'_>, q: QueueId, why: Reason) -> Verdict {
         if self.several_actuators
             && let Some(other) = self.underused_actuator(cx.requests, q)
@@ -125,6 +136,7 @@ impl Bfq {
         self.in_service = Some(q);
         //= deviates bfq-position-in-service
         self.unposition(q);
+        self.lonely = 0..0;
         self.count_slot();
         self.shift_soft_rt(cx.now, q);
         self.start_slot(cx.now, q);
@@ -286,10 +298,10 @@ impl Bfq {
     fn add_busy(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let credit = core::mem::take(&mut self.queues[q].hole_credit);
         self.hierarchy.activate(self.tick(cx.now), q, credit);
-        let class = self.class(q);
+        let class = self.hierarchy.class(q);
         let queue = &mut self.queues[q];
         queue.busy = true;
-        queue.class_counted = class;
+        queue.class = class;
         self.busy[class as usize] += 1;
         self.wr_busy += u32::from(queue.raise.factor > 1);
         self.active_links.push_front(&mut self.active[usize::from(queue.actuator)], q);
@@ -302,7 +314,7 @@ impl Bfq {
     pub(super) fn del_busy(&mut self, cx: &mut Cx<'_>, q: QueueId, on_expiry: bool) {
         let queue = &mut self.queues[q];
         queue.busy = false;
-        self.busy[queue.class_counted as usize] -= 1;
+        self.busy[queue.class as usize] -= 1;
         self.wr_busy -= u32::from(queue.raise.factor > 1);
         self.active_links.remove(&mut self.active[usize::from(queue.actuator)], q);
         let drained = queue.in_flight == 0;
@@ -320,10 +332,12 @@ impl Bfq {
         self.note_times(cx, q);
     }
 
-    /// The next request of `q` changed: its budget must do for that.
+    /// The next request of `q` changed: its budget must do for that, unless `q` is in service.
     #[inline]
     pub(super) fn update_next(&mut self, cx: &mut Cx<'_>, q: QueueId) {
-        if let Some(tag) = self.queues[q].next_rq {
+        if self.in_service != Some(q)
+            && let Some(tag) = self.queues[q].next_rq
+        {
             self.update_budget(cx, q, cx.requests[tag].rq.len);
         }
     }
@@ -379,10 +393,10 @@ impl Bfq {
     pub(super) fn refresh_weight(&mut self, q: QueueId) {
         let class = self.hierarchy.class(q);
         let queue = &mut self.queues[q];
-        if queue.busy && queue.class_counted != class {
-            self.busy[queue.class_counted as usize] -= 1;
+        let before = core::mem::replace(&mut queue.class, class);
+        if queue.busy {
+            self.busy[before as usize] -= 1;
             self.busy[class as usize] += 1;
-            queue.class_counted = class;
         }
         self.count_weight(q);
     }

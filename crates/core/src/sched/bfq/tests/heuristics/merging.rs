@@ -32,7 +32,7 @@ fn merged(config: Config) -> Rig {
 
 /// Makes a queue look as if it had only sought lately.
 fn make_seeky(rig: &mut Rig, task: u32) {
-    rig.queue(task).seeks = history::SeekHistory(u32::MAX >> 2);
+    rig.queue(task).seeks = history::SeekHistory::new(u32::MAX >> 2);
     let q = rig.of(task);
     assert!(rig.bfq.is_seeky(q) && !rig.bfq.is_totally_seeky(q));
 }
@@ -440,7 +440,7 @@ fn queues_merged_for_good_are_never_split() {
     rig.serve(read(2, 40_000_000));
     let shared = rig.of(1);
     rig.serve(read(3, 77_000_000));
-    rig.queue(1).seeks = history::SeekHistory(1);
+    rig.queue(1).seeks = history::SeekHistory::new(1);
     rig.insert(read(1, 77_000_016));
     rig.insert(read(3, 77_000_008));
     if rig.of(3) == shared {
