@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-use fairhead_sim::reproduce::{Check, Figure, Report};
+use fairhead_sim::reproduce::{Check, Figure, Published, Report};
 use serde_json::{Value, json};
 
 use super::csv::quoted;
@@ -42,6 +42,7 @@ fn verdict(f: &Figure) -> &'static str {
         (_, Some(false)) => "MISS",
         (true, _) => "calibrates",
         (false, Some(true)) => "ok",
+        (false, None) if f.published == Published::Nothing => "new",
         (false, None) => "listed",
     }
 }
@@ -78,10 +79,10 @@ fn row(f: &Figure) -> Vec<Cell> {
         Cow::Borrowed(f.row.as_str()),
         Cow::Borrowed(f.metric),
         Cow::Borrowed(f.unit),
-        number(f.published).into(),
+        published(f.published).into(),
         number(f.ours).into(),
         number(f.spread).into(),
-        format!("{:+.1}%", f.error() * 100.0).into(),
+        f.error().map_or(Cow::Borrowed(""), |e| format!("{:+.1}%", e * 100.0).into()),
         f.tolerance.map_or(Cow::Borrowed(""), |t| format!("{:.0}%", t * 100.0).into()),
         Cow::Borrowed(verdict(f)),
     ];
@@ -104,7 +105,7 @@ fn summary(r: &Report) -> String {
         .figures
         .iter()
         .filter(|f| !f.calibration && f.tolerance.is_some())
-        .map(|f| f.error().abs() * 100.0)
+        .filter_map(|f| f.error().map(|e| e.abs() * 100.0))
         .collect();
     let mut text = format!(
         "{} numbers: {} ok, {} missed, {} listed only, {} calibrated the model",
@@ -114,6 +115,9 @@ fn summary(r: &Report) -> String {
         count("listed"),
         r.figures.iter().filter(|f| f.calibration).count()
     );
+    if count("new") > 0 {
+        text.push_str(&format!(", {} are ours alone", count("new")));
+    }
     if !errors.is_empty() {
         let mean = errors.iter().sum::<f64>() / super::json::float(errors.len() as u64);
         let worst = errors.iter().copied().fold(0.0, f64::max);
@@ -122,6 +126,15 @@ fn summary(r: &Report) -> String {
         ));
     }
     text
+}
+
+/// As it was printed.
+fn published(p: Published) -> String {
+    match p {
+        Published::Number(v) => number(v),
+        Published::MoreThan(v) => format!(">{}", number(v)),
+        Published::Nothing => String::new(),
+    }
 }
 
 /// With as many decimals as matter.
@@ -146,11 +159,14 @@ fn json_array(reports: &[Report]) -> String {
             "metric": f.metric,
             "unit": f.unit,
             // Whole numbers as such, as they were printed.
-            "published": whole(f.published),
+            "published": match f.published {
+                Published::Number(v) => whole(v),
+                p => json!(Some(published(p)).filter(|text| !text.is_empty())),
+            },
             "ours": rounded(f.ours),
             "calibration": f.calibration,
             "spread": rounded(f.spread),
-            "error": json!((f.error() * 1e6).round() / 1e6),
+            "error": f.error().map(|e| (e * 1e6).round() / 1e6),
             "tolerance": f.tolerance,
             "verdict": verdict(f).to_lowercase(),
             "layouts": r.layouts,
@@ -173,15 +189,18 @@ fn csv(reports: &[Report]) -> String {
         "row,metric,unit,published,ours,spread,error,tolerance,calibration,verdict,layouts,seed\n".to_owned();
     for (r, f) in reports.iter().flat_map(|r| r.figures.iter().map(move |f| (r, f))) {
         let tolerance = f.tolerance.map_or_else(String::new, |t| t.to_string());
+        let error = f.error().map_or_else(String::new, |e| format!("{e:.6}"));
         text.push_str(&format!(
-            "{},{},{},{},{},{},{:.6},{tolerance},{},{},{},{}\n",
+            "{},{},{},{},{},{},{error},{tolerance},{},{},{},{}\n",
             quoted(&f.row),
             quoted(f.metric),
             quoted(f.unit),
-            f.published,
+            match f.published {
+                Published::Number(v) => v.to_string(),
+                p => published(p),
+            },
             rounded(f.ours),
             rounded(f.spread),
-            f.error(),
             u8::from(f.calibration),
             verdict(f).to_lowercase(),
             r.layouts,
@@ -200,7 +219,7 @@ mod tests {
             row: row.to_owned(),
             metric: "agg_bw",
             unit: "KiB/s",
-            published: 1000.0,
+            published: Published::Number(1000.0),
             ours,
             spread: 2.5,
             calibration,

@@ -5,15 +5,10 @@
 //! provider's vmstat run compare the second time-sliced CFQ with others. The device and host are `ide2004` and
 //! [`Host::of_2004`]; single-client rows calibrated them.
 
-use super::{Check, Column, Figure, Options, Report, run_rows};
-use crate::engine::{Scenario, simulate};
-use crate::error::SimError;
+use super::{Check, Column, Figure, Options, Report, Row, ours, run_plain_rows};
 use crate::host::Host;
-use crate::job;
-use crate::metrics::{ClientStats, Outcome, Result, rate};
+use crate::metrics::{ClientStats, Result, rate};
 use fairhead_core::Duration;
-use fairhead_core::sched::any::preset;
-use fairhead_device::DeviceParams;
 
 /// A row of cases 1 to 4: scheduler, clients, max_bw, min_bw, agg_bw (KiB/s), max_latency_ms.
 type CaseRow = (&'static str, u32, f64, f64, f64, f64);
@@ -86,20 +81,8 @@ const CASE_4: [CaseRow; 12] = [
 type Case = usize;
 const CASES: [(Case, &[CaseRow]); 4] = [(1, &CASE_1), (2, &CASE_2), (3, &CASE_3), (4, &CASE_4)];
 
-/// A row to be run: its id, how, and what was published.
-struct Row {
-    id: String,
-    jobs: String,
-    preset: &'static str,
-    disk: &'static str,
-    /// The length of an interval, if the row needs a series.
-    interval: Option<Duration>,
-    columns: Vec<Column>,
-    read_off: fn(&Outcome) -> Vec<f64>,
-}
-
 pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
-    let figures = run_rows(&rows(), |r| r.id.as_str(), |r| r.columns.clone(), options, progress, run)?;
+    let figures = run_plain_rows(&rows(), options, progress)?;
     let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
     Ok(Report {
         source: "000",
@@ -110,22 +93,6 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         checks,
         notes: vec![],
     })
-}
-
-fn run(row: &Row, seed: u64) -> Result<Vec<f64>> {
-    let jobs = job::parse(&row.jobs, "built-in")
-        .map_err(|e| SimError::Job { job: row.id.clone(), message: e.to_string() })?;
-    let scenario = Scenario {
-        jobs,
-        disk: DeviceParams::preset(row.disk)?,
-        host: Host::of_2004(),
-        scheduler: row.preset.to_owned(),
-        config: (preset(row.preset).expect("a built-in preset").config)(),
-        seed,
-        interval: row.interval,
-        time_max: None,
-    };
-    Ok((row.read_off)(&simulate(&scenario)?))
 }
 
 /// What the document calls a scheduler, as one of ours.
@@ -170,6 +137,7 @@ fn case_row(case: Case, &(scheduler, clients, max, min, agg, latency): &CaseRow)
         jobs: case_jobs(case, scheduler, clients),
         preset: preset_of(scheduler),
         disk: "ide2004",
+        host: Host::of_2004,
         interval: None,
         columns: vec![
             column("max_bw", "KiB/s", max, None),
@@ -237,6 +205,7 @@ fn mixed_rows() -> Vec<Row> {
         jobs: mixed_jobs(1),
         preset: preset_of(scheduler),
         disk: "ide2004",
+        host: Host::of_2004,
         interval: None,
         columns: vec![
             // The media rate of the outer zone was read off this one row: there is no single 64 KiB reader.
@@ -269,6 +238,7 @@ fn two_pairs_row() -> Row {
         jobs: mixed_jobs(2),
         preset: preset_of("as"),
         disk: "ide2004",
+        host: Host::of_2004,
         interval: None,
         columns: vec![Column::listed("read", "MiB/s", 27.0), Column::listed("write", "KiB/s", 100.0)],
         read_off: |outcome| {
@@ -292,6 +262,7 @@ fn fsck_row(&(scheduler, real, user, sys): &(&'static str, f64, f64, f64)) -> Ro
         jobs: "[fsck]\nfh_workload=fsck\n".into(),
         preset: if scheduler == "cfq" { "cfq-ts2" } else { preset_of(scheduler) },
         disk: "ide2004",
+        host: Host::of_2004,
         interval: None,
         columns: vec![
             column("real_s", real, false),
@@ -331,6 +302,7 @@ fn vmstat_row(id: &str, preset: &'static str, samples: &[(&'static str, f64, f64
         preset,
         // The published rates need a disk that streams twice as fast as the IDE drive.
         disk: "sata2009",
+        host: Host::of_2004,
         interval: Some(Duration::from_secs(1)),
         columns: samples.iter().flat_map(columns).collect(),
         read_off: |outcome| {
@@ -352,11 +324,6 @@ fn ms(d: Duration) -> f64 {
 
 // ---- properties ------------------------------------------------------------------------------------------------------
 
-/// Our value of a column of a row.
-fn ours(figures: &[Figure], row: &str, metric: &str) -> f64 {
-    figures.iter().find(|f| f.row == row && f.metric == metric).map_or(f64::NAN, |f| f.ours)
-}
-
 fn checks(figures: &[Figure]) -> Vec<Check> {
     let mut checks = vec![aggregate_error(figures)];
     checks.extend(fairness(figures));
@@ -370,7 +337,7 @@ fn aggregate_error(figures: &[Figure]) -> Check {
         .iter()
         .filter(|f| f.metric == "agg_bw" && (f.row.contains("-C1-") || f.row.contains("-C2-")))
         .filter(|f| !f.row.ends_with("-1"))
-        .map(|f| f.error().abs() * 100.0)
+        .filter_map(|f| f.error().map(|e| e.abs() * 100.0))
         .collect();
     let mean = errors.iter().sum::<f64>() / errors.len() as f64;
     let worst = errors.iter().copied().fold(0.0, f64::max);

@@ -1,0 +1,181 @@
+//! Seed 004: "[PATCH RFC V8 00/22] Replace the CFQ I/O Scheduler with BFQ", July 2016.
+//!
+//! Ten processes read the whole SSD, each a part of its own, sequentially or at random: the aggregate throughput, and how long an
+//! application takes to start from a cold cache meanwhile. A start-up that takes 60 s is given up. The device and host are
+//! `plextor_m5s` and [`Host::of_2016`].
+//!
+//! What calibrated these, and so predicts nothing: the link's rate on the sequential row; the CPU cost of a request on noop's
+//! random row and each scheduler's own on its; the computing of the applications on their idle times; how many reads
+//! oowriter and konsole make on noop's rows with sequential readers. xterm's reads are those of its trace.
+//!
+//! What the source does not say, and is assumed: CFQ and BFQ with their defaults; the drive queues (NCQ).
+//
+//= reference-results.md 5 (the project's transcription); devices.md 4.6, 8.6
+
+use super::{Check, Column, Figure, Options, Published, Report, Row, ours, run_plain_rows};
+use crate::host::Host;
+use crate::metrics::{Outcome, Result};
+
+/// The document's columns, and our presets.
+const SCHEDULERS: [&str; 4] = ["bfq", "cfq", "deadline", "noop"];
+
+/// Background, throughput in MB/s under each scheduler.
+const THROUGHPUT: [(&str, [f64; 4]); 2] =
+    [("seq", [399.0, 400.0, 400.0, 400.0]), ("rand", [191.0, 193.0, 202.0, 203.0])];
+
+/// A start-up that was given up.
+const GIVEN_UP: f64 = f64::INFINITY;
+
+/// Background, application, start-up time in s under each scheduler.
+const START_UP: [(&str, &str, [f64; 4]); 6] = [
+    ("seq", "xterm", [0.21, GIVEN_UP, 1.91, 1.88]),
+    ("seq", "oowriter", [0.93, GIVEN_UP, 10.2, 10.8]),
+    ("seq", "konsole", [0.89, GIVEN_UP, 29.7, 30.0]),
+    ("rand", "xterm", [0.20, 0.30, 0.21, 0.21]),
+    ("rand", "oowriter", [0.81, 3.28, 0.80, 0.81]),
+    ("rand", "konsole", [0.88, 2.90, 1.02, 1.00]),
+];
+
+/// Start-up times without a background, by the device specification: the source has none in its table.
+const IDLE: [(&str, f64); 3] = [("xterm", 0.2), ("oowriter", 0.8), ("konsole", 0.9)];
+
+/// Seconds after which a start-up is given up.
+const TIMEOUT: f64 = 60.0;
+
+pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
+    let figures = run_plain_rows(&rows(), options, progress)?;
+    let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
+    Ok(Report {
+        source: "004",
+        title: "BFQ v8 against CFQ, deadline and noop on an SSD (P. Valente, 2016)",
+        seed: options.seed,
+        layouts: options.layouts.max(1),
+        figures,
+        checks,
+        notes: vec![],
+    })
+}
+
+fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (background, published) in THROUGHPUT {
+        rows.extend(SCHEDULERS.iter().zip(published).map(|(s, mbps)| throughput_row(background, s, mbps)));
+    }
+    for (app, s) in IDLE.iter().flat_map(|app| SCHEDULERS.iter().map(move |s| (app, s))) {
+        let column = Column { calibration: true, ..Column::listed("startup", "s", app.1) };
+        rows.push(start_up_row("idle", app.0, s, column));
+    }
+    for (background, app, published) in START_UP {
+        rows.extend(
+            SCHEDULERS
+                .iter()
+                .zip(published)
+                .map(|(s, p)| start_up_row(background, app, s, start_up_column(background, app, s, p))),
+        );
+    }
+    rows
+}
+
+fn throughput_row(background: &str, scheduler: &'static str, published: f64) -> Row {
+    Row {
+        id: format!("R004-T-{background}-{scheduler}"),
+        jobs: readers(background, 10),
+        preset: scheduler,
+        disk: "plextor_m5s",
+        host: Host::of_2016,
+        interval: None,
+        columns: vec![Column {
+            calibration: background == "rand" || scheduler == "noop",
+            tolerance: Some(0.05),
+            ..Column::listed("throughput", "MB/s", published)
+        }],
+        read_off: |outcome| vec![mb_per_s(outcome)],
+    }
+}
+
+fn start_up_column(background: &str, app: &str, scheduler: &str, published: f64) -> Column {
+    let judged = background == "seq" && matches!(scheduler, "noop" | "deadline");
+    let column = Column {
+        calibration: background == "seq" && app != "xterm" && scheduler == "noop",
+        tolerance: judged.then_some(0.30),
+        ..Column::listed("startup", "s", published)
+    };
+    if published < GIVEN_UP { column } else { Column { published: Published::MoreThan(TIMEOUT), ..column } }
+}
+
+fn start_up_row(background: &str, app: &str, scheduler: &'static str, column: Column) -> Row {
+    Row {
+        id: format!("R004-S-{background}-{app}-{scheduler}"),
+        jobs: format!(
+            "{}[application]\nstartdelay=4s\nfh_workload=startup:{app}\nfh_timeout=60s\nexitall\n",
+            readers(background, 600)
+        ),
+        preset: scheduler,
+        disk: "plextor_m5s",
+        host: Host::of_2016,
+        interval: None,
+        columns: vec![column],
+        read_off: |outcome| vec![start_up_s(outcome)],
+    }
+}
+
+/// Ten processes, each with a hundredth of the disk.
+//= benchmarks.md 1: raw mode, device size / 100
+fn readers(background: &str, seconds: u32) -> String {
+    let rw = match background {
+        "seq" => "read",
+        "rand" => "randread\nnorandommap",
+        _ => return String::new(),
+    };
+    format!(
+        "[readers]\nfilename=/dev/sda\nrw={rw}\nbs=4k\nnumjobs=10\nsize=1%\noffset_increment=1%\n\
+         time_based\nruntime={seconds}s\n"
+    )
+}
+
+#[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn mb_per_s(outcome: &Outcome) -> f64 {
+    let longest = outcome.clients.iter().map(|c| c.elapsed.as_ns()).max().unwrap_or(1);
+    outcome.clients.iter().map(|c| c.bytes()).sum::<u64>() as f64 * 1000.0 / longest as f64
+}
+
+#[allow(clippy::cast_precision_loss, reason = "far below 2^52 ns")]
+fn start_up_s(outcome: &Outcome) -> f64 {
+    let startup = outcome.clients.iter().find_map(crate::metrics::ClientStats::startup_time);
+    startup.map_or(f64::NAN, |s| if s.finished { s.took.as_ns() as f64 / 1e9 } else { TIMEOUT })
+}
+
+fn checks(figures: &[Figure]) -> Vec<Check> {
+    let start_up = |background: &str, app: &str, s: &str| {
+        ours(figures, &format!("R004-S-{background}-{app}-{s}"), "startup")
+    };
+    let mut checks = Vec::new();
+    for (background, app) in START_UP.iter().map(|r| (r.0, r.1)) {
+        let times = start_up(background, app, "bfq") / start_up("idle", app, "bfq");
+        checks.push(Check {
+            what: format!(
+                "{app} starts under bfq beside ten {background} readers in at most 1.3 times its idle time"
+            ),
+            got: format!("{times:.2} times"),
+            holds: times <= 1.3,
+            required: true,
+        });
+    }
+    for app in IDLE.iter().map(|a| a.0) {
+        let (cfq, noop) = (start_up("seq", app, "cfq"), start_up("seq", app, "noop"));
+        checks.push(Check {
+            what: format!("{app} beside ten seq readers: cfq is slower than noop, and given up after 60 s"),
+            got: format!("cfq {cfq:.2} s, noop {noop:.2} s"),
+            holds: cfq > noop && cfq >= TIMEOUT,
+            required: false,
+        });
+        let (cfq, noop) = (start_up("rand", app, "cfq"), start_up("rand", app, "noop"));
+        checks.push(Check {
+            what: format!("{app} beside ten rand readers: cfq is slower than noop"),
+            got: format!("cfq {cfq:.2} s, noop {noop:.2} s"),
+            holds: cfq > noop,
+            required: false,
+        });
+    }
+    checks
+}
