@@ -64,6 +64,7 @@ suite! {
     cfq_2_6_34: "cfq-2.6.34",
     bfq: "bfq",
     bfq_v0: "bfq-v0",
+    bfq_v8: "bfq-v8",
 }
 
 #[test]

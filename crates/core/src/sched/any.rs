@@ -181,6 +181,11 @@ pub const PRESETS: &[Preset] = &[
         config: || AnyConfig::Bfq(bfq::Config::v0()),
     },
     Preset {
+        name: "bfq-v8",
+        about: "budgets for each task and group, raised weights: the series of 2016, without what came later",
+        config: || AnyConfig::Bfq(bfq::Config::v8()),
+    },
+    Preset {
         name: "bfq",
         about: "budgets for each task and group, with everything that makes for latency and throughput",
         config: || AnyConfig::Bfq(bfq::Config::default()),

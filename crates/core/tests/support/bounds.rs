@@ -53,6 +53,7 @@ const BOUNDS: &[(&str, Bound)] = &[
     ("cfq-2.6.34", cfq),
     ("bfq", bfq),
     ("bfq-v0", bfq),
+    ("bfq-v8", bfq),
 ];
 
 /// Once its deadline has passed: the rest of the running batch, then for each older request of its direction and itself

@@ -48,6 +48,10 @@ tunables! {
         pub wr_max_time: Duration = Duration::ZERO, 0, MAX_TIME;
         /// For how long a soft real-time queue is raised after each time it becomes busy. Default 300 ms.
         pub wr_rt_max_time: Duration = Duration::from_ms(300), MIN_TIME, MAX_TIME;
+        /// An interactive queue that gets more sectors than this while it is raised copies a file, and is raised no longer. 0:
+        /// there is no such limit, as before Linux 4.17. Default 120000.
+        //= linux-6.12 block/bfq-iosched.c max_service_from_wr (as restated in the project's specification)
+        pub wr_max_service: Sectors = Sectors(120_000), 0, 1 << 30;
         /// How long a queue must have been idle to count as interactive when it becomes busy. Default 2 s.
         pub wr_min_idle_time: Duration = Duration::from_ms(2000), 0, MAX_TIME;
         /// How long a busy async queue must not have been heard of to be raised. Default 500 ms.
@@ -108,6 +112,20 @@ tunables! {
 }
 
 impl Config {
+    /// The v8 series of 2016: nothing that came later.
+    #[must_use]
+    pub fn v8() -> Self {
+        Self {
+            wr_max_service: Sectors(0),
+            injection: false,
+            wakers: false,
+            stable_merge: false,
+            actuators: false,
+            ncq_protection: false,
+            ..Self::default()
+        }
+    }
+
     /// The engine of 2010: no group, no heuristic for latency.
     #[must_use]
     pub fn v0() -> Self {
@@ -126,12 +144,7 @@ impl Config {
             pool_limits: false,
             ncq_flash: false,
             ncq_random: false,
-            injection: false,
-            wakers: false,
-            stable_merge: false,
-            actuators: false,
-            ncq_protection: false,
-            ..Self::default()
+            ..Self::v8()
         }
     }
 }

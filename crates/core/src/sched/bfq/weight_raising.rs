@@ -54,10 +54,6 @@ const FLASH: Reference = Reference { rate: 33000, start_up: Duration::from_ms(25
 const SHORTEST: Duration = Duration::from_ms(3000);
 const LONGEST: Duration = Duration::from_ms(25000);
 
-/// Who gets so many sectors while raised is not a program that starts.
-//= linux-6.12 block/bfq-iosched.c max_service_from_wr (as restated in the project's specification)
-const MOST_SECTORS: u64 = 120_000;
-
 /// By how much more a soft real-time queue is raised than an interactive one.
 //= linux-6.12 block/bfq-iosched.h BFQ_SOFTRT_WEIGHT_FACTOR (as restated in the project's specification)
 const SOFT_RT_TIMES: u32 = 100;
@@ -241,8 +237,9 @@ impl Bfq {
         if self.tick(cx.now) > raise.start + raise.len {
             self.end_period(cx, q);
         }
-        let raise = &self.queues[q].raise;
-        if raise.factor == self.interactive_factor() && raise.factor > 1 && raise.service > MOST_SECTORS {
+        let (raise, most) = (&self.queues[q].raise, u64::from(self.config.wr_max_service.0));
+        let interactive = raise.factor == self.interactive_factor() && raise.factor > 1;
+        if interactive && most > 0 && raise.service > most {
             self.end_raising(cx, q);
         }
     }
