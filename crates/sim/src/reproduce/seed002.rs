@@ -1,7 +1,9 @@
 //! Seed 002: the announcement of BFQ, August 2010. It has claims and no table; the table is ours.
 //!
 //! A command starts from a cold cache on a 7200 rpm disk, three times, while ten processes read and write files of 500 MB: how long
-//! it takes, and how much the disk moves meanwhile. The announcement compared BFQ with the CFQ of Linux 2.6.32 and 2.6.35;
+//! it takes, and how much the disk moves: in a time that is the same for all schedulers, and while the command starts three times.
+//! The second is how the S suite measures, but it compares different loads: who starts a program ten times as fast has it running
+//! ten times as large a part of the time. The announcement compared BFQ with the CFQ of Linux 2.6.32 and 2.6.35;
 //! ours are those of 2.6.33 and 2.6.34 (the second differs from 2.6.35's in nothing that the specification knows of).
 //!
 //! BFQ is `bfq-v8`, with the heuristics for latency and without what came after 2016; the engine without heuristics, `bfq-v0`, and
@@ -13,6 +15,7 @@
 use super::{Check, Column, Figure, Options, Report, Row, ours, run_plain_rows};
 use crate::host::Host;
 use crate::metrics::{ClientStats, Outcome, Result};
+use fairhead_core::Duration;
 
 const COMMANDS: [&str; 3] = ["bash", "xterm", "konsole"];
 const CFQ: [&str; 2] = ["cfq-2.6.33", "cfq-2.6.34"];
@@ -56,19 +59,38 @@ fn rows() -> Vec<Row> {
     rows
 }
 
+/// Seconds until the background runs at its own pace.
+//= benchmarks.md 3
+const TRANSITORY: usize = 7;
+/// Before each start-up.
+//= benchmarks.md 3
+const PAUSE_MS: usize = 4200;
+
+/// Over how many seconds throughput is compared: more than three start-ups and pauses take under either CFQ.
+fn window(command: &str) -> usize {
+    match command {
+        "bash" => 30,
+        "xterm" => 60,
+        _ => 500,
+    }
+}
+
 fn row(
     (name, readers, writers, rand): (&str, u32, u32, &str),
     command: &str,
     scheduler: &'static str,
 ) -> Row {
+    let (runtime, start) = (TRANSITORY + window(command), TRANSITORY * 1000 + PAUSE_MS);
     let mut jobs = format!(
-        "[global]\nbs=4k\nsize=500m\ntime_based\nruntime=3600s\n[readers]\nrw={rand}read\nnumjobs={readers}\n"
+        "[global]\nbs=4k\nsize=500m\ntime_based\nruntime={runtime}s\n\
+         [readers]\nrw={rand}read\nnumjobs={readers}\n"
     );
     if writers > 0 {
         jobs += &format!("[writers]\nrw={rand}write\nnumjobs={writers}\n{}", write_cap(writers, rand));
     }
     jobs += &format!(
-        "[command]\nstartdelay=7s\nfh_workload=startup:{command}\nfh_iterations=3\nfh_timeout=1000s\nexitall\n"
+        "[command]\nstartdelay={start}ms\nfh_workload=startup:{command}\nfh_iterations=3\n\
+         fh_pause={PAUSE_MS}ms\nfh_timeout=1000s\n"
     );
     Row {
         id: id(name, command, scheduler),
@@ -76,8 +98,12 @@ fn row(
         preset: scheduler,
         disk: "sata2009",
         host: Host::of_2010,
-        interval: None,
-        columns: vec![Column::ours("startup", "s"), Column::ours("throughput", "MB/s")],
+        interval: Some(Duration::from_secs(1)),
+        columns: vec![
+            Column::ours("startup", "s"),
+            Column::ours("throughput", "MB/s"),
+            Column::ours("throughput_meanwhile", "MB/s"),
+        ],
         read_off,
     }
 }
@@ -91,15 +117,33 @@ fn write_cap(writers: u32, rand: &str) -> String {
 
 #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
 fn read_off(outcome: &Outcome) -> Vec<f64> {
-    let startup = outcome.clients.iter().find_map(ClientStats::startup_time);
-    let longest = outcome.clients.iter().map(|c| (c.started + c.elapsed).as_ns()).max().unwrap_or(1);
-    let moved = outcome.disk.read_bytes + outcome.disk.written_bytes;
-    vec![startup.map_or(f64::NAN, |s| s.took.as_ns() as f64 / 1e9), moved as f64 * 1000.0 / longest as f64]
+    let started = outcome.clients.iter().find(|c| !c.startups.is_empty());
+    let startup = started.and_then(ClientStats::startup_time);
+    let end = started.map_or(0, |c| (c.started + c.elapsed).as_ns() / 1_000_000_000);
+    vec![
+        startup.map_or(f64::NAN, |s| s.took.as_ns() as f64 / 1e9),
+        mb_per_s(outcome, usize::MAX),
+        mb_per_s(outcome, usize::try_from(end).unwrap_or(usize::MAX)),
+    ]
+}
+
+/// What the disk moved, from the end of the transitory on, until that second at most.
+#[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn mb_per_s(outcome: &Outcome, until: usize) -> f64 {
+    let seconds = outcome.disk_series.iter().take(until).skip(TRANSITORY);
+    let count = seconds.clone().count().max(1);
+    seconds.map(|s| s.read_bytes + s.written_bytes).sum::<u64>() as f64 / 1e6 / count as f64
 }
 
 fn checks(figures: &[Figure]) -> Vec<Check> {
     let mut checks: Vec<Check> = COMMANDS.iter().map(|command| faster(figures, command)).collect();
-    checks.push(throughput(figures));
+    checks.push(throughput(figures, "throughput", "in the same time", true));
+    checks.push(throughput(
+        figures,
+        "throughput_meanwhile",
+        "while the commands start, each in its own time",
+        false,
+    ));
     checks
 }
 
@@ -124,8 +168,8 @@ fn faster(figures: &[Figure], command: &str) -> Check {
 }
 
 //= R002-3 to R002-5: at most 20 % lower, up to 30 % higher
-fn throughput(figures: &[Figure]) -> Check {
-    let rate = |b: &str, c: &str, s: &str| ours(figures, &id(b, c, s), "throughput");
+fn throughput(figures: &[Figure], metric: &str, when: &str, required: bool) -> Check {
+    let rate = |b: &str, c: &str, s: &str| ours(figures, &id(b, c, s), metric);
     let (mut worst, mut best) = (f64::INFINITY, 0.0_f64);
     for (background, command) in BACKGROUNDS.iter().flat_map(|b| COMMANDS.map(|c| (b.0, c))) {
         for cfq in CFQ {
@@ -134,9 +178,9 @@ fn throughput(figures: &[Figure]) -> Check {
         }
     }
     Check {
-        what: "bfq's aggregate throughput is at least 0.80 of cfq's in all of these".into(),
+        what: format!("bfq's aggregate throughput {when} is at least 0.80 of cfq's in all of these"),
         got: format!("{worst:.2} at worst, {best:.2} at best"),
         holds: worst >= 0.80,
-        required: true,
+        required,
     }
 }
