@@ -13,6 +13,7 @@ mod event;
 pub mod ext2;
 pub mod host;
 pub mod job;
+pub mod ladder;
 pub mod layout;
 pub mod metrics;
 pub mod parallel;

@@ -87,6 +87,8 @@ pub struct Report {
     pub slowest: Vec<Story>,
     /// The names of all tasks, by [`TaskId`]: the clients and the host's threads that write dirty pages.
     pub names: Vec<String>,
+    /// The scheduler's last estimate of the device's peak rate, in 2^-16 sectors per microsecond, if it makes any.
+    pub peak_rate: Option<u64>,
     /// Events that the trace lost. Zero, or else whom the disk idled for may be wrong.
     pub lost: u64,
 }

@@ -164,6 +164,7 @@ pub(crate) struct Recorder {
     in_device: Vec<(u16, TaskId)>,
     flights: Vec<Flight>,
     slowest: Vec<Story>,
+    peak_rate: Option<u64>,
 }
 
 impl Recorder {
@@ -182,6 +183,7 @@ impl Recorder {
             in_device: Vec::new(),
             flights: Vec::new(),
             slowest: Vec::new(),
+            peak_rate: None,
         }
     }
 
@@ -444,6 +446,9 @@ impl Recorder {
             | Reason::Anticipate => self.turn = Some(event.task),
             _ => {}
         }
+        if let Detail::Rate { rate } = event.detail {
+            self.peak_rate = Some(rate);
+        }
         // Bookkeeping that tells a reader of this report nothing.
         if matches!(reason, Reason::Times | Reason::RateUpdate) {
             return;
@@ -472,7 +477,14 @@ impl Recorder {
             total.add(&client.account);
             clients.push(ClientReport { client: client.index, name: client.name, account: client.account });
         }
-        Report { clients, total, slowest: self.slowest, names: self.names, lost }
+        Report {
+            clients,
+            total,
+            slowest: self.slowest,
+            names: self.names,
+            peak_rate: self.peak_rate,
+            lost,
+        }
     }
 }
 
