@@ -25,6 +25,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Simulate a fio job file under one or several schedulers and compare.
     Run(RunArgs),
+    /// Turn BFQ's heuristics on one by one and tell what each buys.
+    Ladder(LadderArgs),
     /// Put the published tables of a source beside ours, number by number.
     Reproduce(ReproduceArgs),
     /// Replay a running kernel's log into our scheduler, and say where the two decide differently.
@@ -112,6 +114,53 @@ impl Default for RunArgs {
         }
     }
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = LADDER_LEGEND)]
+pub(crate) struct LadderArgs {
+    /// A fio job file, or the name of a built-in workload (`fairhead list workloads`).
+    #[arg(value_name = "JOB.fio", conflicts_with = "scenario")]
+    pub(crate) job: Option<PathBuf>,
+    /// The disk: a preset (`fairhead list disks`) or a TOML file.
+    #[arg(long, value_name = "PRESET|FILE", default_value = DISK, conflicts_with = "scenario")]
+    pub(crate) disk: String,
+    /// The machine around the disk: 2004, 2010 or 2020. Default: the disk's time.
+    #[arg(long, value_name = "YEAR", conflicts_with = "scenario")]
+    pub(crate) host: Option<String>,
+    /// Whose latency is told. Default: a job that starts an application, or plays a film, or else the last one.
+    #[arg(long, value_name = "JOB", conflicts_with = "scenario")]
+    pub(crate) foreground: Option<String>,
+    /// Only this switch: on top of nothing, and on top of everything else.
+    #[arg(long, value_name = "SWITCH", conflicts_with_all = ["scenario", "without_each"])]
+    pub(crate) only: Option<String>,
+    /// Everything on, and then everything but one.
+    #[arg(long, conflicts_with = "scenario")]
+    pub(crate) without_each: bool,
+    /// The load that a switch was written for, with and without it, instead of a job: a switch, or all.
+    #[arg(long, value_name = "SWITCH|all")]
+    pub(crate) scenario: Option<String>,
+    /// What all chance in the runs follows from: a number, decimal or 0x….
+    #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
+    pub(crate) seed: u64,
+    /// Run every job for that long, whatever the file says.
+    #[arg(long, value_name = "TIME", conflicts_with = "scenario")]
+    pub(crate) runtime: Option<String>,
+    /// How many simulations run at once. Changes no result. Default: the number of CPUs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// How the results are written.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) output_format: TableFormat,
+    /// Write them to a file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// What the columns of a ladder mean.
+const LADDER_LEGEND: &str = "\
+Each row has one switch of BFQ more than the row before (with --without-each: one less than bfq). quicker: how many times
+shorter the foreground job's start-up, or else its 99th percentile, is than in the row before (than bfq's); more: how many
+times as much the disk moves. 1.00x is nothing bought.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArgs {
@@ -321,6 +370,34 @@ mod tests {
         assert_eq!(run(&["--output-format=csv"]).output_format, Format::Csv);
         assert_eq!(run(&["-o", "x"]).output, Some("x".into()));
         assert_eq!(run(&["--output", "x"]).output, Some("x".into()));
+    }
+
+    #[test]
+    fn every_flag_of_ladder() {
+        let parse = |argv: &[&str]| match Cli::try_parse_from([&["fairhead", "ladder"], argv].concat())
+            .unwrap()
+            .command
+        {
+            Some(Command::Ladder(args)) => args,
+            other => panic!("{other:?}"),
+        };
+        let none = parse(&[]);
+        assert_eq!((none.job, none.disk.as_str(), none.host, none.seed), (None, DISK, None, 1));
+        assert_eq!((none.only, none.without_each, none.scenario, none.runtime), (None, false, None, None));
+        assert_eq!((none.output_format, none.output, none.threads), (TableFormat::Human, None, None));
+        assert_eq!(parse(&["a.fio"]).job, Some("a.fio".into()));
+        assert_eq!(parse(&["--disk", "nvme"]).disk, "nvme");
+        assert_eq!(parse(&["--host", "2010"]).host.as_deref(), Some("2010"));
+        assert_eq!(parse(&["--foreground", "app"]).foreground.as_deref(), Some("app"));
+        assert_eq!(parse(&["--only", "bursts"]).only.as_deref(), Some("bursts"));
+        assert!(parse(&["--without-each"]).without_each);
+        assert_eq!(parse(&["--scenario", "all"]).scenario.as_deref(), Some("all"));
+        assert_eq!(parse(&["--seed", "3"]).seed, 3);
+        assert_eq!(parse(&["--runtime", "9s"]).runtime.as_deref(), Some("9s"));
+        assert_eq!(parse(&["--threads", "2"]).threads, Some(2));
+        assert_eq!(parse(&["--output-format", "csv"]).output_format, TableFormat::Csv);
+        assert_eq!(parse(&["-o", "x"]).output, Some("x".into()));
+        assert!(refused(&["ladder", "a.fio", "--scenario", "all"]).contains("cannot be used with"));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 mod args;
 mod conform;
 mod error;
+mod ladder;
 mod list;
 mod out;
 mod output;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<(), CliError> {
     match cli.command.unwrap_or_default() {
         Command::Run(args) => run::run(&args),
+        Command::Ladder(args) => ladder::ladder(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::List(args) => list::list(args.what),

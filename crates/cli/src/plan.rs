@@ -60,7 +60,7 @@ fn choose_clients(jobs: &JobFile, name: &str) -> Result<(String, Vec<usize>), Cl
     Ok((name.to_owned(), clients))
 }
 
-fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError> {
+pub(crate) fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError> {
     match time_value(flag, text).map_err(CliError::Misuse)? {
         Duration::ZERO => {
             Err(CliError::Misuse(format!("'{flag}={text}' is no time at all; write one such as {flag}=10s")))
@@ -91,7 +91,7 @@ fn choose_schedulers(names: &[String]) -> Result<Vec<Scheduler>, CliError> {
 }
 
 /// A host by its name.
-fn choose_host(name: &str) -> Result<(&'static str, Host), CliError> {
+pub(crate) fn choose_host(name: &str) -> Result<(&'static str, Host), CliError> {
     let known = Host::NAMES.iter().find(|n| **n == name);
     known.and_then(|n| Host::named(n).map(|host| (*n, host))).ok_or_else(|| {
         CliError::Misuse(format!("unknown host '{name}'; write one of {}", Host::NAMES.join(", ")))
@@ -99,7 +99,7 @@ fn choose_host(name: &str) -> Result<(&'static str, Host), CliError> {
 }
 
 /// A preset, or a description in a file.
-fn choose_disk(name: &str) -> Result<(String, DeviceParams), CliError> {
+pub(crate) fn choose_disk(name: &str) -> Result<(String, DeviceParams), CliError> {
     if preset_names().contains(&name) {
         let params = DeviceParams::preset(name).map_err(|e| CliError::Failed(e.to_string()))?;
         return Ok((name.to_owned(), params));
@@ -120,7 +120,7 @@ fn choose_disk(name: &str) -> Result<(String, DeviceParams), CliError> {
 }
 
 /// A job file, or a built-in workload; the default one when none is named.
-fn read_jobs(path: Option<&Path>) -> Result<JobFile, CliError> {
+pub(crate) fn read_jobs(path: Option<&Path>) -> Result<JobFile, CliError> {
     let mut jobs = parse_jobs(path)?;
     let traces = jobs.read_traces(|file| read_up_to(Path::new(file), job::TRACE_BYTES_MAX));
     traces.map_err(|e| CliError::Misuse(e.to_string()))?;

@@ -105,14 +105,14 @@ fn figures(sum: &Sum) -> Vec<Cell> {
 }
 
 /// The mean time of start-ups; `>` when one was given up.
-fn startup(mean: Option<StartUp>) -> Cell {
+pub(super) fn startup(mean: Option<StartUp>) -> Cell {
     let cell = Cell::time(mean.map(|s| s.took));
     let sign = if mean.is_some_and(|s| !s.finished) { ">" } else { "" };
     Cell { text: format!("{sign}{}", cell.text), ..cell }
 }
 
 /// `3 of 480 (0.62%)`.
-fn dropped(f: Frames) -> Cell {
+pub(super) fn dropped(f: Frames) -> Cell {
     let hundredths = f.drop_rate() / 10;
     let share = format!("{}.{:02}%", hundredths / 100, hundredths % 100);
     Cell { text: format!("{} of {} ({share})", f.dropped, f.all()), value: Some(f.drop_rate()) }

@@ -7,6 +7,7 @@ pub(crate) mod conformance;
 mod csv;
 mod human;
 mod json;
+mod ladder;
 mod reproduction;
 mod table;
 mod why;
@@ -14,6 +15,7 @@ mod why;
 pub(crate) use csv::Csv;
 pub(crate) use human::Human;
 pub(crate) use json::{Json, JsonPlus};
+pub(crate) use ladder::{Ladder, Verdicts};
 pub(crate) use reproduction::Reproductions;
 
 use fairhead_core::Duration;

@@ -15,7 +15,7 @@
 //! The shares add up to 100 % but for rounding; *boosted* and *idled for it* are parts of the same time seen otherwise.
 
 use super::Report;
-use super::table::{Best, Cell, Table, time};
+use super::table::{Best, Cell, Table, mib, time};
 use fairhead_core::trace::Reason;
 use fairhead_core::{Duration, TaskId};
 use fairhead_sim::why::{self, Account, Asked, Blame, Story, words};
@@ -117,10 +117,18 @@ fn details(w: &why::Report) -> Vec<String> {
         lines.push("slowest calls:".to_owned());
     }
     lines.extend(w.slowest.iter().map(|s| format!("  {}", story(w, s))));
+    if let Some(rate) = w.peak_rate {
+        lines.push(format!("the scheduler takes the disk's peak rate for {} MiB/s", mib(bytes_per_s(rate))));
+    }
     if w.lost > 0 {
         lines.push(format!("the trace lost {} events: whom the disk idled for may be wrong", w.lost));
     }
     lines
+}
+
+/// From sectors per microsecond in 2^-16 to bytes per second.
+const fn bytes_per_s(rate: u64) -> u64 {
+    (rate * 512_000_000) >> 16
 }
 
 /// Reasons, the most frequent first.
@@ -225,6 +233,7 @@ pub(super) fn json(report: &Report<'_>, mut runs: Vec<Value>) -> Vec<Value> {
                     "account": account(w, &w.total),
                     "clients": clients,
                     "slowest": slowest,
+                    "peak_rate_bytes": w.peak_rate.map(bytes_per_s),
                     "lost_events": w.lost,
                 }),
             );

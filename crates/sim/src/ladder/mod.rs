@@ -11,7 +11,7 @@
 //! The [`ladder`](rungs) answers "what do the heuristics do to *my* job": on most jobs most rungs do nothing. A
 //! [`Scenario`] answers "does it do what its description says": the load that the patch was written for, one figure, and how
 //! much better it must be at the least. Claims were written down from the descriptions before the first run, and are not
-//! fitted to it; where a claim does not hold the scenario says so, and stays.
+//! fitted to it; where one does not hold the scenario says so, and stays.
 //!
 //! Example: *queue_merge*. Five readers each read 16 KiB and skip 64 KiB, which together is one sequential stream. Claimed:
 //! nine tenths of what one sequential reader gets, and half as much again as without it.
@@ -117,10 +117,11 @@ pub fn rungs() -> Vec<Rung> {
 #[must_use]
 pub fn without_each() -> Vec<Rung> {
     let mut rungs = vec![Rung { name: "bfq".to_owned(), config: bfq(|_| true, true) }];
-    rungs.extend(SWITCHES.iter().map(|s| Rung {
-        name: format!("- {}", s.name),
-        config: bfq(|t| t.name != s.name, true),
-    }));
+    rungs.extend(
+        SWITCHES
+            .iter()
+            .map(|s| Rung { name: format!("- {}", s.name), config: bfq(|t| t.name != s.name, true) }),
+    );
     rungs
 }
 
@@ -232,6 +233,8 @@ pub struct Scenario {
     /// from that one's figure it may be at the most, in percent of it. For [`Measure::RateErrorPermille`] the reference is a disk
     /// rate, and the bound is one of the error itself.
     pub reference: Option<(&'static str, u64)>,
+    /// Why the claim does not hold here, if it does not.
+    pub miss: Option<&'static str>,
 }
 
 /// What came of a scenario.

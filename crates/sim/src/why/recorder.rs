@@ -477,14 +477,7 @@ impl Recorder {
             total.add(&client.account);
             clients.push(ClientReport { client: client.index, name: client.name, account: client.account });
         }
-        Report {
-            clients,
-            total,
-            slowest: self.slowest,
-            names: self.names,
-            peak_rate: self.peak_rate,
-            lost,
-        }
+        Report { clients, total, slowest: self.slowest, names: self.names, peak_rate: self.peak_rate, lost }
     }
 }
 
