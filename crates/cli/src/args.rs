@@ -118,7 +118,7 @@ impl Default for RunArgs {
 #[derive(Debug, Args)]
 #[command(after_help = LADDER_LEGEND)]
 pub(crate) struct LadderArgs {
-    /// A fio job file, or the name of a built-in workload (`fairhead list workloads`).
+    /// A fio job file, or the name of a built-in workload (`fairhead list workloads`). Default: startup-10r-seq.
     #[arg(value_name = "JOB.fio", conflicts_with = "scenario")]
     pub(crate) job: Option<PathBuf>,
     /// The disk: a preset (`fairhead list disks`) or a TOML file.

@@ -1,5 +1,7 @@
 //! `fairhead ladder`: BFQ's switches, one by one, on a job of the user's or on the loads that they were written for.
 
+use std::path::Path;
+
 use fairhead_sim::job::{JobFile, nearest};
 use fairhead_sim::ladder::{self, Rung, SCENARIOS, SWITCHES, Verdict};
 use fairhead_sim::{Outcome, Scenario, SimError, parallel, simulate};
@@ -9,6 +11,9 @@ use crate::error::CliError;
 use crate::out::{self, Progress};
 use crate::output::{Ladder, Verdicts};
 use crate::plan::{choose_disk, choose_host, positive_time, read_jobs};
+
+/// What a ladder is climbed with unless a job is named: three applications that start while ten readers stream.
+const DEFAULT: &str = "startup-10r-seq";
 
 /// Runs what the arguments name, and writes the table.
 pub(crate) fn ladder(args: &LadderArgs) -> Result<(), CliError> {
@@ -38,7 +43,7 @@ pub(crate) fn ladder(args: &LadderArgs) -> Result<(), CliError> {
 /// The job on every rung.
 fn climb(args: &LadderArgs, threads: usize, coloured: bool) -> Result<String, CliError> {
     let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
-    let mut jobs = read_jobs(args.job.as_deref())?;
+    let mut jobs = read_jobs(Some(args.job.as_deref().unwrap_or(Path::new(DEFAULT))))?;
     let disk = choose_disk(&args.disk)?;
     let host =
         choose_host(args.host.as_deref().unwrap_or_else(|| fairhead_sim::Host::name_for_disk(&disk.0)))?;

@@ -1,0 +1,123 @@
+//! `fairhead ladder` from the outside.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Short, and light enough for a debug build.
+const JOB: &str = "[global]\nsize=64m\nruntime=500ms\ntime_based\n\
+    [streams]\nrw=read\nbs=64k\nnumjobs=2\n[reader]\nrw=randread\ndirect=1\n";
+
+/// The rungs of a whole ladder: bfq-v0, 13 patches and 5 later features.
+const RUNGS: usize = 19;
+
+/// A job file of its own for a test, removed at the end.
+struct Job(PathBuf);
+
+impl Job {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("fairhead-ladder-{}-{name}.fio", std::process::id()));
+        std::fs::write(&path, JOB).unwrap();
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn fairhead(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fairhead")).arg("ladder").args(args).output().unwrap()
+}
+
+fn text(args: &[&str]) -> String {
+    let out = fairhead(args);
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn refused(args: &[&str]) -> String {
+    let out = fairhead(args);
+    assert_eq!((out.status.code(), out.stdout.len()), (Some(2), 0), "{args:?}");
+    String::from_utf8_lossy(&out.stderr).trim_end().to_owned()
+}
+
+#[test]
+fn a_job_is_run_on_every_rung() {
+    let job = Job::new("rungs");
+    let table = text(&[job.path(), "--disk", "ide2004", "--seed", "7"]);
+    assert!(table.contains(" on ide2004, host of 2004, seed 7\nlatency of reader\n\nbfq "), "{table}");
+    let rows: Vec<&str> = table.lines().skip(4).collect();
+    assert_eq!(rows.len(), RUNGS, "{table}");
+    assert!(rows[0].starts_with("bfq-v0 ") && rows[RUNGS - 1].starts_with("+ "), "{table}");
+    assert!(rows[1..].iter().all(|r| r.matches('x').count() >= 2), "each is compared with the one before");
+
+    let csv = text(&[job.path(), "--disk", "ide2004", "--output-format", "csv"]);
+    let columns = |l: &str| l.split(',').count();
+    assert_eq!(csv.lines().count(), 1 + RUNGS);
+    assert!(csv.lines().all(|l| columns(l) == columns(csv.lines().next().unwrap())), "{csv}");
+}
+
+#[test]
+fn the_last_rung_is_bfq_as_run_has_it() {
+    let job = Job::new("last");
+    let parse = |args: &[&str]| -> Value { serde_json::from_str(&text(args)).unwrap() };
+    let ladder = parse(&[job.path(), "--disk", "ide2004", "--output-format", "json"]);
+    let without = parse(&[job.path(), "--disk", "ide2004", "--output-format", "json", "--without-each"]);
+    let last = &ladder["rungs"][RUNGS - 1];
+    assert_eq!(without["rungs"][0]["lat_p99_ns"], last["lat_p99_ns"]);
+    let run = Command::new(env!("CARGO_BIN_EXE_fairhead"))
+        .args(["run", job.path(), "--disk", "ide2004", "--sched", "bfq", "--output-format", "json"])
+        .output()
+        .unwrap();
+    let run: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let reader = &run["runs"][0]["jobs"][1]["read"];
+    assert_eq!(reader["lat_ns"]["max"], last["lat_max_ns"]);
+    assert_eq!(reader["bw_bytes"], last["bw_bytes"]);
+}
+
+#[test]
+fn one_switch_alone() {
+    let job = Job::new("only");
+    let table = text(&[job.path(), "--disk", "ide2004", "--only", "bursts", "--foreground", "streams"]);
+    let names: Vec<&str> = table.lines().skip(4).map(|l| l.split("  ").next().unwrap()).collect();
+    assert_eq!(names, ["bfq-v0", "bfq-v0 + bursts", "bfq - bursts", "bfq"]);
+    assert!(table.contains("\nlatency of streams\n"), "{table}");
+}
+
+#[test]
+fn a_scenario_is_judged() {
+    let table = text(&["--scenario", "ncq_flash"]);
+    assert!(table.lines().any(|l| l.starts_with("ncq_flash") && l.ends_with("as claimed")), "{table}");
+    let all: Value =
+        serde_json::from_str(&text(&["--scenario", "ncq_flash", "--output-format", "json"])).unwrap();
+    let of = |v: &Value| v.as_f64().unwrap();
+    let s = &all[0];
+    assert_eq!((&s["patch"], &s["holds"]), (&21.into(), &true.into()));
+    assert!(of(&s["with"]) >= of(&s["without"]) * of(&s["claimed_factor"]));
+}
+
+#[test]
+fn mistakes_are_one_line() {
+    let job = Job::new("wrong");
+    assert_eq!(
+        refused(&["--scenario", "burst"]),
+        "fairhead: bfq has no switch 'burst'; did you mean 'bursts'?"
+    );
+    assert_eq!(refused(&["--scenario", "wakers"]), "fairhead: there is no scenario for 'wakers' yet");
+    assert!(
+        refused(&["--only", "x"]).starts_with("fairhead: bfq has no switch 'x'; write one of hierarchy, ")
+    );
+    assert_eq!(
+        refused(&[job.path(), "--foreground", "redaer"]),
+        "fairhead: no job 'redaer'; there are streams, reader"
+    );
+    assert!(refused(&["--scenario", "all", "--only", "bursts"]).contains("cannot be used with"));
+}
