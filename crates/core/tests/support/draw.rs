@@ -155,6 +155,11 @@ impl Task {
         self.prio
     }
 
+    /// Another group, for the requests to come.
+    pub(crate) fn regroup(&mut self, chance: &mut Chance, mix: &Mix) {
+        self.group = GroupId(narrow(chance.below(mix.groups)));
+    }
+
     /// The next request.
     pub(crate) fn request(&mut self, chance: &mut Chance, mix: &Mix) -> Request {
         let op = OPS[chance.weighted(&mix.ops)];

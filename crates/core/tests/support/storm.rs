@@ -2,7 +2,7 @@
 //!
 //! Everything is drawn from one [`Chance`]: limits, preset, tunables, the mix of requests, which faults occur at all.
 //! Faults are requests that are slow, stuck, completed out of order or handed back; timers that are late, coarse or
-//! spurious; tasks that exit in the middle of their slice (and may come back under the same number); priorities and
+//! spurious; tasks that exit in the middle of their slice (and may come back under the same number); priorities, groups and
 //! weights that change in flight; and the scheduler being exchanged under load. A failed request looks like a finished
 //! one to a scheduler (whoever drives it retries or not), so it has no operation of its own.
 
@@ -153,7 +153,11 @@ impl<'a> Storm<'a> {
         let tasks = tasks.into_iter().map(|id| Task::draw(chance, &mix, id)).collect();
         let twin = *chance.pick(&[Twin::None, Twin::None, Twin::Replay, Twin::SpuriousTimers]);
         let knobs = Knobs::draw(chance);
-        let now = Instant::EPOCH + Duration::from_us(chance.scaled(0, 1 << 40));
+        let now = match chance.percent(95) {
+            true => Instant::EPOCH + Duration::from_us(chance.scaled(0, 1 << 40)),
+            // Where a signed difference would overflow.
+            false => Instant::from_ns((1 << 63) - chance.scaled(1, Duration::from_secs(10).as_ns())),
+        };
         let mut subject = Subject::new(limits, config, twin);
         if super::seeds::verbose() {
             eprintln!(
@@ -181,6 +185,7 @@ impl<'a> Storm<'a> {
 
     /// Faults, then calm. Answers the instant at which all was done.
     pub(crate) fn run(mut self) -> Instant {
+        self.nest_groups();
         for _ in 0..self.knobs.steps {
             if self.chance.exhausted() {
                 break;
@@ -303,7 +308,22 @@ impl<'a> Storm<'a> {
         self.tasks[i] = Task::draw(self.chance, &self.mix, id);
     }
 
+    /// Before any request comes: some groups are inside others.
+    fn nest_groups(&mut self) {
+        for group in 2..self.limits.groups {
+            if self.chance.percent(50) {
+                let parent = GroupId(narrow(self.chance.below(u64::from(group))));
+                self.subject.control(self.now, Control::SetParent(GroupId(group), parent));
+            }
+        }
+    }
+
     fn change_group(&mut self) {
+        if self.chance.percent(40) {
+            let task = self.chance.index(self.tasks.len());
+            self.tasks[task].regroup(self.chance, &self.mix);
+            return;
+        }
         let group = GroupId(narrow(self.chance.below(u64::from(self.limits.groups))));
         if group != GroupId::ROOT && self.chance.percent(30) {
             // Its requests are still served, and its number may come back.
@@ -336,6 +356,7 @@ impl<'a> Storm<'a> {
         let check_every = self.subject.check_every;
         self.subject = Subject::new(self.limits, self.config, self.twin);
         self.subject.check_every = check_every;
+        self.nest_groups();
     }
 
     /// The driver's loop: while the device has room, ask.

@@ -212,3 +212,67 @@ impl Bfq {
         queue.since_backlog > 0 && self.tick(now) > queue.first_io + MERGE_TIME
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    //= bfq.md 8.6, think time, type=test
+    fn the_third_think_time_is_trusted() {
+        let (idle, mut think, mut now) =
+            (Duration::from_ms(8), ThinkTime::since(Instant::EPOCH), Instant::EPOCH);
+        for (ms, mean_us, long) in [(1, 1000, false), (3, 2066, false), (9, 4720, true), (16, 8180, true)] {
+            now = now + Duration::from_ms(ms);
+            think.arrived(now, idle, false);
+            think.last_end = now;
+            assert_eq!((think.times.mean() / 1000, think.exceeds(idle / 2)), (mean_us, long), "{ms} ms");
+        }
+        for _ in 0..100 {
+            now = now + Duration::from_secs(9);
+            think.arrived(now, idle, false);
+        }
+        // Integers settle at 256 / 249 of what goes in.
+        assert!(!think.exceeds(Duration::from_us(16_500)), "capped at twice 8 ms");
+    }
+
+    #[test]
+    fn twenty_seeks_among_thirty_two_requests_are_seeky_and_forgotten() {
+        let mut seeks = SeekHistory::NEW;
+        for far in 0..32 {
+            seeks.push(far < 20);
+        }
+        assert_eq!(seeks.marks, 20);
+        seeks.push(false);
+        assert_eq!((seeks.marks, seeks.bits.count_ones()), (19, 19), "the first is forgotten");
+        for _ in 0..32 {
+            seeks.push(true);
+        }
+        assert_eq!((seeks.marks, seeks.bits), (32, u32::MAX));
+    }
+
+    #[test]
+    fn far_is_more_than_800_sectors_and_without_a_head_small() {
+        let far =
+            |rotational, last, start, len| is_far(rotational, Sector(last), Sector(start), Sectors(len));
+        assert!(far(true, 1000, 1801, 8) && far(true, 1801, 1000, 1024) && far(false, 1000, 9000, 63));
+        assert!(!far(true, 1000, 1800, 8) && !far(false, 1000, 9000, 64));
+        assert!(!far(true, 0, 1 << 40, 8), "0 says that there was none");
+    }
+
+    #[test]
+    fn who_is_idle_for_more_than_a_fifth_of_the_time_is_not_io_bound() {
+        let (ms, start) = (Duration::from_ms, Instant::EPOCH);
+        let mut activity = Activity::since(start);
+        activity.arrived(start + ms(10), ms(10), true);
+        assert!(activity.io_bound, "who was just created is not judged");
+        activity.arrived(start + ms(50), ms(0), false);
+        assert!(activity.io_bound);
+        activity.arrived(start + ms(54), ms(1), false);
+        assert!(!activity.io_bound);
+        // What passed more than 200 ms ago counts half.
+        activity.arrived(start + ms(300), ms(39), false);
+        assert!(activity.io_bound);
+        assert_eq!((activity.io_start, activity.idle_total), (start + ms(150), ms(25)));
+    }
+}

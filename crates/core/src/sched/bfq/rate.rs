@@ -212,3 +212,101 @@ impl Bfq {
         cx.note_in_numbers(Reason::RateUpdate, self.queues[q].task, Detail::Rate { rate: self.rate.peak });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(peak: u64, samples: u32, sequential: u32, sectors: u64, span_ms: u64) -> PeakRate {
+        let span = Duration::from_ms(span_ms);
+        PeakRate { peak, samples, sequential, sectors, span, ..PeakRate::new(true) }
+    }
+
+    #[test]
+    //= bfq.md 8.6, peak-rate UPDATE, type=test
+    fn an_interval_enters_the_estimate_by_how_sequential_it_is() {
+        let table = [
+            (interval(22_000, 1000, 990, 200_000, 1000), Some(17_553)),
+            (interval(22_000, 1000, 990, 600_000, 1000), Some(30_660)),
+            (interval(22_000, 400, 100, 100_000, 1000), None),
+            (interval(22_000, 400, 100, 500_000, 1000), Some(23_346)),
+            (interval(9333, 64, 63, 90_000, 400), Some(10_105)),
+        ];
+        for (mut rate, expected) in table {
+            let before = rate.peak;
+            assert_eq!(rate.finish(None), expected.is_some(), "{rate:?}");
+            assert_eq!(rate.peak, expected.unwrap_or(before));
+        }
+    }
+
+    #[test]
+    fn an_interval_that_is_short_or_has_few_requests_says_nothing() {
+        for mut rate in [interval(9333, 31, 31, 90_000, 1000), interval(9333, 64, 64, 90_000, 299)] {
+            assert!(!rate.finish(None));
+        }
+    }
+
+    #[test]
+    fn an_interval_lasts_until_the_last_completion() {
+        let (mut short, mut long) =
+            (interval(9333, 64, 64, 90_000, 400), interval(9333, 64, 64, 90_000, 400));
+        let end = long.first_dispatch + Duration::from_ms(800);
+        assert!(short.finish(None) && long.finish(Some(end)));
+        // 14745 at trust 3, 7372 at trust 7.
+        assert_eq!((short.peak, long.peak), (9333 * 6 / 7 + 14_745 / 7, 9333 * 2 / 3 + 7372 / 3));
+    }
+
+    #[test]
+    //= bfq.md 8.4 S15, type=test
+    fn the_estimate_stays_in_range_and_never_falls_by_more_than_a_half() {
+        let mut rate = interval(22_000, 1000, 1000, 1, 1000);
+        for _ in 0..40 {
+            let before = rate.peak;
+            rate.samples = 1000;
+            rate.sequential = 1000;
+            assert!(rate.finish(None) && rate.peak >= before / 2 && rate.peak >= 1);
+        }
+        assert_eq!(rate.peak, 1);
+        rate.sectors = 20_001_000;
+        assert!(!rate.finish(None), "no device is as fast as that");
+    }
+
+    #[test]
+    //= bfq.md 8.4 S16, type=test
+    fn a_saturating_stream_is_found_out() {
+        let mut rate = PeakRate::new(true);
+        let mut now = Instant::EPOCH;
+        // 256 sectors in each ms: 16777.
+        for _ in 0..60_000 {
+            let ended = Some(now);
+            now = now + Duration::from_ms(1);
+            rate.dispatched(now, 256, true, true, ended);
+        }
+        assert!(rate.peak.abs_diff(16_777) < 100, "{}", rate.peak);
+    }
+
+    #[test]
+    fn an_idle_device_ends_the_interval_and_its_time_does_not_count() {
+        let mut rate = PeakRate::new(true);
+        let mut now = Instant::EPOCH;
+        for _ in 0..400 {
+            now = now + Duration::from_ms(1);
+            rate.dispatched(now, 256, true, true, Some(now));
+        }
+        let before = rate.peak;
+        now = now + Duration::from_secs(50);
+        assert!(rate.dispatched(now, 256, false, false, Some(now - Duration::from_secs(50))));
+        assert!(rate.peak > before, "16777 in 400 ms, not next to nothing in 50 s: {}", rate.peak);
+        assert_eq!((rate.samples, rate.sectors), (1, 256));
+    }
+
+    #[test]
+    fn the_rule_of_2010_takes_the_best_slot_once_32_were_seen() {
+        let mut rate = PeakRate::new(true);
+        for _ in 0..31 {
+            assert!(!rate.slot(5000, Duration::from_ms(50)));
+        }
+        assert!(rate.slot(100, Duration::from_ms(50)));
+        assert_eq!(rate.peak, (5000 << 16) / 50_000);
+    }
+}

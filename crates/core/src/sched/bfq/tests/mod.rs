@@ -1,3 +1,5 @@
 //! Tests.
 
+mod engine;
 mod heuristics;
+mod rig;
