@@ -511,6 +511,19 @@ impl<S: Scheduler> Elevator<S> {
         self.sched.control(cx!(self), &change);
     }
 
+    /// Gives the scheduler other tunables while it works. Answers whether it took them over; if not, nothing has changed,
+    /// and who wants them must [drain](Self::drain) this elevator and make another.
+    ///
+    /// # Errors
+    /// If a tunable is out of range; then nothing has changed.
+    ///
+    /// # Panics
+    /// If time goes backwards.
+    pub fn reconfigure(&mut self, now: Instant, config: S::Config) -> Result<bool, ConfigError> {
+        self.advance(now);
+        self.sched.reconfigure(cx!(self), config)
+    }
+
     /// The timer that `next_timer` asked for, or any other moment: a spurious call changes nothing.
     ///
     /// # Panics

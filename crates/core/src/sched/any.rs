@@ -80,6 +80,13 @@ macro_rules! schedulers {
             fn make(limits: Limits, config: AnyConfig) -> Result<Self, ConfigError> {
                 Ok(match config { $(AnyConfig::$variant(c) => Self::$variant(<$scheduler>::new(limits, c)?),)* })
             }
+
+            fn retune(&mut self, cx: &mut Cx<'_>, config: AnyConfig) -> Result<bool, ConfigError> {
+                match (self, config) {
+                    $((Self::$variant(s), AnyConfig::$variant(c)) => s.reconfigure(cx, c),)*
+                    _ => Ok(false),
+                }
+            }
         }
     };
 }
@@ -260,6 +267,9 @@ impl Scheduler for AnyScheduler {
     }
     fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
         each!(self, s => s.control(cx, change));
+    }
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, config: AnyConfig) -> Result<bool, ConfigError> {
+        self.retune(cx, config)
     }
     fn timer(&mut self, cx: &mut Cx<'_>) {
         each!(self, s => s.timer(cx));

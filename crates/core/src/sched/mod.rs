@@ -62,6 +62,15 @@ pub trait Scheduler: Sized {
     /// Something changes from outside.
     fn control(&mut self, _cx: &mut Cx<'_>, _change: &Control) {}
 
+    /// Other tunables from now on. Answers whether they could be taken over: a scheduler that is made for its tunables
+    /// says no, and is exchanged by whoever wants others.
+    ///
+    /// # Errors
+    /// If a tunable is out of range; then nothing changes.
+    fn reconfigure(&mut self, _cx: &mut Cx<'_>, _config: Self::Config) -> Result<bool, ConfigError> {
+        Ok(false)
+    }
+
     /// Time has passed; called at or after `next_timer`, and possibly at any other moment, when it must change nothing.
     fn timer(&mut self, _cx: &mut Cx<'_>) {}
 

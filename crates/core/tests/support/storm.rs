@@ -3,7 +3,7 @@
 //! Everything is drawn from one [`Chance`]: limits, preset, tunables, the mix of requests, which faults occur at all.
 //! Faults are requests that are slow, stuck, completed out of order or handed back; timers that are late, coarse or
 //! spurious; tasks that exit in the middle of their slice (and may come back under the same number); priorities, groups and
-//! weights that change in flight; and the scheduler being exchanged under load. A failed request looks like a finished
+//! weights, tunables that change in flight; and the scheduler being exchanged under load. A failed request looks like a finished
 //! one to a scheduler (whoever drives it retries or not), so it has no operation of its own.
 
 use super::bounds;
@@ -49,10 +49,11 @@ enum Step {
     Exit,
     SetPrio,
     Groups,
+    Retune,
     Swap,
 }
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step::Insert,
     Step::Progress,
     Step::CompleteAny,
@@ -63,6 +64,7 @@ const STEPS: [Step; 11] = [
     Step::Exit,
     Step::SetPrio,
     Step::Groups,
+    Step::Retune,
     Step::Swap,
 ];
 
@@ -215,6 +217,7 @@ impl<'a> Storm<'a> {
                 self.subject.control(self.now, Control::SetPrio(self.tasks[task].id, prio));
             }
             Step::Groups => self.change_group(),
+            Step::Retune => self.retune(),
             Step::Swap => self.swap(),
         }
     }
@@ -332,6 +335,15 @@ impl<'a> Storm<'a> {
         }
         let weight = NonZeroU16::new(narrow(self.chance.range(1, 10_000))).expect("at least 1");
         self.subject.control(self.now, Control::SetWeight(group, Weight(weight)));
+    }
+
+    /// Other tunables, under load.
+    fn retune(&mut self) {
+        let mut config = self.config;
+        draw::tune(self.chance, &mut config);
+        if self.subject.reconfigure(self.now, config) {
+            self.config = config;
+        }
     }
 
     /// Another scheduler takes over: the old one is drained, the device finishes, the new one starts.

@@ -191,6 +191,20 @@ impl Subject {
         self.after(now, None);
     }
 
+    /// Other tunables, if the scheduler can take them over.
+    pub(crate) fn reconfigure(&mut self, now: Instant, config: AnyConfig) -> bool {
+        self.disturb(now);
+        self.say(now, || format!("reconfigure {config:?}"));
+        let elevator = &mut self.elevator;
+        let done =
+            without("reconfigure", || elevator.reconfigure(now, config)).expect("drawn from the ranges");
+        if let Some(twin) = &mut self.twin {
+            assert_eq!(twin.reconfigure(now, config), Ok(done), "the twin decides otherwise: reconfigure");
+        }
+        self.after(now, None);
+        done
+    }
+
     /// A timer call, due or not.
     pub(crate) fn timer(&mut self, now: Instant) {
         self.disturb(now);

@@ -72,6 +72,7 @@ mod injection;
 mod queue;
 mod queue_merge;
 mod rate;
+mod retune;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -85,10 +86,11 @@ use self::burst::Bursts;
 use self::depth::DepthProbe;
 use self::early::Early;
 use self::group::Kind;
-use self::idling::{Boost, IDLE_STRICT};
+use self::idling::Boost;
 use self::injection::Injection;
 use self::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, QueueId, Rq};
 use self::rate::PeakRate;
+use self::retune::Derived;
 use self::slot::Expire;
 use super::Scheduler;
 use crate::config::{ConfigError, Tunables};
@@ -350,6 +352,10 @@ impl Scheduler for Bfq {
 
     fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
         self.change(cx, *change);
+    }
+
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, config: Config) -> Result<bool, ConfigError> {
+        self.retune(cx, config)
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>) {
@@ -659,18 +665,15 @@ impl Bfq {
         let groups = if config.hierarchy { limits.groups } else { 1 };
         let asyncs = groups as usize * ASYNC_KINDS * actuators.count();
         let queues = 1 + links + links.min(asyncs) + usize::from(limits.tags);
-        let slice_idle = config.slice_idle;
+        let Derived { back, slice_idle, timeout } = Derived::from(&config);
         let queue = Queue::new(false, IoPrio::default(), TaskId(0), Instant::EPOCH, Instant::EPOCH);
         let process = Process::new(TaskId(0), GroupId::ROOT);
         let rq = Rq::blank(tasks.fallback());
         Self {
-            back: BackSeek {
-                max: 2 * u64::from(config.back_seek_max.0),
-                penalty: u64::from(config.back_seek_penalty),
-            },
+            back,
             tags: limits.requests(),
-            slice_idle: if config.strict_guarantees { slice_idle.max(IDLE_STRICT) } else { slice_idle },
-            timeout: whole_ticks(config.timeout_sync, config.tick),
+            slice_idle,
+            timeout,
             several_actuators: actuators.count() > 1,
             actuators,
             processes: Table::new(tasks.table_len(), process),

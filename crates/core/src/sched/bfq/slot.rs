@@ -148,7 +148,7 @@ impl Bfq {
         Some(q)
     }
 
-    fn start_slot(&mut self, now: Instant, q: QueueId) {
+    pub(super) fn start_slot(&mut self, now: Instant, q: QueueId) {
         self.slot_start = now;
         self.early.clock_runs = false;
         self.early.sent = 0;

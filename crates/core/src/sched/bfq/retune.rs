@@ -1,0 +1,77 @@
+//! Tunables that change while requests wait.
+//!
+//! What the scheduler was sized for stays: groups, actuators, the steps of its clocks, and the kernel's oddities. All else
+//! takes effect at the next decision that asks for it; what is under way, a slot or an idle period, ends as it began. With
+//! `low_latency` off, or other factors, no queue is raised any more; their weights follow when they are next put on a
+//! tree.
+//
+//= linux-6.12 block/bfq-iosched.c bfq_low_latency_store, bfq_strict_guarantees_store, bfq_max_budget_store (as restated in the
+//= project's specification, 7.13)
+
+use super::Bfq;
+use super::config::Config;
+use super::idling::IDLE_STRICT;
+use super::queue::QueueId;
+use crate::config::{ConfigError, Tunables};
+use crate::elevator::Cx;
+use crate::parts::choose::BackSeek;
+use crate::units::{Duration, Id};
+
+/// What follows from the tunables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Derived {
+    pub(super) back: BackSeek,
+    pub(super) slice_idle: Duration,
+    pub(super) timeout: Duration,
+}
+
+impl Derived {
+    pub(super) fn from(config: &Config) -> Self {
+        let slice_idle = config.slice_idle;
+        Self {
+            back: BackSeek {
+                max: 2 * u64::from(config.back_seek_max.0),
+                penalty: u64::from(config.back_seek_penalty),
+            },
+            slice_idle: if config.strict_guarantees { slice_idle.max(IDLE_STRICT) } else { slice_idle },
+            timeout: super::whole_ticks(config.timeout_sync, config.tick),
+        }
+    }
+}
+
+impl Bfq {
+    /// Takes other tunables over; answers whether they are such as can be.
+    pub(super) fn retune(&mut self, cx: &mut Cx<'_>, config: Config) -> Result<bool, ConfigError> {
+        config.validate()?;
+        let old = core::mem::replace(&mut self.config, config);
+        let fixed = |c: &Config| (c.hierarchy, c.actuators, c.tick, c.quirks);
+        if fixed(&old) != fixed(&config) {
+            self.config = old;
+            return Ok(false);
+        }
+        let Derived { back, slice_idle, timeout } = Derived::from(&config);
+        (self.back, self.slice_idle, self.timeout) = (back, slice_idle, timeout);
+        self.boost = self.boost_rule();
+        let slot_rules = |c: &Config| (c.max_budget, c.timeout_sync, c.throughput_boost);
+        if slot_rules(&old) != slot_rules(&config) {
+            self.recompute_bmax();
+        }
+        if let Some(q) = self.in_service.filter(|_| old.fair_writes != config.fair_writes) {
+            self.start_slot(cx.now, q);
+        }
+        if !config.low_latency || old.wr_coeff != config.wr_coeff {
+            self.end_all_raising(cx);
+        }
+        Ok(true)
+    }
+
+    /// No queue is raised any more.
+    fn end_all_raising(&mut self, cx: &mut Cx<'_>) {
+        for q in (0..self.queues.len()).map(QueueId::from_index) {
+            let queue = &self.queues[q];
+            if queue.in_use && queue.raise.factor > 1 {
+                self.end_raising(cx, q);
+            }
+        }
+    }
+}
