@@ -154,6 +154,12 @@ impl<I: Id> Hierarchy<I> {
         this
     }
 
+    /// Who is next is searched for as the kernel does: see [`Wf2q::set_kernel_search`]. While nobody is active. Allocates.
+    /// Default off.
+    pub fn set_kernel_search(&mut self, on: bool) {
+        self.nodes.set_kernel_search(on);
+    }
+
     /// Idle entities are forgotten as the kernel does it: see [`Wf2q::set_kernel_forget`]. Default off.
     pub const fn set_kernel_forget(&mut self, on: bool) {
         self.nodes.set_kernel_forget(on);

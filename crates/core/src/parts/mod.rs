@@ -9,6 +9,7 @@ pub mod fifo;
 pub mod hash;
 pub mod hierarchy;
 pub mod merge;
+mod red_black;
 pub mod sorted;
 pub mod tasks;
 pub mod tree;

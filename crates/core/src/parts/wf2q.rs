@@ -32,6 +32,7 @@
 //= paper: F. Checconi, P. Valente 2010, "High throughput disk scheduling with fair bandwidth distribution" (B-WF2Q+)
 //= paper: R. Seidel, C. Aragon 1996, "Randomized search trees"
 
+use super::red_black::RedBlack;
 use crate::table::{NIL, Place, Table};
 use crate::units::Id;
 use core::marker::PhantomData;
@@ -99,6 +100,8 @@ struct Node {
 pub struct Wf2q<E> {
     nodes: Table<Place, Node>,
     kernel_forget: bool,
+    /// The active trees once more, in the kernel's shape.
+    kernel_shape: Option<RedBlack>,
     id: PhantomData<E>,
 }
 
@@ -106,6 +109,8 @@ pub struct Wf2q<E> {
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceTree {
     active: u32,
+    /// The root of the active tree in the kernel's shape, if that is kept.
+    kernel_active: u32,
     idle: u32,
     /// The ends of the idle tree.
     idle_first: u32,
@@ -118,7 +123,7 @@ impl ServiceTree {
     /// An empty tree at a virtual time.
     #[must_use]
     pub const fn new(vtime: u64) -> Self {
-        Self { active: NIL, idle: NIL, idle_first: NIL, idle_last: NIL, vtime, weight: 0 }
+        Self { active: NIL, kernel_active: NIL, idle: NIL, idle_first: NIL, idle_last: NIL, vtime, weight: 0 }
     }
 
     /// `V`.
@@ -166,13 +171,19 @@ impl<E: Id> Wf2q<E> {
         for (place, node) in nodes.iter_mut() {
             node.rank = scatter(place.0);
         }
-        Self { nodes, kernel_forget: false, id: PhantomData }
+        Self { nodes, kernel_forget: false, kernel_shape: None, id: PhantomData }
     }
 
     /// Forgets as the kernel does, for comparisons: at most one idle entity at a time, and when nobody is active and all
     /// idle ones are done, `V` *is set back* to the last one's finish. Default off.
     pub const fn set_kernel_forget(&mut self, on: bool) {
         self.kernel_forget = on;
+    }
+
+    /// Searches as the kernel does, for comparisons: on a tree of its shape, and stopping too early; see `docs/deviations.md`.
+    /// While nobody is active. Allocates. Default off.
+    pub fn set_kernel_search(&mut self, on: bool) {
+        self.kernel_shape = on.then(|| RedBlack::new(self.nodes.len()));
     }
 
     /// Where an entity stands.
@@ -253,6 +264,11 @@ impl<E: Id> Wf2q<E> {
     #[inline]
     pub fn activate(&mut self, tree: &mut ServiceTree, e: E) {
         self.link(&mut tree.active, Place::of(e).0, Standing::Active);
+        if let Some(shape) = &mut self.kernel_shape {
+            let (nodes, n) = (&self.nodes, Place::of(e).0);
+            let finish = nodes[Place(n)].finish;
+            shape.insert(&mut tree.kernel_active, n, |at| later(nodes[Place(at)].finish, finish));
+        }
     }
 
     /// Puts a held entity on the idle tree.
@@ -276,7 +292,12 @@ impl<E: Id> Wf2q<E> {
     pub fn hold(&mut self, tree: &mut ServiceTree, e: E) {
         let n = Place::of(e).0;
         match self.at(n).standing {
-            Standing::Active => self.unlink(&mut tree.active, n),
+            Standing::Active => {
+                self.unlink(&mut tree.active, n);
+                if let Some(shape) = &mut self.kernel_shape {
+                    shape.remove(&mut tree.kernel_active, n);
+                }
+            }
             Standing::Idle => self.hold_idle(tree, n),
             Standing::Held | Standing::Detached => {}
         }
@@ -304,10 +325,14 @@ impl<E: Id> Wf2q<E> {
     /// Moves `V` on to where at least one active entity is eligible, if none is.
     #[inline]
     pub fn jump(&mut self, tree: &mut ServiceTree) {
+        let before = tree.vtime;
         if let Some(root) = self.nodes.get(Place(tree.active)) {
             tree.vtime = latest(tree.vtime, root.min_start);
         }
-        self.forget(tree);
+        // Where virtual time stays, the kernel does not look; we have forgotten all that there was to forget.
+        if tree.vtime != before {
+            self.forget(tree);
+        }
     }
 
     /// Detaches the idle entities that `V` has reached.
@@ -341,6 +366,9 @@ impl<E: Id> Wf2q<E> {
     pub fn next(&self, tree: &ServiceTree) -> Option<E> {
         let mut node = self.nodes.get(Place(tree.active))?;
         let vtime = latest(tree.vtime, node.min_start);
+        if let Some(shape) = &self.kernel_shape {
+            return self.kernel_next(shape, tree.kernel_active, vtime);
+        }
         //= deviates wf2q-search
         // There is an eligible one at `at` or below. Whoever is on its left is before it and all on the right.
         let mut at = tree.active;
@@ -353,6 +381,29 @@ impl<E: Id> Wf2q<E> {
             };
             node = self.at(at);
         }
+    }
+
+    /// As the kernel searches: to the left where somebody is eligible; but once one was seen on the way, never to the right.
+    fn kernel_next(&self, shape: &RedBlack, root: u32, vtime: u64) -> Option<E> {
+        let (mut at, mut found) = (root, NIL);
+        loop {
+            if !later(self.at(at).start, vtime) {
+                found = at;
+            }
+            let [left, right] = shape.children(at);
+            at = match left {
+                _ if self.has_eligible(shape, left, vtime) => left,
+                _ if found != NIL => return Place(found).id(),
+                _ => right,
+            };
+        }
+    }
+
+    /// Whether one at `n` or below is eligible.
+    fn has_eligible(&self, shape: &RedBlack, n: u32, vtime: u64) -> bool {
+        n != NIL
+            && (!later(self.at(n).start, vtime)
+                || shape.children(n).into_iter().any(|child| self.has_eligible(shape, child, vtime)))
     }
 
     /// Whether no other entity is on the active tree than `e`, which is.

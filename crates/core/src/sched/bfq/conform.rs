@@ -91,7 +91,12 @@ impl Bfq {
         self.in_service.map(QueueRef)
     }
 
-    /// How many queues are busy.
+    /// The queues that wait for the disk or have it.
+    pub fn busy(&self) -> impl Iterator<Item = QueueRef> + '_ {
+        self.queues.iter().filter(|(_, queue)| queue.busy).map(|(q, _)| QueueRef(q))
+    }
+
+    /// How many these are.
     #[must_use]
     pub fn busy_queues(&self) -> u32 {
         self.tot_busy()
@@ -264,6 +269,11 @@ impl Bfq {
     /// Whether the task's next request comes soon.
     pub fn adopt_short_think(&mut self, queue: QueueRef, short: bool) {
         self.queues[queue.0].short_think = short;
+    }
+
+    /// The slot began by so much later than noted, or earlier.
+    pub fn adopt_clock(&mut self, by: Duration, later: bool) {
+        self.slot_start = if later { self.slot_start + by } else { self.slot_start - by };
     }
 
     /// How much the device moves at full speed in a slot, in sectors.

@@ -214,6 +214,7 @@ impl Scheduler for Bfq {
         this.queues[QueueId::FALLBACK].next_budget = this.first_budget();
         this.hierarchy.set_kernel_forget(config.quirks);
         this.hierarchy.set_kernel_next(config.quirks);
+        this.hierarchy.set_kernel_search(config.quirks);
         if config.max_budget.0 > 0 {
             this.recompute_bmax();
         }
@@ -279,12 +280,15 @@ impl Scheduler for Bfq {
 
     fn merged(&mut self, cx: &mut Cx<'_>, kept: Tag, end: End) {
         let q = self.rqs[kept].queue;
+        let before = self.queues[q].next_rq;
         if end == End::Front {
             let start = cx.requests[kept].rq.start;
             self.sorted.reposition(&mut self.queues[q].requests, kept, start);
             self.prefer(cx.requests, q, kept);
         }
-        if self.queues[q].next_rq == Some(kept) {
+        let next = self.queues[q].next_rq;
+        //= deviates bfq-fit-budget
+        if next == Some(kept) && (next != before || !self.config.quirks) {
             self.update_next(cx, q);
             self.reposition(cx, q);
         }

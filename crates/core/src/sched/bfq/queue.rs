@@ -352,6 +352,9 @@ impl Bfq {
         let (prio, group) = (process.prio[usize::from(sync)], process.group);
         let mut queue = Queue::new(sync, prio, process.task, now, self.tick(now));
         queue.in_use = true;
+        // In the kernel a queue has no class yet when that is looked at, and nobody looks again.
+        //= deviates bfq-idle-think
+        queue.short_think |= sync && self.config.quirks;
         queue.process_refs = 1;
         queue.next_budget = self.first_budget();
         queue.actuator = u8::try_from(actuator).unwrap_or(0);
