@@ -85,7 +85,7 @@ impl Replay {
             self.judge_home(case.step, tag, &mut verdicts);
         }
         if verdicts.agree_on_decisions() {
-            self.judge_numbers(case, now, &mut verdicts);
+            self.judge_numbers(case, ours, now, &mut verdicts);
         }
         verdicts
     }
@@ -159,12 +159,12 @@ impl Replay {
         }
     }
 
-    fn judge_numbers(&self, case: &Case<'_>, now: Instant, verdicts: &mut Verdicts) {
+    fn judge_numbers(&self, case: &Case<'_>, ours: &Outcome, now: Instant, verdicts: &mut Verdicts) {
         for (at, expiry) in case.expiries() {
             self.judge_habits(case.step, at, &expiry, verdicts);
         }
         for (at, times) in &case.times {
-            self.judge_times(case.step, *at, times, verdicts);
+            self.judge_times(case.step, *at, times, ours, verdicts);
         }
         for (at, said) in case.step.says.iter().enumerate() {
             match said.say {
@@ -190,14 +190,16 @@ impl Replay {
         });
     }
 
-    fn judge_times(&self, step: &Step, at: usize, theirs: &Times, verdicts: &mut Verdicts) {
+    fn judge_times(&self, step: &Step, at: usize, theirs: &Times, ours: &Outcome, verdicts: &mut Verdicts) {
         let Some(q) = self.named(&step.says[at]) else { return };
         let v = self.elevator.scheduler().view(q);
+        // The weight may change behind them, in the same step.
+        let told = ours.times.iter().find(|t| t.task == v.task && (t.start, t.finish) == v.times);
+        let weight = told.map_or(v.weight, |t| t.weight);
         let (start, finish) = self.times_as_told(q, &v, theirs);
-        let tell =
-            || format!("start {}, finish {}, w {}, serv {}", v.times.0, v.times.1, v.weight, spent(&v));
+        let tell = || format!("start {}, finish {}, w {weight}, serv {}", v.times.0, v.times.1, spent(&v));
         let same_service = finish == theirs.finish || spent(&v) == theirs.service;
-        let same = (start, v.weight) == (theirs.start, theirs.weight) && same_service;
+        let same = (start, weight) == (theirs.start, theirs.weight) && same_service;
         verdicts.add(Topic::Inputs, Some(at), same, tell);
         if same {
             verdicts.add(Topic::Times, Some(at), finish == theirs.finish, tell);

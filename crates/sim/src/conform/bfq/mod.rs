@@ -161,9 +161,11 @@ impl Replay {
         let (mut answer, verdicts) = self.attempt_at(case, run, now);
         let mut at = now;
         if !verdicts.agree() {
-            let instants = [now + CLOCK_ERROR, self.latest.max(now - CLOCK_ERROR)];
-            let found = instants.into_iter().find_map(|now| {
+            let found = self.clocks(now).into_iter().find_map(|(now, slot)| {
                 self.elevator.clone_from(&self.before);
+                if let Some(later) = slot {
+                    self.elevator.meddle(now, |bfq, _| bfq.adopt_clock(CLOCK_ERROR, later));
+                }
                 let (answer, other) = self.attempt_at(case, run, now);
                 other.agree().then_some((now, answer, other))
             });
@@ -185,6 +187,12 @@ impl Replay {
         self.count(step, verdicts.0);
         self.adopt(case, at);
         answer
+    }
+
+    /// What the kernel may have read on its clocks: now, and whether the slot began later or earlier than we noted.
+    fn clocks(&self, now: Instant) -> [(Instant, Option<bool>); 4] {
+        let (later, earlier) = (now + CLOCK_ERROR, self.latest.max(now - CLOCK_ERROR));
+        [(later, None), (earlier, None), (now, Some(true)), (now, Some(false))]
     }
 
     /// Runs ours at `now`.

@@ -27,8 +27,23 @@ impl Replay {
         let said = at.and_then(|at| step.says.get(at));
         let (line, text) = said.map_or((step.line, &*step.text), |s| (s.line, &*s.text));
         let (before, shift) = (self.before.scheduler(), self.shift);
-        self.tally.differ(topic, line, text, || (ours, describe(before, shift)));
+        self.tally.differ(topic, line, text, || {
+            let state = describe(before, shift);
+            (ours, if topic == Topic::Selections { state + &candidates(before) } else { state })
+        });
     }
+}
+
+/// Who waits for the disk, with start and finish relative to virtual time.
+fn candidates(bfq: &Bfq) -> String {
+    let mut text = String::new();
+    for q in bfq.busy().take(20) {
+        let v = bfq.view(q);
+        let from_now = |t: u64| t.wrapping_sub(v.vtime).cast_signed();
+        let (start, finish) = (from_now(v.times.0), from_now(v.times.1));
+        text += &format!("; {} V{start:+} to V{finish:+} ({:?} {})", label(bfq, q), v.class, v.weight);
+    }
+    text
 }
 
 /// The state that decisions come from, in a line.
@@ -96,6 +111,7 @@ impl Replay {
         let verdict = Verdict { topic: Topic::Waiting, at: Some(at), ours: (ours != theirs).then(tell) };
         self.count(step, vec![verdict]);
         if ours.0 != theirs.0 {
+            self.latest = now;
             self.elevator.meddle(now, |bfq, cx| bfq.force_waiting(cx, theirs.0));
         }
     }
@@ -111,7 +127,8 @@ impl Replay {
         let differs = ours.is_some();
         self.count(step, vec![Verdict { topic: Topic::Feedback, at: Some(at), ours }]);
         if differs {
-            self.elevator.meddle(self.now(step), |bfq, _| bfq.adopt_next_budget(q, next));
+            self.latest = self.now(step);
+            self.elevator.meddle(self.latest, |bfq, _| bfq.adopt_next_budget(q, next));
         }
     }
 
@@ -164,8 +181,11 @@ impl Replay {
         let Some(q) = self.named(said).filter(|_| age_ms <= of_ms) else { return };
         let start = now.floor_to(self.tick) - Duration::from_ms(age_ms);
         let len = Duration::from_ms(of_ms);
-        let v = self.elevator.scheduler().view(q);
-        if (v.factor, v.raise_start, v.raise_len) != (factor, start, len) {
+        let (v, before) = (self.elevator.scheduler().view(q), self.before.scheduler().view(q));
+        let has_ended = v.factor != factor && before.factor == factor;
+        // A tick that came late is no state.
+        let near = v.raise_start.max(start).since(v.raise_start.min(start)) <= self.tick;
+        if !has_ended && ((v.factor, v.raise_len) != (factor, len) || !near) {
             self.elevator.meddle(now, |bfq, _| bfq.adopt_raise(q, factor, start, len));
         }
     }
