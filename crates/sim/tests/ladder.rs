@@ -63,6 +63,8 @@ fn a_ladder_leads_from_v0_to_bfq_one_switch_at_a_time() {
     assert_eq!(rungs.len(), 1 + SWITCHES.len());
     assert_eq!(rungs[0].config, config("bfq-v0"));
     assert_eq!(rungs[SWITCHES.len()].config, config("bfq"));
+    let of_2016 = SWITCHES.iter().filter(|s| s.patch.is_some()).count();
+    assert_eq!(rungs[of_2016].config, config("bfq-v8"));
     let value = |i: usize, name: &str| rungs[i].config.get(name);
     for (i, s) in SWITCHES.iter().enumerate() {
         for t in rungs[i].config.list() {

@@ -38,6 +38,8 @@ use fairhead_device::DeviceParams;
 pub struct Switch {
     /// Its tunable.
     pub name: &'static str,
+    /// The tunable's value when it is on; off is 0.
+    pub on: u64,
     /// Which patch of the v8 series it is; none: it came later.
     pub patch: Option<u8>,
     /// What that promised, in a few words.
@@ -45,11 +47,11 @@ pub struct Switch {
 }
 
 const fn v8(patch: u8, name: &'static str, about: &'static str) -> Switch {
-    Switch { name, patch: Some(patch), about }
+    Switch { name, on: 1, patch: Some(patch), about }
 }
 
-const fn later(name: &'static str, about: &'static str) -> Switch {
-    Switch { name, patch: None, about }
+const fn later(name: &'static str, on: u64, about: &'static str) -> Switch {
+    Switch { name, on, patch: None, about }
 }
 
 /// All switches, in the order of the patches.
@@ -67,11 +69,12 @@ pub const SWITCHES: &[Switch] = &[
     v8(20, "pool_limits", "writers leave requests for others to have"),
     v8(21, "ncq_flash", "no idling for throughput on flash that queues"),
     v8(22, "ncq_random", "random readers are not idled for on disks that queue"),
-    later("injection", "others are served while the disk idles"),
-    later("wakers", "who wakes whom is served in the other's turn"),
-    later("stable_merge", "processes of one task share a queue"),
-    later("actuators", "every arm of a disk has work"),
-    later("ncq_protection", "a drive that passes over a raised request gets no others"),
+    later("wr_max_service", 120_000, "who reads a lot while raised copies a file, and is raised no longer"),
+    later("injection", 1, "others are served while the disk idles"),
+    later("wakers", 1, "who wakes whom is served in the other's turn"),
+    later("stable_merge", 1, "processes of one task share a queue"),
+    later("actuators", 1, "every arm of a disk has work"),
+    later("ncq_protection", 1, "a drive that passes over a raised request gets no others"),
 ];
 
 /// The switch of that name.
@@ -93,7 +96,7 @@ pub struct Rung {
 fn bfq(on: impl Fn(&Switch) -> bool, low_latency: bool) -> AnyConfig {
     let mut config = (preset("bfq").expect("a built-in scheduler").config)();
     for s in SWITCHES {
-        config.set(s.name, u64::from(on(s))).expect("a switch of bfq");
+        config.set(s.name, if on(s) { s.on } else { 0 }).expect("a switch of bfq");
     }
     config.set("low_latency", u64::from(low_latency)).expect("a switch of bfq");
     config
