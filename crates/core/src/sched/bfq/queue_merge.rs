@@ -86,8 +86,8 @@ impl Bfq {
         {
             return self.decide_stable_merge(q, link, target);
         }
-        let alone = self.tot_busy() == 1 || self.in_service == Some(q) && self.lonely.contains(&position.0);
-        if !self.config.queue_merge || alone || !self.may_cooperate(cx.now, q) {
+        let lonely = self.in_service == Some(q) && self.lonely.contains(&position.0);
+        if !self.config.queue_merge || self.is_alone(q) || lonely || !self.may_cooperate(cx.now, q) {
             return None;
         }
         self.find_close(cx, q, position)
@@ -105,6 +105,16 @@ impl Bfq {
         }
         let near = self.nearest(cx, q, position).filter(|&x| self.are_compatible(cx.now, q, x))?;
         self.link_to(q, near)
+    }
+
+    /// Whether there is no other queue that `q` could be one with.
+    ///
+    /// The kernel asks whether one queue is busy, and takes it for `q`. But `q`, whose request is about to come, may be idle, and the
+    /// busy one just the one whose stream it reads: preempting each other, the two never meet.
+    //= deviates bfq-coop-alone
+    #[inline]
+    fn is_alone(&self, q: QueueId) -> bool {
+        self.tot_busy() == u32::from(self.config.quirks || self.queues[q].busy)
     }
 
     /// Whether the device sorts by itself: no merging by position, stable merges at once.

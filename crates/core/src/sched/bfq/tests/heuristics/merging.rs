@@ -10,11 +10,12 @@ fn stable() -> Config {
     Config { stable_merge: true, ..plain() }
 }
 
-/// Task 1 has read at 1000; task 2 has a request queued at `position`, and task 9 one far away.
+/// Task 1 has read at 1000 and is not idled for any more; task 2 has a request queued at `position`, and task 9 one far away.
 fn near(config: Config, position: u64) -> Rig {
     let mut rig = Rig::new(config);
     rig.serve(read(1, 1000));
     rig.serve(read(1, 1008));
+    rig.pass(ms(25));
     rig.insert(read(2, position));
     rig.insert(read(9, 900_000_000));
     rig
@@ -41,7 +42,7 @@ fn make_seeky(rig: &mut Rig, task: u32) {
 fn readers_of_one_stream_share_a_queue_from_the_next_request_on() {
     let mut rig = near(early(), 1024);
     let (one, two) = (rig.of(1), rig.of(2));
-    assert_ne!(one, two, "nothing yet: with one busy queue there is nothing to merge");
+    assert_ne!(one, two, "nothing yet: nobody else is busy");
     rig.insert(read(1, 1016));
     assert_eq!(rig.of(1), two);
     let queue = rig.queue(2);
@@ -53,9 +54,29 @@ fn readers_of_one_stream_share_a_queue_from_the_next_request_on() {
 }
 
 #[test]
+//= deviates bfq-coop-alone
+fn a_stream_whose_readers_preempt_each_other_becomes_one_but_not_in_the_kernel() {
+    for quirks in [false, true] {
+        let mut rig = Rig::new(early());
+        rig.bfq.config.quirks = quirks;
+        rig.serve(read(1, 1000));
+        let tag = rig.insert(read(1, 1008));
+        assert_eq!(rig.issue().0, tag);
+        // The only busy queue is the one in service, which has read next to this.
+        rig.insert(read(2, 1016));
+        assert_eq!(rig.of(1) == rig.of(2), !quirks);
+        rig.complete(tag);
+        rig.drain();
+    }
+}
+
+#[test]
 fn a_close_request_merges_with_the_queue_in_service() {
     for (distance, close) in [(8192, true), (8193, false)] {
-        let mut rig = near(early(), 5_000_000);
+        let mut rig = Rig::new(early());
+        rig.serve(read(1, 1000));
+        rig.serve(read(1, 1008));
+        rig.insert(read(2, 5_000_000));
         rig.insert(read(3, 9_000_000));
         rig.insert(read(1, 1016));
         let tag = rig.issue().0;
@@ -168,6 +189,7 @@ fn a_link_is_followed_by_every_task_of_the_queue() {
     let mut rig = merged(early());
     let two = rig.of(2);
     rig.serve(read(1, 1040));
+    rig.pass(ms(25));
     rig.insert(read(3, 2000));
     rig.insert(read(8, 800_000_000));
     let three = rig.of(3);
