@@ -148,3 +148,24 @@ fn programs_have_books_too() {
         assert!(application.paused >= Duration::from_secs(1), "{preset}: and between its starts");
     }
 }
+
+#[test]
+fn bfq_tells_whom_it_boosts() {
+    let text = "[streams]\nrw=read\nbs=64k\nnumjobs=10\nsize=1g\nruntime=60s\ntime_based\n\
+        [application]\nstartdelay=9s\nfh_workload=startup:xterm\nexitall\n";
+    let (plan, report) = Plan::on("nas2020").scheduler("bfq").load("xterm", text).explain(&[0, 10]);
+    balances(&plan, &report, "xterm");
+    let (stream, application) = (&report.clients[0].account, &report.clients[1].account);
+    let raised = application.raised_interactive;
+    assert!(
+        raised * 100 > application.total() * 95,
+        "all of its start, but for the first computing: {raised}"
+    );
+    let soon = Duration::from_secs(1);
+    assert!(stream.raised_interactive < soon, "ten streams that begin at once are a burst: {stream:?}");
+    assert!(
+        application.idled_for_it * 4 > application.computing,
+        "while it computes the disk is kept for it"
+    );
+    assert!(report.peak_rate.is_some(), "it has estimated the disk's rate");
+}
