@@ -42,6 +42,18 @@ fn the_table_and_csv_have_a_line_for_each_published_number_and_the_seed() {
 }
 
 #[test]
+fn a_source_without_numbers_has_rows_of_ours() {
+    let rows = ["002", "--layouts", "1", "--only", "10r-seq-bash-bfq-v8"];
+    let table = text(&rows);
+    assert!(table.contains("3 are ours alone"), "{table}");
+    let json: Vec<Value> =
+        serde_json::from_str(&text(&[&rows[..], &["--output-format", "json"]].concat())).unwrap();
+    assert!(json.iter().all(|f| f["published"].is_null() && f["error"].is_null() && f["verdict"] == "new"));
+    let csv = text(&[&rows[..], &["--output-format", "csv"]].concat());
+    assert!(csv.lines().skip(1).all(|l| l.split(',').nth(3) == Some("")), "{csv}");
+}
+
+#[test]
 fn threads_change_nothing() {
     let run = |n| text(&[&ROW[..3], &["--layouts", "2", "--threads", n]].concat());
     assert_eq!(run("1"), run("2"));
@@ -60,8 +72,8 @@ fn check_agrees_with_the_verdicts() {
 #[test]
 fn what_is_not_there_is_misuse() {
     for (args, line) in [
-        (&["002"][..], "fairhead: there is no source '002'; did you mean '000'?\n"),
-        (&["x"], "fairhead: there is no source 'x'; known are 000, 001\n"),
+        (&["014"][..], "fairhead: there is no source '014'; did you mean '004'?\n"),
+        (&["x"], "fairhead: there is no source 'x'; known are 000, 001, 002, 004\n"),
         (&["001", "--only", "R009"], "fairhead: --only R009: no row has that in its id\n"),
     ] {
         let out = reproduce(args);

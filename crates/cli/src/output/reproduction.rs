@@ -269,6 +269,24 @@ note: a note
     }
 
     #[test]
+    fn what_was_given_up_and_what_nobody_published_have_no_error() {
+        let mut given_up = report();
+        given_up.figures.truncate(2);
+        given_up.figures[0].published = Published::MoreThan(60.0);
+        given_up.figures[1].published = Published::Nothing;
+        given_up.figures[1].tolerance = None;
+        let reports = [given_up];
+        let render = |format| Reproductions { reports: &reports, coloured: false }.render(format);
+        let table = render(TableFormat::Human);
+        let line = |start: &str| table.lines().find(|l| l.starts_with(start)).unwrap().to_owned();
+        assert!(line("R-1").contains(" >60 ") && line("R-1").ends_with(" ok"), "{table}");
+        assert!(line("R-2").ends_with(" new") && !line("R-2").contains('%'), "{table}");
+        assert!(render(TableFormat::Csv).contains("R-1,agg_bw,KiB/s,>60,"), "{table}");
+        let all: Vec<Value> = serde_json::from_str(&render(TableFormat::Json)).unwrap();
+        assert_eq!((&all[0]["published"], &all[1]["published"]), (&json!(">60"), &Value::Null));
+    }
+
+    #[test]
     fn json_has_an_object_per_published_number() {
         let reports = [report()];
         let text = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Json);
