@@ -342,6 +342,14 @@ impl<I: Id> Hierarchy<I> {
         self.shares[Self::leaf(leaf)].service
     }
 
+    /// What is left of the leaf's budget, in sectors; negative when it was given more.
+    #[inline]
+    #[must_use]
+    pub fn left(&self, leaf: I) -> i64 {
+        let share = &self.shares[Self::leaf(leaf)];
+        i64::from(share.budget) - i64::from(share.service)
+    }
+
     /// Sets the service.
     #[inline]
     pub fn set_service(&mut self, leaf: I, service: u32) {

@@ -104,11 +104,11 @@ impl Bfq {
     /// What is left of its budget; negative when it had to be charged for more.
     #[inline]
     pub(super) fn left(&self, q: QueueId) -> i64 {
-        i64::from(self.hierarchy.budget(q)) - i64::from(self.hierarchy.service(q))
+        self.hierarchy.left(q)
     }
 
     /// Whether its next request fits what is left.
-    #[inline]
+    #[inline(always)]
     pub(super) fn has_budget_for(&self, requests: &Requests, q: QueueId, tag: Tag) -> bool {
         i64::from(self.charge(requests, tag, q)) <= self.left(q)
     }

@@ -103,6 +103,8 @@ impl Bfq {
             assert_eq!(queue.pending_counted, pending, "I15: counted if it has requests");
             let weight = self.hierarchy.weight(q);
             let counted = (pending && weight == self.hierarchy.base_weight(q)).then_some(weight);
+            let more = weight > self.hierarchy.base_weight(q);
+            assert_eq!(queue.weighs_more, more, "whether its weight is a raised one");
             assert_eq!(queue.weight_counted, counted, "I14: counted under its weight");
             if let Some(weight) = counted {
                 weights[super::weight_index(weight)] += 1;

@@ -61,23 +61,24 @@ impl Bfq {
     /// The task that sends `rq`, whose queues are as the request says from now on.
     #[inline(always)]
     pub(super) fn process(&mut self, cx: &mut Cx<'_>, rq: &Request) -> TaskSlot {
-        let slot = self.known_process(rq.task, rq.group);
+        let (slot, new) = self.tasks.claim(rq.task);
         if slot == self.tasks.fallback() {
             return slot;
         }
-        let group = self.group_in_range(rq.group);
-        let kind = usize::from(rq.sync);
-        let process = &mut self.processes[slot];
-        if process.seen[kind] != rq.prio || process.prio_changed[kind] || process.group != group {
-            self.follow(cx, slot, rq, group);
+        let (group, kind) = (self.group_in_range(rq.group), usize::from(rq.sync));
+        let process = &self.processes[slot];
+        let changed = process.seen[kind] != rq.prio || process.group != group || process.prio_changed[kind];
+        if new || changed || process.exited {
+            self.follow(cx, slot, new, rq);
         }
         slot
     }
 
-    /// A task's request says something else than those before.
+    /// A task is new, or its request says something else than those before.
     #[inline(never)]
-    fn follow(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, rq: &Request, group: GroupId) {
-        let kind = usize::from(rq.sync);
+    fn follow(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, new: bool, rq: &Request) {
+        self.meet(slot, new, rq.task, rq.group);
+        let (group, kind) = (self.group_in_range(rq.group), usize::from(rq.sync));
         let process = &mut self.processes[slot];
         process.see_prio(kind, rq.prio);
         let repriced = core::mem::take(&mut process.prio_changed[kind]);
@@ -89,15 +90,12 @@ impl Bfq {
         }
     }
 
-    /// A task's slot, made if need be, and anew if the task had gone.
-    #[inline]
-    fn known_process(&mut self, task: TaskId, group: GroupId) -> TaskSlot {
-        let (slot, new) = self.tasks.claim(task);
-        if new || self.processes[slot].exited {
-            let requests = self.processes[slot].requests;
+    /// If a task was not known, or had gone, nothing is remembered of it but its requests in existence.
+    fn meet(&mut self, slot: TaskSlot, new: bool, task: TaskId, group: GroupId) {
+        let Process { requests, exited, .. } = self.processes[slot];
+        if new || exited {
             self.processes[slot] = Process { requests, ..Process::new(task, self.group_in_range(group)) };
         }
-        slot
     }
 
     /// Without hierarchy, and for numbers that are too large, there is the root.
@@ -204,8 +202,9 @@ impl Bfq {
     }
 
     fn set_task_prio(&mut self, task: TaskId, prio: IoPrio) {
-        let slot = self.known_process(task, GroupId::ROOT);
+        let (slot, new) = self.tasks.claim(task);
         if slot != self.tasks.fallback() {
+            self.meet(slot, new, task, GroupId::ROOT);
             self.processes[slot].set_prio(prio);
         }
     }

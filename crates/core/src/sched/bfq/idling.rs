@@ -128,7 +128,7 @@ impl Bfq {
         if self.config.strict_guarantees {
             return true;
         }
-        if self.slice_idle.is_zero() || !queue.sync || self.class(q) == Class::Idle {
+        if self.slice_idle.is_zero() || !queue.sync || queue.class == Class::Idle {
             return false;
         }
         self.boosts(q) || self.needed(q)
@@ -146,16 +146,18 @@ impl Bfq {
         if !self.config.throughput_boost && self.in_flight > 0 {
             return;
         }
+        let queue = &self.queues[q];
         let mut idle = self.slice_idle;
-        if self.queues[q].raise.factor > 1 {
+        if queue.raise.factor > 1 {
             idle = idle.max(IDLE_RAISED);
-        } else if self.config.throughput_boost && self.is_seeky(q) && !self.asymmetric(q) {
+        } else if self.config.throughput_boost && self.seeks(queue) && !self.asymmetric(q) {
             idle = idle.min(IDLE_SEEKY);
         }
-        self.queues[q].waiting = true;
+        let queue = &mut self.queues[q];
+        queue.waiting = true;
         self.idle_start = cx.now;
         self.idle_timer = Some(cx.now + idle);
-        cx.note(Reason::SliceIdle, self.queues[q].task);
+        cx.note(Reason::SliceIdle, queue.task);
     }
 
     /// The disk idles no more, whoever it idled for.

@@ -287,9 +287,11 @@ impl Scheduler for Bfq {
             self.prefer(cx.requests, q, kept);
         }
         let next = self.queues[q].next_rq;
-        //= deviates bfq-fit-budget
-        if next == Some(kept) && (next != before || !self.config.quirks) {
-            self.update_next(cx, q);
+        if next == Some(kept) {
+            //= deviates bfq-fit-budget
+            if next != before || !self.config.quirks {
+                self.update_next(cx, q);
+            }
             self.reposition(cx, q);
         }
     }
@@ -419,21 +421,36 @@ impl Bfq {
                 None => self.async_queue(cx, slot, link),
             };
         }
-        let q = match self.links[link].sync {
-            Some(_) => self.split_if_wanted(cx, slot, link),
-            None => self.new_sync_queue(cx, slot, link, false),
+        // The usual case: a queue that it has had alone for a while.
+        let own = self.links[link].sync.filter(|&q| {
+            let queue = &self.queues[q];
+            queue.owner == Some(link) && !queue.just_created
+        });
+        let q = match own {
+            Some(q) => q,
+            None => self.unusual_queue_for(cx, slot, link),
         };
         if q == QueueId::FALLBACK {
             return q;
         }
+        self.cooperate(cx, q, link, rq.start)
+    }
+
+    /// The same for a sync request of a task that has no queue, or not alone, or a new one.
+    #[inline(never)]
+    fn unusual_queue_for(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, link: LinkId) -> QueueId {
+        let q = match self.links[link].sync {
+            Some(_) => self.split_if_wanted(cx, slot, link),
+            None => self.new_sync_queue(cx, slot, link, false),
+        };
         let queue = &mut self.queues[q];
-        if queue.merge_to.is_none() && queue.process_refs == 1 {
+        if q != QueueId::FALLBACK && queue.merge_to.is_none() && queue.process_refs == 1 {
             queue.owner = Some(link);
         }
         if queue.just_created {
             self.note_activation(cx, q);
         }
-        self.cooperate(cx, q, link, rq.start)
+        q
     }
 
     /// A request of `link` at `position` comes to `q`: the queue that it goes to, after the merge that may be due.
@@ -493,8 +510,10 @@ impl Bfq {
     fn end_idling(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
         //= linux-6.12 block/bfq-iosched.c bfq_rq_enqueued (as restated in the project's specification)
         const SMALL_SECTORS: u32 = 32;
-        let timed_out = self.timed_out(cx.now, q);
-        let small = self.queues[q].requests.len() == 1 && rq.len.0 < SMALL_SECTORS;
+        let now = self.tick(cx.now);
+        let queue = &self.queues[q];
+        let timed_out = now >= queue.slot_deadline;
+        let small = rq.len.0 < SMALL_SECTORS && queue.requests.len() == 1;
         if small && !timed_out && self.boosts(q) {
             return;
         }
@@ -622,15 +641,17 @@ impl Bfq {
     /// Why `tag` is sent, when its queue is for the reason `why`.
     #[inline]
     fn why(&self, cx: &Cx<'_>, q: QueueId, tag: Tag, why: Reason) -> Reason {
-        let oldest = self.queues[q].requests.oldest() == Some(tag);
-        let expired = cx.trace.enabled() && oldest && cx.now >= self.rqs[tag].deadline;
+        let expired = cx.trace.enabled()
+            && cx.now >= self.rqs[tag].deadline
+            && self.queues[q].requests.oldest() == Some(tag);
         if expired { Reason::FifoExpired } else { why }
     }
 
     /// A request of the queue in service completed: does it keep the disk?
     fn review_completion(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         self.start_clock_as_in_2010(cx.now, q);
-        let (empty, drained) = (self.is_empty(q), self.queues[q].in_flight == 0);
+        let queue = &self.queues[q];
+        let (empty, drained) = (queue.next_rq.is_none(), queue.in_flight == 0);
         if empty && self.better_to_idle(q) {
             if drained {
                 self.start_idling(cx, q);

@@ -106,6 +106,8 @@ pub(super) struct Queue {
     pub(super) pending_counted: bool,
     /// The weight under which it is counted, while it is not raised and busy or in flight.
     pub(super) weight_counted: Option<u32>,
+    /// Its weight in force is a raised one.
+    pub(super) weighs_more: bool,
     /// In force, as in the hierarchy. While the queue is busy it is counted under this.
     pub(super) class: Class,
 
@@ -164,6 +166,7 @@ impl Queue {
             created: tick,
             pending_counted: false,
             weight_counted: None,
+            weighs_more: false,
             class: prio.class,
             think: ThinkTime::since(now),
             short_think: sync && prio.class != Class::Idle,

@@ -73,5 +73,11 @@ impl Bfq {
                 self.end_raising(cx, q);
             }
         }
+        // Nor one that is split off later.
+        for (_, link) in self.links.iter_mut() {
+            if let Some(saved) = &mut link.saved {
+                saved.raise.factor = 1;
+            }
+        }
     }
 }

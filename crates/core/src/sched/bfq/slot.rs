@@ -405,6 +405,7 @@ impl Bfq {
     fn count_weight(&mut self, q: QueueId) {
         let (weight, base) = (self.hierarchy.weight(q), self.hierarchy.base_weight(q));
         let queue = &mut self.queues[q];
+        queue.weighs_more = weight > base;
         let now = (queue.pending_counted && weight == base).then_some(weight);
         let before = core::mem::replace(&mut queue.weight_counted, now);
         if before == now {

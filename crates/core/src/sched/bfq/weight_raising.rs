@@ -219,17 +219,21 @@ impl Bfq {
     /// After each dispatch from the queue in service: is its time over? And gives it the weight that it should have.
     #[inline]
     pub(super) fn check_raise_end(&mut self, cx: &mut Cx<'_>, q: QueueId) {
-        if self.queues[q].raise.factor > 1 {
+        let queue = &self.queues[q];
+        if queue.raise.factor > 1 || queue.weighs_more {
             self.look_at_raise(cx, q);
-        }
-        let raised = self.hierarchy.weight(q) > self.hierarchy.base_weight(q);
-        if raised != (self.queues[q].raise.factor > 1) {
-            self.apply_weight(cx, q);
+            let queue = &self.queues[q];
+            if queue.weighs_more != (queue.raise.factor > 1) {
+                self.apply_weight(cx, q);
+            }
         }
     }
 
     fn look_at_raise(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let raise = &self.queues[q].raise;
+        if raise.factor == 1 {
+            return;
+        }
         if self.in_large_burst(q) {
             self.end_raising(cx, q);
             return;
