@@ -175,6 +175,10 @@ impl Bfq {
                 self.start_raising(cx, q, wakeup.interactive);
             }
         } else if wakeup.interactive {
+            if !self.config.quirks {
+                //= deviates bfq-raised-again
+                self.queues[q].raise.service = 0;
+            }
             self.raise_interactive(cx, q, Reason::RaisedInteractive);
         } else if wakeup.burst {
             self.queues[q].raise.len = Duration::ZERO;
