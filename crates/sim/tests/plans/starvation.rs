@@ -3,9 +3,10 @@
 //! A reader of single random blocks, each read begun when the one before is done (an application that starts), on the far
 //! side of the disk. Against others that keep the drive's queue full it waits for as long as they go on. CFQ gives deep
 //! streams slices of their own and lets the drive drain in between; many shallow readers share a slice, and then it is as
-//! helpless as the rest.
+//! helpless as the rest. BFQ gives raised queues the disk and idles for them, which does not help once their requests are at the
+//! device; its protection, which is ours, does.
 
-use crate::plan::Plan;
+use crate::plan::{MIB, Plan};
 use fairhead_core::Duration;
 
 /// Four streams of 16 calls at a time.
@@ -60,4 +61,96 @@ fn a_drive_with_ageing_serves_them_slowly() {
 fn exclusive_slices_protect_against_deep_streams() {
     let (calls, longest) = starting("greedy_ncq", "cfq", DEEP);
     assert!(calls > 200 && longest < Duration::from_secs(1), "{calls} reads, {longest}");
+}
+
+/// What starts are to be protected from; all but the readers' depth is as in the jobs of `examples/`.
+const BACKGROUNDS: [(&str, &str); 7] = [
+    ("ten sequential readers", "[bg]\nrw=read\nsize=1200m\nnumjobs=10\n"),
+    ("ten random readers", "[bg]\nrw=randread\nsize=1200m\nnumjobs=10\n"),
+    (
+        "four deep random readers",
+        "[bg]\nrw=randread\nbs=64k\ndirect=1\nioengine=libaio\niodepth=16\nsize=4g\nnumjobs=4\n",
+    ),
+    ("one random reader that fills the queue", DEEPEST),
+    ("four deep sequential readers", DEEP_STREAMS),
+    (
+        "sequential readers and writers",
+        "[r]\nrw=read\nsize=1200m\nnumjobs=5\n[w]\nrw=write\nsize=1200m\nnumjobs=5\nrate=800k\n",
+    ),
+    ("random readers and writers", WRITERS),
+];
+const DEEPEST: &str = "[bg]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=31\nsize=4g\n";
+const DEEP_STREAMS: &str =
+    "[bg]\nrw=read\nbs=64k\ndirect=1\nioengine=libaio\niodepth=16\nsize=4g\nnumjobs=4\n";
+const WRITERS: &str =
+    "[r]\nrw=randread\nsize=1200m\nnumjobs=5\n[w]\nrw=randwrite\nsize=1200m\nnumjobs=5\nrate=13k\n";
+
+/// How long `app` takes to start under BFQ, the mean of two: no less than 20 s each if it takes longer.
+fn start_up(app: &str, others: &str, protection: u64) -> Duration {
+    let plan = Plan::on("greedy_ncq").scheduler("bfq").set("ncq_protection", protection).load(
+        app,
+        &format!(
+            "[global]\nruntime=1h\ntime_based\n{others}[start]\nstartdelay=7s\nsize=4g\nfh_start=80%\nfh_workload=startup:{app}\nfh_iterations=2\nfh_pause=4s\nfh_timeout=20s\nexitall\n"
+        ),
+    );
+    let plan = plan.run();
+    let client = plan.outcome().clients.last().expect("the last job");
+    client.startup_time().expect("a start-up").took
+}
+
+#[test]
+fn a_protected_start_up_takes_at_most_three_times_its_idle_time() {
+    for app in ["xterm", "lowriter"] {
+        let idle = start_up(app, "", 1);
+        for (what, others) in BACKGROUNDS {
+            let took = start_up(app, others, 1);
+            assert!(took <= idle * 3, "{app} beside {what}: {took}, idle {idle}");
+        }
+    }
+}
+
+#[test]
+fn without_protection_the_drive_starves_a_boosted_start_up() {
+    for (app, others) in [("xterm", DEEPEST), ("lowriter", DEEP_STREAMS), ("xterm", WRITERS)] {
+        let took = start_up(app, others, 0);
+        assert!(took >= Duration::from_secs(20), "{app}: {took}");
+    }
+}
+
+/// MiB in 60 s of everyone, while `app` is started every few seconds, each time by another process.
+fn throughput(app: &str, every: u64, others: &str, protection: u64) -> u64 {
+    let mut jobs = format!("[global]\nruntime=60s\ntime_based\n{others}");
+    for at in (7..55).step_by(usize::try_from(every).expect("small")) {
+        jobs += &format!(
+            "[start{at}]\nstartdelay={at}s\nruntime={}s\nsize=300m\nfh_start=80%\nfh_workload=startup:{app}\n",
+            60 - at
+        );
+    }
+    let plan = Plan::on("greedy_ncq").scheduler("bfq").set("ncq_protection", protection).load(app, &jobs);
+    plan.run().outcome().clients.iter().map(|c| c.bytes()).sum::<u64>() / MIB
+}
+
+#[test]
+fn protection_costs_at_most_15_percent_of_the_throughput_while_programs_start() {
+    for (app, every) in [("xterm", 5), ("lowriter", 7)] {
+        for (what, others) in BACKGROUNDS {
+            let (without, with) = (throughput(app, every, others, 0), throughput(app, every, others, 1));
+            assert!(with * 100 >= without * 85, "{app} beside {what}: {with} MiB, {without} without");
+        }
+    }
+}
+
+#[test]
+fn protection_costs_nothing_when_nothing_is_raised() {
+    for (what, others) in BACKGROUNDS {
+        let all = |protection| {
+            let plan = Plan::on("greedy_ncq")
+                .scheduler("bfq")
+                .set("low_latency", 0)
+                .set("ncq_protection", protection)
+                .load(what, &format!("[global]\nruntime=20s\ntime_based\n{others}"));
+            plan.run().outcome().clients.iter().map(|c| c.bytes()).collect::<Vec<_>>()
+        };
+        assert_eq!(all(0), all(1), "{what}");
+    }
 }

@@ -83,6 +83,14 @@ impl Bfq {
             State::Free | State::Merged => false,
         };
         assert_eq!(count(requests.iter().filter(mine)), self.in_flight, "I2: requests at the device");
+        let guarded = requests.iter().filter(mine).filter(|&(tag, _)| self.rqs[tag].guarded);
+        assert_eq!(count(guarded), self.protection.raised.len(), "guarded requests");
+        let watched = self.protection.watched;
+        assert!(
+            requests.iter().filter(mine).all(|(tag, _)| Some(tag) != watched) == watched.is_none(),
+            "watched"
+        );
+        assert!(!self.holds_all() || watched.is_some(), "a hold without end");
         let all = || requests.iter().filter(|(_, s)| matches!(s.state, State::Issued | State::Queued));
         for kind in [Kind::SyncRead, Kind::SyncWrite, Kind::Async] {
             let such = all().filter(|(_, s)| Kind::of(&s.rq) == kind);

@@ -111,7 +111,9 @@ impl Bfq {
         }
         let raised = queue.raise.factor > 1
             && config.ncq_latency
-            && (self.wr_busy < self.tot_busy() || self.in_flight >= queue.in_flight + CROWD);
+            && (self.wr_busy < self.tot_busy()
+                || self.in_flight >= queue.in_flight + CROWD
+                || self.needed_at_greedy_disk(q));
         if !config.asymmetric_idling {
             return raised || self.has_idle_window(q);
         }

@@ -191,7 +191,8 @@ impl Bfq {
             }
         }
         let queue = &self.queues[s];
-        let soon = queue.raise.factor > 1 && self.wr_busy <= 1 && queue.short_think;
+        //= deviates bfq-protection
+        let soon = queue.raise.factor > 1 && (self.is_greedy() || self.wr_busy <= 1 && queue.short_think);
         if !self.config.injection || soon || self.boosts(s) {
             return None;
         }

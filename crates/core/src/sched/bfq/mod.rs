@@ -10,7 +10,7 @@
 //!               ├─ history.rs: thinks? seeks?                                        ├─ budget.rs: charge, feed back
 //!               ├─ weight_raising.rs: interactive? plays?                            ├─ idling.rs: wait for it?
 //!               └─ waker.rs: who waits for whom?                                     └─ injection.rs: others meanwhile
-//!  from outside: group.rs (groups, priorities, tags)        from completions: rate.rs, depth.rs
+//!  from outside: group.rs (groups, priorities, tags)        from completions: rate.rs, depth.rs, protect.rs
 //! ```
 //!
 //! A queue is selected with a budget, in sectors, and has the disk until it has sent so many (or something else ends its
@@ -69,6 +69,7 @@ mod group;
 mod history;
 mod idling;
 mod injection;
+mod protect;
 mod queue;
 mod queue_merge;
 mod rate;
@@ -88,6 +89,7 @@ use self::early::Early;
 use self::group::Kind;
 use self::idling::Boost;
 use self::injection::Injection;
+use self::protect::Protection;
 use self::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, QueueId, Rq};
 use self::rate::PeakRate;
 use self::retune::Derived;
@@ -194,6 +196,8 @@ pub struct Bfq {
     bursts: Bursts,
     burst_links: Links<QueueId>,
     injection: Injection,
+    protection: Protection,
+    raised_links: Links<Tag>,
     woken_links: Links<QueueId>,
     /// Arrivals and completions decide nothing: see [`conform`].
     muted: bool,
@@ -232,7 +236,8 @@ impl Scheduler for Bfq {
         let expire = if rq.sync { self.config.fifo_expire_sync } else { self.config.fifo_expire_async };
         #[allow(clippy::cast_possible_truncation, reason = "there are at most 8")]
         let actuator = actuator as u8;
-        self.rqs[tag] = Rq { queue: q, process: slot, actuator, kind, deadline: cx.now + expire };
+        let deadline = cx.now + expire;
+        self.rqs[tag] = Rq { queue: q, process: slot, actuator, kind, deadline, guarded: false, sent: 0 };
         self.learn(cx, q, &rq);
         let process = &mut self.processes[slot];
         process.requests += 1;
@@ -251,6 +256,9 @@ impl Scheduler for Bfq {
             return Dispatch::Empty;
         }
         if self.config.strict_guarantees && self.in_flight > 0 {
+            return Dispatch::Hold(Hold::Depth);
+        }
+        if self.holds_all() {
             return Dispatch::Hold(Hold::Depth);
         }
         let Some((q, why)) = self.select(cx) else { return Dispatch::Hold(Hold::SliceIdle) };
@@ -328,6 +336,7 @@ impl Scheduler for Bfq {
         let Rq { queue: q, process, actuator, kind, .. } = self.rqs[tag];
         self.injection_on_completion(cx.now, q, tag);
         self.watch_depth();
+        self.protect_completed(cx, tag);
         self.in_flight -= 1;
         self.in_flight_of[usize::from(actuator)] -= 1;
         self.early.sync_in_flight -= u32::from(kind != Kind::Async);
@@ -581,6 +590,7 @@ impl Bfq {
         self.in_flight += 1;
         self.in_flight_of[usize::from(self.rqs[tag].actuator)] += 1;
         self.early.sync_in_flight += u32::from(rq.sync);
+        self.protect_sent(cx.now, q, tag);
         self.queued -= 1;
         let alone = self.queues[q].requests.len() == 1;
         let next = if alone { None } else { self.next_after(cx.requests, cx.now, q, tag) };
@@ -742,6 +752,8 @@ impl Bfq {
             bursts: Bursts::default(),
             burst_links: Links::new(queues),
             injection: Injection::default(),
+            protection: Protection::new(limits.rotational && !config.quirks),
+            raised_links: Links::new(usize::from(limits.tags)),
             woken_links: Links::new(queues),
             muted: false,
             limits,

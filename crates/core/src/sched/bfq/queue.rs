@@ -271,6 +271,10 @@ pub(super) struct Rq {
     pub(super) process: TaskSlot,
     pub(super) actuator: u8,
     pub(super) kind: Kind,
+    /// Sent while its queue was raised, and not yet done.
+    pub(super) guarded: bool,
+    /// The how manyth read it was that was sent; wraps.
+    pub(super) sent: u32,
     pub(super) deadline: Instant,
 }
 
@@ -285,7 +289,15 @@ impl Queue {
 impl Rq {
     /// Of a tag that is not in use.
     pub(super) fn blank(process: TaskSlot) -> Self {
-        Self { queue: QueueId::FALLBACK, process, actuator: 0, kind: Kind::Async, deadline: Instant::EPOCH }
+        Self {
+            queue: QueueId::FALLBACK,
+            process,
+            actuator: 0,
+            kind: Kind::Async,
+            guarded: false,
+            sent: 0,
+            deadline: Instant::EPOCH,
+        }
     }
 }
 

@@ -26,8 +26,8 @@
 //! Not raised are queues of a [large burst](super::burst), shared ones (but for the [stably merged](super::queue_merge)),
 //! and those with another weight than 40: whoever set that wants to decide alone. For 2 s after a split nothing changes.
 //!
-//! What it does not do: protect a raised queue's requests once the device has them; that is for [`super::depth`] and
-//! [`super::idling`]. The factor in force is the [hierarchy](crate::parts::hierarchy)'s: it learns of a change at
+//! What it does not do: protect a raised queue's requests once the device has them; that is for [`super::idling`] and
+//! [`super::protect`]. The factor in force is the [hierarchy](crate::parts::hierarchy)'s: it learns of a change at
 //! the queue's next insertion, or right after a dispatch if the queue is in service.
 //!
 //= linux-6.12 block/bfq-iosched.c bfq_update_bfqq_wr_on_rq_arrival, bfq_update_wr_data, bfq_bfqq_softrt_next_start (as restated in the project's specification)
@@ -141,7 +141,9 @@ impl Bfq {
         }
         let disk = if self.rotational() { DISK } else { FLASH };
         let tick = self.config.tick.as_ns().max(1);
-        let ticks = disk.rate * (disk.start_up.as_ns() / tick) / self.peak().max(1);
+        //= deviates bfq-protection
+        let peak = if self.is_greedy() { self.peak().min(disk.rate * 2 / 3) } else { self.peak() };
+        let ticks = disk.rate * (disk.start_up.as_ns() / tick) / peak.max(1);
         Duration::from_ns(ticks * tick).clamp(SHORTEST, LONGEST)
     }
 

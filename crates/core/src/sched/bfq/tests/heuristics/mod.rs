@@ -7,6 +7,7 @@ mod exits;
 mod fuzz;
 mod injecting;
 mod merging;
+mod protecting;
 mod raising;
 mod theorems;
 mod wakers;
