@@ -43,7 +43,7 @@ pub(super) fn compare<R: BufRead>(
 /// The tunables of the header; the kernel's defaults for those that are not there.
 fn config(header: &Header) -> Config {
     let default = Config::default();
-    let ms = |name, default| header.setting(name).map_or(default, Duration::from_ms);
+    let ms = |name, default| header.time(name, Duration::from_ms(1)).unwrap_or(default);
     let count = |name, default| header.setting(name).and_then(|v| u32::try_from(v).ok()).unwrap_or(default);
     Config {
         read_expire: ms("read_expire", default.read_expire),

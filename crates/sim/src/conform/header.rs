@@ -14,7 +14,7 @@
 
 use super::load::{Load, Owner};
 use super::words::Words;
-use fairhead_core::{Class, Sector};
+use fairhead_core::{Class, Duration, Sector};
 use std::collections::BTreeMap;
 
 /// Which scheduler a log is of.
@@ -114,6 +114,11 @@ impl Header {
     /// A setting by its name in sysfs, or in the recording.
     pub(super) fn setting(&self, name: &str) -> Option<u64> {
         self.settings.get(name).copied()
+    }
+
+    /// A setting that is a time in units of `unit`.
+    pub(super) fn time(&self, name: &str, unit: Duration) -> Option<Duration> {
+        self.setting(name).map(|value| unit * value)
     }
 
     /// The scheduler: as stated, or as its tunables tell.

@@ -95,7 +95,7 @@ pub(super) enum Say {
     /// `updated next rq`.
     NextBudget { budget: u32 },
     /// `raising period`.
-    Raising { age_ms: u64, of_ms: u64, factor: u32, weight: u32, base: u32 },
+    Raising { age_ms: u32, of_ms: u32, factor: u32, weight: u32, base: u32 },
     /// A queue was made.
     Allocated,
     /// A queue gets a priority.

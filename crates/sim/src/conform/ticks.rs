@@ -64,6 +64,7 @@ impl Phase {
         }
         match say {
             Say::Raising { age_ms, of_ms, weight, base, .. } => {
+                let (age_ms, of_ms) = (u64::from(age_ms), u64::from(of_ms));
                 self.weights.insert(queue, (base, weight));
                 if let Some((then, age, of)) = self.ages.insert(queue, (at, age_ms, of_ms))
                     && of == of_ms

@@ -164,7 +164,7 @@ impl Replay {
             self.judge_habits(case.step, at, &expiry, verdicts);
         }
         for (at, times) in &case.times {
-            self.judge_times(case.step, *at, times, ours, verdicts);
+            self.judge_times(case, *at, times, ours, verdicts);
         }
         for (at, said) in case.step.says.iter().enumerate() {
             match said.say {
@@ -190,8 +190,16 @@ impl Replay {
         });
     }
 
-    fn judge_times(&self, step: &Step, at: usize, theirs: &Times, ours: &Outcome, verdicts: &mut Verdicts) {
-        let Some(q) = self.named(&step.says[at]) else { return };
+    fn judge_times(
+        &self,
+        case: &Case<'_>,
+        at: usize,
+        theirs: &Times,
+        ours: &Outcome,
+        verdicts: &mut Verdicts,
+    ) {
+        let (step, arrived) = (case.step, case.arrived);
+        let Some(q) = self.named_after(&step.says[at], arrived, step) else { return };
         let v = self.elevator.scheduler().view(q);
         // The weight may change behind them, in the same step.
         let told = ours.times.iter().find(|t| t.task == v.task && (t.start, t.finish) == v.times);
@@ -206,6 +214,13 @@ impl Replay {
         }
     }
 
+    /// Our queue of the message's name, which may have come with the request.
+    fn named_after(&self, said: &Said, arrived: Option<Tag>, step: &Step) -> Option<QueueRef> {
+        let is_new = || said.queue.and_then(|name| self.names.address(name)) == self.home(step);
+        let newcomer = || arrived.filter(|_| is_new()).map(|tag| self.elevator.scheduler().queue_of(tag));
+        self.named(said).or_else(newcomer)
+    }
+
     /// What resumes in the past is pulled up, which the kernel's message does not tell yet.
     pub(super) fn times_as_told(&self, q: QueueRef, v: &View, theirs: &Times) -> (u64, u64) {
         let before = self.before.scheduler().view(q);
@@ -217,6 +232,7 @@ impl Replay {
 
     fn judge_raising(&self, step: &Step, at: usize, said: &Said, now: Instant, verdicts: &mut Verdicts) {
         let Say::Raising { age_ms, of_ms, factor, .. } = said.say else { return };
+        let (age_ms, of_ms) = (u64::from(age_ms), u64::from(of_ms));
         let Some(q) = self.named(said) else { return };
         let selects = step.says.iter().any(|s| matches!(s.say, Say::Selected { .. }));
         let (before, after) = (self.before.scheduler().view(q), self.elevator.scheduler().view(q));

@@ -411,14 +411,14 @@ impl Replay {
 /// The kernel's tunables, where the log tells them.
 fn config(header: &Header, survey: &Survey) -> Config {
     let default = Config::default();
-    let ms = |name, default| header.setting(name).map_or(default, Duration::from_ms);
+    let ms = |name, default| header.time(name, Duration::from_ms(1)).unwrap_or(default);
     let flag = |name, default| header.setting(name).map_or(default, |v| v != 0);
     let sectors = |v: u64| Sectors(u32::try_from(v).unwrap_or(u32::MAX));
     let slice_idle = ms("slice_idle", default.slice_idle);
     Config {
         fifo_expire_sync: ms("fifo_expire_sync", default.fifo_expire_sync),
         fifo_expire_async: ms("fifo_expire_async", default.fifo_expire_async),
-        slice_idle: header.setting("slice_idle_us").map_or(slice_idle, Duration::from_us),
+        slice_idle: header.time("slice_idle_us", Duration::from_us(1)).unwrap_or(slice_idle),
         max_budget: header.setting("max_budget").map_or(default.max_budget, sectors),
         timeout_sync: survey.timeout(),
         strict_guarantees: flag("strict_guarantees", default.strict_guarantees),

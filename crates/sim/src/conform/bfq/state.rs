@@ -178,6 +178,7 @@ impl Replay {
     /// What is said before the end of raising is looked for; it may have ended.
     fn adopt_raising(&mut self, said: &Said, now: Instant) {
         let Say::Raising { age_ms, of_ms, factor, .. } = said.say else { return };
+        let (age_ms, of_ms, factor) = (u64::from(age_ms), u64::from(of_ms), factor.max(1));
         let Some(q) = self.named(said).filter(|_| age_ms <= of_ms) else { return };
         let start = now.floor_to(self.tick) - Duration::from_ms(age_ms);
         let len = Duration::from_ms(of_ms);
