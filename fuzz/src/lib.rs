@@ -8,7 +8,7 @@ mod support;
 
 use fairhead_core::sched::any::PRESETS;
 use fairhead_device::DeviceParams;
-use fairhead_sim::job;
+use fairhead_sim::{conform, job};
 use std::fmt::Display;
 use support::chance::Chance;
 use support::storm::Storm;
@@ -36,6 +36,18 @@ pub fn disk_preset(data: &[u8]) {
     match DeviceParams::from_toml(text, "fuzz.toml") {
         Ok(device) => assert!(!device.name().is_empty(), "a device without a name"),
         Err(error) => check_message(&error, "fuzz.toml"),
+    }
+}
+
+/// Any bytes give a comparison or a one-line error, and counts that make sense.
+pub fn kernel_log(data: &[u8]) {
+    match conform::compare(&mut || Ok(data), "fuzz.txt", &mut |_| {}) {
+        Ok(report) => {
+            for (topic, a) in &report.agreements {
+                assert!(a.agreed <= a.compared && a.compared > 0, "{}", topic.name());
+            }
+        }
+        Err(error) => check_message(&error, "fuzz.txt"),
     }
 }
 

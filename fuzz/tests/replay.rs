@@ -31,3 +31,8 @@ fn disk_presets() {
 fn elevators() {
     replay("elevator", fairhead_fuzz::elevator);
 }
+
+#[test]
+fn kernel_logs() {
+    replay("kernel_log", fairhead_fuzz::kernel_log);
+}

@@ -104,6 +104,7 @@ impl Header {
                 _ => false,
             };
             if !understood {
+                let (name, value) = (readable(name), readable(value));
                 return Err(format!("'{name}={value}' of a task is unknown; {RIGHT}"));
             }
         }
@@ -146,6 +147,11 @@ impl Header {
     pub(super) fn groups(&self) -> &super::load::Groups {
         &self.load.groups
     }
+}
+
+/// A word of a log for a message: nothing but printable characters, and not many.
+fn readable(word: &str) -> String {
+    word.chars().take(40).flat_map(char::escape_debug).collect()
 }
 
 #[cfg(test)]

@@ -23,6 +23,9 @@ mod survey;
 mod tags;
 mod words;
 
+#[cfg(test)]
+mod tests;
+
 pub use header::Scheduler;
 pub use log::LogError;
 pub use report::{Agreement, Difference, Report, Topic};

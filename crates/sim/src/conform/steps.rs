@@ -191,7 +191,7 @@ impl<R: BufRead> Steps<R> {
     fn event(&mut self, line: &Line) {
         let is_mine = self.open.as_ref().is_some_and(|s| s.thread == line.thread);
         match line.what {
-            What::Inserted(io) if is_mine && self.opened() == Some(Kind::Other) => {
+            What::Inserted(io) if is_mine && matches!(self.opened(), Some(Kind::Bio(_) | Kind::Other)) => {
                 return self.become_kind(Kind::Insert(io));
             }
             What::Merged(io, _) if is_mine && matches!(self.opened(), Some(Kind::Bio(_) | Kind::Other)) => {
@@ -269,7 +269,18 @@ impl<R: BufRead> Steps<R> {
     /// Whether the same thread, without anything else between, begins with another request.
     fn starts_anew(&self, say: &Say) -> bool {
         let of_arrival = matches!(say, Say::Priority { .. } | Say::Allocated | Say::Request { .. });
-        of_arrival && matches!(self.opened(), Some(Kind::Insert(_) | Kind::Dispatch(_) | Kind::Complete(_)))
+        let of_timer = matches!(say, Say::Slow(_) | Say::Expired { .. });
+        match self.opened() {
+            Some(Kind::Insert(_) | Kind::Dispatch(_)) => of_arrival,
+            // A queue that expires on completion does so before the request lets go of it.
+            Some(Kind::Complete(_)) => of_arrival || of_timer && self.has_let_go(),
+            _ => false,
+        }
+    }
+
+    fn has_let_go(&self) -> bool {
+        let is_put = |s: &Said| matches!(s.say, Say::Address { .. }).then_some(());
+        self.open.as_ref().is_some_and(|step| step.find(is_put).is_some())
     }
 
     fn begin(&mut self, line: &Line, kind: Kind) {
