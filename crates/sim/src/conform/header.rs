@@ -128,6 +128,7 @@ impl Header {
             Some("bfq") => Ok(Scheduler::Bfq),
             Some("mq-deadline") => Ok(Scheduler::MqDeadline),
             Some(other) => {
+                let other = readable(other);
                 Err(format!("scheduler={other}: only logs of bfq and mq-deadline can be compared"))
             }
             None if self.setting("writes_starved").is_some() => Ok(Scheduler::MqDeadline),

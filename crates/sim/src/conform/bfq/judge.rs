@@ -267,4 +267,5 @@ fn spent(v: &View) -> u64 {
 }
 
 /// By how much the kernel's clocks, read in the middle of a step, may differ from the time of the log's line.
+//= deviates conform-clock
 pub(super) const CLOCK_ERROR: Duration = Duration::from_us(50);
