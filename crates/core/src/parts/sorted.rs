@@ -73,6 +73,16 @@ impl SortedLinks {
         self.links.push_back(&mut queue.fifo, tag);
     }
 
+    /// The same, with a short way for a queue that is empty, as one is whose task waits for each request.
+    ///
+    /// # Panics
+    /// If it already waits in a queue.
+    #[inline]
+    pub fn insert_maybe_first(&mut self, queue: &mut SortedQueue, tag: Tag, start: Sector) {
+        self.forest.insert_maybe_first(&mut queue.tree, tag, start.0);
+        self.links.push_back(&mut queue.fifo, tag);
+    }
+
     /// Takes out `tag`, which waits in `queue`.
     ///
     /// # Panics

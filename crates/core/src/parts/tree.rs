@@ -122,21 +122,9 @@ impl<I: Id> Forest<I> {
     ///
     /// # Panics
     /// If `id` is already in a tree.
-    #[inline]
     pub fn insert(&mut self, tree: &mut Tree, id: I, key: u64) {
+        assert!(!self.contains(id), "already in a tree");
         let n = Place::of(id).0;
-        if tree.len > 0 {
-            return self.insert_among(tree, n, key);
-        }
-        let node = self.at_mut(n);
-        assert!(node.thread[0] == OUT, "already in a tree");
-        *node = Node { key, parent: OUT, child: [NIL; 2], thread: [NIL; 2], red: false };
-        *tree = Tree { root: NIL, ends: [n; 2], len: 1 };
-    }
-
-    /// The same, when others are in the tree.
-    fn insert_among(&mut self, tree: &mut Tree, n: u32, key: u64) {
-        assert!(self.at(n).thread[0] == OUT, "already in a tree");
         let (mut parent, mut at, mut before) = (NIL, tree.root, NIL);
         while let Some(node) = self.nodes.get(Place(at)) {
             let side = key >= node.key;
@@ -158,6 +146,22 @@ impl<I: Id> Forest<I> {
         if steps > FAR || self.inserted.is_multiple_of(OFTEN) && tree.len >= OFTEN {
             self.index(tree, n, parent);
         }
+    }
+
+    /// The same, with a short way for a tree that is empty.
+    ///
+    /// # Panics
+    /// If `id` is already in a tree.
+    #[inline]
+    pub fn insert_maybe_first(&mut self, tree: &mut Tree, id: I, key: u64) {
+        if !tree.is_empty() {
+            return self.insert(tree, id, key);
+        }
+        let n = Place::of(id).0;
+        let node = self.at_mut(n);
+        assert!(node.thread[0] == OUT, "already in a tree");
+        *node = Node { key, parent: OUT, child: [NIL; 2], thread: [NIL; 2], red: false };
+        *tree = Tree { root: NIL, ends: [n; 2], len: 1 };
     }
 
     /// Takes `id` out of `tree`.

@@ -484,7 +484,7 @@ impl Bfq {
         self.queued += 1;
         let queue = &mut self.queues[q];
         let (old_factor, before, busy) = (queue.raise.factor, queue.next_rq, queue.busy);
-        self.sorted.insert(&mut queue.requests, tag, rq.start);
+        self.sorted.insert_maybe_first(&mut queue.requests, tag, rq.start);
         if before.is_none() {
             queue.next_rq = Some(tag);
         } else {

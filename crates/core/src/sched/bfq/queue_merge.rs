@@ -457,7 +457,7 @@ impl Bfq {
         let Some(key) = key else { return };
         let group = self.group_of(q);
         let tree = &mut self.groups[group].positions;
-        self.by_position.insert(tree, q, key);
+        self.by_position.insert_maybe_first(tree, q, key);
         self.lonely = 0..0;
         let taken = self.by_position.prev(q).is_some_and(|x| self.by_position.key(x) == key);
         if taken {
