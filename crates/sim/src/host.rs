@@ -52,7 +52,8 @@ pub struct Host {
     pub allocate: Duration,
     /// What a direct write into a hole of a file costs more, per 4 KiB: it is made through the page cache and waited for.
     pub hole: Duration,
-    /// The clock that schedulers see: steps of 1/HZ, or exact if zero.
+    /// The clock that schedulers see: steps of 1/HZ, or exact if zero. BFQ and Kyber, which time in nanoseconds, see an
+    /// exact one everywhere; what BFQ counts in ticks it counts in these, unless its own `tick` is set.
     pub tick: Duration,
     /// The largest request.
     pub max_request: Sectors,

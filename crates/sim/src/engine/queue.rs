@@ -100,6 +100,22 @@ pub(super) struct Why {
     tags: Vec<Tag>,
 }
 
+/// Whose clock goes in steps of `tick`: the elevator's, so the scheduler's altogether, or only those of the scheduler's that
+/// the kernel kept in ticks.
+//= linux-6.12 block/bfq-iosched.c, kyber-iosched.c: blk_time_get_ns, hrtimer (as restated in the project's specification)
+fn clock(sched: AnyConfig, tick: Duration) -> (AnyConfig, Duration) {
+    match sched {
+        AnyConfig::Bfq(mut config) => {
+            if config.tick.is_zero() {
+                config.tick = tick;
+            }
+            (AnyConfig::Bfq(config), Duration::ZERO)
+        }
+        AnyConfig::Kyber(_) => (sched, Duration::ZERO),
+        _ => (sched, tick),
+    }
+}
+
 impl DiskQueue {
     pub(super) fn new(
         disk: &DeviceParams,
@@ -110,6 +126,7 @@ impl DiskQueue {
     ) -> Result<Self> {
         let device = Device::new(disk)?;
         let facts = device.facts();
+        let (sched, tick) = clock(sched, host.tick);
         let tags = u16::try_from(host.nr_requests.saturating_mul(TAGS_PER_REQUEST)).unwrap_or(u16::MAX - 1);
         let limits = Limits {
             tags,
@@ -120,7 +137,7 @@ impl DiskQueue {
             rotational: facts.rotational,
             queue_depth: facts.queue_depth,
             actuators: facts.actuators,
-            tick: host.tick,
+            tick,
             trace,
             ..Limits::default()
         };

@@ -5,6 +5,7 @@
 mod plan;
 
 mod buffered;
+mod claims;
 mod compositions;
 mod cpu;
 mod files;
