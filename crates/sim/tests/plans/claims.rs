@@ -1,8 +1,9 @@
-//! What BFQ is for, as its authors' benchmarks ask for it: bandwidth beside greedy neighbours, and films.
+//! What BFQ is for, as its authors' benchmarks ask for it: bandwidth beside greedy neighbours, films, readers that start together.
 //
 //= benchmarks.md 5 to 8 (the project's specification of benchmarks)
 
-use crate::plan::Plan;
+use crate::plan::{MIB, Plan};
+use fairhead_core::Duration;
 
 /// What the interfered client of weight 300 gets in bytes per second, for 1 s, beside four of weight 100, on a drive of 2012.
 fn interfered(reads: &str, others: &str) -> u64 {
@@ -55,4 +56,21 @@ fn a_film_plays_without_a_hitch() {
             );
         }
     }
+}
+
+#[test]
+fn sequential_readers_that_start_together_stay_apart() {
+    Plan::on("nas2020")
+        .scheduler("bfq")
+        .load(
+            "three direct readers that are not raised any more",
+            "[r]\nrw=read\nbs=64k\ndirect=1\nsize=4g\nnumjobs=3\nramp_time=15s\nruntime=5s\ntime_based\n",
+        )
+        .run()
+        .check("get most of the disk's 199 MiB/s", |o| {
+            o.clients.iter().map(|c| c.read.bytes).sum::<u64>() > 5 * 150 * MIB
+        })
+        .check("and nobody is put off", |o| {
+            o.clients.iter().all(|c| c.latency_max() < Duration::from_secs(1))
+        });
 }

@@ -90,8 +90,17 @@ impl Bfq {
     /// Whether idling for `q` makes for more throughput.
     #[inline]
     pub(super) fn boosts(&self, q: QueueId) -> bool {
-        let (config, queue) = (&self.config, &self.queues[q]);
-        if queue.process_refs == 0 || (config.pool_limits && self.wr_busy > 0) {
+        if self.config.pool_limits && self.wr_busy > 0 {
+            return false;
+        }
+        self.would_boost(q)
+    }
+
+    /// The same, if no raised queue were busy.
+    #[inline]
+    pub(super) fn would_boost(&self, q: QueueId) -> bool {
+        let queue = &self.queues[q];
+        if queue.process_refs == 0 {
             return false;
         }
         match self.boost {

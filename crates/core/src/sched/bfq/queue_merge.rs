@@ -436,7 +436,9 @@ impl Bfq {
     /// What `q` does is known by now: it becomes one with a queue that was created with it, unless it reads sequentially.
     fn decide_stable_merge(&mut self, q: QueueId, link: LinkId, target: QueueId) -> Option<QueueId> {
         self.forget_stable_target(link);
-        if self.boosts(q) { None } else { self.link_for_good(q, link, target) }
+        //= deviates bfq-stable-raised
+        let sequential = if self.config.quirks { self.boosts(q) } else { self.would_boost(q) };
+        if sequential { None } else { self.link_for_good(q, link, target) }
     }
 
     /// A task will not merge with the queue that was created before its own.
