@@ -175,6 +175,7 @@ impl<I: Id> Hierarchy<I> {
     ///   the parent's `next` is not looked up again; it is back on the tree after a change below, even if nobody there
     ///   waits;
     /// - a group in service that is requeued when a child becomes active pays for its service then and again on expiry;
+    /// - a leaf of a lower class outweighs others by weight;
     /// - the IDLE class's turn is used up by the look-up that finds it, even if `next` is looked up again before it is
     ///   selected.
     pub const fn set_kernel_next(&mut self, on: bool) {
@@ -635,7 +636,8 @@ impl<I: Id> Hierarchy<I> {
     //= linux-6.12 block/bfq-iosched.c bfq_bfqq_higher_class_or_weight (as restated in the project's specification)
     #[must_use]
     pub fn outweighs(&self, leaf: I, other: I) -> bool {
-        if self.class(leaf) != self.class(other) {
+        //= deviates bfq-preempt-class
+        if self.class(leaf) < self.class(other) || self.class(leaf) > self.class(other) && !self.kernel_next {
             return self.class(leaf) < self.class(other);
         }
         if self.group(leaf) == self.group(other) {

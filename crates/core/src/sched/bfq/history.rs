@@ -160,7 +160,7 @@ impl Bfq {
         let was_short = queue.short_think;
         // The kernel's queues begin a nanosecond late, and the time until their first request wraps around.
         //= deviates bfq-first-sample
-        let wraps = queue.just_created && self.config.quirks;
+        let wraps = self.config.quirks && queue.has_just_begun(cx.now);
         if queue.in_flight == 0 && !queue.busy {
             queue.think.arrived(now, idle, wraps);
         }

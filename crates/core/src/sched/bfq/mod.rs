@@ -395,6 +395,7 @@ impl Scheduler for Bfq {
     }
 
     /// Only requests of one queue.
+    //= deviates bfq-insert-merge
     fn may_merge(&self, requests: &Requests, into: Tag, rq: &Request) -> bool {
         if requests[into].rq.sync != rq.sync {
             return false;

@@ -279,6 +279,11 @@ pub(super) struct Rq {
 }
 
 impl Queue {
+    /// It is made for the request that comes now, and does not know its task from before a split.
+    pub(super) fn has_just_begun(&self, now: Instant) -> bool {
+        self.just_created && self.think.last_end >= now
+    }
+
     /// It has neither queued nor in-flight requests any more.
     pub(super) const fn drain(&mut self, now: Instant) {
         self.drained_at = Some(now);

@@ -322,6 +322,7 @@ impl Bfq {
         if queue.process_refs == 1 && queue.merge_to.is_none() {
             queue.shared = false;
             queue.split_wanted = false;
+            queue.task = self.processes[slot].task;
             queue.owner = Some(link);
             //= deviates bfq-split-prio
             self.set_prio(q, self.processes[slot].prio[1]);
