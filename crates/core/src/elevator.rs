@@ -581,6 +581,18 @@ impl<S: Scheduler> Elevator<S> {
         let _ = self.enqueue(tag);
     }
 
+    /// As [`Self::insert`], but merged with `into` whatever the scheduler says: for comparisons with an implementation that
+    /// merged them.
+    ///
+    /// # Panics
+    /// As [`Self::insert`], and if `into` does not wait.
+    pub fn insert_into(&mut self, now: Instant, tag: Tag, rq: Request, into: Tag, end: End) {
+        self.advance(now);
+        assert!(self.requests[into].state == State::Queued, "merged with a request that does not wait");
+        self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
+        self.merge(into, end, tag);
+    }
+
     /// As [`Self::dispatch`], with an answer from elsewhere: for comparisons with an implementation that gave it.
     ///
     /// # Panics

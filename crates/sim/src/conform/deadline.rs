@@ -60,7 +60,7 @@ impl Replay {
     fn step(&mut self, step: &Step) -> Result<(), &'static str> {
         match step.kind {
             Kind::Insert(io) if io.len > 0 => self.insert(step, &io)?,
-            Kind::Merge(io) if io.len > 0 && self.tags.touches_queued(&io) => self.insert(step, &io)?,
+            Kind::Merge(io) if io.len > 0 && self.tags.neighbour(&io).is_some() => self.insert(step, &io)?,
             Kind::Issue(io) => self.issue(step, &io),
             Kind::Complete(io) => {
                 if let Some(tag) = self.tags.completed(&io) {

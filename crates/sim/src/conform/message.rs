@@ -112,6 +112,8 @@ pub(super) enum Say {
     MergeScheduled,
     /// They do, for the task that runs.
     Merging,
+    /// `merge_bfqqs`: into this queue, which is several tasks' from now on.
+    MergedInto,
     /// A queue becomes its only task's own again, or a task leaves it.
     Split,
     /// `new max_budget`.
@@ -184,6 +186,7 @@ impl Say {
             _ if starts("add_request ") => Self::Added,
             _ if starts("scheduling merge with queue ") => Self::MergeScheduled,
             _ if starts("merging with queue ") => Self::Merging,
+            _ if starts("merge_bfqqs:") => Self::MergedInto,
             _ if starts("splitting queue") || starts("breaking apart bfqq") => Self::Split,
             _ if starts("[bfq_limit_depth]") || starts("too many requests") => Self::Limit,
             _ => Self::Other,
@@ -318,7 +321,7 @@ fn address(w: &mut Words<'_>) -> Option<Say> {
 
 fn new(w: &mut Words<'_>) -> Option<Say> {
     if w.pass("new_ioprio").is_some() {
-        let level = w.number()?;
+        let level = w.number().filter(|level| *level < 8)?;
         w.pass("new_weight")?;
         return Some(Say::Priority { level, weight: w.number()? });
     }
@@ -424,6 +427,7 @@ mod tests {
         assert_eq!(say("bfqSHARED-S exit_bfqq: 00000000b1998033, 4"), Say::Exit { queue: 0xb199_8033 });
         assert_eq!(say("bfq1S scheduling merge with queue -1"), Say::MergeScheduled);
         assert_eq!(say("bfq1S merging with queue 18446744073709551615"), Say::Merging);
+        assert_eq!(say("bfq1S merge_bfqqs: wr_busy 2"), Say::MergedInto);
         assert_eq!(say("bfq1S add to busy"), Say::Busy);
         assert_eq!(say("bfq1S del from busy"), Say::Idle);
     }

@@ -19,7 +19,7 @@
 use super::line::{Context, Io, Line, Thread, What};
 use super::log::{Log, LogError};
 use super::message::{Message, Name, Say};
-use fairhead_core::Instant;
+use fairhead_core::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::BufRead;
 
@@ -105,7 +105,12 @@ struct Waiting {
     step: u64,
     thread: Thread,
     charge: u32,
+    /// The thread has gone on to something else: the device took no more, and the request waits outside the scheduler.
+    parked: bool,
 }
+
+/// Messages under one lock follow each other faster.
+const STEP_MAX: Duration = Duration::from_us(500);
 
 /// If a `D` does not come within that many steps it will not be recognised: memory is bounded.
 const AHEAD_MAX: usize = 4096;
@@ -115,6 +120,8 @@ pub(super) struct Steps<R> {
     log: Log<R>,
     /// The disk that is looked at: the first one that is seen with an event of interest.
     disk: Option<(u32, u32)>,
+    /// When the open step's latest message was said.
+    heard: Instant,
     /// Whether there are messages to go by.
     speaks: bool,
     open: Option<Step>,
@@ -132,6 +139,7 @@ impl<R: BufRead> Steps<R> {
         Self {
             log,
             disk: None,
+            heard: Instant::EPOCH,
             speaks,
             open: None,
             phases: BTreeMap::new(),
@@ -202,6 +210,10 @@ impl<R: BufRead> Steps<R> {
         if is_mine {
             self.close();
         }
+        if !matches!(line.what, What::Issued(_)) && self.disk == Some(line.disk) {
+            let mine = self.waiting.iter_mut().filter(|w| w.thread == line.thread);
+            mine.for_each(|w| w.parked = true);
+        }
         if let Some(phase) = self.phases.remove(&line.thread) {
             self.complete_silently(line.thread, phase);
         }
@@ -247,7 +259,7 @@ impl<R: BufRead> Steps<R> {
             self.begin(line, Kind::Complete(io));
         } else if let Say::Attempt { .. } = message.say {
             self.begin(line, Kind::Dispatch(Sent::Nothing));
-        } else if !is_mine || self.starts_anew(&message.say) {
+        } else if !is_mine || self.starts_anew(&message.say, line.at) {
             let kind = match phase {
                 Some(Phase::Bio(io)) => Kind::Bio(io),
                 _ if line.thread.context == Context::Hard => Kind::Timer,
@@ -261,26 +273,22 @@ impl<R: BufRead> Steps<R> {
             say: message.say,
             text: self.log.text().into(),
         };
+        self.heard = line.at;
         if let Some(step) = &mut self.open {
             step.says.push(said);
         }
     }
 
     /// Whether the same thread, without anything else between, begins with another request.
-    fn starts_anew(&self, say: &Say) -> bool {
+    fn starts_anew(&self, say: &Say, at: Instant) -> bool {
         let of_arrival = matches!(say, Say::Priority { .. } | Say::Allocated | Say::Request { .. });
         let of_timer = matches!(say, Say::Slow(_) | Say::Expired { .. });
         match self.opened() {
             Some(Kind::Insert(_) | Kind::Dispatch(_)) => of_arrival,
-            // A queue that expires on completion does so before the request lets go of it.
-            Some(Kind::Complete(_)) => of_arrival || of_timer && self.has_let_go(),
+            // A timer of the same thread is later than anything under the lock takes.
+            Some(Kind::Complete(_)) => of_arrival || of_timer && at > self.heard + STEP_MAX,
             _ => false,
         }
-    }
-
-    fn has_let_go(&self) -> bool {
-        let is_put = |s: &Said| matches!(s.say, Say::Address { .. }).then_some(());
-        self.open.as_ref().is_some_and(|step| step.find(is_put).is_some())
     }
 
     fn begin(&mut self, line: &Line, kind: Kind) {
@@ -298,7 +306,12 @@ impl<R: BufRead> Steps<R> {
                 if let Some(charge) = charge_of_sent(&step.says) {
                     step.kind = Kind::Dispatch(Sent::Unknown);
                     let number = self.out + self.ready.len() as u64;
-                    self.waiting.push_back(Waiting { step: number, thread: step.thread, charge });
+                    self.waiting.push_back(Waiting {
+                        step: number,
+                        thread: step.thread,
+                        charge,
+                        parked: false,
+                    });
                 }
             }
             Kind::Other if step.find(|s| matches!(s.say, Say::Exit { .. }).then_some(())).is_some() => {
@@ -309,11 +322,14 @@ impl<R: BufRead> Steps<R> {
         self.ready.push_back(step);
     }
 
-    /// A `D`: of the same thread's oldest attempt; or of the oldest that it fits, when another thread took it over.
+    /// A `D`: of the oldest request that waits outside the scheduler, which goes before any other; else of the same
+    /// thread's oldest attempt; else of the oldest that it fits.
     fn sent(&mut self, thread: Thread, io: Io) {
-        let own = self.waiting.iter().position(|w| w.thread == thread);
+        // An async request costs several times its length.
         let fits = |w: &Waiting| w.charge.is_multiple_of(io.len.max(1)) && w.charge / io.len.max(1) <= 10;
-        let Some(at) = own.or_else(|| self.waiting.iter().position(fits)) else { return };
+        let parked = self.waiting.iter().position(|w| w.parked).filter(|at| fits(&self.waiting[*at]));
+        let own = || self.waiting.iter().position(|w| w.thread == thread && !w.parked);
+        let Some(at) = parked.or_else(own).or_else(|| self.waiting.iter().position(fits)) else { return };
         let Some(waiting) = self.waiting.remove(at) else { return };
         #[allow(clippy::cast_possible_truncation, reason = "at most AHEAD_MAX")]
         let index = waiting.step.saturating_sub(self.out) as usize;

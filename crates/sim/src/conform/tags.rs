@@ -62,13 +62,15 @@ impl Tags {
         self.queued.get(&key(io.op, io.start)).copied()
     }
 
-    /// Whether a request waits that ends where `io` begins, or begins where it ends.
-    pub(super) fn touches_queued(&self, io: &Io) -> bool {
+    /// The request that waits and that `io` continues, or is continued by, and at which of its ends.
+    pub(super) fn neighbour(&self, io: &Io) -> Option<(Tag, End)> {
         let is_write = io.op != Op::Read;
         let before =
             self.queued.range(..(is_write, io.start)).next_back().filter(|((w, _), _)| *w == is_write);
-        let ends_here = before.is_some_and(|(_, tag)| self.places[usize::from(tag.0)].end() == io.start);
-        ends_here || self.queued.contains_key(&(is_write, io.end()))
+        let before =
+            before.map(|(_, tag)| *tag).filter(|tag| self.places[usize::from(tag.0)].end() == io.start);
+        let behind = || self.queued.get(&(is_write, io.end())).map(|tag| (*tag, End::Front));
+        before.map(|tag| (tag, End::Back)).or_else(behind)
     }
 
     /// Has left for the device.
@@ -111,12 +113,13 @@ mod tests {
         let tag = tags.claim().unwrap();
         let rq = Request::read(TaskId(1), Sector(100), Sectors(8));
         tags.file(tag, rq);
-        assert!(tags.touches_queued(&io(108, 8)) && tags.touches_queued(&io(92, 8)));
-        assert!(!tags.touches_queued(&io(109, 8)) && !tags.touches_queued(&io(91, 8)));
-        assert!(!tags.touches_queued(&Io { op: Op::Write, ..io(108, 8) }));
+        assert_eq!(tags.neighbour(&io(108, 8)), Some((tag, End::Back)));
+        assert_eq!(tags.neighbour(&io(92, 8)), Some((tag, End::Front)));
+        assert!(tags.neighbour(&io(109, 8)).is_none() && tags.neighbour(&io(91, 8)).is_none());
+        assert_eq!(tags.neighbour(&Io { op: Op::Write, ..io(108, 8) }), None);
         assert_eq!(tags.queued(&io(100, 8)), Some(tag));
         tags.issued(tag);
-        assert!(!tags.touches_queued(&io(108, 8)));
+        assert_eq!(tags.neighbour(&io(108, 8)), None);
         assert_eq!(tags.completed(&io(100, 8)), Some(tag));
         assert_eq!(tags.completed(&io(100, 8)), None);
     }

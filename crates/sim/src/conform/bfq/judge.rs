@@ -108,13 +108,12 @@ impl Replay {
     }
 
     fn judge_selections(&self, case: &Case<'_>, ours: &Outcome, verdicts: &mut Verdicts) {
-        let hint = self.home_of(case.sent);
         let theirs = case.selections();
         for i in 0..theirs.len().max(ours.selections.len()) {
             let (their, our) = (theirs.get(i), ours.selections.get(i));
             let at = their.map(|(at, _)| *at);
             let same = match (their, our) {
-                (Some((_, (name, _))), Some(o)) => match (self.names.ours(*name, hint), o.queue) {
+                (Some((at, (name, _))), Some(o)) => match (self.named(case.step, *at), o.queue) {
                     (Some(q), Some(ours)) => q == ours,
                     _ => is_of_task(*name, o.task.0),
                 },
@@ -147,7 +146,7 @@ impl Replay {
 
     /// Whether the request is in the queue that the kernel put it into. Only where queues are made, merged or split.
     fn judge_home(&self, step: &Step, tag: Tag, verdicts: &mut Verdicts) {
-        let Some(home) = self.home(step) else { return };
+        let Some(home) = self.heard.home else { return };
         let ours = self.elevator.scheduler().queue_of(tag);
         let is_new = self.names.at(home).is_none() && self.names.address_of(ours).is_none();
         let same = is_new || self.names.at(home) == Some(ours);
@@ -179,7 +178,7 @@ impl Replay {
     }
 
     fn judge_habits(&self, step: &Step, at: usize, expiry: &Expiry, verdicts: &mut Verdicts) {
-        let Some(q) = self.named(&step.says[at]) else { return };
+        let Some(q) = self.named(step, at) else { return };
         let (before, after) = (self.before.scheduler().view(q), self.elevator.scheduler().view(q));
         let in_flight =
             if matches!(step.kind, Kind::Dispatch(_)) { before.in_flight } else { after.in_flight };
@@ -199,7 +198,7 @@ impl Replay {
         verdicts: &mut Verdicts,
     ) {
         let (step, arrived) = (case.step, case.arrived);
-        let Some(q) = self.named_after(&step.says[at], arrived, step) else { return };
+        let Some(q) = self.named_after(step, at, arrived) else { return };
         let v = self.elevator.scheduler().view(q);
         // The weight may change behind them, in the same step.
         let told = ours.times.iter().find(|t| t.task == v.task && (t.start, t.finish) == v.times);
@@ -215,10 +214,10 @@ impl Replay {
     }
 
     /// Our queue of the message's name, which may have come with the request.
-    fn named_after(&self, said: &Said, arrived: Option<Tag>, step: &Step) -> Option<QueueRef> {
-        let is_new = || said.queue.and_then(|name| self.names.address(name)) == self.home(step);
+    fn named_after(&self, step: &Step, at: usize, arrived: Option<Tag>) -> Option<QueueRef> {
+        let is_new = || self.address_at(step, at) == self.heard.home;
         let newcomer = || arrived.filter(|_| is_new()).map(|tag| self.elevator.scheduler().queue_of(tag));
-        self.named(said).or_else(newcomer)
+        self.named(step, at).or_else(newcomer)
     }
 
     /// What resumes in the past is pulled up, which the kernel's message does not tell yet.
@@ -233,7 +232,7 @@ impl Replay {
     fn judge_raising(&self, step: &Step, at: usize, said: &Said, now: Instant, verdicts: &mut Verdicts) {
         let Say::Raising { age_ms, of_ms, factor, .. } = said.say else { return };
         let (age_ms, of_ms) = (u64::from(age_ms), u64::from(of_ms));
-        let Some(q) = self.named(said) else { return };
+        let Some(q) = self.named(step, at) else { return };
         let selects = step.says.iter().any(|s| matches!(s.say, Say::Selected { .. }));
         let (before, after) = (self.before.scheduler().view(q), self.elevator.scheduler().view(q));
         let has_ended = after.factor != before.factor;

@@ -32,7 +32,7 @@ use fairhead_core::{
     TaskId,
 };
 use judge::{CLOCK_ERROR, Case, Verdicts};
-use names::Names;
+use names::{Heard, Names};
 use ours::Outcome;
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -49,6 +49,8 @@ struct Replay {
     /// The kernel's address of the queue that each request went to.
     homes: BTreeMap<Tag, u64>,
     names: Names,
+    /// Whom the present step is about.
+    heard: Heard,
     tally: Tally,
     /// What is known of each task.
     tasks: BTreeMap<u32, Task>,
@@ -108,6 +110,7 @@ impl Replay {
             header,
             homes: BTreeMap::new(),
             names: Names::default(),
+            heard: Heard::default(),
             tally: Tally::default(),
             tasks: BTreeMap::new(),
             merging: BTreeMap::new(),
@@ -137,11 +140,11 @@ impl Replay {
     }
 
     fn step(&mut self, step: &Step) -> Result<(), &'static str> {
-        self.names.learn(step);
+        self.heard = self.names.hear_all(step);
         self.look_before(step);
         match step.kind {
             Kind::Insert(io) if io.len > 0 => self.arrival(step, &io)?,
-            Kind::Merge(io) if io.len > 0 && self.tags.touches_queued(&io) => self.merge(step, &io)?,
+            Kind::Merge(io) if io.len > 0 => self.merge(step, &io)?,
             Kind::Dispatch(sent) => self.attempt(step, sent),
             Kind::Complete(io) => self.completion(step, &io),
             Kind::Timer => self.timer(step),
@@ -216,24 +219,24 @@ impl Replay {
             run(&mut self.elevator, now);
             self.elevator.meddle(now, |bfq, _| bfq.mute(false));
         }
-        for (_, decision) in &case.decisions {
-            self.force(now, decision, case.sent, idled);
+        for (at, decision) in &case.decisions {
+            self.force(step, *at, decision, now);
         }
         let answer = self.force_outcome(case, now);
         self.elevator.drain_trace().for_each(drop);
         answer
     }
 
-    fn force(&mut self, now: Instant, decision: &Decision, sent: Option<Sent>, idled: bool) {
+    fn force(&mut self, step: &Step, at: usize, decision: &Decision, now: Instant) {
+        let idled = step.kind == Kind::Timer;
         match *decision {
             Decision::Expire(expiry) => {
-                self.put_in_service(now, expiry.queue);
+                self.put_in_service(step, at, now);
                 let why = reason(expiry.why);
                 self.elevator.meddle(now, |bfq, cx| bfq.force_expire(cx, why, idled));
             }
-            Decision::Select { queue, .. } => {
-                let hint = self.home_of(sent);
-                let Some(q) = self.names.ours(queue, hint) else { return };
+            Decision::Select { .. } => {
+                let Some(q) = self.named(step, at) else { return };
                 self.elevator.meddle(now, |bfq, cx| bfq.force_expire(cx, Reason::Preempted, false));
                 self.elevator.meddle(now, |bfq, cx| bfq.force_select(cx, q));
             }
@@ -241,10 +244,9 @@ impl Replay {
     }
 
     /// The kernel has that queue in service; ours as well from now on, if it can be.
-    fn put_in_service(&mut self, now: Instant, name: Name) {
+    fn put_in_service(&mut self, step: &Step, at: usize, now: Instant) {
         let serving = self.elevator.scheduler().serving();
-        let hint = serving.and_then(|s| self.names.address_of(s));
-        let Some(q) = self.names.ours(name, hint) else { return };
+        let Some(q) = self.named(step, at) else { return };
         if serving == Some(q) {
             return;
         }
@@ -300,7 +302,7 @@ impl Replay {
         });
         self.merging.remove(&step.thread);
         self.tags.inserted(tag, rq, Insert::Queued, self.elevator.requests());
-        if let Some(home) = self.home(step) {
+        if let Some(home) = self.heard.home {
             self.homes.insert(tag, home);
             if self.names.at(home).is_none() {
                 self.names.pair(home, self.elevator.scheduler().queue_of(tag));
@@ -309,39 +311,31 @@ impl Replay {
         Ok(())
     }
 
-    /// The kernel's address of the queue that the step's request went to.
-    fn home(&self, step: &Step) -> Option<u64> {
-        let first = step.find(|s| match s.say {
-            Say::Request { queue } => Some((queue, s.queue)),
-            _ => None,
-        });
-        let (address, name) = first?;
-        // It may have gone on from there.
-        let last = step.find(|s| (s.say == Say::Added).then_some(s.queue));
-        match last.flatten() {
-            Some(last) if Some(last) != name => self.names.address(last),
-            _ => Some(address),
-        }
-    }
-
     /// Before a request comes again: its task uses the queue that the kernel's does, or a new one if that is new.
     fn put_task_into(&mut self, step: &Step, now: Instant) {
         let task = TaskId(step.thread.pid);
-        let to = self.home(step).and_then(|home| self.names.at(home));
+        let to = self.heard.home.and_then(|home| self.names.at(home));
         self.elevator.meddle(now, |bfq, cx| bfq.force_queue(cx, task, to));
     }
 
     fn merge(&mut self, step: &Step, io: &Io) -> Result<(), &'static str> {
+        // Without a neighbour it became part of one that is not in the scheduler yet.
+        let Some((into, end)) = self.tags.neighbour(io) else { return Ok(()) };
         let tag = self.tags.claim().ok_or("more requests at a time than the disk has tags (nr_requests)")?;
         let rq = self.request(step, io);
-        let inserted = self.elevator.insert(self.now(step), tag, rq);
-        self.tags.inserted(tag, rq, inserted, self.elevator.requests());
-        match inserted {
-            Insert::Merged { .. } => self.tally.agree(Topic::Merges),
-            Insert::Queued => {
-                self.differ(Topic::Merges, step, None, "queued apart".to_owned());
-            }
+        self.latest = self.now(step);
+        self.before.clone_from(&self.elevator);
+        let mut inserted = self.elevator.insert(self.latest, tag, rq);
+        if matches!(inserted, Insert::Merged { .. }) {
+            self.tally.agree(Topic::Merges);
+        } else {
+            self.differ(Topic::Merges, step, None, "queued apart".to_owned());
+            self.elevator.clone_from(&self.before);
+            self.elevator.insert_into(self.latest, tag, rq, into, end);
+            inserted = Insert::Merged { into, end };
         }
+        self.elevator.drain_trace().for_each(drop);
+        self.tags.inserted(tag, rq, inserted, self.elevator.requests());
         Ok(())
     }
 

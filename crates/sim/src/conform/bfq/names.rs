@@ -4,9 +4,18 @@
 //! queue, tell them apart. A queue of ours is paired with the address that the first request in it went to.
 
 use super::super::message::{Name, Say};
-use super::super::steps::Step;
+use super::super::steps::{Said, Step};
 use fairhead_core::sched::bfq::conform::QueueRef;
 use std::collections::BTreeMap;
+
+/// Whom the messages of a step are about.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Heard {
+    /// The address of the queue that the request went to.
+    pub(super) home: Option<u64>,
+    /// For each message, as far as the name alone tells.
+    pub(super) addresses: Vec<Option<u64>>,
+}
 
 /// The pairs so far.
 #[derive(Clone, Default, Debug)]
@@ -17,13 +26,38 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Learns the addresses that a step tells.
-    pub(super) fn learn(&mut self, step: &Step) {
+    /// Learns the addresses that a step tells, and tells whom its messages are about.
+    pub(super) fn hear_all(&mut self, step: &Step) -> Heard {
+        let mut heard = Heard::default();
         for said in &step.says {
-            let Some(name) = said.queue else { continue };
+            let address = said.queue.and_then(|name| self.address(name));
+            let home = &mut heard.home;
+            match said.say {
+                Say::Request { queue } => *home = Some(queue),
+                // The request goes on from there.
+                Say::MergedInto if home.is_some() => {
+                    let other = || self.other_address(said.queue?, (*home)?);
+                    *home = address.or_else(other);
+                }
+                _ => {}
+            }
+            heard.addresses.push(address);
+            self.hear(said);
+        }
+        heard
+    }
+
+    /// Learns what a message tells of addresses.
+    fn hear(&mut self, said: &Said) {
+        if let Some(name) = said.queue {
             match said.say {
                 Say::Request { queue } | Say::Exit { queue } | Say::Address { queue, last: false } => {
                     self.called.insert(queue, name);
+                }
+                Say::MergedInto => {
+                    if let Some(address) = self.address(name) {
+                        self.called.insert(address, Name { pid: None, ..name });
+                    }
                 }
                 Say::Allocated => {
                     // Whoever had that name before is not meant any more.
@@ -51,16 +85,16 @@ impl Names {
         found.next().is_none().then_some(first)
     }
 
-    /// Ours, of that name; with several of that name, the one at `hint`.
-    pub(super) fn ours(&self, name: Name, hint: Option<u64>) -> Option<QueueRef> {
-        let hinted = hint.filter(|a| self.called.get(a) == Some(&name));
-        let address = hinted.or_else(|| self.address(name))?;
-        self.pairs.get(&address).copied()
-    }
-
     /// Ours at that address.
     pub(super) fn at(&self, address: u64) -> Option<QueueRef> {
         self.pairs.get(&address).copied()
+    }
+
+    /// The only address of that name but for one; `None` if there are several, or none.
+    fn other_address(&self, name: Name, but: u64) -> Option<u64> {
+        let mut found = self.called.iter().filter(|(a, n)| **n == name && **a != but).map(|(a, _)| *a);
+        let first = found.next()?;
+        found.next().is_none().then_some(first)
     }
 
     /// The address of ours.

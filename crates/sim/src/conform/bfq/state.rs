@@ -2,7 +2,7 @@
 
 use super::super::message::Say;
 use super::super::report::Topic;
-use super::super::steps::{Said, Step};
+use super::super::steps::{Kind, Step};
 use super::judge::{CLOCK_ERROR, Case, Verdict};
 use super::theirs::Decision;
 use super::{Replay, label};
@@ -82,7 +82,7 @@ impl Replay {
                 Say::MayTimeOut { waiting, has_left, timed_out } => {
                     self.waiting(step, at, (waiting, has_left, timed_out));
                 }
-                Say::Bounds { next, .. } => self.next_budget(step, at, said, next),
+                Say::Bounds { next, .. } => self.next_budget(step, at, next),
                 _ => {}
             }
         }
@@ -116,8 +116,8 @@ impl Replay {
         }
     }
 
-    fn next_budget(&mut self, step: &Step, at: usize, said: &Said, next: u32) {
-        let Some(q) = self.named(said) else { return };
+    fn next_budget(&mut self, step: &Step, at: usize, next: u32) {
+        let Some(q) = self.named(step, at) else { return };
         let v = self.elevator.scheduler().view(q);
         // Of a raised queue another number is told, which does not count.
         if v.factor > 1 {
@@ -132,11 +132,24 @@ impl Replay {
         }
     }
 
-    /// Our queue of the message's name: with several of that name, the one in service.
-    pub(super) fn named(&self, said: &Said) -> Option<QueueRef> {
-        let serving = self.before.scheduler().serving();
-        let hint = serving.and_then(|s| self.names.address_of(s));
-        self.names.ours(said.queue?, hint)
+    /// Our queue that a message is about.
+    pub(super) fn named(&self, step: &Step, at: usize) -> Option<QueueRef> {
+        self.names.at(self.address_at(step, at)?)
+    }
+
+    /// The address of the queue that a message is about. Where several have its name: at an arrival the request's queue
+    /// until one expires; then, and elsewhere, the one in service, until another is selected, which is the request's that is
+    /// sent.
+    pub(super) fn address_at(&self, step: &Step, at: usize) -> Option<u64> {
+        if let Some(address) = self.heard.addresses.get(at).copied().flatten() {
+            return Some(address);
+        }
+        let has = |what: fn(&Say) -> bool| step.says[..=at].iter().any(|s| what(&s.say));
+        match step.kind {
+            Kind::Insert(_) if !has(|s| matches!(s, Say::Slow(_) | Say::Expired { .. })) => self.heard.home,
+            Kind::Dispatch(sent) if has(|s| matches!(s, Say::Selected { .. })) => self.home_of(Some(sent)),
+            _ => self.before.scheduler().serving().and_then(|q| self.names.address_of(q)),
+        }
     }
 }
 
@@ -146,7 +159,7 @@ impl Replay {
     pub(super) fn adopt(&mut self, case: &Case<'_>, now: Instant) {
         let step = case.step;
         for (at, decision) in &case.decisions {
-            let Some(q) = self.named(&step.says[*at]) else { continue };
+            let Some(q) = self.named(step, *at) else { continue };
             match *decision {
                 Decision::Expire(expiry) => {
                     self.elevator.meddle(now, |bfq, _| bfq.adopt_short_think(q, expiry.short_think));
@@ -158,15 +171,15 @@ impl Replay {
             }
         }
         for (at, times) in &case.times {
-            let Some(q) = self.named(&step.says[*at]) else { continue };
+            let Some(q) = self.named(step, *at) else { continue };
             let v = self.elevator.scheduler().view(q);
             if self.times_as_told(q, &v, times) != (times.start, times.finish) {
                 self.elevator.meddle(now, |bfq, _| bfq.adopt_times(now, q, times.start, times.finish));
             }
         }
-        for said in &step.says {
+        for (at, said) in step.says.iter().enumerate() {
             match said.say {
-                Say::Raising { .. } => self.adopt_raising(said, now),
+                Say::Raising { .. } => self.adopt_raising(step, at, now),
                 Say::MaxBudget { sectors } => {
                     self.elevator.meddle(now, |bfq, _| bfq.adopt_max_budget(sectors));
                 }
@@ -176,10 +189,10 @@ impl Replay {
     }
 
     /// What is said before the end of raising is looked for; it may have ended.
-    fn adopt_raising(&mut self, said: &Said, now: Instant) {
-        let Say::Raising { age_ms, of_ms, factor, .. } = said.say else { return };
+    fn adopt_raising(&mut self, step: &Step, at: usize, now: Instant) {
+        let Say::Raising { age_ms, of_ms, factor, .. } = step.says[at].say else { return };
         let (age_ms, of_ms, factor) = (u64::from(age_ms), u64::from(of_ms), factor.max(1));
-        let Some(q) = self.named(said).filter(|_| age_ms <= of_ms) else { return };
+        let Some(q) = self.named(step, at).filter(|_| age_ms <= of_ms) else { return };
         let start = now.floor_to(self.tick) - Duration::from_ms(age_ms);
         let len = Duration::from_ms(of_ms);
         let (v, before) = (self.elevator.scheduler().view(q), self.before.scheduler().view(q));
