@@ -78,7 +78,7 @@ tunables! {
         /// v8 patch 16: slow queues pay for time, async requests cost more than their size. Off: who times out pays a whole
         /// budget. Default on.
         pub fair_writes: bool = true, 0, 1;
-        /// v8 patch 17: raise the weight of interactive queues. Default on.
+        /// v8 patch 17: raise the weight of interactive queues, and let who matters more take the disk away. Default on.
         pub interactive: bool = true, 0, 1;
         /// v8 patch 18: raise the weight of soft real-time queues. Default on.
         pub soft_realtime: bool = true, 0, 1;

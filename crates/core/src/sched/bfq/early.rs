@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `throughput_boost` | budgets: B is three quarters of what the disk does in a slot; at least B/2; plus 1024 sectors when used up, minus 128 after idling in vain, back to three quarters of B after a timeout. A queue is idled for, when nothing is at the device, unless it thinks for longer than `slice_idle`, or seeks while the device queues |
 //! | `rate_estimator` | the peak rate is the best rate of a slot of more than 20 ms, from the 32nd such slot on |
+//! | `interactive` and `soft_realtime` | nobody takes the disk away from another |
 //! | `fair_writes` | a slot's clock starts with its first completion. Who times out, is slow or async pays for a whole budget. An async queue may send 4 requests in a slot if others wait, none while sync requests are at the device, and for 40 ms |
 //!
 //! A queue is *slow* if at its rate its budget would not be used up within `timeout_sync`. (The published test has the

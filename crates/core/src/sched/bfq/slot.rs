@@ -280,18 +280,15 @@ impl Bfq {
         resumes
     }
 
-    /// Whether `q`, which became busy, takes the disk away from `s`.
+    /// Whether `q`, which became busy, takes the disk away from `s`. That is part of making the disk responsive: without
+    /// raising, slots end by themselves.
     fn preempts(&self, q: QueueId, s: QueueId, resumes: bool) -> bool {
-        if self.muted || !self.hierarchy.may_preempt() {
+        let wanted = self.config.interactive || self.config.soft_realtime;
+        if self.muted || !wanted || !self.hierarchy.may_preempt() {
             return false;
         }
-        if resumes && self.queues[q].raise.factor >= self.queues[s].raise.factor {
-            return true;
-        }
-        let weights_count = self.config.interactive || self.config.soft_realtime;
-        let above =
-            if weights_count { self.hierarchy.outweighs(q, s) } else { self.class(q) < self.class(s) };
-        above || !self.better_to_idle(s)
+        let resumes = resumes && self.queues[q].raise.factor >= self.queues[s].raise.factor;
+        resumes || self.hierarchy.outweighs(q, s) || !self.better_to_idle(s)
     }
 
     /// `q` is among those that want the disk.

@@ -807,6 +807,15 @@ mod engine_of_2010 {
     }
 
     #[test]
+    //= bfq.md 3.0, 3.8, type=test
+    fn nobody_takes_the_disk_away() {
+        let mut rig = two_readers(Config::v0());
+        rig.insert(of_level(read(3, 5_000_000), Class::RealTime, 0));
+        assert_eq!(in_service(&rig), Some(TaskId(1)));
+        rig.drain_issued();
+    }
+
+    #[test]
     //= bfq.md 2, table, type=test
     fn budgets_go_by_steps() {
         let mut rig = Rig::new(Config::v0());
