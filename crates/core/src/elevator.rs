@@ -15,7 +15,7 @@
 //! # Merging
 //!
 //! A new request that starts where a queued one ends is appended to it (*back merge*); one that ends where a queued one
-//! starts is put in front (*front merge*, where the scheduler wants those). Both must go in one direction, the
+//! starts is put in front (*front merge*, where the scheduler wants those). Both must go in one direction and be of one group, the
 //! scheduler may object, and the sum must respect the limits; a request that once hit a limit is left alone from then
 //! on. After a merge the grown request may touch its neighbour; then the two are *joined*.
 //!
@@ -29,13 +29,14 @@
 //= linux-2.6.33 block/elevator.c, block/blk-merge.c (as restated in the project's specification)
 
 use crate::config::ConfigError;
+use crate::groups::{Groups, Max, Min, Policy, Refusal};
 use crate::parts::fifo::{Fifo, Links};
 use crate::parts::merge::{Edges, MergeIndex};
 use crate::request::{Link, Request, Requests, State};
 use crate::sched::Scheduler;
 use crate::trace::{Action, Detail, Reason, TraceEvent, TraceRing};
-use crate::units::{Duration, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
-use crate::{GroupId, config::Tunable, config::Unit};
+use crate::units::{Class, Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
+use crate::{config::Tunable, config::Unit};
 
 /// Sizes and facts that an elevator is made for. Everything is allocated from these, once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,8 +48,11 @@ pub struct Limits {
     pub pool: u16,
     /// How many tasks get state of their own; further ones share one fallback. Default 64.
     pub tasks: u32,
-    /// How many groups there may be. Default 1.
+    /// How many groups there may be, the root included. Default 1.
     pub groups: u32,
+    /// How many requests a second the device is good for, at worst: what [guarantees](Control::SetMin) may add up to. Default
+    /// 0: not known, and not checked.
+    pub capacity: u32,
     /// The largest request that merging may make. Default 1024 sectors (512 KiB).
     //= linux-2.6.33 block/blk-settings.c BLK_DEF_MAX_SECTORS
     pub max_sectors: Sectors,
@@ -122,6 +126,7 @@ impl Default for Limits {
             pool: 0,
             tasks: 64,
             groups: 1,
+            capacity: 0,
             max_sectors: Sectors(1024),
             max_segments: 128,
             merges: true,
@@ -246,16 +251,62 @@ pub enum Timer {
 /// A change from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Control {
-    /// A group's weight.
+    /// A group's weight among its siblings.
     SetWeight(GroupId, Weight),
+    /// The weight of a group's own tasks among the groups in it.
+    SetLeafWeight(GroupId, Weight),
+    /// A group's class among its siblings.
+    SetClass(GroupId, Class),
+    /// Weight and class of a group on this device only, or no more.
+    SetPolicy(GroupId, Option<Policy>),
+    /// The most that a group gets.
+    SetMax(GroupId, Max),
+    /// What a group is guaranteed.
+    SetMin(GroupId, Min),
     /// A task's priority, for its requests to come.
     SetPrio(TaskId, IoPrio),
     /// A task is gone; requests of its that wait are still served.
     TaskExit(TaskId),
-    /// A group is inside another (second), not in the root. Comes before the group's first request.
+    /// A group is inside another (second), not in the root, while neither it nor any group in it has requests. Makes a new group of
+    /// one that is gone.
     SetParent(GroupId, GroupId),
-    /// A group is gone.
+    /// A group without groups in it is gone; requests of its that wait are still served.
     GroupExit(GroupId),
+}
+
+impl Control {
+    /// The group whose weight, leaf weight or class may be another now.
+    #[must_use]
+    pub const fn reweighed(&self) -> Option<GroupId> {
+        match *self {
+            Self::SetWeight(g, _)
+            | Self::SetLeafWeight(g, _)
+            | Self::SetClass(g, _)
+            | Self::SetPolicy(g, _) => Some(g),
+            _ => None,
+        }
+    }
+}
+
+/// What is recorded of an elevator's work, and the groups that it is recorded of.
+#[derive(Clone, Debug)]
+pub struct Books {
+    /// Decisions.
+    pub trace: TraceRing,
+    /// The groups.
+    pub groups: Groups,
+    /// Whether events are recorded at all: in a trace, or as of several groups.
+    is_observed: bool,
+}
+
+impl Books {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            trace: TraceRing::new(limits.trace),
+            groups: Groups::new(limits.groups, limits.tags, limits.capacity),
+            is_observed: limits.trace > 0 || limits.groups > 1,
+        }
+    }
 }
 
 /// What a scheduler gets to see and use in every call.
@@ -265,8 +316,8 @@ pub struct Cx<'a> {
     pub now: Instant,
     /// All requests.
     pub requests: &'a mut Requests,
-    /// Where decisions are recorded.
-    pub trace: &'a mut TraceRing,
+    /// Where decisions and what groups got are recorded; and what is known of groups.
+    pub books: &'a mut Books,
     /// Why the request that `dispatch` answers was chosen; set it before returning.
     pub why: Reason,
 }
@@ -281,14 +332,14 @@ impl Cx<'_> {
     /// The same, with the numbers behind it.
     #[inline]
     pub fn note_in_numbers(&mut self, reason: Reason, task: TaskId, detail: Detail) {
-        if self.trace.enabled() {
+        if self.books.trace.enabled() {
             self.push_note(reason, task, detail);
         }
     }
 
     #[cold]
     fn push_note(&mut self, reason: Reason, task: TaskId, detail: Detail) {
-        self.trace.push(TraceEvent {
+        self.books.trace.push(TraceEvent {
             at: self.now,
             action: Action::Note,
             reason,
@@ -307,7 +358,7 @@ pub struct Elevator<S> {
     sched: S,
     limits: Limits,
     requests: Requests,
-    trace: TraceRing,
+    books: Books,
     /// Queued requests by the sector behind their last, and by their first.
     index: MergeIndex,
     /// The request that last grew, or the first one inserted since: tried before the index.
@@ -325,7 +376,7 @@ macro_rules! cx {
         &mut Cx {
             now: $self.now.floor_to($self.limits.tick),
             requests: &mut $self.requests,
-            trace: &mut $self.trace,
+            books: &mut $self.books,
             why: Reason::None,
         }
     };
@@ -343,7 +394,7 @@ impl<S: Scheduler> Elevator<S> {
             sched: S::new(limits, config)?,
             limits,
             requests: Requests::new(limits.tags),
-            trace: TraceRing::new(limits.trace),
+            books: Books::new(&limits),
             index: MergeIndex::new(limits.tags),
             hint: Link::NONE,
             hint_start: Sector(0),
@@ -360,6 +411,24 @@ impl<S: Scheduler> Elevator<S> {
     pub fn insert(&mut self, now: Instant, tag: Tag, rq: Request) -> Insert {
         self.advance(now);
         self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
+        if self.books.is_observed {
+            return self.insert_observed(tag, rq);
+        }
+        if self.limits.merges {
+            if !self.is_quiet(&rq) {
+                return self.insert_in_company(tag, &rq);
+            }
+            self.file(tag, &rq);
+        }
+        self.sched.insert(cx!(self), tag);
+        Insert::Queued
+    }
+
+    /// The same where books are kept. That is a function of its own, here and below, so that otherwise nothing is in the way.
+    #[inline(never)]
+    fn insert_observed(&mut self, tag: Tag, mut rq: Request) -> Insert {
+        rq.group = self.books.groups.home(rq.group);
+        self.requests.put_into_group(tag, rq.group);
         if self.limits.merges {
             if !self.is_quiet(&rq) {
                 return self.insert_in_company(tag, &rq);
@@ -399,18 +468,7 @@ impl<S: Scheduler> Elevator<S> {
         }
     }
 
-    #[inline(always)]
     fn enqueue(&mut self, tag: Tag) -> Insert {
-        if self.trace.enabled() {
-            return self.enqueue_recorded(tag);
-        }
-        self.sched.insert(cx!(self), tag);
-        Insert::Queued
-    }
-
-    /// The same with a trace. That is a function of its own, here and below, so that without one nothing is in the way.
-    #[cold]
-    fn enqueue_recorded(&mut self, tag: Tag) -> Insert {
         self.record(Action::Insert, Reason::None, tag);
         self.sched.insert(cx!(self), tag);
         Insert::Queued
@@ -504,11 +562,22 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Something changes from outside.
     ///
+    /// # Errors
+    /// If it cannot be; then nothing has changed. Tasks can always be changed, also those that are not known.
+    ///
     /// # Panics
     /// If time goes backwards.
-    pub fn control(&mut self, now: Instant, change: Control) {
+    pub fn control(&mut self, now: Instant, change: Control) -> Result<(), Refusal> {
         self.advance(now);
+        self.books.groups.control(&change)?;
         self.sched.control(cx!(self), &change);
+        Ok(())
+    }
+
+    /// The groups, and what each got.
+    #[must_use]
+    pub const fn groups(&self) -> &Groups {
+        &self.books.groups
     }
 
     /// Gives the scheduler other tunables while it works. Answers whether it took them over; if not, nothing has changed,
@@ -546,13 +615,13 @@ impl<S: Scheduler> Elevator<S> {
 
     /// The recorded events, oldest first; they are gone afterwards.
     pub fn drain_trace(&mut self) -> impl Iterator<Item = TraceEvent> + '_ {
-        core::iter::from_fn(|| self.trace.pop())
+        core::iter::from_fn(|| self.books.trace.pop())
     }
 
     /// How many events were overwritten before they were read.
     #[must_use]
     pub fn trace_lost(&self) -> u64 {
-        self.trace.lost()
+        self.books.trace.lost()
     }
 
     /// All requests.
@@ -657,7 +726,7 @@ impl<S: Scheduler> Elevator<S> {
             self.hint = Link::NONE;
         }
         let unfiled = !self.limits.merges || self.index.remove_first(self.sched.edges(), tag);
-        if unfiled && !self.trace.enabled() {
+        if unfiled && !self.books.is_observed {
             return tag;
         }
         self.issue_rest(tag, why, unfiled)
@@ -713,7 +782,10 @@ impl<S: Scheduler> Elevator<S> {
 
     fn compatible(&self, into: Tag, rq: &Request) -> bool {
         let slot = &self.requests[into];
-        !slot.no_merge && slot.rq.op == rq.op && self.sched.may_merge(&self.requests, into, rq)
+        !slot.no_merge
+            && slot.rq.op == rq.op
+            && slot.rq.group == rq.group
+            && self.sched.may_merge(&self.requests, into, rq)
     }
 
     fn fits(&self, into: Tag, len: Sectors, segments: u32) -> bool {
@@ -770,23 +842,26 @@ impl<S: Scheduler> Elevator<S> {
 
     #[inline]
     fn record(&mut self, action: Action, reason: Reason, tag: Tag) {
-        if self.trace.enabled() {
-            self.push_event(action, reason, tag);
+        if self.books.is_observed {
+            self.observe(action, reason, tag);
         }
     }
 
-    #[cold]
-    fn push_event(&mut self, action: Action, reason: Reason, tag: Tag) {
-        let rq = &self.requests[tag].rq;
-        self.trace.push(TraceEvent {
-            at: self.now,
-            action,
-            reason,
-            tag: Some(tag),
-            task: rq.task,
-            start: rq.start,
-            len: rq.len,
-            detail: Detail::None,
-        });
+    #[inline(never)]
+    fn observe(&mut self, action: Action, reason: Reason, tag: Tag) {
+        let slot = &self.requests[tag];
+        self.books.groups.observe(self.now, action, reason, tag, slot);
+        if self.books.trace.enabled() {
+            self.books.trace.push(TraceEvent {
+                at: self.now,
+                action,
+                reason,
+                tag: Some(tag),
+                task: slot.rq.task,
+                start: slot.rq.start,
+                len: slot.rq.len,
+                detail: Detail::None,
+            });
+        }
     }
 }

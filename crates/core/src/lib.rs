@@ -32,6 +32,7 @@
 
 pub mod config;
 pub mod elevator;
+pub mod groups;
 pub mod parts;
 pub mod request;
 pub mod sched;
@@ -39,7 +40,8 @@ pub mod table;
 pub mod trace;
 pub mod units;
 
-pub use elevator::{Actuators, Control, Cx, Dispatch, Elevator, End, Hold, Insert, Limits, Timer};
+pub use elevator::{Actuators, Books, Control, Cx, Dispatch, Elevator, End, Hold, Insert, Limits, Timer};
+pub use groups::{GroupStats, Groups, Max, Min, Policy, Refusal, Split};
 pub use request::{Op, Request, Requests, State};
 pub use trace::{Action, Detail, Reason, TraceEvent};
 pub use units::{Class, Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};

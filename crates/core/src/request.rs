@@ -223,6 +223,10 @@ impl Requests {
         self.queued += 1;
     }
 
+    pub(crate) fn put_into_group(&mut self, tag: Tag, group: GroupId) {
+        self.slots[tag].rq.group = group;
+    }
+
     #[inline]
     #[track_caller]
     pub(crate) fn issue(&mut self, tag: Tag) {

@@ -1,5 +1,6 @@
 //! What can go wrong before a run starts.
 
+use fairhead_core::Refusal;
 use fairhead_core::config::ConfigError;
 use fairhead_device::ParamError;
 use std::fmt;
@@ -18,6 +19,8 @@ pub enum SimError {
         /// What is wrong, and what would be right.
         message: String,
     },
+    /// A group cannot be as the jobs say.
+    Group(Refusal),
     /// Time cannot be explained on a set whose members have a queue each.
     ManyQueues,
 }
@@ -28,6 +31,7 @@ impl fmt::Display for SimError {
             Self::Config(e) => e.fmt(f),
             Self::Disk(e) => e.fmt(f),
             Self::Job { job, message } => write!(f, "job '{job}': {message}"),
+            Self::Group(e) => e.fmt(f),
             Self::ManyQueues => {
                 f.write_str("where time goes can be told of one queue only; give the set queues = \"one\"")
             }
@@ -40,6 +44,12 @@ impl std::error::Error for SimError {}
 impl From<ConfigError> for SimError {
     fn from(e: ConfigError) -> Self {
         Self::Config(e)
+    }
+}
+
+impl From<Refusal> for SimError {
+    fn from(e: Refusal) -> Self {
+        Self::Group(e)
     }
 }
 

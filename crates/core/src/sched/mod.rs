@@ -12,6 +12,7 @@ pub mod bfq;
 pub mod cfq;
 pub mod cfq_early;
 pub mod deadline;
+pub mod fair;
 pub mod kyber;
 pub mod mq_deadline;
 pub mod noop;

@@ -18,6 +18,7 @@ pub(crate) fn limits(chance: &mut Chance) -> Limits {
         pool: 0,
         tasks: *chance.pick(&[1, 2, 4, 16, 64]),
         groups: narrow(groups),
+        capacity: *chance.pick(&[0, 0, 1000]),
         max_sectors: Sectors(*chance.pick(&[1024, 1024, 255, 64, 8])),
         max_segments: *chance.pick(&[128, 128, 16, 2, 1]),
         merges: chance.percent(80),

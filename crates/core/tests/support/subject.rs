@@ -184,9 +184,9 @@ impl Subject {
     pub(crate) fn control(&mut self, now: Instant, change: Control) {
         self.disturb(now);
         self.say(now, || format!("control {change:?}"));
-        without("control", || self.elevator.control(now, change));
+        let made = without("control", || self.elevator.control(now, change));
         if let Some(twin) = &mut self.twin {
-            twin.control(now, change);
+            assert_eq!(twin.control(now, change), made, "the twin answers otherwise");
         }
         self.after(now, None);
     }

@@ -175,7 +175,7 @@ impl<'a> Machine<'a> {
         let groups = Groups::of(jobs)?;
         let sizes = [tasks, groups.count()];
         let mut queue = Volume::new(&scenario.disk, host, scenario.config, sizes, trace, lock)?;
-        groups.controls().for_each(|c| queue.control(Instant::EPOCH, c));
+        groups.controls().try_for_each(|c| queue.control(Instant::EPOCH, c))?;
         let facts = queue.facts();
         let files = Files::place(jobs, facts.capacity, scenario.seed)?;
         let cache = Cache::new(host.memory, files.files.len());

@@ -457,13 +457,17 @@ impl DiskQueue {
         self.heed();
     }
 
-    /// Tells the scheduler of a change.
-    pub(super) fn control(&mut self, now: Instant, change: fairhead_core::Control) {
-        self.elevator.control(now, change);
+    /// Tells the scheduler of a change, which may be refused.
+    pub(super) fn control(
+        &mut self,
+        now: Instant,
+        change: fairhead_core::Control,
+    ) -> std::result::Result<(), fairhead_core::Refusal> {
+        self.elevator.control(now, change)
     }
 
     pub(super) fn exit_task(&mut self, now: Instant, task: fairhead_core::TaskId) {
-        self.elevator.control(now, fairhead_core::Control::TaskExit(task));
+        let _ = self.elevator.control(now, fairhead_core::Control::TaskExit(task));
         self.heed();
     }
 

@@ -24,7 +24,7 @@ use crate::host::Host;
 use crate::metrics::{DiskStats, Result};
 use crate::why;
 use fairhead_core::sched::any::AnyConfig;
-use fairhead_core::{Control, Duration, Instant, Op, Request, Tag, TaskId};
+use fairhead_core::{Control, Duration, Instant, Op, Refusal, Request, Tag, TaskId};
 use fairhead_device::{Counters, DeviceParams, Facts, ReadBalance};
 use std::collections::VecDeque;
 
@@ -205,8 +205,8 @@ impl Volume {
         self.members.iter_mut().filter(is_due).for_each(|m| m.timer(now));
     }
 
-    pub(super) fn control(&mut self, now: Instant, change: Control) {
-        self.members.iter_mut().for_each(|m| m.control(now, change));
+    pub(super) fn control(&mut self, now: Instant, change: Control) -> std::result::Result<(), Refusal> {
+        self.members.iter_mut().try_for_each(|m| m.control(now, change))
     }
 
     pub(super) fn exit_task(&mut self, now: Instant, task: TaskId) {

@@ -92,7 +92,7 @@ impl Rig {
     }
 
     fn exit(&mut self, time: u64, task: u32) {
-        self.elevator.control(at(time), Control::TaskExit(TaskId(task)));
+        let _ = self.elevator.control(at(time), Control::TaskExit(TaskId(task)));
         self.elevator.check();
     }
 

@@ -195,7 +195,14 @@ impl Bfq {
                     self.exit(cx, slot);
                 }
             }
-            Control::SetWeight(group, weight) => self.set_group_weight(group, weight),
+            Control::SetWeight(group, _) | Control::SetPolicy(group, _) => {
+                self.set_group_weight(group, cx.books.groups.weight(group));
+            }
+            // It has neither classes of groups nor weights of their own tasks; guarantees are the controller's.
+            Control::SetLeafWeight(..)
+            | Control::SetClass(..)
+            | Control::SetMax(..)
+            | Control::SetMin(..) => {}
             Control::SetParent(group, parent) => self.set_parent(group, parent),
             Control::GroupExit(group) => self.exit_group(cx, group),
         }
@@ -224,6 +231,7 @@ impl Bfq {
 
     fn set_parent(&mut self, group: GroupId, parent: GroupId) {
         if self.is_group(group) {
+            self.hierarchy.detach_group(group);
             self.hierarchy.set_parent(group, self.group_in_range(parent));
         }
     }

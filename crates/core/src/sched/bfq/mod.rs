@@ -652,7 +652,7 @@ impl Bfq {
     /// Why `tag` is sent, when its queue is for the reason `why`.
     #[inline]
     fn why(&self, cx: &Cx<'_>, q: QueueId, tag: Tag, why: Reason) -> Reason {
-        let expired = cx.trace.enabled()
+        let expired = cx.books.trace.enabled()
             && cx.now >= self.rqs[tag].deadline
             && self.queues[q].requests.oldest() == Some(tag);
         if expired { Reason::FifoExpired } else { why }

@@ -141,7 +141,7 @@ impl Bfq {
         self.shift_soft_rt(cx.now, q);
         self.start_slot(cx.now, q);
         self.in_service_last_pos = Sector(0);
-        if cx.trace.enabled() {
+        if cx.books.trace.enabled() {
             let detail = Detail::Budget { budget: self.hierarchy.budget(q) };
             cx.note_in_numbers(Reason::SliceStart, self.queues[q].task, detail);
         }
@@ -195,7 +195,7 @@ impl Bfq {
         let service = self.hierarchy.service(q);
         self.feed_back(cx.requests, q, reason);
         self.note_seeky_shared(q);
-        if cx.trace.enabled() {
+        if cx.books.trace.enabled() {
             let budget = self.queues[q].next_budget;
             let detail = Detail::Slot { service, budget, slow };
             cx.note_in_numbers(reason.note(), self.queues[q].task, detail);
@@ -423,7 +423,7 @@ impl Bfq {
     /// Records the virtual times of `q` and of the groups above it.
     #[inline]
     pub(super) fn note_times(&self, cx: &mut Cx<'_>, q: QueueId) {
-        if cx.trace.enabled() {
+        if cx.books.trace.enabled() {
             self.note_all_times(cx, q);
         }
     }

@@ -432,7 +432,7 @@ impl Scheduler for Cfq {
                 }
             }
             // There is one group, and it stays.
-            Control::SetWeight(..) | Control::SetParent(..) | Control::GroupExit(_) => {}
+            _ => {}
         }
     }
 

@@ -435,7 +435,7 @@ fn a_task_that_is_gone_is_not_waited_for_if_so_set() {
         rig.queue(ms(0), read(2, 90_000));
         let tag = rig.issue(ms(0));
         rig.complete(ms(1), tag);
-        rig.elevator.control(ms(1), Control::TaskExit(TaskId(1)));
+        let _ = rig.elevator.control(ms(1), Control::TaskExit(TaskId(1)));
         let answer = rig.dispatch(ms(1));
         assert_eq!(matches!(answer, Dispatch::Issue(_)), exit_ends_idle, "{answer:?}");
     }
@@ -524,7 +524,7 @@ fn shares_the_fallback<S: Scheduler>(config: S::Config) {
         rig.queue(ms(0), read(task, u64::from(task) * 1000));
     }
     // Nobody's own: nothing to release.
-    rig.elevator.control(ms(0), Control::TaskExit(TaskId(3)));
+    let _ = rig.elevator.control(ms(0), Control::TaskExit(TaskId(3)));
     let mut served = Vec::new();
     for at in 0..100 {
         served.extend(rig.serve(ms(at)));
@@ -540,7 +540,7 @@ fn releases_slots<S: Scheduler>(config: S::Config) {
         let at = ms(u64::from(task) * 10);
         rig.queue(at, read(task, start));
         let tag = rig.issue(at);
-        rig.elevator.control(at, Control::TaskExit(TaskId(task)));
+        let _ = rig.elevator.control(at, Control::TaskExit(TaskId(task)));
         rig.elevator.check();
         rig.complete(at, tag);
         rig.elevator.timer(at + Duration::from_ms(5));
@@ -548,7 +548,7 @@ fn releases_slots<S: Scheduler>(config: S::Config) {
         rig.queue(at + Duration::from_ms(5), read(task + 100, start));
         let merged = rig.add(at + Duration::from_ms(5), read(task + 200, start - 8)).1;
         assert_eq!(merged, Insert::Queued, "task {} did not get the slot of task {task}", task + 100);
-        rig.elevator.control(at + Duration::from_ms(5), Control::TaskExit(TaskId(task + 100)));
+        let _ = rig.elevator.control(at + Duration::from_ms(5), Control::TaskExit(TaskId(task + 100)));
         while let Some(tag) = rig.elevator.drain(at + Duration::from_ms(6)) {
             rig.complete(at + Duration::from_ms(6), tag);
         }

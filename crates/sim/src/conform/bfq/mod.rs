@@ -126,11 +126,13 @@ impl Replay {
         let groups: Vec<_> = self.header.groups().iter().collect();
         for group in groups {
             if let Some(parent) = group.parent {
-                self.elevator.control(Instant::EPOCH, Control::SetParent(group.id, parent));
+                let made = self.elevator.control(Instant::EPOCH, Control::SetParent(group.id, parent));
+                debug_assert_eq!(made, Ok(()));
             }
             if let Some(weight) = std::num::NonZeroU16::new(group.weight) {
                 let weight = fairhead_core::Weight(weight);
-                self.elevator.control(Instant::EPOCH, Control::SetWeight(group.id, weight));
+                let made = self.elevator.control(Instant::EPOCH, Control::SetWeight(group.id, weight));
+                debug_assert_eq!(made, Ok(()));
             }
         }
     }
@@ -397,7 +399,7 @@ impl Replay {
     fn exit(&mut self, step: &Step) {
         let now = self.now(step);
         self.latest = now;
-        self.elevator.control(now, Control::TaskExit(TaskId(step.thread.pid)));
+        let _ = self.elevator.control(now, Control::TaskExit(TaskId(step.thread.pid)));
         self.elevator.drain_trace().for_each(drop);
     }
 }

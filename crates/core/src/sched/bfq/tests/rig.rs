@@ -4,10 +4,11 @@
 extern crate std;
 
 pub(super) use super::super::*;
+pub(super) use crate::elevator::Books;
 pub(super) use crate::elevator::{Control, Cx, Dispatch};
 pub(super) use crate::request::{Request, Requests, State};
 pub(super) use crate::sched::Scheduler;
-pub(super) use crate::trace::{Action, Reason, TraceRing};
+pub(super) use crate::trace::{Action, Reason};
 pub(super) use crate::units::{Class, Id, IoPrio, Sectors, TaskId};
 pub(super) use std::collections::VecDeque;
 pub(super) use std::vec::Vec;
@@ -43,7 +44,7 @@ pub(super) fn plain() -> Config {
 pub(super) struct Rig {
     pub(super) bfq: Bfq,
     pub(super) requests: Requests,
-    pub(super) trace: TraceRing,
+    pub(super) books: Books,
     pub(super) now: Instant,
     pub(super) free: VecDeque<Tag>,
     /// General injections.
@@ -58,7 +59,7 @@ impl Rig {
         Self {
             bfq: Bfq::new(limits, config).unwrap(),
             requests: Requests::new(limits.tags),
-            trace: TraceRing::new(4096),
+            books: Books::new(&Limits { trace: 4096, ..limits }),
             now: Instant::EPOCH,
             free: (0..limits.tags).map(Tag).collect(),
             injections: 0,
@@ -79,7 +80,7 @@ impl Rig {
 
     pub(super) fn cx<T>(&mut self, f: impl FnOnce(&mut Bfq, &mut Cx<'_>) -> T) -> T {
         let why = Reason::None;
-        let cx = &mut Cx { now: self.now, requests: &mut self.requests, trace: &mut self.trace, why };
+        let cx = &mut Cx { now: self.now, requests: &mut self.requests, books: &mut self.books, why };
         f(&mut self.bfq, cx)
     }
 
@@ -209,7 +210,9 @@ impl Rig {
     }
 
     pub(super) fn control(&mut self, change: Control) {
-        self.cx(|bfq, cx| bfq.control(cx, &change));
+        if self.books.groups.control(&change).is_ok() {
+            self.cx(|bfq, cx| bfq.control(cx, &change));
+        }
         self.check();
     }
 
@@ -252,7 +255,7 @@ impl Rig {
 
     /// The reasons noted since the last call.
     pub(super) fn notes(&mut self) -> Vec<Reason> {
-        let events = core::iter::from_fn(|| self.trace.pop());
+        let events = core::iter::from_fn(|| self.books.trace.pop());
         events.filter(|e| e.action == Action::Note).map(|e| e.reason).collect()
     }
 }

@@ -9,8 +9,9 @@ mod decisions;
 mod preemption;
 
 use super::*;
+use crate::elevator::Books;
 use crate::elevator::{Elevator, Insert};
-use crate::trace::{Action, TraceEvent, TraceRing};
+use crate::trace::{Action, TraceEvent};
 use crate::units::Sectors;
 use std::collections::VecDeque;
 use std::vec::Vec;
@@ -47,7 +48,7 @@ pub(super) fn old(era: Era) -> Config {
 pub(super) struct Bare {
     pub(super) cfq: Cfq,
     requests: Requests,
-    trace: TraceRing,
+    books: Books,
     pub(super) now: Instant,
     next_tag: u16,
 }
@@ -57,7 +58,7 @@ impl Bare {
         Self {
             cfq: Cfq::new(limits, config).unwrap(),
             requests: Requests::new(limits.tags),
-            trace: TraceRing::new(64),
+            books: Books::new(&Limits { trace: 64, ..limits }),
             now: Instant::EPOCH,
             next_tag: 0,
         }
@@ -69,7 +70,7 @@ impl Bare {
 
     pub(super) fn cx<T>(&mut self, f: impl FnOnce(&mut Cfq, &mut Cx<'_>) -> T) -> T {
         let why = Reason::None;
-        let cx = &mut Cx { now: self.now, requests: &mut self.requests, trace: &mut self.trace, why };
+        let cx = &mut Cx { now: self.now, requests: &mut self.requests, books: &mut self.books, why };
         f(&mut self.cfq, cx)
     }
 
@@ -117,6 +118,7 @@ impl Bare {
     }
 
     pub(super) fn control(&mut self, change: Control) {
+        self.books.groups.control(&change).unwrap();
         self.cx(|cfq, cx| cfq.control(cx, &change));
         self.cfq.check(&self.requests);
     }
@@ -141,7 +143,7 @@ impl Bare {
 
     /// The reasons noted since the last call.
     pub(super) fn notes(&mut self) -> Vec<Reason> {
-        let events = core::iter::from_fn(|| self.trace.pop());
+        let events = core::iter::from_fn(|| self.books.trace.pop());
         events.filter(|e| e.action == Action::Note).map(|e| e.reason).collect()
     }
 }

@@ -135,7 +135,7 @@ impl Storm {
             }
             _ => self.change_groups(),
         }
-        while let Some(e) = self.rig.trace.pop() {
+        while let Some(e) = self.rig.books.trace.pop() {
             match self.seen.iter_mut().find(|(reason, _)| *reason == e.reason) {
                 Some((_, n)) => *n += 1,
                 None => self.seen.push((e.reason, 1)),

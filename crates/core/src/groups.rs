@@ -1,0 +1,613 @@
+//! Groups of tasks as users see them: a tree with weights, classes, limits and guarantees, and books of who got what.
+//!
+//! One tree for a device, kept by the elevator and read by every scheduler that knows groups through
+//! [`Cx::books`](crate::Cx). What a scheduler needs to share the disk (virtual times, active children) is its own; what a
+//! user sets, and what a user reads, is here, once.
+//!
+//! ```text
+//!   root ─┬─ vm1   weight 300               vm1 : vm2 = 3 : 1
+//!         └─ vm2   weight 100 ─┬─ db        inside vm2: its own tasks (leaf weight 100) : db : log
+//!                              └─ log
+//! ```
+//!
+//! **Weights** say how siblings share what their parent gets: 1 to 10000, default 100, as in cgroup v2. The tasks that are directly
+//! in a group count as one more child of it, with the *leaf weight*. **Classes** are strict among siblings: RT before BE
+//! before IDLE. A **policy** overrides weight and class for this device only; while there is one, changes of weight and class
+//! are remembered and do not show. A **limit** ([`Max`]) is kept by the elevator in front of any scheduler; a **reservation**
+//! ([`Min`]) is a guarantee that only the controller ([`crate::sched::fair`]) gives.
+//!
+//! Groups are numbered by the driver: 0 is the root, 1 and up to [`Limits::groups`](crate::Limits) exist from the start as its
+//! children. A group that is [removed](Control::GroupExit) is at once nobody's choice: requests that say its number belong to the
+//! nearest group above that is left. Those that it has already are served as before, with its last weight. When they are
+//! done, the number can be given to a new group by [`Control::SetParent`], which starts with defaults and empty books.
+//!
+//! It does not decide anything, and knows no queues. Numbers come from the driver, names are the driver's too.
+//!
+//= linux-4.20 block/blk-cgroup.c, block/cfq-iosched.c; Documentation/admin-guide/cgroup-v2.rst (as restated in the project's specification)
+
+use crate::elevator::Control;
+use crate::request::{Request, Slot};
+use crate::table::Table;
+use crate::trace::{Action, Reason};
+use crate::units::{Class, Duration, GroupId, Id, Instant, Tag, Weight};
+use core::fmt;
+use core::num::{NonZeroU16, NonZeroU64};
+
+impl Weight {
+    /// The largest.
+    pub const MAX: u16 = 10_000;
+    /// 100, of a group that nobody has given another.
+    //= Documentation/admin-guide/cgroup-v2.rst, io.weight
+    pub const DEFAULT: Self = Self(NonZeroU16::new(100).unwrap());
+
+    /// A weight; `None` unless 1 to 10000.
+    #[must_use]
+    pub const fn new(weight: u16) -> Option<Self> {
+        match NonZeroU16::new(weight) {
+            Some(w) if weight <= Self::MAX => Some(Self(w)),
+            _ => None,
+        }
+    }
+
+    /// As a number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0.get() as u32
+    }
+}
+
+impl Default for Weight {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Weight and class of a group on this device only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Policy {
+    /// Instead of the group's weight.
+    pub weight: Weight,
+    /// Instead of the group's class.
+    pub class: Class,
+}
+
+/// The most that a group and all groups inside it get together. `None`: as much as there is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Max {
+    /// Bytes a second read.
+    pub rbps: Option<NonZeroU64>,
+    /// Bytes a second written or discarded.
+    pub wbps: Option<NonZeroU64>,
+    /// Reads a second, as requests are handed in (before merging).
+    pub riops: Option<NonZeroU64>,
+    /// Writes and discards a second, as requests are handed in.
+    pub wiops: Option<NonZeroU64>,
+    /// How much of unused time may be made up for: so long at the full rate may come at once. Default 0, up to an hour.
+    pub burst: Duration,
+}
+
+impl Max {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.rbps.is_none() && self.wbps.is_none() && self.riops.is_none() && self.wiops.is_none()
+    }
+}
+
+/// The least that the tasks of a group get, whatever others want, as long as they ask for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Min {
+    /// Requests a second; 0: no guarantee.
+    pub iops: u32,
+}
+
+/// Why a change was refused. Nothing has changed then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// There is no group of that number, or it is gone.
+    NoGroup(GroupId),
+    /// The root has no weight, class, limit, guarantee or parent, and stays.
+    Root,
+    /// The group would be inside itself.
+    Loop(GroupId),
+    /// The group still has requests, or other groups in it.
+    Busy(GroupId),
+    /// A weight is outside 1 to 10000.
+    Weight(Weight),
+    /// The guarantees of all groups would be more than the device can do.
+    Infeasible {
+        /// What they would add up to, in requests a second.
+        sum: u64,
+        /// [`Limits::capacity`](crate::Limits), the same.
+        capacity: u32,
+    },
+    /// The group would be guaranteed more than its own limit, or that of a group around it, allows.
+    AboveLimit {
+        /// The guarantee, in requests a second.
+        iops: u32,
+        /// The limit, the same.
+        limit: u64,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoGroup(g) => write!(f, "there is no group {}", g.0),
+            Self::Root => f.write_str("the root group can be neither changed nor removed"),
+            Self::Loop(g) => write!(f, "group {} cannot be inside itself", g.0),
+            Self::Busy(g) => write!(f, "group {} still has requests or groups in it", g.0),
+            Self::Weight(w) => write!(f, "weight {} is out of range: 1 to {}", w.0, Weight::MAX),
+            Self::Infeasible { sum, capacity } => {
+                write!(
+                    f,
+                    "reservations would add up to {sum} requests/s, but the disk is good for {capacity}"
+                )
+            }
+            Self::AboveLimit { iops, limit } => {
+                write!(f, "a reservation of {iops} requests/s is above the group's limit of {limit}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+/// A count for each direction, and for sync and async, as the kernel's files have it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Split([[u64; 2]; 3]);
+
+impl Split {
+    fn cell(&mut self, rq: &Request) -> &mut u64 {
+        &mut self.0[rq.op as usize][usize::from(rq.sync)]
+    }
+
+    fn add(&mut self, rq: &Request, n: u64) {
+        *self.cell(rq) += n;
+    }
+
+    fn sub(&mut self, rq: &Request, n: u64) {
+        *self.cell(rq) -= n;
+    }
+
+    /// Of reads.
+    #[must_use]
+    pub const fn read(&self) -> u64 {
+        self.0[0][0] + self.0[0][1]
+    }
+    /// Of writes.
+    #[must_use]
+    pub const fn write(&self) -> u64 {
+        self.0[1][0] + self.0[1][1]
+    }
+    /// Of discards.
+    #[must_use]
+    pub const fn discard(&self) -> u64 {
+        self.0[2][0] + self.0[2][1]
+    }
+    /// Of requests for which somebody waits.
+    #[must_use]
+    pub const fn sync(&self) -> u64 {
+        self.0[0][1] + self.0[1][1] + self.0[2][1]
+    }
+    /// Of the others.
+    #[must_use]
+    pub const fn asyn(&self) -> u64 {
+        self.0[0][0] + self.0[1][0] + self.0[2][0]
+    }
+    /// Of all.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.sync() + self.asyn()
+    }
+}
+
+/// What a group got, under the kernel's names. Requests of groups inside it are not counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GroupStats {
+    /// Disk time that the group was charged. Only of schedulers that charge time.
+    pub disk_time: Duration,
+    /// Time that the disk was the group's, but was not charged.
+    pub unaccounted_time: Duration,
+    /// Sectors issued.
+    pub disk_sectors: u64,
+    /// How often it ran out of requests and lost its place while it was one of several.
+    pub disk_dequeue: u64,
+    /// Bytes of completed requests. cgroup v2's `rbytes`, `wbytes`, `dbytes`.
+    pub io_service_bytes: Split,
+    /// Completed requests after merging. cgroup v2's `rios`, `wios`, `dios`.
+    pub io_serviced: Split,
+    /// Nanoseconds from issue to completion, added up over requests: may be more than went by.
+    pub io_service_time: Split,
+    /// Nanoseconds from insertion to issue, the same.
+    pub io_wait_time: Split,
+    /// Requests that were merged into others.
+    pub io_merged: Split,
+    /// Requests that wait.
+    pub io_queued: Split,
+    /// `io_queued` at all moments when the group was chosen, added up, and how many moments.
+    pub queue_size_sum: u64,
+    /// See `queue_size_sum`.
+    pub queue_size_samples: u64,
+    /// Time from having requests, while another group was served, until being served.
+    pub group_wait_time: Duration,
+    /// Time that the disk was kept idle for the group.
+    pub idle_time: Duration,
+    /// Time without requests, while not being served.
+    pub empty_time: Duration,
+}
+
+/// One group.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    parent: GroupId,
+    weight: Weight,
+    leaf_weight: Weight,
+    class: Class,
+    policy: Option<Policy>,
+    max: Max,
+    min: Min,
+    is_gone: bool,
+    /// Groups in it that are not gone.
+    children: u32,
+    /// Requests that are not complete, those merged into others not counted.
+    requests: u32,
+    stats: GroupStats,
+    /// Since when it has requests while another group is served, and since when it has none while not being served.
+    waits_since: Option<Instant>,
+    empty_since: Option<Instant>,
+}
+
+impl Group {
+    const NEW: Self = Self {
+        parent: GroupId::ROOT,
+        weight: Weight::DEFAULT,
+        leaf_weight: Weight::DEFAULT,
+        class: Class::BestEffort,
+        policy: None,
+        max: Max { rbps: None, wbps: None, riops: None, wiops: None, burst: Duration::ZERO },
+        min: Min { iops: 0 },
+        is_gone: false,
+        children: 0,
+        requests: 0,
+        stats: GroupStats {
+            disk_time: Duration::ZERO,
+            unaccounted_time: Duration::ZERO,
+            disk_sectors: 0,
+            disk_dequeue: 0,
+            io_service_bytes: Split([[0; 2]; 3]),
+            io_serviced: Split([[0; 2]; 3]),
+            io_service_time: Split([[0; 2]; 3]),
+            io_wait_time: Split([[0; 2]; 3]),
+            io_merged: Split([[0; 2]; 3]),
+            io_queued: Split([[0; 2]; 3]),
+            queue_size_sum: 0,
+            queue_size_samples: 0,
+            group_wait_time: Duration::ZERO,
+            idle_time: Duration::ZERO,
+            empty_time: Duration::ZERO,
+        },
+        waits_since: None,
+        empty_since: None,
+    };
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Groups {
+    groups: Table<GroupId, Group>,
+    /// When each request was issued.
+    issued: Table<Tag, Instant>,
+    /// Requests a second that all guarantees together may be; 0: not known.
+    capacity: u32,
+    /// Whose turn it is, as the scheduler says, and since when the disk is kept idle for it.
+    served: Option<GroupId>,
+    idle_since: Option<Instant>,
+}
+
+/// What users set.
+impl Groups {
+    /// The root and `count - 1` groups in it. Allocates.
+    #[must_use]
+    pub(crate) fn new(count: u32, tags: u16, capacity: u32) -> Self {
+        let count = count.max(1) as usize;
+        let mut groups = Table::new(count, Group::NEW);
+        groups[GroupId::ROOT].children = u32::try_from(count - 1).unwrap_or(u32::MAX);
+        // Books are kept of several groups only.
+        let tags = if count > 1 { usize::from(tags) } else { 0 };
+        Self { groups, issued: Table::new(tags, Instant::EPOCH), capacity, served: None, idle_since: None }
+    }
+
+    /// How many numbers there are, that of the root included.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Whether there is such a group, and it is not gone.
+    #[must_use]
+    pub fn exists(&self, group: GroupId) -> bool {
+        self.groups.get(group).is_some_and(|g| !g.is_gone)
+    }
+
+    /// The group, or if it is gone the nearest one above that is not; the root for numbers that are too large.
+    #[inline]
+    #[must_use]
+    pub fn home(&self, group: GroupId) -> GroupId {
+        let mut at = group;
+        loop {
+            match self.groups.get(at) {
+                None => return GroupId::ROOT,
+                Some(g) if !g.is_gone => return at,
+                Some(g) => at = g.parent,
+            }
+        }
+    }
+
+    /// The group that it is in; `None` for the root.
+    #[inline]
+    #[must_use]
+    pub fn parent(&self, group: GroupId) -> Option<GroupId> {
+        (group != GroupId::ROOT).then(|| self.groups[group].parent)
+    }
+
+    /// The weight among its siblings that is in force here.
+    #[inline]
+    #[must_use]
+    pub fn weight(&self, group: GroupId) -> Weight {
+        let g = &self.groups[group];
+        g.policy.map_or(g.weight, |p| p.weight)
+    }
+
+    /// The weight of its own tasks among the groups in it.
+    #[inline]
+    #[must_use]
+    pub fn leaf_weight(&self, group: GroupId) -> Weight {
+        self.groups[group].leaf_weight
+    }
+
+    /// The class among its siblings that is in force here.
+    #[inline]
+    #[must_use]
+    pub fn class(&self, group: GroupId) -> Class {
+        let g = &self.groups[group];
+        g.policy.map_or(g.class, |p| p.class)
+    }
+
+    /// The limit of the group with all groups in it.
+    #[must_use]
+    pub fn max(&self, group: GroupId) -> Max {
+        self.groups[group].max
+    }
+
+    /// The guarantee for the group's own tasks.
+    #[inline]
+    #[must_use]
+    pub fn min(&self, group: GroupId) -> Min {
+        self.groups[group].min
+    }
+
+    /// Whether none of its requests waits or is at the device.
+    #[must_use]
+    pub fn is_idle(&self, group: GroupId) -> bool {
+        self.groups[group].requests == 0
+    }
+
+    /// What the group got so far.
+    #[must_use]
+    pub fn stats(&self, group: GroupId) -> &GroupStats {
+        &self.groups[group].stats
+    }
+
+    /// Whether a change can be made, and if so makes it here. The scheduler hears of it next.
+    pub(crate) fn control(&mut self, change: &Control) -> Result<(), Refusal> {
+        match *change {
+            Control::SetPrio(..) | Control::TaskExit(_) => Ok(()),
+            Control::SetWeight(group, weight) => {
+                Self::in_range(weight)?;
+                self.existing(group)?.weight = weight;
+                Ok(())
+            }
+            Control::SetLeafWeight(group, weight) => {
+                Self::in_range(weight)?;
+                // The root's own tasks, too, have a weight among its groups.
+                self.groups
+                    .get_mut(group)
+                    .filter(|g| !g.is_gone)
+                    .ok_or(Refusal::NoGroup(group))?
+                    .leaf_weight = weight;
+                Ok(())
+            }
+            Control::SetClass(group, class) => {
+                self.existing(group)?.class = class;
+                Ok(())
+            }
+            Control::SetPolicy(group, policy) => {
+                if let Some(policy) = policy {
+                    Self::in_range(policy.weight)?;
+                }
+                self.existing(group)?.policy = policy;
+                Ok(())
+            }
+            Control::SetMax(group, max) => {
+                self.existing(group)?.max = max;
+                Ok(())
+            }
+            Control::SetMin(group, min) => self.set_min(group, min),
+            Control::SetParent(group, parent) => self.set_parent(group, parent),
+            Control::GroupExit(group) => self.exit(group),
+        }
+    }
+
+    fn in_range(weight: Weight) -> Result<(), Refusal> {
+        if weight.0.get() <= Weight::MAX { Ok(()) } else { Err(Refusal::Weight(weight)) }
+    }
+
+    /// A group that can be changed.
+    fn existing(&mut self, group: GroupId) -> Result<&mut Group, Refusal> {
+        if group == GroupId::ROOT {
+            return Err(Refusal::Root);
+        }
+        self.groups.get_mut(group).filter(|g| !g.is_gone).ok_or(Refusal::NoGroup(group))
+    }
+
+    fn set_min(&mut self, group: GroupId, min: Min) -> Result<(), Refusal> {
+        self.existing(group)?;
+        let others = (0..self.groups.len()).map(GroupId::from_index).filter(|&g| g != group);
+        let sum: u64 = u64::from(min.iops) + others.map(|g| u64::from(self.groups[g].min.iops)).sum::<u64>();
+        if self.capacity > 0 && min.iops > 0 && sum > u64::from(self.capacity) {
+            return Err(Refusal::Infeasible { sum, capacity: self.capacity });
+        }
+        self.groups[group].min = min;
+        Ok(())
+    }
+
+    fn set_parent(&mut self, group: GroupId, parent: GroupId) -> Result<(), Refusal> {
+        if group == GroupId::ROOT {
+            return Err(Refusal::Root);
+        }
+        let g = self.groups.get(group).ok_or(Refusal::NoGroup(group))?;
+        let (was_gone, old) = (g.is_gone, g.parent);
+        if !self.exists(parent) {
+            return Err(Refusal::NoGroup(parent));
+        }
+        if self.is_inside(parent, group) {
+            return Err(Refusal::Loop(group));
+        }
+        let mut all = (0..self.groups.len()).map(GroupId::from_index);
+        if all.any(|g| self.groups[g].requests > 0 && self.is_inside(g, group)) {
+            return Err(Refusal::Busy(group));
+        }
+        if was_gone {
+            self.groups[group] = Group::NEW;
+        } else {
+            self.groups[old].children -= 1;
+        }
+        self.groups[group].parent = parent;
+        self.groups[parent].children += 1;
+        Ok(())
+    }
+
+    /// Whether `inner` is `outer`, or somewhere inside it.
+    #[must_use]
+    pub fn is_inside(&self, inner: GroupId, outer: GroupId) -> bool {
+        core::iter::successors(Some(inner), |&g| self.parent(g)).any(|g| g == outer)
+    }
+
+    fn exit(&mut self, group: GroupId) -> Result<(), Refusal> {
+        let g = self.existing(group)?;
+        if g.children > 0 {
+            return Err(Refusal::Busy(group));
+        }
+        g.is_gone = true;
+        g.min = Min::default();
+        let parent = g.parent;
+        self.groups[parent].children -= 1;
+        Ok(())
+    }
+}
+
+/// What schedulers that know groups have to say for the books.
+impl Groups {
+    /// It is this group's turn from now on.
+    pub fn serve(&mut self, now: Instant, group: GroupId) {
+        if self.served == Some(group) {
+            return;
+        }
+        self.leave(now);
+        self.served = Some(group);
+        let g = &mut self.groups[group];
+        if let Some(since) = g.waits_since.take() {
+            g.stats.group_wait_time += now.saturating_since(since);
+        }
+        if let Some(since) = g.empty_since.take() {
+            g.stats.empty_time += now.saturating_since(since);
+        }
+        g.stats.queue_size_sum += g.stats.io_queued.total();
+        g.stats.queue_size_samples += 1;
+    }
+
+    /// It is nobody's turn.
+    pub fn leave(&mut self, now: Instant) {
+        self.idled(now);
+        let Some(group) = self.served.take() else { return };
+        let g = &mut self.groups[group];
+        let since = if g.stats.io_queued.total() > 0 { &mut g.waits_since } else { &mut g.empty_since };
+        *since = Some(now);
+    }
+
+    /// The disk is kept idle for the group that is served, from now on.
+    pub const fn idles(&mut self, now: Instant) {
+        if self.idle_since.is_none() {
+            self.idle_since = Some(now);
+        }
+    }
+
+    /// It is no more.
+    pub fn idled(&mut self, now: Instant) {
+        if let (Some(since), Some(group)) = (self.idle_since.take(), self.served) {
+            self.groups[group].stats.idle_time += now.saturating_since(since);
+        }
+    }
+
+    /// The group that had the disk is charged `used`, and not charged `unaccounted`.
+    pub fn charge(&mut self, group: GroupId, used: Duration, unaccounted: Duration) {
+        let stats = &mut self.groups[group].stats;
+        stats.disk_time += used;
+        stats.unaccounted_time += unaccounted;
+    }
+
+    /// The group ran out of requests, and has lost its place.
+    pub fn dequeued(&mut self, group: GroupId) {
+        self.groups[group].stats.disk_dequeue += 1;
+    }
+}
+
+/// What the elevator has to say for the books.
+impl Groups {
+    /// Something happened to a request.
+    pub(crate) fn observe(&mut self, now: Instant, action: Action, reason: Reason, tag: Tag, slot: &Slot) {
+        if self.issued.is_empty() {
+            return;
+        }
+        let rq = &slot.rq;
+        let is_served = self.served == Some(rq.group);
+        let g = &mut self.groups[rq.group];
+        let stats = &mut g.stats;
+        let cell = |split: &mut Split, n: u64| split.add(rq, n);
+        match action {
+            Action::Insert => {
+                g.requests += 1;
+                if stats.io_queued.total() == 0 && !is_served {
+                    if let Some(since) = g.empty_since.take() {
+                        stats.empty_time += now.saturating_since(since);
+                    }
+                    g.waits_since = Some(now);
+                }
+                cell(&mut stats.io_queued, 1);
+            }
+            Action::BackMerge | Action::FrontMerge => cell(&mut stats.io_merged, 1),
+            Action::Join => {
+                g.requests -= 1;
+                stats.io_queued.sub(rq, 1);
+                cell(&mut stats.io_merged, 1);
+            }
+            Action::Issue => {
+                stats.io_queued.sub(rq, 1);
+                self.issued[tag] = now;
+                if reason != Reason::Requeued {
+                    cell(&mut stats.io_wait_time, now.saturating_since(slot.since).as_ns());
+                    stats.disk_sectors += u64::from(rq.len.0);
+                }
+            }
+            Action::Requeue => cell(&mut stats.io_queued, 1),
+            Action::Complete => {
+                g.requests -= 1;
+                cell(&mut stats.io_service_bytes, u64::from(rq.len.0) * 512);
+                cell(&mut stats.io_serviced, 1);
+                cell(&mut stats.io_service_time, now.saturating_since(self.issued[tag]).as_ns());
+            }
+            Action::Note => {}
+        }
+    }
+}
