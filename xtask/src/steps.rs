@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// How many cases each scheduler gets in the suite: more than 10,000 over 13 schedulers.
 const SEEDS: &str = "800";
 
+/// How many drawn plans are simulated. One takes as long as many cases of the suite.
+const PLANS: &str = "240";
+
 /// How many requests the exhaustive cases have.
 const SMALL: &str = "5";
 
@@ -140,11 +143,12 @@ fn integration() -> Result<Outcome, String> {
         Ok::<_, String>(String::from_utf8_lossy(&head.stdout).trim().to_owned())
     });
     let seed = seed.unwrap_or_else(|_| "1".to_owned());
-    println!("        seed {seed}, {SEEDS} cases for each scheduler");
+    println!("        seed {seed}, {SEEDS} cases for each scheduler, {PLANS} plans");
     let seeds = std::env::var("FAIRHEAD_SEEDS").unwrap_or_else(|_| SEEDS.to_owned());
     tests(cargo("test --workspace --profile sim --no-fail-fast --test * -- --show-output").envs([
         ("FAIRHEAD_SEED", seed),
         ("FAIRHEAD_SEEDS", seeds),
+        ("FAIRHEAD_PLANS", std::env::var("FAIRHEAD_PLANS").unwrap_or_else(|_| PLANS.to_owned())),
         ("FAIRHEAD_SMALL", SMALL.to_owned()),
     ]))
 }

@@ -1,7 +1,7 @@
 //! Jobs drawn at random: whatever a job file can say must run, end, and add up.
 //!
 //! A seed draws the disk, the scheduler, the memory and up to four jobs, option by option, some of them off entirely. More seeds:
-//! `FAIRHEAD_SEEDS=1000`. A seed that fails becomes a test of its own below.
+//! `FAIRHEAD_PLANS=1000`. A seed that fails becomes a test of its own below.
 
 use crate::plan::{MIB, Plan};
 use fairhead_core::Duration;
@@ -122,6 +122,6 @@ fn check(seed: u64) {
 
 #[test]
 fn whatever_is_drawn_runs_and_ends() {
-    let seeds = std::env::var("FAIRHEAD_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
-    (0..seeds).for_each(check);
+    let plans = std::env::var("FAIRHEAD_PLANS").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
+    (0..plans).for_each(check);
 }

@@ -41,7 +41,8 @@ fn check(seed: u64, preset: &str) {
 
 #[test]
 fn the_parts_add_up_under_every_scheduler_whatever_is_drawn() {
-    let seeds = std::env::var("FAIRHEAD_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(3);
+    let plans = std::env::var("FAIRHEAD_PLANS").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
+    let seeds = plans / 20;
     for (i, preset) in PRESETS.iter().enumerate() {
         // Other draws for each scheduler.
         (0..seeds).for_each(|seed| check(1000 * (i as u64 + 1) + seed, preset.name));
