@@ -4,7 +4,9 @@
 
 pub mod choose;
 pub mod decay;
+pub mod disk_time;
 pub mod dispatch_list;
+pub mod fair_tree;
 pub mod fifo;
 pub mod hash;
 pub mod hierarchy;

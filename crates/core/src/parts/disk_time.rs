@@ -1,0 +1,326 @@
+//! Virtual disk time: whom to serve next among groups in groups, as CFS does it for tasks and CFQ for queues.
+//!
+//! Every group has a *leaf*, its own tasks, beside the groups in it; they are the group's children. Each has a weight, a class
+//! and a *virtual disk time*: what it was given, divided by its weight and multiplied by the default weight. The child with
+//! the least is next, for it has had the least for its weight; [`DiskTime::select`] goes from the root down to a leaf.
+//! Classes are strict among siblings: one tree for each, and RT before BE before IDLE. Two groups of weights 1000 and 500, slices
+//! of 100 ms, default weight 100:
+//!
+//! ```text
+//!        A    B
+//!        0    0     both just came, A first: A is given 100 ms, and pays 100 * 100 / 1000 = 10
+//!       10    0     B is given 100 ms, and pays 20
+//!       10   20     A
+//!       20   20     B: equal ones take turns in the order in which they got there
+//!       20   40     A
+//!       30   40     A …   two slices for A for one of B
+//! ```
+//!
+//! [`DiskTime::charge`] charges a leaf and all groups around it, and files each anew: what one group does not use falls to its
+//! siblings first. Each tree remembers the least virtual time of those it serves, which never goes back. Who comes (back) is
+//! filed there, or where it was if that is later: being away earns no credit, and pays no debt. Only when nobody has
+//! wanted the tree for a second (`FORGET`) are debts forgotten, for at a weight of 1 beside 10000 one slice is a debt of 1000 s.
+//!
+//! A new weight holds at once. What a child is ahead by stays the same *amount of service*: it is divided by the new weight
+//! instead of the old one. So a child whose weight goes up from 1 to 10000 does not sit out a debt counted at weight 1, and
+//! one whose weight goes down does not start without any. A new class moves it to another tree, as far ahead there.
+//!
+//! This is start-time fair queueing with CFS's names. While two siblings both have work, what they are given, each divided by
+//! its weight, differs by at most the sum of one turn of each, divided by its weight.
+//!
+//! Everything is O(log n) at each level in the mean. Virtual times are numbers of 64 bits that do not wrap: before they would,
+//! a tree's times are all set back by the same amount, which takes time for each group there is, about once in hours.
+//!
+//! It knows no slices, no idling and no requests, and not what is counted as service.
+//!
+//= spec: groups.md 3
+//= deviates fair-forget
+//= paper: P. Goyal, H. Vin, H. Cheng 1996, "Start-time fair queuing" (the bound)
+
+use super::tree::{Forest, Tree};
+use crate::table::Table;
+use crate::units::{Class, Duration, GroupId, Instant, Weight, id};
+
+/// How many binary places of a virtual time are fraction: a service of 1 at the largest weight is 10485.76 units, so what
+/// rounding gives away is less than one in 10,000.
+const SHIFT: u32 = 20;
+/// Beyond this, times are set back. A single charge is less than 2^59.
+const LATE: u64 = 1 << 62;
+/// Debts are forgotten when a tree was empty for longer than this. Ours: much longer than a think time, much shorter than
+/// what a user would wait for.
+const FORGET: Duration = Duration::from_secs(1);
+
+id! {
+    /// A child of some group: a group, or the leaf of one.
+    Entity(u32)
+}
+
+impl Entity {
+    #[inline]
+    const fn leaf(group: GroupId) -> Self {
+        Self(2 * group.0 + 1)
+    }
+
+    /// A group as its parent's child; the root is nobody's.
+    #[inline]
+    fn group(group: GroupId) -> Option<Self> {
+        (group != GroupId::ROOT).then_some(Self(2 * group.0))
+    }
+
+    /// Whose leaf, or which group.
+    #[inline]
+    const fn number(self) -> GroupId {
+        GroupId(self.0 / 2)
+    }
+
+    #[inline]
+    const fn is_leaf(self) -> bool {
+        self.0 % 2 == 1
+    }
+}
+
+/// What a child has.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    parent: GroupId,
+    class: Class,
+    weight: u32,
+    /// While it is on no tree; else the key there counts.
+    vtime: u64,
+}
+
+/// The children of one class of a group.
+#[derive(Clone, Copy, Debug)]
+struct Service {
+    tree: Tree,
+    /// `min_vdisktime`.
+    min: u64,
+    /// The largest of those who left.
+    latest: u64,
+    empty_since: Instant,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct DiskTime {
+    forest: Forest<Entity>,
+    shares: Table<Entity, Share>,
+    services: Table<GroupId, [Service; 3]>,
+}
+
+/// What `used` is in virtual time.
+#[inline]
+fn vtime(used: u32, weight: u32) -> u64 {
+    ((u64::from(used) << SHIFT) * u64::from(Weight::DEFAULT.get())) / u64::from(weight)
+}
+
+impl DiskTime {
+    /// So many groups, the root included; every one below the root, of weight 100 and of BE, and nothing active. Allocates.
+    #[must_use]
+    pub fn new(groups: u32) -> Self {
+        Self::starting_at(groups, 0)
+    }
+
+    /// The same, with all virtual times starting at `origin`: what follows must not depend on it.
+    ///
+    /// # Panics
+    /// If there are 2^30 groups or more.
+    #[must_use]
+    pub fn starting_at(groups: u32, origin: u64) -> Self {
+        let groups = groups.max(1);
+        assert!(groups < 1 << 30, "too many groups");
+        let share = Share {
+            parent: GroupId::ROOT,
+            class: Class::BestEffort,
+            weight: Weight::DEFAULT.get(),
+            vtime: origin,
+        };
+        let service =
+            Service { tree: Tree::default(), min: origin, latest: origin, empty_since: Instant::EPOCH };
+        let mut shares = Table::<Entity, _>::new(2 * groups as usize, share);
+        for (e, share) in shares.iter_mut().filter(|(e, _)| e.is_leaf()) {
+            share.parent = e.number();
+        }
+        Self {
+            forest: Forest::new(2 * groups as usize),
+            shares,
+            services: Table::new(groups as usize, [service; 3]),
+        }
+    }
+
+    /// Puts a group into another one, while nothing in it is active. What it was ahead by is forgotten.
+    ///
+    /// # Panics
+    /// If something is active in it, or it is the root, or it would be inside itself.
+    pub fn set_parent(&mut self, group: GroupId, parent: GroupId) {
+        let e = Entity::group(group).expect("the root has no parent");
+        assert!(!self.forest.contains(e), "a new parent for an active group");
+        let mut above = Some(parent);
+        while let Some(at) = above {
+            assert!(at != group, "a group inside itself");
+            above = self.parent(at);
+        }
+        let share = &mut self.shares[e];
+        (share.parent, share.vtime) = (parent, 0);
+    }
+
+    /// The group's group; `None` for the root.
+    #[must_use]
+    pub fn parent(&self, group: GroupId) -> Option<GroupId> {
+        Entity::group(group).map(|e| self.shares[e].parent)
+    }
+
+    /// Gives a group another weight (at least 1) and class, at once. Nothing happens to the root.
+    pub fn set_group(&mut self, group: GroupId, weight: u32, class: Class) {
+        if let Some(e) = Entity::group(group) {
+            self.reweigh(e, weight, class);
+        }
+    }
+
+    /// Gives a group's leaf another weight (at least 1) and class, at once.
+    pub fn set_leaf(&mut self, group: GroupId, weight: u32, class: Class) {
+        self.reweigh(Entity::leaf(group), weight, class);
+    }
+
+    fn reweigh(&mut self, e: Entity, weight: u32, class: Class) {
+        let (old, weight) = (self.shares[e], weight.max(1));
+        if (old.weight, old.class) == (weight, class) {
+            return;
+        }
+        let services = &mut self.services[old.parent];
+        let from = &mut services[old.class as usize];
+        let was_active = self.forest.contains(e);
+        let at = if was_active { self.forest.key(e) } else { old.vtime };
+        let ahead = u128::from(at.saturating_sub(from.min)) * u128::from(old.weight) / u128::from(weight);
+        if was_active {
+            self.forest.remove(&mut from.tree, e);
+        }
+        let to = &mut services[class as usize];
+        let vtime = (to.min + u64::try_from(ahead).unwrap_or(LATE)).min(LATE);
+        self.shares[e] = Share { weight, class, vtime, ..old };
+        if was_active {
+            self.forest.insert(&mut to.tree, e, vtime);
+        }
+    }
+
+    /// A group's own tasks have work. Nothing happens if they had.
+    pub fn activate(&mut self, now: Instant, leaf: GroupId) {
+        let mut next = Some(Entity::leaf(leaf));
+        while let Some(e) = next.filter(|&e| !self.forest.contains(e)) {
+            let share = &self.shares[e];
+            let service = &mut self.services[share.parent][share.class as usize];
+            if service.tree.is_empty() && now.saturating_since(service.empty_since) > FORGET {
+                service.min = service.min.max(service.latest);
+            }
+            let key = share.vtime.max(service.min);
+            self.forest.insert_maybe_first(&mut service.tree, e, key);
+            next = Entity::group(share.parent);
+        }
+    }
+
+    /// They have none. Nothing happens if they had none.
+    pub fn deactivate(&mut self, now: Instant, leaf: GroupId) {
+        let mut next = Some(Entity::leaf(leaf));
+        while let Some(e) = next.filter(|&e| self.forest.contains(e)) {
+            let share = &mut self.shares[e];
+            let services = &mut self.services[share.parent];
+            let service = &mut services[share.class as usize];
+            share.vtime = self.forest.key(e);
+            self.forest.remove(&mut service.tree, e);
+            service.latest = service.latest.max(share.vtime);
+            service.empty_since = now;
+            if services.iter().any(|s| !s.tree.is_empty()) {
+                return;
+            }
+            next = Entity::group(share.parent);
+        }
+    }
+
+    /// The leaf to serve next; `None` when none is active. Who is served stays on its tree.
+    #[inline]
+    pub fn select(&mut self) -> Option<GroupId> {
+        let mut group = GroupId::ROOT;
+        loop {
+            let service = self.services[group].iter_mut().find(|s| !s.tree.is_empty())?;
+            let e = self.forest.first(&service.tree)?;
+            service.min = service.min.max(self.forest.key(e));
+            group = e.number();
+            if e.is_leaf() {
+                return Some(group);
+            }
+        }
+    }
+
+    /// A leaf, active or not, was given `used`; so were the groups around it. `at_most`: none of them gets further ahead of its
+    /// tree than if it had been given this much.
+    pub fn charge(&mut self, leaf: GroupId, used: u32, at_most: Option<u32>) {
+        let mut next = Some(Entity::leaf(leaf));
+        while let Some(e) = next {
+            let share = &mut self.shares[e];
+            let service = &mut self.services[share.parent][share.class as usize];
+            let is_active = self.forest.contains(e);
+            let old = if is_active { self.forest.key(e) } else { share.vtime.max(service.min) };
+            let mut new = old + vtime(used, share.weight);
+            if let Some(most) = at_most {
+                new = new.min(service.min + vtime(most, share.weight)).max(old);
+            }
+            if is_active {
+                self.forest.set_key(&mut service.tree, e, new);
+                let first = self.forest.first(&service.tree).map_or(0, |first| self.forest.key(first));
+                service.min = service.min.max(first);
+            } else {
+                share.vtime = new;
+                service.latest = service.latest.max(new);
+            }
+            let Share { parent, class, .. } = *share;
+            if new > LATE {
+                self.set_back(parent, class);
+            }
+            next = Entity::group(parent);
+        }
+    }
+
+    /// Sets the times of all children of one class back, so that they start at 0. Order and distances stay.
+    #[cold]
+    fn set_back(&mut self, group: GroupId, class: Class) {
+        let service = &mut self.services[group][class as usize];
+        let by = service.min;
+        let earlier = |vtime: u64| vtime.saturating_sub(by).min(LATE);
+        (service.min, service.latest) = (0, earlier(service.latest));
+        let mut at = self.forest.first(&service.tree);
+        while let Some(e) = at {
+            at = self.forest.next(e);
+            self.forest.set_key(&mut service.tree, e, earlier(self.forest.key(e)));
+        }
+        for (_, share) in self.shares.iter_mut().filter(|(_, s)| (s.parent, s.class) == (group, class)) {
+            share.vtime = earlier(share.vtime);
+        }
+    }
+
+    /// Whether a group's own tasks have work.
+    #[inline]
+    #[must_use]
+    pub fn is_active(&self, leaf: GroupId) -> bool {
+        self.forest.contains(Entity::leaf(leaf))
+    }
+
+    /// Walks everything and panics if something is wrong. O(groups^2): for tests.
+    pub fn check(&self) {
+        for (group, services) in self.services.iter() {
+            for (class, service) in services.iter().enumerate() {
+                self.forest.check(&service.tree);
+                for e in self.forest.iter(&service.tree) {
+                    let share = &self.shares[e];
+                    assert_eq!((share.parent, share.class as usize), (group, class), "{e:?} is elsewhere");
+                    assert!(self.forest.key(e) >= service.min, "{e:?} has a credit");
+                    assert!(self.forest.key(e) <= LATE, "{e:?} is too late");
+                }
+            }
+            let wanted = services.iter().any(|s| !s.tree.is_empty());
+            assert!(
+                Entity::group(group).is_none_or(|e| self.forest.contains(e) == wanted),
+                "{group:?} is on a tree if something in it is"
+            );
+        }
+    }
+}

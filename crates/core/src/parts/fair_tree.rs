@@ -1,0 +1,420 @@
+//! Which group's tasks to serve next, and for what share: groups in groups with weights and classes, by either of two engines.
+//!
+//! A *leaf* is what a group's own tasks want; it stands beside the groups in that group and competes with them by the *leaf
+//! weight*, always as BE. Classes are strict among siblings.
+//!
+//! ```text
+//!   activate ──► (waits) ──► select ──► served … ──► expire, or charge and deactivate
+//!                   ▲  │ deactivate                     │
+//!                   └──┴────────────────────────────────┘
+//! ```
+//!
+//! | engine | who is next among siblings | how far off its share one can be, at each level |
+//! |---|---|---|
+//! | [`Engine::DiskTime`] | who was given least for its weight: [`DiskTime`] | one turn of its own and one of each sibling |
+//! | [`Engine::Wf2q`] | who finishes first among those whose turn has come: [`Hierarchy`] | about one turn |
+//!
+//! Both give the same shares in the long run. B-WF2Q+ mixes the turns of heavy and light groups more evenly.
+//!
+//! What is counted as service (time, sectors, requests) is the caller's business, and so are turns: how long, and whether the
+//! disk is kept idle for a leaf that has nothing to do for a moment. Such a leaf is to stay active.
+//!
+//= spec: groups.md 2 to 4
+
+use super::disk_time::DiskTime;
+use super::hierarchy::Hierarchy;
+use crate::choice;
+use crate::table::Table;
+use crate::units::{Class, GroupId, Id, Instant, Weight};
+
+/// The class of a group's own tasks among the groups in it.
+const LEAF_CLASS: Class = Class::BestEffort;
+/// What was given out of turn puts nobody further ahead of others than so many turns: a guarantee above one's share must not
+/// become a debt without end.
+const AHEAD: u32 = 2;
+
+choice! {
+    /// Who is next among siblings.
+    pub enum Engine {
+        /// Who was given least for its weight, as CFS and CFQ do it. The IO controller's since V8.
+        DiskTime = "cfs";
+        /// B-WF2Q+, as BFQ does it. The IO controller's up to V7.
+        Wf2q = "wf2q";
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Inner {
+    DiskTime(DiskTime),
+    Wf2q(Hierarchy<GroupId>),
+}
+
+/// A group as users set it, and who is active in it.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    parent: GroupId,
+    class: Class,
+    weight: u32,
+    leaf_weight: u32,
+    /// Its own tasks have work.
+    is_active: bool,
+    /// How many children have: groups, and its leaf.
+    children: u32,
+    /// Their weights by class.
+    weights: [u64; 3],
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct FairTree {
+    inner: Inner,
+    nodes: Table<GroupId, Node>,
+    active: u32,
+    serving: Option<GroupId>,
+    /// As last selected with.
+    quantum: u32,
+}
+
+impl FairTree {
+    /// So many groups, the root included; every one below the root, with weight and leaf weight 100, BE. Allocates.
+    #[must_use]
+    pub fn new(engine: Engine, groups: u32) -> Self {
+        let groups = groups.max(1);
+        let weight = Weight::DEFAULT.get();
+        let node = Node {
+            parent: GroupId::ROOT,
+            class: Class::BestEffort,
+            weight,
+            leaf_weight: weight,
+            is_active: false,
+            children: 0,
+            weights: [0; 3],
+        };
+        let inner = match engine {
+            Engine::DiskTime => Inner::DiskTime(DiskTime::new(groups)),
+            Engine::Wf2q => {
+                let mut h = Hierarchy::new(groups as usize, groups);
+                for g in (0..groups).map(GroupId) {
+                    h.place(g, g, LEAF_CLASS, weight);
+                }
+                Inner::Wf2q(h)
+            }
+        };
+        Self { inner, nodes: Table::new(groups as usize, node), active: 0, serving: None, quantum: 1 }
+    }
+
+    /// Puts a group into another one, while nothing in it is active.
+    ///
+    /// # Panics
+    /// If something is active in it, or it is the root, or it would be inside itself.
+    pub fn set_parent(&mut self, group: GroupId, parent: GroupId) {
+        match &mut self.inner {
+            Inner::DiskTime(d) => d.set_parent(group, parent),
+            Inner::Wf2q(h) => {
+                h.detach_group(group);
+                h.set_parent(group, parent);
+            }
+        }
+        self.nodes[group].parent = parent;
+    }
+
+    /// Gives a group and its leaf other weights (1 to 10000) and the group another class, at once, whether active or not. Of the
+    /// root only the leaf weight counts.
+    pub fn set_shares(&mut self, group: GroupId, weight: u32, leaf_weight: u32, class: Class) {
+        let (weight, leaf_weight) = (weight.max(1), leaf_weight.max(1));
+        let old = self.nodes[group];
+        if old.is_active {
+            let sum = &mut self.nodes[group].weights[LEAF_CLASS as usize];
+            *sum = *sum - u64::from(old.leaf_weight) + u64::from(leaf_weight);
+        }
+        if old.children > 0 && group != GroupId::ROOT {
+            let sums = &mut self.nodes[old.parent].weights;
+            sums[old.class as usize] -= u64::from(old.weight);
+            sums[class as usize] += u64::from(weight);
+        }
+        let node = &mut self.nodes[group];
+        (node.weight, node.leaf_weight, node.class) = (weight, leaf_weight, class);
+        match &mut self.inner {
+            Inner::DiskTime(d) => {
+                d.set_group(group, weight, class);
+                d.set_leaf(group, leaf_weight, LEAF_CLASS);
+            }
+            Inner::Wf2q(h) => {
+                if group != GroupId::ROOT {
+                    h.set_group_weight(group, weight);
+                }
+                h.set_weight(group, LEAF_CLASS, leaf_weight);
+            }
+        }
+    }
+
+    /// The group's own tasks have work. Nothing happens if they had.
+    pub fn activate(&mut self, now: Instant, leaf: GroupId) {
+        if self.nodes[leaf].is_active {
+            return;
+        }
+        self.active += 1;
+        self.nodes[leaf].is_active = true;
+        let (mut group, mut class, mut weight) = (leaf, LEAF_CLASS, self.nodes[leaf].leaf_weight);
+        loop {
+            let node = &mut self.nodes[group];
+            node.weights[class as usize] += u64::from(weight);
+            node.children += 1;
+            if node.children > 1 || group == GroupId::ROOT {
+                break;
+            }
+            (group, class, weight) = (node.parent, node.class, node.weight);
+        }
+        match &mut self.inner {
+            Inner::DiskTime(d) => d.activate(now, leaf),
+            Inner::Wf2q(h) => {
+                h.set_budget(leaf, self.quantum);
+                h.activate(now, leaf, false);
+            }
+        }
+    }
+
+    /// The group's own tasks have no work, and are not waited for; they may be the ones in service, and are to be
+    /// [charged](FairTree::charge) first. Nothing happens if they were not active.
+    ///
+    /// Answers how many groups have nothing active left in them and so lost their place among their siblings: this one, its
+    /// parent and so on upwards.
+    pub fn deactivate(&mut self, now: Instant, leaf: GroupId) -> u32 {
+        if !self.nodes[leaf].is_active {
+            return 0;
+        }
+        let was_serving = self.serving == Some(leaf);
+        if was_serving {
+            self.serving = None;
+        }
+        match &mut self.inner {
+            Inner::DiskTime(d) => d.deactivate(now, leaf),
+            Inner::Wf2q(h) => {
+                h.deactivate(now, leaf, true, was_serving);
+                if was_serving {
+                    h.reset_service();
+                }
+                h.set_service(leaf, 0);
+            }
+        }
+        self.active -= 1;
+        self.nodes[leaf].is_active = false;
+        let (mut group, mut class, mut weight) = (leaf, LEAF_CLASS, self.nodes[leaf].leaf_weight);
+        let mut left = 0;
+        loop {
+            let node = &mut self.nodes[group];
+            node.weights[class as usize] -= u64::from(weight);
+            node.children -= 1;
+            if node.children > 0 || group == GroupId::ROOT {
+                return left;
+            }
+            left += 1;
+            (group, class, weight) = (node.parent, node.class, node.weight);
+        }
+    }
+
+    /// Chooses the leaf to serve, `None` when none is active. It is in service until it expires or is deactivated.
+    /// `quantum`: what it may be given in this turn.
+    ///
+    /// # Panics
+    /// If a leaf is in service already.
+    pub fn select(&mut self, now: Instant, quantum: u32) -> Option<GroupId> {
+        assert!(self.serving.is_none(), "two leaves in service");
+        self.quantum = quantum.max(1);
+        self.serving = match &mut self.inner {
+            Inner::DiskTime(d) => d.select(),
+            Inner::Wf2q(h) => h.select(now),
+        };
+        self.serving
+    }
+
+    /// The leaf in service gives way and stays active; it was given `used` since it was selected, on top of what it was
+    /// [charged](FairTree::charge) already.
+    ///
+    /// # Panics
+    /// If it is not in service.
+    pub fn expire(&mut self, now: Instant, leaf: GroupId, used: u32) {
+        assert!(self.serving.take() == Some(leaf), "{leaf:?} is not in service");
+        match &mut self.inner {
+            Inner::DiskTime(d) => d.charge(leaf, used, None),
+            Inner::Wf2q(h) => {
+                h.served(leaf, used);
+                h.set_budget(leaf, self.quantum);
+                h.expire_requeue(now, leaf);
+                h.reset_service();
+                h.set_service(leaf, 0);
+            }
+        }
+    }
+
+    /// A leaf was given `used`. If it is not in service, it was out of its turn; it may be inactive then.
+    pub fn charge(&mut self, leaf: GroupId, used: u32) {
+        let in_turn = self.serving == Some(leaf);
+        let at_most = (!in_turn).then(|| self.quantum.saturating_mul(AHEAD));
+        match &mut self.inner {
+            Inner::DiskTime(d) => d.charge(leaf, used, at_most),
+            Inner::Wf2q(h) => {
+                if in_turn {
+                    h.served(leaf, used);
+                }
+            }
+        }
+    }
+
+    /// Whether `a` has precedence over `b` by class: of the two siblings that hold them.
+    #[must_use]
+    pub fn outranks(&self, a: GroupId, b: GroupId) -> bool {
+        let depth = |leaf| core::iter::successors(Some(leaf), |&g| self.parent(g)).count();
+        let (mut depth_a, mut depth_b) = (depth(a), depth(b));
+        let ((mut a, mut class_a), (mut b, mut class_b)) = ((a, LEAF_CLASS), (b, LEAF_CLASS));
+        while a != b {
+            let (above_a, above_b) = (depth_a >= depth_b, depth_b >= depth_a);
+            if above_a {
+                (a, class_a, depth_a) = (self.nodes[a].parent, self.nodes[a].class, depth_a - 1);
+            }
+            if above_b {
+                (b, class_b, depth_b) = (self.nodes[b].parent, self.nodes[b].class, depth_b - 1);
+            }
+        }
+        class_a < class_b
+    }
+
+    /// The group's group; `None` for the root.
+    #[must_use]
+    pub fn parent(&self, group: GroupId) -> Option<GroupId> {
+        (group != GroupId::ROOT).then(|| self.nodes[group].parent)
+    }
+
+    /// Whether the group's own tasks have work.
+    #[inline]
+    #[must_use]
+    pub fn is_active(&self, leaf: GroupId) -> bool {
+        self.nodes[leaf].is_active
+    }
+
+    /// How many leaves are active.
+    #[inline]
+    #[must_use]
+    pub const fn active(&self) -> u32 {
+        self.active
+    }
+
+    /// A leaf's present share among those of its class that are active, as numerator and denominator; if it is not active,
+    /// as if it came now. Tiny shares are rounded up.
+    #[must_use]
+    pub fn share(&self, leaf: GroupId) -> (u64, u64) {
+        let mut node = &self.nodes[leaf];
+        let (mut class, mut weight, mut counts) = (LEAF_CLASS, u64::from(node.leaf_weight), node.is_active);
+        let (mut part, mut whole) = (1, 1);
+        let mut group = leaf;
+        loop {
+            let sum = node.weights[class as usize] + if counts { 0 } else { weight };
+            (part, whole) = (part * weight, whole * sum);
+            // Both factors are less than 2^32 at the next level, too.
+            let excess = 32_u32.saturating_sub(u64::leading_zeros(whole));
+            (part, whole) = ((part >> excess).max(1), whole >> excess);
+            if group == GroupId::ROOT {
+                return (part, whole);
+            }
+            (class, weight, counts) = (node.class, u64::from(node.weight), node.children > 0);
+            group = node.parent;
+            node = &self.nodes[group];
+        }
+    }
+
+    /// Walks everything and panics if something is wrong. O(groups^2): for tests.
+    pub fn check(&self) {
+        for (g, node) in self.nodes.iter() {
+            let mut weights = [0; 3];
+            let mut children = u32::from(node.is_active);
+            weights[LEAF_CLASS as usize] += u64::from(node.leaf_weight) * u64::from(node.is_active);
+            for (_, child) in
+                self.nodes.iter().filter(|(c, n)| c.index() > 0 && n.parent == g && n.children > 0)
+            {
+                children += 1;
+                weights[child.class as usize] += u64::from(child.weight);
+            }
+            assert_eq!((node.children, node.weights), (children, weights), "active children of {g:?}");
+            let is_active = match &self.inner {
+                Inner::DiskTime(d) => d.is_active(g),
+                Inner::Wf2q(h) => h.is_active(g) || h.in_service() == Some(g),
+            };
+            assert_eq!(is_active, node.is_active, "{g:?}");
+        }
+        assert_eq!(self.nodes.iter().filter(|(_, n)| n.is_active).count(), self.active as usize);
+        assert!(self.serving.is_none_or(|leaf| self.is_active(leaf)), "in service, but not active");
+        match &self.inner {
+            Inner::DiskTime(d) => d.check(),
+            Inner::Wf2q(h) => h.check(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    const NOW: Instant = Instant::EPOCH;
+    const BE: Class = Class::BestEffort;
+    const ENGINES: [Engine; 2] = [Engine::DiskTime, Engine::Wf2q];
+
+    const fn group(n: u32) -> GroupId {
+        GroupId(n)
+    }
+
+    /// Below the root, groups of these weights, all with work from the start.
+    fn flat(engine: Engine, weights: &[u32]) -> FairTree {
+        let mut tree = FairTree::new(engine, 1 + u32::try_from(weights.len()).unwrap());
+        for (i, &weight) in (1..).zip(weights) {
+            tree.set_shares(group(i), weight, 100, BE);
+            tree.activate(NOW, group(i));
+        }
+        tree.check();
+        tree
+    }
+
+    /// Turns of 100 each: who has them.
+    fn turns(tree: &mut FairTree, count: usize) -> Vec<u32> {
+        let mut turns = vec![];
+        for _ in 0..count {
+            let leaf = tree.select(NOW, 100).expect("somebody waits");
+            tree.expire(NOW, leaf, 100);
+            turns.push(leaf.0);
+        }
+        tree.check();
+        turns
+    }
+
+    //= spec: groups.md 12, vector 1 type=test
+    #[test]
+    fn twice_the_weight_has_two_turns_of_three() {
+        let mut tree = flat(Engine::DiskTime, &[1000, 500]);
+        let order = turns(&mut tree, 18);
+        assert_eq!(order[..6], [1, 2, 1, 2, 1, 1]);
+        assert_eq!(order.iter().filter(|&&g| g == 1).count(), 12);
+        for nine in order.windows(9) {
+            assert!((5..=7).contains(&nine.iter().filter(|&&g| g == 1).count()), "{order:?}");
+        }
+    }
+
+    //= spec: groups.md 12, vector 8 type=test
+    #[test]
+    fn groups_in_groups() {
+        for engine in ENGINES {
+            let mut tree = FairTree::new(engine, 5);
+            tree.set_parent(group(3), group(1));
+            tree.set_parent(group(4), group(1));
+            for leaf in [3, 4, 2] {
+                tree.activate(NOW, group(leaf));
+            }
+            let count = |turns: Vec<u32>| [2, 3, 4].map(|g| turns.iter().filter(|&&t| t == g).count());
+            assert_eq!(count(turns(&mut tree, 400)), [200, 100, 100], "{engine:?}");
+            assert_eq!(tree.deactivate(NOW, group(4)), 1);
+            assert_eq!(count(turns(&mut tree, 400)), [200, 200, 0], "{engine:?}");
+            assert_eq!(tree.deactivate(NOW, group(3)), 2, "its parent too has lost its place");
+        }
+    }
+}
