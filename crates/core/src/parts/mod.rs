@@ -14,5 +14,6 @@ pub mod merge;
 mod red_black;
 pub mod sorted;
 pub mod tasks;
+pub mod think_time;
 pub mod tree;
 pub mod wf2q;

@@ -13,9 +13,9 @@
 
 use super::queue::{Queue, QueueId};
 use super::slices::Expire;
-use super::stats::ThinkTime;
 use super::{Cfq, Seek};
 use crate::elevator::Cx;
+use crate::parts::think_time::ThinkTime;
 use crate::trace::Reason;
 use crate::units::{Duration, Instant};
 

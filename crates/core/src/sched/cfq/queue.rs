@@ -12,8 +12,9 @@
 //! or split with requests still in them. When it is empty, and for tasks beyond [`crate::Limits::tasks`], there is the
 //! *fallback* queue, which everyone shares who has nothing better (`oom_cfqq` in the kernel).
 
-use super::stats::{SeekStats, ThinkTime};
+use super::stats::SeekStats;
 use crate::parts::sorted::SortedQueue;
+use crate::parts::think_time::ThinkTime;
 use crate::units::{Class, Instant, IoPrio, Tag, TaskId, id};
 
 id! {

@@ -19,8 +19,8 @@
 //= linux-2.6.33 block/cfq-iosched.c cfq_service_tree_add, choose_service_tree
 
 use super::queue::{Kind, Queue, QueueId};
-use super::stats::ThinkTime;
 use super::{Cfq, mul_div};
+use crate::parts::think_time::ThinkTime;
 use crate::parts::tree::Tree;
 use crate::units::{Class, Duration, Instant};
 

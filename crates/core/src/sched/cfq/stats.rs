@@ -1,8 +1,8 @@
-//! What CFQ learns by watching: how long tasks think, whether queues seek, whether the device queues.
+//! What CFQ learns by watching: whether queues seek, whether the device queues. (How long tasks think: [`crate::parts::think_time`].)
 
 use super::Seek;
 use crate::parts::decay::Decayed;
-use crate::units::{Duration, Instant, Sector, Sectors};
+use crate::units::{Sector, Sectors};
 
 /// From here on a request counts as a seek, by the rule of 2.6.34.
 //= linux-2.6.34 block/cfq-iosched.c CFQQ_SEEK_THR
@@ -25,44 +25,6 @@ const QUEUEING_DEPTH: u32 = 5;
 /// So many completions under load are watched before saying that a device does not queue.
 //= linux-2.6.33 block/cfq-iosched.c cfq_update_hw_tag
 const DEPTH_SAMPLES: u32 = 50;
-
-/// The time from the last completion of a sync request to the next arrival: of a task, a service tree, a group.
-//= linux-2.6.33 block/cfq-iosched.c cfq_update_io_thinktime
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ThinkTime {
-    last_end: Option<Instant>,
-    times: Decayed,
-}
-
-impl ThinkTime {
-    /// Of a task that appears now, whose first request must not look late.
-    pub(super) fn since(now: Instant) -> Self {
-        Self { last_end: Some(now), times: Decayed::default() }
-    }
-
-    /// A request arrived; longer than twice `idle` is as good as for ever.
-    #[inline]
-    pub(super) fn arrived(&mut self, now: Instant, idle: Duration) {
-        let cap = idle * 2;
-        let thought = self.last_end.map_or(cap, |end| now.saturating_since(end).min(cap));
-        self.times.push(thought.as_ns());
-    }
-
-    /// A sync request completed.
-    pub(super) fn completed(&mut self, now: Instant) {
-        self.last_end = Some(now);
-    }
-
-    /// Whether enough is known to say so, and it thinks for longer than `limit`.
-    pub(super) fn exceeds(&self, limit: Duration) -> bool {
-        self.times.is_valid() && self.times.mean() > limit.as_ns()
-    }
-
-    /// Whether enough is known.
-    pub(super) fn is_valid(&self) -> bool {
-        self.times.is_valid()
-    }
-}
 
 /// Whether a queue jumps about.
 ///
@@ -160,27 +122,6 @@ impl DepthProbe {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    //= cfq.md 9 vector 6, type=test
-    fn the_third_think_time_is_trusted() {
-        let mut think = ThinkTime::since(Instant::EPOCH);
-        let idle = Duration::from_ms(8);
-        for valid in [false, false, true] {
-            assert!(!think.exceeds(Duration::ZERO), "nothing is known yet");
-            think.arrived(Instant::EPOCH, idle);
-            assert_eq!(think.is_valid(), valid);
-        }
-        // (0 + 128) / 84 = 1 unit, by rounding.
-        assert!(think.exceeds(Duration::ZERO) && !think.exceeds(Duration::from_ns(1)));
-        for _ in 0..100 {
-            think.arrived(Instant::EPOCH + Duration::from_secs(9), idle);
-        }
-        assert!(
-            think.exceeds(Duration::from_ms(15)) && !think.exceeds(Duration::from_ms(17)),
-            "capped at twice 8 ms"
-        );
-    }
 
     fn seeky(rule: Seek, requests: impl IntoIterator<Item = (u64, u32)>) -> bool {
         let mut seek = SeekStats::default();

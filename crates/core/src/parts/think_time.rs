@@ -1,0 +1,78 @@
+//! How long somebody thinks: the time from the last completion of a request to the next arrival, of a task, a queue, a group.
+//!
+//! A mean that forgets ([`super::decay`]) of times that are cut at twice what one would wait, because longer is as good as for
+//! ever: with 8 ms to wait, pauses of 2, 2 and 500 ms count as 2, 2 and 16. It is trusted from the third pause on; until then
+//! everybody has the benefit of the doubt.
+//!
+//! It does not decide whether waiting pays: that is the scheduler's business.
+//!
+//= linux-2.6.33 block/cfq-iosched.c cfq_update_io_thinktime
+
+use super::decay::Decayed;
+use crate::units::{Duration, Instant};
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThinkTime {
+    last_end: Option<Instant>,
+    times: Decayed,
+}
+
+impl ThinkTime {
+    /// Of a task that appears now, whose first request must not look late.
+    #[must_use]
+    pub fn since(now: Instant) -> Self {
+        Self { last_end: Some(now), times: Decayed::default() }
+    }
+
+    /// A request arrived; longer than twice `idle` is as good as for ever.
+    #[inline]
+    pub fn arrived(&mut self, now: Instant, idle: Duration) {
+        let cap = idle * 2;
+        let thought = self.last_end.map_or(cap, |end| now.saturating_since(end).min(cap));
+        self.times.push(thought.as_ns());
+    }
+
+    /// A sync request completed.
+    pub fn completed(&mut self, now: Instant) {
+        self.last_end = Some(now);
+    }
+
+    /// Whether enough is known to say so, and it thinks for longer than `limit`.
+    #[must_use]
+    pub fn exceeds(&self, limit: Duration) -> bool {
+        self.times.is_valid() && self.times.mean() > limit.as_ns()
+    }
+
+    /// Whether enough is known.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.times.is_valid()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    //= cfq.md 9 vector 6, type=test
+    fn the_third_think_time_is_trusted() {
+        let mut think = ThinkTime::since(Instant::EPOCH);
+        let idle = Duration::from_ms(8);
+        for valid in [false, false, true] {
+            assert!(!think.exceeds(Duration::ZERO), "nothing is known yet");
+            think.arrived(Instant::EPOCH, idle);
+            assert_eq!(think.is_valid(), valid);
+        }
+        // (0 + 128) / 84 = 1 unit, by rounding.
+        assert!(think.exceeds(Duration::ZERO) && !think.exceeds(Duration::from_ns(1)));
+        for _ in 0..100 {
+            think.arrived(Instant::EPOCH + Duration::from_secs(9), idle);
+        }
+        assert!(
+            think.exceeds(Duration::from_ms(15)) && !think.exceeds(Duration::from_ms(17)),
+            "capped at twice 8 ms"
+        );
+    }
+}
