@@ -170,6 +170,11 @@ impl Split {
         *self.cell(rq) -= n;
     }
 
+    fn merge(&mut self, other: &Self) {
+        let all = self.0.iter_mut().flatten().zip(other.0.iter().flatten());
+        all.for_each(|(mine, theirs)| *mine += theirs);
+    }
+
     /// Of reads.
     #[must_use]
     pub const fn read(&self) -> u64 {
@@ -235,6 +240,27 @@ pub struct GroupStats {
     pub idle_time: Duration,
     /// Time without requests, while not being served.
     pub empty_time: Duration,
+}
+
+impl GroupStats {
+    /// Adds another group's books, or the same group's on another device.
+    pub fn add(&mut self, other: &Self) {
+        self.disk_time += other.disk_time;
+        self.unaccounted_time += other.unaccounted_time;
+        self.disk_sectors += other.disk_sectors;
+        self.disk_dequeue += other.disk_dequeue;
+        self.io_service_bytes.merge(&other.io_service_bytes);
+        self.io_serviced.merge(&other.io_serviced);
+        self.io_service_time.merge(&other.io_service_time);
+        self.io_wait_time.merge(&other.io_wait_time);
+        self.io_merged.merge(&other.io_merged);
+        self.io_queued.merge(&other.io_queued);
+        self.queue_size_sum += other.queue_size_sum;
+        self.queue_size_samples += other.queue_size_samples;
+        self.group_wait_time += other.group_wait_time;
+        self.idle_time += other.idle_time;
+        self.empty_time += other.empty_time;
+    }
 }
 
 /// One group.
