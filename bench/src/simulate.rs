@@ -44,6 +44,7 @@ pub(crate) fn run(preset: &Preset, seconds: u64) -> (u64, u64) {
         seed: 1,
         interval: None,
         time_max: None,
+        watch: None,
     };
     let before = cpu_ns();
     let outcome = simulate(&scenario).expect("a valid scenario");

@@ -65,6 +65,7 @@ fn climb(args: &LadderArgs, threads: usize, coloured: bool) -> Result<String, Cl
             seed: args.seed,
             interval: None,
             time_max: None,
+            watch: None,
         })
     });
     let outcomes = outcomes.into_iter().collect::<Result<Vec<Outcome>, SimError>>();

@@ -45,6 +45,7 @@ fn scenario(plan: &Plan, scheduler: &crate::tunables::Scheduler) -> Scenario {
         seed: plan.seed,
         interval: plan.interval,
         time_max: None,
+        watch: None,
     }
 }
 

@@ -1,6 +1,5 @@
 //! What can go wrong before a run starts.
 
-use fairhead_core::Refusal;
 use fairhead_core::config::ConfigError;
 use fairhead_device::ParamError;
 use std::fmt;
@@ -19,8 +18,8 @@ pub enum SimError {
         /// What is wrong, and what would be right.
         message: String,
     },
-    /// A group cannot be as the jobs say.
-    Group(Refusal),
+    /// A control group cannot be as the jobs say.
+    Group(String),
     /// Time cannot be explained on a set whose members have a queue each.
     ManyQueues,
 }
@@ -31,7 +30,7 @@ impl fmt::Display for SimError {
             Self::Config(e) => e.fmt(f),
             Self::Disk(e) => e.fmt(f),
             Self::Job { job, message } => write!(f, "job '{job}': {message}"),
-            Self::Group(e) => e.fmt(f),
+            Self::Group(e) => f.write_str(e),
             Self::ManyQueues => {
                 f.write_str("where time goes can be told of one queue only; give the set queues = \"one\"")
             }
@@ -44,12 +43,6 @@ impl std::error::Error for SimError {}
 impl From<ConfigError> for SimError {
     fn from(e: ConfigError) -> Self {
         Self::Config(e)
-    }
-}
-
-impl From<Refusal> for SimError {
-    fn from(e: Refusal) -> Self {
-        Self::Group(e)
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum Due {
     Interval,
     /// A client's start-up has had its time: its client and which start-up.
     TimeOut(u32, u32),
+    /// A change of groups: which of them.
+    Change(u32),
 }
 
 impl Due {
@@ -35,7 +37,7 @@ impl Due {
         match self {
             Self::Completed(..) | Self::RunQueue => 1,
             Self::CpuDone(_) | Self::Wake(_) => 2,
-            Self::Unplug | Self::Flusher | Self::Interval | Self::TimeOut(..) => 3,
+            Self::Unplug | Self::Flusher | Self::Interval | Self::TimeOut(..) | Self::Change(_) => 3,
         }
     }
 }

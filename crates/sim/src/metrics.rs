@@ -4,7 +4,7 @@
 //! its submission to the completion of its last piece.
 
 use crate::error::SimError;
-use fairhead_core::Duration;
+use fairhead_core::{Class, Duration, GroupStats, Max, Min, Weight};
 use hdrhistogram::Histogram;
 
 /// What one client did in one direction.
@@ -264,6 +264,27 @@ pub struct Point {
     pub latency_max: Duration,
 }
 
+/// A control group: what it was given (last), and what it got.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupOutcome {
+    /// Its path from the root; `/` for the root.
+    pub path: String,
+    /// The group around it: an index in [`Outcome::groups`]. The root is around itself.
+    pub parent: usize,
+    /// Its weight among its siblings.
+    pub weight: Weight,
+    /// The weight of its own tasks among the groups in it.
+    pub leaf_weight: Weight,
+    /// Its class.
+    pub class: Class,
+    /// Its limit.
+    pub max: Max,
+    /// Its guarantee.
+    pub min: Min,
+    /// What its own tasks got; not those of groups inside it. In a mirror, of all members added up.
+    pub stats: GroupStats,
+}
+
 /// A run's figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -283,6 +304,11 @@ pub struct Outcome {
     pub series: Vec<Vec<Point>>,
     /// Per interval, the disk.
     pub disk_series: Vec<DiskPoint>,
+    /// The control groups, the root first; none if the jobs name none.
+    pub groups: Vec<GroupOutcome>,
+    /// Per interval of [`watch`](crate::Scenario::watch) and the part of one at the end, per group: the disk time that its own
+    /// tasks were charged.
+    pub watch: Vec<Vec<Duration>>,
     /// The page cache.
     pub cache: CacheStats,
     /// How long the host's processors worked, all added up.
@@ -307,6 +333,22 @@ impl Outcome {
     pub fn cpu_idle_permille(&self) -> u64 {
         let all = self.elapsed * u64::from(self.cpus);
         rate(all.saturating_sub(self.cpu_busy).as_ns(), all) / 1_000_000
+    }
+
+    /// What a group got with all groups inside it.
+    #[must_use]
+    pub fn group_total(&self, group: usize) -> GroupStats {
+        let mut sum = GroupStats::default();
+        let inside = (0..self.groups.len()).filter(|&g| self.is_inside(g, group));
+        inside.for_each(|g| sum.add(&self.groups[g].stats));
+        sum
+    }
+
+    /// Whether group `inner` is `outer`, or somewhere inside it.
+    #[must_use]
+    pub fn is_inside(&self, inner: usize, outer: usize) -> bool {
+        let around = |&g: &usize| (g != 0).then(|| self.groups[g].parent);
+        std::iter::successors(Some(inner), around).any(|g| g == outer)
     }
 
     /// Smallest client bandwidth over largest, in thousandths; nothing with fewer than two clients.

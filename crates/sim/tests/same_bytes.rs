@@ -92,6 +92,7 @@ fn outcome(index: usize) -> Outcome {
         seed: 7,
         interval: None,
         time_max: None,
+        watch: None,
     };
     simulate(&scenario).expect("a valid scenario")
 }

@@ -249,7 +249,9 @@ impl Machine<'_> {
             return;
         }
         client.stats.elapsed = self.now.saturating_since(client.started).saturating_sub(client.job.ramp_time);
+        let group = client.group;
         self.queue.exit_task(self.now, client.task);
+        self.leave_group(group);
         self.wave_clients -= 1;
         if self.wave_clients == 0 {
             self.wave += 1;

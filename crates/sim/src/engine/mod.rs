@@ -68,6 +68,8 @@ pub struct Scenario {
     pub interval: Option<Duration>,
     /// Stop after that much virtual time even if clients have not ended.
     pub time_max: Option<Duration>,
+    /// How often the disk time of control groups is looked at; none: never. Looking changes nothing.
+    pub watch: Option<Duration>,
 }
 
 /// Who handed in a piece.
@@ -122,6 +124,8 @@ struct Machine<'a> {
     now: Instant,
     events: Events,
     queue: Volume,
+    groups: Groups<'a>,
+    watch: groups::Watch,
     files: Files,
     cache: Cache,
     clients: Vec<Client>,
@@ -172,10 +176,10 @@ impl<'a> Machine<'a> {
         let tasks = first_flusher + flushers.len() as u32;
         let sched_cost = host.sched_cost(&scenario.scheduler);
         let lock = if host.sched_serial { sched_cost } else { Duration::ZERO };
-        let groups = Groups::of(jobs)?;
+        let mut groups = Groups::of(jobs);
         let sizes = [tasks, groups.count()];
         let mut queue = Volume::new(&scenario.disk, host, scenario.config, sizes, trace, lock)?;
-        groups.controls().try_for_each(|c| queue.control(Instant::EPOCH, c))?;
+        groups::give(&mut groups, &mut queue)?;
         let facts = queue.facts();
         let files = Files::place(jobs, facts.capacity, scenario.seed)?;
         let cache = Cache::new(host.memory, files.files.len());
@@ -186,6 +190,8 @@ impl<'a> Machine<'a> {
             now: Instant::EPOCH,
             events: Events::default(),
             queue,
+            watch: groups::Watch::new(scenario.watch, groups.count()),
+            groups,
             files,
             current: vec![Point::default(); clients.len()],
             clients,
@@ -245,6 +251,9 @@ impl<'a> Machine<'a> {
     }
 
     fn run(mut self, scenario: &Scenario) -> Result<(Outcome, Option<why::Report>)> {
+        for (change, i) in scenario.jobs.changes.iter().zip(0..) {
+            self.events.push(self.now + change.at, Due::Change(i));
+        }
         self.start_wave();
         while self.step() {}
         self.finish(scenario)
@@ -288,6 +297,7 @@ impl<'a> Machine<'a> {
         else {
             return false;
         };
+        self.sample(at);
         self.now = self.now.max(at);
         self.handled += 1;
         let now = self.now;
@@ -325,6 +335,7 @@ impl<'a> Machine<'a> {
             Due::Flusher => self.flusher_due(),
             Due::Interval => self.end_interval(),
             Due::TimeOut(client, iteration) => self.time_out(client, iteration),
+            Due::Change(index) => self.change_groups(index),
         }
     }
 
@@ -473,7 +484,12 @@ impl<'a> Machine<'a> {
         }
         self.cache_stats.evicted = self.cache.evicted;
         self.cache_stats.dirty_at_end = u64::from(self.cache.dirty + self.cache.writeback);
+        let watch = self.take_samples();
+        let mut notes = scenario.jobs.notes.clone();
+        notes.append(&mut self.groups.notes);
         let outcome = Outcome {
+            groups: self.groups.outcomes(|g| self.queue.group_stats(g)),
+            watch,
             scheduler: scenario.scheduler.clone(),
             seed: scenario.seed,
             elapsed: self.now.since(Instant::EPOCH),
@@ -486,7 +502,7 @@ impl<'a> Machine<'a> {
             cpu_busy: self.cpus.count(self.now),
             cpus: self.host.cpus,
             events: self.handled,
-            notes: scenario.jobs.notes.clone(),
+            notes,
         };
         Ok((outcome, report))
     }

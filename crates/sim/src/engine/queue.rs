@@ -519,6 +519,11 @@ impl DiskQueue {
         self.why.take().map(|why| why.recorder.report(lost))
     }
 
+    /// A group's books.
+    pub(super) fn group_stats(&self, group: fairhead_core::GroupId) -> &fairhead_core::GroupStats {
+        self.elevator.groups().stats(group)
+    }
+
     /// The disk's figures so far.
     pub(super) fn stats(&self) -> DiskStats {
         let counters = *self.device.counters();

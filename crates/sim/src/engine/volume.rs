@@ -24,7 +24,7 @@ use crate::host::Host;
 use crate::metrics::{DiskStats, Result};
 use crate::why;
 use fairhead_core::sched::any::AnyConfig;
-use fairhead_core::{Control, Duration, Instant, Op, Refusal, Request, Tag, TaskId};
+use fairhead_core::{Control, Duration, GroupId, GroupStats, Instant, Op, Refusal, Request, Tag, TaskId};
 use fairhead_device::{Counters, DeviceParams, Facts, ReadBalance};
 use std::collections::VecDeque;
 
@@ -262,6 +262,13 @@ impl Volume {
 
     pub(super) fn take_report(&mut self) -> Option<why::Report> {
         self.members[0].take_report()
+    }
+
+    /// A group's books: those of all members, added up.
+    pub(super) fn group_stats(&self, group: GroupId) -> GroupStats {
+        let mut sum = GroupStats::default();
+        self.members.iter().for_each(|m| sum.add(m.group_stats(group)));
+        sum
     }
 
     /// The figures so far: requests and work of all members, times as their mean, bytes as the clients asked for them.

@@ -16,6 +16,7 @@
 //= fio-3.33 HOWTO "Job file format"
 
 mod error;
+mod groups;
 mod model;
 mod nearest;
 mod options;
@@ -29,6 +30,7 @@ mod examples_test;
 mod tests;
 
 pub use error::JobError;
+pub use groups::{Cgroup, Change, ChangeTo, Setting, class_word};
 pub use model::{
     Application, BlockSize, Client, Direction, Distribution, Engine, FileService, Job, JobFile, Layout,
     Metadata, Pattern, PerOp, Placement, Program, Size, SyncMode, TraceFile, Zones,

@@ -21,6 +21,7 @@ use fairhead_core::units::{Duration, IoPrio, Sector};
 
 use super::CLIENTS_MAX;
 use super::error::{JobError, clean};
+use super::groups::{Cgroup, Change};
 use super::trace::StartUpTrace;
 
 /// A job file, parsed and checked.
@@ -30,6 +31,10 @@ pub struct JobFile {
     pub file_name: String,
     /// The jobs in file order; at least one.
     pub jobs: Vec<Job>,
+    /// The control groups: the root, then in file order, each after the one around it.
+    pub cgroups: Vec<Cgroup>,
+    /// What changes while the jobs run, in the order of time.
+    pub changes: Vec<Change>,
     /// Lines for the user about options that were accepted and change nothing, or mean less than they seem to. Each is
     /// one line without a final stop. To be shown once, before the results.
     pub notes: Vec<String>,
@@ -53,6 +58,13 @@ impl JobFile {
             .iter()
             .enumerate()
             .flat_map(|(job_index, job)| (0..job.numjobs).map(move |clone| Client { job, job_index, clone }))
+    }
+
+    /// The job's group: an index in [`JobFile::cgroups`].
+    #[must_use]
+    pub fn cgroup_of(&self, job: &Job) -> usize {
+        let path = job.cgroup.as_deref().unwrap_or(Cgroup::ROOT);
+        self.cgroups.iter().position(|g| g.path == path).unwrap_or(0)
     }
 
     /// How many clients there are.
@@ -224,10 +236,8 @@ pub struct Job {
     /// `prio` and `prioclass`: the clients' I/O priority. `None` when neither is given; a class without a level is at
     /// level 0, as with fio.
     pub prio: Option<IoPrio>,
-    /// `cgroup`: the path of the group that the clients join.
+    /// `cgroup`: the path of the group that the clients join, one of [`JobFile::cgroups`]. `None`: the root.
     pub cgroup: Option<String>,
-    /// `cgroup_weight`: that group's weight as written, fio's 100 to 1000 (cgroup v1's `blkio.weight`).
-    pub cgroup_weight: Option<u16>,
 
     /// `randseed`: the seed of the job's random stream. `None`: the run's seed decides.
     pub randseed: Option<u64>,
@@ -352,7 +362,6 @@ impl Default for Job {
             exitall: false,
             prio: None,
             cgroup: None,
-            cgroup_weight: None,
             randseed: None,
             randrepeat: true,
             think: None,

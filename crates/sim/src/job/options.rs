@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use fairhead_core::units::{Class, Duration, Sector};
 
 use super::error::clean;
+use super::groups::{Cgroups, Setting, set_own};
 use super::model::{
     Application, BlockSize, Direction, Distribution, Engine, FileService, Job, Layout, Metadata, Pattern,
     Placement, Program, SyncMode,
@@ -41,6 +42,9 @@ pub(super) struct Draft {
     pub(super) zone_size: u64,
     pub(super) zone_range: u64,
     pub(super) zone_skip: u64,
+    /// What is said of the job's own cgroup.
+    pub(super) own: super::groups::Own,
+    pub(super) cgroup_nodelete: bool,
 }
 
 /// What an option does.
@@ -50,6 +54,8 @@ pub(super) enum Effect {
     Set(fn(&mut Draft, &Arg<'_>) -> Result<(), String>),
     /// Needs none, `key` is `key=1`; sets something.
     Switch(fn(&mut Draft, bool)),
+    /// Needs a value, and says something of cgroups, from that line on or at a time.
+    Groups(fn(&mut Cgroups, &mut Draft, &Arg<'_>, u32) -> Result<(), String>),
     /// Cannot matter here.
     Ignored,
     /// Would matter, and is not simulated.
@@ -90,7 +96,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("ratemin", "rate_min"),
 ];
 
-use Effect::{Set, Switch};
+use Effect::{Groups, Set, Switch};
 
 const SET: &[(&str, Effect)] = &[
     ("name", Set(|d, a| text(&mut d.job.name, a))),
@@ -176,10 +182,9 @@ const SET: &[(&str, Effect)] = &[
     ("cgroup", Set(|d, a| text(d.job.cgroup.get_or_insert_default(), a))),
     (
         "cgroup_weight",
-        Set(|d, a| {
-            a.int(CGROUP_WEIGHT_MIN, CGROUP_WEIGHT_MAX).map(|v| d.job.cgroup_weight = u16::try_from(v).ok())
-        }),
+        Groups(|_, d, a, line| a.weight().map(|w| set_own(&mut d.own, Setting::Weight(w), line))),
     ),
+    ("cgroup_nodelete", Set(|d, a| a.flag().map(|v| d.cgroup_nodelete = v))),
     ("randseed", Set(|d, a| a.int(0, u64::MAX).map(|v| d.job.randseed = Some(v)))),
     ("randrepeat", Set(|d, a| a.flag().map(|v| d.job.randrepeat = v))),
     ("kb_base", Set(|d, a| a.word(&[("1024", 1024), ("1000", 1000)]).map(|v| d.kb_base = Some(v)))),
@@ -199,13 +204,15 @@ const SET: &[(&str, Effect)] = &[
             a.word(&[("cached", Metadata::Cached), ("cold", Metadata::Cold)]).map(|v| d.job.metadata = v)
         }),
     ),
+    ("fh_cgroup", Groups(|g, d, a, line| g.statement(a, line, &mut d.own))),
+    ("fh_at", Groups(|g, _, a, line| g.change(a, line))),
     ("fh_direct_write_sync", Set(|d, a| a.flag().map(|v| d.job.direct_write_sync = Some(v)))),
 ];
 
 /// Options about fio itself, its memory, threads, clocks, logs and reports: a simulated disk cannot tell.
 const IGNORED: &str = "
     allow_file_create allow_mounted_write allrandrepeat block_error_percentiles buffer_compress_chunk
-    buffer_compress_percentage buffer_pattern bwavgtime cgroup_nodelete clat_percentiles clocksource
+    buffer_compress_percentage buffer_pattern bwavgtime clat_percentiles clocksource
     continue_on_error cpumask cpus_allowed cpus_allowed_policy create_fsync create_on_open create_serialize
     dedupe_global dedupe_mode dedupe_percentage dedupe_working_set_percentage directory disable_bw_measurement
     disable_clat disable_lat disable_slat disk_util error_dump exitall_on_error fixedbufs gid gtod_cpu gtod_reduce
@@ -244,9 +251,6 @@ const NRFILES_MAX: u32 = 4096;
 const FILENAMES_MAX: usize = 256;
 /// Calls per client: more than a year at a million a second.
 const COUNT_MAX: u64 = 1 << 45;
-/// The range of cgroup v1's `blkio.weight`, which fio's `cgroup_weight` is.
-const CGROUP_WEIGHT_MIN: u64 = 100;
-const CGROUP_WEIGHT_MAX: u64 = 1000;
 /// How large a piece concurrent writers leave when none is given (devices.md 4.5, consequence b).
 const PIECE_BYTES: u32 = 32 * 1024;
 

@@ -10,6 +10,7 @@
 use fairhead_core::units::{Class, IoPrio};
 
 use super::error::{JobError, clean};
+use super::groups::Cgroups;
 use super::model::{Engine, Job, JobFile, PerOp, Program, Size, TraceFile, Zones};
 use super::nearest::nearest;
 use super::options::{Draft, Effect, all_keys, find};
@@ -51,7 +52,9 @@ pub fn parse(text: &str, file_name: &str) -> Result<JobFile, JobError> {
             "there is no job in it; add a section such as [reader] with size=1g".to_owned(),
         )));
     }
-    Ok(JobFile { file_name: file_name.to_owned(), notes: parser.notes(), jobs: parser.jobs })
+    let notes = parser.notes();
+    let (cgroups, changes) = parser.cgroups.finish(&parser.jobs).map_err(fail)?;
+    Ok(JobFile { file_name: file_name.to_owned(), notes, jobs: parser.jobs, cgroups, changes })
 }
 
 /// The same for bytes that may not be text.
@@ -74,6 +77,7 @@ type At<T> = Result<T, (u32, String)>;
 #[derive(Default)]
 struct Parser {
     jobs: Vec<Job>,
+    cgroups: Cgroups,
     global: Draft,
     section: Section,
     clients: u32,
@@ -155,10 +159,11 @@ impl Parser {
         let arg = Arg { key, value: value.unwrap_or(""), kb_base: draft.kb_base.unwrap_or(1024) };
         let has_value = !arg.value.is_empty();
         match effect {
-            Effect::Set(_) if !has_value => {
+            Effect::Set(_) | Effect::Groups(_) if !has_value => {
                 return Err(format!("option '{key}' has no value; write {key}=…"));
             }
             Effect::Set(set) => set(draft, &arg)?,
+            Effect::Groups(say) => say(&mut self.cgroups, draft, &arg, line)?,
             Effect::Switch(set) if value.is_none() => set(draft, true),
             Effect::Switch(set) => set(draft, arg.flag()?),
             Effect::Refused if !matches!(arg.value, "0" | "none") => {
@@ -182,8 +187,10 @@ impl Parser {
     fn end(&mut self) -> At<()> {
         let Section::Job(draft) = std::mem::take(&mut self.section) else { return Ok(()) };
         let mut remarks = Vec::new();
-        let Draft { stonewall, new_group, .. } = *draft;
+        let Draft { stonewall, new_group, cgroup_nodelete, .. } = *draft;
+        let own = draft.own.clone();
         let mut job = finish(*draft, &mut remarks)?;
+        self.cgroups.join(&mut job, &own, cgroup_nodelete)?;
         if let Some(last) = self.jobs.last() {
             job.wave = last.wave + u32::from(stonewall);
             job.group = last.group + u32::from(stonewall || new_group);
@@ -456,12 +463,6 @@ fn check_times(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
                 "thinktime_spin={} is longer than thinktime={}, of which it is a part",
                 draft.job.thinktime_spin, draft.job.thinktime
             ),
-        ));
-    }
-    if draft.job.cgroup_weight.is_some() && draft.job.cgroup.is_none() {
-        return Err((
-            draft.line_of("cgroup_weight"),
-            "cgroup_weight needs a cgroup; add one such as cgroup=tenant1".to_owned(),
         ));
     }
     if draft.given.contains_key("thinktime_blocks") && draft.job.thinktime.is_zero() {

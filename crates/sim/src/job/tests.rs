@@ -29,6 +29,72 @@ fn line_error(line: &str) -> String {
 }
 
 #[test]
+fn groups_nest_by_path_and_are_given_what_anybody_says_of_them() {
+    let file = ok(
+        "[global]\nsize=1g\n#!fh_cgroup=t weight=300 wiops=50\n#!fh_cgroup=leaf_weight=7\n[a]\ncgroup=t/a\n\
+         cgroup_weight=20\ncgroup_nodelete=1\n#!fh_cgroup=class=rt min_iops=80\n[b]\ncgroup=/t/b\n#!fh_cgroup=leaf_weight=9\n\
+         [c]\ncgroup=t/a\n#!fh_cgroup=t IOReadBandwidthMax=/dev/sda 5M burst=10ms wiops=50\n",
+    );
+    let group = |path: &str| file.cgroups.iter().find(|g| g.path == path).expect("a group");
+    let paths: Vec<&str> = file.cgroups.iter().map(|g| g.path.as_str()).collect();
+    assert_eq!(paths, ["/", "t", "t/a", "t/b"]);
+    assert_eq!(file.cgroups.iter().map(|g| g.parent).collect::<Vec<_>>(), [0, 0, 1, 1]);
+    assert_eq!(file.jobs.iter().map(|j| file.cgroup_of(j)).collect::<Vec<_>>(), [2, 3, 2]);
+    let weight = |w| fairhead_core::Weight::new(w).unwrap();
+    let some = std::num::NonZeroU64::new;
+    assert_eq!(
+        group("t").settings,
+        [
+            Setting::Weight(weight(300)),
+            Setting::Wiops(some(50)),
+            Setting::Rbps(some(5_000_000)),
+            Setting::Burst(Duration::from_ms(10))
+        ]
+    );
+    assert_eq!(
+        group("t/a").settings,
+        [
+            Setting::LeafWeight(weight(7)),
+            Setting::Weight(weight(20)),
+            Setting::Class(Class::RealTime),
+            Setting::MinIops(80)
+        ]
+    );
+    assert_eq!(group("t/b").settings, [Setting::LeafWeight(weight(9))], "the job's own word is the last");
+    assert_eq!([group("t").stays, group("t/a").stays, group("t/b").stays], [false, true, false]);
+}
+
+#[test]
+fn those_who_give_a_group_different_things_are_both_named() {
+    assert_eq!(
+        error("[global]\nsize=1m\ncgroup=g\n[a]\ncgroup_weight=100\n[b]\n[c]\ncgroup_weight=200\n"),
+        "job.fio:8: weight=200 for cgroup 'g' by job 'c' (line 8) contradicts weight=100 by job 'a' (line 5); a group has one weight"
+    );
+    assert_eq!(
+        error("[global]\nsize=1m\n#!fh_cgroup=g rbps=max\n[a]\n#!fh_cgroup=/g rbps=1k\n"),
+        "job.fio:5: rbps=1024 for cgroup 'g' by line 5 contradicts rbps=max by line 3; a group has one rbps"
+    );
+}
+
+#[test]
+fn changes_come_in_the_order_of_time() {
+    let file = ok(
+        "[global]\nsize=1m\n[a b]\ncgroup=x\n#!fh_at=5s: move a b y/z\n#!fh_at=1500ms set x  rbps=max weight=2\n#!fh_at=9s remove y\n",
+    );
+    let got: Vec<_> = file.changes.iter().map(|c| (c.at.as_ms(), &c.what)).collect();
+    let weight = fairhead_core::Weight::new(2).unwrap();
+    assert_eq!(
+        got,
+        [
+            (1500, &ChangeTo::Set(1, vec![Setting::Rbps(None), Setting::Weight(weight)])),
+            (5000, &ChangeTo::Move("a b".into(), 3)),
+            (9000, &ChangeTo::Remove(2)),
+        ]
+    );
+    assert_eq!(file.changes[0].text, "set x rbps=max weight=2");
+}
+
+#[test]
 fn defaults_are_fios() {
     let j = job("");
     assert_eq!(j.rw, Pattern { direction: Direction::Read, random: false });
@@ -235,8 +301,7 @@ fn priorities_and_groups() {
     assert_eq!(job("prio=3").prio, Some(IoPrio::new(Class::BestEffort, 3)));
     assert_eq!(job("prioclass=1").prio, Some(IoPrio::new(Class::RealTime, 0)));
     assert_eq!(job("prioclass=3\nprio=7").prio, Some(IoPrio::new(Class::Idle, 7)));
-    let j = job("cgroup=a/b\ncgroup_weight=500");
-    assert_eq!((j.cgroup.as_deref(), j.cgroup_weight), (Some("a/b"), Some(500)));
+    assert_eq!(job("cgroup=/a//b/").cgroup.as_deref(), Some("a/b"));
     let j = job("randseed=18446744073709551615\nrandrepeat=0\nname=other\ndescription=two words");
     assert_eq!((j.randseed, j.randrepeat), (Some(u64::MAX), false));
     assert_eq!((j.name.as_str(), j.description.as_deref()), ("other", Some("two words")));
@@ -438,8 +503,38 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
     ("startdelay=5-10", "'startdelay=5-10' is a range, which is not simulated; write one time"),
     ("iodepth=0", "'iodepth=0' is out of range; 1 to 4096"),
     ("prio=8", "'prio=8' is out of range; 0 to 7"),
-    ("cgroup_weight=500", "cgroup_weight needs a cgroup; add one such as cgroup=tenant1"),
-    ("cgroup_weight=50", "'cgroup_weight=50' is out of range; 100 to 1000"),
+    ("cgroup_weight=500", "'weight=500' is for a cgroup; add one such as cgroup=tenant1"),
+    ("cgroup_weight=10001", "'cgroup_weight=10001' is out of range; 1 to 10000"),
+    ("cgroup=a/../b", "'..' in cgroup 'a/../b'; write the path from the root"),
+    ("fh_cgroup=a wieght=3", "unknown word 'wieght' in 'fh_cgroup'; did you mean 'weight'?"),
+    ("fh_cgroup=a weight", "'weight' has no value; write weight=…"),
+    ("fh_cgroup=a weight=0", "'weight=0' is out of range; 1 to 10000"),
+    ("fh_cgroup=a rbps=0", "'rbps=0' is out of range; 1 to 1024t"),
+    ("fh_cgroup=a rbps=1m rbps=2m", "'rbps=2m' after 'rbps=1048576'; keep one of them"),
+    (
+        "fh_cgroup=a class=best",
+        "unknown value 'best' for 'class'; known are rt, be, idle, realtime, best-effort, 1, 2, 3",
+    ),
+    ("fh_cgroup=a burst=5", "'burst=5' has no unit; write us, ms or s: burst=8ms"),
+    ("fh_cgroup=a burst=2h", "'burst=2h' is out of range; at most an hour"),
+    (
+        "fh_cgroup=a IOReadBandwidthMx=5M",
+        "unknown word 'IOReadBandwidthMx' in 'fh_cgroup'; did you mean 'IOReadBandwidthMax'?",
+    ),
+    (
+        "fh_cgroup=a StartupIOWeight=5",
+        "'StartupIOWeight': it holds while a system boots, and none does here; use IOWeight, or fh_at to change it later",
+    ),
+    ("fh_cgroup=a io.max=5", "'io.max': write its words by themselves, such as rbps=10m wiops=120"),
+    ("fh_cgroup=/ weight=5", "'weight=5': the root has a leaf_weight and nothing else"),
+    ("fh_cgroup=weight=5", "'weight=5' is for a cgroup; add one such as cgroup=tenant1"),
+    ("fh_at=5s", "'fh_at=5s' says when, but not what; write one such as fh_at=5s set tenants/a weight=500"),
+    ("fh_at=5 set a weight=5", "'fh_at=5' has no unit; write us, ms or s: fh_at=8ms"),
+    ("fh_at=5s set a weight=5", "no cgroup 'a' in this file"),
+    ("fh_at=5s sett a weight=5", "unknown value 'sett' for 'fh_at'; did you mean 'set'?"),
+    ("fh_at=5s move k a", "no job 'k'; did you mean 'j'?"),
+    ("fh_at=5s move j", "'fh_at=move j' names no cgroup; write move JOB PATH"),
+    ("fh_at=5s remove /", "the root cannot be removed"),
     (
         "random_distribution=zipf",
         "'random_distribution=zipf' has no parameter; write random_distribution=zipf:1.2",

@@ -280,6 +280,7 @@ impl Scenario {
             seed,
             interval: None,
             time_max: Some(TIME_MAX),
+            watch: None,
         };
         if self.measure == Measure::RateErrorPermille {
             let (outcome, report) = why::explain(&run, &[0])?;

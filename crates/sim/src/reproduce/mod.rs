@@ -209,6 +209,7 @@ fn run_plain_rows(
                 seed,
                 interval: row.interval,
                 time_max: None,
+                watch: None,
             };
             Ok((row.read_off)(&simulate(&scenario)?))
         },

@@ -98,6 +98,7 @@ fn run(kernel: &str, seek: &str, row: &GroupRow, seed: u64) -> Result<Vec<f64>> 
         seed,
         interval: None,
         time_max: None,
+        watch: None,
     };
     Ok(read_off(&simulate(&scenario)?))
 }

@@ -128,6 +128,7 @@ fn where_time_goes_is_not_told_of_two_queues() {
         seed: 1,
         interval: None,
         time_max: None,
+        watch: None,
     };
     let error = why::explain(&scenario("per-member"), &[0]).map(|_| ()).map_err(|e| e.to_string());
     let wanted = "where time goes can be told of one queue only; give the set queues = \"one\"";

@@ -9,6 +9,7 @@ mod claims;
 mod compositions;
 mod cpu;
 mod files;
+mod groups;
 mod options;
 mod player;
 mod pool;

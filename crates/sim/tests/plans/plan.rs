@@ -25,6 +25,7 @@ impl Plan {
             seed: 1,
             interval: Some(Duration::from_secs(1)),
             time_max: Some(Duration::from_secs(3600)),
+            watch: None,
         };
         Self { told: vec![format!("on {disk}")], scenario, outcome: None }
     }
@@ -63,6 +64,12 @@ impl Plan {
     pub(crate) fn seed(mut self, seed: u64) -> Self {
         self.scenario.seed = seed;
         self.tell(&format!("with seed {seed}"))
+    }
+
+    /// Looks at the disk time of groups every so many milliseconds.
+    pub(crate) fn watch(mut self, ms: u64) -> Self {
+        self.scenario.watch = Some(Duration::from_ms(ms));
+        self.tell(&format!("watched every {ms} ms"))
     }
 
     /// The load, as a job file, and what it is.
