@@ -34,6 +34,10 @@ impl Export for Human {
         );
         text.push_str(&jobs_table(report).render(self.coloured));
         text.push('\n');
+        if let Some(groups) = super::groups::table(report) {
+            text.push_str(&groups.render(self.coloured));
+            text.push('\n');
+        }
         text.push_str(&disk_table(report).render(self.coloured));
         if plan.interval.is_some() {
             text.push('\n');
@@ -165,7 +169,7 @@ fn series_table(report: &Report<'_>) -> Table {
 }
 
 /// A share of the time, in percent.
-fn share(part: Duration, whole: Duration) -> String {
+pub(super) fn share(part: Duration, whole: Duration) -> String {
     if whole.is_zero() {
         return String::new();
     }

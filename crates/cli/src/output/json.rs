@@ -102,6 +102,7 @@ fn run(report: &Report<'_>, scheduler: &Scheduler, o: &Outcome) -> Value {
         "notes": o.notes.iter().filter(|n| !jobs.notes.contains(n)).collect::<Vec<_>>(),
         "jobs": per_job,
         "clients": clients,
+        "cgroups": super::groups::json(o),
         "disk": disk(o),
         "series": series(o),
     })
@@ -315,7 +316,7 @@ fn latency(stats: &OpStats, bins: Bins) -> Value {
 }
 
 /// `n` thousandths as a number.
-fn thousandths(n: u64) -> f64 {
+pub(super) fn thousandths(n: u64) -> f64 {
     float(n) / 1000.0
 }
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod conformance;
 mod csv;
+mod groups;
 mod human;
 mod json;
 mod ladder;
