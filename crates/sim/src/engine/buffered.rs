@@ -69,6 +69,7 @@ impl Machine<'_> {
     // ---- reads ---------------------------------------------------------------------------------------------------
 
     pub(super) fn read_pages(&mut self, lane: u32) -> Step {
+        let one_window = self.clients[self.lanes[lane as usize].client as usize].has_one_window();
         loop {
             if !self.hand_in_reads(lane) {
                 return Step::Blocked;
@@ -86,7 +87,9 @@ impl Machine<'_> {
             }
             match self.cache.touch(call.file, page) {
                 None => self.on_miss(lane, page),
-                Some(flags) if flags & MARKER != 0 => self.on_marker(lane, page),
+                Some(flags) if flags & MARKER != 0 && (flags & UPTODATE != 0 || !one_window) => {
+                    self.on_marker(lane, page);
+                }
                 Some(flags) if flags & UPTODATE == 0 => {
                     self.cache_stats.waits += 1;
                     self.wait_for_page(call.file, page, lane);

@@ -260,6 +260,12 @@ impl Client {
         Call { file: self.files[0], offset, len, cpu, burst, meta, ..Call::NONE }
     }
 
+    /// Whether it has one window of read-ahead under way at most: the next is sent for when the one before has come.
+    //= deviates scan-one-window
+    pub(super) fn has_one_window(&self) -> bool {
+        self.job.program == Some(Program::DbScan)
+    }
+
     /// Whether its time is over.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.stopped || self.runs_until().is_some_and(|end| now >= end)

@@ -9,7 +9,8 @@
 //!   |bb|iiiiiiiiiii…     |bb|iiiiiiiiii…            pass 1: i i i …   pass 5: bb bb bb …
 //! ```
 //!
-//! *dbscan* reads a table of 880 MB from its first to its last page, 8 KiB at a time, with 0.3 ms of CPU for each 128 KiB.
+//! *dbscan* reads a table of 880 MB from its first to its last page, 8 KiB at a time, with 0.3 ms of CPU for each 128 KiB. It has one
+//! window of read-ahead under way, not two as other readers: the next one is sent for when the first page of the one before is used.
 //!
 //! An application's start-up is in `startup`, a media player in `player`.
 //!

@@ -8,6 +8,7 @@
 mod seed000;
 mod seed001;
 mod seed002;
+mod seed003;
 mod seed004;
 
 use crate::engine::{Scenario, simulate};
@@ -152,7 +153,7 @@ impl Report {
 }
 
 /// The sources that can be reproduced.
-pub const SOURCES: &[&str] = &["000", "001", "002", "004"];
+pub const SOURCES: &[&str] = &["000", "001", "002", "003", "004"];
 
 /// Reproduces a source's tables. `progress` hears how many of how many runs are done.
 ///
@@ -167,6 +168,7 @@ pub fn reproduce(
         "000" => seed000::reproduce(options, progress).map(Some),
         "001" => seed001::reproduce(options, progress).map(Some),
         "002" => seed002::reproduce(options, progress).map(Some),
+        "003" => seed003::reproduce(options, progress).map(Some),
         "004" => seed004::reproduce(options, progress).map(Some),
         _ => Ok(None),
     }

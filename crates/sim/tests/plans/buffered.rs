@@ -100,6 +100,21 @@ fn a_table_scan_is_bound_by_the_disk() {
 }
 
 #[test]
+fn scans_that_take_turns_have_a_window_to_a_turn() {
+    // Other readers have two, of twice the size if advised, which merge into one request while the other reader is served.
+    for (how, options, windows) in [("scans", "fh_workload=dbscan", 1), ("readers", "rw=read", 4)] {
+        Plan::on("sata2009")
+            .scheduler("noop")
+            .load(how, &format!("[global]\n{options}\nbs=8k\nsize=32m\n[a]\nfh_start=93%\n[b]\n"))
+            .run()
+            .check("both end", |o| o.clients.iter().all(|c| c.read.bytes == 32 * MIB))
+            // 512 windows of 128 KiB, and those of the start.
+            .check("so many requests", |o| (510..530).contains(&(o.disk.issued * windows)))
+            .check("each with a seek", |o| o.disk.counters.seeks + 20 > o.disk.issued);
+    }
+}
+
+#[test]
 fn what_was_synced_is_on_the_disk() {
     Plan::on("sata2009")
         .load(
