@@ -1,6 +1,7 @@
 //! Virtual disk time: whom to serve next among groups in groups, as CFS does it for tasks and CFQ for queues.
 //!
-//! Every group has a *leaf*, its own tasks, beside the groups in it; they are the group's children. Each has a weight, a class
+//! Every group has a *leaf*, its own tasks, beside the groups in it; they are the group's children. (A group without groups in it
+//! has just that one, and is taken for its own leaf: that saves a level.) Each child has a weight, a class
 //! and a *virtual disk time*: what it was given, divided by its weight and multiplied by the default weight. The child with
 //! the least is next, for it has had the least for its weight; [`DiskTime::select`] goes from the root down to a leaf.
 //! Classes are strict among siblings: one tree for each, and RT before BE before IDLE. Two groups of weights 1000 and 500, slices
@@ -93,11 +94,19 @@ struct Share {
 #[derive(Clone, Copy, Debug)]
 struct Service {
     tree: Tree,
-    /// `min_vdisktime`.
+    /// `min_vdisktime` when it was last asked for.
     min: u64,
     /// The largest of those who left.
     latest: u64,
     empty_since: Instant,
+}
+
+/// What a group has inside.
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    services: [Service; 3],
+    /// How many groups, active or not.
+    groups: u32,
 }
 
 /// See the [module](self).
@@ -105,13 +114,24 @@ struct Service {
 pub struct DiskTime {
     forest: Forest<Entity>,
     shares: Table<Entity, Share>,
-    services: Table<GroupId, [Service; 3]>,
+    insides: Table<GroupId, Inside>,
 }
 
 /// What `used` is in virtual time.
 #[inline]
 fn vtime(used: u32, weight: u32) -> u64 {
     ((u64::from(used) << SHIFT) * u64::from(Weight::DEFAULT.get())) / u64::from(weight)
+}
+
+impl Service {
+    /// `min_vdisktime`, which goes on with the first child that waits or is served.
+    #[inline]
+    fn min(&mut self, forest: &Forest<Entity>) -> u64 {
+        if let Some(first) = forest.first(&self.tree) {
+            self.min = self.min.max(forest.key(first));
+        }
+        self.min
+    }
 }
 
 impl DiskTime {
@@ -141,11 +161,9 @@ impl DiskTime {
         for (e, share) in shares.iter_mut().filter(|(e, _)| e.is_leaf()) {
             share.parent = e.number();
         }
-        Self {
-            forest: Forest::new(2 * groups as usize),
-            shares,
-            services: Table::new(groups as usize, [service; 3]),
-        }
+        let mut insides = Table::new(groups as usize, Inside { services: [service; 3], groups: 0 });
+        insides[GroupId::ROOT].groups = groups - 1;
+        Self { forest: Forest::new(2 * groups as usize), shares, insides }
     }
 
     /// Puts a group into another one, while nothing in it is active. What it was ahead by is forgotten.
@@ -161,7 +179,22 @@ impl DiskTime {
             above = self.parent(at);
         }
         let share = &mut self.shares[e];
-        (share.parent, share.vtime) = (parent, 0);
+        let old = core::mem::replace(&mut share.parent, parent);
+        share.vtime = 0;
+        if old == parent {
+            return;
+        }
+        // The old parent may have become its own leaf now, and the new one may be no more.
+        let leaf = Entity::leaf(old);
+        self.insides[old].groups -= 1;
+        if self.own(old) != leaf && self.forest.contains(leaf) {
+            self.leave(leaf);
+        }
+        let (before, leaf) = (self.own(parent), Entity::leaf(parent));
+        self.insides[parent].groups += 1;
+        if before != leaf && self.forest.contains(before) {
+            self.enter(leaf);
+        }
     }
 
     /// The group's group; `None` for the root.
@@ -187,16 +220,17 @@ impl DiskTime {
         if (old.weight, old.class) == (weight, class) {
             return;
         }
-        let services = &mut self.services[old.parent];
+        let services = &mut self.insides[old.parent].services;
         let from = &mut services[old.class as usize];
+        let min = from.min(&self.forest);
         let was_active = self.forest.contains(e);
         let at = if was_active { self.forest.key(e) } else { old.vtime };
-        let ahead = u128::from(at.saturating_sub(from.min)) * u128::from(old.weight) / u128::from(weight);
+        let ahead = u128::from(at.saturating_sub(min)) * u128::from(old.weight) / u128::from(weight);
         if was_active {
             self.forest.remove(&mut from.tree, e);
         }
         let to = &mut services[class as usize];
-        let vtime = (to.min + u64::try_from(ahead).unwrap_or(LATE)).min(LATE);
+        let vtime = (to.min(&self.forest) + u64::try_from(ahead).unwrap_or(LATE)).min(LATE);
         self.shares[e] = Share { weight, class, vtime, ..old };
         if was_active {
             self.forest.insert(&mut to.tree, e, vtime);
@@ -205,74 +239,113 @@ impl DiskTime {
 
     /// A group's own tasks have work. Nothing happens if they had.
     pub fn activate(&mut self, now: Instant, leaf: GroupId) {
-        let mut next = Some(Entity::leaf(leaf));
+        let mut next = Some(self.own(leaf));
         while let Some(e) = next.filter(|&e| !self.forest.contains(e)) {
-            let share = &self.shares[e];
-            let service = &mut self.services[share.parent][share.class as usize];
+            let Share { parent, class, .. } = self.shares[e];
+            let service = &mut self.insides[parent].services[class as usize];
             if service.tree.is_empty() && now.saturating_since(service.empty_since) > FORGET {
                 service.min = service.min.max(service.latest);
             }
-            let key = share.vtime.max(service.min);
-            self.forest.insert_maybe_first(&mut service.tree, e, key);
-            next = Entity::group(share.parent);
+            self.enter(e);
+            next = Entity::group(parent);
         }
     }
 
     /// They have none. Nothing happens if they had none.
     pub fn deactivate(&mut self, now: Instant, leaf: GroupId) {
-        let mut next = Some(Entity::leaf(leaf));
+        let mut next = Some(self.own(leaf));
         while let Some(e) = next.filter(|&e| self.forest.contains(e)) {
-            let share = &mut self.shares[e];
-            let services = &mut self.services[share.parent];
-            let service = &mut services[share.class as usize];
-            share.vtime = self.forest.key(e);
-            self.forest.remove(&mut service.tree, e);
-            service.latest = service.latest.max(share.vtime);
-            service.empty_since = now;
+            self.leave(e);
+            let Share { parent, class, .. } = self.shares[e];
+            let services = &mut self.insides[parent].services;
+            services[class as usize].empty_since = now;
             if services.iter().any(|s| !s.tree.is_empty()) {
                 return;
             }
-            next = Entity::group(share.parent);
+            next = Entity::group(parent);
         }
+    }
+
+    /// What stands for a group's own tasks.
+    #[inline]
+    fn own(&self, group: GroupId) -> Entity {
+        match Entity::group(group) {
+            Some(e) if self.insides[group].groups == 0 => e,
+            _ => Entity::leaf(group),
+        }
+    }
+
+    /// Puts an entity on its tree: where it was, but not before all others.
+    #[inline]
+    fn enter(&mut self, e: Entity) {
+        let share = &self.shares[e];
+        let service = &mut self.insides[share.parent].services[share.class as usize];
+        let key = share.vtime.max(service.min(&self.forest));
+        self.forest.insert_maybe_first(&mut service.tree, e, key);
+    }
+
+    /// Takes an entity off its tree.
+    #[inline]
+    fn leave(&mut self, e: Entity) {
+        let share = &mut self.shares[e];
+        let service = &mut self.insides[share.parent].services[share.class as usize];
+        service.min(&self.forest);
+        share.vtime = self.forest.key(e);
+        service.latest = service.latest.max(share.vtime);
+        self.forest.remove(&mut service.tree, e);
     }
 
     /// The leaf to serve next; `None` when none is active. Who is served stays on its tree.
     #[inline]
-    pub fn select(&mut self) -> Option<GroupId> {
+    #[must_use]
+    pub fn select(&self) -> Option<GroupId> {
         let mut group = GroupId::ROOT;
         loop {
-            let service = self.services[group].iter_mut().find(|s| !s.tree.is_empty())?;
-            let e = self.forest.first(&service.tree)?;
-            service.min = service.min.max(self.forest.key(e));
+            let inside = &self.insides[group];
+            let [first, second, third] = inside.services.each_ref().map(|s| self.forest.first(&s.tree));
+            let e = first.or(second).or(third)?;
             group = e.number();
-            if e.is_leaf() {
+            if e.is_leaf() || self.insides[group].groups == 0 {
                 return Some(group);
             }
         }
     }
 
-    /// A leaf, active or not, was given `used`; so were the groups around it. `at_most`: none of them gets further ahead of its
-    /// tree than if it had been given this much.
-    pub fn charge(&mut self, leaf: GroupId, used: u32, at_most: Option<u32>) {
-        let mut next = Some(Entity::leaf(leaf));
+    /// An active leaf was given `used` in its turn, and so were the groups around it.
+    ///
+    /// # Panics
+    /// If it is not active.
+    pub fn spend(&mut self, leaf: GroupId, used: u32) {
+        let mut next = Some(self.own(leaf));
+        while let Some(e) = next {
+            let Share { parent, class, weight, .. } = self.shares[e];
+            let service = &mut self.insides[parent].services[class as usize];
+            let key = self.forest.key(e) + vtime(used, weight);
+            self.forest.set_key(&mut service.tree, e, key);
+            if key > LATE {
+                self.set_back(parent, class);
+            }
+            next = Entity::group(parent);
+        }
+    }
+
+    /// A leaf, active or not, was given `used` out of its turn; so were the groups around it. `at_most`: none of them gets further
+    /// ahead of its tree than if it had been given this much.
+    pub fn charge(&mut self, leaf: GroupId, used: u32, at_most: u32) {
+        let mut next = Some(self.own(leaf));
         while let Some(e) = next {
             let share = &mut self.shares[e];
-            let service = &mut self.services[share.parent][share.class as usize];
-            let is_active = self.forest.contains(e);
-            let old = if is_active { self.forest.key(e) } else { share.vtime.max(service.min) };
-            let mut new = old + vtime(used, share.weight);
-            if let Some(most) = at_most {
-                new = new.min(service.min + vtime(most, share.weight)).max(old);
-            }
+            let Share { parent, class, weight, .. } = *share;
+            let service = &mut self.insides[parent].services[class as usize];
+            let (is_active, min) = (self.forest.contains(e), service.min(&self.forest));
+            let old = if is_active { self.forest.key(e) } else { share.vtime.max(min) };
+            let new = (old + vtime(used, weight)).min(min + vtime(at_most, weight)).max(old);
             if is_active {
                 self.forest.set_key(&mut service.tree, e, new);
-                let first = self.forest.first(&service.tree).map_or(0, |first| self.forest.key(first));
-                service.min = service.min.max(first);
             } else {
                 share.vtime = new;
                 service.latest = service.latest.max(new);
             }
-            let Share { parent, class, .. } = *share;
             if new > LATE {
                 self.set_back(parent, class);
             }
@@ -283,8 +356,8 @@ impl DiskTime {
     /// Sets the times of all children of one class back, so that they start at 0. Order and distances stay.
     #[cold]
     fn set_back(&mut self, group: GroupId, class: Class) {
-        let service = &mut self.services[group][class as usize];
-        let by = service.min;
+        let service = &mut self.insides[group].services[class as usize];
+        let by = service.min(&self.forest);
         let earlier = |vtime: u64| vtime.saturating_sub(by).min(LATE);
         (service.min, service.latest) = (0, earlier(service.latest));
         let mut at = self.forest.first(&service.tree);
@@ -301,12 +374,12 @@ impl DiskTime {
     #[inline]
     #[must_use]
     pub fn is_active(&self, leaf: GroupId) -> bool {
-        self.forest.contains(Entity::leaf(leaf))
+        self.forest.contains(self.own(leaf))
     }
 
     /// Walks everything and panics if something is wrong. O(groups^2): for tests.
     pub fn check(&self) {
-        for (group, services) in self.services.iter() {
+        for (group, Inside { services, groups }) in self.insides.iter() {
             for (class, service) in services.iter().enumerate() {
                 self.forest.check(&service.tree);
                 for e in self.forest.iter(&service.tree) {
@@ -317,9 +390,11 @@ impl DiskTime {
                 }
             }
             let wanted = services.iter().any(|s| !s.tree.is_empty());
+            let Some(e) = Entity::group(group) else { continue };
+            assert!(*groups > 0 || !wanted, "{group:?} is its own leaf");
             assert!(
-                Entity::group(group).is_none_or(|e| self.forest.contains(e) == wanted),
-                "{group:?} is on a tree if something in it is"
+                *groups == 0 || self.forest.contains(e) == wanted,
+                "{group:?} waits if something in it does"
             );
         }
     }

@@ -32,6 +32,8 @@ const LEAF_CLASS: Class = Class::BestEffort;
 /// What was given out of turn puts nobody further ahead of others than so many turns: a guarantee above one's share must not
 /// become a debt without end.
 const AHEAD: u32 = 2;
+/// B-WF2Q+ asks for the time only for the IDLE class's turns, which are off.
+const NO_TIME: Instant = Instant::EPOCH;
 
 choice! {
     /// Who is next among siblings.
@@ -46,7 +48,13 @@ choice! {
 #[derive(Clone, Debug)]
 enum Inner {
     DiskTime(DiskTime),
-    Wf2q(Hierarchy<GroupId>),
+    Wf2q(Budgets),
+}
+
+/// B-WF2Q+ for leaves that are groups. A group without groups in it is its own leaf, among its siblings.
+#[derive(Clone, Debug)]
+struct Budgets {
+    h: Hierarchy<GroupId>,
 }
 
 /// A group as users set it, and who is active in it.
@@ -60,6 +68,8 @@ struct Node {
     is_active: bool,
     /// How many children have: groups, and its leaf.
     children: u32,
+    /// How many groups are in it, active or not.
+    groups: u32,
     /// Their weights by class.
     weights: [u64; 3],
 }
@@ -88,19 +98,16 @@ impl FairTree {
             leaf_weight: weight,
             is_active: false,
             children: 0,
+            groups: 0,
             weights: [0; 3],
         };
         let inner = match engine {
             Engine::DiskTime => Inner::DiskTime(DiskTime::new(groups)),
-            Engine::Wf2q => {
-                let mut h = Hierarchy::new(groups as usize, groups);
-                for g in (0..groups).map(GroupId) {
-                    h.place(g, g, LEAF_CLASS, weight);
-                }
-                Inner::Wf2q(h)
-            }
+            Engine::Wf2q => Inner::Wf2q(Budgets::new(groups)),
         };
-        Self { inner, nodes: Table::new(groups as usize, node), active: 0, serving: None, quantum: 1 }
+        let mut nodes = Table::new(groups as usize, node);
+        nodes[GroupId::ROOT].groups = groups - 1;
+        Self { inner, nodes, active: 0, serving: None, quantum: 1 }
     }
 
     /// Puts a group into another one, while nothing in it is active.
@@ -108,14 +115,18 @@ impl FairTree {
     /// # Panics
     /// If something is active in it, or it is the root, or it would be inside itself.
     pub fn set_parent(&mut self, group: GroupId, parent: GroupId) {
+        let old = core::mem::replace(&mut self.nodes[group].parent, parent);
+        self.nodes[old].groups -= 1;
+        self.nodes[parent].groups += 1;
         match &mut self.inner {
             Inner::DiskTime(d) => d.set_parent(group, parent),
-            Inner::Wf2q(h) => {
-                h.detach_group(group);
-                h.set_parent(group, parent);
+            Inner::Wf2q(w) => {
+                w.set_parent(group, parent);
+                for moved in [group, old, parent] {
+                    w.settle(moved, &self.nodes[moved], self.quantum);
+                }
             }
         }
-        self.nodes[group].parent = parent;
     }
 
     /// Gives a group and its leaf other weights (1 to 10000) and the group another class, at once, whether active or not. Of the
@@ -139,12 +150,7 @@ impl FairTree {
                 d.set_group(group, weight, class);
                 d.set_leaf(group, leaf_weight, LEAF_CLASS);
             }
-            Inner::Wf2q(h) => {
-                if group != GroupId::ROOT {
-                    h.set_group_weight(group, weight);
-                }
-                h.set_weight(group, LEAF_CLASS, leaf_weight);
-            }
+            Inner::Wf2q(w) => w.set_shares(group, &self.nodes[group]),
         }
     }
 
@@ -167,10 +173,7 @@ impl FairTree {
         }
         match &mut self.inner {
             Inner::DiskTime(d) => d.activate(now, leaf),
-            Inner::Wf2q(h) => {
-                h.set_budget(leaf, self.quantum);
-                h.activate(now, leaf, false);
-            }
+            Inner::Wf2q(w) => w.activate(now, leaf, self.quantum),
         }
     }
 
@@ -189,13 +192,7 @@ impl FairTree {
         }
         match &mut self.inner {
             Inner::DiskTime(d) => d.deactivate(now, leaf),
-            Inner::Wf2q(h) => {
-                h.deactivate(now, leaf, true, was_serving);
-                if was_serving {
-                    h.reset_service();
-                }
-                h.set_service(leaf, 0);
-            }
+            Inner::Wf2q(w) => w.deactivate(now, leaf),
         }
         self.active -= 1;
         self.nodes[leaf].is_active = false;
@@ -223,7 +220,7 @@ impl FairTree {
         self.quantum = quantum.max(1);
         self.serving = match &mut self.inner {
             Inner::DiskTime(d) => d.select(),
-            Inner::Wf2q(h) => h.select(now),
+            Inner::Wf2q(w) => w.select(now),
         };
         self.serving
     }
@@ -236,28 +233,18 @@ impl FairTree {
     pub fn expire(&mut self, now: Instant, leaf: GroupId, used: u32) {
         assert!(self.serving.take() == Some(leaf), "{leaf:?} is not in service");
         match &mut self.inner {
-            Inner::DiskTime(d) => d.charge(leaf, used, None),
-            Inner::Wf2q(h) => {
-                h.served(leaf, used);
-                h.set_budget(leaf, self.quantum);
-                h.expire_requeue(now, leaf);
-                h.reset_service();
-                h.set_service(leaf, 0);
-            }
+            Inner::DiskTime(d) => d.spend(leaf, used),
+            Inner::Wf2q(w) => w.expire(now, leaf, used, self.quantum),
         }
     }
 
     /// A leaf was given `used`. If it is not in service, it was out of its turn; it may be inactive then.
     pub fn charge(&mut self, leaf: GroupId, used: u32) {
-        let in_turn = self.serving == Some(leaf);
-        let at_most = (!in_turn).then(|| self.quantum.saturating_mul(AHEAD));
+        let at_most = self.quantum.saturating_mul(AHEAD);
         match &mut self.inner {
+            Inner::DiskTime(d) if self.serving == Some(leaf) => d.spend(leaf, used),
             Inner::DiskTime(d) => d.charge(leaf, used, at_most),
-            Inner::Wf2q(h) => {
-                if in_turn {
-                    h.served(leaf, used);
-                }
-            }
+            Inner::Wf2q(w) => w.charge(leaf, used, at_most),
         }
     }
 
@@ -337,7 +324,7 @@ impl FairTree {
             assert_eq!((node.children, node.weights), (children, weights), "active children of {g:?}");
             let is_active = match &self.inner {
                 Inner::DiskTime(d) => d.is_active(g),
-                Inner::Wf2q(h) => h.is_active(g) || h.in_service() == Some(g),
+                Inner::Wf2q(w) => w.is_active(g),
             };
             assert_eq!(is_active, node.is_active, "{g:?}");
         }
@@ -345,8 +332,101 @@ impl FairTree {
         assert!(self.serving.is_none_or(|leaf| self.is_active(leaf)), "in service, but not active");
         match &self.inner {
             Inner::DiskTime(d) => d.check(),
-            Inner::Wf2q(h) => h.check(),
+            Inner::Wf2q(w) => w.h.check(),
         }
+    }
+}
+
+impl Node {
+    /// The group, class and weight by which its own tasks compete.
+    fn stand(&self, group: GroupId) -> (GroupId, Class, u32) {
+        if self.groups > 0 || group == GroupId::ROOT {
+            (group, LEAF_CLASS, self.leaf_weight)
+        } else {
+            (self.parent, self.class, self.weight)
+        }
+    }
+}
+
+impl Budgets {
+    fn new(groups: u32) -> Self {
+        let mut h = Hierarchy::new(groups as usize, groups);
+        h.set_idle_turns(false);
+        for g in (0..groups).map(GroupId) {
+            h.place(g, GroupId::ROOT, LEAF_CLASS, Weight::DEFAULT.get());
+        }
+        Self { h }
+    }
+
+    fn set_parent(&mut self, group: GroupId, parent: GroupId) {
+        self.h.detach_group(group);
+        self.h.set_parent(group, parent);
+    }
+
+    /// Puts a group's leaf where it belongs now. If it is in service, it goes on as if out of its turn.
+    fn settle(&mut self, leaf: GroupId, node: &Node, quantum: u32) {
+        let (group, class, weight) = node.stand(leaf);
+        if self.h.group(leaf) == group {
+            return;
+        }
+        self.deactivate(NO_TIME, leaf);
+        self.h.detach(leaf);
+        self.h.detach_group(leaf);
+        self.h.place(leaf, group, class, weight);
+        if node.is_active {
+            self.activate(NO_TIME, leaf, quantum);
+        }
+    }
+
+    fn set_shares(&mut self, group: GroupId, node: &Node) {
+        if group != GroupId::ROOT {
+            self.h.reweigh_group(NO_TIME, group, node.class, node.weight);
+        }
+        let (_, class, weight) = node.stand(group);
+        self.h.reweigh(NO_TIME, group, class, weight);
+    }
+
+    fn activate(&mut self, now: Instant, leaf: GroupId, quantum: u32) {
+        self.h.set_budget(leaf, quantum);
+        self.h.activate(now, leaf, false);
+    }
+
+    fn deactivate(&mut self, now: Instant, leaf: GroupId) {
+        let was_serving = self.h.in_service() == Some(leaf);
+        self.h.deactivate(now, leaf, true, was_serving);
+        if was_serving {
+            self.h.reset_service();
+        }
+        self.h.set_service(leaf, 0);
+    }
+
+    #[inline(never)]
+    fn select(&mut self, now: Instant) -> Option<GroupId> {
+        self.h.select(now)
+    }
+
+    fn expire(&mut self, now: Instant, leaf: GroupId, used: u32, quantum: u32) {
+        if self.h.in_service() != Some(leaf) {
+            // It was settled elsewhere during its turn.
+            return self.charge(leaf, used, u32::MAX);
+        }
+        self.h.served(leaf, used);
+        self.h.set_budget(leaf, quantum);
+        self.h.expire_requeue(now, leaf);
+        self.h.reset_service();
+        self.h.set_service(leaf, 0);
+    }
+
+    fn charge(&mut self, leaf: GroupId, used: u32, at_most: u32) {
+        if self.h.in_service() == Some(leaf) {
+            self.h.served(leaf, used);
+        } else {
+            self.h.charge(NO_TIME, leaf, used, at_most);
+        }
+    }
+
+    fn is_active(&self, leaf: GroupId) -> bool {
+        self.h.is_active(leaf) || self.h.in_service() == Some(leaf)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A leaf is what is served in the end, a queue of requests, say; a group holds leaves and groups. Every group has a
 //! *schedule* of its children: one [service tree](super::wf2q) for each class, of which RT goes before BE and BE before
-//! IDLE, but that IDLE has a turn when it had none for 200 ms. The root has a schedule, and is nobody's child.
+//! IDLE, but that IDLE has a turn when it had none for 200 ms ([`Hierarchy::set_idle_turns`]). The root has a schedule, and
+//! is nobody's child.
 //!
 //! ```text
 //!   root ─┬─ a   10                      a leaf's share is the product of the shares on its way up:
@@ -31,7 +32,7 @@
 //! served ahead of its share it stays on the idle tree, keeping its weight in the sum, until virtual time gets there. With
 //! *credit* (it was only a little late, and kept its remaining budget) it resumes where it stopped, in the past if need
 //! be, but with a finish not before now. New weights and classes are stored and take effect when the leaf or group is
-//! next put on a tree, for what is on one is sorted by them.
+//! next put on a tree, for what is on one is sorted by them; or at once, by [`Hierarchy::reweigh`].
 //!
 //! It does not know requests, when a leaf should stop, or what raises a weight. It does not check that weights are
 //! within a user's range (they are at least 1 here), and a group with children, once active, cannot change its parent.
@@ -103,6 +104,7 @@ pub struct Hierarchy<I> {
     serving: Option<Entity>,
     /// Where virtual times start.
     origin: u64,
+    idle_turns: bool,
     kernel_next: bool,
     id: PhantomData<I>,
 }
@@ -142,6 +144,7 @@ impl<I: Id> Hierarchy<I> {
             leaves: Entity::from_index(leaves).0,
             serving: None,
             origin,
+            idle_turns: true,
             kernel_next: false,
             id: PhantomData,
         };
@@ -152,6 +155,11 @@ impl<I: Id> Hierarchy<I> {
             this.weigh(e, weight);
         }
         this
+    }
+
+    /// Whether the IDLE class has a turn when it had none for 200 ms; if not, it waits for all others. Default on.
+    pub const fn set_idle_turns(&mut self, on: bool) {
+        self.idle_turns = on;
     }
 
     /// Who is next is searched for as the kernel does: see [`Wf2q::set_kernel_search`]. While nobody is active. Allocates.
@@ -284,6 +292,21 @@ impl<I: Id> Hierarchy<I> {
         let e = self.entity(group).expect("the root has no weight");
         let share = &mut self.shares[e];
         (share.new_base, share.dirty) = (weight.max(1), true);
+    }
+
+    /// Gives a leaf another class and weight (at least 1) at once, with new times: what it is ahead of its share by, or
+    /// behind, stays the same amount of service. So it neither waits for what was counted by the old weight, nor gains.
+    pub fn reweigh(&mut self, now: Instant, leaf: I, class: Class, weight: u32) {
+        self.reweigh_entity(now, Self::leaf(leaf), class, weight);
+    }
+
+    /// The same for a group.
+    ///
+    /// # Panics
+    /// If it is the root, which has none.
+    pub fn reweigh_group(&mut self, now: Instant, group: GroupId, class: Class, weight: u32) {
+        let e = self.entity(group).expect("the root has no weight");
+        self.reweigh_entity(now, e, class, weight);
     }
 
     /// The leaf's weight in force, raised if it is.
@@ -524,6 +547,26 @@ impl<I: Id> Hierarchy<I> {
             share.service = share.service.saturating_add(cost);
             let group = share.group;
             self.nodes.serve(&mut self.schedules[group].trees[share.class as usize], cost);
+            above = self.entity(group);
+        }
+    }
+
+    /// A leaf that is not in service, active or not, was given `cost` sectors out of turn, and so were all groups above it.
+    /// It pays at once, and so do those above that are not in service. `at_most`: nobody gets further ahead of virtual time
+    /// than if it had been given this much.
+    pub fn charge(&mut self, now: Instant, leaf: I, cost: u32, at_most: u32) {
+        let mut above = Some(Self::leaf(leaf));
+        while let Some(e) = above {
+            let share = &mut self.shares[e];
+            let (group, class) = (share.group, share.class);
+            let schedule = &mut self.schedules[group];
+            if schedule.in_service == Some(e) {
+                share.service = share.service.saturating_add(cost);
+                self.nodes.serve(&mut schedule.trees[class as usize], cost);
+            } else {
+                self.pay(e, cost, at_most);
+                self.update_next(now, group, Some(e), false);
+            }
             above = self.entity(group);
         }
     }
@@ -777,6 +820,84 @@ impl<I: Id> Hierarchy<I> {
         tree.vtime()
     }
 
+    /// Applies another weight and class now.
+    fn reweigh_entity(&mut self, now: Instant, e: Entity, class: Class, weight: u32) {
+        let (old, old_weight, weight) = (self.shares[e], self.nodes.weight(e), weight.max(1));
+        let share = &mut self.shares[e];
+        (share.base, share.new_base, share.raise) = (weight, weight, 1);
+        (share.class, share.new_class, share.dirty) = (class, class, false);
+        if (old.class, old_weight) == (class, weight) {
+            return;
+        }
+        let (standing, (start, finish)) = (self.nodes.standing(e), self.nodes.times(e));
+        let tree = tree_of(&mut self.schedules, &old);
+        let before = tree.vtime();
+        if standing != Standing::Detached {
+            self.nodes.hold(tree, e);
+            self.nodes.detach(tree, e);
+        }
+        let tree = tree_of(&mut self.schedules, &self.shares[e]);
+        self.nodes.set_weight(tree, e, weight);
+        if standing == Standing::Detached {
+            return;
+        }
+        self.nodes.attach(tree, e);
+        let now_at = tree.vtime();
+        let at = |vtime: u64| {
+            let ahead = later(vtime, before);
+            let by = if ahead { vtime.wrapping_sub(before) } else { before.wrapping_sub(vtime) };
+            let by = rescale(by, old_weight, weight);
+            if ahead { now_at.wrapping_add(by) } else { now_at.wrapping_sub(by) }
+        };
+        match standing {
+            Standing::Active => {
+                self.file(e, at(start), false);
+                if self.update_next(now, old.group, Some(e), false)
+                    && let Some(above) = self.entity(old.group)
+                {
+                    self.walk_up(now, above, false, false);
+                }
+            }
+            Standing::Idle => self.rest(e, at(finish)),
+            Standing::Held | Standing::Detached => self.nodes.set_times(e, at(start), at(finish)),
+        }
+    }
+
+    /// An entity that is not in service pays for service now.
+    fn pay(&mut self, e: Entity, cost: u32, at_most: u32) {
+        let (standing, (start, finish), weight) =
+            (self.nodes.standing(e), self.nodes.times(e), u64::from(self.nodes.weight(e)));
+        let tree = tree_of(&mut self.schedules, &self.shares[e]);
+        let from = match standing {
+            Standing::Active => start,
+            Standing::Idle => finish,
+            Standing::Held | Standing::Detached => tree.vtime(),
+        };
+        match standing {
+            Standing::Detached => self.nodes.attach(tree, e),
+            _ => self.nodes.hold(tree, e),
+        }
+        self.nodes.serve(tree, cost);
+        let (mut to, most) =
+            (from.wrapping_add(vt(cost, weight)), tree.vtime().wrapping_add(vt(at_most, weight)));
+        if later(to, most) {
+            to = if later(from, most) { from } else { most };
+        }
+        if standing == Standing::Active { self.file(e, to, false) } else { self.rest(e, to) }
+    }
+
+    /// Takes a held entity out of the schedule until it has work: it waits on the idle tree for virtual time to get to
+    /// `finish`, or need not wait.
+    fn rest(&mut self, e: Entity, finish: u64) {
+        self.nodes.set_times(e, finish, finish);
+        let tree = tree_of(&mut self.schedules, &self.shares[e]);
+        if later(finish, tree.vtime()) {
+            self.nodes.retire(tree, e);
+        } else {
+            self.nodes.detach(tree, e);
+        }
+    }
+
     /// Takes an entity out of the schedule, after it paid for its service. What was served ahead of its share stays on
     /// the idle tree, if it may.
     fn leave(&mut self, e: Entity, may_idle: bool) {
@@ -863,7 +984,7 @@ impl<I: Id> Hierarchy<I> {
         let schedule = &mut self.schedules[group];
         let mut first = Class::RealTime;
         let last_turn = *schedule.idle_turn.get_or_insert(now);
-        if now > last_turn + IDLE_TURN {
+        if self.idle_turns && now > last_turn + IDLE_TURN {
             let waits = schedule.trees[Class::Idle as usize].has_active();
             if waits {
                 first = Class::Idle;
@@ -884,6 +1005,11 @@ impl<I: Id> Hierarchy<I> {
         let trees = &self.schedules[group].trees;
         trees.iter().find(|tree| tree.has_active()).and_then(|tree| self.nodes.next(tree))
     }
+}
+
+/// A distance in virtual time that is the same service at another weight.
+fn rescale(by: u64, old_weight: u32, weight: u32) -> u64 {
+    u64::try_from(u128::from(by) * u128::from(old_weight) / u128::from(weight)).unwrap_or(u64::MAX)
 }
 
 /// The tree that an entity belongs to.
