@@ -71,6 +71,9 @@ pub(crate) struct RunArgs {
     /// Also report a series of intervals of that length.
     #[arg(long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
+    /// Also report the disk time of control groups per interval of that length, and the first one's ratio to the others.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) watch: Option<String>,
     /// Also tell where the time of a client went: of all clones of a job, or of one as JOB.CLONE.
     #[arg(long, value_name = "CLIENT")]
     pub(crate) why: Option<String>,
@@ -107,6 +110,7 @@ impl Default for RunArgs {
             seed: 1,
             runtime: None,
             interval: None,
+            watch: None,
             why: None,
             threads: None,
             output_format: Format::Human,
@@ -364,6 +368,7 @@ mod tests {
         assert_eq!(run(&["--seed", "0xff"]).seed, 255);
         assert_eq!(run(&["--runtime", "10s"]).runtime.as_deref(), Some("10s"));
         assert_eq!(run(&["--interval", "1s"]).interval.as_deref(), Some("1s"));
+        assert_eq!(run(&["--watch", "2s"]).watch.as_deref(), Some("2s"));
         assert_eq!(run(&["--why", "readers.3"]).why.as_deref(), Some("readers.3"));
         assert_eq!(run(&["--threads", "2"]).threads, Some(2));
         assert_eq!(run(&["--output-format", "json+"]).output_format, Format::JsonPlus);

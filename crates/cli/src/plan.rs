@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     /// The length of the intervals of the series, if one is wanted.
     pub(crate) interval: Option<Duration>,
+    /// How often the disk time of control groups is told, if it is.
+    pub(crate) watch: Option<Duration>,
     /// Whose time is to be explained: what they were called, and which clients they are.
     pub(crate) why: Option<(String, Vec<usize>)>,
 }
@@ -50,7 +52,29 @@ impl Plan {
             let wrong = "--why is told by --output-format human and json only";
             return Err(CliError::Misuse(wrong.to_owned()));
         }
-        Ok(Self { jobs, disk, host, schedulers, seed: args.seed, interval, why })
+        let watch = choose_watch(args, &jobs)?;
+        Ok(Self { jobs, disk, host, schedulers, seed: args.seed, interval, watch, why })
+    }
+}
+
+/// Looking more often than that tells nothing that a slice of 100 ms would.
+const WATCH_MIN: Duration = Duration::from_ms(10);
+
+/// How often to look at control groups.
+fn choose_watch(args: &RunArgs, jobs: &JobFile) -> Result<Option<Duration>, CliError> {
+    let Some(text) = args.watch.as_deref() else { return Ok(None) };
+    let period = positive_time("--watch", text)?;
+    let misuse = |message: &str| Err(CliError::Misuse(format!("--watch={text}: {message}")));
+    if period < WATCH_MIN {
+        return misuse("that is more often than anybody is charged; at least 10ms");
+    }
+    if jobs.cgroups.len() < 2 {
+        return misuse("there are no control groups to watch; add cgroup=NAME to jobs");
+    }
+    match args.output_format {
+        Format::JsonPlus => misuse("fio's json+ has no place for it; use --output-format human, json or csv"),
+        Format::Csv if args.interval.is_some() => misuse("csv has one series; remove --interval"),
+        _ => Ok(Some(period)),
     }
 }
 

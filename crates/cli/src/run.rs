@@ -5,7 +5,7 @@ use fairhead_sim::{Outcome, Scenario, SimError, parallel, simulate, why};
 use crate::args::{Format, RunArgs};
 use crate::error::CliError;
 use crate::out::{self, Progress};
-use crate::output::{Csv, Export, Human, Json, JsonPlus, Report};
+use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, time};
 use crate::plan::Plan;
 
 /// Runs the plan that the arguments make, and writes the report.
@@ -15,8 +15,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(&plan, s)).collect();
     let threads = args.threads.map_or_else(parallel::available, usize::from);
     let clients = plan.why.as_ref().map(|w| w.1.as_slice());
-    let (outcomes, why) =
-        simulate_all(&scenarios, clients, threads).map_err(|e| CliError::Misuse(e.to_string()))?;
+    let (outcomes, why) = simulate_all(&scenarios, clients, threads).map_err(|e| match e {
+        SimError::Group(message) => CliError::Failed(message),
+        e => CliError::Misuse(e.to_string()),
+    })?;
+    watch_is_short_enough(&plan, &outcomes)?;
     for note in new_notes(&plan, &outcomes) {
         out::note(note);
     }
@@ -35,6 +38,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     Ok(())
 }
 
+/// A whole interval is the least that one can watch.
+fn watch_is_short_enough(plan: &Plan, outcomes: &[Outcome]) -> Result<(), CliError> {
+    let longest = outcomes.iter().map(|o| o.elapsed).max().unwrap_or_default();
+    match plan.watch {
+        Some(period) if period > longest => Err(CliError::Misuse(format!(
+            "--watch={} is longer than the run, which ended after {}",
+            time(period),
+            time(longest)
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn scenario(plan: &Plan, scheduler: &crate::tunables::Scheduler) -> Scenario {
     Scenario {
         jobs: plan.jobs.clone(),
@@ -45,7 +61,7 @@ fn scenario(plan: &Plan, scheduler: &crate::tunables::Scheduler) -> Scenario {
         seed: plan.seed,
         interval: plan.interval,
         time_max: None,
-        watch: None,
+        watch: plan.watch,
     }
 }
 

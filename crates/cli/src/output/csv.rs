@@ -1,4 +1,5 @@
-//! CSV: a line per scheduler and job; with `--interval` a line per scheduler, client and interval. Names are quoted when
+//! CSV: a line per scheduler and job; with `--interval` a line per scheduler, client and interval; with `--watch` one per
+//! scheduler, control group and interval. Names are quoted when
 //! they need to be (RFC 4180); every column carries its unit.
 
 use super::{Export, Report, Sum};
@@ -9,7 +10,11 @@ pub(crate) struct Csv;
 
 impl Export for Csv {
     fn render(&self, report: &Report<'_>) -> String {
-        if report.plan.interval.is_some() { series(report) } else { totals(report) }
+        match (report.plan.watch, report.plan.interval) {
+            (Some(interval), _) => super::watch::csv(report, interval),
+            (None, Some(_)) => series(report),
+            (None, None) => totals(report),
+        }
     }
 }
 

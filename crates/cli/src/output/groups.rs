@@ -18,7 +18,7 @@ use fairhead_sim::metrics::{ClientStats, GroupOutcome, rate};
 use serde_json::{Map, Value, json};
 
 /// What every group got under every scheduler; nothing if the jobs name none.
-pub(super) fn table(report: &Report<'_>) -> Option<Table> {
+pub(super) fn table(report: &Report<'_>) -> Option<Table<'static>> {
     let columns = vec![
         ("cgroup", Best::None),
         ("scheduler", Best::None),

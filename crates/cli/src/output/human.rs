@@ -43,6 +43,10 @@ impl Export for Human {
             text.push('\n');
             text.push_str(&series_table(report).render(self.coloured));
         }
+        if let Some(interval) = plan.watch {
+            text.push('\n');
+            text.push_str(&super::watch::human(report, interval, self.coloured));
+        }
         if !report.why.is_empty() {
             text.push('\n');
             text.push_str(&super::why::human(report, self.coloured));
@@ -52,7 +56,7 @@ impl Export for Human {
 }
 
 /// What every job got under every scheduler.
-fn jobs_table(report: &Report<'_>) -> Table {
+fn jobs_table(report: &Report<'_>) -> Table<'static> {
     let columns = vec![
         ("job", Best::None),
         ("scheduler", Best::None),
@@ -123,7 +127,7 @@ pub(super) fn dropped(f: Frames) -> Cell {
 }
 
 /// What the disk did meanwhile.
-fn disk_table(report: &Report<'_>) -> Table {
+fn disk_table(report: &Report<'_>) -> Table<'static> {
     let columns = vec![
         ("disk", Best::None),
         ("scheduler", Best::None),
@@ -150,7 +154,7 @@ fn disk_table(report: &Report<'_>) -> Table {
 }
 
 /// Per job and scheduler: MiB/s in each interval, one line of numbers.
-fn series_table(report: &Report<'_>) -> Table {
+fn series_table(report: &Report<'_>) -> Table<'static> {
     let columns = vec![("job", Best::None), ("scheduler", Best::None), ("MiB/s per interval", Best::None)];
     let block = |(i, job): (usize, &fairhead_sim::job::Job)| {
         let row = |(k, o): (usize, &Outcome)| {

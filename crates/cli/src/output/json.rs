@@ -104,6 +104,7 @@ fn run(report: &Report<'_>, scheduler: &Scheduler, o: &Outcome) -> Value {
         "clients": clients,
         "cgroups": super::groups::json(o),
         "disk": disk(o),
+        "watch": report.plan.watch.map(|interval| super::watch::json(o, interval)),
         "series": series(o),
     })
 }

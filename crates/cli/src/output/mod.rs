@@ -11,6 +11,7 @@ mod json;
 mod ladder;
 mod reproduction;
 mod table;
+mod watch;
 mod why;
 
 pub(crate) use csv::Csv;
@@ -18,6 +19,7 @@ pub(crate) use human::Human;
 pub(crate) use json::{Json, JsonPlus};
 pub(crate) use ladder::{Ladder, Verdicts};
 pub(crate) use reproduction::Reproductions;
+pub(crate) use table::time;
 
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;

@@ -40,9 +40,9 @@ pub(super) enum Best {
 }
 
 /// Rows in blocks; within a block they compete.
-pub(super) struct Table {
+pub(super) struct Table<'a> {
     /// Headings, and what wins.
-    pub(super) columns: Vec<(&'static str, Best)>,
+    pub(super) columns: Vec<(&'a str, Best)>,
     /// How many leading columns are words, and aligned to the left.
     pub(super) words: usize,
     /// Rows in blocks.
@@ -52,7 +52,7 @@ pub(super) struct Table {
 /// Between columns.
 const GAP: &str = "  ";
 
-impl Table {
+impl Table<'_> {
     /// The table as text; bold where `coloured`.
     pub(super) fn render(&self, coloured: bool) -> String {
         let rows = || self.blocks.iter().flatten();
@@ -110,7 +110,7 @@ pub(super) fn mib(bytes_per_s: u64) -> String {
 }
 
 /// A time with three digits or so: `830us`, `12.3ms`, `1.25s`.
-pub(super) fn time(t: Duration) -> String {
+pub(crate) fn time(t: Duration) -> String {
     let ns = t.as_ns();
     let (unit, name) = match ns {
         1_000_000_000.. => (1_000_000_000, "s"),

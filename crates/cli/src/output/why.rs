@@ -40,7 +40,7 @@ pub(super) fn human(report: &Report<'_>, coloured: bool) -> String {
     text
 }
 
-fn shares(report: &Report<'_>) -> Table {
+fn shares(report: &Report<'_>) -> Table<'static> {
     let columns = vec![
         ("scheduler", Best::None),
         ("time", Best::None),

@@ -1,0 +1,122 @@
+//! Control groups from the outside: what they are given in a job file, what is told of them, and what is refused.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Two tenants of one customer, and who pays nothing.
+const JOB: &str = "[global]\nsize=64m\nbs=64k\nrw=read\ndirect=1\ntime_based\nruntime=500ms\n#!fh_cgroup=t weight=300\n\
+    [a]\ncgroup=t/a\n[b]\ncgroup=t/b\n#!fh_cgroup=class=idle\n[free]\n";
+
+/// A directory of its own for a test, removed at the end.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str, job: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("fairhead-groups-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("job.fio"), job).unwrap();
+        Self(dir)
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairhead"));
+        command
+            .current_dir(&self.0)
+            .args(["run", "job.fio", "--disk", "sata2009"])
+            .args(args)
+            .output()
+            .unwrap()
+    }
+
+    fn text(&self, args: &[&str]) -> String {
+        let out = self.run(args);
+        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.text(&[args, &["--output-format", "json"]].concat())).unwrap()
+    }
+
+    /// The exit code and the line of a run that fails.
+    fn refused(&self, args: &[&str]) -> (i32, String) {
+        let out = self.run(args);
+        let line = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(line.lines().count(), 1, "{line}");
+        assert!(out.stdout.is_empty(), "no results beside an error");
+        (out.status.code().unwrap(), line.trim_end().trim_start_matches("fairhead: ").to_owned())
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn groups_have_a_table_with_what_is_inside_them() {
+    let text = Dir::new("table", JOB).text(&["--sched", "bfq"]);
+    let at = text.lines().position(|l| l.starts_with("cgroup  scheduler  weight  class")).expect("a table");
+    let rows: Vec<Vec<&str>> =
+        text.lines().skip(at + 1).take(4).map(|l| l.split_whitespace().collect()).collect();
+    let names: Vec<&str> = rows.iter().map(|r| r[0]).collect();
+    assert_eq!(names, ["/", "t", "t/a", "t/b"], "{text}");
+    assert_eq!((rows[1][2], rows[3][3]), ("300", "IDLE"), "{text}");
+    let rate = |i: usize| rows[i][if i == 3 { 4 } else { 3 }].parse::<f64>().unwrap();
+    assert!((rate(1) - rate(2) - rate(3)).abs() < 0.5, "{text}");
+}
+
+#[test]
+fn json_has_the_kernels_names_for_a_group_and_for_all_inside_it() {
+    let all = Dir::new("json", JOB).json(&["--sched", "bfq"]);
+    let groups = all["runs"][0]["cgroups"].as_array().unwrap();
+    let [root, t, a, b] = [0, 1, 2, 3].map(|i| &groups[i]);
+    assert_eq!((&a["cgroup"], &t["weight"], &b["class"]), (&"t/a".into(), &300.into(), &"idle".into()));
+    let of = |g: &Value, name: &str| g[name].as_u64().unwrap();
+    assert_eq!((of(t, "rbytes"), of(t, "disk_sectors")), (0, 0), "it has no clients of its own");
+    assert_eq!(of(&t["recursive"], "rbytes"), of(a, "rbytes") + of(b, "rbytes"));
+    assert_eq!(of(&root["recursive"], "rios"), of(a, "rios") + of(b, "rios") + of(root, "rios"));
+    assert_eq!(a["io_service_bytes"]["Read"], a["rbytes"]);
+    assert_eq!(a["io_serviced"]["Sync"], a["rios"]);
+    assert!(of(&a["io_service_time_ns"], "Total") > 0 && a["max"].is_null());
+    assert!(root["weight"].is_null() && root["leaf_weight"] == 100);
+}
+
+#[test]
+fn without_groups_nothing_is_told_of_them() {
+    let dir = Dir::new("none", "[j]\nsize=1m\ndirect=1\n");
+    assert!(!dir.text(&["--sched", "bfq"]).contains("cgroup"));
+    assert!(dir.json(&["--sched", "bfq"])["runs"][0]["cgroups"].is_null());
+    assert_eq!(
+        dir.refused(&["--sched", "bfq", "--watch", "1s"]),
+        (2, "--watch=1s: there are no control groups to watch; add cgroup=NAME to jobs".into())
+    );
+}
+
+#[test]
+fn a_time_to_watch_by_makes_sense_or_is_refused() {
+    let dir = Dir::new("watch", JOB);
+    for (time, line) in [
+        ("2", "'--watch=2' has no unit; write us, ms or s: --watch=8ms"),
+        ("0s", "'--watch=0s' is no time at all; write one such as --watch=10s"),
+        ("1ms", "--watch=1ms: that is more often than anybody is charged; at least 10ms"),
+        ("1m", "--watch=60.0s is longer than the run, which ended after 5"),
+    ] {
+        let (code, told) = dir.refused(&["--sched", "noop", "--watch", time]);
+        assert!(code == 2 && told.starts_with(line), "{told}");
+    }
+    let (_, told) = dir.refused(&["--watch", "1s", "--output-format", "json+"]);
+    assert_eq!(told, "--watch=1s: fio's json+ has no place for it; use --output-format human, json or csv");
+}
+
+#[test]
+fn who_charges_no_disk_time_says_so_in_one_line() {
+    let dir = Dir::new("uncharged", JOB);
+    let text = dir.text(&["--sched", "kyber", "--watch", "100ms"]);
+    let chapter = text.split("disk time of control groups per 100ms").nth(1).expect("a chapter");
+    assert_eq!(chapter.lines().skip(2).collect::<Vec<_>>(), ["kyber charges no disk time"], "{text}");
+    assert!(text.starts_with(&dir.text(&["--sched", "kyber"])), "the rest is as ever");
+}
