@@ -75,6 +75,14 @@ impl Call {
     };
 }
 
+/// Calls that are measured as one: how many have ended, when the first began, what all moved.
+#[derive(Clone, Copy, Debug, Default)]
+struct Query {
+    calls: u32,
+    since: Option<Instant>,
+    bytes: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) job: Job,
@@ -97,6 +105,7 @@ pub(super) struct Client {
     pub(super) dirtied: u32,
     rng: Rng,
     picker: Picker,
+    query: Query,
     program: Option<Running>,
     pub(super) startups: Option<StartUps>,
     player: Option<Player>,
@@ -191,6 +200,7 @@ impl Client {
             dirtied: 0,
             rng,
             picker,
+            query: Query::default(),
             program: job.program.and_then(|p| Running::new(p, span)),
             startups,
             player,
@@ -264,6 +274,15 @@ impl Client {
     //= deviates scan-one-window
     pub(super) fn has_one_window(&self) -> bool {
         self.job.program == Some(Program::DbScan)
+    }
+
+    /// A call that began at `since` has ended. When what is measured began and what it moved, if that has ended with it.
+    pub(super) fn end_of_query(&mut self, since: Instant, bytes: u64) -> Option<(Instant, u64)> {
+        let query = &mut self.query;
+        let since = *query.since.get_or_insert(since);
+        (query.calls, query.bytes) = (query.calls + 1, query.bytes + bytes);
+        (query.calls >= self.job.query_calls || self.program.is_some())
+            .then(|| (since, std::mem::take(query).bytes))
     }
 
     /// Whether its time is over.

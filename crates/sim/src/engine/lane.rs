@@ -540,21 +540,23 @@ impl Machine<'_> {
         l.through_cache = false;
         let index = l.client as usize;
         let client = &mut self.clients[index];
-        let latency = self.now.since(l.since);
         let bytes = u64::from(l.call.len) * 512;
         let is_measured = client.is_measured(self.now);
-        if is_measured {
+        let query = client.end_of_query(l.since, bytes);
+        if let Some((since, bytes)) = query
+            && is_measured
+        {
             let stats = match l.call.action {
                 Action::Read => &mut client.stats.read,
                 Action::Write => &mut client.stats.write,
                 Action::Trim => &mut client.stats.trim,
                 Action::Sync => &mut client.stats.sync,
             };
-            stats.record(bytes, latency);
+            stats.record(bytes, self.now.since(since));
         }
         let point = &mut self.current[index];
         point.calls += 1;
-        point.latency_max = point.latency_max.max(latency);
+        point.latency_max = point.latency_max.max(self.now.since(l.since));
         match l.call.action {
             Action::Read => point.read_bytes += bytes,
             Action::Write => point.written_bytes += bytes,

@@ -249,6 +249,8 @@ pub struct Job {
     pub think: Option<Duration>,
     /// `fh_cpu`: CPU time for each 4 KiB moved (copying, allocating). Default none.
     pub cpu_per_4k: Duration,
+    /// `fh_query`: how many calls in a row are measured as one, from the beginning of the first to the end of the last. Default 1.
+    pub query_calls: u32,
     /// `fh_layout`: how the job's files lie on the disk.
     pub layout: Layout,
     /// `fh_start`: where on the disk the job's first file is put. `None`: after the files before it.
@@ -366,6 +368,7 @@ impl Default for Job {
             randrepeat: true,
             think: None,
             cpu_per_4k: Duration::ZERO,
+            query_calls: 1,
             layout: Layout::default(),
             placement: None,
             metadata: Metadata::default(),

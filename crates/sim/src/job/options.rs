@@ -196,6 +196,7 @@ const SET: &[(&str, Effect)] = &[
     ("fh_timeout", Set(|d, a| a.some_time().map(|v| d.job.timeout = v))),
     ("fh_think", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.think = Some(v)))),
     ("fh_cpu", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.cpu_per_4k = v))),
+    ("fh_query", Set(|d, a| a.int32(1, QUERY_MAX).map(|v| d.job.query_calls = v))),
     ("fh_layout", Set(|d, a| a.layout().map(|v| d.job.layout = v))),
     ("fh_start", Set(|d, a| a.placement().map(|v| d.job.placement = Some(v)))),
     (
@@ -245,6 +246,8 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 const SPLIT_ENTRIES_MAX: usize = 64;
 /// Calls in flight per client: four times the deepest device queue of devices.md 3.
 const IODEPTH_MAX: u32 = 4096;
+/// Calls measured as one: a query of a million reads is a scan.
+const QUERY_MAX: u32 = 1_000_000;
 /// Files per client.
 const NRFILES_MAX: u32 = 4096;
 /// Entries in a `filename` list.

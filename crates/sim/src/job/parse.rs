@@ -11,7 +11,7 @@ use fairhead_core::units::{Class, IoPrio};
 
 use super::error::{JobError, clean};
 use super::groups::Cgroups;
-use super::model::{Engine, Job, JobFile, PerOp, Program, Size, TraceFile, Zones};
+use super::model::{Direction, Engine, Job, JobFile, PerOp, Program, Size, TraceFile, Zones};
 use super::nearest::nearest;
 use super::options::{Draft, Effect, all_keys, find};
 use super::value::{Arg, has_reversed_prefix, in_units};
@@ -456,6 +456,7 @@ fn check_times(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
             "time_based needs a runtime; add one such as runtime=30s".to_owned(),
         ));
     }
+    check_query(&draft.job).map_err(|message| (draft.line_of("fh_query"), message.to_owned()))?;
     if draft.job.thinktime_spin > draft.job.thinktime {
         return Err((
             draft.line_of("thinktime_spin"),
@@ -467,6 +468,20 @@ fn check_times(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
     }
     if draft.given.contains_key("thinktime_blocks") && draft.job.thinktime.is_zero() {
         remarks.push(format!("job '{name}': thinktime_blocks has no effect without thinktime"));
+    }
+    Ok(())
+}
+
+/// A query is reads, each of which waits for the one before.
+fn check_query(job: &Job) -> Result<(), &'static str> {
+    if job.query_calls == 1 || job.program.is_some() {
+        return Ok(());
+    }
+    if job.rw.direction != Direction::Read {
+        return Err("fh_query is about reads; it needs rw=read or rw=randread");
+    }
+    if job.iodepth > 1 && job.engine == Engine::Async {
+        return Err("fh_query is about reads one after the other; it needs iodepth=1");
     }
     Ok(())
 }
@@ -493,7 +508,7 @@ fn check_program(draft: &Draft, remarks: &mut Vec<String>) -> At<()> {
     if draft.job.program.is_none() {
         return Ok(());
     }
-    let unused: Vec<&str> = ["rw", "bs", "bsrange", "bssplit", "iodepth", "ioengine"]
+    let unused: Vec<&str> = ["rw", "bs", "bsrange", "bssplit", "iodepth", "ioengine", "fh_query"]
         .into_iter()
         .filter(|o| draft.given.contains_key(o))
         .collect();

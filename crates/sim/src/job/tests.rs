@@ -126,6 +126,7 @@ fn comments_blanks_and_spaces_are_as_in_fio() {
 #[test]
 fn a_comment_with_a_bang_carries_our_options_past_fio() {
     assert_eq!(job("#!fh_think=98.4us").think, Some(Duration::from_ns(98_400)));
+    assert_eq!((job("#! fh_query=5").query_calls, job("bs=4k").query_calls), (5, 1));
     assert_eq!(job("#! fh_cpu=113us # new blocks").cpu_per_4k, Duration::from_us(113));
     assert_eq!(job("#!/usr/bin/env fio\n# fh_think=1ms").think, None, "other comments stay comments");
     assert_eq!(
@@ -409,6 +410,14 @@ fn typical_mistakes_get_one_line_that_says_what_would_be_right() {
         (
             "[j]\nsize=1g\ndirect=1\nbuffered=1\n",
             "job.fio:4: direct=1 contradicts buffered=1; keep one of them",
+        ),
+        (
+            "[j]\nsize=1g\nrw=randrw\n#! fh_query=5\n",
+            "job.fio:4: fh_query is about reads; it needs rw=read or rw=randread",
+        ),
+        (
+            "[j]\nsize=1g\nioengine=libaio\niodepth=2\ndirect=1\nfh_query=5\n",
+            "job.fio:6: fh_query is about reads one after the other; it needs iodepth=1",
         ),
         ("[j]\nsize=1g\ntime_based\n", "job.fio:3: time_based needs a runtime; add one such as runtime=30s"),
         (

@@ -115,6 +115,21 @@ fn scans_that_take_turns_have_a_window_to_a_turn() {
 }
 
 #[test]
+fn a_query_is_measured_from_its_first_read_to_its_last() {
+    let run = |options: &str| {
+        let jobs =
+            format!("[q]\nrw=randread\nbs=8k\nsize=8m\nthinktime=1ms\nthinktime_blocks=4\n{options}\n");
+        let plan = Plan::on("sata2009").load("random reads, four and a pause", &jobs).run();
+        (plan.outcome().clients[0].read.clone(), plan.outcome().elapsed)
+    };
+    let ((reads, took), (queries, took_too)) = (run(""), run("fh_query=4"));
+    assert_eq!((reads.calls, queries.calls), (1024, 256));
+    // The same reads at the same times; nothing but the next read follows a read, so their latencies add up.
+    assert_eq!((reads.bytes, reads.latency_sum, took), (queries.bytes, queries.latency_sum, took_too));
+    assert!(queries.latency_max > reads.latency_max, "{queries:?}");
+}
+
+#[test]
 fn what_was_synced_is_on_the_disk() {
     Plan::on("sata2009")
         .load(
