@@ -3,6 +3,7 @@
 use crate::alloc;
 use fairhead_core::sched::Scheduler;
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler, Preset};
+use fairhead_core::sched::fair::Fair;
 use fairhead_core::sched::{anticipatory, bfq, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
 use fairhead_core::{
     Dispatch, Duration, Elevator, Insert, Instant, Limits, Request, Sector, Sectors, Tag, TaskId,
@@ -156,6 +157,8 @@ pub(crate) fn run(preset: &Preset, tasks: u16, requests: u32) -> u64 {
         AnyConfig::CfqTs2(c) => run_with::<cfq_early::CfqTs2>(c, tasks, requests),
         AnyConfig::Cfq(c) => run_with::<cfq::Cfq>(c, tasks, requests),
         AnyConfig::Bfq(c) => run_with::<bfq::Bfq>(c, tasks, requests),
+        AnyConfig::FairNoop(c) => run_with::<Fair<noop::Noop>>(c, tasks, requests),
+        AnyConfig::FairDeadline(c) => run_with::<Fair<deadline::Deadline>>(c, tasks, requests),
     }
 }
 

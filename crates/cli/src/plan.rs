@@ -93,10 +93,11 @@ pub(crate) fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError
     }
 }
 
-/// The schedulers of these names; all when there are none.
+/// The schedulers of these names; when there are none, all that differ for who has no groups.
 fn choose_schedulers(names: &[String]) -> Result<Vec<Scheduler>, CliError> {
     if names.is_empty() || names == ["all"] {
-        return Ok(PRESETS.iter().map(|p| Scheduler { name: p.name, config: (p.config)() }).collect());
+        let alone = PRESETS.iter().filter(|p| !p.has_controller());
+        return Ok(alone.map(|p| Scheduler { name: p.name, config: (p.config)() }).collect());
     }
     let mut chosen: Vec<Scheduler> = Vec::new();
     for name in names.iter().map(|n| n.trim()) {

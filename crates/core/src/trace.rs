@@ -142,6 +142,8 @@ pub enum Reason {
     Actuator,
     /// A queue was found to be woken by another.
     WakerFound,
+    /// Served although another group has the disk: its group is guaranteed so many requests a second.
+    Reserved,
     /// A protected request is at the device, which seems to pass it over.
     Protected,
 }

@@ -286,6 +286,9 @@ small! {
     bfq: "bfq",
     bfq_v0: "bfq-v0",
     bfq_v8: "bfq-v8",
+    noop_groups: "noop+groups",
+    deadline_groups: "deadline+groups",
+    deadline_2_6_9_groups: "deadline-2.6.9+groups",
 }
 
 #[test]

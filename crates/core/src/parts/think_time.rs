@@ -38,6 +38,12 @@ impl ThinkTime {
         self.last_end = Some(now);
     }
 
+    /// When the last request completed, if one did.
+    #[must_use]
+    pub const fn last_end(&self) -> Option<Instant> {
+        self.last_end
+    }
+
     /// Whether enough is known to say so, and it thinks for longer than `limit`.
     #[must_use]
     pub fn exceeds(&self, limit: Duration) -> bool {

@@ -3,6 +3,7 @@
 //! `Elevator<Deadline>` is monomorphic; whoever reads a name from a user takes `Elevator<AnyScheduler>`. A *preset* is
 //! a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq` with the seek rule and depth of that kernel.
 
+use super::fair::{self, Fair};
 use super::{Scheduler, anticipatory, bfq, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
 use crate::config::{ConfigError, Tunable, Tunables, Unit};
 use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
@@ -112,6 +113,10 @@ schedulers! {
     Cfq(cfq::Cfq),
     /// Budgets for each task, by weight, in groups.
     Bfq(bfq::Bfq),
+    /// Order of arrival in each group, under the controller.
+    FairNoop(Fair<noop::Noop>),
+    /// Deadline in each group, under the controller.
+    FairDeadline(Fair<deadline::Deadline>),
 }
 
 /// A scheduler with the tunables of an era, under a name.
@@ -207,7 +212,30 @@ pub const PRESETS: &[Preset] = &[
         about: "latency targets kept by tokens, for fast flash",
         config: || AnyConfig::Kyber(kyber::Config::default()),
     },
+    Preset {
+        name: "noop+groups",
+        about: "noop under the controller: groups have their shares of the disk's time",
+        config: || AnyConfig::FairNoop(fair::Config::over(noop::Config::default())),
+    },
+    Preset {
+        name: "deadline-2.6.9+groups",
+        about: "deadline as up to 2.6.23, under the controller",
+        config: || AnyConfig::FairDeadline(fair::Config::over(deadline::Config::linux_2_6_9())),
+    },
+    Preset {
+        name: "deadline+groups",
+        about: "deadline under the controller",
+        config: || AnyConfig::FairDeadline(fair::Config::over(deadline::Config::default())),
+    },
 ];
+
+impl Preset {
+    /// Whether it is a scheduler under the controller: the same as without, but for who has groups.
+    #[must_use]
+    pub fn has_controller(&self) -> bool {
+        self.name.ends_with("+groups")
+    }
+}
 
 /// The preset of that name.
 #[must_use]

@@ -39,12 +39,13 @@
 //= linux-4.20 block/deadline-iosched.c (as restated in the project's specification, sections 3.1 to 3.4)
 
 use super::Scheduler;
+use super::fair::Divisible;
 use crate::config::{ConfigError, Tunables};
 use crate::elevator::{Cx, Dispatch, End, Limits};
 use crate::parts::sorted::{SortedLinks, SortedQueue};
 use crate::request::{Op, Requests};
 use crate::trace::Reason;
-use crate::units::{Duration, Sector, Tag};
+use crate::units::{Duration, GroupId, Sector, Tag};
 use crate::{choice, tunables};
 
 choice! {
@@ -107,11 +108,9 @@ impl Dir {
     }
 }
 
-/// See the [module](self).
-#[derive(Debug)]
-pub struct Deadline {
-    config: Config,
-    links: SortedLinks,
+/// What waits, and where it stands in a batch: one for each group, under the controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
     reads: SortedQueue,
     writes: SortedQueue,
     /// The direction of the last request that was issued, and the one that follows it in sector order.
@@ -125,15 +124,9 @@ pub struct Deadline {
     starved: u32,
 }
 
-impl Scheduler for Deadline {
-    const NAME: &'static str = "deadline";
-    type Config = Config;
-
-    fn new(limits: Limits, config: Config) -> Result<Self, ConfigError> {
-        config.validate()?;
-        Ok(Self {
-            config,
-            links: SortedLinks::new(limits.tags),
+impl Default for Context {
+    fn default() -> Self {
+        Self {
             reads: SortedQueue::default(),
             writes: SortedQueue::default(),
             dir: Dir::Read,
@@ -141,7 +134,34 @@ impl Scheduler for Deadline {
             last_sector: Sector(0),
             batching: 0,
             starved: 0,
-        })
+        }
+    }
+}
+
+impl Context {
+    fn queue(&self, dir: Dir) -> &SortedQueue {
+        match dir {
+            Dir::Read => &self.reads,
+            Dir::Write => &self.writes,
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Deadline {
+    config: Config,
+    links: SortedLinks,
+    own: Context,
+}
+
+impl Scheduler for Deadline {
+    const NAME: &'static str = "deadline";
+    type Config = Config;
+
+    fn new(limits: Limits, config: Config) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Self { config, links: SortedLinks::new(limits.tags), own: Context::default() })
     }
 
     #[inline]
@@ -163,13 +183,13 @@ impl Scheduler for Deadline {
                 None => return Dispatch::Empty,
             },
         };
-        self.batching = self.batching.saturating_add(1);
+        self.own.batching = self.own.batching.saturating_add(1);
         self.take(cx, tag);
         Dispatch::Issue(tag)
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
-        let tag = self.links.lowest(&self.reads).or_else(|| self.links.lowest(&self.writes))?;
+        let tag = self.links.lowest(&self.own.reads).or_else(|| self.links.lowest(&self.own.writes))?;
         self.take(cx, tag);
         Some(tag)
     }
@@ -183,8 +203,8 @@ impl Scheduler for Deadline {
     }
 
     fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag) {
-        if self.next == Some(gone) {
-            self.next = self.links.next(gone);
+        if self.own.next == Some(gone) {
+            self.own.next = self.links.next(gone);
         }
         let (links, queue) = self.queue_mut(Dir::of(cx.requests[gone].rq.op));
         links.join(queue, cx.requests, kept, gone);
@@ -195,61 +215,77 @@ impl Scheduler for Deadline {
     }
 
     fn check(&self, requests: &Requests) {
-        for (queue, dir) in [(&self.reads, Dir::Read), (&self.writes, Dir::Write)] {
-            self.links.check(queue, requests);
-            for tag in self.links.iter(queue) {
-                assert!(Dir::of(requests[tag].rq.op) == dir, "a request waits in the wrong direction");
+        self.check_each(core::iter::empty(), requests);
+    }
+}
+
+impl Divisible for Deadline {
+    const DIVIDED: &'static str = "deadline+groups";
+    type Context = Context;
+
+    fn context(&self) -> Context {
+        Context::default()
+    }
+
+    fn swap(&mut self, _group: GroupId, context: &mut Context) {
+        core::mem::swap(&mut self.own, context);
+    }
+
+    fn check_each<'a>(&'a self, others: impl Iterator<Item = &'a Context>, requests: &Requests) {
+        for own in core::iter::once(&self.own).chain(others) {
+            for dir in [Dir::Read, Dir::Write] {
+                let queue = own.queue(dir);
+                self.links.check(queue, requests);
+                for tag in self.links.iter(queue) {
+                    assert!(Dir::of(requests[tag].rq.op) == dir, "a request waits in the wrong direction");
+                }
             }
-        }
-        if let Some(next) = self.next {
-            assert!(self.links.contains(next), "the next request does not wait");
-            assert!(Dir::of(requests[next].rq.op) == self.dir, "the next request goes in another direction");
+            if let Some(next) = own.next {
+                assert!(self.links.contains(next), "the next request does not wait");
+                let dir = Dir::of(requests[next].rq.op);
+                assert!(dir == own.dir, "the next request goes in another direction");
+            }
         }
     }
 }
 
 impl Deadline {
-    fn queue(&self, dir: Dir) -> &SortedQueue {
-        match dir {
-            Dir::Read => &self.reads,
-            Dir::Write => &self.writes,
-        }
-    }
-
     fn queue_mut(&mut self, dir: Dir) -> (&mut SortedLinks, &mut SortedQueue) {
         match dir {
-            Dir::Read => (&mut self.links, &mut self.reads),
-            Dir::Write => (&mut self.links, &mut self.writes),
+            Dir::Read => (&mut self.links, &mut self.own.reads),
+            Dir::Write => (&mut self.links, &mut self.own.writes),
         }
     }
 
     /// The next request of the running batch, unless that is over.
     fn batch_continues(&mut self, cx: &Cx<'_>) -> Option<Tag> {
-        let next = self.next?;
-        if self.config.batch_rule == BatchRule::Contiguous && cx.requests[next].rq.start != self.last_sector {
-            self.batching = self.batching.saturating_add(self.config.fifo_batch);
+        let next = self.own.next?;
+        if self.config.batch_rule == BatchRule::Contiguous
+            && cx.requests[next].rq.start != self.own.last_sector
+        {
+            self.own.batching = self.own.batching.saturating_add(self.config.fifo_batch);
         }
-        (self.batching < self.config.fifo_batch).then_some(next)
+        (self.own.batching < self.config.fifo_batch).then_some(next)
     }
 
     /// Which way the next batch goes; nothing if no request waits.
     fn choose_direction(&mut self) -> Option<(Dir, Reason)> {
-        let (reads, writes) = (!self.reads.is_empty(), !self.writes.is_empty());
+        let (reads, writes) = (!self.own.reads.is_empty(), !self.own.writes.is_empty());
         if !reads && !writes {
             return None;
         }
         if reads && writes {
-            let passed_over = self.starved;
-            self.starved = self.starved.saturating_add(1);
+            let passed_over = self.own.starved;
+            self.own.starved = self.own.starved.saturating_add(1);
             if passed_over >= self.config.writes_starved {
-                self.starved = 0;
+                self.own.starved = 0;
                 return Some((Dir::Write, Reason::WritesStarved));
             }
         }
         if reads {
             return Some((Dir::Read, Reason::NewBatch));
         }
-        self.starved = 0;
+        self.own.starved = 0;
         Some((Dir::Write, Reason::NewBatch))
     }
 
@@ -258,26 +294,26 @@ impl Deadline {
     fn start_batch(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
         let (dir, why) = self.choose_direction()?;
         cx.why = why;
-        let oldest = self.queue(dir).oldest()?;
+        let oldest = self.own.queue(dir).oldest()?;
         let expire = match dir {
             Dir::Read => self.config.read_expire,
             Dir::Write => self.config.write_expire,
         };
         if cx.requests[oldest].since + expire < cx.now {
             cx.why = Reason::FifoExpired;
-            self.batching = 0;
+            self.own.batching = 0;
             return Some(oldest);
         }
-        let next = self.next.filter(|_| self.dir == dir);
+        let next = self.own.next.filter(|_| self.own.dir == dir);
         match (self.config.batch_rule, next) {
             (BatchRule::Ascending, _) => {
-                self.batching = 0;
+                self.own.batching = 0;
                 next.or(Some(oldest))
             }
             (BatchRule::Contiguous, Some(_)) => next,
             (BatchRule::Contiguous, None) => {
-                self.batching = 0;
-                self.links.lowest(self.queue(dir))
+                self.own.batching = 0;
+                self.links.lowest(self.own.queue(dir))
             }
         }
     }
@@ -286,12 +322,12 @@ impl Deadline {
     #[inline(always)]
     fn take(&mut self, cx: &Cx<'_>, tag: Tag) {
         let rq = &cx.requests[tag].rq;
-        self.dir = Dir::of(rq.op);
-        self.last_sector = rq.end();
+        self.own.dir = Dir::of(rq.op);
+        self.own.last_sector = rq.end();
         let (links, queue) = self.queue_mut(Dir::of(rq.op));
         let next = links.next(tag);
         links.remove(queue, tag);
-        self.next = next;
+        self.own.next = next;
     }
 }
 

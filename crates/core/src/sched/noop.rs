@@ -9,6 +9,7 @@
 //= linux-2.6.33 block/noop-iosched.c
 
 use super::Scheduler;
+use super::fair::Divisible;
 use crate::config::{ConfigError, Tunables};
 use crate::elevator::{Cx, Dispatch, End, Limits};
 use crate::parts::fifo::{Fifo, Links};
@@ -16,7 +17,7 @@ use crate::parts::merge::Edges;
 use crate::request::{Requests, State};
 use crate::trace::Reason;
 use crate::tunables;
-use crate::units::Tag;
+use crate::units::{GroupId, Tag};
 
 tunables! {
     /// noop has no tunables.
@@ -80,8 +81,27 @@ impl Scheduler for Noop {
     }
 
     fn check(&self, requests: &Requests) {
-        let waiting =
-            self.links.iter(&self.fifo).inspect(|&t| assert!(requests[t].state == State::Queued)).count();
-        assert_eq!(waiting, self.fifo.len() as usize);
+        self.check_each(core::iter::empty(), requests);
+    }
+}
+
+impl Divisible for Noop {
+    const DIVIDED: &'static str = "noop+groups";
+    type Context = Fifo<Tag>;
+
+    fn context(&self) -> Fifo<Tag> {
+        Fifo::default()
+    }
+
+    fn swap(&mut self, _group: GroupId, context: &mut Fifo<Tag>) {
+        core::mem::swap(&mut self.fifo, context);
+    }
+
+    fn check_each<'a>(&'a self, others: impl Iterator<Item = &'a Fifo<Tag>>, requests: &Requests) {
+        for fifo in core::iter::once(&self.fifo).chain(others) {
+            let waiting =
+                self.links.iter(fifo).inspect(|&t| assert!(requests[t].state == State::Queued)).count();
+            assert_eq!(waiting, fifo.len() as usize);
+        }
     }
 }

@@ -43,6 +43,10 @@ const BOUNDS: &[(&str, Bound)] = &[
     ("deadline-2.6.9", deadline),
     ("mq-deadline", mq_deadline),
     ("kyber", kyber),
+    // With one group the controller changes nothing.
+    ("noop+groups", |_, load, _| Some(SERVICE_MAX * load.requests)),
+    ("deadline+groups", deadline),
+    ("deadline-2.6.9+groups", deadline),
     ("as", anticipatory),
     ("as-2.6.9", anticipatory),
     ("cfq-2.6.10", request_round_robin),
@@ -59,7 +63,11 @@ const BOUNDS: &[(&str, Bound)] = &[
 /// Once its deadline has passed: the rest of the running batch, then for each older request of its direction and itself
 /// a batch of that direction and those that may come between. Reads have no bound if writes always go first.
 fn deadline(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
-    let AnyConfig::Deadline(c) = config else { return None };
+    let c = match config {
+        AnyConfig::Deadline(c) => c,
+        AnyConfig::FairDeadline(c) => &c.inner,
+        _ => return None,
+    };
     let expire = if rq.op == Op::Read { c.read_expire } else { c.write_expire };
     batches(load, rq, expire, c.fifo_batch, c.writes_starved)
 }

@@ -313,6 +313,7 @@ pub const fn words(reason: Reason) -> &'static str {
         Reason::Waker => "it wakes the one whose turn it was, or is woken by it",
         Reason::Actuator => "its actuator had too little to do",
         Reason::WakerFound => "found to be woken by another",
+        Reason::Reserved => "its group is guaranteed so many requests a second",
         Reason::Protected => "the device seemed to pass it over",
     }
 }

@@ -279,7 +279,7 @@ fn the_successor_is_followed_when_the_next_request_is_swallowed() {
     let next = rig.queue(0, read(100));
     rig.queue(0, read(200));
     rig.step(0);
-    assert_eq!(rig.elevator.scheduler().next, Some(next));
+    assert_eq!(rig.elevator.scheduler().own.next, Some(next));
     rig.queue(0, read(84));
     let _ = rig.insert(0, read(92));
     assert_eq!(rig.elevator.requests()[next].state, crate::State::Merged);

@@ -1,33 +1,642 @@
-//! What a scheduler offers to be made fair between groups by the IO controller, which is to come here.
+//! The IO controller: makes any scheduler that is [`Divisible`] fair between groups.
+//!
+//! For many tenants on one disk, each of whom is to have his share of the disk's *time* whatever the others do, under a scheduler
+//! that knows nothing of that: `deadline+groups` is deadline within each group, and this between them. The group tree with
+//! weights, classes and guarantees is the elevator's ([`crate::groups`]).
+//!
+//! ```text
+//!   insert ──► the group's own part of the scheduler (divisible.rs) ──► tree of groups (parts/fair_tree.rs): whose turn?
+//!                                                                          │
+//!   device ◄── a request of the group that has the disk ◄── its slice (slice.rs), waiting for it (idling.rs)
+//!         ◄── a request that a guarantee makes due, out of turn (reserve.rs)
+//! ```
+//!
+//! Example: two readers, 100 MB/s each when alone, groups of weights 1000 and 500, under noop. The first has the disk for 100 ms,
+//! the second for 100 ms, the first for 100 ms and another 100 ms, and so on: two slices of three, 67 and 33 MB/s less the
+//! seeks from one to the other, which cost 10 ms in 300. Without the controller each request is a seek.
+//!
+//! # Two ways to share
+//!
+//! Disks with a head, and whatever takes one request at a time: the group whose turn it is has the device *alone* for a
+//! slice, and is charged time ([`Mode::Slices`]). Flash that queues requests works on many at once and has no seeks to
+//! save: there, groups take turns by a few requests, as many as the device has room for, and are charged sectors
+//! ([`Mode::Shared`]). Nothing is ever held back then; so weights count as far as more is wanted than the device's queue can
+//! take. With `fairness` above 0, or when told to charge time, it is slices there, too.
+//!
+//! # When there is only one group
+//!
+//! It never loses the disk while no other group has requests, and then the scheduler decides as if it were by itself,
+//! request by request.
+//!
+//! # How long one waits
+//!
+//! As under the scheduler alone, and for the turns of the other groups in between. Of n groups with requests, weights w and
+//! classes alike, each has its slice of at most `group_slice` once per the others' `(W - w) / w` slices. Classes are strict:
+//! RT groups can keep their BE and IDLE siblings waiting for ever, and guarantees go before everything.
+//!
+//! # What it does not do
+//!
+//! Limits are kept in front of every scheduler, this one too. Who owns an async write is up to whoever hands it in. A group's
+//! sync and async requests are one queue here, and count as sync; the scheduler inside tells them apart.
+//!
+//= paper: V. Goyal, IO scheduler based IO controller V9, 2009 (as restated in the project's specification)
+//= spec: groups.md 5 to 8
 
+mod config;
+mod divisible;
+mod idling;
+mod member;
+mod reserve;
+mod slice;
+#[cfg(test)]
+mod tests;
+
+pub use self::config::{Charge, Config, Layer};
+pub use self::divisible::Divisible;
+use self::member::Member;
+use self::reserve::Reserve;
+use self::slice::{Expire, Slice, microseconds};
 use super::Scheduler;
-use crate::elevator::Cx;
-use crate::units::GroupId;
+use crate::config::{ConfigError, Tunables};
+use crate::elevator::{Control, Cx, Dispatch, End, Hold, Limits, Timer};
+use crate::parts::fair_tree::FairTree;
+use crate::parts::merge::Edges;
+use crate::request::{Request, Requests, State};
+use crate::table::Table;
+use crate::trace::Reason;
+use crate::units::{Class, Duration, GroupId, Id, Instant, Tag};
 
-/// A scheduler whose requests can be kept apart by group.
-///
-/// The controller puts one group *in force* at a time by [`Divisible::swap`] and calls the scheduler with that group's requests
-/// only, as if there were no others: `insert`, `merged`, `joined`, `complete` and so on with the group of the request in force, and
-/// `dispatch` only while the group in force has the disk. A group has the disk from [`Divisible::enter`] to [`Divisible::leave`].
-pub trait Divisible: Scheduler {
-    /// What it has of its own for each group: queues, where it stands in a batch. Small: it is swapped often.
-    type Context: core::fmt::Debug;
+/// How groups share the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// There is but one group: nothing to share.
+    Single,
+    /// One at a time, for a slice of time.
+    Slices,
+    /// All at the same time, some requests each in turn.
+    Shared,
+}
 
-    /// That of a group without requests.
-    fn context(&self) -> Self::Context;
+/// What is charged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Unit {
+    Time,
+    Sectors,
+    Requests,
+}
 
-    /// Puts `context`, that of `group`, in force, and leaves there that of the group before.
-    fn swap(&mut self, group: GroupId, context: &mut Self::Context);
+/// The number of no slice: of requests that were dispatched out of turn.
+const OUT_OF_TURN: u32 = 0;
 
-    /// The group in force gets the disk: what was running when it lost it goes on, with the time that was left.
-    fn enter(&mut self, _cx: &mut Cx<'_>) {}
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Fair<S: Divisible> {
+    sched: S,
+    config: Config<S::Config>,
+    mode: Mode,
+    unit: Unit,
+    /// The device has no head, and queues requests.
+    is_fast: bool,
+    tick: Duration,
+    /// How many requests of a kind there may be in all.
+    pool: u32,
 
-    /// Whether the group in force can lose the disk without harm: not in the middle of a change, or while its next request is
-    /// awaited.
-    fn may_leave(&self) -> bool {
-        true
+    /// The scheduler has the context of this group; its entry here is stale.
+    in_force: GroupId,
+    contexts: Table<GroupId, S::Context>,
+    members: Table<GroupId, Member>,
+    tree: FairTree,
+    reserve: Reserve,
+    /// Whether some group has a class other than BE.
+    has_classes: bool,
+
+    /// The group that has the disk.
+    active: Option<GroupId>,
+    slice: Slice,
+    /// In which slice each request was dispatched.
+    slices: Table<Tag, u32>,
+    queued: u32,
+    at_device: u32,
+    /// Requests that wait or are at the device: async, sync.
+    held: [u32; 2],
+    /// Requests at the device that were dispatched out of turn, and since when they use it.
+    detours: u32,
+    detour_since: Instant,
+    /// When to look again, though nothing may have happened.
+    wake: Option<Instant>,
+}
+
+/// What to do about the group that has the disk.
+enum Verdict {
+    Keep,
+    /// It has had a whole turn, and another follows: nobody else wants the disk.
+    Renew,
+    /// For its next request, until then, or for one at the device.
+    Wait(Option<Instant>),
+    Leave(Expire),
+}
+
+impl<S: Divisible> Scheduler for Fair<S> {
+    const NAME: &'static str = S::DIVIDED;
+    type Config = Config<S::Config>;
+
+    fn new(limits: Limits, config: Self::Config) -> Result<Self, ConfigError> {
+        config.layer.validate()?;
+        let sched = S::divided(limits, config.inner)?;
+        let groups = limits.groups as usize;
+        let tags = if groups > 1 { usize::from(limits.tags) } else { 0 };
+        let is_fast = !limits.rotational && limits.queue_depth > 1;
+        let (mode, unit) = sharing(&config.layer, is_fast);
+        Ok(Self {
+            mode: if groups > 1 { mode } else { Mode::Single },
+            unit,
+            is_fast,
+            tick: if limits.tick.is_zero() { Duration::from_ms(1) } else { limits.tick },
+            pool: limits.requests(),
+            in_force: GroupId::ROOT,
+            contexts: Table::new(groups, sched.context()),
+            members: Table::new(groups, Member::new()),
+            tree: FairTree::new(config.layer.engine, limits.groups),
+            reserve: Reserve::new(groups),
+            has_classes: false,
+            active: None,
+            slice: Slice::new(),
+            slices: Table::new(tags, OUT_OF_TURN),
+            queued: 0,
+            at_device: 0,
+            held: [0; 2],
+            detours: 0,
+            detour_since: Instant::EPOCH,
+            wake: None,
+            sched,
+            config,
+        })
     }
 
-    /// The group in force loses the disk, whether it may or not: from now on nothing is awaited, and time does not count.
-    fn leave(&mut self, _cx: &mut Cx<'_>) {}
+    #[inline]
+    fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        if self.mode != Mode::Single {
+            self.arrive(cx, tag);
+        }
+        self.sched.insert(cx, tag);
+    }
+
+    #[inline]
+    fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
+        if self.mode == Mode::Single {
+            return self.sched.dispatch(cx);
+        }
+        self.wake = None;
+        if self.queued == 0 {
+            return Dispatch::Empty;
+        }
+        let answer = self.dispatch_due(cx).unwrap_or_else(|| self.dispatch_in_turn(cx));
+        if matches!(answer, Dispatch::Hold(_)) {
+            let due = self.reserve.first(self.active).map(|(_, due)| due).filter(|&due| due > cx.now);
+            self.wake = self.wake.into_iter().chain(due).min();
+        }
+        answer
+    }
+
+    fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
+        if self.mode == Mode::Single {
+            return self.sched.drain(cx);
+        }
+        if self.queued == 0 {
+            return None;
+        }
+        let group = match self.active.filter(|&g| self.members[g].queued > 0) {
+            Some(group) => group,
+            None => {
+                self.expire(cx, Expire::Drain);
+                self.choose(cx)
+            }
+        };
+        self.force(group);
+        let tag = self.sched.drain(cx)?;
+        self.issued(cx, tag, group);
+        Some(tag)
+    }
+
+    fn merged(&mut self, cx: &mut Cx<'_>, kept: Tag, end: End) {
+        self.force(cx.requests[kept].rq.group);
+        self.sched.merged(cx, kept, end);
+    }
+
+    fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag) {
+        let rq = &cx.requests[gone].rq;
+        if self.mode != Mode::Single {
+            let m = &mut self.members[rq.group];
+            m.queued -= 1;
+            m.held[usize::from(rq.sync)] -= 1;
+            self.queued -= 1;
+            self.held[usize::from(rq.sync)] -= 1;
+        }
+        self.force(rq.group);
+        self.sched.joined(cx, kept, gone);
+    }
+
+    #[inline]
+    fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        if self.mode != Mode::Single {
+            self.finish(cx, tag);
+        }
+        self.sched.complete(cx, tag);
+    }
+
+    fn requeue(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        self.force(cx.requests[tag].rq.group);
+        self.sched.requeue(cx, tag);
+    }
+
+    fn reissue(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        self.force(cx.requests[tag].rq.group);
+        self.sched.reissue(cx, tag);
+    }
+
+    fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
+        if self.mode == Mode::Single {
+            return self.sched.control(cx, change);
+        }
+        if let Some(group) = change.reweighed() {
+            let reclassed = matches!(change, Control::SetClass(..) | Control::SetPolicy(..));
+            return self.reweigh(cx, group, reclassed);
+        }
+        match *change {
+            Control::SetMin(group, _) => self.guarantee(cx, group),
+            Control::SetParent(group, parent) => self.move_group(cx, group, parent),
+            Control::GroupExit(group) => {
+                self.members[group].is_gone = true;
+                self.guarantee(cx, group);
+            }
+            Control::TaskExit(task) => {
+                if let Some(group) = self.active {
+                    self.force(group);
+                    self.members[group].has_exited |= self.members[group].task == task;
+                }
+                self.sched.control(cx, change);
+            }
+            _ => self.sched.control(cx, change),
+        }
+    }
+
+    /// The engine is for good. The rest holds from the next turn, or the next look, on.
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, config: Self::Config) -> Result<bool, ConfigError> {
+        config.layer.validate()?;
+        let (old, new) = (&self.config, &config);
+        if old.layer.engine != new.layer.engine {
+            new.inner.validate()?;
+            return Ok(false);
+        }
+        let same =
+            <S::Config as Tunables>::LIST.iter().all(|t| old.inner.get(t.name) == new.inner.get(t.name));
+        if !same && !self.sched.reconfigure(cx, config.inner)? {
+            return Ok(false);
+        }
+        self.config = config;
+        if self.mode != Mode::Single {
+            let shared = sharing(&config.layer, self.is_fast);
+            if shared != (self.mode, self.unit) {
+                self.expire(cx, Expire::Used);
+                (self.mode, self.unit) = shared;
+            }
+        }
+        Ok(true)
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_>) {
+        if self.wake.is_some_and(|at| at <= cx.now) {
+            self.wake = None;
+        }
+        if let Some(group) = self.active {
+            self.force(group);
+        }
+        self.sched.timer(cx);
+    }
+
+    fn next_timer(&self) -> Option<(Instant, Timer)> {
+        let own = self.wake.map(|at| (at, Timer::SliceIdle));
+        own.into_iter().chain(self.sched.next_timer()).min_by_key(|(at, _)| *at)
+    }
+
+    fn prepare_merge(&mut self, cx: &mut Cx<'_>, rq: &Request) {
+        self.force(rq.group);
+        self.sched.prepare_merge(cx, rq);
+    }
+
+    fn may_merge(&self, requests: &Requests, into: Tag, rq: &Request) -> bool {
+        self.sched.may_merge(requests, into, rq)
+    }
+
+    /// A group may have so many requests of a kind, and one at least.
+    //= spec: groups.md 8
+    fn has_room(&self, rq: &Request) -> bool {
+        let kind = usize::from(rq.sync);
+        let held = match self.members.get(rq.group) {
+            Some(m) if self.mode != Mode::Single => m.held[kind],
+            _ => 0,
+        };
+        let is_full = held >= self.config.layer.group_requests || self.held[kind] >= self.pool;
+        (held == 0 || !is_full) && self.sched.has_room(rq)
+    }
+
+    fn front_merges(&self) -> bool {
+        self.sched.front_merges()
+    }
+
+    #[inline]
+    fn edges(&self) -> Edges {
+        self.sched.edges()
+    }
+
+    fn neighbour(&self, tag: Tag, end: End) -> Option<Tag> {
+        self.sched.neighbour(tag, end)
+    }
+
+    fn check(&self, requests: &Requests) {
+        let others = self.contexts.iter().filter(|(g, _)| *g != self.in_force).map(|(_, c)| c);
+        self.sched.check_each(others, requests);
+        if self.mode == Mode::Single {
+            return;
+        }
+        let mut held = Table::new(self.members.len(), [0; 2]);
+        for (_, slot) in requests.iter().filter(|(_, s)| matches!(s.state, State::Queued | State::Issued)) {
+            held[slot.rq.group][usize::from(slot.rq.sync)] += 1;
+        }
+        let (mut queued, mut at_device) = (0, 0);
+        for (group, m) in self.members.iter() {
+            assert_eq!(m.held, held[group], "requests of {group:?}");
+            assert_eq!(m.queued + m.at_device, m.held[0] + m.held[1], "{group:?}");
+            let is_active = m.queued > 0 || self.active == Some(group);
+            assert_eq!(self.tree.is_active(group), is_active, "{group:?}");
+            (queued, at_device) = (queued + m.queued, at_device + m.at_device);
+        }
+        assert_eq!((queued, at_device), (self.queued, self.at_device), "requests in all");
+        assert!(self.detours <= at_device, "out of turn, and where?");
+        self.tree.check();
+        self.reserve.check(&self.members);
+    }
+}
+
+/// How groups share a device, and what.
+fn sharing(layer: &Layer, is_fast: bool) -> (Mode, Unit) {
+    let shares = is_fast && layer.fairness == 0 && layer.charge != Charge::Time;
+    let unit = match layer.charge {
+        Charge::Auto if shares => Unit::Sectors,
+        Charge::Auto | Charge::Time => Unit::Time,
+        Charge::Sectors => Unit::Sectors,
+        Charge::Requests => Unit::Requests,
+    };
+    (if shares { Mode::Shared } else { Mode::Slices }, unit)
+}
+
+impl<S: Divisible> Fair<S> {
+    /// The scheduler.
+    #[must_use]
+    pub const fn inner(&self) -> &S {
+        &self.sched
+    }
+
+    /// Whose turn is it? The whole policy, but for who comes next ([`FairTree`]).
+    //= spec: groups.md 5, select
+    fn dispatch_in_turn(&mut self, cx: &mut Cx<'_>) -> Dispatch {
+        let mut turn = self.active;
+        if let Some(group) = turn {
+            self.force(group);
+            match self.verdict(group, cx.now) {
+                Verdict::Keep => {}
+                Verdict::Renew => self.renew(cx, group),
+                Verdict::Wait(until) => {
+                    self.wake = until;
+                    self.idle(cx, group);
+                    return Dispatch::Hold(Hold::SliceIdle);
+                }
+                Verdict::Leave(why) => {
+                    self.expire(cx, why);
+                    turn = None;
+                }
+            }
+        }
+        let group = turn.unwrap_or_else(|| self.choose(cx));
+        if self.is_draining(group) {
+            return Dispatch::Hold(Hold::DrainBatch);
+        }
+        let answer = self.sched.dispatch(cx);
+        match answer {
+            Dispatch::Issue(tag) => self.issued(cx, tag, group),
+            Dispatch::Hold(why) if why.is_idling() => self.idle(cx, group),
+            Dispatch::Hold(_) | Dispatch::Empty => {}
+        }
+        answer
+    }
+
+    /// What to do about the group that has the disk, while some request waits.
+    fn verdict(&self, group: GroupId, now: Instant) -> Verdict {
+        let any = self.members[group].queued > 0;
+        let is_used = match self.mode {
+            Mode::Shared => self.slice.requests >= self.config.layer.group_quantum,
+            Mode::Single | Mode::Slices => self.slice.is_used(now),
+        };
+        if self.tree.active() == 1 {
+            return if is_used { Verdict::Renew } else { Verdict::Keep };
+        }
+        if any {
+            return if is_used && self.sched.may_leave() {
+                Verdict::Leave(Expire::Used)
+            } else {
+                Verdict::Keep
+            };
+        }
+        let awaited = if self.mode == Mode::Shared { None } else { self.awaits(group, now) };
+        match awaited {
+            Some(until) => Verdict::Wait(until),
+            None if is_used => Verdict::Leave(Expire::Used),
+            None if self.slice.is_idling => Verdict::Leave(Expire::IdleTimeout),
+            None => Verdict::Leave(Expire::Empty),
+        }
+    }
+
+    /// Whether the group's slice shall begin only when the device has finished what others sent.
+    fn is_draining(&self, group: GroupId) -> bool {
+        let others = self.at_device > self.members[group].at_device;
+        others && self.config.layer.fairness > 1 && self.slice.requests == 0
+    }
+
+    /// The request of a guarantee that is due, of a group that does not have the disk.
+    #[inline]
+    fn dispatch_due(&mut self, cx: &mut Cx<'_>) -> Option<Dispatch> {
+        if self.reserve.is_empty() {
+            return None;
+        }
+        let (group, due) = self.reserve.first(self.active)?;
+        if due <= cx.now { self.detour(cx, group) } else { None }
+    }
+
+    /// A request of `group` out of turn, if its scheduler has one for now. The group that has the disk gets it back.
+    fn detour(&mut self, cx: &mut Cx<'_>, group: GroupId) -> Option<Dispatch> {
+        if let Some(active) = self.active {
+            self.force(active);
+            self.sched.leave(cx);
+            self.stop_idling(cx);
+        }
+        self.force(group);
+        self.sched.enter(cx);
+        let answer = self.sched.dispatch(cx);
+        self.sched.leave(cx);
+        if let Dispatch::Issue(tag) = answer {
+            cx.why = Reason::Reserved;
+            if self.detours == 0 {
+                self.detour_since = cx.now;
+            }
+            self.detours += 1;
+            self.issued(cx, tag, group);
+            self.update_clock(cx.now);
+        }
+        if let Some(active) = self.active {
+            self.force(active);
+            self.sched.enter(cx);
+        }
+        matches!(answer, Dispatch::Issue(_)).then_some(answer)
+    }
+
+    /// A request that was served out of turn has completed: its group is charged the device's time since the last one did.
+    fn end_detour(&mut self, cx: &mut Cx<'_>, group: GroupId, len: u32) {
+        let used = cx.now.saturating_since(self.detour_since);
+        self.detour_since = cx.now;
+        self.detours -= 1;
+        let service = match self.unit {
+            Unit::Time => microseconds(used),
+            Unit::Sectors => len,
+            Unit::Requests => 1,
+        };
+        self.tree.charge(group, service);
+        if self.mode == Mode::Slices {
+            cx.books.groups.charge(group, used, Duration::ZERO);
+        }
+    }
+
+    /// Has the scheduler work on this group.
+    #[inline]
+    fn force(&mut self, group: GroupId) {
+        let old = self.in_force;
+        if old != group {
+            self.sched.swap(group, &mut self.contexts[group]);
+            self.contexts[old] = self.contexts[group];
+            self.in_force = group;
+        }
+    }
+
+    fn arrive(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        let rq = &cx.requests[tag].rq;
+        let (group, sync, task) = (rq.group, rq.sync, rq.task);
+        let idle = self.config.layer.group_idle;
+        let is_first = self.members[group].arrived(cx.now, sync, task, idle);
+        self.queued += 1;
+        self.held[usize::from(sync)] += 1;
+        if is_first {
+            self.reserve.join(group, &mut self.members[group].clock, cx.now);
+            self.tree.activate(cx.now, group);
+            self.update_clock(cx.now);
+            match self.active {
+                Some(active) if active == group => self.stop_idling(cx),
+                Some(active) if self.has_classes && self.tree.outranks(group, active) => {
+                    self.expire(cx, Expire::Preempted);
+                }
+                _ => {}
+            }
+        }
+        self.force(group);
+    }
+
+    /// `tag` of `group` goes to the device, in its turn if it is the one that has the disk.
+    #[inline]
+    fn issued(&mut self, cx: &mut Cx<'_>, tag: Tag, group: GroupId) {
+        let rq = &cx.requests[tag].rq;
+        let m = &mut self.members[group];
+        m.issued(rq.sync);
+        let any_left = m.queued > 0;
+        self.queued -= 1;
+        self.at_device += 1;
+        self.reserve.dispatched(group, &mut m.clock, cx.now, any_left);
+        if self.active == Some(group) {
+            self.slice.issued(rq.len);
+            self.slices[tag] = self.slice.number;
+            if self.slice.is_idling {
+                self.stop_idling(cx);
+            }
+        } else {
+            self.slices[tag] = OUT_OF_TURN;
+            if !any_left {
+                self.lose_place(cx, group);
+            }
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        let rq = &cx.requests[tag].rq;
+        let (group, sync, len) = (rq.group, rq.sync, rq.len.0);
+        let m = &mut self.members[group];
+        m.completed(cx.now, sync);
+        let is_idle = m.is_idle();
+        self.at_device -= 1;
+        self.held[usize::from(sync)] -= 1;
+        let slice = self.slices[tag];
+        if slice == OUT_OF_TURN {
+            self.end_detour(cx, group, len);
+            self.update_clock(cx.now);
+        } else if self.active == Some(group) {
+            if slice == self.slice.number && !self.slice.has_started() {
+                let length = self.slice_length();
+                self.slice.start(cx.now, length);
+            }
+            if is_idle {
+                self.update_clock(cx.now);
+            }
+        }
+        self.force(group);
+    }
+
+    /// Weight, leaf weight or class of a group may be another now. A slice of the group that has the disk ends if its class
+    /// might not be the highest any more.
+    fn reweigh(&mut self, cx: &mut Cx<'_>, group: GroupId, reclassed: bool) {
+        let groups = &cx.books.groups;
+        let (weight, leaf) = (groups.weight(group).get(), groups.leaf_weight(group).get());
+        self.tree.set_shares(group, weight, leaf, groups.class(group));
+        if reclassed {
+            let mut all = (0..self.members.len()).map(GroupId::from_index);
+            self.has_classes = all.any(|g| groups.class(g) != Class::BestEffort);
+            if self.tree.active() > 1 {
+                self.expire(cx, Expire::Preempted);
+            }
+        }
+    }
+
+    /// What a group is guaranteed may be another now.
+    fn guarantee(&mut self, cx: &mut Cx<'_>, group: GroupId) {
+        let m = &mut self.members[group];
+        self.reserve.part(group);
+        m.clock.set(cx.books.groups.min(group).iops);
+        if m.queued > 0 {
+            self.reserve.join(group, &mut m.clock, cx.now);
+        }
+    }
+
+    /// A group is inside another now. Neither it nor any in it has requests; one may still have the disk. If it was gone,
+    /// it is a new one.
+    fn move_group(&mut self, cx: &mut Cx<'_>, group: GroupId, parent: GroupId) {
+        if self.active.is_some_and(|active| cx.books.groups.is_inside(active, group)) {
+            self.expire(cx, Expire::Empty);
+        }
+        self.tree.set_parent(group, parent);
+        if self.members[group].is_gone {
+            self.members[group] = Member::new();
+            let mut fresh = self.sched.context();
+            if self.in_force == group {
+                self.sched.swap(group, &mut fresh);
+            } else {
+                self.contexts[group] = fresh;
+            }
+            self.reweigh(cx, group, true);
+        }
+    }
 }

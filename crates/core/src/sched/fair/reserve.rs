@@ -1,0 +1,124 @@
+//! Reservations: so many requests a second for a group, whatever others want.
+//!
+//! After mClock: each group with a guarantee of r requests a second has a clock, the instant at which its next request is
+//! *due*. It stands at the present when the group gets requests after a pause, and goes on by 1/r with each that is
+//! dispatched because it is due. What the group gets by its weight does not move it, so weights never use up a guarantee.
+//! With a guarantee of 10 and requests that always wait:
+//!
+//! ```text
+//!   due       0 ms   97    194    290 …
+//!   served    ▲ ▲▲▲  ▲      ▲      ▲▲▲▲▲▲   ▲
+//!             due, then its slice   its slice
+//! ```
+//!
+//! A request is due at one instant and leaves when the device is next free, up to one service time later. So that each second
+//! sees its r requests all the same, the clock goes by 31/32 of 1/r. And it never lags by more than a second: after a time in
+//! which the device could not do what was guaranteed, nobody makes up for all of it.
+//!
+//! A due request goes out of its turn, in the middle of another group's slice: that is what a guarantee costs.
+//!
+//= paper: A. Gulati, A. Merchant, P. Varman, "mClock: handling throughput variability for hypervisor IO scheduling", OSDI 2010
+//= deviates fair-reservation-pace
+
+use super::member::Member;
+use crate::parts::tree::{Forest, Tree};
+use crate::table::Table;
+use crate::units::{Duration, GroupId, Instant};
+
+/// Of the clock's step: 31/32.
+const PACE: (u64, u64) = (31, 32);
+/// The farthest that a clock lags behind.
+const LAG_MAX: Duration = Duration::from_secs(1);
+
+/// Groups that have requests and a guarantee, by when they are due.
+#[derive(Debug)]
+pub(super) struct Reserve {
+    tree: Tree,
+    forest: Forest<GroupId>,
+}
+
+/// A group's own clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock {
+    /// Between two requests; zero: there is no guarantee.
+    step: Duration,
+    due: Option<Instant>,
+}
+
+impl Clock {
+    /// For so many requests a second.
+    pub(super) fn set(&mut self, iops: u32) {
+        let second = Duration::from_secs(1).as_ns();
+        self.step = match u64::from(iops) {
+            0 => Duration::ZERO,
+            iops => Duration::from_ns((second * PACE.0 / PACE.1 / iops).max(1)),
+        };
+    }
+
+    const fn is_set(&self) -> bool {
+        !self.step.is_zero()
+    }
+}
+
+impl Reserve {
+    pub(super) fn new(groups: usize) -> Self {
+        Self { tree: Tree::default(), forest: Forest::new(groups) }
+    }
+
+    /// Whether anybody is, or will be, due.
+    #[inline]
+    pub(super) const fn is_empty(&self) -> bool {
+        self.tree.is_empty()
+    }
+
+    /// The group has requests again.
+    #[inline]
+    pub(super) fn join(&mut self, group: GroupId, clock: &mut Clock, now: Instant) {
+        if clock.is_set() && !self.forest.contains(group) {
+            let due = clock.due.map_or(now, |due| due.max(now));
+            clock.due = Some(due);
+            self.forest.insert(&mut self.tree, group, due.as_ns());
+        }
+    }
+
+    /// The group has none, or no guarantee any more.
+    pub(super) fn part(&mut self, group: GroupId) {
+        if self.forest.contains(group) {
+            self.forest.remove(&mut self.tree, group);
+        }
+    }
+
+    /// A request of the group is dispatched, in its turn or not; `any_left`: it has more.
+    #[inline]
+    pub(super) fn dispatched(&mut self, group: GroupId, clock: &mut Clock, now: Instant, any_left: bool) {
+        if !clock.is_set() {
+            return;
+        }
+        if let Some(due) = clock.due.filter(|&due| due <= now) {
+            let due = due.max(now - LAG_MAX) + clock.step;
+            clock.due = Some(due);
+            if any_left {
+                self.forest.set_key(&mut self.tree, group, due.as_ns());
+            }
+        }
+        if !any_left {
+            self.part(group);
+        }
+    }
+
+    /// The group that is due first, and is not `except`.
+    pub(super) fn first(&self, except: Option<GroupId>) -> Option<(GroupId, Instant)> {
+        let first = self.forest.first(&self.tree)?;
+        let group = if Some(first) == except { self.forest.next(first)? } else { first };
+        Some((group, Instant::from_ns(self.forest.key(group))))
+    }
+
+    pub(super) fn check(&self, members: &Table<GroupId, Member>) {
+        self.forest.check(&self.tree);
+        for (group, m) in members.iter() {
+            let waits = m.clock.is_set() && m.queued > 0;
+            assert_eq!(self.forest.contains(group), waits, "{group:?}: a guarantee, and requests");
+            assert!(!waits || m.clock.due == Some(Instant::from_ns(self.forest.key(group))), "{group:?}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! With requests of one group only, whatever groups there are, the controller does not show.
+
+extern crate std;
+use super::world::{Controlled, limits};
+use crate::request::Op;
+use crate::sched::Scheduler;
+use crate::sched::fair::{Config, Divisible};
+use crate::sched::{deadline, noop};
+use crate::{
+    Control, Dispatch, Duration, Elevator, GroupId, Instant, Limits, Request, Sector, Sectors, Tag, TaskId,
+};
+use std::vec::Vec;
+
+/// The same random events for the scheduler by itself and under the controller: the same answers.
+struct Pair<S: Divisible> {
+    plain: Elevator<S>,
+    fair: Controlled<S>,
+    group: GroupId,
+    now: Instant,
+    random: u64,
+    free: Vec<Tag>,
+    device: Vec<Tag>,
+    requeued: usize,
+}
+
+impl<S: Divisible> Pair<S> {
+    fn new(limits: Limits, config: S::Config, groups: u32, group: GroupId, seed: u64) -> Self
+    where
+        S::Config: Clone,
+    {
+        let fair = Config { layer: super::super::Layer::default(), inner: config };
+        Self {
+            plain: Elevator::new(Limits { groups: 1, ..limits }, config).unwrap(),
+            fair: Elevator::new(Limits { groups, ..limits }, fair).unwrap(),
+            group,
+            now: Instant::EPOCH,
+            random: seed * 2 + 1,
+            free: (0..limits.tags).map(Tag).collect(),
+            device: Vec::new(),
+            requeued: 0,
+        }
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        //= G. Marsaglia, Xorshift RNGs (2003), section 4
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % n
+    }
+
+    fn insert(&mut self) {
+        let Some(tag) = self.free.pop() else { return };
+        let task = TaskId(u32::try_from(self.below(4)).unwrap());
+        let start = Sector(self.below(40) * 8 + u64::from(task.0) * 1_000_000);
+        let len = Sectors(8 * (1 + u32::try_from(self.below(4)).unwrap()));
+        let op = if self.below(3) == 0 { Op::Write } else { Op::Read };
+        let sync = op == Op::Read || self.below(4) == 0;
+        let rq = Request { op, sync, ..Request::read(task, start, len) };
+        let plain = self.plain.insert(self.now, tag, rq);
+        assert_eq!(self.fair.insert(self.now, tag, Request { group: self.group, ..rq }), plain);
+    }
+
+    fn dispatch(&mut self) {
+        let plain = self.plain.dispatch(self.now);
+        assert_eq!(self.fair.dispatch(self.now), plain);
+        if let Dispatch::Issue(tag) = plain {
+            self.device.push(tag);
+        }
+    }
+
+    fn complete(&mut self) {
+        if self.device.is_empty() {
+            return;
+        }
+        let i = usize::try_from(self.below(self.device.len() as u64)).unwrap();
+        let tag = self.device.swap_remove(i);
+        if self.below(20) == 0 {
+            self.plain.requeue(self.now, tag);
+            self.fair.requeue(self.now, tag);
+            self.requeued += 1;
+            return;
+        }
+        let freed: Vec<Tag> = self.plain.complete(self.now, tag).collect();
+        assert!(self.fair.complete(self.now, tag).eq(freed.iter().copied()));
+        self.free.extend(freed);
+    }
+
+    fn pass(&mut self) {
+        let us = [10, 500, 3_000, 20_000, 300_000][usize::try_from(self.below(5)).unwrap()];
+        self.now = self.now + Duration::from_us(self.below(us));
+        self.plain.timer(self.now);
+        self.fair.timer(self.now);
+    }
+
+    fn run(mut self, steps: usize) {
+        for _ in 0..steps {
+            match self.below(10) {
+                0..=3 => self.insert(),
+                4..=6 => self.dispatch(),
+                7 => self.complete(),
+                8 => self.pass(),
+                _ if self.below(10) == 0 => {
+                    let exit = Control::TaskExit(TaskId(u32::try_from(self.below(4)).unwrap()));
+                    self.plain.control(self.now, exit).unwrap();
+                    self.fair.control(self.now, exit).unwrap();
+                }
+                _ => self.complete(),
+            }
+            self.fair.check();
+        }
+        assert!(self.requeued > 0, "a storm with everything in it");
+    }
+}
+
+fn differs_nowhere<S: Divisible>(config: S::Config) {
+    for seed in 1..=20 {
+        for (groups, group) in [(1, GroupId::ROOT), (3, GroupId::ROOT), (3, GroupId(2))] {
+            for depth in [1, 4] {
+                let limits = Limits { queue_depth: depth, tags: 32, rotational: seed % 2 == 0, ..limits(1) };
+                Pair::<S>::new(limits, config, groups, group, seed).run(1500);
+            }
+        }
+    }
+}
+
+#[test]
+fn noop() {
+    differs_nowhere::<noop::Noop>(noop::Config::default());
+}
+
+#[test]
+fn deadline() {
+    differs_nowhere::<deadline::Deadline>(deadline::Config::default());
+    differs_nowhere::<deadline::Deadline>(deadline::Config::linux_2_6_9());
+}
+
+#[test]
+fn the_name_tells_both() {
+    assert_eq!(<super::super::Fair<deadline::Deadline> as Scheduler>::NAME, "deadline+groups");
+}

@@ -1,0 +1,4 @@
+mod alone;
+mod rules;
+mod shares;
+mod world;
