@@ -159,6 +159,7 @@ pub(crate) fn run(preset: &Preset, tasks: u16, requests: u32) -> u64 {
         AnyConfig::Bfq(c) => run_with::<bfq::Bfq>(c, tasks, requests),
         AnyConfig::FairNoop(c) => run_with::<Fair<noop::Noop>>(c, tasks, requests),
         AnyConfig::FairDeadline(c) => run_with::<Fair<deadline::Deadline>>(c, tasks, requests),
+        AnyConfig::FairAnticipatory(c) => run_with::<Fair<anticipatory::Anticipatory>>(c, tasks, requests),
     }
 }
 

@@ -68,6 +68,8 @@ suite! {
     noop_groups: "noop+groups",
     deadline_groups: "deadline+groups",
     deadline_2_6_9_groups: "deadline-2.6.9+groups",
+    anticipatory_groups: "as+groups",
+    anticipatory_2_6_9_groups: "as-2.6.9+groups",
 }
 
 #[test]

@@ -117,6 +117,8 @@ schedulers! {
     FairNoop(Fair<noop::Noop>),
     /// Deadline in each group, under the controller.
     FairDeadline(Fair<deadline::Deadline>),
+    /// AS in each group, under the controller.
+    FairAnticipatory(Fair<anticipatory::Anticipatory>),
 }
 
 /// A scheduler with the tunables of an era, under a name.
@@ -226,6 +228,16 @@ pub const PRESETS: &[Preset] = &[
         name: "deadline+groups",
         about: "deadline under the controller",
         config: || AnyConfig::FairDeadline(fair::Config::over(deadline::Config::default())),
+    },
+    Preset {
+        name: "as-2.6.9+groups",
+        about: "as of 2004, under the controller",
+        config: || AnyConfig::FairAnticipatory(fair::Config::over(anticipatory::Config::linux_2_6_9())),
+    },
+    Preset {
+        name: "as+groups",
+        about: "as under the controller",
+        config: || AnyConfig::FairAnticipatory(fair::Config::over(anticipatory::Config::default())),
     },
 ];
 

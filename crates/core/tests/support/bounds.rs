@@ -47,6 +47,8 @@ const BOUNDS: &[(&str, Bound)] = &[
     ("noop+groups", |_, load, _| Some(SERVICE_MAX * load.requests)),
     ("deadline+groups", deadline),
     ("deadline-2.6.9+groups", deadline),
+    ("as+groups", anticipatory),
+    ("as-2.6.9+groups", anticipatory),
     ("as", anticipatory),
     ("as-2.6.9", anticipatory),
     ("cfq-2.6.10", request_round_robin),
@@ -110,7 +112,11 @@ fn kyber(_: &AnyConfig, load: &Load, _: &Request) -> Option<Duration> {
 /// sync batch is longer than that. At async ones it has one only if the device takes one request at a time: else a
 /// batch may begin late, and then neither at the oldest request nor with a look.
 fn anticipatory(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
-    let AnyConfig::Anticipatory(c) = config else { return None };
+    let c = match config {
+        AnyConfig::Anticipatory(c) => c,
+        AnyConfig::FairAnticipatory(c) => &c.inner,
+        _ => return None,
+    };
     let device = SERVICE_MAX * load.depth;
     let decision = device + c.antic_expire + load.tick * 2;
     let batches = c.read_batch_expire + c.write_batch_expire + decision * 2 + device * 3;

@@ -288,7 +288,7 @@ impl Anticipatory {
             Test::NewcomersExit => task.think.is_empty() && self.newcomers_exit(),
             Test::ThinksLong => !task.think.is_empty() && task.think.mean() > self.wait.ticks,
             Test::IsNearerThanUsual => tag.is_some_and(|tag| {
-                cx.requests[tag].rq.start.distance(self.queues[Kind::Sync as usize].last_sector)
+                cx.requests[tag].rq.start.distance(self.own.queues[Kind::Sync as usize].last_sector)
                     < self.tasks.usual_seek(who)
             }),
         }
@@ -314,7 +314,7 @@ impl Anticipatory {
     }
 
     fn is_close(&self, cx: &Cx<'_>, who: TaskSlot, rq: &Request) -> bool {
-        let last = self.queues[self.batch.kind() as usize].last_sector.0;
+        let last = self.own.queues[self.own.batch.kind() as usize].last_sector.0;
         let start = rq.start.0;
         let Some(within) = self.wait.close_within(self.rules.wide, cx.now) else { return true };
         let near = last <= start.saturating_add(within / 2) && start <= last.saturating_add(within);

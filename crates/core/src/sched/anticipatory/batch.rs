@@ -17,7 +17,7 @@
 use super::{Config, Kind};
 use crate::units::{Duration, Instant};
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Batch {
     kind: Kind,
     /// When it is over; set when it begins (async), when its first request completes (sync).
@@ -30,6 +30,8 @@ pub(super) struct Batch {
     writes_left: u64,
     /// The async batch had nothing to issue for a while, so its length says nothing.
     writes_idled: bool,
+    /// Since when its clock stands still: its group does not have the disk.
+    paused: Option<Instant>,
 }
 
 impl Batch {
@@ -46,6 +48,7 @@ impl Batch {
             // Before the first async batch there is nothing to learn from.
             //= deviates as-first-batch
             writes_idled: true,
+            paused: None,
         }
     }
 
@@ -112,6 +115,7 @@ impl Batch {
         timed: bool,
         config: &Config,
     ) {
+        let now = self.paused.unwrap_or(now);
         if self.changing && in_flight == 1 {
             self.changing = false;
             self.fresh |= self.kind == Kind::Sync;
@@ -127,6 +131,18 @@ impl Batch {
             self.resize(now, config.write_batch_expire);
             self.ends = now + config.read_batch_expire;
             self.fresh = false;
+        }
+    }
+
+    /// Its group loses the disk.
+    pub(super) fn pause(&mut self, now: Instant) {
+        self.paused.get_or_insert(now);
+    }
+
+    /// Its group has the disk again: what time was left is left.
+    pub(super) fn resume(&mut self, now: Instant) {
+        if let Some(since) = self.paused.take() {
+            self.ends = self.ends + now.saturating_since(since);
         }
     }
 

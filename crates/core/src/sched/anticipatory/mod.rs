@@ -64,6 +64,7 @@
 //= paper: S. Iyer, P. Druschel, "Anticipatory scheduling", SOSP 2001
 
 use super::Scheduler;
+use super::fair::Divisible;
 use crate::config::{ConfigError, Tunables};
 use crate::elevator::{Control, Cx, Dispatch, End, Hold, Limits, Timer};
 use crate::parts::choose::{BackSeek, first_is_nearer};
@@ -72,7 +73,7 @@ use crate::parts::tasks::TaskSlot;
 use crate::request::{Request, Requests};
 use crate::table::Table;
 use crate::trace::Reason;
-use crate::units::{Duration, Instant, Sector, Tag};
+use crate::units::{Duration, GroupId, Instant, Sector, Tag};
 use crate::{choice, tunables};
 
 mod anticipation;
@@ -162,20 +163,47 @@ struct Queue {
     expire: Duration,
 }
 
+/// What waits, and where it stands in a batch: one for each group, under the controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    queues: [Queue; 2],
+    batch: Batch,
+    /// At the device, or handed back by it.
+    in_flight: u32,
+}
+
+impl Context {
+    fn new(config: &Config, tick: Duration) -> Self {
+        let queue = |expire| Queue {
+            requests: SortedQueue::default(),
+            next: None,
+            last_sector: Sector(0),
+            last_check: None,
+            expire,
+        };
+        Self {
+            queues: [queue(config.read_expire), queue(config.write_expire)],
+            batch: Batch::new(config, tick),
+            in_flight: 0,
+        }
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Anticipatory {
     config: Config,
     rules: &'static Rules,
+    tick: Duration,
     links: SortedLinks,
-    queues: [Queue; 2],
+    own: Context,
     /// Whose each request is.
     owner: Table<Tag, TaskSlot>,
     tasks: Tasks,
-    batch: Batch,
     wait: Anticipation,
-    /// At the device, or handed back by it.
-    in_flight: u32,
+    /// Whose context `own` is, and which group has the disk and is waited for.
+    group: GroupId,
+    holder: GroupId,
 }
 
 impl Scheduler for Anticipatory {
@@ -185,34 +213,29 @@ impl Scheduler for Anticipatory {
     fn new(limits: Limits, config: Config) -> Result<Self, ConfigError> {
         config.validate()?;
         let tick = if limits.tick.is_zero() { Duration::from_ms(1) } else { limits.tick };
-        let queue = |expire| Queue {
-            requests: SortedQueue::default(),
-            next: None,
-            last_sector: Sector(0),
-            last_check: None,
-            expire,
-        };
         Ok(Self {
             config,
             rules: Rules::of(config.variant),
+            tick,
             links: SortedLinks::new(limits.tags),
-            queues: [queue(config.read_expire), queue(config.write_expire)],
+            own: Context::new(&config, tick),
             owner: Table::new(usize::from(limits.tags), TaskSlot(0)),
             tasks: Tasks::new(limits.tasks, tick),
-            batch: Batch::new(&config, tick),
             wait: Anticipation::new(config.antic_expire, tick),
-            in_flight: 0,
+            group: GroupId::ROOT,
+            holder: GroupId::ROOT,
         })
     }
 
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let rq = &cx.requests[tag].rq;
         self.owner[tag] = self.tasks.arrive(rq, cx.now);
-        let queue = &mut self.queues[Kind::of(rq) as usize];
+        let queue = &mut self.own.queues[Kind::of(rq) as usize];
         //= deviates as-aliases
         self.links.insert(&mut queue.requests, tag, rq.start);
         queue.next = nearer(cx.requests, queue.last_sector, Some(tag), queue.next);
         if self.wait.is_on()
+            && self.group == self.holder
             && let Some(why) = self.why_not_wait(cx, Some(tag))
         {
             self.stop_waiting(cx, why);
@@ -223,7 +246,7 @@ impl Scheduler for Anticipatory {
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
         let (any_sync, any_async) = (self.has(Kind::Sync), self.has(Kind::Async));
         if !any_sync {
-            self.batch.note_idleness(any_async);
+            self.own.batch.note_idleness(any_async);
         }
         if !any_sync && !any_async {
             return Dispatch::Empty;
@@ -231,13 +254,13 @@ impl Scheduler for Anticipatory {
         if self.wait.is_on() {
             return Dispatch::Hold(Hold::Anticipate);
         }
-        if self.batch.is_changing() {
+        if self.own.batch.is_changing() {
             return Dispatch::Hold(Hold::DrainBatch);
         }
         let mut next = None;
-        if !(any_sync && any_async && self.batch.is_over(cx.now)) {
-            next = self.queues[self.batch.kind() as usize].next;
-            if self.batch.kind() == Kind::Sync && !self.config.antic_expire.is_zero() {
+        if !(any_sync && any_async && self.own.batch.is_over(cx.now)) {
+            next = self.own.queues[self.own.batch.kind() as usize].next;
+            if self.own.batch.kind() == Kind::Sync && !self.config.antic_expire.is_zero() {
                 if let Some(expired) = self.expired(cx, Kind::Sync) {
                     return self.commit(cx, expired, Reason::FifoExpired);
                 }
@@ -247,22 +270,22 @@ impl Scheduler for Anticipatory {
                 }
             }
             if next.is_some() && !any_async {
-                self.batch.extend(cx.now, &self.config);
+                self.own.batch.extend(cx.now, &self.config);
             }
         }
         let (tag, why) = match next {
             Some(tag) => (tag, Reason::Nearest),
             None => (self.change_batch(cx, any_sync, any_async), Reason::NewBatch),
         };
-        match self.expired(cx, self.batch.kind()) {
+        match self.expired(cx, self.own.batch.kind()) {
             Some(expired) => self.commit(cx, expired, Reason::FifoExpired),
             None => self.commit(cx, tag, why),
         }
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
-        self.batch.abandon();
-        let [sync, r#async] = &self.queues;
+        self.own.batch.abandon();
+        let [sync, r#async] = &self.own.queues;
         let tag = sync.next.or(r#async.next)?;
         self.take(cx, tag);
         Some(tag)
@@ -271,17 +294,17 @@ impl Scheduler for Anticipatory {
     fn merged(&mut self, cx: &mut Cx<'_>, kept: Tag, end: End) {
         if end == End::Front {
             let rq = &cx.requests[kept].rq;
-            let queue = &mut self.queues[Kind::of(rq) as usize];
+            let queue = &mut self.own.queues[Kind::of(rq) as usize];
             self.links.reposition(&mut queue.requests, kept, rq.start);
         }
     }
 
     fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag) {
         let kind = Kind::of(&cx.requests[gone].rq);
-        if self.queues[kind as usize].next == Some(gone) {
+        if self.own.queues[kind as usize].next == Some(gone) {
             self.pass_over(cx.requests, kind, gone);
         }
-        self.links.join(&mut self.queues[kind as usize].requests, cx.requests, kept, gone);
+        self.links.join(&mut self.own.queues[kind as usize].requests, cx.requests, kept, gone);
         let owner = self.owner[gone];
         self.tasks[owner].queued -= 1;
         self.tasks.forget_if_gone(owner, self.wait.awaited());
@@ -289,8 +312,14 @@ impl Scheduler for Anticipatory {
 
     fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let (owner, kind) = (self.owner[tag], Kind::of(&cx.requests[tag].rq));
-        self.batch.completed(cx.now, kind, self.in_flight, self.rules.times_deferred_batches, &self.config);
-        self.in_flight -= 1;
+        self.own.batch.completed(
+            cx.now,
+            kind,
+            self.own.in_flight,
+            self.rules.times_deferred_batches,
+            &self.config,
+        );
+        self.own.in_flight -= 1;
         self.wait.completed(owner, cx.now);
         let task = &mut self.tasks[owner];
         task.at_device -= 1;
@@ -338,15 +367,57 @@ impl Scheduler for Anticipatory {
     }
 
     fn check(&self, requests: &Requests) {
-        let mut waiting = 0;
-        for queue in &self.queues {
-            self.links.check(&queue.requests, requests);
-            assert_eq!(queue.next.is_some(), !queue.requests.is_empty(), "no candidate, or a stale one");
-            assert!(queue.next.is_none_or(|t| self.links.contains(t)), "the candidate has left");
-            waiting += queue.requests.len();
+        self.check_each(core::iter::empty(), requests);
+    }
+}
+
+impl Divisible for Anticipatory {
+    const DIVIDED: &'static str = "as+groups";
+    type Context = Context;
+
+    fn context(&self) -> Context {
+        Context::new(&self.config, self.tick)
+    }
+
+    fn swap(&mut self, group: GroupId, context: &mut Context) {
+        self.group = group;
+        core::mem::swap(&mut self.own, context);
+    }
+
+    fn enter(&mut self, cx: &mut Cx<'_>) {
+        self.holder = self.group;
+        self.own.batch.resume(cx.now);
+    }
+
+    fn may_leave(&self) -> bool {
+        !self.wait.is_on() && !self.own.batch.is_changing()
+    }
+
+    //= spec: groups.md 6
+    //= deviates fair-as-writes
+    fn leave(&mut self, cx: &mut Cx<'_>) {
+        if self.wait.is_on() {
+            self.stop_waiting(cx, Reason::Preempted);
         }
-        self.tasks.check(waiting, requests.issued(), self.in_flight);
-        assert!(!self.batch.is_changing() || self.in_flight > 0, "nothing is coming to end a batch change");
+        if let Some(last) = self.wait.restart(None) {
+            self.tasks.forget_if_gone(last, None);
+        }
+        self.own.batch.pause(cx.now);
+    }
+
+    fn check_each<'a>(&'a self, others: impl Iterator<Item = &'a Context>, requests: &Requests) {
+        let (mut waiting, mut in_flight) = (0, 0);
+        for own in core::iter::once(&self.own).chain(others) {
+            for queue in &own.queues {
+                self.links.check(&queue.requests, requests);
+                assert_eq!(queue.next.is_some(), !queue.requests.is_empty(), "no candidate, or a stale one");
+                assert!(queue.next.is_none_or(|t| self.links.contains(t)), "the candidate has left");
+                waiting += queue.requests.len();
+            }
+            assert!(!own.batch.is_changing() || own.in_flight > 0, "nothing is coming to end a batch change");
+            in_flight += own.in_flight;
+        }
+        self.tasks.check(waiting, requests.issued(), in_flight);
         self.wait.check(&self.tasks);
     }
 }
@@ -361,22 +432,22 @@ impl Anticipatory {
     /// How many requests the next async batch may have.
     #[must_use]
     pub const fn write_batch_count(&self) -> u64 {
-        self.batch.writes_max()
+        self.own.batch.writes_max()
     }
 
     fn has(&self, kind: Kind) -> bool {
-        !self.queues[kind as usize].requests.is_empty()
+        !self.own.queues[kind as usize].requests.is_empty()
     }
 
     /// The other kind's turn, or the only kind's that waits. Answers its first request.
     fn change_batch(&mut self, cx: &mut Cx<'_>, any_sync: bool, any_async: bool) -> Tag {
-        let kind = if any_sync && !(any_async && self.batch.kind() == Kind::Sync) {
+        let kind = if any_sync && !(any_async && self.own.batch.kind() == Kind::Sync) {
             Kind::Sync
         } else {
             Kind::Async
         };
-        self.batch.change_to(kind);
-        let queue = &mut self.queues[kind as usize];
+        self.own.batch.change_to(kind);
+        let queue = &mut self.own.queues[kind as usize];
         let from_oldest = kind == Kind::Sync || self.rules.async_batches_begin_at_oldest;
         if from_oldest {
             queue.last_check = Some(cx.now);
@@ -387,7 +458,7 @@ impl Anticipatory {
 
     /// The oldest request, if it has expired, and if that has not been looked at within the last `expire`.
     fn expired(&mut self, cx: &Cx<'_>, kind: Kind) -> Option<Tag> {
-        let queue = &mut self.queues[kind as usize];
+        let queue = &mut self.own.queues[kind as usize];
         if queue.last_check.is_some_and(|last| cx.now.saturating_since(last) < queue.expire) {
             return None;
         }
@@ -397,11 +468,11 @@ impl Anticipatory {
 
     /// Issues `tag`, unless a new batch begins and the old one is not done; then the choice is made afresh later.
     fn commit(&mut self, cx: &mut Cx<'_>, tag: Tag, why: Reason) -> Dispatch {
-        if self.batch.is_changing() {
-            if self.in_flight > 0 {
+        if self.own.batch.is_changing() {
+            if self.own.in_flight > 0 {
                 return Dispatch::Hold(Hold::DrainBatch);
             }
-            self.batch.begin(cx.now, &self.config);
+            self.own.batch.begin(cx.now, &self.config);
             cx.note(Reason::BatchChange, cx.requests[tag].rq.task);
         }
         self.take(cx, tag);
@@ -413,27 +484,27 @@ impl Anticipatory {
     fn take(&mut self, cx: &Cx<'_>, tag: Tag) {
         let rq = &cx.requests[tag].rq;
         let kind = Kind::of(rq);
-        self.queues[kind as usize].last_sector = rq.end();
+        self.own.queues[kind as usize].last_sector = rq.end();
         self.pass_over(cx.requests, kind, tag);
-        self.links.remove(&mut self.queues[kind as usize].requests, tag);
+        self.links.remove(&mut self.own.queues[kind as usize].requests, tag);
 
         let owner = self.owner[tag];
         let task = &mut self.tasks[owner];
         task.queued -= 1;
         task.at_device += 1;
-        self.in_flight += 1;
+        self.own.in_flight += 1;
         let last = self.wait.restart((kind == Kind::Sync).then_some(owner));
         if let Some(last) = last {
             self.tasks.forget_if_gone(last, self.wait.awaited());
         }
         if kind == Kind::Async {
-            self.batch.count_write();
+            self.own.batch.count_write();
         }
     }
 
     /// `tag` is about to leave: the better of its neighbours becomes the candidate.
     fn pass_over(&mut self, requests: &Requests, kind: Kind, tag: Tag) {
-        let queue = &mut self.queues[kind as usize];
+        let queue = &mut self.own.queues[kind as usize];
         let lowest = || self.links.lowest(&queue.requests).filter(|&t| t != tag);
         let after = self.links.next(tag).or_else(lowest);
         queue.next = nearer(requests, queue.last_sector, after, self.links.prev(tag));

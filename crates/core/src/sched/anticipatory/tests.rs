@@ -530,7 +530,7 @@ fn draining_waits_for_nothing() {
     assert_eq!(rig.timer_at(), None);
     drained.into_iter().for_each(|tag| rig.complete(12, tag));
     assert_eq!(rig.dispatch(12), Dispatch::Empty);
-    assert_eq!(rig.sched().in_flight, 0);
+    assert_eq!(rig.sched().own.in_flight, 0);
 }
 
 #[test]

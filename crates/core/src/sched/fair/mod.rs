@@ -187,6 +187,7 @@ impl<S: Divisible> Scheduler for Fair<S> {
             return self.sched.dispatch(cx);
         }
         self.wake = None;
+        self.tell_emptiness(cx);
         if self.queued == 0 {
             return Dispatch::Empty;
         }
@@ -395,6 +396,16 @@ impl<S: Divisible> Fair<S> {
     #[must_use]
     pub const fn inner(&self) -> &S {
         &self.sched
+    }
+
+    /// A scheduler may learn from being asked in vain.
+    #[inline]
+    fn tell_emptiness(&mut self, cx: &mut Cx<'_>) {
+        if let Some(group) = self.active.filter(|&g| self.members[g].queued == 0) {
+            self.force(group);
+            let answer = self.sched.dispatch(cx);
+            debug_assert!(answer == Dispatch::Empty, "{group:?} has no requests");
+        }
     }
 
     /// Whose turn is it? The whole policy, but for who comes next ([`FairTree`]).

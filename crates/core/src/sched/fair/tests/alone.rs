@@ -5,7 +5,7 @@ use super::world::{Controlled, limits};
 use crate::request::Op;
 use crate::sched::Scheduler;
 use crate::sched::fair::{Config, Divisible};
-use crate::sched::{deadline, noop};
+use crate::sched::{anticipatory, deadline, noop};
 use crate::{
     Control, Dispatch, Duration, Elevator, GroupId, Instant, Limits, Request, Sector, Sectors, Tag, TaskId,
 };
@@ -133,6 +133,12 @@ fn noop() {
 fn deadline() {
     differs_nowhere::<deadline::Deadline>(deadline::Config::default());
     differs_nowhere::<deadline::Deadline>(deadline::Config::linux_2_6_9());
+}
+
+#[test]
+fn anticipatory() {
+    differs_nowhere::<anticipatory::Anticipatory>(anticipatory::Config::default());
+    differs_nowhere::<anticipatory::Anticipatory>(anticipatory::Config::linux_2_6_9());
 }
 
 #[test]
