@@ -85,6 +85,8 @@ pub struct Host {
     pub throttle: Throttle,
     /// Whether an fsync makes the disk empty its write cache.
     pub fsync_flushes: bool,
+    /// Whether pages that are written in the background belong to the control group that dirtied them, and not to the root.
+    pub cgroup_writeback: bool,
 }
 
 /// Who writes dirty pages, by era.
@@ -177,6 +179,9 @@ impl Host {
             throttle: Throttle::WriteBack,
             // ext2 of that time never told the disk.
             fsync_flushes: false,
+            // Since 4.2, and only for the groups of cgroup v2.
+            //= Documentation/admin-guide/cgroup-v2.rst "Writeback"
+            cgroup_writeback: false,
         }
     }
 
@@ -269,6 +274,7 @@ impl Host {
             buffered: Duration::from_ns(400),
             copy: Duration::from_ns(400),
             throttle: Throttle::Sleep,
+            cgroup_writeback: true,
             ..Self::of_2010()
         }
     }

@@ -306,6 +306,8 @@ pub struct Outcome {
     pub disk_series: Vec<DiskPoint>,
     /// The control groups, the root first; none if the jobs name none.
     pub groups: Vec<GroupOutcome>,
+    /// What those were given and the scheduler does not keep, in the words of job files (`weight`, `class`, …).
+    pub groups_not_kept: Vec<&'static str>,
     /// Per interval of [`watch`](crate::Scenario::watch) and the part of one at the end, per group: the disk time that its own
     /// tasks were charged.
     pub watch: Vec<Vec<Duration>>,

@@ -25,7 +25,7 @@ use crate::host::Throttle;
 use crate::job::SyncMode;
 use crate::layout::{Layout, Piece};
 use crate::why::Wait;
-use fairhead_core::{Duration, Request, Sector, Sectors};
+use fairhead_core::{Duration, GroupId, Request, Sector, Sectors};
 
 /// How many pages a client dirties between two looks at the limits, and how many once they have been exceeded.
 //= linux-2.6.9 mm/page-writeback.c ratelimit_pages (4 MiB), balance_dirty_pages_ratelimited
@@ -243,6 +243,9 @@ impl Machine<'_> {
             return Step::Blocked;
         }
         let index = self.lanes[lane as usize].client as usize;
+        let client = &self.clients[index];
+        let is_tracked = client.job.cgroup_writeback.unwrap_or(self.host.cgroup_writeback);
+        let dirtier = is_tracked.then_some(client.group);
         while self.lanes[lane as usize].page < self.lanes[lane as usize].page_end {
             let l = &self.lanes[lane as usize];
             let (call, page) = (l.call, l.page);
@@ -257,7 +260,7 @@ impl Machine<'_> {
                 }
                 _ => {}
             }
-            self.set_dirty(call.file, page);
+            self.set_dirty(call.file, page, dirtier);
             self.clients[index].dirtied += 1;
             self.lanes[lane as usize].page += 1;
         }
@@ -274,8 +277,8 @@ impl Machine<'_> {
     }
 
     /// Makes a page dirty, and the flusher look after it.
-    pub(super) fn set_dirty(&mut self, file: u32, page: u32) {
-        self.cache.set_dirty(self.now, file, page);
+    pub(super) fn set_dirty(&mut self, file: u32, page: u32, dirtier: Option<GroupId>) {
+        self.cache.set_dirty(self.now, file, page, dirtier);
         self.arm_flusher();
     }
 
@@ -444,7 +447,7 @@ impl Machine<'_> {
         let is_inside = call.offset < file.allocated;
         file.allocated = file.allocated.max(end);
         if let Some(meta) = self.files.metadata {
-            touched.iter().for_each(|&page| self.set_dirty(meta, page));
+            touched.iter().for_each(|&page| self.set_dirty(meta, page, None));
         }
         touched.clear();
         self.touched = touched;

@@ -17,7 +17,7 @@
 //
 //= devices.md 4.3, 4.4
 
-use fairhead_core::Instant;
+use fairhead_core::{GroupId, Instant};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Sectors of a page.
@@ -48,6 +48,8 @@ struct Frame {
     older: u32,
     newer: u32,
     flags: u8,
+    /// The control group that made it dirty first, if that is tracked.
+    dirtier: Option<GroupId>,
 }
 
 /// A write of some pages of a file that is under way.
@@ -138,7 +140,7 @@ impl Cache {
             self.evicted += 1;
             self.drop_frame(self.oldest);
         }
-        let frame = Frame { file, page, older: NONE, newer: NONE, flags };
+        let frame = Frame { file, page, older: NONE, newer: NONE, flags, dirtier: None };
         let index = if let Some(f) = self.free.pop() {
             self.frames[f as usize] = frame;
             f
@@ -201,14 +203,22 @@ impl Cache {
         self.wake_page_waiters(file, first, count, woken);
     }
 
-    /// The page is newer than the disk from now on.
-    pub(super) fn set_dirty(&mut self, now: Instant, file: u32, page: u32) {
+    /// Who made the page dirty first, if that is tracked.
+    pub(super) fn dirtier(&self, file: u32, page: u32) -> Option<GroupId> {
+        self.frame(file, page).and_then(|f| self.frames[f as usize].dirtier)
+    }
+
+    /// The page is newer than the disk from now on, by this group's doing. One that is already is no more than it was.
+    pub(super) fn set_dirty(&mut self, now: Instant, file: u32, page: u32, dirtier: Option<GroupId>) {
         match self.flags(file, page) {
             Some(flags) if flags & DIRTY != 0 => return,
             Some(_) => {
                 self.update(file, page, DIRTY | UPTODATE, 0);
             }
             None => self.add(file, page, DIRTY | UPTODATE),
+        }
+        if let Some(f) = self.frame(file, page) {
+            self.frames[f as usize].dirtier = dirtier;
         }
         self.dirty += 1;
         let mapping = &mut self.files[file as usize];
@@ -397,10 +407,10 @@ mod tests {
     fn the_oldest_clean_page_makes_room() {
         let mut cache = holding(4);
         (0..3).for_each(|p| cache.add(0, p, UPTODATE));
-        cache.set_dirty(T, 0, 3);
+        cache.set_dirty(T, 0, 3, None);
         cache.add(0, 4, UPTODATE);
         assert_eq!(cache.flags(0, 0), None, "page 0 was the oldest");
-        cache.set_dirty(T, 0, 1);
+        cache.set_dirty(T, 0, 1, None);
         cache.add(0, 5, UPTODATE);
         assert_eq!(cache.flags(0, 2), None, "page 1 was older, but is dirty");
         assert_eq!((cache.dirty, cache.evicted), (2, 2));
@@ -429,7 +439,7 @@ mod tests {
     fn a_write_takes_pages_in_file_order_and_a_sync_waits_for_those_begun() {
         let mut cache = holding(100);
         for page in [7, 3, 5, 4] {
-            cache.set_dirty(T, 1, page);
+            cache.set_dirty(T, 1, page, None);
         }
         assert_eq!(cache.next_dirty(1, 0, 100), Some(3));
         cache.write_begun(1, 3, 3);
@@ -447,19 +457,36 @@ mod tests {
     #[test]
     fn a_page_dirtied_while_being_written_is_dirty_afterwards() {
         let mut cache = holding(8);
-        cache.set_dirty(T, 0, 1);
+        cache.set_dirty(T, 0, 1, None);
         cache.write_begun(0, 1, 1);
-        cache.set_dirty(T, 0, 1);
+        cache.set_dirty(T, 0, 1, None);
         cache.write_done(0, 1, 1, &mut VecDeque::new());
         assert_eq!(cache.flags(0, 1), Some(UPTODATE | DIRTY));
         assert_eq!(cache.next_dirty_file(T), Some(0));
     }
 
     #[test]
+    fn a_page_is_of_the_group_that_dirtied_it_first_until_it_is_written() {
+        let mut cache = holding(8);
+        let (one, two) = (Some(GroupId(1)), Some(GroupId(2)));
+        cache.set_dirty(T, 0, 1, one);
+        cache.set_dirty(T, 0, 1, two);
+        assert_eq!(cache.dirtier(0, 1), one);
+        cache.write_begun(0, 1, 1);
+        cache.set_dirty(T, 0, 1, two);
+        assert_eq!(cache.dirtier(0, 1), two, "what it has now is not what is being written");
+        cache.write_done(0, 1, 1, &mut VecDeque::new());
+        cache.write_begun(0, 1, 1);
+        cache.write_done(0, 1, 1, &mut VecDeque::new());
+        cache.set_dirty(T, 0, 1, None);
+        assert_eq!(cache.dirtier(0, 1), None);
+    }
+
+    #[test]
     fn invalidating_spares_dirty_pages() {
         let mut cache = holding(8);
         cache.add(0, 1, UPTODATE);
-        cache.set_dirty(T, 0, 2);
+        cache.set_dirty(T, 0, 2, None);
         cache.invalidate_file(0);
         assert_eq!((cache.flags(0, 1), cache.cached(0)), (None, 1));
     }
@@ -467,8 +494,8 @@ mod tests {
     #[test]
     fn files_take_turns_from_the_longest_dirty() {
         let mut cache = holding(8);
-        cache.set_dirty(T, 1, 0);
-        cache.set_dirty(T + fairhead_core::Duration::from_secs(1), 0, 0);
+        cache.set_dirty(T, 1, 0, None);
+        cache.set_dirty(T + fairhead_core::Duration::from_secs(1), 0, 0, None);
         let late = T + fairhead_core::Duration::from_secs(2);
         assert_eq!(cache.next_dirty_file(T), Some(1));
         assert_eq!(cache.next_dirty_file(late), Some(0), "file 1 had its turn");

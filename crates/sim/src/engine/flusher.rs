@@ -8,7 +8,8 @@
 //!
 //! Until 2.6.31 two threads of a pool did this here, and left a disk alone for up to 100 ms when its request queue was congested;
 //! since then one thread per disk does, and waits for requests like anybody else. All are async requests in the
-//! thread's own name: what a task dirtied is no longer its own when it is written.
+//! thread's own name: what a task dirtied is no longer its own when it is written. Its control group's it is, where that is
+//! tracked: a request belongs to the group that first dirtied its first page; else to the root.
 //
 //= devices.md 4.4
 
@@ -243,6 +244,9 @@ impl Machine<'_> {
             }
             let run = self.dirty_run(pass.file, first, pass.end, pass.left);
             let ((start, len), count) = self.pages_on_disk(pass.file, first, run);
+            // A request is its first page's, as a bio is; one that somebody waits for is his.
+            let dirtier = self.cache.dirtier(pass.file, first).filter(|_| !writer.sync);
+            let writer = Writer { group: dirtier.unwrap_or(writer.group), ..writer };
             let rq = self.write_request(writer, start, len);
             let mut batch = *self.batch_of(writer.thread);
             let owner = Owner::Write { file: pass.file, first, count };

@@ -15,9 +15,12 @@
 //
 //= linux-4.20 Documentation/cgroup-v1/blkio-controller.txt (as restated in the project's specification)
 
+use std::collections::BTreeSet;
+
 use super::Machine;
 use crate::job::{Cgroup, Change, ChangeTo, Job, JobFile, Setting};
 use crate::metrics::{GroupOutcome, Result};
+use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::{Class, Control, Duration, GroupId, GroupStats, Instant, Max, Min, Refusal, Weight};
 
 /// What a group has been given so far.
@@ -88,6 +91,33 @@ impl<'a> Groups<'a> {
     /// How many there are, the root included.
     pub(super) fn count(&self) -> u32 {
         u32::try_from(self.given.len()).expect("job files are limited to a few thousand groups")
+    }
+
+    /// Everything that groups are given, at the start or later.
+    fn all_settings(&self) -> impl Iterator<Item = &'a Setting> {
+        let later = self.jobs.changes.iter().filter_map(|c| match &c.what {
+            ChangeTo::Set(_, settings) => Some(settings),
+            _ => None,
+        });
+        self.jobs.cgroups.iter().map(|g| &g.settings).chain(later).flatten()
+    }
+
+    /// Whether a group has a guarantee, at the start or later.
+    pub(super) fn has_guarantees(&self) -> bool {
+        self.all_settings().any(|s| s.guarantee().is_some_and(|min| min.iops > 0))
+    }
+
+    /// What groups are given and a scheduler does not keep, in the words of job files. Limits are kept under all.
+    pub(super) fn not_kept(&self, kept: &[&str]) -> Vec<&'static str> {
+        let matters = |s: &&Setting| match **s {
+            Setting::Weight(w) | Setting::LeafWeight(w) => w != Weight::DEFAULT,
+            Setting::Class(c) => c != Class::BestEffort,
+            Setting::MinIops(iops) => iops > 0,
+            _ => false,
+        };
+        let words = self.all_settings().filter(matters).map(Setting::word);
+        let missing: BTreeSet<&'static str> = words.filter(|w| !kept.contains(w)).collect();
+        missing.into_iter().collect()
     }
 
     /// The job's group at the start.
@@ -220,6 +250,15 @@ impl<'a> Groups<'a> {
             return Vec::new();
         }
         self.jobs.cgroups.iter().zip(&self.given).enumerate().map(one).collect()
+    }
+}
+
+/// The words for what a scheduler keeps of what groups are given.
+pub(super) fn kept(config: &AnyConfig) -> &'static [&'static str] {
+    match config.scheduler() {
+        name if name.ends_with("+groups") => &["weight", "leaf_weight", "class", "min_iops"],
+        "bfq" => &["weight"],
+        _ => &[],
     }
 }
 

@@ -15,6 +15,7 @@
 mod access;
 mod buffered;
 mod cache;
+mod capacity;
 mod client;
 mod files;
 mod flusher;
@@ -44,7 +45,7 @@ use fairhead_device::DeviceParams;
 use files::Files;
 use groups::Groups;
 use lane::{Lane, Phase};
-use queue::Batch;
+use queue::{Batch, Sizes};
 use replay::Replay;
 use std::collections::VecDeque;
 use volume::Volume;
@@ -177,7 +178,7 @@ impl<'a> Machine<'a> {
         let sched_cost = host.sched_cost(&scenario.scheduler);
         let lock = if host.sched_serial { sched_cost } else { Duration::ZERO };
         let mut groups = Groups::of(jobs);
-        let sizes = [tasks, groups.count()];
+        let sizes = Sizes { tasks, groups: groups.count(), guarantees: groups.has_guarantees() };
         let mut queue = Volume::new(&scenario.disk, host, scenario.config, sizes, trace, lock)?;
         groups::give(&mut groups, &mut queue)?;
         let facts = queue.facts();
@@ -488,6 +489,7 @@ impl<'a> Machine<'a> {
         let mut notes = scenario.jobs.notes.clone();
         notes.append(&mut self.groups.notes);
         let outcome = Outcome {
+            groups_not_kept: self.groups.not_kept(groups::kept(&scenario.config)),
             groups: self.groups.outcomes(|g| self.queue.group_stats(g)),
             watch,
             scheduler: scenario.scheduler.clone(),

@@ -15,7 +15,7 @@
 //
 //= elevators.md 1.6, 1.7, 1.8
 
-use super::Owner;
+use super::{Owner, capacity};
 use crate::host::{Host, Plug};
 use crate::metrics::{DiskStats, Result};
 use crate::why;
@@ -53,6 +53,15 @@ impl Batch {
     pub(super) fn granted(now: Instant) -> Self {
         Self { left: Self::REQUESTS, until: now + Self::TIME }
     }
+}
+
+/// How many of what there may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub(super) tasks: u32,
+    pub(super) groups: u32,
+    /// Whether groups have guarantees, which a disk must be good for.
+    pub(super) guarantees: bool,
 }
 
 /// The request pool has no room: wait for it.
@@ -121,18 +130,20 @@ impl DiskQueue {
         disk: &DeviceParams,
         host: &Host,
         sched: AnyConfig,
-        [tasks, groups]: [u32; 2],
+        sizes: Sizes,
         trace: u32,
     ) -> Result<Self> {
         let device = Device::new(disk)?;
+        let capacity = if sizes.guarantees { capacity::measure(disk)? } else { 0 };
         let facts = device.facts();
         let (sched, tick) = clock(sched, host.tick);
         let tags = u16::try_from(host.nr_requests.saturating_mul(TAGS_PER_REQUEST)).unwrap_or(u16::MAX - 1);
         let limits = Limits {
             tags,
             pool: u16::try_from(host.nr_requests).unwrap_or(u16::MAX),
-            tasks,
-            groups,
+            tasks: sizes.tasks,
+            groups: sizes.groups,
+            capacity,
             max_sectors: host.max_request.min(facts.max_request),
             rotational: facts.rotational,
             queue_depth: facts.queue_depth,

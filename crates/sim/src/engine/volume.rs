@@ -18,7 +18,7 @@
 //= devices.md 2.5
 
 use super::Owner;
-use super::queue::{Batch, DiskQueue, FLUSH_TAG, Full, Why};
+use super::queue::{Batch, DiskQueue, FLUSH_TAG, Full, Sizes, Why};
 use crate::error::SimError;
 use crate::host::Host;
 use crate::metrics::{DiskStats, Result};
@@ -44,12 +44,12 @@ pub(super) struct Volume {
 }
 
 impl Volume {
-    /// `sizes` are how many tasks and groups there may be; `lock` is how long each scheduler's lock is held for a request.
+    /// `lock` is how long each scheduler's lock is held for a request.
     pub(super) fn new(
         disk: &DeviceParams,
         host: &Host,
         sched: AnyConfig,
-        sizes: [u32; 2],
+        sizes: Sizes,
         trace: u32,
         lock: Duration,
     ) -> Result<Self> {

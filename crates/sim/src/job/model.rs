@@ -257,6 +257,9 @@ pub struct Job {
     pub placement: Option<Placement>,
     /// `fh_metadata`: what of the files' block map is in memory when the run starts. Default all of it.
     pub metadata: Metadata,
+    /// `fh_cgroup_writeback`: whether pages that the job dirties belong to its group when they are written later. `None`: as
+    /// the host's era did.
+    pub cgroup_writeback: Option<bool>,
     /// `fh_direct_write_sync`: whether the scheduler sees direct writes as sync. `None`: as the scheduler's era did.
     pub direct_write_sync: Option<bool>,
 }
@@ -373,6 +376,7 @@ impl Default for Job {
             placement: None,
             metadata: Metadata::default(),
             direct_write_sync: None,
+            cgroup_writeback: None,
         }
     }
 }

@@ -207,6 +207,7 @@ const SET: &[(&str, Effect)] = &[
     ),
     ("fh_cgroup", Groups(|g, d, a, line| g.statement(a, line, &mut d.own))),
     ("fh_at", Groups(|g, _, a, line| g.change(a, line))),
+    ("fh_cgroup_writeback", Set(|d, a| a.flag().map(|v| d.job.cgroup_writeback = Some(v)))),
     ("fh_direct_write_sync", Set(|d, a| a.flag().map(|v| d.job.direct_write_sync = Some(v)))),
 ];
 

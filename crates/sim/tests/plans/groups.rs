@@ -77,3 +77,93 @@ fn looking_at_disk_time_changes_nothing() {
         assert_eq!(Outcome { watch: Vec::new(), ..watched }, *blind.outcome(), "{scheduler}");
     }
 }
+
+/// A writer through the page cache, and one who dirties the same pages after him.
+fn writers(option: &str) -> String {
+    format!(
+        "[global]\nrw=write\nbs=64k\nfilename=f\nsize=64m\ncgroup_nodelete=1\n{option}\n[first]\ncgroup=a\n\
+         [second]\ncgroup=b\nstartdelay=2s\ntime_based\nruntime=80s\nrate=1m\n"
+    )
+}
+
+#[test]
+fn a_page_written_in_the_background_is_its_first_dirtiers_where_that_is_tracked() {
+    let written = |o: &Outcome, path| o.groups[index(o, path)].stats.io_service_bytes.write() >> 20;
+    for (disk, option, tracked) in [
+        ("nas2020", "", true),
+        ("nas2020", "#!fh_cgroup_writeback=0", false),
+        ("sata2009", "", false),
+        ("sata2009", "#!fh_cgroup_writeback=1", true),
+    ] {
+        Plan::on(disk)
+            .load(&format!("two writers of one file, {option}"), &writers(option))
+            .run()
+            .check("all of it is written, some of it again", |o| {
+                (65..=144).contains(&(o.group_total(0).io_service_bytes.write() >> 20))
+            })
+            .check("the first pass over the pages is the first's, or else the root's", |o| {
+                let (a, b, root) = (written(o, "a"), written(o, "b"), written(o, "/"));
+                if tracked { a == 64 && root == 0 && b > 0 } else { (a, b) == (0, 0) && root >= 64 }
+            });
+    }
+}
+
+#[test]
+fn who_syncs_writes_in_the_name_of_his_own_group() {
+    Plan::on("nas2020")
+        .load(
+            "a writer, and one who syncs after a write of his own",
+            "[global]\nrw=write\nbs=64k\nfilename=f\nsize=16m\n[dirty]\ncgroup=a\n[sync]\ncgroup=b\nstartdelay=1s\nnumber_ios=1\nend_fsync=1\n",
+        )
+        .run()
+        .check("all of it is b's", |o| {
+            let of = |path| o.groups[index(o, path)].stats.io_service_bytes.write();
+            (of("a"), of("b"), of("/")) == (0, 16 << 20, 0)
+        });
+}
+
+#[test]
+fn a_guarantee_beyond_the_disk_is_refused_with_the_sum() {
+    let job =
+        "[global]\nrw=randread\nsize=1g\ndirect=1\n[a]\ncgroup=a\n#!fh_cgroup=min_iops=50\n[b]\ncgroup=b\n";
+    for (more, refused) in
+        [("", false), ("#!fh_cgroup=min_iops=10", false), ("#!fh_cgroup=min_iops=60", true)]
+    {
+        let text = format!("{job}{more}\nruntime=100ms\n");
+        let error = Plan::on("nas2020").load("two guarantees", &text).error();
+        assert_eq!(error.is_some(), refused, "{error:?}");
+        if let Some(error) = error {
+            let start = "cgroup 'b': reservations would add up to 110 requests/s, but the disk is good for ";
+            assert!(error.starts_with(start), "{error}");
+        }
+    }
+    let none = Plan::on("ide2004")
+        .load("a guarantee later", "[a]\nsize=1m\ncgroup=a\n#!fh_at=1ms set a min_iops=1k\n");
+    let notes = none.run().outcome().notes.clone();
+    assert!(
+        notes[0].starts_with("at 1ms: 'set a min_iops=1k' was not done: reservations would add up to 1024 "),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn what_a_scheduler_does_not_keep_is_told() {
+    let job = "[a]\nsize=64k\ncgroup=a\ncgroup_weight=300\n#!fh_cgroup=class=rt min_iops=5 rbps=100m\n#!fh_at=9s set a leaf_weight=5\n";
+    for (scheduler, told) in [
+        ("noop", &["class", "leaf_weight", "min_iops", "weight"][..]),
+        ("bfq", &["class", "leaf_weight", "min_iops"]),
+    ] {
+        Plan::on("nas2020")
+            .scheduler(scheduler)
+            .load("everything that can be given", job)
+            .run()
+            .check("as it is", |o| o.groups_not_kept == told);
+    }
+    Plan::on("nas2020")
+        .load(
+            "a group with nothing but limits",
+            "[a]\nsize=64k\ncgroup=a\ncgroup_weight=100\n#!fh_cgroup=class=be rbps=100m\n",
+        )
+        .run()
+        .check("all schedulers keep those", |o| o.groups_not_kept.is_empty());
+}
