@@ -120,3 +120,43 @@ fn who_charges_no_disk_time_says_so_in_one_line() {
     assert_eq!(chapter.lines().skip(2).collect::<Vec<_>>(), ["kyber charges no disk time"], "{text}");
     assert!(text.starts_with(&dir.text(&["--sched", "kyber"])), "the rest is as ever");
 }
+
+#[test]
+fn what_is_not_kept_is_told_in_one_line_and_comparing_goes_on() {
+    let dir = Dir::new("kept", &format!("{JOB}cgroup=u\n#!fh_cgroup=wbps=5m min_iops=1\n"));
+    let text = dir.text(&["--sched", "kyber,noop,bfq"]);
+    let line = text.lines().find(|l| l.starts_with("not kept")).expect("a line");
+    assert_eq!(line, "not kept: class, min_iops under kyber, noop, bfq; weight under kyber, noop");
+    let all = dir.json(&["--sched", "bfq"]);
+    assert_eq!(all["runs"][0]["cgroups_not_kept"], serde_json::json!(["class", "min_iops"]));
+    assert_eq!(all["runs"][0]["cgroups"][4]["max"]["wbps"], 5 << 20);
+    assert_eq!(all["runs"][0]["cgroups"][4]["max"]["rbps"], "max");
+}
+
+#[test]
+fn a_guarantee_that_cannot_be_ends_with_code_1_and_both_numbers() {
+    let dir = Dir::new("guarantee", "[a]\nsize=1m\ncgroup=a\n#!fh_cgroup=min_iops=5000\n");
+    let (code, line) = dir.refused(&["--sched", "noop"]);
+    let start = "cgroup 'a': reservations would add up to 5000 requests/s, but the disk is good for ";
+    assert!(code == 1 && line.starts_with(start), "{line}");
+}
+
+#[test]
+fn a_change_that_cannot_be_is_a_note_and_the_run_goes_on() {
+    let dir = Dir::new(
+        "note",
+        &format!("{JOB}#!fh_at=100ms remove t\n#!fh_at=200ms remove t/b\n#!fh_at=300ms move a t/b\n"),
+    );
+    let out = dir.run(&["--sched", "bfq", "--output-format", "json"]);
+    assert!(out.status.success());
+    let notes = [
+        "at 100ms: 'remove t' was not done: cgroup 't' still has requests or groups in it",
+        "at 300ms: 'move a t/b' was not done: cgroup 't/b' is gone",
+    ];
+    let told = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(told.lines().map(|l| l.trim_start_matches("fairhead: ")).collect::<Vec<_>>(), notes);
+    let all: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(all["runs"][0]["notes"], serde_json::json!(notes));
+    let bytes = |i: usize| all["runs"][0]["cgroups"][i]["rbytes"].as_u64().unwrap();
+    assert!(bytes(3) > 0 && bytes(1) > 0, "b's requests went on in t: {}", bytes(1));
+}

@@ -16,6 +16,7 @@ use fairhead_sim::Outcome;
 use fairhead_sim::job::class_word;
 use fairhead_sim::metrics::{ClientStats, GroupOutcome, rate};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// What every group got under every scheduler; nothing if the jobs name none.
 pub(super) fn table(report: &Report<'_>) -> Option<Table<'static>> {
@@ -45,6 +46,30 @@ pub(super) fn table(report: &Report<'_>) -> Option<Table<'static>> {
     };
     let blocks: Vec<_> = (0..groups.len()).filter(is_shown).map(block).collect();
     (!blocks.is_empty()).then_some(Table { words: 2, columns, blocks })
+}
+
+/// What groups were given and schedulers do not keep, in one line; nothing if all keep all.
+pub(super) fn not_kept(report: &Report<'_>) -> String {
+    let words: BTreeSet<&str> = report.outcomes.iter().flat_map(|o| &o.groups_not_kept).copied().collect();
+    let under = |word: &str| {
+        let names = report.outcomes.iter().filter(|o| o.groups_not_kept.contains(&word));
+        names.map(|o| o.scheduler.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    // Words that the same schedulers do not keep are told together.
+    let mut all: Vec<(String, Vec<&str>)> = Vec::new();
+    for word in words {
+        let names = under(word);
+        match all.iter_mut().find(|(known, _)| *known == names) {
+            Some((_, words)) => words.push(word),
+            None => all.push((names, vec![word])),
+        }
+    }
+    if all.is_empty() {
+        return String::new();
+    }
+    let parts: Vec<String> =
+        all.iter().map(|(names, words)| format!("{} under {names}", words.join(", "))).collect();
+    format!("not kept: {}\n", parts.join("; "))
 }
 
 /// From the first start to the last end of the clients that were in the group at the start; all of the run if there were none.

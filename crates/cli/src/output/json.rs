@@ -103,6 +103,7 @@ fn run(report: &Report<'_>, scheduler: &Scheduler, o: &Outcome) -> Value {
         "jobs": per_job,
         "clients": clients,
         "cgroups": super::groups::json(o),
+        "cgroups_not_kept": o.groups_not_kept,
         "disk": disk(o),
         "watch": report.plan.watch.map(|interval| super::watch::json(o, interval)),
         "series": series(o),
