@@ -81,7 +81,7 @@ pub struct FairTree {
     nodes: Table<GroupId, Node>,
     active: u32,
     serving: Option<GroupId>,
-    /// As last selected with.
+    /// As last set or selected with.
     quantum: u32,
 }
 
@@ -108,6 +108,12 @@ impl FairTree {
         let mut nodes = Table::new(groups as usize, node);
         nodes[GroupId::ROOT].groups = groups - 1;
         Self { inner, nodes, active: 0, serving: None, quantum: 1 }
+    }
+
+    /// What leaves may be given in one turn, until [`FairTree::select`] says otherwise. To be set before the first is
+    /// activated: B-WF2Q+ asks then.
+    pub fn set_quantum(&mut self, quantum: u32) {
+        self.quantum = quantum.max(1);
     }
 
     /// Puts a group into another one, while nothing in it is active.
@@ -217,7 +223,7 @@ impl FairTree {
     /// If a leaf is in service already.
     pub fn select(&mut self, now: Instant, quantum: u32) -> Option<GroupId> {
         assert!(self.serving.is_none(), "two leaves in service");
-        self.quantum = quantum.max(1);
+        self.set_quantum(quantum);
         self.serving = match &mut self.inner {
             Inner::DiskTime(d) => d.select(),
             Inner::Wf2q(w) => w.select(now),
@@ -496,5 +502,104 @@ mod tests {
             assert_eq!(count(turns(&mut tree, 400)), [200, 200, 0], "{engine:?}");
             assert_eq!(tree.deactivate(NOW, group(3)), 2, "its parent too has lost its place");
         }
+    }
+
+    //= spec: groups.md 12, vector 2 type=test
+    #[test]
+    fn who_is_outranked_waits_and_pays_nothing() {
+        for engine in ENGINES {
+            let mut tree = flat(engine, &[100, 100, 100]);
+            tree.set_shares(group(1), 1, 100, Class::RealTime);
+            tree.set_shares(group(3), 10_000, 100, Class::Idle);
+            assert!(tree.outranks(group(1), group(2)) && tree.outranks(group(2), group(3)));
+            assert_eq!(turns(&mut tree, 10), [1; 10], "{engine:?}");
+            tree.deactivate(NOW, group(1));
+            let later = NOW + crate::units::Duration::from_secs(3600);
+            for _ in 0..10 {
+                let leaf = tree.select(later, 100).expect("two wait");
+                assert_eq!(leaf, group(2), "{engine:?}: an hour without a turn of the IDLE class");
+                tree.expire(later, leaf, 100);
+            }
+            tree.deactivate(NOW, group(2));
+            assert_eq!(turns(&mut tree, 3), [3; 3]);
+            // As level as they were before.
+            tree.set_shares(group(3), 100, 100, BE);
+            tree.activate(NOW, group(2));
+            let order = turns(&mut tree, 6);
+            assert_eq!(order.iter().filter(|&&g| g == 2).count(), 3, "{engine:?}: {order:?}");
+        }
+    }
+
+    #[test]
+    fn equal_weights_take_turns() {
+        for engine in ENGINES {
+            let mut tree = flat(engine, &[100; 7]);
+            let order = turns(&mut tree, 70);
+            for seven in order.chunks(7) {
+                assert_eq!(seven, [1, 2, 3, 4, 5, 6, 7], "{engine:?}");
+            }
+        }
+    }
+
+    /// A weight of 1 has just been served, and waits for 9999 turns of another of 10000.
+    #[test]
+    fn a_new_weight_holds_at_once() {
+        for engine in ENGINES {
+            let mut tree = flat(engine, &[1, 10_000]);
+            while turns(&mut tree, 1) != [1] {}
+            assert_eq!(turns(&mut tree, 50), [2; 50], "{engine:?}");
+            tree.set_shares(group(1), 10_000, 100, BE);
+            let order = turns(&mut tree, 10);
+            assert!(order.iter().filter(|&&g| g == 1).count() >= 4, "{engine:?}: {order:?}");
+            tree.set_shares(group(1), 1, 100, BE);
+            let order = turns(&mut tree, 100);
+            assert!(order.iter().filter(|&&g| g == 1).count() <= 2, "{engine:?}: {order:?}");
+        }
+    }
+
+    #[test]
+    fn new_groups_in_a_group_with_work() {
+        for engine in ENGINES {
+            let mut tree = flat(engine, &[100, 100, 100]);
+            tree.deactivate(NOW, group(3));
+            assert_eq!(tree.select(NOW, 100), Some(group(1)));
+            // It is in service while it gets a group, and while that has work.
+            tree.set_parent(group(3), group(1));
+            tree.check();
+            tree.activate(NOW, group(3));
+            tree.expire(NOW, group(1), 100);
+            let count = |turns: Vec<u32>| [1, 2, 3].map(|g| turns.iter().filter(|&&t| t == g).count());
+            let [one, two, three] = count(turns(&mut tree, 40));
+            assert!((9..=11).contains(&one) && (9..=11).contains(&three), "{engine:?}: {one} {two} {three}");
+            assert_eq!(tree.deactivate(NOW, group(3)), 1);
+            tree.set_parent(group(3), GroupId::ROOT);
+            let [one, two, _] = count(turns(&mut tree, 40));
+            assert!(one.abs_diff(two) <= 2, "{engine:?}: {one} {two}");
+            assert_eq!(tree.deactivate(NOW, group(1)), 1);
+            assert_eq!(tree.deactivate(NOW, group(1)), 0, "it was not active");
+        }
+    }
+
+    #[test]
+    fn shares_are_products() {
+        let mut tree = FairTree::new(Engine::DiskTime, 4);
+        tree.set_parent(group(3), group(1));
+        tree.set_shares(group(1), 300, 50, BE);
+        tree.set_shares(group(3), 150, 100, BE);
+        for leaf in [1, 2, 3] {
+            tree.activate(NOW, group(leaf));
+        }
+        let is = |tree: &FairTree, leaf: u32, part: u64, whole: u64| {
+            let (n, d) = tree.share(group(leaf));
+            assert_eq!(n * whole, d * part, "{leaf} has {n} of {d}, not {part} of {whole}");
+        };
+        is(&tree, 1, 300 * 50, 400 * 200);
+        is(&tree, 2, 100, 400);
+        is(&tree, 3, 300 * 150, 400 * 200);
+        is(&tree, 0, 100, 500); // As if it came now.
+        tree.deactivate(NOW, group(2));
+        tree.deactivate(NOW, group(3));
+        is(&tree, 1, 1, 1);
+        assert_eq!((tree.active(), tree.is_active(group(1)), tree.is_active(group(2))), (1, true, false));
     }
 }

@@ -43,7 +43,7 @@
 //= linux-6.12 block/bfq-wf2q.c (as restated in the project's specification)
 //= paper: J. Bennett, H. Zhang 1997, "Hierarchical packet fair queueing algorithms"
 
-use super::wf2q::{ServiceTree, Standing, Wf2q, later, vt};
+use super::wf2q::{ServiceTree, Standing, Wf2q, later, sectors, vt};
 use crate::table::Table;
 use crate::units::{Class, Duration, GroupId, Id, Instant, id};
 use core::marker::PhantomData;
@@ -552,8 +552,8 @@ impl<I: Id> Hierarchy<I> {
     }
 
     /// A leaf that is not in service, active or not, was given `cost` sectors out of turn, and so were all groups above it.
-    /// It pays at once, and so do those above that are not in service. `at_most`: nobody gets further ahead of virtual time
-    /// than if it had been given this much.
+    /// It pays at once, and so do those above that are not in service. `at_most`: what would take one of them further ahead of
+    /// virtual time than if it had been given this much does not count, neither for it nor for virtual time.
     pub fn charge(&mut self, now: Instant, leaf: I, cost: u32, at_most: u32) {
         let mut above = Some(Self::leaf(leaf));
         while let Some(e) = above {
@@ -877,12 +877,10 @@ impl<I: Id> Hierarchy<I> {
             Standing::Detached => self.nodes.attach(tree, e),
             _ => self.nodes.hold(tree, e),
         }
+        let room = tree.vtime().wrapping_add(vt(at_most, weight)).wrapping_sub(from);
+        let cost = if later(room, 0) { cost.min(sectors(room, weight)) } else { 0 };
         self.nodes.serve(tree, cost);
-        let (mut to, most) =
-            (from.wrapping_add(vt(cost, weight)), tree.vtime().wrapping_add(vt(at_most, weight)));
-        if later(to, most) {
-            to = if later(from, most) { from } else { most };
-        }
+        let to = from.wrapping_add(vt(cost, weight));
         if standing == Standing::Active { self.file(e, to, false) } else { self.rest(e, to) }
     }
 

@@ -51,6 +51,13 @@ pub const fn vt(sectors: u32, weight: u64) -> u64 {
     ((sectors as u64) << SHIFT) / weight
 }
 
+/// The most sectors that a weight can be served in a virtual time.
+#[inline]
+#[must_use]
+pub fn sectors(vtime: u64, weight: u64) -> u32 {
+    u32::try_from((u128::from(vtime) * u128::from(weight)) >> SHIFT).unwrap_or(u32::MAX)
+}
+
 /// Whether virtual time `a` is later than `b`. They are less than 2^63 apart.
 #[inline]
 #[must_use]

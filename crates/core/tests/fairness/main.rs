@@ -8,6 +8,8 @@
 //!            bounds.rs    service of a fixed set of leaves against their shares: T1 T2 T3 T5 T6 T7 T8 S6
 //!            changing.rs  the same while leaves come and go: T4 T8 T9
 //!            times.rs     starts, finishes and virtual time: V4 to V9 (V1 in every case, V2 in `check`)
+//!            groups.rs    the controller's tree of groups under both engines, against fluid sharing
+//!            disk_time.rs the other engine, virtual disk time, written a second time
 //!            twin.rs      the whole hierarchy written a second time, over vectors searched from end to end: V3
 //! ```
 //!
@@ -16,6 +18,8 @@
 
 mod bounds;
 mod changing;
+mod disk_time;
+mod groups;
 mod load;
 #[path = "../support/mod.rs"]
 mod support;

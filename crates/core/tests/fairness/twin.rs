@@ -38,7 +38,10 @@ struct Entity {
     filed: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+/// Where virtual times start: what is behind need not be negative.
+const ORIGIN: u64 = 1 << 60;
+
+#[derive(Clone, Copy, Debug)]
 struct Group {
     vtime: [u64; 3],
     next: Option<usize>,
@@ -55,10 +58,15 @@ struct Twin {
     serving: Option<usize>,
     clock: u64,
     now: Instant,
+    idle_turns: bool,
 }
 
 const fn vt(sectors: u32, weight: u64) -> u64 {
     ((sectors as u64) << 22) / weight
+}
+
+fn narrow128(n: u128) -> u64 {
+    n.try_into().expect("a distance in virtual time")
 }
 
 impl Twin {
@@ -74,15 +82,16 @@ impl Twin {
             weight: 40,
             budget: 0,
             service: 0,
-            start: 0,
-            finish: 0,
+            start: ORIGIN,
+            finish: ORIGIN,
             standing: Standing::Detached,
             filed: 0,
         };
         let mut entities = vec![leaf; leaves];
         entities.resize(leaves + groups, Entity { base: 100, new_base: 100, weight: 100, ..leaf });
-        let groups = vec![Group::default(); groups];
-        Self { entities, groups, leaves, serving: None, clock: 0, now: Instant::EPOCH }
+        let group = Group { vtime: [ORIGIN; 3], next: None, in_service: None, idle_turn: None };
+        let groups = vec![group; groups];
+        Self { entities, groups, leaves, serving: None, clock: 0, now: Instant::EPOCH, idle_turns: true }
     }
 
     /// Who of a group's children of one class stands so.
@@ -125,7 +134,7 @@ impl Twin {
         let now = self.now;
         let last = *self.groups[group].idle_turn.get_or_insert(now);
         let mut classes = CLASSES.to_vec();
-        if now > last + Duration::from_ms(200) {
+        if self.idle_turns && now > last + Duration::from_ms(200) {
             if self.who(group, Class::Idle, Standing::Waits).is_empty() {
                 self.groups[group].idle_turn = Some(now);
             } else {
@@ -258,6 +267,79 @@ impl Twin {
         }
     }
 
+    /// Another class and weight at once: `e` is as far ahead or behind, in sectors, as it was.
+    fn reweigh(&mut self, e: usize, class: Class, weight: u32) {
+        let (old, before) = (self.entities[e], *self.vtime(e));
+        let (base, new_base, raise, dirty) = (weight, weight, 1, false);
+        self.entities[e] = Entity { class, new_class: class, base, new_base, raise, dirty, weight, ..old };
+        if (old.class, old.weight) == (class, weight) {
+            return;
+        }
+        let v = *self.vtime(e);
+        let by =
+            |a: u64, b: u64| u128::from(a.saturating_sub(b)) * u128::from(old.weight) / u128::from(weight);
+        let at = |t: u64| v + narrow128(by(t, before)) - narrow128(by(before, t));
+        match old.standing {
+            Standing::Detached => {}
+            Standing::Waits => {
+                self.file(e, at(old.start), false);
+                if self.update_next(old.group, false) && old.group > 0 {
+                    self.rise(self.leaves + old.group, false, false);
+                }
+            }
+            Standing::Idle => self.rest(e, at(old.finish)),
+            Standing::InService => {
+                let entity = &mut self.entities[e];
+                (entity.start, entity.finish) = (at(old.start), at(old.finish));
+            }
+        }
+    }
+
+    fn rest(&mut self, e: usize, finish: u64) {
+        let v = *self.vtime(e);
+        let entity = &mut self.entities[e];
+        (entity.start, entity.finish) = (finish, finish);
+        entity.standing = if finish > v { Standing::Idle } else { Standing::Detached };
+    }
+
+    /// Service out of turn.
+    fn charge(&mut self, e: usize, cost: u32, at_most: u32) {
+        let old = self.entities[e];
+        let (group, class) = (old.group, old.class);
+        let is_served = self.groups[group].in_service == Some(e);
+        if is_served {
+            self.entities[e].service += cost;
+        } else {
+            // It counts from now on, and is in no tree.
+            self.entities[e].standing = Standing::InService;
+        }
+        let (before, weight) = (*self.vtime(e), u64::from(old.weight));
+        let from = match old.standing {
+            Standing::Waits => old.start,
+            Standing::Idle => old.finish,
+            _ => before,
+        };
+        let room = (before + vt(at_most, weight)).saturating_sub(from);
+        let counts = if is_served {
+            cost
+        } else {
+            cost.min(narrow128((u128::from(room) * u128::from(weight)) >> 22).try_into().unwrap_or(cost))
+        };
+        self.advance(group, class, before + vt(counts, self.total(group, class)));
+        if !is_served {
+            let to = from + vt(counts, weight);
+            if old.standing == Standing::Waits {
+                self.file(e, to, false)
+            } else {
+                self.rest(e, to)
+            }
+            self.update_next(group, false);
+        }
+        if group > 0 {
+            self.charge(self.leaves + group, cost, at_most);
+        }
+    }
+
     fn select(&mut self) -> Option<usize> {
         let mut group = 0;
         let mut next = self.look_up(0, true);
@@ -329,8 +411,10 @@ struct Pair {
 impl Pair {
     fn draw(chance: &mut Chance) -> Self {
         let (leaves, groups) = (chance.range(1, 8), *chance.pick(&[1, 1, 2, 3, 5]));
-        let mut h = Hierarchy::new(narrow::<u16>(leaves).into(), groups);
+        let mut h = Hierarchy::starting_at(narrow::<u16>(leaves).into(), groups, ORIGIN);
         let mut twin = Twin::new(narrow::<u16>(leaves).into(), groups as usize);
+        twin.idle_turns = chance.percent(80);
+        h.set_idle_turns(twin.idle_turns);
         for g in 1..groups {
             let parent = GroupId(narrow(chance.below(g.into())));
             h.set_parent(GroupId(g), parent);
@@ -412,8 +496,21 @@ impl Pair {
         let (tag, weight) = (Tag::from_index(i), narrow(chance.range(1, 100)));
         let class = self.class(chance);
         let group = chance.index(self.twin.groups.len());
+        let (cost, at_most) = (narrow(chance.scaled(1, 100)), narrow(chance.scaled(0, 300)));
         let entity = &mut self.twin.entities[i];
-        match chance.below(4) {
+        match chance.below(7) {
+            4 => {
+                self.h.reweigh(self.twin.now, tag, class, weight);
+                self.twin.reweigh(i, class, weight);
+            }
+            5 if group > 0 => {
+                self.h.reweigh_group(self.twin.now, GroupId::from_index(group), class, weight);
+                self.twin.reweigh(self.twin.leaves + group, class, weight);
+            }
+            6 => {
+                self.h.charge(self.twin.now, tag, cost, at_most);
+                self.twin.charge(i, cost, at_most);
+            }
             0 => {
                 self.h.set_weight(tag, class, weight);
                 (entity.new_class, entity.new_base, entity.dirty) = (class, weight, true);
