@@ -6,7 +6,7 @@ use fairhead_core::sched::any::{AnyConfig, AnyScheduler, Preset};
 use fairhead_core::sched::fair::Fair;
 use fairhead_core::sched::{anticipatory, bfq, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
 use fairhead_core::{
-    Dispatch, Duration, Elevator, Insert, Instant, Limits, Request, Sector, Sectors, Tag, TaskId,
+    Dispatch, Duration, Elevator, GroupId, Insert, Instant, Limits, Request, Sector, Sectors, Tag, TaskId,
 };
 
 /// A tag is a task's number.
@@ -51,13 +51,15 @@ struct Loop<S> {
     /// Where each task reads or writes next.
     at: Vec<Sector>,
     random: u64,
+    groups: u16,
 }
 
 impl<S: Scheduler> Loop<S> {
-    fn new(config: S::Config, tasks: u16) -> Self {
-        let limits = Limits { tags: tasks, tasks: u32::from(tasks), ..Limits::default() };
+    fn new(config: S::Config, tasks: u16, groups: u16) -> Self {
+        let limits =
+            Limits { tags: tasks, tasks: u32::from(tasks), groups: u32::from(groups), ..Limits::default() };
         let elevator = Elevator::new(limits, config).expect("a preset's tunables are in range");
-        let mut this = Self { elevator, now: Instant::EPOCH, at: Vec::new(), random: 1 };
+        let mut this = Self { elevator, now: Instant::EPOCH, at: Vec::new(), random: 1, groups };
         // Apart enough that no sequential reader reaches the next.
         this.at = (0..u64::from(tasks)).map(|i| Sector(i * (DISK / u64::from(TASKS_MAX)))).collect();
         this
@@ -75,7 +77,7 @@ impl<S: Scheduler> Loop<S> {
     fn request(&mut self, task: u16) -> Request {
         let id = TaskId(u32::from(task));
         let random = self.anywhere();
-        match task % 4 {
+        let rq = match task % 4 {
             0 | 1 => {
                 let at = &mut self.at[usize::from(task)];
                 let start = *at;
@@ -84,7 +86,8 @@ impl<S: Scheduler> Loop<S> {
             }
             2 => Request::read(id, random, Sectors(8)),
             _ => Request::write(id, random, Sectors(8)),
-        }
+        };
+        Request { group: GroupId(u32::from(task % self.groups)), ..rq }
     }
 
     /// One request through dispatch and completion, and its successor inserted.
@@ -145,31 +148,33 @@ mod calls {
 
 /// Runs the loop for `requests` requests after a warm-up; answers how often the measured part touched the heap. The
 /// elevator is made for its scheduler alone, as in a kernel or whoever else knows which it wants.
-pub(crate) fn run(preset: &Preset, tasks: u16, requests: u32) -> u64 {
+pub(crate) fn run(preset: &Preset, tasks: u16, requests: u32, groups: u16) -> u64 {
     match (preset.config)() {
-        AnyConfig::Noop(c) => run_with::<noop::Noop>(c, tasks, requests),
-        AnyConfig::Deadline(c) => run_with::<deadline::Deadline>(c, tasks, requests),
-        AnyConfig::MqDeadline(c) => run_with::<mq_deadline::MqDeadline>(c, tasks, requests),
-        AnyConfig::Kyber(c) => run_with::<kyber::Kyber>(c, tasks, requests),
-        AnyConfig::Anticipatory(c) => run_with::<anticipatory::Anticipatory>(c, tasks, requests),
-        AnyConfig::CfqRoundRobin(c) => run_with::<cfq_early::RoundRobin>(c, tasks, requests),
-        AnyConfig::CfqTs1(c) => run_with::<cfq_early::CfqTs1>(c, tasks, requests),
-        AnyConfig::CfqTs2(c) => run_with::<cfq_early::CfqTs2>(c, tasks, requests),
-        AnyConfig::Cfq(c) => run_with::<cfq::Cfq>(c, tasks, requests),
-        AnyConfig::Bfq(c) => run_with::<bfq::Bfq>(c, tasks, requests),
-        AnyConfig::FairNoop(c) => run_with::<Fair<noop::Noop>>(c, tasks, requests),
-        AnyConfig::FairDeadline(c) => run_with::<Fair<deadline::Deadline>>(c, tasks, requests),
-        AnyConfig::FairAnticipatory(c) => run_with::<Fair<anticipatory::Anticipatory>>(c, tasks, requests),
+        AnyConfig::Noop(c) => run_with::<noop::Noop>(c, tasks, groups, requests),
+        AnyConfig::Deadline(c) => run_with::<deadline::Deadline>(c, tasks, groups, requests),
+        AnyConfig::MqDeadline(c) => run_with::<mq_deadline::MqDeadline>(c, tasks, groups, requests),
+        AnyConfig::Kyber(c) => run_with::<kyber::Kyber>(c, tasks, groups, requests),
+        AnyConfig::Anticipatory(c) => run_with::<anticipatory::Anticipatory>(c, tasks, groups, requests),
+        AnyConfig::CfqRoundRobin(c) => run_with::<cfq_early::RoundRobin>(c, tasks, groups, requests),
+        AnyConfig::CfqTs1(c) => run_with::<cfq_early::CfqTs1>(c, tasks, groups, requests),
+        AnyConfig::CfqTs2(c) => run_with::<cfq_early::CfqTs2>(c, tasks, groups, requests),
+        AnyConfig::Cfq(c) => run_with::<cfq::Cfq>(c, tasks, groups, requests),
+        AnyConfig::Bfq(c) => run_with::<bfq::Bfq>(c, tasks, groups, requests),
+        AnyConfig::FairNoop(c) => run_with::<Fair<noop::Noop>>(c, tasks, groups, requests),
+        AnyConfig::FairDeadline(c) => run_with::<Fair<deadline::Deadline>>(c, tasks, groups, requests),
+        AnyConfig::FairAnticipatory(c) => {
+            run_with::<Fair<anticipatory::Anticipatory>>(c, tasks, groups, requests)
+        }
     }
 }
 
 /// The same, with the scheduler chosen at run time.
-pub(crate) fn run_any(preset: &Preset, tasks: u16, requests: u32) -> u64 {
-    run_with::<AnyScheduler>((preset.config)(), tasks, requests)
+pub(crate) fn run_any(preset: &Preset, tasks: u16, requests: u32, groups: u16) -> u64 {
+    run_with::<AnyScheduler>((preset.config)(), tasks, groups, requests)
 }
 
-fn run_with<S: Scheduler>(config: S::Config, tasks: u16, requests: u32) -> u64 {
-    let mut it = Loop::<S>::new(config, tasks);
+fn run_with<S: Scheduler>(config: S::Config, tasks: u16, groups: u16, requests: u32) -> u64 {
+    let mut it = Loop::<S>::new(config, tasks, groups);
     for task in 0..tasks {
         it.insert::<false>(Tag(task));
     }

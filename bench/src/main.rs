@@ -4,10 +4,10 @@
 //! did:
 //!
 //! ```text
-//! fairhead-bench list                          the presets, one a line
-//! fairhead-bench run PRESET TASKS REQUESTS     a loop of that many requests; prints heap calls in it
-//! fairhead-bench run-any …                     the same through `AnyScheduler`
-//! fairhead-bench simulate PRESET SECONDS       the lab for that much virtual time; prints requests and CPU nanoseconds
+//! fairhead-bench list                                 the presets, one a line
+//! fairhead-bench run PRESET TASKS REQUESTS [GROUPS]   a loop of that many requests; prints heap calls in it
+//! fairhead-bench run-any …                            the same through `AnyScheduler`
+//! fairhead-bench simulate PRESET SECONDS              the lab for that much virtual time; prints requests and CPU nanoseconds
 //! ```
 //!
 //! # The loop
@@ -15,7 +15,8 @@
 //! As many tasks as asked for keep one request each in the elevator, of 4 KiB, at a disk that takes one at a time and
 //! needs 100 µs. Of four tasks, two read sequentially, one reads at random and one writes (async) at random. So every
 //! request is inserted once, dispatched once and completed once, at a constant load, and a scheduler that holds the
-//! disk back for a sequential reader sees its next request at once. What the loop gets back is asserted.
+//! disk back for a sequential reader sees its next request at once. What the loop gets back is asserted. With GROUPS the tasks are
+//! in so many groups, the root being one of them, by turns.
 //!
 //! The three calls are made through functions that are never inlined, for callgrind to tell them apart; a `Hold` costs
 //! its request a second `dispatch`, a timer goes to dispatch. The first requests warm the elevator up through twins of
@@ -43,11 +44,14 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        [how @ ("run" | "run-any"), name, tasks, requests] => {
-            match (preset(name), tasks.parse(), requests.parse()) {
-                (Some(preset), Ok(tasks), Ok(requests)) if tasks > 0 && tasks <= closed_loop::TASKS_MAX => {
+        [how @ ("run" | "run-any"), name, tasks, requests, groups @ ..] if groups.len() < 2 => {
+            let groups = groups.first().map_or(Ok(1), |g| g.parse());
+            match (preset(name), tasks.parse(), requests.parse(), groups) {
+                (Some(preset), Ok(tasks), Ok(requests), Ok(groups))
+                    if groups > 0 && tasks > 0 && tasks <= closed_loop::TASKS_MAX =>
+                {
                     let run = if *how == "run" { closed_loop::run } else { closed_loop::run_any };
-                    println!("{}", run(preset, tasks, requests));
+                    println!("{}", run(preset, tasks, requests, groups));
                     ExitCode::SUCCESS
                 }
                 _ => misuse(&format!("{how}: no such preset, or not a number: {name} {tasks} {requests}")),
@@ -62,7 +66,7 @@ fn main() -> ExitCode {
             _ => misuse(&format!("simulate: no such preset, or not a number: {name} {seconds}")),
         },
         _ => misuse(
-            "usage: fairhead-bench list | run PRESET TASKS REQUESTS | run-any … | simulate PRESET SECONDS",
+            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | simulate PRESET SECONDS",
         ),
     }
 }

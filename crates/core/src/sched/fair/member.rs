@@ -1,8 +1,11 @@
-//! What the controller keeps of each group.
+//! What the controller keeps of each group, and how a request goes through it.
 
 use super::reserve::Clock;
+use super::slice::Expire;
+use super::{Divisible, Fair, OUT_OF_TURN};
+use crate::elevator::Cx;
 use crate::parts::think_time::ThinkTime;
-use crate::units::{Duration, Instant, TaskId};
+use crate::units::{Duration, GroupId, Instant, Tag, TaskId};
 
 /// A group.
 #[derive(Clone, Copy, Debug)]
@@ -75,5 +78,90 @@ impl Member {
     /// Whether it has no requests.
     pub(super) const fn is_idle(&self) -> bool {
         self.queued == 0 && self.at_device == 0
+    }
+}
+
+impl<S: Divisible> Fair<S> {
+    #[inline]
+    pub(super) fn arrive(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        let rq = &cx.requests[tag].rq;
+        let (group, sync, task) = (rq.group, rq.sync, rq.task);
+        let m = &mut self.members[group];
+        let is_first = m.arrived(cx.now, sync, task, self.config.layer.group_idle);
+        self.queued += 1;
+        self.held[usize::from(sync)] += 1;
+        if is_first {
+            self.reserve.join(group, &mut m.clock, cx.now);
+            if self.active == Some(group) {
+                self.stop_idling(cx);
+                if self.slice.is_stopped() {
+                    self.update_clock(cx.now);
+                }
+            } else {
+                self.join(cx, group);
+            }
+        }
+        self.force(group);
+    }
+
+    /// A group that does not have the disk has requests again.
+    #[inline(never)]
+    fn join(&mut self, cx: &mut Cx<'_>, group: GroupId) {
+        self.tree.activate(cx.now, group);
+        self.update_clock(cx.now);
+        if let Some(active) = self.active
+            && self.has_classes
+            && self.tree.outranks(group, active)
+        {
+            self.expire(cx, Expire::Preempted);
+        }
+    }
+
+    /// `tag` of `group` goes to the device, in its turn if it is the one that has the disk.
+    #[inline]
+    pub(super) fn issued(&mut self, cx: &mut Cx<'_>, tag: Tag, group: GroupId) {
+        let rq = &cx.requests[tag].rq;
+        let m = &mut self.members[group];
+        m.issued(rq.sync);
+        let any_left = m.queued > 0;
+        self.queued -= 1;
+        self.at_device += 1;
+        self.reserve.dispatched(group, &mut m.clock, cx.now, any_left);
+        if self.active == Some(group) {
+            self.slice.issued(rq.len);
+            self.slices[tag] = self.slice.number;
+            if self.slice.is_idling {
+                self.stop_idling(cx);
+            }
+        } else {
+            self.slices[tag] = OUT_OF_TURN;
+            if !any_left {
+                self.lose_place(cx, group);
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        let rq = &cx.requests[tag].rq;
+        let (group, sync, len) = (rq.group, rq.sync, rq.len.0);
+        let m = &mut self.members[group];
+        m.completed(cx.now, sync);
+        let is_idle = m.is_idle();
+        self.at_device -= 1;
+        self.held[usize::from(sync)] -= 1;
+        let slice = self.slices[tag];
+        if slice == OUT_OF_TURN {
+            self.end_detour(cx, group, len);
+            self.update_clock(cx.now);
+        } else if self.active == Some(group) {
+            if slice == self.slice.number && !self.slice.has_started() {
+                let length = self.slice_length();
+                self.slice.start(cx.now, length);
+            }
+            if is_idle {
+                self.update_clock(cx.now);
+            }
+        }
+        self.force(group);
     }
 }

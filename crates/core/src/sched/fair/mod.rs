@@ -42,7 +42,9 @@
 //= paper: V. Goyal, IO scheduler based IO controller V9, 2009 (as restated in the project's specification)
 //= spec: groups.md 5 to 8
 
+mod check;
 mod config;
+mod control;
 mod divisible;
 mod idling;
 mod member;
@@ -55,16 +57,15 @@ pub use self::config::{Charge, Config, Layer};
 pub use self::divisible::Divisible;
 use self::member::Member;
 use self::reserve::Reserve;
-use self::slice::{Expire, Slice, microseconds};
+use self::slice::{Expire, Slice};
 use super::Scheduler;
 use crate::config::{ConfigError, Tunables};
 use crate::elevator::{Control, Cx, Dispatch, End, Hold, Limits, Timer};
 use crate::parts::fair_tree::FairTree;
 use crate::parts::merge::Edges;
-use crate::request::{Request, Requests, State};
+use crate::request::{Request, Requests};
 use crate::table::Table;
-use crate::trace::Reason;
-use crate::units::{Class, Duration, GroupId, Id, Instant, Tag};
+use crate::units::{Duration, GroupId, Instant, Tag};
 
 /// How groups share the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,7 +147,7 @@ impl<S: Divisible> Scheduler for Fair<S> {
         let groups = limits.groups as usize;
         let tags = if groups > 1 { usize::from(limits.tags) } else { 0 };
         let is_fast = !limits.rotational && limits.queue_depth > 1;
-        let (mode, unit) = sharing(&config.layer, is_fast);
+        let (mode, unit) = control::sharing(&config.layer, is_fast);
         Ok(Self {
             mode: if groups > 1 { mode } else { Mode::Single },
             unit,
@@ -187,8 +188,10 @@ impl<S: Divisible> Scheduler for Fair<S> {
             return self.sched.dispatch(cx);
         }
         self.wake = None;
-        self.tell_emptiness(cx);
         if self.queued == 0 {
+            if let Some(group) = self.active {
+                self.tell_emptiness(cx, group);
+            }
             return Dispatch::Empty;
         }
         let answer = self.dispatch_due(cx).unwrap_or_else(|| self.dispatch_in_turn(cx));
@@ -256,53 +259,11 @@ impl<S: Divisible> Scheduler for Fair<S> {
     }
 
     fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
-        if self.mode == Mode::Single {
-            return self.sched.control(cx, change);
-        }
-        if let Some(group) = change.reweighed() {
-            let reclassed = matches!(change, Control::SetClass(..) | Control::SetPolicy(..));
-            return self.reweigh(cx, group, reclassed);
-        }
-        match *change {
-            Control::SetMin(group, _) => self.guarantee(cx, group),
-            Control::SetParent(group, parent) => self.move_group(cx, group, parent),
-            Control::GroupExit(group) => {
-                self.members[group].is_gone = true;
-                self.guarantee(cx, group);
-            }
-            Control::TaskExit(task) => {
-                if let Some(group) = self.active {
-                    self.force(group);
-                    self.members[group].has_exited |= self.members[group].task == task;
-                }
-                self.sched.control(cx, change);
-            }
-            _ => self.sched.control(cx, change),
-        }
+        self.change(cx, change);
     }
 
-    /// The engine is for good. The rest holds from the next turn, or the next look, on.
     fn reconfigure(&mut self, cx: &mut Cx<'_>, config: Self::Config) -> Result<bool, ConfigError> {
-        config.layer.validate()?;
-        let (old, new) = (&self.config, &config);
-        if old.layer.engine != new.layer.engine {
-            new.inner.validate()?;
-            return Ok(false);
-        }
-        let same =
-            <S::Config as Tunables>::LIST.iter().all(|t| old.inner.get(t.name) == new.inner.get(t.name));
-        if !same && !self.sched.reconfigure(cx, config.inner)? {
-            return Ok(false);
-        }
-        self.config = config;
-        if self.mode != Mode::Single {
-            let shared = sharing(&config.layer, self.is_fast);
-            if shared != (self.mode, self.unit) {
-                self.expire(cx, Expire::Used);
-                (self.mode, self.unit) = shared;
-            }
-        }
-        Ok(true)
+        self.retune(cx, config)
     }
 
     fn timer(&mut self, cx: &mut Cx<'_>) {
@@ -355,40 +316,8 @@ impl<S: Divisible> Scheduler for Fair<S> {
     }
 
     fn check(&self, requests: &Requests) {
-        let others = self.contexts.iter().filter(|(g, _)| *g != self.in_force).map(|(_, c)| c);
-        self.sched.check_each(others, requests);
-        if self.mode == Mode::Single {
-            return;
-        }
-        let mut held = Table::new(self.members.len(), [0; 2]);
-        for (_, slot) in requests.iter().filter(|(_, s)| matches!(s.state, State::Queued | State::Issued)) {
-            held[slot.rq.group][usize::from(slot.rq.sync)] += 1;
-        }
-        let (mut queued, mut at_device) = (0, 0);
-        for (group, m) in self.members.iter() {
-            assert_eq!(m.held, held[group], "requests of {group:?}");
-            assert_eq!(m.queued + m.at_device, m.held[0] + m.held[1], "{group:?}");
-            let is_active = m.queued > 0 || self.active == Some(group);
-            assert_eq!(self.tree.is_active(group), is_active, "{group:?}");
-            (queued, at_device) = (queued + m.queued, at_device + m.at_device);
-        }
-        assert_eq!((queued, at_device), (self.queued, self.at_device), "requests in all");
-        assert!(self.detours <= at_device, "out of turn, and where?");
-        self.tree.check();
-        self.reserve.check(&self.members);
+        self.check_all(requests);
     }
-}
-
-/// How groups share a device, and what.
-fn sharing(layer: &Layer, is_fast: bool) -> (Mode, Unit) {
-    let shares = is_fast && layer.fairness == 0 && layer.charge != Charge::Time;
-    let unit = match layer.charge {
-        Charge::Auto if shares => Unit::Sectors,
-        Charge::Auto | Charge::Time => Unit::Time,
-        Charge::Sectors => Unit::Sectors,
-        Charge::Requests => Unit::Requests,
-    };
-    (if shares { Mode::Shared } else { Mode::Slices }, unit)
 }
 
 impl<S: Divisible> Fair<S> {
@@ -398,14 +327,12 @@ impl<S: Divisible> Fair<S> {
         &self.sched
     }
 
-    /// A scheduler may learn from being asked in vain.
-    #[inline]
-    fn tell_emptiness(&mut self, cx: &mut Cx<'_>) {
-        if let Some(group) = self.active.filter(|&g| self.members[g].queued == 0) {
-            self.force(group);
-            let answer = self.sched.dispatch(cx);
-            debug_assert!(answer == Dispatch::Empty, "{group:?} has no requests");
-        }
+    /// The group that has the disk has no request waiting. A scheduler may learn from being asked in vain.
+    #[inline(never)]
+    fn tell_emptiness(&mut self, cx: &mut Cx<'_>, group: GroupId) {
+        self.force(group);
+        let answer = self.sched.dispatch(cx);
+        debug_assert!(answer == Dispatch::Empty, "{group:?} has no requests");
     }
 
     /// Whose turn is it? The whole policy, but for who comes next ([`FairTree`]).
@@ -414,17 +341,23 @@ impl<S: Divisible> Fair<S> {
         let mut turn = self.active;
         if let Some(group) = turn {
             self.force(group);
-            match self.verdict(group, cx.now) {
-                Verdict::Keep => {}
-                Verdict::Renew => self.renew(cx, group),
-                Verdict::Wait(until) => {
-                    self.wake = until;
-                    self.idle(cx, group);
-                    return Dispatch::Hold(Hold::SliceIdle);
-                }
-                Verdict::Leave(why) => {
-                    self.expire(cx, why);
-                    turn = None;
+            let (any, is_used) = (self.members[group].queued > 0, self.is_used(cx.now));
+            if !any {
+                self.tell_emptiness(cx, group);
+            }
+            if !any || is_used {
+                match self.verdict(group, cx.now, any, is_used) {
+                    Verdict::Keep => {}
+                    Verdict::Renew => self.renew(cx, group),
+                    Verdict::Wait(until) => {
+                        self.wake = until;
+                        self.idle(cx, group);
+                        return Dispatch::Hold(Hold::SliceIdle);
+                    }
+                    Verdict::Leave(why) => {
+                        self.expire(cx, why);
+                        turn = None;
+                    }
                 }
             }
         }
@@ -441,22 +374,23 @@ impl<S: Divisible> Fair<S> {
         answer
     }
 
-    /// What to do about the group that has the disk, while some request waits.
-    fn verdict(&self, group: GroupId, now: Instant) -> Verdict {
-        let any = self.members[group].queued > 0;
-        let is_used = match self.mode {
+    /// Whether the turn of the group that has the disk is over.
+    #[inline]
+    fn is_used(&self, now: Instant) -> bool {
+        match self.mode {
             Mode::Shared => self.slice.requests >= self.config.layer.group_quantum,
             Mode::Single | Mode::Slices => self.slice.is_used(now),
-        };
+        }
+    }
+
+    /// What to do about the group that has the disk, if none of its requests waits though some do, or its turn is over.
+    #[inline(never)]
+    fn verdict(&self, group: GroupId, now: Instant, any: bool, is_used: bool) -> Verdict {
         if self.tree.active() == 1 {
             return if is_used { Verdict::Renew } else { Verdict::Keep };
         }
         if any {
-            return if is_used && self.sched.may_leave() {
-                Verdict::Leave(Expire::Used)
-            } else {
-                Verdict::Keep
-            };
+            return if self.sched.may_leave() { Verdict::Leave(Expire::Used) } else { Verdict::Keep };
         }
         let awaited = if self.mode == Mode::Shared { None } else { self.awaits(group, now) };
         match awaited {
@@ -468,62 +402,11 @@ impl<S: Divisible> Fair<S> {
     }
 
     /// Whether the group's slice shall begin only when the device has finished what others sent.
-    fn is_draining(&self, group: GroupId) -> bool {
-        let others = self.at_device > self.members[group].at_device;
-        others && self.config.layer.fairness > 1 && self.slice.requests == 0
-    }
-
-    /// The request of a guarantee that is due, of a group that does not have the disk.
     #[inline]
-    fn dispatch_due(&mut self, cx: &mut Cx<'_>) -> Option<Dispatch> {
-        if self.reserve.is_empty() {
-            return None;
-        }
-        let (group, due) = self.reserve.first(self.active)?;
-        if due <= cx.now { self.detour(cx, group) } else { None }
-    }
-
-    /// A request of `group` out of turn, if its scheduler has one for now. The group that has the disk gets it back.
-    fn detour(&mut self, cx: &mut Cx<'_>, group: GroupId) -> Option<Dispatch> {
-        if let Some(active) = self.active {
-            self.force(active);
-            self.sched.leave(cx);
-            self.stop_idling(cx);
-        }
-        self.force(group);
-        self.sched.enter(cx);
-        let answer = self.sched.dispatch(cx);
-        self.sched.leave(cx);
-        if let Dispatch::Issue(tag) = answer {
-            cx.why = Reason::Reserved;
-            if self.detours == 0 {
-                self.detour_since = cx.now;
-            }
-            self.detours += 1;
-            self.issued(cx, tag, group);
-            self.update_clock(cx.now);
-        }
-        if let Some(active) = self.active {
-            self.force(active);
-            self.sched.enter(cx);
-        }
-        matches!(answer, Dispatch::Issue(_)).then_some(answer)
-    }
-
-    /// A request that was served out of turn has completed: its group is charged the device's time since the last one did.
-    fn end_detour(&mut self, cx: &mut Cx<'_>, group: GroupId, len: u32) {
-        let used = cx.now.saturating_since(self.detour_since);
-        self.detour_since = cx.now;
-        self.detours -= 1;
-        let service = match self.unit {
-            Unit::Time => microseconds(used),
-            Unit::Sectors => len,
-            Unit::Requests => 1,
-        };
-        self.tree.charge(group, service);
-        if self.mode == Mode::Slices {
-            cx.books.groups.charge(group, used, Duration::ZERO);
-        }
+    fn is_draining(&self, group: GroupId) -> bool {
+        self.config.layer.fairness > 1
+            && self.slice.requests == 0
+            && self.at_device > self.members[group].at_device
     }
 
     /// Has the scheduler work on this group.
@@ -534,120 +417,6 @@ impl<S: Divisible> Fair<S> {
             self.sched.swap(group, &mut self.contexts[group]);
             self.contexts[old] = self.contexts[group];
             self.in_force = group;
-        }
-    }
-
-    fn arrive(&mut self, cx: &mut Cx<'_>, tag: Tag) {
-        let rq = &cx.requests[tag].rq;
-        let (group, sync, task) = (rq.group, rq.sync, rq.task);
-        let idle = self.config.layer.group_idle;
-        let is_first = self.members[group].arrived(cx.now, sync, task, idle);
-        self.queued += 1;
-        self.held[usize::from(sync)] += 1;
-        if is_first {
-            self.reserve.join(group, &mut self.members[group].clock, cx.now);
-            self.tree.activate(cx.now, group);
-            self.update_clock(cx.now);
-            match self.active {
-                Some(active) if active == group => self.stop_idling(cx),
-                Some(active) if self.has_classes && self.tree.outranks(group, active) => {
-                    self.expire(cx, Expire::Preempted);
-                }
-                _ => {}
-            }
-        }
-        self.force(group);
-    }
-
-    /// `tag` of `group` goes to the device, in its turn if it is the one that has the disk.
-    #[inline]
-    fn issued(&mut self, cx: &mut Cx<'_>, tag: Tag, group: GroupId) {
-        let rq = &cx.requests[tag].rq;
-        let m = &mut self.members[group];
-        m.issued(rq.sync);
-        let any_left = m.queued > 0;
-        self.queued -= 1;
-        self.at_device += 1;
-        self.reserve.dispatched(group, &mut m.clock, cx.now, any_left);
-        if self.active == Some(group) {
-            self.slice.issued(rq.len);
-            self.slices[tag] = self.slice.number;
-            if self.slice.is_idling {
-                self.stop_idling(cx);
-            }
-        } else {
-            self.slices[tag] = OUT_OF_TURN;
-            if !any_left {
-                self.lose_place(cx, group);
-            }
-        }
-    }
-
-    fn finish(&mut self, cx: &mut Cx<'_>, tag: Tag) {
-        let rq = &cx.requests[tag].rq;
-        let (group, sync, len) = (rq.group, rq.sync, rq.len.0);
-        let m = &mut self.members[group];
-        m.completed(cx.now, sync);
-        let is_idle = m.is_idle();
-        self.at_device -= 1;
-        self.held[usize::from(sync)] -= 1;
-        let slice = self.slices[tag];
-        if slice == OUT_OF_TURN {
-            self.end_detour(cx, group, len);
-            self.update_clock(cx.now);
-        } else if self.active == Some(group) {
-            if slice == self.slice.number && !self.slice.has_started() {
-                let length = self.slice_length();
-                self.slice.start(cx.now, length);
-            }
-            if is_idle {
-                self.update_clock(cx.now);
-            }
-        }
-        self.force(group);
-    }
-
-    /// Weight, leaf weight or class of a group may be another now. A slice of the group that has the disk ends if its class
-    /// might not be the highest any more.
-    fn reweigh(&mut self, cx: &mut Cx<'_>, group: GroupId, reclassed: bool) {
-        let groups = &cx.books.groups;
-        let (weight, leaf) = (groups.weight(group).get(), groups.leaf_weight(group).get());
-        self.tree.set_shares(group, weight, leaf, groups.class(group));
-        if reclassed {
-            let mut all = (0..self.members.len()).map(GroupId::from_index);
-            self.has_classes = all.any(|g| groups.class(g) != Class::BestEffort);
-            if self.tree.active() > 1 {
-                self.expire(cx, Expire::Preempted);
-            }
-        }
-    }
-
-    /// What a group is guaranteed may be another now.
-    fn guarantee(&mut self, cx: &mut Cx<'_>, group: GroupId) {
-        let m = &mut self.members[group];
-        self.reserve.part(group);
-        m.clock.set(cx.books.groups.min(group).iops);
-        if m.queued > 0 {
-            self.reserve.join(group, &mut m.clock, cx.now);
-        }
-    }
-
-    /// A group is inside another now. Neither it nor any in it has requests; one may still have the disk. If it was gone,
-    /// it is a new one.
-    fn move_group(&mut self, cx: &mut Cx<'_>, group: GroupId, parent: GroupId) {
-        if self.active.is_some_and(|active| cx.books.groups.is_inside(active, group)) {
-            self.expire(cx, Expire::Empty);
-        }
-        self.tree.set_parent(group, parent);
-        if self.members[group].is_gone {
-            self.members[group] = Member::new();
-            let mut fresh = self.sched.context();
-            if self.in_force == group {
-                self.sched.swap(group, &mut fresh);
-            } else {
-                self.contexts[group] = fresh;
-            }
-            self.reweigh(cx, group, true);
         }
     }
 }

@@ -21,8 +21,12 @@
 //= deviates fair-reservation-pace
 
 use super::member::Member;
+use super::slice::microseconds;
+use super::{Divisible, Fair, Mode, Unit};
+use crate::elevator::{Cx, Dispatch};
 use crate::parts::tree::{Forest, Tree};
 use crate::table::Table;
+use crate::trace::Reason;
 use crate::units::{Duration, GroupId, Instant};
 
 /// Of the clock's step: 31/32.
@@ -119,6 +123,61 @@ impl Reserve {
             let waits = m.clock.is_set() && m.queued > 0;
             assert_eq!(self.forest.contains(group), waits, "{group:?}: a guarantee, and requests");
             assert!(!waits || m.clock.due == Some(Instant::from_ns(self.forest.key(group))), "{group:?}");
+        }
+    }
+}
+
+impl<S: Divisible> Fair<S> {
+    /// The request of a guarantee that is due, of a group that does not have the disk.
+    #[inline]
+    pub(super) fn dispatch_due(&mut self, cx: &mut Cx<'_>) -> Option<Dispatch> {
+        if self.reserve.is_empty() {
+            return None;
+        }
+        let (group, due) = self.reserve.first(self.active)?;
+        if due <= cx.now { self.detour(cx, group) } else { None }
+    }
+
+    /// A request of `group` out of turn, if its scheduler has one for now. The group that has the disk gets it back.
+    fn detour(&mut self, cx: &mut Cx<'_>, group: GroupId) -> Option<Dispatch> {
+        if let Some(active) = self.active {
+            self.force(active);
+            self.sched.leave(cx);
+            self.stop_idling(cx);
+        }
+        self.force(group);
+        self.sched.enter(cx);
+        let answer = self.sched.dispatch(cx);
+        self.sched.leave(cx);
+        if let Dispatch::Issue(tag) = answer {
+            cx.why = Reason::Reserved;
+            if self.detours == 0 {
+                self.detour_since = cx.now;
+            }
+            self.detours += 1;
+            self.issued(cx, tag, group);
+            self.update_clock(cx.now);
+        }
+        if let Some(active) = self.active {
+            self.force(active);
+            self.sched.enter(cx);
+        }
+        matches!(answer, Dispatch::Issue(_)).then_some(answer)
+    }
+
+    /// A request that was served out of turn has completed: its group is charged the device's time since the last one did.
+    pub(super) fn end_detour(&mut self, cx: &mut Cx<'_>, group: GroupId, len: u32) {
+        let used = cx.now.saturating_since(self.detour_since);
+        self.detour_since = cx.now;
+        self.detours -= 1;
+        let service = match self.unit {
+            Unit::Time => microseconds(used),
+            Unit::Sectors => len,
+            Unit::Requests => 1,
+        };
+        self.tree.charge(group, service);
+        if self.mode == Mode::Slices {
+            cx.books.groups.charge(group, used, Duration::ZERO);
         }
     }
 }

@@ -121,6 +121,12 @@ impl Slice {
         }
     }
 
+    #[inline]
+    pub(super) const fn is_stopped(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    #[inline]
     pub(super) fn is_used(&self, now: Instant) -> bool {
         self.started.is_some() && self.stopped.unwrap_or(now) >= self.end
     }

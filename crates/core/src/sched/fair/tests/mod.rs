@@ -1,4 +1,5 @@
 mod alone;
+mod reserve;
 mod rules;
 mod shares;
 mod world;

@@ -11,13 +11,13 @@ use crate::{
 };
 use std::vec::Vec;
 
-struct Rig {
-    elevator: Controlled<noop::Noop>,
+pub(super) struct Rig {
+    pub(super) elevator: Controlled<noop::Noop>,
     tags: u16,
 }
 
 impl Rig {
-    fn new(layer: Layer) -> Self {
+    pub(super) fn new(layer: Layer) -> Self {
         Self::with(Limits { trace: 256, ..limits(4) }, layer)
     }
 
@@ -28,7 +28,7 @@ impl Rig {
         }
     }
 
-    fn insert(&mut self, ms: u64, group: GroupId) -> Tag {
+    pub(super) fn insert(&mut self, ms: u64, group: GroupId) -> Tag {
         let tag = Tag(self.tags);
         self.tags += 1;
         let start = Sector(u64::from(tag.0) * 1000);
@@ -38,17 +38,17 @@ impl Rig {
         tag
     }
 
-    fn issues(&mut self, ms: u64, tag: Tag) {
+    pub(super) fn issues(&mut self, ms: u64, tag: Tag) {
         assert_eq!(self.elevator.dispatch(at(ms)), Dispatch::Issue(tag), "at {ms} ms");
         self.elevator.check();
     }
 
-    fn holds(&mut self, ms: u64, why: Hold) {
+    pub(super) fn holds(&mut self, ms: u64, why: Hold) {
         assert_eq!(self.elevator.dispatch(at(ms)), Dispatch::Hold(why), "at {ms} ms");
         self.elevator.check();
     }
 
-    fn complete(&mut self, ms: u64, tag: Tag) {
+    pub(super) fn complete(&mut self, ms: u64, tag: Tag) {
         self.elevator.complete(at(ms), tag).for_each(drop);
         self.elevator.check();
     }
@@ -62,7 +62,7 @@ impl Rig {
         self.elevator.groups().stats(group)
     }
 
-    fn control(&mut self, ms: u64, change: Control) {
+    pub(super) fn control(&mut self, ms: u64, change: Control) {
         self.elevator.control(at(ms), change).unwrap();
         self.elevator.check();
     }
