@@ -40,9 +40,22 @@ pub(crate) fn each(test: &str, case: impl FnMut(u64)) {
 }
 
 /// The same, with `cases` seeds unless `FAIRHEAD_SEEDS` says otherwise: for cases that are small.
-pub(crate) fn each_of(test: &str, cases: u64, mut case: impl FnMut(u64)) {
+pub(crate) fn each_of(test: &str, cases: u64, case: impl FnMut(u64)) {
+    run(test, number("FAIRHEAD_SEEDS").unwrap_or(cases), case);
+}
+
+/// The same for cases that are long: one for each eight plans of `FAIRHEAD_PLANS` (default 40).
+pub(crate) fn each_long(test: &str, case: impl FnMut(u64)) {
+    let cases = number("FAIRHEAD_PLANS").unwrap_or(40).div_ceil(8);
+    run(test, number("FAIRHEAD_SEEDS").map_or(cases, |n| n.min(cases)), case);
+}
+
+fn number(variable: &str) -> Option<u64> {
+    env::var(variable).ok().map(|n| n.parse().unwrap_or_else(|_| panic!("{variable} is a number")))
+}
+
+fn run(test: &str, cases: u64, mut case: impl FnMut(u64)) {
     let base = env::var("FAIRHEAD_SEED").map_or(1, |text| parse(&text));
-    let cases = env::var("FAIRHEAD_SEEDS").map_or(cases, |n| n.parse().expect("FAIRHEAD_SEEDS is a number"));
     for i in 0..cases {
         let seed = if i == 0 { base } else { mix(base.wrapping_add(i.wrapping_mul(GOLDEN))) };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| case(seed))) {
