@@ -11,7 +11,8 @@
 //! Example: 256 tags, nobody raised, a group of weight 100 beside one of 300: its async writes may have 128 * 100 / 400 = 32
 //! tags.
 //!
-//! A group that goes leaves its queues to the root. Groups inside it stay where they are.
+//! A group that goes leaves its queues to the group that it was in, as later requests of its tasks are that group's. (The kernel
+//! moves them to the root.)
 //
 //= linux-6.12 block/bfq-cgroup.c bfq_bfqq_move, bfq_bic_update_cgroup, bfq_pd_offline; block/bfq-iosched.c
 //= bfq_check_ioprio_change, bfq_limit_depth, bfqq_request_over_limit (as restated in the project's specification)
@@ -203,7 +204,7 @@ impl Bfq {
             | Control::SetClass(..)
             | Control::SetMax(..)
             | Control::SetMin(..) => {}
-            Control::SetParent(group, parent) => self.set_parent(group, parent),
+            Control::SetParent(group, parent) => self.set_parent(cx, group, parent),
             Control::GroupExit(group) => self.exit_group(cx, group),
         }
     }
@@ -229,24 +230,39 @@ impl Bfq {
         }
     }
 
-    fn set_parent(&mut self, group: GroupId, parent: GroupId) {
-        if self.is_group(group) {
-            self.hierarchy.detach_group(group);
-            self.hierarchy.set_parent(group, self.group_in_range(parent));
+    /// A group without requests is inside another. One of its queues may still have the disk, or its place, and be awaited.
+    fn set_parent(&mut self, cx: &mut Cx<'_>, group: GroupId, parent: GroupId) {
+        if !self.is_group(group) {
+            return;
         }
+        for i in 0..self.queues.len() {
+            let q = QueueId::from_index(i);
+            if !self.queues[q].busy || !cx.books.groups.is_inside(self.group_of(q), group) {
+                continue;
+            }
+            if self.in_service == Some(q) {
+                self.expire(cx, Expire::NoMoreRequests);
+            } else {
+                self.go_idle(cx, q);
+            }
+        }
+        self.hierarchy.detach_group(group);
+        self.hierarchy.set_parent(group, self.group_in_range(parent));
     }
 
-    /// The group's tasks and queues are the root's from now on; its number may come back.
+    /// The group's tasks and queues are those of the group above from now on; its number may come back.
+    //= deviates bfq-group-exit
     fn exit_group(&mut self, cx: &mut Cx<'_>, group: GroupId) {
         if !self.is_group(group) {
             return;
         }
+        let home = self.group_in_range(cx.books.groups.home(group));
         for i in 0..self.processes.len() {
             let slot = TaskSlot::from_index(i);
             if self.processes[slot].group != group {
                 continue;
             }
-            self.processes[slot].group = GroupId::ROOT;
+            self.processes[slot].group = home;
             for actuator in 0..self.actuators.count() {
                 let link = self.link(slot, actuator);
                 self.drop_async(cx, link);
@@ -256,7 +272,7 @@ impl Bfq {
             let q = QueueId::from_index(i);
             if self.queues[q].in_use && self.group_of(q) == group {
                 self.unregister_async(q);
-                self.move_queue(cx, q, GroupId::ROOT);
+                self.move_queue(cx, q, home);
             }
         }
         self.hierarchy.detach_group(group);

@@ -613,7 +613,7 @@ mod outside {
 
     #[test]
     //= bfq.md 7.11, type=test
-    fn a_group_that_goes_leaves_its_queues_to_the_root() {
+    fn a_group_that_goes_leaves_its_queues_to_the_group_above() {
         let mut rig = Rig::new(plain());
         rig.control(Control::SetParent(GroupId(2), GroupId(1)));
         rig.control(Control::SetWeight(GroupId(2), weight(5000)));
@@ -626,6 +626,9 @@ mod outside {
         assert_eq!(rig.bfq.hierarchy.group_weight(GroupId(2)), 1000, "no group weighs more");
         assert_eq!(rig.bfq.groups[GroupId(1)].allocated, 9, "with what is inside");
         rig.control(Control::GroupExit(GroupId(2)));
+        assert_eq!(rig.bfq.group_of(rig.of(1)), GroupId(1));
+        assert_eq!(rig.bfq.groups[GroupId(1)].allocated, 9);
+        rig.control(Control::GroupExit(GroupId(1)));
         assert_eq!(rig.bfq.group_of(rig.of(1)), GroupId::ROOT);
         assert_eq!(rig.bfq.groups[GroupId(1)].allocated, 0);
         rig.complete(tag);
@@ -636,6 +639,27 @@ mod outside {
         assert_eq!(rig.bfq.group_of(rig.of(1)), GroupId(2));
         assert_eq!(rig.bfq.hierarchy.parent(GroupId(2)), Some(GroupId(3)));
         rig.drain();
+    }
+
+    #[test]
+    fn a_group_whose_queue_is_awaited_or_known_can_have_another_parent() {
+        for idles in [true, false] {
+            let mut rig = Rig::new(plain());
+            rig.control(Control::SetParent(GroupId(2), GroupId(1)));
+            rig.insert(in_group(read(1, 1000), 2));
+            let (tag, _) = rig.issue();
+            rig.complete(tag);
+            assert_eq!(rig.bfq.in_service, Some(rig.of(1)), "it is awaited");
+            if !idles {
+                rig.pass(ms(3000));
+            }
+            rig.control(Control::SetParent(GroupId(1), GroupId(3)));
+            assert_eq!(rig.bfq.in_service, None);
+            rig.insert(in_group(read(1, 1008), 2));
+            rig.insert(in_group(read(2, 9000), 3));
+            rig.drain();
+            assert_eq!(rig.bfq.hierarchy.parent(GroupId(1)), Some(GroupId(3)));
+        }
     }
 
     #[test]
