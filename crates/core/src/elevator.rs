@@ -22,6 +22,12 @@
 //! Example: `[100,8)` and `[200,8)` are queued (start, sectors). `[108,92)` comes: back merge into the first, which
 //! is now `[100,100)` and touches the second: joined into `[100,108)`. One request goes to the disk, three complete.
 //!
+//! # Limits
+//!
+//! A request of a group whose limit is used up waits in front of all this ([`Throttle`]): the scheduler does not know of it,
+//! and nothing is merged with it. When it is due, it goes on as if it had come then; if it is merged into another, the driver learns that from the
+//! completion.
+//!
 //! # What it does not do
 //!
 //! It does not order flushes, retry errors, split what is too large for the device, or plug: those are the driver's.
@@ -32,10 +38,11 @@ use crate::config::ConfigError;
 use crate::groups::{Groups, Max, Min, Policy, Refusal};
 use crate::parts::fifo::{Fifo, Links};
 use crate::parts::merge::{Edges, MergeIndex};
+use crate::parts::throttle::Throttle;
 use crate::request::{Link, Request, Requests, State};
 use crate::sched::Scheduler;
 use crate::trace::{Action, Detail, Reason, TraceEvent, TraceRing};
-use crate::units::{Class, Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
+use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
 use crate::{config::Tunable, config::Unit};
 
 /// Sizes and facts that an elevator is made for. Everything is allocated from these, once.
@@ -176,7 +183,7 @@ impl Limits {
 #[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Insert {
-    /// It waits in the scheduler.
+    /// It waits, in the scheduler or for a limit of its group.
     Queued,
     /// It travels with another from now on, and completes with it.
     Merged {
@@ -223,10 +230,12 @@ pub enum Hold {
     HigherClass,
     /// The only requests that wait are of the idle class, and the disk has not been idle for long enough.
     IdleClass,
+    /// The only requests that wait do so for limits of their groups.
+    Limit,
 }
 
 impl Hold {
-    /// Whether the disk may have nothing to do meanwhile.
+    /// Whether the scheduler may keep the disk without work meanwhile: a limit is not its doing.
     #[must_use]
     pub const fn is_idling(self) -> bool {
         matches!(self, Self::Anticipate | Self::SliceIdle | Self::IdleClass)
@@ -246,6 +255,8 @@ pub enum Timer {
     Window,
     /// A request at the device that was to be quick is late.
     Protect,
+    /// A limit lets the next request pass.
+    Limit,
 }
 
 /// A change from outside.
@@ -367,6 +378,10 @@ pub struct Elevator<S> {
     hint_start: Sector,
     requeued: Fifo<Tag>,
     requeued_links: Links<Tag>,
+    /// Who waits for limits.
+    throttle: Throttle,
+    /// How many requests were handed back, or wait for limits: while there are none, `dispatch` need not look further.
+    aside: u32,
     now: Instant,
 }
 
@@ -400,6 +415,8 @@ impl<S: Scheduler> Elevator<S> {
             hint_start: Sector(0),
             requeued: Fifo::default(),
             requeued_links: Links::new(tags),
+            throttle: Throttle::new(limits.groups, limits.tags, limits.requests()),
+            aside: 0,
             now: Instant::EPOCH - Duration::MAX,
         })
     }
@@ -429,6 +446,9 @@ impl<S: Scheduler> Elevator<S> {
     fn insert_observed(&mut self, tag: Tag, mut rq: Request) -> Insert {
         rq.group = self.books.groups.home(rq.group);
         self.requests.put_into_group(tag, rq.group);
+        if !self.throttle.is_unused() && self.is_held(tag, &rq) {
+            return Insert::Queued;
+        }
         if self.limits.merges {
             if !self.is_quiet(&rq) {
                 return self.insert_in_company(tag, &rq);
@@ -443,11 +463,52 @@ impl<S: Scheduler> Elevator<S> {
     fn insert_in_company(&mut self, tag: Tag, rq: &Request) -> Insert {
         self.sched.prepare_merge(cx!(self), rq);
         if let Some((into, end)) = self.find_merge(rq, self.requests[tag].segments) {
-            self.merge(into, end, tag);
+            self.merge(into, end, tag, Reason::None);
             return Insert::Merged { into, end };
         }
         self.file(tag, rq);
         self.enqueue(tag)
+    }
+
+    /// Whether a request that arrives has to wait for a limit.
+    #[inline(never)]
+    fn is_held(&mut self, tag: Tag, rq: &Request) -> bool {
+        self.let_pass();
+        if self.throttle.admit(self.now, &self.books.groups, tag, rq) {
+            return false;
+        }
+        self.requests.hold(tag);
+        self.aside += 1;
+        self.record(Action::Note, Reason::Limit, tag);
+        true
+    }
+
+    /// Those that limits let pass by now go to the scheduler.
+    #[inline(never)]
+    fn let_pass(&mut self) {
+        while self.requests.held() > 0
+            && let Some(tag) = self.throttle.pass(self.now, &self.books.groups, &self.requests)
+        {
+            self.hand_over(tag);
+        }
+    }
+
+    /// A request need not wait for limits any longer: as [`Self::insert`], but that nobody is told if it is merged.
+    fn hand_over(&mut self, tag: Tag) {
+        self.aside -= 1;
+        self.requests.let_go(tag, self.now.floor_to(self.limits.tick));
+        let rq = self.requests[tag].rq;
+        if self.limits.merges {
+            if !self.is_quiet(&rq) {
+                self.sched.prepare_merge(cx!(self), &rq);
+                if let Some((into, end)) = self.find_merge(&rq, self.requests[tag].segments) {
+                    return self.merge(into, end, tag, Reason::Limit);
+                }
+            }
+            self.file(tag, &rq);
+        }
+        self.record(Action::Insert, Reason::Limit, tag);
+        self.sched.insert(cx!(self), tag);
     }
 
     /// Whether surely nothing touches `rq` that it could be merged with.
@@ -476,11 +537,17 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Whether the scheduler would have the driver give a tag to a request like this one now, rather than later.
     ///
-    /// Some keep a part of the tags free for urgent requests. A driver that hands out tags asks before it does; nothing
-    /// here depends on that.
+    /// Some keep a part of the tags free for urgent requests; and of a group whose limit is used up, not all tags shall wait. A driver
+    /// that hands out tags asks before it does; nothing here depends on that.
     #[must_use]
     pub fn has_room(&self, rq: &Request) -> bool {
-        self.sched.has_room(rq)
+        (self.throttle.is_unused() || self.throttle_has_room(rq)) && self.sched.has_room(rq)
+    }
+
+    #[inline(never)]
+    fn throttle_has_room(&self, rq: &Request) -> bool {
+        let group = self.books.groups.home(rq.group);
+        self.throttle.has_room(&self.books.groups, &Request { group, ..*rq })
     }
 
     /// The device has room: what now?
@@ -489,7 +556,9 @@ impl<S: Scheduler> Elevator<S> {
     /// If time goes backwards.
     pub fn dispatch(&mut self, now: Instant) -> Dispatch {
         self.advance(now);
-        if let Some(tag) = self.requeued.first() {
+        if self.aside > 0
+            && let Some(tag) = self.look_aside()
+        {
             return self.issue_again(tag);
         }
         let cx = cx!(self);
@@ -497,18 +566,34 @@ impl<S: Scheduler> Elevator<S> {
         let why = cx.why;
         match answer {
             Dispatch::Issue(tag) => return Dispatch::Issue(self.issue(tag, why)),
-            Dispatch::Hold(_) if self.requests.queued() == 0 => return Dispatch::Empty,
+            Dispatch::Hold(_) if self.requests.queued() == 0 => return self.nothing_waits(),
             Dispatch::Hold(_) => debug_assert!(
                 self.requests.issued() > 0 || self.sched.next_timer().is_some(),
                 "held, but nothing is coming to end it"
             ),
-            Dispatch::Empty => assert!(self.requests.queued() == 0, "empty, but requests wait"),
+            Dispatch::Empty => {
+                assert!(self.requests.queued() == 0, "empty, but requests wait");
+                return self.nothing_waits();
+            }
         }
         answer
     }
 
+    /// At the scheduler, that is.
+    fn nothing_waits(&self) -> Dispatch {
+        if self.requests.held() > 0 { Dispatch::Hold(Hold::Limit) } else { Dispatch::Empty }
+    }
+
+    /// Who is due goes to the scheduler. Answers a request that was handed back, if there is one.
+    #[cold]
+    fn look_aside(&mut self) -> Option<Tag> {
+        self.let_pass();
+        self.requeued.first()
+    }
+
     #[cold]
     fn issue_again(&mut self, tag: Tag) -> Dispatch {
+        self.aside -= 1;
         self.requeued_links.remove(&mut self.requeued, tag);
         self.requests.issue(tag);
         self.sched.reissue(cx!(self), tag);
@@ -516,8 +601,8 @@ impl<S: Scheduler> Elevator<S> {
         Dispatch::Issue(tag)
     }
 
-    /// The next request whatever the scheduler would rather wait for, until `None`: to empty the queue before the
-    /// scheduler is exchanged.
+    /// The next request whatever the scheduler would rather wait for, and whatever limits say, until `None`: to empty the queue before
+    /// the scheduler is exchanged.
     ///
     /// # Panics
     /// If time goes backwards.
@@ -526,6 +611,9 @@ impl<S: Scheduler> Elevator<S> {
         if let Some(tag) = self.requeued.first() {
             let _ = self.issue_again(tag);
             return Some(tag);
+        }
+        while let Some(tag) = self.throttle.take(&self.books.groups, &self.requests) {
+            self.hand_over(tag);
         }
         let Some(tag) = self.sched.drain(cx!(self)) else {
             assert!(self.requests.queued() == 0, "drained, but requests wait");
@@ -557,6 +645,7 @@ impl<S: Scheduler> Elevator<S> {
         self.requests.requeue(tag);
         self.sched.requeue(cx!(self), tag);
         self.requeued_links.push_back(&mut self.requeued, tag);
+        self.aside += 1;
         self.record(Action::Requeue, Reason::None, tag);
     }
 
@@ -569,9 +658,35 @@ impl<S: Scheduler> Elevator<S> {
     /// If time goes backwards.
     pub fn control(&mut self, now: Instant, change: Control) -> Result<(), Refusal> {
         self.advance(now);
+        let limited = match change {
+            // The second may make a new group, without limits.
+            Control::SetMax(group, _) | Control::SetParent(group, _)
+                if group.index() < self.books.groups.count() =>
+            {
+                self.let_pass();
+                Some((group, self.books.groups.max(group)))
+            }
+            _ => None,
+        };
         self.books.groups.control(&change)?;
         self.sched.control(cx!(self), &change);
+        if let Some((group, old)) = limited {
+            self.throttle.change(self.now, &self.books.groups, group, &old);
+            self.let_pass();
+        }
         Ok(())
+    }
+
+    /// A group's books begin anew; what waits in it is counted as before. Groups in it keep theirs.
+    ///
+    /// # Errors
+    /// If there is no such group.
+    ///
+    /// # Panics
+    /// If time goes backwards.
+    pub fn reset_stats(&mut self, now: Instant, group: GroupId) -> Result<(), Refusal> {
+        self.advance(now);
+        self.books.groups.reset_stats(now, group)
     }
 
     /// The groups, and what each got.
@@ -599,12 +714,26 @@ impl<S: Scheduler> Elevator<S> {
     /// If time goes backwards.
     pub fn timer(&mut self, now: Instant) {
         self.advance(now);
+        self.let_pass();
         self.sched.timer(cx!(self));
     }
 
     /// When to call [`Self::timer`], and what for.
     #[must_use]
     pub fn next_timer(&self) -> Option<(Instant, Timer)> {
+        let timer = self.next_sched_timer();
+        if self.requests.held() == 0 { timer } else { self.with_limits(timer) }
+    }
+
+    /// Ticks are the scheduler's business, not that of limits.
+    #[cold]
+    fn with_limits(&self, timer: Option<(Instant, Timer)>) -> Option<(Instant, Timer)> {
+        let due = self.throttle.next_due().map(|when| (when, Timer::Limit));
+        timer.into_iter().chain(due).min_by_key(|&(when, _)| when)
+    }
+
+    #[inline]
+    fn next_sched_timer(&self) -> Option<(Instant, Timer)> {
         let (when, why) = self.sched.next_timer()?;
         let tick = self.limits.tick;
         if tick.is_zero() {
@@ -659,7 +788,7 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         assert!(self.requests[into].state == State::Queued, "merged with a request that does not wait");
         self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
-        self.merge(into, end, tag);
+        self.merge(into, end, tag, Reason::None);
     }
 
     /// As [`Self::dispatch`], with an answer from elsewhere: for comparisons with an implementation that gave it.
@@ -694,6 +823,9 @@ impl<S: Scheduler> Elevator<S> {
     pub fn check(&self) {
         self.requests.check();
         self.sched.check(&self.requests);
+        self.throttle.check(&self.books.groups);
+        assert_eq!(self.throttle.waiting(), self.requests.held(), "who waits for limits");
+        assert_eq!(self.aside, self.requests.held() + self.requeued.len(), "who waits aside");
         for (tag, slot) in self.requests.iter() {
             if slot.state == State::Queued && self.limits.merges && !self.is_requeued(tag) {
                 let by_end = self.index.ending_at(slot.rq.end()).any(|t| t == tag);
@@ -701,6 +833,8 @@ impl<S: Scheduler> Elevator<S> {
                     || self.index.starting_at(slot.rq.start).any(|t| t == tag);
                 assert!(by_end && by_start, "a queued request is not in the merge index");
             }
+            let is_held = slot.state == State::Held;
+            assert!(!is_held || self.throttle.holds(tag, &slot.rq), "held, but not by a limit");
         }
         if let Some(hint) = self.hint.tag() {
             assert!(self.requests[hint].state == State::Queued, "the merge hint has left");
@@ -794,9 +928,9 @@ impl<S: Scheduler> Elevator<S> {
             && slot.segments + segments <= u32::from(self.limits.max_segments)
     }
 
-    fn merge(&mut self, into: Tag, end: End, tag: Tag) {
+    fn merge(&mut self, into: Tag, end: End, tag: Tag, reason: Reason) {
         let action = if end == End::Back { Action::BackMerge } else { Action::FrontMerge };
-        self.record(action, Reason::None, tag);
+        self.record(action, reason, tag);
         self.requests.merge(into, tag);
         // A merge at one end leaves the other where it was.
         let rq = self.requests[into].rq;
@@ -833,6 +967,7 @@ impl<S: Scheduler> Elevator<S> {
         }
         self.sched.joined(cx!(self), kept, gone);
         self.record(Action::Join, Reason::None, gone);
+        self.books.groups.joined(kept, gone);
         self.index.remove(self.sched.edges(), gone);
         self.requests.merge(kept, gone);
         self.index.move_end(kept, slot.rq.end());

@@ -19,7 +19,8 @@
 //! Groups are numbered by the driver: 0 is the root, 1 and up to [`Limits::groups`](crate::Limits) exist from the start as its
 //! children. A group that is [removed](Control::GroupExit) is at once nobody's choice: requests that say its number belong to the
 //! nearest group above that is left. Those that it has already are served as before, with its last weight. When they are
-//! done, the number can be given to a new group by [`Control::SetParent`], which starts with defaults and empty books.
+//! done, the number can be given to a new group by [`Control::SetParent`], which starts with defaults and empty books. Until then its limit
+//! holds for them; what it got stays in the [sum](Groups::recursive) of the group that it was in.
 //!
 //! It does not decide anything, and knows no queues. Numbers come from the driver, names are the driver's too.
 //!
@@ -87,6 +88,14 @@ pub struct Max {
 }
 
 impl Max {
+    /// The longest `burst`.
+    pub const BURST_MAX: Duration = Duration::from_secs(3600);
+
+    /// As many requests a second as are allowed in the direction that is allowed fewer.
+    fn iops(&self) -> Option<u64> {
+        self.riops.into_iter().chain(self.wiops).min().map(NonZeroU64::get)
+    }
+
     /// Whether nothing is limited.
     #[must_use]
     pub const fn is_none(&self) -> bool {
@@ -114,6 +123,8 @@ pub enum Refusal {
     Busy(GroupId),
     /// A weight is outside 1 to 10000.
     Weight(Weight),
+    /// A limit's burst is longer than an hour.
+    Burst(Duration),
     /// The guarantees of all groups would be more than the device can do.
     Infeasible {
         /// What they would add up to, in requests a second.
@@ -121,10 +132,10 @@ pub enum Refusal {
         /// [`Limits::capacity`](crate::Limits), the same.
         capacity: u32,
     },
-    /// The group would be guaranteed more than its own limit, or that of a group around it, allows.
+    /// A group, with those in it, would be guaranteed more than its limit allows in one direction.
     AboveLimit {
-        /// The guarantee, in requests a second.
-        iops: u32,
+        /// What the guarantees add up to, in requests a second.
+        iops: u64,
         /// The limit, the same.
         limit: u64,
     },
@@ -138,6 +149,7 @@ impl fmt::Display for Refusal {
             Self::Loop(g) => write!(f, "group {} cannot be inside itself", g.0),
             Self::Busy(g) => write!(f, "group {} still has requests or groups in it", g.0),
             Self::Weight(w) => write!(f, "weight {} is out of range: 1 to {}", w.0, Weight::MAX),
+            Self::Burst(d) => write!(f, "a burst of {d} is too long: at most {}", Max::BURST_MAX),
             Self::Infeasible { sum, capacity } => {
                 write!(
                     f,
@@ -145,7 +157,7 @@ impl fmt::Display for Refusal {
                 )
             }
             Self::AboveLimit { iops, limit } => {
-                write!(f, "a reservation of {iops} requests/s is above the group's limit of {limit}")
+                write!(f, "reservations of {iops} requests/s are above the group's limit of {limit}")
             }
         }
     }
@@ -222,15 +234,17 @@ pub struct GroupStats {
     pub io_service_bytes: Split,
     /// Completed requests after merging. cgroup v2's `rios`, `wios`, `dios`.
     pub io_serviced: Split,
-    /// Nanoseconds from issue to completion, added up over requests: may be more than went by.
+    /// Nanoseconds from issue (the last, if a request was handed back) to completion, added up over requests: may be more than went by.
     pub io_service_time: Split,
-    /// Nanoseconds from insertion to issue, the same.
+    /// Nanoseconds from insertion (of the older part, if two were joined) to issue, the same. Waiting for limits is not in it.
     pub io_wait_time: Split,
+    /// Nanoseconds that requests waited for limits, the same.
+    pub throttled_time: Split,
     /// Requests that were merged into others.
     pub io_merged: Split,
-    /// Requests that wait.
+    /// Requests that wait, also those that do for limits.
     pub io_queued: Split,
-    /// `io_queued` at all moments when the group was chosen, added up, and how many moments.
+    /// `io_queued` at all moments when the group, or a queue of its, was chosen, added up, and how many moments.
     pub queue_size_sum: u64,
     /// See `queue_size_sum`.
     pub queue_size_samples: u64,
@@ -243,6 +257,25 @@ pub struct GroupStats {
 }
 
 impl GroupStats {
+    const NONE: Self = Self {
+        disk_time: Duration::ZERO,
+        unaccounted_time: Duration::ZERO,
+        disk_sectors: 0,
+        disk_dequeue: 0,
+        io_service_bytes: Split([[0; 2]; 3]),
+        io_serviced: Split([[0; 2]; 3]),
+        io_service_time: Split([[0; 2]; 3]),
+        io_wait_time: Split([[0; 2]; 3]),
+        throttled_time: Split([[0; 2]; 3]),
+        io_merged: Split([[0; 2]; 3]),
+        io_queued: Split([[0; 2]; 3]),
+        queue_size_sum: 0,
+        queue_size_samples: 0,
+        group_wait_time: Duration::ZERO,
+        idle_time: Duration::ZERO,
+        empty_time: Duration::ZERO,
+    };
+
     /// Adds another group's books, or the same group's on another device.
     pub fn add(&mut self, other: &Self) {
         self.disk_time += other.disk_time;
@@ -253,6 +286,7 @@ impl GroupStats {
         self.io_serviced.merge(&other.io_serviced);
         self.io_service_time.merge(&other.io_service_time);
         self.io_wait_time.merge(&other.io_wait_time);
+        self.throttled_time.merge(&other.throttled_time);
         self.io_merged.merge(&other.io_merged);
         self.io_queued.merge(&other.io_queued);
         self.queue_size_sum += other.queue_size_sum;
@@ -279,6 +313,8 @@ struct Group {
     /// Requests that are not complete, those merged into others not counted.
     requests: u32,
     stats: GroupStats,
+    /// Of groups that were in it and are no more.
+    gone: GroupStats,
     /// Since when it has requests while another group is served, and since when it has none while not being served.
     waits_since: Option<Instant>,
     empty_since: Option<Instant>,
@@ -296,34 +332,27 @@ impl Group {
         is_gone: false,
         children: 0,
         requests: 0,
-        stats: GroupStats {
-            disk_time: Duration::ZERO,
-            unaccounted_time: Duration::ZERO,
-            disk_sectors: 0,
-            disk_dequeue: 0,
-            io_service_bytes: Split([[0; 2]; 3]),
-            io_serviced: Split([[0; 2]; 3]),
-            io_service_time: Split([[0; 2]; 3]),
-            io_wait_time: Split([[0; 2]; 3]),
-            io_merged: Split([[0; 2]; 3]),
-            io_queued: Split([[0; 2]; 3]),
-            queue_size_sum: 0,
-            queue_size_samples: 0,
-            group_wait_time: Duration::ZERO,
-            idle_time: Duration::ZERO,
-            empty_time: Duration::ZERO,
-        },
+        stats: GroupStats::NONE,
+        gone: GroupStats::NONE,
         waits_since: None,
         empty_since: None,
     };
+}
+
+/// Of a request, for the books.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    /// When it was inserted, or had waited for limits; while it waits for them, when it came.
+    inserted: Instant,
+    /// When it was last issued.
+    issued: Instant,
 }
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Groups {
     groups: Table<GroupId, Group>,
-    /// When each request was issued.
-    issued: Table<Tag, Instant>,
+    times: Table<Tag, Times>,
     /// Requests a second that all guarantees together may be; 0: not known.
     capacity: u32,
     /// Whose turn it is, as the scheduler says, and since when the disk is kept idle for it.
@@ -341,7 +370,8 @@ impl Groups {
         groups[GroupId::ROOT].children = u32::try_from(count - 1).unwrap_or(u32::MAX);
         // Books are kept of several groups only.
         let tags = if count > 1 { usize::from(tags) } else { 0 };
-        Self { groups, issued: Table::new(tags, Instant::EPOCH), capacity, served: None, idle_since: None }
+        let times = Times { inserted: Instant::EPOCH, issued: Instant::EPOCH };
+        Self { groups, times: Table::new(tags, times), capacity, served: None, idle_since: None }
     }
 
     /// How many numbers there are, that of the root included.
@@ -425,6 +455,17 @@ impl Groups {
         &self.groups[group].stats
     }
 
+    /// The same with all groups in it, also those that are no more.
+    #[must_use]
+    pub fn recursive(&self, group: GroupId) -> GroupStats {
+        let mut sum = GroupStats::NONE;
+        for (_, g) in self.groups.iter().filter(|&(g, _)| self.is_inside(g, group)) {
+            sum.add(&g.stats);
+            sum.add(&g.gone);
+        }
+        sum
+    }
+
     /// Whether a change can be made, and if so makes it here. The scheduler hears of it next.
     pub(crate) fn control(&mut self, change: &Control) -> Result<(), Refusal> {
         match *change {
@@ -455,10 +496,7 @@ impl Groups {
                 self.existing(group)?.policy = policy;
                 Ok(())
             }
-            Control::SetMax(group, max) => {
-                self.existing(group)?.max = max;
-                Ok(())
-            }
+            Control::SetMax(group, max) => self.set_max(group, max),
             Control::SetMin(group, min) => self.set_min(group, min),
             Control::SetParent(group, parent) => self.set_parent(group, parent),
             Control::GroupExit(group) => self.exit(group),
@@ -484,7 +522,28 @@ impl Groups {
         if self.capacity > 0 && min.iops > 0 && sum > u64::from(self.capacity) {
             return Err(Refusal::Infeasible { sum, capacity: self.capacity });
         }
-        self.groups[group].min = min;
+        let old = core::mem::replace(&mut self.groups[group].min, min);
+        self.keeps_limits(group).inspect_err(|_| self.groups[group].min = old)
+    }
+
+    fn set_max(&mut self, group: GroupId, max: Max) -> Result<(), Refusal> {
+        if max.burst > Max::BURST_MAX {
+            return Err(Refusal::Burst(max.burst));
+        }
+        let old = core::mem::replace(&mut self.existing(group)?.max, max);
+        self.keeps_limits(group).inspect_err(|_| self.groups[group].max = old)
+    }
+
+    /// Whether what is guaranteed inside a group, and each group above, is within its limit.
+    fn keeps_limits(&self, group: GroupId) -> Result<(), Refusal> {
+        for at in core::iter::successors(Some(group), |&g| self.parent(g)) {
+            let Some(limit) = self.groups[at].max.iops() else { continue };
+            let inside = self.groups.iter().filter(|&(g, _)| self.is_inside(g, at));
+            let iops = inside.map(|(_, g)| u64::from(g.min.iops)).sum();
+            if iops > limit {
+                return Err(Refusal::AboveLimit { iops, limit });
+            }
+        }
         Ok(())
     }
 
@@ -505,13 +564,29 @@ impl Groups {
             return Err(Refusal::Busy(group));
         }
         if was_gone {
-            self.groups[group] = Group::NEW;
+            self.forget(group);
         } else {
+            self.groups[group].parent = parent;
+            self.keeps_limits(group).inspect_err(|_| self.groups[group].parent = old)?;
             self.groups[old].children -= 1;
         }
         self.groups[group].parent = parent;
         self.groups[parent].children += 1;
         Ok(())
+    }
+
+    /// A group that is gone, and has no requests, leaves its number to a new one. What it got stays with the group that it was in, as
+    /// do groups in it, which are gone too.
+    fn forget(&mut self, group: GroupId) {
+        let Group { parent, stats, gone, .. } = core::mem::replace(&mut self.groups[group], Group::NEW);
+        self.groups[parent].gone.add(&stats);
+        self.groups[parent].gone.add(&gone);
+        for (_, g) in self.groups.iter_mut().filter(|(_, g)| g.parent == group) {
+            g.parent = parent;
+        }
+        if self.served == Some(group) {
+            (self.served, self.idle_since) = (None, None);
+        }
     }
 
     /// Whether `inner` is `outer`, or somewhere inside it.
@@ -535,31 +610,24 @@ impl Groups {
 
 /// What schedulers that know groups have to say for the books.
 impl Groups {
-    /// It is this group's turn from now on.
+    /// It is this group's turn, or the turn of another queue of its, from now on.
     pub fn serve(&mut self, now: Instant, group: GroupId) {
-        if self.served == Some(group) {
-            return;
+        if self.served != Some(group) {
+            self.leave(now);
+            self.served = Some(group);
+            self.groups[group].ends(now);
         }
-        self.leave(now);
-        self.served = Some(group);
-        let g = &mut self.groups[group];
-        if let Some(since) = g.waits_since.take() {
-            g.stats.group_wait_time += now.saturating_since(since);
-        }
-        if let Some(since) = g.empty_since.take() {
-            g.stats.empty_time += now.saturating_since(since);
-        }
-        g.stats.queue_size_sum += g.stats.io_queued.total();
-        g.stats.queue_size_samples += 1;
+        let stats = &mut self.groups[group].stats;
+        stats.queue_size_sum += stats.io_queued.total();
+        stats.queue_size_samples += 1;
     }
 
     /// It is nobody's turn.
     pub fn leave(&mut self, now: Instant) {
         self.idled(now);
-        let Some(group) = self.served.take() else { return };
-        let g = &mut self.groups[group];
-        let since = if g.stats.io_queued.total() > 0 { &mut g.waits_since } else { &mut g.empty_since };
-        *since = Some(now);
+        if let Some(group) = self.served.take() {
+            self.groups[group].begins(now);
+        }
     }
 
     /// The disk is kept idle for the group that is served, from now on.
@@ -593,47 +661,110 @@ impl Groups {
 impl Groups {
     /// Something happened to a request.
     pub(crate) fn observe(&mut self, now: Instant, action: Action, reason: Reason, tag: Tag, slot: &Slot) {
-        if self.issued.is_empty() {
+        if self.times.is_empty() {
             return;
         }
-        let rq = &slot.rq;
+        let (rq, times) = (&slot.rq, &mut self.times[tag]);
         let is_served = self.served == Some(rq.group);
         let g = &mut self.groups[rq.group];
-        let stats = &mut g.stats;
-        let cell = |split: &mut Split, n: u64| split.add(rq, n);
-        match action {
-            Action::Insert => {
+        if reason == Reason::Limit && action != Action::Note {
+            // It was counted when it began to wait.
+            g.stats.throttled_time.add(rq, now.saturating_since(times.inserted).as_ns());
+            times.inserted = now;
+        }
+        match (action, reason) {
+            (Action::Insert, Reason::Limit) => {}
+            (Action::Insert, _) | (Action::Note, Reason::Limit) => {
                 g.requests += 1;
-                if stats.io_queued.total() == 0 && !is_served {
-                    if let Some(since) = g.empty_since.take() {
-                        stats.empty_time += now.saturating_since(since);
-                    }
-                    g.waits_since = Some(now);
-                }
-                cell(&mut stats.io_queued, 1);
+                times.inserted = now;
+                g.queue(now, rq, is_served);
             }
-            Action::BackMerge | Action::FrontMerge => cell(&mut stats.io_merged, 1),
-            Action::Join => {
+            (Action::BackMerge | Action::FrontMerge, Reason::Limit) | (Action::Join, _) => {
                 g.requests -= 1;
-                stats.io_queued.sub(rq, 1);
-                cell(&mut stats.io_merged, 1);
+                g.unqueue(now, rq, is_served);
+                g.stats.io_merged.add(rq, 1);
             }
-            Action::Issue => {
-                stats.io_queued.sub(rq, 1);
-                self.issued[tag] = now;
+            (Action::BackMerge | Action::FrontMerge, _) => g.stats.io_merged.add(rq, 1),
+            (Action::Issue, _) => {
+                times.issued = now;
+                g.unqueue(now, rq, is_served);
                 if reason != Reason::Requeued {
-                    cell(&mut stats.io_wait_time, now.saturating_since(slot.since).as_ns());
-                    stats.disk_sectors += u64::from(rq.len.0);
+                    g.stats.disk_sectors += u64::from(rq.len.0);
                 }
             }
-            Action::Requeue => cell(&mut stats.io_queued, 1),
-            Action::Complete => {
+            (Action::Requeue, _) => g.queue(now, rq, is_served),
+            (Action::Complete, _) => {
                 g.requests -= 1;
-                cell(&mut stats.io_service_bytes, u64::from(rq.len.0) * 512);
-                cell(&mut stats.io_serviced, 1);
-                cell(&mut stats.io_service_time, now.saturating_since(self.issued[tag]).as_ns());
+                g.completed(now, rq, times);
             }
-            Action::Note => {}
+            (Action::Note, _) => {}
+        }
+    }
+
+    /// `gone` is a part of `kept` now, which is as old as the older of both.
+    pub(crate) fn joined(&mut self, kept: Tag, gone: Tag) {
+        if !self.times.is_empty() {
+            self.times[kept].inserted = self.times[kept].inserted.min(self.times[gone].inserted);
+        }
+    }
+
+    /// The group's books, and those of groups that were in it and are no more, begin anew. What waits is counted as before.
+    pub(crate) fn reset_stats(&mut self, now: Instant, group: GroupId) -> Result<(), Refusal> {
+        let g = self.groups.get_mut(group).filter(|g| !g.is_gone).ok_or(Refusal::NoGroup(group))?;
+        g.stats = GroupStats { io_queued: g.stats.io_queued, ..GroupStats::NONE };
+        g.gone = GroupStats::NONE;
+        let idle = self.idle_since.as_mut().filter(|_| self.served == Some(group));
+        for since in g.waits_since.as_mut().into_iter().chain(&mut g.empty_since).chain(idle) {
+            *since = now;
+        }
+        Ok(())
+    }
+}
+
+impl Group {
+    /// One more request waits.
+    fn queue(&mut self, now: Instant, rq: &Request, is_served: bool) {
+        let is_first = self.stats.io_queued.total() == 0;
+        self.stats.io_queued.add(rq, 1);
+        if is_first && !is_served {
+            self.ends(now);
+            self.begins(now);
+        }
+    }
+
+    /// One request fewer waits. If it was the last, and out of turn, the group has what it waited for.
+    fn unqueue(&mut self, now: Instant, rq: &Request, is_served: bool) {
+        self.stats.io_queued.sub(rq, 1);
+        if self.stats.io_queued.total() == 0 && !is_served {
+            self.ends(now);
+            self.begins(now);
+        }
+    }
+
+    fn completed(&mut self, now: Instant, rq: &Request, times: &Times) {
+        let stats = &mut self.stats;
+        stats.io_service_bytes.add(rq, rq.len.bytes());
+        stats.io_serviced.add(rq, 1);
+        stats.io_wait_time.add(rq, times.issued.saturating_since(times.inserted).as_ns());
+        stats.io_service_time.add(rq, now.saturating_since(times.issued).as_ns());
+    }
+
+    /// Not being served, it waits or is empty from now on.
+    fn begins(&mut self, now: Instant) {
+        let is_waiting = self.stats.io_queued.total() > 0;
+        *(if is_waiting { &mut self.waits_since } else { &mut self.empty_since }) = Some(now);
+    }
+
+    /// No more.
+    fn ends(&mut self, now: Instant) {
+        if let Some(since) = self.waits_since.take() {
+            self.stats.group_wait_time += now.saturating_since(since);
+        }
+        if let Some(since) = self.empty_since.take() {
+            self.stats.empty_time += now.saturating_since(since);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

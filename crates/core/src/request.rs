@@ -1,7 +1,7 @@
 //! Requests, and the table that holds them by the driver's tag.
 //!
-//! A request goes `Free → Queued → Issued → Free`. One that was merged into another goes `Free → Merged → Free`: it
-//! leaves together with the request that carries it. Only the elevator changes states; a scheduler reads slots and
+//! A request goes `Free → Queued → Issued → Free`, or first `Held` while its group's limit is used up. One that was merged into another
+//! goes `Free → Merged → Free`: it leaves together with the request that carries it. Only the elevator changes states; a scheduler reads slots and
 //! joins its own `Table<Tag, _>` by tag.
 
 use crate::table::Table;
@@ -83,6 +83,8 @@ pub enum State {
     Issued,
     /// Carried by another request.
     Merged,
+    /// Waiting for a limit of its group, or of one above, before it goes to the scheduler.
+    Held,
 }
 
 /// A tag's entry.
@@ -90,7 +92,7 @@ pub enum State {
 pub struct Slot {
     /// The request, with everything that was merged into it: start and length cover the whole.
     pub rq: Request,
-    /// When it was inserted; the earliest of those merged into it.
+    /// When it was inserted, or came here after waiting for a limit; the earliest of those merged into it.
     pub since: Instant,
     /// Where it stands.
     pub state: State,
@@ -154,6 +156,7 @@ pub struct Requests {
     queued: u32,
     issued: u32,
     merged: u32,
+    held: u32,
 }
 
 impl Index<Tag> for Requests {
@@ -176,7 +179,7 @@ impl Requests {
             last: Link::NONE,
             next: Link::NONE,
         };
-        Self { slots: Table::new(usize::from(tags), slot), queued: 0, issued: 0, merged: 0 }
+        Self { slots: Table::new(usize::from(tags), slot), queued: 0, issued: 0, merged: 0, held: 0 }
     }
 
     /// How many tags there are.
@@ -185,7 +188,7 @@ impl Requests {
         self.slots.len()
     }
 
-    /// How many requests wait to be issued; merged ones do not count.
+    /// How many requests wait in the scheduler, or have been handed back; merged ones do not count.
     #[must_use]
     pub const fn queued(&self) -> u32 {
         self.queued
@@ -201,6 +204,12 @@ impl Requests {
     #[must_use]
     pub const fn merged(&self) -> u32 {
         self.merged
+    }
+
+    /// How many requests wait for limits of groups, and are not in the scheduler yet.
+    #[must_use]
+    pub const fn held(&self) -> u32 {
+        self.held
     }
 
     #[inline]
@@ -225,6 +234,21 @@ impl Requests {
 
     pub(crate) fn put_into_group(&mut self, tag: Tag, group: GroupId) {
         self.slots[tag].rq.group = group;
+    }
+
+    /// It has to wait for a limit.
+    pub(crate) fn hold(&mut self, tag: Tag) {
+        self.slots[tag].state = State::Held;
+        self.queued -= 1;
+        self.held += 1;
+    }
+
+    /// It need not wait for a limit any longer.
+    pub(crate) fn let_go(&mut self, tag: Tag, now: Instant) {
+        let slot = &mut self.slots[tag];
+        (slot.state, slot.since) = (State::Queued, now);
+        self.held -= 1;
+        self.queued += 1;
     }
 
     #[inline]
@@ -319,7 +343,7 @@ impl Requests {
     }
 
     pub(crate) fn check(&self) {
-        let (mut counts, mut carried) = ([0; 4], 0);
+        let (mut counts, mut carried) = ([0; 5], 0);
         for (tag, slot) in self.slots.iter() {
             counts[slot.state as usize] += 1;
             if matches!(slot.state, State::Queued | State::Issued) {
@@ -329,7 +353,8 @@ impl Requests {
                 }
             }
         }
-        assert_eq!(&counts[1..], [self.queued, self.issued, self.merged], "counts by state");
+        let ours = [self.queued, self.issued, self.merged, self.held];
+        assert_eq!(&counts[1..], ours, "counts by state");
         assert_eq!(carried, self.merged, "a merged request is carried by exactly one other");
     }
 }

@@ -146,6 +146,9 @@ pub enum Reason {
     Reserved,
     /// A protected request is at the device, which seems to pass it over.
     Protected,
+    /// A limit of the request's group, or of one above, was used up: noted when it begins to wait, and the reason why it is inserted
+    /// or merged later.
+    Limit,
 }
 
 /// A decision in numbers, for comparing it with somebody else's.

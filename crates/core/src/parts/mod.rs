@@ -15,5 +15,6 @@ mod red_black;
 pub mod sorted;
 pub mod tasks;
 pub mod think_time;
+pub mod throttle;
 pub mod tree;
 pub mod wf2q;

@@ -189,7 +189,7 @@ impl DiskQueue {
     /// Whether it has nothing to do, nor its device.
     pub(super) fn is_idle(&self) -> bool {
         let requests = self.elevator.requests();
-        requests.queued() == 0 && requests.issued() == 0 && self.collected.is_empty()
+        requests.queued() + requests.held() + requests.issued() == 0 && self.collected.is_empty()
     }
 
     /// Whether there is a request to be had for this one, from a thread that may overdraw the pool within its batch.

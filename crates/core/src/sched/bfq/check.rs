@@ -80,7 +80,7 @@ impl Bfq {
             State::Issued => true,
             // One that was handed back is still at the device, for a scheduler.
             State::Queued => !self.sorted.contains(tag),
-            State::Free | State::Merged => false,
+            State::Free | State::Merged | State::Held => false,
         };
         assert_eq!(count(requests.iter().filter(mine)), self.in_flight, "I2: requests at the device");
         let guarded = requests.iter().filter(mine).filter(|&(tag, _)| self.rqs[tag].guarded);

@@ -390,7 +390,7 @@ impl<S: Copy + Default> Queues<S> {
         }
         for (tag, slot) in requests.iter() {
             let expected = match self.entries[tag].place {
-                Place::None => matches!(slot.state, State::Free | State::Merged),
+                Place::None => matches!(slot.state, State::Free | State::Merged | State::Held),
                 Place::Pending | Place::Listed | Place::HandedBack => slot.state == State::Queued,
                 Place::Device => slot.state == State::Issued,
             };
