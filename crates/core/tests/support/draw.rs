@@ -7,17 +7,18 @@ use super::ledger::OPS;
 use fairhead_core::config::{Tunable, Unit};
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::{
-    Actuators, Class, Duration, GroupId, IoPrio, Limits, Op, Request, Sector, Sectors, TaskId,
+    Actuators, Class, Control, Duration, GroupId, IoPrio, Limits, Max, Min, Op, Policy, Request, Sector,
+    Sectors, TaskId, Weight,
 };
 
 /// Sizes and facts for an elevator.
 pub(crate) fn limits(chance: &mut Chance) -> Limits {
-    let groups = if chance.percent(70) { 1 } else { chance.range(2, 5) };
+    let groups = *chance.pick(&[1, 1, 1, 1, 2, 3, 5, 64]);
     Limits {
         tags: *chance.pick(&[1, 3, 16, 64, 64, 200]),
         pool: 0,
         tasks: *chance.pick(&[1, 2, 4, 16, 64]),
-        groups: narrow(groups),
+        groups,
         capacity: *chance.pick(&[0, 0, 1000]),
         max_sectors: Sectors(*chance.pick(&[1024, 1024, 255, 64, 8])),
         max_segments: *chance.pick(&[128, 128, 16, 2, 1]),
@@ -76,6 +77,50 @@ fn tunable(chance: &mut Chance, t: &Tunable, default: u64) -> u64 {
         3 if t.unit != Unit::Time => max,
         _ => chance.scaled(t.min, max),
     }
+}
+
+/// Of limits in bytes a second, and in requests a second: so that the largest request takes some hours at most.
+const BPS_MIN: u64 = 1_000_000;
+const IOPS_MIN: u64 = 1;
+
+/// The largest request that is drawn, in sectors.
+const SECTORS_MAX: u64 = 1 << 24;
+
+/// How long a request may keep a limit busy.
+pub(crate) const LIMIT_MAX: Duration = Duration::from_secs(SECTORS_MAX * 512 / BPS_MIN + 1);
+
+/// A change of a group: one that can be made, mostly.
+pub(crate) fn group_change(chance: &mut Chance, groups: u32) -> Control {
+    let mut group = || GroupId(narrow(chance.below(u64::from(groups))));
+    let (group, other) = (group(), group());
+    let class = *chance.pick(&[Class::RealTime, Class::BestEffort, Class::BestEffort, Class::Idle]);
+    match chance.below(9) {
+        0 => Control::SetWeight(group, weight(chance)),
+        1 => Control::SetLeafWeight(group, weight(chance)),
+        2 => Control::SetClass(group, class),
+        3 => {
+            let policy = Policy { weight: weight(chance), class };
+            Control::SetPolicy(group, chance.percent(50).then_some(policy))
+        }
+        4 | 5 => Control::SetMax(group, max(chance)),
+        6 => Control::SetMin(group, Min { iops: narrow(chance.scaled(0, 500)) }),
+        7 => Control::SetParent(group, other),
+        // Its requests are still served, and its number may come back.
+        _ => Control::GroupExit(group),
+    }
+}
+
+fn weight(chance: &mut Chance) -> Weight {
+    Weight::new(narrow(chance.scaled(1, 10_000))).expect("drawn from the range")
+}
+
+fn max(chance: &mut Chance) -> Max {
+    let mut rate = |min: u64, max: u64| {
+        chance.percent(30).then(|| chance.scaled(min, max)).and_then(std::num::NonZeroU64::new)
+    };
+    let (rbps, wbps) = (rate(BPS_MIN, 1 << 40), rate(BPS_MIN, 1 << 40));
+    let (riops, wiops) = (rate(IOPS_MIN, 1_000_000), rate(IOPS_MIN, 1_000_000));
+    Max { rbps, wbps, riops, wiops, burst: Duration::from_ms(*chance.pick(&[0, 0, 1, 100, 3_600_000])) }
 }
 
 /// How a case draws its requests.
@@ -202,6 +247,6 @@ fn size(chance: &mut Chance, mix: &Mix) -> Sectors {
         0 => 8,
         1 => narrow(chance.range(1, 256)),
         2 => narrow(chance.range(256, 4096)),
-        _ => narrow(chance.scaled(1, 1 << 24)),
+        _ => narrow(chance.scaled(1, SECTORS_MAX)),
     })
 }

@@ -1,12 +1,17 @@
 //! The oracle of conservation: every request is issued exactly once, alone or merged, and completes exactly once.
 //!
 //! It believes nothing that it can work out itself. It knows what was handed in, and checks each answer against that:
-//! a merge joins neighbours of one direction, an issued request covers exactly the sectors of those that it carries, a
-//! completion frees exactly those. Only *which* requests an issued one carries is read from the elevator.
+//! a merge joins neighbours of one direction and group, an issued request covers exactly the sectors of those that it carries, a
+//! completion frees exactly those. Only *which* requests an issued one carries, and which wait for limits, is read from the elevator.
+//!
+//! What groups got is counted here too, with a tree of groups of its own, and must be what their books say.
 
-use fairhead_core::trace::Action;
-use fairhead_core::{End, Insert, Instant, Limits, Op, Request, Requests, State, Tag, TraceEvent};
-use std::collections::{BTreeMap, VecDeque};
+use super::tally::Tally;
+use fairhead_core::trace::{Action, Reason};
+use fairhead_core::{
+    Control, End, GroupId, Groups, Insert, Instant, Limits, Op, Request, Requests, State, Tag, TraceEvent,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
@@ -21,6 +26,9 @@ enum Place {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     rq: Request,
+    /// Of the moment when it came.
+    group: GroupId,
+    /// When it came, or had waited for limits.
     at: Instant,
     place: Place,
 }
@@ -41,6 +49,9 @@ pub(crate) struct Ledger {
     /// Who travels with whom, by the request at the device or handed back.
     carried: BTreeMap<u16, Vec<Tag>>,
     returned: VecDeque<Tag>,
+    /// Who waits for limits.
+    held: BTreeSet<u16>,
+    tally: Tally,
     waiting: usize,
     pub(crate) inserted: u64,
     pub(crate) merged: u64,
@@ -53,6 +64,8 @@ impl Ledger {
             entries: BTreeMap::new(),
             carried: BTreeMap::new(),
             returned: VecDeque::new(),
+            held: BTreeSet::new(),
+            tally: Tally::new(limits.groups),
             waiting: 0,
             inserted: 0,
             merged: 0,
@@ -79,17 +92,42 @@ impl Ledger {
     }
 
     pub(crate) fn insert(&mut self, now: Instant, tag: Tag, rq: Request, answer: Insert, table: &Requests) {
-        let previous = self.entries.insert(tag.0, Entry { rq, at: now, place: Place::Waiting });
+        let group = self.tally.home(rq.group);
+        let previous = self.entries.insert(tag.0, Entry { rq, group, at: now, place: Place::Waiting });
         assert!(previous.is_none(), "the test inserted tag {tag:?} twice");
         self.inserted += 1;
         self.waiting += 1;
         match answer {
+            Insert::Queued if table[tag].state == State::Held => drop(self.held.insert(tag.0)),
             Insert::Queued => assert_eq!(table[tag].state, State::Queued, "{tag:?} was queued"),
             Insert::Merged { into, end } => {
                 self.merged += 1;
                 self.merged_into(tag, &rq, into, end, table);
             }
         }
+    }
+
+    /// After every call, before anything else: some may not have to wait for limits any longer.
+    pub(crate) fn let_pass(&mut self, now: Instant, table: &Requests) {
+        let passed: Vec<u16> =
+            self.held.iter().copied().filter(|&t| table[Tag(t)].state != State::Held).collect();
+        for tag in passed {
+            self.held.remove(&tag);
+            self.entries.get_mut(&tag).expect("held a request that nobody inserted").at = now;
+        }
+    }
+
+    /// A change was made.
+    pub(crate) fn control(&mut self, change: &Control) {
+        self.tally.control(change);
+    }
+
+    /// The books of groups against ours.
+    pub(crate) fn check_groups(&self, groups: &Groups, table: &Requests) {
+        let of = |(&t, e): (&u16, &Entry)| {
+            (e.group, e.place != Place::Device, table[Tag(t)].state == State::Merged)
+        };
+        self.tally.check(groups, self.entries.iter().map(of));
     }
 
     fn merged_into(&self, tag: Tag, rq: &Request, into: Tag, end: End, table: &Requests) {
@@ -136,6 +174,8 @@ impl Ledger {
         for (tag, rq, _) in &family {
             assert_eq!(rq.start, at, "{head:?}: sectors before {tag:?} are missing or covered twice");
             assert_eq!(rq.op, whole.op, "{head:?}: {tag:?} goes the other way");
+            let (ours, theirs) = (self.entries[&tag.0].group, self.entries[&head.0].group);
+            assert_eq!((ours, ours), (theirs, whole.group), "{head:?}: {tag:?} is of another group");
             at = rq.end();
             sectors += u64::from(rq.len.0);
             segments += u64::from(rq.len.0).div_ceil(SEGMENT_SECTORS);
@@ -152,7 +192,8 @@ impl Ledger {
         assert_eq!(table[head].since, oldest, "{head:?}: as old as its oldest part");
     }
 
-    pub(crate) fn issue(&mut self, tag: Tag, table: &Requests) {
+    pub(crate) fn issue(&mut self, now: Instant, tag: Tag, table: &Requests) {
+        self.tally.issued(now, tag);
         assert_eq!(table[tag].state, State::Issued, "{tag:?} was issued");
         let mut family: Vec<Tag> = members(tag, table).collect();
         family.sort_unstable();
@@ -172,11 +213,14 @@ impl Ledger {
     }
 
     /// Books the completion of `tag`; the answer is valid until the next call.
-    pub(crate) fn complete(&mut self, tag: Tag, freed: &[Tag]) -> Vec<Done> {
+    pub(crate) fn complete(&mut self, now: Instant, tag: Tag, freed: &[Tag]) -> Vec<Done> {
         let family = self.carried.remove(&tag.0).expect("the test completed what was not issued");
         let mut freed = freed.to_vec();
         freed.sort_unstable();
         assert_eq!(freed, family, "completing {tag:?} frees it and those it carries, each once");
+        let bytes = family.iter().map(|t| self.entries[&t.0].rq.len.bytes()).sum();
+        let head = &self.entries[&tag.0];
+        self.tally.completed(now, tag, head.group, &head.rq, bytes, family.len() as u64 - 1);
         let done = |t: &Tag| {
             let entry = self.entries.remove(&t.0).expect("completed a request that nobody inserted");
             assert_eq!(entry.place, Place::Device, "{t:?} completed, but was not at the device");
@@ -196,22 +240,28 @@ impl Ledger {
 
     /// The elevator's own counts against ours.
     pub(crate) fn check_counts(&self, table: &Requests) {
-        let theirs = table.queued() + table.issued() + table.merged();
+        let theirs = table.queued() + table.issued() + table.merged() + table.held();
         assert_eq!(theirs as usize, self.entries.len(), "requests in the elevator's books and in ours");
         assert_eq!(table.issued() as usize, self.at_device(), "requests at the device");
-        assert_eq!(table.queued() == 0, self.waiting == 0, "whether any request waits");
+        assert_eq!(table.queued() + table.held() == 0, self.waiting == 0, "whether any request waits");
+        assert_eq!(table.held() as usize, self.held.len(), "requests that wait for limits");
     }
 
-    /// What the elevator recorded for one call: exactly `expected` besides notes and joins, at `now`.
+    /// Whether a request that was inserted last waits for limits.
+    pub(crate) fn is_held(&self, tag: Tag) -> bool {
+        self.held.contains(&tag.0)
+    }
+
+    /// What the elevator recorded for one call: exactly `expected` besides notes, joins, and those that need not wait for limits any
+    /// longer, at `now`.
     pub(crate) fn check_trace(now: Instant, events: &[TraceEvent], expected: Option<(Action, Tag)>) {
-        let mut seen = None;
+        let (mut seen, mut has_merged) = (None, false);
         for event in events {
+            has_merged |= matches!(event.action, Action::BackMerge | Action::FrontMerge);
             match event.action {
-                Action::Note => {}
-                Action::Join => assert!(
-                    matches!(seen, Some((Action::BackMerge | Action::FrontMerge, _))),
-                    "a join follows a merge"
-                ),
+                Action::Note if event.reason != Reason::Limit => {}
+                Action::Join => assert!(has_merged, "a join follows a merge"),
+                Action::Insert | Action::BackMerge | Action::FrontMerge if event.reason == Reason::Limit => {}
                 action => {
                     assert_eq!(event.at, now, "recorded at another time: {event:?}");
                     assert!(seen.is_none(), "recorded twice: {event:?}");

@@ -23,3 +23,4 @@ pub(crate) mod ledger;
 pub(crate) mod seeds;
 pub(crate) mod storm;
 pub(crate) mod subject;
+pub(crate) mod tally;

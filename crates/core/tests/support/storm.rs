@@ -2,8 +2,8 @@
 //!
 //! Everything is drawn from one [`Chance`]: limits, preset, tunables, the mix of requests, which faults occur at all.
 //! Faults are requests that are slow, stuck, completed out of order or handed back; timers that are late, coarse or
-//! spurious; tasks that exit in the middle of their slice (and may come back under the same number); priorities, groups and
-//! weights, tunables that change in flight; and the scheduler being exchanged under load. A failed request looks like a finished
+//! spurious; tasks that exit in the middle of their slice (and may come back under the same number); priorities and tunables that change
+//! in flight; groups of tasks, and of groups their weights, classes, limits, guarantees and parents, and groups that go and come back; and the scheduler being exchanged under load. A failed request looks like a finished
 //! one to a scheduler (whoever drives it retries or not), so it has no operation of its own.
 
 use super::bounds;
@@ -11,8 +11,7 @@ use super::chance::Chance;
 use super::draw::{self, Mix, Task, narrow};
 use super::subject::{Subject, Twin};
 use fairhead_core::sched::any::{AnyConfig, PRESETS, Preset};
-use fairhead_core::{Control, Dispatch, Duration, GroupId, Instant, Limits, Tag, TaskId, Weight};
-use std::num::NonZeroU16;
+use fairhead_core::{Control, Dispatch, Duration, GroupId, Instant, Limits, Max, Tag, TaskId};
 
 /// A request at the device.
 #[derive(Clone, Copy, Debug)]
@@ -327,14 +326,17 @@ impl<'a> Storm<'a> {
             self.tasks[task].regroup(self.chance, &self.mix);
             return;
         }
-        let group = GroupId(narrow(self.chance.below(u64::from(self.limits.groups))));
-        if group != GroupId::ROOT && self.chance.percent(30) {
-            // Its requests are still served, and its number may come back.
-            self.subject.control(self.now, Control::GroupExit(group));
-            return;
+        let change = draw::group_change(self.chance, self.limits.groups);
+        self.subject.control(self.now, change);
+    }
+
+    /// At the end some cases have no limits any more; others go on under them.
+    fn lift_limits(&mut self) -> bool {
+        let lifts = self.chance.percent(50);
+        for group in (0..self.limits.groups).filter(|_| lifts) {
+            self.subject.control(self.now, Control::SetMax(GroupId(group), Max::default()));
         }
-        let weight = NonZeroU16::new(narrow(self.chance.range(1, 10_000))).expect("at least 1");
-        self.subject.control(self.now, Control::SetWeight(group, Weight(weight)));
+        lifts
     }
 
     /// Other tunables, under load.
@@ -388,7 +390,11 @@ impl<'a> Storm<'a> {
     fn settle(&mut self) {
         let start = self.now;
         let requests = self.subject.ledger.waiting() + self.flights.len();
-        let limit = start + bounds::drain(&self.config, &self.limits, requests);
+        let mut limit = start + bounds::drain(&self.config, &self.limits, requests);
+        if !self.lift_limits() && self.limits.groups > 1 {
+            // Each that waits may wait for the limits of its group and of all above.
+            limit = limit + draw::LIMIT_MAX * ((requests as u64 + 1) * u64::from(self.limits.groups));
+        }
         for flight in &mut self.flights {
             flight.due = flight.due.min(start + bounds::SERVICE_MAX);
         }

@@ -95,8 +95,10 @@ impl Subject {
             assert_eq!(twin.insert(now, tag, rq), answer, "the twin decides otherwise: insert {tag:?}");
         }
         self.say(now, || format!("  -> {answer:?}"));
+        self.ledger.let_pass(now, self.elevator.requests());
         self.ledger.insert(now, tag, rq, answer, self.elevator.requests());
         let action = match answer {
+            Insert::Queued if self.ledger.is_held(tag) => Action::Note,
             Insert::Queued => Action::Insert,
             Insert::Merged { end: End::Back, .. } => Action::BackMerge,
             Insert::Merged { end: End::Front, .. } => Action::FrontMerge,
@@ -112,9 +114,10 @@ impl Subject {
             assert_eq!(twin.dispatch(now), answer, "the twin decides otherwise: dispatch");
         }
         self.say(now, || format!("dispatch -> {answer:?}"));
+        self.ledger.let_pass(now, self.elevator.requests());
         match answer {
             Dispatch::Issue(tag) => {
-                self.ledger.issue(tag, self.elevator.requests());
+                self.ledger.issue(now, tag, self.elevator.requests());
                 self.after(now, Some((Action::Issue, tag)));
             }
             Dispatch::Hold(why) => {
@@ -131,6 +134,12 @@ impl Subject {
 
     fn check_hold(&self, why: Hold) {
         assert!(self.ledger.waiting() > 0, "Hold({why:?}), but nothing waits: that is Empty");
+        let queued = self.elevator.requests().queued();
+        assert_eq!(
+            why == Hold::Limit,
+            queued == 0,
+            "Hold({why:?}), and {queued} requests are in the scheduler"
+        );
         assert!(
             self.ledger.at_device() > 0 || self.elevator.next_timer().is_some(),
             "Hold({why:?}), but neither a timer nor a completion is coming to end it"
@@ -144,8 +153,9 @@ impl Subject {
             assert_eq!(twin.drain(now), answer, "the twin decides otherwise: drain");
         }
         self.say(now, || format!("drain -> {answer:?}"));
+        self.ledger.let_pass(now, self.elevator.requests());
         match answer {
-            Some(tag) => self.ledger.issue(tag, self.elevator.requests()),
+            Some(tag) => self.ledger.issue(now, tag, self.elevator.requests()),
             None => assert_eq!(self.ledger.waiting(), 0, "drained, but requests wait"),
         }
         self.after(now, answer.map(|tag| (Action::Issue, tag)));
@@ -165,7 +175,7 @@ impl Subject {
                 "the twin decides otherwise: complete {tag:?}"
             );
         }
-        let done = self.ledger.complete(tag, &self.freed);
+        let done = self.ledger.complete(now, tag, &self.freed);
         self.after(now, Some((Action::Complete, tag)));
         done
     }
@@ -187,6 +197,9 @@ impl Subject {
         let made = without("control", || self.elevator.control(now, change));
         if let Some(twin) = &mut self.twin {
             assert_eq!(twin.control(now, change), made, "the twin answers otherwise");
+        }
+        if made.is_ok() {
+            self.ledger.control(&change);
         }
         self.after(now, None);
     }
@@ -232,6 +245,7 @@ impl Subject {
 
     fn after(&mut self, now: Instant, expected: Option<(Action, Tag)>) {
         self.events += 1;
+        self.ledger.let_pass(now, self.elevator.requests());
         self.ledger.check_counts(self.elevator.requests());
         self.trace.clear();
         self.trace.extend(self.elevator.drain_trace());
@@ -250,6 +264,7 @@ impl Subject {
         }
         if self.events.is_multiple_of(self.check_every) {
             self.elevator.check();
+            self.ledger.check_groups(self.elevator.groups(), self.elevator.requests());
         }
     }
 
