@@ -315,5 +315,6 @@ pub const fn words(reason: Reason) -> &'static str {
         Reason::WakerFound => "found to be woken by another",
         Reason::Reserved => "its group is guaranteed so many requests a second",
         Reason::Protected => "the device seemed to pass it over",
+        Reason::Limit => "the limit of its group was used up",
     }
 }
