@@ -464,6 +464,7 @@ fn advice(job: &Job, pages: u32) -> u32 {
         // Its reads are those that reached the disk: read-ahead was had.
         (Some(Program::StartUp(_)), _) => 0,
         (Some(_), _) => pages,
+        (None, _) if !job.fadvise => pages,
         (None, true) => 0,
         (None, false) => pages * 2,
     }

@@ -249,6 +249,8 @@ pub struct Job {
     pub think: Option<Duration>,
     /// `fh_cpu`: CPU time for each 4 KiB moved (copying, allocating). Default none.
     pub cpu_per_4k: Duration,
+    /// `fadvise_hint`: the kernel is told whether reads are sequential or random. Default true.
+    pub fadvise: bool,
     /// `fh_query`: how many calls in a row are measured as one, from the beginning of the first to the end of the last. Default 1.
     pub query_calls: u32,
     /// `fh_layout`: how the job's files lie on the disk.
@@ -371,6 +373,7 @@ impl Default for Job {
             randrepeat: true,
             think: None,
             cpu_per_4k: Duration::ZERO,
+            fadvise: true,
             query_calls: 1,
             layout: Layout::default(),
             placement: None,

@@ -134,6 +134,7 @@ const SET: &[(&str, Effect)] = &[
     ("file_append", Set(|d, a| a.flag().map(|v| d.job.append = v))),
     ("overwrite", Set(|d, a| a.flag().map(|v| d.job.overwrite = v))),
     ("fallocate", Set(|d, a| a.word(FALLOCATE).map(|v| d.job.fallocate = v))),
+    ("fadvise_hint", Set(|d, a| a.word(FADVISE).map(|v| d.job.fadvise = v))),
     ("invalidate", Set(|d, a| a.flag().map(|v| d.job.invalidate = v))),
     ("pre_read", Set(|d, a| a.flag().map(|v| d.job.pre_read = v))),
     // How.
@@ -229,7 +230,7 @@ const IGNORED: &str = "
 /// Options that change what the disk sees, and that are not simulated.
 const REFUSED: &str = "
     atomic ba bs_unaligned cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage create_only do_verify exec_postrun
-    exec_prerun exit_what experimental_verify fadvise_hint filename_format fill_device flow flow_id
+    exec_prerun exit_what experimental_verify filename_format fill_device flow flow_id
     flow_sleep ignore_zone_limits io_submit_mode iodepth_batch iodepth_batch_complete_max iodepth_batch_complete_min
     iodepth_low job_max_open_zones latency_percentile latency_run latency_target latency_window max_latency
     max_open_zones merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars offset_align profile
@@ -281,6 +282,8 @@ const FALLOCATE: &[(&str, bool)] = &[
     ("0", false),
     ("1", true),
 ];
+
+const FADVISE: &[(&str, bool)] = &[("0", false), ("none", false), ("1", true)];
 
 const ENGINES: &[(&str, Engine)] = &[
     ("sync", Engine::Sync),

@@ -256,6 +256,7 @@ fn places() {
     assert!(ok("[j]\nfilename=/dev/sda\n").jobs[0].size.is_none());
     let j = job("file_append=1\noverwrite=1\nfallocate=none\ninvalidate=0\npre_read=1");
     assert!(j.append && j.overwrite && !j.fallocate && !j.invalidate && j.pre_read);
+    assert!(j.fadvise && !job("fadvise_hint=0").fadvise);
 }
 
 #[test]
