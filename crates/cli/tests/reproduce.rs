@@ -54,6 +54,32 @@ fn a_source_without_numbers_has_rows_of_ours() {
 }
 
 #[test]
+fn scans_with_and_without_the_controller_stand_side_by_side() {
+    let rows = ["003", "--layouts", "1", "--only", "R003-E-noop"];
+    let json: Vec<Value> =
+        serde_json::from_str(&text(&[&rows[..], &["--output-format", "json"]].concat())).unwrap();
+    let ours = |metric: &str| {
+        let f = json.iter().find(|f| f["metric"] == metric).unwrap();
+        (f["published"].as_f64().unwrap(), f["ours"].as_f64().unwrap(), f["verdict"].as_str().unwrap())
+    };
+    // reference-results.md, 4.1.
+    let (without, with) = (ours("without_second"), ours("v9_second"));
+    assert_eq!((without.0, with.0, without.2, with.2), (138.0, 48.8, "calibrates", "ok"));
+    assert!(without.1 > 2.5 * with.1, "{without:?} {with:?}");
+}
+
+#[test]
+fn the_question_that_nobody_answered_has_a_table_marked_as_ours() {
+    let rows = ["003", "--layouts", "1", "--only", "R003-Q4-noop"];
+    let table = text(&rows);
+    let at = table.find("ours, new: no published figures)\n").unwrap_or_else(|| panic!("{table}"));
+    let lines: Vec<&str> = table[at..].lines().skip(1).take(3).collect();
+    assert_eq!(lines[0], "row                  mean ms  median ms  p99 ms  max ms  readers MB/s");
+    assert!(lines[1].starts_with("R003-Q4-noop ") && lines[2].starts_with("R003-Q4-noop+groups "), "{table}");
+    assert!(table.contains("10 are ours alone"), "{table}");
+}
+
+#[test]
 fn threads_change_nothing() {
     let run = |n| text(&[&ROW[..3], &["--layouts", "2", "--threads", n]].concat());
     assert_eq!(run("1"), run("2"));

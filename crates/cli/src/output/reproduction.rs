@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-use fairhead_sim::reproduce::{Check, Figure, Published, Report};
+use fairhead_sim::reproduce::{self, Check, Figure, Published, Report};
 use serde_json::{Value, json};
 
 use super::csv::quoted;
@@ -55,11 +55,12 @@ fn human(r: &Report, coloured: bool) -> String {
     let table = Table {
         words: 3,
         columns: columns.map(|c| (c, Best::None)).to_vec(),
-        blocks: vec![r.figures.iter().map(row).collect()],
+        blocks: vec![r.figures.iter().filter(|f| table_of(r, f).is_none()).map(row).collect()],
     };
     for line in table.render(false).lines() {
         text.push_str(&emphasise(line, coloured));
     }
+    r.tables.iter().for_each(|t| text.push_str(&side_by_side(r, *t)));
     if !r.checks.is_empty() {
         text.push_str("\nproperties\n");
         r.checks.iter().for_each(|c| text.push_str(&emphasise(&property(c), coloured)));
@@ -67,6 +68,64 @@ fn human(r: &Report, coloured: bool) -> String {
     text.push_str(&format!("\n{}\n", summary(r)));
     r.notes.iter().for_each(|n| text.push_str(&format!("note: {n}\n")));
     text
+}
+
+/// The table of its own that the figure is in, if any.
+fn table_of(r: &Report, f: &Figure) -> Option<reproduce::Table> {
+    r.tables.iter().copied().find(|t| f.row.starts_with(t.rows))
+}
+
+/// A line for each row and a column for each metric, or two where something was published.
+fn side_by_side(r: &Report, of: reproduce::Table) -> String {
+    let figures: Vec<&Figure> = r.figures.iter().filter(|f| table_of(r, f) == Some(of)).collect();
+    if figures.is_empty() {
+        return String::new();
+    }
+    let mut metrics: Vec<Metric<'_>> = Vec::new();
+    let mut rows: Vec<&str> = Vec::new();
+    for f in &figures {
+        let is_published = f.published != Published::Nothing;
+        match metrics.iter_mut().find(|m| m.name == f.metric) {
+            Some(known) => known.is_published |= is_published,
+            None => metrics.push(Metric { name: f.metric, unit: f.unit, is_published }),
+        }
+        if !rows.contains(&f.row.as_str()) {
+            rows.push(&f.row);
+        }
+    }
+    let headings: Vec<String> = metrics.iter().flat_map(Metric::headings).collect();
+    let line = |id: &str| {
+        let of = |m: &Metric<'_>| figures.iter().find(|f| f.row == id && f.metric == m.name).copied();
+        let cells = metrics.iter().flat_map(|m| m.cells(of(m)));
+        [id.to_owned()].into_iter().chain(cells).map(Cell::label).collect()
+    };
+    let columns = ["row"].into_iter().chain(headings.iter().map(String::as_str));
+    let table = Table {
+        words: 1,
+        columns: columns.map(|h| (h, Best::None)).collect(),
+        blocks: vec![rows.into_iter().map(line).collect()],
+    };
+    format!("\n{}\n{}", of.title, table.render(false))
+}
+
+/// A column of figures side by side, or two.
+struct Metric<'a> {
+    name: &'a str,
+    unit: &'a str,
+    is_published: bool,
+}
+
+impl Metric<'_> {
+    fn headings(&self) -> Vec<String> {
+        let name = format!("{} {}", self.name, self.unit).trim_end().to_owned();
+        if self.is_published { vec![name, "ours".to_owned()] } else { vec![name] }
+    }
+
+    fn cells(&self, figure: Option<&Figure>) -> Vec<String> {
+        let ours = figure.filter(|f| f.ours.is_finite()).map_or_else(String::new, |f| number(f.ours));
+        let published = figure.map_or_else(String::new, |f| published(f.published));
+        if self.is_published { vec![published, ours] } else { vec![ours] }
+    }
 }
 
 /// The line, in bold if it is a miss.
@@ -242,6 +301,7 @@ mod tests {
                 holds: false,
                 required: true,
             }],
+            tables: vec![],
             notes: vec!["a note"],
         }
     }
@@ -266,6 +326,43 @@ properties
 note: a note
 ";
         assert_eq!(text, want);
+    }
+
+    #[test]
+    fn figures_of_a_table_of_their_own_stand_side_by_side() {
+        let mut report = report();
+        (report.checks, report.notes) = (vec![], vec![]);
+        let figure = |row: &str, metric, published, ours| Figure {
+            row: row.to_owned(),
+            metric,
+            unit: "ms",
+            published,
+            ours,
+            ..report.figures[2].clone()
+        };
+        let more = [
+            figure("Q-1", "mean", Published::Nothing, 5.25),
+            figure("Q-1", "disk", Published::Number(805.0), 810.0),
+            figure("Q-2", "mean", Published::Nothing, f64::NAN),
+            figure("Q-2", "disk", Published::Nothing, 7.0),
+        ];
+        report.figures.truncate(1);
+        report.figures.extend(more);
+        report.tables = vec![reproduce::Table { rows: "Q-", title: "a table (ours)" }];
+        let reports = [report];
+        let text = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Human);
+        let want = "\
+R-1  agg_bw  KiB/s       1000  1010  2.5  +1.0%       5%       ok
+
+a table (ours)
+row  mean ms  disk ms  ours
+Q-1     5.25      805   810
+Q-2                       7
+
+5 numbers: ";
+        assert!(text.contains(want), "{text}");
+        let json = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Json);
+        assert_eq!(serde_json::from_str::<Vec<Value>>(&json).unwrap().len(), 5);
     }
 
     #[test]

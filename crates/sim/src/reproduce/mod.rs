@@ -122,6 +122,15 @@ pub struct Check {
     pub required: bool,
 }
 
+/// Figures that are read side by side: a line for each row, a column for each metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// How the ids of its rows begin.
+    pub rows: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+}
+
 /// A reproduction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
@@ -137,6 +146,8 @@ pub struct Report {
     pub figures: Vec<Figure>,
     /// Property by property.
     pub checks: Vec<Check>,
+    /// Which figures are shown as tables of their own.
+    pub tables: Vec<Table>,
     /// What the reader should know.
     pub notes: Vec<&'static str>,
 }
@@ -181,7 +192,7 @@ struct Row {
     preset: &'static str,
     disk: &'static str,
     host: fn() -> Host,
-    /// The length of an interval, if the row needs a series.
+    /// The length of an interval, if the row needs a series, of groups' disk times too.
     interval: Option<Duration>,
     columns: Vec<Column>,
     read_off: fn(&Outcome) -> Vec<f64>,
@@ -211,7 +222,7 @@ fn run_plain_rows(
                 seed,
                 interval: row.interval,
                 time_max: None,
-                watch: None,
+                watch: row.interval,
             };
             Ok((row.read_off)(&simulate(&scenario)?))
         },
@@ -309,8 +320,16 @@ mod tests {
         let figures =
             figures_of("R", &[column(Some(0.05)), column(None)], &[vec![110.0, 500.0], vec![104.0, 500.0]]);
         assert_eq!((figures[0].ours, figures[0].spread), (107.0, 3.0));
-        let report =
-            Report { source: "000", title: "", seed: 1, layouts: 2, figures, checks: vec![], notes: vec![] };
+        let report = Report {
+            source: "000",
+            title: "",
+            seed: 1,
+            layouts: 2,
+            figures,
+            checks: vec![],
+            tables: vec![],
+            notes: vec![],
+        };
         assert_eq!(report.misses(), ["R agg_bw: published 100, ours 107 KiB/s: +7.0 %, allowed 5 %"]);
     }
 }

@@ -91,6 +91,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         layouts: options.layouts.max(1),
         figures,
         checks,
+        tables: vec![],
         notes: vec![],
     })
 }

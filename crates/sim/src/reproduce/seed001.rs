@@ -59,6 +59,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         layouts: options.layouts.max(1),
         figures,
         checks: vec![],
+        tables: vec![],
         notes: vec!["rates are in units of 1000 bytes/s, as the published ones are in spite of their label"],
     })
 }

@@ -66,6 +66,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         layouts: options.layouts.max(1),
         figures,
         checks,
+        tables: vec![],
         notes: vec![
             "rows that end in 'now' are today's bfq; 'bfq' is bfq-v8, without what came after the source",
         ],
