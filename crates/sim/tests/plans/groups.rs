@@ -9,7 +9,9 @@ const NESTED: &str = "[global]\nrw=read\nbs=256k\nsize=2g\ntime_based\nruntime=5
     [x]\ncgroup=one/x\ncgroup_weight=200\n[y]\ncgroup=one/y\n[z]\ncgroup=two\n";
 
 /// Schedulers that share what a group gets inside it.
-const NESTING: &[&str] = &["bfq"];
+const NESTING: &[&str] = &["bfq", "noop+groups", "deadline+groups", "as+groups"];
+/// Those that keep classes and guarantees, too.
+const CONTROLLED: &[&str] = &["noop+groups", "deadline+groups", "as+groups"];
 
 /// The group's index.
 fn index(o: &Outcome, path: &str) -> usize {
@@ -166,4 +168,82 @@ fn what_a_scheduler_does_not_keep_is_told() {
         )
         .run()
         .check("all schedulers keep those", |o| o.groups_not_kept.is_empty());
+}
+
+/// Two streaming readers in groups of their own, for eight seconds, with a change after three.
+fn changed(scheduler: &str, what: &str, change: &str) -> Plan {
+    let text = format!(
+        "[global]\nrw=read\nbs=256k\nsize=2g\ntime_based\nruntime=8s\n#!fh_cgroup=c/d weight=300\n\
+         [a]\ncgroup=a\n[b]\ncgroup=b\n#!fh_at=3s {change}\n"
+    );
+    Plan::on("sata2009").scheduler(scheduler).load(what, &text).run()
+}
+
+/// Client `b`'s share of what both read within some seconds, in thousandths.
+fn share_of_b(o: &Outcome, seconds: std::ops::Range<usize>) -> u64 {
+    let read =
+        |client: usize| o.series[seconds.clone()].iter().map(|row| row[client].read_bytes).sum::<u64>();
+    read(1) * 1000 / (read(0) + read(1))
+}
+
+/// All that was handed in has completed, but for read-ahead under way at the end; and it is in the books once.
+fn nothing_is_lost(o: &Outcome) -> bool {
+    let all = o.group_total(0);
+    let calls: u64 = o.clients.iter().map(|c| c.read.bytes).sum();
+    let on_the_way = 4 << 20;
+    (calls..=calls + on_the_way).contains(&all.io_service_bytes.read())
+        && all.io_queued.total() <= 8
+        && o.disk.counters.bytes_read.abs_diff(all.io_service_bytes.read()) <= on_the_way
+}
+
+#[test]
+fn a_new_weight_is_felt_within_a_second_and_nothing_is_lost() {
+    for scheduler in NESTING {
+        changed(scheduler, "two readers, one with more weight later", "set b weight=300")
+            .check("half and half before", |o| share_of_b(o, 0..3).abs_diff(500) <= 40)
+            .check("three quarters from a second after the change on", |o| {
+                share_of_b(o, 4..8).abs_diff(750) <= 30
+            })
+            .check("nothing is lost", nothing_is_lost);
+    }
+}
+
+#[test]
+fn a_new_class_is_felt_within_a_second_and_nothing_is_lost() {
+    for scheduler in CONTROLLED {
+        for (change, least, most) in [("set b class=rt", 990, 1000), ("set b class=idle", 0, 10)] {
+            changed(scheduler, "two readers", change)
+                .check("half and half before", |o| share_of_b(o, 0..3).abs_diff(500) <= 40)
+                .check("all or nothing after", |o| (least..=most).contains(&share_of_b(o, 4..8)))
+                .check("nothing is lost", nothing_is_lost);
+        }
+    }
+}
+
+#[test]
+fn who_moves_to_another_group_has_its_share_within_a_second() {
+    for scheduler in NESTING {
+        changed(scheduler, "two readers, one of which goes to a group inside a group", "move b c/d")
+            .check("half and half before", |o| share_of_b(o, 0..3).abs_diff(500) <= 40)
+            .check("c has the weight that b had", |o| share_of_b(o, 4..8).abs_diff(500) <= 30)
+            .check("it was served there", |o| o.groups[index(o, "c/d")].stats.io_serviced.total() > 100)
+            .check("nothing is lost", nothing_is_lost);
+        changed(scheduler, "two readers, one of which joins the other", "move b a")
+            .check("the rest is in a", |o| {
+                o.groups[index(o, "b")].stats.io_service_bytes.read() * 2
+                    < o.group_total(0).io_service_bytes.read()
+            })
+            .check("nothing is lost", nothing_is_lost);
+    }
+}
+
+#[test]
+fn a_group_can_be_removed_under_load() {
+    for scheduler in [NESTING, &["noop", "cfq", "kyber"]].concat() {
+        changed(scheduler, "two readers, one of whose groups goes", "remove b")
+            .check("its client goes on in the root", |o| o.groups[0].stats.io_serviced.total() > 100)
+            .check("it goes on at all times", |o| o.series[3..8].iter().all(|row| row[1].read_bytes > 0))
+            .check("there is no note", |o| o.notes.is_empty())
+            .check("nothing is lost", nothing_is_lost);
+    }
 }
