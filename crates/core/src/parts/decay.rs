@@ -9,31 +9,59 @@
 /// 256 times it would not fit.
 const FARTHEST: u64 = 1 << 48;
 
+/// What a decaying mean is made of: for who pushes often and asks seldom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DecayedSum {
+    samples: u64,
+    total: u64,
+}
+
+impl DecayedSum {
+    /// Adds a sample.
+    #[inline]
+    pub fn push(&mut self, value: u64) {
+        // Think times are at most some 10 ms and distances are cut, so 256 times a sample fits by far.
+        self.samples = (7 * self.samples + 256) / 8;
+        self.total = (7 * self.total + 256 * value) / 8;
+    }
+
+    /// The mean, rounded as for think times: `(total + 128) / samples`; 0 before the first sample.
+    #[must_use]
+    pub fn mean(&self) -> u64 {
+        (self.total + 128).checked_div(self.samples).unwrap_or(0)
+    }
+
+    /// Whether there have been enough samples to trust the mean.
+    #[must_use]
+    pub const fn is_valid(&self) -> bool {
+        self.samples > 80
+    }
+}
+
 /// A decaying mean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Decayed {
-    samples: u64,
-    total: u64,
+    sum: DecayedSum,
     mean: u64,
 }
 
 impl Decayed {
-    /// Adds a sample; `mean` is rounded as for think times: `(total + 128) / samples`.
+    /// Adds a sample; `mean` is rounded as for think times.
     pub fn push(&mut self, value: u64) {
-        self.add(value);
-        self.mean = (self.total + 128) / self.samples;
+        self.sum.push(value);
+        self.mean = self.sum.mean();
     }
 
     /// Adds a sample; `mean` is rounded as for seek distances: `(total + samples / 2) / samples`.
     pub fn push_rounded(&mut self, value: u64) {
-        self.add(value);
-        self.mean = (self.total + self.samples / 2) / self.samples;
+        self.sum.push(value);
+        self.mean = (self.sum.total + self.sum.samples / 2) / self.sum.samples;
     }
 
     /// Adds a seek distance, cut to 4 means plus some slack (more while there are few samples), so that one jump
     /// across the disk does not drown the rest.
     pub fn push_seek(&mut self, distance: u64) {
-        let slack = if self.samples <= 60 { 2 * 1024 * 1024 } else { 2 * 1024 * 64 };
+        let slack = if self.sum.samples <= 60 { 2 * 1024 * 1024 } else { 2 * 1024 * 64 };
         self.push_rounded(distance.min(4 * self.mean + slack).min(FARTHEST));
     }
 
@@ -46,19 +74,13 @@ impl Decayed {
     /// Whether there has been no sample yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.samples == 0
+        self.sum.samples == 0
     }
 
     /// Whether there have been enough samples to trust the mean.
     #[must_use]
     pub const fn is_valid(&self) -> bool {
-        self.samples > 80
-    }
-
-    fn add(&mut self, value: u64) {
-        // Think times are at most some 10 ms and distances are cut, so 256 times a sample fits by far.
-        self.samples = (7 * self.samples + 256) / 8;
-        self.total = (7 * self.total + 256 * value) / 8;
+        self.sum.is_valid()
     }
 }
 
@@ -83,7 +105,7 @@ mod tests {
         let mut seen = [(0, 0, 0, false); 3];
         for s in &mut seen {
             d.push(4);
-            *s = (d.samples, d.total, d.mean(), d.is_valid());
+            *s = (d.sum.samples, d.sum.total, d.mean(), d.is_valid());
         }
         assert_eq!(seen.map(|s| (s.0, s.1)), [(32, 128), (60, 240), (84, 338)]);
         assert_eq!((seen[2].2, seen.map(|s| s.3)), (5, [false, false, true]));
@@ -95,7 +117,7 @@ mod tests {
         for _ in 0..100 {
             d.push(0);
         }
-        assert_eq!((d.samples, d.mean()), (249, 0));
+        assert_eq!((d.sum.samples, d.mean()), (249, 0));
     }
 
     #[test]
