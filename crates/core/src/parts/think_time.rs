@@ -8,28 +8,32 @@
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_update_io_thinktime
 
-use super::decay::Decayed;
+use super::decay::DecayedSum;
 use crate::units::{Duration, Instant};
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThinkTime {
     last_end: Option<Instant>,
-    times: Decayed,
+    times: DecayedSum,
 }
 
 impl ThinkTime {
     /// Of a task that appears now, whose first request must not look late.
     #[must_use]
     pub fn since(now: Instant) -> Self {
-        Self { last_end: Some(now), times: Decayed::default() }
+        Self { last_end: Some(now), times: DecayedSum::default() }
     }
 
     /// A request arrived; longer than twice `idle` is as good as for ever.
-    #[inline]
     pub fn arrived(&mut self, now: Instant, idle: Duration) {
-        let cap = idle * 2;
-        let thought = self.last_end.map_or(cap, |end| now.saturating_since(end).min(cap));
+        self.arrived_within(now, idle * 2);
+    }
+
+    /// The same; `longest` is as good as for ever.
+    #[inline]
+    pub fn arrived_within(&mut self, now: Instant, longest: Duration) {
+        let thought = self.last_end.map_or(longest, |end| now.saturating_since(end).min(longest));
         self.times.push(thought.as_ns());
     }
 

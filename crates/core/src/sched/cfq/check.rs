@@ -15,17 +15,24 @@ impl Cfq {
             in_flight[usize::from(queue.sync)] += queue.dispatched;
         }
         assert_eq!((queued, in_flight), (self.rq_queued, self.in_flight), "requests");
-        assert_eq!(self.group.dispatched, in_flight[0] + in_flight[1], "requests of the group");
-        assert!(self.in_driver <= self.group.dispatched, "more at the device than issued");
-        let (mut busy, mut busy_sync) = (0, 0);
-        for tree in &self.group.trees {
-            self.filed.check(&tree.queues);
-            busy += tree.queues.len();
-            let sync = self.filed.iter(&tree.queues).filter(|&q| self.queues[q].sync).count();
-            busy_sync += u32::try_from(sync).unwrap_or(u32::MAX);
+        assert!(self.in_driver <= in_flight[0] + in_flight[1], "more at the device than issued");
+        let (mut busy, mut busy_sync, mut dispatched) = (0, 0, 0);
+        for (id, group) in self.groups.iter() {
+            let before = busy;
+            for tree in &group.trees {
+                self.filed.check(&tree.queues);
+                busy += tree.queues.len();
+                for queue in self.filed.iter(&tree.queues).map(|q| &self.queues[q]) {
+                    assert_eq!(queue.group, id, "a queue of another group");
+                    busy_sync += u32::from(queue.sync);
+                }
+            }
+            assert_eq!(group.queues, busy - before, "busy queues of {id:?}");
+            dispatched += group.dispatched;
         }
-        let counts = (self.busy_queues, self.busy_sync_queues, self.group.queues);
-        assert_eq!(counts, (busy, busy_sync, busy), "busy queues");
+        assert_eq!(dispatched, in_flight[0] + in_flight[1], "requests of all groups");
+        assert_eq!((self.busy_queues, self.busy_sync_queues), (busy, busy_sync), "busy queues");
+        self.shares.check(|group| self.divides && self.groups[group].queues > 0);
         for tree in &self.positions {
             self.by_position.check(tree);
         }
@@ -39,11 +46,14 @@ impl Cfq {
 
     fn walk_queue(&self, id: QueueId, requests: &Requests) {
         let queue = &self.queues[id];
+        assert!(queue.dispatched <= self.groups[queue.group].dispatched, "more than all of its group");
         let (mut meta, mut last) = (0, Sector(0));
         for tag in self.links.iter(&queue.requests) {
             let start = requests[tag].rq.start;
             assert!(requests[tag].state == State::Queued, "a request that does not wait");
             assert_eq!(self.rqs[tag].queue, id, "a request of another queue");
+            let home = if queue.sync || !self.async_in_root { requests[tag].rq.group } else { queue.home };
+            assert_eq!(home, queue.home, "a request of another group");
             assert!(start >= last, "a stale position");
             last = start;
             meta += u32::from(self.rqs[tag].meta);
@@ -74,7 +84,7 @@ impl Cfq {
     }
 
     fn walk_contexts(&self, requests: &Requests) {
-        for (id, queue) in self.queues.iter().filter(|(id, _)| id.is_own()) {
+        for (id, queue) in self.queues.iter().filter(|(id, _)| self.is_own(*id)) {
             let direct = self.contexts.iter().filter(|(_, c)| c.sync_queue == Some(id)).count();
             let promised = self.queues.iter().filter(|&(other, _)| self.merge_target(other) == Some(id));
             let promised: u32 = promised.map(|(_, q)| q.process_refs).sum();

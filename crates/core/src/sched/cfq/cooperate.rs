@@ -30,9 +30,9 @@ use super::slices::Expire;
 use super::stats::CLOSE_SECTORS;
 use crate::elevator::Cx;
 use crate::parts::tasks::TaskSlot;
-use crate::request::Requests;
+use crate::request::{Request, Requests};
 use crate::trace::Reason;
-use crate::units::{Class, IoPrio, TaskId};
+use crate::units::{Class, GroupId, IoPrio, TaskId};
 use core::ops::Range;
 
 /// No position.
@@ -85,7 +85,7 @@ impl Cfq {
     pub(super) fn find_cooperator(&self, id: QueueId) -> (Option<QueueId>, Range<u64>) {
         let queue = &self.queues[id];
         let idle_class = self.config.era.since_2_6_34() && queue.is_idle_class();
-        if !queue.sync || idle_class || self.group.queues == 1 || self.is_seeky(id) {
+        if !queue.sync || idle_class || self.groups[queue.group].queues == 1 || self.is_seeky(id) {
             return (None, NOWHERE);
         }
         let tree = &self.positions[usize::from(queue.prio.level)];
@@ -105,7 +105,8 @@ impl Cfq {
         };
         let fits = |&q: &QueueId| {
             let other = &self.queues[q];
-            other.sync && other.is_rt() == queue.is_rt() && !self.is_seeky(q)
+            let alike = other.sync && other.is_rt() == queue.is_rt() && other.group == queue.group;
+            alike && !self.is_seeky(q)
         };
         (found.filter(fits), NOWHERE)
     }
@@ -145,20 +146,26 @@ impl Cfq {
         self.queues[to].process_refs += self.queues[from].process_refs;
     }
 
-    /// The queue for the next sync request of a task: its own, after the merges and splits that are due.
+    /// The queue for the next sync request of a task: its own, after the merges and splits that are due; another if the task
+    /// has gone to another group.
     pub(super) fn sync_queue(
         &mut self,
         cx: &mut Cx<'_>,
         slot: TaskSlot,
-        task: TaskId,
+        rq: &Request,
         prio: IoPrio,
     ) -> QueueId {
+        let Request { task, group, .. } = *rq;
+        if let Some(id) = self.contexts[slot].sync_queue.filter(|&id| self.queues[id].home != group) {
+            self.contexts[slot].sync_queue = None;
+            self.drop_reference(cx, id);
+        }
         if let Some(id) = self.contexts[slot].sync_queue
             && self.queues[id].split_coop
         {
             self.split(cx, slot, task, id);
         }
-        let Some(id) = self.contexts[slot].sync_queue else { return self.new_queue(slot, task, prio) };
+        let Some(id) = self.contexts[slot].sync_queue else { return self.new_queue(slot, rq, prio) };
         let Some(target) = self.merge_target(id) else { return id };
         self.contexts[slot].sync_queue = Some(target);
         self.queues[target].coop = true;
@@ -177,25 +184,26 @@ impl Cfq {
             return;
         }
         self.contexts[slot].sync_queue = None;
-        self.leave(cx, id);
+        self.drop_reference(cx, id);
         cx.note(Reason::QueueSplit, task);
     }
 
     /// A queue of its own for a task; the fallback when there is none left, or for a task without a slot.
-    fn new_queue(&mut self, slot: TaskSlot, task: TaskId, prio: IoPrio) -> QueueId {
+    fn new_queue(&mut self, slot: TaskSlot, rq: &Request, prio: IoPrio) -> QueueId {
+        let fallback = QueueId::fallback(rq.group);
         if slot == self.tasks.fallback() {
-            return QueueId::FALLBACK;
+            return fallback;
         }
-        let Some(id) = self.free_links.pop_front(&mut self.free) else { return QueueId::FALLBACK };
+        let Some(id) = self.free_links.pop_front(&mut self.free) else { return fallback };
         let generation = self.queues[id].generation;
-        self.queues[id] = Queue { process_refs: 1, generation, ..Queue::new(true, prio, task) };
+        self.queues[id] = Queue { process_refs: 1, generation, ..Queue::new(true, prio, rq.task, rq.group) };
         self.contexts[slot].sync_queue = Some(id);
         self.contexts[slot].prio_changed = false;
         id
     }
 
     /// A context leaves a queue without following its merge: the promises along the chain are off.
-    pub(super) fn leave(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+    pub(super) fn drop_reference(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let mut at = Some(id);
         while let Some(id) = at {
             at = self.merge_target(id);
@@ -206,7 +214,7 @@ impl Cfq {
 
     /// Gives a queue back to the pool if nobody uses it and it has no request anywhere.
     pub(super) fn reap(&mut self, cx: &mut Cx<'_>, id: QueueId) {
-        if self.queues[id].process_refs > 0 || !id.is_own() {
+        if self.queues[id].process_refs > 0 || !self.is_own(id) {
             return;
         }
         let queue = &mut self.queues[id];
@@ -218,7 +226,7 @@ impl Cfq {
             self.expire(cx, Expire::Empty);
         }
         let generation = self.queues[id].generation.wrapping_add(1);
-        let blank = Queue::new(true, IoPrio::new(Class::BestEffort, 4), TaskId(0));
+        let blank = Queue::new(true, IoPrio::new(Class::BestEffort, 4), TaskId(0), GroupId::ROOT);
         self.queues[id] = Queue { generation, ..blank };
         self.free_links.push_back(&mut self.free, id);
     }

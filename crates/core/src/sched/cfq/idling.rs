@@ -25,17 +25,23 @@ const DEEP: u32 = 4;
 
 impl Cfq {
     /// Whether waiting for this queue pays.
+    #[inline(always)]
     pub(super) fn should_idle(&self, id: QueueId) -> bool {
+        // The window is never open with `slice_idle` zero, nor that of the idle class.
+        (self.queues[id].idle_window && !self.is_fast()) || self.should_idle_for_kind(id)
+    }
+
+    /// Whether waiting for it pays as the last of its kind, for the sake of all.
+    #[inline(never)]
+    fn should_idle_for_kind(&self, id: QueueId) -> bool {
         let queue = &self.queues[id];
         let since_3 = self.config.era.since_3();
-        if queue.is_idle_class() || (since_3 && self.config.slice_idle.is_zero()) {
+        if !queue.sync || queue.is_idle_class() || (since_3 && self.config.slice_idle.is_zero()) {
             return false;
         }
-        if queue.idle_window && !self.is_fast() {
-            return true;
-        }
-        let Some(tree) = queue.tree.map(|t| &self.group.trees[usize::from(t)]) else { return false };
-        queue.sync && tree.queues.len() == 1 && !(since_3 && tree.think.exceeds(self.config.slice_idle))
+        let Some(tree) = queue.tree.map(usize::from) else { return false };
+        let tree = &self.groups[queue.group].trees[tree];
+        tree.queues.len() == 1 && !(since_3 && tree.think.exceeds(self.config.slice_idle))
     }
 
     /// Whether the device has no head, and queues requests as far as one knows.
@@ -52,7 +58,7 @@ impl Cfq {
         let (idle, reason) = if !self.config.slice_idle.is_zero() && self.should_idle(id) {
             let reason = if queue.idle_window { Reason::SliceIdle } else { Reason::WorkloadIdle };
             (self.config.slice_idle, reason)
-        } else if self.has_group_idle() && self.group.queues == 1 {
+        } else if self.group_idles && self.groups[queue.group].queues == 1 {
             (self.config.group_idle, Reason::GroupIdle)
         } else {
             return;
@@ -67,20 +73,19 @@ impl Cfq {
         let task = queue.task;
         self.queues[id].wait_request = true;
         self.idle_timer = Some(cx.now + idle);
+        if self.divides {
+            cx.books.groups.idles(cx.now);
+        }
         cx.note(reason, task);
     }
 
-    /// Whether groups, too, are waited for.
-    pub(super) fn has_group_idle(&self) -> bool {
-        self.config.era.since_3() && !self.config.group_idle.is_zero()
-    }
-
-    /// Whether the group would lose its place if its only queue lost the disk now, while requests are at the device.
-    pub(super) fn group_waits(&self) -> bool {
-        self.has_group_idle()
-            && self.group.queues == 1
-            && self.group.dispatched > 0
-            && !self.group.think.exceeds(self.config.group_idle)
+    /// Whether the group would lose its place if `id`, its only queue, lost the disk now, while requests are at the device.
+    pub(super) fn group_waits(&self, id: QueueId) -> bool {
+        let group = &self.groups[self.queues[id].group];
+        self.group_idles
+            && group.queues == 1
+            && group.dispatched > 0
+            && !group.think.exceeds(self.config.group_idle)
     }
 
     /// Whether to stretch the slice until the next request comes, so that the group is not without work when the slice
@@ -88,10 +93,11 @@ impl Cfq {
     //= linux-2.6.33 block/cfq-iosched.c cfq_should_wait_busy
     pub(super) fn should_wait_busy(&self, id: QueueId, now: Instant) -> bool {
         let queue = &self.queues[id];
+        let group = &self.groups[queue.group];
         let since_3 = self.config.era.since_3();
-        if self.group.queues > 1
+        if group.queues > 1
             || (since_3 && !queue.is_empty())
-            || (since_3 && self.group.think.exceeds(self.config.group_idle))
+            || (since_3 && group.think.exceeds(self.config.group_idle))
         {
             return false;
         }
@@ -120,6 +126,9 @@ impl Cfq {
     pub(super) fn idle_timeout(&mut self, cx: &mut Cx<'_>) {
         self.idle_timer = None;
         let Some(id) = self.active else { return };
+        if self.divides {
+            cx.books.groups.idled(cx.now);
+        }
         if self.queues[id].must_dispatch {
             return;
         }

@@ -41,10 +41,16 @@
 //! - A tick, where the rules count in ticks, is [`Limits::tick`], or 1 ms if that is zero. With `Limits::tick` slices
 //!   are whole ticks, as the kernel's divisions made them; without it they are exact to the nanosecond.
 //!
+//! # Groups
+//!
+//! Each group has trees of its own, and each time a slice ends the group comes next that had the least disk time for its
+//! share (shares.rs). Queues of different groups have nothing to do with each other, but that sync requests and higher classes
+//! preempt across groups. A group that has one queue, and would lose its place because that has nothing to send for a
+//! moment, is waited for (idling.rs).
+//!
 //! # What it does not do
 //!
-//! Groups: there is one, the root. Whatever is per group is in one struct, and the places where a group would be
-//! charged and chosen are marked.
+//! A group's class means nothing here: classes of groups, like guarantees for them, are the [controller](super::fair)'s.
 //!
 //= linux-2.6.33, linux-2.6.34, linux-3.10 block/cfq-iosched.c (as restated in the project's specification)
 
@@ -55,6 +61,7 @@ mod idling;
 mod preempt;
 mod queue;
 mod service_tree;
+mod shares;
 mod slices;
 mod stats;
 #[cfg(test)]
@@ -62,8 +69,9 @@ mod tests;
 
 use self::cooperate::NOWHERE;
 use self::depth::NEVER_LATE;
-use self::queue::{Context, Kind, LEVELS, Queue, QueueId, Rq};
+use self::queue::{Context, Kind, LEVELS, Queue, QueueId, Rq, SHARED};
 use self::service_tree::{Group, Serving, tree_index};
+use self::shares::Shares;
 use self::slices::{Expire, slice_table};
 use self::stats::DepthProbe;
 use super::Scheduler;
@@ -78,7 +86,7 @@ use crate::parts::tree::{Forest, Tree};
 use crate::request::{Request, Requests};
 use crate::table::Table;
 use crate::trace::Reason;
-use crate::units::{Class, Duration, Id, Instant, IoPrio, Sector, Tag, TaskId};
+use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId};
 use crate::{choice, tunables};
 use core::ops::Range;
 
@@ -103,8 +111,11 @@ choice! {
         Linux2_6_33 = "2.6.33";
         /// Depth half of `quantum`, and all of it while the slice lasts long enough.
         Linux2_6_34 = "2.6.34";
-        /// Also: think times of workloads and groups, `group_idle`, less waiting for who is not worth it.
+        /// Also: think times of workloads and groups, `group_idle`, less waiting for who is not worth it; groups in a
+        /// hierarchy.
         Linux3_10 = "3.10";
+        /// Also: async queues for each group.
+        Linux4_3 = "4.3";
     }
 }
 
@@ -114,7 +125,11 @@ impl Era {
     }
 
     const fn since_3(self) -> bool {
-        matches!(self, Self::Linux3_10)
+        self as u8 >= Self::Linux3_10 as u8
+    }
+
+    const fn since_4_3(self) -> bool {
+        matches!(self, Self::Linux4_3)
     }
 }
 
@@ -149,8 +164,11 @@ tunables! {
         /// How long an empty sync queue keeps the disk waiting for its next request. Longer favours streams, zero turns
         /// idling off. Default 8 ms.
         pub slice_idle: Duration = Duration::from_ms(8), 0, MAX_TIME;
-        /// How long a group whose only queue is not worth idling for keeps the disk. Counts in era 3.10. Default 8 ms.
+        /// How long a group whose only queue is not worth idling for keeps the disk. Counts from era 3.10 on. Default 8 ms.
         pub group_idle: Duration = Duration::from_ms(8), 0, MAX_TIME;
+        /// Seeky queues, too, stay in their group, where in eras 2.6.33 and 2.6.34 they are served as the root's; later
+        /// ones always do. Default off.
+        pub group_isolation: bool = false, 0, 1;
         /// Shrink slices when many queues are busy, so that each has its turn within target_latency, and hold async
         /// requests back after a sync one was late. Default on.
         pub low_latency: bool = true, 0, 1;
@@ -158,8 +176,8 @@ tunables! {
         pub target_latency: Duration = Duration::from_ms(300), MIN_TIME, MAX_TIME;
         /// When a queue counts as seeky, so that idling for it alone does not pay. Default auto.
         pub seek: Seek = Seek::Auto, 0, 3;
-        /// Which kernel's rules hold where they differ. Default 3.10.
-        pub era: Era = Era::Linux3_10, 0, 2;
+        /// Which kernel's rules hold where they differ. Default 4.3.
+        pub era: Era = Era::Linux4_3, 0, 3;
         /// Async requests, too, count for their task's think time, as in the kernel. Default on.
         pub quirk_async_think: bool = true, 0, 1;
         /// A queue may be merged with one that no task uses any more, as in 2.6.34. Default off.
@@ -198,6 +216,9 @@ pub struct Cfq {
     back: BackSeek,
     /// Full slices by kind and level.
     slices: [[Duration; LEVELS]; 2],
+    /// How long tasks, and groups, are taken to think at most: twice the time for which they are waited for.
+    longest_think: Duration,
+    longest_group_think: Duration,
     /// What "a tick" means, and whether the clock advances in these.
     tick: Duration,
     quantised: bool,
@@ -211,8 +232,15 @@ pub struct Cfq {
     rqs: Table<Tag, Rq>,
     links: SortedLinks,
 
-    group: Group,
-    /// The queues in the group's trees.
+    groups: Table<GroupId, Group>,
+    shares: Shares,
+    /// Whether there are several groups among which it chooses, and whether they are waited for.
+    divides: bool,
+    group_idles: bool,
+    /// Whether seeky queues are filed in the root, and async requests are the root's.
+    moves_seeky: bool,
+    async_in_root: bool,
+    /// The queues in the groups' trees.
     filed: Forest<QueueId>,
     /// Queues by the position of their candidate, for each level.
     positions: [Tree; LEVELS],
@@ -225,6 +253,9 @@ pub struct Cfq {
     /// Whose request was the first in this slice.
     active_context: Option<TaskSlot>,
     idle_timer: Option<Instant>,
+    /// When the active queue got the disk, and how long its slice is; zero while its clock has not started.
+    activated: Instant,
+    slice: Duration,
 
     busy_queues: u32,
     busy_sync_queues: u32,
@@ -257,17 +288,21 @@ impl Scheduler for Cfq {
     fn new(limits: Limits, config: Config) -> Result<Self, ConfigError> {
         config.validate()?;
         let tags = usize::from(limits.tags);
-        let spare = limits.tasks.min(u32::from(limits.tags));
-        let queues = Self::make_queues(limits.tasks + spare);
+        // A task that goes from group to group can leave many queues behind.
+        let spare = if limits.groups > 1 { u32::MAX } else { limits.tasks };
+        let queues = Self::make_queues(limits.groups, limits.tasks + spare.min(u32::from(limits.tags)));
         let (mut free, mut free_links) = (Fifo::default(), Links::new(queues.len()));
-        for id in (QueueId::FIRST_OWN.index()..queues.len()).map(QueueId::from_index) {
+        for id in ((limits.groups * SHARED) as usize..queues.len()).map(QueueId::from_index) {
             free_links.push_back(&mut free, id);
         }
         let tasks = TaskMap::new(limits.tasks);
         let context = Context::new(ThinkTime::default());
         let fallback = tasks.fallback();
-        let rq = Rq { queue: QueueId::FALLBACK, context: fallback, deadline: Instant::EPOCH, meta: false };
+        let queue = QueueId::fallback(GroupId::ROOT);
+        let rq = Rq { queue, context: fallback, deadline: Instant::EPOCH, meta: false };
         let whole_ticks = |d: Duration| floor(d, limits.tick);
+        let (era, divides) = (config.era, limits.groups > 1);
+        let tick = if limits.tick.is_zero() { Duration::from_ms(1) } else { limits.tick };
         Ok(Self {
             seek: match config.seek {
                 Seek::Auto if limits.rotational => Seek::Distance,
@@ -279,7 +314,9 @@ impl Scheduler for Cfq {
                 penalty: u64::from(config.back_seek_penalty),
             },
             slices: slice_table(&config, whole_ticks),
-            tick: if limits.tick.is_zero() { Duration::from_ms(1) } else { limits.tick },
+            longest_think: config.slice_idle * 2,
+            longest_group_think: config.group_idle * 2,
+            tick,
             quantised: !limits.tick.is_zero(),
             rotational: limits.rotational,
             contexts: Table::new(tasks.table_len(), context),
@@ -288,7 +325,12 @@ impl Scheduler for Cfq {
             free_links,
             rqs: Table::new(tags, rq),
             links: SortedLinks::new(limits.tags),
-            group: Group::default(),
+            groups: Table::new(limits.groups as usize, Group::default()),
+            shares: Shares::new(limits.groups, !era.since_3(), tick),
+            divides,
+            group_idles: era.since_3() && !config.group_idle.is_zero(),
+            moves_seeky: divides && !era.since_3() && !config.group_isolation,
+            async_in_root: !era.since_4_3(),
             filed: Forest::new(queues.len()),
             positions: [Tree::default(); LEVELS],
             by_position: Forest::new(queues.len()),
@@ -299,6 +341,8 @@ impl Scheduler for Cfq {
             active: None,
             active_context: None,
             idle_timer: None,
+            activated: Instant::EPOCH,
+            slice: Duration::ZERO,
             busy_queues: 0,
             busy_sync_queues: 0,
             rq_queued: 0,
@@ -321,7 +365,7 @@ impl Scheduler for Cfq {
         if self.active != Some(id) {
             self.try_preempt(cx, id, &rq);
         } else if self.queues[id].wait_request {
-            self.end_idling(id, &rq);
+            self.end_idling(cx, id, &rq);
         }
     }
 
@@ -348,11 +392,12 @@ impl Scheduler for Cfq {
 
     fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
         self.expire(cx, Expire::Drain);
-        let id = self.group.trees.iter().find_map(|tree| self.filed.first(&tree.queues))?;
+        let group = if self.divides { self.shares.first()? } else { GroupId::ROOT };
+        let id = self.groups[group].trees.iter().find_map(|tree| self.filed.first(&tree.queues))?;
         let tag = self.queues[id].next.expect("only the active queue may be empty");
         self.issue(cx.requests, id, tag);
         if self.queues[id].is_empty() {
-            self.remove_busy(id);
+            self.remove_busy(cx, id);
         } else {
             self.refresh_position(cx.requests, id);
         }
@@ -381,7 +426,7 @@ impl Scheduler for Cfq {
         self.forget(cx.requests, id, gone, kept);
         if self.active != Some(id) {
             if self.queues[id].is_empty() {
-                self.remove_busy(id);
+                self.remove_busy(cx, id);
             } else {
                 self.refresh_position(cx.requests, id);
             }
@@ -397,9 +442,10 @@ impl Scheduler for Cfq {
         queue.dispatched -= 1;
         self.in_driver -= 1;
         self.in_flight[usize::from(queue.sync)] -= 1;
-        self.group.dispatched -= 1;
         if queue.sync {
             self.note_sync_completion(cx, id, context, tag);
+        } else {
+            self.groups[queue.group].dispatched -= 1;
         }
         if self.active == Some(id) {
             self.review_slice(cx, id, tag);
@@ -432,7 +478,8 @@ impl Scheduler for Cfq {
                     self.exit(cx, slot);
                 }
             }
-            // There is one group, and it stays.
+            Control::SetParent(group, parent) => self.set_parent(cx, group, parent),
+            // Weights are read when they begin to count; a group that is gone loses its queues with its requests.
             _ => {}
         }
     }
@@ -454,9 +501,10 @@ impl Scheduler for Cfq {
         }
         let context = self.tasks.find(rq.task).map(|slot| &self.contexts[slot]).filter(|c| !c.exited);
         if rq.sync {
-            return queue == context.and_then(|c| c.sync_queue).unwrap_or(QueueId::FALLBACK);
+            let own = context.and_then(|c| c.sync_queue);
+            return queue == own.unwrap_or(QueueId::fallback(rq.group));
         }
-        queue == QueueId::of_async(context.map_or(rq.prio, |c| c.prio(false, rq.prio)))
+        queue == self.async_queue(rq.group, context.map_or(rq.prio, |c| c.prio(false, rq.prio)))
     }
 
     fn check(&self, requests: &Requests) {
@@ -481,21 +529,22 @@ impl Cfq {
     /// The queue that a request belongs to.
     fn queue_for(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, rq: &Request) -> QueueId {
         if slot == self.tasks.fallback() {
-            return if rq.sync { QueueId::FALLBACK } else { QueueId::of_async(rq.prio) };
+            return if rq.sync { QueueId::fallback(rq.group) } else { self.async_queue(rq.group, rq.prio) };
         }
         let context = &mut self.contexts[slot];
         let prio = context.see_prio(rq.sync, rq.prio);
         if !rq.sync {
-            return QueueId::of_async(prio);
+            return self.async_queue(rq.group, prio);
         }
         // The usual case: its own queue, with nothing to change.
         if let Some(id) = context.sync_queue.filter(|_| !context.prio_changed)
             && self.queues[id].stays()
+            && self.queues[id].home == rq.group
         {
             return id;
         }
-        let id = self.sync_queue(cx, slot, rq.task, prio);
-        if self.contexts[slot].prio_changed && id != QueueId::FALLBACK {
+        let id = self.sync_queue(cx, slot, rq, prio);
+        if self.contexts[slot].prio_changed && self.is_own(id) {
             self.contexts[slot].prio_changed = false;
             self.queues[id].set_prio(prio);
             self.lonely = NOWHERE;
@@ -503,9 +552,20 @@ impl Cfq {
         id
     }
 
+    /// The shared queue for async requests that come from a group: its own, since 4.3.
+    //= linux-4.3 block/cfq-iosched.c cfq_async_queue_prio
+    fn async_queue(&self, group: GroupId, prio: IoPrio) -> QueueId {
+        QueueId::of_async(if self.async_in_root { GroupId::ROOT } else { group }, prio)
+    }
+
+    /// Whether a queue is one of the pool, that comes and goes.
+    fn is_own(&self, id: QueueId) -> bool {
+        id.index() >= self.groups.len() * SHARED as usize
+    }
+
     /// Puts a request into its queue, and the queue among the busy ones.
     #[inline]
-    fn store(&mut self, cx: &Cx<'_>, tag: Tag, id: QueueId, slot: TaskSlot, rq: &Request) {
+    fn store(&mut self, cx: &mut Cx<'_>, tag: Tag, id: QueueId, slot: TaskSlot, rq: &Request) {
         let expire = if rq.sync { self.config.fifo_expire_sync } else { self.config.fifo_expire_async };
         self.rqs[tag] = Rq { queue: id, context: slot, deadline: cx.now + expire, meta: rq.meta };
         self.rq_queued += 1;
@@ -518,7 +578,7 @@ impl Cfq {
         }
         if !queue.is_busy() {
             self.last_delayed_sync.get_or_insert(cx.now - NEVER_LATE);
-            self.add_busy(id, cx.now);
+            self.add_busy(cx, id);
         }
         if before.is_some() {
             self.prefer(cx.requests, id, tag);
@@ -535,13 +595,14 @@ impl Cfq {
         let (queue, context) = (&mut self.queues[id], &mut self.contexts[slot]);
         context.outstanding += 1;
         if queue.sync || config.quirk_async_think {
-            context.think.arrived(cx.now, config.slice_idle);
+            context.think.arrived_within(cx.now, self.longest_think);
         }
         if config.era.since_3() {
+            let group = &mut self.groups[queue.group];
             if let Some(tree) = queue.tree.filter(|_| queue.sync) {
-                self.group.trees[usize::from(tree)].think.arrived(cx.now, config.slice_idle);
+                group.trees[usize::from(tree)].think.arrived_within(cx.now, self.longest_think);
             }
-            self.group.think.arrived(cx.now, config.group_idle);
+            group.think.arrived_within(cx.now, self.longest_group_think);
         }
         queue.seek.arrived(self.seek, rq.start, rq.len);
         if queue.sync && !queue.is_idle_class() {
@@ -554,8 +615,11 @@ impl Cfq {
     /// The active queue, for which the disk was idling, has something to send: now, or, if it is a single page and
     /// nobody else waits, as soon as the driver wants it.
     //= linux-2.6.33 block/cfq-iosched.c cfq_rq_enqueued
-    fn end_idling(&mut self, id: QueueId, rq: &Request) {
+    fn end_idling(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: &Request) {
         const PAGE_SECTORS: u32 = 8;
+        if self.divides {
+            cx.books.groups.idled(cx.now);
+        }
         if rq.len.0 > PAGE_SECTORS || self.busy_queues > 1 {
             self.idle_timer = None;
             self.queues[id].wait_request = false;
@@ -602,7 +666,6 @@ impl Cfq {
                 }
             }
         }
-        // With several groups, this is where one is chosen.
         let id = cooperator.unwrap_or_else(|| self.choose_queue(cx.now));
         self.activate(cx, id);
         Some(id)
@@ -617,8 +680,8 @@ impl Cfq {
             return Verdict::Leave(Expire::Used);
         }
         if self.slice_used(id, now) && !queue.must_dispatch {
-            let alone = self.group.queues == 1 && empty && in_flight && self.should_idle(id);
-            let wait = alone || self.group_waits();
+            let alone = self.groups[queue.group].queues == 1;
+            let wait = (alone && empty && in_flight && self.should_idle(id)) || self.group_waits(id);
             return if wait { Verdict::Wait } else { Verdict::Leave(Expire::Used) };
         }
         if !empty {
@@ -631,7 +694,7 @@ impl Cfq {
             return Verdict::Wait;
         }
         self.stop_idling_if_outrun(id, now);
-        if (in_flight && self.should_idle(id)) || self.group_waits() {
+        if (in_flight && self.should_idle(id)) || self.group_waits(id) {
             return Verdict::Wait;
         }
         Verdict::Leave(Expire::Empty)
@@ -663,7 +726,7 @@ impl Cfq {
         queue.slice_dispatch += 1;
         queue.must_dispatch = false;
         self.in_flight[usize::from(queue.sync)] += 1;
-        self.group.dispatched += 1;
+        self.groups[queue.group].dispatched += 1;
         self.in_driver += 1;
         self.last_position = requests[tag].rq.end();
     }
@@ -706,11 +769,13 @@ impl Cfq {
 
     fn note_sync_completion(&mut self, cx: &Cx<'_>, id: QueueId, context: TaskSlot, tag: Tag) {
         self.contexts[context].think.completed(cx.now);
+        let queue = &self.queues[id];
+        let group = &mut self.groups[queue.group];
+        group.dispatched -= 1;
         if self.config.era.since_3() {
-            let queue = &self.queues[id];
             let tree = queue.tree.map_or_else(|| tree_index(queue.prio.class, queue.kind()), usize::from);
-            self.group.trees[tree].think.completed(cx.now);
-            self.group.think.completed(cx.now);
+            group.trees[tree].think.completed(cx.now);
+            group.think.completed(cx.now);
         }
         if cx.requests[tag].since + self.config.fifo_expire_sync <= cx.now {
             self.last_delayed_sync = Some(cx.now);
@@ -741,7 +806,7 @@ impl Cfq {
         let idles = self.config.era.since_3()
             || self.serving.kind == Kind::Sync
             || self.noidle_requires_idle
-            || self.group.queues == 1;
+            || self.groups[self.queues[id].group].queues == 1;
         if idles {
             self.arm_idle(cx, id);
         }
@@ -766,7 +831,7 @@ impl Cfq {
             if self.active == Some(id) {
                 self.expire(cx, Expire::TaskExit);
             }
-            self.leave(cx, id);
+            self.drop_reference(cx, id);
         }
         if unused {
             self.release(slot);
@@ -780,15 +845,29 @@ impl Cfq {
         self.tasks.release(slot);
     }
 
-    /// The shared queues and `own` for tasks.
-    fn make_queues(own: u32) -> Table<QueueId, Queue> {
+    /// A group in which there are no requests is inside another from now on, and may be a new one.
+    fn set_parent(&mut self, cx: &mut Cx<'_>, group: GroupId, parent: GroupId) {
+        // It may still be waited for.
+        let is_inside = |id| cx.books.groups.is_inside(self.queues[id].group, group);
+        if self.active.is_some_and(is_inside) {
+            self.expire(cx, Expire::Empty);
+        }
+        self.shares.set_parent(group, parent);
+        self.groups[group] = Group::default();
+    }
+
+    /// The shared queues of each group, and `own` for tasks.
+    fn make_queues(groups: u32, own: u32) -> Table<QueueId, Queue> {
         let none = TaskId(0);
-        let blank = Queue::new(true, IoPrio::default(), none);
-        let mut queues = Table::new(QueueId::FIRST_OWN.index() + own as usize, blank);
-        for level in 0..8 {
-            for class in [Class::RealTime, Class::BestEffort, Class::Idle] {
-                let prio = IoPrio::new(class, level);
-                queues[QueueId::of_async(prio)] = Queue::new(false, prio, none);
+        let blank = Queue::new(true, IoPrio::default(), none, GroupId::ROOT);
+        let mut queues = Table::new((groups * SHARED + own) as usize, blank);
+        for group in (0..groups).map(GroupId) {
+            queues[QueueId::fallback(group)] = Queue::new(true, IoPrio::default(), none, group);
+            for level in 0..8 {
+                for class in [Class::RealTime, Class::BestEffort, Class::Idle] {
+                    let prio = IoPrio::new(class, level);
+                    queues[QueueId::of_async(group, prio)] = Queue::new(false, prio, none, group);
+                }
             }
         }
         queues

@@ -25,7 +25,9 @@ pub(super) enum Rule {
     UnderRealTime,
     /// Yes: somebody waits for the newcomer, nobody for the active queue.
     SyncOverAsync,
-    /// Yes: the active queue's time is up anyway. (Between groups the rules end before this one.)
+    /// No: the active queue is of another group.
+    OtherGroup,
+    /// Yes: the active queue's time is up anyway.
     SliceUsed,
     /// Yes: the newcomer was what the last of the seeky queues, which has nothing to send, was waiting for.
     AwaitedWorkload,
@@ -64,7 +66,7 @@ impl Cfq {
     pub(super) fn preemption_rule(&self, cx: &Cx<'_>, new: QueueId, rq: &Request) -> Rule {
         let Some(active) = self.active else { return Rule::NoActive };
         let (n, a) = (&self.queues[new], &self.queues[active]);
-        let awaited = |tree: u8| self.group.trees[usize::from(tree)].queues.len() == 2;
+        let awaited = |tree: u8| self.groups[n.group].trees[usize::from(tree)].queues.len() == 2;
         if n.is_idle_class() {
             Rule::IdleClass
         } else if a.is_idle_class() {
@@ -73,6 +75,8 @@ impl Cfq {
             Rule::UnderRealTime
         } else if rq.sync && !a.sync {
             Rule::SyncOverAsync
+        } else if n.group != a.group {
+            Rule::OtherGroup
         } else if self.slice_used(active, cx.now) {
             Rule::SliceUsed
         } else if self.serving.kind == Kind::SyncNoIdle
@@ -108,9 +112,9 @@ impl Cfq {
         self.expire(cx, Expire::Preempted);
         // Otherwise the newcomer, though first in its tree, would have to wait for its kind's turn.
         if self.config.era.since_3() && other_kind {
-            self.group.saved = None;
+            self.groups[self.queues[new].group].saved = None;
         }
-        self.file(new, Place::Front, cx.now);
+        self.file(cx, new, Place::Front);
         let queue = &mut self.queues[new];
         queue.slice_end = cx.now;
         queue.slice_new = true;

@@ -5,17 +5,20 @@
 //!            (think time, priority)      ├─► requests: by sector, and by age
 //!   task ──► Context ──► (merged) ───────┘
 //!
-//!   async requests of all tasks ──► 8 RT, 8 BE and 1 IDLE queue, shared
+//!   async requests of all tasks ──► 8 RT, 8 BE and 1 IDLE queue, shared, for each group
 //! ```
 //!
 //! Sync queues come from a pool of one for each task and some spare ones for those that were left behind by a merge
 //! or split with requests still in them. When it is empty, and for tasks beyond [`crate::Limits::tasks`], there is the
-//! *fallback* queue, which everyone shares who has nothing better (`oom_cfqq` in the kernel).
+//! *fallback* queue, which everyone in a group shares who has nothing better (`oom_cfqq` in the kernel, where it is in the root).
+//!
+//! A queue has a *home*, the group of its requests, and is filed in that group. In 2.6.33 and 2.6.34 it is filed in the root
+//! while it seeks, unless `group_isolation` is on.
 
 use super::stats::SeekStats;
 use crate::parts::sorted::SortedQueue;
 use crate::parts::think_time::ThinkTime;
-use crate::units::{Class, Instant, IoPrio, Tag, TaskId, id};
+use crate::units::{Class, GroupId, Instant, IoPrio, Tag, TaskId, id};
 
 id! {
     /// A queue's number.
@@ -25,25 +28,25 @@ id! {
 /// The levels of a class.
 pub(super) const LEVELS: usize = 8;
 
-impl QueueId {
-    /// The shared queue of those that have none of their own.
-    pub(super) const FALLBACK: Self = Self(17);
-    /// The first of the pool.
-    pub(super) const FIRST_OWN: Self = Self(18);
+/// How many queues a group has that are shared.
+pub(super) const SHARED: u32 = 18;
 
-    /// The shared queue for async requests of a priority.
-    pub(super) fn of_async(prio: IoPrio) -> Self {
-        let level = u32::from(prio.level.min(7));
-        match prio.class {
-            Class::RealTime => Self(level),
-            Class::BestEffort => Self(8 + level),
-            Class::Idle => Self(16),
-        }
+impl QueueId {
+    /// The shared queue of those in a group that have none of their own.
+    pub(super) const fn fallback(group: GroupId) -> Self {
+        Self(group.0 * SHARED + 17)
     }
 
-    /// Whether it is one of the pool, that comes and goes.
-    pub(super) fn is_own(self) -> bool {
-        self >= Self::FIRST_OWN
+    /// The shared queue for async requests of a priority in a group.
+    #[inline]
+    pub(super) fn of_async(group: GroupId, prio: IoPrio) -> Self {
+        let level = u32::from(prio.level.min(7));
+        let which = match prio.class {
+            Class::RealTime => level,
+            Class::BestEffort => 8 + level,
+            Class::Idle => 16,
+        };
+        Self(group.0 * SHARED + which)
     }
 }
 
@@ -77,6 +80,9 @@ pub(super) struct Queue {
 
     pub(super) prio: IoPrio,
     pub(super) sync: bool,
+    /// The group of its requests, and the one in whose trees it is filed.
+    pub(super) home: GroupId,
+    pub(super) group: GroupId,
     /// The task that it was made for; of the shared ones: 0.
     pub(super) task: TaskId,
 
@@ -122,7 +128,7 @@ pub(super) struct Queue {
 
 impl Queue {
     /// An empty one.
-    pub(super) fn new(sync: bool, prio: IoPrio, task: TaskId) -> Self {
+    pub(super) fn new(sync: bool, prio: IoPrio, task: TaskId, group: GroupId) -> Self {
         let mut queue = Self {
             requests: SortedQueue::default(),
             next: None,
@@ -130,6 +136,8 @@ impl Queue {
             meta_pending: 0,
             prio,
             sync,
+            home: group,
+            group,
             task,
             slice_start: Instant::EPOCH,
             slice_end: Instant::EPOCH,

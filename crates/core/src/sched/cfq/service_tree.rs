@@ -14,15 +14,16 @@
 //!
 //! A queue stays in its tree, and counts as busy, until its slice is over, even when its last request has left.
 //!
-//! There is one group so far, the root; `Group` holds what is per group.
+//! All this is for each group; with several, the group is chosen first (shares.rs).
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_service_tree_add, choose_service_tree
 
 use super::queue::{Kind, Queue, QueueId};
 use super::{Cfq, mul_div};
+use crate::elevator::Cx;
 use crate::parts::think_time::ThinkTime;
 use crate::parts::tree::Tree;
-use crate::units::{Class, Duration, Instant};
+use crate::units::{Class, Duration, GroupId, Instant};
 
 /// How far behind the last an idle-class queue is filed.
 //= linux-2.6.33 block/cfq-iosched.c CFQ_IDLE_DELAY
@@ -50,7 +51,7 @@ pub(super) struct ServiceTree {
     pub(super) think: ThinkTime,
 }
 
-/// Queues that share the disk as one. Fairness between groups comes with a tree of these.
+/// Queues that share the disk as one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Group {
     pub(super) trees: [ServiceTree; TREES],
@@ -105,6 +106,12 @@ impl Group {
         self.trees[base..base + 3].iter().map(|t| t.queues.len()).sum()
     }
 
+    /// Whether any busy queue is sync; of the idle class none counts.
+    pub(super) fn has_sync(&self) -> bool {
+        let classes = [Class::RealTime, Class::BestEffort];
+        classes.iter().any(|&c| self.count(c, Kind::Sync) + self.count(c, Kind::SyncNoIdle) > 0)
+    }
+
     /// The average number of busy queues of a class, brought up to date: it grows fast and decays slowly.
     //= linux-2.6.33 block/cfq-iosched.c cfq_group_get_avg_queues
     pub(super) fn update_busy_average(&mut self, class: Class) -> u32 {
@@ -117,63 +124,114 @@ impl Group {
 
 impl Cfq {
     /// A queue has requests again, and was in no tree.
-    pub(super) fn add_busy(&mut self, id: QueueId, now: Instant) {
+    pub(super) fn add_busy(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        if self.moves_seeky {
+            self.change_group(cx, id);
+        }
         let queue = &self.queues[id];
         let (index, sync) = (tree_index(queue.prio.class, queue.kind()), queue.sync);
-        let key = if index == IDLE { self.idle_key(id, now) } else { self.turn_key(queue, now) };
+        let key = if index == IDLE { self.idle_key(id, cx.now) } else { self.turn_key(queue, cx.now) };
         let queue = &mut self.queues[id];
         #[allow(clippy::cast_possible_truncation, reason = "there are 7 trees")]
         let tree = index as u8;
         queue.tree = Some(tree);
         queue.slice_resid = 0;
-        self.filed.insert(&mut self.group.trees[index].queues, id, key.as_ns());
+        let of = queue.group;
+        let group = &mut self.groups[of];
+        self.filed.insert(&mut group.trees[index].queues, id, key.as_ns());
         self.busy_queues += 1;
         self.busy_sync_queues += u32::from(sync);
-        self.group.queues += 1;
+        group.queues += 1;
+        if self.divides && group.queues == 1 {
+            self.shares.activate(&cx.books.groups, of);
+        }
     }
 
     /// A queue has no requests, and no slice.
-    pub(super) fn remove_busy(&mut self, id: QueueId) {
+    pub(super) fn remove_busy(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         self.leave_position(id);
         let queue = &mut self.queues[id];
         let Some(tree) = queue.tree.take() else { return };
         self.busy_queues -= 1;
         self.busy_sync_queues -= u32::from(queue.sync);
-        self.filed.remove(&mut self.group.trees[usize::from(tree)].queues, id);
-        self.group.queues -= 1;
-        if self.group.queues == 0 {
-            self.group.saved = None;
+        let of = queue.group;
+        let group = &mut self.groups[of];
+        self.filed.remove(&mut group.trees[usize::from(tree)].queues, id);
+        group.queues -= 1;
+        if group.queues > 0 {
+            return;
+        }
+        group.saved = None;
+        if self.divides {
+            self.shares.deactivate(of);
+            if !self.shares.is_empty() {
+                cx.books.groups.dequeued(of);
+            }
+        }
+    }
+
+    /// Without isolation, files a queue that seeks in the root, and one that does no more in its own group again. What comes of
+    /// its last slice stays its.
+    //= linux-2.6.33 block/cfq-iosched.c cfq_service_tree_add, group_isolation
+    fn change_group(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        let queue = &self.queues[id];
+        let (from, to) = match queue.kind() {
+            Kind::Async => return,
+            Kind::SyncNoIdle => (queue.group, GroupId::ROOT),
+            Kind::Sync => (queue.group, queue.home),
+        };
+        if from == to {
+            return;
+        }
+        let (residue, was_busy) = (queue.slice_resid, queue.is_busy());
+        self.groups[from].dispatched -= queue.dispatched;
+        self.groups[to].dispatched += queue.dispatched;
+        if was_busy {
+            self.remove_busy(cx, id);
+        }
+        self.queues[id].group = to;
+        if was_busy {
+            self.add_busy(cx, id);
+            self.queues[id].slice_resid = residue;
+            self.refresh_position(cx.requests, id);
         }
     }
 
     /// Puts a busy queue where it belongs in the tree of its class and kind, which may have changed.
-    pub(super) fn file(&mut self, id: QueueId, place: Place, now: Instant) {
+    pub(super) fn file(&mut self, cx: &mut Cx<'_>, id: QueueId, place: Place) {
+        if self.moves_seeky {
+            self.change_group(cx, id);
+        }
+        let now = cx.now;
         let queue = &self.queues[id];
         let index = tree_index(queue.prio.class, queue.kind());
         let key = if index == IDLE {
             self.idle_key(id, now)
         } else if place == Place::Front {
-            let first = self.filed.first(&self.group.trees[index].queues);
+            let first = self.filed.first(&self.groups[queue.group].trees[index].queues);
             first.map_or(now, |q| Instant::from_ns(self.filed.key(q))) - FRONT
         } else {
             let key = self.turn_key(queue, now);
             self.queues[id].slice_resid = 0;
             key
         };
-        let Some(old) = self.queues[id].tree.map(usize::from) else { return };
+        let queue = &mut self.queues[id];
+        let Some(old) = queue.tree.map(usize::from) else { return };
+        let trees = &mut self.groups[queue.group].trees;
         if old != index {
             #[allow(clippy::cast_possible_truncation, reason = "there are 7 trees")]
             let tree = index as u8;
-            self.queues[id].tree = Some(tree);
-            self.filed.remove(&mut self.group.trees[old].queues, id);
-            self.filed.insert(&mut self.group.trees[index].queues, id, key.as_ns());
+            queue.tree = Some(tree);
+            self.filed.remove(&mut trees[old].queues, id);
+            self.filed.insert(&mut trees[index].queues, id, key.as_ns());
         } else if self.filed.key(id) != key.as_ns() {
-            self.filed.set_key(&mut self.group.trees[index].queues, id, key.as_ns());
+            self.filed.set_key(&mut trees[index].queues, id, key.as_ns());
         }
     }
 
     fn idle_key(&self, id: QueueId, now: Instant) -> Instant {
-        let last = self.filed.last(&self.group.trees[IDLE].queues).filter(|&l| l != id);
+        let group = &self.groups[self.queues[id].group];
+        let last = self.filed.last(&group.trees[IDLE].queues).filter(|&l| l != id);
         last.map_or(now, |l| Instant::from_ns(self.filed.key(l))) + IDLE_DELAY
     }
 
@@ -182,30 +240,36 @@ impl Cfq {
     //= linux-2.6.33 block/cfq-iosched.c cfq_slice_offset
     fn turn_key(&self, queue: &Queue, now: Instant) -> Instant {
         let shorter = self.slices[1][0].as_ns().cast_signed() - self.prio_slice(queue).as_ns().cast_signed();
-        let offset =
-            (i64::from(self.group.queues) - 1).saturating_mul(shorter).saturating_sub(queue.slice_resid);
+        let others = i64::from(self.groups[queue.group].queues) - 1;
+        let offset = others.saturating_mul(shorter).saturating_sub(queue.slice_resid);
         Instant::from_ns(now.as_ns().saturating_add_signed(offset).max(1))
     }
 
     /// The queue to be served next. There must be one.
     pub(super) fn choose_queue(&mut self, now: Instant) -> QueueId {
-        self.choose_workload(now);
-        let tree = &self.group.trees[tree_index(self.serving.class, self.serving.kind)].queues;
+        let group = if self.divides {
+            self.shares.choose().expect("a request waits, so a group is active")
+        } else {
+            GroupId::ROOT
+        };
+        self.choose_workload(now, group);
+        let tree = &self.groups[group].trees[tree_index(self.serving.class, self.serving.kind)].queues;
         self.filed.first(tree).expect("a request waits, so a queue is in the tree chosen for it")
     }
 
     /// Class, kind and workload slice.
-    fn choose_workload(&mut self, now: Instant) {
+    fn choose_workload(&mut self, now: Instant, of: GroupId) {
+        let group = &self.groups[of];
         let before = self.serving.class;
         let mut restored = before;
         self.workload_expires = now - Duration::from_ns(1);
-        if let Some((left, serving)) = self.group.saved {
+        if let Some((left, serving)) = group.saved {
             self.workload_expires = now + left;
             self.serving = serving;
             restored = serving.class;
         }
         let classes = [Class::RealTime, Class::BestEffort];
-        let Some(class) = classes.into_iter().find(|&c| self.group.busy(c) > 0) else {
+        let Some(class) = classes.into_iter().find(|&c| group.busy(c) > 0) else {
             self.serving.class = Class::Idle;
             self.workload_expires = now + self.tick;
             return;
@@ -213,27 +277,27 @@ impl Cfq {
         self.serving.class = class;
         // From 3.x on, a kind is kept only within its class.
         let may_keep = !self.config.era.since_3() || class == restored;
-        if may_keep && now <= self.workload_expires && self.group.count(class, self.serving.kind) > 0 {
+        if may_keep && now <= self.workload_expires && group.count(class, self.serving.kind) > 0 {
             return;
         }
-        self.serving.kind = self.earliest_kind(class);
-        self.workload_expires = now + self.workload_slice(class, self.serving.kind);
+        self.serving.kind = self.earliest_kind(group, class);
+        self.workload_expires = now + self.workload_slice(of, class, self.serving.kind);
         self.noidle_requires_idle = false;
     }
 
     /// The kind whose first queue has the smallest key.
-    fn earliest_kind(&self, class: Class) -> Kind {
-        let first = |kind: Kind| self.filed.first(&self.group.trees[tree_index(class, kind)].queues);
+    fn earliest_kind(&self, group: &Group, class: Class) -> Kind {
+        let first = |kind: Kind| self.filed.first(&group.trees[tree_index(class, kind)].queues);
         let keyed = Kind::ALL.into_iter().filter_map(|k| Some((self.filed.key(first(k)?), k)));
         keyed.min_by_key(|&(key, _)| key).map_or(Kind::SyncNoIdle, |(_, kind)| kind)
     }
 
-    fn workload_slice(&self, class: Class, kind: Kind) -> Duration {
-        let config = &self.config;
-        let busy = self.group.busy_average[rt_or_be(class)].max(self.group.busy(class));
-        let part = self.group_slice() * u64::from(self.group.count(class, kind)) / u64::from(busy);
+    fn workload_slice(&self, of: GroupId, class: Class, kind: Kind) -> Duration {
+        let (config, group) = (&self.config, &self.groups[of]);
+        let busy = group.busy_average[rt_or_be(class)].max(group.busy(class));
+        let part = self.group_slice(of) * u64::from(group.count(class, kind)) / u64::from(busy);
         let slice = if kind == Kind::Async {
-            let queues = self.group.count(Class::RealTime, kind) + self.group.count(Class::BestEffort, kind);
+            let queues = group.count(Class::RealTime, kind) + group.count(Class::BestEffort, kind);
             let fair = config.target_latency * u64::from(queues) / u64::from(self.busy_queues);
             mul_div(part.min(fair), config.slice_async, config.slice_sync)
         } else {
@@ -242,14 +306,15 @@ impl Cfq {
         self.whole_ticks(slice).max(self.tick * MIN_TICKS)
     }
 
-    /// The slice of the group: all of it, as there is one.
-    pub(super) fn group_slice(&self) -> Duration {
-        self.config.target_latency
+    /// A group's part of the time in which everyone should have a turn.
+    pub(super) fn group_slice(&self, group: GroupId) -> Duration {
+        let all = self.config.target_latency;
+        if self.divides { self.shares.part_of(group, all) } else { all }
     }
 
-    /// Remembers what is left of the workload slice.
-    pub(super) fn save_workload(&mut self, now: Instant) {
+    /// Remembers what is left of the workload slice, for the group's next turn.
+    pub(super) fn save_workload(&mut self, group: GroupId, now: Instant) {
         let left = self.workload_expires.saturating_since(now);
-        self.group.saved = (!left.is_zero()).then_some((left, self.serving));
+        self.groups[group].saved = (!left.is_zero()).then_some((left, self.serving));
     }
 }

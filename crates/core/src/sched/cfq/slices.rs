@@ -94,9 +94,10 @@ impl Cfq {
         if !self.config.low_latency {
             return slice;
         }
-        let busy = self.group.update_busy_average(queue.prio.class);
+        let group = queue.group;
+        let busy = self.groups[group].update_busy_average(queue.prio.class);
         let expected = self.config.slice_sync * u64::from(busy);
-        let group_slice = self.group_slice();
+        let group_slice = self.group_slice(group);
         if expected <= group_slice {
             return slice;
         }
@@ -111,6 +112,7 @@ impl Cfq {
         queue.slice_start = now;
         queue.slice_end = now + slice;
         queue.slice_new = false;
+        self.slice = slice;
     }
 
     pub(super) fn slice_used(&self, id: QueueId, now: Instant) -> bool {
@@ -135,6 +137,11 @@ impl Cfq {
         queue.fifo_checked = false;
         queue.slice_new = true;
         let task = queue.task;
+        if self.divides {
+            cx.books.groups.serve(cx.now, queue.group);
+            self.activated = cx.now;
+            self.slice = Duration::ZERO;
+        }
         self.idle_timer = None;
         self.active = Some(id);
         self.lonely = NOWHERE;
@@ -158,15 +165,57 @@ impl Cfq {
             // Negative if it was overrun. Slices are much shorter than 2^63 ns.
             queue.slice_resid = queue.slice_end.as_ns().wrapping_sub(cx.now.as_ns()).cast_signed();
         }
-        let (empty, task) = (queue.is_empty(), queue.task);
-        // With several groups, this is where the slice is charged to one.
-        self.save_workload(cx.now);
+        let (empty, task, group) = (queue.is_empty(), queue.task, queue.group);
+        if self.divides {
+            self.charge(cx, id);
+        }
+        self.save_workload(group, cx.now);
         if empty {
-            self.remove_busy(id);
+            self.remove_busy(cx, id);
         } else {
-            self.file(id, Place::Turn, cx.now);
+            self.file(cx, id, Place::Turn);
             self.refresh_position(cx.requests, id);
         }
         cx.note(why.reason(), task);
+    }
+
+    /// Charges the group of a queue whose slice ends: for the time of the slice, but in IOPS mode for its requests, a tick
+    /// each, and for a whole slice if there are none but async queues, whose requests are still to be carried out.
+    ///
+    /// The kernel charges those nothing if none was carried out yet; we charge them the time.
+    //= deviates cfq-async-charge
+    //= linux-3.10 block/cfq-iosched.c cfq_cfqq_slice_usage, cfq_group_served
+    fn charge(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        let queue = &self.queues[id];
+        let group = queue.group;
+        let (used, unaccounted) = self.slice_usage(queue, cx.now);
+        let amount = if self.counts_requests() {
+            self.tick * u64::from(queue.slice_dispatch)
+        } else if self.config.era.since_3() && !queue.sync && !self.groups[group].has_sync() {
+            used.max(self.slice)
+        } else {
+            used
+        };
+        self.shares.charge(&cx.books.groups, group, amount);
+        cx.books.groups.charge(group, used, unaccounted);
+        cx.books.groups.leave(cx.now);
+    }
+
+    /// The time of a slice, and what is not charged: what was overrun and, since 3.x, the time until the first completion.
+    fn slice_usage(&self, queue: &Queue, now: Instant) -> (Duration, Duration) {
+        if queue.slice_new || queue.slice_start == now {
+            return (now.saturating_since(self.activated).max(self.tick), Duration::ZERO);
+        }
+        let all = now.saturating_since(queue.slice_start);
+        let used = all.min(self.slice);
+        let before = queue.slice_start.saturating_since(self.activated);
+        let unaccounted = Duration::from_ns(all.as_ns() - used.as_ns());
+        (used, if self.config.era.since_3() { unaccounted + before } else { unaccounted })
+    }
+
+    /// Whether groups share requests, not time: when nothing is waited for, and the device queues, time says nothing.
+    //= linux-3.10 block/cfq-iosched.c iops_mode
+    fn counts_requests(&self) -> bool {
+        self.config.era.since_3() && self.config.slice_idle.is_zero() && self.probe.may_queue()
     }
 }

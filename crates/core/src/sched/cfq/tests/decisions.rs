@@ -37,8 +37,9 @@ fn full_slices_and_quotas_follow_the_level() {
     let in_ms = |sync: usize| cfq.slices[sync].map(Duration::as_ms);
     assert_eq!(in_ms(1), [180, 160, 140, 120, 100, 80, 60, 40]);
     assert_eq!(in_ms(0), [72, 64, 56, 48, 40, 32, 24, 16]);
-    let quota =
-        |level| cfq.async_quota(&cfq.queues[QueueId::of_async(IoPrio::new(Class::BestEffort, level))]);
+    let quota = |level| {
+        cfq.async_quota(&cfq.queues[QueueId::of_async(GroupId::ROOT, IoPrio::new(Class::BestEffort, level))])
+    };
     assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(quota), [32, 28, 24, 20, 16, 12, 8, 4]);
 }
 
@@ -49,7 +50,7 @@ fn the_average_of_busy_queues_grows_fast_and_stops_falling_at_three() {
     for task in 0..4 {
         rig.insert(read(task, u64::from(task) * 1000));
     }
-    let average = |rig: &mut Bare| rig.cfq.group.update_busy_average(Class::BestEffort);
+    let average = |rig: &mut Bare| rig.cfq.groups[GroupId::ROOT].update_busy_average(Class::BestEffort);
     assert_eq!([(); 3].map(|()| average(&mut rig)), [3, 4, 4]);
     for _ in 0..3 {
         assert!(rig.cx(|cfq, cx| cfq.drain(cx)).is_some());
@@ -218,7 +219,7 @@ fn a_changed_priority_counts_from_the_next_request_on() {
     assert_eq!(rig.queue(id).prio, IoPrio::new(Class::RealTime, 2));
     // The task's async requests change too, at once; and a request that says something new is heard.
     let w = rig.insert(write(1, 0));
-    assert_eq!(rig.queue_of(w), QueueId::of_async(IoPrio::new(Class::RealTime, 2)));
+    assert_eq!(rig.queue_of(w), QueueId::of_async(GroupId::ROOT, IoPrio::new(Class::RealTime, 2)));
     rig.insert(with_prio(read(1, 16), Class::BestEffort, 7));
     assert_eq!(rig.queue(id).prio, IoPrio::new(Class::BestEffort, 7));
     // The idle class is not waited for.
@@ -301,8 +302,8 @@ fn only_the_last_seeky_queue_idles_for_all_of_them() {
     // Their kind is SyncNoIdle from when they are filed next.
     for task in [1, 2] {
         seeky(&mut rig, task);
-        let (id, now) = (rig.sync_queue_of(task).unwrap(), rig.now);
-        rig.cfq.file(id, super::super::service_tree::Place::Turn, now);
+        let id = rig.sync_queue_of(task).unwrap();
+        rig.cx(|cfq, cx| cfq.file(cx, id, super::super::service_tree::Place::Turn));
     }
     assert_eq!(rig.issue(), (a, 1));
     rig.complete(a);
@@ -389,9 +390,9 @@ fn tasks_beyond_the_limit_share_a_queue() {
     let tags = [1, 2, 3, 4].map(|task| rig.insert(read(task, u64::from(task) * 1000)));
     let queues = tags.map(|tag| rig.queue_of(tag));
     assert_ne!(queues[0], queues[1]);
-    assert_eq!(queues[2..], [QueueId::FALLBACK; 2]);
+    assert_eq!(queues[2..], [QueueId::fallback(GroupId::ROOT); 2]);
     let w = rig.insert(with_prio(write(5, 0), Class::BestEffort, 1));
-    assert_eq!(rig.queue_of(w), QueueId::of_async(IoPrio::new(Class::BestEffort, 1)));
+    assert_eq!(rig.queue_of(w), QueueId::of_async(GroupId::ROOT, IoPrio::new(Class::BestEffort, 1)));
     // When a slot becomes free, a newcomer has it.
     rig.control(Control::TaskExit(TaskId(1)));
     while rig.cfq.rq_queued > 0 {
@@ -403,7 +404,7 @@ fn tasks_beyond_the_limit_share_a_queue() {
         }
     }
     let own = rig.insert(read(3, 50_000));
-    assert!(rig.queue_of(own).is_own());
+    assert!(rig.cfq.is_own(rig.queue_of(own)));
 }
 
 #[test]

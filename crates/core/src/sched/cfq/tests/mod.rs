@@ -6,6 +6,7 @@ extern crate std;
 mod behaviour;
 mod cooperation;
 mod decisions;
+mod groups;
 mod preemption;
 
 use super::*;
@@ -40,15 +41,15 @@ pub(super) fn old(era: Era) -> Config {
     match era {
         Era::Linux2_6_33 => Config::linux_2_6_33(),
         Era::Linux2_6_34 => Config::linux_2_6_34(),
-        Era::Linux3_10 => Config::default(),
+        Era::Linux3_10 | Era::Linux4_3 => Config { era, ..Config::default() },
     }
 }
 
 /// The scheduler without the elevator: no merging, every step by hand.
 pub(super) struct Bare {
     pub(super) cfq: Cfq,
-    requests: Requests,
-    books: Books,
+    pub(super) requests: Requests,
+    pub(super) books: Books,
     pub(super) now: Instant,
     next_tag: u16,
 }

@@ -111,10 +111,9 @@ fn rule_7_a_slice_that_is_over_is_over() {
 #[test]
 fn rule_8_what_the_last_seeky_queue_waits_for() {
     let mut a = Arena::idling(Config::linux_2_6_34());
-    let (active, n, now) = (a.a, a.n, a.rig.now);
-    for id in [active, n] {
+    for id in [a.a, a.n] {
         a.rig.queue(id).idle_window = false;
-        a.rig.cfq.file(id, Place::Turn, now);
+        a.rig.cx(|cfq, cx| cfq.file(cx, id, Place::Turn));
     }
     assert_eq!(a.rule(), Rule::Far, "streams are being served");
     a.rig.cfq.serving.kind = Kind::SyncNoIdle;
@@ -124,7 +123,7 @@ fn rule_8_what_the_last_seeky_queue_waits_for() {
     let mut busy = Arena::new(Config::linux_2_6_34());
     for id in [busy.a, busy.n] {
         busy.rig.queue(id).idle_window = false;
-        busy.rig.cfq.file(id, Place::Turn, now);
+        busy.rig.cx(|cfq, cx| cfq.file(cx, id, Place::Turn));
     }
     busy.rig.cfq.serving.kind = Kind::SyncNoIdle;
     assert_eq!(busy.rule(), Rule::NotWaiting, "the active queue has a request");
@@ -187,7 +186,7 @@ fn the_preempted_queue_keeps_the_rest_of_its_slice() {
     let (active, n) = (a.a, a.n);
     // 100 ms less the 40 that pass; the newcomer is of another kind, so the kind may change at once.
     a.rig.pass(ms(40));
-    a.rig.cfq.group.saved = None;
+    a.rig.cfq.groups[GroupId::ROOT].saved = None;
     let before = a.rig.now;
     let rt = a.rig.insert(with_prio(read(3, FAR), Class::RealTime, 0));
     let notes = a.rig.notes();
@@ -215,7 +214,7 @@ fn a_newcomer_of_another_kind_need_not_wait_for_its_kinds_turn_from_3_x_on() {
         rig.insert(write(1, 8));
         assert_eq!(rig.dispatch(), Dispatch::Issue(w));
         rig.insert(read(2, FAR));
-        assert_eq!((era, rig.cfq.group.saved.is_some()), (era, saved));
+        assert_eq!((era, rig.cfq.groups[GroupId::ROOT].saved.is_some()), (era, saved));
         rig.complete(w);
         assert_eq!((era, rig.issue().1), (era, if saved { 1 } else { 2 }));
     }
