@@ -394,6 +394,8 @@ impl DiskTime {
                     assert!(self.forest.key(e) <= LATE, "{e:?} is too late");
                 }
             }
+            let inside = |(e, s): &(Entity, &Share)| e.0 > 0 && !e.is_leaf() && s.parent == group;
+            assert_eq!(self.shares.iter().filter(inside).count(), *groups as usize, "groups in {group:?}");
             let wanted = services.iter().any(|s| !s.tree.is_empty());
             let Some(e) = Entity::group(group) else { continue };
             assert!(*groups > 0 || !wanted, "{group:?} is its own leaf");

@@ -187,15 +187,32 @@ impl<I: Id> Forest<I> {
     /// # Panics
     /// If `id` is in no tree.
     pub fn set_key(&mut self, tree: &mut Tree, id: I, key: u64) {
-        let [before, behind] = self.at(Place::of(id).0).thread;
-        let fits = self.nodes.get(Place(before)).is_none_or(|n| n.key <= key)
-            && self.nodes.get(Place(behind)).is_none_or(|n| key < n.key);
-        if fits && self.contains(id) {
-            self.at_mut(Place::of(id).0).key = key;
+        let n = Place::of(id).0;
+        let Node { thread: [before, behind], parent, .. } = *self.at(n);
+        assert!(before != OUT, "in no tree");
+        let moved = self.inserted.wrapping_add(1);
+        if self.nodes.get(Place(before)).is_none_or(|n| n.key <= key)
+            && self.nodes.get(Place(behind)).is_none_or(|n| key < n.key)
+        {
+            self.at_mut(n).key = key;
+        } else if parent == OUT && self.at(tree.ends[1]).key <= key && !moved.is_multiple_of(OFTEN) {
+            self.inserted = moved;
+            self.move_last(tree, n, key);
         } else {
             self.remove(tree, id);
             self.insert(tree, id, key);
         }
+    }
+
+    /// Files `n`, which is not indexed and not the last, behind all others.
+    fn move_last(&mut self, tree: &mut Tree, n: u32, key: u64) {
+        let [before, behind] = self.at(n).thread;
+        self.tie(tree, before, RIGHT, behind);
+        self.tie(tree, behind, LEFT, before);
+        let last = core::mem::replace(&mut tree.ends[1], n);
+        self.at_mut(last).thread[1] = n;
+        let node = self.at_mut(n);
+        (node.key, node.thread) = (key, [last, NIL]);
     }
 
     /// The first id of `tree`: smallest key, earliest inserted.

@@ -248,7 +248,7 @@ impl Pair {
 /// With times from 0, and with times that are set back in the middle.
 #[test]
 fn disk_time_agrees_with_the_plain_rules() {
-    seeds::each_of("disk_time_agrees_with_the_plain_rules", 1_500, |seed| {
+    seeds::each_of("disk_time_agrees_with_the_plain_rules", 1_000, |seed| {
         let mut chance = Chance::Seed(seed);
         let groups = *chance.pick(&[1, 2, 3, 8, 24]);
         let origin = *chance.pick(&[0, (1 << 62) - (1 << 44), (1 << 62) - (1 << 50)]);

@@ -421,13 +421,14 @@ fn what_is_given_out_of_turn_counts_but_is_no_endless_debt() {
             let mut scene = Scene::draw(&mut chance, engine, count, 100);
             (0..count).for_each(|g| scene.start(g));
             let g = chance.index(count);
-            // A little: it still has no more than its share.
-            let share = scene.share(g);
+            // Half of its share: it still has no more than its share.
+            let (share, mut extra) = (scene.share(g), 0);
             let mut ranges = Range::of(&scene);
             for turns in 1..400 {
                 scene.turn(&mut chance);
-                if (scene.groups[g].own as f64) < 0.9 * share * scene.total as f64 {
+                if f64::from(extra) < 0.5 * share * scene.total as f64 {
                     let used = scene.used(&mut chance);
+                    extra += used;
                     scene.tree.charge(id(g), used);
                     scene.count(g, used);
                 }
