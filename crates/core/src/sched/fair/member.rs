@@ -46,11 +46,10 @@ impl Member {
 
     /// A request is put in. Whether none waited before.
     #[inline]
-    pub(super) fn arrived(&mut self, now: Instant, sync: bool, task: TaskId, idle: Duration) -> bool {
+    pub(super) fn arrived(&mut self, now: Instant, task: TaskId, idle: Duration) -> bool {
         if self.is_idle() && self.think.last_end().is_some() {
             self.think.arrived(now, idle);
         }
-        self.held[usize::from(sync)] += 1;
         self.task = task;
         self.has_exited = false;
         self.queued += 1;
@@ -67,9 +66,8 @@ impl Member {
 
     /// A request has completed.
     #[inline]
-    pub(super) fn completed(&mut self, now: Instant, sync: bool) {
+    pub(super) fn completed(&mut self, now: Instant) {
         self.at_device -= 1;
-        self.held[usize::from(sync)] -= 1;
         if self.is_idle() {
             self.think.completed(now);
         }
@@ -87,9 +85,8 @@ impl<S: Divisible> Fair<S> {
         let rq = &cx.requests[tag].rq;
         let (group, sync, task) = (rq.group, rq.sync, rq.task);
         let m = &mut self.members[group];
-        let is_first = m.arrived(cx.now, sync, task, self.config.layer.group_idle);
+        let is_first = m.arrived(cx.now, task, self.config.layer.group_idle);
         self.queued += 1;
-        self.held[usize::from(sync)] += 1;
         if is_first {
             self.reserve.join(group, &mut m.clock, cx.now);
             if self.active == Some(group) {
@@ -101,6 +98,7 @@ impl<S: Divisible> Fair<S> {
                 self.join(cx, group);
             }
         }
+        self.take(group, sync);
         self.force(group);
     }
 
@@ -145,10 +143,10 @@ impl<S: Divisible> Fair<S> {
         let rq = &cx.requests[tag].rq;
         let (group, sync, len) = (rq.group, rq.sync, rq.len.0);
         let m = &mut self.members[group];
-        m.completed(cx.now, sync);
+        m.completed(cx.now);
         let is_idle = m.is_idle();
         self.at_device -= 1;
-        self.held[usize::from(sync)] -= 1;
+        self.give_back(group, sync);
         let slice = self.slices[tag];
         if slice == OUT_OF_TURN {
             self.end_detour(cx, group, len);

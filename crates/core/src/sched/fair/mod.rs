@@ -48,6 +48,7 @@ mod control;
 mod divisible;
 mod idling;
 mod member;
+mod pool;
 mod reserve;
 mod slice;
 #[cfg(test)]
@@ -120,6 +121,8 @@ pub struct Fair<S: Divisible> {
     at_device: u32,
     /// Requests that wait or are at the device: async, sync.
     held: [u32; 2],
+    /// How many groups have any of these.
+    holders: [u32; 2],
     /// Requests at the device that were dispatched out of turn, and since when they use it.
     detours: u32,
     detour_since: Instant,
@@ -148,7 +151,7 @@ impl<S: Divisible> Scheduler for Fair<S> {
         let tags = if groups > 1 { usize::from(limits.tags) } else { 0 };
         let is_fast = !limits.rotational && limits.queue_depth > 1;
         let (mode, unit) = control::sharing(&config.layer, is_fast);
-        Ok(Self {
+        let mut this = Self {
             mode: if groups > 1 { mode } else { Mode::Single },
             unit,
             is_fast,
@@ -166,12 +169,15 @@ impl<S: Divisible> Scheduler for Fair<S> {
             queued: 0,
             at_device: 0,
             held: [0; 2],
+            holders: [0; 2],
             detours: 0,
             detour_since: Instant::EPOCH,
             wake: None,
             sched,
             config,
-        })
+        };
+        this.tree.set_quantum(this.quantum());
+        Ok(this)
     }
 
     #[inline]
@@ -230,11 +236,9 @@ impl<S: Divisible> Scheduler for Fair<S> {
     fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag) {
         let rq = &cx.requests[gone].rq;
         if self.mode != Mode::Single {
-            let m = &mut self.members[rq.group];
-            m.queued -= 1;
-            m.held[usize::from(rq.sync)] -= 1;
+            self.members[rq.group].queued -= 1;
             self.queued -= 1;
-            self.held[usize::from(rq.sync)] -= 1;
+            self.give_back(rq.group, rq.sync);
         }
         self.force(rq.group);
         self.sched.joined(cx, kept, gone);
@@ -290,16 +294,8 @@ impl<S: Divisible> Scheduler for Fair<S> {
         self.sched.may_merge(requests, into, rq)
     }
 
-    /// A group may have so many requests of a kind, and one at least.
-    //= spec: groups.md 8
     fn has_room(&self, rq: &Request) -> bool {
-        let kind = usize::from(rq.sync);
-        let held = match self.members.get(rq.group) {
-            Some(m) if self.mode != Mode::Single => m.held[kind],
-            _ => 0,
-        };
-        let is_full = held >= self.config.layer.group_requests || self.held[kind] >= self.pool;
-        (held == 0 || !is_full) && self.sched.has_room(rq)
+        (self.mode == Mode::Single || self.has_request(rq)) && self.sched.has_room(rq)
     }
 
     fn front_merges(&self) -> bool {

@@ -167,7 +167,7 @@ impl<S: Divisible> Fair<S> {
     }
 
     /// What a turn is expected to be, as it is charged.
-    fn quantum(&self) -> u32 {
+    pub(super) fn quantum(&self) -> u32 {
         let requests = self.config.layer.group_quantum;
         match self.unit {
             super::Unit::Time => microseconds(self.slice_length()),

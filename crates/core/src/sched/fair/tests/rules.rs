@@ -218,6 +218,32 @@ fn the_pool_has_room_for_every_group() {
     assert!(rig.elevator.has_room(&of(G1)));
 }
 
+/// A takes all that it can get, then B comes.
+#[test]
+fn a_flood_leaves_room_for_others() {
+    let limits = Limits { pool: 128, ..limits(4) };
+    let mut rig = Rig::with(limits, Layer::default());
+    let of = |group| Request { group, ..Request::read(TaskId(1), Sector(0), Sectors(8)) };
+    let take = |rig: &mut Rig, group| {
+        let mut tags = Vec::new();
+        while rig.elevator.has_room(&of(group)) {
+            tags.push(rig.insert(0, group));
+        }
+        tags
+    };
+    let flood = take(&mut rig, G1);
+    let late = take(&mut rig, G2);
+    assert_eq!((flood.len(), late.len()), (112, 16));
+    for tag in &flood[..48] {
+        rig.serve(0, 0, *tag);
+        take(&mut rig, G1);
+        take(&mut rig, G2);
+    }
+    assert_eq!(take(&mut rig, G1).len(), 0);
+    let held = rig.elevator.scheduler().members[G1].held[1];
+    assert!((64..=72).contains(&held), "{held} of 128, with two groups");
+}
+
 #[test]
 fn both_lists_of_tunables_are_one() {
     type Both = Config<deadline::Config>;
