@@ -338,7 +338,13 @@ impl FairTree {
         assert!(self.serving.is_none_or(|leaf| self.is_active(leaf)), "in service, but not active");
         match &self.inner {
             Inner::DiskTime(d) => d.check(),
-            Inner::Wf2q(w) => w.h.check(),
+            Inner::Wf2q(w) => {
+                w.h.check();
+                for (g, node) in self.nodes.iter() {
+                    let stand = (w.h.group(g), w.h.class(g), w.h.weight(g));
+                    assert_eq!(stand, node.stand(g), "the leaf of {g:?} competes elsewhere");
+                }
+            }
         }
     }
 }
@@ -527,6 +533,42 @@ mod tests {
             tree.activate(NOW, group(2));
             let order = turns(&mut tree, 6);
             assert_eq!(order.iter().filter(|&&g| g == 2).count(), 3, "{engine:?}: {order:?}");
+        }
+    }
+
+    /// Jobs of 22500 ms each, by turns of 100 ms: when each is done.
+    fn finishes(engine: Engine, weights: &[u32]) -> Vec<u32> {
+        let mut tree = flat(engine, weights);
+        let mut left = vec![22_500; weights.len()];
+        let (mut time, mut done) = (0, vec![0; weights.len()]);
+        while let Some(leaf) = tree.select(NOW, 100) {
+            let i = leaf.index() - 1;
+            time += 100;
+            left[i] -= 100;
+            if left[i] > 0 {
+                tree.expire(NOW, leaf, 100);
+            } else {
+                done[i] = time;
+                tree.charge(leaf, 100);
+                assert_eq!(tree.deactivate(NOW, leaf), 1);
+            }
+        }
+        done
+    }
+
+    //= spec: groups.md 12, vector 4 type=test
+    #[test]
+    fn jobs_are_done_when_processor_sharing_has_them_done() {
+        let cases: [(&[u32], &[u32]); 4] = [
+            (&[1000, 500], &[33_750, 45_000]),
+            (&[1000, 250], &[28_125, 45_000]),
+            (&[1000, 1000], &[45_000, 45_000]),
+            (&[300, 200, 100], &[45_000, 56_250, 67_500]),
+        ];
+        for (engine, (weights, ideal)) in ENGINES.into_iter().flat_map(|e| cases.map(|c| (e, c))) {
+            for (done, &ideal) in finishes(engine, weights).into_iter().zip(ideal) {
+                assert!(done.abs_diff(ideal) <= 200, "{engine:?}, {weights:?}: {done} for {ideal}");
+            }
         }
     }
 

@@ -13,7 +13,7 @@
 //!            twin.rs      the whole hierarchy written a second time, over vectors searched from end to end: V3
 //! ```
 //!
-//! Shares are fractions, and are compared as fractions of 128-bit integers: the only tolerance is for what the
+//! In `groups.rs` shares are floats. Elsewhere they are fractions, and are compared as fractions of 128-bit integers: the only tolerance is for what the
 //! hierarchy's own divisions round down (see [`load::rounding`]), a fraction of a sector in a whole case.
 
 mod bounds;
