@@ -472,7 +472,7 @@ mod tests {
         assert_eq!(turns(&mut tree, 2, 100), [B, A]);
     }
 
-    //= deviates fair-forget type=test
+    //= spec: groups.md 3 type=test
     #[test]
     fn debts_are_forgotten_when_nobody_cares() {
         for (away, second) in [(Duration::from_secs(1), B), (Duration::from_ms(1001), A)] {
