@@ -50,13 +50,15 @@
 //!
 //! # What it does not do
 //!
-//! A group's class means nothing here: classes of groups, like guarantees for them, are the [controller](super::fair)'s.
+//! A group's class means nothing here: classes of groups, like guarantees for them, are the [controller](super::fair)'s. Under
+//! it, as `cfq+groups`, the controller chooses the group (divided.rs).
 //!
 //= linux-2.6.33, linux-2.6.34, linux-3.10 block/cfq-iosched.c (as restated in the project's specification)
 
 mod check;
 mod cooperate;
 mod depth;
+mod divided;
 mod idling;
 mod preempt;
 mod queue;
@@ -240,6 +242,9 @@ pub struct Cfq {
     /// Whether seeky queues are filed in the root, and async requests are the root's.
     moves_seeky: bool,
     async_in_root: bool,
+    /// Whether the controller chooses the group (divided.rs), and which.
+    is_confined: bool,
+    in_force: GroupId,
     /// The queues in the groups' trees.
     filed: Forest<QueueId>,
     /// Queues by the position of their candidate, for each level.
@@ -331,6 +336,8 @@ impl Scheduler for Cfq {
             group_idles: era.since_3() && !config.group_idle.is_zero(),
             moves_seeky: divides && !era.since_3() && !config.group_isolation,
             async_in_root: !era.since_4_3(),
+            is_confined: false,
+            in_force: GroupId::ROOT,
             filed: Forest::new(queues.len()),
             positions: [Tree::default(); LEVELS],
             by_position: Forest::new(queues.len()),
@@ -370,7 +377,7 @@ impl Scheduler for Cfq {
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
-        if self.rq_queued == 0 {
+        if self.rq_queued == 0 || (self.is_confined && self.has_none()) {
             return Dispatch::Empty;
         }
         let Some(id) = self.select(cx) else { return Dispatch::Hold(Hold::SliceIdle) };
@@ -392,7 +399,7 @@ impl Scheduler for Cfq {
 
     fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
         self.expire(cx, Expire::Drain);
-        let group = if self.divides { self.shares.first()? } else { GroupId::ROOT };
+        let group = if self.divides { self.shares.first()? } else { self.in_force };
         let id = self.groups[group].trees.iter().find_map(|tree| self.filed.first(&tree.queues))?;
         let tag = self.queues[id].next.expect("only the active queue may be empty");
         self.issue(cx.requests, id, tag);

@@ -25,7 +25,7 @@ pub(super) enum Rule {
     UnderRealTime,
     /// Yes: somebody waits for the newcomer, nobody for the active queue.
     SyncOverAsync,
-    /// No: the active queue is of another group.
+    /// No: the active queue is of another group. Under the controller this goes before all others.
     OtherGroup,
     /// Yes: the active queue's time is up anyway.
     SliceUsed,
@@ -67,7 +67,9 @@ impl Cfq {
         let Some(active) = self.active else { return Rule::NoActive };
         let (n, a) = (&self.queues[new], &self.queues[active]);
         let awaited = |tree: u8| self.groups[n.group].trees[usize::from(tree)].queues.len() == 2;
-        if n.is_idle_class() {
+        if self.is_confined && n.group != a.group {
+            Rule::OtherGroup
+        } else if n.is_idle_class() {
             Rule::IdleClass
         } else if a.is_idle_class() {
             Rule::OverIdleClass

@@ -18,7 +18,7 @@
 use super::stats::SeekStats;
 use crate::parts::sorted::SortedQueue;
 use crate::parts::think_time::ThinkTime;
-use crate::units::{Class, GroupId, Instant, IoPrio, Tag, TaskId, id};
+use crate::units::{Class, Duration, GroupId, Instant, IoPrio, Tag, TaskId, id};
 
 id! {
     /// A queue's number.
@@ -90,6 +90,8 @@ pub(super) struct Queue {
     pub(super) slice_end: Instant,
     /// What was left of the last slice when it was cut short, or was overrun (negative), in ns.
     pub(super) slice_resid: i64,
+    /// What is left of a slice in whose middle its group lost the disk, under the controller; zero: nothing.
+    pub(super) slice_left: Duration,
     /// Requests issued in this slice.
     pub(super) slice_dispatch: u32,
 
@@ -142,6 +144,7 @@ impl Queue {
             slice_start: Instant::EPOCH,
             slice_end: Instant::EPOCH,
             slice_resid: 0,
+            slice_left: Duration::ZERO,
             slice_dispatch: 0,
             tree: None,
             position: None,

@@ -130,7 +130,13 @@ impl Cfq {
         }
         let queue = &self.queues[id];
         let (index, sync) = (tree_index(queue.prio.class, queue.kind()), queue.sync);
-        let key = if index == IDLE { self.idle_key(id, cx.now) } else { self.turn_key(queue, cx.now) };
+        let key = if index == IDLE {
+            self.idle_key(id, cx.now)
+        } else if queue.slice_left.is_zero() {
+            self.turn_key(queue, cx.now)
+        } else {
+            self.front_key(queue, index, cx.now)
+        };
         let queue = &mut self.queues[id];
         #[allow(clippy::cast_possible_truncation, reason = "there are 7 trees")]
         let tree = index as u8;
@@ -208,8 +214,7 @@ impl Cfq {
         let key = if index == IDLE {
             self.idle_key(id, now)
         } else if place == Place::Front {
-            let first = self.filed.first(&self.groups[queue.group].trees[index].queues);
-            first.map_or(now, |q| Instant::from_ns(self.filed.key(q))) - FRONT
+            self.front_key(queue, index, now)
         } else {
             let key = self.turn_key(queue, now);
             self.queues[id].slice_resid = 0;
@@ -227,6 +232,11 @@ impl Cfq {
         } else if self.filed.key(id) != key.as_ns() {
             self.filed.set_key(&mut trees[index].queues, id, key.as_ns());
         }
+    }
+
+    fn front_key(&self, queue: &Queue, index: usize, now: Instant) -> Instant {
+        let first = self.filed.first(&self.groups[queue.group].trees[index].queues);
+        first.map_or(now, |q| Instant::from_ns(self.filed.key(q))) - FRONT
     }
 
     fn idle_key(&self, id: QueueId, now: Instant) -> Instant {
@@ -250,7 +260,7 @@ impl Cfq {
         let group = if self.divides {
             self.shares.choose().expect("a request waits, so a group is active")
         } else {
-            GroupId::ROOT
+            self.in_force
         };
         self.choose_workload(now, group);
         let tree = &self.groups[group].trees[tree_index(self.serving.class, self.serving.kind)].queues;

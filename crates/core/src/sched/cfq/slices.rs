@@ -45,6 +45,8 @@ pub(super) enum Expire {
     TaskExit,
     /// Everything is being drained.
     Drain,
+    /// Its group lost the disk.
+    Suspended,
 }
 
 impl Expire {
@@ -59,7 +61,7 @@ impl Expire {
             Self::Empty => Reason::SliceEmpty,
             Self::IdleTimeout => Reason::IdleTimeout,
             Self::AsyncQuota => Reason::AsyncQuota,
-            Self::Preempted => Reason::Preempted,
+            Self::Preempted | Self::Suspended => Reason::Preempted,
             Self::Cooperator => Reason::Cooperator,
             Self::TaskExit => Reason::TaskExit,
             Self::Drain => Reason::Drain,
@@ -107,8 +109,11 @@ impl Cfq {
 
     /// The first request of a slice has completed: its time runs from now.
     pub(super) fn start_clock(&mut self, id: QueueId, now: Instant) {
-        let slice = self.scaled_slice(id);
+        let mut slice = self.scaled_slice(id);
         let queue = &mut self.queues[id];
+        if !queue.slice_left.is_zero() {
+            slice = slice.min(core::mem::take(&mut queue.slice_left));
+        }
         queue.slice_start = now;
         queue.slice_end = now + slice;
         queue.slice_new = false;

@@ -5,7 +5,7 @@ use super::world::{Controlled, limits};
 use crate::request::Op;
 use crate::sched::Scheduler;
 use crate::sched::fair::{Config, Divisible};
-use crate::sched::{anticipatory, deadline, noop};
+use crate::sched::{anticipatory, cfq, deadline, noop};
 use crate::{
     Control, Dispatch, Duration, Elevator, GroupId, Instant, Limits, Request, Sector, Sectors, Tag, TaskId,
 };
@@ -117,7 +117,8 @@ fn differs_nowhere<S: Divisible>(config: S::Config) {
     for seed in 1..=8 {
         for (groups, group) in [(1, GroupId::ROOT), (3, GroupId::ROOT), (3, GroupId(2))] {
             for depth in [1, 4] {
-                let limits = Limits { queue_depth: depth, tags: 32, rotational: seed % 2 == 0, ..limits(1) };
+                let limits =
+                    Limits { queue_depth: depth, tags: 32, tasks: 3, rotational: seed % 2 == 0, ..limits(1) };
                 Pair::<S>::new(limits, config, groups, group, seed).run(1500);
             }
         }
@@ -144,4 +145,11 @@ fn anticipatory() {
 #[test]
 fn the_name_tells_both() {
     assert_eq!(<super::super::Fair<deadline::Deadline> as Scheduler>::NAME, "deadline+groups");
+}
+
+#[test]
+fn cfq() {
+    for config in [cfq::Config::default(), cfq::Config::linux_2_6_34()] {
+        differs_nowhere::<cfq::Cfq>(config);
+    }
 }

@@ -1,4 +1,5 @@
 mod alone;
+mod cfq;
 mod reserve;
 mod rules;
 mod shares;
