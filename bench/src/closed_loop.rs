@@ -162,6 +162,7 @@ pub(crate) fn run(preset: &Preset, tasks: u16, requests: u32, groups: u16) -> u6
         AnyConfig::Bfq(c) => run_with::<bfq::Bfq>(c, tasks, groups, requests),
         AnyConfig::FairNoop(c) => run_with::<Fair<noop::Noop>>(c, tasks, groups, requests),
         AnyConfig::FairDeadline(c) => run_with::<Fair<deadline::Deadline>>(c, tasks, groups, requests),
+        AnyConfig::FairCfq(c) => run_with::<Fair<cfq::Cfq>>(c, tasks, groups, requests),
         AnyConfig::FairAnticipatory(c) => {
             run_with::<Fair<anticipatory::Anticipatory>>(c, tasks, groups, requests)
         }

@@ -70,6 +70,8 @@ suite! {
     deadline_2_6_9_groups: "deadline-2.6.9+groups",
     anticipatory_groups: "as+groups",
     anticipatory_2_6_9_groups: "as-2.6.9+groups",
+    cfq_groups: "cfq+groups",
+    cfq_2_6_33_groups: "cfq-2.6.33+groups",
 }
 
 #[test]

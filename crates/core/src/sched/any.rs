@@ -119,6 +119,8 @@ schedulers! {
     FairDeadline(Fair<deadline::Deadline>),
     /// AS in each group, under the controller.
     FairAnticipatory(Fair<anticipatory::Anticipatory>),
+    /// CFQ in each group, under the controller.
+    FairCfq(Fair<cfq::Cfq>),
 }
 
 /// A scheduler with the tunables of an era, under a name.
@@ -238,6 +240,16 @@ pub const PRESETS: &[Preset] = &[
         name: "as+groups",
         about: "as under the controller",
         config: || AnyConfig::FairAnticipatory(fair::Config::over(anticipatory::Config::default())),
+    },
+    Preset {
+        name: "cfq-2.6.33+groups",
+        about: "cfq as of 2.6.33, which knew no groups, under the controller",
+        config: || AnyConfig::FairCfq(fair::Config::over(cfq::Config::linux_2_6_33())),
+    },
+    Preset {
+        name: "cfq+groups",
+        about: "cfq under the controller instead of its own group scheduling",
+        config: || AnyConfig::FairCfq(fair::Config::over(cfq::Config::default())),
     },
 ];
 

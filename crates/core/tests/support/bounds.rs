@@ -49,6 +49,8 @@ const BOUNDS: &[(&str, Bound)] = &[
     ("deadline-2.6.9+groups", deadline),
     ("as+groups", anticipatory),
     ("as-2.6.9+groups", anticipatory),
+    ("cfq+groups", cfq),
+    ("cfq-2.6.33+groups", cfq),
     ("as", anticipatory),
     ("as-2.6.9", anticipatory),
     ("cfq-2.6.10", request_round_robin),
@@ -180,7 +182,11 @@ fn within_a_queue(
 /// each other whenever they have all they want at the device, and start a new slice each time; and an async queue, which
 /// must wait until no sync request is at the device, may lose its slice before that.
 fn cfq(config: &AnyConfig, load: &Load, _: &Request) -> Option<Duration> {
-    let AnyConfig::Cfq(c) = config else { return None };
+    let c = match config {
+        AnyConfig::Cfq(c) => c,
+        AnyConfig::FairCfq(c) => &c.inner,
+        _ => return None,
+    };
     if load.classes || load.depth > 1 {
         return None;
     }
