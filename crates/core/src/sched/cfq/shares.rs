@@ -48,7 +48,7 @@ struct Share {
     /// Its active children, its own queues included, and the sum of their weights.
     active: u32,
     sum: u64,
-    /// Its own queues' part of the disk when it was last charged or became active, unless flat.
+    /// Its own queues' part of the disk when it was last charged or became active, unless flat. Charges go by it.
     part: u64,
 }
 
@@ -100,16 +100,28 @@ impl Shares {
         self.tree.is_empty()
     }
 
-    /// Its own queues' part of `time`.
+    /// The part of `time` that an active group's own queues are due, among those that are active now.
+    //= deviates cfq-present-share
     pub(super) fn part_of(&self, group: GroupId, time: Duration) -> Duration {
-        let share = &self.shares[group];
         let (part, whole) = if self.is_flat {
-            (u64::from(share.weight), self.shares[GroupId::ROOT].sum)
+            (u64::from(self.shares[group].weight), self.shares[GroupId::ROOT].sum)
         } else {
-            (share.part, WHOLE)
+            (self.present_part(group), WHOLE)
         };
         let product = u128::from(time.as_ns()) * u128::from(part) / u128::from(whole);
         Duration::from_ns(u64::try_from(product).unwrap_or(u64::MAX))
+    }
+
+    /// An active group's own queues' part of the disk.
+    fn present_part(&self, group: GroupId) -> u64 {
+        let own = &self.shares[group];
+        let mut part = WHOLE * u64::from(own.leaf_weight) / own.sum;
+        let mut at = group;
+        while let Some(up) = self.parent(at) {
+            part = part * u64::from(self.shares[at].weight) / self.shares[up].sum;
+            at = up;
+        }
+        part.max(1)
     }
 
     /// A group has busy queues.
@@ -169,21 +181,17 @@ impl Shares {
         own.leaf_weight = leaf;
         own.active += 1;
         own.sum += u64::from(leaf);
-        let mut part = WHOLE * u64::from(leaf) / own.sum;
         let mut at = group;
-        while let Some(up) = self.parent(at) {
-            if is_first {
-                let weight = groups.weight(at).get();
-                self.shares[at].weight = weight;
-                let above = &mut self.shares[up];
-                is_first = above.active == 0;
-                above.active += 1;
-                above.sum += u64::from(weight);
-            }
-            part = part * u64::from(self.shares[at].weight) / self.shares[up].sum;
+        while let Some(up) = self.parent(at).filter(|_| is_first) {
+            let weight = groups.weight(at).get();
+            self.shares[at].weight = weight;
+            let above = &mut self.shares[up];
+            is_first = above.active == 0;
+            above.active += 1;
+            above.sum += u64::from(weight);
             at = up;
         }
-        self.shares[group].part = part.max(1);
+        self.shares[group].part = self.present_part(group);
     }
 
     /// The same on one level. The root's `sum` is that of all weights, its own is its leaf weight.
