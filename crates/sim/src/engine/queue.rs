@@ -21,8 +21,8 @@ use crate::metrics::{DiskStats, Result};
 use crate::why;
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
 use fairhead_core::{
-    Action, Dispatch, Duration, Elevator, Hold, Insert, Instant, Limits, Op, Request, Sector, Sectors, Tag,
-    TraceEvent,
+    Action, Dispatch, Duration, Elevator, Hold, Insert, Instant, Limits, Op, Request, Sector, Sectors, State,
+    Tag, TraceEvent,
 };
 use fairhead_device::{Command, Device, DeviceOp, DeviceParams, Facts};
 use std::collections::VecDeque;
@@ -81,6 +81,9 @@ pub(super) struct DiskQueue {
     congested: [bool; 2],
     /// Threads that wait for a request, in order.
     waiters: [VecDeque<u32>; 2],
+    /// Threads that wait until fewer requests wait for limits, in order; and whether the last that found no request is one.
+    limit_waiters: VecDeque<u32>,
+    was_held_up: bool,
     /// Threads that wait until writes are not congested, in order.
     congestion_waiters: Vec<u32>,
     plug: Plug,
@@ -162,6 +165,8 @@ impl DiskQueue {
             allocated: [0; 2],
             congested: [false; 2],
             waiters: [VecDeque::new(), VecDeque::new()],
+            limit_waiters: VecDeque::new(),
+            was_held_up: false,
             congestion_waiters: Vec::new(),
             plug: host.plug,
             plugged: false,
@@ -197,7 +202,20 @@ impl DiskQueue {
         let is_batcher = batch.left > 0 && now <= batch.until;
         let limit = if is_batcher { self.nr_requests * 3 / 2 } else { self.nr_requests };
         let is_full = self.allocated[kind_of(rq)] >= limit || self.free.len() <= self.collected.len();
-        !is_full && self.elevator.has_room(rq)
+        !is_full && !self.is_held_up(rq) && self.elevator.has_room(rq)
+    }
+
+    /// How many more may wait for limits: half of all tags are for those that need not.
+    fn limit_room(&self) -> usize {
+        (self.owners.len() / 2).saturating_sub(self.elevator.requests().held() as usize)
+    }
+
+    /// Whether it would wait for a limit, and too many do.
+    fn is_held_up(&self, rq: &Request) -> bool {
+        let groups = self.elevator.groups();
+        self.limit_room() == 0
+            && std::iter::successors(Some(groups.home(rq.group)), |&g| groups.parent(g))
+                .any(|g| !groups.max(g).is_none())
     }
 
     /// Hands in a request, from a thread that may overdraw the pool within its batch.
@@ -209,6 +227,7 @@ impl DiskQueue {
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
         if !self.has_request(now, &rq, *batch) {
+            self.was_held_up = self.is_held_up(&rq);
             return Err(Full);
         }
         let kind = kind_of(&rq);
@@ -239,6 +258,11 @@ impl DiskQueue {
         let kind = kind_of(&rq);
         let tag = self.free.pop().expect("submit has looked");
         let pool = match self.elevator.insert(now, Tag(tag), rq) {
+            // As the kernel holds a bio, for which there is no request yet: whoever waits for a limit keeps nobody from the pool.
+            Insert::Queued if self.elevator.requests()[Tag(tag)].state == State::Held => {
+                self.release(kind);
+                None
+            }
             Insert::Queued => Some(kind),
             Insert::Merged { .. } => {
                 self.stats.merged += 1;
@@ -431,20 +455,29 @@ impl DiskQueue {
 
     /// How many threads wait for requests.
     pub(super) fn waiting(&self) -> usize {
-        self.waiters[SYNC].len() + self.waiters[ASYNC].len()
+        self.waiters[SYNC].len() + self.waiters[ASYNC].len() + self.limit_waiters.len().min(self.limit_room())
     }
 
     /// A thread that waits for a request and can have one now.
     pub(super) fn pop_waiter(&mut self) -> Option<u32> {
         let kind = [SYNC, ASYNC]
             .into_iter()
-            .find(|&k| self.allocated[k] < self.nr_requests && !self.waiters[k].is_empty())?;
-        self.waiters[kind].pop_front()
+            .find(|&k| self.allocated[k] < self.nr_requests && !self.waiters[k].is_empty());
+        match kind {
+            Some(kind) => self.waiters[kind].pop_front(),
+            None if self.limit_room() > 0 => self.limit_waiters.pop_front(),
+            None => None,
+        }
     }
 
     /// Puts a thread at the end of the queue for a request of that kind.
     pub(super) fn wait(&mut self, thread: u32, sync: bool) {
-        self.waiters[if sync { SYNC } else { ASYNC }].push_back(thread);
+        let waiters = match (std::mem::take(&mut self.was_held_up), sync) {
+            (true, _) => &mut self.limit_waiters,
+            (false, true) => &mut self.waiters[SYNC],
+            (false, false) => &mut self.waiters[ASYNC],
+        };
+        waiters.push_back(thread);
         self.thread_waits(thread, why::Wait::Tag);
     }
 

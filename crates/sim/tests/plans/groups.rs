@@ -2,6 +2,7 @@
 
 use crate::plan::Plan;
 use fairhead_core::Duration;
+use fairhead_core::sched::any::PRESETS;
 use fairhead_sim::Outcome;
 
 /// Three streaming readers: two tenants of one customer, and another customer.
@@ -245,5 +246,70 @@ fn a_group_can_be_removed_under_load() {
             .check("it goes on at all times", |o| o.series[3..8].iter().all(|row| row[1].read_bytes > 0))
             .check("there is no note", |o| o.notes.is_empty())
             .check("nothing is lost", nothing_is_lost);
+    }
+}
+
+/// The group's limit is reached to 2 %, and not exceeded, over some seconds of a series.
+fn runs_at(o: &Outcome, client: usize, seconds: std::ops::Range<usize>, bytes_per_s: u64) -> bool {
+    let (n, rows) = (seconds.len() as u64, &o.series[seconds]);
+    let got: u64 = rows.iter().map(|row| row[client].read_bytes + row[client].written_bytes).sum();
+    got.abs_diff(bytes_per_s * n) * 50 <= bytes_per_s * n
+}
+
+#[test]
+fn limits_hold_under_every_scheduler() {
+    let job = "[global]\nbs=64k\ndirect=1\nsize=1g\ntime_based\nruntime=5s\n#!fh_cgroup=t rbps=2m\n\
+        [reader]\nioengine=libaio\niodepth=16\nrw=read\ncgroup=t/a\n[writer]\nrw=write\nioengine=libaio\niodepth=16\ncgroup=w\n#!fh_cgroup=wiops=16\n\
+        [free]\nrw=randread\nrate_iops=20\n#!fh_at=3s set t rbps=1m\n";
+    for preset in PRESETS {
+        Plan::on("nas2020")
+            .scheduler(preset.name)
+            .load(
+                "a reader whose parent is limited, a writer of 16 calls a second, and one without limits",
+                job,
+            )
+            .run()
+            .check("2 MiB/s", |o| runs_at(o, 0, 1..3, 2 << 20))
+            .check("1 MiB/s from the change on", |o| runs_at(o, 0, 3..5, 1 << 20))
+            .check("16 writes of 64 KiB a second", |o| runs_at(o, 1, 1..5, 16 << 16))
+            .check("who has no limit has his 20 calls a second", |o| o.clients[2].milli_iops() > 19_500)
+            .check("the books tell", |o| o.groups[index(o, "t/a")].stats.throttled_time.read() > 0)
+            .check("all schedulers keep limits", |o| !o.groups_not_kept.contains(&"rbps"));
+    }
+}
+
+#[test]
+fn many_who_wait_for_a_limit_leave_requests_for_others() {
+    Plan::on("sata_ssd")
+        .scheduler("bfq")
+        .load(
+            "512 writes at a time, whose group has 1000 a second, beside one who has no limit: a pool has 256",
+            "[global]\nbs=4k\ndirect=1\nsize=64m\nrw=randwrite\nioengine=libaio\ntime_based\nruntime=500ms\n\
+             [many]\nnumjobs=8\niodepth=64\ncgroup=m\n#!fh_cgroup=wiops=1000\n[one]\niodepth=8\n",
+        )
+        .run()
+        .check("they get 1000 a second, to the end of all that they have handed in", |o| {
+            let done = o.groups[index(o, "m")].stats.io_serviced.write() * 1000;
+            done >= 512_000 && (done / o.elapsed.as_ms()).abs_diff(1000) <= 20
+        })
+        .check("he gets what there is", |o| o.clients[8].milli_iops() > 10_000_000);
+}
+
+#[test]
+fn a_guarantee_is_kept_beside_streams_of_more_weight() {
+    let job = "[global]\ndirect=1\nsize=2g\ntime_based\nruntime=6s\n\
+        [queries]\nrw=randread\nbs=4k\nioengine=libaio\niodepth=4\ncgroup=q\ncgroup_weight=10\nMIN\n\
+        [stream]\nrw=read\nbs=256k\nioengine=libaio\niodepth=4\ncgroup=s\ncgroup_weight=1000\n";
+    // A disk of one request at a time: what one queues for itself is not in anybody's way there.
+    for scheduler in CONTROLLED {
+        let run = |what: &str, min: &str| {
+            Plan::on("sata2009").scheduler(scheduler).load(what, &job.replace("MIN", min)).run()
+        };
+        let calls = |o: &Outcome, second: usize| o.series[second][0].calls;
+        run("queries of small weight", "rw=randread")
+            .check("they get little", |o| (1..6).map(|s| calls(o, s)).sum::<u64>() < 100);
+        run("the same with a guarantee", "#!fh_cgroup=min_iops=40")
+            .check("it is kept in each second", |o| (1..6).all(|s| calls(o, s) >= 40))
+            .check("the stream has the rest", |o| o.clients[1].bandwidth() > 20 << 20);
     }
 }
