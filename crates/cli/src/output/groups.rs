@@ -31,6 +31,7 @@ pub(super) fn table(report: &Report<'_>) -> Option<Table<'static>> {
         ("write MiB/s", Best::Most),
         ("IOPS", Best::Most),
         ("mean wait", Best::Least),
+        ("for its limit", Best::None),
         ("dequeued", Best::None),
     ];
     let groups = &report.outcomes.first()?.groups;
@@ -98,7 +99,8 @@ fn figures(o: &Outcome, i: usize, time: Duration) -> Vec<Cell> {
         Cell::rate(per_s(got.io_service_bytes.read())),
         Cell::rate(per_s(got.io_service_bytes.write())),
         Cell::count(per_s(requests(&got))),
-        Cell::time(mean_wait(&got)),
+        Cell::time(mean(&got.io_wait_time, &got)),
+        Cell::time(mean(&got.throttled_time, &got).filter(|t| !t.is_zero())),
         Cell::label(if charged { got.disk_dequeue.to_string() } else { String::new() }),
     ]
 }
@@ -107,9 +109,9 @@ const fn requests(stats: &GroupStats) -> u64 {
     stats.io_serviced.total()
 }
 
-/// From insertion to issue, in the mean over requests; nothing if there were none.
-fn mean_wait(stats: &GroupStats) -> Option<Duration> {
-    stats.io_wait_time.total().checked_div(requests(stats)).map(Duration::from_ns)
+/// A time in the mean over requests; nothing if there were none.
+fn mean(ns: &Split, stats: &GroupStats) -> Option<Duration> {
+    ns.total().checked_div(requests(stats)).map(Duration::from_ns)
 }
 
 /// All groups of a run; null if the jobs name none.
@@ -171,6 +173,7 @@ fn stats(s: &GroupStats) -> Map<String, Value> {
         ("io_serviced", &s.io_serviced),
         ("io_service_time_ns", &s.io_service_time),
         ("io_wait_time_ns", &s.io_wait_time),
+        ("throttled_time_ns", &s.throttled_time),
         ("io_merged", &s.io_merged),
         ("io_queued", &s.io_queued),
     ] {
