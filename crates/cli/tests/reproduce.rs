@@ -69,6 +69,14 @@ fn scans_with_and_without_the_controller_stand_side_by_side() {
 }
 
 #[test]
+fn weights_and_classes_pass_their_check() {
+    for (rows, numbers) in [("R003-W-1000-500", 6), ("R003-P", 8)] {
+        let table = text(&["003", "--layouts", "1", "--only", rows, "--check"]);
+        assert!(table.contains(&format!("{numbers} numbers: ")) && table.contains(" 0 missed"), "{table}");
+    }
+}
+
+#[test]
 fn the_question_that_nobody_answered_has_a_table_marked_as_ours() {
     let rows = ["003", "--layouts", "1", "--only", "R003-Q4-noop"];
     let table = text(&rows);
