@@ -56,7 +56,8 @@ pub(crate) struct RunArgs {
     /// disk of your own.
     #[arg(long, value_name = "YEAR")]
     pub(crate) host: Option<String>,
-    /// The schedulers to compare (`fairhead list schedulers`). Default: all.
+    /// The schedulers to compare (`fairhead list schedulers`). Default: all; those that know groups, with and without, if the job
+    /// names control groups.
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
     pub(crate) sched: Vec<String>,
     /// Set a tunable, such as cfq.slice_idle=4ms. May be repeated.

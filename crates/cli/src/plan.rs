@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use fairhead_core::Duration;
-use fairhead_core::sched::any::{PRESETS, preset};
+use fairhead_core::sched::any::{PRESETS, Preset, preset};
 use fairhead_device::{DeviceParams, preset_names};
 use fairhead_sim::job::{self, JobFile, nearest, time_value};
-use fairhead_sim::{Host, why};
+use fairhead_sim::{Host, groups_kept, why};
 
 use crate::args::{Format, RunArgs};
 use crate::error::CliError;
@@ -39,9 +39,9 @@ impl Plan {
     pub(crate) fn new(args: &RunArgs) -> Result<Self, CliError> {
         let interval = args.interval.as_deref().map(|t| positive_time("--interval", t)).transpose()?;
         let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
-        let mut schedulers = choose_schedulers(&args.sched)?;
-        args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
         let mut jobs = read_jobs(args.job.as_deref())?;
+        let mut schedulers = choose_schedulers(&args.sched, &jobs)?;
+        args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
         let disk = choose_disk(&args.disk)?;
         let host = choose_host(args.host.as_deref().unwrap_or(Host::name_for_disk(&disk.0)))?;
         if runtime.is_some() {
@@ -93,11 +93,21 @@ pub(crate) fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError
     }
 }
 
-/// The schedulers of these names; when there are none, all that differ for who has no groups.
-fn choose_schedulers(names: &[String]) -> Result<Vec<Scheduler>, CliError> {
+/// The schedulers of these names. When there are none: all that differ for who has no groups; for who has, those that know
+/// groups, and the same without.
+fn choose_schedulers(names: &[String], jobs: &JobFile) -> Result<Vec<Scheduler>, CliError> {
+    let scheduler = |p: &Preset| Scheduler { name: p.name, config: (p.config)() };
+    let all = || PRESETS.iter();
+    if names.is_empty() && jobs.cgroups.len() > 1 {
+        // Of each scheduler the preset that has its name, not those of other eras.
+        let has_groups = |p: &Preset| {
+            let knows = !groups_kept(&(p.config)()).is_empty();
+            (p.config)().scheduler() == p.name && (knows || preset(&format!("{}+groups", p.name)).is_some())
+        };
+        return Ok(all().filter(|p| has_groups(p)).map(scheduler).collect());
+    }
     if names.is_empty() || names == ["all"] {
-        let alone = PRESETS.iter().filter(|p| !p.has_controller());
-        return Ok(alone.map(|p| Scheduler { name: p.name, config: (p.config)() }).collect());
+        return Ok(all().filter(|p| !p.has_controller()).map(scheduler).collect());
     }
     let mut chosen: Vec<Scheduler> = Vec::new();
     for name in names.iter().map(|n| n.trim()) {

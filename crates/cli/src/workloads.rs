@@ -28,6 +28,7 @@ workloads! {
     "database": "pages at random, a log synced at each commit, a backup",
     "tenants": "a service, a nightly job and a scrub, by I/O priority",
     "small-queries": "queries of five dependent reads in one group while four dd stream in another",
+    "cgroups": "customers and tenants in nested control groups, with a limit, a guarantee and a change under way",
     "throughput-sync": "S suite: one reader, ten, ten at random",
     "throughput-sync-writers": "S suite: five readers and five writers, sequential, then random",
     "throughput-raw": "S suite: one, ten and ten random readers of the disk itself",

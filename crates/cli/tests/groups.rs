@@ -160,3 +160,37 @@ fn a_change_that_cannot_be_is_a_note_and_the_run_goes_on() {
     let bytes = |i: usize| all["runs"][0]["cgroups"][i]["rbytes"].as_u64().unwrap();
     assert!(bytes(3) > 0 && bytes(1) > 0, "b's requests went on in t: {}", bytes(1));
 }
+
+#[test]
+fn a_job_with_groups_is_compared_under_those_that_know_them() {
+    let text = Dir::new("all", JOB).text(&["--runtime", "50ms"]);
+    let named = |name: &str| text.lines().any(|l| l.split_whitespace().any(|w| w == name));
+    for name in
+        ["noop", "deadline", "cfq", "bfq", "noop+groups", "deadline+groups", "as+groups", "cfq+groups"]
+    {
+        assert!(named(name), "{name} in {text}");
+    }
+    for name in ["kyber", "cfq-ts1", "deadline-2.6.9", "deadline-2.6.9+groups", "bfq-v0"] {
+        assert!(!named(name), "{name} in {text}");
+    }
+}
+
+#[test]
+fn the_first_group_is_watched_beside_the_others() {
+    let dir = Dir::new("watched", &JOB.replace("500ms", "2s"));
+    let all = dir.json(&["--sched", "deadline+groups", "--watch", "1s"]);
+    let run = &all["runs"][0];
+    let watch = &run["watch"];
+    assert_eq!(watch["cgroups"], serde_json::json!(["t", "t/a", "t/b", "/"]));
+    let of = |v: &Value| v.as_u64().unwrap();
+    let points = watch["points"].as_array().unwrap();
+    let sum = |i: usize| -> u64 { points.iter().map(|p| of(&p["disk_time_ns"][i])).sum() };
+    assert_eq!(sum(1), of(&run["cgroups"][2]["disk_time_ns"]), "all of it is in one interval");
+    assert_eq!(sum(0), sum(1) + sum(2), "t has what its tenants have");
+    assert!(sum(2) < 50_000_000, "b is of the idle class, and served when the others have ended: {}", sum(2));
+    let ratio = points[1]["first_over_this"][3].as_f64().unwrap();
+    assert!((2.3..4.0).contains(&ratio), "3 to 1, by slices of 100 ms: {ratio}");
+    let csv = dir.text(&["--sched", "deadline+groups", "--watch", "1s", "--output-format", "csv"]);
+    assert!(csv.starts_with("scheduler,disk,seed,cgroup,start_ns,interval_ns,disk_time_ns\n"), "{csv}");
+    assert_eq!(csv.lines().count(), 1 + 4 * points.len(), "{csv}");
+}

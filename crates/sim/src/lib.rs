@@ -21,7 +21,7 @@ pub mod reproduce;
 pub mod rng;
 pub mod why;
 
-pub use engine::{Scenario, simulate};
+pub use engine::{Scenario, groups_kept, simulate};
 pub use error::SimError;
 pub use host::Host;
 pub use metrics::Outcome;

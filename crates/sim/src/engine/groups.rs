@@ -21,6 +21,7 @@ use super::Machine;
 use crate::job::{Cgroup, Change, ChangeTo, Job, JobFile, Setting};
 use crate::metrics::{GroupOutcome, Result};
 use fairhead_core::sched::any::AnyConfig;
+use fairhead_core::sched::cfq::Era;
 use fairhead_core::{Class, Control, Duration, GroupId, GroupStats, Instant, Max, Min, Refusal, Weight};
 
 /// What a group has been given so far.
@@ -253,11 +254,15 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// The words for what a scheduler keeps of what groups are given.
-pub(super) fn kept(config: &AnyConfig) -> &'static [&'static str] {
-    match config.scheduler() {
-        name if name.ends_with("+groups") => &["weight", "leaf_weight", "class", "min_iops"],
-        "bfq" => &["weight"],
+/// What a scheduler keeps of what control groups are given, in the words of job files. All keep limits.
+#[must_use]
+pub fn groups_kept(config: &AnyConfig) -> &'static [&'static str] {
+    match config {
+        AnyConfig::Bfq(c) if c.hierarchy => &["weight"],
+        // Groups were flat before.
+        AnyConfig::Cfq(c) if matches!(c.era, Era::Linux2_6_33 | Era::Linux2_6_34) => &["weight"],
+        AnyConfig::Cfq(_) => &["weight", "leaf_weight"],
+        c if c.scheduler().ends_with("+groups") => &["weight", "leaf_weight", "class", "min_iops"],
         _ => &[],
     }
 }

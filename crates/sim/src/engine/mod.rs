@@ -44,6 +44,7 @@ use fairhead_core::{Duration, Instant, Tag, TaskId};
 use fairhead_device::DeviceParams;
 use files::Files;
 use groups::Groups;
+pub use groups::groups_kept;
 use lane::{Lane, Phase};
 use queue::{Batch, Sizes};
 use replay::Replay;
@@ -489,7 +490,7 @@ impl<'a> Machine<'a> {
         let mut notes = scenario.jobs.notes.clone();
         notes.append(&mut self.groups.notes);
         let outcome = Outcome {
-            groups_not_kept: self.groups.not_kept(groups::kept(&scenario.config)),
+            groups_not_kept: self.groups.not_kept(groups_kept(&scenario.config)),
             groups: self.groups.outcomes(|g| self.queue.group_stats(g)),
             watch,
             scheduler: scenario.scheduler.clone(),

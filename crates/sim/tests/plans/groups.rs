@@ -10,9 +10,9 @@ const NESTED: &str = "[global]\nrw=read\nbs=256k\nsize=2g\ntime_based\nruntime=5
     [x]\ncgroup=one/x\ncgroup_weight=200\n[y]\ncgroup=one/y\n[z]\ncgroup=two\n";
 
 /// Schedulers that share what a group gets inside it.
-const NESTING: &[&str] = &["bfq", "noop+groups", "deadline+groups", "as+groups"];
+const NESTING: &[&str] = &["bfq", "cfq", "noop+groups", "deadline+groups", "as+groups", "cfq+groups"];
 /// Those that keep classes and guarantees, too.
-const CONTROLLED: &[&str] = &["noop+groups", "deadline+groups", "as+groups"];
+const CONTROLLED: &[&str] = &["noop+groups", "deadline+groups", "as+groups", "cfq+groups"];
 
 /// The group's index.
 fn index(o: &Outcome, path: &str) -> usize {
@@ -155,6 +155,10 @@ fn what_a_scheduler_does_not_keep_is_told() {
     for (scheduler, told) in [
         ("noop", &["class", "leaf_weight", "min_iops", "weight"][..]),
         ("bfq", &["class", "leaf_weight", "min_iops"]),
+        ("bfq-v0", &["class", "leaf_weight", "min_iops", "weight"]),
+        ("cfq-2.6.33", &["class", "leaf_weight", "min_iops"]),
+        ("cfq", &["class", "min_iops"]),
+        ("cfq+groups", &[]),
     ] {
         Plan::on("nas2020")
             .scheduler(scheduler)

@@ -231,6 +231,6 @@ fn groups_share_by_weight_under_a_scheduler_that_knows_them() {
     assert!((450..550).contains(&equal), "two groups of equal weight: {equal}");
     let heavy = shares("bfq", "the same, b of weight 300", "cgroup_weight=300\n");
     assert!((700..800).contains(&heavy), "300 against 100: {heavy}");
-    let unaware = shares("cfq", "the same under a scheduler without groups", "cgroup_weight=300\n");
+    let unaware = shares("cfq-ts2", "the same under a scheduler without groups", "cgroup_weight=300\n");
     assert!((620..720).contains(&unaware), "three tasks: {unaware}");
 }
