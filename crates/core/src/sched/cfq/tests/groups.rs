@@ -381,3 +381,61 @@ fn a_group_that_comes_between_does_not_give_anybody_a_second_turn() {
     let (least, most) = (got[..4].iter().min().unwrap(), got[..4].iter().max().unwrap());
     assert!(most - least < most / 10, "{got:?}");
 }
+
+/// What a group's own tasks are due of the whole disk, in 1000ths, if the groups `busy` have tasks.
+fn ideal(lab: &Lab, busy: &[GroupId], group: GroupId) -> u64 {
+    let groups = lab.elevator.groups();
+    let is_active = |g: GroupId| busy.iter().any(|&b| groups.is_inside(b, g));
+    let children = |of: GroupId| {
+        let all = (1..groups.count()).map(GroupId::from_index);
+        all.filter(move |&g| groups.parent(g) == Some(of) && is_active(g))
+    };
+    let sum = |of: GroupId| {
+        let own = if busy.contains(&of) { groups.leaf_weight(of).get() } else { 0 };
+        u64::from(own + children(of).map(|g| groups.weight(g).get()).sum::<u32>())
+    };
+    let mut part = 1_000_000_000 * u64::from(groups.leaf_weight(group).get()) / sum(group);
+    let mut at = group;
+    while let Some(up) = groups.parent(at) {
+        part = part * u64::from(groups.weight(at).get()) / sum(up);
+        at = up;
+    }
+    part / 1_000_000
+}
+
+#[test]
+fn random_trees_of_groups_share_as_a_fluid_would() {
+    let mut x = 0x2545_f491_4f6c_dd1d_u64;
+    let mut below = |n: u64| {
+        //= G. Marsaglia, Xorshift RNGs (2003), section 4
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x % n
+    };
+    for count in [4, 8, 16, 32, 64] {
+        let mut lab =
+            lab(several(count), Config { low_latency: false, slice_sync: ms(20), ..Config::default() }, &[]);
+        let mut depth = std::vec![0_u32; count as usize];
+        for g in 1..count {
+            let up = u32::try_from(below(u64::from(g))).unwrap();
+            if depth[up as usize] < 3 {
+                depth[g as usize] = depth[up as usize] + 1;
+                lab.elevator.control(lab.now, parent(g, up)).unwrap();
+            }
+            let mut drawn = || u16::try_from(50 + below(950)).unwrap();
+            lab.elevator.control(lab.now, weight(g, drawn())).unwrap();
+            lab.elevator.control(lab.now, leaf_weight(g, drawn())).unwrap();
+        }
+        let busy: Vec<GroupId> = (0..count).filter(|_| below(3) > 0).map(GroupId).collect();
+        let clients: Vec<Client> =
+            busy.iter().zip(1..).map(|(g, task)| Client::reader(task, 64).within(g.0)).collect();
+        lab.run(&clients, Duration::from_secs(20));
+        let charged: Vec<u64> = busy.iter().map(|g| lab.disk_time(g.0).as_us()).collect();
+        let all: u64 = charged.iter().sum();
+        for (&g, time) in busy.iter().zip(charged) {
+            let (got, want) = (time * 1000 / all, ideal(&lab, &busy, g));
+            assert!(got.abs_diff(want) <= 10, "{count} groups, {g:?}: {got} of 1000, not {want}");
+        }
+    }
+}
