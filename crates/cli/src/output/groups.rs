@@ -94,7 +94,10 @@ fn figures(o: &Outcome, i: usize, time: Duration) -> Vec<Cell> {
     vec![
         Cell::label(if i == 0 { g.leaf_weight.get() } else { g.weight.get() }.to_string()),
         Cell::label(class(g.class)),
-        Cell::time(charged.then_some(got.disk_time)),
+        match got.disk_time {
+            Duration::ZERO if charged => Cell::label("0"),
+            time => Cell::time(charged.then_some(time)),
+        },
         Cell::label(if charged { super::human::share(got.disk_time, all_time) } else { String::new() }),
         Cell::rate(per_s(got.io_service_bytes.read())),
         Cell::rate(per_s(got.io_service_bytes.write())),
