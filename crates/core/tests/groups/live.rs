@@ -134,5 +134,6 @@ changes! {
     noop_in_slices_follows: Toy::CARD, "noop+groups", ["group_slice" = MS, "group_target" = 0];
     deadline_on_flash_follows: Toy::FLASH, "deadline+groups", [];
     deadline_by_b_wf2q_follows: Toy::CARD, "deadline+groups", ["group_slice" = MS, "group_target" = 0, "engine" = 1];
+    cfq_follows: Toy::CARD, "cfq", ["slice_sync" = MS, "low_latency" = 0];
     flash_by_b_wf2q_follows: Toy::FLASH, "noop+groups", ["engine" = 1];
 }

@@ -69,6 +69,8 @@ shares! {
     anticipatory_in_slices: Toy::CARD, "as+groups", ["group_slice" = MS, "group_target" = 0], 150;
     deadline_on_flash: Toy::FLASH, "deadline+groups", [], 300;
     deadline_on_flash_by_b_wf2q: Toy::FLASH, "deadline+groups", ["engine" = 1], 300;
+    // CFQ counts a group's fraction of the disk in 4096ths.
+    cfq_in_slices: Toy::CARD, "cfq", ["slice_sync" = MS, "low_latency" = 0], 40;
     noop_on_flash: Toy::FLASH, "noop+groups", [], 300;
 }
 

@@ -486,7 +486,10 @@ impl Scheduler for Cfq {
                 }
             }
             Control::SetParent(group, parent) => self.set_parent(cx, group, parent),
-            // Weights are read when they begin to count; a group that is gone loses its queues with its requests.
+            Control::SetWeight(group, _) | Control::SetPolicy(group, _) => {
+                self.shares.reweigh(&cx.books.groups, group);
+            }
+            // Leaf weights are read when they begin to count; a group that is gone loses its queues with its requests.
             _ => {}
         }
     }

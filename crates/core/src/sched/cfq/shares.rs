@@ -15,8 +15,7 @@
 //! is divided by its weight alone, as if 100 were the weight of all.
 //!
 //! A group that becomes active is placed behind all others, wherever it was before; so one that is not always busy loses its
-//! share, unless it is waited for (idling.rs). Weights that change count from the next charge or activation on; until then
-//! sums hold what was added to them.
+//! share, unless it is waited for (idling.rs). Weights that change count from the next charge or activation on.
 //!
 //! It knows no queues, and does not know why a group is charged.
 //!
@@ -157,6 +156,15 @@ impl Shares {
         if at > FAR {
             self.set_back();
         }
+    }
+
+    /// A group has another weight. If it is active only through groups in it, that may be so for ever: it counts at once.
+    //= deviates cfq-weight-now
+    pub(super) fn reweigh(&mut self, groups: &Groups, group: GroupId) {
+        let Some(up) = self.parent(group).filter(|_| self.shares[group].active > 0) else { return };
+        let weight = groups.weight(group).get();
+        let old = core::mem::replace(&mut self.shares[group].weight, weight);
+        self.shares[up].sum = self.shares[up].sum - u64::from(old) + u64::from(weight);
     }
 
     /// A group in which nothing is active is inside another from now on.
