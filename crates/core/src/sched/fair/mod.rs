@@ -200,7 +200,11 @@ impl<S: Divisible> Scheduler for Fair<S> {
             }
             return Dispatch::Empty;
         }
-        let answer = self.dispatch_due(cx).unwrap_or_else(|| self.dispatch_in_turn(cx));
+        let answer = match self.dispatch_due(cx) {
+            Some(answer) => answer,
+            None if self.is_clearing() => Dispatch::Hold(Hold::Depth),
+            None => self.dispatch_in_turn(cx),
+        };
         if matches!(answer, Dispatch::Hold(_)) {
             let due = self.reserve.first(self.active).map(|(_, due)| due).filter(|&due| due > cx.now);
             self.wake = self.wake.into_iter().chain(due).min();

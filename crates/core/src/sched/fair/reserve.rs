@@ -15,7 +15,8 @@
 //! sees its r requests all the same, the clock goes by 31/32 of 1/r. And it never lags by more than a second: after a time in
 //! which the device could not do what was guaranteed, nobody makes up for all of it.
 //!
-//! A due request goes out of its turn, in the middle of another group's slice: that is what a guarantee costs.
+//! A due request goes out of its turn, in the middle of another group's slice: that is what a guarantee costs. Until it is done,
+//! the device gets nothing but what is due; otherwise a disk that sorts what it has would go on with the stream that it is at.
 //!
 //= paper: A. Gulati, A. Merchant, P. Varman, "mClock: handling throughput variability for hypervisor IO scheduling", OSDI 2010
 //= deviates fair-reservation-pace
@@ -136,6 +137,13 @@ impl<S: Divisible> Fair<S> {
         }
         let (group, due) = self.reserve.first(self.active)?;
         if due <= cx.now { self.detour(cx, group) } else { None }
+    }
+
+    /// Whether the device is to have nothing else before it has finished what was sent out of turn: a disk that sorts what
+    /// it has would go on with the stream that it is at.
+    #[inline]
+    pub(super) fn is_clearing(&self) -> bool {
+        self.detours > 0 && self.mode == Mode::Slices
     }
 
     /// A request of `group` out of turn, if its scheduler has one for now. The group that has the disk gets it back.

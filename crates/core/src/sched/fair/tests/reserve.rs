@@ -117,6 +117,32 @@ fn what_is_due_ends_idling_for_somebody_else() {
     }
 }
 
+/// A disk that takes several gets nothing else until it has done what was due. The slice's clock stands still meanwhile.
+#[test]
+fn what_is_due_is_not_overtaken_in_the_device() {
+    let mut rig = Rig::with(Limits { queue_depth: 8, ..limits(4) }, Layer::default());
+    rig.control(0, iops(G2, 5));
+    let stream: Vec<_> = (0..8).map(|_| rig.insert(0, G1)).collect();
+    rig.issues(0, stream[0]);
+    rig.issues(0, stream[1]);
+    rig.complete(10, stream[0]);
+    let due = rig.insert(20, G2);
+    rig.issues(20, due);
+    rig.holds(20, Hold::Depth);
+    rig.complete(30, stream[1]);
+    rig.holds(30, Hold::Depth);
+    rig.complete(60, due);
+    rig.issues(60, stream[2]);
+    let second = rig.insert(61, G2);
+    // From 10 to 110 but for the 40 that were the other's.
+    rig.complete(140, stream[2]);
+    rig.issues(140, stream[3]);
+    rig.complete(151, stream[3]);
+    rig.issues(151, second);
+    let time = |g| rig.elevator.groups().stats(g).disk_time.as_ms();
+    assert_eq!([time(G1), time(G2)], [101, 40]);
+}
+
 #[test]
 fn a_clock_starts_with_the_requests_and_owes_no_more_than_a_second() {
     use super::super::reserve::{Clock, Reserve};

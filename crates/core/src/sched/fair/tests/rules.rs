@@ -21,7 +21,7 @@ impl Rig {
         Self::with(Limits { trace: 256, ..limits(4) }, layer)
     }
 
-    fn with(limits: Limits, layer: Layer) -> Self {
+    pub(super) fn with(limits: Limits, layer: Layer) -> Self {
         Self {
             elevator: Elevator::new(limits, Config { layer, inner: noop::Config::default() }).unwrap(),
             tags: 0,
