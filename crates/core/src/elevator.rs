@@ -318,6 +318,12 @@ impl Books {
             is_observed: limits.trace > 0 || limits.groups > 1,
         }
     }
+
+    /// Whether anything is recorded at all.
+    #[inline]
+    pub(crate) const fn is_observed(&self) -> bool {
+        self.is_observed
+    }
 }
 
 /// What a scheduler gets to see and use in every call.

@@ -630,7 +630,7 @@ impl Groups {
         }
     }
 
-    /// The disk is kept idle for the group that is served, from now on.
+    /// The disk is kept idle for the group that is served, from now on, until it is not or a request is issued.
     pub const fn idles(&mut self, now: Instant) {
         if self.idle_since.is_none() {
             self.idle_since = Some(now);
@@ -663,6 +663,9 @@ impl Groups {
     pub(crate) fn observe(&mut self, now: Instant, action: Action, reason: Reason, tag: Tag, slot: &Slot) {
         if self.times.is_empty() {
             return;
+        }
+        if action == Action::Issue {
+            self.idled(now);
         }
         let (rq, times) = (&slot.rq, &mut self.times[tag]);
         let is_served = self.served == Some(rq.group);

@@ -252,6 +252,13 @@ impl<I: Id> Hierarchy<I> {
         assert!(self.serving != Some(e), "it is still in service");
     }
 
+    /// Whether somebody in the group waits or is in service.
+    #[must_use]
+    pub fn is_group_active(&self, group: GroupId) -> bool {
+        let schedule = &self.schedules[group];
+        schedule.next.is_some() || schedule.in_service.is_some()
+    }
+
     /// The leaf's group.
     #[inline]
     #[must_use]

@@ -168,7 +168,17 @@ impl Bfq {
         queue.waiting = true;
         self.idle_start = cx.now;
         self.idle_timer = Some(cx.now + idle);
-        cx.note(Reason::SliceIdle, queue.task);
+        if cx.books.is_observed() {
+            self.book_idling(cx, q);
+        }
+    }
+
+    #[cold]
+    fn book_idling(&self, cx: &mut Cx<'_>, q: QueueId) {
+        if self.config.hierarchy {
+            cx.books.groups.idles(cx.now);
+        }
+        cx.note(Reason::SliceIdle, self.queues[q].task);
     }
 
     /// The disk idles no more, whoever it idled for.

@@ -292,7 +292,7 @@ impl Scheduler for Bfq {
         if end == End::Front {
             let start = cx.requests[kept].rq.start;
             self.sorted.reposition(&mut self.queues[q].requests, kept, start);
-            self.prefer(cx.requests, q, kept);
+            self.prefer(cx, q, kept);
         }
         let next = self.queues[q].next_rq;
         if next == Some(kept) {
@@ -489,7 +489,7 @@ impl Bfq {
         if before.is_none() {
             queue.next_rq = Some(tag);
         } else {
-            self.prefer(cx.requests, q, tag);
+            self.prefer(cx, q, tag);
         }
         let changed = before.is_none() || self.queues[q].next_rq != before;
         if changed && self.in_service != Some(q) {
@@ -533,14 +533,23 @@ impl Bfq {
         }
     }
 
-    /// Makes `tag` the next request of `q` if it is better than the present one, seen from where the head is.
+    /// Makes `tag` the next request of `q` if it is better than the present one, seen from where the head is; not if that is next
+    /// because it had waited for too long.
+    //= deviates bfq-overdue
     #[inline]
-    fn prefer(&mut self, requests: &Requests, q: QueueId, tag: Tag) {
+    fn prefer(&mut self, cx: &Cx<'_>, q: QueueId, tag: Tag) {
         let best = match self.queues[q].next_rq {
-            Some(next) => self.better(requests, next, tag, self.last_pos),
+            Some(next) if self.queues[q].overdue == Some(next) && self.is_overdue(cx.now, q, next) => next,
+            Some(next) => self.better(cx.requests, next, tag, self.last_pos),
             None => tag,
         };
         self.queues[q].next_rq = Some(best);
+    }
+
+    /// Whether `tag` is the oldest of `q`, and has waited for too long.
+    #[inline]
+    fn is_overdue(&self, now: Instant, q: QueueId, tag: Tag) -> bool {
+        now >= self.rqs[tag].deadline && self.queues[q].requests.oldest() == Some(tag)
     }
 
     /// Sync before async, metadata before others, then the nearer one.
@@ -638,6 +647,7 @@ impl Bfq {
         if !core::mem::replace(&mut queue.fifo_checked, true) {
             let oldest = queue.requests.oldest().filter(|&t| t != tag && now >= self.rqs[t].deadline);
             if oldest.is_some() {
+                queue.overdue = oldest.filter(|_| !self.config.quirks);
                 return oldest;
             }
         }
@@ -652,9 +662,7 @@ impl Bfq {
     /// Why `tag` is sent, when its queue is for the reason `why`.
     #[inline]
     fn why(&self, cx: &Cx<'_>, q: QueueId, tag: Tag, why: Reason) -> Reason {
-        let expired = cx.books.trace.enabled()
-            && cx.now >= self.rqs[tag].deadline
-            && self.queues[q].requests.oldest() == Some(tag);
+        let expired = cx.books.trace.enabled() && self.is_overdue(cx.now, q, tag);
         if expired { Reason::FifoExpired } else { why }
     }
 

@@ -100,6 +100,8 @@ pub(super) struct Queue {
     pub(super) hole_credit: bool,
     /// Deadlines were looked at in this slot.
     pub(super) fifo_checked: bool,
+    /// Who was found then, and may not be passed.
+    pub(super) overdue: Option<Tag>,
     pub(super) just_created: bool,
     pub(super) created: Instant,
     /// Counted among its group's queues with queued or in-flight requests.
@@ -162,6 +164,7 @@ impl Queue {
             waiting: false,
             hole_credit: false,
             fifo_checked: false,
+            overdue: None,
             just_created: sync,
             created: tick,
             pending_counted: false,
@@ -522,6 +525,9 @@ impl Bfq {
     fn abandon(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         if self.in_service == Some(q) {
             //= deviates bfq-exit-service
+            if cx.books.is_observed() {
+                self.charge_group(cx, self.group_of(q));
+            }
             self.end_slot(cx, q, super::slot::Expire::BudgetTimeout);
         }
         self.quit_queue(cx, q);

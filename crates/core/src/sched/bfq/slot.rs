@@ -22,7 +22,7 @@ use super::Bfq;
 use super::queue::{LinkId, QueueId, since};
 use crate::elevator::Cx;
 use crate::trace::{Detail, Reason};
-use crate::units::{Duration, Instant, Sector, Sectors};
+use crate::units::{Duration, GroupId, Instant, Sector, Sectors};
 
 /// A queue that drained for longer than this has left the burst it began in.
 //= linux-6.12 block/bfq-iosched.c bfq_bfqq_handle_idle_busy_switch (as restated in the project's specification)
@@ -141,11 +141,20 @@ impl Bfq {
         self.shift_soft_rt(cx.now, q);
         self.start_slot(cx.now, q);
         self.in_service_last_pos = Sector(0);
-        if cx.books.trace.enabled() {
-            let detail = Detail::Budget { budget: self.hierarchy.budget(q) };
-            cx.note_in_numbers(Reason::SliceStart, self.queues[q].task, detail);
+        if cx.books.is_observed() {
+            self.book_start(cx, q);
         }
         Some(q)
+    }
+
+    /// For the books. Functions of their own, here and below, so that otherwise nothing is in the way.
+    #[cold]
+    fn book_start(&self, cx: &mut Cx<'_>, q: QueueId) {
+        if self.config.hierarchy {
+            cx.books.groups.serve(cx.now, self.group_of(q));
+        }
+        let detail = Detail::Budget { budget: self.hierarchy.budget(q) };
+        cx.note_in_numbers(Reason::SliceStart, self.queues[q].task, detail);
     }
 
     pub(super) fn start_slot(&mut self, now: Instant, q: QueueId) {
@@ -195,12 +204,41 @@ impl Bfq {
         let service = self.hierarchy.service(q);
         self.feed_back(cx.requests, q, reason);
         self.note_seeky_shared(q);
-        if cx.books.trace.enabled() {
+        if cx.books.is_observed() {
             let budget = self.queues[q].next_budget;
-            let detail = Detail::Slot { service, budget, slow };
-            cx.note_in_numbers(reason.note(), self.queues[q].task, detail);
+            return self.book_end(cx, q, reason, Detail::Slot { service, budget, slow });
         }
         self.end_slot(cx, q, reason);
+    }
+
+    /// Ends the slot where books are kept: the group is charged the time of the slot, idling included.
+    #[cold]
+    fn book_end(&mut self, cx: &mut Cx<'_>, q: QueueId, reason: Expire, detail: Detail) {
+        cx.note_in_numbers(reason.note(), self.queues[q].task, detail);
+        let group = self.group_of(q);
+        self.charge_group(cx, group);
+        self.end_slot(cx, q, reason);
+        self.book_dequeue(cx, group);
+    }
+
+    /// The group of the queue in service is charged its time.
+    pub(super) fn charge_group(&self, cx: &mut Cx<'_>, group: GroupId) {
+        if self.config.hierarchy {
+            let used = cx.now.saturating_since(self.slot_start);
+            cx.books.groups.charge(group, used, Duration::ZERO);
+            cx.books.groups.leave(cx.now);
+        }
+    }
+
+    /// If nobody in the group wants the disk any more, while others do, it has lost its place; and so on upwards.
+    fn book_dequeue(&self, cx: &mut Cx<'_>, mut group: GroupId) {
+        while self.tot_busy() > 0
+            && let Some(above) = self.hierarchy.parent(group)
+            && !self.hierarchy.is_group_active(group)
+        {
+            cx.books.groups.dequeued(group);
+            group = above;
+        }
     }
 
     /// Nobody is in service any more; `q`, which was, is busy if it has requests, or is to keep its place.
@@ -327,6 +365,9 @@ impl Bfq {
         self.hierarchy.set_budget(q, 0);
         self.hierarchy.set_service(q, 0);
         self.note_times(cx, q);
+        if cx.books.is_observed() {
+            self.book_dequeue(cx, self.group_of(q));
+        }
     }
 
     /// The next request of `q` changed: its budget must do for that, unless `q` is in service.

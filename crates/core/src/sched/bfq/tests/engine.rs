@@ -482,6 +482,30 @@ mod slots {
     }
 
     #[test]
+    //= bfq.md 8.4 S5, type=test
+    fn arrivals_do_not_pass_the_oldest_once_it_has_waited_for_too_long() {
+        let mut rig = Rig::new(plain());
+        rig.serve(read(1, 1000));
+        let old = rig.insert(read(1, 900_000_000));
+        rig.insert(read(1, 1008));
+        // A stream of which one request always waits, beside the far one.
+        let mut late = 0;
+        for i in 2.. {
+            let (tag, _) = rig.issue();
+            if tag == old {
+                break;
+            }
+            late += u32::from(rig.now.since(rig.requests[old].since) > ms(125 + 125));
+            assert!(late < 3, "the far one should have gone in the slot that began after its deadline");
+            rig.insert(read(1, 1000 + 8 * i));
+            rig.pass(ms(4));
+            rig.complete(tag);
+        }
+        rig.drain_issued();
+        rig.drain();
+    }
+
+    #[test]
     //= bfq.md 8.3 U5, type=test
     fn no_slot_lasts_longer_than_its_time_and_an_event() {
         let mut rig = Rig::new(plain());
@@ -660,6 +684,40 @@ mod outside {
             rig.drain();
             assert_eq!(rig.bfq.hierarchy.parent(GroupId(1)), Some(GroupId(3)));
         }
+    }
+
+    #[test]
+    fn books_of_groups_count_slots_idling_and_lost_places() {
+        use crate::elevator::Elevator;
+        let limits = Limits { groups: 3, ..Limits::default() };
+        let mut e = Elevator::<Bfq>::new(limits, plain()).unwrap();
+        let at = |n| Instant::EPOCH + ms(n);
+        let go = |e: &mut Elevator<Bfq>, n, tag| assert_eq!(e.dispatch(at(n)), Dispatch::Issue(Tag(tag)));
+        let _ = e.insert(at(0), Tag(0), in_group(read(1, 1000), 1));
+        go(&mut e, 0, 0);
+        assert_eq!(e.complete(at(5), Tag(0)).count(), 1);
+        // Awaited from 5 to 8, and from 12 to 20, in vain.
+        let _ = e.insert(at(8), Tag(0), in_group(read(1, 1008), 1));
+        go(&mut e, 8, 0);
+        assert_eq!(e.complete(at(12), Tag(0)).count(), 1);
+        e.timer(at(20));
+        let one = *e.groups().stats(GroupId(1));
+        assert_eq!([one.disk_time, one.idle_time, one.empty_time], [ms(20), ms(11), ms(0)]);
+        assert_eq!((one.disk_dequeue, one.queue_size_samples, one.queue_size_sum), (0, 1, 1));
+        // The other group comes at 31, and waits until nobody waits for the first any more, at 43.
+        let _ = e.insert(at(30), Tag(0), in_group(read(1, 1016), 1));
+        go(&mut e, 30, 0);
+        let _ = e.insert(at(31), Tag(1), in_group(read(2, 900_000), 2));
+        assert_eq!(e.complete(at(35), Tag(0)).count(), 1);
+        e.timer(at(43));
+        go(&mut e, 43, 1);
+        let (one, two) = (*e.groups().stats(GroupId(1)), *e.groups().stats(GroupId(2)));
+        assert_eq!([one.disk_time, one.idle_time, one.empty_time], [ms(33), ms(19), ms(10)]);
+        assert_eq!([two.disk_time, two.group_wait_time], [ms(0), ms(12)]);
+        assert_eq!((one.disk_dequeue, two.disk_dequeue), (1, 0));
+        assert_eq!(e.complete(at(50), Tag(1)).count(), 1);
+        e.control(at(51), Control::TaskExit(TaskId(2))).unwrap();
+        assert_eq!(e.groups().stats(GroupId(2)).disk_time, ms(8));
     }
 
     #[test]
