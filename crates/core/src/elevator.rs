@@ -376,6 +376,8 @@ pub struct Elevator<S> {
     limits: Limits,
     requests: Requests,
     books: Books,
+    /// Whether requests are merged, and nothing is recorded.
+    is_plain: bool,
     /// Queued requests by the sector behind their last, and by their first.
     index: MergeIndex,
     /// The request that last grew, or the first one inserted since: tried before the index.
@@ -411,11 +413,13 @@ impl<S: Scheduler> Elevator<S> {
     pub fn new(limits: Limits, config: S::Config) -> Result<Self, ConfigError> {
         limits.validate()?;
         let tags = usize::from(limits.tags);
+        let books = Books::new(&limits);
         Ok(Self {
             sched: S::new(limits, config)?,
             limits,
             requests: Requests::new(limits.tags),
-            books: Books::new(&limits),
+            is_plain: limits.merges && !books.is_observed,
+            books,
             index: MergeIndex::new(limits.tags),
             hint: Link::NONE,
             hint_start: Sector(0),
@@ -434,22 +438,21 @@ impl<S: Scheduler> Elevator<S> {
     pub fn insert(&mut self, now: Instant, tag: Tag, rq: Request) -> Insert {
         self.advance(now);
         self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
-        if self.books.is_observed {
-            return self.insert_observed(tag, rq);
+        if !self.is_plain {
+            return self.insert_otherwise(tag, rq);
         }
-        if self.limits.merges {
-            if !self.is_quiet(&rq) {
-                return self.insert_in_company(tag, &rq);
-            }
-            self.file(tag, &rq);
+        if !self.is_quiet(&rq) {
+            return self.insert_in_company(tag, &rq);
         }
+        self.file(tag, &rq);
         self.sched.insert(cx!(self), tag);
         Insert::Queued
     }
 
-    /// The same where books are kept. That is a function of its own, here and below, so that otherwise nothing is in the way.
+    /// The same where books are kept, or nothing is merged. That is a function of its own, here and below, so that otherwise nothing is
+    /// in the way.
     #[inline(never)]
-    fn insert_observed(&mut self, tag: Tag, mut rq: Request) -> Insert {
+    fn insert_otherwise(&mut self, tag: Tag, mut rq: Request) -> Insert {
         rq.group = self.books.groups.home(rq.group);
         self.requests.put_into_group(tag, rq.group);
         if !self.throttle.is_unused() && self.is_held(tag, &rq) {
@@ -865,17 +868,16 @@ impl<S: Scheduler> Elevator<S> {
         if self.hint == Link::to(tag) {
             self.hint = Link::NONE;
         }
-        let unfiled = !self.limits.merges || self.index.remove_first(self.sched.edges(), tag);
-        if unfiled && !self.books.is_observed {
+        if self.is_plain && self.index.remove_first(self.sched.edges(), tag) {
             return tag;
         }
-        self.issue_rest(tag, why, unfiled)
+        self.issue_rest(tag, why)
     }
 
     /// What is left to do at times.
     #[inline(never)]
-    fn issue_rest(&mut self, tag: Tag, why: Reason, unfiled: bool) -> Tag {
-        if !unfiled {
+    fn issue_rest(&mut self, tag: Tag, why: Reason) -> Tag {
+        if self.limits.merges {
             self.index.remove(self.sched.edges(), tag);
         }
         self.record(Action::Issue, why, tag);
