@@ -6,14 +6,15 @@
 //! With a guarantee of 10 and requests that always wait:
 //!
 //! ```text
-//!   due       0 ms   97    194    290 …
+//!   due       0 ms   94    188    281 …
 //!   served    ▲ ▲▲▲  ▲      ▲      ▲▲▲▲▲▲   ▲
 //!             due, then its slice   its slice
 //! ```
 //!
-//! A request is due at one instant and leaves when the device is next free, up to one service time later. So that each second
-//! sees its r requests all the same, the clock goes by 31/32 of 1/r. And it never lags by more than a second: after a time in
-//! which the device could not do what was guaranteed, nobody makes up for all of it.
+//! A request is due at one instant and leaves when the device is next free, and a disk that takes several has others to finish
+//! first. So that each second sees its r requests all the same, the clock goes by 15/16 of 1/r: at 40 a second, a request may be
+//! 65 ms late. And it never lags by more than a second: after a time in which the device could not do what was guaranteed, nobody
+//! makes up for all of it.
 //!
 //! A due request goes out of its turn, in the middle of another group's slice: that is what a guarantee costs. Until it is done,
 //! the device gets nothing but what is due; otherwise a disk that sorts what it has would go on with the stream that it is at.
@@ -30,8 +31,8 @@ use crate::table::Table;
 use crate::trace::Reason;
 use crate::units::{Duration, GroupId, Instant};
 
-/// Of the clock's step: 31/32.
-const PACE: (u64, u64) = (31, 32);
+/// Of the clock's step: 15/16.
+const PACE: (u64, u64) = (15, 16);
 /// The farthest that a clock lags behind.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
