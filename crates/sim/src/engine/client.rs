@@ -99,6 +99,8 @@ pub(super) struct Client {
     pub(super) all_lanes: u32,
     /// Lanes that have not ended.
     pub(super) lanes: u32,
+    /// One of its start-ups has begun.
+    pub(super) has_started: bool,
     /// Another job's `exitall` ends it.
     pub(super) stopped: bool,
     /// Pages dirtied since it last looked at the limits.
@@ -196,6 +198,7 @@ impl Client {
             first_lane: 0,
             all_lanes: lanes,
             lanes,
+            has_started: false,
             stopped: false,
             dirtied: 0,
             rng,

@@ -20,7 +20,7 @@ use crate::ext2;
 use crate::job::SyncMode;
 use crate::layout::Layout;
 use crate::why::{Asked, Doing, Wait};
-use fairhead_core::{Duration, Instant, Op, Request, Sectors};
+use fairhead_core::{Duration, Instant, Op, Request, Sectors, TaskId};
 
 /// Where a lane stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,11 +207,24 @@ impl Machine<'_> {
     fn begin_startup(&mut self, lane: u32) {
         self.cache.invalidate_all();
         let client = self.lanes[lane as usize].client;
+        self.new_process(client);
         if let Some(startups) = &self.clients[client as usize].startups {
             let due = Due::TimeOut(client, startups.iteration());
             self.events.push(self.now + startups.timeout(), due);
         }
         self.next_step(lane);
+    }
+
+    /// What a client starts again is another process: schedulers know nothing of it.
+    pub(super) fn new_process(&mut self, client: u32) {
+        let client = &mut self.clients[client as usize];
+        if !std::mem::replace(&mut client.has_started, true) {
+            return;
+        }
+        let before = std::mem::replace(&mut client.task, TaskId(self.next_task));
+        self.next_task += 1;
+        self.queue.exit_task(self.now, before);
+        self.why(|why| why.is_followed(before));
     }
 
     /// The time of a start-up is over; unless it has ended.

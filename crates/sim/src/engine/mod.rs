@@ -147,6 +147,8 @@ struct Machine<'a> {
     jitter: Rng,
     cpus: lane::Cpus,
     cpu_queue: VecDeque<(u32, Duration)>,
+    /// The number of the next process that a client starts.
+    next_task: u32,
     /// The wave that runs, and how many of its clients have not ended.
     wave: u32,
     wave_clients: u32,
@@ -179,7 +181,10 @@ impl<'a> Machine<'a> {
         let sched_cost = host.sched_cost(&scenario.scheduler);
         let lock = if host.sched_serial { sched_cost } else { Duration::ZERO };
         let mut groups = Groups::of(jobs);
-        let sizes = Sizes { tasks, groups: groups.count(), guarantees: groups.has_guarantees() };
+        // A process that has ended may leave requests behind while the next one starts.
+        let starters = jobs.clients().filter(|c| c.job.iterations > 1).count();
+        let slots = tasks + u32::try_from(starters).unwrap_or(0);
+        let sizes = Sizes { tasks: slots, groups: groups.count(), guarantees: groups.has_guarantees() };
         let mut queue = Volume::new(&scenario.disk, host, scenario.config, sizes, trace, lock)?;
         groups::give(&mut groups, &mut queue)?;
         let facts = queue.facts();
@@ -212,6 +217,7 @@ impl<'a> Machine<'a> {
             jitter: Rng::new(scenario.seed, "host.jitter"),
             cpus: lane::Cpus::new(host.cpus),
             cpu_queue: VecDeque::new(),
+            next_task: tasks,
             wave: 0,
             wave_clients: 0,
             ended: false,

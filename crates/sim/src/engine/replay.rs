@@ -165,7 +165,9 @@ impl Machine<'_> {
             Turn::Begin => {
                 let due = Due::TimeOut(index, replay.iteration());
                 self.events.push(self.now + replay.timeout, due);
+                let clients = replay.clients();
                 self.cache.invalidate_all();
+                clients.for_each(|client| self.new_process(client));
                 return self.next_of_replay(lane);
             }
             Turn::Request(call) => self.prepare_call(lane, Call { file: client.files[0], ..call }),

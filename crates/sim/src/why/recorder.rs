@@ -154,6 +154,9 @@ pub(crate) struct Recorder {
     client_of: Vec<Option<usize>>,
     /// By lane: whose.
     task_of: Vec<TaskId>,
+    /// For each process that a client has started after its first, from the number behind all clients' and flushers' on: the
+    /// client's number in the books.
+    followers: Vec<TaskId>,
     status: Status,
     /// Whose turn it is, for whom the disk idles if it does.
     turn: Option<TaskId>,
@@ -176,6 +179,7 @@ impl Recorder {
             names,
             client_of: vec![None; task_of.len()],
             task_of,
+            followers: Vec::new(),
             status: Status::Empty,
             turn: None,
             tags: vec![FREE; 1 << 16],
@@ -185,6 +189,18 @@ impl Recorder {
             slowest: Vec::new(),
             peak_rate: None,
         }
+    }
+
+    /// A client has started another process after this one, which has the next number.
+    pub(crate) fn is_followed(&mut self, task: TaskId) {
+        let client = self.in_books(task);
+        self.followers.push(client);
+    }
+
+    /// The number under which the books have a process.
+    fn in_books(&self, task: TaskId) -> TaskId {
+        let later = (task.0 as usize).checked_sub(self.names.len());
+        later.and_then(|i| self.followers.get(i)).copied().unwrap_or(task)
     }
 
     /// Watches a client with these lanes.
@@ -410,6 +426,7 @@ impl Recorder {
 
     /// Something that the elevator recorded; `carried` are the tags merged into the request, if it is of one.
     pub(crate) fn heard(&mut self, event: &TraceEvent, carried: &[Tag]) {
+        let event = &TraceEvent { task: self.in_books(event.task), ..*event };
         match (event.action, event.tag) {
             (Action::Issue, Some(tag)) => self.issued(tag, event, carried),
             (Action::Note, _) => self.noted(event),
