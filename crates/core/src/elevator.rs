@@ -396,12 +396,10 @@ pub struct Elevator<S> {
 /// A borrow of everything but the scheduler, for its calls.
 macro_rules! cx {
     ($self:ident) => {
-        &mut Cx {
-            now: $self.now.floor_to($self.limits.tick),
-            requests: &mut $self.requests,
-            books: &mut $self.books,
-            why: Reason::None,
-        }
+        cx!($self, $self.now.floor_to($self.limits.tick))
+    };
+    ($self:ident, $now:expr) => {
+        &mut Cx { now: $now, requests: &mut $self.requests, books: &mut $self.books, why: Reason::None }
     };
 }
 
@@ -437,23 +435,24 @@ impl<S: Scheduler> Elevator<S> {
     /// If time goes backwards, the tag is in use or out of range, or the request is empty: bugs of the driver.
     pub fn insert(&mut self, now: Instant, tag: Tag, rq: Request) -> Insert {
         self.advance(now);
-        self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
+        let shown = self.now.floor_to(self.limits.tick);
+        self.requests.claim(tag, rq, shown);
         if !self.is_plain {
-            return self.insert_otherwise(tag, rq);
+            return self.insert_otherwise(tag, &rq);
         }
         if !self.is_quiet(&rq) {
             return self.insert_in_company(tag, &rq);
         }
         self.file(tag, &rq);
-        self.sched.insert(cx!(self), tag);
+        self.sched.insert(cx!(self, shown), tag);
         Insert::Queued
     }
 
     /// The same where books are kept, or nothing is merged. That is a function of its own, here and below, so that otherwise nothing is
     /// in the way.
     #[inline(never)]
-    fn insert_otherwise(&mut self, tag: Tag, mut rq: Request) -> Insert {
-        rq.group = self.books.groups.home(rq.group);
+    fn insert_otherwise(&mut self, tag: Tag, rq: &Request) -> Insert {
+        let rq = Request { group: self.books.groups.home(rq.group), ..*rq };
         self.requests.put_into_group(tag, rq.group);
         if !self.throttle.is_unused() && self.is_held(tag, &rq) {
             return Insert::Queued;
@@ -464,7 +463,8 @@ impl<S: Scheduler> Elevator<S> {
             }
             self.file(tag, &rq);
         }
-        self.enqueue(tag)
+        self.enqueue(tag, Reason::None);
+        Insert::Queued
     }
 
     /// A request arrives that may touch another: merges them if they do and may.
@@ -476,7 +476,8 @@ impl<S: Scheduler> Elevator<S> {
             return Insert::Merged { into, end };
         }
         self.file(tag, rq);
-        self.enqueue(tag)
+        self.enqueue(tag, Reason::None);
+        Insert::Queued
     }
 
     /// Whether a request that arrives has to wait for a limit.
@@ -516,8 +517,7 @@ impl<S: Scheduler> Elevator<S> {
             }
             self.file(tag, &rq);
         }
-        self.record(Action::Insert, Reason::Limit, tag);
-        self.sched.insert(cx!(self), tag);
+        self.enqueue(tag, Reason::Limit);
     }
 
     /// Whether surely nothing touches `rq` that it could be merged with.
@@ -538,10 +538,10 @@ impl<S: Scheduler> Elevator<S> {
         }
     }
 
-    fn enqueue(&mut self, tag: Tag) -> Insert {
-        self.record(Action::Insert, Reason::None, tag);
+    #[inline(never)]
+    fn enqueue(&mut self, tag: Tag, reason: Reason) {
+        self.record(Action::Insert, reason, tag);
         self.sched.insert(cx!(self), tag);
-        Insert::Queued
     }
 
     /// Whether the scheduler would have the driver give a tag to a request like this one now, rather than later.
@@ -785,7 +785,7 @@ impl<S: Scheduler> Elevator<S> {
             self.sched.prepare_merge(cx!(self), &rq);
             self.file(tag, &rq);
         }
-        let _ = self.enqueue(tag);
+        self.enqueue(tag, Reason::None);
     }
 
     /// As [`Self::insert`], but merged with `into` whatever the scheduler says: for comparisons with an implementation that

@@ -119,9 +119,9 @@ pub struct Context {
     /// The sector behind the last request that was issued.
     last_sector: Sector,
     /// How many requests the running batch has had.
-    batching: u32,
+    batching: u64,
     /// How many batches of reads have passed waiting writes.
-    starved: u32,
+    starved: u64,
 }
 
 impl Default for Context {
@@ -183,7 +183,7 @@ impl Scheduler for Deadline {
                 None => return Dispatch::Empty,
             },
         };
-        self.own.batching = self.own.batching.saturating_add(1);
+        self.own.batching += 1;
         self.take(cx, tag);
         Dispatch::Issue(tag)
     }
@@ -263,9 +263,9 @@ impl Deadline {
         if self.config.batch_rule == BatchRule::Contiguous
             && cx.requests[next].rq.start != self.own.last_sector
         {
-            self.own.batching = self.own.batching.saturating_add(self.config.fifo_batch);
+            self.own.batching += u64::from(self.config.fifo_batch);
         }
-        (self.own.batching < self.config.fifo_batch).then_some(next)
+        (self.own.batching < u64::from(self.config.fifo_batch)).then_some(next)
     }
 
     /// Which way the next batch goes; nothing if no request waits.
@@ -276,8 +276,8 @@ impl Deadline {
         }
         if reads && writes {
             let passed_over = self.own.starved;
-            self.own.starved = self.own.starved.saturating_add(1);
-            if passed_over >= self.config.writes_starved {
+            self.own.starved += 1;
+            if passed_over >= u64::from(self.config.writes_starved) {
                 self.own.starved = 0;
                 return Some((Dir::Write, Reason::WritesStarved));
             }

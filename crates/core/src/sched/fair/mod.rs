@@ -193,23 +193,7 @@ impl<S: Divisible> Scheduler for Fair<S> {
         if self.mode == Mode::Single {
             return self.sched.dispatch(cx);
         }
-        self.wake = None;
-        if self.queued == 0 {
-            if let Some(group) = self.active {
-                self.tell_emptiness(cx, group);
-            }
-            return Dispatch::Empty;
-        }
-        let answer = match self.dispatch_due(cx) {
-            Some(answer) => answer,
-            None if self.is_clearing() => Dispatch::Hold(Hold::Depth),
-            None => self.dispatch_in_turn(cx),
-        };
-        if matches!(answer, Dispatch::Hold(_)) {
-            let due = self.reserve.first(self.active).map(|(_, due)| due).filter(|&due| due > cx.now);
-            self.wake = self.wake.into_iter().chain(due).min();
-        }
-        answer
+        self.dispatch_among_groups(cx)
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
@@ -333,6 +317,27 @@ impl<S: Divisible> Fair<S> {
         self.force(group);
         let answer = self.sched.dispatch(cx);
         debug_assert!(answer == Dispatch::Empty, "{group:?} has no requests");
+    }
+
+    #[inline(never)]
+    fn dispatch_among_groups(&mut self, cx: &mut Cx<'_>) -> Dispatch {
+        self.wake = None;
+        if self.queued == 0 {
+            if let Some(group) = self.active {
+                self.tell_emptiness(cx, group);
+            }
+            return Dispatch::Empty;
+        }
+        let answer = match self.dispatch_due(cx) {
+            Some(answer) => answer,
+            None if self.is_clearing() => Dispatch::Hold(Hold::Depth),
+            None => self.dispatch_in_turn(cx),
+        };
+        if matches!(answer, Dispatch::Hold(_)) {
+            let due = self.reserve.first(self.active).map(|(_, due)| due).filter(|&due| due > cx.now);
+            self.wake = self.wake.into_iter().chain(due).min();
+        }
+        answer
     }
 
     /// Whose turn is it? The whole policy, but for who comes next ([`FairTree`]).
