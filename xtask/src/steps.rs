@@ -10,8 +10,8 @@ use std::fmt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// How many cases each scheduler gets in the suite: more than 10,000 over 13 schedulers.
-const SEEDS: &str = "800";
+/// How many cases each scheduler gets in the suite: more than 10,000 over 23 presets.
+const SEEDS: &str = "450";
 
 /// How many drawn plans are simulated. One takes as long as many cases of the suite.
 const PLANS: &str = "240";
