@@ -90,9 +90,9 @@ fn what_is_left_is_shared_by_weight() {
         }
         world.run(Duration::from_secs(20));
         let got: Vec<u64> = world.got.iter().map(|g| g.requests / 20).collect();
-        // Half of the device is the first one's by guarantee, more than its fifth, which its weight gives it. It is not made to pay
+        // Half of the device is the first one's by guarantee, more than its fifth, which its weight gives it. A guarantee runs 1/16 faster than asked. It is not made to pay
         // back for ever what it has had beyond its share, so it has a turn now and then. Of the rest, 3 : 1.
-        assert!((500..530).contains(&got[1]), "{name}: {got:?}");
+        assert!((500..545).contains(&got[1]), "{name}: {got:?}");
         assert!((3 * got[3]).abs_diff(got[2]) < 10, "{name}: {got:?}");
     }
 }
