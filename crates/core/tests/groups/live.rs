@@ -62,7 +62,7 @@ impl<'a> Case<'a> {
             1 => {
                 let task = self.chance.index(self.homes.len());
                 self.homes[task] = group;
-                self.world.tasks[task].group = group;
+                self.world.move_task(task, group);
             }
             2 if group > 0 => self.remove_or_revive(group),
             3 if group > 0 => {

@@ -60,6 +60,8 @@ pub(crate) struct Task {
     pub(crate) think: Duration,
     pub(crate) op: Op,
     next: Sector,
+    /// How often it went to another group.
+    moves: u32,
 }
 
 /// What a group got.
@@ -84,7 +86,8 @@ pub(crate) struct World {
     events: u64,
     free: Vec<Tag>,
     pub(crate) tasks: Vec<Task>,
-    owner: Vec<usize>,
+    /// Whose request this is, and how often that task had moved.
+    owner: Vec<(usize, u32)>,
     pub(crate) got: Vec<Got>,
     /// Handed in and not complete.
     pub(crate) open: u64,
@@ -122,7 +125,7 @@ impl World {
             events: 0,
             free: (0..TAGS).rev().map(Tag).collect(),
             tasks: Vec::new(),
-            owner: vec![0; usize::from(TAGS)],
+            owner: vec![(0, 0); usize::from(TAGS)],
             got: vec![Got::default(); groups as usize],
             open: 0,
         }
@@ -136,11 +139,24 @@ impl World {
     pub(crate) fn add(&mut self, group: usize, outstanding: u32, len: u32, think: Duration) -> usize {
         let i = self.tasks.len();
         let next = Sector(i as u64 * 10_000_000);
-        self.tasks.push(Task { group, outstanding, len, think, op: Op::Read, next });
-        for _ in 0..outstanding {
-            self.think(i, self.now);
-        }
+        self.tasks.push(Task { group, outstanding, len, think, op: Op::Read, next, moves: 0 });
+        self.start(i);
         i
+    }
+
+    fn start(&mut self, task: usize) {
+        for _ in 0..self.tasks[task].outstanding {
+            self.think(task, self.now);
+        }
+    }
+
+    /// The task sends to another group from now on: at once, for what it sent before may wait where others starve it.
+    pub(crate) fn move_task(&mut self, task: usize, group: usize) {
+        let mover = &mut self.tasks[task];
+        mover.group = group;
+        mover.moves += 1;
+        self.thinking.retain(|t| t.2 != task);
+        self.start(task);
     }
 
     fn think(&mut self, task: usize, until: Instant) {
@@ -209,7 +225,7 @@ impl World {
         };
         // Without a head nothing is gained by what follows; kept apart, nothing is merged, and all that is wanted waits.
         task.next = if self.toy.rotational { rq.end() } else { rq.end() + Sectors(8) };
-        self.owner[tag.index()] = i;
+        self.owner[tag.index()] = (i, task.moves);
         self.open += 1;
         let _ = self.elevator.insert(self.now, tag, rq);
     }
@@ -236,8 +252,10 @@ impl World {
         for tag in done {
             self.free.push(tag);
             self.open -= 1;
-            let i = self.owner[tag.index()];
-            self.think(i, self.now + self.tasks[i].think);
+            let (i, moves) = self.owner[tag.index()];
+            if self.tasks[i].moves == moves {
+                self.think(i, self.now + self.tasks[i].think);
+            }
         }
     }
 }
