@@ -281,7 +281,7 @@ pub enum Control {
     /// A group is inside another (second), not in the root, while neither it nor any group in it has requests. Makes a new group of
     /// one that is gone.
     SetParent(GroupId, GroupId),
-    /// A group without groups in it is gone; requests of its that wait are still served.
+    /// A group without groups in it is gone, and its limits with it; requests of its that wait are still served.
     GroupExit(GroupId),
 }
 
@@ -668,8 +668,8 @@ impl<S: Scheduler> Elevator<S> {
     pub fn control(&mut self, now: Instant, change: Control) -> Result<(), Refusal> {
         self.advance(now);
         let limited = match change {
-            // The second may make a new group, without limits.
-            Control::SetMax(group, _) | Control::SetParent(group, _)
+            // The second may make a new group, without limits, and who is gone has none.
+            Control::SetMax(group, _) | Control::SetParent(group, _) | Control::GroupExit(group)
                 if group.index() < self.books.groups.count() =>
             {
                 self.let_pass();

@@ -601,7 +601,8 @@ impl Groups {
             return Err(Refusal::Busy(group));
         }
         g.is_gone = true;
-        g.min = Min::default();
+        // Nobody could change them any more.
+        (g.min, g.max) = (Min::default(), Max::default());
         let parent = g.parent;
         self.groups[parent].children -= 1;
         Ok(())

@@ -209,6 +209,26 @@ fn sums_include_groups_inside_and_those_that_are_no_more() {
     assert_eq!(sums(&e), [7, 5, 1, 1]);
 }
 
+/// Nobody could lift them afterwards, and a request may wait for hours.
+#[test]
+fn limits_go_with_their_group_and_those_above_stay() {
+    let mut e = elevator();
+    e.control(at(0), Control::SetParent(G[2], G[1])).unwrap();
+    e.control(at(0), Control::SetMax(G[1], iops(10))).unwrap();
+    e.control(at(0), Control::SetMax(G[2], iops(1))).unwrap();
+    for tag in 0..4 {
+        let _ = e.insert(at(0), Tag(tag), read(2, u64::from(tag) * 100));
+    }
+    assert_eq!(e.dispatch(at(0)), Dispatch::Issue(Tag(0)));
+    e.control(at(50), Control::GroupExit(G[2])).unwrap();
+    for tag in 1..4 {
+        let ms = 100 * u64::from(tag);
+        assert_eq!(e.dispatch(at(ms - 1)), Dispatch::Hold(Hold::Limit));
+        assert_eq!(e.dispatch(at(ms)), Dispatch::Issue(Tag(tag)), "ten a second");
+    }
+    e.check();
+}
+
 #[test]
 fn books_can_begin_anew() {
     let mut e = elevator();
