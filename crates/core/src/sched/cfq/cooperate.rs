@@ -105,8 +105,11 @@ impl Cfq {
         };
         let fits = |&q: &QueueId| {
             let other = &self.queues[q];
-            let alike = other.sync && other.is_rt() == queue.is_rt() && other.group == queue.group;
-            alike && !self.is_seeky(q)
+            let alike = other.sync && other.is_rt() == queue.is_rt();
+            // Filed together, in the root, are also queues of different groups.
+            //= deviates cfq-coop-home
+            let related = other.group == queue.group && other.home == queue.home;
+            alike && related && !self.is_seeky(q)
         };
         (found.filter(fits), NOWHERE)
     }

@@ -253,6 +253,35 @@ fn queues_of_different_groups_do_not_cooperate() {
 }
 
 #[test]
+//= cfq.md 6.7, type=test
+fn queues_of_different_groups_do_not_cooperate_in_the_root_either() {
+    for (era, group) in [Era::Linux2_6_33, Era::Linux2_6_34].into_iter().flat_map(|e| [(e, 1), (e, 2)]) {
+        let mut rig = Bare::with(several(3), old(era));
+        // Both read one stream, and think for too long to be waited for: without isolation they are filed in the root.
+        for i in 0..5 {
+            for (task, of) in [(1, 1), (2, group)] {
+                rig.serve(within(read(task, i * 16 + u64::from(task) * 8), of));
+                rig.pass(ms(20));
+                rig.timer();
+            }
+        }
+        let tags = [(1, 1), (2, group)]
+            .map(|(task, of)| rig.insert(within(read(task, 80 + u64::from(task) * 8), of)));
+        let ids = tags.map(|tag| rig.queue_of(tag));
+        let filed = ids.map(|id| (rig.queue(id).group, rig.queue(id).home.0));
+        assert_eq!(filed, [(GroupId::ROOT, 1), (GroupId::ROOT, group)]);
+        assert_eq!(rig.issue().0, tags[0]);
+        assert_eq!(rig.cfq.close_cooperator(ids[0]).is_some(), group == 1, "{era:?}, from group {group}");
+        rig.pass(ms(1));
+        rig.complete(tags[0]);
+        assert_eq!(rig.issue().0, tags[1]);
+        // `check` finds a request that is in a queue of another group.
+        let next = rig.insert(within(read(1, 104), 1));
+        assert_eq!(rig.queue_of(next) == ids[1], group == 1, "{era:?}, from group {group}");
+    }
+}
+
+#[test]
 fn a_task_that_moves_leaves_its_requests_and_has_a_new_queue() {
     let mut rig = Bare::with(several(3), Config::default());
     let before = rig.insert(within(read(1, 0), 1));
