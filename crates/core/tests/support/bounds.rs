@@ -178,16 +178,20 @@ fn within_a_queue(
 /// levels are put off by the difference, once for each queue. A kind goes on until its workload slice is over, which for
 /// async requests is longer than `target_latency` if `slice_async` is longer than `slice_sync`.
 ///
-/// With a device that takes several requests there is no bound: queues that are not worth waiting for take the disk from
+/// Tasks that have no queue of their own are served as best effort, whatever their class. So beside queues of another class
+/// there is no bound, as with requests of several classes.
+///
+/// With a device that takes several requests there is none either: queues that are not worth waiting for take the disk from
 /// each other whenever they have all they want at the device, and start a new slice each time; and an async queue, which
 /// must wait until no sync request is at the device, may lose its slice before that.
-fn cfq(config: &AnyConfig, load: &Load, _: &Request) -> Option<Duration> {
+fn cfq(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
     let c = match config {
         AnyConfig::Cfq(c) => c,
         AnyConfig::FairCfq(c) => &c.inner,
         _ => return None,
     };
-    if load.classes || load.depth > 1 {
+    let one_class = !load.classes && (load.own_queues || rq.prio.class == Class::BestEffort);
+    if !one_class || load.depth > 1 {
         return None;
     }
     let slice = c.slice_sync.max(c.slice_async) * 9 / 5;
