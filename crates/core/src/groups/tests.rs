@@ -3,8 +3,9 @@
 extern crate std;
 use super::*;
 use crate::elevator::{Dispatch, Elevator, Hold, Insert, Limits, Timer};
-use crate::request::Op;
+use crate::request::{Op, Request};
 use crate::sched::noop::Noop;
+use crate::trace::{Action, Reason};
 use crate::units::{Sector, Sectors, TaskId};
 use std::string::ToString;
 use std::vec::Vec;

@@ -1,0 +1,320 @@
+//! Books: what each group got, under the kernel's names.
+//!
+//! Two write in them: the elevator says what happens to requests, and a scheduler that knows groups whose turn it is, and what that
+//! one is charged. Both only add; nobody decides by what is in them.
+//!
+//! Example: of two groups, A is served from 0 to 30 ms, and B has a request from 10 ms on, which is issued at 30 ms and
+//! completes at 40 ms. B's `group_wait_time` is 20 ms then (10 to 30), as is its `io_wait_time`, and its `io_service_time` 10 ms.
+//!
+//! They are kept where there are several groups; of one alone, there would be nothing to compare.
+
+use super::{Group, Groups, Refusal};
+use crate::request::{Request, Slot};
+use crate::trace::{Action, Reason};
+use crate::units::{Duration, GroupId, Instant, Tag};
+
+/// A count for each direction, and for sync and async, as the kernel's files have it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Split(pub(super) [[u64; 2]; 3]);
+
+impl Split {
+    fn cell(&mut self, rq: &Request) -> &mut u64 {
+        &mut self.0[rq.op as usize][usize::from(rq.sync)]
+    }
+
+    fn add(&mut self, rq: &Request, n: u64) {
+        *self.cell(rq) += n;
+    }
+
+    fn sub(&mut self, rq: &Request, n: u64) {
+        *self.cell(rq) -= n;
+    }
+
+    fn merge(&mut self, other: &Self) {
+        let all = self.0.iter_mut().flatten().zip(other.0.iter().flatten());
+        all.for_each(|(mine, theirs)| *mine += theirs);
+    }
+
+    /// Of reads.
+    #[must_use]
+    pub const fn read(&self) -> u64 {
+        self.0[0][0] + self.0[0][1]
+    }
+    /// Of writes.
+    #[must_use]
+    pub const fn write(&self) -> u64 {
+        self.0[1][0] + self.0[1][1]
+    }
+    /// Of discards.
+    #[must_use]
+    pub const fn discard(&self) -> u64 {
+        self.0[2][0] + self.0[2][1]
+    }
+    /// Of requests for which somebody waits.
+    #[must_use]
+    pub const fn sync(&self) -> u64 {
+        self.0[0][1] + self.0[1][1] + self.0[2][1]
+    }
+    /// Of the others.
+    #[must_use]
+    pub const fn asyn(&self) -> u64 {
+        self.0[0][0] + self.0[1][0] + self.0[2][0]
+    }
+    /// Of all.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.sync() + self.asyn()
+    }
+}
+
+/// What a group got, under the kernel's names. Requests of groups inside it are not counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GroupStats {
+    /// Disk time that the group was charged. Only of schedulers that charge time.
+    pub disk_time: Duration,
+    /// Time that the disk was the group's, but was not charged.
+    pub unaccounted_time: Duration,
+    /// Sectors issued.
+    pub disk_sectors: u64,
+    /// How often it ran out of requests and lost its place while it was one of several.
+    pub disk_dequeue: u64,
+    /// Bytes of completed requests. cgroup v2's `rbytes`, `wbytes`, `dbytes`.
+    pub io_service_bytes: Split,
+    /// Completed requests after merging. cgroup v2's `rios`, `wios`, `dios`.
+    pub io_serviced: Split,
+    /// Nanoseconds from issue (the last, if a request was handed back) to completion, added up over requests: may be more than went by.
+    pub io_service_time: Split,
+    /// Nanoseconds from insertion (of the older part, if two were joined) to issue, the same. Waiting for limits is not in it.
+    pub io_wait_time: Split,
+    /// Nanoseconds that requests waited for limits, the same.
+    pub throttled_time: Split,
+    /// Requests that were merged into others.
+    pub io_merged: Split,
+    /// Requests that wait, also those that do for limits.
+    pub io_queued: Split,
+    /// `io_queued` at all moments when the group, or a queue of its, was chosen, added up, and how many moments.
+    pub queue_size_sum: u64,
+    /// See `queue_size_sum`.
+    pub queue_size_samples: u64,
+    /// Time from having requests, while another group was served, until being served.
+    pub group_wait_time: Duration,
+    /// Time that the disk was kept idle for the group.
+    pub idle_time: Duration,
+    /// Time without requests, while not being served.
+    pub empty_time: Duration,
+}
+
+impl GroupStats {
+    pub(super) const NONE: Self = Self {
+        disk_time: Duration::ZERO,
+        unaccounted_time: Duration::ZERO,
+        disk_sectors: 0,
+        disk_dequeue: 0,
+        io_service_bytes: Split([[0; 2]; 3]),
+        io_serviced: Split([[0; 2]; 3]),
+        io_service_time: Split([[0; 2]; 3]),
+        io_wait_time: Split([[0; 2]; 3]),
+        throttled_time: Split([[0; 2]; 3]),
+        io_merged: Split([[0; 2]; 3]),
+        io_queued: Split([[0; 2]; 3]),
+        queue_size_sum: 0,
+        queue_size_samples: 0,
+        group_wait_time: Duration::ZERO,
+        idle_time: Duration::ZERO,
+        empty_time: Duration::ZERO,
+    };
+
+    /// Adds another group's books, or the same group's on another device.
+    pub fn add(&mut self, other: &Self) {
+        self.disk_time += other.disk_time;
+        self.unaccounted_time += other.unaccounted_time;
+        self.disk_sectors += other.disk_sectors;
+        self.disk_dequeue += other.disk_dequeue;
+        self.io_service_bytes.merge(&other.io_service_bytes);
+        self.io_serviced.merge(&other.io_serviced);
+        self.io_service_time.merge(&other.io_service_time);
+        self.io_wait_time.merge(&other.io_wait_time);
+        self.throttled_time.merge(&other.throttled_time);
+        self.io_merged.merge(&other.io_merged);
+        self.io_queued.merge(&other.io_queued);
+        self.queue_size_sum += other.queue_size_sum;
+        self.queue_size_samples += other.queue_size_samples;
+        self.group_wait_time += other.group_wait_time;
+        self.idle_time += other.idle_time;
+        self.empty_time += other.empty_time;
+    }
+}
+
+/// Of a request, for the books.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// When it was inserted, or had waited for limits; while it waits for them, when it came.
+    inserted: Instant,
+    /// When it was last issued.
+    issued: Instant,
+}
+
+impl Times {
+    pub(super) const NONE: Self = Self { inserted: Instant::EPOCH, issued: Instant::EPOCH };
+}
+
+/// What schedulers that know groups have to say for the books.
+impl Groups {
+    /// It is this group's turn, or the turn of another queue of its, from now on.
+    pub fn serve(&mut self, now: Instant, group: GroupId) {
+        if self.served != Some(group) {
+            self.leave(now);
+            self.served = Some(group);
+            self.groups[group].ends(now);
+        }
+        let stats = &mut self.groups[group].stats;
+        stats.queue_size_sum += stats.io_queued.total();
+        stats.queue_size_samples += 1;
+    }
+
+    /// It is nobody's turn.
+    pub fn leave(&mut self, now: Instant) {
+        self.idled(now);
+        if let Some(group) = self.served.take() {
+            self.groups[group].begins(now);
+        }
+    }
+
+    /// The disk is kept idle for the group that is served, from now on, until it is not or a request is issued.
+    pub const fn idles(&mut self, now: Instant) {
+        if self.idle_since.is_none() {
+            self.idle_since = Some(now);
+        }
+    }
+
+    /// It is no more.
+    pub fn idled(&mut self, now: Instant) {
+        if let (Some(since), Some(group)) = (self.idle_since.take(), self.served) {
+            self.groups[group].stats.idle_time += now.saturating_since(since);
+        }
+    }
+
+    /// The group that had the disk is charged `used`, and not charged `unaccounted`.
+    pub fn charge(&mut self, group: GroupId, used: Duration, unaccounted: Duration) {
+        let stats = &mut self.groups[group].stats;
+        stats.disk_time += used;
+        stats.unaccounted_time += unaccounted;
+    }
+
+    /// The group ran out of requests, and has lost its place.
+    pub fn dequeued(&mut self, group: GroupId) {
+        self.groups[group].stats.disk_dequeue += 1;
+    }
+}
+
+/// What the elevator has to say for the books.
+impl Groups {
+    /// Something happened to a request.
+    pub(crate) fn observe(&mut self, now: Instant, action: Action, reason: Reason, tag: Tag, slot: &Slot) {
+        if self.times.is_empty() {
+            return;
+        }
+        if action == Action::Issue {
+            self.idled(now);
+        }
+        let (rq, times) = (&slot.rq, &mut self.times[tag]);
+        let is_served = self.served == Some(rq.group);
+        let g = &mut self.groups[rq.group];
+        if reason == Reason::Limit && action != Action::Note {
+            // It was counted when it began to wait.
+            g.stats.throttled_time.add(rq, now.saturating_since(times.inserted).as_ns());
+            times.inserted = now;
+        }
+        match (action, reason) {
+            (Action::Insert, Reason::Limit) => {}
+            (Action::Insert, _) | (Action::Note, Reason::Limit) => {
+                g.requests += 1;
+                times.inserted = now;
+                g.queue(now, rq, is_served);
+            }
+            (Action::BackMerge | Action::FrontMerge, Reason::Limit) | (Action::Join, _) => {
+                g.requests -= 1;
+                g.unqueue(now, rq, is_served);
+                g.stats.io_merged.add(rq, 1);
+            }
+            (Action::BackMerge | Action::FrontMerge, _) => g.stats.io_merged.add(rq, 1),
+            (Action::Issue, _) => {
+                times.issued = now;
+                g.unqueue(now, rq, is_served);
+                if reason != Reason::Requeued {
+                    g.stats.disk_sectors += u64::from(rq.len.0);
+                }
+            }
+            (Action::Requeue, _) => g.queue(now, rq, is_served),
+            (Action::Complete, _) => {
+                g.requests -= 1;
+                g.completed(now, rq, times);
+            }
+            (Action::Note, _) => {}
+        }
+    }
+
+    /// `gone` is a part of `kept` now, which is as old as the older of both.
+    pub(crate) fn joined(&mut self, kept: Tag, gone: Tag) {
+        if !self.times.is_empty() {
+            self.times[kept].inserted = self.times[kept].inserted.min(self.times[gone].inserted);
+        }
+    }
+
+    /// The group's books, and those of groups that were in it and are no more, begin anew. What waits is counted as before.
+    pub(crate) fn reset_stats(&mut self, now: Instant, group: GroupId) -> Result<(), Refusal> {
+        let g = self.groups.get_mut(group).filter(|g| !g.is_gone).ok_or(Refusal::NoGroup(group))?;
+        g.stats = GroupStats { io_queued: g.stats.io_queued, ..GroupStats::NONE };
+        g.gone = GroupStats::NONE;
+        let idle = self.idle_since.as_mut().filter(|_| self.served == Some(group));
+        for since in g.waits_since.as_mut().into_iter().chain(&mut g.empty_since).chain(idle) {
+            *since = now;
+        }
+        Ok(())
+    }
+}
+
+impl Group {
+    /// One more request waits.
+    fn queue(&mut self, now: Instant, rq: &Request, is_served: bool) {
+        let is_first = self.stats.io_queued.total() == 0;
+        self.stats.io_queued.add(rq, 1);
+        if is_first && !is_served {
+            self.ends(now);
+            self.begins(now);
+        }
+    }
+
+    /// One request fewer waits. If it was the last, and out of turn, the group has what it waited for.
+    fn unqueue(&mut self, now: Instant, rq: &Request, is_served: bool) {
+        self.stats.io_queued.sub(rq, 1);
+        if self.stats.io_queued.total() == 0 && !is_served {
+            self.ends(now);
+            self.begins(now);
+        }
+    }
+
+    fn completed(&mut self, now: Instant, rq: &Request, times: &Times) {
+        let stats = &mut self.stats;
+        stats.io_service_bytes.add(rq, rq.len.bytes());
+        stats.io_serviced.add(rq, 1);
+        stats.io_wait_time.add(rq, times.issued.saturating_since(times.inserted).as_ns());
+        stats.io_service_time.add(rq, now.saturating_since(times.issued).as_ns());
+    }
+
+    /// Not being served, it waits or is empty from now on.
+    fn begins(&mut self, now: Instant) {
+        let is_waiting = self.stats.io_queued.total() > 0;
+        *(if is_waiting { &mut self.waits_since } else { &mut self.empty_since }) = Some(now);
+    }
+
+    /// No more.
+    fn ends(&mut self, now: Instant) {
+        if let Some(since) = self.waits_since.take() {
+            self.stats.group_wait_time += now.saturating_since(since);
+        }
+        if let Some(since) = self.empty_since.take() {
+            self.stats.empty_time += now.saturating_since(since);
+        }
+    }
+}
