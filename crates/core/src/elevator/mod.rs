@@ -12,21 +12,8 @@
 //!             next_timer()  → (when, why)
 //! ```
 //!
-//! # Merging
-//!
-//! A new request that starts where a queued one ends is appended to it (*back merge*); one that ends where a queued one
-//! starts is put in front (*front merge*, where the scheduler wants those). Both must go in one direction and be of one group, the
-//! scheduler may object, and the sum must respect the limits; a request that once hit a limit is left alone from then
-//! on. After a merge the grown request may touch its neighbour; then the two are *joined*.
-//!
-//! Example: `[100,8)` and `[200,8)` are queued (start, sectors). `[108,92)` comes: back merge into the first, which
-//! is now `[100,100)` and touches the second: joined into `[100,108)`. One request goes to the disk, three complete.
-//!
-//! # Limits
-//!
-//! A request of a group whose limit is used up waits in front of all this ([`Throttle`]): the scheduler does not know of it,
-//! and nothing is merged with it. When it is due, it goes on as if it had come then; if it is merged into another, the driver learns that from the
-//! completion.
+//! What is not here: merging (`merging.rs`), the waiting for limits of groups (`waiting.rs`), and calls that replay somebody else's
+//! decisions (`replay.rs`).
 //!
 //! # What it does not do
 //!
@@ -34,6 +21,12 @@
 //!
 //= linux-2.6.33 block/elevator.c, block/blk-merge.c (as restated in the project's specification)
 
+mod limits;
+mod merging;
+mod replay;
+mod waiting;
+
+pub use self::limits::{Actuators, Limits};
 use crate::config::ConfigError;
 use crate::groups::{Groups, Max, Min, Policy, Refusal};
 use crate::parts::fifo::{Fifo, Links};
@@ -43,141 +36,6 @@ use crate::request::{Link, Request, Requests, State};
 use crate::sched::Scheduler;
 use crate::trace::{Action, Detail, Reason, TraceEvent, TraceRing};
 use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
-use crate::{config::Tunable, config::Unit};
-
-/// Sizes and facts that an elevator is made for. Everything is allocated from these, once.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Tags are `0..tags`. Default 256.
-    pub tags: u16,
-    /// How many requests the driver has for these tags: what is merged into another keeps its tag, but is no request. Shares of
-    /// the pool ([`Elevator::has_room`]) are shares of this. Default 0: as many as tags.
-    pub pool: u16,
-    /// How many tasks get state of their own; further ones share one fallback. Default 64.
-    pub tasks: u32,
-    /// How many groups there may be, the root included. Default 1.
-    pub groups: u32,
-    /// How many requests a second the device is good for, at worst: what [guarantees](Control::SetMin) may add up to. Default
-    /// 0: not known, and not checked.
-    pub capacity: u32,
-    /// The largest request that merging may make. Default 1024 sectors (512 KiB).
-    //= linux-2.6.33 block/blk-settings.c BLK_DEF_MAX_SECTORS
-    pub max_sectors: Sectors,
-    /// How many segments a request may have: each request handed in counts as one for each 64 KiB of its length, its
-    /// memory being taken as contiguous. Default 128.
-    //= linux-2.6.33 include/linux/blkdev.h MAX_PHYS_SEGMENTS, MAX_SEGMENT_SIZE
-    pub max_segments: u16,
-    /// Whether to merge at all (sysfs `nomerges` = 0). Default true.
-    pub merges: bool,
-    /// Whether the disk has a head to move. Default true.
-    pub rotational: bool,
-    /// How many requests the device takes at a time. Default 1.
-    pub queue_depth: u16,
-    /// If not zero, the scheduler sees a clock that advances in these steps, as kernels did whose timers counted ticks
-    /// of 1/HZ: `now` is rounded down, timers are rounded up. Default zero.
-    pub tick: Duration,
-    /// How many events the trace keeps. Default 0.
-    pub trace: u32,
-    /// Which parts of the disk have an arm of their own. Default: there is one for all.
-    pub actuators: Actuators,
-}
-
-/// The parts of a disk with several actuators: each serves a range of sectors of its own.
-///
-/// Example: a disk of 2000 sectors whose second arm serves the upper half is `Actuators::at(&[Sector(1000)])`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Actuators {
-    /// Where the second, third, … begins, ascending; unused ones are 0.
-    starts: [u64; Self::MAX - 1],
-}
-
-impl Actuators {
-    /// The most that there may be.
-    //= linux-6.12 block/bfq-iosched.h BFQ_MAX_ACTUATORS (as restated in the project's specification)
-    pub const MAX: usize = 8;
-
-    /// One actuator for the sectors below the first of `starts`, and one from each of these on.
-    ///
-    /// # Panics
-    /// If these are more than 7, not ascending, or 0.
-    #[must_use]
-    pub fn at(starts: &[Sector]) -> Self {
-        assert!(starts.len() < Self::MAX, "at most 8 actuators");
-        let mut actuators = Self::default();
-        let mut last = 0;
-        for (to, start) in actuators.starts.iter_mut().zip(starts) {
-            assert!(start.0 > last, "actuators begin in ascending order");
-            (*to, last) = (start.0, start.0);
-        }
-        actuators
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        1 + self.starts.iter().take_while(|s| **s > 0).count()
-    }
-
-    /// Which one serves `sector`: 0 is the first.
-    #[inline]
-    #[must_use]
-    pub fn of(&self, sector: Sector) -> usize {
-        self.starts.iter().take_while(|s| **s > 0 && **s <= sector.0).count()
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            tags: 256,
-            pool: 0,
-            tasks: 64,
-            groups: 1,
-            capacity: 0,
-            max_sectors: Sectors(1024),
-            max_segments: 128,
-            merges: true,
-            rotational: true,
-            queue_depth: 1,
-            tick: Duration::ZERO,
-            trace: 0,
-            actuators: Actuators::default(),
-        }
-    }
-}
-
-const fn at_least_one(name: &'static str, max: u64) -> Tunable {
-    Tunable { name, unit: Unit::Count, min: 1, max, effect: "a size that an elevator is made for" }
-}
-static TAGS: Tunable = at_least_one("tags", 65535);
-static TASKS: Tunable = at_least_one("tasks", 1 << 24);
-static GROUPS: Tunable = at_least_one("groups", 1 << 24);
-static MAX_SECTORS: Tunable = at_least_one("max_sectors", 1 << 31);
-static MAX_SEGMENTS: Tunable = at_least_one("max_segments", 65535);
-static QUEUE_DEPTH: Tunable = at_least_one("queue_depth", 65535);
-
-impl Limits {
-    /// How many requests the driver has.
-    #[must_use]
-    pub const fn requests(&self) -> u32 {
-        if self.pool == 0 { self.tags as u32 } else { self.pool as u32 }
-    }
-
-    fn validate(&self) -> Result<(), ConfigError> {
-        let fields = [
-            (&TAGS, u64::from(self.tags)),
-            (&TASKS, u64::from(self.tasks)),
-            (&GROUPS, u64::from(self.groups)),
-            (&MAX_SECTORS, u64::from(self.max_sectors.0)),
-            (&MAX_SEGMENTS, u64::from(self.max_segments)),
-            (&QUEUE_DEPTH, u64::from(self.queue_depth)),
-        ];
-        match fields.into_iter().find(|&(t, value)| value < t.min || value > t.max) {
-            Some((t, value)) => Err(ConfigError { field: t.name, value, tunable: Some(t) }),
-            None => Ok(()),
-        }
-    }
-}
 
 /// What became of a request that was handed in.
 #[must_use]
@@ -399,9 +257,15 @@ macro_rules! cx {
         cx!($self, $self.now.floor_to($self.limits.tick))
     };
     ($self:ident, $now:expr) => {
-        &mut Cx { now: $now, requests: &mut $self.requests, books: &mut $self.books, why: Reason::None }
+        &mut $crate::elevator::Cx {
+            now: $now,
+            requests: &mut $self.requests,
+            books: &mut $self.books,
+            why: $crate::trace::Reason::None,
+        }
     };
 }
+use cx;
 
 impl<S: Scheduler> Elevator<S> {
     /// An elevator for a device. The only call that allocates.
@@ -480,46 +344,6 @@ impl<S: Scheduler> Elevator<S> {
         Insert::Queued
     }
 
-    /// Whether a request that arrives has to wait for a limit.
-    #[inline(never)]
-    fn is_held(&mut self, tag: Tag, rq: &Request) -> bool {
-        self.let_pass();
-        if self.throttle.admit(self.now, &self.books.groups, tag, rq) {
-            return false;
-        }
-        self.requests.hold(tag);
-        self.aside += 1;
-        self.record(Action::Note, Reason::Limit, tag);
-        true
-    }
-
-    /// Those that limits let pass by now go to the scheduler.
-    #[inline(never)]
-    fn let_pass(&mut self) {
-        while self.requests.held() > 0
-            && let Some(tag) = self.throttle.pass(self.now, &self.books.groups, &self.requests)
-        {
-            self.hand_over(tag);
-        }
-    }
-
-    /// A request need not wait for limits any longer: as [`Self::insert`], but that nobody is told if it is merged.
-    fn hand_over(&mut self, tag: Tag) {
-        self.aside -= 1;
-        self.requests.let_go(tag, self.now.floor_to(self.limits.tick));
-        let rq = self.requests[tag].rq;
-        if self.limits.merges {
-            if !self.is_quiet(&rq) {
-                self.sched.prepare_merge(cx!(self), &rq);
-                if let Some((into, end)) = self.find_merge(&rq, self.requests[tag].segments) {
-                    return self.merge(into, end, tag, Reason::Limit);
-                }
-            }
-            self.file(tag, &rq);
-        }
-        self.enqueue(tag, Reason::Limit);
-    }
-
     /// Whether surely nothing touches `rq` that it could be merged with.
     #[inline(always)]
     fn is_quiet(&self, rq: &Request) -> bool {
@@ -551,12 +375,6 @@ impl<S: Scheduler> Elevator<S> {
     #[must_use]
     pub fn has_room(&self, rq: &Request) -> bool {
         (self.throttle.is_unused() || self.throttle_has_room(rq)) && self.sched.has_room(rq)
-    }
-
-    #[inline(never)]
-    fn throttle_has_room(&self, rq: &Request) -> bool {
-        let group = self.books.groups.home(rq.group);
-        self.throttle.has_room(&self.books.groups, &Request { group, ..*rq })
     }
 
     /// The device has room: what now?
@@ -591,13 +409,6 @@ impl<S: Scheduler> Elevator<S> {
     /// At the scheduler, that is.
     fn nothing_waits(&self) -> Dispatch {
         if self.requests.held() > 0 { Dispatch::Hold(Hold::Limit) } else { Dispatch::Empty }
-    }
-
-    /// Who is due goes to the scheduler. Answers a request that was handed back, if there is one.
-    #[cold]
-    fn look_aside(&mut self) -> Option<Tag> {
-        self.let_pass();
-        self.requeued.first()
     }
 
     #[cold]
@@ -734,13 +545,6 @@ impl<S: Scheduler> Elevator<S> {
         if self.requests.held() == 0 { timer } else { self.with_limits(timer) }
     }
 
-    /// Ticks are the scheduler's business, not that of limits.
-    #[cold]
-    fn with_limits(&self, timer: Option<(Instant, Timer)>) -> Option<(Instant, Timer)> {
-        let due = self.throttle.next_due().map(|when| (when, Timer::Limit));
-        timer.into_iter().chain(due).min_by_key(|&(when, _)| when)
-    }
-
     #[inline]
     fn next_sched_timer(&self) -> Option<(Instant, Timer)> {
         let (when, why) = self.sched.next_timer()?;
@@ -772,60 +576,6 @@ impl<S: Scheduler> Elevator<S> {
     #[must_use]
     pub const fn scheduler(&self) -> &S {
         &self.sched
-    }
-
-    /// As [`Self::insert`], but never merged with another: for comparisons with an implementation that did not.
-    ///
-    /// # Panics
-    /// As [`Self::insert`].
-    pub fn insert_apart(&mut self, now: Instant, tag: Tag, rq: Request) {
-        self.advance(now);
-        self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
-        if self.limits.merges {
-            self.sched.prepare_merge(cx!(self), &rq);
-            self.file(tag, &rq);
-        }
-        self.enqueue(tag, Reason::None);
-    }
-
-    /// As [`Self::insert`], but merged with `into` whatever the scheduler says: for comparisons with an implementation that
-    /// merged them.
-    ///
-    /// # Panics
-    /// As [`Self::insert`], and if `into` does not wait.
-    pub fn insert_into(&mut self, now: Instant, tag: Tag, rq: Request, into: Tag, end: End) {
-        self.advance(now);
-        assert!(self.requests[into].state == State::Queued, "merged with a request that does not wait");
-        self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
-        self.merge(into, end, tag, Reason::None);
-    }
-
-    /// As [`Self::dispatch`], with an answer from elsewhere: for comparisons with an implementation that gave it.
-    ///
-    /// # Panics
-    /// If time goes backwards, or the answer is a request that does not wait.
-    pub fn issue_by(
-        &mut self,
-        now: Instant,
-        choose: impl FnOnce(&mut S, &mut Cx<'_>) -> Dispatch,
-    ) -> Dispatch {
-        self.advance(now);
-        let cx = cx!(self);
-        let answer = choose(&mut self.sched, cx);
-        let why = cx.why;
-        if let Dispatch::Issue(tag) = answer {
-            self.issue(tag, why);
-        }
-        answer
-    }
-
-    /// Puts the scheduler into a state that it has not come to by itself: for comparisons with an implementation that has.
-    ///
-    /// # Panics
-    /// If time goes backwards.
-    pub fn meddle<R>(&mut self, now: Instant, change: impl FnOnce(&mut S, &mut Cx<'_>) -> R) -> R {
-        self.advance(now);
-        change(&mut self.sched, cx!(self))
     }
 
     /// Walks everything and panics if anything is inconsistent. For tests and the simulator.
@@ -882,105 +632,6 @@ impl<S: Scheduler> Elevator<S> {
         }
         self.record(Action::Issue, why, tag);
         tag
-    }
-
-    /// A queued request that `rq` can be merged into, and at which end.
-    fn find_merge(&mut self, rq: &Request, segments: u32) -> Option<(Tag, End)> {
-        let (into, end) = self.find_neighbour(rq)?;
-        if self.fits(into, rq.len, segments) {
-            return Some((into, end));
-        }
-        self.requests.forbid_merging(into);
-        if self.hint == Link::to(into) {
-            self.hint = Link::NONE;
-        }
-        None
-    }
-
-    fn find_neighbour(&self, rq: &Request) -> Option<(Tag, End)> {
-        let (start, end) = (rq.start, rq.end());
-        if let Some(hint) = self.hint.tag() {
-            let hinted = &self.requests[hint].rq;
-            let touches = match (hinted.end() == start, hinted.start == end) {
-                (true, _) => Some(End::Back),
-                (_, true) => Some(End::Front),
-                _ => None,
-            };
-            if let Some(at) = touches
-                && self.compatible(hint, rq)
-            {
-                return Some((hint, at));
-            }
-        }
-        if let Some(tag) = self.index.ending_at(start).find(|&t| self.compatible(t, rq)) {
-            return Some((tag, End::Back));
-        }
-        if !self.sched.front_merges() {
-            return None;
-        }
-        let tag = self.index.starting_at(end).find(|&t| self.compatible(t, rq))?;
-        Some((tag, End::Front))
-    }
-
-    fn compatible(&self, into: Tag, rq: &Request) -> bool {
-        let slot = &self.requests[into];
-        !slot.no_merge
-            && slot.rq.op == rq.op
-            && slot.rq.group == rq.group
-            && self.sched.may_merge(&self.requests, into, rq)
-    }
-
-    fn fits(&self, into: Tag, len: Sectors, segments: u32) -> bool {
-        let slot = &self.requests[into];
-        u64::from(slot.rq.len.0) + u64::from(len.0) <= u64::from(self.limits.max_sectors.0)
-            && slot.segments + segments <= u32::from(self.limits.max_segments)
-    }
-
-    fn merge(&mut self, into: Tag, end: End, tag: Tag, reason: Reason) {
-        let action = if end == End::Back { Action::BackMerge } else { Action::FrontMerge };
-        self.record(action, reason, tag);
-        self.requests.merge(into, tag);
-        // A merge at one end leaves the other where it was.
-        let rq = self.requests[into].rq;
-        match end {
-            End::Back => self.index.move_end(into, rq.end()),
-            End::Front => self.index.move_start(self.sched.edges(), into, rq.start),
-        }
-        self.sched.merged(cx!(self), into, end);
-        self.hint = Link::to(into);
-        self.hint_start = rq.start;
-        self.join_neighbour(into, end);
-    }
-
-    /// After `tag` grew at `end`: if it touches another request there, makes the two one.
-    fn join_neighbour(&mut self, tag: Tag, end: End) {
-        let rq = self.requests[tag].rq;
-        let joins = |&t: &Tag| t != tag && self.compatible(t, &rq);
-        let other = match (self.sched.edges(), end) {
-            (Edges::Both, End::Back) => self.index.starting_at(rq.end()).find(joins),
-            (Edges::Both, End::Front) => self.index.ending_at(rq.start).find(joins),
-            (Edges::Ends, _) => self.sched.neighbour(tag, end).filter(|&t| {
-                let neighbour = &self.requests[t].rq;
-                let touches =
-                    if end == End::Back { neighbour.start == rq.end() } else { neighbour.end() == rq.start };
-                touches && joins(&t)
-            }),
-        };
-        let Some(other) = other else { return };
-        // The one in front survives, as it does when the core joins a request with its neighbour.
-        let (kept, gone) = if end == End::Back { (tag, other) } else { (other, tag) };
-        let slot = self.requests[gone];
-        if self.requests[kept].no_merge || !self.fits(kept, slot.rq.len, slot.segments) {
-            return;
-        }
-        self.sched.joined(cx!(self), kept, gone);
-        self.record(Action::Join, Reason::None, gone);
-        self.books.groups.joined(kept, gone);
-        self.index.remove(self.sched.edges(), gone);
-        self.requests.merge(kept, gone);
-        self.index.move_end(kept, slot.rq.end());
-        self.hint = Link::to(kept);
-        self.hint_start = self.requests[kept].rq.start;
     }
 
     #[inline]

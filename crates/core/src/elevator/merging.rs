@@ -1,0 +1,119 @@
+//! Merging: requests that touch become one.
+//!
+//! A new request that starts where a queued one ends is appended to it (*back merge*); one that ends where a queued one
+//! starts is put in front (*front merge*, where the scheduler wants those). Both must go in one direction and be of one group, the
+//! scheduler may object, and the sum must respect the limits; a request that once hit a limit is left alone from then
+//! on. After a merge the grown request may touch its neighbour; then the two are *joined*.
+//!
+//! Example: `[100,8)` and `[200,8)` are queued (start, sectors). `[108,92)` comes: back merge into the first, which
+//! is now `[100,100)` and touches the second: joined into `[100,108)`. One request goes to the disk, three complete.
+//!
+//! It does not know *where* two touch: edges are filed in the [merge index](crate::parts::merge).
+
+use super::{Elevator, End, cx};
+use crate::parts::merge::Edges;
+use crate::request::{Link, Request};
+use crate::sched::Scheduler;
+use crate::trace::{Action, Reason};
+use crate::units::{Sectors, Tag};
+
+impl<S: Scheduler> Elevator<S> {
+    /// A queued request that `rq` can be merged into, and at which end.
+    pub(super) fn find_merge(&mut self, rq: &Request, segments: u32) -> Option<(Tag, End)> {
+        let (into, end) = self.find_neighbour(rq)?;
+        if self.fits(into, rq.len, segments) {
+            return Some((into, end));
+        }
+        self.requests.forbid_merging(into);
+        if self.hint == Link::to(into) {
+            self.hint = Link::NONE;
+        }
+        None
+    }
+
+    fn find_neighbour(&self, rq: &Request) -> Option<(Tag, End)> {
+        let (start, end) = (rq.start, rq.end());
+        if let Some(hint) = self.hint.tag() {
+            let hinted = &self.requests[hint].rq;
+            let touches = match (hinted.end() == start, hinted.start == end) {
+                (true, _) => Some(End::Back),
+                (_, true) => Some(End::Front),
+                _ => None,
+            };
+            if let Some(at) = touches
+                && self.compatible(hint, rq)
+            {
+                return Some((hint, at));
+            }
+        }
+        if let Some(tag) = self.index.ending_at(start).find(|&t| self.compatible(t, rq)) {
+            return Some((tag, End::Back));
+        }
+        if !self.sched.front_merges() {
+            return None;
+        }
+        let tag = self.index.starting_at(end).find(|&t| self.compatible(t, rq))?;
+        Some((tag, End::Front))
+    }
+
+    fn compatible(&self, into: Tag, rq: &Request) -> bool {
+        let slot = &self.requests[into];
+        !slot.no_merge
+            && slot.rq.op == rq.op
+            && slot.rq.group == rq.group
+            && self.sched.may_merge(&self.requests, into, rq)
+    }
+
+    fn fits(&self, into: Tag, len: Sectors, segments: u32) -> bool {
+        let slot = &self.requests[into];
+        u64::from(slot.rq.len.0) + u64::from(len.0) <= u64::from(self.limits.max_sectors.0)
+            && slot.segments + segments <= u32::from(self.limits.max_segments)
+    }
+
+    pub(super) fn merge(&mut self, into: Tag, end: End, tag: Tag, reason: Reason) {
+        let action = if end == End::Back { Action::BackMerge } else { Action::FrontMerge };
+        self.record(action, reason, tag);
+        self.requests.merge(into, tag);
+        // A merge at one end leaves the other where it was.
+        let rq = self.requests[into].rq;
+        match end {
+            End::Back => self.index.move_end(into, rq.end()),
+            End::Front => self.index.move_start(self.sched.edges(), into, rq.start),
+        }
+        self.sched.merged(cx!(self), into, end);
+        self.hint = Link::to(into);
+        self.hint_start = rq.start;
+        self.join_neighbour(into, end);
+    }
+
+    /// After `tag` grew at `end`: if it touches another request there, makes the two one.
+    fn join_neighbour(&mut self, tag: Tag, end: End) {
+        let rq = self.requests[tag].rq;
+        let joins = |&t: &Tag| t != tag && self.compatible(t, &rq);
+        let other = match (self.sched.edges(), end) {
+            (Edges::Both, End::Back) => self.index.starting_at(rq.end()).find(joins),
+            (Edges::Both, End::Front) => self.index.ending_at(rq.start).find(joins),
+            (Edges::Ends, _) => self.sched.neighbour(tag, end).filter(|&t| {
+                let neighbour = &self.requests[t].rq;
+                let touches =
+                    if end == End::Back { neighbour.start == rq.end() } else { neighbour.end() == rq.start };
+                touches && joins(&t)
+            }),
+        };
+        let Some(other) = other else { return };
+        // The one in front survives, as it does when the core joins a request with its neighbour.
+        let (kept, gone) = if end == End::Back { (tag, other) } else { (other, tag) };
+        let slot = self.requests[gone];
+        if self.requests[kept].no_merge || !self.fits(kept, slot.rq.len, slot.segments) {
+            return;
+        }
+        self.sched.joined(cx!(self), kept, gone);
+        self.record(Action::Join, Reason::None, gone);
+        self.books.groups.joined(kept, gone);
+        self.index.remove(self.sched.edges(), gone);
+        self.requests.merge(kept, gone);
+        self.index.move_end(kept, slot.rq.end());
+        self.hint = Link::to(kept);
+        self.hint_start = self.requests[kept].rq.start;
+    }
+}

@@ -1,0 +1,67 @@
+//! Doing what somebody else decided: for comparisons with an implementation that did.
+//!
+//! A log of a kernel says which requests it merged, which it issued and when. To compare its next decision with ours, ours must
+//! be in the same state; so these calls merge, issue and change what the log says, where [`Elevator::insert`] and
+//! [`Elevator::dispatch`] would do as they think right. No driver of a disk needs them.
+
+use super::{Cx, Dispatch, Elevator, End, cx};
+use crate::request::{Request, State};
+use crate::sched::Scheduler;
+use crate::trace::Reason;
+use crate::units::{Instant, Tag};
+
+impl<S: Scheduler> Elevator<S> {
+    /// As [`Self::insert`], but never merged with another: for comparisons with an implementation that did not.
+    ///
+    /// # Panics
+    /// As [`Self::insert`].
+    pub fn insert_apart(&mut self, now: Instant, tag: Tag, rq: Request) {
+        self.advance(now);
+        self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
+        if self.limits.merges {
+            self.sched.prepare_merge(cx!(self), &rq);
+            self.file(tag, &rq);
+        }
+        self.enqueue(tag, Reason::None);
+    }
+
+    /// As [`Self::insert`], but merged with `into` whatever the scheduler says: for comparisons with an implementation that
+    /// merged them.
+    ///
+    /// # Panics
+    /// As [`Self::insert`], and if `into` does not wait.
+    pub fn insert_into(&mut self, now: Instant, tag: Tag, rq: Request, into: Tag, end: End) {
+        self.advance(now);
+        assert!(self.requests[into].state == State::Queued, "merged with a request that does not wait");
+        self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
+        self.merge(into, end, tag, Reason::None);
+    }
+
+    /// As [`Self::dispatch`], with an answer from elsewhere: for comparisons with an implementation that gave it.
+    ///
+    /// # Panics
+    /// If time goes backwards, or the answer is a request that does not wait.
+    pub fn issue_by(
+        &mut self,
+        now: Instant,
+        choose: impl FnOnce(&mut S, &mut Cx<'_>) -> Dispatch,
+    ) -> Dispatch {
+        self.advance(now);
+        let cx = cx!(self);
+        let answer = choose(&mut self.sched, cx);
+        let why = cx.why;
+        if let Dispatch::Issue(tag) = answer {
+            self.issue(tag, why);
+        }
+        answer
+    }
+
+    /// Puts the scheduler into a state that it has not come to by itself: for comparisons with an implementation that has.
+    ///
+    /// # Panics
+    /// If time goes backwards.
+    pub fn meddle<R>(&mut self, now: Instant, change: impl FnOnce(&mut S, &mut Cx<'_>) -> R) -> R {
+        self.advance(now);
+        change(&mut self.sched, cx!(self))
+    }
+}

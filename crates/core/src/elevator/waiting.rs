@@ -1,0 +1,77 @@
+//! The waiting room: requests of groups whose limit is used up.
+//!
+//! Such a request waits in front of everything: the scheduler does not know of it, and nothing is merged with it. When it
+//! is due, it goes on as if it had come then; if it is merged into another, the driver learns that from the completion.
+//!
+//! Example: of a group with a limit of 10 reads a second, three come at once. One goes to the scheduler, two wait here; the
+//! timer lets the second go on after 100 ms, and the third after 200 ms.
+//!
+//! Who has to wait, and until when, is [`Throttle`](crate::parts::throttle::Throttle)'s to say.
+
+use super::{Elevator, Timer, cx};
+use crate::request::Request;
+use crate::sched::Scheduler;
+use crate::trace::{Action, Reason};
+use crate::units::{Instant, Tag};
+
+impl<S: Scheduler> Elevator<S> {
+    /// Whether a request that arrives has to wait for a limit.
+    #[inline(never)]
+    pub(super) fn is_held(&mut self, tag: Tag, rq: &Request) -> bool {
+        self.let_pass();
+        if self.throttle.admit(self.now, &self.books.groups, tag, rq) {
+            return false;
+        }
+        self.requests.hold(tag);
+        self.aside += 1;
+        self.record(Action::Note, Reason::Limit, tag);
+        true
+    }
+
+    /// Those that limits let pass by now go to the scheduler.
+    #[inline(never)]
+    pub(super) fn let_pass(&mut self) {
+        while self.requests.held() > 0
+            && let Some(tag) = self.throttle.pass(self.now, &self.books.groups, &self.requests)
+        {
+            self.hand_over(tag);
+        }
+    }
+
+    /// A request need not wait for limits any longer: as [`Self::insert`], but that nobody is told if it is merged.
+    pub(super) fn hand_over(&mut self, tag: Tag) {
+        self.aside -= 1;
+        self.requests.let_go(tag, self.now.floor_to(self.limits.tick));
+        let rq = self.requests[tag].rq;
+        if self.limits.merges {
+            if !self.is_quiet(&rq) {
+                self.sched.prepare_merge(cx!(self), &rq);
+                if let Some((into, end)) = self.find_merge(&rq, self.requests[tag].segments) {
+                    return self.merge(into, end, tag, Reason::Limit);
+                }
+            }
+            self.file(tag, &rq);
+        }
+        self.enqueue(tag, Reason::Limit);
+    }
+
+    /// Who is due goes to the scheduler. Answers a request that was handed back, if there is one.
+    #[cold]
+    pub(super) fn look_aside(&mut self) -> Option<Tag> {
+        self.let_pass();
+        self.requeued.first()
+    }
+
+    #[inline(never)]
+    pub(super) fn throttle_has_room(&self, rq: &Request) -> bool {
+        let group = self.books.groups.home(rq.group);
+        self.throttle.has_room(&self.books.groups, &Request { group, ..*rq })
+    }
+
+    /// Ticks are the scheduler's business, not that of limits.
+    #[cold]
+    pub(super) fn with_limits(&self, timer: Option<(Instant, Timer)>) -> Option<(Instant, Timer)> {
+        let due = self.throttle.next_due().map(|when| (when, Timer::Limit));
+        timer.into_iter().chain(due).min_by_key(|&(when, _)| when)
+    }
+}
