@@ -162,10 +162,6 @@ impl Bfq {
         assert_eq!(count(positioned), filed, "filed by position");
     }
 
-    fn is_inside(&self, group: GroupId, outer: GroupId) -> bool {
-        core::iter::successors(Some(group), |&g| self.hierarchy.parent(g)).any(|g| g == outer)
-    }
-
     fn walk_links(&self) {
         for (q, queue) in self.used().filter(|&(q, _)| q != QueueId::FALLBACK) {
             let links = self.links.iter().filter(|(_, link)| [link.sync, link.asyn].contains(&Some(q)));

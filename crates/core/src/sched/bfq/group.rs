@@ -78,8 +78,9 @@ impl Bfq {
     /// A task is new, or its request says something else than those before.
     #[inline(never)]
     fn follow(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, new: bool, rq: &Request) {
-        self.meet(slot, new, rq.task, rq.group);
-        let (group, kind) = (self.group_in_range(rq.group), usize::from(rq.sync));
+        // Its group may have gone while it waited for a limit.
+        let (group, kind) = (self.home(cx, rq.group), usize::from(rq.sync));
+        self.meet(slot, new, rq.task, group);
         let process = &mut self.processes[slot];
         process.see_prio(kind, rq.prio);
         let repriced = core::mem::take(&mut process.prio_changed[kind]);
@@ -95,7 +96,7 @@ impl Bfq {
     fn meet(&mut self, slot: TaskSlot, new: bool, task: TaskId, group: GroupId) {
         let Process { requests, exited, .. } = self.processes[slot];
         if new || exited {
-            self.processes[slot] = Process { requests, ..Process::new(task, self.group_in_range(group)) };
+            self.processes[slot] = Process { requests, ..Process::new(task, group) };
         }
     }
 
@@ -103,6 +104,11 @@ impl Bfq {
     #[inline]
     fn group_in_range(&self, group: GroupId) -> GroupId {
         if self.config.hierarchy && group.index() < self.groups.len() { group } else { GroupId::ROOT }
+    }
+
+    /// Whose requests of this group are.
+    fn home(&self, cx: &Cx<'_>, group: GroupId) -> GroupId {
+        self.group_in_range(cx.books.groups.home(group))
     }
 
     /// A task has another priority for requests of one kind.
@@ -230,24 +236,59 @@ impl Bfq {
         }
     }
 
-    /// A group without requests is inside another. One of its queues may still have the disk, or its place, and be awaited.
+    /// A group without requests is inside another, and what is in it with it. One of its queues may still have the disk, or its
+    /// place, and be awaited; or have requests that its task made before it came to the group.
     fn set_parent(&mut self, cx: &mut Cx<'_>, group: GroupId, parent: GroupId) {
         if !self.is_group(group) {
             return;
         }
         for i in 0..self.queues.len() {
             let q = QueueId::from_index(i);
-            if !self.queues[q].busy || !cx.books.groups.is_inside(self.group_of(q), group) {
-                continue;
-            }
-            if self.in_service == Some(q) {
-                self.expire(cx, Expire::NoMoreRequests);
-            } else {
-                self.go_idle(cx, q);
+            if self.is_busy_inside(q, group) {
+                self.take_out(cx, q);
             }
         }
         self.hierarchy.detach_group(group);
-        self.hierarchy.set_parent(group, self.group_in_range(parent));
+        let allocated = self.groups[group].allocated;
+        if let Some(above) = self.hierarchy.parent(group) {
+            self.allocated_in(above, |n| n - allocated);
+        }
+        let parent = self.group_in_range(parent);
+        self.hierarchy.set_parent(group, parent);
+        self.allocated_in(parent, |n| n + allocated);
+        for i in 0..self.queues.len() {
+            let q = QueueId::from_index(i);
+            if self.is_busy_inside(q, group) {
+                self.put_back(cx, q);
+            }
+        }
+    }
+
+    fn is_busy_inside(&self, q: QueueId, group: GroupId) -> bool {
+        self.queues[q].busy && self.is_inside(self.group_of(q), group)
+    }
+
+    /// Whether `group` is `outer`, or somewhere inside it.
+    pub(super) fn is_inside(&self, group: GroupId, outer: GroupId) -> bool {
+        core::iter::successors(Some(group), |&g| self.hierarchy.parent(g)).any(|g| g == outer)
+    }
+
+    /// A busy queue leaves the hierarchy, until [`Self::put_back`] if it has requests.
+    fn take_out(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        let (serving, empty) = (self.in_service == Some(q), self.is_empty(q));
+        match (serving, empty) {
+            (true, true) => return self.expire(cx, Expire::NoMoreRequests),
+            (true, false) => self.expire(cx, Expire::Preempted),
+            (false, true) => return self.go_idle(cx, q),
+            (false, false) => {}
+        }
+        self.hierarchy.deactivate(self.tick(cx.now), q, false, false);
+    }
+
+    fn put_back(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        self.hierarchy.activate(self.tick(cx.now), q, false);
+        self.refresh_weight(q);
+        self.note_times(cx, q);
     }
 
     /// The group's tasks and queues are those of the group above from now on; its number may come back.
@@ -256,7 +297,7 @@ impl Bfq {
         if !self.is_group(group) {
             return;
         }
-        let home = self.group_in_range(cx.books.groups.home(group));
+        let home = self.home(cx, group);
         for i in 0..self.processes.len() {
             let slot = TaskSlot::from_index(i);
             if self.processes[slot].group != group {

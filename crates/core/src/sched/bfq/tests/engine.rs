@@ -686,6 +686,59 @@ mod outside {
         }
     }
 
+    /// A task that goes to a group takes its queue along, and what waits in there: that is not the group's, which may have no requests
+    /// of its own and go elsewhere.
+    #[test]
+    fn a_group_whose_queue_has_requests_of_another_can_have_another_parent() {
+        for state in 0..4 {
+            let mut rig = Rig::new(plain());
+            rig.control(Control::SetParent(GroupId(2), GroupId(1)));
+            rig.insert(read(1, 1000));
+            rig.issue();
+            for i in 0..2 {
+                rig.insert(read(1, 900_000 + 8 * i));
+            }
+            let own = rig.insert(in_group(read(1, 1008), 2));
+            assert_eq!(rig.issue().0, own);
+            rig.complete(own);
+            assert_eq!(rig.bfq.in_service, Some(rig.of(1)));
+            if state >= 2 {
+                rig.issue();
+                rig.issue();
+            }
+            if state % 2 == 1 {
+                rig.cx(|bfq, cx| bfq.expire(cx, Expire::BudgetTimeout));
+            }
+            rig.control(Control::SetParent(GroupId(1), GroupId(3)));
+            assert_eq!(rig.bfq.group_of(rig.of(1)), GroupId(2));
+            assert_eq!([1, 2, 3].map(|g| rig.bfq.groups[GroupId(g)].allocated), [3, 3, 3], "{state}");
+            rig.control(Control::SetParent(GroupId(2), GroupId::ROOT));
+            assert_eq!([1, 2, 3].map(|g| rig.bfq.groups[GroupId(g)].allocated), [0, 3, 0], "{state}");
+            rig.drain_issued();
+            assert_eq!(rig.bfq.groups[GroupId(2)].allocated, 0, "{state}");
+        }
+    }
+
+    /// A limit may have kept the request back until its group was gone.
+    #[test]
+    fn a_request_that_comes_after_its_group_has_gone_is_of_the_group_above() {
+        for parent in [GroupId::ROOT, GroupId(3)] {
+            let mut rig = Rig::new(plain());
+            rig.control(Control::SetParent(GroupId(2), GroupId(1)));
+            rig.control(Control::GroupExit(GroupId(2)));
+            let late = rig.insert(in_group(read(1, 1000), 2));
+            assert_eq!(rig.bfq.group_of(rig.of(1)), GroupId(1));
+            rig.control(Control::GroupExit(GroupId(1)));
+            rig.insert(in_group(write(1, 90_000), 2));
+            assert_eq!([rig.of(1), rig.asyn(1)].map(|q| rig.bfq.group_of(q)), [GroupId::ROOT; 2]);
+            rig.finish(late);
+            // The number comes back: the new group has nothing of the old one.
+            rig.control(Control::SetParent(GroupId(1), parent));
+            assert_eq!(rig.bfq.in_service, Some(rig.of(1)), "still awaited");
+            rig.drain();
+        }
+    }
+
     #[test]
     fn books_of_groups_count_slots_idling_and_lost_places() {
         use crate::elevator::Elevator;
