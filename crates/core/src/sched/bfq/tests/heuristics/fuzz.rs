@@ -1,5 +1,5 @@
 //! The life of queues, tried with random events: tasks that read streams together and part again, exit with requests
-//! anywhere, change groups and priorities; groups that go; queues that run out; a clock that jumps. (bfq 8.5)
+//! anywhere, change groups and priorities; groups that go, come back and move; queues that run out; a clock that jumps. (bfq 8.5)
 //!
 //! The suite's storms do this to every scheduler. Here tasks are made to meet, so that merges, splits, wakers and bursts come
 //! by the hundred; the test counts them. Everything is walked after each event, and in the end all must have been given back.
@@ -149,8 +149,13 @@ impl Storm {
 
     fn change_groups(&mut self) {
         let group = GroupId(self.chance.pick(&[0, 1, 2, 7]));
-        match self.chance.below(3) {
+        match self.chance.below(4) {
             0 => self.rig.control(Control::GroupExit(group)),
+            // Nobody refuses it here: whatever waits in there goes with it.
+            3 => {
+                let parent = GroupId(self.chance.pick(&[0, 1, 2]));
+                self.rig.control(Control::SetParent(group, parent));
+            }
             1 => {
                 let weight = self.chance.pick(&[1, 100, 1000, 9999]);
                 self.rig.control(Control::SetWeight(group, Weight(NonZeroU16::new(weight).unwrap())));
