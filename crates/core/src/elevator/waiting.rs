@@ -65,7 +65,7 @@ impl<S: Scheduler> Elevator<S> {
     #[inline(never)]
     pub(super) fn throttle_has_room(&self, rq: &Request) -> bool {
         let group = self.books.groups.home(rq.group);
-        self.throttle.has_room(&self.books.groups, &Request { group, ..*rq })
+        self.throttle.has_room(self.now, &self.books.groups, &Request { group, ..*rq })
     }
 
     /// Ticks are the scheduler's business, not that of limits.

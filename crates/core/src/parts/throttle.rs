@@ -229,10 +229,10 @@ impl Throttle {
     /// Whether the driver should make a request like this one now: not if it would only wait here, where enough of its group,
     /// or of all groups, do.
     #[must_use]
-    pub fn has_room(&self, groups: &Groups, rq: &Request) -> bool {
+    pub fn has_room(&self, now: Instant, groups: &Groups, rq: &Request) -> bool {
         let valve = ValveId::of(rq.group, rq.op);
         let part = |parts: u32| (self.pool / parts).max(1);
-        self.lets_pass(groups, valve)
+        Self::path(groups, valve).all(|v| self.opens(v) <= now.as_ns())
             || self.valves[valve].own.len() < part(GROUP_PART) && self.waiting < part(ALL_PART)
     }
 

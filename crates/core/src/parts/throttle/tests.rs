@@ -293,10 +293,10 @@ fn a_group_at_its_limit_leaves_room_for_the_others() {
     rig.limit(1, iops(1));
     let rq = |g: usize| Request { group: G[g], ..Request::read(TaskId(1), Sector(0), Sectors(8)) };
     let mut made = 0;
-    while rig.throttle.has_room(&rig.groups, &rq(1)) {
+    while rig.throttle.has_room(rig.now, &rig.groups, &rq(1)) {
         rig.reads(1, 1);
         made += 1;
     }
     assert_eq!(made, 1 + 1024 / 8, "one goes, and an eighth of the requests may wait");
-    assert!(rig.throttle.has_room(&rig.groups, &rq(2)), "who need not wait has room");
+    assert!(rig.throttle.has_room(rig.now, &rig.groups, &rq(2)), "who need not wait has room");
 }
