@@ -8,6 +8,7 @@
 
 use fairhead_core::config::Unit;
 use fairhead_core::sched::any::AnyConfig;
+use fairhead_core::sched::cfq::Era;
 use fairhead_core::{Class, Duration, Limits, Op, Request};
 
 /// The device needs no longer than this for a request.
@@ -181,9 +182,10 @@ fn within_a_queue(
 /// Tasks that have no queue of their own are served as best effort, whatever their class. So beside queues of another class
 /// there is no bound, as with requests of several classes.
 ///
-/// With a device that takes several requests there is none either: queues that are not worth waiting for take the disk from
-/// each other whenever they have all they want at the device, and start a new slice each time; and an async queue, which
-/// must wait until no sync request is at the device, may lose its slice before that.
+/// With a device that takes several requests async ones have none either: an async queue, which must wait until no sync
+/// request is at the device, may lose its slice before that. Sync ones are not held to any there. From 3.10 on, two queues that
+/// are not worth waiting for take the disk from each other, before all that wait, if `quirk_preempt_empty` is on: then
+/// there is none for three.
 fn cfq(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
     let c = match config {
         AnyConfig::Cfq(c) => c,
@@ -191,7 +193,8 @@ fn cfq(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
         _ => return None,
     };
     let one_class = !load.classes && (load.own_queues || rq.prio.class == Class::BestEffort);
-    if !one_class || load.depth > 1 {
+    let passes = c.quirk_preempt_empty && matches!(c.era, Era::Linux3_10 | Era::Linux4_3);
+    if !one_class || load.depth > 1 || (passes && load.tasks > 2) {
         return None;
     }
     let slice = c.slice_sync.max(c.slice_async) * 9 / 5;

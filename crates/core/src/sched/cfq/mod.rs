@@ -25,10 +25,13 @@
 //! off further: by n times the difference between the longest slice and theirs. Within a queue a request is passed
 //! over until its fifo time, and then served in the queue's next slice at the latest, one for each slice.
 //!
-//! That is with a device that takes one request at a time. If it takes several, nobody has a bound, as it was in these
-//! kernels: a queue that has all it wants at the device and is not worth waiting for can be preempted by any other
-//! such queue (from 3.x on), and two that do this to each other begin a new slice each time. An async queue must wait
-//! until no sync request is at the device, and a sync request that comes meanwhile takes its slice away.
+//! That is with a device that takes one request at a time. If it takes several, async requests have no bound, as it was in these
+//! kernels: an async queue must wait until no sync request is at the device, and a sync request that comes meanwhile takes
+//! its slice away.
+//!
+//! From 3.10 on nobody has a bound beside two tasks that are not worth waiting for, such as random readers, as long as
+//! `quirk_preempt_empty` is on: each preempts the other while that has its only request at the device, and passes all that
+//! wait. A device that takes n requests then serves n + 1 such tasks. With the quirk off they take turns.
 //!
 //! # From the kernel's hooks to ours
 //!
@@ -186,6 +189,10 @@ tunables! {
         pub quirk_merge_unchecked: bool = false, 0, 1;
         /// With seek=mean, cooperation and splits trust the mean from the first request on, as in 2.6.33. Default on.
         pub quirk_seeky_early: bool = true, 0, 1;
+        /// From era 3.10 on, a queue that is not worth waiting for is preempted while its only request is at the device, too, and
+        /// the newcomer passes all that wait, as in the kernel. Off, random readers take turns. Default on.
+        //= deviates cfq-bound
+        pub quirk_preempt_empty: bool = true, 0, 1;
     }
 }
 

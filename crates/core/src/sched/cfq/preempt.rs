@@ -35,7 +35,8 @@ pub(super) enum Rule {
     Metadata,
     /// Yes: the newcomer is real-time, the active queue is not.
     RealTime,
-    /// Yes: the active queue has nothing to send, and nobody would wait for it. From 3.x on.
+    /// Yes: the active queue has nothing to send, and nobody would wait for it; without `quirk_preempt_empty` only if the disk
+    /// waits for it all the same. From 3.x on.
     NotWorthWaiting,
     /// No: the disk is not being kept idle.
     NotWaiting,
@@ -91,7 +92,11 @@ impl Cfq {
             Rule::Metadata
         } else if n.is_rt() && !a.is_rt() {
             Rule::RealTime
-        } else if self.config.era.since_3() && a.is_empty() && !self.should_idle(active) {
+        } else if self.config.era.since_3()
+            && a.is_empty()
+            && (self.config.quirk_preempt_empty || a.wait_request)
+            && !self.should_idle(active)
+        {
             Rule::NotWorthWaiting
         } else if self.active_context.is_none() || !a.wait_request {
             Rule::NotWaiting

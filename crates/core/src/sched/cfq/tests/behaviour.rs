@@ -36,6 +36,27 @@ fn with_low_latency_eight_readers_have_their_turn_in_about_300_ms() {
 }
 
 #[test]
+fn random_readers_take_turns_unless_one_that_comes_passes_all_that_wait() {
+    for era in [Era::Linux2_6_33, Era::Linux2_6_34, Era::Linux3_10, Era::Linux4_3] {
+        for (quirk_preempt_empty, queue_depth) in
+            [true, false].iter().flat_map(|&q| [1, 2, 3].map(|d| (q, d)))
+        {
+            let clients: Vec<Client> = (1..=6).map(|task| Client::random_reader(task, 8)).collect();
+            let config = Config { quirk_preempt_empty, ..old(era) };
+            let mut lab = Lab::new(Limits { queue_depth, ..Limits::default() }, config, |_| ms(4));
+            let got = lab.run(&clients, Duration::from_secs(10));
+            let got: Vec<u64> = got.iter().map(|g| g.requests).collect();
+            // 2500 in all.
+            let served = if era.since_3() && quirk_preempt_empty { u64::from(queue_depth) + 1 } else { 6 };
+            let share = 2500 / served;
+            let alike = got.iter().filter(|n| n.abs_diff(share) < 60).count() as u64;
+            let starved = got.iter().filter(|&&n| n < 20).count() as u64;
+            assert_eq!((alike, starved), (served, 6 - served), "{era:?}, depth {queue_depth}: {got:?}");
+        }
+    }
+}
+
+#[test]
 fn levels_divide_the_time() {
     let mut high = Client::reader(1, 64);
     high.template = with_prio(high.template, Class::BestEffort, 0);

@@ -150,15 +150,23 @@ fn rule_10_real_time_preempts_others() {
 
 #[test]
 fn rule_10a_who_is_not_waited_for_is_preempted_from_3_x_on() {
-    for (config, rule) in
-        [(Config::default(), Rule::NotWorthWaiting), (Config::linux_2_6_34(), Rule::NotWaiting)]
-    {
+    let polite = Config { quirk_preempt_empty: false, ..Config::default() };
+    for (config, not_waited_for, waited_for_in_vain) in [
+        (Config::default(), Rule::NotWorthWaiting, Rule::NotWorthWaiting),
+        (polite, Rule::NotWaiting, Rule::NotWorthWaiting),
+        (Config::linux_2_6_34(), Rule::NotWaiting, Rule::Far),
+    ] {
         let mut a = Arena::new(config);
         let (tag, _) = a.rig.issue();
         let active = a.a;
         a.rig.queue(active).idle_window = false;
+        assert_eq!(a.rule(), not_waited_for, "its request is at the device");
         a.rig.complete(tag);
-        assert_eq!(a.rule(), rule);
+        assert_eq!(a.rule(), not_waited_for);
+        let mut a = Arena::idling(config);
+        let active = a.a;
+        a.rig.queue(active).idle_window = false;
+        assert_eq!(a.rule(), waited_for_in_vain);
     }
     assert!(Rule::NotWorthWaiting.preempts());
 }
