@@ -14,7 +14,7 @@ use super::{Elevator, End, cx};
 use crate::parts::merge::Edges;
 use crate::request::{Link, Request};
 use crate::sched::Scheduler;
-use crate::trace::{Action, Reason};
+use crate::trace::Action;
 use crate::units::{Sectors, Tag};
 
 impl<S: Scheduler> Elevator<S> {
@@ -70,9 +70,15 @@ impl<S: Scheduler> Elevator<S> {
             && slot.segments + segments <= u32::from(self.limits.max_segments)
     }
 
-    pub(super) fn merge(&mut self, into: Tag, end: End, tag: Tag, reason: Reason) {
+    /// Merges `tag` into another; `late`: after it waited for a limit.
+    pub(super) fn merge(&mut self, into: Tag, end: End, tag: Tag, late: bool) {
         let action = if end == End::Back { Action::BackMerge } else { Action::FrontMerge };
-        self.record(action, reason, tag);
+        let (now, rq) = (self.now, &self.requests[tag].rq);
+        if late {
+            self.books.merged_late(now, action, into, tag, rq);
+        } else {
+            self.books.merged(now, action, tag, rq);
+        }
         self.requests.merge(into, tag);
         // A merge at one end leaves the other where it was.
         let rq = self.requests[into].rq;
@@ -108,8 +114,7 @@ impl<S: Scheduler> Elevator<S> {
             return;
         }
         self.sched.joined(cx!(self), kept, gone);
-        self.record(Action::Join, Reason::None, gone);
-        self.books.groups.joined(kept, gone);
+        self.books.joined(self.now, kept, gone, &slot.rq);
         self.index.remove(self.sched.edges(), gone);
         self.requests.merge(kept, gone);
         self.index.move_end(kept, slot.rq.end());

@@ -21,11 +21,13 @@
 //!
 //= linux-2.6.33 block/elevator.c, block/blk-merge.c (as restated in the project's specification)
 
+mod books;
 mod limits;
 mod merging;
 mod replay;
 mod waiting;
 
+pub use self::books::Books;
 pub use self::limits::{Actuators, Limits};
 use crate::config::ConfigError;
 use crate::groups::{Groups, Max, Min, Policy, Refusal};
@@ -34,8 +36,8 @@ use crate::parts::merge::{Edges, MergeIndex};
 use crate::parts::throttle::Throttle;
 use crate::request::{Link, Request, Requests, State};
 use crate::sched::Scheduler;
-use crate::trace::{Action, Detail, Reason, TraceEvent, TraceRing};
-use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
+use crate::trace::{Detail, Reason, TraceEvent};
+use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId, Weight};
 
 /// What became of a request that was handed in.
 #[must_use]
@@ -157,33 +159,6 @@ impl Control {
     }
 }
 
-/// What is recorded of an elevator's work, and the groups that it is recorded of.
-#[derive(Clone, Debug)]
-pub struct Books {
-    /// Decisions.
-    pub trace: TraceRing,
-    /// The groups.
-    pub groups: Groups,
-    /// Whether events are recorded at all: in a trace, or as of several groups.
-    is_observed: bool,
-}
-
-impl Books {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        Self {
-            trace: TraceRing::new(limits.trace),
-            groups: Groups::new(limits.groups, limits.tags, limits.capacity),
-            is_observed: limits.trace > 0 || limits.groups > 1,
-        }
-    }
-
-    /// Whether anything is recorded at all.
-    #[inline]
-    pub(crate) const fn is_observed(&self) -> bool {
-        self.is_observed
-    }
-}
-
 /// What a scheduler gets to see and use in every call.
 #[derive(Debug)]
 pub struct Cx<'a> {
@@ -208,22 +183,8 @@ impl Cx<'_> {
     #[inline]
     pub fn note_in_numbers(&mut self, reason: Reason, task: TaskId, detail: Detail) {
         if self.books.trace.enabled() {
-            self.push_note(reason, task, detail);
+            self.books.push_note(self.now, reason, task, detail);
         }
-    }
-
-    #[cold]
-    fn push_note(&mut self, reason: Reason, task: TaskId, detail: Detail) {
-        self.books.trace.push(TraceEvent {
-            at: self.now,
-            action: Action::Note,
-            reason,
-            tag: None,
-            task,
-            start: Sector(0),
-            len: Sectors(0),
-            detail,
-        });
     }
 }
 
@@ -280,7 +241,7 @@ impl<S: Scheduler> Elevator<S> {
             sched: S::new(limits, config)?,
             limits,
             requests: Requests::new(limits.tags),
-            is_plain: limits.merges && !books.is_observed,
+            is_plain: limits.merges && !books.is_observed(),
             books,
             index: MergeIndex::new(limits.tags),
             hint: Link::NONE,
@@ -316,19 +277,29 @@ impl<S: Scheduler> Elevator<S> {
     /// in the way.
     #[inline(never)]
     fn insert_otherwise(&mut self, tag: Tag, rq: &Request) -> Insert {
-        let rq = Request { group: self.books.groups.home(rq.group), ..*rq };
-        self.requests.put_into_group(tag, rq.group);
-        if !self.throttle.is_unused() && self.is_held(tag, &rq) {
+        let group = self.books.groups.home(rq.group);
+        if group != rq.group {
+            return self.insert_into_group(tag, &Request { group, ..*rq });
+        }
+        if !self.throttle.is_unused() && self.is_held(tag, rq) {
             return Insert::Queued;
         }
         if self.limits.merges {
-            if !self.is_quiet(&rq) {
-                return self.insert_in_company(tag, &rq);
+            if !self.is_quiet(rq) {
+                return self.insert_in_company(tag, rq);
             }
-            self.file(tag, &rq);
+            self.file(tag, rq);
         }
-        self.enqueue(tag, Reason::None);
+        self.books.inserted(self.now, tag, rq);
+        self.sched.insert(cx!(self), tag);
         Insert::Queued
+    }
+
+    /// The same for a request of a group that is no more: it belongs to this one.
+    #[cold]
+    fn insert_into_group(&mut self, tag: Tag, rq: &Request) -> Insert {
+        self.requests.put_into_group(tag, rq.group);
+        self.insert_otherwise(tag, rq)
     }
 
     /// A request arrives that may touch another: merges them if they do and may.
@@ -336,11 +307,11 @@ impl<S: Scheduler> Elevator<S> {
     fn insert_in_company(&mut self, tag: Tag, rq: &Request) -> Insert {
         self.sched.prepare_merge(cx!(self), rq);
         if let Some((into, end)) = self.find_merge(rq, self.requests[tag].segments) {
-            self.merge(into, end, tag, Reason::None);
+            self.merge(into, end, tag, false);
             return Insert::Merged { into, end };
         }
         self.file(tag, rq);
-        self.enqueue(tag, Reason::None);
+        self.enqueue(tag, rq);
         Insert::Queued
     }
 
@@ -363,8 +334,8 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     #[inline(never)]
-    fn enqueue(&mut self, tag: Tag, reason: Reason) {
-        self.record(Action::Insert, reason, tag);
+    fn enqueue(&mut self, tag: Tag, rq: &Request) {
+        self.books.inserted(self.now, tag, rq);
         self.sched.insert(cx!(self), tag);
     }
 
@@ -417,7 +388,7 @@ impl<S: Scheduler> Elevator<S> {
         self.requeued_links.remove(&mut self.requeued, tag);
         self.requests.issue(tag);
         self.sched.reissue(cx!(self), tag);
-        self.record(Action::Issue, Reason::Requeued, tag);
+        self.books.issued_again(self.now, tag, &self.requests[tag].rq);
         Dispatch::Issue(tag)
     }
 
@@ -452,7 +423,9 @@ impl<S: Scheduler> Elevator<S> {
         self.requests.assert_issued(tag);
         self.sched.complete(cx!(self), tag);
         let carried = self.requests.free(tag);
-        self.record(Action::Complete, Reason::None, tag);
+        if self.books.is_observed() {
+            self.observe_completion(tag);
+        }
         self.requests.freed(tag, carried)
     }
 
@@ -466,7 +439,7 @@ impl<S: Scheduler> Elevator<S> {
         self.sched.requeue(cx!(self), tag);
         self.requeued_links.push_back(&mut self.requeued, tag);
         self.aside += 1;
-        self.record(Action::Requeue, Reason::None, tag);
+        self.books.requeued(self.now, tag, &self.requests[tag].rq);
     }
 
     /// Something changes from outside.
@@ -627,35 +600,16 @@ impl<S: Scheduler> Elevator<S> {
     /// What is left to do at times.
     #[inline(never)]
     fn issue_rest(&mut self, tag: Tag, why: Reason) -> Tag {
-        if self.limits.merges {
-            self.index.remove(self.sched.edges(), tag);
+        let edges = self.sched.edges();
+        // Where nothing is filed, nothing is first.
+        if !self.index.remove_first(edges, tag) && self.limits.merges {
+            self.index.remove(edges, tag);
         }
-        self.record(Action::Issue, why, tag);
+        self.books.issued(self.now, tag, &self.requests[tag].rq, why);
         tag
     }
-
-    #[inline]
-    fn record(&mut self, action: Action, reason: Reason, tag: Tag) {
-        if self.books.is_observed {
-            self.observe(action, reason, tag);
-        }
-    }
-
     #[inline(never)]
-    fn observe(&mut self, action: Action, reason: Reason, tag: Tag) {
-        let slot = &self.requests[tag];
-        self.books.groups.observe(self.now, action, reason, tag, slot);
-        if self.books.trace.enabled() {
-            self.books.trace.push(TraceEvent {
-                at: self.now,
-                action,
-                reason,
-                tag: Some(tag),
-                task: slot.rq.task,
-                start: slot.rq.start,
-                len: slot.rq.len,
-                detail: Detail::None,
-            });
-        }
+    fn observe_completion(&mut self, tag: Tag) {
+        self.books.completed(self.now, tag, &self.requests[tag].rq);
     }
 }

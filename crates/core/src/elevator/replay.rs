@@ -7,7 +7,6 @@
 use super::{Cx, Dispatch, Elevator, End, cx};
 use crate::request::{Request, State};
 use crate::sched::Scheduler;
-use crate::trace::Reason;
 use crate::units::{Instant, Tag};
 
 impl<S: Scheduler> Elevator<S> {
@@ -22,7 +21,7 @@ impl<S: Scheduler> Elevator<S> {
             self.sched.prepare_merge(cx!(self), &rq);
             self.file(tag, &rq);
         }
-        self.enqueue(tag, Reason::None);
+        self.enqueue(tag, &rq);
     }
 
     /// As [`Self::insert`], but merged with `into` whatever the scheduler says: for comparisons with an implementation that
@@ -34,7 +33,7 @@ impl<S: Scheduler> Elevator<S> {
         self.advance(now);
         assert!(self.requests[into].state == State::Queued, "merged with a request that does not wait");
         self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
-        self.merge(into, end, tag, Reason::None);
+        self.merge(into, end, tag, false);
     }
 
     /// As [`Self::dispatch`], with an answer from elsewhere: for comparisons with an implementation that gave it.

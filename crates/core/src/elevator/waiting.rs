@@ -11,7 +11,6 @@
 use super::{Elevator, Timer, cx};
 use crate::request::Request;
 use crate::sched::Scheduler;
-use crate::trace::{Action, Reason};
 use crate::units::{Instant, Tag};
 
 impl<S: Scheduler> Elevator<S> {
@@ -24,7 +23,7 @@ impl<S: Scheduler> Elevator<S> {
         }
         self.requests.hold(tag);
         self.aside += 1;
-        self.record(Action::Note, Reason::Limit, tag);
+        self.books.held(self.now, tag, rq);
         true
     }
 
@@ -47,12 +46,13 @@ impl<S: Scheduler> Elevator<S> {
             if !self.is_quiet(&rq) {
                 self.sched.prepare_merge(cx!(self), &rq);
                 if let Some((into, end)) = self.find_merge(&rq, self.requests[tag].segments) {
-                    return self.merge(into, end, tag, Reason::Limit);
+                    return self.merge(into, end, tag, true);
                 }
             }
             self.file(tag, &rq);
         }
-        self.enqueue(tag, Reason::Limit);
+        self.books.let_pass(self.now, tag, &rq);
+        self.sched.insert(cx!(self), tag);
     }
 
     /// Who is due goes to the scheduler. Answers a request that was handed back, if there is one.

@@ -9,8 +9,7 @@
 //! They are kept where there are several groups; of one alone, there would be nothing to compare.
 
 use super::{Group, Groups, Refusal};
-use crate::request::{Request, Slot};
-use crate::trace::{Action, Reason};
+use crate::request::Request;
 use crate::units::{Duration, GroupId, Instant, Tag};
 
 /// A count for each direction, and for sync and async, as the kernel's files have it.
@@ -165,18 +164,21 @@ impl Groups {
         if self.served != Some(group) {
             self.leave(now);
             self.served = Some(group);
-            self.groups[group].ends(now);
         }
-        let stats = &mut self.groups[group].stats;
-        stats.queue_size_sum += stats.io_queued.total();
-        stats.queue_size_samples += 1;
+        let g = &mut self.groups[group];
+        if let Some(since) = g.since.take() {
+            let time = if g.queued > 0 { &mut g.stats.group_wait_time } else { &mut g.stats.empty_time };
+            *time += now.saturating_since(since);
+        }
+        g.stats.queue_size_sum += u64::from(g.queued);
+        g.stats.queue_size_samples += 1;
     }
 
     /// It is nobody's turn.
     pub fn leave(&mut self, now: Instant) {
         self.idled(now);
         if let Some(group) = self.served.take() {
-            self.groups[group].begins(now);
+            self.groups[group].since = Some(now);
         }
     }
 
@@ -207,58 +209,77 @@ impl Groups {
     }
 }
 
-/// What the elevator has to say for the books.
+/// What the elevator has to say for the books: for each thing that can happen to a request, what it means for them. Where no
+/// books are kept, nothing.
 impl Groups {
-    /// Something happened to a request.
-    pub(crate) fn observe(&mut self, now: Instant, action: Action, reason: Reason, tag: Tag, slot: &Slot) {
-        if self.times.is_empty() {
-            return;
-        }
-        if action == Action::Issue {
-            self.idled(now);
-        }
-        let (rq, times) = (&slot.rq, &mut self.times[tag]);
-        let is_served = self.served == Some(rq.group);
+    /// It arrived.
+    #[inline(always)]
+    pub(crate) fn inserted(&mut self, now: Instant, tag: Tag, rq: &Request) {
+        let Some(times) = self.times.get_mut(tag) else { return };
+        times.inserted = now;
         let g = &mut self.groups[rq.group];
-        if reason == Reason::Limit && action != Action::Note {
-            // It was counted when it began to wait.
-            g.stats.throttled_time.add(rq, now.saturating_since(times.inserted).as_ns());
-            times.inserted = now;
-        }
-        match (action, reason) {
-            (Action::Insert, Reason::Limit) => {}
-            (Action::Insert, _) | (Action::Note, Reason::Limit) => {
-                g.requests += 1;
-                times.inserted = now;
-                g.queue(now, rq, is_served);
-            }
-            (Action::BackMerge | Action::FrontMerge, Reason::Limit) | (Action::Join, _) => {
-                g.requests -= 1;
-                g.unqueue(now, rq, is_served);
-                g.stats.io_merged.add(rq, 1);
-            }
-            (Action::BackMerge | Action::FrontMerge, _) => g.stats.io_merged.add(rq, 1),
-            (Action::Issue, _) => {
-                times.issued = now;
-                g.unqueue(now, rq, is_served);
-                if reason != Reason::Requeued {
-                    g.stats.disk_sectors += u64::from(rq.len.0);
-                }
-            }
-            (Action::Requeue, _) => g.queue(now, rq, is_served),
-            (Action::Complete, _) => {
-                g.requests -= 1;
-                g.completed(now, rq, times);
-            }
-            (Action::Note, _) => {}
+        g.requests += 1;
+        g.queue(now, rq, self.served);
+    }
+
+    /// It arrived some time ago, had to wait for a limit, and goes on now.
+    pub(crate) fn let_pass(&mut self, now: Instant, tag: Tag, rq: &Request) {
+        let Some(times) = self.times.get_mut(tag) else { return };
+        let waited = now.saturating_since(core::mem::replace(&mut times.inserted, now));
+        self.groups[rq.group].stats.throttled_time.add(rq, waited.as_ns());
+    }
+
+    /// It was merged into another when it came.
+    pub(crate) fn merged(&mut self, rq: &Request) {
+        if !self.times.is_empty() {
+            self.groups[rq.group].stats.io_merged.add(rq, 1);
         }
     }
 
-    /// `gone` is a part of `kept` now, which is as old as the older of both.
-    pub(crate) fn joined(&mut self, kept: Tag, gone: Tag) {
-        if !self.times.is_empty() {
-            self.times[kept].inserted = self.times[kept].inserted.min(self.times[gone].inserted);
+    /// `gone`, which has waited, is a part of `kept` now; that is as old as the older of both.
+    pub(crate) fn joined(&mut self, now: Instant, kept: Tag, gone: Tag, rq: &Request) {
+        if self.times.is_empty() {
+            return;
         }
+        self.times[kept].inserted = self.times[kept].inserted.min(self.times[gone].inserted);
+        let g = &mut self.groups[rq.group];
+        g.requests -= 1;
+        g.unqueue(now, rq, self.served);
+        g.stats.io_merged.add(rq, 1);
+    }
+
+    /// The device got it, for the first time or `again`.
+    #[inline(always)]
+    pub(crate) fn issued(&mut self, now: Instant, tag: Tag, rq: &Request, again: bool) {
+        let Some(times) = self.times.get_mut(tag) else { return };
+        times.issued = now;
+        let g = &mut self.groups[rq.group];
+        g.unqueue(now, rq, self.served);
+        if !again {
+            g.stats.disk_sectors += u64::from(rq.len.0);
+        }
+        if self.idle_since.is_some() {
+            self.idled(now);
+        }
+    }
+
+    /// The device handed it back.
+    pub(crate) fn requeued(&mut self, now: Instant, rq: &Request) {
+        if !self.times.is_empty() {
+            self.groups[rq.group].queue(now, rq, self.served);
+        }
+    }
+
+    /// The device finished it.
+    #[inline(always)]
+    pub(crate) fn completed(&mut self, now: Instant, tag: Tag, rq: &Request) {
+        let Some(times) = self.times.get(tag) else { return };
+        let g = &mut self.groups[rq.group];
+        g.requests -= 1;
+        g.stats.io_service_bytes.add(rq, rq.len.bytes());
+        g.stats.io_serviced.add(rq, 1);
+        g.stats.io_wait_time.add(rq, times.issued.saturating_since(times.inserted).as_ns());
+        g.stats.io_service_time.add(rq, now.saturating_since(times.issued).as_ns());
     }
 
     /// The group's books, and those of groups that were in it and are no more, begin anew. What waits is counted as before.
@@ -267,7 +288,7 @@ impl Groups {
         g.stats = GroupStats { io_queued: g.stats.io_queued, ..GroupStats::NONE };
         g.gone = GroupStats::NONE;
         let idle = self.idle_since.as_mut().filter(|_| self.served == Some(group));
-        for since in g.waits_since.as_mut().into_iter().chain(&mut g.empty_since).chain(idle) {
+        for since in g.since.as_mut().into_iter().chain(idle) {
             *since = now;
         }
         Ok(())
@@ -275,46 +296,31 @@ impl Groups {
 }
 
 impl Group {
-    /// One more request waits.
-    fn queue(&mut self, now: Instant, rq: &Request, is_served: bool) {
-        let is_first = self.stats.io_queued.total() == 0;
+    /// One more request waits. If it is the first, and out of turn, the group waits from now on.
+    #[inline(always)]
+    fn queue(&mut self, now: Instant, rq: &Request, served: Option<GroupId>) {
         self.stats.io_queued.add(rq, 1);
-        if is_first && !is_served {
-            self.ends(now);
-            self.begins(now);
+        self.queued += 1;
+        if self.queued == 1 && served != Some(rq.group) {
+            let empty = self.begin(now);
+            self.stats.empty_time += empty;
         }
     }
 
     /// One request fewer waits. If it was the last, and out of turn, the group has what it waited for.
-    fn unqueue(&mut self, now: Instant, rq: &Request, is_served: bool) {
+    #[inline(always)]
+    fn unqueue(&mut self, now: Instant, rq: &Request, served: Option<GroupId>) {
         self.stats.io_queued.sub(rq, 1);
-        if self.stats.io_queued.total() == 0 && !is_served {
-            self.ends(now);
-            self.begins(now);
+        self.queued -= 1;
+        if self.queued == 0 && served != Some(rq.group) {
+            let waited = self.begin(now);
+            self.stats.group_wait_time += waited;
         }
     }
 
-    fn completed(&mut self, now: Instant, rq: &Request, times: &Times) {
-        let stats = &mut self.stats;
-        stats.io_service_bytes.add(rq, rq.len.bytes());
-        stats.io_serviced.add(rq, 1);
-        stats.io_wait_time.add(rq, times.issued.saturating_since(times.inserted).as_ns());
-        stats.io_service_time.add(rq, now.saturating_since(times.issued).as_ns());
-    }
-
-    /// Not being served, it waits or is empty from now on.
-    fn begins(&mut self, now: Instant) {
-        let is_waiting = self.stats.io_queued.total() > 0;
-        *(if is_waiting { &mut self.waits_since } else { &mut self.empty_since }) = Some(now);
-    }
-
-    /// No more.
-    fn ends(&mut self, now: Instant) {
-        if let Some(since) = self.waits_since.take() {
-            self.stats.group_wait_time += now.saturating_since(since);
-        }
-        if let Some(since) = self.empty_since.take() {
-            self.stats.empty_time += now.saturating_since(since);
-        }
+    /// Something begins. Answers how long what was before has lasted.
+    #[inline(always)]
+    fn begin(&mut self, now: Instant) -> Duration {
+        self.since.replace(now).map_or(Duration::ZERO, |since| now.saturating_since(since))
     }
 }

@@ -187,9 +187,10 @@ struct Group {
     stats: GroupStats,
     /// Of groups that were in it and are no more.
     gone: GroupStats,
-    /// Since when it has requests while another group is served, and since when it has none while not being served.
-    waits_since: Option<Instant>,
-    empty_since: Option<Instant>,
+    /// Those of its requests that wait: all of `stats.io_queued`.
+    queued: u32,
+    /// While it is not served, and was seen: since when it has had requests, or since when it has had none.
+    since: Option<Instant>,
 }
 
 impl Group {
@@ -206,8 +207,8 @@ impl Group {
         requests: 0,
         stats: GroupStats::NONE,
         gone: GroupStats::NONE,
-        waits_since: None,
-        empty_since: None,
+        queued: 0,
+        since: None,
     };
 }
 

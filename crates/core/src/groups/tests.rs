@@ -5,7 +5,7 @@ use super::*;
 use crate::elevator::{Dispatch, Elevator, Hold, Insert, Limits, Timer};
 use crate::request::{Op, Request};
 use crate::sched::noop::Noop;
-use crate::trace::{Action, Reason};
+use crate::trace::Action;
 use crate::units::{Sector, Sectors, TaskId};
 use std::string::ToString;
 use std::vec::Vec;
@@ -114,12 +114,13 @@ fn reads_writes_and_discards_sync_and_async_are_told_apart() {
 #[test]
 fn turns_waits_idling_and_emptiness_are_timed() {
     let mut groups = Groups::new(3, 8, 0);
-    let mut requests = crate::request::Requests::new(8);
-    let mut say = |groups: &mut Groups, now: u64, action, tag: u16, group: usize| {
-        if action == Action::Insert {
-            requests.claim(Tag(tag), read(group, 0), at(now));
+    let say = |groups: &mut Groups, now: u64, action, tag: u16, group: usize| {
+        let (now, tag, rq) = (at(now), Tag(tag), read(group, 0));
+        match action {
+            Action::Insert => groups.inserted(now, tag, &rq),
+            Action::Issue => groups.issued(now, tag, &rq, false),
+            _ => unreachable!(),
         }
-        groups.observe(at(now), action, Reason::None, Tag(tag), &requests[Tag(tag)]);
     };
     say(&mut groups, 0, Action::Insert, 0, 1);
     say(&mut groups, 1, Action::Insert, 1, 1);
