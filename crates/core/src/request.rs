@@ -232,10 +232,6 @@ impl Requests {
         self.queued += 1;
     }
 
-    pub(crate) fn put_into_group(&mut self, tag: Tag, group: GroupId) {
-        self.slots[tag].rq.group = group;
-    }
-
     /// It has to wait for a limit.
     pub(crate) fn hold(&mut self, tag: Tag) {
         self.slots[tag].state = State::Held;

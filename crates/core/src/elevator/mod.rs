@@ -259,12 +259,12 @@ impl<S: Scheduler> Elevator<S> {
     /// # Panics
     /// If time goes backwards, the tag is in use or out of range, or the request is empty: bugs of the driver.
     pub fn insert(&mut self, now: Instant, tag: Tag, rq: Request) -> Insert {
+        if !self.is_plain {
+            return self.insert_otherwise(now, tag, &rq);
+        }
         self.advance(now);
         let shown = self.now.floor_to(self.limits.tick);
         self.requests.claim(tag, rq, shown);
-        if !self.is_plain {
-            return self.insert_otherwise(tag, &rq);
-        }
         if !self.is_quiet(&rq) {
             return self.insert_in_company(tag, &rq);
         }
@@ -276,11 +276,14 @@ impl<S: Scheduler> Elevator<S> {
     /// The same where books are kept, or nothing is merged. That is a function of its own, here and below, so that otherwise nothing is
     /// in the way.
     #[inline(never)]
-    fn insert_otherwise(&mut self, tag: Tag, rq: &Request) -> Insert {
+    fn insert_otherwise(&mut self, now: Instant, tag: Tag, rq: &Request) -> Insert {
         let group = self.books.groups.home(rq.group);
         if group != rq.group {
-            return self.insert_into_group(tag, &Request { group, ..*rq });
+            return self.insert_into_group(now, tag, &Request { group, ..*rq });
         }
+        self.advance(now);
+        let shown = self.now.floor_to(self.limits.tick);
+        self.requests.claim(tag, *rq, shown);
         if !self.throttle.is_unused() && self.is_held(tag, rq) {
             return Insert::Queued;
         }
@@ -290,16 +293,15 @@ impl<S: Scheduler> Elevator<S> {
             }
             self.file(tag, rq);
         }
-        self.books.inserted(self.now, tag, rq);
-        self.sched.insert(cx!(self), tag);
+        self.books.inserted(now, tag, rq);
+        self.sched.insert(cx!(self, shown), tag);
         Insert::Queued
     }
 
     /// The same for a request of a group that is no more: it belongs to this one.
     #[cold]
-    fn insert_into_group(&mut self, tag: Tag, rq: &Request) -> Insert {
-        self.requests.put_into_group(tag, rq.group);
-        self.insert_otherwise(tag, rq)
+    fn insert_into_group(&mut self, now: Instant, tag: Tag, rq: &Request) -> Insert {
+        self.insert_otherwise(now, tag, rq)
     }
 
     /// A request arrives that may touch another: merges them if they do and may.
@@ -353,6 +355,16 @@ impl<S: Scheduler> Elevator<S> {
     /// # Panics
     /// If time goes backwards.
     pub fn dispatch(&mut self, now: Instant) -> Dispatch {
+        if self.is_plain { self.dispatch_as::<true>(now) } else { self.dispatch_otherwise(now) }
+    }
+
+    #[inline(never)]
+    fn dispatch_otherwise(&mut self, now: Instant) -> Dispatch {
+        self.dispatch_as::<false>(now)
+    }
+
+    #[inline(always)]
+    fn dispatch_as<const PLAIN: bool>(&mut self, now: Instant) -> Dispatch {
         self.advance(now);
         if self.aside > 0
             && let Some(tag) = self.look_aside()
@@ -363,7 +375,7 @@ impl<S: Scheduler> Elevator<S> {
         let answer = self.sched.dispatch(cx);
         let why = cx.why;
         match answer {
-            Dispatch::Issue(tag) => return Dispatch::Issue(self.issue(tag, why)),
+            Dispatch::Issue(tag) => return Dispatch::Issue(self.issue::<PLAIN>(tag, why)),
             Dispatch::Hold(_) if self.requests.queued() == 0 => return self.nothing_waits(),
             Dispatch::Hold(_) => debug_assert!(
                 self.requests.issued() > 0 || self.sched.next_timer().is_some(),
@@ -410,7 +422,7 @@ impl<S: Scheduler> Elevator<S> {
             assert!(self.requests.queued() == 0, "drained, but requests wait");
             return None;
         };
-        Some(self.issue(tag, Reason::Drain))
+        Some(self.issue::<false>(tag, Reason::Drain))
     }
 
     /// The device finished a request, well or not. Answers the tags that are free now: it and those merged into it.
@@ -419,14 +431,28 @@ impl<S: Scheduler> Elevator<S> {
     /// If time goes backwards, or the device does not have that request.
     #[inline]
     pub fn complete(&mut self, now: Instant, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
+        let carried = if self.is_plain {
+            self.complete_as::<true>(now, tag)
+        } else {
+            self.complete_otherwise(now, tag)
+        };
+        self.requests.freed(tag, carried)
+    }
+
+    #[inline(never)]
+    fn complete_otherwise(&mut self, now: Instant, tag: Tag) -> Link {
+        self.complete_as::<false>(now, tag)
+    }
+
+    #[inline(always)]
+    fn complete_as<const PLAIN: bool>(&mut self, now: Instant, tag: Tag) -> Link {
         self.advance(now);
         self.requests.assert_issued(tag);
         self.sched.complete(cx!(self), tag);
-        let carried = self.requests.free(tag);
-        if self.books.is_observed() {
-            self.observe_completion(tag);
+        if !PLAIN {
+            self.books.completed(now, tag, &self.requests[tag].rq);
         }
-        self.requests.freed(tag, carried)
+        self.requests.free(tag)
     }
 
     /// The device could not take a request, or gave it back: it is issued again before anything else.
@@ -584,32 +610,26 @@ impl<S: Scheduler> Elevator<S> {
         self.now = now;
     }
 
-    /// Answers the tag again, here and below, so that the caller need not keep it.
+    /// Answers the tag again, so that the caller need not keep it.
     #[inline(always)]
-    fn issue(&mut self, tag: Tag, why: Reason) -> Tag {
+    fn issue<const PLAIN: bool>(&mut self, tag: Tag, why: Reason) -> Tag {
         self.requests.issue(tag);
         if self.hint == Link::to(tag) {
             self.hint = Link::NONE;
         }
-        if self.is_plain && self.index.remove_first(self.sched.edges(), tag) {
-            return tag;
+        if !PLAIN {
+            self.books.issued(self.now, tag, &self.requests[tag].rq, why);
         }
-        self.issue_rest(tag, why)
+        // Where nothing is filed, nothing is first.
+        if self.index.remove_first(self.sched.edges(), tag) { tag } else { self.unfile(tag) }
     }
 
-    /// What is left to do at times.
+    /// The same if others are filed before it, or nothing is.
     #[inline(never)]
-    fn issue_rest(&mut self, tag: Tag, why: Reason) -> Tag {
-        let edges = self.sched.edges();
-        // Where nothing is filed, nothing is first.
-        if !self.index.remove_first(edges, tag) && self.limits.merges {
-            self.index.remove(edges, tag);
+    fn unfile(&mut self, tag: Tag) -> Tag {
+        if self.limits.merges {
+            self.index.remove(self.sched.edges(), tag);
         }
-        self.books.issued(self.now, tag, &self.requests[tag].rq, why);
         tag
-    }
-    #[inline(never)]
-    fn observe_completion(&mut self, tag: Tag) {
-        self.books.completed(self.now, tag, &self.requests[tag].rq);
     }
 }

@@ -50,7 +50,7 @@ impl<S: Scheduler> Elevator<S> {
         let answer = choose(&mut self.sched, cx);
         let why = cx.why;
         if let Dispatch::Issue(tag) = answer {
-            self.issue(tag, why);
+            self.issue::<false>(tag, why);
         }
         answer
     }
