@@ -190,6 +190,7 @@ impl Groups {
     }
 
     /// It is no more.
+    #[inline(never)]
     pub fn idled(&mut self, now: Instant) {
         if let (Some(since), Some(group)) = (self.idle_since.take(), self.served) {
             self.groups[group].stats.idle_time += now.saturating_since(since);
@@ -278,8 +279,9 @@ impl Groups {
         g.requests -= 1;
         g.stats.io_service_bytes.add(rq, rq.len.bytes());
         g.stats.io_serviced.add(rq, 1);
-        g.stats.io_wait_time.add(rq, times.issued.saturating_since(times.inserted).as_ns());
-        g.stats.io_service_time.add(rq, now.saturating_since(times.issued).as_ns());
+        // These are the elevator's times, which never go backwards.
+        g.stats.io_wait_time.add(rq, times.issued.as_ns() - times.inserted.as_ns());
+        g.stats.io_service_time.add(rq, now.as_ns() - times.issued.as_ns());
     }
 
     /// The group's books, and those of groups that were in it and are no more, begin anew. What waits is counted as before.

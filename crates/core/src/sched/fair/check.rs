@@ -26,7 +26,7 @@ impl<S: Divisible> Fair<S> {
         }
         assert_eq!((queued, at_device), (self.queued, self.at_device), "requests in all");
         let all = [0, 1].map(|kind| held.iter().map(|(_, h)| h[kind]).sum());
-        assert_eq!((self.held, self.holders), (all, holders), "requests by kind, and who has any");
+        assert_eq!((self.pool.held, self.pool.holders), (all, holders), "requests by kind, and who has any");
         assert!(self.detours <= at_device, "out of turn, and where?");
         self.tree.check();
         self.reserve.check(&self.members);

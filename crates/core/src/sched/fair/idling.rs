@@ -37,6 +37,7 @@ impl<S: Divisible> Fair<S> {
     }
 
     /// The disk waits for the group that has it.
+    #[inline(never)]
     pub(super) fn idle(&mut self, cx: &mut Cx<'_>, group: GroupId) {
         if self.at_device == 0 {
             cx.books.groups.idles(cx.now);

@@ -87,6 +87,7 @@ impl<S: Divisible> Fair<S> {
         let m = &mut self.members[group];
         let is_first = m.arrived(cx.now, task, self.config.layer.group_idle);
         self.queued += 1;
+        self.pool.take(&mut m.held, sync);
         if is_first {
             self.reserve.join(group, &mut m.clock, cx.now);
             if self.active == Some(group) {
@@ -98,7 +99,6 @@ impl<S: Divisible> Fair<S> {
                 self.join(cx, group);
             }
         }
-        self.take(group, sync);
         self.force(group);
     }
 
@@ -116,27 +116,36 @@ impl<S: Divisible> Fair<S> {
     }
 
     /// `tag` of `group` goes to the device, in its turn if it is the one that has the disk.
-    #[inline]
     pub(super) fn issued(&mut self, cx: &mut Cx<'_>, tag: Tag, group: GroupId) {
-        let rq = &cx.requests[tag].rq;
+        if self.active == Some(group) {
+            return self.issued_in_turn(cx, tag, group);
+        }
+        self.count_issued(cx, tag, group);
+        self.slices[tag] = OUT_OF_TURN;
+        if self.members[group].queued == 0 {
+            self.lose_place(cx, group);
+        }
+    }
+
+    /// The same of the group that has the disk.
+    #[inline(always)]
+    pub(super) fn issued_in_turn(&mut self, cx: &mut Cx<'_>, tag: Tag, group: GroupId) {
+        self.count_issued(cx, tag, group);
+        self.slice.issued(cx.requests[tag].rq.len);
+        self.slices[tag] = self.slice.number;
+        if self.slice.is_idling {
+            self.stop_idling(cx);
+        }
+    }
+
+    #[inline(always)]
+    fn count_issued(&mut self, cx: &mut Cx<'_>, tag: Tag, group: GroupId) {
         let m = &mut self.members[group];
-        m.issued(rq.sync);
-        let any_left = m.queued > 0;
+        m.issued(cx.requests[tag].rq.sync);
         self.queued -= 1;
         self.at_device += 1;
+        let any_left = m.queued > 0;
         self.reserve.dispatched(group, &mut m.clock, cx.now, any_left);
-        if self.active == Some(group) {
-            self.slice.issued(rq.len);
-            self.slices[tag] = self.slice.number;
-            if self.slice.is_idling {
-                self.stop_idling(cx);
-            }
-        } else {
-            self.slices[tag] = OUT_OF_TURN;
-            if !any_left {
-                self.lose_place(cx, group);
-            }
-        }
     }
 
     pub(super) fn finish(&mut self, cx: &mut Cx<'_>, tag: Tag) {
@@ -146,7 +155,7 @@ impl<S: Divisible> Fair<S> {
         m.completed(cx.now);
         let is_idle = m.is_idle();
         self.at_device -= 1;
-        self.give_back(group, sync);
+        self.pool.give_back(&mut m.held, sync);
         let slice = self.slices[tag];
         if slice == OUT_OF_TURN {
             self.end_detour(cx, group, len);

@@ -57,6 +57,7 @@ mod tests;
 pub use self::config::{Charge, Config, Layer};
 pub use self::divisible::Divisible;
 use self::member::Member;
+use self::pool::Pool;
 use self::reserve::Reserve;
 use self::slice::{Expire, Slice};
 use super::Scheduler;
@@ -100,8 +101,7 @@ pub struct Fair<S: Divisible> {
     /// The device has no head, and queues requests.
     is_fast: bool,
     tick: Duration,
-    /// How many requests of a kind there may be in all.
-    pool: u32,
+    pool: Pool,
 
     /// The scheduler has the context of this group; its entry here is stale.
     in_force: GroupId,
@@ -119,10 +119,6 @@ pub struct Fair<S: Divisible> {
     slices: Table<Tag, u32>,
     queued: u32,
     at_device: u32,
-    /// Requests that wait or are at the device: async, sync.
-    held: [u32; 2],
-    /// How many groups have any of these.
-    holders: [u32; 2],
     /// Requests at the device that were dispatched out of turn, and since when they use it.
     detours: u32,
     detour_since: Instant,
@@ -156,7 +152,7 @@ impl<S: Divisible> Scheduler for Fair<S> {
             unit,
             is_fast,
             tick: if limits.tick.is_zero() { Duration::from_ms(1) } else { limits.tick },
-            pool: limits.requests(),
+            pool: Pool::new(limits.requests()),
             in_force: GroupId::ROOT,
             contexts: Table::new(groups, sched.context()),
             members: Table::new(groups, Member::new()),
@@ -168,8 +164,6 @@ impl<S: Divisible> Scheduler for Fair<S> {
             slices: Table::new(tags, OUT_OF_TURN),
             queued: 0,
             at_device: 0,
-            held: [0; 2],
-            holders: [0; 2],
             detours: 0,
             detour_since: Instant::EPOCH,
             wake: None,
@@ -224,9 +218,10 @@ impl<S: Divisible> Scheduler for Fair<S> {
     fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag) {
         let rq = &cx.requests[gone].rq;
         if self.mode != Mode::Single {
-            self.members[rq.group].queued -= 1;
+            let m = &mut self.members[rq.group];
+            m.queued -= 1;
             self.queued -= 1;
-            self.give_back(rq.group, rq.sync);
+            self.pool.give_back(&mut m.held, rq.sync);
         }
         self.force(rq.group);
         self.sched.joined(cx, kept, gone);
@@ -333,15 +328,24 @@ impl<S: Divisible> Fair<S> {
             None if self.is_clearing() => Dispatch::Hold(Hold::Depth),
             None => self.dispatch_in_turn(cx),
         };
-        if matches!(answer, Dispatch::Hold(_)) {
-            let due = self.reserve.first(self.active).map(|(_, due)| due).filter(|&due| due > cx.now);
-            self.wake = self.wake.into_iter().chain(due).min();
+        match answer {
+            Dispatch::Issue(tag) => Dispatch::Issue(tag),
+            Dispatch::Hold(why) => self.hold(cx.now, why),
+            Dispatch::Empty => Dispatch::Empty,
         }
-        answer
+    }
+
+    /// The disk is not given more for now, but for who is due meanwhile.
+    #[inline(never)]
+    fn hold(&mut self, now: Instant, why: Hold) -> Dispatch {
+        let due = self.reserve.first(self.active).map(|(_, due)| due).filter(|&due| due > now);
+        self.wake = self.wake.into_iter().chain(due).min();
+        Dispatch::Hold(why)
     }
 
     /// Whose turn is it? The whole policy, but for who comes next ([`FairTree`]).
     //= spec: groups.md 5, select
+    #[inline(always)]
     fn dispatch_in_turn(&mut self, cx: &mut Cx<'_>) -> Dispatch {
         let mut turn = self.active;
         if let Some(group) = turn {
@@ -372,7 +376,7 @@ impl<S: Divisible> Fair<S> {
         }
         let answer = self.sched.dispatch(cx);
         match answer {
-            Dispatch::Issue(tag) => self.issued(cx, tag, group),
+            Dispatch::Issue(tag) => self.issued_in_turn(cx, tag, group),
             Dispatch::Hold(why) if why.is_idling() => self.idle(cx, group),
             Dispatch::Hold(_) | Dispatch::Empty => {}
         }
@@ -417,11 +421,15 @@ impl<S: Divisible> Fair<S> {
     /// Has the scheduler work on this group.
     #[inline]
     fn force(&mut self, group: GroupId) {
-        let old = self.in_force;
-        if old != group {
-            self.sched.swap(group, &mut self.contexts[group]);
-            self.contexts[old] = self.contexts[group];
-            self.in_force = group;
+        if self.in_force != group {
+            self.exchange(group);
         }
+    }
+
+    #[inline(never)]
+    fn exchange(&mut self, group: GroupId) {
+        let old = core::mem::replace(&mut self.in_force, group);
+        self.sched.swap(group, &mut self.contexts[group]);
+        self.contexts[old] = self.contexts[group];
     }
 }

@@ -16,37 +16,51 @@
 
 use super::{Divisible, Fair};
 use crate::request::Request;
-use crate::units::GroupId;
 
 /// This part of the pool is for groups that have little.
 const RESERVED: u32 = 8;
 
-impl<S: Divisible> Fair<S> {
-    /// Whether the group of a request like this one may have another. Of a group that is gone, it says what it would.
-    pub(super) fn has_request(&self, rq: &Request) -> bool {
-        let kind = usize::from(rq.sync);
-        let held = self.members.get(rq.group).map_or(0, |m| m.held[kind]);
-        let all = self.held[kind];
-        let is_crowded =
-            all >= self.pool - self.pool / RESERVED && held >= self.pool / (self.holders[kind] + 1);
-        held == 0 || !(held >= self.config.layer.group_requests || all >= self.pool || is_crowded)
+/// Requests of all groups.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pool {
+    /// How many of a kind there may be.
+    size: u32,
+    /// Those that wait or are at the device: async, sync.
+    pub(super) held: [u32; 2],
+    /// How many groups have any of these.
+    pub(super) holders: [u32; 2],
+}
+
+impl Pool {
+    pub(super) const fn new(size: u32) -> Self {
+        Self { size, held: [0; 2], holders: [0; 2] }
     }
 
-    /// The group has one more.
+    /// A group, which has so many of each kind, has one more.
     #[inline]
-    pub(super) fn take(&mut self, group: GroupId, sync: bool) {
-        let (kind, held) = (usize::from(sync), &mut self.members[group].held);
-        self.holders[kind] += u32::from(held[kind] == 0);
-        held[kind] += 1;
+    pub(super) fn take(&mut self, of_group: &mut [u32; 2], sync: bool) {
+        let kind = usize::from(sync);
+        self.holders[kind] += u32::from(of_group[kind] == 0);
+        of_group[kind] += 1;
         self.held[kind] += 1;
     }
 
     /// It has one less.
     #[inline]
-    pub(super) fn give_back(&mut self, group: GroupId, sync: bool) {
-        let (kind, held) = (usize::from(sync), &mut self.members[group].held);
-        held[kind] -= 1;
-        self.holders[kind] -= u32::from(held[kind] == 0);
+    pub(super) fn give_back(&mut self, of_group: &mut [u32; 2], sync: bool) {
+        let kind = usize::from(sync);
+        of_group[kind] -= 1;
+        self.holders[kind] -= u32::from(of_group[kind] == 0);
         self.held[kind] -= 1;
+    }
+}
+
+impl<S: Divisible> Fair<S> {
+    /// Whether the group of a request like this one may have another. Of a group that is gone, it says what it would.
+    pub(super) fn has_request(&self, rq: &Request) -> bool {
+        let (kind, Pool { size, held: all, holders }) = (usize::from(rq.sync), self.pool);
+        let held = self.members.get(rq.group).map_or(0, |m| m.held[kind]);
+        let is_crowded = all[kind] >= size - size / RESERVED && held >= size / (holders[kind] + 1);
+        held == 0 || !(held >= self.config.layer.group_requests || all[kind] >= size || is_crowded)
     }
 }

@@ -80,7 +80,14 @@ impl Reserve {
     /// The group has requests again.
     #[inline]
     pub(super) fn join(&mut self, group: GroupId, clock: &mut Clock, now: Instant) {
-        if clock.is_set() && !self.forest.contains(group) {
+        if clock.is_set() {
+            self.enter(group, clock, now);
+        }
+    }
+
+    #[inline(never)]
+    fn enter(&mut self, group: GroupId, clock: &mut Clock, now: Instant) {
+        if !self.forest.contains(group) {
             let due = clock.due.map_or(now, |due| due.max(now));
             clock.due = Some(due);
             self.forest.insert(&mut self.tree, group, due.as_ns());
@@ -97,9 +104,13 @@ impl Reserve {
     /// A request of the group is dispatched, in its turn or not; `any_left`: it has more.
     #[inline]
     pub(super) fn dispatched(&mut self, group: GroupId, clock: &mut Clock, now: Instant, any_left: bool) {
-        if !clock.is_set() {
-            return;
+        if clock.is_set() {
+            self.step(group, clock, now, any_left);
         }
+    }
+
+    #[inline(never)]
+    fn step(&mut self, group: GroupId, clock: &mut Clock, now: Instant, any_left: bool) {
         if let Some(due) = clock.due.filter(|&due| due <= now) {
             let due = due.max(now - LAG_MAX) + clock.step;
             clock.due = Some(due);
@@ -148,6 +159,7 @@ impl<S: Divisible> Fair<S> {
     }
 
     /// A request of `group` out of turn, if its scheduler has one for now. The group that has the disk gets it back.
+    #[inline(never)]
     fn detour(&mut self, cx: &mut Cx<'_>, group: GroupId) -> Option<Dispatch> {
         if let Some(active) = self.active {
             self.force(active);
@@ -175,6 +187,7 @@ impl<S: Divisible> Fair<S> {
     }
 
     /// A request that was served out of turn has completed: its group is charged the device's time since the last one did.
+    #[inline(never)]
     pub(super) fn end_detour(&mut self, cx: &mut Cx<'_>, group: GroupId, len: u32) {
         let used = cx.now.saturating_since(self.detour_since);
         self.detour_since = cx.now;

@@ -113,6 +113,7 @@ impl Slice {
     }
 
     /// The first request dispatched in it has completed.
+    #[inline(never)]
     pub(super) fn start(&mut self, now: Instant, length: Duration) {
         self.started = Some(now);
         self.end = now + length;
@@ -131,12 +132,13 @@ impl Slice {
         self.started.is_some() && self.stopped.unwrap_or(now) >= self.end
     }
 
-    pub(super) fn stop(&mut self, now: Instant) {
-        self.stopped.get_or_insert(now);
-    }
-
-    pub(super) fn go_on(&mut self, now: Instant) {
-        let Some(since) = self.stopped.take() else { return };
+    /// Its clock stops if it goes, and goes on if it stands still.
+    #[inline(never)]
+    fn stop_or_go_on(&mut self, now: Instant) {
+        let Some(since) = self.stopped.take() else {
+            self.stopped = Some(now);
+            return;
+        };
         let pause = now.saturating_since(since);
         self.chosen = self.chosen + pause;
         self.started = self.started.map(|start| start + pause);
@@ -177,6 +179,7 @@ impl<S: Divisible> Fair<S> {
     }
 
     /// Gives the disk to the group whose turn it is.
+    #[inline(never)]
     pub(super) fn choose(&mut self, cx: &mut Cx<'_>) -> GroupId {
         let group = self.tree.select(cx.now, self.quantum()).expect("a group has requests");
         self.active = Some(group);
@@ -189,6 +192,7 @@ impl<S: Divisible> Fair<S> {
     }
 
     /// A new turn for a group when no other wants the disk.
+    #[inline(never)]
     pub(super) fn renew(&mut self, cx: &mut Cx<'_>, group: GroupId) {
         let used = self.settle(cx, group);
         self.tree.charge(group, used);
@@ -200,6 +204,7 @@ impl<S: Divisible> Fair<S> {
     }
 
     /// Takes the disk from the group that has it, if one has.
+    #[inline(never)]
     pub(super) fn expire(&mut self, cx: &mut Cx<'_>, why: Expire) {
         let Some(group) = self.active else { return };
         self.force(group);
@@ -218,6 +223,7 @@ impl<S: Divisible> Fair<S> {
     }
 
     /// The group has nothing more to do, and gives up its place among the others.
+    #[inline(never)]
     pub(super) fn lose_place(&mut self, cx: &mut Cx<'_>, group: GroupId) {
         let left = self.tree.deactivate(cx.now, group);
         if self.tree.active() == 0 {
@@ -242,13 +248,12 @@ impl<S: Divisible> Fair<S> {
 
     /// The clock of the slice stands still while the group has nothing to do and nobody else wants the disk, and while another
     /// group is served out of turn.
+    #[inline]
     pub(super) fn update_clock(&mut self, now: Instant) {
         let Some(group) = self.active else { return };
-        let is_alone = self.members[group].is_idle() && self.tree.active() == 1;
-        if is_alone || self.detours > 0 {
-            self.slice.stop(now);
-        } else {
-            self.slice.go_on(now);
+        let stands = self.detours > 0 || self.tree.active() == 1 && self.members[group].is_idle();
+        if stands != self.slice.is_stopped() {
+            self.slice.stop_or_go_on(now);
         }
     }
 }
