@@ -1,0 +1,111 @@
+//! What clients ask for, and what they are answered.
+//!
+//! A [`Bio`] names a file and a byte range in it, and where on the disk that is for the scheduler's purposes. Its data are whatever
+//! the driver of the queue uses for memory; a test needs none.
+
+use core::fmt;
+use fairhead_core::units::{GroupId, IoPrio, Sector, TaskId};
+
+/// A file of the disk, as the driver numbers them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FileId(pub u32);
+
+/// Who asks, and is answered: a connection, a mount, a handle of the library.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ClientId {
+    pub(crate) slot: usize,
+    /// Slots are used again; who had it before is somebody else.
+    pub(crate) serial: u64,
+}
+
+/// A bio that was handed in, to take it back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BioId {
+    pub(crate) slot: usize,
+    pub(crate) serial: u64,
+}
+
+/// What to do with a byte range.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Op {
+    /// From the file to memory. What is behind the end of the file reads as zeros.
+    Read,
+    /// From memory to the file.
+    Write,
+    /// The contents are no longer needed; afterwards they read as zeros if the file system can do that, or as before.
+    Discard,
+    /// Afterwards it reads as zeros. The space may be given back only if `may_discard`.
+    Zero {
+        /// Whether a hole will do.
+        may_discard: bool,
+    },
+}
+
+/// What a client asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bio {
+    /// What to do.
+    pub op: Op,
+    /// In which file.
+    pub file: FileId,
+    /// The first byte.
+    pub offset: u64,
+    /// How many bytes; at least one.
+    pub len: u32,
+    /// Where the first byte is on the disk: for the scheduler, which knows neither files nor bytes.
+    pub sector: Sector,
+    /// For writes, discards and zeroing: answered when it is stable.
+    pub fua: bool,
+    /// Whether somebody waits for it, as the scheduler understands it. Reads always are.
+    pub sync: bool,
+    /// Whose queue it goes to.
+    pub task: TaskId,
+    /// On whose account.
+    pub group: GroupId,
+    /// How urgently.
+    pub prio: IoPrio,
+    /// Comes back with the answer.
+    pub cookie: u64,
+}
+
+/// What became of a bio.
+#[derive(Debug)]
+pub struct Answer<D> {
+    /// Who asked.
+    pub client: ClientId,
+    /// Which of the client's bios, or flushes.
+    pub cookie: u64,
+    /// Well or not.
+    pub result: Result<(), Errno>,
+    /// The bio's data; of one that was answered before the disk was done with them there are none.
+    pub data: Option<D>,
+}
+
+/// What went wrong, as the kernel numbers it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Errno(pub i32);
+
+impl Errno {
+    /// Something on the way to the disk failed.
+    pub const IO: Self = Self(libc::EIO);
+    /// Taken back by the client.
+    pub const INTR: Self = Self(libc::EINTR);
+    /// The disk did not answer in time.
+    pub const TIMEDOUT: Self = Self(libc::ETIMEDOUT);
+    /// The engine is shutting down.
+    pub const SHUTDOWN: Self = Self(libc::ESHUTDOWN);
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        std::io::Error::from_raw_os_error(self.0).fmt(f)
+    }
+}
+
+impl std::error::Error for Errno {}
+
+impl From<Errno> for std::io::Error {
+    fn from(errno: Errno) -> Self {
+        Self::from_raw_os_error(errno.0)
+    }
+}

@@ -1,0 +1,238 @@
+//! Memory for data: aligned for direct I/O, used again, and for the most part known to the kernel beforehand.
+//!
+//! A [`Pool`] hands out [`Buffer`]s by size classes of powers of two from 4 KiB to 1 MiB, first from an *arena* that the engine registers
+//! with its ring, so that the kernel need not look up pages for each transfer; when that is used up, and for larger ones, from
+//! the heap. A buffer goes back to where it came from when it is dropped, in whatever thread.
+//!
+//! Buffers are zeroed when the pool makes them, and hold what they last held after that.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+const ALIGN: usize = 4096;
+const CLASSES: usize = 9;
+/// The largest class, and the unit in which the arena is given out.
+const CHUNK: usize = ALIGN << (CLASSES - 1);
+/// So many bytes of each class are kept on the heap for the next one.
+const KEPT: usize = 4 * CHUNK;
+
+/// Aligned memory that nobody else has.
+#[derive(Debug)]
+struct Block {
+    start: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: a block is memory and nothing else; who has it has it alone.
+unsafe impl Send for Block {}
+
+impl Block {
+    fn layout(size: usize) -> Layout {
+        Layout::from_size_align(size, ALIGN).expect("less than half of all memory")
+    }
+
+    fn new(size: usize) -> Self {
+        let layout = Self::layout(size);
+        // SAFETY: the size is not 0: it is a class, or larger.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        Self { start, size }
+    }
+
+    /// # Safety
+    /// It came from [`Self::new`], and nobody uses it any more.
+    unsafe fn free(self) {
+        // SAFETY: as the caller says.
+        unsafe { dealloc(self.start.as_ptr(), Self::layout(self.size)) }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Free {
+    /// By class: in the arena, and on the heap.
+    arena: [Vec<Block>; CLASSES],
+    heap: [Vec<Block>; CLASSES],
+    /// So many bytes of the arena have been given out.
+    used: usize,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Pool {
+    arena: Option<Block>,
+    free: Mutex<Free>,
+}
+
+// SAFETY: the arena's address is only read; what is in it belongs to the buffers.
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    /// A pool with an arena of so many bytes, rounded down to MiB.
+    #[must_use]
+    pub fn new(arena: usize) -> Arc<Self> {
+        let size = arena / CHUNK * CHUNK;
+        let arena = (size > 0).then(|| Block::new(size));
+        Arc::new(Self { arena, free: Mutex::default() })
+    }
+
+    /// Where the arena is, to register it; and its length.
+    #[must_use]
+    pub fn arena(&self) -> Option<(NonNull<u8>, usize)> {
+        self.arena.as_ref().map(|a| (a.start, a.size))
+    }
+
+    fn class(len: usize) -> Option<usize> {
+        (0..CLASSES).find(|c| len <= ALIGN << c)
+    }
+
+    /// A buffer of `len` bytes.
+    #[must_use]
+    pub fn buffer(self: &Arc<Self>, len: usize) -> Buffer {
+        let (block, is_fixed) = match Self::class(len) {
+            Some(class) => self.take(class),
+            None => (Block::new(len.next_multiple_of(ALIGN)), false),
+        };
+        Buffer { block: Some(block), len, is_fixed, pool: Arc::clone(self) }
+    }
+
+    fn take(&self, class: usize) -> (Block, bool) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.arena[class].is_empty() {
+            self.cut_chunk(&mut free, class);
+        }
+        if let Some(block) = free.arena[class].pop() {
+            return (block, true);
+        }
+        (free.heap[class].pop().unwrap_or_else(|| Block::new(ALIGN << class)), false)
+    }
+
+    /// Another chunk of the arena is for this class from now on, if there is one.
+    fn cut_chunk(&self, free: &mut Free, class: usize) {
+        let Some(arena) = self.arena.as_ref().filter(|a| free.used < a.size) else { return };
+        let size = ALIGN << class;
+        for at in (free.used..free.used + CHUNK).step_by(size) {
+            // SAFETY: inside the arena, whose size is a multiple of CHUNK.
+            let start = unsafe { arena.start.add(at) };
+            free.arena[class].push(Block { start, size });
+        }
+        free.used += CHUNK;
+    }
+
+    fn give_back(&self, block: Block, is_fixed: bool) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let class = Self::class(block.size).filter(|c| block.size == ALIGN << c);
+        match class {
+            Some(class) if is_fixed => free.arena[class].push(block),
+            Some(class) if (free.heap[class].len() + 1) * block.size <= KEPT => free.heap[class].push(block),
+            _ => {
+                drop(free);
+                // SAFETY: it is not in the arena, so it came from `Block::new`, and its buffer is gone.
+                unsafe { block.free() }
+            }
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let free = std::mem::take(&mut *self.free.lock().unwrap_or_else(PoisonError::into_inner));
+        for block in free.heap.into_iter().flatten().chain(self.arena.take()) {
+            // SAFETY: each came from `Block::new`; each buffer holds the pool, so none is left.
+            unsafe { block.free() }
+        }
+    }
+}
+
+/// Some bytes, aligned to 4 KiB.
+#[derive(Debug)]
+pub struct Buffer {
+    block: Option<Block>,
+    len: usize,
+    is_fixed: bool,
+    pool: Arc<Pool>,
+}
+
+impl Buffer {
+    fn block(&self) -> &Block {
+        self.block.as_ref().expect("there until it is dropped")
+    }
+
+    /// Whether it is in the arena.
+    #[must_use]
+    pub const fn is_fixed(&self) -> bool {
+        self.is_fixed
+    }
+
+    /// Where it is. The address stays the same as long as there is the buffer, wherever that is moved.
+    #[must_use]
+    pub fn address(&self) -> NonNull<u8> {
+        self.block().start
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the block has at least `len` bytes, zeroed once, and this buffer has it alone.
+        unsafe { std::slice::from_raw_parts(self.block().start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`.
+        unsafe { std::slice::from_raw_parts_mut(self.block().start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let block = self.block.take().expect("dropped once");
+        self.pool.give_back(block, self.is_fixed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_do_not_overlap_and_come_back() {
+        let pool = Pool::new(2 * CHUNK + 5);
+        let sizes = [1, 4096, 4097, 100_000, CHUNK, CHUNK + 1, 3 * CHUNK];
+        let mut first = Vec::new();
+        for round in 0..3_u8 {
+            let mut buffers: Vec<Buffer> = sizes.iter().map(|&len| pool.buffer(len)).collect();
+            for (i, b) in buffers.iter_mut().enumerate() {
+                assert_eq!(b.address().as_ptr() as usize % ALIGN, 0);
+                b.fill(i as u8 + round);
+            }
+            for (i, b) in buffers.iter().enumerate() {
+                assert_eq!(b.len(), sizes[i]);
+                assert!(b.iter().all(|x| *x == i as u8 + round), "another buffer's bytes");
+            }
+            let fixed: Vec<bool> = buffers.iter().map(Buffer::is_fixed).collect();
+            assert_eq!(fixed, [true, true, true, false, false, false, false], "the arena has two chunks");
+            let places: Vec<usize> = buffers[..3].iter().map(|b| b.address().as_ptr() as usize).collect();
+            if round == 0 {
+                first = places;
+                first.sort_unstable();
+            } else {
+                let mut places = places;
+                places.sort_unstable();
+                assert_eq!(places, first, "the same memory is used again");
+            }
+        }
+    }
+
+    #[test]
+    fn a_buffer_outlives_who_made_the_pool() {
+        let pool = Pool::new(CHUNK);
+        let mut buffer = pool.buffer(10);
+        drop(pool);
+        buffer.fill(7);
+        assert_eq!(std::thread::spawn(move || buffer[9]).join().unwrap(), 7);
+    }
+}

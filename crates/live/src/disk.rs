@@ -1,0 +1,616 @@
+//! The library: a scheduled disk for programs that do their own I/O, such as storage engines.
+//!
+//! Open a [`Disk`] on one or more files, make a [`Client`] for each kind of work with its group, class and priority, and submit; what comes back
+//! is [`Pending`], to wait for or to await. All clients, in whatever threads, are scheduled together.
+//!
+//! ```
+//! use fairhead_live::{Disk, DiskOptions};
+//!
+//! let path = std::env::temp_dir().join(format!("fairhead-doc-{}", std::process::id()));
+//! std::fs::write(&path, vec![7; 1 << 20])?;
+//! let disk = Disk::open(DiskOptions::new([&path]).scheduler("bfq")?)?;
+//!
+//! let queries = disk.client("queries")?;
+//! let compaction = disk.client("compaction")?;
+//! disk.set_weight("queries", 800)?;
+//!
+//! let background = compaction.write(0, 0, disk.buffer(256 << 10));
+//! let page = queries.read(0, 512 << 10, 4096).wait()?; // does not wait for the compaction
+//! assert!(page.iter().all(|b| *b == 7));
+//! background.wait()?;
+//! compaction.flush(0).wait()?; // stable now
+//! # drop(disk);
+//! # std::fs::remove_file(&path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What it does not do: cache, order overlapping requests that are under way at the same time (as no disk does), grow files.
+
+use crate::bio::{Bio, ClientId, Errno, FileId, Op};
+use crate::buffer::{Buffer, Pool};
+use crate::clock::Clock;
+use crate::emulation::{Emulation, Lateness};
+use crate::engine::{Desk, Ears, Engine, Front, Mailbox, Message, OUTSIDE};
+use crate::error::{Error, ErrorKind};
+use crate::groups::GroupTable;
+use crate::inbox::Inbox;
+use crate::request_queue::{RequestQueue, Settings};
+use crate::ring::Ring;
+use crate::store::Store;
+use fairhead_core::groups::GroupStats;
+use fairhead_core::sched::any::{self, AnyConfig};
+use fairhead_core::units::{Class, GroupId, IoPrio, Sector, Sectors, TaskId, Weight};
+use fairhead_core::{Control, Max, Min};
+use fairhead_device::DeviceParams;
+use std::fs::{File, OpenOptions};
+use std::future::Future;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::task::{Context, Poll, Waker};
+use std::thread::{self, JoinHandle};
+
+/// Memory that the kernel is told of beforehand, in bytes; less if limits on locked memory forbid it.
+const ARENA: usize = 32 << 20;
+
+/// Between the sectors of two files, so that nothing is merged across.
+const GAP: u64 = 1 << 11;
+
+/// What a disk is made of, and how it is scheduled.
+#[derive(Clone, Debug)]
+pub struct DiskOptions {
+    files: Vec<PathBuf>,
+    config: AnyConfig,
+    settings: Settings,
+    emulate: Option<DeviceParams>,
+    depth: Option<u16>,
+    direct: bool,
+    read_only: bool,
+}
+
+impl DiskOptions {
+    /// A disk of these files or block devices, which exist. Scheduled by `bfq`.
+    #[must_use]
+    pub fn new<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Self {
+        Self {
+            files: files.into_iter().map(|p| p.as_ref().to_owned()).collect(),
+            config: (any::preset("bfq").expect("a preset").config)(),
+            settings: Settings::default(),
+            emulate: None,
+            depth: None,
+            direct: true,
+            read_only: false,
+        }
+    }
+
+    /// By the preset of that name: `fairhead list schedulers` has all.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn scheduler(mut self, name: &str) -> Result<Self, Error> {
+        let preset = any::preset(name).ok_or_else(|| {
+            Error::new(ErrorKind::Setting, format!("scheduler {name}: there is none of that name"))
+        })?;
+        self.config = (preset.config)();
+        Ok(self)
+    }
+
+    /// By a scheduler with these tunables.
+    #[must_use]
+    pub const fn config(mut self, config: AnyConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// How many ios the disk has at a time, 1 to 1024. Default: 1 for a disk with a head, 32 for others, or what the model has.
+    #[must_use]
+    pub const fn depth(mut self, depth: u16) -> Self {
+        self.depth = Some(depth);
+        self
+    }
+
+    /// As slow as this disk, in real time.
+    #[must_use]
+    pub fn emulate(mut self, params: DeviceParams) -> Self {
+        self.emulate = Some(params);
+        self
+    }
+
+    /// Whether to bypass the page cache. Default true, where the file system can; else it cannot be known what is at the disk.
+    #[must_use]
+    pub const fn direct(mut self, direct: bool) -> Self {
+        self.direct = direct;
+        self
+    }
+
+    /// Open for reading only. Default false.
+    #[must_use]
+    pub const fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Sizes and times; `limits.queue_depth`, `rotational` and `actuators` are set when the disk is opened.
+    #[must_use]
+    pub const fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    fn open_file(&self, path: &Path) -> Result<(File, u64, bool), Error> {
+        let failed = |e: &io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
+        let open =
+            |flags| OpenOptions::new().read(true).write(!self.read_only).custom_flags(flags).open(path);
+        let direct = if self.direct { open(libc::O_DIRECT) } else { open(0) };
+        let file = match direct {
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => open(0),
+            other => other,
+        }
+        .map_err(|e| failed(&e))?;
+        let meta = file.metadata().map_err(|e| failed(&e))?;
+        let kind = meta.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            return Err(Error::new(
+                ErrorKind::File,
+                format!("{}: not a file or block device", path.display()),
+            ));
+        }
+        let size = io::Seek::seek(&mut &file, io::SeekFrom::End(0)).map_err(|e| failed(&e))?;
+        Ok((file, size, kind.is_block_device()))
+    }
+}
+
+/// A file of a disk.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    size: u64,
+    start: Sector,
+}
+
+#[derive(Debug)]
+struct Shared {
+    mail: Arc<Mailbox>,
+    pool: Arc<Pool>,
+    files: Vec<Extent>,
+    cookies: AtomicU64,
+    tasks: AtomicU64,
+}
+
+/// A scheduled disk. When it is dropped, what is under way is finished, and what comes after that is refused.
+#[derive(Debug)]
+pub struct Disk {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Disk {
+    /// Opens the files and starts the engine.
+    ///
+    /// # Errors
+    /// If a file cannot be opened, a setting is out of range, or there is no io_uring.
+    pub fn open(options: DiskOptions) -> Result<Self, Error> {
+        Self::open_with(options, ())
+    }
+
+    pub(crate) fn open_with<F: Front + 'static>(options: DiskOptions, front: F) -> Result<Self, Error> {
+        let (mut files, mut extents, mut next) = (Vec::new(), Vec::new(), 0);
+        for path in &options.files {
+            let (file, size, _) = options.open_file(path)?;
+            extents.push(Extent { size, start: Sector(next) });
+            next += size.div_ceil(512) + GAP;
+            files.push(file);
+        }
+        let emulation = options.emulate.as_ref().map(Emulation::new).transpose();
+        let emulation = emulation.map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))?;
+        let settings = Self::settings(&options, emulation.as_ref());
+        let queue = RequestQueue::new(settings, options.config)
+            .map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))?;
+        let clock = Clock::start();
+        let desk =
+            Desk { now: clock.now(), queue, groups: GroupTable::new(settings.limits.groups), emulation };
+        let failed = |e: io::Error| Error::new(ErrorKind::Ring, format!("io_uring: {e}"));
+        let (bell, ringer) = io::pipe().map_err(failed)?;
+        let mail = Arc::new(Mailbox { inbox: Inbox::new(), bell: ringer });
+        let pool = Pool::new(ARENA);
+        let shared = Shared {
+            mail: Arc::clone(&mail),
+            pool: Arc::clone(&pool),
+            files: extents,
+            cookies: AtomicU64::new(0),
+            tasks: AtomicU64::new(1),
+        };
+        let (ready, started) = mpsc::channel();
+        let thread = thread::Builder::new().name("fairhead".to_owned()).spawn(move || {
+            let ring = match Ring::new() {
+                Ok(ring) => ring,
+                Err(e) => {
+                    let _ = ready.send(Err(e));
+                    return Ok(());
+                }
+            };
+            // SAFETY: the engine has the store, which has the pool, and drops the ring before both.
+            let is_registered = pool.arena().is_some_and(|(start, len)| unsafe { ring.register(start, len) });
+            let _ = ready.send(Ok(()));
+            let ears = Ears { mail, bell, rung: pool.buffer(64), clock };
+            let store = Store::new(files, pool, is_registered);
+            Engine::new(ring, desk, store, front, ears).run()
+        });
+        let thread = thread.map_err(failed)?;
+        match started.recv() {
+            Ok(Ok(())) => Ok(Self { shared: Arc::new(shared), thread: Some(thread) }),
+            Ok(Err(e)) => Err(failed(e)),
+            Err(_) => Err(Error::new(ErrorKind::Ring, "the engine did not start")),
+        }
+    }
+
+    fn settings(options: &DiskOptions, emulation: Option<&Emulation>) -> Settings {
+        let mut settings = options.settings;
+        let limits = &mut settings.limits;
+        if let Some(facts) = emulation.map(Emulation::facts) {
+            limits.rotational = facts.rotational;
+            limits.actuators = facts.actuators;
+            limits.max_sectors = limits.max_sectors.min(facts.max_request);
+        }
+        let usual = if limits.rotational { 1 } else { 32 };
+        limits.queue_depth = options.depth.unwrap_or(usual);
+        settings
+    }
+
+    /// Memory for data, `len` bytes: what it holds is not defined.
+    #[must_use]
+    pub fn buffer(&self, len: usize) -> Buffer {
+        self.shared.pool.buffer(len)
+    }
+
+    /// The size of a file, in bytes; files count from 0, in the order in which they were named.
+    #[must_use]
+    pub fn size(&self, file: u32) -> Option<u64> {
+        self.shared.files.get(file as usize).map(|f| f.size)
+    }
+
+    /// Somebody who does I/O, in the group of that name (`a/b` is `b` inside `a`; the empty name is the root), which is made if there is none.
+    ///
+    /// # Errors
+    /// If there can be no more groups, or the engine has stopped.
+    pub fn client(&self, group: &str) -> Result<Client, Error> {
+        let name = group.to_owned();
+        let (id, group) = self.call(move |desk| {
+            let group = desk.groups.ensure(desk.now, &mut desk.queue, &name)?;
+            Ok((desk.queue.join(), group))
+        })??;
+        let task = TaskId(self.shared.tasks.fetch_add(1, Ordering::Relaxed) as u32);
+        Ok(Client { shared: Arc::clone(&self.shared), id, group, task, prio: IoPrio::default() })
+    }
+
+    /// Has the engine do something, and waits for what comes of it.
+    fn call<R: Send + 'static>(&self, f: impl FnOnce(&mut Desk) -> R + Send + 'static) -> Result<R, Error> {
+        self.shared.call(f)
+    }
+
+    /// A change of a group that there is, or is made by it.
+    fn control(
+        &self,
+        group: &str,
+        change: impl Fn(GroupId) -> Control + Send + 'static,
+    ) -> Result<(), Error> {
+        let name = group.to_owned();
+        self.call(move |desk| {
+            let group = desk.groups.ensure(desk.now, &mut desk.queue, &name)?;
+            let refused = |r| Error::new(ErrorKind::Group, format!("group {name}: {r}"));
+            desk.queue.control(desk.now, change(group)).map_err(refused)
+        })?
+    }
+
+    /// A group's weight, 1 to 10000.
+    ///
+    /// # Errors
+    /// If it is out of range, or the engine has stopped.
+    pub fn set_weight(&self, group: &str, weight: u16) -> Result<(), Error> {
+        let wrong = || Error::new(ErrorKind::Setting, format!("group {group}: weight {weight}: 1 to 10000"));
+        let weight = Weight::new(weight).ok_or_else(wrong)?;
+        self.control(group, move |g| Control::SetWeight(g, weight))
+    }
+
+    /// A group's class: real-time before best-effort before idle.
+    ///
+    /// # Errors
+    /// If it is the root, or the engine has stopped.
+    pub fn set_class(&self, group: &str, class: Class) -> Result<(), Error> {
+        self.control(group, move |g| Control::SetClass(g, class))
+    }
+
+    /// The most that a group gets.
+    ///
+    /// # Errors
+    /// If it is the root, contradicts a guarantee, or the engine has stopped.
+    pub fn set_max(&self, group: &str, max: Max) -> Result<(), Error> {
+        self.control(group, move |g| Control::SetMax(g, max))
+    }
+
+    /// The least that a group gets.
+    ///
+    /// # Errors
+    /// If it is the root, contradicts a limit, or the engine has stopped.
+    pub fn set_min(&self, group: &str, min: Min) -> Result<(), Error> {
+        self.control(group, move |g| Control::SetMin(g, min))
+    }
+
+    /// A group without groups in it is no more: what its clients send counts for the group around it.
+    ///
+    /// # Errors
+    /// If there is none, there are groups in it, or the engine has stopped.
+    pub fn remove_group(&self, group: &str) -> Result<(), Error> {
+        let name = group.to_owned();
+        self.call(move |desk| desk.groups.remove(desk.now, &mut desk.queue, &name))?
+    }
+
+    /// The groups by name, the root's being empty, and what each got without the groups in it.
+    ///
+    /// # Errors
+    /// If the engine has stopped.
+    pub fn groups(&self) -> Result<Vec<(String, GroupStats)>, Error> {
+        self.call(|desk| {
+            let all = [("", GroupId::ROOT)].into_iter().chain(desk.groups.names());
+            all.map(|(name, id)| (name.to_owned(), desk.queue.stats(id))).collect()
+        })
+    }
+
+    /// Another scheduler, or other tunables, under load: nothing stops, nothing is lost.
+    ///
+    /// # Errors
+    /// If a tunable is out of range, or the engine has stopped.
+    pub fn switch(&self, config: AnyConfig) -> Result<(), Error> {
+        self.call(move |desk| desk.queue.switch(desk.now, config))?
+            .map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))
+    }
+
+    /// How well the model keeps time, if the disk is emulated.
+    ///
+    /// # Errors
+    /// If the engine has stopped.
+    pub fn lateness(&self) -> Result<Option<Lateness>, Error> {
+        self.call(|desk| desk.lateness())
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = self.shared.mail.send(Message::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn call<R: Send + 'static>(&self, f: impl FnOnce(&mut Desk) -> R + Send + 'static) -> Result<R, Error> {
+        let stopped = || Error::new(ErrorKind::Stopped, "the engine has stopped");
+        let (answer, answered) = mpsc::channel();
+        let call = move |desk: &mut Desk| {
+            let _ = answer.send(f(desk));
+        };
+        self.mail.send(Message::Call(Box::new(call))).map_err(|_| stopped())?;
+        answered.recv().map_err(|_| stopped())
+    }
+}
+
+/// Somebody who does I/O: a queue of the scheduler's. Clones are the same one.
+#[derive(Debug)]
+pub struct Client {
+    shared: Arc<Shared>,
+    id: ClientId,
+    group: GroupId,
+    task: TaskId,
+    prio: IoPrio,
+}
+
+impl Client {
+    /// With this class and level, 0 to 7, instead of best-effort 4.
+    ///
+    /// # Panics
+    /// If the level is above 7.
+    #[must_use]
+    pub fn with_prio(mut self, prio: IoPrio) -> Self {
+        assert!(prio.level <= 7, "levels are 0 to 7");
+        self.prio = prio;
+        self
+    }
+
+    /// `len` bytes of a file. What is behind its end reads as zeros.
+    #[must_use = "it goes on by itself, but only this says what becomes of it"]
+    pub fn read(&self, file: u32, offset: u64, len: u32) -> Pending<Buffer> {
+        self.submit(Op::Read, file, offset, len, None, false, |data| data.expect("a read brings data"))
+    }
+
+    /// Writes all of `data`. To be stable it has to be flushed.
+    #[must_use = "it goes on by itself, but only this says what becomes of it"]
+    pub fn write(&self, file: u32, offset: u64, data: Buffer) -> Pending<()> {
+        self.submit(Op::Write, file, offset, data.len() as u32, Some(data), false, drop)
+    }
+
+    /// Writes all of `data`, and is done when that is stable.
+    #[must_use = "it goes on by itself, but only this says what becomes of it"]
+    pub fn write_through(&self, file: u32, offset: u64, data: Buffer) -> Pending<()> {
+        self.submit(Op::Write, file, offset, data.len() as u32, Some(data), true, drop)
+    }
+
+    /// The contents are no longer needed.
+    #[must_use = "it goes on by itself, but only this says what becomes of it"]
+    pub fn discard(&self, file: u32, offset: u64, len: u32) -> Pending<()> {
+        self.submit(Op::Discard, file, offset, len, None, false, drop)
+    }
+
+    /// Reads as zeros from then on.
+    #[must_use = "it goes on by itself, but only this says what becomes of it"]
+    pub fn zero(&self, file: u32, offset: u64, len: u32, may_discard: bool) -> Pending<()> {
+        self.submit(Op::Zero { may_discard }, file, offset, len, None, false, drop)
+    }
+
+    /// Everything in the file that was answered before is stable then.
+    #[must_use = "it goes on by itself, but only this says what becomes of it"]
+    pub fn flush(&self, file: u32) -> Pending<()> {
+        let (pending, slot, cookie) = self.pending();
+        if self.shared.files.get(file as usize).is_none() {
+            slot.fill(Err(Errno(libc::EBADF)));
+            return pending;
+        }
+        let done = Box::new(move |result: Result<(), Errno>, _| slot.fill(result));
+        let message = Message::Flush { client: self.id, file: FileId(file), cookie, done };
+        self.send(message);
+        pending
+    }
+
+    fn pending<T>(&self) -> (Pending<T>, Arc<Slot<T>>, u64) {
+        let slot = Arc::new(Slot::new());
+        let cookie = OUTSIDE | self.shared.cookies.fetch_add(1, Ordering::Relaxed);
+        let pending = Pending { slot: Arc::clone(&slot), shared: Arc::clone(&self.shared), cookie };
+        (pending, slot, cookie)
+    }
+
+    fn send(&self, message: Message) {
+        if let Err(Message::Submit { done, .. } | Message::Flush { done, .. }) =
+            self.shared.mail.send(message)
+        {
+            done(Err(Errno::SHUTDOWN), None);
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "each of its callers leaves most of them out")]
+    fn submit<T: Send + 'static>(
+        &self,
+        op: Op,
+        file: u32,
+        offset: u64,
+        len: u32,
+        data: Option<Buffer>,
+        fua: bool,
+        bring: impl FnOnce(Option<Buffer>) -> T + Send + 'static,
+    ) -> Pending<T> {
+        let (pending, slot, cookie) = self.pending();
+        let extent = match self.shared.files.get(file as usize) {
+            None => Err(Errno(libc::EBADF)),
+            Some(_) if len == 0 => Err(Errno(libc::EINVAL)),
+            Some(f) if offset.checked_add(u64::from(len)).is_none_or(|end| end > f.size) => {
+                Err(Errno(if op == Op::Read { libc::EINVAL } else { libc::ENOSPC }))
+            }
+            Some(f) => Ok(f),
+        };
+        let extent = match extent {
+            Ok(extent) => extent,
+            Err(errno) => {
+                slot.fill(Err(errno));
+                return pending;
+            }
+        };
+        let bio = Bio {
+            op,
+            file: FileId(file),
+            offset,
+            len,
+            sector: Sector(extent.start.0 + offset / Sectors(1).bytes()),
+            fua,
+            sync: true,
+            task: self.task,
+            group: self.group,
+            prio: self.prio,
+            cookie,
+        };
+        let done = Box::new(move |result: Result<(), Errno>, data| slot.fill(result.map(|()| bring(data))));
+        self.send(Message::Submit { client: self.id, bio, data, done });
+        pending
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let id = self.id;
+        let leave = move |desk: &mut Desk| desk.queue.depart(id);
+        let _ = self.shared.mail.send(Message::Call(Box::new(leave)));
+    }
+}
+
+#[derive(Debug)]
+enum Outcome<T> {
+    None,
+    Awaited(Waker),
+    Here(Result<T, Errno>),
+    Taken,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    outcome: Mutex<Outcome<T>>,
+    filled: Condvar,
+}
+
+impl<T> Slot<T> {
+    fn new() -> Self {
+        Self { outcome: Mutex::new(Outcome::None), filled: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Outcome<T>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fill(&self, result: Result<T, Errno>) {
+        let before = std::mem::replace(&mut *self.lock(), Outcome::Here(result));
+        self.filled.notify_all();
+        if let Outcome::Awaited(waker) = before {
+            waker.wake();
+        }
+    }
+}
+
+/// Something that was submitted: wait for it, or await it. It goes on even if nobody does.
+#[derive(Debug)]
+pub struct Pending<T> {
+    slot: Arc<Slot<T>>,
+    shared: Arc<Shared>,
+    cookie: u64,
+}
+
+impl<T> Pending<T> {
+    /// Waits for what becomes of it.
+    ///
+    /// # Errors
+    /// What the disk says; [`Errno::INTR`] if it was cancelled, [`Errno::TIMEDOUT`] if the disk did not answer.
+    ///
+    /// # Panics
+    /// If it has been polled to its end before.
+    pub fn wait(self) -> Result<T, Errno> {
+        let mut outcome = self.slot.lock();
+        loop {
+            match std::mem::replace(&mut *outcome, Outcome::Taken) {
+                Outcome::Here(result) => return result,
+                Outcome::Taken => panic!("the outcome has been taken"),
+                before => *outcome = before,
+            }
+            outcome = self.slot.filled.wait(outcome).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Takes it back, if it is not done: then it ends at once with [`Errno::INTR`]. What the disk is at it finishes; a write may be done or
+    /// not.
+    pub fn cancel(&self) {
+        let _ = self.shared.mail.send(Message::Cancel { cookie: self.cookie });
+    }
+}
+
+impl<T> Future for Pending<T> {
+    type Output = Result<T, Errno>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut outcome = self.slot.lock();
+        match std::mem::replace(&mut *outcome, Outcome::Taken) {
+            Outcome::Here(result) => Poll::Ready(result),
+            Outcome::Taken => panic!("polled after its end"),
+            Outcome::None | Outcome::Awaited(_) => {
+                *outcome = Outcome::Awaited(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! The engine: one thread, one disk. It joins what does no I/O, the [`RequestQueue`], to what does nothing else, the [`Store`].
+//!
+//! ```text
+//!   other threads ──inbox──┐                 ┌──────────── one turn ─────────────┐
+//!   front (sockets) ─ring──┼─► hear what came, tell the queue                    │
+//!   store ──────────ring───┘   read the clock once                               │
+//!                              while the queue has ios: to the store (and model) │
+//!                              answer whom it concerns; fronts send in batches   │
+//!                              wait in the ring for an outcome, or until the     │
+//!                              next moment of scheduler or model     ────────────┘
+//! ```
+//!
+//! Idling of a scheduler is nothing but that wait: an arrival ends it, and the scheduler decides again. There is one truth about
+//! timers, the queue's, and it is asked each turn. With a model the last microseconds before its moment are spun away, since waits end late.
+//!
+//! What it does not do: policy, protocols.
+
+use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId};
+use crate::buffer::Buffer;
+use crate::clock::Clock;
+use crate::emulation::{Emulation, Lateness, Work};
+use crate::groups::GroupTable;
+use crate::inbox::{Inbox, Pushed};
+use crate::request_queue::{RequestQueue, Start};
+use crate::ring::{Outcome, Ring, Token};
+use crate::store::{Finished, Store};
+use fairhead_core::units::{Duration, Instant};
+use io_uring::opcode::Read;
+use io_uring::types::Fd;
+use std::collections::BTreeMap;
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::os::fd::AsRawFd;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+/// A wait ends about so late; the last of it is spun away when a model's moment is due.
+//= the project's specification, live.md section 6, measured
+const SPIN: Duration = Duration::from_us(30);
+
+/// How long a stopping engine waits for the store.
+const STOP_MAX: Duration = Duration::from_secs(5);
+
+/// Cookies of bios that come from other threads have this bit; those of the front do not.
+pub(crate) const OUTSIDE: u64 = 1 << 63;
+
+/// Is told what became of a bio.
+pub(crate) type Done = Box<dyn FnOnce(Result<(), Errno>, Option<Buffer>) + Send>;
+
+/// What other threads have to say.
+pub(crate) enum Message {
+    Submit {
+        client: ClientId,
+        bio: Bio,
+        data: Option<Buffer>,
+        done: Done,
+    },
+    Flush {
+        client: ClientId,
+        file: FileId,
+        cookie: u64,
+        done: Done,
+    },
+    Cancel {
+        cookie: u64,
+    },
+    /// Anything else, which is rare.
+    Call(Box<dyn FnOnce(&mut Desk) + Send>),
+    Stop,
+}
+
+/// What a front and calls from outside work with.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) now: Instant,
+    pub(crate) queue: RequestQueue<Buffer>,
+    pub(crate) groups: GroupTable,
+    pub(crate) emulation: Option<Emulation>,
+}
+
+impl Desk {
+    /// How well the model kept time, if there is one.
+    pub(crate) fn lateness(&self) -> Option<Lateness> {
+        self.emulation.as_ref().map(|e| *e.lateness())
+    }
+}
+
+/// Who talks to clients from inside the engine's thread.
+pub(crate) trait Front: Send {
+    /// The engine begins.
+    fn begin(&mut self, desk: &mut Desk, ring: &mut Ring) -> io::Result<()>;
+    /// One of the front's operations has an outcome.
+    fn outcome(
+        &mut self,
+        desk: &mut Desk,
+        ring: &mut Ring,
+        number: usize,
+        outcome: Outcome,
+    ) -> io::Result<()>;
+    /// A bio of the front's has become something.
+    fn answer(&mut self, desk: &mut Desk, answer: Answer<Buffer>);
+    /// Everything is told; now is the time to send.
+    fn turn(&mut self, desk: &mut Desk, ring: &mut Ring) -> io::Result<()>;
+}
+
+/// Nobody.
+impl Front for () {
+    fn begin(&mut self, _: &mut Desk, _: &mut Ring) -> io::Result<()> {
+        Ok(())
+    }
+    fn outcome(&mut self, _: &mut Desk, _: &mut Ring, _: usize, _: Outcome) -> io::Result<()> {
+        Ok(())
+    }
+    fn answer(&mut self, _: &mut Desk, _: Answer<Buffer>) {}
+    fn turn(&mut self, _: &mut Desk, _: &mut Ring) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The way to the engine from other threads.
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    pub(crate) inbox: Inbox<Message>,
+    pub(crate) bell: PipeWriter,
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("message")
+    }
+}
+
+impl Mailbox {
+    /// Says something to the engine. Answers what was to be said if there is none any more.
+    pub(crate) fn send(&self, message: Message) -> Result<(), Message> {
+        match self.inbox.push(message) {
+            Pushed::Done => Ok(()),
+            Pushed::Wake => {
+                // Without a reader there is no engine either; it has closed the inbox by then, or will.
+                let _ = (&self.bell).write_all(&[1]);
+                Ok(())
+            }
+            Pushed::Closed(message) => Err(message),
+        }
+    }
+}
+
+/// How an engine learns of other threads, and of time.
+pub(crate) struct Ears {
+    pub(crate) mail: Arc<Mailbox>,
+    pub(crate) bell: PipeReader,
+    /// Where what comes through the bell is put.
+    pub(crate) rung: Buffer,
+    pub(crate) clock: Clock,
+}
+
+/// A bio from outside, until it is answered.
+struct Asked {
+    bio: Option<BioId>,
+    done: Done,
+}
+
+/// See the [module](self).
+pub(crate) struct Engine<F> {
+    // First, so that it goes before the memory that it may still name; see `stop`.
+    ring: Ring,
+    desk: Desk,
+    store: Store,
+    front: F,
+    mail: Arc<Mailbox>,
+    bell: PipeReader,
+    rung: Buffer,
+    asked: BTreeMap<u64, Asked>,
+    clock: Clock,
+    heard: Vec<Message>,
+    stops_at: Option<Instant>,
+}
+
+impl<F: Front> Engine<F> {
+    /// An engine in the thread that made the ring.
+    pub(crate) fn new(ring: Ring, desk: Desk, store: Store, front: F, ears: Ears) -> Self {
+        let Ears { mail, bell, rung, clock } = ears;
+        let (asked, heard) = (BTreeMap::new(), Vec::new());
+        Self { ring, desk, store, front, mail, bell, rung, asked, clock, heard, stops_at: None }
+    }
+
+    /// Works until it is told to stop, or cannot go on; whoever waits for something is told so then.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.work()));
+        self.stop();
+        outcome.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    fn work(&mut self) -> io::Result<()> {
+        self.listen()?;
+        self.front.begin(&mut self.desk, &mut self.ring)?;
+        loop {
+            self.desk.now = self.clock.now();
+            self.hear()?;
+            while let Some(outcome) = self.ring.next() {
+                self.outcome(outcome)?;
+            }
+            self.model();
+            if self.desk.queue.next_timer().is_some_and(|at| at <= self.desk.now) {
+                self.desk.queue.timer(self.desk.now);
+            }
+            while self.start()? | self.answer() {}
+            self.front.turn(&mut self.desk, &mut self.ring)?;
+            if self.stops_at.is_some_and(|at| self.is_quiet() || at <= self.desk.now) {
+                return Ok(());
+            }
+            self.wait()?;
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.asked.is_empty() && self.store.under_way() == 0
+    }
+
+    fn listen(&mut self) -> io::Result<()> {
+        let (at, len) = (self.rung.as_mut_ptr(), self.rung.len() as u32);
+        let read = Read::new(Fd(self.bell.as_raw_fd()), at, len).build();
+        // SAFETY: the buffer is the engine's, which is not dropped before the ring is.
+        unsafe { self.ring.push(read, Token::Wake) }
+    }
+
+    /// What other threads say.
+    fn hear(&mut self) -> io::Result<()> {
+        let mut heard = std::mem::take(&mut self.heard);
+        self.mail.inbox.take(&mut heard);
+        for message in heard.drain(..) {
+            match message {
+                Message::Submit { done, .. } | Message::Flush { done, .. } if self.stops_at.is_some() => {
+                    done(Err(Errno::SHUTDOWN), None);
+                }
+                Message::Submit { client, bio, data, done } => {
+                    // It may be answered at once, and then is not to be found.
+                    self.asked.insert(bio.cookie, Asked { bio: None, done });
+                    let id = self.desk.queue.submit(self.desk.now, client, bio, data);
+                    self.asked.entry(bio.cookie).and_modify(|a| a.bio = Some(id));
+                }
+                Message::Flush { client, file, cookie, done } => {
+                    self.asked.insert(cookie, Asked { bio: None, done });
+                    self.desk.queue.flush(client, file, cookie);
+                }
+                Message::Cancel { cookie } => {
+                    if let Some(bio) = self.asked.get(&cookie).and_then(|a| a.bio) {
+                        self.desk.queue.cancel(self.desk.now, bio);
+                    }
+                }
+                Message::Call(call) => call(&mut self.desk),
+                Message::Stop => self.stops_at = Some(self.desk.now + STOP_MAX),
+            }
+        }
+        self.heard = heard;
+        Ok(())
+    }
+
+    fn outcome(&mut self, outcome: Outcome) -> io::Result<()> {
+        match outcome.token {
+            Token::Wake => self.listen(),
+            Token::Front(number) => self.front.outcome(&mut self.desk, &mut self.ring, number, outcome),
+            Token::Store(number) => {
+                let queue = &mut self.desk.queue;
+                match self.store.completed(&mut self.ring, queue, number, outcome.result)? {
+                    Some(Finished::Io(io, results)) => self.stored(Work::Io(io), results),
+                    Some(Finished::Flush(file, result)) => self.stored(Work::Flush(file), vec![result]),
+                    None => {}
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The store has done its part of something.
+    fn stored(&mut self, work: Work, results: Vec<Result<(), Errno>>) {
+        let results = match &mut self.desk.emulation {
+            Some(model) => model.stored(work, results),
+            None => Some(results),
+        };
+        if let Some(results) = results {
+            self.finished(work, &results);
+        }
+    }
+
+    fn model(&mut self) {
+        while let Some((work, results)) = self.desk.emulation.as_mut().and_then(|m| m.poll(self.desk.now)) {
+            self.finished(work, &results);
+        }
+    }
+
+    fn finished(&mut self, work: Work, results: &[Result<(), Errno>]) {
+        match work {
+            Work::Io(io) => self.desk.queue.finished(self.desk.now, io, results),
+            Work::Flush(file) => self.desk.queue.flushed(file, results[0]),
+        }
+    }
+
+    /// Ios go to the disk. Answers whether there were any.
+    fn start(&mut self) -> io::Result<bool> {
+        let mut any = false;
+        while let Some(start) = self.desk.queue.next(self.desk.now) {
+            any = true;
+            let Desk { queue, emulation, now, .. } = &mut self.desk;
+            match start {
+                Start::Io(io) => {
+                    if let Some(model) = emulation {
+                        let fua = queue.pieces(io).iter().any(|p| p.fua);
+                        model.start(*now, io, queue.request(io), fua);
+                    }
+                    self.store.start(&mut self.ring, queue, io)?;
+                }
+                Start::Flush(file) => {
+                    if let Some(model) = emulation {
+                        model.flush(*now, file);
+                    }
+                    self.store.flush(&mut self.ring, file)?;
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    /// Clients hear of what is done. Answers whether there was anything.
+    fn answer(&mut self) -> bool {
+        let mut any = false;
+        while let Some(answer) = self.desk.queue.answer() {
+            any = true;
+            if answer.cookie & OUTSIDE == 0 {
+                self.front.answer(&mut self.desk, answer);
+            } else if let Some(asked) = self.asked.remove(&answer.cookie) {
+                (asked.done)(answer.result, answer.data);
+            }
+        }
+        any
+    }
+
+    /// Until there is something to do.
+    fn wait(&mut self) -> io::Result<()> {
+        let now = self.clock.now();
+        let timer = [self.desk.queue.next_timer(), self.stops_at].into_iter().flatten().min();
+        let moment = self.desk.emulation.as_ref().and_then(Emulation::next_event);
+        let due = [timer, moment.map(|at| at - SPIN)].into_iter().flatten().min();
+        let most = due.map(|at| at.saturating_since(now));
+        if most == Some(Duration::ZERO) || !self.mail.inbox.sleep() {
+            return self.ring.wait(Some(Duration::ZERO));
+        }
+        self.ring.wait(most)?;
+        self.mail.inbox.wake();
+        Ok(())
+    }
+
+    /// Nothing is heard any more. What the store still has keeps its memory for good.
+    fn stop(mut self) {
+        for message in self.mail.inbox.close() {
+            if let Message::Submit { done, .. } | Message::Flush { done, .. } = message {
+                done(Err(Errno::SHUTDOWN), None);
+            }
+        }
+        for (_, asked) in std::mem::take(&mut self.asked) {
+            (asked.done)(Err(Errno::SHUTDOWN), None);
+        }
+        if self.store.under_way() > 0 {
+            std::mem::forget(self);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What can go wrong outside of I/O: a kind to act on, and one line for people.
+
+use std::fmt;
+
+/// What kind of thing went wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A file cannot be opened, or is nothing that can be scheduled.
+    File,
+    /// The kernel has no io_uring for us, or not enough of it.
+    Ring,
+    /// A setting is out of range.
+    Setting,
+    /// A group cannot be had, or not so.
+    Group,
+    /// The engine has stopped.
+    Stopped,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    /// What kind it is.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}

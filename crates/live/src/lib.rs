@@ -1,0 +1,30 @@
+//! The schedulers on real disks, in user space.
+//!
+//! ```text
+//!   library ──┐                              ┌───────────────────────────────┐
+//!   FUSE    ──┼─► bios ─► RequestQueue ─ios─►│ Store: io_uring, real files   │
+//!   NBD     ──┘          Elevator (core)     │ Emulation: a model's real time│
+//!                                            └───────────────────────────────┘
+//! ```
+
+mod bio;
+mod buffer;
+mod clock;
+mod disk;
+mod emulation;
+mod engine;
+mod error;
+mod groups;
+mod inbox;
+mod request_queue;
+mod ring;
+mod store;
+mod transfer;
+
+pub use bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
+pub use buffer::{Buffer, Pool};
+pub use disk::{Client, Disk, DiskOptions, Pending};
+pub use emulation::Lateness;
+pub use error::{Error, ErrorKind};
+pub use request_queue::{IoId, Piece, RequestQueue, Settings, Start};
+pub use transfer::{Run, Then, Transfer};

@@ -1,0 +1,260 @@
+//! The backing store: the files of a disk, and doing ios on them through the ring.
+//!
+//! ```text
+//!   io ─► Transfer ─► runs ─► operations in the ring ─► outcomes ─► Transfer ─► … ─► results, piece by piece
+//! ```
+//!
+//! Reads and writes of a run are one operation however many pieces it has; one in the arena goes by the shortest way. A discard punches a
+//! hole; where the file system cannot, it does nothing, as a disk may. Zeroing punches a hole if that is allowed, else asks for zeroed space, else
+//! writes zeros. What must be stable when it is answered is written so (`RWF_DSYNC`), or made so afterwards.
+//!
+//! What it does not do: decide anything. Errors go back to whoever asked; those that only mean "not now" are tried again.
+
+use crate::bio::{Errno, FileId, Op};
+use crate::buffer::{Buffer, Pool};
+use crate::request_queue::{IoId, RequestQueue};
+use crate::ring::{Ring, Token};
+use crate::transfer::{Run, Then, Transfer};
+use io_uring::opcode::{Fallocate, Fsync, ReadFixed, Readv, WriteFixed, Writev};
+use io_uring::types::{Fd, FsyncFlags};
+use slab::Slab;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+/// How a run is done; if one way is not supported, the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    Transfer,
+    PunchHole,
+    ZeroRange,
+    WriteZeros,
+    /// It is done, and made stable now.
+    Sync,
+}
+
+#[derive(Debug)]
+struct Doing {
+    io: IoId,
+    run: Run,
+    way: Way,
+    /// What the kernel reads while it is at it.
+    #[allow(dead_code, reason = "kept for the kernel")]
+    vectors: Box<[libc::iovec]>,
+}
+
+// SAFETY: the addresses in `vectors` are those of buffers that belong to the same engine.
+unsafe impl Send for Doing {}
+
+#[derive(Debug)]
+enum Operation {
+    Do(Doing),
+    Flush(FileId),
+}
+
+/// What came to its end.
+#[derive(Debug)]
+pub(crate) enum Finished {
+    Io(IoId, Vec<Result<(), Errno>>),
+    Flush(FileId, Result<(), Errno>),
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Store {
+    files: Vec<File>,
+    pool: Arc<Pool>,
+    is_registered: bool,
+    zeros: Buffer,
+    transfers: HashMap<usize, Transfer>,
+    operations: Slab<Operation>,
+}
+
+impl Store {
+    pub(crate) fn new(files: Vec<File>, pool: Arc<Pool>, is_registered: bool) -> Self {
+        let zeros = pool.buffer(1 << 20);
+        Self { files, pool, is_registered, zeros, transfers: HashMap::new(), operations: Slab::new() }
+    }
+
+    /// How many operations the ring has.
+    pub(crate) fn under_way(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Begins an io.
+    pub(crate) fn start(
+        &mut self,
+        ring: &mut Ring,
+        queue: &mut RequestQueue<Buffer>,
+        io: IoId,
+    ) -> io::Result<()> {
+        let pieces = queue.pieces(io).to_vec();
+        for piece in pieces.iter().filter(|p| p.op == Op::Read) {
+            let len = queue.bio(piece).len as usize;
+            queue.data(piece).get_or_insert_with(|| self.pool.buffer(len));
+        }
+        let (transfer, runs) = Transfer::new(&pieces);
+        self.transfers.insert(io.0, transfer);
+        runs.into_iter().try_for_each(|run| {
+            let way = match pieces[run.pieces.start].op {
+                Op::Read | Op::Write => Way::Transfer,
+                Op::Discard | Op::Zero { may_discard: true } => Way::PunchHole,
+                Op::Zero { may_discard: false } => Way::ZeroRange,
+            };
+            self.push(ring, queue, io, run, way)
+        })
+    }
+
+    /// Makes stable what was written to a file.
+    pub(crate) fn flush(&mut self, ring: &mut Ring, file: FileId) -> io::Result<()> {
+        let operation = self.sync(file);
+        let number = self.operations.insert(Operation::Flush(file));
+        // SAFETY: it names no memory.
+        unsafe { ring.push(operation, Token::Store(number)) }
+    }
+
+    fn fd(&self, file: FileId) -> Fd {
+        Fd(self.files[file.0 as usize].as_raw_fd())
+    }
+
+    fn sync(&self, file: FileId) -> io_uring::squeue::Entry {
+        Fsync::new(self.fd(file)).flags(FsyncFlags::DATASYNC).build()
+    }
+
+    fn push(
+        &mut self,
+        ring: &mut Ring,
+        queue: &mut RequestQueue<Buffer>,
+        io: IoId,
+        run: Run,
+        way: Way,
+    ) -> io::Result<()> {
+        let transfer = &self.transfers[&io.0];
+        let first = transfer.pieces()[run.pieces.start];
+        let (fd, offset) = (self.fd(first.file), first.offset + run.done);
+        let len: u64 = transfer.rest(&run).map(|(_, bytes)| u64::from(bytes.end - bytes.start)).sum();
+        let flags = if first.fua { libc::RWF_DSYNC } else { 0 };
+        let mut vectors: Box<[libc::iovec]> = Box::default();
+        let mut is_fixed = false;
+        if way == Way::Transfer {
+            vectors = transfer
+                .rest(&run)
+                .map(|(piece, bytes)| {
+                    let data =
+                        queue.data(piece).as_mut().expect("reads were given some, writes brought some");
+                    is_fixed = self.is_registered && data.is_fixed();
+                    let from = (piece.at + bytes.start) as usize;
+                    let data = &mut data[from..from + (bytes.end - bytes.start) as usize];
+                    libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() }
+                })
+                .collect();
+        } else if way == Way::WriteZeros {
+            let size = self.zeros.len() as u64;
+            let start = self.zeros.address().as_ptr().cast();
+            let len_of = |at: u64| (len - at).min(size) as usize;
+            vectors = (0..len)
+                .step_by(self.zeros.len())
+                .map(|at| libc::iovec { iov_base: start, iov_len: len_of(at) })
+                .collect();
+        }
+        let count = vectors.len() as u32;
+        let operation = match (way, vectors.as_ref(), first.op) {
+            (Way::Transfer, [one], Op::Read) if is_fixed => {
+                ReadFixed::new(fd, one.iov_base.cast(), one.iov_len as u32, 0).offset(offset).build()
+            }
+            (Way::Transfer, [one], _) if is_fixed => {
+                let write = WriteFixed::new(fd, one.iov_base.cast(), one.iov_len as u32, 0);
+                write.offset(offset).rw_flags(flags).build()
+            }
+            (Way::Transfer, v, Op::Read) => Readv::new(fd, v.as_ptr(), count).offset(offset).build(),
+            (Way::Transfer | Way::WriteZeros, v, _) => {
+                Writev::new(fd, v.as_ptr(), count).offset(offset).rw_flags(flags).build()
+            }
+            (Way::PunchHole, ..) => {
+                let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                Fallocate::new(fd, len).offset(offset).mode(mode).build()
+            }
+            (Way::ZeroRange, ..) => {
+                let mode = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
+                Fallocate::new(fd, len).offset(offset).mode(mode).build()
+            }
+            (Way::Sync, ..) => self.sync(first.file),
+        };
+        let number = self.operations.insert(Operation::Do(Doing { io, run, way, vectors }));
+        // SAFETY: the vectors are kept with the operation. The data belong to bios that the queue keeps, where they are, until it is told that
+        // the io is finished, which is after this operation's outcome; the zeros are kept as long as the store.
+        unsafe { ring.push(operation, Token::Store(number)) }
+    }
+
+    /// An operation came to an end.
+    pub(crate) fn completed(
+        &mut self,
+        ring: &mut Ring,
+        queue: &mut RequestQueue<Buffer>,
+        number: usize,
+        result: i32,
+    ) -> io::Result<Option<Finished>> {
+        let outcome = u64::try_from(result).map_err(|_| Errno(-result));
+        match self.operations.remove(number) {
+            Operation::Flush(file) if outcome.is_err_and(is_temporary) => {
+                self.flush(ring, file)?;
+                Ok(None)
+            }
+            Operation::Flush(file) => Ok(Some(Finished::Flush(file, outcome.map(|_| ())))),
+            Operation::Do(doing) => {
+                let io = doing.io;
+                self.advance(ring, queue, doing, outcome)?;
+                let is_done = self.transfers[&io.0].results().is_some();
+                Ok(is_done.then(|| {
+                    let transfer = self.transfers.remove(&io.0).expect("just seen");
+                    Finished::Io(io, transfer.results().expect("just seen").to_vec())
+                }))
+            }
+        }
+    }
+
+    fn advance(
+        &mut self,
+        ring: &mut Ring,
+        queue: &mut RequestQueue<Buffer>,
+        doing: Doing,
+        outcome: Result<u64, Errno>,
+    ) -> io::Result<()> {
+        let Doing { io, run, way, .. } = doing;
+        if outcome.is_err_and(is_temporary) {
+            return self.push(ring, queue, io, run, way);
+        }
+        let transfer = self.transfers.get_mut(&io.0).expect("under way");
+        let first = transfer.pieces()[run.pieces.start];
+        let all = transfer.rest(&run).map(|(_, bytes)| u64::from(bytes.end - bytes.start)).sum();
+        let is_unsupported = matches!(outcome, Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS | libc::ENODEV)));
+        let outcome = match way {
+            Way::Transfer | Way::WriteZeros => outcome,
+            Way::PunchHole if is_unsupported && first.op == Op::Discard => Ok(all),
+            Way::PunchHole if is_unsupported => return self.push(ring, queue, io, run, Way::ZeroRange),
+            Way::ZeroRange if is_unsupported => return self.push(ring, queue, io, run, Way::WriteZeros),
+            Way::PunchHole | Way::ZeroRange if first.fua && outcome.is_ok() => {
+                return self.push(ring, queue, io, run, Way::Sync);
+            }
+            Way::PunchHole | Way::ZeroRange | Way::Sync => outcome.map(|_| all),
+        };
+        match transfer.step(run, outcome) {
+            Then::Do(runs) => runs.into_iter().try_for_each(|run| self.push(ring, queue, io, run, way)),
+            Then::ZeroFill(run) => {
+                for (piece, bytes) in transfer.rest(&run) {
+                    let data = queue.data(piece).as_mut().expect("read into");
+                    data[(piece.at + bytes.start) as usize..(piece.at + bytes.end) as usize].fill(0);
+                }
+                Ok(())
+            }
+            Then::Done => Ok(()),
+        }
+    }
+}
+
+/// Whether it may go well if it is tried again.
+fn is_temporary(errno: Errno) -> bool {
+    matches!(errno.0, libc::EAGAIN | libc::EINTR)
+}

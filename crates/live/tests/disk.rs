@@ -1,0 +1,136 @@
+//! The library against real files.
+
+use fairhead_core::sched::any::preset;
+use fairhead_live::{Disk, DiskOptions, Errno};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str, len: usize) -> Self {
+        let dir = std::env::var_os("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let path = dir.join(format!("disk-{name}-{}", std::process::id()));
+        let bytes: Vec<u8> = (0..len).map(|i| (i / 512 % 251) as u8).collect();
+        fs::write(&path, bytes).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn what_is_written_is_read_and_what_is_not_there_is_refused() {
+    let scratch = Scratch::new("basics", 2 * MIB as usize + 100);
+    let disk = Disk::open(DiskOptions::new([&scratch.0]).direct(false)).unwrap();
+    let client = disk.client("a/b").unwrap();
+    let mut data = disk.buffer(100_000);
+    data.fill(222);
+    client.write(0, 5000, data).wait().unwrap();
+    client.flush(0).wait().unwrap();
+    let data = client.read(0, 4096, 200_000).wait().unwrap();
+    assert_eq!((data[0], data[903]), (8, 9));
+    assert!(data[904..100_904].iter().all(|b| *b == 222));
+    assert_eq!(data[100_904], (105_000 / 512) as u8);
+    client.zero(0, 8192, 4096, false).wait().unwrap();
+    client.zero(0, 16384, 8192, true).wait().unwrap();
+    client.discard(0, 40960, 4096).wait().unwrap();
+    let data = client.read(0, 8192, 4097).wait().unwrap();
+    assert!(data[..4096].iter().all(|b| *b == 0) && data[4096] == 222);
+    let data = client.read(0, 16384, 8192).wait().unwrap();
+    assert!(data.iter().all(|b| *b == 0));
+    assert_eq!(client.read(0, 2 * MIB, 101).wait().unwrap_err(), Errno(libc::EINVAL));
+    assert_eq!(client.write(0, 2 * MIB, disk.buffer(101)).wait().unwrap_err(), Errno(libc::ENOSPC));
+    assert_eq!(client.read(1, 0, 1).wait().unwrap_err(), Errno(libc::EBADF));
+    assert_eq!(client.read(0, 2 * MIB, 100).wait().unwrap().len(), 100);
+    drop(disk);
+    assert_eq!(client.read(0, 0, 512).wait().unwrap_err(), Errno::SHUTDOWN);
+    assert_eq!(fs::read(&scratch.0).unwrap()[5000], 222);
+}
+
+#[test]
+fn threads_write_and_read_while_the_scheduler_changes() {
+    let scratch = Scratch::new("switch", 8 * MIB as usize);
+    let disk = Disk::open(DiskOptions::new([&scratch.0]).scheduler("noop").unwrap()).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for t in 0..4_u64 {
+            let (disk, stop) = (&disk, &stop);
+            scope.spawn(move || {
+                let client = disk.client(&format!("group{t}")).unwrap();
+                let mut round = 0_u8;
+                while !stop.load(Ordering::Relaxed) {
+                    round = round.wrapping_add(1);
+                    let writes: Vec<_> = (0..16)
+                        .map(|i| {
+                            let mut data = disk.buffer(16 << 10);
+                            data.fill(round ^ i as u8);
+                            client.write(0, t * 2 * MIB + i * (16 << 10), data)
+                        })
+                        .collect();
+                    writes.into_iter().for_each(|w| w.wait().unwrap());
+                    let reads: Vec<_> =
+                        (0..16).map(|i| client.read(0, t * 2 * MIB + i * (16 << 10), 16 << 10)).collect();
+                    for (i, read) in reads.into_iter().enumerate() {
+                        assert!(read.wait().unwrap().iter().all(|b| *b == round ^ i as u8));
+                    }
+                }
+            });
+        }
+        for round in 0..20 {
+            for name in ["bfq", "cfq", "deadline", "kyber", "noop+groups"] {
+                disk.switch((preset(name).unwrap().config)()).unwrap();
+                disk.set_weight("group1", 1 + round * 50).unwrap();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn who_waits_can_give_up() {
+    let scratch = Scratch::new("cancel", 8 * MIB as usize);
+    let slow = fairhead_device::DeviceParams::preset("sata2009").unwrap();
+    let disk = Disk::open(DiskOptions::new([&scratch.0]).emulate(slow)).unwrap();
+    let client = disk.client("").unwrap();
+    let reads: Vec<_> = (0..32).map(|i| client.read(0, i * 37 % 32 * (256 << 10), 4096)).collect();
+    reads[20].cancel();
+    let outcomes: Vec<_> = reads.into_iter().map(|r| r.wait().err()).collect();
+    assert_eq!(outcomes.iter().filter(|o| **o == Some(Errno::INTR)).count(), 1);
+    assert_eq!(outcomes[20], Some(Errno::INTR));
+    let lateness = disk.lateness().unwrap().expect("it is emulated");
+    assert!(lateness.ios >= 1, "{lateness}");
+}
+
+#[test]
+fn groups_come_and_go_by_name_and_keep_their_books_under_any_scheduler() {
+    let scratch = Scratch::new("groups", MIB as usize);
+    let disk = Disk::open(DiskOptions::new([&scratch.0]).scheduler("deadline").unwrap()).unwrap();
+    let client = disk.client("/vm//web/").unwrap();
+    for i in 0..10 {
+        client.read(0, i * 8192, 4096).wait().unwrap();
+        let config = preset(if i % 2 == 0 { "bfq" } else { "cfq" }).unwrap().config;
+        disk.switch(config()).unwrap();
+    }
+    let groups = disk.groups().unwrap();
+    let names: Vec<&str> = groups.iter().map(|g| g.0.as_str()).collect();
+    assert_eq!(names, ["", "vm", "vm/web"]);
+    assert_eq!(groups[2].1.io_serviced.total(), 10);
+    assert_eq!(groups[2].1.io_service_bytes.total(), 10 * 4096);
+    let refused = disk.remove_group("vm").unwrap_err().to_string();
+    assert!(refused.starts_with("group vm: "), "{refused}");
+    disk.remove_group("vm/web").unwrap();
+    disk.remove_group("vm").unwrap();
+    client.read(0, 0, 4096).wait().unwrap();
+    let groups = disk.groups().unwrap();
+    assert_eq!((groups.len(), groups[0].1.io_serviced.total()), (1, 1), "its client is in the root now");
+    assert!(disk.remove_group("vm").unwrap_err().to_string().contains("there is none"));
+    assert!(disk.set_weight("a", 0).unwrap_err().to_string().contains("1 to 10000"));
+}
