@@ -69,6 +69,7 @@ const STEPS: &[Step] = &[
     ("unit tests", || tests(&mut cargo("test --workspace --lib --bins --no-fail-fast -- --show-output"))),
     ("examples in the docs", || tests(&mut cargo("test --workspace --doc --no-fail-fast"))),
     ("integration tests", integration),
+    ("inbox, all interleavings", || tests(&mut loom())),
     ("same bytes in debug", || tests(&mut same_bytes("dev"))),
     ("same bytes in release", || tests(&mut same_bytes("release"))),
     ("docs", || plain(cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"))),
@@ -156,6 +157,13 @@ fn integration() -> Result<Outcome, String> {
 /// The golden outcomes, which the integration tests compare in `sim`, in another profile.
 fn same_bytes(profile: &str) -> Command {
     cargo(&format!("test --package fairhead-sim --test same_bytes --profile {profile} -- --show-output"))
+}
+
+/// What passes between threads, under a scheduler of threads that tries all interleavings (with up to three preemptions each).
+fn loom() -> Command {
+    let mut test = cargo("test --package fairhead-live --lib --target-dir target/loom -- inbox");
+    test.env("RUSTFLAGS", "--cfg loom").env("LOOM_MAX_PREEMPTIONS", "3");
+    test
 }
 
 /// Builds core for a machine without std; where that target cannot be had, links it into a program without std.
