@@ -7,7 +7,7 @@ use crate::shell::{capture, cargo};
 
 /// The workspace's crates that `package` links, through any number of steps, itself included.
 fn links(package: &str, edges: &str) -> (Vec<String>, Vec<String>) {
-    let mut tree = cargo("tree --offline --locked --target all --prefix none --format {p}");
+    let mut tree = cargo("tree --locked --target all --prefix none --format {p}");
     let output = capture(tree.args(["--package", package, "--edges", edges])).expect("cargo tree");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let names =
