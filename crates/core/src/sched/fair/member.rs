@@ -148,6 +148,8 @@ impl<S: Divisible> Fair<S> {
         self.reserve.dispatched(group, &mut m.clock, cx.now, any_left);
     }
 
+    /// A request of a group has completed.
+    #[inline(always)]
     pub(super) fn finish(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let rq = &cx.requests[tag].rq;
         let (group, sync, len) = (rq.group, rq.sync, rq.len.0);
