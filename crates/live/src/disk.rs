@@ -133,6 +133,23 @@ impl DiskOptions {
         self
     }
 
+    /// Of these files.
+    pub(crate) fn files(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.files = files.into_iter().collect();
+        self
+    }
+
+    /// Whether the page cache is bypassed where that is possible.
+    pub(crate) const fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// Whether it is to be a disk with a head.
+    pub(crate) fn is_rotational(&self) -> bool {
+        let model = self.emulate.as_ref().and_then(|params| Emulation::new(params).ok());
+        model.map_or(self.settings.limits.rotational, |m| m.facts().rotational)
+    }
+
     /// Sizes and times; `limits.queue_depth`, `rotational` and `actuators` are set when the disk is opened.
     #[must_use]
     pub const fn settings(mut self, settings: Settings) -> Self {
@@ -165,9 +182,9 @@ impl DiskOptions {
 
 /// A file of a disk.
 #[derive(Clone, Copy, Debug)]
-struct Extent {
-    size: u64,
-    start: Sector,
+pub(crate) struct Extent {
+    pub(crate) size: u64,
+    pub(crate) start: Sector,
 }
 
 #[derive(Debug)]
@@ -192,10 +209,14 @@ impl Disk {
     /// # Errors
     /// If a file cannot be opened, a setting is out of range, or there is no io_uring.
     pub fn open(options: DiskOptions) -> Result<Self, Error> {
-        Self::open_with(options, ())
+        Self::open_with(options, |_, _| ())
     }
 
-    pub(crate) fn open_with<F: Front + 'static>(options: DiskOptions, front: F) -> Result<Self, Error> {
+    /// With a front, which is made of what it needs to know: the files, in order, and where its memory comes from.
+    pub(crate) fn open_with<F: Front + 'static>(
+        options: DiskOptions,
+        front: impl FnOnce(&[Extent], &Arc<Pool>) -> F,
+    ) -> Result<Self, Error> {
         let (mut files, mut extents, mut next) = (Vec::new(), Vec::new(), 0);
         for path in &options.files {
             let (file, size, _) = options.open_file(path)?;
@@ -215,6 +236,7 @@ impl Disk {
         let (bell, ringer) = io::pipe().map_err(failed)?;
         let mail = Arc::new(Mailbox { inbox: Inbox::new(), bell: ringer });
         let pool = Pool::new(ARENA);
+        let front = front(&extents, &pool);
         let shared = Shared {
             mail: Arc::clone(&mail),
             pool: Arc::clone(&pool),

@@ -100,6 +100,16 @@ pub(crate) trait Front: Send {
     fn answer(&mut self, desk: &mut Desk, answer: Answer<Buffer>);
     /// Everything is told; now is the time to send.
     fn turn(&mut self, desk: &mut Desk, ring: &mut Ring) -> io::Result<()>;
+    /// When [`Self::turn`] is wanted at the latest.
+    fn next_timer(&self) -> Option<Instant> {
+        None
+    }
+    /// The engine will stop: nobody new, nothing new.
+    fn stop(&mut self, _: &mut Desk) {}
+    /// Whether everybody has got what is due, and the ring has nothing of the front's memory.
+    fn is_quiet(&self) -> bool {
+        true
+    }
 }
 
 /// Nobody.
@@ -213,7 +223,7 @@ impl<F: Front> Engine<F> {
     }
 
     fn is_quiet(&self) -> bool {
-        self.asked.is_empty() && self.store.under_way() == 0
+        self.asked.is_empty() && self.store.under_way() == 0 && self.front.is_quiet()
     }
 
     fn listen(&mut self) -> io::Result<()> {
@@ -248,7 +258,10 @@ impl<F: Front> Engine<F> {
                     }
                 }
                 Message::Call(call) => call(&mut self.desk),
-                Message::Stop => self.stops_at = Some(self.desk.now + STOP_MAX),
+                Message::Stop => {
+                    self.stops_at = Some(self.desk.now + STOP_MAX);
+                    self.front.stop(&mut self.desk);
+                }
             }
         }
         self.heard = heard;
@@ -337,7 +350,7 @@ impl<F: Front> Engine<F> {
     /// Until there is something to do.
     fn wait(&mut self) -> io::Result<()> {
         let now = self.clock.now();
-        let timer = [self.desk.queue.next_timer(), self.stops_at].into_iter().flatten().min();
+        let timer = [self.desk.queue.next_timer(), self.front.next_timer(), self.stops_at].into_iter().flatten().min();
         let moment = self.desk.emulation.as_ref().and_then(Emulation::next_event);
         let due = [timer, moment.map(|at| at - SPIN)].into_iter().flatten().min();
         let most = due.map(|at| at.saturating_since(now));
@@ -359,7 +372,7 @@ impl<F: Front> Engine<F> {
         for (_, asked) in std::mem::take(&mut self.asked) {
             (asked.done)(Err(Errno::SHUTDOWN), None);
         }
-        if self.store.under_way() > 0 {
+        if self.store.under_way() > 0 || !self.front.is_quiet() {
             std::mem::forget(self);
         }
     }

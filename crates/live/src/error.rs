@@ -14,6 +14,8 @@ pub enum ErrorKind {
     Setting,
     /// A group cannot be had, or not so.
     Group,
+    /// A socket cannot be had.
+    Socket,
     /// The engine has stopped.
     Stopped,
 }

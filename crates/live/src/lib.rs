@@ -16,6 +16,7 @@ mod engine;
 mod error;
 mod groups;
 mod inbox;
+pub mod nbd;
 mod request_queue;
 mod ring;
 mod store;

@@ -1,0 +1,305 @@
+//! One client's connection: its socket, what has come in, and what is to go out.
+//!
+//! Memory that the kernel has been told of, which is `input`, the data of a write and the `batch`, stays as it is until the operation's
+//! outcome has come; so a connection that is dropped remains, dead, until both its operations have ended.
+
+use super::session::{Head, INPUT_MAX, Request, Session};
+use crate::bio::ClientId;
+use crate::buffer::Buffer;
+use crate::ring::{Ring, Token};
+use fairhead_core::units::{GroupId, Instant, TaskId};
+use io_uring::opcode::{Recv, SendMsg};
+use io_uring::types::Fd;
+use std::collections::VecDeque;
+use std::io;
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+/// Input is read into so much memory at a time; during the handshake, into as much as it needs.
+const INPUT: usize = 64 << 10;
+
+/// The rest of a write's data that is at least so long goes straight to where it belongs.
+const STRAIGHT: usize = 16 << 10;
+
+/// The kernel takes so many parts of a message, of 1024.
+const PARTS_MAX: usize = 256;
+
+/// A socket, of whatever kind.
+#[derive(Debug)]
+pub(super) enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Socket {
+    pub(super) fn new(fd: OwnedFd, is_tcp: bool) -> Self {
+        if !is_tcp {
+            return Self::Unix(fd.into());
+        }
+        let socket = TcpStream::from(fd);
+        // Replies are whole: nothing is won by waiting for more of them.
+        let _ = socket.set_nodelay(true);
+        Self::Tcp(socket)
+    }
+
+    pub(super) fn shutdown(&self, how: Shutdown) {
+        // One that is shut down is what was wanted.
+        let _ = match self {
+            Self::Unix(s) => s.shutdown(how),
+            Self::Tcp(s) => s.shutdown(how),
+        };
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Self::Unix(s) => s.as_raw_fd(),
+            Self::Tcp(s) => s.as_raw_fd(),
+        }
+    }
+}
+
+/// A part of what goes out.
+#[derive(Debug)]
+pub(super) enum Out {
+    Bytes(Vec<u8>),
+    /// A reply, and the data of a read.
+    Reply(Head, Option<Buffer>),
+}
+
+impl Out {
+    /// Of what memory it holds, for the sake of its limit.
+    pub(super) fn weight(&self) -> u64 {
+        let data = match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Reply(_, data) => data.as_ref().map_or(0, |d| d.len()),
+        };
+        data as u64 + 64
+    }
+
+    fn parts(&self) -> [&[u8]; 2] {
+        match self {
+            Self::Bytes(bytes) => [bytes, &[]],
+            Self::Reply(head, data) => [head.bytes(), data.as_deref().unwrap_or(&[])],
+        }
+    }
+}
+
+/// A write whose data are coming.
+#[derive(Debug)]
+pub(super) struct Writing {
+    pub(super) request: Request,
+    pub(super) data: Buffer,
+    pub(super) filled: usize,
+}
+
+/// Who it is to the queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Identity {
+    pub(super) client: ClientId,
+    pub(super) task: TaskId,
+    pub(super) group: GroupId,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    Open,
+    /// Nothing more is read from it; it ends when all is answered.
+    Finishing,
+    /// Nothing is done for it any more.
+    Dead,
+}
+
+/// The message that the kernel is sending.
+struct Message {
+    parts: Vec<libc::iovec>,
+    header: libc::msghdr,
+}
+
+// SAFETY: the addresses are those of memory that belongs to the same connection.
+unsafe impl Send for Message {}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "message of {} parts", self.parts.len())
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) socket: Socket,
+    pub(super) session: Session,
+    pub(super) state: State,
+    pub(super) identity: Option<Identity>,
+    pub(super) began: Instant,
+    /// When the client last took something, or nothing was there to take.
+    pub(super) progress: Instant,
+    /// A request that has to wait for room.
+    pub(super) asked: Option<Request>,
+    pub(super) writing: Option<Writing>,
+    /// Requests that are not answered, and what memory they and their replies hold.
+    pub(super) open: u32,
+    pub(super) held: u64,
+    pub(super) is_receiving: bool,
+    pub(super) is_sending: bool,
+    pub(super) is_waiting: bool,
+    pub(super) is_dirty: bool,
+    input: Vec<u8>,
+    start: usize,
+    end: usize,
+    is_straight: bool,
+    out: VecDeque<Out>,
+    unsent: u64,
+    batch: Vec<Out>,
+    sent: usize,
+    message: Box<Message>,
+}
+
+impl Connection {
+    pub(super) fn new(socket: Socket, now: Instant) -> Self {
+        // SAFETY: a message of no parts to nobody, which is all zeros.
+        let header = unsafe { std::mem::zeroed() };
+        Self {
+            socket,
+            session: Session::new(),
+            state: State::Open,
+            identity: None,
+            began: now,
+            progress: now,
+            asked: None,
+            writing: None,
+            open: 0,
+            held: 0,
+            is_receiving: false,
+            is_sending: false,
+            is_waiting: false,
+            is_dirty: false,
+            input: vec![0; INPUT_MAX],
+            start: 0,
+            end: 0,
+            is_straight: false,
+            out: VecDeque::new(),
+            unsent: 0,
+            batch: Vec::new(),
+            sent: 0,
+            message: Box::new(Message { parts: Vec::new(), header }),
+        }
+    }
+
+    /// What has come and was not looked at.
+    pub(super) fn input(&self) -> &[u8] {
+        &self.input[self.start..self.end]
+    }
+
+    pub(super) fn take(&mut self, len: usize) {
+        self.start += len;
+        debug_assert!(self.start <= self.end);
+    }
+
+    /// Some of the input is data of the write.
+    pub(super) fn take_data(&mut self, len: usize) {
+        if let Some(w) = &mut self.writing {
+            w.data[w.filled..w.filled + len].copy_from_slice(&self.input[self.start..self.start + len]);
+            w.filled += len;
+        }
+        self.take(len);
+    }
+
+    /// The write, if all its data are there.
+    pub(super) fn written(&mut self) -> Option<Writing> {
+        self.writing.take_if(|w| w.filled == w.data.len())
+    }
+
+    /// Asks the kernel for more.
+    pub(super) fn receive(&mut self, ring: &mut Ring, token: Token) -> io::Result<()> {
+        let is_begun = self.session.export().is_some();
+        if is_begun && self.input.len() < INPUT {
+            self.input.resize(INPUT, 0);
+        }
+        self.input.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        let rest = self.writing.as_mut().map_or(&mut [][..], |w| &mut w.data[w.filled..]);
+        self.is_straight = self.end == 0 && rest.len() >= STRAIGHT;
+        let into = if self.is_straight { rest } else { &mut self.input[self.end..] };
+        debug_assert!(!into.is_empty(), "a step needs no more than there is room for");
+        let recv = Recv::new(Fd(self.socket.as_raw_fd()), into.as_mut_ptr(), into.len() as u32).build();
+        self.is_receiving = true;
+        // SAFETY: nobody touches the input, or the write, while `is_receiving`; the connection stays until that ends.
+        unsafe { ring.push(recv, token) }
+    }
+
+    /// So many bytes have come.
+    pub(super) fn received(&mut self, len: usize) {
+        match &mut self.writing {
+            Some(w) if self.is_straight => {
+                w.filled += len;
+                self.session.data_came(len as u32);
+            }
+            _ => self.end += len,
+        }
+    }
+
+    /// Something is to be sent.
+    pub(super) fn put(&mut self, out: Out) {
+        self.unsent += out.weight();
+        self.out.push_back(out);
+    }
+
+    /// What memory the client leaves us with because it does not read.
+    pub(super) const fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
+    /// Whether there is something to send.
+    pub(super) fn has_output(&self) -> bool {
+        !self.batch.is_empty() || !self.out.is_empty()
+    }
+
+    /// Sends as much as fits a message.
+    pub(super) fn send(&mut self, ring: &mut Ring, token: Token) -> io::Result<()> {
+        if self.batch.is_empty() {
+            let count = self.out.len().min(PARTS_MAX / 2);
+            self.batch.extend(self.out.drain(..count));
+            self.sent = 0;
+        }
+        let message = &mut *self.message;
+        message.parts.clear();
+        let mut skip = self.sent;
+        for part in self.batch.iter().flat_map(Out::parts) {
+            let skipped = skip.min(part.len());
+            skip -= skipped;
+            let part = &part[skipped..];
+            if !part.is_empty() {
+                let start = part.as_ptr().cast_mut().cast();
+                message.parts.push(libc::iovec { iov_base: start, iov_len: part.len() });
+            }
+        }
+        message.header.msg_iov = message.parts.as_mut_ptr();
+        message.header.msg_iovlen = message.parts.len() as _;
+        let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
+        let send = SendMsg::new(Fd(self.socket.as_raw_fd()), &raw const message.header).flags(flags).build();
+        self.is_sending = true;
+        // SAFETY: the message is in a box of its own, and neither it nor the batch is touched while `is_sending`; the connection stays
+        // until that ends.
+        unsafe { ring.push(send, token) }
+    }
+
+    /// So many bytes have gone. Answers how much memory is free again.
+    pub(super) fn sent(&mut self, len: usize) -> u64 {
+        self.sent += len;
+        let all: usize = self.batch.iter().flat_map(Out::parts).map(<[u8]>::len).sum();
+        if self.sent < all {
+            return 0;
+        }
+        let freed: u64 = self.batch.iter().map(Out::weight).sum();
+        self.unsent -= freed;
+        let data = self.batch.drain(..).map(|o| match o {
+            Out::Reply(_, Some(data)) => data.len() as u64,
+            _ => 0,
+        });
+        data.sum()
+    }
+}

@@ -1,0 +1,538 @@
+//! NBD on the engine's ring: sockets, and between them and the queue the [`Session`]s.
+//!
+//! ```text
+//!   RECV ─► input ─► Session ─► bios ─► RequestQueue
+//!                                           │ answers
+//!   SENDMSG ◄── up to 256 parts a turn ◄────┘
+//! ```
+//!
+//! All complete requests of what came in one go are handed in before more is asked for, and all replies of a turn go out in one message
+//! for each connection. Who has no room is not read from: because of what it has in the queue, because it does not read its replies, or because
+//! all together hold too much. Who keeps us waiting is dropped: a handshake takes ten seconds at most, and somebody who reads nothing for
+//! half a minute while there is something to read is gone. If all places are taken, the oldest handshake gives way.
+//!
+//! A connection that ends takes what it asked for with it ([`leave`](crate::RequestQueue::leave)); if it says so first, it gets what it asked for.
+
+use super::connection::{Connection, Identity, Out, Socket, State, Writing};
+use super::session::{Command, Errno, Facts, Request, Session, Step};
+use super::stats::Counters;
+use crate::bio::{Answer, Bio, FileId, Op};
+use crate::buffer::{Buffer, Pool};
+use crate::engine::{Desk, Front};
+use crate::ring::{Outcome, Ring, Token};
+use fairhead_core::Control;
+use fairhead_core::units::{Duration, Instant, IoPrio, Sector, TaskId};
+use io_uring::opcode::Accept;
+use io_uring::types::Fd;
+use slab::Slab;
+use std::fs::File;
+use std::io;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+
+/// A handshake takes no longer.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// Replies do not wait longer to be read.
+const UNREAD_MAX: Duration = Duration::from_secs(30);
+/// How often these are looked at.
+const TICK: Duration = Duration::from_secs(1);
+/// A connection with so many bytes that are not sent is not read from.
+const UNSENT_MAX: u64 = 8 << 20;
+/// Nor is any, beyond its first small request, if all together hold so many bytes.
+const HELD_MAX: u64 = 256 << 20;
+const SMALL: u64 = 1 << 20;
+/// A reply about block status has at most so many extents.
+const EXTENTS_MAX: usize = 256;
+
+/// Numbers of operations are those of connections, times four, and one of these.
+const RECEIVE: usize = 0;
+const SEND: usize = 1;
+const ACCEPT: usize = 2;
+
+/// Tasks of connections begin here; those of the library's clients at 1.
+const TASKS: u32 = 1 << 30;
+
+/// A socket that is listened on.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    fn fd(&self) -> RawFd {
+        match self {
+            Self::Unix(l) => l.as_raw_fd(),
+            Self::Tcp(l) => l.as_raw_fd(),
+        }
+    }
+
+    /// Ends an accept that is under way.
+    fn shut(&self) {
+        let fd = match self {
+            Self::Unix(l) => l.try_clone().map(OwnedFd::from),
+            Self::Tcp(l) => l.try_clone().map(OwnedFd::from),
+        };
+        // It is the same call for a listening socket, for which there is no method.
+        let _ = fd.map(|fd| match self {
+            Self::Unix(_) => UnixStream::from(fd).shutdown(Shutdown::Both),
+            Self::Tcp(_) => TcpStream::from(fd).shutdown(Shutdown::Both),
+        });
+    }
+}
+
+/// An export, as the front needs it.
+#[derive(Debug)]
+pub(super) struct Served {
+    pub(super) file: FileId,
+    pub(super) start: Sector,
+    pub(super) group: String,
+    pub(super) prio: IoPrio,
+    /// To find holes.
+    pub(super) holes: File,
+    pub(super) counters: Arc<Counters>,
+}
+
+/// A request that is not answered.
+#[derive(Debug)]
+struct Asked {
+    slot: usize,
+    identity: Identity,
+    export: usize,
+    request: Request,
+    began: Instant,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct NbdFront {
+    facts: Vec<Facts>,
+    exports: Vec<Served>,
+    listeners: Vec<(Listener, bool)>,
+    connections_max: usize,
+    pool: Arc<Pool>,
+    connections: Slab<Connection>,
+    asked: Slab<Asked>,
+    /// Who wants to hear, who to send, who waits for room.
+    deaf: Vec<usize>,
+    dirty: Vec<usize>,
+    waiting: Vec<usize>,
+    held: u64,
+    tick: Option<Instant>,
+    /// Nobody is accepted before the next tick: there is no room for another file.
+    is_resting: bool,
+    is_stopping: bool,
+}
+
+impl NbdFront {
+    pub(super) fn new(
+        facts: Vec<Facts>,
+        exports: Vec<Served>,
+        listeners: Vec<Listener>,
+        connections_max: usize,
+        pool: Arc<Pool>,
+    ) -> Self {
+        Self {
+            facts,
+            exports,
+            listeners: listeners.into_iter().map(|l| (l, false)).collect(),
+            connections_max,
+            pool,
+            connections: Slab::new(),
+            asked: Slab::new(),
+            deaf: Vec::new(),
+            dirty: Vec::new(),
+            waiting: Vec::new(),
+            held: 0,
+            tick: None,
+            is_resting: false,
+            is_stopping: false,
+        }
+    }
+}
+
+impl Front for NbdFront {
+    fn begin(&mut self, _: &mut Desk, ring: &mut Ring) -> io::Result<()> {
+        self.accept_all(ring)
+    }
+
+    fn outcome(&mut self, desk: &mut Desk, _: &mut Ring, number: usize, outcome: Outcome) -> io::Result<()> {
+        let (slot, kind) = (number / 4, number % 4);
+        match kind {
+            ACCEPT => self.accepted(desk, slot, outcome.result),
+            SEND => self.sent(desk, slot, outcome.result),
+            _ => self.received(desk, slot, outcome.result),
+        }
+        self.retry(desk);
+        Ok(())
+    }
+
+    fn answer(&mut self, desk: &mut Desk, answer: Answer<Buffer>) {
+        self.answered(desk, answer);
+        self.retry(desk);
+    }
+
+    fn turn(&mut self, desk: &mut Desk, ring: &mut Ring) -> io::Result<()> {
+        if self.tick.is_some_and(|at| at <= desk.now) {
+            self.look_at_clock(desk);
+        }
+        for slot in std::mem::take(&mut self.dirty) {
+            let Some(c) = self.connections.get_mut(slot) else { continue };
+            c.is_dirty = false;
+            if c.state == State::Dead {
+                self.bury(slot);
+            } else if !c.is_sending && c.has_output() {
+                c.send(ring, Token::Front(slot * 4 + SEND))?;
+            } else if c.state == State::Finishing && c.open == 0 && !c.has_output() && !c.is_sending {
+                self.end(desk, slot);
+                self.bury(slot);
+            }
+        }
+        for slot in std::mem::take(&mut self.deaf) {
+            let Some(c) = self.connections.get_mut(slot) else { continue };
+            if c.state == State::Open && !c.is_receiving {
+                c.receive(ring, Token::Front(slot * 4 + RECEIVE))?;
+            }
+        }
+        self.accept_all(ring)?;
+        if self.tick.is_none() && (self.is_resting || !self.connections.is_empty()) {
+            self.tick = Some(desk.now + TICK);
+        }
+        Ok(())
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.tick
+    }
+
+    fn stop(&mut self, _: &mut Desk) {
+        self.is_stopping = true;
+        self.listeners.iter().for_each(|(l, _)| l.shut());
+        let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            let c = &mut self.connections[slot];
+            if c.state == State::Open {
+                c.state = State::Finishing;
+                c.socket.shutdown(Shutdown::Read);
+            }
+            self.soil(slot);
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.connections.is_empty() && self.listeners.iter().all(|(_, is_accepting)| !is_accepting)
+    }
+}
+
+/// Coming and going.
+impl NbdFront {
+    fn accept_all(&mut self, ring: &mut Ring) -> io::Result<()> {
+        let has_room = self.connections.len() < self.connections_max
+            || self.connections.iter().any(|(_, c)| c.identity.is_none() && c.state == State::Open);
+        if self.is_stopping || self.is_resting || !has_room {
+            return Ok(());
+        }
+        for (i, (listener, is_accepting)) in self.listeners.iter_mut().enumerate().filter(|(_, l)| !l.1) {
+            let accept = Accept::new(Fd(listener.fd()), std::ptr::null_mut(), std::ptr::null_mut());
+            let accept = accept.flags(libc::SOCK_CLOEXEC).build();
+            *is_accepting = true;
+            // SAFETY: it names no memory.
+            unsafe { ring.push(accept, Token::Front(i * 4 + ACCEPT))? };
+        }
+        Ok(())
+    }
+
+    fn accepted(&mut self, desk: &mut Desk, listener: usize, result: i32) {
+        self.listeners[listener].1 = false;
+        if result < 0 {
+            self.is_resting = true;
+            return;
+        }
+        // SAFETY: the kernel has just made it for us.
+        let fd = unsafe { OwnedFd::from_raw_fd(result) };
+        if self.is_stopping {
+            return;
+        }
+        if self.connections.len() >= self.connections_max {
+            let handshakes = self.connections.iter().filter(|(_, c)| c.identity.is_none() && c.state == State::Open);
+            let Some((oldest, _)) = handshakes.min_by_key(|(_, c)| c.began) else { return };
+            self.end(desk, oldest);
+        }
+        let is_tcp = matches!(self.listeners[listener].0, Listener::Tcp(_));
+        let mut connection = Connection::new(Socket::new(fd, is_tcp), desk.now);
+        connection.put(Out::Bytes(Session::greeting()));
+        let slot = self.connections.insert(connection);
+        self.soil(slot);
+        self.deaf.push(slot);
+    }
+
+    /// The connection is to be looked at, at the end of the turn.
+    fn soil(&mut self, slot: usize) {
+        if !std::mem::replace(&mut self.connections[slot].is_dirty, true) {
+            self.dirty.push(slot);
+        }
+    }
+
+    /// Nothing is done any more for this connection.
+    fn end(&mut self, desk: &mut Desk, slot: usize) {
+        let c = &mut self.connections[slot];
+        if std::mem::replace(&mut c.state, State::Dead) == State::Dead {
+            return;
+        }
+        c.socket.shutdown(Shutdown::Both);
+        self.held -= c.held;
+        if let Some(identity) = c.identity {
+            desk.queue.leave(desk.now, identity.client);
+            // Of a task that nobody knows nothing is known.
+            let _ = desk.queue.control(desk.now, Control::TaskExit(identity.task));
+            self.asked.retain(|_, a| a.slot != slot);
+        }
+        self.soil(slot);
+    }
+
+    /// Forgets it, if the kernel has.
+    fn bury(&mut self, slot: usize) {
+        let c = &self.connections[slot];
+        if c.state == State::Dead && !c.is_receiving && !c.is_sending && !c.is_dirty {
+            self.connections.remove(slot);
+        }
+    }
+
+    fn look_at_clock(&mut self, desk: &mut Desk) {
+        let is_late = |c: &Connection| {
+            let handshakes = c.state == State::Open && c.identity.is_none();
+            handshakes && desk.now.saturating_since(c.began) > HANDSHAKE_MAX
+                || c.is_sending && desk.now.saturating_since(c.progress) > UNREAD_MAX
+        };
+        let late: Vec<usize> = self.connections.iter().filter(|(_, c)| is_late(c)).map(|(slot, _)| slot).collect();
+        late.into_iter().for_each(|slot| self.end(desk, slot));
+        (self.tick, self.is_resting) = (None, false);
+    }
+}
+
+/// What comes in.
+impl NbdFront {
+    fn received(&mut self, desk: &mut Desk, slot: usize, result: i32) {
+        let c = &mut self.connections[slot];
+        c.is_receiving = false;
+        match c.state {
+            State::Open if result > 0 => {
+                c.received(result as usize);
+                self.read(desk, slot);
+            }
+            State::Open if matches!(-result, libc::EINTR | libc::EAGAIN) => self.deaf.push(slot),
+            State::Open => self.end(desk, slot),
+            State::Finishing | State::Dead => self.soil(slot),
+        }
+    }
+
+    /// Those who waited may have room now.
+    fn retry(&mut self, desk: &mut Desk) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        for slot in std::mem::take(&mut self.waiting) {
+            if let Some(c) = self.connections.get_mut(slot).filter(|c| c.is_waiting) {
+                c.is_waiting = false;
+                self.read(desk, slot);
+            }
+        }
+    }
+
+    /// Whether so many bytes more of this connection's are welcome.
+    fn has_room(&self, desk: &Desk, slot: usize, request: &Request) -> bool {
+        let c = &self.connections[slot];
+        let len = data_len(request);
+        let is_little = c.held == 0 && len <= SMALL || self.held + len <= HELD_MAX;
+        is_little && c.identity.is_none_or(|i| desk.queue.has_room(i.client, request.len))
+    }
+
+    fn wait_for_room(&mut self, slot: usize) {
+        if !std::mem::replace(&mut self.connections[slot].is_waiting, true) {
+            self.waiting.push(slot);
+        }
+    }
+
+    /// Hands in all that has come.
+    fn read(&mut self, desk: &mut Desk, slot: usize) {
+        loop {
+            let c = &mut self.connections[slot];
+            if c.state != State::Open || c.is_receiving {
+                return;
+            }
+            if let Some(request) = c.asked {
+                if !self.has_room(desk, slot, &request) {
+                    return self.wait_for_room(slot);
+                }
+                self.connections[slot].asked = None;
+                self.ask(desk, slot, request);
+                continue;
+            }
+            if let Some(Writing { request, data, .. }) = c.written() {
+                self.submit(desk, slot, request, Some(data));
+                continue;
+            }
+            if c.unsent() > UNSENT_MAX {
+                return self.wait_for_room(slot);
+            }
+            let mut out = Vec::new();
+            let mut session = std::mem::take(&mut c.session);
+            let (taken, step) = session.step(&self.facts, c.input(), &mut out);
+            c.session = session;
+            if step == Step::Data {
+                c.take_data(taken);
+            } else {
+                c.take(taken);
+            }
+            if !out.is_empty() {
+                c.put(Out::Bytes(out));
+                self.soil(slot);
+            }
+            match step {
+                Step::Next | Step::Data => {}
+                Step::Wait => return self.deaf.push(slot),
+                Step::Begin(export) => self.join(desk, slot, export),
+                Step::Request(request) => self.connections[slot].asked = Some(request),
+                Step::Leave => {
+                    self.connections[slot].state = State::Finishing;
+                    self.soil(slot);
+                }
+                Step::Drop(_) => {
+                    if let Some(export) = self.connections[slot].session.export() {
+                        self.exports[export].counters.violation();
+                    }
+                    self.end(desk, slot);
+                }
+            }
+        }
+    }
+
+    fn join(&mut self, desk: &mut Desk, slot: usize, export: usize) {
+        let Desk { now, queue, groups, .. } = desk;
+        let served = &self.exports[export];
+        let Ok(group) = groups.ensure(*now, queue, &served.group) else { return self.end(desk, slot) };
+        served.counters.connection();
+        let task = TaskId(TASKS + slot as u32);
+        self.connections[slot].identity = Some(Identity { client: queue.join(), task, group });
+    }
+
+    /// There is room: the request goes its way.
+    fn ask(&mut self, desk: &mut Desk, slot: usize, request: Request) {
+        let len = data_len(&request);
+        self.held += len;
+        self.connections[slot].held += len;
+        match request.command {
+            Command::Write => {
+                let data = self.pool.buffer(request.len as usize);
+                self.connections[slot].writing = Some(Writing { request, data, filled: 0 });
+            }
+            Command::Status { one } => self.tell_status(slot, &request, one),
+            Command::Cache => {
+                let head = self.connections[slot].session.head(&request, Ok(()));
+                self.connections[slot].put(Out::Reply(head, None));
+                self.soil(slot);
+            }
+            Command::Read | Command::Flush | Command::Trim | Command::Zero { .. } => {
+                self.submit(desk, slot, request, None);
+            }
+        }
+    }
+
+    fn submit(&mut self, desk: &mut Desk, slot: usize, request: Request, data: Option<Buffer>) {
+        let c = &mut self.connections[slot];
+        let (Some(identity), Some(export)) = (c.identity, c.session.export()) else { return };
+        c.open += 1;
+        let served = &self.exports[export];
+        let asked = Asked { slot, identity, export, request, began: desk.now };
+        let cookie = self.asked.insert(asked) as u64;
+        let op = match request.command {
+            Command::Flush => return desk.queue.flush(identity.client, served.file, cookie),
+            Command::Write => Op::Write,
+            Command::Trim => Op::Discard,
+            Command::Zero { no_hole } => Op::Zero { may_discard: !no_hole },
+            Command::Read | Command::Cache | Command::Status { .. } => Op::Read,
+        };
+        let bio = Bio {
+            op,
+            file: served.file,
+            offset: request.offset,
+            len: request.len,
+            sector: Sector(served.start.0 + request.offset / 512),
+            fua: request.fua && op != Op::Read,
+            sync: true,
+            task: identity.task,
+            group: identity.group,
+            prio: served.prio,
+            cookie,
+        };
+        desk.queue.submit(desk.now, identity.client, bio, data);
+    }
+
+    fn tell_status(&mut self, slot: usize, request: &Request, one: bool) {
+        let c = &mut self.connections[slot];
+        let Some(export) = c.session.export() else { return };
+        let most = if one { 1 } else { EXTENTS_MAX };
+        let extents = super::holes::extents(&self.exports[export].holes, request.offset, request.len, most);
+        let reply = c.session.status(request, &extents);
+        c.put(Out::Bytes(reply));
+        self.soil(slot);
+    }
+}
+
+/// What goes out.
+impl NbdFront {
+    fn answered(&mut self, desk: &mut Desk, answer: Answer<Buffer>) {
+        let number = answer.cookie as usize;
+        // What a connection asked for that is gone may still be answered; its number may be another's.
+        let is_known = self.asked.get(number).is_some_and(|a| a.identity.client == answer.client);
+        if !is_known {
+            return;
+        }
+        let Asked { slot, export, request, began, .. } = self.asked.remove(number);
+        let result = answer.result.map_err(Errno::from);
+        let is_read = request.command == Command::Read;
+        // What was given up, or taken back, has no data, and no success either.
+        let data = answer.data.filter(|_| is_read && result.is_ok());
+        let result = if is_read && data.is_none() { result.and(Err(Errno::Io)) } else { result };
+        self.exports[export].counters.done(&request, result, desk.now.saturating_since(began));
+        let c = &mut self.connections[slot];
+        c.open -= 1;
+        if data.is_none() {
+            let len = data_len(&request);
+            c.held -= len;
+            self.held -= len;
+        }
+        if !c.is_sending && !c.has_output() {
+            c.progress = desk.now;
+        }
+        let head = c.session.head(&request, result);
+        c.put(Out::Reply(head, data));
+        self.soil(slot);
+    }
+
+    fn sent(&mut self, desk: &mut Desk, slot: usize, result: i32) {
+        let c = &mut self.connections[slot];
+        c.is_sending = false;
+        if c.state == State::Dead {
+            return self.soil(slot);
+        }
+        if result < 0 && !matches!(-result, libc::EINTR | libc::EAGAIN) {
+            return self.end(desk, slot);
+        }
+        c.progress = desk.now;
+        let freed = c.sent(result.max(0) as usize);
+        c.held -= freed;
+        self.held -= freed;
+        self.soil(slot);
+    }
+}
+
+/// How much memory the data of a request take.
+fn data_len(request: &Request) -> u64 {
+    match request.command {
+        Command::Read | Command::Write => u64::from(request.len),
+        _ => 0,
+    }
+}

@@ -1,0 +1,273 @@
+//! A disk with an NBD front: opening files and sockets, and putting away the latter.
+
+use super::front::{Listener, NbdFront, Served};
+use super::session::Facts;
+use super::stats::{Counters, ExportStats};
+use crate::bio::FileId;
+use crate::buffer::Pool;
+use crate::disk::{Disk, DiskOptions};
+use crate::error::{Error, ErrorKind};
+use fairhead_core::units::IoPrio;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file that clients may use.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// What clients call it.
+    pub name: String,
+    /// The file or block device.
+    pub file: PathBuf,
+    /// The group on whose account it is used.
+    pub group: String,
+    /// The class and level of its requests within the group.
+    pub prio: IoPrio,
+    /// Whether writes are refused.
+    pub read_only: bool,
+    /// For people.
+    pub description: String,
+}
+
+impl Export {
+    /// An export in a group of its own, which has its name.
+    #[must_use]
+    pub fn new(name: impl Into<String>, file: impl Into<PathBuf>) -> Self {
+        let name = name.into();
+        Self {
+            group: name.clone(),
+            name,
+            file: file.into(),
+            prio: IoPrio::default(),
+            read_only: false,
+            description: String::new(),
+        }
+    }
+}
+
+/// Where clients come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Listen {
+    /// A unix socket, mode 0600.
+    Unix(PathBuf),
+    /// TCP; port 0 is any that is free.
+    Tcp(SocketAddr),
+}
+
+/// How a server behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// How many connections there may be. Default 256.
+    pub connections_max: usize,
+    /// Whether TCP may be opened to other machines: nothing is encrypted, and nobody asked who he is. Default false.
+    pub trust_network: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { connections_max: 256, trust_network: false }
+    }
+}
+
+/// A name of the protocol's has 4096 bytes at most.
+const NAME_MAX: usize = 4096;
+
+/// A socket in the file system, which goes with the server.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    inode: u64,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Somebody else's by now is not ours to remove.
+        if self.path.symlink_metadata().is_ok_and(|m| m.ino() == self.inode) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A disk that is served. When it is dropped, what clients are waiting for is finished, within five seconds, and they are hung up on.
+#[derive(Debug)]
+pub struct Server {
+    // In this order: first no new clients, then no old ones.
+    sockets: Vec<SocketFile>,
+    disk: Disk,
+    exports: Vec<(String, Arc<Counters>)>,
+    addresses: Vec<Listen>,
+}
+
+impl Server {
+    /// Opens the exports' files and serves them. The files of `disk`, if any, are not used: they are the exports'.
+    ///
+    /// # Errors
+    /// If a name is used twice, a file or socket cannot be had, or as [`Disk::open`].
+    pub fn start(disk: DiskOptions, exports: &[Export], listen: &[Listen], options: Options) -> Result<Self, Error> {
+        check_names(exports)?;
+        let all_read_only = exports.iter().all(|e| e.read_only);
+        let disk = disk.files(exports.iter().map(|e| e.file.clone())).read_only(all_read_only);
+        let rotational = disk.is_rotational();
+        let mut looked = exports.iter().map(|e| look(e, disk.is_direct())).collect::<Result<Vec<_>, _>>()?;
+        let (mut listeners, mut sockets, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
+        for place in listen {
+            let (listener, socket, address) = open_socket(place, options.trust_network)?;
+            listeners.push(listener);
+            sockets.extend(socket);
+            addresses.push(address);
+        }
+        let counters: Vec<Arc<Counters>> = exports.iter().map(|_| Arc::default()).collect();
+        let disk = Disk::open_with(disk, |extents, pool| {
+            let facts = exports.iter().zip(&looked).zip(extents).map(|((export, looked), extent)| Facts {
+                name: export.name.clone(),
+                description: export.description.clone(),
+                size: extent.size / u64::from(looked.block) * u64::from(looked.block),
+                block_size_min: looked.block,
+                read_only: export.read_only,
+                rotational,
+                fast_zero: looked.punches,
+            });
+            let facts = facts.collect();
+            let served = exports.iter().zip(looked.drain(..)).zip(extents).zip(&counters).enumerate().map(
+                |(i, (((export, looked), extent), counters))| Served {
+                    file: FileId(i as u32),
+                    start: extent.start,
+                    group: export.group.clone(),
+                    prio: export.prio,
+                    holes: looked.holes,
+                    counters: Arc::clone(counters),
+                },
+            );
+            NbdFront::new(facts, served.collect(), listeners, options.connections_max.max(1), Arc::clone(pool))
+        })?;
+        let exports = exports.iter().map(|e| e.name.clone()).zip(counters).collect();
+        Ok(Self { sockets, disk, exports, addresses })
+    }
+
+    /// The disk: to change groups and the scheduler, under load.
+    #[must_use]
+    pub const fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// Where clients come from, with the ports that were chosen.
+    #[must_use]
+    pub fn addresses(&self) -> &[Listen] {
+        &self.addresses
+    }
+
+    /// What each export has done, in order.
+    #[must_use]
+    pub fn stats(&self) -> Vec<(String, ExportStats)> {
+        self.exports.iter().map(|(name, counters)| (name.clone(), counters.look())).collect()
+    }
+
+    /// Finishes what is under way and stops. Answers what each export has done.
+    #[must_use]
+    pub fn stop(self) -> Vec<(String, ExportStats)> {
+        let Self { sockets, disk, exports, .. } = self;
+        drop(sockets);
+        drop(disk);
+        exports.into_iter().map(|(name, counters)| (name, counters.look())).collect()
+    }
+}
+
+fn check_names(exports: &[Export]) -> Result<(), Error> {
+    let wrong = |message: String| Err(Error::new(ErrorKind::Setting, message));
+    if exports.is_empty() {
+        return wrong("there is nothing to export".to_owned());
+    }
+    for (i, e) in exports.iter().enumerate() {
+        if e.name.len() > NAME_MAX || e.description.len() > NAME_MAX {
+            return wrong(format!("export {:.20}…: names and descriptions have {NAME_MAX} bytes at most", e.name));
+        }
+        if exports[..i].iter().any(|o| o.name == e.name) {
+            return wrong(format!("export {}: there are two of that name", e.name));
+        }
+    }
+    Ok(())
+}
+
+/// What is found out about a file before it is served.
+#[derive(Debug)]
+struct Looked {
+    holes: File,
+    block: u32,
+    punches: bool,
+}
+
+fn look(export: &Export, direct: bool) -> Result<Looked, Error> {
+    let failed = |e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", export.file.display()));
+    let holes = OpenOptions::new().read(true).write(!export.read_only).open(&export.file).map_err(failed)?;
+    let block = if direct { block_size(&export.file) } else { 1 };
+    Ok(Looked { punches: !export.read_only && punches(&holes), holes, block })
+}
+
+/// What offsets and lengths have to be multiples of, where the page cache is bypassed: tried out, since not every file system says.
+fn block_size(path: &Path) -> u32 {
+    let Ok(file) = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path) else { return 1 };
+    let pool = Pool::new(0);
+    let mut page = pool.buffer(4096);
+    let mut can = |size: usize| file.read_at(&mut page[..size], size as u64).is_ok();
+    [1, 512, 4096].into_iter().find(|&size| can(size)).unwrap_or(4096) as u32
+}
+
+/// Whether the file system can punch holes. Behind the end of a file that changes nothing.
+fn punches(file: &File) -> bool {
+    use std::os::fd::AsRawFd;
+    let Ok(len) = file.metadata().map(|m| m.len().next_multiple_of(4096)) else { return false };
+    let Ok(at) = i64::try_from(len) else { return false };
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // Of a block device only what is there can be punched.
+    // SAFETY: it names no memory.
+    file.metadata().is_ok_and(|m| m.is_file()) && unsafe { libc::fallocate(file.as_raw_fd(), mode, at, 4096) } == 0
+}
+
+fn open_socket(place: &Listen, trust_network: bool) -> Result<(Listener, Option<SocketFile>, Listen), Error> {
+    match place {
+        Listen::Unix(path) => {
+            let (listener, file) = open_unix(path)?;
+            Ok((Listener::Unix(listener), Some(file), place.clone()))
+        }
+        Listen::Tcp(address) if !address.ip().is_loopback() && !trust_network => Err(Error::new(
+            ErrorKind::Socket,
+            format!("{address} can be reached from other machines, and nothing is encrypted or asks for a password"),
+        )),
+        Listen::Tcp(address) => {
+            let failed = |e| Error::new(ErrorKind::Socket, format!("cannot listen on {address}: {e}"));
+            let listener = TcpListener::bind(address).map_err(failed)?;
+            let address = listener.local_addr().map_err(failed)?;
+            Ok((Listener::Tcp(listener), None, Listen::Tcp(address)))
+        }
+    }
+}
+
+fn open_unix(path: &Path) -> Result<(UnixListener, SocketFile), Error> {
+    let wrong = |message: String| Error::new(ErrorKind::Socket, format!("socket {}: {message}", path.display()));
+    if let Ok(meta) = path.symlink_metadata() {
+        if !meta.file_type().is_socket() {
+            return Err(wrong("there is a file of that name".to_owned()));
+        }
+        match UnixStream::connect(path) {
+            Ok(_) => return Err(wrong("another server listens there".to_owned())),
+            // What a server left that was killed.
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path).map_err(|e| wrong(e.to_string()))?;
+            }
+            Err(e) => return Err(wrong(e.to_string())),
+        }
+    }
+    // SAFETY: it names no memory. Files that other threads make meanwhile are more private than they might be.
+    let before = unsafe { libc::umask(0o177) };
+    let listener = UnixListener::bind(path);
+    // SAFETY: as above.
+    unsafe { libc::umask(before) };
+    let listener = listener.map_err(|e| wrong(e.to_string()))?;
+    let made = path.metadata().map_err(|e| wrong(e.to_string()))?;
+    debug_assert_eq!(made.permissions().mode() & 0o077, 0);
+    Ok((listener, SocketFile { path: path.to_owned(), inode: made.ino() }))
+}
