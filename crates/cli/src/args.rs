@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// Replay a running kernel's log into our scheduler, and say where the two decide differently.
     Conform(ConformArgs),
+    /// Serve files as block devices over NBD, so that each client gets its share of the disk.
+    Serve(ServeArgs),
     /// List what can be named: disks, schedulers or workloads.
     List(ListArgs),
     /// Show a scheduler's tunables, a disk's description or a workload's job file.
@@ -210,6 +212,50 @@ pub(crate) struct ConformArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_LEGEND)]
+pub(crate) struct ServeArgs {
+    /// A file or block device, and what clients call it. May be repeated: all are on one disk and share it.
+    #[arg(long = "export", value_name = "NAME=FILE[,KEY=VALUE…]", required = true)]
+    pub(crate) exports: Vec<String>,
+    /// Listen on a unix socket, which only its owner can open. May be repeated.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Vec<PathBuf>,
+    /// Listen on TCP: a port of this machine, or ADDRESS:PORT. May be repeated.
+    #[arg(long, value_name = "[ADDR:]PORT")]
+    pub(crate) listen: Vec<String>,
+    /// Let other machines connect, though nothing is encrypted and nobody is asked for a password.
+    #[arg(long)]
+    pub(crate) insecure_remote: bool,
+    /// The scheduler (`fairhead list schedulers`).
+    #[arg(long, value_name = "NAME", default_value = "bfq")]
+    pub(crate) sched: String,
+    /// Set a tunable, such as slice_idle=4ms. May be repeated.
+    #[arg(long = "set", value_name = "TUNABLE=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// How many requests the disk has at a time. Default: 1 for a disk with a head, 32 for others, or what the emulated disk has.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) depth: Option<u16>,
+    /// Be as slow as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.
+    #[arg(long, value_name = "PRESET|FILE")]
+    pub(crate) emulate: Option<String>,
+    /// Go through the page cache instead of around it: then any offset and length will do, and the disk is not seen.
+    #[arg(long)]
+    pub(crate) cached: bool,
+    /// How many connections there may be.
+    #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) connections: u16,
+    /// Serve only while this shell command runs; $uri and $socket tell it where.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) run: Option<String>,
+}
+
+/// What an export can be told.
+const SERVE_LEGEND: &str = "\
+Keys of an export: weight=1…10000, class=rt|be|idle, rbps=, wbps= (such as 50m), riops=, wiops= (a number): the most it gets; min= the \
+requests a second it gets at least; group=PATH, if not a group of its own name; readonly; description=TEXT. Ctrl-C or SIGTERM end it: what \
+is under way is finished, and a table tells what each export did.";
 
 /// How a comparison is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

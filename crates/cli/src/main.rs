@@ -18,6 +18,7 @@ mod output;
 mod plan;
 mod reproduce;
 mod run;
+mod serve;
 mod show;
 mod tunables;
 mod workloads;
@@ -45,6 +46,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::Ladder(args) => ladder::ladder(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Conform(args) => conform::conform(&args),
+        Command::Serve(args) => serve::serve(&args),
         Command::List(args) => list::list(args.what),
         Command::Show(args) => show::show(&args.name),
     }
@@ -53,10 +55,14 @@ fn run(cli: Cli) -> Result<(), CliError> {
 /// What shells expect of a program that SIGINT has ended.
 const EXIT_INTERRUPTED: i32 = 128 + 2;
 
-/// Ctrl-C ends the run at once, with the progress bar wiped and nothing half-written: results are written when complete.
+/// Ctrl-C ends the run at once, with the progress bar wiped and nothing half-written: results are written when complete. A server is
+/// told instead, and ends by itself. SIGTERM does the same.
 fn end_quietly_on_ctrl_c() {
     // Without a handler the default action does nearly the same, so failing to set one is no error.
     let _ = ctrlc::set_handler(|| {
+        if serve::end() {
+            return;
+        }
         out::wipe_progress();
         eprintln!("fairhead: interrupted");
         std::process::exit(EXIT_INTERRUPTED);

@@ -111,18 +111,23 @@ fn choose_schedulers(names: &[String], jobs: &JobFile) -> Result<Vec<Scheduler>,
     }
     let mut chosen: Vec<Scheduler> = Vec::new();
     for name in names.iter().map(|n| n.trim()) {
-        let Some(p) = preset(name) else {
-            return Err(CliError::Misuse(match nearest(name, PRESETS.iter().map(|p| p.name)) {
-                Some(word) => format!("unknown scheduler '{name}'; did you mean '{word}'?"),
-                None => format!("unknown scheduler '{name}'; see fairhead list schedulers"),
-            }));
-        };
+        let p = choose_scheduler(name)?;
         if chosen.iter().any(|s| s.name == p.name) {
             return Err(CliError::Misuse(format!("scheduler '{name}' is named twice")));
         }
         chosen.push(Scheduler { name: p.name, config: (p.config)() });
     }
     Ok(chosen)
+}
+
+/// A preset by its name.
+pub(crate) fn choose_scheduler(name: &str) -> Result<&'static Preset, CliError> {
+    preset(name).ok_or_else(|| {
+        CliError::Misuse(match nearest(name, PRESETS.iter().map(|p| p.name)) {
+            Some(word) => format!("unknown scheduler '{name}'; did you mean '{word}'?"),
+            None => format!("unknown scheduler '{name}'; see fairhead list schedulers"),
+        })
+    })
 }
 
 /// A host by its name.

@@ -415,7 +415,8 @@ impl Session {
         });
         // Once, whether it is wished for or not: it is a promise that matters to who does not ask, too.
         tell(info::BLOCK_SIZE, &|data| {
-            [facts.block_size_min, facts.block_size_min.max(4096), TRANSFER_MAX].map(|n| data.u32(n));
+            let sizes = [facts.block_size_min, facts.block_size_min.max(4096), TRANSFER_MAX];
+            sizes.into_iter().for_each(|n| data.u32(n));
         });
         let wishes: Vec<u16> = std::iter::from_fn(|| take.u16()).collect();
         if wishes.contains(&info::NAME) {

@@ -1,0 +1,316 @@
+//! `fairhead serve`: files as block devices over NBD, each with its share of the disk.
+
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::num::NonZeroU64;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use fairhead_core::units::Class;
+use fairhead_core::{Max, Min};
+use fairhead_live::nbd::{Export, ExportStats, Listen, Options, Server};
+use fairhead_live::{Disk, DiskOptions, Error, ErrorKind};
+use fairhead_sim::job::{nearest, size_value};
+
+use crate::args::ServeArgs;
+use crate::error::CliError;
+use crate::out;
+use crate::plan::{choose_disk, choose_scheduler};
+use crate::tunables::{self, Scheduler};
+
+/// Where to say that a server shall end.
+static END: OnceLock<Sender<Ended>> = OnceLock::new();
+
+/// Why it ends.
+enum Ended {
+    Told,
+    /// What was run has, so.
+    Run(Result<(), String>),
+}
+
+/// Tells a server to end. Answers whether there is one.
+pub(crate) fn end() -> bool {
+    END.get().is_some_and(|server| server.send(Ended::Told).is_ok())
+}
+
+/// Serves until it is told to end.
+pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
+    let exports = args.exports.iter().map(|text| Wanted::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    check_groups(&exports)?;
+    let listen = places(args)?;
+    let mut disk = DiskOptions::new::<&str>([]).config(scheduler(args)?).direct(!args.cached);
+    if let Some(depth) = args.depth {
+        disk = disk.depth(depth);
+    }
+    if let Some(name) = &args.emulate {
+        disk = disk.emulate(choose_disk(name)?.1);
+    }
+    let options =
+        Options { connections_max: usize::from(args.connections), trust_network: args.insecure_remote };
+    let files: Vec<Export> = exports.iter().map(|w| w.export.clone()).collect();
+    let (ended, end) = mpsc::channel();
+    let server = Server::start(disk, &files, &listen, options).map_err(|e| refused(&e))?;
+    for w in &exports {
+        w.set_up(server.disk()).map_err(|e| refused(&e))?;
+    }
+    // Only the first server of a process can be told; there is but one.
+    let _ = END.set(ended.clone());
+    server.addresses().iter().for_each(|place| out::note(&format!("listening on {}", shown(place))));
+    if let Some(command) = &args.run {
+        run(command, &server.addresses()[0], ended)?;
+    }
+    let result = wait(&end, &server);
+    let lateness = server.disk().lateness().ok().flatten();
+    let mut text = table(&server.stop());
+    if let Some(late) = lateness {
+        let _ = writeln!(text, "\nemulated disk: {late}");
+        let verdict = late.verdict().map_or("these figures can be trusted".to_owned(), |why| {
+            format!("these figures are NOT to be trusted: {why}")
+        });
+        let _ = writeln!(text, "{verdict}");
+    }
+    out::print(&text)?;
+    result
+}
+
+fn refused(e: &Error) -> CliError {
+    let hint = if e.to_string().contains("can be reached from other machines") {
+        "; --insecure-remote allows it"
+    } else {
+        ""
+    };
+    match e.kind() {
+        ErrorKind::Setting | ErrorKind::Group => CliError::Misuse(e.to_string()),
+        _ => CliError::Failed(format!("{e}{hint}")),
+    }
+}
+
+/// Until somebody ends it, or the engine has.
+fn wait(end: &Receiver<Ended>, server: &Server) -> Result<(), CliError> {
+    loop {
+        match end.recv_timeout(Duration::from_secs(1)) {
+            Ok(Ended::Run(Err(why))) => return Err(CliError::Failed(why)),
+            Ok(Ended::Told | Ended::Run(Ok(()))) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {
+                server.disk().lateness().map_err(|e| CliError::Failed(e.to_string()))?;
+            }
+        }
+    }
+}
+
+/// Runs a command, and tells when it has ended.
+fn run(command: &str, place: &Listen, ended: Sender<Ended>) -> Result<(), CliError> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).env("uri", uri(place));
+    if let Listen::Unix(path) = place {
+        shell.env("socket", path);
+    }
+    let failed = |e| CliError::Failed(format!("cannot run '{command}': {e}"));
+    let mut child = shell.spawn().map_err(failed)?;
+    let command = command.to_owned();
+    std::thread::spawn(move || {
+        let result = match child.wait() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("'{command}' ended with {status}")),
+            Err(e) => Err(format!("'{command}': {e}")),
+        };
+        let _ = ended.send(Ended::Run(result));
+    });
+    Ok(())
+}
+
+/// Where clients find it: the default export.
+fn uri(place: &Listen) -> String {
+    match place {
+        Listen::Unix(path) => format!("nbd+unix:///?socket={}", path.display()),
+        Listen::Tcp(address) => format!("nbd://{address}"),
+    }
+}
+
+fn shown(place: &Listen) -> String {
+    match place {
+        Listen::Unix(path) => path.display().to_string(),
+        Listen::Tcp(address) => address.to_string(),
+    }
+}
+
+fn scheduler(args: &ServeArgs) -> Result<fairhead_core::sched::any::AnyConfig, CliError> {
+    let preset = choose_scheduler(&args.sched)?;
+    let mut chosen = [Scheduler { name: preset.name, config: (preset.config)() }];
+    for text in &args.set {
+        // There is only one that it can be about.
+        let has_name = text.split('=').next().is_some_and(|path| path.contains('.'));
+        let text = if has_name { text.clone() } else { format!("{}.{text}", preset.name) };
+        tunables::set(&mut chosen, &text)?;
+    }
+    Ok(chosen[0].config)
+}
+
+fn places(args: &ServeArgs) -> Result<Vec<Listen>, CliError> {
+    let mut places: Vec<Listen> = args.socket.iter().cloned().map(Listen::Unix).collect();
+    for text in &args.listen {
+        places.push(Listen::Tcp(address(text)?));
+    }
+    if places.is_empty() {
+        return Err(CliError::Misuse("where? write --socket PATH or --listen PORT".to_owned()));
+    }
+    Ok(places)
+}
+
+/// A port of this machine, or a port of an address.
+fn address(text: &str) -> Result<SocketAddr, CliError> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
+    found.ok_or_else(|| {
+        CliError::Misuse(format!("--listen {text}: neither a port nor ADDRESS:PORT, such as 127.0.0.1:10809"))
+    })
+}
+
+/// An export, and what its group is told.
+#[derive(Debug)]
+struct Wanted {
+    export: Export,
+    weight: Option<u16>,
+    class: Option<Class>,
+    max: Max,
+    min: Min,
+}
+
+/// What an export can be told.
+const KEYS: [&str; 10] =
+    ["weight", "class", "rbps", "wbps", "riops", "wiops", "min", "group", "readonly", "description"];
+
+impl Wanted {
+    fn parse(text: &str) -> Result<Self, CliError> {
+        let misuse = |m: String| CliError::Misuse(format!("--export {text}: {m}"));
+        let mut parts = text.split(',');
+        let first = parts.next().unwrap_or_default();
+        let Some((name, file)) = first.split_once('=').filter(|(_, file)| !file.is_empty()) else {
+            return Err(misuse("write NAME=FILE, such as vm1=/srv/vm1.img".to_owned()));
+        };
+        let export = Export::new(name, file);
+        let mut wanted =
+            Self { export, weight: None, class: None, max: Max::default(), min: Min::default() };
+        for part in parts {
+            let (key, value) = part.split_once('=').map_or((part, None), |(k, v)| (k, Some(v)));
+            wanted.set(key, value).map_err(misuse)?;
+        }
+        Ok(wanted)
+    }
+
+    fn set(&mut self, key: &str, value: Option<&str>) -> Result<(), String> {
+        if !KEYS.contains(&key) {
+            return Err(match nearest(key, KEYS) {
+                Some(word) => format!("unknown key '{key}'; did you mean '{word}'?"),
+                None => format!("unknown key '{key}'; there are {}", KEYS.join(", ")),
+            });
+        }
+        if key == "readonly" {
+            self.export.read_only = true;
+            return value.map_or(Ok(()), |v| Err(format!("readonly={v}: it has no value")));
+        }
+        let value = value.filter(|v| !v.is_empty()).ok_or_else(|| format!("{key} has no value"))?;
+        let bytes = || most(key, size_value(key, value)?);
+        let number = |what: &str| value.parse::<u64>().map_err(|_| format!("{key}={value}: not {what}"));
+        match key {
+            "weight" => self.weight = Some(weight(value)?),
+            "class" => self.class = Some(class(value)?),
+            "rbps" => self.max.rbps = bytes()?,
+            "wbps" => self.max.wbps = bytes()?,
+            "riops" => self.max.riops = most(key, number("requests a second")?)?,
+            "wiops" => self.max.wiops = most(key, number("requests a second")?)?,
+            "min" => {
+                let n = number("requests a second")?;
+                self.min.iops = u32::try_from(n).map_err(|_| format!("min={n}: no disk does that"))?;
+            }
+            "group" => value.clone_into(&mut self.export.group),
+            _ => value.clone_into(&mut self.export.description),
+        }
+        Ok(())
+    }
+
+    fn is_about_group(&self) -> bool {
+        (self.weight, self.class) != (None, None) || self.max != Max::default() || self.min != Min::default()
+    }
+
+    fn set_up(&self, disk: &Disk) -> Result<(), Error> {
+        let group = &self.export.group;
+        self.weight.map_or(Ok(()), |weight| disk.set_weight(group, weight))?;
+        self.class.map_or(Ok(()), |class| disk.set_class(group, class))?;
+        if self.max != Max::default() {
+            disk.set_max(group, self.max)?;
+        }
+        if self.min != Min::default() {
+            disk.set_min(group, self.min)?;
+        }
+        Ok(())
+    }
+}
+
+fn most(key: &str, n: u64) -> Result<Option<NonZeroU64>, String> {
+    NonZeroU64::new(n).map(Some).ok_or_else(|| format!("{key}=0 would never do anything"))
+}
+
+fn weight(value: &str) -> Result<u16, String> {
+    let weight = value.parse().ok().filter(|n| (1..=10_000).contains(n));
+    weight.ok_or_else(|| format!("weight={value}: 1 to 10000"))
+}
+
+fn class(value: &str) -> Result<Class, String> {
+    match value {
+        "rt" => Ok(Class::RealTime),
+        "be" => Ok(Class::BestEffort),
+        "idle" => Ok(Class::Idle),
+        _ => Err(format!("class={value}: rt, be or idle")),
+    }
+}
+
+/// What is said of a group is said once.
+fn check_groups(exports: &[Wanted]) -> Result<(), CliError> {
+    for (i, w) in exports.iter().enumerate().filter(|(_, w)| w.is_about_group()) {
+        let group = &w.export.group;
+        if exports[..i].iter().any(|o| o.is_about_group() && o.export.group == *group) {
+            return Err(CliError::Misuse(format!(
+                "group {group}: two exports say what it gets; say it at one of them"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What each export did.
+fn table(stats: &[(String, ExportStats)]) -> String {
+    let width = stats.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(6);
+    let mut text = format!(
+        "{:<width$} {:>7} {:>10} {:>10} {:>9} {:>10} {:>10} {:>9} {:>8} {:>6}\n",
+        "export", "clients", "reads", "MiB", "mean", "writes", "MiB", "mean", "flushes", "errors"
+    );
+    for (name, s) in stats {
+        let _ = writeln!(
+            text,
+            "{name:<width$} {:>7} {:>10} {:>10.1} {:>9} {:>10} {:>10.1} {:>9} {:>8} {:>6}",
+            s.connections,
+            s.reads,
+            s.read_bytes as f64 / f64::from(1 << 20),
+            mean(s.read_ns, s.reads),
+            s.writes,
+            s.write_bytes as f64 / f64::from(1 << 20),
+            mean(s.write_ns, s.writes),
+            s.flushes,
+            s.errors,
+        );
+    }
+    text
+}
+
+fn mean(ns: u64, count: u64) -> String {
+    match ns.checked_div(count) {
+        None => "-".to_owned(),
+        Some(ns) if ns < 10_000_000 => format!("{} us", ns / 1000),
+        Some(ns) => format!("{} ms", ns / 1_000_000),
+    }
+}
