@@ -1,0 +1,265 @@
+//! The server over real sockets: what clients see, and what those who misbehave cannot do to others.
+
+#![allow(clippy::disallowed_methods, reason = "sockets and their time-outs are real")]
+
+use fairhead_live::DiskOptions;
+use fairhead_live::nbd::{Export, Listen, Options, Server};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const SIZE: u64 = 8 << 20;
+
+/// A file and a place for a socket, both removed again.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("fairhead-nbd-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        let place = Self(path);
+        File::create(place.file()).unwrap().set_len(SIZE).unwrap();
+        place
+    }
+    fn file(&self) -> PathBuf {
+        self.0.join("disk.img")
+    }
+    fn socket(&self) -> PathBuf {
+        self.0.join("socket")
+    }
+    fn server(&self, options: Options) -> Server {
+        let disk = DiskOptions::new::<&str>([]).scheduler("noop").unwrap().depth(8);
+        let exports = [Export::new("disk", self.file())];
+        Server::start(disk, &exports, &[Listen::Unix(self.socket())], options).unwrap()
+    }
+    fn connect(&self) -> UnixStream {
+        let socket = UnixStream::connect(self.socket()).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        socket
+    }
+    /// A client in transmission, with simple replies.
+    fn client(&self) -> UnixStream {
+        let mut socket = self.connect();
+        socket.read_exact(&mut [0; 18]).unwrap();
+        socket.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x04disk").unwrap();
+        let mut told = [0; 10];
+        socket.read_exact(&mut told).unwrap();
+        assert_eq!(told[..8], SIZE.to_be_bytes());
+        socket
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn request(kind: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
+    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+    bytes.extend([0, 0]);
+    bytes.extend(kind.to_be_bytes());
+    bytes.extend(cookie.to_be_bytes());
+    bytes.extend(offset.to_be_bytes());
+    bytes.extend(len.to_be_bytes());
+    bytes
+}
+
+/// The error and the cookie of the next reply.
+fn reply(socket: &mut UnixStream) -> (u32, u64) {
+    let mut head = [0; 16];
+    socket.read_exact(&mut head).unwrap();
+    assert_eq!(head[..4], [0x67, 0x44, 0x66, 0x98]);
+    (u32::from_be_bytes(head[4..8].try_into().unwrap()), u64::from_be_bytes(head[8..].try_into().unwrap()))
+}
+
+/// Waits until the server has hung up, and not much else.
+fn hung_up(mut socket: impl Read) {
+    let mut rest = Vec::new();
+    // A reset is as good as an end.
+    let _ = socket.read_to_end(&mut rest);
+    assert!(rest.len() < 4096, "{} bytes", rest.len());
+}
+
+fn pattern(len: usize, seed: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 31 + seed * 7 + i / 4096) as u8).collect()
+}
+
+#[test]
+fn what_is_written_is_read_whatever_its_size() {
+    let place = Place::new("sizes");
+    let server = place.server(Options::default());
+    let mut socket = place.client();
+    for (i, len) in [512, 4096, 12_288, 65_536, 100_352, 1 << 20, 5 << 20].into_iter().enumerate() {
+        let data = pattern(len, i);
+        let mut bytes = [request(1, 1, 4096, len as u32), data.clone(), request(3, 2, 0, 0)].concat();
+        // A reply may not come before its request is whole, so this is sent in one go however large.
+        bytes.extend(request(0, 3, 4096, 512));
+        socket.write_all(&bytes).unwrap();
+        let mut seen: Vec<(u32, u64)> = Vec::new();
+        for _ in 0..3 {
+            let (errno, cookie) = reply(&mut socket);
+            if cookie == 3 {
+                socket.read_exact(&mut [0; 512]).unwrap();
+            }
+            seen.push((errno, cookie));
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, [(0, 1), (0, 2), (0, 3)]);
+        socket.write_all(&request(0, 4, 4096, len as u32)).unwrap();
+        assert_eq!(reply(&mut socket), (0, 4));
+        let mut read = vec![0; len];
+        socket.read_exact(&mut read).unwrap();
+        assert!(read == data, "{len} bytes came back changed");
+        let mut stored = vec![0; len];
+        File::open(place.file()).unwrap().read_exact_at(&mut stored, 4096).unwrap();
+        assert!(stored == data, "{len} bytes were stored changed");
+    }
+    socket.write_all(&request(2, 0, 0, 0)).unwrap();
+    hung_up(socket);
+    let stats = server.stop()[0].1;
+    assert_eq!((stats.connections, stats.writes, stats.flushes, stats.errors), (1, 7, 7, 0));
+}
+
+#[test]
+fn a_thousand_requests_in_one_go_are_answered_once_each() {
+    let place = Place::new("many");
+    let data = pattern(SIZE as usize, 3);
+    OpenOptions::new().write(true).open(place.file()).unwrap().write_all_at(&data, 0).unwrap();
+    let _server = place.server(Options::default());
+    let socket = place.client();
+    let mut writer = socket.try_clone().unwrap();
+    let sender = std::thread::spawn(move || {
+        let all: Vec<u8> = (0..1000).flat_map(|i| request(0, i, i * 8192, 4096)).collect();
+        // Cut where it hurts.
+        all.chunks(1001).for_each(|piece| writer.write_all(piece).unwrap());
+        writer.write_all(&request(2, 0, 0, 0)).unwrap();
+    });
+    let (mut socket, mut seen) = (socket, vec![false; 1000]);
+    for _ in 0..1000 {
+        let (errno, cookie) = reply(&mut socket);
+        let mut page = [0; 4096];
+        assert_eq!(errno, 0);
+        socket.read_exact(&mut page).unwrap();
+        let at = cookie as usize * 8192;
+        assert!(page[..] == data[at..at + 4096], "request {cookie}");
+        assert!(!std::mem::replace(&mut seen[cookie as usize], true), "request {cookie} twice");
+    }
+    sender.join().unwrap();
+    hung_up(socket);
+}
+
+#[test]
+fn garbage_and_hang_ups_leave_others_alone() {
+    let place = Place::new("garbage");
+    let server = place.server(Options { connections_max: 8, ..Options::default() });
+    let mut good = place.client();
+    for round in 0..40_u64 {
+        let mut bad = place.connect();
+        let _ = bad.write_all(&pattern(round as usize * 9, round as usize));
+        drop(bad);
+        let mut bad = place.client();
+        bad.write_all(&request(0, 1, 0, 1 << 20)).unwrap();
+        bad.write_all(&request(1, 2, 0, 1 << 20)).unwrap();
+        bad.write_all(&[0; 5000]).unwrap();
+        // Gone with a read unanswered and a write half sent.
+        drop(bad);
+        let mut bad = place.client();
+        bad.write_all(b"and now for something completely different").unwrap();
+        hung_up(bad);
+        good.write_all(&request(0, round, 4096, 4096)).unwrap();
+        assert_eq!(reply(&mut good), (0, round));
+        good.read_exact(&mut [0; 4096]).unwrap();
+    }
+    assert_eq!(server.stats()[0].1.violations, 40);
+    drop(good);
+    let mut stored = vec![1; 1 << 20];
+    File::open(place.file()).unwrap().read_exact_at(&mut stored, 0).unwrap();
+    assert!(stored.iter().all(|b| *b == 0), "half a write was done");
+}
+
+#[test]
+fn who_does_not_read_is_not_read_from() {
+    let place = Place::new("deaf");
+    let server = place.server(Options::default());
+    let mut deaf = place.client();
+    deaf.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+    let ask: Vec<u8> = (0..1000).flat_map(|i| request(0, i, 0, 1 << 20)).collect();
+    let mut sent = 0_usize;
+    while let Ok(n) = deaf.write(&ask) {
+        sent += n;
+        assert!(sent < 10 << 20, "it takes requests for {} MiB and more", sent / 28);
+    }
+    let stats = server.stats()[0].1;
+    assert!(stats.read_bytes < 128 << 20, "it has read {} MiB for nobody", stats.read_bytes >> 20);
+    let mut good = place.client();
+    good.write_all(&request(0, 1, 0, 4096)).unwrap();
+    assert_eq!(reply(&mut good), (0, 1));
+    let start = Instant::now();
+    let _ = server.stop();
+    assert!(start.elapsed() < Duration::from_secs(7), "it does not stop");
+}
+
+#[test]
+fn half_open_handshakes_give_way() {
+    let place = Place::new("half");
+    let server = place.server(Options { connections_max: 20, ..Options::default() });
+    let mut good = place.client();
+    let half: Vec<UnixStream> = (0..200).map(|_| place.connect()).collect();
+    let mut late = place.client();
+    for socket in [&mut good, &mut late] {
+        socket.write_all(&request(0, 1, 0, 4096)).unwrap();
+        assert_eq!(reply(socket), (0, 1));
+        socket.read_exact(&mut [0; 4096]).unwrap();
+    }
+    let start = Instant::now();
+    let _ = server.stop();
+    assert!(start.elapsed() < Duration::from_secs(2), "nobody had anything to wait for");
+    half.into_iter().for_each(hung_up);
+}
+
+#[test]
+fn sockets_are_private_and_go_with_the_server() {
+    let place = Place::new("private");
+    let server = place.server(Options::default());
+    let mode = place.socket().metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let again = || {
+        let disk = DiskOptions::new::<&str>([]);
+        Server::start(disk, &[Export::new("x", place.file())], &[Listen::Unix(place.socket())], Options::default())
+    };
+    assert!(again().unwrap_err().to_string().ends_with("another server listens there"));
+    drop(server);
+    assert!(!place.socket().exists());
+    // What a killed server leaves is no hindrance; a file is.
+    drop(std::os::unix::net::UnixListener::bind(place.socket()).unwrap());
+    drop(again().unwrap());
+    File::create(place.socket()).unwrap();
+    assert!(again().unwrap_err().to_string().ends_with("there is a file of that name"));
+}
+
+#[test]
+fn tcp_is_for_this_machine_unless_told() {
+    let place = Place::new("tcp");
+    let start = |address: &str, trust_network| {
+        let options = Options { trust_network, ..Options::default() };
+        let listen = [Listen::Tcp(address.parse().unwrap())];
+        Server::start(DiskOptions::new::<&str>([]), &[Export::new("disk", place.file())], &listen, options)
+    };
+    assert!(start("0.0.0.0:0", false).unwrap_err().to_string().contains("other machines"));
+    assert!(start("[::]:0", false).is_err());
+    drop(start("0.0.0.0:0", true).unwrap());
+    let server = start("127.0.0.1:0", false).unwrap();
+    let Listen::Tcp(address) = server.addresses()[0] else { panic!("TCP") };
+    let mut socket = TcpStream::connect(address).unwrap();
+    let mut greeting = [0; 18];
+    socket.read_exact(&mut greeting).unwrap();
+    assert_eq!(&greeting, b"NBDMAGICIHAVEOPT\0\x03");
+    drop(server);
+    hung_up(socket);
+}
