@@ -1,4 +1,5 @@
-//! What is fuzzed: the parsers, with bytes that users might hand in, and the elevator, with operations made of bytes.
+//! What is fuzzed: the parsers, with bytes that users might hand in, the NBD protocol, with bytes that clients might send, and the
+//! elevator, with operations made of bytes.
 //!
 //! Each target is a function here, so that a fuzzer (`cargo xtask fuzz`, or `cargo fuzz run TARGET`) and a plain test
 //! (`tests/replay.rs`, over the committed corpus) run the same code.
@@ -8,6 +9,7 @@ mod support;
 
 use fairhead_core::sched::any::PRESETS;
 use fairhead_device::DeviceParams;
+use fairhead_live::nbd::{Command, Facts, INPUT_MAX, Session, Step, TRANSFER_MAX};
 use fairhead_sim::{conform, job};
 use std::fmt::Display;
 use support::chance::Chance;
@@ -56,4 +58,60 @@ pub fn elevator(data: &[u8]) {
     let mut chance = Chance::Bytes(data.to_vec());
     let preset = chance.pick(PRESETS);
     Storm::draw(&mut chance, preset).run();
+}
+
+/// Any bytes give requests that can be done, or end the connection; and how they are cut changes nothing. The first byte says how
+/// they are cut, and whether the handshake is over.
+pub fn nbd(data: &[u8]) {
+    let Some((&first, data)) = data.split_first() else { return };
+    let hello = b"\0\0\0\x03IHAVEOPT\0\0\0\x08\0\0\0\0IHAVEOPT\0\0\0\x01\0\0\0\x04disk";
+    let bytes = if first & 1 == 1 { [&hello[..], data].concat() } else { data.to_vec() };
+    let whole = nbd_session(&bytes, bytes.len().max(1));
+    let cut = nbd_session(&bytes, 1 + usize::from(first >> 1));
+    assert_eq!(whole, cut, "how the bytes are cut changes what they mean");
+}
+
+/// What a session says, asks for, and takes for data.
+fn nbd_session(bytes: &[u8], piece: usize) -> (Vec<u8>, Vec<String>, usize) {
+    let facts = |name: &str, read_only| Facts {
+        name: name.to_owned(),
+        description: "a disk".to_owned(),
+        size: 1 << 30,
+        block_size_min: 512,
+        read_only,
+        rotational: false,
+        fast_zero: true,
+    };
+    let exports = [facts("disk", false), facts("cd", true)];
+    let (mut session, mut out, mut said) = (Session::new(), Vec::new(), Vec::new());
+    let (mut input, mut data): (Vec<u8>, usize) = (Vec::new(), 0);
+    for piece in bytes.chunks(piece) {
+        input.extend_from_slice(piece);
+        loop {
+            let (taken, step) = session.step(&exports, &input, &mut out);
+            input.drain(..taken);
+            match step {
+                Step::Wait => {
+                    assert!(taken == 0 && input.len() < INPUT_MAX, "it asks for too much");
+                    break;
+                }
+                Step::Next => assert!(taken > 0, "it stands still"),
+                Step::Data => data += taken,
+                Step::Request(r) => {
+                    assert!(r.offset + u64::from(r.len) <= 1 << 30, "beyond the end: {r:?}");
+                    assert!((r.offset | u64::from(r.len)) % 512 == 0, "not aligned: {r:?}");
+                    assert!(r.len > 0 || r.command == Command::Flush, "nothing to do: {r:?}");
+                    let moves = matches!(r.command, Command::Read | Command::Write);
+                    assert!(!moves || r.len <= TRANSFER_MAX, "too much: {r:?}");
+                    said.push(format!("{r:?}"));
+                }
+                Step::Begin(export) => said.push(format!("export {export}")),
+                Step::Leave | Step::Drop(_) => {
+                    said.push(format!("{step:?}"));
+                    return (out, said, data);
+                }
+            }
+        }
+    }
+    (out, said, data)
 }

@@ -36,3 +36,8 @@ fn elevators() {
 fn kernel_logs() {
     replay("kernel_log", fairhead_fuzz::kernel_log);
 }
+
+#[test]
+fn nbd() {
+    replay("nbd", fairhead_fuzz::nbd);
+}

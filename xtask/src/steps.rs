@@ -119,7 +119,15 @@ fn plain(command: &mut Command) -> Result<Outcome, String> {
 
 /// Installs what tests like to have, where this may be done. Without it they are skipped.
 fn packages() -> Result<Outcome, String> {
-    let missing: Vec<&str> = ["fio", "valgrind"].into_iter().filter(|p| !exists(p)).collect();
+    // Programs, and the packages that have them.
+    const WANTED: [(&str, &str); 5] = [
+        ("fio", "fio"),
+        ("valgrind", "valgrind"),
+        ("nbdinfo", "libnbd-bin"),
+        ("qemu-io", "qemu-utils"),
+        ("nbdkit", "nbdkit"),
+    ];
+    let missing: Vec<&str> = WANTED.iter().filter(|(program, _)| !exists(program)).map(|(_, p)| *p).collect();
     if missing.is_empty() {
         return Ok(Outcome::Passed(String::new()));
     }

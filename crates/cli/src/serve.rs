@@ -193,8 +193,7 @@ impl Wanted {
             return Err(misuse("write NAME=FILE, such as vm1=/srv/vm1.img".to_owned()));
         };
         let export = Export::new(name, file);
-        let mut wanted =
-            Self { export, weight: None, class: None, max: Max::default(), min: Min::default() };
+        let mut wanted = Self { export, weight: None, class: None, max: Max::default(), min: Min::default() };
         for part in parts {
             let (key, value) = part.split_once('=').map_or((part, None), |(k, v)| (k, Some(v)));
             wanted.set(key, value).map_err(misuse)?;

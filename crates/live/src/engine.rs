@@ -350,7 +350,10 @@ impl<F: Front> Engine<F> {
     /// Until there is something to do.
     fn wait(&mut self) -> io::Result<()> {
         let now = self.clock.now();
-        let timer = [self.desk.queue.next_timer(), self.front.next_timer(), self.stops_at].into_iter().flatten().min();
+        let timer = [self.desk.queue.next_timer(), self.front.next_timer(), self.stops_at]
+            .into_iter()
+            .flatten()
+            .min();
         let moment = self.desk.emulation.as_ref().and_then(Emulation::next_event);
         let due = [timer, moment.map(|at| at - SPIN)].into_iter().flatten().min();
         let most = due.map(|at| at.saturating_since(now));

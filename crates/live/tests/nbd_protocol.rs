@@ -199,7 +199,11 @@ fn options_are_refused_politely() {
     assert_eq!(ask(option(STRUCTURED, b""), STRUCTURED), [1]);
     assert_eq!(ask(contexts(LIST_CONTEXT, "disk", &[]), LIST_CONTEXT), [4, 1]);
     assert_eq!(ask(contexts(LIST_CONTEXT, "disk", &["base:"]), LIST_CONTEXT), [4, 1]);
-    assert_eq!(ask(contexts(SET_CONTEXT, "disk", &["base:"]), SET_CONTEXT), [1], "only a whole name is a choice");
+    assert_eq!(
+        ask(contexts(SET_CONTEXT, "disk", &["base:"]), SET_CONTEXT),
+        [1],
+        "only a whole name is a choice"
+    );
     assert_eq!(ask(contexts(SET_CONTEXT, "floppy", &["base:allocation"]), SET_CONTEXT), [UNKNOWN]);
     assert_eq!(ask(option(SET_CONTEXT, b"\0\0\0\x04disk\xff\xff\xff\xff"), SET_CONTEXT), [INVALID]);
     assert_eq!(ask(contexts(SET_CONTEXT, "disk", &["x:y", "base:allocation"]), SET_CONTEXT), [4, 1]);
@@ -310,7 +314,8 @@ fn what_cannot_be_is_refused_with_the_right_number() {
         let data = vec![0; if kind == 1 { len as usize } else { 0 }];
         let bytes = [request(flags, kind, 9, offset, len), data, request(0, 3, 10, 0, 0)].concat();
         let made = feed(&mut session, &bytes, []);
-        let reply = [&[0x67, 0x44, 0x66, 0x98][..], &(errno as u32).to_be_bytes(), &9_u64.to_be_bytes()].concat();
+        let reply =
+            [&[0x67, 0x44, 0x66, 0x98][..], &(errno as u32).to_be_bytes(), &9_u64.to_be_bytes()].concat();
         assert_eq!(made.out, reply, "command {kind}, flags {flags}, {len} bytes from {offset} of {export}");
         assert_eq!(made.requests.len(), 1, "what comes after it is understood");
     }
@@ -318,14 +323,16 @@ fn what_cannot_be_is_refused_with_the_right_number() {
 
 #[test]
 fn replies_are_as_they_were_agreed() {
-    let read = Request { cookie: 0x0102_0304_0506_0708, command: Command::Read, offset: 4096, len: 512, fua: false };
+    let read =
+        Request { cookie: 0x0102_0304_0506_0708, command: Command::Read, offset: 4096, len: 512, fua: false };
     let cookie = [1, 2, 3, 4, 5, 6, 7, 8];
     let (plain, structured) = (begun("disk", false), begun("disk", true));
     let simple = |errno: u8| [&[0x67, 0x44, 0x66, 0x98, 0, 0, 0, errno][..], &cookie].concat();
     assert_eq!(plain.head(&read, Ok(())).bytes(), simple(0));
     assert_eq!(plain.head(&read, Err(Errno::Io)).bytes(), simple(5));
     let chunk = |kind: [u8; 2], len: u8| {
-        [&[0x66, 0x8e, 0x33, 0xef, 0, 1][..], &kind, &cookie, &[0, 0, if len == 8 { 2 } else { 0 }, len]].concat()
+        [&[0x66, 0x8e, 0x33, 0xef, 0, 1][..], &kind, &cookie, &[0, 0, if len == 8 { 2 } else { 0 }, len]]
+            .concat()
     };
     let head = structured.head(&read, Ok(()));
     assert_eq!(head.bytes(), [&chunk([0, 1], 8)[..], &[0, 0, 0, 0, 0, 0, 16, 0]].concat());
@@ -364,7 +371,11 @@ fn said(chance: &mut Chance, is_begun: bool) -> Vec<u8> {
         }
         0 | 1 => option(kinds[chance.below(kinds.len())], &vec![0; chance.below(40)]),
         2 => go([INFO, GO][chance.below(2)], names[chance.below(4)], &[0, 1, 2, 3]),
-        _ => contexts([LIST_CONTEXT, SET_CONTEXT][chance.below(2)], names[chance.below(4)], &["base:allocation"]),
+        _ => contexts(
+            [LIST_CONTEXT, SET_CONTEXT][chance.below(2)],
+            names[chance.below(4)],
+            &["base:allocation"],
+        ),
     };
     match chance.below(40) {
         0 => bytes.truncate(chance.below(bytes.len() + 1)),

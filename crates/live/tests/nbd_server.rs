@@ -231,7 +231,12 @@ fn sockets_are_private_and_go_with_the_server() {
     assert_eq!(mode & 0o777, 0o600);
     let again = || {
         let disk = DiskOptions::new::<&str>([]);
-        Server::start(disk, &[Export::new("x", place.file())], &[Listen::Unix(place.socket())], Options::default())
+        Server::start(
+            disk,
+            &[Export::new("x", place.file())],
+            &[Listen::Unix(place.socket())],
+            Options::default(),
+        )
     };
     assert!(again().unwrap_err().to_string().ends_with("another server listens there"));
     drop(server);

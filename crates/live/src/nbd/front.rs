@@ -256,7 +256,8 @@ impl NbdFront {
             return;
         }
         if self.connections.len() >= self.connections_max {
-            let handshakes = self.connections.iter().filter(|(_, c)| c.identity.is_none() && c.state == State::Open);
+            let handshakes =
+                self.connections.iter().filter(|(_, c)| c.identity.is_none() && c.state == State::Open);
             let Some((oldest, _)) = handshakes.min_by_key(|(_, c)| c.began) else { return };
             self.end(desk, oldest);
         }
@@ -306,7 +307,8 @@ impl NbdFront {
             handshakes && desk.now.saturating_since(c.began) > HANDSHAKE_MAX
                 || c.is_sending && desk.now.saturating_since(c.progress) > UNREAD_MAX
         };
-        let late: Vec<usize> = self.connections.iter().filter(|(_, c)| is_late(c)).map(|(slot, _)| slot).collect();
+        let late: Vec<usize> =
+            self.connections.iter().filter(|(_, c)| is_late(c)).map(|(slot, _)| slot).collect();
         late.into_iter().for_each(|slot| self.end(desk, slot));
         (self.tick, self.is_resting) = (None, false);
     }

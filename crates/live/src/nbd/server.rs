@@ -107,7 +107,12 @@ impl Server {
     ///
     /// # Errors
     /// If a name is used twice, a file or socket cannot be had, or as [`Disk::open`].
-    pub fn start(disk: DiskOptions, exports: &[Export], listen: &[Listen], options: Options) -> Result<Self, Error> {
+    pub fn start(
+        disk: DiskOptions,
+        exports: &[Export],
+        listen: &[Listen],
+        options: Options,
+    ) -> Result<Self, Error> {
         check_names(exports)?;
         let all_read_only = exports.iter().all(|e| e.read_only);
         let disk = disk.files(exports.iter().map(|e| e.file.clone())).read_only(all_read_only);
@@ -142,7 +147,13 @@ impl Server {
                     counters: Arc::clone(counters),
                 },
             );
-            NbdFront::new(facts, served.collect(), listeners, options.connections_max.max(1), Arc::clone(pool))
+            NbdFront::new(
+                facts,
+                served.collect(),
+                listeners,
+                options.connections_max.max(1),
+                Arc::clone(pool),
+            )
         })?;
         let exports = exports.iter().map(|e| e.name.clone()).zip(counters).collect();
         Ok(Self { sockets, disk, exports, addresses })
@@ -183,7 +194,10 @@ fn check_names(exports: &[Export]) -> Result<(), Error> {
     }
     for (i, e) in exports.iter().enumerate() {
         if e.name.len() > NAME_MAX || e.description.len() > NAME_MAX {
-            return wrong(format!("export {:.20}…: names and descriptions have {NAME_MAX} bytes at most", e.name));
+            return wrong(format!(
+                "export {:.20}…: names and descriptions have {NAME_MAX} bytes at most",
+                e.name
+            ));
         }
         if exports[..i].iter().any(|o| o.name == e.name) {
             return wrong(format!("export {}: there are two of that name", e.name));
@@ -224,7 +238,8 @@ fn punches(file: &File) -> bool {
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     // Of a block device only what is there can be punched.
     // SAFETY: it names no memory.
-    file.metadata().is_ok_and(|m| m.is_file()) && unsafe { libc::fallocate(file.as_raw_fd(), mode, at, 4096) } == 0
+    file.metadata().is_ok_and(|m| m.is_file())
+        && unsafe { libc::fallocate(file.as_raw_fd(), mode, at, 4096) } == 0
 }
 
 fn open_socket(place: &Listen, trust_network: bool) -> Result<(Listener, Option<SocketFile>, Listen), Error> {
@@ -235,7 +250,9 @@ fn open_socket(place: &Listen, trust_network: bool) -> Result<(Listener, Option<
         }
         Listen::Tcp(address) if !address.ip().is_loopback() && !trust_network => Err(Error::new(
             ErrorKind::Socket,
-            format!("{address} can be reached from other machines, and nothing is encrypted or asks for a password"),
+            format!(
+                "{address} can be reached from other machines, and nothing is encrypted or asks for a password"
+            ),
         )),
         Listen::Tcp(address) => {
             let failed = |e| Error::new(ErrorKind::Socket, format!("cannot listen on {address}: {e}"));
@@ -247,7 +264,8 @@ fn open_socket(place: &Listen, trust_network: bool) -> Result<(Listener, Option<
 }
 
 fn open_unix(path: &Path) -> Result<(UnixListener, SocketFile), Error> {
-    let wrong = |message: String| Error::new(ErrorKind::Socket, format!("socket {}: {message}", path.display()));
+    let wrong =
+        |message: String| Error::new(ErrorKind::Socket, format!("socket {}: {message}", path.display()));
     if let Ok(meta) = path.symlink_metadata() {
         if !meta.file_type().is_socket() {
             return Err(wrong("there is a file of that name".to_owned()));

@@ -58,7 +58,8 @@ pub struct Facts {
 impl Facts {
     fn flags(&self) -> u16 {
         let always = can::HAS_FLAGS | can::FLUSH | can::FUA | can::DF | can::MULTI_CONN | can::CACHE;
-        let writes = if self.read_only { can::READ_ONLY } else { can::TRIM | can::WRITE_ZEROES | can::FAST_ZERO };
+        let writes =
+            if self.read_only { can::READ_ONLY } else { can::TRIM | can::WRITE_ZEROES | can::FAST_ZERO };
         always | writes | if self.rotational { can::ROTATIONAL } else { 0 }
     }
 }
@@ -157,11 +158,20 @@ enum Phase {
     ClientFlags,
     Options,
     /// Data of an option that is too long pass by.
-    SkipOption { option: u32, left: u64 },
+    SkipOption {
+        option: u32,
+        left: u64,
+    },
     Commands,
-    Data { left: u32 },
+    Data {
+        left: u32,
+    },
     /// Data of a write that is refused pass by.
-    SkipData { left: u32, cookie: u64, errno: Errno },
+    SkipData {
+        left: u32,
+        cookie: u64,
+        errno: Errno,
+    },
     Over,
 }
 

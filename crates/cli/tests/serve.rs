@@ -1,0 +1,216 @@
+//! `fairhead serve` as a user meets it: mistakes, signals, the table at the end; and real clients where there are any.
+
+#![allow(clippy::disallowed_methods, reason = "processes and their time-outs are real")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A folder with a disk in it, removed again.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("fairhead-serve-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        std::fs::File::create(path.join("disk.img")).unwrap().set_len(32 << 20).unwrap();
+        Self(path)
+    }
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+    fn export(&self) -> String {
+        format!("vm={}", self.path("disk.img"))
+    }
+    /// Serves the disk while a command runs.
+    fn run(&self, more: &[&str], command: &str) -> Output {
+        let (export, socket) = (self.export(), self.path("s"));
+        let args = ["serve", "--export", &export, "--socket", &socket, "--run", command];
+        fairhead(&[&args[..], more].concat())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn fairhead(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fairhead")).args(args).output().unwrap()
+}
+
+fn refusal(args: &[&str], code: i32) -> String {
+    let out = fairhead(&[&["serve"], args].concat());
+    let text = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(code), "{args:?}: {text}");
+    assert_eq!(text.lines().count(), 1, "one line: {text}");
+    text.trim_end().strip_prefix("fairhead: ").expect("the program names itself").to_owned()
+}
+
+fn exists(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+/// Whether a client is here; says so if it is not.
+fn has(program: &str) -> bool {
+    let found = exists(program);
+    if !found {
+        println!("skipped: there is no {program}");
+    }
+    found
+}
+
+fn succeeded(out: &Output) -> String {
+    let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{text}");
+    text
+}
+
+#[test]
+fn mistakes_are_one_line_each() {
+    let place = Place::new("mistakes");
+    let (file, socket) = (place.path("disk.img"), place.path("s"));
+    let export = |rest: &str| refusal(&["--export", &format!("a={file}{rest}"), "--socket", &socket], 2);
+    assert!(export(",wieght=3").ends_with("unknown key 'wieght'; did you mean 'weight'?"));
+    assert!(export(",weight=0").ends_with("weight=0: 1 to 10000"));
+    assert!(export(",weight").ends_with("weight has no value"));
+    assert!(export(",class=fast").ends_with("class=fast: rt, be or idle"));
+    assert!(export(",rbps=10").contains("has no unit"));
+    assert!(export(",riops=0").ends_with("riops=0 would never do anything"));
+    assert!(export(",readonly=1").ends_with("it has no value"));
+    assert!(refusal(&["--export", "a", "--socket", &socket], 2).contains("write NAME=FILE"));
+    let one = place.export();
+    assert!(refusal(&["--export", &one], 2).contains("write --socket PATH or --listen PORT"));
+    let first = ["--export", one.as_str(), "--socket", socket.as_str()];
+    let more = |rest: &[&str], code| refusal(&[&first, rest].concat(), code);
+    assert!(more(&["--sched", "cqf"], 2).contains("did you mean 'cfq'?"));
+    assert!(more(&["--sched", "cfq", "--set", "slice_idel=1ms"], 2).contains("did you mean 'slice_idle'?"));
+    assert!(more(&["--emulate", "nas2021"], 2).contains("did you mean 'nas2020'?"));
+    assert!(more(&["--listen", "somewhere"], 2).contains("neither a port nor ADDRESS:PORT"));
+    assert!(more(&["--listen", "0.0.0.0:0"], 1).ends_with("--insecure-remote allows it"));
+    assert!(more(&["--export", &one], 2).contains("there are two of that name"));
+    let twice = format!("b={file},group=g,weight=3");
+    let again = format!("c={file},group=g,weight=4");
+    assert!(more(&["--export", &twice, "--export", &again], 2).contains("say it at one of them"));
+    assert!(refusal(&["--export", "a=/no/such/file", "--socket", &socket], 1).contains("No such file"));
+    assert!(refusal(&["--export", "a=/tmp", "--socket", &socket], 1).contains("/tmp: "));
+    assert!(!Path::new(&socket).exists(), "a server that did not start leaves nothing");
+    std::fs::write(&socket, "").unwrap();
+    assert!(more(&[], 1).ends_with("there is a file of that name"));
+}
+
+#[test]
+fn sigterm_ends_it_with_a_table() {
+    let place = Place::new("sigterm");
+    let (export, socket) = (place.export(), place.path("s"));
+    let mut server = Command::new(env!("CARGO_BIN_EXE_fairhead"))
+        .args(["serve", "--export", &export, "--socket", &socket, "--emulate", "nvme", "--sched", "noop"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line.trim_end(), format!("fairhead: listening on {socket}"));
+    let start = Instant::now();
+    assert!(Command::new("kill").arg(server.id().to_string()).status().unwrap().success());
+    let status = server.wait().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5));
+    let mut text = String::new();
+    server.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(status.success(), "{text}");
+    assert!(text.starts_with("export") && text.contains("\nvm "), "{text}");
+    assert!(text.contains("emulated disk: ") && text.contains("trusted"), "{text}");
+    assert!(!Path::new(&socket).exists());
+}
+
+#[test]
+fn what_is_run_decides_how_it_ends() {
+    let place = Place::new("run");
+    assert!(
+        succeeded(&place.run(&[], "test -S \"$socket\" && echo at $uri")).contains("at nbd+unix:///?socket=")
+    );
+    let out = place.run(&[], "exit 3");
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("'exit 3' ended with exit status: 3"));
+}
+
+#[test]
+fn nbdinfo_sees_what_there_is() {
+    if !has("nbdinfo") {
+        return;
+    }
+    let place = Place::new("nbdinfo");
+    let text =
+        succeeded(&place.run(&[], "nbdinfo \"$uri\" && nbdinfo --map \"$uri\" && nbdinfo --list \"$uri\""));
+    for line in [
+        "protocol: newstyle-fixed without TLS, using structured packets",
+        "export-size: 33554432",
+        "base:allocation",
+        "can_multi_conn: true",
+        "can_fast_zero: true",
+        "is_read_only: false",
+        "hole,zero",
+        "export=\"vm\":",
+    ] {
+        assert!(text.contains(line), "no '{line}' in {text}");
+    }
+}
+
+#[test]
+fn nbdcopy_copies_there_and_back() {
+    if !has("nbdcopy") {
+        return;
+    }
+    let place = Place::new("nbdcopy");
+    let image: Vec<u8> =
+        (0..32_u32 << 20).map(|i| if i >> 20 & 3 == 0 { 0 } else { (i ^ i >> 11) as u8 }).collect();
+    std::fs::write(place.path("in"), &image).unwrap();
+    let (there, back) = (place.path("in"), place.path("out"));
+    succeeded(
+        &place.run(
+            &[],
+            &format!("nbdcopy --connections=4 --flush {there} \"$uri\" && nbdcopy \"$uri\" {back}"),
+        ),
+    );
+    assert!(std::fs::read(&back).unwrap() == image, "it came back changed");
+    assert!(std::fs::read(place.path("disk.img")).unwrap() == image, "it was stored changed");
+}
+
+#[test]
+fn qemu_writes_zeroes_discards_and_reads() {
+    if !has("qemu-io") || !has("qemu-img") {
+        return;
+    }
+    let place = Place::new("qemu");
+    let command = "qemu-io -f raw -c 'write -P 7 0 1M' -c 'read -P 7 0 1M' -c 'write -z 64k 64k' -c 'read -P 0 64k 64k' \
+        -c 'write -z -u 256k 64k' -c 'read -P 0 256k 64k' -c 'write -f -P 9 512k 4k' -c 'read -P 9 512k 4k' -c flush \
+        -c 'discard 0 64k' -c 'aio_write -P 3 2M 8M' -c aio_flush -c 'read -P 3 2M 8M' \"$uri\" \
+        && qemu-img map -f raw \"$uri\" && qemu-img compare -f raw -F raw \"$uri\" ";
+    let text = succeeded(&place.run(&[], &format!("{command} {}", place.path("disk.img"))));
+    assert!(!text.contains("failed"), "{text}");
+    assert!(text.contains("Images are identical"), "{text}");
+}
+
+#[test]
+fn fio_verifies_what_it_wrote_under_several_schedulers() {
+    if !has("fio") {
+        return;
+    }
+    let engines = Command::new("fio").arg("--enghelp").output().unwrap();
+    if !String::from_utf8_lossy(&engines.stdout).contains("nbd") {
+        println!("skipped: fio has no nbd engine");
+        return;
+    }
+    let place = Place::new("fio");
+    for sched in ["noop", "deadline", "cfq", "bfq"] {
+        let command = "fio --name=v --ioengine=nbd --uri=\"$uri\" --rw=randrw --bsrange=4k-64k --size=16m --iodepth=16 \
+            --verify=crc32c --verify_fatal=1 --fsync=50 --minimal >/dev/null";
+        let text = succeeded(&place.run(&["--sched", sched, "--depth", "8"], command));
+        let row = text.lines().find(|l| l.starts_with("vm ")).expect("a row of the table");
+        assert!(row.trim_end().ends_with(" 0"), "errors under {sched}: {text}");
+    }
+}
