@@ -454,7 +454,7 @@ impl Session {
             return refuse(out, option, reply::UNKNOWN, "there is no export of that name");
         };
         let is_wanted = |q: &&[u8]| **q == *CONTEXT || (!is_set && **q == *b"base:");
-        if queries.iter().any(|q| is_wanted(q)) || (!is_set && queries.is_empty()) {
+        if queries.iter().any(is_wanted) || (!is_set && queries.is_empty()) {
             let mut context = Vec::new();
             context.u32(if is_set { CONTEXT_ID } else { 0 });
             context.put(CONTEXT);
