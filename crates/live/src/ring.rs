@@ -62,6 +62,8 @@ impl Ring {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
+            // Says when outcomes wait to be heard, so that a turn that does not wait hears them, too.
+            .setup_taskrun_flag()
             .setup_submit_all()
             .setup_cqsize(OUTCOMES)
             .dontfork()
@@ -127,6 +129,31 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use io_uring::opcode::Read;
+    use io_uring::types::Fd;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn who_never_waits_hears_all_the_same() {
+        let mut ring = match Ring::new() {
+            Ok(ring) => ring,
+            Err(e) => return println!("skipped: io_uring: {e}"),
+        };
+        let (reader, mut writer) = io::pipe().unwrap();
+        let mut byte = [0; 1];
+        let read = Read::new(Fd(reader.as_raw_fd()), byte.as_mut_ptr(), 1).build();
+        // SAFETY: the byte is here until the outcome is.
+        unsafe { ring.push(read, Token::Wake) }.unwrap();
+        ring.wait(Some(Duration::ZERO)).unwrap();
+        assert!(ring.next().is_none(), "nothing to read yet");
+        writer.write_all(&[7]).unwrap();
+        let heard = (0..1_000_000).find_map(|_| {
+            ring.wait(Some(Duration::ZERO)).unwrap();
+            ring.next()
+        });
+        assert_eq!((heard.expect("it has come").result, byte), (1, [7]));
+    }
 
     #[test]
     fn tokens_come_back_as_they_went() {
