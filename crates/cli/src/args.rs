@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Conform(ConformArgs),
     /// Serve files as block devices over NBD, so that each client gets its share of the disk.
     Serve(ServeArgs),
+    /// Replay a recording of `serve --record`, and say whether everything is decided as it was.
+    ReplayLive(ReplayLiveArgs),
     /// List what can be named: disks, schedulers or workloads.
     List(ListArgs),
     /// Show a scheduler's tunables, a disk's description or a workload's job file.
@@ -246,9 +248,19 @@ pub(crate) struct ServeArgs {
     /// How many connections there may be.
     #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) connections: u16,
+    /// Record what the scheduler is told and decides, for `fairhead replay-live`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Serve only while this shell command runs; $uri and $socket tell it where.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) run: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayLiveArgs {
+    /// The recording.
+    #[arg(value_name = "FILE")]
+    pub(crate) recording: PathBuf,
 }
 
 /// What an export can be told.

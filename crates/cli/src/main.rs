@@ -16,6 +16,7 @@ mod list;
 mod out;
 mod output;
 mod plan;
+mod replay_live;
 mod reproduce;
 mod run;
 mod serve;
@@ -47,6 +48,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::Serve(args) => serve::serve(&args),
+        Command::ReplayLive(args) => replay_live::replay_live(&args),
         Command::List(args) => list::list(args.what),
         Command::Show(args) => show::show(&args.name),
     }

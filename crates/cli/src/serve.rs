@@ -47,6 +47,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     if let Some(name) = &args.emulate {
         disk = disk.emulate(choose_disk(name)?.1);
     }
+    if let Some(path) = &args.record {
+        disk = disk.record(path);
+    }
     let options =
         Options { connections_max: usize::from(args.connections), trust_network: args.insecure_remote };
     let files: Vec<Export> = exports.iter().map(|w| w.export.clone()).collect();

@@ -214,3 +214,28 @@ fn fio_verifies_what_it_wrote_under_several_schedulers() {
         assert!(row.trim_end().ends_with(" 0"), "errors under {sched}: {text}");
     }
 }
+
+#[test]
+fn a_recording_is_decided_again_as_it_was() {
+    let place = Place::new("record");
+    let log = place.path("live.log");
+    // Without a client there is little to decide, yet a recording.
+    let copy = format!("nbdcopy --requests=16 \"$uri\" {}", place.path("copy"));
+    succeeded(&place.run(&["--record", &log], if has("nbdcopy") { &copy } else { "true" }));
+    let told = succeeded(&fairhead(&["replay-live", &log]));
+    assert!(told.contains("decisions are the same"), "{told}");
+    let text = std::fs::read_to_string(&log).unwrap();
+    let at = text.lines().count() + 1;
+    std::fs::write(&log, format!("{text}99999999999999999 dispatch 5\n")).unwrap();
+    let out = fairhead(&["replay-live", &log]);
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(
+        (out.status.code(), said),
+        (Some(1), format!("fairhead: {log}: line {at} is decided differently\n"))
+    );
+    let out = fairhead(&["replay-live", &place.path("disk.img")]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8(out.stderr).unwrap().contains("line 1: "));
+    let out = place.run(&["--record", &place.path("no/such")], "true");
+    assert!(String::from_utf8(out.stderr).unwrap().contains("no/such: No such file"), "named");
+}

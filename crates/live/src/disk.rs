@@ -34,6 +34,7 @@ use crate::engine::{Desk, Ears, Engine, Front, Mailbox, Message, OUTSIDE};
 use crate::error::{Error, ErrorKind};
 use crate::groups::GroupTable;
 use crate::inbox::Inbox;
+use crate::recorder::Recorder;
 use crate::request_queue::{RequestQueue, Settings};
 use crate::ring::Ring;
 use crate::store::Store;
@@ -45,7 +46,7 @@ use fairhead_device::DeviceParams;
 use std::fs::{File, OpenOptions};
 use std::future::Future;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,6 +70,8 @@ pub struct DiskOptions {
     depth: Option<u16>,
     direct: bool,
     read_only: bool,
+    rotational: Option<bool>,
+    record: Option<PathBuf>,
 }
 
 impl DiskOptions {
@@ -83,6 +86,8 @@ impl DiskOptions {
             depth: None,
             direct: true,
             read_only: false,
+            rotational: None,
+            record: None,
         }
     }
 
@@ -144,10 +149,25 @@ impl DiskOptions {
         self.direct
     }
 
+    /// Whether it is a disk with a head. Default: what the model says, or else the kernel of the devices that the files are on.
+    #[must_use]
+    pub const fn rotational(mut self, rotational: bool) -> Self {
+        self.rotational = Some(rotational);
+        self
+    }
+
+    /// Writes what the elevator is told and decides to a file, for [`recording::replay`](crate::recording::replay).
+    #[must_use]
+    pub fn record(mut self, path: impl Into<PathBuf>) -> Self {
+        self.record = Some(path.into());
+        self
+    }
+
     /// Whether it is to be a disk with a head.
     pub(crate) fn is_rotational(&self) -> bool {
         let model = self.emulate.as_ref().and_then(|params| Emulation::new(params).ok());
-        model.map_or(self.settings.limits.rotational, |m| m.facts().rotational)
+        let model = model.map(|m| m.facts().rotational);
+        self.rotational.or(model).unwrap_or_else(|| self.files.iter().any(|path| is_on_platters(path)))
     }
 
     /// Sizes and times; `limits.queue_depth`, `rotational` and `actuators` are set when the disk is opened.
@@ -178,6 +198,16 @@ impl DiskOptions {
         let size = io::Seek::seek(&mut &file, io::SeekFrom::End(0)).map_err(|e| failed(&e))?;
         Ok((file, size, kind.is_block_device()))
     }
+}
+
+/// Whether the kernel says so of the device that the file is on, or is.
+fn is_on_platters(path: &Path) -> bool {
+    let Ok(meta) = path.metadata() else { return false };
+    let device = if meta.file_type().is_block_device() { meta.rdev() } else { meta.dev() };
+    let device = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
+    // A partition's queue is its disk's.
+    let says = |queue: &str| std::fs::read_to_string(format!("{device}/{queue}/rotational")).ok();
+    says("queue").or_else(|| says("../queue")).is_some_and(|text| text.trim() == "1")
 }
 
 /// A file of a disk.
@@ -227,8 +257,9 @@ impl Disk {
         let emulation = options.emulate.as_ref().map(Emulation::new).transpose();
         let emulation = emulation.map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))?;
         let settings = Self::settings(&options, emulation.as_ref());
-        let queue = RequestQueue::new(settings, options.config)
+        let mut queue = RequestQueue::new(settings, options.config)
             .map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))?;
+        let recorder = options.record.as_deref().map(|path| Recorder::start(path, &mut queue)).transpose()?;
         let clock = Clock::start();
         let desk =
             Desk { now: clock.now(), queue, groups: GroupTable::new(settings.limits.groups), emulation };
@@ -256,7 +287,7 @@ impl Disk {
             // SAFETY: the engine has the store, which has the pool, and drops the ring before both.
             let is_registered = pool.arena().is_some_and(|(start, len)| unsafe { ring.register(start, len) });
             let _ = ready.send(Ok(()));
-            let ears = Ears { mail, bell, rung: pool.buffer(64), clock };
+            let ears = Ears { mail, bell, rung: pool.buffer(64), clock, recorder };
             let store = Store::new(files, pool, is_registered);
             Engine::new(ring, desk, store, front, ears).run()
         });
@@ -271,8 +302,8 @@ impl Disk {
     fn settings(options: &DiskOptions, emulation: Option<&Emulation>) -> Settings {
         let mut settings = options.settings;
         let limits = &mut settings.limits;
+        limits.rotational = options.is_rotational();
         if let Some(facts) = emulation.map(Emulation::facts) {
-            limits.rotational = facts.rotational;
             limits.actuators = facts.actuators;
             limits.max_sectors = limits.max_sectors.min(facts.max_request);
         }

@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::emulation::{Emulation, Lateness, Work};
 use crate::groups::GroupTable;
 use crate::inbox::{Inbox, Pushed};
+use crate::recorder::Recorder;
 use crate::request_queue::{RequestQueue, Start};
 use crate::ring::{Outcome, Ring, Token};
 use crate::store::{Finished, Store};
@@ -161,6 +162,7 @@ pub(crate) struct Ears {
     /// Where what comes through the bell is put.
     pub(crate) rung: Buffer,
     pub(crate) clock: Clock,
+    pub(crate) recorder: Option<Recorder>,
 }
 
 /// A bio from outside, until it is answered.
@@ -181,6 +183,7 @@ pub(crate) struct Engine<F> {
     rung: Buffer,
     asked: BTreeMap<u64, Asked>,
     clock: Clock,
+    recorder: Option<Recorder>,
     heard: Vec<Message>,
     stops_at: Option<Instant>,
 }
@@ -188,9 +191,9 @@ pub(crate) struct Engine<F> {
 impl<F: Front> Engine<F> {
     /// An engine in the thread that made the ring.
     pub(crate) fn new(ring: Ring, desk: Desk, store: Store, front: F, ears: Ears) -> Self {
-        let Ears { mail, bell, rung, clock } = ears;
+        let Ears { mail, bell, rung, clock, recorder } = ears;
         let (asked, heard) = (BTreeMap::new(), Vec::new());
-        Self { ring, desk, store, front, mail, bell, rung, asked, clock, heard, stops_at: None }
+        Self { ring, desk, store, front, mail, bell, rung, asked, clock, recorder, heard, stops_at: None }
     }
 
     /// Works until it is told to stop, or cannot go on; whoever waits for something is told so then.
@@ -215,10 +218,17 @@ impl<F: Front> Engine<F> {
             }
             while self.start()? | self.answer() {}
             self.front.turn(&mut self.desk, &mut self.ring)?;
+            self.record();
             if self.stops_at.is_some_and(|at| self.is_quiet() || at <= self.desk.now) {
                 return Ok(());
             }
             self.wait()?;
+        }
+    }
+
+    fn record(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.see(self.desk.queue.take_events());
         }
     }
 
@@ -367,6 +377,8 @@ impl<F: Front> Engine<F> {
 
     /// Nothing is heard any more. What the store still has keeps its memory for good.
     fn stop(mut self) {
+        self.record();
+        drop(self.recorder.take());
         for message in self.mail.inbox.close() {
             if let Message::Submit { done, .. } | Message::Flush { done, .. } = message {
                 done(Err(Errno::SHUTDOWN), None);

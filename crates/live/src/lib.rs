@@ -17,6 +17,8 @@ mod error;
 mod groups;
 mod inbox;
 pub mod nbd;
+mod recorder;
+pub mod recording;
 mod request_queue;
 mod ring;
 mod store;

@@ -29,8 +29,9 @@
 //! What it does not do: time, threads, files, memory. The engine's loop drives it, and tests with a disk made of a vector.
 
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
+use crate::recording::{Event, Recorded};
 use fairhead_core::config::ConfigError;
-use fairhead_core::elevator::{Control, Dispatch, Elevator, Insert, Limits, Timer};
+use fairhead_core::elevator::{Control, Dispatch, Elevator, Limits, Timer};
 use fairhead_core::groups::{GroupStats, Refusal};
 use fairhead_core::request::{self, Request, State};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
@@ -172,7 +173,7 @@ struct Flushes {
 #[derive(Debug)]
 pub struct RequestQueue<D> {
     settings: Settings,
-    elevator: Elevator<AnyScheduler>,
+    elevator: Recorded,
     config: AnyConfig,
     retired: Vec<Retired>,
     era: u64,
@@ -206,7 +207,7 @@ impl<D> RequestQueue<D> {
         let tags = settings.limits.tags;
         Ok(Self {
             settings,
-            elevator: Elevator::new(settings.limits, config)?,
+            elevator: Recorded::new(Elevator::new(settings.limits, config)?),
             config,
             retired: Vec::new(),
             era: 0,
@@ -393,7 +394,7 @@ impl<D> RequestQueue<D> {
                 continue;
             };
             let (piece, request) = self.cut(slot);
-            if !self.elevator.has_room(&request) {
+            if !self.elevator.elevator().has_room(&request) {
                 self.stalled.push(client);
                 continue;
             }
@@ -439,7 +440,7 @@ impl<D> RequestQueue<D> {
         self.serial += 1;
         self.came[tag.index()] = self.serial;
         self.tags[tag.index()] = Some(Piece { tag, ..piece });
-        let (Insert::Queued | Insert::Merged { .. }) = self.elevator.insert(now, tag, request);
+        self.elevator.insert(now, tag, request);
     }
 
     fn free(&mut self, tag: Tag) {
@@ -471,7 +472,8 @@ impl<D> RequestQueue<D> {
     }
 
     fn start(&mut self, now: Instant, tag: Tag) -> IoId {
-        let carried = self.elevator.requests().carried(tag);
+        let requests = self.elevator.elevator().requests();
+        let carried = requests.carried(tag);
         let mut pieces: Vec<Piece> =
             [tag].into_iter().chain(carried).filter_map(|t| self.tags[t.index()]).collect();
         pieces.sort_unstable_by_key(|p| (p.file, p.offset));
@@ -479,7 +481,7 @@ impl<D> RequestQueue<D> {
         self.in_flight += 1;
         // What was taken back is not done; its tag comes back with the others.
         let (cancelled, pieces) = pieces.into_iter().partition(|p| self.bios[p.bio.slot].is_answered);
-        let request = self.elevator.requests()[tag].rq;
+        let request = requests[tag].rq;
         let io = Io { tag, era: self.era, request, pieces, gives_up, is_given_up: false };
         let id = IoId(self.ios.insert(io));
         self.drop_pieces(&cancelled);
@@ -549,11 +551,10 @@ impl<D> RequestQueue<D> {
     fn leave_disk(&mut self, now: Instant, tag: Tag, era: u64) {
         self.in_flight -= 1;
         let retired = self.retired.iter().position(|r| r.era == era);
-        let elevator = match retired {
-            Some(i) => &mut self.retired[i].elevator,
-            None => &mut self.elevator,
+        let tags: Vec<Tag> = match retired {
+            Some(i) => self.retired[i].elevator.complete(now, tag).collect(),
+            None => self.elevator.complete(now, tag).collect(),
         };
-        let tags: Vec<Tag> = elevator.complete(now, tag).collect();
         for tag in tags {
             self.free(tag);
         }
@@ -565,7 +566,7 @@ impl<D> RequestQueue<D> {
 
     /// Time has come to [`Self::next_timer`], or any other.
     pub fn timer(&mut self, now: Instant) {
-        if self.elevator.next_timer().is_some_and(|(at, _)| at <= now) {
+        if self.elevator.elevator().next_timer().is_some_and(|(at, _)| at <= now) {
             self.elevator.timer(now);
         }
         let is_late = |io: &Io| !io.is_given_up && io.gives_up <= now;
@@ -598,7 +599,7 @@ impl<D> RequestQueue<D> {
     /// When to call [`Self::timer`] at the latest.
     #[must_use]
     pub fn next_timer(&self) -> Option<Instant> {
-        let elevator = self.elevator.next_timer().map(|t| t.0);
+        let elevator = self.elevator.elevator().next_timer().map(|t| t.0);
         let io = self.ios.iter().filter(|(_, io)| !io.is_given_up).map(|(_, io)| io.gives_up).min();
         let flush = self.flushes.iter().filter_map(|f| f.gives_up).min();
         [elevator, io, flush].into_iter().flatten().min()
@@ -607,7 +608,7 @@ impl<D> RequestQueue<D> {
     /// What the elevator's timer is for, if it has one.
     #[must_use]
     pub fn why_timer(&self) -> Option<Timer> {
-        self.elevator.next_timer().map(|t| t.1)
+        self.elevator.elevator().next_timer().map(|t| t.1)
     }
 }
 
@@ -684,7 +685,7 @@ impl<D> RequestQueue<D> {
             return Ok(());
         }
         let new = Elevator::new(self.settings.limits, config)?;
-        let old = std::mem::replace(&mut self.elevator, new);
+        let old = self.elevator.replace(new, config);
         self.config = config;
         self.take_over_groups(now, &old);
         let mut waiting: Vec<Tag> = old
@@ -697,7 +698,7 @@ impl<D> RequestQueue<D> {
         for tag in waiting {
             let piece = self.tags[tag.index()].expect("it waits");
             let request = self.request_of(&piece);
-            let (Insert::Queued | Insert::Merged { .. }) = self.elevator.insert(now, tag, request);
+            self.elevator.insert(now, tag, request);
         }
         if old.requests().issued() > 0 {
             self.retired.push(Retired { elevator: old, era: self.era });
@@ -772,7 +773,7 @@ impl<D> RequestQueue<D> {
     /// What a group got since the queue was made.
     #[must_use]
     pub fn stats(&self, group: GroupId) -> GroupStats {
-        let mut sum = *self.elevator.groups().stats(group);
+        let mut sum = *self.elevator.elevator().groups().stats(group);
         sum.add(&self.before[group.index()]);
         for old in &self.retired {
             let stats = old.elevator.groups().stats(group);
@@ -790,7 +791,27 @@ impl<D> RequestQueue<D> {
     /// The elevator, to look at.
     #[must_use]
     pub const fn elevator(&self) -> &Elevator<AnyScheduler> {
-        &self.elevator
+        self.elevator.elevator()
+    }
+
+    /// Keeps what the elevator is told and decides from now on, for [`Self::take_events`]. To be called first of all.
+    ///
+    /// # Panics
+    /// If something has been submitted before: the story would have no beginning.
+    pub fn record(&mut self) {
+        assert_eq!(self.serial, 0, "recording begins at the beginning");
+        self.elevator.keep(self.config);
+    }
+
+    /// What has been kept since the last time.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        self.elevator.take()
+    }
+
+    /// What the elevator is made for.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.settings.limits
     }
 
     /// How many ios the disk has that have not been given up, and how many that have.
@@ -801,7 +822,7 @@ impl<D> RequestQueue<D> {
 
     /// Walks everything and panics if anything is inconsistent. For tests.
     pub fn check(&self) {
-        self.elevator.check();
+        self.elevator.elevator().check();
         let used = self.tags.iter().flatten().count();
         assert_eq!(used + self.free.len(), self.tags.len(), "tags in use and free ones");
         let live = self.ios.iter().filter(|(_, io)| !io.is_given_up).count();

@@ -1,7 +1,7 @@
 //! The library against real files.
 
 use fairhead_core::sched::any::preset;
-use fairhead_live::{Disk, DiskOptions, Errno};
+use fairhead_live::{Disk, DiskOptions, Errno, recording};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -133,4 +133,43 @@ fn groups_come_and_go_by_name_and_keep_their_books_under_any_scheduler() {
     assert_eq!((groups.len(), groups[0].1.io_serviced.total()), (1, 1), "its client is in the root now");
     assert!(disk.remove_group("vm").unwrap_err().to_string().contains("there is none"));
     assert!(disk.set_weight("a", 0).unwrap_err().to_string().contains("1 to 10000"));
+}
+
+#[test]
+fn what_is_recorded_live_is_decided_again() {
+    let scratch = Scratch::new("record", 8 * MIB as usize);
+    let log = scratch.0.with_extension("log");
+    let options = DiskOptions::new([&scratch.0]).rotational(true).depth(2).record(&log);
+    let disk = Disk::open(options.scheduler("bfq").unwrap()).unwrap();
+    disk.set_weight("a/b", 300).unwrap();
+    let clients = ["a/b", "a", "c"].map(|group| disk.client(group).unwrap());
+    for round in 0..40_u64 {
+        let reads: Vec<_> = (0..24_u64)
+            .map(|i| clients[i as usize % 3].read(0, (round * 31 + i * i * 7) % 1024 * 8192, 4096))
+            .collect();
+        if round == 20 {
+            disk.switch((preset("cfq").unwrap().config)()).unwrap();
+        }
+        reads.into_iter().for_each(|r| assert_eq!(r.wait().unwrap().len(), 4096));
+    }
+    disk.remove_group("c").unwrap();
+    drop(disk);
+    let text = fs::read_to_string(&log).unwrap();
+    fs::remove_file(&log).unwrap();
+    let replayed = recording::replay(text.as_bytes()).unwrap();
+    assert_eq!((replayed.differs, replayed.schedulers), (None, 2));
+    assert!(replayed.decisions >= 960, "{replayed:?}");
+
+    // It can fail: one request of another task, and the story is another.
+    let other = text.replacen(" be 4\n", " rt 0\n", 30);
+    let differs = recording::replay(other.as_bytes()).map(|r| r.differs);
+    assert!(!matches!(differs, Ok(None)), "{differs:?}");
+    let bad = |from: &str, to: &str| {
+        recording::replay(text.replacen(from, to, 1).as_bytes()).unwrap_err().to_string()
+    };
+    assert_eq!(bad("fairhead live 1", "x"), "line 1: not a recording: \"fairhead live 1\" should be here");
+    assert!(bad("tags=1024", "tags=99999999").starts_with("line 2: tags=99999999: "));
+    assert!(bad("slice_idle=", "slice_ilde=").contains("slice_ilde"));
+    assert!(bad(" R ", " Q ").contains("operation Q: R, W or D"));
+    assert!(bad(" dispatch ", " despatch ").contains("despatch: no such event"));
 }

@@ -11,8 +11,10 @@ use chance::{Chance, mix};
 use fairhead_core::sched::any::{AnyConfig, PRESETS};
 use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId, Weight};
 use fairhead_core::{Class, Control, Limits, Max};
+use fairhead_live::recording;
 use fairhead_live::{Bio, BioId, ClientId, Errno, FileId, IoId, Op, Piece, RequestQueue, Settings, Start};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::num::NonZeroU64;
 
 const BLOCK: u64 = 4096;
@@ -106,6 +108,7 @@ impl World {
             serial: 0,
             errors,
         };
+        world.queue.record();
         for part in 0..CLIENTS {
             let id = world.queue.join();
             world.people.push(Person { id, part, asked: BTreeMap::new() });
@@ -541,10 +544,15 @@ fn nothing_is_lost_and_nothing_is_wrong() {
         let seed = if case == 0 { base } else { mix(base.wrapping_add(case)) };
         let outcome = std::panic::catch_unwind(|| {
             let mut world = World::new(seed);
+            let mut recording = recording::Head(world.queue.limits()).to_string();
             for _ in 0..2000 {
                 world.step();
+                world.queue.take_events().iter().for_each(|e| writeln!(recording, "{e}").unwrap());
             }
             world.settle();
+            world.queue.take_events().iter().for_each(|e| writeln!(recording, "{e}").unwrap());
+            let replayed = recording::replay(recording.as_bytes()).unwrap();
+            assert!(replayed.differs.is_none() && replayed.decisions > 0, "{replayed:?}");
         });
         if let Err(panic) = outcome {
             eprintln!("FAIRHEAD_SEED={seed:#x} FAIRHEAD_SEEDS=1 shows it");

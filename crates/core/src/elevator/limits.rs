@@ -70,10 +70,15 @@ impl Actuators {
         actuators
     }
 
+    /// Where the second, third, … begins.
+    pub fn starts(&self) -> impl Iterator<Item = Sector> + '_ {
+        self.starts.iter().take_while(|s| **s > 0).map(|s| Sector(*s))
+    }
+
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> usize {
-        1 + self.starts.iter().take_while(|s| **s > 0).count()
+        1 + self.starts().count()
     }
 
     /// Which one serves `sector`: 0 is the first.

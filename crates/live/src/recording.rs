@@ -1,0 +1,541 @@
+//! What a live elevator was told and what it answered, as lines of text; and the same told to another one, which must answer the same.
+//!
+//! That is the proof that the engine drives the same machine as the lab: `fairhead replay-live` makes an elevator from the recording's
+//! first lines, tells it everything at the times at which it was told, and compares each decision.
+//!
+//! ```text
+//! fairhead live 1
+//! limits tags=1024 pool=0 tasks=1024 … rotational=1 queue_depth=1 …
+//! scheduler bfq slice_idle=8000000 …             a new elevator; another one: the scheduler was changed
+//! 4398046511104 insert 1023 R 0 8 sync 1 0 be 4  at, tag, op, start, sectors, whether sync, task, group, class, level
+//! 4398046512345 dispatch 1023                    a tag: issue it; or "hold SliceIdle"; or "empty"
+//! 4398046823456 complete 1023
+//! 4398046831456 timer
+//! 4398047000000 weight 3 200                     and the other changes
+//! ```
+//!
+//! Nothing is recorded of data, files or clients. What an elevator that has been replaced is told afterwards is not recorded: it decides
+//! nothing any more.
+
+use fairhead_core::elevator::{Actuators, Control, Dispatch, Elevator, Insert, Limits};
+use fairhead_core::groups::{Max, Min, Refusal};
+use fairhead_core::request::{Op, Request};
+use fairhead_core::sched::any::{AnyConfig, AnyScheduler, PRESETS};
+use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
+use std::fmt::{self, Display};
+use std::io::BufRead;
+use std::num::NonZeroU64;
+
+const HEAD: &str = "fairhead live 1";
+
+/// What an elevator is told, and what it decides.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Event {
+    /// There is a new one, with this scheduler.
+    Scheduler(AnyConfig),
+    /// The scheduler took over other tunables.
+    Tunables(Instant, AnyConfig),
+    /// A request came.
+    Insert(Instant, Tag, Request),
+    /// It was asked what to do, and said this.
+    Dispatch(Instant, Dispatch),
+    /// The disk was done with a request.
+    Complete(Instant, Tag),
+    /// Time came.
+    Timer(Instant),
+    /// Something changed, and was not refused.
+    Control(Instant, Control),
+}
+
+/// An elevator that can keep what it is told.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    elevator: Elevator<AnyScheduler>,
+    events: Option<Vec<Event>>,
+}
+
+impl Recorded {
+    pub(crate) fn new(elevator: Elevator<AnyScheduler>) -> Self {
+        Self { elevator, events: None }
+    }
+
+    fn note(&mut self, event: impl FnOnce() -> Event) {
+        if let Some(events) = &mut self.events {
+            events.push(event());
+        }
+    }
+}
+
+/// The elevator's calls, kept if somebody wants them.
+impl Recorded {
+    /// Keeps what comes from now on. Only of one that has been told nothing yet is it a whole story.
+    pub(crate) fn keep(&mut self, config: AnyConfig) {
+        self.events = Some(vec![Event::Scheduler(config)]);
+    }
+
+    /// What has been kept since the last time.
+    pub(crate) fn take(&mut self) -> Vec<Event> {
+        self.events.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Another one in its place, whose story goes on where this one's ends. Answers this one.
+    pub(crate) fn replace(
+        &mut self,
+        new: Elevator<AnyScheduler>,
+        config: AnyConfig,
+    ) -> Elevator<AnyScheduler> {
+        self.note(|| Event::Scheduler(config));
+        std::mem::replace(&mut self.elevator, new)
+    }
+
+    pub(crate) const fn elevator(&self) -> &Elevator<AnyScheduler> {
+        &self.elevator
+    }
+
+    pub(crate) fn insert(&mut self, now: Instant, tag: Tag, rq: Request) {
+        self.note(|| Event::Insert(now, tag, rq));
+        // Merged or not, it comes back with a completion.
+        let (Insert::Queued | Insert::Merged { .. }) = self.elevator.insert(now, tag, rq);
+    }
+
+    pub(crate) fn dispatch(&mut self, now: Instant) -> Dispatch {
+        let answer = self.elevator.dispatch(now);
+        self.note(|| Event::Dispatch(now, answer));
+        answer
+    }
+
+    pub(crate) fn complete(&mut self, now: Instant, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
+        self.note(|| Event::Complete(now, tag));
+        self.elevator.complete(now, tag)
+    }
+
+    pub(crate) fn timer(&mut self, now: Instant) {
+        self.note(|| Event::Timer(now));
+        self.elevator.timer(now);
+    }
+
+    pub(crate) fn control(&mut self, now: Instant, change: Control) -> Result<(), Refusal> {
+        self.elevator.control(now, change)?;
+        self.note(|| Event::Control(now, change));
+        Ok(())
+    }
+
+    pub(crate) fn reconfigure(
+        &mut self,
+        now: Instant,
+        config: AnyConfig,
+    ) -> Result<bool, fairhead_core::config::ConfigError> {
+        let is_taken = self.elevator.reconfigure(now, config)?;
+        if is_taken {
+            self.note(|| Event::Tunables(now, config));
+        }
+        Ok(is_taken)
+    }
+}
+
+/// The first lines of a recording.
+pub struct Head<'a>(pub &'a Limits);
+
+impl Display for Head<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let l = self.0;
+        writeln!(f, "{HEAD}")?;
+        write!(
+            f,
+            "limits tags={} pool={} tasks={} groups={} capacity={} max_sectors={} max_segments={} merges={} \
+             rotational={} queue_depth={} tick={} actuators=",
+            l.tags,
+            l.pool,
+            l.tasks,
+            l.groups,
+            l.capacity,
+            l.max_sectors.0,
+            l.max_segments,
+            u8::from(l.merges),
+            u8::from(l.rotational),
+            l.queue_depth,
+            l.tick.as_ns(),
+        )?;
+        let starts: Vec<String> = l.actuators.starts().map(|s| s.0.to_string()).collect();
+        writeln!(f, "{}", if starts.is_empty() { "-".to_owned() } else { starts.join(",") })
+    }
+}
+
+const fn class_word(class: Class) -> &'static str {
+    match class {
+        Class::RealTime => "rt",
+        Class::BestEffort => "be",
+        Class::Idle => "idle",
+    }
+}
+
+fn write_config(f: &mut fmt::Formatter<'_>, config: &AnyConfig) -> fmt::Result {
+    f.write_str(config.scheduler())?;
+    config.list().iter().try_for_each(|t| write!(f, " {}={}", t.name, config.get(t.name).expect("listed")))
+}
+
+impl Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scheduler(config) => {
+                f.write_str("scheduler ")?;
+                write_config(f, config)
+            }
+            Self::Tunables(at, config) => {
+                write!(f, "{} tunables ", at.as_ns())?;
+                write_config(f, config)
+            }
+            Self::Insert(at, tag, rq) => {
+                let op = match rq.op {
+                    Op::Read => 'R',
+                    Op::Write => 'W',
+                    Op::Discard => 'D',
+                };
+                write!(f, "{} insert {} {op} {} {}", at.as_ns(), tag.0, rq.start.0, rq.len.0)?;
+                write!(f, " {} {} {}", if rq.sync { "sync" } else { "async" }, rq.task.0, rq.group.0)?;
+                write!(f, " {} {}", class_word(rq.prio.class), rq.prio.level)
+            }
+            Self::Dispatch(at, Dispatch::Issue(tag)) => write!(f, "{} dispatch {}", at.as_ns(), tag.0),
+            Self::Dispatch(at, Dispatch::Hold(why)) => write!(f, "{} dispatch hold {why:?}", at.as_ns()),
+            Self::Dispatch(at, Dispatch::Empty) => write!(f, "{} dispatch empty", at.as_ns()),
+            Self::Complete(at, tag) => write!(f, "{} complete {}", at.as_ns(), tag.0),
+            Self::Timer(at) => write!(f, "{} timer", at.as_ns()),
+            Self::Control(at, change) => {
+                write!(f, "{} ", at.as_ns())?;
+                write_control(f, change)
+            }
+        }
+    }
+}
+
+fn write_control(f: &mut fmt::Formatter<'_>, change: &Control) -> fmt::Result {
+    let rate = |r: Option<NonZeroU64>| r.map_or(0, NonZeroU64::get);
+    match *change {
+        Control::SetWeight(g, w) => write!(f, "weight {} {}", g.0, w.get()),
+        Control::SetLeafWeight(g, w) => write!(f, "leaf_weight {} {}", g.0, w.get()),
+        Control::SetClass(g, class) => write!(f, "class {} {}", g.0, class_word(class)),
+        Control::SetPolicy(g, None) => write!(f, "policy {} -", g.0),
+        Control::SetPolicy(g, Some(p)) => {
+            write!(f, "policy {} {} {}", g.0, p.weight.get(), class_word(p.class))
+        }
+        Control::SetMax(g, m) => {
+            let [a, b, c, d] = [m.rbps, m.wbps, m.riops, m.wiops].map(rate);
+            write!(f, "max {} {a} {b} {c} {d} {}", g.0, m.burst.as_ns())
+        }
+        Control::SetMin(g, m) => write!(f, "min {} {}", g.0, m.iops),
+        Control::SetPrio(task, prio) => {
+            write!(f, "prio {} {} {}", task.0, class_word(prio.class), prio.level)
+        }
+        Control::TaskExit(task) => write!(f, "task_exit {}", task.0),
+        Control::SetParent(g, parent) => write!(f, "parent {} {}", g.0, parent.0),
+        Control::GroupExit(g) => write!(f, "group_exit {}", g.0),
+    }
+}
+
+/// What is wrong with a line of a recording.
+#[derive(Debug)]
+pub struct BadLine {
+    /// Counted from 1.
+    pub line: u64,
+    /// What, and what would be right.
+    pub message: String,
+}
+
+impl Display for BadLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for BadLine {}
+
+/// The words of a line, each of which is there and is what it should be, or there is one clear error.
+struct Words<'a>(std::str::SplitAsciiWhitespace<'a>);
+
+impl<'a> Words<'a> {
+    fn word(&mut self, what: &str) -> Result<&'a str, String> {
+        self.0.next().ok_or_else(|| format!("the {what} is missing"))
+    }
+
+    fn number<T: TryFrom<u64>>(&mut self, what: &str) -> Result<T, String> {
+        let word = self.word(what)?;
+        number(word).ok_or_else(|| format!("{word}: not a number that can be a {what}"))
+    }
+
+    fn class(&mut self) -> Result<Class, String> {
+        let word = self.word("class")?;
+        let all = [Class::RealTime, Class::BestEffort, Class::Idle];
+        all.into_iter()
+            .find(|&c| class_word(c) == word)
+            .ok_or_else(|| format!("class {word}: rt, be or idle"))
+    }
+
+    fn weight(&mut self) -> Result<Weight, String> {
+        let weight = self.number("weight")?;
+        Weight::new(weight).ok_or_else(|| format!("weight {weight}: 1 to 10000"))
+    }
+
+    fn prio(&mut self) -> Result<IoPrio, String> {
+        let (class, level) = (self.class()?, self.number("level")?);
+        if level > 7 {
+            return Err(format!("level {level}: 0 to 7"));
+        }
+        Ok(IoPrio { class, level })
+    }
+
+    fn group(&mut self) -> Result<GroupId, String> {
+        self.number("group").map(GroupId)
+    }
+
+    fn end(mut self) -> Result<(), String> {
+        self.0.next().map_or(Ok(()), |word| Err(format!("{word}: too much")))
+    }
+}
+
+fn number<T: TryFrom<u64>>(word: &str) -> Option<T> {
+    word.parse().ok().and_then(|n: u64| T::try_from(n).ok())
+}
+
+/// The value of a `name=value`.
+fn value_of<'a>(word: &'a str, name: &str) -> Result<&'a str, String> {
+    word.split_once('=')
+        .filter(|(n, _)| *n == name)
+        .map(|(_, v)| v)
+        .ok_or_else(|| format!("{word}: {name}=… should be here"))
+}
+
+fn read_limits(words: &mut Words<'_>) -> Result<Limits, String> {
+    fn field<T: TryFrom<u64>>(words: &mut Words<'_>, name: &str) -> Result<T, String> {
+        let word = words.word(name)?;
+        number(value_of(word, name)?).ok_or_else(|| format!("{word}: not a number that this can be"))
+    }
+    let limits = Limits {
+        tags: field(words, "tags")?,
+        pool: field(words, "pool")?,
+        tasks: field(words, "tasks")?,
+        groups: field(words, "groups")?,
+        capacity: field(words, "capacity")?,
+        max_sectors: Sectors(field(words, "max_sectors")?),
+        max_segments: field(words, "max_segments")?,
+        merges: field::<u8>(words, "merges")? == 1,
+        rotational: field::<u8>(words, "rotational")? == 1,
+        queue_depth: field(words, "queue_depth")?,
+        tick: Duration::from_ns(field(words, "tick")?),
+        trace: 0,
+        actuators: Actuators::default(),
+    };
+    let starts = value_of(words.word("actuators")?, "actuators")?;
+    if starts == "-" {
+        return Ok(limits);
+    }
+    let starts: Option<Vec<Sector>> = starts.split(',').map(|s| number(s).map(Sector)).collect();
+    let is_right = |s: &Vec<Sector>| s.len() < Actuators::MAX && s[0].0 > 0 && s.is_sorted_by(|a, b| a < b);
+    let starts =
+        starts.filter(is_right).ok_or("actuators: up to 7 sectors, ascending, with commas between")?;
+    Ok(Limits { actuators: Actuators::at(&starts), ..limits })
+}
+
+fn read_config(words: &mut Words<'_>) -> Result<AnyConfig, String> {
+    let name = words.word("scheduler")?;
+    let preset = PRESETS.iter().find(|p| (p.config)().scheduler() == name);
+    let mut config =
+        (preset.ok_or_else(|| format!("scheduler {name}: there is none of that name"))?.config)();
+    for word in words.0.by_ref() {
+        let (tunable, value) = word.split_once('=').ok_or_else(|| format!("{word}: write tunable=value"))?;
+        let value = number(value).ok_or_else(|| format!("{word}: not a number"))?;
+        if config.get(tunable).is_none() {
+            return Err(format!("{tunable}: {name} has no such tunable"));
+        }
+        config.set(tunable, value).map_err(|e| e.to_string())?;
+    }
+    Ok(config)
+}
+
+fn read_event(line: &str) -> Result<Event, String> {
+    let mut words = Words(line.split_ascii_whitespace());
+    let first = words.word("time")?;
+    if first == "scheduler" {
+        return read_config(&mut words).map(Event::Scheduler);
+    }
+    let at = number(first).filter(|&ns: &u64| ns > 0).map(Instant::from_ns);
+    let at = at.ok_or_else(|| format!("{first}: a line begins with a time in ns, or \"scheduler\""))?;
+    let event = match words.word("event")? {
+        "insert" => Event::Insert(at, Tag(words.number("tag")?), read_request(&mut words)?),
+        "dispatch" => Event::Dispatch(at, read_dispatch(&mut words)?),
+        "complete" => Event::Complete(at, Tag(words.number("tag")?)),
+        "timer" => Event::Timer(at),
+        "tunables" => Event::Tunables(at, read_config(&mut words)?),
+        other => Event::Control(at, read_control(other, &mut words)?),
+    };
+    words.end().map(|()| event)
+}
+
+fn read_request(words: &mut Words<'_>) -> Result<Request, String> {
+    let op = match words.word("operation")? {
+        "R" => Op::Read,
+        "W" => Op::Write,
+        "D" => Op::Discard,
+        other => return Err(format!("operation {other}: R, W or D")),
+    };
+    let (start, len) = (Sector(words.number("sector")?), Sectors(words.number("length")?));
+    let sync = match words.word("\"sync\" or \"async\"")? {
+        "sync" => true,
+        "async" => false,
+        other => return Err(format!("{other}: sync or async")),
+    };
+    if len.0 == 0 || start.0.checked_add(u64::from(len.0)).is_none() {
+        return Err("a request has at least one sector, and ends at a sector".to_owned());
+    }
+    let (task, group, prio) = (TaskId(words.number("task")?), words.group()?, words.prio()?);
+    Ok(Request { start, len, op, sync, group, prio, ..Request::read(task, start, len) })
+}
+
+fn read_dispatch(words: &mut Words<'_>) -> Result<Dispatch, String> {
+    use fairhead_core::elevator::Hold;
+    let word = words.word("decision")?;
+    if word == "empty" {
+        return Ok(Dispatch::Empty);
+    }
+    if word != "hold" {
+        let tag = number(word).ok_or_else(|| format!("{word}: a tag, hold, or empty"))?;
+        return Ok(Dispatch::Issue(Tag(tag)));
+    }
+    let why = words.word("reason")?;
+    let all = [
+        Hold::Anticipate,
+        Hold::SliceIdle,
+        Hold::DrainBatch,
+        Hold::Depth,
+        Hold::HigherClass,
+        Hold::IdleClass,
+        Hold::Limit,
+    ];
+    let hold = all.into_iter().find(|h| format!("{h:?}") == why);
+    hold.map(Dispatch::Hold).ok_or_else(|| format!("hold {why}: one of {all:?}"))
+}
+
+fn read_control(word: &str, words: &mut Words<'_>) -> Result<Control, String> {
+    Ok(match word {
+        "weight" => Control::SetWeight(words.group()?, words.weight()?),
+        "leaf_weight" => Control::SetLeafWeight(words.group()?, words.weight()?),
+        "class" => Control::SetClass(words.group()?, words.class()?),
+        "max" => {
+            let group = words.group()?;
+            let mut rate = |what: &str| words.number(what).map(NonZeroU64::new);
+            let (rbps, wbps) = (rate("rbps")?, rate("wbps")?);
+            let (riops, wiops) = (rate("riops")?, rate("wiops")?);
+            let burst = Duration::from_ns(words.number("burst")?);
+            Control::SetMax(group, Max { rbps, wbps, riops, wiops, burst })
+        }
+        "min" => Control::SetMin(words.group()?, Min { iops: words.number("iops")? }),
+        "prio" => Control::SetPrio(TaskId(words.number("task")?), words.prio()?),
+        "task_exit" => Control::TaskExit(TaskId(words.number("task")?)),
+        "parent" => Control::SetParent(words.group()?, words.group()?),
+        "group_exit" => Control::GroupExit(words.group()?),
+        other => return Err(format!("{other}: no such event")),
+    })
+}
+
+/// How a recording compares with what another elevator decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Replayed {
+    /// Lines after the first two.
+    pub events: u64,
+    /// Of these, decisions.
+    pub decisions: u64,
+    /// How often there was a new elevator, the first included.
+    pub schedulers: u64,
+    /// The first decision that differs, if one does: its line. What comes after it has been told a story that is not its own, and is not looked at.
+    pub differs: Option<u64>,
+}
+
+/// Tells a recording to another elevator.
+///
+/// # Errors
+/// If a line is not one of a recording, or tells what cannot be.
+pub fn replay(recording: impl BufRead) -> Result<Replayed, BadLine> {
+    let mut lines = (1..).zip(recording.lines());
+    let mut next = move || -> Result<Option<(u64, String)>, BadLine> {
+        let Some((line, text)) = lines.next() else { return Ok(None) };
+        text.map(|text| Some((line, text))).map_err(|e| BadLine { line, message: e.to_string() })
+    };
+    let head = next()?.map(|h| h.1).unwrap_or_default();
+    if head != HEAD {
+        return Err(BadLine { line: 1, message: format!("not a recording: \"{HEAD}\" should be here") });
+    }
+    let (line, text) = next()?.unwrap_or((2, String::new()));
+    let limits = text.strip_prefix("limits ").ok_or("\"limits …\" should be here".to_owned());
+    let limits = limits.and_then(|text| {
+        let mut words = Words(text.split_ascii_whitespace());
+        read_limits(&mut words).and_then(|l| words.end().map(|()| l))
+    });
+    let limits = limits.map_err(|message| BadLine { line, message })?;
+    let mut outcome = Replayed::default();
+    let mut player = Player { limits, elevator: None, now: None };
+    while let Some((line, text)) = next()? {
+        let event = read_event(&text).map_err(|message| BadLine { line, message })?;
+        outcome.events += 1;
+        outcome.decisions += u64::from(matches!(event, Event::Dispatch(..)));
+        outcome.schedulers += u64::from(matches!(event, Event::Scheduler(..)));
+        if !player.tell(&event).map_err(|message| BadLine { line, message })? {
+            outcome.differs = Some(line);
+            return Ok(outcome);
+        }
+    }
+    Ok(outcome)
+}
+
+struct Player {
+    limits: Limits,
+    elevator: Option<Elevator<AnyScheduler>>,
+    now: Option<Instant>,
+}
+
+impl Player {
+    /// Answers whether it decides the same. What the elevator takes for a driver's bug is an error of the recording here.
+    fn tell(&mut self, event: &Event) -> Result<bool, String> {
+        use fairhead_core::request::State;
+        let now = match *event {
+            Event::Scheduler(config) => {
+                self.elevator = Some(Elevator::new(self.limits, config).map_err(|e| e.to_string())?);
+                return Ok(true);
+            }
+            Event::Insert(at, ..)
+            | Event::Dispatch(at, _)
+            | Event::Complete(at, _)
+            | Event::Timer(at)
+            | Event::Tunables(at, _)
+            | Event::Control(at, _) => at,
+        };
+        if self.now.is_some_and(|before| before > now) {
+            return Err("time goes back".to_owned());
+        }
+        self.now = Some(now);
+        let elevator = self.elevator.as_mut().ok_or("\"scheduler …\" should be here")?;
+        let state = |e: &Elevator<AnyScheduler>, tag: Tag| {
+            e.requests().iter().nth(usize::from(tag.0)).map(|(_, slot)| slot.state)
+        };
+        match *event {
+            Event::Insert(_, tag, rq) => {
+                if state(elevator, tag) != Some(State::Free) {
+                    return Err(format!("tag {} is in use, or too large", tag.0));
+                }
+                let (Insert::Queued | Insert::Merged { .. }) = elevator.insert(now, tag, rq);
+            }
+            Event::Dispatch(_, answer) => return Ok(elevator.dispatch(now) == answer),
+            Event::Complete(_, tag) => {
+                if state(elevator, tag) != Some(State::Issued) {
+                    return Err(format!("tag {} is not at the disk", tag.0));
+                }
+                elevator.complete(now, tag).for_each(drop);
+            }
+            Event::Timer(_) => elevator.timer(now),
+            Event::Tunables(_, config) => {
+                elevator.reconfigure(now, config).map_err(|e| e.to_string())?;
+            }
+            Event::Control(_, change) => elevator.control(now, change).map_err(|e| e.to_string())?,
+            Event::Scheduler(_) => {}
+        }
+        Ok(true)
+    }
+}
