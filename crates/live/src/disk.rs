@@ -46,6 +46,7 @@ use fairhead_device::DeviceParams;
 use std::fs::{File, OpenOptions};
 use std::future::Future;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -187,6 +188,12 @@ impl DiskOptions {
             other => other,
         }
         .map_err(|e| failed(&e))?;
+        let file = if self.direct && is_in_memory(&file) {
+            // The ring takes such files for slow, and has a thread do each transfer, unless told that they are not.
+            open(libc::O_DIRECT | libc::O_NONBLOCK).unwrap_or(file)
+        } else {
+            file
+        };
         let meta = file.metadata().map_err(|e| failed(&e))?;
         let kind = meta.file_type();
         if !kind.is_file() && !kind.is_block_device() {
@@ -208,6 +215,15 @@ fn is_on_platters(path: &Path) -> bool {
     // A partition's queue is its disk's.
     let says = |queue: &str| std::fs::read_to_string(format!("{device}/{queue}/rotational")).ok();
     says("queue").or_else(|| says("../queue")).is_some_and(|text| text.trim() == "1")
+}
+
+/// Whether a file is in a tmpfs.
+fn is_in_memory(file: &File) -> bool {
+    // SAFETY: all zeros are a value of it.
+    let mut facts: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes to `facts` during the call, which is as long as it has to be.
+    let result = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut facts) };
+    result == 0 && facts.f_type == libc::TMPFS_MAGIC
 }
 
 /// A file of a disk.
