@@ -35,6 +35,10 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Replay a recording of `serve --record`, and say whether everything is decided as it was.
     ReplayLive(ReplayLiveArgs),
+    /// Show a file that is as slow as a disk, in real time, for any program or for the kernel's own schedulers.
+    Emulate(EmulateArgs),
+    /// Show a folder so that what is read and written there is scheduled: by thread, I/O priority and cgroup.
+    Mount(MountArgs),
     /// List what can be named: disks, schedulers or workloads.
     List(ListArgs),
     /// Show a scheduler's tunables, a disk's description or a workload's job file.
@@ -290,6 +294,48 @@ pub(crate) enum TableFormat {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = EMULATE_LEGEND)]
+pub(crate) struct EmulateArgs {
+    /// The disk: a preset (`fairhead list disks`) or a TOML file.
+    #[arg(value_name = "PRESET|FILE")]
+    pub(crate) disk: String,
+    /// What is on it: a file, whose size is the disk's, or a block device. It has to be faster than the disk that it plays.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// A folder, in which it is shown as `disk`.
+    #[arg(value_name = "MOUNTPOINT")]
+    pub(crate) at: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "It ends by Ctrl-C, SIGTERM or `umount MOUNTPOINT`; docs/mount.md.")]
+pub(crate) struct MountArgs {
+    /// The folder whose files are read and written.
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: PathBuf,
+    /// The folder where it is shown.
+    #[arg(value_name = "MOUNTPOINT")]
+    pub(crate) at: PathBuf,
+    /// The scheduler (`fairhead list schedulers`).
+    #[arg(long, value_name = "NAME", default_value = "bfq")]
+    pub(crate) sched: String,
+    /// Set a tunable, such as bfq.low_latency=0. May be repeated.
+    #[arg(long = "set", value_name = "SCHED.TUNABLE=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// How many requests the disk has at a time. Default: 1 for a disk with a head, 32 for others.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) depth: Option<u16>,
+    /// As slow as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.
+    #[arg(long, value_name = "PRESET|FILE")]
+    pub(crate) emulate: Option<String>,
+}
+
+/// How it ends.
+const EMULATE_LEGEND: &str = "\
+It ends by Ctrl-C, SIGTERM or `umount MOUNTPOINT`, and tells then how late it was. Requests reach the disk in the order in which they
+come, so that whoever uses it schedules: docs/emulate.md.";
+
+#[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// What to list.
     pub(crate) what: Listed,
@@ -503,6 +549,35 @@ mod tests {
         assert_eq!(parse(&["x", "--output-format", "json"]).output_format, ConformFormat::Json);
         assert_eq!(parse(&["x", "-o", "y"]).output, Some("y".into()));
         assert!(refused(&["conform"]).contains("<LOG>"));
+    }
+
+    #[test]
+    fn every_argument_of_emulate() {
+        let argv = ["fairhead", "emulate", "nas2020", "disk.img", "/mnt"];
+        let Some(Command::Emulate(args)) = Cli::try_parse_from(argv).unwrap().command else {
+            panic!("emulate")
+        };
+        assert_eq!((args.disk.as_str(), args.file, args.at), ("nas2020", "disk.img".into(), "/mnt".into()));
+        assert!(refused(&["emulate", "nas2020", "disk.img"]).contains("<MOUNTPOINT>"));
+    }
+
+    #[test]
+    fn every_flag_of_mount() {
+        let parse = |argv: &[&str]| {
+            let argv = [&["fairhead", "mount", "a", "b"], argv].concat();
+            let Some(Command::Mount(args)) = Cli::try_parse_from(argv).unwrap().command else {
+                panic!("mount")
+            };
+            args
+        };
+        let none = parse(&[]);
+        assert_eq!((none.source, none.at, none.sched.as_str()), ("a".into(), "b".into(), "bfq"));
+        assert_eq!((none.set.len(), none.depth, none.emulate), (0, None, None));
+        assert_eq!(parse(&["--sched", "cfq"]).sched, "cfq");
+        assert_eq!(parse(&["--set", "bfq.low_latency=0"]).set, ["bfq.low_latency=0"]);
+        assert_eq!(parse(&["--depth", "2"]).depth, Some(2));
+        assert_eq!(parse(&["--emulate", "nas2020"]).emulate.as_deref(), Some("nas2020"));
+        assert!(refused(&["mount", "a", "b", "--depth", "0"]).contains("1..=1024"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! `fairhead`: parse, call, print.
 //!
 //! ```text
-//! argv ─► args (what was written) ─► plan (what it means, or one line why not) ─► sim ─► output (table, JSON, CSV)
+//! argv ─► args (what was written) ─► plan (what it means, or one line why not) ─┬► sim ─► output (table, JSON, CSV)
+//!                                                                              └► live: until it is told to stop
 //! ```
 //!
 //! No logic worth testing on its own lives here. Exit codes: 0 done, 1 failed, 2 misuse. Errors are one line on stderr that
@@ -10,9 +11,11 @@
 
 mod args;
 mod conform;
+mod emulate;
 mod error;
 mod ladder;
 mod list;
+mod mount;
 mod out;
 mod output;
 mod plan;
@@ -34,7 +37,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(answer) => return answer,
     };
-    end_quietly_on_ctrl_c();
+    if !matches!(cli.command, Some(Command::Emulate(_) | Command::Mount(_))) {
+        end_quietly_on_ctrl_c();
+    }
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => fail(&e),
@@ -49,6 +54,8 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::Conform(args) => conform::conform(&args),
         Command::Serve(args) => serve::serve(&args),
         Command::ReplayLive(args) => replay_live::replay_live(&args),
+        Command::Emulate(args) => emulate::emulate(&args),
+        Command::Mount(args) => mount::mount(&args),
         Command::List(args) => list::list(args.what),
         Command::Show(args) => show::show(&args.name),
     }

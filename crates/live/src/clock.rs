@@ -19,3 +19,16 @@ impl Clock {
         Instant::EPOCH + Duration::from_ns(ns)
     }
 }
+
+/// Waits of the calling thread end when they should, and with `at_once` as soon as there is a processor at all, before any other program's
+/// turn. What is not permitted is left out: [`Lateness`](crate::Lateness) tells.
+pub(crate) fn be_punctual(at_once: bool) {
+    // SAFETY: it is about the calling thread, and names no memory.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
+    if at_once {
+        let lowest = libc::sched_param { sched_priority: 1 };
+        let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+        // SAFETY: the parameters are read during the call.
+        unsafe { libc::sched_setscheduler(0, policy, &raw const lowest) };
+    }
+}

@@ -28,7 +28,7 @@
 
 use crate::bio::{Bio, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::emulation::{Emulation, Lateness};
 use crate::engine::{Desk, Ears, Engine, Front, Mailbox, Message, OUTSIDE};
 use crate::error::{Error, ErrorKind};
@@ -37,7 +37,7 @@ use crate::inbox::Inbox;
 use crate::recorder::Recorder;
 use crate::request_queue::{RequestQueue, Settings};
 use crate::ring::Ring;
-use crate::store::Store;
+use crate::store::{FileTable, Store};
 use fairhead_core::groups::GroupStats;
 use fairhead_core::sched::any::{self, AnyConfig};
 use fairhead_core::units::{Class, GroupId, IoPrio, Sector, Sectors, TaskId, Weight};
@@ -73,6 +73,8 @@ pub struct DiskOptions {
     read_only: bool,
     rotational: Option<bool>,
     record: Option<PathBuf>,
+    /// Files that come and go; those that are named above are the first ones.
+    pub(crate) table: Option<Arc<FileTable>>,
 }
 
 impl DiskOptions {
@@ -89,6 +91,7 @@ impl DiskOptions {
             read_only: false,
             rotational: None,
             record: None,
+            table: None,
         }
     }
 
@@ -161,6 +164,14 @@ impl DiskOptions {
     #[must_use]
     pub fn record(mut self, path: impl Into<PathBuf>) -> Self {
         self.record = Some(path.into());
+        self
+    }
+
+    /// The files that come are on the device that this is on.
+    pub(crate) fn on_device_of(mut self, path: &Path) -> Self {
+        if self.emulate.is_none() {
+            self.rotational = self.rotational.or_else(|| Some(is_on_platters(path)));
+        }
         self
     }
 
@@ -263,12 +274,13 @@ impl Disk {
         options: DiskOptions,
         front: impl FnOnce(&[Extent], &Arc<Pool>) -> F,
     ) -> Result<Self, Error> {
-        let (mut files, mut extents, mut next) = (Vec::new(), Vec::new(), 0);
+        let files = options.table.clone().unwrap_or_default();
+        let (mut extents, mut next) = (Vec::new(), 0);
         for path in &options.files {
             let (file, size, _) = options.open_file(path)?;
             extents.push(Extent { size, start: Sector(next) });
             next += size.div_ceil(512) + GAP;
-            files.push(file);
+            files.add(file);
         }
         let emulation = options.emulate.as_ref().map(Emulation::new).transpose();
         let emulation = emulation.map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))?;
@@ -277,8 +289,9 @@ impl Disk {
             .map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))?;
         let recorder = options.record.as_deref().map(|path| Recorder::start(path, &mut queue)).transpose()?;
         let clock = Clock::start();
-        let desk =
-            Desk { now: clock.now(), queue, groups: GroupTable::new(settings.limits.groups), emulation };
+        let is_emulated = emulation.is_some();
+        let groups = GroupTable::new(settings.limits.groups);
+        let desk = Desk { now: clock.now(), queue, groups, emulation };
         let failed = |e: io::Error| Error::new(ErrorKind::Ring, format!("io_uring: {e}"));
         let (bell, ringer) = io::pipe().map_err(failed)?;
         let mail = Arc::new(Mailbox { inbox: Inbox::new(), bell: ringer });
@@ -300,6 +313,7 @@ impl Disk {
                     return Ok(());
                 }
             };
+            clock::be_punctual(is_emulated);
             // SAFETY: the engine has the store, which has the pool, and drops the ring before both.
             let is_registered = pool.arena().is_some_and(|(start, len)| unsafe { ring.register(start, len) });
             let _ = ready.send(Ok(()));

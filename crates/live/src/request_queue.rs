@@ -268,6 +268,14 @@ impl<D> RequestQueue<D> {
         }
     }
 
+    /// Whether anything that is here is about this file.
+    #[must_use]
+    pub fn knows(&self, file: FileId) -> bool {
+        let flushes = |f: &Flushes| f.is_running || f.is_in_line || !f.waiting.is_empty();
+        self.flushes.get(file.0 as usize).is_some_and(flushes)
+            || self.bios.iter().any(|(_, p)| p.bio.file == file)
+    }
+
     /// Whether the client may hand in another bio of `len` bytes now. Who does so all the same is not refused; it is who reads from
     /// a client that has to stop.
     #[must_use]

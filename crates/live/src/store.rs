@@ -21,8 +21,8 @@ use slab::Slab;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::sync::Arc;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a run is done; if one way is not supported, the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,10 +61,34 @@ pub(crate) enum Finished {
     Flush(FileId, Result<(), Errno>),
 }
 
+/// The files of a disk by number. They may come and go; one that goes must not be asked for any more.
+#[derive(Debug, Default)]
+pub(crate) struct FileTable(Mutex<Slab<File>>);
+
+impl FileTable {
+    fn files(&self) -> MutexGuard<'_, Slab<File>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, file: File) -> FileId {
+        FileId(self.files().insert(file) as u32)
+    }
+
+    pub(crate) fn remove(&self, file: FileId) {
+        self.files().remove(file.0 as usize);
+    }
+
+    /// # Panics
+    /// If there is none of that number.
+    fn fd(&self, file: FileId) -> RawFd {
+        self.files()[file.0 as usize].as_raw_fd()
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Store {
-    files: Vec<File>,
+    files: Arc<FileTable>,
     pool: Arc<Pool>,
     is_registered: bool,
     zeros: Buffer,
@@ -73,7 +97,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn new(files: Vec<File>, pool: Arc<Pool>, is_registered: bool) -> Self {
+    pub(crate) fn new(files: Arc<FileTable>, pool: Arc<Pool>, is_registered: bool) -> Self {
         let zeros = pool.buffer(1 << 20);
         Self { files, pool, is_registered, zeros, transfers: HashMap::new(), operations: Slab::new() }
     }
@@ -116,7 +140,7 @@ impl Store {
     }
 
     fn fd(&self, file: FileId) -> Fd {
-        Fd(self.files[file.0 as usize].as_raw_fd())
+        Fd(self.files.fd(file))
     }
 
     fn sync(&self, file: FileId) -> io_uring::squeue::Entry {

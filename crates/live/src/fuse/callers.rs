@@ -1,0 +1,140 @@
+//! Who a thread is, for the scheduler: its I/O priority, and its cgroup as a group.
+//!
+//! To look that up takes some 10 us, so what is known of a thread is good for a second. A thread may be gone by the time that its request is
+//! here, and then looks like nobody; what was last known of it counts, unless its number belongs to another by then, which started at
+//! another time.
+//!
+//! Pages that are written back belong to nobody: the kernel says thread 0. They go to who last wrote to that file, or opened it to write.
+
+use super::front::Who;
+use crate::engine::Desk;
+use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, TaskId};
+use std::collections::HashMap;
+use std::fs;
+
+/// What is known of a thread is good for so long.
+const GOOD: Duration = Duration::from_secs(1);
+/// So many threads, and files with a writer, are remembered.
+const MOST: usize = 4096;
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    until: Instant,
+    /// When the thread started, in ticks.
+    start: u64,
+    who: Who,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Callers {
+    threads: HashMap<u32, Known>,
+    /// By node.
+    writers: HashMap<u64, Who>,
+}
+
+const NOBODY: Who = Who {
+    task: TaskId(0),
+    group: GroupId::ROOT,
+    prio: IoPrio { class: Class::BestEffort, level: 4 },
+    sync: false,
+};
+
+impl Callers {
+    /// Who the thread is that wants something of this node.
+    pub(crate) fn who(&mut self, desk: &mut Desk, thread: u32, node: u64, writes: bool) -> Who {
+        if thread == 0 {
+            let who = self.writers.get(&node).copied().unwrap_or(NOBODY);
+            return Who { sync: !writes, ..who };
+        }
+        let who = self.thread(desk, thread);
+        if writes {
+            if self.writers.len() >= MOST {
+                self.writers.clear();
+            }
+            self.writers.insert(node, who);
+        }
+        who
+    }
+
+    fn thread(&mut self, desk: &mut Desk, thread: u32) -> Who {
+        let now = desk.now;
+        let known = self.threads.get(&thread).copied();
+        if let Some(known) = known.filter(|k| k.until > now) {
+            return known.who;
+        }
+        let start = started(thread);
+        let who = match (known, start) {
+            // Gone, and what was known of it holds.
+            (Some(known), None) => known.who,
+            _ => {
+                let name = fs::read_to_string(format!("/proc/{thread}/cgroup")).unwrap_or_default();
+                let group = desk.groups.ensure(now, &mut desk.queue, cgroup(&name)).unwrap_or(GroupId::ROOT);
+                Who { task: TaskId(thread), group, prio: priority(thread), sync: true }
+            }
+        };
+        if self.threads.len() >= MOST {
+            self.threads.retain(|_, k| k.until > now);
+        }
+        let start = start.or(known.map(|k| k.start)).unwrap_or_default();
+        self.threads.insert(thread, Known { until: now + GOOD, start, who });
+        who
+    }
+}
+
+/// When a thread started; `None` if it is gone, or as good as gone.
+fn started(thread: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
+    // What is in parentheses is a name, and may have parentheses and spaces itself.
+    let mut rest = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = rest.next()?;
+    (!matches!(state, "Z" | "X")).then_some(())?;
+    rest.nth(18)?.parse().ok()
+}
+
+/// The path that counts for I/O: that of the old controller where there is one, else that of the only hierarchy.
+fn cgroup(text: &str) -> &str {
+    let path = |of: &dyn Fn(&str) -> bool| {
+        text.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            of(controllers).then_some(path)
+        })
+    };
+    path(&|c| c.split(',').any(|c| c == "blkio")).or_else(|| path(&|c| c.is_empty())).unwrap_or_default()
+}
+
+/// A thread's I/O priority; who has none is best effort 4.
+fn priority(thread: u32) -> IoPrio {
+    const WHO_PROCESS: libc::c_int = 1;
+    // SAFETY: it answers a number.
+    let value = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, thread) };
+    let level = (value & 7) as u8;
+    //= linux-6.12 include/uapi/linux/ioprio.h IOPRIO_CLASS_SHIFT
+    match value >> 13 {
+        1 => IoPrio { class: Class::RealTime, level },
+        2 => IoPrio { class: Class::BestEffort, level },
+        3 => IoPrio { class: Class::Idle, level },
+        _ => IoPrio::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cgroup_is_that_of_io() {
+        assert_eq!(cgroup("12:cpu,cpuacct:/x\n3:blkio:/a/b\n0::/user\n"), "/a/b");
+        assert_eq!(cgroup("0::/user.slice/a:b\n"), "/user.slice/a:b");
+        assert_eq!(cgroup(""), "");
+        assert_eq!(cgroup("nonsense"), "");
+    }
+
+    #[test]
+    fn threads_that_are_gone_are_known_to_be() {
+        let me = std::process::id();
+        assert!(started(me).is_some());
+        assert_eq!(started(me), started(me));
+        assert_eq!(started(u32::MAX), None);
+    }
+}

@@ -1,0 +1,622 @@
+//! A tree that is a folder, passed through. Data go through the engine, names and attributes straight to the folder's file system.
+//!
+//! Each node that the kernel knows has a descriptor that only names it (`O_PATH`), found by device and inode, so that hard links are one node.
+//! A handle has the file twice: past the page cache for what is aligned, which is what the scheduler can see, and through it for the
+//! rest, since a program may write any bytes. The file system below keeps the two in step.
+//!
+//! Each file is a region of the disk, in the order in which they were first opened: a position is for the scheduler to know
+//! what is in a row, not where it is.
+//!
+//! What it does not do: locks, which the kernel keeps among the callers of the mount itself.
+
+use super::callers::Callers;
+use super::front::{DATA_MAX, Place, Range, Tree, Who};
+use super::protocol::{
+    self, Attr, Entries, Header, Operation, ROOT, Reply, SetAttr, Terms, Time, flag, opened, put32, put64,
+};
+use crate::bio::{Errno, FileId, Op};
+use crate::engine::Desk;
+use crate::store::FileTable;
+use fairhead_core::units::Sector;
+use slab::Slab;
+use std::collections::HashMap;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirEntryExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Names and attributes may be remembered for so long: what changes below the mount is seen after that.
+const VALID_S: u64 = 1;
+/// What direct I/O needs.
+const ALIGN: u64 = 4096;
+/// The least region of a file, in bytes.
+const REGION_MIN: u64 = 64 << 20;
+
+#[derive(Debug)]
+struct Node {
+    path: Arc<File>,
+    lookups: u64,
+    key: (u64, u64),
+    start: Option<Sector>,
+}
+
+#[derive(Debug, Default)]
+struct Nodes {
+    /// Numbers begin at 1, the root.
+    all: HashMap<u64, Node>,
+    by_key: HashMap<(u64, u64), u64>,
+    last: u64,
+    /// Where the next file begins.
+    next_sector: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: OsString,
+    inode: u64,
+    kind: u32,
+}
+
+#[derive(Debug)]
+enum Handle {
+    File { file: Arc<File>, buffered: FileId, direct: Option<FileId>, start: Sector },
+    Folder(Vec<Entry>),
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Directory {
+    table: Arc<FileTable>,
+    nodes: Mutex<Nodes>,
+    handles: Mutex<Slab<Handle>>,
+    callers: Mutex<Callers>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl From<io::Error> for Errno {
+    fn from(e: io::Error) -> Self {
+        Self(e.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+fn c(name: &OsStr) -> Result<CString, Errno> {
+    CString::new(name.as_bytes()).map_err(|_| Errno(libc::EINVAL))
+}
+
+/// What a call of libc's answered.
+fn check(result: impl Into<i64>) -> Result<i64, Errno> {
+    match result.into() {
+        ..0 => Err(io::Error::last_os_error().into()),
+        n => Ok(n),
+    }
+}
+
+/// A name for what the descriptor names.
+fn proc_path(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Opens a name in a folder, to name it.
+fn open_path(folder: RawFd, name: &OsStr) -> Result<File, Errno> {
+    let name = c(name)?;
+    // SAFETY: a string that ends with a zero and outlives the call.
+    let fd =
+        unsafe { libc::openat(folder, name.as_ptr(), libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC) };
+    check(fd)?;
+    // SAFETY: just opened, and nobody else's.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+impl Directory {
+    pub(crate) fn open(source: &Path) -> io::Result<Self> {
+        let root =
+            OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(source)?;
+        let meta = root.metadata()?;
+        let mut nodes = Nodes { last: ROOT, ..Nodes::default() };
+        let key = (meta.dev(), meta.ino());
+        nodes.all.insert(ROOT, Node { path: Arc::new(root), lookups: 1, key, start: None });
+        nodes.by_key.insert(key, ROOT);
+        Ok(Self {
+            table: Arc::default(),
+            nodes: Mutex::new(nodes),
+            handles: Mutex::default(),
+            callers: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn table(&self) -> Arc<FileTable> {
+        Arc::clone(&self.table)
+    }
+
+    fn node(&self, node: u64) -> Result<Arc<File>, Errno> {
+        lock(&self.nodes).all.get(&node).map(|n| Arc::clone(&n.path)).ok_or(Errno(libc::ESTALE))
+    }
+
+    fn handle_file(&self, handle: u64) -> Result<Arc<File>, Errno> {
+        match lock(&self.handles).get(handle as usize) {
+            Some(Handle::File { file, .. }) => Ok(Arc::clone(file)),
+            _ => Err(Errno(libc::EBADF)),
+        }
+    }
+
+    /// The node of what has that name now, looked up once more.
+    fn look_up(&self, folder: u64, name: &OsStr) -> Result<(u64, Attr), Errno> {
+        let path = open_path(self.node(folder)?.as_raw_fd(), name)?;
+        let meta = path.metadata()?;
+        let key = (meta.dev(), meta.ino());
+        let mut nodes = lock(&self.nodes);
+        let known = nodes.by_key.get(&key).copied();
+        let number = known.unwrap_or_else(|| {
+            nodes.last += 1;
+            let number = nodes.last;
+            nodes.all.insert(number, Node { path: Arc::new(path), lookups: 0, key, start: None });
+            nodes.by_key.insert(key, number);
+            number
+        });
+        nodes.all.get_mut(&number).expect("just seen").lookups += 1;
+        Ok((number, Attr::of(&meta)))
+    }
+
+    fn forget(&self, number: u64, lookups: u64) {
+        let mut nodes = lock(&self.nodes);
+        let Some(node) = nodes.all.get_mut(&number).filter(|_| number != ROOT) else { return };
+        node.lookups = node.lookups.saturating_sub(lookups);
+        if node.lookups == 0 {
+            let key = node.key;
+            nodes.all.remove(&number);
+            nodes.by_key.remove(&key);
+        }
+    }
+
+    fn entry(&self, folder: u64, name: &OsStr) -> Reply {
+        let (node, attr) = self.look_up(folder, name)?;
+        let mut out = Vec::with_capacity(128);
+        attr.entry(&mut out, node, VALID_S);
+        Ok(out)
+    }
+
+    /// What was just made belongs to who made it; its group may come from the folder.
+    fn own(&self, header: &Header, name: &OsStr) -> Result<(), Errno> {
+        let folder = self.node(header.node)?;
+        let is_inherited = folder.metadata()?.mode() & libc::S_ISGID != 0;
+        let gid = if is_inherited { u32::MAX } else { header.gid };
+        let name = c(name)?;
+        // SAFETY: a string that ends with a zero and outlives the call.
+        check(unsafe {
+            libc::fchownat(folder.as_raw_fd(), name.as_ptr(), header.uid, gid, libc::AT_SYMLINK_NOFOLLOW)
+        })?;
+        Ok(())
+    }
+
+    /// Something is made in a folder by a call that gets its descriptor and the name.
+    fn make(
+        &self,
+        header: &Header,
+        name: &OsStr,
+        call: impl FnOnce(RawFd, *const libc::c_char) -> libc::c_int,
+    ) -> Reply {
+        let folder = self.node(header.node)?;
+        let c_name = c(name)?;
+        check(call(folder.as_raw_fd(), c_name.as_ptr()))?;
+        self.own(header, name)?;
+        self.entry(header.node, name)
+    }
+
+    fn set_attr(&self, node: u64, set: &SetAttr) -> Reply {
+        let path = self.node(node)?;
+        let name = proc_path(&path);
+        if let Some(mode) = set.mode {
+            fs::set_permissions(&name, Permissions::from_mode(mode & 0o7777))?;
+        }
+        if set.uid.or(set.gid).is_some() {
+            std::os::unix::fs::chown(&name, set.uid, set.gid)?;
+        }
+        if let Some(size) = set.size {
+            match set.handle.map(|h| self.handle_file(h)) {
+                Some(Ok(file)) => file.set_len(size)?,
+                _ => OpenOptions::new().write(true).open(&name)?.set_len(size)?,
+            }
+        }
+        if set.atime.or(set.mtime).is_some() {
+            let time = |t: Option<Time>| match t {
+                None => libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT },
+                Some(Time::Now) => libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW },
+                Some(Time::At(tv_sec, ns)) => libc::timespec { tv_sec, tv_nsec: ns.into() },
+            };
+            let (times, name) = ([time(set.atime), time(set.mtime)], c(name.as_os_str())?);
+            // SAFETY: both outlive the call.
+            check(unsafe { libc::utimensat(libc::AT_FDCWD, name.as_ptr(), times.as_ptr(), 0) })?;
+        }
+        Ok(Attr::of(&path.metadata()?).reply(VALID_S))
+    }
+
+    /// Opens a node's file, to serve it.
+    fn open_node(&self, node: u64, flags: u32) -> Reply {
+        let path = self.node(node)?;
+        let flags = flags as i32
+            & !(libc::O_APPEND | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_TRUNC);
+        let mode = flags & libc::O_ACCMODE;
+        let open = |extra| {
+            OpenOptions::new()
+                .read(mode != libc::O_WRONLY)
+                .write(mode != libc::O_RDONLY)
+                .custom_flags(extra)
+                .open(proc_path(&path))
+        };
+        let file = open(0)?;
+        let direct = open(libc::O_DIRECT).ok().map(|f| self.table.add(f));
+        let buffered = self.table.add(file.try_clone()?);
+        let start = self.region(node, file.metadata()?.len());
+        let handle =
+            lock(&self.handles).insert(Handle::File { file: Arc::new(file), buffered, direct, start });
+        Ok(protocol::opened_reply(handle as u64, opened::PARALLEL_DIRECT_WRITES))
+    }
+
+    /// Where a file begins, on the disk that the scheduler sees.
+    fn region(&self, node: u64, size: u64) -> Sector {
+        let mut nodes = lock(&self.nodes);
+        let next = Sector(nodes.next_sector);
+        let Some(n) = nodes.all.get_mut(&node) else { return next };
+        if let Some(start) = n.start {
+            return start;
+        }
+        n.start = Some(next);
+        nodes.next_sector += size.max(REGION_MIN).next_multiple_of(1 << 20) / 512 + 2048;
+        next
+    }
+
+    fn read_folder(&self, node: u64) -> Result<Vec<Entry>, Errno> {
+        let path = self.node(node)?;
+        let inode = path.metadata()?.ino();
+        let dot = |name: &str| Entry { name: name.into(), inode, kind: libc::DT_DIR.into() };
+        let mut entries = vec![dot("."), dot("..")];
+        for entry in fs::read_dir(proc_path(&path))? {
+            let entry = entry?;
+            let kind = entry.file_type().map_or(libc::DT_UNKNOWN, |t| match t {
+                t if t.is_dir() => libc::DT_DIR,
+                t if t.is_file() => libc::DT_REG,
+                t if t.is_symlink() => libc::DT_LNK,
+                t if t.is_fifo() => libc::DT_FIFO,
+                t if t.is_socket() => libc::DT_SOCK,
+                t if t.is_block_device() => libc::DT_BLK,
+                _ => libc::DT_CHR,
+            });
+            entries.push(Entry { name: entry.file_name(), inode: entry.ino(), kind: kind.into() });
+        }
+        Ok(entries)
+    }
+
+    fn list(&self, node: u64, handle: u64, offset: u64, size: u32, plus: bool) -> Reply {
+        let fresh = (offset == 0).then(|| self.read_folder(node)).transpose()?;
+        let mut handles = lock(&self.handles);
+        let Some(Handle::Folder(entries)) = handles.get_mut(handle as usize) else {
+            return Err(Errno(libc::EBADF));
+        };
+        if let Some(fresh) = fresh {
+            *entries = fresh;
+        }
+        let mut out = Entries::new(size);
+        for (i, entry) in entries.iter().enumerate().skip(offset as usize) {
+            let name = entry.name.as_bytes();
+            if !out.has_room(name, plus) {
+                break;
+            }
+            let is_dot = i < 2;
+            // One that is gone by now has no node; to look it up tells so.
+            let seen =
+                if is_dot { None } else { plus.then(|| self.look_up(node, &entry.name).ok()).flatten() };
+            let with =
+                plus.then(|| seen.map_or((0, Attr::default(), 0), |(node, attr)| (node, attr, VALID_S)));
+            out.push(name, entry.inode, i as u64 + 1, entry.kind, with);
+        }
+        Ok(out.finish())
+    }
+
+    //= linux-6.12 include/uapi/linux/fuse.h struct fuse_kstatfs
+    fn statfs(&self, node: u64) -> Reply {
+        let path = self.node(node)?;
+        // SAFETY: all zeros is a value of it.
+        let mut stat: libc::statvfs64 = unsafe { std::mem::zeroed() };
+        // SAFETY: the descriptor is open, and the answer has room.
+        check(unsafe { libc::fstatvfs64(path.as_raw_fd(), &raw mut stat) })?;
+        let mut out = Vec::with_capacity(80);
+        for n in [stat.f_blocks, stat.f_bfree, stat.f_bavail, stat.f_files, stat.f_ffree] {
+            put64(&mut out, n);
+        }
+        for n in [stat.f_bsize, stat.f_namemax, stat.f_frsize, 0] {
+            put32(&mut out, n as u32);
+        }
+        out.resize(80, 0);
+        Ok(out)
+    }
+
+    /// An answer of a length that the caller asks for first, with no room for it.
+    fn sized(size: u32, call: impl FnOnce(*mut libc::c_void, usize) -> isize) -> Reply {
+        let mut value = vec![0_u8; size as usize];
+        let len = check(call(value.as_mut_ptr().cast(), value.len()) as i64)?;
+        if size == 0 {
+            put32(&mut value, len as u32);
+            put32(&mut value, 0);
+        } else {
+            value.truncate(len as usize);
+        }
+        Ok(value)
+    }
+
+    fn xattr(&self, node: u64, operation: &Operation<'_>) -> Reply {
+        let path = self.node(node)?;
+        let path = c(proc_path(&path).as_os_str())?;
+        let path = path.as_ptr();
+        // SAFETY, for all: the strings end with a zero, memory has the size that is told, and both outlive the call.
+        match *operation {
+            Operation::GetXattr { name, size } => {
+                let name = c(name)?;
+                // SAFETY: see above.
+                Self::sized(size, |v, n| unsafe { libc::getxattr(path, name.as_ptr(), v, n) })
+            }
+            Operation::ListXattr { size } => {
+                // SAFETY: see above.
+                Self::sized(size, |v, n| unsafe { libc::listxattr(path, v.cast(), n) })
+            }
+            Operation::SetXattr { name, value, flags } => {
+                let name = c(name)?;
+                let (v, n) = (value.as_ptr().cast(), value.len());
+                // SAFETY: see above.
+                check(unsafe { libc::setxattr(path, name.as_ptr(), v, n, flags as i32) })?;
+                Ok(Vec::new())
+            }
+            Operation::RemoveXattr { name } => {
+                let name = c(name)?;
+                // SAFETY: see above.
+                check(unsafe { libc::removexattr(path, name.as_ptr()) })?;
+                Ok(Vec::new())
+            }
+            _ => Err(Errno(libc::ENOSYS)),
+        }
+    }
+
+    /// Operations on two names.
+    fn rename(&self, header: &Header, name: &OsStr, to: u64, new_name: &OsStr, flags: u32) -> Reply {
+        let (from, to, name, new_name) = (self.node(header.node)?, self.node(to)?, c(name)?, c(new_name)?);
+        // SAFETY: strings that end with a zero and outlive the call.
+        check(unsafe {
+            libc::renameat2(from.as_raw_fd(), name.as_ptr(), to.as_raw_fd(), new_name.as_ptr(), flags)
+        })?;
+        Ok(Vec::new())
+    }
+
+    fn link(&self, header: &Header, node: u64, name: &OsStr) -> Reply {
+        let (target, folder) = (self.node(node)?, self.node(header.node)?);
+        let (path, c_name) = (c(proc_path(&target).as_os_str())?, c(name)?);
+        // SAFETY: strings that end with a zero and outlive the call.
+        check(unsafe {
+            libc::linkat(
+                libc::AT_FDCWD,
+                path.as_ptr(),
+                folder.as_raw_fd(),
+                c_name.as_ptr(),
+                libc::AT_SYMLINK_FOLLOW,
+            )
+        })?;
+        self.entry(header.node, name)
+    }
+
+    fn remove(&self, folder: u64, name: &OsStr, flags: libc::c_int) -> Reply {
+        let (folder, name) = (self.node(folder)?, c(name)?);
+        // SAFETY: a string that ends with a zero and outlives the call.
+        check(unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), flags) })?;
+        Ok(Vec::new())
+    }
+
+    fn create(&self, header: &Header, name: &OsStr, flags: u32, mode: u32) -> Reply {
+        let folder = self.node(header.node)?;
+        let c_name = c(name)?;
+        let how =
+            libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_RDONLY | flags as i32 & libc::O_EXCL;
+        let was_there = open_path(folder.as_raw_fd(), name).is_ok();
+        // SAFETY: a string that ends with a zero and outlives the call.
+        let fd = unsafe { libc::openat(folder.as_raw_fd(), c_name.as_ptr(), how, mode) };
+        check(fd)?;
+        // SAFETY: just opened, and nobody else's.
+        drop(unsafe { File::from_raw_fd(fd) });
+        if !was_there {
+            self.own(header, name)?;
+        }
+        let (node, attr) = self.look_up(header.node, name)?;
+        let mut out = Vec::with_capacity(144);
+        attr.entry(&mut out, node, VALID_S);
+        match self.open_node(node, flags) {
+            Ok(opened) => out.extend(opened),
+            Err(errno) => {
+                self.forget(node, 1);
+                return Err(errno);
+            }
+        }
+        Ok(out)
+    }
+
+    /// What is done to open files, and is no reading or writing of the caller's data.
+    fn on_file(&self, operation: &Operation<'_>) -> Reply {
+        match *operation {
+            Operation::Fallocate { handle, offset, len, mode } => {
+                let file = self.handle_file(handle)?;
+                // SAFETY: the descriptor is open.
+                check(unsafe { libc::fallocate(file.as_raw_fd(), mode as i32, offset as i64, len as i64) })?;
+                Ok(Vec::new())
+            }
+            Operation::LSeek { handle, offset, whence } => {
+                let file = self.handle_file(handle)?;
+                // SAFETY: the descriptor is open; nobody uses where it is.
+                let at = check(unsafe { libc::lseek(file.as_raw_fd(), offset as i64, whence as i32) })?;
+                Ok(at.to_ne_bytes().to_vec())
+            }
+            Operation::CopyFileRange { handle, offset, to_handle, to_offset, len, flags } => {
+                let (from, to) = (self.handle_file(handle)?, self.handle_file(to_handle)?);
+                let (mut at, mut to_at) = (offset as i64, to_offset as i64);
+                // SAFETY: both are open, and both offsets outlive the call.
+                let done = check(unsafe {
+                    let (from, to) = (from.as_raw_fd(), to.as_raw_fd());
+                    libc::copy_file_range(from, &raw mut at, to, &raw mut to_at, len as usize, flags as u32)
+                } as i64)?;
+                let mut out = Vec::with_capacity(8);
+                put32(&mut out, done as u32);
+                put32(&mut out, 0);
+                Ok(out)
+            }
+            _ => Err(Errno(libc::ENOSYS)),
+        }
+    }
+
+    /// What is done to names.
+    fn on_name(&self, header: &Header, operation: &Operation<'_>) -> Reply {
+        let node = header.node;
+        match *operation {
+            Operation::Lookup { name } => self.entry(node, name),
+            Operation::SymLink { name, target } => {
+                let target = c(target)?;
+                // SAFETY: strings that end with a zero and outlive the call.
+                self.make(header, name, |at, name| unsafe { libc::symlinkat(target.as_ptr(), at, name) })
+            }
+            Operation::MkNod { name, mode, rdev, .. } => {
+                // SAFETY: as above.
+                self.make(header, name, |at, name| unsafe { libc::mknodat(at, name, mode, rdev.into()) })
+            }
+            Operation::MkDir { name, mode, .. } => {
+                // SAFETY: as above.
+                self.make(header, name, |at, name| unsafe { libc::mkdirat(at, name, mode) })
+            }
+            Operation::Unlink { name } => self.remove(node, name, 0),
+            Operation::RmDir { name } => self.remove(node, name, libc::AT_REMOVEDIR),
+            Operation::Rename { name, to, new_name, flags } => self.rename(header, name, to, new_name, flags),
+            Operation::Link { node, name } => self.link(header, node, name),
+            Operation::Create { name, flags, mode, .. } => self.create(header, name, flags, mode),
+            _ => self.on_file(operation),
+        }
+    }
+
+    fn do_it(&self, header: &Header, operation: &Operation<'_>) -> Reply {
+        let node = header.node;
+        match *operation {
+            Operation::GetAttr => Ok(Attr::of(&self.node(node)?.metadata()?).reply(VALID_S)),
+            Operation::SetAttr(set) => self.set_attr(node, &set),
+            Operation::ReadLink => self.read_link(node),
+            Operation::Open { flags } => self.open_node(node, flags),
+            Operation::OpenDir => {
+                let handle = lock(&self.handles).insert(Handle::Folder(Vec::new()));
+                Ok(protocol::opened_reply(handle as u64, 0))
+            }
+            Operation::ReadDir { handle, offset, size, plus } => self.list(node, handle, offset, size, plus),
+            Operation::ReleaseDir { handle } => {
+                lock(&self.handles).try_remove(handle as usize);
+                Ok(Vec::new())
+            }
+            Operation::FsyncDir { .. } => {
+                let path = self.node(node)?;
+                File::open(proc_path(&path))?.sync_all()?;
+                Ok(Vec::new())
+            }
+            Operation::StatFs => self.statfs(node),
+            Operation::SetXattr { .. }
+            | Operation::GetXattr { .. }
+            | Operation::ListXattr { .. }
+            | Operation::RemoveXattr { .. } => self.xattr(node, operation),
+            Operation::Flush { .. } | Operation::Destroy => Ok(Vec::new()),
+            _ => self.on_name(header, operation),
+        }
+    }
+
+    fn read_link(&self, node: u64) -> Reply {
+        let path = self.node(node)?;
+        let mut target = vec![0_u8; libc::PATH_MAX as usize];
+        // SAFETY: the empty name is the link itself, and the memory has the size that is told.
+        let len = unsafe {
+            libc::readlinkat(path.as_raw_fd(), c"".as_ptr(), target.as_mut_ptr().cast(), target.len())
+        };
+        target.truncate(check(len as i64)? as usize);
+        Ok(target)
+    }
+}
+
+impl Tree for Directory {
+    fn terms(&self) -> Terms {
+        Terms {
+            background_max: 128,
+            data_max: DATA_MAX,
+            flags: flag::ASYNC_READ
+                | flag::ASYNC_DIO
+                | flag::BIG_WRITES
+                | flag::MAX_PAGES
+                | flag::PARALLEL_DIROPS
+                | flag::AUTO_INVAL_DATA
+                | flag::DO_READDIRPLUS
+                | flag::READDIRPLUS_AUTO,
+        }
+    }
+
+    fn place(&self, range: &Range) -> Result<Option<Place>, Errno> {
+        let (file, buffered, direct, start) = match lock(&self.handles).get(range.handle as usize) {
+            Some(Handle::File { file, buffered, direct, start }) => {
+                (Arc::clone(file), *buffered, *direct, *start)
+            }
+            _ => return Err(Errno(libc::EBADF)),
+        };
+        let sector = Sector(start.0 + range.offset / 512);
+        let is_aligned = range.offset.is_multiple_of(ALIGN);
+        if range.op == Op::Read {
+            let left = file.metadata()?.len().saturating_sub(range.offset);
+            let answered = u64::from(range.len).min(left) as u32;
+            let whole = u64::from(answered).next_multiple_of(ALIGN) as u32;
+            return Ok((answered > 0).then(|| match direct.filter(|_| is_aligned) {
+                Some(file) => Place { file, sector, len: whole, answered },
+                None => Place { file: buffered, sector, len: answered, answered },
+            }));
+        }
+        let direct = direct.filter(|_| is_aligned && u64::from(range.len).is_multiple_of(ALIGN));
+        let place = Place { file: direct.unwrap_or(buffered), sector, len: range.len, answered: range.len };
+        Ok((range.len > 0).then_some(place))
+    }
+
+    fn file(&self, _: u64, handle: u64) -> Result<FileId, Errno> {
+        match lock(&self.handles).get(handle as usize) {
+            Some(Handle::File { buffered, .. }) => Ok(*buffered),
+            _ => Err(Errno(libc::EBADF)),
+        }
+    }
+
+    fn who(&self, desk: &mut Desk, header: &Header, range: &Range) -> Who {
+        lock(&self.callers).who(desk, header.pid, header.node, range.op == Op::Write)
+    }
+
+    fn release(&self, handle: u64) -> Vec<FileId> {
+        match lock(&self.handles).try_remove(handle as usize) {
+            Some(Handle::File { buffered, direct, .. }) => [buffered].into_iter().chain(direct).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn close(&self, file: FileId) {
+        self.table.remove(file);
+    }
+
+    fn threads(&self) -> usize {
+        4
+    }
+
+    fn answer(&self, header: &Header, operation: &Operation<'_>) -> Option<Reply> {
+        match *operation {
+            Operation::Forget { lookups } => self.forget(header.node, lookups),
+            Operation::BatchForget { pairs } => {
+                protocol::forgotten(pairs).for_each(|(node, lookups)| self.forget(node, lookups));
+            }
+            _ => return Some(self.do_it(header, operation)),
+        }
+        None
+    }
+}

@@ -1,0 +1,432 @@
+//! The conversation with the kernel, in the engine's thread: reads and writes become bios, everything else is the [`Tree`]'s business.
+//!
+//! The device never blocks. When the ring says that there is something to read, requests are read until there are none, or the queue has
+//! no room; a reply is one write, as soon as the disk is done. The first bytes go to a place of their own and the rest to an aligned buffer,
+//! so that the data of a large write are where direct I/O needs them.
+//!
+//! An interrupt names the request of a caller that has been killed or got a signal: its bio is taken back, which is answered at once, whether the
+//! disk is at it or not, and so is the caller.
+//!
+//! What it does not do: anything about names and attributes.
+
+use super::protocol::{self, HEADER, Header, Operation, Reply, Terms, WRITE_HEADER};
+use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
+use crate::buffer::{Buffer, Pool};
+use crate::engine::{Desk, Front};
+use crate::ring::{Outcome, Ring};
+use fairhead_core::units::{GroupId, IoPrio, Sector, TaskId};
+use io_uring::opcode::PollAdd;
+use io_uring::types::Fd;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+
+/// The largest read or write: what a kernel's request holds.
+//= linux-6.12 fs/fuse/fuse_i.h FUSE_MAX_MAX_PAGES
+pub(crate) const DATA_MAX: u32 = 1 << 20;
+
+/// Smaller writes are copied, so that the large buffer stays.
+const COPIED_MAX: usize = 64 << 10;
+
+/// A request for another thread: what is behind its header, too.
+pub(crate) type Job = (Header, Vec<u8>);
+
+/// So many requests are read before the engine sees to other things.
+const BATCH: usize = 64;
+
+/// `/dev/fuse`, to reply from any thread.
+#[derive(Debug)]
+pub(crate) struct Channel(File);
+
+impl Channel {
+    pub(crate) fn new(file: File) -> Self {
+        Self(file)
+    }
+
+    /// Replies. A caller that is not there any more, or a mount, has no use for it, and that is all that can go wrong.
+    pub(crate) fn reply(&self, unique: u64, result: Result<&[u8], Errno>) {
+        let data = result.unwrap_or_default();
+        let header = protocol::reply_header(unique, result.map(|_| ()), data.len());
+        let _ = (&self.0).write_vectored(&[IoSlice::new(&header), IoSlice::new(data)]);
+    }
+}
+
+/// Where a read or write goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) file: FileId,
+    pub(crate) sector: Sector,
+    /// So many bytes are asked of the disk, and so many of them are answered.
+    pub(crate) len: u32,
+    pub(crate) answered: u32,
+}
+
+/// What a request for data is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    pub(crate) op: Op,
+    pub(crate) node: u64,
+    pub(crate) handle: u64,
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    /// Answered when it is stable.
+    pub(crate) fua: bool,
+}
+
+/// On whose account something is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Who {
+    pub(crate) task: TaskId,
+    pub(crate) group: GroupId,
+    pub(crate) prio: IoPrio,
+    pub(crate) sync: bool,
+}
+
+/// What is mounted.
+pub(crate) trait Tree: Send + Sync + 'static {
+    /// What it would agree upon with the kernel.
+    fn terms(&self) -> Terms;
+    /// Where this is; nothing is behind the end of a file for a read.
+    fn place(&self, range: &Range) -> Result<Option<Place>, Errno>;
+    /// The file that is flushed.
+    fn file(&self, node: u64, handle: u64) -> Result<FileId, Errno>;
+    /// Who asks for data, and whether somebody waits for them.
+    fn who(&self, _: &mut Desk, header: &Header, _: &Range) -> Who {
+        Who { task: TaskId(header.pid), group: GroupId::ROOT, prio: IoPrio::default(), sync: true }
+    }
+    /// A handle is closed: these of its files are no more needed, once nothing is asked of them.
+    fn release(&self, _: u64) -> Vec<FileId> {
+        Vec::new()
+    }
+    /// Such a file can go.
+    fn close(&self, _: FileId) {}
+    /// So many threads for what may block; 0: nothing does.
+    fn threads(&self) -> usize {
+        0
+    }
+    /// Anything else; `None` is not answered.
+    fn answer(&self, header: &Header, operation: &Operation<'_>) -> Option<Reply>;
+}
+
+/// What waits for the disk.
+#[derive(Debug)]
+enum Asked {
+    Read {
+        bio: Option<BioId>,
+        answered: u32,
+    },
+    Write {
+        bio: Option<BioId>,
+        answered: u32,
+    },
+    /// Any other bio.
+    Change {
+        bio: Option<BioId>,
+    },
+    Flush,
+}
+
+/// See the [module](self).
+pub(crate) struct FuseFront<T> {
+    channel: Arc<Channel>,
+    tree: Arc<T>,
+    pool: Arc<Pool>,
+    client: Option<ClientId>,
+    head: [u8; WRITE_HEADER],
+    body: Option<Buffer>,
+    /// By the number of the request.
+    asked: HashMap<u64, Asked>,
+    /// Closed, and something may still be asked of them.
+    leaving: Vec<FileId>,
+    /// Where what may block goes.
+    workers: Option<mpsc::Sender<Job>>,
+    /// Whether the ring will say when there is something to read.
+    is_armed: bool,
+    /// Told when the mount is gone; then there is nobody to tell any more.
+    ended: Option<mpsc::Sender<()>>,
+}
+
+impl<T: Tree> FuseFront<T> {
+    /// A front for what is mounted, with the threads that were [hired](Self::hire) for it.
+    pub(crate) fn new(
+        channel: Arc<Channel>,
+        tree: Arc<T>,
+        workers: Option<mpsc::Sender<Job>>,
+        ended: mpsc::Sender<()>,
+        pool: &Arc<Pool>,
+    ) -> Self {
+        Self {
+            channel,
+            tree,
+            pool: Arc::clone(pool),
+            leaving: Vec::new(),
+            workers,
+            client: None,
+            head: [0; WRITE_HEADER],
+            body: None,
+            asked: HashMap::new(),
+            is_armed: false,
+            ended: Some(ended),
+        }
+    }
+
+    /// Threads for what may block. They end when the front does.
+    pub(crate) fn hire(channel: &Arc<Channel>, tree: &Arc<T>) -> io::Result<Option<mpsc::Sender<Job>>> {
+        let (workers, jobs) = mpsc::channel::<Job>();
+        let jobs = Arc::new(Mutex::new(jobs));
+        for _ in 0..tree.threads() {
+            let (jobs, channel, tree) = (Arc::clone(&jobs), Arc::clone(channel), Arc::clone(tree));
+            thread::Builder::new().name("fairhead-files".to_owned()).spawn(move || {
+                // SAFETY: from here on this thread alone has this mask, and it names no memory.
+                unsafe {
+                    libc::unshare(libc::CLONE_FS);
+                    libc::umask(0);
+                }
+                loop {
+                    let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok((header, bytes)) = job else { return };
+                    let operation = Operation::parse(header.opcode, &bytes).expect("parsed before");
+                    if let Some(reply) = tree.answer(&header, &operation) {
+                        channel.reply(header.unique, reply.as_deref().map_err(|e| *e));
+                    }
+                }
+            })?;
+        }
+        Ok((tree.threads() > 0).then_some(workers))
+    }
+
+    fn client(&self) -> ClientId {
+        self.client.expect("joined when the engine began")
+    }
+
+    /// The next request, if there is one: how long it is.
+    fn read(&mut self) -> Option<usize> {
+        let body = self.body.get_or_insert_with(|| self.pool.buffer(DATA_MAX as usize));
+        loop {
+            let mut parts = [IoSliceMut::new(&mut self.head), IoSliceMut::new(body)];
+            match (&self.channel.0).read_vectored(&mut parts) {
+                Ok(len) => return Some(len),
+                // Interrupted; the request that was to be read is not asked any more.
+                Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::ENOENT)) => {}
+                Err(e) => {
+                    if e.kind() != io::ErrorKind::WouldBlock {
+                        self.ended = None;
+                    }
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Does what is asked, or begins to.
+    fn serve(&mut self, desk: &mut Desk, len: usize) {
+        let Some(header) = Header::parse(&self.head[..len.min(HEADER)]) else { return };
+        let head = self.head;
+        let joined;
+        let mut bytes = &head[HEADER..len.min(WRITE_HEADER)];
+        if len > WRITE_HEADER && header.opcode != protocol::opcode::WRITE {
+            let body = self.body.as_deref().unwrap_or_default();
+            joined = [bytes, &body[..len - WRITE_HEADER]].concat();
+            bytes = &joined;
+        }
+        let unique = header.unique;
+        // Numbers count from 0; those with the highest bit are not the front's to use.
+        let operation = Operation::parse(header.opcode, bytes).filter(|_| unique >> 63 == 0);
+        let Some(operation) = operation else {
+            return self.channel.reply(unique, Err(Errno::IO));
+        };
+        let result = match operation {
+            Operation::Init { minor, readahead, flags } => {
+                let agreed = protocol::agree(&self.tree.terms(), minor, readahead, flags);
+                Some(agreed.map(|(reply, _)| reply))
+            }
+            Operation::Interrupt { unique } => {
+                self.interrupt(desk, unique);
+                None
+            }
+            Operation::Read { handle, offset, size: len } => self.submit(
+                desk,
+                &header,
+                Range { op: Op::Read, node: header.node, handle, offset, len, fua: false },
+            ),
+            Operation::Write { handle, offset, size, open_flags, .. } => {
+                let len = size.min((len - WRITE_HEADER) as u32);
+                let fua = open_flags as i32 & libc::O_DSYNC != 0;
+                self.submit(
+                    desk,
+                    &header,
+                    Range { op: Op::Write, node: header.node, handle, offset, len, fua },
+                )
+            }
+            Operation::Release { handle } => {
+                self.leaving.extend(self.tree.release(handle));
+                Some(Ok(Vec::new()))
+            }
+            Operation::Fallocate { handle, offset, len, mode } if self.workers.is_none() => {
+                self.zero(desk, &header, handle, (offset, len), mode)
+            }
+            Operation::Fsync { handle } => match self.tree.file(header.node, handle) {
+                Ok(file) => {
+                    self.asked.insert(unique, Asked::Flush);
+                    desk.queue.flush(self.client(), file, unique);
+                    None
+                }
+                Err(errno) => Some(Err(errno)),
+            },
+            _ => match &self.workers {
+                // Without a thread that hears it, the engine is about to stop.
+                Some(workers) => workers.send((header, bytes.to_vec())).err().map(|_| Err(Errno::SHUTDOWN)),
+                None => self.tree.answer(&header, &operation),
+            },
+        };
+        if let Some(result) = result {
+            self.channel.reply(unique, result.as_deref().map_err(|e| *e));
+        }
+    }
+
+    /// Part of a file shall read as zeros.
+    fn zero(
+        &mut self,
+        desk: &mut Desk,
+        header: &Header,
+        handle: u64,
+        (offset, len): (u64, u64),
+        mode: u32,
+    ) -> Option<Reply> {
+        const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
+        let may_discard = match mode as i32 {
+            PUNCH => true,
+            ZERO => false,
+            _ => return Some(Err(Errno(libc::EOPNOTSUPP))),
+        };
+        let Ok(len) = u32::try_from(len) else { return Some(Err(Errno(libc::EOPNOTSUPP))) };
+        let op = Op::Zero { may_discard };
+        self.submit(desk, header, Range { op, node: header.node, handle, offset, len, fua: false })
+    }
+
+    /// Asks the disk; answers what goes wrong before that, or needs no disk.
+    fn submit(&mut self, desk: &mut Desk, header: &Header, range: Range) -> Option<Reply> {
+        let place = match self.tree.place(&range) {
+            Err(errno) => return Some(Err(errno)),
+            Ok(None) => return Some(Ok(Vec::new())),
+            Ok(Some(place)) => place,
+        };
+        let (unique, answered) = (header.unique, place.answered);
+        let Who { task, group, prio, sync } = self.tree.who(desk, header, &range);
+        let bio = Bio {
+            op: range.op,
+            file: place.file,
+            offset: range.offset,
+            len: place.len,
+            sector: place.sector,
+            fua: range.fua,
+            sync,
+            task,
+            group,
+            prio,
+            cookie: unique,
+        };
+        let data = (range.op == Op::Write).then(|| self.payload(place.len as usize));
+        // It may be answered at once, and then is to be found.
+        let asked = match range.op {
+            Op::Read => Asked::Read { bio: None, answered },
+            Op::Write => Asked::Write { bio: None, answered },
+            Op::Discard | Op::Zero { .. } => Asked::Change { bio: None },
+        };
+        self.asked.insert(unique, asked);
+        let id = desk.queue.submit(desk.now, self.client(), bio, data);
+        if let Some(Asked::Read { bio, .. } | Asked::Write { bio, .. } | Asked::Change { bio }) =
+            self.asked.get_mut(&unique)
+        {
+            *bio = Some(id);
+        }
+        None
+    }
+
+    /// What was read behind the header of a write.
+    fn payload(&mut self, len: usize) -> Buffer {
+        let mut body = self.body.take().expect("just read into");
+        if len > COPIED_MAX {
+            return body;
+        }
+        let mut copy = self.pool.buffer(len);
+        copy.copy_from_slice(&body[..len]);
+        self.body = Some(std::mem::replace(&mut body, copy));
+        body
+    }
+
+    /// The caller of that request wants to go. It may have its answer already.
+    fn interrupt(&mut self, desk: &mut Desk, unique: u64) {
+        match self.asked.get(&unique) {
+            Some(Asked::Read { bio, .. } | Asked::Write { bio, .. } | Asked::Change { bio }) => {
+                if let Some(bio) = *bio {
+                    desk.queue.cancel(desk.now, bio);
+                }
+            }
+            Some(Asked::Flush) => {
+                self.asked.remove(&unique);
+                self.channel.reply(unique, Err(Errno::INTR));
+            }
+            None => {}
+        }
+    }
+}
+
+impl<T: Tree> Front for FuseFront<T> {
+    fn begin(&mut self, desk: &mut Desk, _: &mut Ring) -> io::Result<()> {
+        self.client = Some(desk.queue.join());
+        Ok(())
+    }
+
+    fn outcome(&mut self, desk: &mut Desk, _: &mut Ring, _: usize, _: Outcome) -> io::Result<()> {
+        self.is_armed = false;
+        for _ in 0..BATCH {
+            if !desk.queue.has_room(self.client(), DATA_MAX) {
+                break;
+            }
+            let Some(len) = self.read() else { break };
+            self.serve(desk, len);
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, _: &mut Desk, answer: Answer<Buffer>) {
+        let unique = answer.cookie;
+        let Some(asked) = self.asked.remove(&unique) else { return };
+        let Ok(()) = answer.result else {
+            return self.channel.reply(unique, answer.result.map(|()| &[][..]));
+        };
+        match asked {
+            Asked::Read { answered, .. } => {
+                let data = answer.data.as_deref().unwrap_or_default();
+                self.channel.reply(unique, Ok(&data[..data.len().min(answered as usize)]));
+            }
+            Asked::Write { answered, .. } => {
+                let [a, b, c, d] = answered.to_ne_bytes();
+                self.channel.reply(unique, Ok(&[a, b, c, d, 0, 0, 0, 0]));
+            }
+            Asked::Change { .. } | Asked::Flush => self.channel.reply(unique, Ok(&[])),
+        }
+    }
+
+    fn turn(&mut self, desk: &mut Desk, ring: &mut Ring) -> io::Result<()> {
+        self.leaving.retain(|&file| {
+            let stays = desk.queue.knows(file);
+            if !stays {
+                self.tree.close(file);
+            }
+            stays
+        });
+        if self.is_armed || self.ended.is_none() || !desk.queue.has_room(self.client(), DATA_MAX) {
+            return Ok(());
+        }
+        self.is_armed = true;
+        let poll = PollAdd::new(Fd(self.channel.0.as_raw_fd()), libc::POLLIN as u32).build();
+        // SAFETY: it names no memory.
+        unsafe { ring.push(poll, crate::ring::Token::Front(0)) }
+    }
+}

@@ -1,0 +1,167 @@
+//! The fronts that look like files: the kernel's FUSE on one side, the engine on the other.
+//!
+//! ```text
+//!   program ─read(2)─► kernel ─/dev/fuse─► FuseFront ─bio─► RequestQueue ─► store, model
+//!                             ◄─one write─           ◄answer─
+//! ```
+//!
+//! [`Mount::emulate`] shows one file that is as slow as a disk of another time.
+//!
+//! **Why a protocol layer of our own.** A scheduler holds requests, so a caller that is killed while its request waits has to be let go by an
+//! answer to FUSE's INTERRUPT, or it stays unkillable until the disk gets round to it. Of the crates there are, by their sources:
+//! fuser 0.18 answers INTERRUPT with ENOSYS; fuse-backend-rs 0.14 has an empty function for it, and its replies are return values, so that each
+//! waiting request pins a thread; fuse3 0.10 delivers it, into a tokio or async-io runtime of its own with a task for each request; polyfuse 0.5.1
+//! delivers it and replies from any thread, but reads by blocking calls into memory that is not aligned and brings tracing and
+//! zerocopy along. None lets the engine's own thread read and reply, where a hand-over between threads costs half of the operations per second
+//! that there can be, and none puts a write's data where direct I/O can take them. What is needed of the protocol are 400 lines without unsafe code.
+
+mod callers;
+mod directory;
+mod front;
+mod mountpoint;
+mod one_file;
+mod protocol;
+
+use crate::disk::{Disk, DiskOptions};
+use crate::emulation::Lateness;
+use crate::error::{Error, ErrorKind};
+use crate::request_queue::Settings;
+use directory::Directory;
+use fairhead_device::{Device, DeviceParams};
+use front::{Channel, DATA_MAX, FuseFront, Tree};
+use mountpoint::Mountpoint;
+use one_file::OneFile;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+/// So many bios and bytes of one mount may wait; while more do, nothing is read from the kernel, interrupts included. The kernel lets
+/// through fewer than that where no caller waits, so it takes as many threads.
+const BIOS_MAX: u32 = 1024;
+const BYTES_MAX: u64 = 256 << 20;
+
+/// Something that is mounted. When it is dropped, it is taken away, and who still uses it is told that it is gone.
+#[derive(Debug)]
+pub struct Mount {
+    disk: Disk,
+    point: Mountpoint,
+    ended: Mutex<mpsc::Receiver<()>>,
+}
+
+/// Takes a mount away, from any thread.
+#[derive(Clone, Debug)]
+pub struct Unmount(PathBuf);
+
+impl Unmount {
+    /// Nobody sees it any more; then [`Mount::wait`] ends as soon as nobody has anything open there.
+    ///
+    /// # Errors
+    /// If it is not mounted, or may not be taken away.
+    pub fn unmount(&self) -> io::Result<()> {
+        Mountpoint::unmount(&self.0)
+    }
+}
+
+impl Mount {
+    /// A file named `disk` in the folder `at`: the bytes of `file`, as slow as the disk of these parameters. Requests reach the model in the
+    /// order in which they come, as many at a time as it takes, so that who uses it schedules: a kernel, through a loop device.
+    ///
+    /// # Errors
+    /// If the file cannot be opened or is empty, `at` cannot be mounted on, or the engine does not start.
+    pub fn emulate(params: DeviceParams, file: &Path, at: &Path) -> Result<Self, Error> {
+        let failed = |what: String| Error::new(ErrorKind::File, format!("{}: {what}", file.display()));
+        let meta = file.metadata().map_err(|e| failed(e.to_string()))?;
+        let size = if meta.file_type().is_block_device() {
+            File::open(file)
+                .and_then(|mut f| io::Seek::seek(&mut f, io::SeekFrom::End(0)))
+                .map_err(|e| failed(e.to_string()))?
+        } else {
+            meta.len()
+        };
+        if size == 0 {
+            return Err(failed("empty; its size is the disk's: truncate -s 10G makes it 10 GiB".to_owned()));
+        }
+        let model = Device::new(&params).map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))?;
+        let settings =
+            Settings { client_bios_max: BIOS_MAX, client_bytes_max: BYTES_MAX, ..Settings::default() };
+        let mut options = DiskOptions::new::<&Path>([])
+            .scheduler("noop")?
+            .settings(settings)
+            .depth(model.facts().queue_depth)
+            .emulate(params);
+        options.table = Some(OneFile::table(file).map_err(|e| failed(e.to_string()))?.into());
+        Self::show(options, OneFile::new(size, &meta), at)
+    }
+
+    /// The folder `source` as it is, in the folder `at`, except that what is read and written goes through the scheduler of these options: each
+    /// thread has a queue, its I/O priority counts, and its cgroup is its group. The options name no files.
+    ///
+    /// # Errors
+    /// If the folder cannot be opened, `at` cannot be mounted on, or the engine does not start.
+    pub fn directory(mut options: DiskOptions, source: &Path, at: &Path) -> Result<Self, Error> {
+        let tree = Directory::open(source)
+            .map_err(|e| Error::new(ErrorKind::File, format!("{}: {e}", source.display())))?;
+        options.table = Some(tree.table());
+        let settings =
+            Settings { client_bios_max: BIOS_MAX, client_bytes_max: BYTES_MAX, ..Settings::default() };
+        Self::show(options.settings(settings).on_device_of(source), tree, at)
+    }
+
+    fn show(options: DiskOptions, tree: impl Tree, at: &Path) -> Result<Self, Error> {
+        let (point, file) = Mountpoint::mount(at, DATA_MAX)?;
+        let (gone, ended) = mpsc::channel();
+        let (channel, tree) = (Arc::new(Channel::new(file)), Arc::new(tree));
+        let disk = FuseFront::hire(&channel, &tree)
+            .map_err(|e| Error::new(ErrorKind::Stopped, format!("cannot start threads: {e}")))
+            .and_then(|workers| {
+                Disk::open_with(options, |_, pool| FuseFront::new(channel, tree, workers, gone, pool))
+            });
+        match disk {
+            Ok(disk) => Ok(Self { disk, point, ended: Mutex::new(ended) }),
+            Err(e) => {
+                // What was mounted a moment ago, and nobody serves.
+                let _ = Mountpoint::unmount(point.path());
+                Err(e)
+            }
+        }
+    }
+
+    /// Waits until it is unmounted, by whomever, or its engine has stopped.
+    pub fn wait(&self) {
+        // Nothing is sent: the other end is dropped.
+        let _ = self.ended.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    }
+
+    /// What takes it away, for another thread.
+    #[must_use]
+    pub fn unmounter(&self) -> Unmount {
+        Unmount(self.point.path().to_owned())
+    }
+
+    /// The disk behind it.
+    #[must_use]
+    pub const fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// How well the model keeps time, if the disk is emulated.
+    ///
+    /// # Errors
+    /// If the engine has stopped.
+    pub fn lateness(&self) -> Result<Option<Lateness>, Error> {
+        self.disk.lateness()
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // Unless somebody else has done that.
+        if self.ended.get_mut().unwrap_or_else(PoisonError::into_inner).try_recv()
+            == Err(mpsc::TryRecvError::Empty)
+        {
+            let _ = Mountpoint::unmount(self.point.path());
+        }
+    }
+}
