@@ -120,7 +120,8 @@ fn a_caller_that_is_killed_does_not_wait_for_the_disk() {
         assert!(!status.success(), "killed");
         done.load(Ordering::SeqCst)
     });
-    assert!(before_last < 300, "it was let go when all {before_last} others had been served");
+    // The disk holds 32; the others are served in the order in which they came.
+    assert!(before_last < 250, "it was let go when {before_last} others had been served");
     drop(disk);
     drop(mount);
 }
