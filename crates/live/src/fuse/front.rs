@@ -223,7 +223,8 @@ impl<T: Tree> FuseFront<T> {
 
     /// Does what is asked, or begins to.
     fn serve(&mut self, desk: &mut Desk, len: usize) {
-        let Some(header) = Header::parse(&self.head[..len.min(HEADER)]) else { return };
+        let header = Header::parse(&self.head[..len.min(HEADER)]).filter(|_| len >= HEADER);
+        let Some(header) = header else { return };
         let head = self.head;
         let joined;
         let mut bytes = &head[HEADER..len.min(WRITE_HEADER)];
@@ -253,7 +254,7 @@ impl<T: Tree> FuseFront<T> {
                 Range { op: Op::Read, node: header.node, handle, offset, len, fua: false },
             ),
             Operation::Write { handle, offset, size, open_flags, .. } => {
-                let len = size.min((len - WRITE_HEADER) as u32);
+                let len = size.min(len.saturating_sub(WRITE_HEADER) as u32);
                 let fua = open_flags as i32 & libc::O_DSYNC != 0;
                 self.submit(
                     desk,
