@@ -249,3 +249,34 @@ fn what_a_program_reads_is_on_its_account() {
     assert!(sectors >= 1 << 20, "{groups:?}");
     drop(mount);
 }
+
+/// A reader in a cgroup of its own is in the group of that name.
+#[test]
+fn a_cgroup_is_a_group() {
+    let Some(scratch) = Scratch::new("cgroup") else { return };
+    let name = format!("fairhead-test-{}", std::process::id());
+    let made = ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup"]
+        .map(|root| PathBuf::from(root).join(&name))
+        .into_iter()
+        .find(|at| fs::create_dir(at).is_ok());
+    let Some(cgroup) = made else {
+        eprintln!("skipped: no cgroup can be made");
+        return;
+    };
+    fs::write(scratch.below("file"), vec![7; 1 << 20]).unwrap();
+    let mount = scratch.mount("bfq");
+    let script =
+        format!("echo $$ > {}/cgroup.procs && exec cat {}", cgroup.display(), scratch.at("file").display());
+    let ran = Command::new("sh").args(["-c", &script]).output().unwrap();
+    // Whoever was in it is gone when its parent has seen that.
+    let _ = fs::remove_dir(&cgroup);
+    if ran.status.success() {
+        let groups = mount.disk().groups().unwrap();
+        let bytes =
+            groups.iter().find(|(group, _)| *group == name).map(|(_, stats)| stats.io_service_bytes.total());
+        assert!(bytes >= Some(1 << 20), "{groups:?}");
+    } else {
+        eprintln!("skipped: {}", String::from_utf8_lossy(&ran.stderr));
+    }
+    drop(mount);
+}
