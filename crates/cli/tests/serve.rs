@@ -208,7 +208,7 @@ fn fio_verifies_what_it_wrote_under_several_schedulers() {
     let place = Place::new("fio");
     for sched in ["noop", "deadline", "cfq", "bfq"] {
         let command = "fio --name=v --ioengine=nbd --uri=\"$uri\" --rw=randrw --bsrange=4k-64k --size=16m --iodepth=16 \
-            --verify=crc32c --verify_fatal=1 --verify_state_save=0 --fsync=50 --minimal >/dev/null";
+            --verify=crc32c --verify_fatal=1 --verify_state_save=0 --verify_state_save=0 --fsync=50 --minimal >/dev/null";
         let text = succeeded(&place.run(&["--sched", sched, "--depth", "8"], command));
         let row = text.lines().find(|l| l.starts_with("vm ")).expect("a row of the table");
         assert!(row.trim_end().ends_with(" 0"), "errors under {sched}: {text}");
