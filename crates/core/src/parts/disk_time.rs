@@ -1,7 +1,7 @@
 //! Virtual disk time: whom to serve next among groups in groups, as CFS does it for tasks and CFQ for queues.
 //!
 //! Every group has a *leaf*, its own tasks, beside the groups in it; they are the group's children. (A group without groups in it
-//! has just that one, and is taken for its own leaf: that saves a level.) Each child has a weight, a class
+//! has just that one, and is taken for its own leaf: that saves a level. Who was when there does not count for forgetting debts.) Each child has a weight, a class
 //! and a *virtual disk time*: what it was given, divided by its weight and multiplied by the default weight. The child with
 //! the least is next, for it has had the least for its weight; [`DiskTime::select`] goes from the root down to a leaf.
 //! Classes are strict among siblings: one tree for each, and RT before BE before IDLE. Two groups of weights 1000 and 500, slices

@@ -114,8 +114,11 @@ impl Twin {
         while let Some(i) = next.filter(|&i| self.children[i].filed.is_some()) {
             let Child { parent, vtime, .. } = self.children[i];
             self.children[i].filed = None;
+            let is_alone = i % 2 == 1 && parent > 0 && !self.has_groups(parent);
             let line = self.line(i);
-            (line.latest, line.empty_since) = (line.latest.max(vtime), Some(now));
+            line.latest = line.latest.max(vtime);
+            // Where there is nothing but the leaf, there is no tree that could be empty.
+            line.empty_since = if is_alone { line.empty_since } else { Some(now) };
             next = Self::up(i, parent).filter(|_| !self.is_busy(parent));
         }
     }
@@ -165,9 +168,13 @@ impl Twin {
         }
     }
 
+    fn has_groups(&self, group: usize) -> bool {
+        (1..self.lines.len()).any(|g| self.children[2 * g].parent == group)
+    }
+
     /// A group starts level with its new siblings, and so does the leaf that had none.
     fn set_parent(&mut self, group: usize, parent: usize) {
-        let alone = parent > 0 && !(1..self.lines.len()).any(|g| self.children[2 * g].parent == parent);
+        let alone = parent > 0 && !self.has_groups(parent);
         (self.children[2 * group].parent, self.children[2 * group].vtime) = (parent, 0);
         if alone {
             self.children[2 * parent + 1].vtime = self.line(2 * parent + 1).min;
