@@ -8,8 +8,9 @@
 
 use super::front::Who;
 use crate::engine::Desk;
+use fairhead_core::Control;
 use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, TaskId};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs;
 
 /// What is known of a thread is good for so long.
@@ -29,6 +30,8 @@ struct Known {
 #[derive(Debug, Default)]
 pub(crate) struct Callers {
     threads: HashMap<u32, Known>,
+    /// The same threads, to be looked after in turn.
+    round: VecDeque<u32>,
     /// By node.
     writers: HashMap<u64, Who>,
 }
@@ -73,12 +76,26 @@ impl Callers {
                 Who { task: TaskId(thread), group, prio: priority(thread), sync: true }
             }
         };
-        if self.threads.len() >= MOST {
-            self.threads.retain(|_, k| k.until > now);
-        }
         let start = start.or(known.map(|k| k.start)).unwrap_or_default();
-        self.threads.insert(thread, Known { until: now + GOOD, start, who });
+        if self.threads.insert(thread, Known { until: now + GOOD, start, who }).is_none() {
+            self.round.push_back(thread);
+        }
+        (0..2).for_each(|_| self.look_after_one(desk));
         who
+    }
+
+    /// The scheduler forgets threads that are gone, or it would have no queue of their own for new ones some day. Each look-up looks after two, so
+    /// that there are never many more than there are threads.
+    fn look_after_one(&mut self, desk: &mut Desk) {
+        let Some(thread) = self.round.pop_front() else { return };
+        let known = self.threads[&thread];
+        let is_here = known.until > desk.now || started(thread) == Some(known.start);
+        if is_here && self.threads.len() <= MOST {
+            return self.round.push_back(thread);
+        }
+        self.threads.remove(&thread);
+        // It cannot be refused.
+        let _ = desk.queue.control(desk.now, Control::TaskExit(known.who.task));
     }
 }
 

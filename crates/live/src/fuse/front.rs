@@ -31,6 +31,11 @@ pub(crate) const DATA_MAX: u32 = 1 << 20;
 /// Smaller writes are copied, so that the large buffer stays.
 const COPIED_MAX: usize = 64 << 10;
 
+/// So many requests may wait for the disk, and so many bytes to be written: far more than the kernel's own limits for one mount let come, but for
+/// direct writes of very many threads.
+const ASKED_MAX: usize = 4096;
+const WRITING_MAX: u64 = 256 << 20;
+
 /// A request for another thread: what is behind its header, too.
 pub(crate) type Job = (Header, Vec<u8>);
 
@@ -134,11 +139,14 @@ pub(crate) struct FuseFront<T> {
     channel: Arc<Channel>,
     tree: Arc<T>,
     pool: Arc<Pool>,
-    client: Option<ClientId>,
+    /// One for each group: what one group has too much of must not keep the others from the disk.
+    clients: HashMap<GroupId, ClientId>,
     head: [u8; WRITE_HEADER],
     body: Option<Buffer>,
     /// By the number of the request.
     asked: HashMap<u64, Asked>,
+    /// So many bytes are to be written by these.
+    writing: u64,
     /// Closed, and something may still be asked of them.
     leaving: Vec<FileId>,
     /// Where what may block goes.
@@ -164,10 +172,11 @@ impl<T: Tree> FuseFront<T> {
             pool: Arc::clone(pool),
             leaving: Vec::new(),
             workers,
-            client: None,
+            clients: HashMap::new(),
             head: [0; WRITE_HEADER],
             body: None,
             asked: HashMap::new(),
+            writing: 0,
             is_armed: false,
             ended: Some(ended),
         }
@@ -198,8 +207,13 @@ impl<T: Tree> FuseFront<T> {
         Ok((tree.threads() > 0).then_some(workers))
     }
 
-    fn client(&self) -> ClientId {
-        self.client.expect("joined when the engine began")
+    fn client(&mut self, desk: &mut Desk, group: GroupId) -> ClientId {
+        *self.clients.entry(group).or_insert_with(|| desk.queue.join())
+    }
+
+    /// Whether to read another request. The kernel has them all in one line, so that nobody can be told to wait alone.
+    fn has_room(&self) -> bool {
+        self.asked.len() < ASKED_MAX && self.writing < WRITING_MAX
     }
 
     /// The next request, if there is one: how long it is.
@@ -272,7 +286,8 @@ impl<T: Tree> FuseFront<T> {
             Operation::Fsync { handle } => match self.tree.file(header.node, handle) {
                 Ok(file) => {
                     self.asked.insert(unique, Asked::Flush);
-                    desk.queue.flush(self.client(), file, unique);
+                    let client = self.client(desk, GroupId::ROOT);
+                    desk.queue.flush(client, file, unique);
                     None
                 }
                 Err(errno) => Some(Err(errno)),
@@ -339,7 +354,9 @@ impl<T: Tree> FuseFront<T> {
             Op::Discard | Op::Zero { .. } => Asked::Change { bio: None },
         };
         self.asked.insert(unique, asked);
-        let id = desk.queue.submit(desk.now, self.client(), bio, data);
+        self.writing += data.as_ref().map_or(0, |_| u64::from(answered));
+        let client = self.client(desk, group);
+        let id = desk.queue.submit(desk.now, client, bio, data);
         if let Some(Asked::Read { bio, .. } | Asked::Write { bio, .. } | Asked::Change { bio }) =
             self.asked.get_mut(&unique)
         {
@@ -378,15 +395,14 @@ impl<T: Tree> FuseFront<T> {
 }
 
 impl<T: Tree> Front for FuseFront<T> {
-    fn begin(&mut self, desk: &mut Desk, _: &mut Ring) -> io::Result<()> {
-        self.client = Some(desk.queue.join());
+    fn begin(&mut self, _: &mut Desk, _: &mut Ring) -> io::Result<()> {
         Ok(())
     }
 
     fn outcome(&mut self, desk: &mut Desk, _: &mut Ring, _: usize, _: Outcome) -> io::Result<()> {
         self.is_armed = false;
         for _ in 0..BATCH {
-            if !desk.queue.has_room(self.client(), DATA_MAX) {
+            if !self.has_room() {
                 break;
             }
             let Some(len) = self.read() else { break };
@@ -398,6 +414,9 @@ impl<T: Tree> Front for FuseFront<T> {
     fn answer(&mut self, _: &mut Desk, answer: Answer<Buffer>) {
         let unique = answer.cookie;
         let Some(asked) = self.asked.remove(&unique) else { return };
+        if let Asked::Write { answered, .. } = asked {
+            self.writing -= u64::from(answered);
+        }
         let Ok(()) = answer.result else {
             return self.channel.reply(unique, answer.result.map(|()| &[][..]));
         };
@@ -422,7 +441,7 @@ impl<T: Tree> Front for FuseFront<T> {
             }
             stays
         });
-        if self.is_armed || self.ended.is_none() || !desk.queue.has_room(self.client(), DATA_MAX) {
+        if self.is_armed || self.ended.is_none() || !self.has_room() {
             return Ok(());
         }
         self.is_armed = true;
