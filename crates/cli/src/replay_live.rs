@@ -14,8 +14,8 @@ pub(crate) fn replay_live(args: &ReplayLiveArgs) -> Result<(), CliError> {
     let name = args.recording.display();
     let file = File::open(&args.recording).map_err(|e| CliError::Misuse(format!("{name}: {e}")))?;
     let replayed = replay(BufReader::new(file)).map_err(|e| CliError::Misuse(format!("{name}: {e}")))?;
-    if let Some(line) = replayed.differs {
-        return Err(CliError::Failed(format!("{name}: line {line} is decided differently")));
+    if let Some(differs) = replayed.differs {
+        return Err(CliError::Failed(format!("{name}: {differs}")));
     }
     let schedulers = match replayed.schedulers {
         1 => String::new(),

@@ -231,7 +231,7 @@ fn a_recording_is_decided_again_as_it_was() {
     let said = String::from_utf8(out.stderr).unwrap();
     assert_eq!(
         (out.status.code(), said),
-        (Some(1), format!("fairhead: {log}: line {at} is decided differently\n"))
+        (Some(1), format!("fairhead: {log}: line {at}: Issue(Tag(5)) was decided, now it is Empty\n"))
     );
     let out = fairhead(&["replay-live", &place.path("disk.img")]);
     assert_eq!(out.status.code(), Some(2));

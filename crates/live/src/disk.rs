@@ -480,7 +480,7 @@ impl Shared {
     }
 }
 
-/// Somebody who does I/O: a queue of the scheduler's. Clones are the same one.
+/// Somebody who does I/O: a task of the scheduler's, with a queue of its own.
 #[derive(Debug)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -610,7 +610,12 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         let id = self.id;
-        let leave = move |desk: &mut Desk| desk.queue.depart(id);
+        let task = self.task;
+        let leave = move |desk: &mut Desk| {
+            desk.queue.depart(id);
+            // A task's exit cannot be refused.
+            let _ = desk.queue.control(desk.now, Control::TaskExit(task));
+        };
         let _ = self.shared.mail.send(Message::Call(Box::new(leave)));
     }
 }

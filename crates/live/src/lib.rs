@@ -8,19 +8,19 @@
 //! ```
 
 mod bio;
-mod buffer;
+pub mod buffer;
 mod clock;
 mod disk;
 mod emulation;
 mod engine;
-mod error;
+pub mod error;
 mod fuse;
 mod groups;
 mod inbox;
 pub mod nbd;
 mod recorder;
 pub mod recording;
-mod request_queue;
+pub mod request_queue;
 mod ring;
 mod store;
 mod transfer;

@@ -20,7 +20,7 @@
 use fairhead_core::elevator::{Actuators, Control, Dispatch, Elevator, Insert, Limits};
 use fairhead_core::groups::{Max, Min, Refusal};
 use fairhead_core::request::{Op, Request};
-use fairhead_core::sched::any::{AnyConfig, AnyScheduler, PRESETS};
+use fairhead_core::sched::any::{AnyConfig, AnyScheduler, PRESETS, Preset, preset};
 use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
 use std::fmt::{self, Display};
 use std::io::BufRead;
@@ -43,7 +43,7 @@ pub enum Event {
     Complete(Instant, Tag),
     /// Time came.
     Timer(Instant),
-    /// Something changed, and was not refused.
+    /// Something was to change; it may have been refused, and will be again.
     Control(Instant, Control),
 }
 
@@ -115,9 +115,9 @@ impl Recorded {
     }
 
     pub(crate) fn control(&mut self, now: Instant, change: Control) -> Result<(), Refusal> {
-        self.elevator.control(now, change)?;
+        // Refused or not: time has come to it.
         self.note(|| Event::Control(now, change));
-        Ok(())
+        self.elevator.control(now, change)
     }
 
     pub(crate) fn reconfigure(
@@ -169,9 +169,17 @@ const fn class_word(class: Class) -> &'static str {
     }
 }
 
+/// The preset that becomes this with its tunables set: not all that presets differ in has a name.
 fn write_config(f: &mut fmt::Formatter<'_>, config: &AnyConfig) -> fmt::Result {
-    f.write_str(config.scheduler())?;
-    config.list().iter().try_for_each(|t| write!(f, " {}={}", t.name, config.get(t.name).expect("listed")))
+    let values = || config.list().iter().map(|t| (t.name, config.get(t.name).expect("listed")));
+    let becomes = |preset: &&Preset| {
+        let mut from = (preset.config)();
+        from.scheduler() == config.scheduler()
+            && values().all(|(name, value)| from.set(name, value).is_ok())
+            && from == *config
+    };
+    f.write_str(PRESETS.iter().find(becomes).map_or(config.scheduler(), |p| p.name))?;
+    values().try_for_each(|(name, value)| write!(f, " {name}={value}"))
 }
 
 impl Display for Event {
@@ -337,9 +345,8 @@ fn read_limits(words: &mut Words<'_>) -> Result<Limits, String> {
 
 fn read_config(words: &mut Words<'_>) -> Result<AnyConfig, String> {
     let name = words.word("scheduler")?;
-    let preset = PRESETS.iter().find(|p| (p.config)().scheduler() == name);
-    let mut config =
-        (preset.ok_or_else(|| format!("scheduler {name}: there is none of that name"))?.config)();
+    let preset = preset(name).ok_or_else(|| format!("scheduler {name}: there is none of that name"))?;
+    let mut config = (preset.config)();
     for word in words.0.by_ref() {
         let (tunable, value) = word.split_once('=').ok_or_else(|| format!("{word}: write tunable=value"))?;
         let value = number(value).ok_or_else(|| format!("{word}: not a number"))?;
@@ -445,8 +452,25 @@ pub struct Replayed {
     pub decisions: u64,
     /// How often there was a new elevator, the first included.
     pub schedulers: u64,
-    /// The first decision that differs, if one does: its line. What comes after it has been told a story that is not its own, and is not looked at.
-    pub differs: Option<u64>,
+    /// The first decision that differs, if one does. What comes after that is another story, and is not looked at.
+    pub differs: Option<Differs>,
+}
+
+/// A decision that is another than it was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Differs {
+    /// In which line.
+    pub line: u64,
+    /// What was decided live, and what is now.
+    pub was: Dispatch,
+    /// See `was`.
+    pub is: Dispatch,
+}
+
+impl Display for Differs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {:?} was decided, now it is {:?}", self.line, self.was, self.is)
+    }
 }
 
 /// Tells a recording to another elevator.
@@ -477,8 +501,11 @@ pub fn replay(recording: impl BufRead) -> Result<Replayed, BadLine> {
         outcome.events += 1;
         outcome.decisions += u64::from(matches!(event, Event::Dispatch(..)));
         outcome.schedulers += u64::from(matches!(event, Event::Scheduler(..)));
-        if !player.tell(&event).map_err(|message| BadLine { line, message })? {
-            outcome.differs = Some(line);
+        let is = player.tell(&event).map_err(|message| BadLine { line, message })?;
+        if let (Event::Dispatch(_, was), Some(is)) = (event, is)
+            && was != is
+        {
+            outcome.differs = Some(Differs { line, was, is });
             return Ok(outcome);
         }
     }
@@ -492,13 +519,13 @@ struct Player {
 }
 
 impl Player {
-    /// Answers whether it decides the same. What the elevator takes for a driver's bug is an error of the recording here.
-    fn tell(&mut self, event: &Event) -> Result<bool, String> {
+    /// Answers what it decides, if it is asked. What the elevator takes for a driver's bug is an error of the recording here.
+    fn tell(&mut self, event: &Event) -> Result<Option<Dispatch>, String> {
         use fairhead_core::request::State;
         let now = match *event {
             Event::Scheduler(config) => {
                 self.elevator = Some(Elevator::new(self.limits, config).map_err(|e| e.to_string())?);
-                return Ok(true);
+                return Ok(None);
             }
             Event::Insert(at, ..)
             | Event::Dispatch(at, _)
@@ -522,7 +549,7 @@ impl Player {
                 }
                 let (Insert::Queued | Insert::Merged { .. }) = elevator.insert(now, tag, rq);
             }
-            Event::Dispatch(_, answer) => return Ok(elevator.dispatch(now) == answer),
+            Event::Dispatch(..) => return Ok(Some(elevator.dispatch(now))),
             Event::Complete(_, tag) => {
                 if state(elevator, tag) != Some(State::Issued) {
                     return Err(format!("tag {} is not at the disk", tag.0));
@@ -533,9 +560,26 @@ impl Player {
             Event::Tunables(_, config) => {
                 elevator.reconfigure(now, config).map_err(|e| e.to_string())?;
             }
-            Event::Control(_, change) => elevator.control(now, change).map_err(|e| e.to_string())?,
+            // What was refused then is refused now.
+            Event::Control(_, change) => drop(elevator.control(now, change)),
             Event::Scheduler(_) => {}
         }
-        Ok(true)
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_read_as_it_was_written() {
+        for preset in PRESETS {
+            let config = (preset.config)();
+            let written = Event::Scheduler(config).to_string();
+            assert_eq!(read_event(&written), Ok(Event::Scheduler(config)), "{}", preset.name);
+            let event = Event::Tunables(Instant::EPOCH, config);
+            assert_eq!(read_event(&event.to_string()), Ok(event));
+        }
     }
 }

@@ -474,7 +474,7 @@ impl<D> RequestQueue<D> {
                 return Some(Start::Io(io));
             }
             self.end(now, io);
-            self.place(now);
+            self.unstall(now);
         }
         None
     }

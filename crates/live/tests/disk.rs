@@ -153,8 +153,10 @@ fn what_is_recorded_live_is_decided_again() {
         reads.into_iter().for_each(|r| assert_eq!(r.wait().unwrap().len(), 4096));
     }
     disk.remove_group("c").unwrap();
+    drop(clients);
     drop(disk);
     let text = fs::read_to_string(&log).unwrap();
+    assert_eq!(text.matches(" task_exit ").count(), 3, "a client that goes is a task that ends");
     fs::remove_file(&log).unwrap();
     let replayed = recording::replay(text.as_bytes()).unwrap();
     assert_eq!((replayed.differs, replayed.schedulers), (None, 2));

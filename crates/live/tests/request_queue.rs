@@ -532,6 +532,14 @@ fn who_departs_hears_the_rest_and_who_leaves_hears_nothing() {
     assert_eq!(s.heard(), [(7, Ok(()))]);
 }
 
+/// Two clients had been turned away by the scheduler, and then only bios left that had been taken back: nobody asked for the two again.
+#[test]
+fn who_was_turned_away_is_asked_again_when_what_was_taken_back_leaves() {
+    let mut world = World::new(0xdba1_5a81_3e7f_0a54);
+    (0..2000).for_each(|_| world.step());
+    world.settle();
+}
+
 #[test]
 fn nothing_is_lost_and_nothing_is_wrong() {
     let number = |name: &str| std::env::var(name).ok().map(|n| n.parse::<u64>().expect("a number"));

@@ -175,7 +175,7 @@ enum Phase {
     Over,
 }
 
-/// See the [module](self).
+/// One connection from the first byte on, without the connection: bytes come in, steps and bytes to send come out.
 #[derive(Clone, Debug)]
 pub struct Session {
     phase: Phase,
