@@ -4,7 +4,7 @@
 //! the driver of the queue uses for memory; a test needs none.
 
 use core::fmt;
-use fairhead_core::units::{GroupId, IoPrio, Sector, TaskId};
+use fairhead_core::units::{GroupId, Instant, IoPrio, Sector, TaskId};
 
 /// A file of the disk, as the driver numbers them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -68,6 +68,17 @@ pub struct Bio {
     pub cookie: u64,
 }
 
+/// Of a bio that is answered, for who keeps books.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// On whose account it was.
+    pub group: GroupId,
+    /// What was to be done.
+    pub op: Op,
+    /// When it was handed in.
+    pub came: Instant,
+}
+
 /// What became of a bio.
 #[derive(Debug)]
 pub struct Answer<D> {
@@ -77,6 +88,8 @@ pub struct Answer<D> {
     pub cookie: u64,
     /// Well or not.
     pub result: Result<(), Errno>,
+    /// What it was; `None` for a flush.
+    pub origin: Option<Origin>,
     /// The bio's data; of one that was answered before the disk was done with them there are none.
     pub data: Option<D>,
 }

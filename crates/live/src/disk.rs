@@ -245,7 +245,7 @@ pub(crate) struct Extent {
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Shared {
     mail: Arc<Mailbox>,
     pool: Arc<Pool>,
     files: Vec<Extent>,
@@ -368,6 +368,11 @@ impl Disk {
         Ok(Client { shared: Arc::clone(&self.shared), id, group, task, prio: IoPrio::default() })
     }
 
+    /// The way to the engine, for another thread.
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
     /// Has the engine do something, and waits for what comes of it.
     fn call<R: Send + 'static>(&self, f: impl FnOnce(&mut Desk) -> R + Send + 'static) -> Result<R, Error> {
         self.shared.call(f)
@@ -469,7 +474,10 @@ impl Drop for Disk {
 }
 
 impl Shared {
-    fn call<R: Send + 'static>(&self, f: impl FnOnce(&mut Desk) -> R + Send + 'static) -> Result<R, Error> {
+    pub(crate) fn call<R: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Desk) -> R + Send + 'static,
+    ) -> Result<R, Error> {
         let stopped = || Error::new(ErrorKind::Stopped, "the engine has stopped");
         let (answer, answered) = mpsc::channel();
         let call = move |desk: &mut Desk| {

@@ -348,6 +348,7 @@ impl<F: Front> Engine<F> {
         let mut any = false;
         while let Some(answer) = self.desk.queue.answer() {
             any = true;
+            self.desk.groups.latencies.see(self.desk.now, &answer);
             if answer.cookie & OUTSIDE == 0 {
                 self.front.answer(&mut self.desk, answer);
             } else if let Some(asked) = self.asked.remove(&answer.cookie) {

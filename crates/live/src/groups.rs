@@ -4,6 +4,7 @@
 //! [removed](GroupTable::remove). Their number is that of the queue's [`groups`](fairhead_core::Limits::groups).
 
 use crate::error::{Error, ErrorKind};
+use crate::latency::Latencies;
 use crate::request_queue::RequestQueue;
 use fairhead_core::Control;
 use fairhead_core::units::{GroupId, Instant};
@@ -15,11 +16,14 @@ pub(crate) struct GroupTable {
     names: BTreeMap<String, GroupId>,
     /// Numbers that no name has; those of removed groups may still have requests.
     free: Vec<GroupId>,
+    /// How long their clients waited.
+    pub(crate) latencies: Latencies,
 }
 
 impl GroupTable {
     pub(crate) fn new(groups: u32) -> Self {
-        Self { names: BTreeMap::new(), free: (1..groups).rev().map(GroupId).collect() }
+        let free = (1..groups).rev().map(GroupId).collect();
+        Self { names: BTreeMap::new(), free, latencies: Latencies::new(groups as usize) }
     }
 
     /// All names, in order.
@@ -27,8 +31,14 @@ impl GroupTable {
         self.names.iter().map(|(name, &id)| (name.as_str(), id))
     }
 
+    /// The group of that name; the root has none.
+    pub(crate) fn find(&self, name: &str) -> Option<GroupId> {
+        let name = Self::tidy(name);
+        if name.is_empty() { Some(GroupId::ROOT) } else { self.names.get(&name).copied() }
+    }
+
     /// Without slashes that say nothing.
-    fn tidy(name: &str) -> String {
+    pub(crate) fn tidy(name: &str) -> String {
         name.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
     }
 
@@ -74,7 +84,10 @@ impl GroupTable {
         // A removed group's number is free again when its last request is served.
         for i in (0..self.free.len()).rev() {
             match queue.control(now, Control::SetParent(self.free[i], parent)) {
-                Ok(()) => return Ok(self.free.remove(i)),
+                Ok(()) => {
+                    self.latencies.forget(self.free[i]);
+                    return Ok(self.free.remove(i));
+                }
                 Err(refusal) => last = Error::new(ErrorKind::Group, format!("group {path}: {refusal}")),
             }
         }

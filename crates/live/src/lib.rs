@@ -10,6 +10,7 @@
 mod bio;
 pub mod buffer;
 mod clock;
+pub mod control;
 mod disk;
 mod emulation;
 mod engine;
@@ -17,15 +18,17 @@ pub mod error;
 mod fuse;
 mod groups;
 mod inbox;
+mod latency;
 pub mod nbd;
 mod recorder;
 pub mod recording;
 pub mod request_queue;
 mod ring;
+mod socket;
 mod store;
 mod transfer;
 
-pub use bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
+pub use bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
 pub use buffer::{Buffer, Pool};
 pub use disk::{Client, Disk, DiskOptions, Pending};
 pub use emulation::Lateness;

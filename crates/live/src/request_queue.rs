@@ -28,7 +28,7 @@
 //!
 //! What it does not do: time, threads, files, memory. The engine's loop drives it, and tests with a disk made of a vector.
 
-use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
+use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
 use crate::recording::{Event, Recorded};
 use fairhead_core::config::ConfigError;
 use fairhead_core::elevator::{Control, Dispatch, Elevator, Limits, Timer};
@@ -117,6 +117,7 @@ struct Pending<D> {
     bio: Bio,
     client: ClientId,
     serial: u64,
+    came: Instant,
     data: Option<D>,
     /// So many bytes have been cut off and given to the elevator.
     placed: u32,
@@ -124,6 +125,19 @@ struct Pending<D> {
     open: u32,
     result: Result<(), Errno>,
     is_answered: bool,
+}
+
+impl<D> Pending<D> {
+    fn answer(&self, data: Option<D>) -> Answer<D> {
+        let origin = Origin { group: self.bio.group, op: self.bio.op, came: self.came };
+        Answer {
+            client: self.client,
+            cookie: self.bio.cookie,
+            result: self.result,
+            origin: Some(origin),
+            data,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -301,6 +315,7 @@ impl<D> RequestQueue<D> {
             bio,
             client,
             serial,
+            came: now,
             data,
             placed: 0,
             open: 0,
@@ -361,7 +376,7 @@ impl<D> RequestQueue<D> {
     fn answer_early(&mut self, slot: usize) {
         let p = &mut self.bios[slot];
         if !std::mem::replace(&mut p.is_answered, true) {
-            let answer = Answer { client: p.client, cookie: p.bio.cookie, result: p.result, data: None };
+            let answer = p.answer(None);
             self.push_answer(answer);
         }
     }
@@ -374,17 +389,13 @@ impl<D> RequestQueue<D> {
 
     /// All of it is done: answered, if it is not yet, and forgotten.
     fn finish_bio(&mut self, slot: usize) {
-        let p = self.bios.remove(slot);
+        let mut p = self.bios.remove(slot);
         let c = &mut self.clients[p.client.slot];
         c.bios -= 1;
         c.bytes -= u64::from(p.bio.len);
         if !p.is_answered {
-            self.push_answer(Answer {
-                client: p.client,
-                cookie: p.bio.cookie,
-                result: p.result,
-                data: p.data,
-            });
+            let data = p.data.take();
+            self.push_answer(p.answer(data));
         }
         self.drop_if_done(p.client.slot);
     }
@@ -665,7 +676,7 @@ impl<D> RequestQueue<D> {
                 continue;
             };
             c.bios -= 1;
-            self.push_answer(Answer { client, cookie, result, data: None });
+            self.push_answer(Answer { client, cookie, result, origin: None, data: None });
             self.drop_if_done(client.slot);
         }
     }
@@ -678,7 +689,15 @@ impl<D> RequestQueue<D> {
     /// # Errors
     /// If it cannot be; then nothing has changed.
     pub fn control(&mut self, now: Instant, change: Control) -> Result<(), Refusal> {
+        let groups = self.elevator.elevator().groups();
+        let is_new = matches!(change, Control::SetParent(g, _) if !groups.exists(g));
         self.elevator.control(now, change)?;
+        if let Control::SetParent(group, _) = change
+            && is_new
+        {
+            // What had its number before got that.
+            self.before[group.index()] = GroupStats::default();
+        }
         self.unstall(now);
         Ok(())
     }

@@ -7,12 +7,12 @@ use crate::bio::FileId;
 use crate::buffer::Pool;
 use crate::disk::{Disk, DiskOptions};
 use crate::error::{Error, ErrorKind};
+use crate::socket::{SocketFile, open_unix};
 use fairhead_core::units::IoPrio;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -75,22 +75,6 @@ impl Default for Options {
 
 /// A name of the protocol's has 4096 bytes at most.
 const NAME_MAX: usize = 4096;
-
-/// A socket in the file system, which goes with the server.
-#[derive(Debug)]
-struct SocketFile {
-    path: PathBuf,
-    inode: u64,
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        // Somebody else's by now is not ours to remove.
-        if self.path.symlink_metadata().is_ok_and(|m| m.ino() == self.inode) {
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
 
 /// A disk that is served. When it is dropped, what clients are waiting for is finished, within five seconds, and they are hung up on.
 #[derive(Debug)]
@@ -261,31 +245,4 @@ fn open_socket(place: &Listen, trust_network: bool) -> Result<(Listener, Option<
             Ok((Listener::Tcp(listener), None, Listen::Tcp(address)))
         }
     }
-}
-
-fn open_unix(path: &Path) -> Result<(UnixListener, SocketFile), Error> {
-    let wrong =
-        |message: String| Error::new(ErrorKind::Socket, format!("socket {}: {message}", path.display()));
-    if let Ok(meta) = path.symlink_metadata() {
-        if !meta.file_type().is_socket() {
-            return Err(wrong("there is a file of that name".to_owned()));
-        }
-        match UnixStream::connect(path) {
-            Ok(_) => return Err(wrong("another server listens there".to_owned())),
-            // What a server left that was killed.
-            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
-                std::fs::remove_file(path).map_err(|e| wrong(e.to_string()))?;
-            }
-            Err(e) => return Err(wrong(e.to_string())),
-        }
-    }
-    // SAFETY: it names no memory. Files that other threads make meanwhile are more private than they might be.
-    let before = unsafe { libc::umask(0o177) };
-    let listener = UnixListener::bind(path);
-    // SAFETY: as above.
-    unsafe { libc::umask(before) };
-    let listener = listener.map_err(|e| wrong(e.to_string()))?;
-    let made = path.metadata().map_err(|e| wrong(e.to_string()))?;
-    debug_assert_eq!(made.permissions().mode() & 0o077, 0);
-    Ok((listener, SocketFile { path: path.to_owned(), inode: made.ino() }))
 }

@@ -1,0 +1,279 @@
+//! Control: whoever may open the socket can see what every group gets, and change it, under load.
+//!
+//! ```text
+//!   fairhead ctl, top ─unix socket─► lines of JSON ─┐
+//!                                                   ├─ a thread of its own ─calls─► the engine
+//!   Prometheus ───────HTTP, on request──────────────┘
+//! ```
+//!
+//! One request is one line with one object ([`Request`]), and so is its answer: `{"ok":true,…}`, or `{"error":"…"}` with a line for people.
+//! A client that has not read its last answer is not listened to; one that takes ten seconds to finish a line, or to read an answer,
+//! is hung up on. There are sixteen places; when all are taken, who has been silent the longest gives way.
+//!
+//! The engine is asked between its turns, as by any other thread, and copies its books in microseconds; text is made of them here. Who asks
+//! again within ten milliseconds is told the same.
+//!
+//! What it does not do: passwords. A unix socket is for its owner only; metrics are read-only, and refused beyond this machine unless
+//! it is said that the network is trusted.
+
+mod caller;
+mod guest;
+mod report;
+mod request;
+#[cfg(test)]
+mod request_tests;
+mod value;
+mod work;
+
+pub use caller::Caller;
+pub use request::{Change, LINE_MAX, Request, line_of_words};
+
+use crate::clock::Clock;
+use crate::disk::{Disk, Shared};
+use crate::error::{Error, ErrorKind};
+use crate::socket::{SocketFile, open_unix};
+use fairhead_core::units::{Duration, Instant};
+use guest::{Guest, Said, Wants};
+use serde_json::{Value, json};
+use std::io::{self, PipeReader, PipeWriter};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use work::Snapshot;
+
+/// So many clients at a time.
+const GUESTS_MAX: usize = 16;
+
+/// Who was heard of within this time does not have to give way.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The books are copied at most so often.
+const SNAPSHOT_AGE: Duration = Duration::from_ms(10);
+
+/// How often time-outs are looked at while there are clients, in milliseconds.
+const TICK_MS: i32 = 250;
+
+/// Where to listen.
+#[derive(Clone, Debug, Default)]
+pub struct ControlOptions {
+    /// A unix socket, mode 0600.
+    pub socket: Option<PathBuf>,
+    /// Metrics for Prometheus over HTTP; port 0 is any that is free.
+    pub metrics: Option<SocketAddr>,
+    /// Whether that may be opened to other machines. Default false.
+    pub trust_network: bool,
+}
+
+/// A disk that can be controlled. When it is dropped, the socket is removed and clients are hung up on.
+#[derive(Debug)]
+pub struct ControlServer {
+    _socket: Option<SocketFile>,
+    metrics: Option<SocketAddr>,
+    /// The thread ends when this is closed.
+    stop: Option<PipeWriter>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ControlServer {
+    /// Listens.
+    ///
+    /// # Errors
+    /// If a socket cannot be had.
+    pub fn start(disk: &Disk, options: &ControlOptions) -> Result<Self, Error> {
+        let failed = |e: io::Error| Error::new(ErrorKind::Socket, format!("control: {e}"));
+        let (unix, socket) = options.socket.as_deref().map(open_unix).transpose()?.unzip();
+        let tcp = options.metrics.map(|at| open_tcp(at, options.trust_network)).transpose()?;
+        unix.as_ref().map_or(Ok(()), |l: &UnixListener| l.set_nonblocking(true)).map_err(failed)?;
+        let metrics = tcp.as_ref().map(TcpListener::local_addr).transpose().map_err(failed)?;
+        let (end, stop) = io::pipe().map_err(failed)?;
+        let host =
+            Host { shared: disk.shared(), clock: Clock::start(), books: None, unix, tcp, guests: Vec::new() };
+        let thread = thread::Builder::new().name("fairhead-ctl".to_owned());
+        let thread = thread.spawn(move || host.work(&end)).map_err(failed)?;
+        Ok(Self { _socket: socket, metrics, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where metrics are, with the port that was chosen.
+    #[must_use]
+    pub const fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics
+    }
+}
+
+impl Drop for ControlServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn open_tcp(at: SocketAddr, trust_network: bool) -> Result<TcpListener, Error> {
+    if !at.ip().is_loopback() && !trust_network {
+        let why = format!("metrics: {at} can be reached from other machines, and nobody is asked who he is");
+        return Err(Error::new(ErrorKind::Socket, why));
+    }
+    let failed = |e: io::Error| Error::new(ErrorKind::Socket, format!("metrics: cannot listen on {at}: {e}"));
+    let listener = TcpListener::bind(at).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// The thread's.
+struct Host {
+    shared: Arc<Shared>,
+    clock: Clock,
+    /// What was copied last, and when.
+    books: Option<(Instant, Snapshot)>,
+    unix: Option<UnixListener>,
+    tcp: Option<TcpListener>,
+    guests: Vec<Guest>,
+}
+
+impl Host {
+    fn work(mut self, end: &PipeReader) {
+        loop {
+            let mut polled = vec![wants(end.as_raw_fd(), libc::POLLIN)];
+            polled.extend(self.unix.iter().map(|l| wants(l.as_raw_fd(), libc::POLLIN)));
+            polled.extend(self.tcp.iter().map(|l| wants(l.as_raw_fd(), libc::POLLIN)));
+            polled.extend(self.guests.iter().map(|g| {
+                let events = match g.wants() {
+                    Wants::ToHear => libc::POLLOUT,
+                    Wants::ToSpeak => libc::POLLIN,
+                    Wants::Nothing => 0,
+                };
+                wants(g.fd(), events)
+            }));
+            let is_busy = self.guests.iter().any(Guest::has_said_something);
+            let most = if is_busy { 0 } else { TICK_MS };
+            if wait(&mut polled, if self.guests.is_empty() { -1 } else { most }).is_err() {
+                return;
+            }
+            if polled[0].revents != 0 {
+                return;
+            }
+            let now = self.clock.now();
+            let ready = polled[polled.len() - self.guests.len()..].iter().map(|p| p.revents != 0);
+            for (guest, is_ready) in self.guests.iter_mut().zip(ready) {
+                if is_ready {
+                    guest.exchange(now);
+                }
+            }
+            // One line of each, so that none keeps the others waiting.
+            let mut guests = std::mem::take(&mut self.guests);
+            for guest in &mut guests {
+                if let Some(said) = guest.next(now) {
+                    let answer = self.answer(&said);
+                    guest.tell(now, answer);
+                }
+            }
+            guests.retain(|guest| !guest.is_gone(now));
+            self.guests = guests;
+            self.welcome(now);
+        }
+    }
+
+    /// Lets those in who are at the door.
+    fn welcome(&mut self, now: Instant) {
+        for _ in 0..GUESTS_MAX {
+            let unix = self.unix.as_ref().and_then(|l| comes(l.accept()));
+            let found = match unix {
+                Some(stream) => Some(Guest::with_lines(stream, now)),
+                None => {
+                    let tcp = self.tcp.as_ref().and_then(|l| comes(l.accept()));
+                    tcp.map(|stream| Guest::with_http(stream, now))
+                }
+            };
+            let Some(found) = found else { return };
+            let Ok(mut guest) = found else { continue };
+            if self.guests.len() >= GUESTS_MAX {
+                let silent = (0..self.guests.len()).min_by_key(|&i| self.guests[i].last_heard()).unwrap_or(0);
+                if now.saturating_since(self.guests[silent].last_heard()) < FRESH {
+                    guest.tell(now, refusal(&format!("all {GUESTS_MAX} places are taken")));
+                    continue;
+                }
+                self.guests.swap_remove(silent);
+            }
+            self.guests.push(guest);
+        }
+    }
+
+    fn answer(&mut self, said: &Said) -> String {
+        match said {
+            Said::Line(line) => match Request::parse(line).and_then(|request| self.ask(request)) {
+                Ok(answer) => answer.to_string() + "\n",
+                Err(why) => refusal(&why),
+            },
+            Said::TooLong => refusal(&format!("a line has at most {LINE_MAX} bytes")),
+            Said::Get => match self.books() {
+                Ok(books) => http("200 OK", &report::prometheus(books)),
+                Err(why) => http("503 Service Unavailable", &(why + "\n")),
+            },
+            Said::NotFound => http("404 Not Found", "there is /metrics\n"),
+        }
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Value, String> {
+        match request {
+            Request::Stats => {
+                let mut answer = report::json(self.books()?);
+                answer["ok"] = true.into();
+                Ok(answer)
+            }
+            Request::Metrics => Ok(json!({ "ok": true, "metrics": report::prometheus(self.books()?) })),
+            _ => {
+                self.books = None;
+                let done = self.shared.call(move |desk| work::change(desk, &request));
+                done.map_err(|e| e.to_string())?.map(|()| json!({ "ok": true }))
+            }
+        }
+    }
+
+    fn books(&mut self) -> Result<&Snapshot, String> {
+        let now = self.clock.now();
+        let is_old = |at: Instant| now.saturating_since(at) > SNAPSHOT_AGE;
+        if self.books.as_ref().is_none_or(|b| is_old(b.0)) {
+            let books = self.shared.call(|desk| Snapshot::take(desk)).map_err(|e| e.to_string())?;
+            self.books = Some((now, books));
+        }
+        Ok(&self.books.as_ref().expect("just put there").1)
+    }
+}
+
+/// Who comes, if somebody does.
+fn comes<S, A>(found: io::Result<(S, A)>) -> Option<S> {
+    let not_now = |e: &io::Error| e.kind() != io::ErrorKind::WouldBlock;
+    if found.as_ref().is_err_and(not_now) {
+        // Too few file descriptors, say: he stays at the door, which is no reason to be busy.
+        thread::sleep(std::time::Duration::from_millis(50));
+    }
+    found.ok().map(|(stream, _)| stream)
+}
+
+fn refusal(why: &str) -> String {
+    json!({ "error": why }).to_string() + "\n"
+}
+
+fn http(status: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+const fn wants(fd: RawFd, events: libc::c_short) -> libc::pollfd {
+    libc::pollfd { fd, events, revents: 0 }
+}
+
+/// Until something can be done, or that many milliseconds.
+fn wait(polled: &mut [libc::pollfd], most_ms: i32) -> io::Result<()> {
+    // SAFETY: the kernel reads and writes the slice during the call only.
+    let n = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, most_ms) };
+    let e = io::Error::last_os_error();
+    if n < 0 && e.kind() != io::ErrorKind::Interrupted { Err(e) } else { Ok(()) }
+}

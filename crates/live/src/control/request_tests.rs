@@ -1,0 +1,144 @@
+use super::request::*;
+use fairhead_core::sched::any::preset;
+use fairhead_core::units::{Class, Duration, Weight};
+use std::num::NonZeroU64;
+
+fn parse(text: &str) -> Request {
+    Request::parse(text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+fn refused(text: &str) -> String {
+    let message = Request::parse(text.as_bytes()).unwrap_err();
+    assert!(!message.chars().any(char::is_control) && message.len() < 600, "{message:?}");
+    message
+}
+
+fn words(text: &str) -> Result<Request, String> {
+    let line = line_of_words(&text.split(' ').collect::<Vec<_>>())?;
+    Request::parse(line.as_bytes())
+}
+
+#[test]
+fn each_command_and_each_word_of_it() {
+    assert_eq!(parse(r#"{"do":"stats"}"#), Request::Stats);
+    assert_eq!(parse(" {\"do\" : \"metrics\"}\r"), Request::Metrics);
+    assert_eq!(parse(r#"{"do":"remove","group":"/a//b/"}"#), Request::Remove("a/b".to_owned()));
+    assert_eq!(parse(r#"{"do":"make","group":"a"}"#), Request::Make("a".to_owned(), Change::default()));
+    let all = r#"{"do":"set","group":"a","weight":300,"leaf_weight":"7","class":"rt","rbps":"50m","wbps":1000,
+        "riops":5,"wiops":"max","burst":"1s","min_iops":3}"#;
+    let change = Change {
+        weight: Weight::new(300),
+        leaf_weight: Weight::new(7),
+        class: Some(Class::RealTime),
+        rbps: Some(NonZeroU64::new(50 << 20)),
+        wbps: Some(NonZeroU64::new(1000)),
+        riops: Some(NonZeroU64::new(5)),
+        wiops: Some(None),
+        burst: Some(Duration::from_secs(1)),
+        min_iops: Some(3),
+    };
+    assert_eq!(parse(all), Request::Set("a".to_owned(), change));
+    assert_eq!(
+        parse(r#"{"do":"set","group":"a","rbps":null}"#),
+        Request::Set("a".to_owned(), Change { rbps: Some(None), ..Change::default() })
+    );
+    let mut cfq = (preset("cfq").unwrap().config)();
+    assert_eq!(parse(r#"{"do":"sched","name":"cfq"}"#), Request::Sched(cfq));
+    cfq.set("slice_idle", 4_000_000).unwrap();
+    assert_eq!(parse(r#"{"do":"sched","name":"cfq","tunables":{"slice_idle":"4ms"}}"#), Request::Sched(cfq));
+    assert_eq!(
+        parse(r#"{"do":"tune","tunables":{"quantum":8,"low_latency":false}}"#),
+        Request::Tune(vec![
+            ("quantum".to_owned(), "8".to_owned()),
+            ("low_latency".to_owned(), "0".to_owned())
+        ])
+    );
+}
+
+#[test]
+fn words_say_the_same() {
+    assert_eq!(words("stats"), Ok(Request::Stats));
+    assert_eq!(
+        words("set a weight=300 rbps=50m class=idle"),
+        Ok(parse(r#"{"do":"set","group":"a","weight":300,"rbps":"50m","class":"idle"}"#))
+    );
+    assert_eq!(words("remove a/b"), Ok(Request::Remove("a/b".to_owned())));
+    assert_eq!(
+        words("sched cfq slice_idle=4ms"),
+        Ok(parse(r#"{"do":"sched","name":"cfq","tunables":{"slice_idle":"4ms"}}"#))
+    );
+    assert_eq!(words("tune quantum=8"), Ok(parse(r#"{"do":"tune","tunables":{"quantum":8}}"#)));
+    for (text, message) in [
+        ("stat", "unknown command 'stat'; did you mean 'stats'?"),
+        ("set", "set: which group?"),
+        ("set weight=3", "set: which group?"),
+        ("set a", "set changes nothing; add a word such as weight=300"),
+        ("set a weight", "set: 'weight' has no '='; write weight=300"),
+        ("set a wieght=3", "set: unknown word 'wieght'; did you mean 'weight'?"),
+        ("set a weight=3 weight=4", "set: weight is said twice"),
+        (
+            "set a group=b",
+            "set: unknown word 'group'; there are weight, leaf_weight, class, rbps, wbps, riops, wiops, burst, min_iops",
+        ),
+        ("sched", "sched: which name?"),
+        ("sched cfq slice_idle", "sched: 'slice_idle' has no '='; write slice_idle=4ms"),
+        ("stats now", "stats takes nothing more, such as 'now'"),
+        ("tune", "tune changes nothing; add a tunable such as slice_idle=4ms"),
+    ] {
+        assert_eq!(words(text).unwrap_err(), message, "{text}");
+    }
+}
+
+#[test]
+fn mistakes_name_what_would_be_right() {
+    let example = r#"write a line such as {"do":"stats"}"#;
+    assert!(refused("").starts_with("not JSON: EOF") && refused("").ends_with(example));
+    assert_eq!(refused("[]"), format!("not an object; {example}"));
+    assert_eq!(refused("{}"), format!("it does not say what to \"do\"; {example}"));
+    assert_eq!(refused(r#"{"do":1}"#), format!("\"do\" is not a word; {example}"));
+    for (text, message) in [
+        (r#"{"do":"sett"}"#, "unknown command 'sett'; did you mean 'set'?"),
+        (
+            r#"{"do":"elephant"}"#,
+            "unknown command 'elephant'; there are stats, metrics, make, set, remove, sched, tune",
+        ),
+        (r#"{"do":"stats","x":1}"#, "stats takes nothing more, such as 'x'"),
+        (r#"{"do":"set","group":3}"#, "set: group is not a text"),
+        (r#"{"do":"set","group":"a","weigth":3}"#, "set: unknown word 'weigth'; did you mean 'weight'?"),
+        (r#"{"do":"set","group":"a","weight":0}"#, "weight=0: 1 to 10000"),
+        (r#"{"do":"set","group":"a","weight":-1}"#, "weight=-1: 1 to 10000"),
+        (r#"{"do":"set","group":"a","weight":1e3}"#, "weight=1000.0: 1 to 10000"),
+        (r#"{"do":"set","group":"a","weight":[]}"#, "weight: neither a number nor a text"),
+        (r#"{"do":"set","group":"a","class":"fast"}"#, "class=fast: rt, be or idle"),
+        (r#"{"do":"set","group":"a","rbps":"50"}"#, "rbps=50: sizes have a unit: b, k, m, g or t, as in 50m"),
+        (r#"{"do":"set","group":"a","riops":0}"#, "riops=0: would never do anything; max is no limit"),
+        (r#"{"do":"set","group":"a","burst":"2h"}"#, "burst=2h: at most an hour"),
+        (r#"{"do":"set","group":"a","min_iops":4294967296}"#, "min_iops=4294967296: no disk does that"),
+        (r#"{"do":"sched","name":"bqf"}"#, "unknown scheduler 'bqf'; did you mean 'bfq'?"),
+        (
+            r#"{"do":"sched","name":"cfq","tunables":3}"#,
+            r#"tunables: not an object, such as {"slice_idle":"4ms"}"#,
+        ),
+        (
+            r#"{"do":"sched","name":"cfq","tunables":{"quantum":null}}"#,
+            "quantum: neither a number nor a text",
+        ),
+        (
+            "{\"do\":\"remove\",\"group\":\"a\\u001b[2Jb\"}",
+            "group 'a?[2Jb': control characters are for terminals",
+        ),
+    ] {
+        assert_eq!(refused(text), message, "{text}");
+    }
+}
+
+#[test]
+fn what_is_too_much_is_refused() {
+    let deep = format!(r#"{{"do":"make","group":"{}"}}"#, "a/".repeat(17));
+    assert!(refused(&deep).contains("at most 16 levels"));
+    let long = format!(r#"{{"do":"make","group":"{}"}}"#, "a".repeat(2000));
+    assert!(refused(&long).contains("at most 16 levels and 1024 bytes"));
+    assert!(refused(&"[".repeat(10_000)).starts_with("not JSON: recursion limit"));
+    assert!(refused(&" ".repeat(LINE_MAX + 1)).contains("longer than 65536 bytes"));
+    assert!(Request::parse(b"{\"do\":\"\xff\"}").unwrap_err().starts_with("not JSON"));
+}

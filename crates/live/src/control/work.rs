@@ -1,0 +1,177 @@
+//! What a request does, in the engine's thread: short, and all of it or nothing.
+
+use super::request::{Change, Request};
+use super::value::{self, unknown};
+use crate::emulation::Lateness;
+use crate::engine::Desk;
+use crate::latency::Latency;
+use fairhead_core::config::ConfigError;
+use fairhead_core::groups::{GroupStats, Refusal};
+use fairhead_core::sched::any::AnyConfig;
+use fairhead_core::units::{Class, GroupId, Instant, Weight};
+use fairhead_core::{Control, Limits, Max, Min};
+
+/// How everything is at one moment.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) now: Instant,
+    pub(super) config: AnyConfig,
+    pub(super) limits: Limits,
+    pub(super) in_flight: (u16, u32),
+    pub(super) lateness: Option<Lateness>,
+    pub(super) groups: Vec<Group>,
+}
+
+/// How a group is, and what it got, without the groups in it.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// Empty for the root.
+    pub(super) name: String,
+    pub(super) settings: GroupSettings,
+    pub(super) stats: GroupStats,
+    /// Of reads, and of everything else.
+    pub(super) latency: Option<Box<[Latency; 2]>>,
+}
+
+/// What a group was told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GroupSettings {
+    pub(super) weight: Weight,
+    pub(super) leaf_weight: Weight,
+    pub(super) class: Class,
+    pub(super) max: Max,
+    pub(super) min: Min,
+}
+
+impl GroupSettings {
+    fn of(desk: &Desk, id: GroupId) -> Self {
+        let groups = desk.queue.elevator().groups();
+        Self {
+            weight: groups.weight(id),
+            leaf_weight: groups.leaf_weight(id),
+            class: groups.class(id),
+            max: groups.max(id),
+            min: groups.min(id),
+        }
+    }
+}
+
+impl Snapshot {
+    pub(super) fn take(desk: &Desk) -> Self {
+        let all = [("", GroupId::ROOT)].into_iter().chain(desk.groups.names());
+        let group = |(name, id): (&str, GroupId)| Group {
+            name: name.to_owned(),
+            settings: GroupSettings::of(desk, id),
+            stats: desk.queue.stats(id),
+            latency: desk.groups.latencies.of(id),
+        };
+        Self {
+            now: desk.now,
+            config: *desk.queue.config(),
+            limits: *desk.queue.limits(),
+            in_flight: desk.queue.in_flight(),
+            lateness: desk.lateness(),
+            groups: all.map(group).collect(),
+        }
+    }
+}
+
+/// Does what changes something.
+pub(super) fn change(desk: &mut Desk, request: &Request) -> Result<(), String> {
+    match request {
+        Request::Stats | Request::Metrics => Ok(()),
+        Request::Make(name, change) => make(desk, name, change),
+        Request::Set(name, change) => {
+            let id = find(desk, name)?;
+            tell(desk, id, change).map_err(|why| format!("group {}: {why}", shown(name)))
+        }
+        Request::Remove(name) => {
+            if find(desk, name)? == GroupId::ROOT {
+                return Err(Refusal::Root.to_string());
+            }
+            desk.groups.remove(desk.now, &mut desk.queue, name).map_err(|e| e.to_string())
+        }
+        Request::Sched(config) => switch(desk, *config),
+        Request::Tune(tunables) => switch(desk, value::tuned(*desk.queue.config(), tunables)?),
+    }
+}
+
+/// The root has no name.
+fn shown(name: &str) -> &str {
+    if name.is_empty() { "/" } else { name }
+}
+
+fn switch(desk: &mut Desk, config: AnyConfig) -> Result<(), String> {
+    desk.queue.switch(desk.now, config).map_err(|e: ConfigError| e.to_string())
+}
+
+fn find(desk: &Desk, name: &str) -> Result<GroupId, String> {
+    desk.groups.find(name).ok_or_else(|| {
+        let names: Vec<&str> = desk.groups.names().map(|(name, _)| name).take(16).collect();
+        match fairhead_device::nearest_word(name, desk.groups.names().map(|(name, _)| name)) {
+            None if names.is_empty() => format!("no group '{name}': there is none but the root, /"),
+            _ => unknown("group", name, names),
+        }
+    })
+}
+
+/// A new group, and those around it that there are not.
+fn make(desk: &mut Desk, name: &str, change: &Change) -> Result<(), String> {
+    if desk.groups.find(name).is_some() {
+        return Err(format!("group {}: there is one; set changes it", shown(name)));
+    }
+    let ends = name.match_indices('/').map(|(i, _)| i).chain([name.len()]);
+    let missing: Vec<&str> =
+        ends.map(|end| &name[..end]).filter(|path| desk.groups.find(path).is_none()).collect();
+    let made = desk.groups.ensure(desk.now, &mut desk.queue, name).map_err(|e| e.to_string());
+    let told = made.and_then(|id| tell(desk, id, change).map_err(|why| format!("group {name}: {why}")));
+    if told.is_err() {
+        for path in missing.into_iter().rev() {
+            // Those that there were not enough numbers for are not there.
+            let _ = desk.groups.remove(desk.now, &mut desk.queue, path);
+        }
+    }
+    told
+}
+
+/// A group is told all of it, or nothing.
+fn tell(desk: &mut Desk, id: GroupId, change: &Change) -> Result<(), Refusal> {
+    let old = GroupSettings::of(desk, id);
+    let result = changes(id, change, &old).try_for_each(|c| desk.queue.control(desk.now, c));
+    if result.is_err() {
+        let back = Change {
+            weight: change.weight.map(|_| old.weight),
+            leaf_weight: change.leaf_weight.map(|_| old.leaf_weight),
+            class: change.class.map(|_| old.class),
+            rbps: Some(old.max.rbps),
+            wbps: Some(old.max.wbps),
+            riops: Some(old.max.riops),
+            wiops: Some(old.max.wiops),
+            burst: Some(old.max.burst),
+            min_iops: Some(old.min.iops),
+        };
+        for c in changes(id, &back, &old) {
+            // Of the root nothing but its leaf weight can have changed.
+            let _ = desk.queue.control(desk.now, c);
+        }
+    }
+    result
+}
+
+/// One after the other. A guarantee is taken back before its limit changes, or the two could contradict each other on the way.
+fn changes(id: GroupId, change: &Change, old: &GroupSettings) -> impl Iterator<Item = Control> {
+    let limits = [change.rbps, change.wbps, change.riops, change.wiops];
+    let has_limit = limits.iter().any(Option::is_some) || change.burst.is_some();
+    let max = has_limit.then(|| change.max(old.max));
+    let min = change.min_iops.map(|iops| Min { iops });
+    [
+        change.weight.map(|w| Control::SetWeight(id, w)),
+        change.leaf_weight.map(|w| Control::SetLeafWeight(id, w)),
+        change.class.map(|c| Control::SetClass(id, c)),
+        min.filter(|_| max.is_some()).map(|_| Control::SetMin(id, Min::default())),
+        max.map(|m| Control::SetMax(id, m)),
+        min.map(|m| Control::SetMin(id, m)),
+    ]
+    .into_iter()
+    .flatten()
+}

@@ -1,0 +1,51 @@
+//! Unix sockets in the file system: for their owner only, and gone with who listens on them.
+
+use crate::error::{Error, ErrorKind};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// A socket in the file system, which goes with who listens.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    inode: u64,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Somebody else's by now is not ours to remove.
+        if self.path.symlink_metadata().is_ok_and(|m| m.ino() == self.inode) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Listens on a unix socket that only its owner can open. One that nobody listens on any more is replaced.
+pub(crate) fn open_unix(path: &Path) -> Result<(UnixListener, SocketFile), Error> {
+    let wrong =
+        |message: String| Error::new(ErrorKind::Socket, format!("socket {}: {message}", path.display()));
+    if let Ok(meta) = path.symlink_metadata() {
+        if !meta.file_type().is_socket() {
+            return Err(wrong("there is a file of that name".to_owned()));
+        }
+        match UnixStream::connect(path) {
+            Ok(_) => return Err(wrong("another server listens there".to_owned())),
+            // What a server left that was killed.
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path).map_err(|e| wrong(e.to_string()))?;
+            }
+            Err(e) => return Err(wrong(e.to_string())),
+        }
+    }
+    // SAFETY: it names no memory. Files that other threads make meanwhile are more private than they might be.
+    let before = unsafe { libc::umask(0o177) };
+    let listener = UnixListener::bind(path);
+    // SAFETY: as above.
+    unsafe { libc::umask(before) };
+    let listener = listener.map_err(|e| wrong(e.to_string()))?;
+    let made = path.metadata().map_err(|e| wrong(e.to_string()))?;
+    debug_assert_eq!(made.permissions().mode() & 0o077, 0);
+    Ok((listener, SocketFile { path: path.to_owned(), inode: made.ino() }))
+}
