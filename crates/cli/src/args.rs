@@ -39,6 +39,10 @@ pub(crate) enum Command {
     Emulate(EmulateArgs),
     /// Show a folder so that what is read and written there is scheduled: by thread, I/O priority and cgroup.
     Mount(MountArgs),
+    /// Ask a running `serve` or `mount` for its statistics, or change what it does.
+    Ctl(CtlArgs),
+    /// Show who gets what of the disk of a running `serve` or `mount`, again and again.
+    Top(TopArgs),
     /// List what can be named: disks, schedulers or workloads.
     List(ListArgs),
     /// Show a scheduler's tunables, a disk's description or a workload's job file.
@@ -255,9 +259,52 @@ pub(crate) struct ServeArgs {
     /// Record what the scheduler is told and decides, for `fairhead replay-live`.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Serve only while this shell command runs; $uri and $socket tell it where.
+    /// Serve only while this shell command runs; $uri and $socket tell it where, $control where it can be controlled.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) run: Option<String>,
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
+}
+
+/// Of all that run until they are told to end.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ControlArgs {
+    /// Listen on a unix socket, which only its owner can open, for `fairhead ctl` and `fairhead top`.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) control: Option<PathBuf>,
+    /// Tell Prometheus, over HTTP: a port of this machine, or ADDRESS:PORT.
+    #[arg(long, value_name = "[ADDR:]PORT")]
+    pub(crate) metrics: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = CTL_LEGEND)]
+pub(crate) struct CtlArgs {
+    /// The socket of --control.
+    #[arg(value_name = "SOCKET")]
+    pub(crate) socket: PathBuf,
+    /// What to do. Default: stats.
+    #[arg(value_name = "WORD")]
+    pub(crate) words: Vec<String>,
+}
+
+/// What can be said.
+const CTL_LEGEND: &str = "\
+stats: everything there is to know, as JSON; metrics: the same as Prometheus reads it; make GROUP [KEY=VALUE…], set GROUP KEY=VALUE…, \
+remove GROUP; sched NAME [TUNABLE=VALUE…]: another scheduler; tune TUNABLE=VALUE…: other tunables. Keys: weight=, leaf_weight= 1…10000, \
+class=rt|be|idle, rbps=, wbps= (such as 50m), riops=, wiops= (a number), or max for no limit, burst= (a time), min_iops=. docs/control.md.";
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// The socket of --control.
+    #[arg(value_name = "SOCKET")]
+    pub(crate) socket: PathBuf,
+    /// How long to look each time.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(crate) interval: String,
+    /// End after that many tables.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -328,6 +375,8 @@ pub(crate) struct MountArgs {
     /// As slow as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE")]
     pub(crate) emulate: Option<String>,
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
 }
 
 /// How it ends.
@@ -578,6 +627,25 @@ mod tests {
         assert_eq!(parse(&["--depth", "2"]).depth, Some(2));
         assert_eq!(parse(&["--emulate", "nas2020"]).emulate.as_deref(), Some("nas2020"));
         assert!(refused(&["mount", "a", "b", "--depth", "0"]).contains("1..=1024"));
+        let control = parse(&["--control", "c", "--metrics", "9100"]).control;
+        assert_eq!((control.control, control.metrics.as_deref()), (Some("c".into()), Some("9100")));
+    }
+
+    #[test]
+    fn every_argument_of_ctl_and_top() {
+        let parse = |argv: &[&str]| Cli::try_parse_from([&["fairhead"], argv].concat()).unwrap().command;
+        let Some(Command::Ctl(ctl)) = parse(&["ctl", "s", "set", "vm1", "weight=300"]) else { panic!("ctl") };
+        assert_eq!(
+            (ctl.socket, ctl.words),
+            ("s".into(), ["set", "vm1", "weight=300"].map(str::to_owned).into())
+        );
+        let Some(Command::Top(top)) = parse(&["top", "s", "--interval", "2s", "--count", "3"]) else {
+            panic!("top")
+        };
+        assert_eq!((top.socket, top.interval.as_str(), top.count), ("s".into(), "2s", Some(3)));
+        let Some(Command::Top(top)) = parse(&["top", "s"]) else { panic!("top") };
+        assert_eq!((top.interval.as_str(), top.count), ("1s", None));
+        assert!(refused(&["ctl"]).contains("<SOCKET>"));
     }
 
     #[test]

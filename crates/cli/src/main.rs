@@ -11,6 +11,7 @@
 
 mod args;
 mod conform;
+mod control;
 mod emulate;
 mod error;
 mod ladder;
@@ -56,6 +57,8 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::ReplayLive(args) => replay_live::replay_live(&args),
         Command::Emulate(args) => emulate::emulate(&args),
         Command::Mount(args) => mount::mount(&args),
+        Command::Ctl(args) => control::ctl(&args),
+        Command::Top(args) => control::top(&args),
         Command::List(args) => list::list(args.what),
         Command::Show(args) => show::show(&args.name),
     }

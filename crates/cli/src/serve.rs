@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU64;
+use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -15,6 +16,7 @@ use fairhead_live::{Disk, DiskOptions, Error, ErrorKind};
 use fairhead_sim::job::{nearest, size_value};
 
 use crate::args::ServeArgs;
+use crate::control;
 use crate::error::CliError;
 use crate::out;
 use crate::plan::{choose_disk, choose_scheduler};
@@ -40,6 +42,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     let exports = args.exports.iter().map(|text| Wanted::parse(text)).collect::<Result<Vec<_>, _>>()?;
     check_groups(&exports)?;
     let listen = places(args)?;
+    let control = control::options(&args.control, args.insecure_remote)?;
     let mut disk = DiskOptions::new::<&str>([]).config(scheduler(args)?).direct(!args.cached);
     if let Some(depth) = args.depth {
         disk = disk.depth(depth);
@@ -58,13 +61,15 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     for w in &exports {
         w.set_up(server.disk()).map_err(|e| refused(&e))?;
     }
+    let control = control::start(&control, server.disk()).map_err(|e| refused(&e))?;
     // Only the first server of a process can be told; there is but one.
     let _ = END.set(ended.clone());
     server.addresses().iter().for_each(|place| out::note(&format!("listening on {}", shown(place))));
     if let Some(command) = &args.run {
-        run(command, &server.addresses()[0], ended)?;
+        run(command, &server.addresses()[0], args.control.control.as_deref(), ended)?;
     }
     let result = wait(&end, &server);
+    drop(control);
     let lateness = server.disk().lateness().ok().flatten();
     let mut text = table(&server.stop());
     if let Some(late) = lateness {
@@ -104,11 +109,14 @@ fn wait(end: &Receiver<Ended>, server: &Server) -> Result<(), CliError> {
 }
 
 /// Runs a command, and tells when it has ended.
-fn run(command: &str, place: &Listen, ended: Sender<Ended>) -> Result<(), CliError> {
+fn run(command: &str, place: &Listen, control: Option<&Path>, ended: Sender<Ended>) -> Result<(), CliError> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).env("uri", uri(place));
     if let Listen::Unix(path) = place {
         shell.env("socket", path);
+    }
+    if let Some(path) = control {
+        shell.env("control", path);
     }
     let failed = |e| CliError::Failed(format!("cannot run '{command}': {e}"));
     let mut child = shell.spawn().map_err(failed)?;
@@ -154,7 +162,7 @@ fn scheduler(args: &ServeArgs) -> Result<fairhead_core::sched::any::AnyConfig, C
 fn places(args: &ServeArgs) -> Result<Vec<Listen>, CliError> {
     let mut places: Vec<Listen> = args.socket.iter().cloned().map(Listen::Unix).collect();
     for text in &args.listen {
-        places.push(Listen::Tcp(address(text)?));
+        places.push(Listen::Tcp(address("--listen", text)?));
     }
     if places.is_empty() {
         return Err(CliError::Misuse("where? write --socket PATH or --listen PORT".to_owned()));
@@ -163,13 +171,13 @@ fn places(args: &ServeArgs) -> Result<Vec<Listen>, CliError> {
 }
 
 /// A port of this machine, or a port of an address.
-fn address(text: &str) -> Result<SocketAddr, CliError> {
+pub(crate) fn address(flag: &str, text: &str) -> Result<SocketAddr, CliError> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok((Ipv4Addr::LOCALHOST, port).into());
     }
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
     found.ok_or_else(|| {
-        CliError::Misuse(format!("--listen {text}: neither a port nor ADDRESS:PORT, such as 127.0.0.1:10809"))
+        CliError::Misuse(format!("{flag} {text}: neither a port nor ADDRESS:PORT, such as 127.0.0.1:10809"))
     })
 }
 

@@ -11,6 +11,7 @@ mod json;
 mod ladder;
 mod reproduction;
 mod table;
+mod top;
 mod watch;
 mod why;
 
@@ -20,6 +21,7 @@ pub(crate) use json::{Json, JsonPlus};
 pub(crate) use ladder::{Ladder, Verdicts};
 pub(crate) use reproduction::Reproductions;
 pub(crate) use table::time;
+pub(crate) use top::top;
 
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;

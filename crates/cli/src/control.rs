@@ -1,0 +1,90 @@
+//! `--control` of `serve` and `mount`, and who talks to it: `fairhead ctl` and `fairhead top`.
+
+use std::io::{IsTerminal, stdout};
+use std::path::Path;
+use std::thread;
+
+use fairhead_live::control::{Caller, ControlOptions, ControlServer, line_of_words};
+use fairhead_live::{Disk, Error, ErrorKind};
+use serde_json::Value;
+
+use crate::args::{ControlArgs, CtlArgs, TopArgs};
+use crate::error::CliError;
+use crate::out;
+use crate::output::top as table;
+use crate::plan::positive_time;
+use crate::serve::address;
+
+/// What was written, checked before anything is opened.
+pub(crate) fn options(args: &ControlArgs, trust_network: bool) -> Result<ControlOptions, CliError> {
+    let metrics = args.metrics.as_deref().map(|text| address("--metrics", text)).transpose()?;
+    Ok(ControlOptions { socket: args.control.clone(), metrics, trust_network })
+}
+
+/// Lets the disk be controlled, if that is wanted, as long as the answer lives.
+pub(crate) fn start(options: &ControlOptions, disk: &Disk) -> Result<Option<ControlServer>, Error> {
+    if options.socket.is_none() && options.metrics.is_none() {
+        return Ok(None);
+    }
+    let server = ControlServer::start(disk, options)?;
+    if let Some(at) = server.metrics() {
+        out::note(&format!("metrics at http://{at}/metrics"));
+    }
+    Ok(Some(server))
+}
+
+fn refused(e: &Error) -> CliError {
+    match e.kind() {
+        ErrorKind::Setting => CliError::Misuse(e.to_string()),
+        _ => CliError::Failed(e.to_string()),
+    }
+}
+
+fn connect(path: &Path) -> Result<Caller, CliError> {
+    Caller::connect(path).map_err(|e| refused(&e))
+}
+
+/// Says one thing, and prints the answer if there is more to it than that it is done.
+pub(crate) fn ctl(args: &CtlArgs) -> Result<(), CliError> {
+    let line = line_of_words(&args.words).map_err(CliError::Misuse)?;
+    let answer = connect(&args.socket)?.ask(&line).map_err(|e| refused(&e))?;
+    match answer {
+        Value::Object(mut map) => {
+            map.remove("ok");
+            match map.get("metrics") {
+                Some(Value::String(text)) => out::print(text),
+                _ if map.is_empty() => Ok(()),
+                _ => out::print(&format!("{:#}\n", Value::Object(map))),
+            }
+        }
+        _ => Err(CliError::Failed("the answer is no object".to_owned())),
+    }
+}
+
+/// To the upper left corner; and from there on nothing.
+const CLEAR: &str = "\x1b[H\x1b[J";
+
+/// A table for each interval: over the last one on a terminal, below it elsewhere.
+pub(crate) fn top(args: &TopArgs) -> Result<(), CliError> {
+    let interval = positive_time("--interval", &args.interval)?;
+    let mut caller = connect(&args.socket)?;
+    let mut look = || caller.ask(r#"{"do":"stats"}"#).map_err(|e| refused(&e));
+    let is_terminal = stdout().is_terminal();
+    let coloured = out::coloured(None);
+    let mut before = look()?;
+    let mut count = 0;
+    while args.count.is_none_or(|most| count < most) {
+        thread::sleep(std::time::Duration::from_nanos(interval.as_ns()));
+        let after = look()?;
+        let text = table(&before, &after, coloured);
+        let above = match (is_terminal, count) {
+            (true, _) => CLEAR,
+            (false, 0) => "",
+            (false, _) => "\n",
+        };
+        out::print(&format!("{above}{text}"))?;
+        before = after;
+        count += 1;
+    }
+    Ok(())
+}
