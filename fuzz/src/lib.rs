@@ -1,4 +1,4 @@
-//! What is fuzzed: the parsers, with bytes that users might hand in, the NBD protocol, with bytes that clients might send, and the
+//! What is fuzzed: the parsers, with bytes that users might hand in, the NBD protocol, with bytes that clients might send, the control socket's requests, and the
 //! elevator, with operations made of bytes.
 //!
 //! Each target is a function here, so that a fuzzer (`cargo xtask fuzz`, or `cargo fuzz run TARGET`) and a plain test
@@ -9,6 +9,7 @@ mod support;
 
 use fairhead_core::sched::any::PRESETS;
 use fairhead_device::DeviceParams;
+use fairhead_live::control;
 use fairhead_live::nbd::{Command, Facts, INPUT_MAX, Session, Step, TRANSFER_MAX};
 use fairhead_sim::{conform, job};
 use std::fmt::Display;
@@ -58,6 +59,30 @@ pub fn elevator(data: &[u8]) {
     let mut chance = Chance::Bytes(data.to_vec());
     let preset = chance.pick(PRESETS);
     Storm::draw(&mut chance, preset).run();
+}
+
+/// Any line gives a request, or one line about what is wrong with it; and so do any words on a command line.
+pub fn control(data: &[u8]) {
+    let told = |message: String| {
+        let clean = !message.chars().any(char::is_control);
+        assert!(clean && !message.is_empty() && message.len() < 2000, "not one readable line: {message:?}");
+    };
+    let check = |line: &[u8]| match control::Request::parse(line) {
+        Ok(control::Request::Make(group, _) | control::Request::Set(group, _)) => {
+            assert!(!group.starts_with('/') && !group.ends_with('/') && !group.contains("//"), "{group:?}");
+        }
+        Ok(_) => {}
+        Err(message) => told(message),
+    };
+    check(data);
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match control::line_of_words(&text.split(' ').collect::<Vec<_>>()) {
+        Ok(line) => {
+            assert!(!line.contains('\n'), "more than a line: {line:?}");
+            check(line.as_bytes());
+        }
+        Err(message) => told(message),
+    }
 }
 
 /// Any bytes give requests that can be done, or end the connection; and how they are cut changes nothing. The first byte says how

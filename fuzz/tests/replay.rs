@@ -38,6 +38,11 @@ fn kernel_logs() {
 }
 
 #[test]
+fn control() {
+    replay("control", fairhead_fuzz::control);
+}
+
+#[test]
 fn nbd() {
     replay("nbd", fairhead_fuzz::nbd);
 }

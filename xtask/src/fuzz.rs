@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-const TARGETS: [&str; 5] = ["job_file", "disk_preset", "elevator", "kernel_log", "nbd"];
+const TARGETS: [&str; 6] = ["job_file", "disk_preset", "elevator", "kernel_log", "nbd", "control"];
 
 /// What makes the compiler count edges and comparisons for libFuzzer.
 //= cargo-fuzz src/project.rs
