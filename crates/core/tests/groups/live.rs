@@ -94,7 +94,11 @@ impl<'a> Case<'a> {
         } else if self.tree.0.iter().skip(1).all(|n| n.parent != group) {
             self.world.control(Control::GroupExit(GroupId::from_index(group))).unwrap();
             self.gone.push(group);
-            self.homes.iter_mut().filter(|h| **h == group).for_each(|h| *h = parent);
+            for task in (0..self.homes.len()).filter(|&t| self.homes[t] == group).collect::<Vec<_>>() {
+                self.homes[task] = parent;
+                // What it sent before may starve in the group that is gone; it still names that.
+                self.world.move_task(task, group);
+            }
         }
     }
 
