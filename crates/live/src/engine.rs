@@ -38,8 +38,8 @@ use std::sync::Arc;
 //= the project's specification, live.md section 6, measured
 const SPIN: Duration = Duration::from_us(30);
 
-/// How long a stopping engine waits for the store.
-const STOP_MAX: Duration = Duration::from_secs(5);
+/// How long a stopping engine waits for the store and for clients: all in all, stopping takes five seconds at most.
+const STOP_MAX: Duration = Duration::from_secs(4);
 
 /// Cookies of bios that come from other threads have this bit; those of the front do not.
 pub(crate) const OUTSIDE: u64 = 1 << 63;

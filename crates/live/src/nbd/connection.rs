@@ -137,6 +137,8 @@ pub(super) struct Connection {
     pub(super) began: Instant,
     /// When the client last took something, or nothing was there to take.
     pub(super) progress: Instant,
+    /// When something last came from it.
+    pub(super) heard: Instant,
     /// A request that has to wait for room.
     pub(super) asked: Option<Request>,
     pub(super) writing: Option<Writing>,
@@ -169,6 +171,7 @@ impl Connection {
             identity: None,
             began: now,
             progress: now,
+            heard: now,
             asked: None,
             writing: None,
             open: 0,

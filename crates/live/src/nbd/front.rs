@@ -9,7 +9,8 @@
 //! All complete requests of what came in one go are handed in before more is asked for, and all replies of a turn go out in one message
 //! for each connection. Who has no room is not read from: because of what it has in the queue, because it does not read its replies, or because
 //! all together hold too much. Who keeps us waiting is dropped: a handshake takes ten seconds at most, and somebody who reads nothing for
-//! half a minute while there is something to read is gone. If all places are taken, the oldest handshake gives way.
+//! half a minute while there is something to read is gone, as is who does not send the data that he has announced. If memory is scarce, that
+//! goes faster; if all places are taken, the oldest handshake gives way.
 //!
 //! A connection that ends takes what it asked for with it ([`leave`](crate::RequestQueue::leave)); if it says so first, it gets what it asked for.
 
@@ -36,6 +37,8 @@ use std::sync::Arc;
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// Replies do not wait longer to be read.
 const UNREAD_MAX: Duration = Duration::from_secs(30);
+/// Nor these, nor the rest of a write, while others need the memory.
+const CROWDED_MAX: Duration = Duration::from_secs(4);
 /// How often these are looked at.
 const TICK: Duration = Duration::from_secs(1);
 /// A connection with so many bytes that are not sent is not read from.
@@ -302,10 +305,14 @@ impl NbdFront {
     }
 
     fn look_at_clock(&mut self, desk: &mut Desk) {
+        let is_crowded = self.held + u64::from(super::TRANSFER_MAX) > HELD_MAX;
+        let most = if is_crowded { CROWDED_MAX } else { UNREAD_MAX };
         let is_late = |c: &Connection| {
             let handshakes = c.state == State::Open && c.identity.is_none();
+            let writes = c.is_receiving && c.writing.is_some();
             handshakes && desk.now.saturating_since(c.began) > HANDSHAKE_MAX
-                || c.is_sending && desk.now.saturating_since(c.progress) > UNREAD_MAX
+                || c.is_sending && desk.now.saturating_since(c.progress) > most
+                || writes && desk.now.saturating_since(c.heard) > most
         };
         let late: Vec<usize> =
             self.connections.iter().filter(|(_, c)| is_late(c)).map(|(slot, _)| slot).collect();
@@ -321,6 +328,7 @@ impl NbdFront {
         c.is_receiving = false;
         match c.state {
             State::Open if result > 0 => {
+                c.heard = desk.now;
                 c.received(result as usize);
                 self.read(desk, slot);
             }
