@@ -32,6 +32,7 @@ use crate::clock::{self, Clock};
 use crate::emulation::{Emulation, Lateness};
 use crate::engine::{Desk, Ears, Engine, Front, Mailbox, Message, OUTSIDE};
 use crate::error::{Error, ErrorKind};
+use crate::faults::Faults;
 use crate::groups::GroupTable;
 use crate::inbox::Inbox;
 use crate::recorder::Recorder;
@@ -73,6 +74,7 @@ pub struct DiskOptions {
     read_only: bool,
     rotational: Option<bool>,
     record: Option<PathBuf>,
+    faults: Option<Faults>,
     /// Files that come and go; those that are named above are the first ones.
     pub(crate) table: Option<Arc<FileTable>>,
 }
@@ -91,6 +93,7 @@ impl DiskOptions {
             read_only: false,
             rotational: None,
             record: None,
+            faults: None,
             table: None,
         }
     }
@@ -164,6 +167,13 @@ impl DiskOptions {
     #[must_use]
     pub fn record(mut self, path: impl Into<PathBuf>) -> Self {
         self.record = Some(path.into());
+        self
+    }
+
+    /// What goes wrong at the files, on purpose. Default: nothing.
+    #[must_use]
+    pub fn faults(mut self, faults: &Faults) -> Self {
+        self.faults = Some(faults.clone());
         self
     }
 
@@ -297,6 +307,7 @@ impl Disk {
         let mail = Arc::new(Mailbox { inbox: Inbox::new(), bell: ringer });
         let pool = Pool::new(ARENA);
         let front = front(&extents, &pool);
+        let faults = options.faults;
         let shared = Shared {
             mail: Arc::clone(&mail),
             pool: Arc::clone(&pool),
@@ -318,7 +329,7 @@ impl Disk {
             let is_registered = pool.arena().is_some_and(|(start, len)| unsafe { ring.register(start, len) });
             let _ = ready.send(Ok(()));
             let ears = Ears { mail, bell, rung: pool.buffer(64), clock, recorder };
-            let store = Store::new(files, pool, is_registered);
+            let store = Store::new(files, pool, is_registered, faults);
             Engine::new(ring, desk, store, front, ears).run()
         });
         let thread = thread.map_err(failed)?;

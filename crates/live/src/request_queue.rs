@@ -15,14 +15,16 @@
 //! Each client may have so many bios and bytes here ([`RequestQueue::has_room`]); a front stops reading from one that has no room.
 //!
 //! **Cancel.** A bio that is taken back is answered at once. Its requests stay in the elevator until it issues them, and then
-//! take no time. What is at the disk cannot be taken back: its data stay until the disk is done with them.
+//! take no time. What is at the disk cannot be taken back: its data stay until the disk is done with them. A write that is taken back
+//! there may still come, so what overlaps it waits until it has: nothing that is asked for later is overtaken by it.
 //!
 //! **Stuck.** An io that takes longer than [`Settings::timeout`] is given up: its clients get [`Errno::TIMEDOUT`], the elevator sees it complete,
 //! and its place at the disk goes to others. Should it come back, that changes nothing. Until then it may still write; so what
 //! overlaps a write that was given up fails in the same way, or somebody would read what changes behind his back.
 //!
 //! **Flush** covers the writes that were answered before it came. One is under way for each file; those that come meanwhile share
-//! the next.
+//! the next. If it fails, what was lost may be anybody's, and the kernel does not say so twice: all who wait fail with it, and
+//! each client that was there then hears it at its next flush. While one that was given up may still come, flushes of its file fail.
 //!
 //! **Switch.** Another scheduler takes over what waits, in the order in which it came. What is at the disk finishes by itself.
 //!
@@ -37,7 +39,7 @@ use fairhead_core::request::{self, Request, State};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
 use fairhead_core::units::{Duration, GroupId, Id, Instant, Sectors, Tag};
 use slab::Slab;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 const SECTOR: u64 = 512;
 
@@ -125,6 +127,8 @@ struct Pending<D> {
     open: u32,
     result: Result<(), Errno>,
     is_answered: bool,
+    /// Answered, while it may still change something.
+    is_orphan: bool,
 }
 
 impl<D> Pending<D> {
@@ -147,6 +151,8 @@ struct Client {
     bytes: u64,
     /// Bios of which something has no tag yet, oldest first.
     unplaced: VecDeque<usize>,
+    /// Failed flushes that it has heard of, by file.
+    heard: BTreeMap<FileId, u64>,
     /// Whether it is in line for tags.
     is_in_line: bool,
     /// Goes when the last bio is answered; or is gone, and hears nothing any more.
@@ -174,9 +180,11 @@ struct Retired {
 
 #[derive(Debug, Default)]
 struct Flushes {
-    /// When the one under way is given up.
+    /// When the one under way is given up; nothing, if it was.
     gives_up: Option<Instant>,
     is_running: bool,
+    /// The last failure, and when that was.
+    failed: Option<(u64, Errno)>,
     is_in_line: bool,
     /// Who waits for the one under way, and for the next.
     covered: Vec<(ClientId, u64)>,
@@ -203,6 +211,7 @@ pub struct RequestQueue<D> {
     ios: Slab<Io>,
     in_flight: u16,
     given_up: u32,
+    orphans: u32,
     flushes: Vec<Flushes>,
     flush_line: VecDeque<FileId>,
     answers: VecDeque<Answer<D>>,
@@ -235,6 +244,7 @@ impl<D> RequestQueue<D> {
             ios: Slab::new(),
             in_flight: 0,
             given_up: 0,
+            orphans: 0,
             flushes: Vec::new(),
             flush_line: VecDeque::new(),
             answers: VecDeque::new(),
@@ -321,6 +331,7 @@ impl<D> RequestQueue<D> {
             open: 0,
             result: Ok(()),
             is_answered: false,
+            is_orphan: false,
         });
         if self.given_up > 0 && self.is_in_doubt(&bio) {
             self.bios[slot].placed = bio.len;
@@ -349,6 +360,17 @@ impl<D> RequestQueue<D> {
         })
     }
 
+    /// Whether the disk has a write that nobody waits for any more, and that would change what this is about.
+    fn is_behind(&self, piece: &Piece) -> bool {
+        self.orphans > 0
+            && self.ios.iter().flat_map(|(_, io)| &io.pieces).any(|p| {
+                self.bios[p.bio.slot].is_orphan
+                    && p.file == piece.file
+                    && p.offset < piece.offset + u64::from(piece.len)
+                    && piece.offset < p.offset + u64::from(p.len)
+            })
+    }
+
     /// Takes a bio back: it is answered at once with [`Errno::INTR`], unless it is done. Answers whether it was not.
     pub fn cancel(&mut self, now: Instant, bio: BioId) -> bool {
         let Some(p) = self.bios.get_mut(bio.slot).filter(|p| p.serial == bio.serial && !p.is_answered) else {
@@ -361,6 +383,7 @@ impl<D> RequestQueue<D> {
         }
         p.result = Err(Errno::INTR);
         self.answer_early(bio.slot);
+        self.orphan(bio.slot);
         if self.bios[bio.slot].open == 0 {
             self.finish_bio(bio.slot);
         }
@@ -381,6 +404,13 @@ impl<D> RequestQueue<D> {
         }
     }
 
+    fn orphan(&mut self, slot: usize) {
+        let p = &mut self.bios[slot];
+        if p.bio.op != Op::Read && !std::mem::replace(&mut p.is_orphan, true) {
+            self.orphans += 1;
+        }
+    }
+
     fn push_answer(&mut self, answer: Answer<D>) {
         if self.client(answer.client).is_some() {
             self.answers.push_back(answer);
@@ -390,6 +420,7 @@ impl<D> RequestQueue<D> {
     /// All of it is done: answered, if it is not yet, and forgotten.
     fn finish_bio(&mut self, slot: usize) {
         let mut p = self.bios.remove(slot);
+        self.orphans -= u32::from(p.is_orphan);
         let c = &mut self.clients[p.client.slot];
         c.bios -= 1;
         c.bytes -= u64::from(p.bio.len);
@@ -413,7 +444,7 @@ impl<D> RequestQueue<D> {
                 continue;
             };
             let (piece, request) = self.cut(slot);
-            if !self.elevator.elevator().has_room(&request) {
+            if self.is_behind(&piece) || !self.elevator.elevator().has_room(&request) {
                 self.stalled.push(client);
                 continue;
             }
@@ -513,6 +544,12 @@ impl<D> RequestQueue<D> {
         &self.ios[io.0].pieces
     }
 
+    /// Whether nobody waits for an io any more.
+    #[must_use]
+    pub fn is_given_up(&self, io: IoId) -> bool {
+        self.ios[io.0].is_given_up
+    }
+
     /// What an io is for the scheduler: the whole, with what has been taken back.
     #[must_use]
     pub fn request(&self, io: IoId) -> &Request {
@@ -594,9 +631,11 @@ impl<D> RequestQueue<D> {
         }
         for file in 0..self.flushes.len() {
             if self.flushes[file].gives_up.is_some_and(|at| at <= now) {
-                self.flushes[file].gives_up = None;
-                let covered = std::mem::take(&mut self.flushes[file].covered);
-                self.answer_flushes(covered, Err(Errno::TIMEDOUT));
+                let f = &mut self.flushes[file];
+                f.gives_up = None;
+                let mut covered = std::mem::take(&mut f.covered);
+                covered.append(&mut f.waiting);
+                self.answer_flushes(FileId(file as u32), covered, Err(Errno::TIMEDOUT));
             }
         }
         self.unstall(now);
@@ -612,6 +651,22 @@ impl<D> RequestQueue<D> {
             let p = &mut self.bios[piece.bio.slot];
             p.result = Err(Errno::TIMEDOUT);
             self.answer_early(piece.bio.slot);
+            self.orphan(piece.bio.slot);
+        }
+        self.give_up_what_waits_for_it();
+    }
+
+    /// What has no tag yet fails as it would if it came now.
+    fn give_up_what_waits_for_it(&mut self) {
+        let waiting = self.clients.iter().flat_map(|(_, c)| c.unplaced.iter().copied());
+        let doubtful: Vec<usize> = waiting.filter(|&slot| self.is_in_doubt(&self.bios[slot].bio)).collect();
+        for slot in doubtful {
+            let p = &mut self.bios[slot];
+            (p.placed, p.result) = (p.bio.len, Err(Errno::TIMEDOUT));
+            self.clients[p.client.slot].unplaced.retain(|&b| b != slot);
+            if p.open == 0 {
+                self.finish_bio(slot);
+            }
         }
     }
 
@@ -637,11 +692,11 @@ impl<D> RequestQueue<D> {
     pub fn flush(&mut self, client: ClientId, file: FileId, cookie: u64) {
         let Some(c) = self.client(client) else { return };
         c.bios += 1;
-        let index = file.0 as usize;
-        if self.flushes.len() <= index {
-            self.flushes.resize_with(index + 1, Flushes::default);
+        let f = self.flushes_of(file);
+        if f.is_running && f.gives_up.is_none() {
+            return self.answer_flushes(file, vec![(client, cookie)], Err(Errno::TIMEDOUT));
         }
-        self.flushes[index].waiting.push((client, cookie));
+        f.waiting.push((client, cookie));
         self.line_up_for_flush(file);
     }
 
@@ -660,22 +715,53 @@ impl<D> RequestQueue<D> {
         (f.is_in_line, f.is_running, f.gives_up) = (false, true, Some(gives_up));
     }
 
+    /// Something in the file could not be made stable: it may be anybody's, and each client that is here hears it once.
+    pub fn sync_failed(&mut self, file: FileId, errno: Errno) {
+        self.serial += 1;
+        let failed = Some((self.serial, errno));
+        self.flushes_of(file).failed = failed;
+    }
+
+    /// The file of this number is no more; the next one has nothing to do with it.
+    pub fn forget(&mut self, file: FileId) {
+        self.flushes_of(file).failed = None;
+    }
+
+    fn flushes_of(&mut self, file: FileId) -> &mut Flushes {
+        let index = file.0 as usize;
+        if self.flushes.len() <= index {
+            self.flushes.resize_with(index + 1, Flushes::default);
+        }
+        &mut self.flushes[index]
+    }
+
     /// The file's flush is done.
     pub fn flushed(&mut self, file: FileId, result: Result<(), Errno>) {
         let f = &mut self.flushes[file.0 as usize];
         (f.is_running, f.gives_up) = (false, None);
-        let covered = std::mem::take(&mut f.covered);
-        self.answer_flushes(covered, result);
+        let mut covered = std::mem::take(&mut f.covered);
+        if let Err(errno) = result {
+            covered.append(&mut f.waiting);
+            self.sync_failed(file, errno);
+        }
+        self.answer_flushes(file, covered, result);
         self.line_up_for_flush(file);
     }
 
-    fn answer_flushes(&mut self, covered: Vec<(ClientId, u64)>, result: Result<(), Errno>) {
+    fn answer_flushes(&mut self, file: FileId, covered: Vec<(ClientId, u64)>, result: Result<(), Errno>) {
+        let failed = self.flushes[file.0 as usize].failed;
         for (client, cookie) in covered {
             // Of one that is gone the slot may be another's by now.
             let Some(c) = self.clients.get_mut(client.slot).filter(|c| c.serial == client.serial) else {
                 continue;
             };
             c.bios -= 1;
+            let heard = c.heard.get(&file).copied().unwrap_or(c.serial);
+            let missed = failed.filter(|&(at, _)| at > heard);
+            if let Some((at, _)) = missed {
+                c.heard.insert(file, at);
+            }
+            let result = result.and(missed.map_or(Ok(()), |(_, errno)| Err(errno)));
             self.push_answer(Answer { client, cookie, result, origin: None, data: None });
             self.drop_if_done(client.slot);
         }
@@ -854,6 +940,7 @@ impl<D> RequestQueue<D> {
         assert_eq!(used + self.free.len(), self.tags.len(), "tags in use and free ones");
         let live = self.ios.iter().filter(|(_, io)| !io.is_given_up).count();
         assert_eq!((live, self.ios.len() - live), (usize::from(self.in_flight), self.given_up as usize));
+        assert_eq!(self.bios.iter().filter(|(_, p)| p.is_orphan).count(), self.orphans as usize);
         let mut counts = vec![(0, 0); self.clients.capacity()];
         for (_, p) in &self.bios {
             counts[p.client.slot].0 += 1;

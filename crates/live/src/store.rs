@@ -12,10 +12,12 @@
 
 use crate::bio::{Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
+use crate::faults::{FaultOp, Faults, Harm, Injector, Meaning, shorten};
 use crate::request_queue::{IoId, RequestQueue};
 use crate::ring::{Ring, Token};
 use crate::transfer::{Run, Then, Transfer};
 use io_uring::opcode::{Fallocate, Fsync, ReadFixed, Readv, WriteFixed, Writev};
+use io_uring::squeue::Entry;
 use io_uring::types::{Fd, FsyncFlags};
 use slab::Slab;
 use std::collections::HashMap;
@@ -33,6 +35,18 @@ enum Way {
     WriteZeros,
     /// It is done, and made stable now.
     Sync,
+}
+
+impl Way {
+    /// What kind of operation it is for somebody who wants it to fail.
+    const fn fault(self, op: Op) -> FaultOp {
+        match (self, op) {
+            (Self::Transfer, Op::Read) => FaultOp::Read,
+            (Self::Transfer | Self::WriteZeros, _) => FaultOp::Write,
+            (Self::PunchHole | Self::ZeroRange, _) => FaultOp::Allocate,
+            (Self::Sync, _) => FaultOp::Flush,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -94,12 +108,20 @@ pub(crate) struct Store {
     zeros: Buffer,
     transfers: HashMap<usize, Transfer>,
     operations: Slab<Operation>,
+    injector: Option<Injector>,
 }
 
 impl Store {
-    pub(crate) fn new(files: Arc<FileTable>, pool: Arc<Pool>, is_registered: bool) -> Self {
+    pub(crate) fn new(
+        files: Arc<FileTable>,
+        pool: Arc<Pool>,
+        is_registered: bool,
+        faults: Option<Faults>,
+    ) -> Self {
         let zeros = pool.buffer(1 << 20);
-        Self { files, pool, is_registered, zeros, transfers: HashMap::new(), operations: Slab::new() }
+        let (transfers, operations) = (HashMap::new(), Slab::new());
+        let injector = faults.map(Injector::new);
+        Self { files, pool, is_registered, zeros, transfers, operations, injector }
     }
 
     /// How many operations the ring has.
@@ -133,17 +155,35 @@ impl Store {
 
     /// Makes stable what was written to a file.
     pub(crate) fn flush(&mut self, ring: &mut Ring, file: FileId) -> io::Result<()> {
-        let operation = self.sync(file);
-        let number = self.operations.insert(Operation::Flush(file));
+        let harm = self.injector.as_ref().and_then(|i| i.hit(FaultOp::Flush, file, &(0..u64::MAX)));
+        let entry = self.sync(file);
         // SAFETY: it names no memory.
-        unsafe { ring.push(operation, Token::Store(number)) }
+        unsafe { self.send(ring, entry, Operation::Flush(file), harm) }
+    }
+
+    /// # Safety
+    /// What `entry` names stays as it is until the operation is [completed](Self::completed).
+    unsafe fn send(
+        &mut self,
+        ring: &mut Ring,
+        entry: Entry,
+        operation: Operation,
+        harm: Option<Harm>,
+    ) -> io::Result<()> {
+        let number = self.operations.insert(operation);
+        let entry = match (&mut self.injector, harm) {
+            (Some(injector), Some(harm)) => injector.replace(number, entry, harm),
+            _ => entry,
+        };
+        // SAFETY: as the caller says; what there may be instead keeps what it names as long.
+        unsafe { ring.push(entry, Token::Store(number)) }
     }
 
     fn fd(&self, file: FileId) -> Fd {
         Fd(self.files.fd(file))
     }
 
-    fn sync(&self, file: FileId) -> io_uring::squeue::Entry {
+    fn sync(&self, file: FileId) -> Entry {
         Fsync::new(self.fd(file)).flags(FsyncFlags::DATASYNC).build()
     }
 
@@ -183,6 +223,14 @@ impl Store {
                 .map(|at| libc::iovec { iov_base: start, iov_len: len_of(at) })
                 .collect();
         }
+        let harm = self
+            .injector
+            .as_ref()
+            .and_then(|i| i.hit(way.fault(first.op), first.file, &(offset..offset + len)));
+        if let Some(Harm::Short(most)) = harm {
+            let used = shorten(&mut vectors, most);
+            vectors = vectors[..used].into();
+        }
         let count = vectors.len() as u32;
         let operation = match (way, vectors.as_ref(), first.op) {
             (Way::Transfer, [one], Op::Read) if is_fixed => {
@@ -196,20 +244,17 @@ impl Store {
             (Way::Transfer | Way::WriteZeros, v, _) => {
                 Writev::new(fd, v.as_ptr(), count).offset(offset).rw_flags(flags).build()
             }
-            (Way::PunchHole, ..) => {
-                let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-                Fallocate::new(fd, len).offset(offset).mode(mode).build()
-            }
-            (Way::ZeroRange, ..) => {
-                let mode = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
-                Fallocate::new(fd, len).offset(offset).mode(mode).build()
+            (Way::PunchHole | Way::ZeroRange, ..) => {
+                let is_hole = way == Way::PunchHole;
+                let mode = if is_hole { libc::FALLOC_FL_PUNCH_HOLE } else { libc::FALLOC_FL_ZERO_RANGE };
+                Fallocate::new(fd, len).offset(offset).mode(mode | libc::FALLOC_FL_KEEP_SIZE).build()
             }
             (Way::Sync, ..) => self.sync(first.file),
         };
-        let number = self.operations.insert(Operation::Do(Doing { io, run, way, vectors }));
+        let doing = Operation::Do(Doing { io, run, way, vectors });
         // SAFETY: the vectors are kept with the operation. The data belong to bios that the queue keeps, where they are, until it is told that
         // the io is finished, which is after this operation's outcome; the zeros are kept as long as the store.
-        unsafe { ring.push(operation, Token::Store(number)) }
+        unsafe { self.send(ring, operation, doing, harm) }
     }
 
     /// An operation came to an end.
@@ -220,6 +265,15 @@ impl Store {
         number: usize,
         result: i32,
     ) -> io::Result<Option<Finished>> {
+        let result = match self.injector.as_mut().map(|i| i.meaning(number, result)) {
+            None => result,
+            Some(Meaning::Outcome(result)) => result,
+            Some(Meaning::Do(operation)) => {
+                // SAFETY: it is not completed yet, so what it names is still there.
+                unsafe { ring.push(operation, Token::Store(number))? };
+                return Ok(None);
+            }
+        };
         let outcome = u64::try_from(result).map_err(|_| Errno(-result));
         match self.operations.remove(number) {
             Operation::Flush(file) if outcome.is_err_and(is_temporary) => {
@@ -247,7 +301,7 @@ impl Store {
         outcome: Result<u64, Errno>,
     ) -> io::Result<()> {
         let Doing { io, run, way, .. } = doing;
-        if outcome.is_err_and(is_temporary) {
+        if outcome.is_err_and(is_temporary) && !queue.is_given_up(io) {
             return self.push(ring, queue, io, run, way);
         }
         let transfer = self.transfers.get_mut(&io.0).expect("under way");
@@ -261,6 +315,12 @@ impl Store {
             Way::ZeroRange if is_unsupported => return self.push(ring, queue, io, run, Way::WriteZeros),
             Way::PunchHole | Way::ZeroRange if first.fua && outcome.is_ok() => {
                 return self.push(ring, queue, io, run, Way::Sync);
+            }
+            Way::Sync if outcome.is_err() => {
+                let errno = outcome.err().unwrap_or(Errno::IO);
+                transfer.lose(&run, errno);
+                queue.sync_failed(first.file, errno);
+                return Ok(());
             }
             Way::PunchHole | Way::ZeroRange | Way::Sync => outcome.map(|_| all),
         };

@@ -122,6 +122,12 @@ impl Transfer {
         Then::Do(runs)
     }
 
+    /// What was done of a run could not be made stable, none of it: to try again would succeed, and mean nothing.
+    pub fn lose(&mut self, run: &Run, errno: Errno) {
+        self.open -= 1;
+        self.results[run.pieces.clone()].fill(Err(errno));
+    }
+
     /// The results by piece, once nothing is under way.
     #[must_use]
     pub fn results(&self) -> Option<&[Result<(), Errno>]> {

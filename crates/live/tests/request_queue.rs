@@ -193,9 +193,9 @@ impl World {
             let Some((_, bio)) = asked.bio else { continue };
             for known in &mut self.known[bio.file.0 as usize][Self::blocks(&bio)] {
                 known.is_busy = false;
-                // Those who came after might see the one or the other, even later: not looked at any more.
+                // Those who come after see the one or the other; what they write themselves is not overtaken.
                 if bio.op != Op::Read {
-                    (known.value, known.since, known.is_busy) = (None, u64::MAX, true);
+                    (known.value, known.since) = (None, u64::MAX);
                 }
             }
         }
@@ -321,9 +321,8 @@ impl World {
             (Op::Read, Err(_)) => {}
             (_, Err(_)) => known.iter_mut().for_each(|k| (k.value, k.since) = (None, u64::MAX)),
         }
-        // A write that was given up or taken back may still come: nobody looks there again.
-        let comes_late = matches!(result, Err(Errno::TIMEDOUT | Errno::INTR)) && bio.op != Op::Read;
-        known.iter_mut().for_each(|k| k.is_busy = comes_late);
+        // A write that was given up or taken back may still come; but not after what is asked for from now on.
+        known.iter_mut().for_each(|k| k.is_busy = false);
         if result == Ok(()) && bio.fua {
             let range = Self::blocks(bio);
             let stable = &self.stable[bio.file.0 as usize][range];
@@ -389,7 +388,11 @@ struct Small {
 
 impl Small {
     fn new(tags: u16) -> Self {
-        let limits = Limits { tags, merges: false, ..Limits::default() };
+        Self::with_depth(tags, 1)
+    }
+
+    fn with_depth(tags: u16, queue_depth: u16) -> Self {
+        let limits = Limits { tags, queue_depth, merges: false, ..Limits::default() };
         let settings = Settings { limits, timeout: TIMEOUT, ..Settings::default() };
         let config = (fairhead_core::sched::any::preset("noop").unwrap().config)();
         Self { queue: RequestQueue::new(settings, config).unwrap(), now: Instant::EPOCH }
@@ -502,12 +505,102 @@ fn flushes_that_come_while_one_is_under_way_share_the_next() {
         }
     });
     assert_eq!(s.queue.next(s.now), None, "one at a time for each file");
-    s.queue.flushed(FileId(3), Err(Errno::IO));
-    assert_eq!(s.heard(), [(1, Err(Errno::IO))]);
+    s.queue.flushed(FileId(3), Ok(()));
+    assert_eq!(s.heard(), [(1, Ok(()))]);
     assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(3))));
     s.queue.flushed(FileId(3), Ok(()));
     assert_eq!(s.heard(), [2, 3, 4, 5].map(|c| (c, Ok(()))));
     assert_eq!(s.queue.next(s.now), None);
+}
+
+#[test]
+fn a_failed_flush_fails_for_all_whose_writes_may_be_lost() {
+    let mut s = Small::new(2);
+    let [a, b, c] = [(); 3].map(|()| s.queue.join());
+    s.queue.flush(a, FileId(0), 1);
+    assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(0))));
+    s.queue.flush(b, FileId(0), 2);
+    s.queue.flushed(FileId(0), Err(Errno::IO));
+    assert_eq!(
+        s.heard(),
+        [(1, Err(Errno::IO)), (2, Err(Errno::IO))],
+        "b's writes may have been in the first"
+    );
+    assert_eq!(s.queue.next(s.now), None);
+    let late = s.queue.join();
+    for (cookie, client) in [(3, a), (4, c), (5, c), (6, late)] {
+        s.queue.flush(client, FileId(0), cookie);
+    }
+    assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(0))));
+    s.queue.flushed(FileId(0), Ok(()));
+    let told = [(3, Ok(())), (4, Err(Errno::IO)), (5, Ok(())), (6, Ok(()))];
+    assert_eq!(s.heard(), told, "each that was here hears it once");
+    s.queue.sync_failed(FileId(0), Errno::IO);
+    s.queue.forget(FileId(0));
+    s.queue.flush(a, FileId(0), 7);
+    assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(0))));
+    s.queue.flushed(FileId(0), Ok(()));
+    assert_eq!(s.heard(), [(7, Ok(()))], "that was another file");
+    s.queue.check();
+}
+
+#[test]
+fn nobody_waits_for_a_flush_that_was_given_up() {
+    let mut s = Small::new(2);
+    let client = s.queue.join();
+    s.queue.flush(client, FileId(0), 1);
+    assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(0))));
+    s.queue.flush(client, FileId(0), 2);
+    s.now = s.now + TIMEOUT;
+    s.queue.timer(s.now);
+    s.queue.flush(client, FileId(0), 3);
+    s.queue.flush(client, FileId(1), 4);
+    assert_eq!(s.heard(), [1, 2, 3].map(|cookie| (cookie, Err(Errno::TIMEDOUT))));
+    assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(1))), "another file's goes on");
+    assert_eq!(s.queue.next(s.now), None);
+    s.queue.flushed(FileId(0), Ok(()));
+    s.queue.flush(client, FileId(0), 5);
+    assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(0))));
+    s.queue.flushed(FileId(0), Ok(()));
+    s.queue.flushed(FileId(1), Ok(()));
+    assert_eq!(s.heard(), [(5, Ok(())), (4, Ok(()))]);
+}
+
+#[test]
+fn a_write_that_was_taken_back_at_the_disk_overtakes_nobody() {
+    let mut s = Small::with_depth(16, 4);
+    let (gone, next) = (s.queue.join(), s.queue.join());
+    s.ask(gone, Op::Write, 5, 1);
+    let late = s.start().unwrap();
+    s.queue.leave(s.now, gone);
+    s.ask(next, Op::Write, 5, 2);
+    assert_eq!(s.start(), None, "the first write may still come");
+    let other = s.queue.join();
+    s.ask(other, Op::Write, 6, 3);
+    let beside = s.start().expect("which has nothing to do with it");
+    s.finish(beside);
+    s.finish(late);
+    let write = s.start().expect("now it is certain");
+    s.finish(write);
+    assert_eq!(s.heard(), [(3, Ok(())), (2, Ok(()))]);
+}
+
+#[test]
+fn what_waits_for_a_write_that_is_then_given_up_fails_with_it() {
+    let mut s = Small::with_depth(16, 4);
+    let client = s.queue.join();
+    let bio = s.ask(client, Op::Write, 5, 1);
+    let stuck = s.start().unwrap();
+    assert!(s.queue.cancel(s.now, bio));
+    s.ask(client, Op::Read, 5, 2);
+    s.ask(client, Op::Read, 7, 3);
+    s.now = s.now + TIMEOUT;
+    s.queue.timer(s.now);
+    let beside = s.start().expect("the other one");
+    s.finish(beside);
+    s.finish(stuck);
+    assert_eq!(s.heard(), [(1, Err(Errno::INTR)), (2, Err(Errno::TIMEDOUT)), (3, Ok(()))]);
+    assert_eq!((s.start(), s.queue.in_flight()), (None, (0, 0)));
 }
 
 #[test]

@@ -437,6 +437,7 @@ impl<T: Tree> Front for FuseFront<T> {
         self.leaving.retain(|&file| {
             let stays = desk.queue.knows(file);
             if !stays {
+                desk.queue.forget(file);
                 self.tree.close(file);
             }
             stays

@@ -1,0 +1,179 @@
+//! What goes wrong at the backing store, on purpose: to see that the right one hears of it and nobody else.
+//!
+//! ```
+//! use fairhead_live::{Disk, DiskOptions, Errno, Fault, FaultOp, Faults, Harm};
+//! # let path = std::env::temp_dir().join(format!("fairhead-faults-{}", std::process::id()));
+//! # std::fs::write(&path, vec![7; 1 << 20])?;
+//!
+//! let faults = Faults::default();
+//! let disk = Disk::open(DiskOptions::new([&path]).faults(&faults))?;
+//! let client = disk.client("")?;
+//! faults.add(Fault { op: FaultOp::Read, file: 0, bytes: 8192..12288, times: 1, harm: Harm::Error(Errno::IO) });
+//! assert_eq!(client.read(0, 8192, 4096).wait().err(), Some(Errno::IO));
+//! assert!(client.read(0, 8192, 4096).wait().is_ok(), "once, it was said");
+//! # drop(disk);
+//! # std::fs::remove_file(&path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! An operation that is to fail is never done: the kernel is asked for nothing instead. One that is to be stuck waits in the ring, and
+//! is done for real when its time has come, so that what is late is as late as with a disk that hangs.
+//!
+//! What it does not do: go wrong by itself, or cost anything where nobody asked for it.
+
+use crate::bio::{Errno, FileId};
+use io_uring::opcode::{Nop, Timeout};
+use io_uring::squeue::Entry;
+use io_uring::types::Timespec;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Which operations of the store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultOp {
+    /// Reads.
+    Read,
+    /// Writes, also those that write zeros.
+    Write,
+    /// Holes and zeroed space.
+    Allocate,
+    /// Flushes of a client.
+    Flush,
+}
+
+/// What becomes of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Harm {
+    /// It is not done, and fails so.
+    Error(Errno),
+    /// A read or write does so many bytes at most; at least one.
+    Short(u64),
+    /// It is done so much later.
+    Stuck(Duration),
+}
+
+/// Something that shall go wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Operations of this kind …
+    pub op: FaultOp,
+    /// … on this file, which count as for [`Client::read`](crate::Client::read) …
+    pub file: u32,
+    /// … that touch one of these bytes; a flush touches all.
+    pub bytes: Range<u64>,
+    /// So many of them; `u32::MAX` for all.
+    pub times: u32,
+    /// What becomes of them.
+    pub harm: Harm,
+}
+
+/// See the [module](self). Clones are the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Faults(Arc<Mutex<Vec<Fault>>>);
+
+impl Faults {
+    fn list(&self) -> MutexGuard<'_, Vec<Fault>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on.
+    pub fn add(&self, fault: Fault) {
+        self.list().push(fault);
+    }
+
+    /// Nothing goes wrong any more; what is stuck stays so until its time has come.
+    pub fn clear(&self) {
+        self.list().clear();
+    }
+
+    fn hit(&self, op: FaultOp, file: FileId, bytes: &Range<u64>) -> Option<Harm> {
+        let mut list = self.list();
+        let touches = |f: &Fault| {
+            f.op == op
+                && f.file == file.0
+                && (op == FaultOp::Flush || f.bytes.start < bytes.end && bytes.start < f.bytes.end)
+        };
+        let fault = list.iter_mut().find(|f| f.times > 0 && touches(f))?;
+        if fault.times < u32::MAX {
+            fault.times -= 1;
+        }
+        Some(fault.harm)
+    }
+}
+
+/// What is in the ring in place of an operation.
+#[derive(Debug)]
+enum Instead {
+    Fails(Errno),
+    /// The operation, and the time that the kernel reads.
+    Waits(Entry, #[allow(dead_code, reason = "kept for the kernel")] Box<Timespec>),
+}
+
+/// What an operation's outcome means.
+pub(crate) enum Meaning {
+    Outcome(i32),
+    /// The operation is to be done now.
+    Do(Entry),
+}
+
+/// The store's part of it.
+#[derive(Debug)]
+pub(crate) struct Injector {
+    faults: Faults,
+    /// By operation.
+    instead: HashMap<usize, Instead>,
+}
+
+impl Injector {
+    pub(crate) fn new(faults: Faults) -> Self {
+        Self { faults, instead: HashMap::new() }
+    }
+
+    /// What shall become of an operation.
+    pub(crate) fn hit(&self, op: FaultOp, file: FileId, bytes: &Range<u64>) -> Option<Harm> {
+        self.faults.hit(op, file, bytes)
+    }
+
+    /// What goes to the ring under the operation's number.
+    pub(crate) fn replace(&mut self, number: usize, operation: Entry, harm: Harm) -> Entry {
+        match harm {
+            Harm::Short(_) => operation,
+            Harm::Error(errno) => {
+                self.instead.insert(number, Instead::Fails(errno));
+                Nop::new().build()
+            }
+            Harm::Stuck(time) => {
+                let time = Box::new(Timespec::new().sec(time.as_secs()).nsec(time.subsec_nanos()));
+                let timeout = Timeout::new(&raw const *time).build();
+                self.instead.insert(number, Instead::Waits(operation, time));
+                timeout
+            }
+        }
+    }
+
+    /// The ring has an outcome for the operation of this number.
+    pub(crate) fn meaning(&mut self, number: usize, result: i32) -> Meaning {
+        match self.instead.remove(&number) {
+            None => Meaning::Outcome(result),
+            Some(Instead::Fails(errno)) => Meaning::Outcome(-errno.0),
+            Some(Instead::Waits(operation, _)) => Meaning::Do(operation),
+        }
+    }
+}
+
+/// The first bytes of some memory.
+pub(crate) fn shorten(vectors: &mut [libc::iovec], most: u64) -> usize {
+    let mut left = most.max(1) as usize;
+    let mut used = 0;
+    for v in vectors.iter_mut() {
+        if left == 0 {
+            break;
+        }
+        v.iov_len = v.iov_len.min(left);
+        left -= v.iov_len;
+        used += 1;
+    }
+    used
+}
