@@ -19,6 +19,9 @@ const PLANS: &str = "240";
 /// How many requests the exhaustive cases have.
 const SMALL: &str = "5";
 
+/// How often a server or its clients are killed.
+const KILLS: &str = "200";
+
 /// The target without std that core is built for.
 const BARE_METAL: &str = "thumbv7em-none-eabi";
 
@@ -159,6 +162,7 @@ fn integration() -> Result<Outcome, String> {
         ("FAIRHEAD_SEEDS", seeds),
         ("FAIRHEAD_PLANS", std::env::var("FAIRHEAD_PLANS").unwrap_or_else(|_| PLANS.to_owned())),
         ("FAIRHEAD_SMALL", SMALL.to_owned()),
+        ("FAIRHEAD_KILLS", std::env::var("FAIRHEAD_KILLS").unwrap_or_else(|_| KILLS.to_owned())),
     ]))
 }
 

@@ -4,7 +4,7 @@ use fairhead_core::sched::any::preset;
 use fairhead_live::{Disk, DiskOptions, Errno, recording};
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 struct Scratch(PathBuf);
 
@@ -56,18 +56,19 @@ fn what_is_written_is_read_and_what_is_not_there_is_refused() {
 }
 
 #[test]
-fn threads_write_and_read_while_the_scheduler_changes() {
+fn nothing_is_lost_in_a_thousand_switches_and_ten_thousand_changes_of_weights() {
     let scratch = Scratch::new("switch", 8 * MIB as usize);
     let disk = Disk::open(DiskOptions::new([&scratch.0]).scheduler("noop").unwrap()).unwrap();
-    let stop = AtomicBool::new(false);
+    let (stop, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for t in 0..4_u64 {
-            let (disk, stop) = (&disk, &stop);
+            let (disk, stop, bytes) = (&disk, &stop, &bytes);
             scope.spawn(move || {
                 let client = disk.client(&format!("group{t}")).unwrap();
                 let mut round = 0_u8;
                 while !stop.load(Ordering::Relaxed) {
                     round = round.wrapping_add(1);
+                    bytes.fetch_add(2 * 16 * (16 << 10), Ordering::Relaxed);
                     let writes: Vec<_> = (0..16)
                         .map(|i| {
                             let mut data = disk.buffer(16 << 10);
@@ -84,14 +85,19 @@ fn threads_write_and_read_while_the_scheduler_changes() {
                 }
             });
         }
-        for round in 0..20 {
+        for round in 0..200 {
             for name in ["bfq", "cfq", "deadline", "kyber", "noop+groups"] {
                 disk.switch((preset(name).unwrap().config)()).unwrap();
-                disk.set_weight("group1", 1 + round * 50).unwrap();
+                for i in 0..10 {
+                    disk.set_weight(&format!("group{}", i % 4), 1 + round * 5 + i).unwrap();
+                }
             }
         }
         stop.store(true, Ordering::Relaxed);
     });
+    let groups = disk.groups().unwrap();
+    let serviced: u64 = groups.iter().map(|g| g.1.io_service_bytes.total()).sum();
+    assert_eq!(serviced, bytes.into_inner(), "the books of a thousand schedulers, added up");
 }
 
 #[test]

@@ -1,0 +1,383 @@
+//! `fairhead serve` is killed, or its clients are, at random moments: what was acknowledged is there.
+//!
+//! Each client has a part of the disk to itself and stamps every sector that it writes with its place, a serial number and a pattern that follows
+//! from both. It keeps, for each block, which write was acknowledged last, which was so before an acknowledged flush (or was one with
+//! FUA), and which was sent last; what is read must lie between. No block has two requests under way.
+//!
+//! The page cache outlives a process that is killed. So this is about the order in which the server does and acknowledges things, and about
+//! requests that nobody waits for any more; not about a loss of power.
+//!
+//! `FAIRHEAD_KILLS` says how often; 20 times otherwise.
+
+#![allow(clippy::disallowed_methods, reason = "processes are real")]
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const SECTOR: usize = 512;
+const BLOCK: usize = 4096;
+/// Blocks of a client, and of one request.
+const PART: u64 = 96;
+const RUN: u64 = 8;
+const CLIENTS: u64 = 2;
+/// Requests of a client that are under way.
+const DEPTH: usize = 16;
+
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const FLUSH: u16 = 3;
+
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 16) % n
+    }
+}
+
+/// A folder with a disk in it, removed again.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("fairhead-kill-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        let place = Self(path);
+        File::create(place.file()).unwrap().set_len(PART * CLIENTS * BLOCK as u64).unwrap();
+        place
+    }
+    fn file(&self) -> PathBuf {
+        self.0.join("disk.img")
+    }
+    fn socket(&self) -> PathBuf {
+        self.0.join("s")
+    }
+    fn serve(&self, sched: &str, more: &[&str]) -> Server {
+        let export = format!("vm={}", self.file().display());
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fairhead"))
+            .args(["serve", "--depth", "8", "--sched", sched, "--export", &export, "--socket"])
+            .arg(self.socket())
+            .args(more)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("fairhead: listening on "), "{line}");
+        Server(child)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Killed when it is dropped.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the write of this serial number puts into a sector; that of number 0 is what was there at first.
+fn sector(block: u64, serial: u64, index: u64) -> [u8; SECTOR] {
+    let mut bytes = [0; SECTOR];
+    if serial > 0 {
+        let mut x = Chance(block << 40 ^ index << 32 ^ serial);
+        for (i, word) in bytes.chunks_exact_mut(8).enumerate() {
+            let value = match i {
+                0 => block,
+                1 => serial,
+                _ => x.below(u64::MAX),
+            };
+            word.copy_from_slice(&value.to_le_bytes());
+        }
+    }
+    bytes
+}
+
+fn stamped(block: u64, serial: u64) -> impl Iterator<Item = u8> {
+    (0..(BLOCK / SECTOR) as u64).flat_map(move |i| sector(block, serial, i))
+}
+
+/// The last write of a block of each kind.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    stable: u64,
+    acknowledged: u64,
+    sent: u64,
+    is_busy: bool,
+}
+
+impl Known {
+    /// Whether what a block holds can be.
+    fn check(&self, block: u64, bytes: &[u8]) {
+        for (i, found) in bytes.chunks_exact(SECTOR).enumerate() {
+            let serial = u64::from_le_bytes(found[8..16].try_into().unwrap());
+            let place = format!("sector {i} of block {block}");
+            assert!(*found == sector(block, serial, i as u64), "{place} holds what nobody wrote");
+            let Self { stable, acknowledged, sent, .. } = *self;
+            assert!(
+                serial >= stable,
+                "{place} has write {serial}; {stable} was acknowledged before a flush was"
+            );
+            assert!(serial >= acknowledged, "{place} has write {serial}; {acknowledged} was acknowledged");
+            assert!(serial <= sent, "{place} has write {serial}; {sent} was the last");
+        }
+    }
+}
+
+enum Asked {
+    Read(u64, u64),
+    Write {
+        first: u64,
+        count: u64,
+        serial: u64,
+        fua: bool,
+    },
+    /// What had been acknowledged when it was sent.
+    Flush(Vec<u64>),
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Sum {
+    writes: u64,
+    reads: u64,
+    flushes: u64,
+    /// Blocks of writes of which nobody heard, and that were done.
+    surprises: u64,
+}
+
+struct Client {
+    chance: Chance,
+    base: u64,
+    known: Vec<Known>,
+    asked: HashMap<u64, Asked>,
+    serial: u64,
+    sum: Sum,
+}
+
+fn header(kind: u16, flags: u16, cookie: u64, offset: u64, len: usize) -> Vec<u8> {
+    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+    bytes.extend(flags.to_be_bytes());
+    bytes.extend(kind.to_be_bytes());
+    bytes.extend(cookie.to_be_bytes());
+    bytes.extend(offset.to_be_bytes());
+    bytes.extend((len as u32).to_be_bytes());
+    bytes
+}
+
+fn connect(place: &Place) -> io::Result<UnixStream> {
+    let mut socket = UnixStream::connect(place.socket())?;
+    socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+    socket.read_exact(&mut [0; 18])?;
+    socket.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x02vm")?;
+    socket.read_exact(&mut [0; 10])?;
+    Ok(socket)
+}
+
+impl Client {
+    fn new(number: u64, seed: u64) -> Self {
+        Self {
+            chance: Chance(seed.wrapping_add(number) | 1),
+            base: number * PART,
+            known: vec![Known::default(); PART as usize],
+            asked: HashMap::new(),
+            serial: 0,
+            sum: Sum::default(),
+        }
+    }
+
+    /// The bytes of another request, if there is one that can be made now.
+    fn ask(&mut self) -> Option<Vec<u8>> {
+        self.serial += 1;
+        let serial = self.serial;
+        let kind = self.chance.below(100);
+        if kind < 8 {
+            self.asked.insert(serial, Asked::Flush(self.known.iter().map(|k| k.acknowledged).collect()));
+            return Some(header(FLUSH, 0, serial, 0, 0));
+        }
+        let first = self.chance.below(PART);
+        let count = 1 + self.chance.below(RUN.min(PART - first));
+        let blocks = &mut self.known[first as usize..(first + count) as usize];
+        if blocks.iter().any(|k| k.is_busy) {
+            return None;
+        }
+        blocks.iter_mut().for_each(|k| k.is_busy = true);
+        let (offset, len) = ((self.base + first) * BLOCK as u64, count as usize * BLOCK);
+        if kind < 40 {
+            self.asked.insert(serial, Asked::Read(first, count));
+            return Some(header(READ, 0, serial, offset, len));
+        }
+        blocks.iter_mut().for_each(|k| k.sent = serial);
+        let fua = kind < 50;
+        self.asked.insert(serial, Asked::Write { first, count, serial, fua });
+        let mut bytes = header(WRITE, u16::from(fua), serial, offset, len);
+        (first..first + count).for_each(|i| bytes.extend(stamped(self.base + i, serial)));
+        Some(bytes)
+    }
+
+    /// Hears one reply.
+    fn hear(&mut self, socket: &mut impl Read) -> io::Result<()> {
+        let mut head = [0; 16];
+        socket.read_exact(&mut head)?;
+        assert_eq!(head[..8], [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0], "a reply, and no error");
+        let cookie = u64::from_be_bytes(head[8..].try_into().unwrap());
+        // What is only half here was not read; the block is known as before.
+        let Asked::Read(first, count) = self.asked[&cookie] else {
+            self.done(cookie);
+            return Ok(());
+        };
+        let mut data = vec![0; count as usize * BLOCK];
+        socket.read_exact(&mut data)?;
+        self.asked.remove(&cookie);
+        self.sum.reads += 1;
+        self.check(first, &data);
+        Ok(())
+    }
+
+    fn done(&mut self, cookie: u64) {
+        match self.asked.remove(&cookie) {
+            Some(Asked::Write { first, count, serial, fua }) => {
+                self.sum.writes += 1;
+                for k in &mut self.known[first as usize..(first + count) as usize] {
+                    (k.acknowledged, k.is_busy) = (serial, false);
+                    k.stable = if fua { serial } else { k.stable };
+                }
+            }
+            Some(Asked::Flush(acknowledged)) => {
+                self.sum.flushes += 1;
+                self.known.iter_mut().zip(acknowledged).for_each(|(k, a)| k.stable = k.stable.max(a));
+            }
+            _ => panic!("request {cookie} was answered, but not asked"),
+        }
+    }
+
+    /// What was read from there on.
+    fn check(&mut self, first: u64, data: &[u8]) {
+        for (i, bytes) in (first..).zip(data.chunks_exact(BLOCK)) {
+            let known = &mut self.known[i as usize];
+            known.check(self.base + i, bytes);
+            known.is_busy = false;
+        }
+    }
+
+    /// Reads and writes until the connection ends, or is to be ended.
+    fn work(&mut self, mut socket: UnixStream, hang_up: &AtomicBool) -> io::Result<()> {
+        loop {
+            let mut bytes = Vec::new();
+            for _ in 0..DEPTH {
+                if self.asked.len() < DEPTH {
+                    bytes.extend(self.ask().unwrap_or_default());
+                }
+            }
+            if hang_up.load(Ordering::Relaxed) {
+                // Somewhere inside a request, or behind one.
+                let some = self.chance.below(bytes.len() as u64 + 1) as usize;
+                return socket.write_all(&bytes[..some]);
+            }
+            socket.write_all(&bytes)?;
+            self.hear(&mut socket)?;
+        }
+    }
+
+    /// Nobody hears of what is under way any more. What is there now?
+    fn look_again(&mut self, socket: &mut UnixStream) -> io::Result<()> {
+        self.asked.clear();
+        self.known.iter_mut().for_each(|k| k.is_busy = false);
+        for first in (0..PART).step_by(RUN as usize) {
+            self.serial += 1;
+            self.asked.insert(self.serial, Asked::Read(first, RUN));
+            let at = (self.base + first) * BLOCK as u64;
+            socket.write_all(&header(READ, 0, self.serial, at, RUN as usize * BLOCK))?;
+            self.hear(socket)?;
+        }
+        Ok(())
+    }
+
+    /// Against the file itself.
+    fn compare(&mut self, file: &File) {
+        for i in 0..PART {
+            let mut bytes = vec![0; BLOCK];
+            file.read_exact_at(&mut bytes, (self.base + i) * BLOCK as u64).unwrap();
+            let known = self.known[i as usize];
+            known.check(self.base + i, &bytes);
+            let serial = u64::from_le_bytes(bytes[8..16].try_into().unwrap());
+            self.sum.surprises += u64::from(serial > known.acknowledged);
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_is_there_whoever_is_killed() {
+    let number = |name: &str| std::env::var(name).ok().map(|n| n.parse::<u64>().expect("a number"));
+    let cycles = number("FAIRHEAD_KILLS").unwrap_or(20);
+    let place = Place::new("cycles");
+    let seed = std::env::var("FAIRHEAD_SEED").unwrap_or_default();
+    let seed =
+        seed.bytes().fold(0x9e37_79b9_7f4a_7c15_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    let mut chance = Chance(seed | 1);
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|i| Client::new(i, seed)).collect();
+    let mut server = None;
+    let (mut killed, mut hung_up) = (0, 0);
+    for _ in 0..cycles {
+        let running = server.take().unwrap_or_else(|| {
+            let sched = ["noop", "deadline", "bfq", "cfq", "kyber"][chance.below(5) as usize];
+            let more = [&[][..], &["--cached"]][chance.below(2) as usize];
+            place.serve(sched, more)
+        });
+        let end = AtomicBool::new(false);
+        let kills = chance.below(2) == 0;
+        let time = Duration::from_micros(1000 + chance.below(60_000));
+        server = std::thread::scope(|scope| {
+            let workers: Vec<_> = (clients.iter_mut())
+                .map(|client| {
+                    let mut socket = connect(&place).unwrap();
+                    let end = &end;
+                    scope.spawn(move || {
+                        // An error is the end of the server, and no news.
+                        let seen = client.look_again(&mut socket);
+                        let _ = seen.and_then(|()| client.work(socket, end));
+                    })
+                })
+                .collect();
+            std::thread::sleep(time);
+            let left = if kills {
+                drop(running);
+                None
+            } else {
+                end.store(true, Ordering::Relaxed);
+                Some(running)
+            };
+            workers.into_iter().for_each(|w| w.join().expect("see above"));
+            left
+        });
+        *(if kills { &mut killed } else { &mut hung_up }) += 1;
+        if server.is_none() {
+            let file = File::open(place.file()).unwrap();
+            clients.iter_mut().for_each(|c| c.compare(&file));
+        }
+    }
+    println!("{killed} servers and {hung_up} times the clients killed");
+    for client in &clients {
+        println!("{:?}", client.sum);
+        assert!(client.sum.writes > cycles && client.sum.flushes > 0, "hardly anything was done");
+    }
+}
