@@ -48,6 +48,8 @@ struct Person {
     id: ClientId,
     part: u64,
     asked: BTreeMap<u64, Asked>,
+    /// Where something was taken back: a good place to go next.
+    hot: Option<(FileId, u64)>,
 }
 
 struct World {
@@ -111,7 +113,7 @@ impl World {
         world.queue.record();
         for part in 0..CLIENTS {
             let id = world.queue.join();
-            world.people.push(Person { id, part, asked: BTreeMap::new() });
+            world.people.push(Person { id, part, asked: BTreeMap::new(), hot: None });
         }
         world
     }
@@ -127,9 +129,14 @@ impl World {
 
     fn ask(&mut self, person: usize) {
         let cookie = self.tick();
-        let Person { id, part, .. } = self.people[person];
-        let file = FileId(self.chance.below(u64::from(FILES)) as u32);
-        let first = self.chance.below(PART);
+        let Person { id, part, hot, .. } = self.people[person];
+        let mut file = FileId(self.chance.below(u64::from(FILES)) as u32);
+        let mut first = self.chance.below(PART);
+        if let Some(place) = hot
+            && self.chance.percent(50)
+        {
+            (file, first) = place;
+        }
         let len = self.chance.scaled(1, PART - first);
         let op =
             *self.chance.pick(&[Op::Read, Op::Write, Op::Write, Op::Discard, Op::Zero { may_discard: true }]);
@@ -177,8 +184,10 @@ impl World {
         if keys.is_empty() {
             return;
         }
-        let asked = self.people[person].asked.get_mut(self.chance.pick(&keys)).unwrap();
-        if let Some((id, _)) = asked.bio {
+        let person = &mut self.people[person];
+        let asked = person.asked.get_mut(self.chance.pick(&keys)).unwrap();
+        if let Some((id, bio)) = asked.bio {
+            person.hot = Some((bio.file, bio.offset / BLOCK % PART));
             let was_open = !asked.is_cancelled;
             assert!(!self.queue.cancel(self.now, id) || was_open, "taken back twice");
             asked.is_cancelled = true;
