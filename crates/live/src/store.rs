@@ -92,6 +92,12 @@ impl FileTable {
         self.files().remove(file.0 as usize);
     }
 
+    /// Whether writes go through the page cache.
+    fn is_cached(&self, file: FileId) -> bool {
+        // SAFETY: it names no memory.
+        unsafe { libc::fcntl(self.fd(file), libc::F_GETFL) & libc::O_DIRECT == 0 }
+    }
+
     /// # Panics
     /// If there is none of that number.
     fn fd(&self, file: FileId) -> RawFd {
@@ -324,6 +330,13 @@ impl Store {
             }
             Way::PunchHole | Way::ZeroRange | Way::Sync => outcome.map(|_| all),
         };
+        if let Err(errno) = outcome
+            && first.fua
+            && self.files.is_cached(first.file)
+        {
+            // It may be that of a page which the kernel could not write before, and it is told but once.
+            queue.sync_failed(first.file, errno);
+        }
         match transfer.step(run, outcome) {
             Then::Do(runs) => runs.into_iter().try_for_each(|run| self.push(ring, queue, io, run, way)),
             Then::ZeroFill(run) => {

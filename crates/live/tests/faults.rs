@@ -293,6 +293,22 @@ fn a_failed_flush_is_told_to_everybody_whose_writes_it_may_have_lost() {
 }
 
 #[test]
+fn a_write_through_the_page_cache_that_fails_may_have_heard_of_anothers_loss() {
+    for direct in [false, true] {
+        let place = Place::new(&format!("through{direct}"));
+        let faults = Faults::default();
+        let disk = Disk::open(place.options(&faults).direct(direct)).unwrap();
+        let [a, b] = ["a", "b"].map(|group| disk.client(group).unwrap());
+        assert_eq!(write(&disk, &b, 7).wait(), Ok(()));
+        faults.add(fault(FaultOp::Write, 3..4, 1, Harm::Error(Errno::IO)));
+        assert_eq!(a.write_through(0, 3 * BLOCK, disk.buffer(4096)).wait(), Err(Errno::IO));
+        let told = if direct { Ok(()) } else { Err(Errno::IO) };
+        assert_eq!(b.flush(0).wait(), told, "direct: {direct}");
+        assert_eq!(b.flush(0).wait(), Ok(()));
+    }
+}
+
+#[test]
 fn zeroing_finds_another_way_and_says_so_if_there_is_none() {
     let place = Place::new("zero");
     let faults = Faults::default();
