@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A socket in the file system, which goes with who listens.
 #[derive(Debug)]
@@ -22,6 +23,23 @@ impl Drop for SocketFile {
     }
 }
 
+/// Whether somebody listens, and goes on doing so: the kernel takes a ring apart in its own time, so that the socket of a server that was killed
+/// may outlive its process a little.
+fn is_served(path: &Path) -> io::Result<bool> {
+    for _ in 0..LOOKS {
+        match UnixStream::connect(path) {
+            Ok(_) => std::thread::sleep(PAUSE),
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => return Ok(false),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(true)
+}
+
+/// How often to look at a socket, and how long to wait in between: a second in all.
+const LOOKS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// Listens on a unix socket that only its owner can open. One that nobody listens on any more is replaced.
 pub(crate) fn open_unix(path: &Path) -> Result<(UnixListener, SocketFile), Error> {
     let wrong =
@@ -30,14 +48,11 @@ pub(crate) fn open_unix(path: &Path) -> Result<(UnixListener, SocketFile), Error
         if !meta.file_type().is_socket() {
             return Err(wrong("there is a file of that name".to_owned()));
         }
-        match UnixStream::connect(path) {
-            Ok(_) => return Err(wrong("another server listens there".to_owned())),
-            // What a server left that was killed.
-            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
-                std::fs::remove_file(path).map_err(|e| wrong(e.to_string()))?;
-            }
-            Err(e) => return Err(wrong(e.to_string())),
+        if is_served(path).map_err(|e| wrong(e.to_string()))? {
+            return Err(wrong("another server listens there".to_owned()));
         }
+        // What a server left that was killed.
+        std::fs::remove_file(path).map_err(|e| wrong(e.to_string()))?;
     }
     // SAFETY: it names no memory. Files that other threads make meanwhile are more private than they might be.
     let before = unsafe { libc::umask(0o177) };

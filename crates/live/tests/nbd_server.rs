@@ -275,9 +275,16 @@ fn sockets_are_private_and_go_with_the_server() {
     assert!(again().unwrap_err().to_string().ends_with("another server listens there"));
     drop(server);
     assert!(!place.socket().exists());
-    // What a killed server leaves is no hindrance; a file is.
+    // What a killed server leaves is no hindrance, even if it goes a little later than its process; a file is.
     drop(std::os::unix::net::UnixListener::bind(place.socket()).unwrap());
     drop(again().unwrap());
+    let lingers = std::os::unix::net::UnixListener::bind(place.socket()).unwrap();
+    let goes = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(120));
+        drop(lingers);
+    });
+    drop(again().expect("it waits for it"));
+    goes.join().unwrap();
     File::create(place.socket()).unwrap();
     assert!(again().unwrap_err().to_string().ends_with("there is a file of that name"));
 }
