@@ -249,6 +249,8 @@ impl Wanted {
 
     fn set_up(&self, disk: &Disk) -> Result<(), Error> {
         let group = &self.export.group;
+        // To be seen and changed before the first client comes.
+        disk.make_group(group)?;
         self.weight.map_or(Ok(()), |weight| disk.set_weight(group, weight))?;
         self.class.map_or(Ok(()), |class| disk.set_class(group, class))?;
         if self.max != Max::default() {

@@ -17,7 +17,17 @@ impl Place {
     /// What a shell script says to a served disk; `$f` is the program.
     fn run(&self, more: &[&str], script: &str) -> Output {
         Command::new(env!("CARGO_BIN_EXE_fairhead"))
-            .args(["serve", "--export", "vm1=disk.img,weight=300", "--socket", "s", "--control", "c"])
+            .args([
+                "serve",
+                "--export",
+                "vm1=disk.img,weight=300",
+                "--export",
+                "vm2=disk.img,readonly",
+                "--socket",
+                "s",
+                "--control",
+                "c",
+            ])
             .args(more)
             .args(["--run", script])
             .env("f", env!("CARGO_BIN_EXE_fairhead"))
@@ -56,7 +66,7 @@ fn a_disk_is_changed_while_it_is_served() {
     let stats: serde_json::Value = serde_json::from_str(&text[..end]).unwrap();
     assert_eq!((&stats["scheduler"], &stats["tunables"]["low_latency"]), (&"bfq".into(), &"0".into()));
     let names: Vec<_> = stats["groups"].as_array().unwrap().iter().map(|g| g["group"].clone()).collect();
-    assert_eq!(names, ["", "vm1", "vms", "vms/a"]);
+    assert_eq!(names, ["", "vm1", "vm2", "vms", "vms/a"], "those of exports are there before a client comes");
     assert_eq!(stats["groups"][1]["weight"], 400);
     assert!(text[end..].contains("fairhead_group_weight{group=\"vm1\"} 400\n"));
     assert!(!place.0.join("c").exists(), "the socket is gone");
@@ -73,7 +83,7 @@ fn top_prints_a_table_for_each_interval() {
         let lines: Vec<Vec<&str>> = table.lines().map(|l| l.split_whitespace().collect()).collect();
         assert_eq!((lines[0][0], lines[0][1]), ("bfq,", "depth"));
         assert_eq!(lines[1], ["group", "weight", "IOPS", "waiting"], "nothing in the other columns: {table}");
-        assert_eq!(lines[2], ["vm1", "300", "0", "0"]);
+        assert_eq!(lines[2..], [["vm1", "300", "0", "0"], ["vm2", "100", "0", "0"]]);
     }
     assert!(!text.contains('\x1b'), "a pipe is no terminal");
 }
@@ -97,7 +107,7 @@ fn metrics_over_http_are_for_this_machine() {
 fn mistakes_are_one_line_each() {
     let place = Place::new("mistakes");
     for (words, why) in [
-        ("set vm2 weight=3", "unknown group 'vm2'; did you mean 'vm1'?"),
+        ("set mv1 weight=3", "unknown group 'mv1'; did you mean 'vm1'?"),
         ("set vm1 wieght=3", "set: unknown word 'wieght'; did you mean 'weight'?"),
         ("sched cqf", "unknown scheduler 'cqf'; did you mean 'cfq'?"),
         ("tune low_latnecy=1", "bfq: unknown tunable 'low_latnecy'; did you mean 'low_latency'?"),

@@ -70,6 +70,29 @@ fn a_folder_is_shown_until_it_is_told_to_end() {
 }
 
 #[test]
+fn a_folder_can_be_controlled() {
+    let Some(dir) = scratch("control") else { return };
+    let (child, _, _said) = start(&dir, &["mount", "source", "mnt", "--control", "c"]);
+    fs::write(dir.join("mnt/a"), vec![9; 300_000]).unwrap();
+    fs::File::open(dir.join("mnt/a")).unwrap().sync_all().unwrap();
+    let ctl = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairhead"));
+        let out = command.arg("ctl").arg(dir.join("c")).args(words).output().unwrap();
+        assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    ctl(&["sched", "cfq+groups"]);
+    let stats: serde_json::Value = serde_json::from_str(&ctl(&[])).unwrap();
+    assert_eq!(stats["scheduler"], "cfq+groups");
+    let written = |g: &serde_json::Value| g["io_service_bytes"]["Write"].as_u64().unwrap();
+    let sum: u64 = stats["groups"].as_array().unwrap().iter().map(written).sum();
+    assert!(sum >= 300_000, "{stats}");
+    end(child);
+    assert!(!dir.join("c").exists() && !dir.join("mnt/a").exists());
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
 fn what_is_wrong_is_one_line() {
     let said = |args: &[&str]| {
         let out = Command::new(env!("CARGO_BIN_EXE_fairhead")).args(args).output().unwrap();

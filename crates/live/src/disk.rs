@@ -403,6 +403,15 @@ impl Disk {
         })?
     }
 
+    /// A group of that name, and those around it, if there is none yet.
+    ///
+    /// # Errors
+    /// If there can be no more groups, or the engine has stopped.
+    pub fn make_group(&self, group: &str) -> Result<(), Error> {
+        let name = group.to_owned();
+        self.call(move |desk| desk.groups.ensure(desk.now, &mut desk.queue, &name).map(drop))?
+    }
+
     /// A group's weight, 1 to 10000.
     ///
     /// # Errors
