@@ -825,7 +825,7 @@ impl<D> RequestQueue<D> {
 
     /// The new scheduler's groups are as they were under the old one.
     fn take_over_groups(&mut self, now: Instant, old: &Elevator<AnyScheduler>) {
-        let groups = old.groups();
+        let (groups, new) = (old.groups(), self.elevator.elevator().groups());
         let mut all: Vec<GroupId> = (1..groups.count()).map(GroupId::from_index).collect();
         let depth = |g: GroupId| std::iter::successors(groups.parent(g), |&p| groups.parent(p)).count();
         all.sort_by_key(|&g| (!groups.exists(g), depth(g)));
@@ -836,14 +836,17 @@ impl<D> RequestQueue<D> {
                 changes.extend([Control::SetParent(g, groups.home(g)), Control::GroupExit(g)]);
                 continue;
             }
-            changes.extend([
-                Control::SetParent(g, parent),
-                Control::SetWeight(g, groups.weight(g)),
-                Control::SetLeafWeight(g, groups.leaf_weight(g)),
-                Control::SetClass(g, groups.class(g)),
-                Control::SetMax(g, groups.max(g)),
-                Control::SetMin(g, groups.min(g)),
-            ]);
+            // Most are as they are made, and each change takes the longer the more groups there are.
+            let differs = [
+                (new.parent(g) != Some(parent)).then_some(Control::SetParent(g, parent)),
+                (new.weight(g) != groups.weight(g)).then(|| Control::SetWeight(g, groups.weight(g))),
+                (new.leaf_weight(g) != groups.leaf_weight(g))
+                    .then(|| Control::SetLeafWeight(g, groups.leaf_weight(g))),
+                (new.class(g) != groups.class(g)).then(|| Control::SetClass(g, groups.class(g))),
+                (new.max(g) != groups.max(g)).then(|| Control::SetMax(g, groups.max(g))),
+                (new.min(g) != groups.min(g)).then(|| Control::SetMin(g, groups.min(g))),
+            ];
+            changes.extend(differs.into_iter().flatten());
         }
         for change in changes {
             self.elevator.control(now, change).expect("as it was");

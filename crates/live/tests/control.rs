@@ -152,6 +152,42 @@ fn groups_and_what_they_are_told() {
 }
 
 #[test]
+fn another_scheduler_has_the_groups_as_they_are() {
+    let place = Place::new("taken-over");
+    let disk = place.disk("bfq");
+    let _control = place.control(&disk);
+    let mut c = place.caller();
+    for words in [
+        "make a/b/c weight=300 leaf_weight=5 class=idle rbps=1m riops=10 burst=1s min_iops=3",
+        "make d leaf_weight=9",
+        "make e/f weight=2",
+        "remove e/f",
+        "remove e",
+        "set / leaf_weight=77",
+        "set a class=rt wbps=2m",
+    ] {
+        done(&mut c, words);
+    }
+    let told = |mut all: Value| {
+        let groups = all["groups"].as_array_mut().unwrap();
+        let keys = ["group", "weight", "leaf_weight", "class", "max", "min_iops"];
+        groups
+            .iter_mut()
+            .for_each(|g| g.as_object_mut().unwrap().retain(|key, _| keys.contains(&key.as_str())));
+        Value::from(groups.clone())
+    };
+    let before = told(stats(&mut c));
+    for scheduler in ["cfq+groups", "noop", "bfq", "cfq"] {
+        done(&mut c, &format!("sched {scheduler}"));
+        assert_eq!(told(stats(&mut c)), before, "{scheduler}");
+    }
+    // And where they are: what is in a guaranteed group counts for the limits around it.
+    let e = say(&mut c, "set a riops=2").unwrap_err();
+    assert_eq!(e, "group a: reservations of 3 requests/s are above the group's limit of 2");
+    done(&mut c, "make e/f");
+}
+
+#[test]
 fn what_is_refused_changes_nothing() {
     let place = Place::new("refused");
     let disk = place.disk("bfq");
