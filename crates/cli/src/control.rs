@@ -18,7 +18,7 @@ use crate::serve::address;
 /// What was written, checked before anything is opened.
 pub(crate) fn options(args: &ControlArgs, trust_network: bool) -> Result<ControlOptions, CliError> {
     let metrics = args.metrics.as_deref().map(|text| address("--metrics", text)).transpose()?;
-    Ok(ControlOptions { socket: args.control.clone(), metrics, trust_network })
+    Ok(ControlOptions { socket: args.control.clone(), metrics, trust_network, exports: None })
 }
 
 /// Lets the disk be controlled, if that is wanted, as long as the answer lives.

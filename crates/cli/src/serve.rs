@@ -42,7 +42,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     let exports = args.exports.iter().map(|text| Wanted::parse(text)).collect::<Result<Vec<_>, _>>()?;
     check_groups(&exports)?;
     let listen = places(args)?;
-    let control = control::options(&args.control, args.insecure_remote)?;
+    let mut control = control::options(&args.control, args.insecure_remote)?;
     let mut disk = DiskOptions::new::<&str>([]).config(scheduler(args)?).direct(!args.cached);
     if let Some(depth) = args.depth {
         disk = disk.depth(depth);
@@ -61,6 +61,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     for w in &exports {
         w.set_up(server.disk()).map_err(|e| refused(&e))?;
     }
+    control.exports = Some(server.exports());
     let control = control::start(&control, server.disk()).map_err(|e| refused(&e))?;
     // Only the first server of a process can be told; there is but one.
     let _ = END.set(ended.clone());

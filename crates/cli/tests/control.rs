@@ -68,6 +68,8 @@ fn a_disk_is_changed_while_it_is_served() {
     let names: Vec<_> = stats["groups"].as_array().unwrap().iter().map(|g| g["group"].clone()).collect();
     assert_eq!(names, ["", "vm1", "vm2", "vms", "vms/a"], "those of exports are there before a client comes");
     assert_eq!(stats["groups"][1]["weight"], 400);
+    let exports = stats["exports"].as_array().unwrap();
+    assert_eq!((&exports[0]["export"], &exports[1]["reads"]), (&"vm1".into(), &0.into()));
     assert!(text[end..].contains("fairhead_group_weight{group=\"vm1\"} 400\n"));
     assert!(!place.0.join("c").exists(), "the socket is gone");
 }

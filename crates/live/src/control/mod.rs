@@ -31,6 +31,7 @@ pub use request::{Change, LINE_MAX, Request, line_of_words};
 use crate::clock::Clock;
 use crate::disk::{Disk, Shared};
 use crate::error::{Error, ErrorKind};
+use crate::nbd::Exports;
 use crate::socket::{SocketFile, open_unix};
 use fairhead_core::units::{Duration, Instant};
 use guest::{Guest, Said, Wants};
@@ -65,6 +66,8 @@ pub struct ControlOptions {
     pub metrics: Option<SocketAddr>,
     /// Whether that may be opened to other machines. Default false.
     pub trust_network: bool,
+    /// What else is told, if the disk is served over NBD.
+    pub exports: Option<Exports>,
 }
 
 /// A disk that can be controlled. When it is dropped, the socket is removed and clients are hung up on.
@@ -89,8 +92,9 @@ impl ControlServer {
         unix.as_ref().map_or(Ok(()), |l: &UnixListener| l.set_nonblocking(true)).map_err(failed)?;
         let metrics = tcp.as_ref().map(TcpListener::local_addr).transpose().map_err(failed)?;
         let (end, stop) = io::pipe().map_err(failed)?;
-        let host =
-            Host { shared: disk.shared(), clock: Clock::start(), books: None, unix, tcp, guests: Vec::new() };
+        let (shared, exports) = (disk.shared(), options.exports.clone());
+        let (clock, guests) = (Clock::start(), Vec::new());
+        let host = Host { shared, clock, books: None, exports, unix, tcp, guests };
         let thread = thread::Builder::new().name("fairhead-ctl".to_owned());
         let thread = thread.spawn(move || host.work(&end)).map_err(failed)?;
         Ok(Self { _socket: socket, metrics, stop: Some(stop), thread: Some(thread) })
@@ -129,6 +133,7 @@ struct Host {
     clock: Clock,
     /// What was copied last, and when.
     books: Option<(Instant, Snapshot)>,
+    exports: Option<Exports>,
     unix: Option<UnixListener>,
     tcp: Option<TcpListener>,
     guests: Vec<Guest>,
@@ -221,6 +226,9 @@ impl Host {
         match request {
             Request::Stats => {
                 let mut answer = report::json(self.books()?);
+                if let Some(exports) = &self.exports {
+                    answer["exports"] = report::exports(&exports.look());
+                }
                 answer["ok"] = true.into();
                 Ok(answer)
             }

@@ -4,6 +4,7 @@ use super::request::CLASSES;
 use super::value::name_of;
 use super::work::{Group, Snapshot};
 use crate::latency::Latency;
+use crate::nbd::ExportStats;
 use fairhead_core::Max;
 use fairhead_core::config::Shown;
 use fairhead_core::groups::{GroupStats, Split};
@@ -41,6 +42,26 @@ pub(super) fn json(s: &Snapshot) -> Value {
         "lateness": lateness,
         "groups": s.groups.iter().map(group).collect::<Vec<_>>(),
     })
+}
+
+/// What the exports of a server have done.
+pub(super) fn exports(all: &[(String, ExportStats)]) -> Value {
+    let export = |(name, s): &(String, ExportStats)| {
+        json!({
+            "export": name,
+            "connections": s.connections,
+            "reads": s.reads,
+            "read_bytes": s.read_bytes,
+            "read_time_ns": s.read_ns,
+            "writes": s.writes,
+            "write_bytes": s.write_bytes,
+            "write_time_ns": s.write_ns,
+            "flushes": s.flushes,
+            "errors": s.errors,
+            "violations": s.violations,
+        })
+    };
+    all.iter().map(export).collect()
 }
 
 fn class(class: Class) -> &'static str {

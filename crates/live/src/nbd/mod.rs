@@ -24,4 +24,4 @@ mod wire;
 
 pub use server::{Export, Listen, Options, Server};
 pub use session::{Command, Errno, Facts, Head, INPUT_MAX, Request, Session, Step, TRANSFER_MAX};
-pub use stats::ExportStats;
+pub use stats::{ExportStats, Exports};

@@ -2,7 +2,7 @@
 
 use super::front::{Listener, NbdFront, Served};
 use super::session::Facts;
-use super::stats::{Counters, ExportStats};
+use super::stats::{Counters, ExportStats, Exports};
 use crate::bio::FileId;
 use crate::buffer::Pool;
 use crate::disk::{Disk, DiskOptions};
@@ -82,7 +82,7 @@ pub struct Server {
     // In this order: first no new clients, then no old ones.
     sockets: Vec<SocketFile>,
     disk: Disk,
-    exports: Vec<(String, Arc<Counters>)>,
+    exports: Exports,
     addresses: Vec<Listen>,
 }
 
@@ -139,7 +139,7 @@ impl Server {
                 Arc::clone(pool),
             )
         })?;
-        let exports = exports.iter().map(|e| e.name.clone()).zip(counters).collect();
+        let exports = Exports(exports.iter().map(|e| e.name.clone()).zip(counters).collect());
         Ok(Self { sockets, disk, exports, addresses })
     }
 
@@ -158,7 +158,13 @@ impl Server {
     /// What each export has done, in order.
     #[must_use]
     pub fn stats(&self) -> Vec<(String, ExportStats)> {
-        self.exports.iter().map(|(name, counters)| (name.clone(), counters.look())).collect()
+        self.exports.look()
+    }
+
+    /// To look at that from elsewhere.
+    #[must_use]
+    pub fn exports(&self) -> Exports {
+        self.exports.clone()
     }
 
     /// Finishes what is under way and stops. Answers what each export has done.
@@ -167,7 +173,7 @@ impl Server {
         let Self { sockets, disk, exports, .. } = self;
         drop(sockets);
         drop(disk);
-        exports.into_iter().map(|(name, counters)| (name, counters.look())).collect()
+        exports.look()
     }
 }
 

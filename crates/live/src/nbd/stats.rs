@@ -2,6 +2,7 @@
 
 use super::session::{Command, Errno, Request};
 use fairhead_core::units::Duration;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What an export did since the server began.
@@ -27,6 +28,18 @@ pub struct ExportStats {
     pub read_ns: u64,
     /// See `read_ns`.
     pub write_ns: u64,
+}
+
+/// To look at what a server's exports have done, from any thread, also when the server is gone.
+#[derive(Clone, Debug)]
+pub struct Exports(pub(super) Vec<(String, Arc<Counters>)>);
+
+impl Exports {
+    /// What each has done, in order.
+    #[must_use]
+    pub fn look(&self) -> Vec<(String, ExportStats)> {
+        self.0.iter().map(|(name, counters)| (name.clone(), counters.look())).collect()
+    }
 }
 
 #[derive(Debug, Default)]
