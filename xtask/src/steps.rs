@@ -7,6 +7,8 @@
 use crate::shell::{capture, cargo, command, exists, root};
 use crate::{bench, fuzz};
 use std::fmt;
+use std::fs;
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -130,7 +132,11 @@ fn packages() -> Result<Outcome, String> {
         ("qemu-io", "qemu-utils"),
         ("nbdkit", "nbdkit"),
     ];
-    let missing: Vec<&str> = WANTED.iter().filter(|(program, _)| !exists(program)).map(|(_, p)| *p).collect();
+    let mut missing: Vec<&str> =
+        WANTED.iter().filter(|(program, _)| !exists(program)).map(|(_, p)| *p).collect();
+    if !has_postgresql() {
+        missing.push("postgresql");
+    }
     if missing.is_empty() {
         return Ok(Outcome::Passed(String::new()));
     }
@@ -139,6 +145,9 @@ fn packages() -> Result<Outcome, String> {
     if !is_root || !exists("apt-get") {
         return Ok(Outcome::Skipped(format!("cannot install {names} (not root, or no apt-get)")));
     }
+    if missing.contains(&"postgresql") {
+        make_no_database()?;
+    }
     // Without an update a fresh container knows no packages; an update that fails may still leave old lists to use.
     let quiet = |args: &str| capture(command("apt-get", args).env("DEBIAN_FRONTEND", "noninteractive"));
     let installed = quiet("update -q").and(quiet(&format!("install -q -y --no-install-recommends {names}")));
@@ -146,6 +155,21 @@ fn packages() -> Result<Outcome, String> {
         Ok(_) => Outcome::Passed(format!("installed {names}")),
         Err(_) => Outcome::Skipped(format!("apt-get cannot install {names}")),
     })
+}
+
+/// Its programs are in no path, but in a folder for each version.
+fn has_postgresql() -> bool {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    versions.map(|version| version.path().join("bin/initdb")).any(|program| program.exists())
+}
+
+/// PostgreSQL's package makes a database when it is first installed, and starts a server for it, now and whenever the machine starts.
+/// Nobody wants that of a test: a file in a folder for such wishes tells it not to.
+fn make_no_database() -> Result<(), String> {
+    let wish = Path::new("/etc/postgresql-common/createcluster.d/fairhead.conf");
+    fs::create_dir_all(wish.parent().expect("a folder"))
+        .and_then(|()| fs::write(wish, "create_main_cluster = false\n"))
+        .map_err(|e| format!("{}: {e}", wish.display()))
 }
 
 /// The suites of all crates, in the profile that is fast and has every assertion on, with the commit as seed.

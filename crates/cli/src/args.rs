@@ -316,8 +316,8 @@ pub(crate) struct ReplayLiveArgs {
 
 /// What an export can be told.
 const SERVE_LEGEND: &str = "\
-Keys of an export: weight=1…10000, class=rt|be|idle, rbps=, wbps= (such as 50m), riops=, wiops= (a number): the most it gets; min= the \
-requests a second it gets at least; group=PATH, if not a group of its own name; readonly; description=TEXT. Ctrl-C or SIGTERM end it: what \
+Keys of an export: weight=1…10000, class=rt|be|idle, rbps=, wbps= (such as 50m), riops=, wiops= (a number): the most it gets; min_iops= the \
+requests a second it gets at least; leaf_weight= and burst= as in docs/control.md; group=PATH, if not a group of its own name; readonly; description=TEXT. Ctrl-C or SIGTERM end it: what \
 is under way is finished, and a table tells what each export did.";
 
 /// How a comparison is written.
@@ -355,7 +355,7 @@ pub(crate) struct EmulateArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "It ends by Ctrl-C, SIGTERM or `umount MOUNTPOINT`; docs/mount.md.")]
+#[command(after_help = MOUNT_LEGEND)]
 pub(crate) struct MountArgs {
     /// The folder whose files are read and written.
     #[arg(value_name = "SOURCE")]
@@ -369,6 +369,9 @@ pub(crate) struct MountArgs {
     /// Set a tunable, such as bfq.low_latency=0. May be repeated.
     #[arg(long = "set", value_name = "SCHED.TUNABLE=VALUE")]
     pub(crate) set: Vec<String>,
+    /// What the threads of a cgroup get, such as tenants/gold,weight=300. May be repeated.
+    #[arg(long = "group", value_name = "PATH,KEY=VALUE…")]
+    pub(crate) groups: Vec<String>,
     /// How many requests the disk has at a time. Default: 1 for a disk with a head, 32 for others.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depth: Option<u16>,
@@ -378,6 +381,11 @@ pub(crate) struct MountArgs {
     #[command(flatten)]
     pub(crate) control: ControlArgs,
 }
+
+/// What a group can be told.
+const MOUNT_LEGEND: &str = "\
+Keys of a group: weight=1…10000, class=rt|be|idle, rbps=, wbps= (such as 50m), riops=, wiops= (a number): the most it gets; min_iops= the \
+requests a second it gets at least. It ends by Ctrl-C, SIGTERM or `umount MOUNTPOINT`; docs/mount.md.";
 
 /// How it ends.
 const EMULATE_LEGEND: &str = "\
@@ -621,9 +629,13 @@ mod tests {
         };
         let none = parse(&[]);
         assert_eq!((none.source, none.at, none.sched.as_str()), ("a".into(), "b".into(), "bfq"));
-        assert_eq!((none.set.len(), none.depth, none.emulate), (0, None, None));
+        assert_eq!((none.set.len(), none.groups.len(), none.depth, none.emulate), (0, 0, None, None));
         assert_eq!(parse(&["--sched", "cfq"]).sched, "cfq");
         assert_eq!(parse(&["--set", "bfq.low_latency=0"]).set, ["bfq.low_latency=0"]);
+        assert_eq!(
+            parse(&["--group", "a,weight=2", "--group", "b,class=rt"]).groups,
+            ["a,weight=2", "b,class=rt"]
+        );
         assert_eq!(parse(&["--depth", "2"]).depth, Some(2));
         assert_eq!(parse(&["--emulate", "nas2020"]).emulate.as_deref(), Some("nas2020"));
         assert!(refused(&["mount", "a", "b", "--depth", "0"]).contains("1..=1024"));

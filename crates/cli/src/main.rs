@@ -24,6 +24,7 @@ mod replay_live;
 mod reproduce;
 mod run;
 mod serve;
+mod share;
 mod show;
 mod tunables;
 mod workloads;

@@ -1,6 +1,7 @@
 //! `fairhead mount`: a folder, scheduled.
 
-use fairhead_live::{DiskOptions, Mount};
+use fairhead_live::control::Change;
+use fairhead_live::{DiskOptions, ErrorKind, Mount};
 use std::path::PathBuf;
 
 use crate::args::MountArgs;
@@ -8,6 +9,7 @@ use crate::control;
 use crate::emulate;
 use crate::error::CliError;
 use crate::plan;
+use crate::share;
 use crate::tunables::{self, Scheduler};
 
 /// Shows the folder until it is taken away.
@@ -16,6 +18,7 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     let mut schedulers = [Scheduler { name: preset.name, config: (preset.config)() }];
     args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
     let control = control::options(&args.control, false)?;
+    let groups = groups(&args.groups)?;
     let mut options = DiskOptions::new::<PathBuf>([]).config(schedulers[0].config);
     if let Some(depth) = args.depth {
         options = options.depth(depth);
@@ -26,6 +29,72 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     let failed = |e: fairhead_live::Error| CliError::Failed(e.to_string());
     let mount = Mount::directory(options, &args.source, &args.at).map_err(failed)?;
     let _control = control::start(&control, mount.disk()).map_err(failed)?;
+    for (path, change) in &groups {
+        mount.disk().tell_group(path, *change).map_err(|e| match e.kind() {
+            ErrorKind::Setting | ErrorKind::Group => CliError::Misuse(e.to_string()),
+            _ => failed(e),
+        })?;
+    }
     let (source, at) = (args.source.display(), args.at.display());
     emulate::serve(&mount, &format!("{at} is {source}, scheduled by {}; Ctrl-C ends it", args.sched))
+}
+
+/// Paths of cgroups, and what they are told.
+fn groups(texts: &[String]) -> Result<Vec<(String, Change)>, CliError> {
+    let mut groups: Vec<(String, Change)> = Vec::new();
+    for text in texts {
+        let misuse = |m: String| CliError::Misuse(format!("--group {text}: {m}"));
+        let (path, keys) = text.split_once(',').unwrap_or((text, ""));
+        let path = path.trim_matches('/');
+        if path.is_empty() || keys.is_empty() {
+            return Err(misuse("write PATH,KEY=VALUE, such as tenants/gold,weight=300".to_owned()));
+        }
+        if groups.iter().any(|(other, _)| other == path) {
+            return Err(misuse("it is told twice; say it at once".to_owned()));
+        }
+        let mut told = Change::default();
+        for part in keys.split(',') {
+            let (key, value) = share::split(part, &[]).map_err(misuse)?;
+            told.set(key, share::needed(key, value).map_err(misuse)?).map_err(misuse)?;
+        }
+        groups.push((path.to_owned(), told));
+    }
+    Ok(groups)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(texts: &[&str]) -> Result<Vec<(String, Change)>, String> {
+        let texts: Vec<String> = texts.iter().map(|&t| t.to_owned()).collect();
+        groups(&texts).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_group_is_a_path_and_keys() {
+        let told = parse(&["/a/b/,weight=300,class=rt,rbps=50m,min_iops=40", "c,weight=1"]).unwrap();
+        let paths: Vec<&str> = told.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(paths, ["a/b", "c"]);
+        assert!(told.iter().all(|(_, change)| *change != Change::default()));
+        assert_ne!(told[0].1, told[1].1);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (texts, why) in [
+            (&["a"][..], "--group a: write PATH,KEY=VALUE, such as tenants/gold,weight=300"),
+            (&["/,weight=2"], "--group /,weight=2: write PATH,KEY=VALUE, such as tenants/gold,weight=300"),
+            (&["a,wieght=2"], "--group a,wieght=2: unknown key 'wieght'; did you mean 'weight'?"),
+            (
+                &["a,readonly"],
+                "--group a,readonly: unknown key 'readonly'; there are weight, leaf_weight, class, rbps, wbps, riops, wiops, burst, min_iops",
+            ),
+            (&["a,weight"], "--group a,weight: weight has no value"),
+            (&["a,weight=10001"], "--group a,weight=10001: weight=10001: 1 to 10000"),
+            (&["a,weight=2", "/a,class=be"], "--group /a,class=be: it is told twice; say it at once"),
+        ] {
+            assert_eq!(parse(texts).unwrap_err(), why);
+        }
+    }
 }

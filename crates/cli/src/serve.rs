@@ -2,24 +2,22 @@
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use fairhead_core::units::Class;
-use fairhead_core::{Max, Min};
+use fairhead_live::control::Change;
 use fairhead_live::nbd::{Export, ExportStats, Listen, Options, Server};
-use fairhead_live::{Disk, DiskOptions, Error, ErrorKind};
-use fairhead_sim::job::{nearest, size_value};
+use fairhead_live::{DiskOptions, Error, ErrorKind};
 
 use crate::args::ServeArgs;
 use crate::control;
 use crate::error::CliError;
 use crate::out;
 use crate::plan::{choose_disk, choose_scheduler};
+use crate::share;
 use crate::tunables::{self, Scheduler};
 
 /// Where to say that a server shall end.
@@ -59,7 +57,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     let (ended, end) = mpsc::channel();
     let server = Server::start(disk, &files, &listen, options).map_err(|e| refused(&e))?;
     for w in &exports {
-        w.set_up(server.disk()).map_err(|e| refused(&e))?;
+        server.disk().tell_group(&w.export.group, w.change).map_err(|e| refused(&e))?;
     }
     control.exports = Some(server.exports());
     let control = control::start(&control, server.disk()).map_err(|e| refused(&e))?;
@@ -186,15 +184,11 @@ pub(crate) fn address(flag: &str, text: &str) -> Result<SocketAddr, CliError> {
 #[derive(Debug)]
 struct Wanted {
     export: Export,
-    weight: Option<u16>,
-    class: Option<Class>,
-    max: Max,
-    min: Min,
+    change: Change,
 }
 
-/// What an export can be told.
-const KEYS: [&str; 10] =
-    ["weight", "class", "rbps", "wbps", "riops", "wiops", "min", "group", "readonly", "description"];
+/// What an export can be told besides what its group gets.
+const KEYS: [&str; 3] = ["group", "readonly", "description"];
 
 impl Wanted {
     fn parse(text: &str) -> Result<Self, CliError> {
@@ -204,89 +198,34 @@ impl Wanted {
         let Some((name, file)) = first.split_once('=').filter(|(_, file)| !file.is_empty()) else {
             return Err(misuse("write NAME=FILE, such as vm1=/srv/vm1.img".to_owned()));
         };
-        let export = Export::new(name, file);
-        let mut wanted = Self { export, weight: None, class: None, max: Max::default(), min: Min::default() };
+        let mut wanted = Self { export: Export::new(name, file), change: Change::default() };
         for part in parts {
-            let (key, value) = part.split_once('=').map_or((part, None), |(k, v)| (k, Some(v)));
+            let (key, value) = share::split(part, &KEYS).map_err(misuse)?;
             wanted.set(key, value).map_err(misuse)?;
         }
         Ok(wanted)
     }
 
     fn set(&mut self, key: &str, value: Option<&str>) -> Result<(), String> {
-        if !KEYS.contains(&key) {
-            return Err(match nearest(key, KEYS) {
-                Some(word) => format!("unknown key '{key}'; did you mean '{word}'?"),
-                None => format!("unknown key '{key}'; there are {}", KEYS.join(", ")),
-            });
-        }
         if key == "readonly" {
             self.export.read_only = true;
             return value.map_or(Ok(()), |v| Err(format!("readonly={v}: it has no value")));
         }
-        let value = value.filter(|v| !v.is_empty()).ok_or_else(|| format!("{key} has no value"))?;
-        let bytes = || most(key, size_value(key, value)?);
-        let number = |what: &str| value.parse::<u64>().map_err(|_| format!("{key}={value}: not {what}"));
+        let value = share::needed(key, value)?;
         match key {
-            "weight" => self.weight = Some(weight(value)?),
-            "class" => self.class = Some(class(value)?),
-            "rbps" => self.max.rbps = bytes()?,
-            "wbps" => self.max.wbps = bytes()?,
-            "riops" => self.max.riops = most(key, number("requests a second")?)?,
-            "wiops" => self.max.wiops = most(key, number("requests a second")?)?,
-            "min" => {
-                let n = number("requests a second")?;
-                self.min.iops = u32::try_from(n).map_err(|_| format!("min={n}: no disk does that"))?;
-            }
             "group" => value.clone_into(&mut self.export.group),
-            _ => value.clone_into(&mut self.export.description),
+            "description" => value.clone_into(&mut self.export.description),
+            _ => self.change.set(key, value)?,
         }
         Ok(())
-    }
-
-    fn is_about_group(&self) -> bool {
-        (self.weight, self.class) != (None, None) || self.max != Max::default() || self.min != Min::default()
-    }
-
-    fn set_up(&self, disk: &Disk) -> Result<(), Error> {
-        let group = &self.export.group;
-        // To be seen and changed before the first client comes.
-        disk.make_group(group)?;
-        self.weight.map_or(Ok(()), |weight| disk.set_weight(group, weight))?;
-        self.class.map_or(Ok(()), |class| disk.set_class(group, class))?;
-        if self.max != Max::default() {
-            disk.set_max(group, self.max)?;
-        }
-        if self.min != Min::default() {
-            disk.set_min(group, self.min)?;
-        }
-        Ok(())
-    }
-}
-
-fn most(key: &str, n: u64) -> Result<Option<NonZeroU64>, String> {
-    NonZeroU64::new(n).map(Some).ok_or_else(|| format!("{key}=0 would never do anything"))
-}
-
-fn weight(value: &str) -> Result<u16, String> {
-    let weight = value.parse().ok().filter(|n| (1..=10_000).contains(n));
-    weight.ok_or_else(|| format!("weight={value}: 1 to 10000"))
-}
-
-fn class(value: &str) -> Result<Class, String> {
-    match value {
-        "rt" => Ok(Class::RealTime),
-        "be" => Ok(Class::BestEffort),
-        "idle" => Ok(Class::Idle),
-        _ => Err(format!("class={value}: rt, be or idle")),
     }
 }
 
 /// What is said of a group is said once.
 fn check_groups(exports: &[Wanted]) -> Result<(), CliError> {
-    for (i, w) in exports.iter().enumerate().filter(|(_, w)| w.is_about_group()) {
+    for (i, w) in exports.iter().enumerate().filter(|(_, w)| w.change != Change::default()) {
         let group = &w.export.group;
-        if exports[..i].iter().any(|o| o.is_about_group() && o.export.group == *group) {
+        if exports[..i].iter().any(|o| o.change != Change::default() && o.export.group == *group) {
             return Err(CliError::Misuse(format!(
                 "group {group}: two exports say what it gets; say it at one of them"
             )));

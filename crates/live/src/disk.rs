@@ -29,6 +29,7 @@
 use crate::bio::{Bio, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::clock::{self, Clock};
+use crate::control::{Change, work};
 use crate::emulation::{Emulation, Lateness};
 use crate::engine::{Desk, Ears, Engine, Front, Mailbox, Message, OUTSIDE};
 use crate::error::{Error, ErrorKind};
@@ -239,7 +240,7 @@ fn is_on_platters(path: &Path) -> bool {
 }
 
 /// Whether a file is in a tmpfs.
-fn is_in_memory(file: &File) -> bool {
+pub(crate) fn is_in_memory(file: &File) -> bool {
     // SAFETY: all zeros are a value of it.
     let mut facts: libc::statfs = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes to `facts` during the call, which is as long as it has to be.
@@ -410,6 +411,19 @@ impl Disk {
     pub fn make_group(&self, group: &str) -> Result<(), Error> {
         let name = group.to_owned();
         self.call(move |desk| desk.groups.ensure(desk.now, &mut desk.queue, &name).map(drop))?
+    }
+
+    /// Tells a group all of that, or nothing; it is made if there is none, with those around it.
+    ///
+    /// # Errors
+    /// If it is the root, contradicts itself or what the group is told already, there can be no more groups, or the engine has stopped.
+    pub fn tell_group(&self, group: &str, change: Change) -> Result<(), Error> {
+        let name = group.to_owned();
+        self.call(move |desk| {
+            let id = desk.groups.ensure(desk.now, &mut desk.queue, &name)?;
+            work::tell(desk, id, &change)
+                .map_err(|r| Error::new(ErrorKind::Group, format!("group {name}: {r}")))
+        })?
     }
 
     /// A group's weight, 1 to 10000.

@@ -28,6 +28,8 @@ use std::fmt;
 struct Halves {
     /// Commands that the model has not done.
     commands: u32,
+    /// When it had done them all.
+    done: Option<Instant>,
     results: Option<Vec<Result<(), Errno>>>,
 }
 
@@ -60,7 +62,7 @@ pub struct Lateness {
     pub late: [u64; 24],
     /// The longest.
     pub max: Duration,
-    /// Ios for which the backing store took longer than the model.
+    /// Ios for which the backing store took longer than the model, by more than a moment may be late.
     pub slow_store: u64,
     /// All ios.
     pub ios: u64,
@@ -153,7 +155,7 @@ impl Emulation {
             self.line.push_back((Work::Io(io), command));
             (at, left, commands) = (at + len, left - len, commands + 1);
         }
-        self.halves.insert(Work::Io(io), Halves { commands, results: None });
+        self.halves.insert(Work::Io(io), Halves { commands, done: None, results: None });
         self.feed(now);
     }
 
@@ -161,7 +163,7 @@ impl Emulation {
     pub(crate) fn flush(&mut self, now: Instant, file: FileId) {
         let flush =
             Command { tag: Tag(0), op: DeviceOp::Flush, start: Sector(0), len: Sectors(0), fua: false };
-        self.halves.insert(Work::Flush(file), Halves { commands: 1, results: None });
+        self.halves.insert(Work::Flush(file), Halves { commands: 1, done: None, results: None });
         self.line.push_back((Work::Flush(file), flush));
         self.feed(now);
     }
@@ -179,16 +181,18 @@ impl Emulation {
     /// The store has done its part. Answers the results if the model has done its own.
     pub(crate) fn stored(
         &mut self,
+        now: Instant,
         work: Work,
         results: Vec<Result<(), Errno>>,
     ) -> Option<Vec<Result<(), Errno>>> {
         let halves = self.halves.get_mut(&work).expect("began");
-        if halves.commands > 0 {
+        let Some(done) = halves.done else {
             halves.results = Some(results);
             return None;
-        }
+        };
         self.halves.remove(&work);
-        self.lateness.slow_store += 1;
+        // As late as a moment of the model may be is not slow.
+        self.lateness.slow_store += u64::from(now.since(done) > Lateness::P99_MAX);
         Some(results)
     }
 
@@ -208,6 +212,7 @@ impl Emulation {
                 let halves = self.halves.get_mut(&work).expect("began");
                 halves.commands -= 1;
                 self.lateness.ios += u64::from(halves.commands == 0);
+                halves.done = (halves.commands == 0).then_some(at);
                 if halves.commands == 0 && halves.results.is_some() {
                     let results = self.halves.remove(&work).and_then(|h| h.results).expect("just seen");
                     return Some((work, results));
@@ -233,7 +238,7 @@ mod tests {
         let rq = |sector| Request::read(TaskId(1), Sector(sector), Sectors(8));
         e.start(ms(0), IoId(0), &rq(1_000_000), false);
         e.start(ms(0), IoId(1), &rq(500_000_000), false);
-        assert!(e.stored(Work::Io(IoId(0)), vec![Ok(())]).is_none(), "the model has only begun");
+        assert!(e.stored(ms(0), Work::Io(IoId(0)), vec![Ok(())]).is_none(), "the model has only begun");
         let mut done = Vec::new();
         while let Some(at) = e.next_event() {
             while let Some((work, _)) = e.poll(at) {
@@ -241,7 +246,7 @@ mod tests {
             }
         }
         assert_eq!(done, [Work::Io(IoId(0))], "the store has not done the other");
-        assert_eq!(e.stored(Work::Io(IoId(1)), vec![Err(Errno::IO)]), Some(vec![Err(Errno::IO)]));
+        assert_eq!(e.stored(ms(500), Work::Io(IoId(1)), vec![Err(Errno::IO)]), Some(vec![Err(Errno::IO)]));
         assert_eq!((e.lateness().ios, e.lateness().slow_store), (2, 1));
         assert_eq!(e.lateness().max, Duration::ZERO);
     }
@@ -252,7 +257,7 @@ mod tests {
         let facts = *e.facts();
         let rq = Request::read(TaskId(1), Sector(facts.capacity - 8), facts.max_request + Sectors(16));
         e.start(ms(0), IoId(0), &rq, false);
-        assert!(e.stored(Work::Io(IoId(0)), vec![Ok(())]).is_none());
+        assert!(e.stored(ms(0), Work::Io(IoId(0)), vec![Ok(())]).is_none());
         let mut done = 0;
         while let Some(at) = e.next_event() {
             while e.poll(at).is_some() {

@@ -297,7 +297,7 @@ impl<F: Front> Engine<F> {
     /// The store has done its part of something.
     fn stored(&mut self, work: Work, results: Vec<Result<(), Errno>>) {
         let results = match &mut self.desk.emulation {
-            Some(model) => model.stored(work, results),
+            Some(model) => model.stored(self.desk.now, work, results),
             None => Some(results),
         };
         if let Some(results) = results {

@@ -1,6 +1,7 @@
 //! The library against real files.
 
 use fairhead_core::sched::any::preset;
+use fairhead_live::control::Change;
 use fairhead_live::{Disk, DiskOptions, Errno, recording};
 use std::fs;
 use std::path::PathBuf;
@@ -25,6 +26,22 @@ impl Drop for Scratch {
 }
 
 const MIB: u64 = 1 << 20;
+
+#[test]
+fn a_group_is_told_all_or_nothing() {
+    let scratch = Scratch::new("told", MIB as usize);
+    let disk = Disk::open(DiskOptions::new([&scratch.0]).direct(false)).unwrap();
+    let mut change = Change::default();
+    change.set("riops", "10").unwrap();
+    disk.tell_group("a/b", change).unwrap();
+    let mut more = Change::default();
+    more.set("weight", "300").unwrap();
+    more.set("min_iops", "20").unwrap();
+    let why = disk.tell_group("a/b", more).unwrap_err().to_string();
+    assert!(why.starts_with("group a/b: "), "{why}");
+    more.set("riops", "20").unwrap();
+    disk.tell_group("a/b", more).unwrap();
+}
 
 #[test]
 fn what_is_written_is_read_and_what_is_not_there_is_refused() {

@@ -23,10 +23,10 @@ mod request;
 #[cfg(test)]
 mod request_tests;
 mod value;
-mod work;
+pub(crate) mod work;
 
 pub use caller::Caller;
-pub use request::{Change, LINE_MAX, Request, line_of_words};
+pub use request::{Change, GROUP_KEYS, LINE_MAX, Request, line_of_words};
 
 use crate::clock::Clock;
 use crate::disk::{Disk, Shared};

@@ -63,8 +63,8 @@ pub struct Change {
     pub min_iops: Option<u32>,
 }
 
-/// What a group can be told.
-const KEYS: [&str; 9] =
+/// What a group can be told: the keys of a [`Change`].
+pub const GROUP_KEYS: [&str; 9] =
     ["weight", "leaf_weight", "class", "rbps", "wbps", "riops", "wiops", "burst", "min_iops"];
 
 /// What can be asked for: the word, what has to follow it, and what may.
@@ -131,7 +131,7 @@ impl Request {
             let known = COMMANDS.iter().find(|c| c.0 == word).and_then(|c| c.1).into_iter();
             let more = match rest {
                 Rest::Nothing => &[][..],
-                Rest::Keys => &KEYS,
+                Rest::Keys => &GROUP_KEYS,
                 Rest::Tunables => &["tunables"],
             };
             let known: Vec<&str> = known.chain(more.iter().copied()).collect();
@@ -203,17 +203,28 @@ impl Change {
     /// Takes what a group is told out of a request.
     fn take(map: &mut Map<String, Value>) -> Result<Self, String> {
         let mut change = Self::default();
-        for key in KEYS {
+        for key in GROUP_KEYS {
             let Some(value) = map.remove(key) else { continue };
             let is_number = value.is_number();
             // Nothing is no limit.
             let text = if value.is_null() { "max".to_owned() } else { text(key, value)? };
-            change.set(key, text.trim(), is_number)?;
+            change.put(key, text.trim(), is_number)?;
         }
         Ok(change)
     }
 
-    fn set(&mut self, key: &str, text: &str, is_number: bool) -> Result<(), String> {
+    /// Sets what a word says, as on a command line: `rbps=50m`.
+    ///
+    /// # Errors
+    /// If the key is none of [`GROUP_KEYS`], or what is wrong with the value, and what would be right, in one line.
+    pub fn set(&mut self, key: &str, text: &str) -> Result<(), String> {
+        if !GROUP_KEYS.contains(&key) {
+            return Err(unknown("word", key, GROUP_KEYS));
+        }
+        self.put(key, text.trim(), false)
+    }
+
+    fn put(&mut self, key: &str, text: &str, is_number: bool) -> Result<(), String> {
         let rate = || match text {
             "max" => Ok(None),
             // A bare number in JSON is bytes; a word without a unit would be a guess.
@@ -305,8 +316,8 @@ pub fn line_of_words<S: AsRef<str>>(words: &[S]) -> Result<String, String> {
             return Err(format!("{word}: '{}' has no '='; write {example}", clean(part)));
         };
         let place = if rest == Rest::Keys { &mut request } else { &mut request["tunables"] };
-        if rest == Rest::Keys && !KEYS.contains(&key) {
-            return Err(format!("{word}: {}", unknown("word", key, KEYS)));
+        if rest == Rest::Keys && !GROUP_KEYS.contains(&key) {
+            return Err(format!("{word}: {}", unknown("word", key, GROUP_KEYS)));
         }
         if !place[key].is_null() {
             return Err(format!("{word}: {} is said twice", clean(key)));

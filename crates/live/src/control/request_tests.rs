@@ -1,3 +1,5 @@
+//! Lines and words against what they ask for, and what is said of those that ask for nothing that there is.
+
 use super::request::*;
 use fairhead_core::sched::any::preset;
 use fairhead_core::units::{Class, Duration, Weight};
@@ -53,6 +55,20 @@ fn each_command_and_each_word_of_it() {
             ("low_latency".to_owned(), "0".to_owned())
         ])
     );
+}
+
+#[test]
+fn a_group_is_told_by_words_of_a_command_line() {
+    let mut change = Change::default();
+    for (key, value) in [("weight", "300"), ("rbps", " 50m "), ("wiops", "max"), ("min_iops", "3")] {
+        change.set(key, value).unwrap();
+    }
+    let set = r#"{"do":"set","group":"a","weight":300,"rbps":"50m","wiops":null,"min_iops":3}"#;
+    assert_eq!(parse(set), Request::Set("a".to_owned(), change));
+    let mut refused = |key, value| change.set(key, value).unwrap_err();
+    assert_eq!(refused("wieght", "3"), "unknown word 'wieght'; did you mean 'weight'?");
+    assert_eq!(refused("rbps", "50"), "rbps=50: sizes have a unit: b, k, m, g or t, as in 50m");
+    assert_eq!(refused("weight", "0"), "weight=0: 1 to 10000");
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn make(desk: &mut Desk, name: &str, change: &Change) -> Result<(), String> {
 }
 
 /// A group is told all of it, or nothing.
-fn tell(desk: &mut Desk, id: GroupId, change: &Change) -> Result<(), Refusal> {
+pub(crate) fn tell(desk: &mut Desk, id: GroupId, change: &Change) -> Result<(), Refusal> {
     let old = GroupSettings::of(desk, id);
     let result = changes(id, change, &old).try_for_each(|c| desk.queue.control(desk.now, c));
     if result.is_err() {

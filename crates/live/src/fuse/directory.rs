@@ -15,6 +15,7 @@ use super::protocol::{
     self, Attr, Entries, Header, Operation, ROOT, Reply, SetAttr, Terms, Time, flag, opened, put32, put64,
 };
 use crate::bio::{Errno, FileId, Op};
+use crate::disk::is_in_memory;
 use crate::engine::Desk;
 use crate::store::FileTable;
 use fairhead_core::units::Sector;
@@ -251,7 +252,9 @@ impl Directory {
                 .open(proc_path(&path))
         };
         let file = open(0)?;
-        let direct = open(libc::O_DIRECT).ok().map(|f| self.table.add(f));
+        // As for a disk of such files: the ring takes them for slow unless told that they are not.
+        let more = if is_in_memory(&file) { libc::O_DIRECT | libc::O_NONBLOCK } else { libc::O_DIRECT };
+        let direct = open(more).ok().map(|f| self.table.add(f));
         let buffered = self.table.add(file.try_clone()?);
         let start = self.region(node, file.metadata()?.len());
         let handle =
