@@ -191,7 +191,7 @@ impl Emulation {
             return None;
         };
         self.halves.remove(&work);
-        // As late as a moment of the model may be is not slow.
+        //= deviates live-slow-store
         self.lateness.slow_store += u64::from(now.since(done) > Lateness::P99_MAX);
         Some(results)
     }
