@@ -78,8 +78,8 @@ fn mistakes_are_one_line_each() {
     assert!(export(",weight=0").ends_with("weight=0: 1 to 10000"));
     assert!(export(",weight").ends_with("weight has no value"));
     assert!(export(",class=fast").ends_with("class=fast: rt, be or idle"));
-    assert!(export(",rbps=10").contains("has no unit"));
-    assert!(export(",riops=0").ends_with("riops=0 would never do anything"));
+    assert!(export(",rbps=10").contains("sizes have a unit"));
+    assert!(export(",riops=0").ends_with("riops=0: would never do anything; max is no limit"));
     assert!(export(",readonly=1").ends_with("it has no value"));
     assert!(refusal(&["--export", "a", "--socket", &socket], 2).contains("write NAME=FILE"));
     let one = place.export();

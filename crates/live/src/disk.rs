@@ -404,15 +404,6 @@ impl Disk {
         })?
     }
 
-    /// A group of that name, and those around it, if there is none yet.
-    ///
-    /// # Errors
-    /// If there can be no more groups, or the engine has stopped.
-    pub fn make_group(&self, group: &str) -> Result<(), Error> {
-        let name = group.to_owned();
-        self.call(move |desk| desk.groups.ensure(desk.now, &mut desk.queue, &name).map(drop))?
-    }
-
     /// Tells a group all of that, or nothing; it is made if there is none, with those around it.
     ///
     /// # Errors
