@@ -11,6 +11,9 @@
 
 #![allow(clippy::disallowed_methods, reason = "processes are real")]
 
+mod stamps;
+
+use stamps::{BLOCK, Chance, Known, stamped};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -21,8 +24,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-const SECTOR: usize = 512;
-const BLOCK: usize = 4096;
 /// Blocks of a client, and of one request.
 const PART: u64 = 96;
 const RUN: u64 = 8;
@@ -33,17 +34,6 @@ const DEPTH: usize = 16;
 const READ: u16 = 0;
 const WRITE: u16 = 1;
 const FLUSH: u16 = 3;
-
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) % n
-    }
-}
 
 /// A folder with a disk in it, removed again.
 struct Place(PathBuf);
@@ -96,54 +86,6 @@ impl Drop for Server {
     }
 }
 
-/// What the write of this serial number puts into a sector; that of number 0 is what was there at first.
-fn sector(block: u64, serial: u64, index: u64) -> [u8; SECTOR] {
-    let mut bytes = [0; SECTOR];
-    if serial > 0 {
-        let mut x = Chance(block << 40 ^ index << 32 ^ serial);
-        for (i, word) in bytes.chunks_exact_mut(8).enumerate() {
-            let value = match i {
-                0 => block,
-                1 => serial,
-                _ => x.below(u64::MAX),
-            };
-            word.copy_from_slice(&value.to_le_bytes());
-        }
-    }
-    bytes
-}
-
-fn stamped(block: u64, serial: u64) -> impl Iterator<Item = u8> {
-    (0..(BLOCK / SECTOR) as u64).flat_map(move |i| sector(block, serial, i))
-}
-
-/// The last write of a block of each kind.
-#[derive(Clone, Copy, Default)]
-struct Known {
-    stable: u64,
-    acknowledged: u64,
-    sent: u64,
-    is_busy: bool,
-}
-
-impl Known {
-    /// Whether what a block holds can be.
-    fn check(&self, block: u64, bytes: &[u8]) {
-        for (i, found) in bytes.chunks_exact(SECTOR).enumerate() {
-            let serial = u64::from_le_bytes(found[8..16].try_into().unwrap());
-            let place = format!("sector {i} of block {block}");
-            assert!(*found == sector(block, serial, i as u64), "{place} holds what nobody wrote");
-            let Self { stable, acknowledged, sent, .. } = *self;
-            assert!(
-                serial >= stable,
-                "{place} has write {serial}; {stable} was acknowledged before a flush was"
-            );
-            assert!(serial >= acknowledged, "{place} has write {serial}; {acknowledged} was acknowledged");
-            assert!(serial <= sent, "{place} has write {serial}; {sent} was the last");
-        }
-    }
-}
-
 enum Asked {
     Read(u64, u64),
     Write {
@@ -169,6 +111,8 @@ struct Client {
     chance: Chance,
     base: u64,
     known: Vec<Known>,
+    /// Something is asked about the block.
+    busy: [bool; PART as usize],
     asked: HashMap<u64, Asked>,
     serial: u64,
     sum: Sum,
@@ -199,6 +143,7 @@ impl Client {
             chance: Chance(seed.wrapping_add(number) | 1),
             base: number * PART,
             known: vec![Known::default(); PART as usize],
+            busy: [false; PART as usize],
             asked: HashMap::new(),
             serial: 0,
             sum: Sum::default(),
@@ -216,17 +161,17 @@ impl Client {
         }
         let first = self.chance.below(PART);
         let count = 1 + self.chance.below(RUN.min(PART - first));
-        let blocks = &mut self.known[first as usize..(first + count) as usize];
-        if blocks.iter().any(|k| k.is_busy) {
+        let range = first as usize..(first + count) as usize;
+        if self.busy[range.clone()].contains(&true) {
             return None;
         }
-        blocks.iter_mut().for_each(|k| k.is_busy = true);
+        self.busy[range.clone()].fill(true);
         let (offset, len) = ((self.base + first) * BLOCK as u64, count as usize * BLOCK);
         if kind < 40 {
             self.asked.insert(serial, Asked::Read(first, count));
             return Some(header(READ, 0, serial, offset, len));
         }
-        blocks.iter_mut().for_each(|k| k.sent = serial);
+        self.known[range].iter_mut().for_each(|k| k.sent = serial);
         let fua = kind < 50;
         self.asked.insert(serial, Asked::Write { first, count, serial, fua });
         let mut bytes = header(WRITE, u16::from(fua), serial, offset, len);
@@ -257,8 +202,10 @@ impl Client {
         match self.asked.remove(&cookie) {
             Some(Asked::Write { first, count, serial, fua }) => {
                 self.sum.writes += 1;
-                for k in &mut self.known[first as usize..(first + count) as usize] {
-                    (k.acknowledged, k.is_busy) = (serial, false);
+                let range = first as usize..(first + count) as usize;
+                self.busy[range.clone()].fill(false);
+                for k in &mut self.known[range] {
+                    k.acknowledged = serial;
                     k.stable = if fua { serial } else { k.stable };
                 }
             }
@@ -273,9 +220,8 @@ impl Client {
     /// What was read from there on.
     fn check(&mut self, first: u64, data: &[u8]) {
         for (i, bytes) in (first..).zip(data.chunks_exact(BLOCK)) {
-            let known = &mut self.known[i as usize];
-            known.check(self.base + i, bytes);
-            known.is_busy = false;
+            let _ = self.known[i as usize].check(self.base + i, bytes);
+            self.busy[i as usize] = false;
         }
     }
 
@@ -301,7 +247,7 @@ impl Client {
     /// Nobody hears of what is under way any more. What is there now?
     fn look_again(&mut self, socket: &mut UnixStream) -> io::Result<()> {
         self.asked.clear();
-        self.known.iter_mut().for_each(|k| k.is_busy = false);
+        self.busy.fill(false);
         for first in (0..PART).step_by(RUN as usize) {
             self.serial += 1;
             self.asked.insert(self.serial, Asked::Read(first, RUN));
@@ -317,10 +263,9 @@ impl Client {
         for i in 0..PART {
             let mut bytes = vec![0; BLOCK];
             file.read_exact_at(&mut bytes, (self.base + i) * BLOCK as u64).unwrap();
-            let known = self.known[i as usize];
-            known.check(self.base + i, &bytes);
-            let serial = u64::from_le_bytes(bytes[8..16].try_into().unwrap());
-            self.sum.surprises += u64::from(serial > known.acknowledged);
+            let known = &mut self.known[i as usize];
+            let serials = known.check(self.base + i, &bytes);
+            self.sum.surprises += u64::from(serials[0] > known.acknowledged);
         }
     }
 }
