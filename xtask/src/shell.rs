@@ -28,9 +28,10 @@ pub(crate) fn cargo(args: &str) -> Command {
     command
 }
 
-/// Whether a program can be run at all.
+/// Whether a program, perhaps with arguments, can be run at all.
 pub(crate) fn exists(program: &str) -> bool {
-    command(program, "--version")
+    let (program, args) = program.split_once(' ').unwrap_or((program, ""));
+    command(program, &format!("{args} --version"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()

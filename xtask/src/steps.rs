@@ -69,6 +69,7 @@ type Step = (&'static str, fn() -> Result<Outcome, String>);
 
 const STEPS: &[Step] = &[
     ("system packages", packages),
+    ("a guest", guest),
     ("format", || plain(&mut cargo("fmt --all --check"))),
     ("clippy", || plain(&mut cargo("clippy --workspace --all-targets --quiet -- -D warnings"))),
     ("unit tests", || tests(&mut cargo("test --workspace --lib --bins --no-fail-fast -- --show-output"))),
@@ -125,12 +126,14 @@ fn plain(command: &mut Command) -> Result<Outcome, String> {
 /// Installs what tests like to have, where this may be done. Without it they are skipped.
 fn packages() -> Result<Outcome, String> {
     // Programs, and the packages that have them.
-    const WANTED: [(&str, &str); 5] = [
+    const WANTED: [(&str, &str); 7] = [
         ("fio", "fio"),
         ("valgrind", "valgrind"),
         ("nbdinfo", "libnbd-bin"),
         ("qemu-io", "qemu-utils"),
         ("nbdkit", "nbdkit"),
+        ("/usr/bin/python3 -mnbd", "python3-libnbd"),
+        ("qemu-system-x86_64", "qemu-system-x86"),
     ];
     let mut missing: Vec<&str> =
         WANTED.iter().filter(|(program, _)| !exists(program)).map(|(_, p)| *p).collect();
@@ -170,6 +173,32 @@ fn make_no_database() -> Result<(), String> {
     fs::create_dir_all(wish.parent().expect("a folder"))
         .and_then(|()| fs::write(wish, "create_main_cluster = false\n"))
         .map_err(|e| format!("{}: {e}", wish.display()))
+}
+
+/// Unpacks a small kernel and a busybox for the test that runs a guest; neither is installed. Without them that test is skipped.
+fn guest() -> Result<Outcome, String> {
+    const KERNEL: &str = "linux-image-cloud-amd64";
+    let place = root().join("target/guest");
+    if place.join("bin/busybox").exists() {
+        return Ok(Outcome::Passed(String::new()));
+    }
+    if !cfg!(target_arch = "x86_64") || !exists("apt-get") {
+        return Ok(Outcome::Skipped("it is made of packages of Debian's for x86-64".to_owned()));
+    }
+    // That package only names the one of the current version.
+    let script = format!(
+        "apt-get -q update; set -e; kernel=$(apt-cache depends {KERNEL} | sed -n 's/.*Depends: *//p' | head -n 1); \
+         mkdir -p {0}; cd {0}; apt-get -q download \"$kernel\" busybox-static; \
+         dpkg-deb --fsys-tarfile linux-image-*.deb | tar -x --wildcards './boot/vmlinuz-*' '*/virtio*.ko*'; \
+         dpkg-deb --fsys-tarfile busybox-*.deb | tar -x --wildcards '*bin/busybox'; rm -- *.deb; echo \"$kernel\"",
+        place.display()
+    );
+    Ok(match capture(Command::new("sh").args(["-c", &script])) {
+        Ok(output) => {
+            Outcome::Passed(String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or("").to_owned())
+        }
+        Err(_) => Outcome::Skipped(format!("apt-get cannot download {KERNEL} and busybox-static")),
+    })
 }
 
 /// The suites of all crates, in the profile that is fast and has every assertion on, with the commit as seed.

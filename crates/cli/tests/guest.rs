@@ -1,0 +1,273 @@
+//! A Linux guest whose disks are exports of `fairhead serve`, in QEMU's software emulation: the kernel's own block layer and file system as the client.
+//!
+//! The guest is a kernel and a static busybox of Debian's, unpacked where `cargo xtask test` leaves them (`target/guest`) or where `FAIRHEAD_GUEST` says: a
+//! folder with `boot/vmlinuz-*`, `lib/modules` and `bin/busybox`. Its root is a file system in memory that is written here.
+//!
+//! The guest copies a pattern about on the first disk, discards some of it, and makes a file system on the second, with files in it; whatever it reads
+//! back it compares by md5. When it is off, what is in the images is looked at from here.
+
+#![cfg(target_arch = "x86_64")]
+#![allow(clippy::disallowed_methods, reason = "processes and their time-outs are real")]
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const MIB: usize = 1 << 20;
+const SIZE: usize = 64 * MIB;
+/// The pattern is written to the image before the guest begins, at its start and where it discards it.
+const PATTERN: usize = 4 * MIB;
+const COPY: usize = 8 * MIB;
+const DISCARDED: usize = 16 * MIB;
+const TIME_MAX: Duration = Duration::from_secs(150);
+
+/// What a virtio disk needs, in the order in which it can be loaded.
+const MODULES: [&str; 6] =
+    ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"];
+
+/// The guest's first process. It says what it found, and ends with `guest: good` if all went well.
+const INIT: &str = r#"#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin
+run() {
+    mount -t devtmpfs dev /dev && mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t tmpfs tmp /tmp || return 1
+    for module in MODULES; do
+        for file in /$module.ko*; do [ -e "$file" ] && insmod "$file"; done
+    done
+    a=/sys/block/vda b=/sys/block/vdb
+    echo "guest: sectors $(cat $a/size) $(cat $b/size)"
+    echo "guest: discards $(cat $a/queue/discard_max_bytes), cache $(cat $a/queue/write_cache)"
+    sum=$(dd if=/dev/vda bs=64k count=64 iflag=direct 2>/dev/null | md5sum)
+    echo "guest: pattern $sum"
+    # Past the page cache there, and through it back.
+    dd if=/dev/vda of=/tmp/pattern bs=64k count=64 2>/dev/null
+    dd if=/tmp/pattern of=/dev/vda bs=4k seek=2048 oflag=direct conv=fsync 2>/dev/null || return 2
+    echo 3 >/proc/sys/vm/drop_caches
+    [ "$(dd if=/dev/vda bs=64k skip=128 count=64 2>/dev/null | md5sum)" = "$sum" ] || return 3
+    blkdiscard -o 16777216 -l 4194304 /dev/vda || return 4
+    zero=$(dd if=/dev/zero bs=64k count=64 2>/dev/null | md5sum)
+    [ "$(dd if=/dev/vda bs=64k skip=256 count=64 iflag=direct 2>/dev/null | md5sum)" = "$zero" ] || return 5
+    mke2fs -F /dev/vdb >/dev/null || return 6
+    mkdir /mnt
+    mount -t ext4 /dev/vdb /mnt || return 7
+    for i in 1 2 3 4; do cp /tmp/pattern /mnt/$i && sync /mnt/$i || return 8; done
+    rm /mnt/3 && fstrim /mnt && umount /mnt || return 9
+    echo 3 >/proc/sys/vm/drop_caches
+    mount -t ext4 -o ro /dev/vdb /mnt || return 10
+    for i in 1 2 4; do [ "$(md5sum </mnt/$i)" = "$sum" ] || return 11; done
+    umount /mnt && sync || return 12
+}
+if run; then echo "guest: good"; else echo "guest: failed with $?"; fi
+poweroff -f
+"#;
+
+/// A folder that goes with the test.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("fairhead-guest-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+    fn image(&self, name: &str) -> File {
+        let file =
+            File::options().create(true).truncate(true).read(true).write(true).open(self.at(name)).unwrap();
+        file.set_len(SIZE as u64).unwrap();
+        file
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Killed when it is dropped.
+struct Process(Child);
+
+impl Process {
+    fn start(command: &mut Command) -> Self {
+        Self(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+    /// Waits until it ends, or kills it.
+    fn wait(&mut self) -> bool {
+        let start = Instant::now();
+        while start.elapsed() < TIME_MAX {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status.success();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.0.kill();
+        false
+    }
+    fn said(&mut self) -> String {
+        let mut text = String::new();
+        self.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the guest is made of: the kernel's file, those of the modules that there are, and busybox.
+struct Guest {
+    kernel: PathBuf,
+    modules: Vec<PathBuf>,
+    busybox: PathBuf,
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        // No links: modules' folders may have some to elsewhere.
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files(&entry.path(), found),
+            _ => found.push(entry.path()),
+        }
+    }
+}
+
+fn name_of(path: &Path) -> &str {
+    path.file_name().and_then(|n| n.to_str()).unwrap_or("")
+}
+
+impl Guest {
+    fn find() -> Option<Self> {
+        let root = std::env::var_os("FAIRHEAD_GUEST")
+            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest"), PathBuf::from);
+        let mut all = Vec::new();
+        files(&root.join("boot"), &mut all);
+        let kernel = all.into_iter().find(|f| name_of(f).starts_with("vmlinuz-"))?;
+        let release = name_of(&kernel).strip_prefix("vmlinuz-")?.to_owned();
+        let mut modules = Vec::new();
+        files(&root.join("lib/modules").join(release), &mut modules);
+        let is_wanted =
+            |f: &PathBuf| name_of(f).split_once(".ko").is_some_and(|(name, _)| MODULES.contains(&name));
+        modules.retain(is_wanted);
+        let busybox = Some(root.join("bin/busybox")).filter(|b| b.exists())?;
+        Some(Self { kernel, modules, busybox })
+    }
+}
+
+/// A file in an archive as the kernel unpacks it.
+//= linux-6.12 Documentation/driver-api/early-userspace/buffer-format.rst
+fn archive(out: &mut Vec<u8>, name: &str, mode: u32, data: &[u8]) {
+    let number = out.len() as u32;
+    let fields = [number, mode, 0, 0, 1, 0, data.len() as u32, 0, 0, 0, 0, name.len() as u32 + 1, 0];
+    out.extend(b"070701");
+    fields.iter().for_each(|f| out.extend(format!("{f:08x}").as_bytes()));
+    out.extend(name.as_bytes());
+    out.push(0);
+    out.resize(out.len().next_multiple_of(4), 0);
+    out.extend(data);
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+fn initramfs(guest: &Guest) -> Vec<u8> {
+    let mut out = Vec::new();
+    ["bin", "dev", "proc", "sys", "tmp"].iter().for_each(|dir| archive(&mut out, dir, 0o40755, &[]));
+    archive(&mut out, "bin/busybox", 0o100_755, &fs::read(&guest.busybox).unwrap());
+    archive(&mut out, "init", 0o100_755, INIT.replace("MODULES", &MODULES.join(" ")).as_bytes());
+    for module in &guest.modules {
+        archive(&mut out, name_of(module), 0o100_644, &fs::read(module).unwrap());
+    }
+    archive(&mut out, "TRAILER!!!", 0, &[]);
+    out
+}
+
+fn serve(place: &Place, sched: &str) -> Process {
+    let mut server = Process::start(
+        Command::new(env!("CARGO_BIN_EXE_fairhead"))
+            .args(["serve", "--depth", "8", "--sched", sched, "--export", "vm1=a.img,weight=300"])
+            .args(["--export", "vm2=b.img,weight=100", "--socket", "s"])
+            .current_dir(&place.0),
+    );
+    let mut line = String::new();
+    BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("fairhead: listening on "), "{line}");
+    server
+}
+
+fn qemu(place: &Place, guest: &Guest) -> Process {
+    let drive = |name: &str| {
+        format!("file=nbd+unix:///{name}?socket=s,format=raw,if=virtio,cache=none,discard=unmap")
+    };
+    let args = ["-accel", "tcg", "-m", "256", "-smp", "1", "-nodefaults", "-no-user-config", "-no-reboot"];
+    Process::start(
+        Command::new("qemu-system-x86_64")
+            .args(args)
+            .args(["-display", "none", "-serial", "stdio", "-append", "console=ttyS0 quiet panic=-1"])
+            .arg("-kernel")
+            .arg(&guest.kernel)
+            .arg("-initrd")
+            .arg(place.at("initrd"))
+            .args(["-drive", &drive("vm1"), "-drive", &drive("vm2")])
+            .current_dir(&place.0),
+    )
+}
+
+#[test]
+fn a_linux_guest_lives_on_it() {
+    let why = |what: &str| println!("skipped: there is no {what}");
+    let has_qemu = Command::new("qemu-system-x86_64").arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !has_qemu {
+        return why("qemu-system-x86_64");
+    }
+    let Some(guest) = Guest::find() else {
+        return why("guest in target/guest: cargo xtask test unpacks one");
+    };
+    let place = Place::new();
+    fs::write(place.at("initrd"), initramfs(&guest)).unwrap();
+    let pattern: Vec<u8> = (0..PATTERN as u32).map(|i| (i ^ i >> 9 ^ i >> 17) as u8).collect();
+    let (a, b) = (place.image("a.img"), place.image("b.img"));
+    a.write_all_at(&pattern, 0).unwrap();
+    a.write_all_at(&pattern, DISCARDED as u64).unwrap();
+    let mut server = serve(&place, "bfq");
+    let mut machine = qemu(&place, &guest);
+    let has_ended = machine.wait();
+    let text = machine.said();
+    assert!(has_ended && text.contains("guest: good"), "{text}");
+    let sectors = SIZE / 512;
+    assert!(text.contains(&format!("guest: sectors {sectors} {sectors}")), "{text}");
+    assert!(text.contains("cache write back") && !text.contains("discards 0,"), "{text}");
+    look(&a, &pattern);
+    drop(b);
+    let check = Command::new("e2fsck").args(["-fn"]).arg(place.at("b.img")).output();
+    if let Ok(out) = check {
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+    }
+    assert!(Command::new("kill").arg(server.0.id().to_string()).status().unwrap().success());
+    assert!(server.wait());
+    let table = server.said();
+    println!("{table}");
+    let errors = |name: &str| {
+        let row = table.lines().find(|l| l.starts_with(name)).expect("a row for each export");
+        row.split_whitespace().last() == Some("0")
+    };
+    assert!(errors("vm1 ") && errors("vm2 "), "{table}");
+}
+
+/// What the guest has left on the first disk.
+fn look(image: &File, pattern: &[u8]) {
+    let mut bytes = vec![0; SIZE];
+    image.read_exact_at(&mut bytes, 0).unwrap();
+    assert!(bytes[..PATTERN] == *pattern, "what was only read has changed");
+    assert!(bytes[COPY..COPY + PATTERN] == *pattern, "what was written is not there");
+    assert!(bytes[DISCARDED..DISCARDED + PATTERN].iter().all(|b| *b == 0), "what was discarded is there");
+    let rest = [&bytes[PATTERN..COPY], &bytes[COPY + PATTERN..DISCARDED], &bytes[DISCARDED + PATTERN..]];
+    assert!(rest.iter().all(|r| r.iter().all(|b| *b == 0)), "something was written elsewhere");
+}
