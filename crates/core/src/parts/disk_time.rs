@@ -94,6 +94,9 @@ struct Share {
 #[derive(Clone, Copy, Debug)]
 struct Service {
     tree: Tree,
+    /// The weights on the tree, and the sum of weight times key.
+    weight: u64,
+    sum: u128,
     /// `min_vdisktime` when it was last asked for.
     min: u64,
     /// The largest of those who left.
@@ -132,6 +135,35 @@ impl Service {
         }
         self.min
     }
+
+    /// Where all who wait would be if each had been given its share: the mean of their times, by weight.
+    fn mean(&mut self, forest: &Forest<Entity>) -> u64 {
+        let min = self.min(forest);
+        u64::try_from(self.sum.checked_div(self.weight.into()).unwrap_or_default()).unwrap_or(LATE).max(min)
+    }
+
+    #[inline]
+    fn insert(&mut self, forest: &mut Forest<Entity>, e: Entity, weight: u32, key: u64) {
+        forest.insert_maybe_first(&mut self.tree, e, key);
+        self.weight += u64::from(weight);
+        self.sum += u128::from(weight) * u128::from(key);
+    }
+
+    #[inline]
+    fn remove(&mut self, forest: &mut Forest<Entity>, e: Entity, weight: u32) {
+        self.weight -= u64::from(weight);
+        self.sum -= u128::from(weight) * u128::from(forest.key(e));
+        forest.remove(&mut self.tree, e);
+    }
+
+    /// Files it `by` later.
+    #[inline]
+    fn advance(&mut self, forest: &mut Forest<Entity>, e: Entity, weight: u32, by: u64) -> u64 {
+        let key = forest.key(e) + by;
+        forest.set_key(&mut self.tree, e, key);
+        self.sum += u128::from(weight) * u128::from(by);
+        key
+    }
 }
 
 impl DiskTime {
@@ -155,8 +187,14 @@ impl DiskTime {
             weight: Weight::DEFAULT.get(),
             vtime: origin,
         };
-        let service =
-            Service { tree: Tree::default(), min: origin, latest: origin, empty_since: Instant::EPOCH };
+        let service = Service {
+            tree: Tree::default(),
+            weight: 0,
+            sum: 0,
+            min: origin,
+            latest: origin,
+            empty_since: Instant::EPOCH,
+        };
         let mut shares = Table::<Entity, _>::new(2 * groups as usize, share);
         for (e, share) in shares.iter_mut().filter(|(e, _)| e.is_leaf()) {
             share.parent = e.number();
@@ -231,8 +269,8 @@ impl DiskTime {
         let vtime = to + u64::try_from(ahead).unwrap_or(LATE).min(LATE);
         self.shares[e] = Share { weight, class, vtime, ..old };
         if was_active {
-            self.forest.remove(&mut services[old.class as usize].tree, e);
-            self.forest.insert(&mut services[class as usize].tree, e, vtime);
+            services[old.class as usize].remove(&mut self.forest, e, old.weight);
+            services[class as usize].insert(&mut self.forest, e, weight, vtime);
         } else {
             let latest = &mut services[class as usize].latest;
             *latest = vtime.max(*latest);
@@ -286,7 +324,7 @@ impl DiskTime {
         let share = &self.shares[e];
         let service = &mut self.insides[share.parent].services[share.class as usize];
         let key = share.vtime.max(service.min(&self.forest));
-        self.forest.insert_maybe_first(&mut service.tree, e, key);
+        service.insert(&mut self.forest, e, share.weight, key);
     }
 
     /// Takes an entity off its tree.
@@ -297,7 +335,7 @@ impl DiskTime {
         service.min(&self.forest);
         share.vtime = self.forest.key(e);
         service.latest = service.latest.max(share.vtime);
-        self.forest.remove(&mut service.tree, e);
+        service.remove(&mut self.forest, e, share.weight);
     }
 
     /// The leaf to serve next; `None` when none is active. Who is served stays on its tree.
@@ -325,8 +363,7 @@ impl DiskTime {
         while let Some(e) = next {
             let Share { parent, class, weight, .. } = self.shares[e];
             let service = &mut self.insides[parent].services[class as usize];
-            let key = self.forest.key(e) + vtime(used, weight);
-            self.forest.set_key(&mut service.tree, e, key);
+            let key = service.advance(&mut self.forest, e, weight, vtime(used, weight));
             if key > LATE {
                 self.set_back(parent, class);
             }
@@ -335,18 +372,22 @@ impl DiskTime {
     }
 
     /// A leaf, active or not, was given `used` out of its turn; so were the groups around it. `at_most`: none of them gets further
-    /// ahead of its tree than if it had been given this much.
+    /// ahead of its share than if it had been given this much; what would take it there is forgotten.
+    ///
+    /// Ahead of its share is ahead of the mean, not of the first: while n others have a turn each, the first stays behind though
+    /// all together go on, and who is given its share meanwhile, but out of its turn, must pay for all of it.
     pub fn charge(&mut self, leaf: GroupId, used: u32, at_most: u32) {
         let mut next = Some(self.own(leaf));
         while let Some(e) = next {
             let share = &mut self.shares[e];
             let Share { parent, class, weight, .. } = *share;
             let service = &mut self.insides[parent].services[class as usize];
-            let (is_active, min) = (self.forest.contains(e), service.min(&self.forest));
-            let old = if is_active { self.forest.key(e) } else { share.vtime.max(min) };
-            let new = (old + vtime(used, weight)).min(min + vtime(at_most, weight)).max(old);
+            let (is_active, most) =
+                (self.forest.contains(e), service.mean(&self.forest) + vtime(at_most, weight));
+            let old = if is_active { self.forest.key(e) } else { share.vtime.max(service.min) };
+            let new = (old + vtime(used, weight)).min(most).max(old);
             if is_active {
-                self.forest.set_key(&mut service.tree, e, new);
+                service.advance(&mut self.forest, e, weight, new - old);
             } else {
                 share.vtime = new;
                 service.latest = service.latest.max(new);
@@ -364,11 +405,13 @@ impl DiskTime {
         let service = &mut self.insides[group].services[class as usize];
         let by = service.min(&self.forest);
         let earlier = |vtime: u64| vtime.saturating_sub(by).min(LATE);
-        (service.min, service.latest) = (0, earlier(service.latest));
+        (service.min, service.latest, service.sum) = (0, earlier(service.latest), 0);
         let mut at = self.forest.first(&service.tree);
         while let Some(e) = at {
             at = self.forest.next(e);
-            self.forest.set_key(&mut service.tree, e, earlier(self.forest.key(e)));
+            let key = earlier(self.forest.key(e));
+            self.forest.set_key(&mut service.tree, e, key);
+            service.sum += u128::from(self.shares[e].weight) * u128::from(key);
         }
         for (_, share) in self.shares.iter_mut().filter(|(_, s)| (s.parent, s.class) == (group, class)) {
             share.vtime = earlier(share.vtime);
@@ -387,12 +430,16 @@ impl DiskTime {
         for (group, Inside { services, groups }) in self.insides.iter() {
             for (class, service) in services.iter().enumerate() {
                 self.forest.check(&service.tree);
+                let (mut weight, mut sum) = (0, 0);
                 for e in self.forest.iter(&service.tree) {
                     let share = &self.shares[e];
                     assert_eq!((share.parent, share.class as usize), (group, class), "{e:?} is elsewhere");
                     assert!(self.forest.key(e) >= service.min, "{e:?} has a credit");
                     assert!(self.forest.key(e) <= LATE, "{e:?} is too late");
+                    weight += u64::from(share.weight);
+                    sum += u128::from(share.weight) * u128::from(self.forest.key(e));
                 }
+                assert_eq!((service.weight, service.sum), (weight, sum), "weights in {group:?}");
             }
             let inside = |(e, s): &(Entity, &Share)| e.0 > 0 && !e.is_leaf() && s.parent == group;
             assert_eq!(self.shares.iter().filter(inside).count(), *groups as usize, "groups in {group:?}");

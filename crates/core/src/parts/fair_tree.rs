@@ -29,7 +29,7 @@ use crate::units::{Class, GroupId, Id, Instant, Weight};
 
 /// The class of a group's own tasks among the groups in it.
 const LEAF_CLASS: Class = Class::BestEffort;
-/// What was given out of turn puts nobody further ahead of others than so many turns: a guarantee above one's share must not
+/// What was given out of turn puts nobody further ahead of its share than so many turns: a guarantee above one's share must not
 /// become a debt without end.
 const AHEAD: u32 = 2;
 /// B-WF2Q+ asks for the time only for the IDLE class's turns, which are off.

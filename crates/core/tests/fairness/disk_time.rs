@@ -138,10 +138,10 @@ impl Twin {
     fn pay(&mut self, group: usize, used: u32, at_most: Option<u32>) {
         let mut next = Some(2 * group + 1);
         while let Some(i) = next {
-            let min = self.line(i).min;
+            let (min, mean) = (self.line(i).min, self.mean(i));
             let child = &mut self.children[i];
             let old = if child.filed.is_some() { child.vtime } else { child.vtime.max(min) };
-            let most = at_most.map_or(u128::MAX, |most| min + vtime(most, child.weight));
+            let most = at_most.map_or(u128::MAX, |most| mean + vtime(most, child.weight));
             child.vtime = (old + vtime(used, child.weight)).min(most).max(old);
             let Child { parent, vtime, filed, .. } = *child;
             match filed {
@@ -149,6 +149,17 @@ impl Twin {
                 None => self.line(i).latest = self.line(i).latest.max(vtime),
             }
             next = Self::up(i, parent);
+        }
+    }
+
+    /// What all siblings who wait would have if each had its share.
+    fn mean(&mut self, i: usize) -> u128 {
+        let Child { parent, class, .. } = self.children[i];
+        let waiting: Vec<Child> = self.waiting(parent, class).map(|i| self.children[i]).collect();
+        let weight: u128 = waiting.iter().map(|c| c.weight).sum();
+        match waiting.iter().map(|c| c.weight * c.vtime).sum::<u128>().checked_div(weight) {
+            Some(mean) => mean,
+            None => self.line(i).min,
         }
     }
 
