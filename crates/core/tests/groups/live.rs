@@ -1,5 +1,5 @@
 //! Changes under load: weights, classes, tasks that move, groups that go and come back. Nothing is lost, and after a second everyone
-//! has what it is due now.
+//! has what it is due now; under CFQ by itself, once the [debts](Case::debts) of before are paid.
 
 use crate::shares::judge;
 use crate::support::chance::Chance;
@@ -15,6 +15,10 @@ const SETTLES: Duration = Duration::from_secs(1);
 const SPAN: Duration = Duration::from_secs(3);
 /// Nobody is due less than one part in so many.
 const PARTS: u128 = 40;
+/// CFQ's slices.
+const SLICE: Duration = Duration::from_ms(1);
+/// Longer than this nobody waits for debts to be paid.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 struct Case<'a> {
     chance: &'a mut Chance,
@@ -106,15 +110,40 @@ impl<'a> Case<'a> {
     fn is_measurable(&self) -> bool {
         self.tree.shares().iter().all(|&(a, b)| a == 0 || b / a <= PARTS)
     }
+
+    /// The smallest share of all: one part in so many.
+    fn parts_most(&self) -> u64 {
+        let shares = self.tree.shares().into_iter().filter(|s| s.0 > 0);
+        shares.map(|(a, b)| u64::try_from(b.div_ceil(a)).unwrap()).max().unwrap_or(1)
+    }
+
+    /// How long CFQ takes to pay for what was before a change, if somebody was due one part in `before`.
+    ///
+    /// What a slice cost, its length divided by the group's share, stays whatever the group's share is afterwards; and since the share
+    /// is looked up when a group is charged, but after that, the first slice after a change costs as much once more. A group
+    /// that comes is placed behind all others, and has one slice at the share it came with. So all that is from before has gone by
+    /// after two slices at the smallest share that anybody has while tasks of before and of after both send: in each group no
+    /// more weighs in than before and after together.
+    //= cfq.md 6.2, 6.6 type=test
+    fn debts(&self, before: u64) -> Duration {
+        SLICE * (2 * (before + self.parts_most()))
+    }
 }
 
 fn changes(chance: &mut Chance, toy: Toy, name: &str, tunables: &[(&str, u64)]) {
     let mut case = Case::draw(chance, toy, name, tunables);
     case.world.run(SETTLES);
+    let mut settled = case.world.now;
     for i in 0..6 {
+        let before = case.parts_most();
         case.change(name.ends_with("+groups"));
+        if name == "cfq" {
+            settled = settled.max(case.world.now + case.debts(before));
+        }
         case.world.run(SETTLES);
-        if case.is_measurable() {
+        let rest = settled.saturating_since(case.world.now);
+        if case.is_measurable() && rest <= PATIENCE {
+            case.world.run(rest);
             judge(&mut case.world, toy, &case.tree, SPAN, &format!("{name} {tunables:?}, change {i}"));
         }
     }
@@ -138,6 +167,38 @@ changes! {
     noop_in_slices_follows: Toy::CARD, "noop+groups", ["group_slice" = MS, "group_target" = 0];
     deadline_on_flash_follows: Toy::FLASH, "deadline+groups", [];
     deadline_by_b_wf2q_follows: Toy::CARD, "deadline+groups", ["group_slice" = MS, "group_target" = 0, "engine" = 1];
-    cfq_follows: Toy::CARD, "cfq", ["slice_sync" = MS, "low_latency" = 0];
+    cfq_follows: Toy::CARD, "cfq", ["slice_sync" = SLICE.as_ns(), "low_latency" = 0];
     flash_by_b_wf2q_follows: Toy::FLASH, "noop+groups", ["engine" = 1];
+}
+
+/// A group's own tasks, of leaf weight 1 beside a group of 999 in there, get one part in 2000, beside another group of the same weight. When
+/// the inner group stops, half is due. But a slice of 1 ms has cost 2 s of virtual time, which the other one, alone, takes 1 s to come
+/// through; and so does the next slice.
+//= cfq.md 6.6 type=test
+#[test]
+fn cfq_pays_for_a_slice_at_the_share_of_before() {
+    let mut world = World::new(Toy::CARD, 4, "cfq", &[("slice_sync", SLICE.as_ns()), ("low_latency", 0)]);
+    let [beside, outer, inner] = [1, 2, 3];
+    let id = GroupId::from_index;
+    world.control(Control::SetParent(id(inner), id(outer))).unwrap();
+    world.control(Control::SetWeight(id(inner), Weight::new(999).unwrap())).unwrap();
+    world.control(Control::SetLeafWeight(id(outer), Weight::new(1).unwrap())).unwrap();
+    let stops = world.add(inner, 2, 8, Duration::ZERO);
+    world.add(beside, 2, 8, Duration::ZERO);
+    world.add(outer, 2, 8, Duration::ZERO);
+    let got = |world: &mut World, ms: u64| {
+        let before = world.got.clone();
+        world.run(Duration::from_ms(ms));
+        world.since(&before)[outer].time
+    };
+    // With the request that its clock starts with.
+    let slice = SLICE + Toy::CARD.request + Toy::CARD.sector * 8;
+    assert_eq!(got(&mut world, 100), slice, "one slice, last of all");
+    world.tasks[stops].outstanding = 0;
+    assert_eq!(got(&mut world, 900), Duration::ZERO, "that is paid for");
+    assert_eq!(got(&mut world, 1000), slice, "another, by its share of when it was charged last");
+    assert_eq!(got(&mut world, 100), Duration::ZERO, "that is paid for, too");
+    got(&mut world, 200);
+    let half = got(&mut world, 1000);
+    assert!(half.as_ms().abs_diff(500) <= 2, "half, not {half}");
 }
