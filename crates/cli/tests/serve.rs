@@ -180,6 +180,33 @@ fn nbdcopy_copies_there_and_back() {
     assert!(std::fs::read(place.path("disk.img")).unwrap() == image, "it was stored changed");
 }
 
+/// Every command with every flag, right and wrong, and a model of the disk: see the script.
+#[test]
+fn libnbd_finds_nothing_wrong() {
+    let has_nbd = |python: &str| {
+        Command::new(python).args(["-c", "import nbd"]).output().is_ok_and(|o| o.status.success())
+    };
+    let Some(python) = ["/usr/bin/python3", "python3"].into_iter().find(|p| has_nbd(p)) else {
+        return println!("skipped: there is no libnbd for Python");
+    };
+    let place = Place::new("libnbd");
+    let make = |name: &str, size| std::fs::File::create(place.path(name)).unwrap().set_len(size).unwrap();
+    let run = format!("{python} {}/tests/libnbd.py", env!("CARGO_MANIFEST_DIR"));
+    for more in [&["--sched", "bfq"][..], &["--sched", "deadline", "--cached"]] {
+        make("vm.img", 64 << 20);
+        make("large.img", 8 << 30);
+        let exports = [
+            format!("vm={},description=a disk", place.path("vm.img")),
+            format!("cd={},readonly", place.path("vm.img")),
+            format!("large={}", place.path("large.img")),
+        ];
+        let exports: Vec<&str> = exports.iter().flat_map(|e| ["--export", e]).collect();
+        let args = ["serve", "--depth", "8", "--socket", &place.path("s"), "--run", &run];
+        let text = succeeded(&fairhead(&[&args[..], &exports, more].concat()));
+        assert!(text.contains("is content, with blocks of"), "{text}");
+    }
+}
+
 #[test]
 fn qemu_writes_zeroes_discards_and_reads() {
     if !has("qemu-io") || !has("qemu-img") {
