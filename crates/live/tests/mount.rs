@@ -1,54 +1,16 @@
 //! A folder through the scheduler, compared with the folder.
 
 mod may_mount;
+mod scratch;
 
 use fairhead_device::DeviceParams;
-use fairhead_live::{DiskOptions, Mount};
+use fairhead_live::DiskOptions;
+use scratch::Scratch;
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::Command;
-
-struct Scratch {
-    dir: PathBuf,
-}
-
-impl Scratch {
-    /// `None` where nothing can be mounted.
-    fn new(name: &str) -> Option<Self> {
-        if !may_mount::may_mount() {
-            return None;
-        }
-        let dir = std::env::var_os("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
-        let dir = dir.join(format!("mount-{name}-{}", std::process::id()));
-        fs::create_dir_all(dir.join("mnt")).unwrap();
-        fs::create_dir_all(dir.join("source")).unwrap();
-        Some(Self { dir })
-    }
-
-    fn mount(&self, scheduler: &str) -> Mount {
-        self.mount_with(DiskOptions::new::<PathBuf>([]).scheduler(scheduler).unwrap())
-    }
-
-    fn mount_with(&self, options: DiskOptions) -> Mount {
-        Mount::directory(options, &self.dir.join("source"), &self.dir.join("mnt")).unwrap()
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.dir.join("mnt").join(name)
-    }
-
-    fn below(&self, name: &str) -> PathBuf {
-        self.dir.join("source").join(name)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
-    }
-}
 
 struct Random(u64);
 

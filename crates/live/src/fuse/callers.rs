@@ -109,6 +109,34 @@ fn started(thread: u32) -> Option<u64> {
     rest.nth(18)?.parse().ok()
 }
 
+/// Whether a thread is to end by a signal that it has got; one that is gone has ended.
+pub(super) fn is_ending(thread: u32) -> bool {
+    fs::read_to_string(format!("/proc/{thread}/status")).map_or(true, |status| is_ended_by_signal(&status))
+}
+
+/// The same of what is in `/proc/PID/status`. To those that end a process at once the kernel adds SIGKILL, for each of its threads.
+fn is_ended_by_signal(status: &str) -> bool {
+    const HARMLESS: [libc::c_int; 8] = [
+        libc::SIGCHLD,
+        libc::SIGCONT,
+        libc::SIGSTOP,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+        libc::SIGURG,
+        libc::SIGWINCH,
+    ];
+    let bit = |signal: libc::c_int| 1_u64 << (signal - 1);
+    let set = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or_default()
+    };
+    let pending = set("SigPnd") | set("ShdPnd");
+    let harmless = HARMLESS.into_iter().fold(0, |all, signal| all | bit(signal));
+    let unheeded = set("SigBlk") | set("SigIgn") | set("SigCgt") | harmless;
+    pending & (bit(libc::SIGKILL) | !unheeded) != 0
+}
+
 /// The path that counts for I/O: that of the old controller where there is one, else that of the only hierarchy.
 fn cgroup(text: &str) -> &str {
     let path = |of: &dyn Fn(&str) -> bool| {
@@ -145,6 +173,25 @@ mod tests {
         assert_eq!(cgroup("0::/user.slice/a:b\n"), "/user.slice/a:b");
         assert_eq!(cgroup(""), "");
         assert_eq!(cgroup("nonsense"), "");
+    }
+
+    #[test]
+    fn a_thread_ends_by_what_it_neither_handles_nor_blocks_nor_ignores() {
+        let status = |pending: u64, shared: u64, blocked: u64, ignored: u64, caught: u64| {
+            is_ended_by_signal(&format!(
+                "Name:\tSigPnd: ff\nSigPnd:\t{pending:016x}\nShdPnd:\t{shared:016x}\nSigBlk:\t{blocked:016x}\n\
+                 SigIgn:\t{ignored:016x}\nSigCgt:\t{caught:016x}\n"
+            ))
+        };
+        let bit = |signal: i32| 1 << (signal - 1);
+        let (int, kill, stop, alarm) =
+            (bit(libc::SIGINT), bit(libc::SIGKILL), bit(libc::SIGSTOP), bit(libc::SIGALRM));
+        assert!(!status(0, 0, 0, 0, 0));
+        assert!(status(0, int, 0, 0, 0) && status(alarm, 0, int, int, int));
+        assert!(!status(0, int, int, 0, 0) && !status(0, int, 0, int, 0) && !status(int, int, 0, 0, int));
+        assert!(!status(0, stop, 0, 0, 0) && !status(bit(libc::SIGCHLD), bit(libc::SIGWINCH), 0, 0, 0));
+        assert!(status(kill, alarm, u64::MAX, 0, alarm) && status(stop, int | alarm, 0, 0, alarm));
+        assert!(is_ending(u32::MAX) && !is_ending(std::process::id()));
     }
 
     #[test]

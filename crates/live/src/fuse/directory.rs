@@ -259,7 +259,9 @@ impl Directory {
         let start = self.region(node, file.metadata()?.len());
         let handle =
             lock(&self.handles).insert(Handle::File { file: Arc::new(file), buffered, direct, start });
-        Ok(protocol::opened_reply(handle as u64, opened::PARALLEL_DIRECT_WRITES))
+        // Only so can who waits for direct I/O be interrupted.
+        let how = if flags & libc::O_DIRECT != 0 { opened::DIRECT_IO } else { 0 };
+        Ok(protocol::opened_reply(handle as u64, how | opened::PARALLEL_DIRECT_WRITES))
     }
 
     /// Where a file begins, on the disk that the scheduler sees.
@@ -559,7 +561,9 @@ impl Tree for Directory {
                 | flag::PARALLEL_DIROPS
                 | flag::AUTO_INVAL_DATA
                 | flag::DO_READDIRPLUS
-                | flag::READDIRPLUS_AUTO,
+                | flag::READDIRPLUS_AUTO
+                | flag::INIT_EXT
+                | flag::DIRECT_IO_ALLOW_MMAP,
         }
     }
 

@@ -4,17 +4,19 @@
 //! no room; a reply is one write, as soon as the disk is done. The first bytes go to a place of their own and the rest to an aligned buffer,
 //! so that the data of a large write are where direct I/O needs them.
 //!
-//! An interrupt names the request of a caller that has been killed or got a signal: its bio is taken back, which is answered at once, whether the
-//! disk is at it or not, and so is the caller.
+//! An interrupt names the request of a caller that got a signal. If it is to end by that, its bio is taken back, which is answered at once, whether
+//! the disk is at it or not, and so is the caller. If not (it has a handler, or is stopped), it waits on, as at a disk, since no program
+//! expects `EINTR` from a file; and as the kernel tells but the first signal, it is asked now and then whether it is to end by now.
 //!
 //! What it does not do: anything about names and attributes.
 
+use super::callers::is_ending;
 use super::protocol::{self, HEADER, Header, Operation, Reply, Terms, WRITE_HEADER};
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::engine::{Desk, Front};
 use crate::ring::{Outcome, Ring};
-use fairhead_core::units::{GroupId, IoPrio, Sector, TaskId};
+use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId};
 use io_uring::opcode::PollAdd;
 use io_uring::types::Fd;
 use std::collections::HashMap;
@@ -38,6 +40,9 @@ const WRITING_MAX: u64 = 256 << 20;
 
 /// A request for another thread: what is behind its header, too.
 pub(crate) type Job = (Header, Vec<u8>);
+
+/// So often those whose callers got a signal that does not end them are looked after.
+const LOOK_AFTER: Duration = Duration::from_ms(10);
 
 /// So many requests are read before the engine sees to other things.
 const BATCH: usize = 64;
@@ -117,21 +122,26 @@ pub(crate) trait Tree: Send + Sync + 'static {
 }
 
 /// What waits for the disk.
-#[derive(Debug)]
-enum Asked {
+#[derive(Clone, Copy, Debug)]
+enum What {
     Read {
-        bio: Option<BioId>,
         answered: u32,
     },
     Write {
-        bio: Option<BioId>,
         answered: u32,
     },
     /// Any other bio.
-    Change {
-        bio: Option<BioId>,
-    },
+    Change,
     Flush,
+}
+
+/// A request that waits for the disk.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    what: What,
+    bio: Option<BioId>,
+    /// Who waits for it.
+    thread: u32,
 }
 
 /// See the [module](self).
@@ -145,6 +155,9 @@ pub(crate) struct FuseFront<T> {
     body: Option<Buffer>,
     /// By the number of the request.
     asked: HashMap<u64, Asked>,
+    /// Those of them whose callers got a signal that does not end them, and when to look after these.
+    disturbed: Vec<u64>,
+    look_after: Option<Instant>,
     /// So many bytes are to be written by these.
     writing: u64,
     /// Closed, and something may still be asked of them.
@@ -176,6 +189,8 @@ impl<T: Tree> FuseFront<T> {
             head: [0; WRITE_HEADER],
             body: None,
             asked: HashMap::new(),
+            disturbed: Vec::new(),
+            look_after: None,
             writing: 0,
             is_armed: false,
             ended: Some(ended),
@@ -285,7 +300,7 @@ impl<T: Tree> FuseFront<T> {
             }
             Operation::Fsync { handle } => match self.tree.file(header.node, handle) {
                 Ok(file) => {
-                    self.asked.insert(unique, Asked::Flush);
+                    self.asked.insert(unique, Asked { what: What::Flush, bio: None, thread: header.pid });
                     let client = self.client(desk, GroupId::ROOT);
                     desk.queue.flush(client, file, unique);
                     None
@@ -348,19 +363,17 @@ impl<T: Tree> FuseFront<T> {
         };
         let data = (range.op == Op::Write).then(|| self.payload(place.len as usize));
         // It may be answered at once, and then is to be found.
-        let asked = match range.op {
-            Op::Read => Asked::Read { bio: None, answered },
-            Op::Write => Asked::Write { bio: None, answered },
-            Op::Discard | Op::Zero { .. } => Asked::Change { bio: None },
+        let what = match range.op {
+            Op::Read => What::Read { answered },
+            Op::Write => What::Write { answered },
+            Op::Discard | Op::Zero { .. } => What::Change,
         };
-        self.asked.insert(unique, asked);
+        self.asked.insert(unique, Asked { what, bio: None, thread: header.pid });
         self.writing += data.as_ref().map_or(0, |_| u64::from(answered));
         let client = self.client(desk, group);
         let id = desk.queue.submit(desk.now, client, bio, data);
-        if let Some(Asked::Read { bio, .. } | Asked::Write { bio, .. } | Asked::Change { bio }) =
-            self.asked.get_mut(&unique)
-        {
-            *bio = Some(id);
+        if let Some(asked) = self.asked.get_mut(&unique) {
+            asked.bio = Some(id);
         }
         None
     }
@@ -377,19 +390,26 @@ impl<T: Tree> FuseFront<T> {
         body
     }
 
-    /// The caller of that request wants to go. It may have its answer already.
+    /// The caller of that request got a signal. It may have its answer already.
     fn interrupt(&mut self, desk: &mut Desk, unique: u64) {
-        match self.asked.get(&unique) {
-            Some(Asked::Read { bio, .. } | Asked::Write { bio, .. } | Asked::Change { bio }) => {
-                if let Some(bio) = *bio {
-                    desk.queue.cancel(desk.now, bio);
-                }
-            }
-            Some(Asked::Flush) => {
-                self.asked.remove(&unique);
-                self.channel.reply(unique, Err(Errno::INTR));
-            }
-            None => {}
+        let Some(asked) = self.asked.get(&unique).copied() else { return };
+        if !is_ending(asked.thread) {
+            self.disturbed.push(unique);
+            self.look_after.get_or_insert(desk.now + LOOK_AFTER);
+        } else if let Some(bio) = asked.bio {
+            desk.queue.cancel(desk.now, bio);
+        } else {
+            self.asked.remove(&unique);
+            self.channel.reply(unique, Err(Errno::INTR));
+        }
+    }
+
+    /// Of a second signal the kernel says nothing.
+    fn look_after(&mut self, desk: &mut Desk) {
+        if self.look_after.is_some_and(|at| at <= desk.now) {
+            self.look_after = None;
+            let disturbed = std::mem::take(&mut self.disturbed);
+            disturbed.into_iter().for_each(|unique| self.interrupt(desk, unique));
         }
     }
 }
@@ -414,26 +434,31 @@ impl<T: Tree> Front for FuseFront<T> {
     fn answer(&mut self, _: &mut Desk, answer: Answer<Buffer>) {
         let unique = answer.cookie;
         let Some(asked) = self.asked.remove(&unique) else { return };
-        if let Asked::Write { answered, .. } = asked {
+        if let What::Write { answered } = asked.what {
             self.writing -= u64::from(answered);
         }
         let Ok(()) = answer.result else {
             return self.channel.reply(unique, answer.result.map(|()| &[][..]));
         };
-        match asked {
-            Asked::Read { answered, .. } => {
+        match asked.what {
+            What::Read { answered } => {
                 let data = answer.data.as_deref().unwrap_or_default();
                 self.channel.reply(unique, Ok(&data[..data.len().min(answered as usize)]));
             }
-            Asked::Write { answered, .. } => {
+            What::Write { answered } => {
                 let [a, b, c, d] = answered.to_ne_bytes();
                 self.channel.reply(unique, Ok(&[a, b, c, d, 0, 0, 0, 0]));
             }
-            Asked::Change { .. } | Asked::Flush => self.channel.reply(unique, Ok(&[])),
+            What::Change | What::Flush => self.channel.reply(unique, Ok(&[])),
         }
     }
 
+    fn next_timer(&self) -> Option<Instant> {
+        self.look_after
+    }
+
     fn turn(&mut self, desk: &mut Desk, ring: &mut Ring) -> io::Result<()> {
+        self.look_after(desk);
         self.leaving.retain(|&file| {
             let stays = desk.queue.knows(file);
             if !stays {
