@@ -74,6 +74,7 @@ const STEPS: &[Step] = &[
     ("clippy", || plain(&mut cargo("clippy --workspace --all-targets --quiet -- -D warnings"))),
     ("unit tests", || tests(&mut cargo("test --workspace --lib --bins --no-fail-fast -- --show-output"))),
     ("examples in the docs", || tests(&mut cargo("test --workspace --doc --no-fail-fast"))),
+    ("suites of others", suites),
     ("integration tests", integration),
     ("inbox, all interleavings", || tests(&mut loom())),
     ("same bytes in debug", || tests(&mut same_bytes("dev"))),
@@ -198,6 +199,25 @@ fn guest() -> Result<Outcome, String> {
             Outcome::Passed(String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or("").to_owned())
         }
         Err(_) => Outcome::Skipped(format!("apt-get cannot download {KERNEL} and busybox-static")),
+    })
+}
+
+/// Suites of tests that others wrote, as programs in `target/tools`. Without them their tests are skipped.
+fn suites() -> Result<Outcome, String> {
+    const WANTED: [(&str, &str); 2] = [("pjdfstest", "0.2.2"), ("fsx", "0.3.2")];
+    let tools = root().join("target/tools");
+    let mut missing = Vec::new();
+    for (name, version) in WANTED.iter().filter(|(name, _)| !tools.join("bin").join(name).exists()) {
+        let mut install =
+            cargo(&format!("install --quiet --locked --debug --version {version} {name} --root"));
+        install.arg(&tools).arg("--target-dir").arg(tools.join("build"));
+        if capture(&mut install).is_err() {
+            missing.push(*name);
+        }
+    }
+    Ok(match missing.as_slice() {
+        [] => Outcome::Passed(String::new()),
+        names => Outcome::Skipped(format!("cargo cannot install {}", names.join(" "))),
     })
 }
 

@@ -77,11 +77,15 @@ pub(crate) enum Finished {
 
 /// The files of a disk by number. They may come and go; one that goes must not be asked for any more.
 #[derive(Debug, Default)]
-pub(crate) struct FileTable(Mutex<Slab<File>>);
+pub(crate) struct FileTable {
+    files: Mutex<Slab<File>>,
+    /// Whose next flush is of times and the like, too.
+    whole: Mutex<Vec<FileId>>,
+}
 
 impl FileTable {
     fn files(&self) -> MutexGuard<'_, Slab<File>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn add(&self, file: File) -> FileId {
@@ -90,6 +94,23 @@ impl FileTable {
 
     pub(crate) fn remove(&self, file: FileId) {
         self.files().remove(file.0 as usize);
+    }
+
+    /// The next flush of this file is not of its data alone.
+    pub(crate) fn sync_whole(&self, file: FileId) {
+        self.whole().push(file);
+    }
+
+    fn whole(&self) -> MutexGuard<'_, Vec<FileId>> {
+        self.whole.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How the next flush of this file is to be.
+    fn flush_flags(&self, file: FileId) -> FsyncFlags {
+        let mut whole = self.whole();
+        let before = whole.len();
+        whole.retain(|f| *f != file);
+        if whole.len() < before { FsyncFlags::empty() } else { FsyncFlags::DATASYNC }
     }
 
     /// Whether writes go through the page cache.
@@ -162,7 +183,7 @@ impl Store {
     /// Makes stable what was written to a file.
     pub(crate) fn flush(&mut self, ring: &mut Ring, file: FileId) -> io::Result<()> {
         let harm = self.injector.as_ref().and_then(|i| i.hit(FaultOp::Flush, file, &(0..u64::MAX)));
-        let entry = self.sync(file);
+        let entry = self.sync(file, self.files.flush_flags(file));
         // SAFETY: it names no memory.
         unsafe { self.send(ring, entry, Operation::Flush(file), harm) }
     }
@@ -189,8 +210,8 @@ impl Store {
         Fd(self.files.fd(file))
     }
 
-    fn sync(&self, file: FileId) -> Entry {
-        Fsync::new(self.fd(file)).flags(FsyncFlags::DATASYNC).build()
+    fn sync(&self, file: FileId, flags: FsyncFlags) -> Entry {
+        Fsync::new(self.fd(file)).flags(flags).build()
     }
 
     fn push(
@@ -255,7 +276,7 @@ impl Store {
                 let mode = if is_hole { libc::FALLOC_FL_PUNCH_HOLE } else { libc::FALLOC_FL_ZERO_RANGE };
                 Fallocate::new(fd, len).offset(offset).mode(mode | libc::FALLOC_FL_KEEP_SIZE).build()
             }
-            (Way::Sync, ..) => self.sync(first.file),
+            (Way::Sync, ..) => self.sync(first.file, FsyncFlags::DATASYNC),
         };
         let doing = Operation::Do(Doing { io, run, way, vectors });
         // SAFETY: the vectors are kept with the operation. The data belong to bios that the queue keeps, where they are, until it is told that
@@ -283,6 +304,7 @@ impl Store {
         let outcome = u64::try_from(result).map_err(|_| Errno(-result));
         match self.operations.remove(number) {
             Operation::Flush(file) if outcome.is_err_and(is_temporary) => {
+                self.files.sync_whole(file);
                 self.flush(ring, file)?;
                 Ok(None)
             }

@@ -32,8 +32,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Names and attributes may be remembered for so long: what changes below the mount is seen after that.
 const VALID_S: u64 = 1;
+/// The names of all extended attributes of a file, in bytes.
+//= linux-6.12 include/uapi/linux/limits.h XATTR_LIST_MAX
+const XATTRS_MAX: u32 = 65536;
+/// Set-user-ID and set-group-ID.
+const LENDING: u32 = 0o6000;
 /// What direct I/O needs.
 const ALIGN: u64 = 4096;
+/// So many requests for which nobody waits in the kernel may be here. What a group that is limited has waiting must not keep others' from coming.
+const BACKGROUND_MAX: u16 = 2048;
 /// The least region of a file, in bytes.
 const REGION_MIN: u64 = 64 << 20;
 
@@ -65,7 +72,7 @@ struct Entry {
 #[derive(Debug)]
 enum Handle {
     File { file: Arc<File>, buffered: FileId, direct: Option<FileId>, start: Sector },
-    Folder(Vec<Entry>),
+    Folder(Arc<Vec<Entry>>),
 }
 
 /// See the [module](self).
@@ -99,6 +106,33 @@ fn check(result: impl Into<i64>) -> Result<i64, Errno> {
     }
 }
 
+/// For what this thread makes from now on.
+fn set_mask(mask: u32) {
+    // SAFETY: it names no memory; threads that make files have masks of their own.
+    unsafe { libc::umask(mask & 0o777) };
+}
+
+/// The bits that lend rights go when somebody writes who may not give them; that of a group counts only if the group may run the file.
+fn shed(file: &File) -> Result<(), Errno> {
+    let meta = file.metadata()?;
+    let lending = libc::S_ISUID | if meta.mode() & libc::S_IXGRP != 0 { libc::S_ISGID } else { 0 };
+    if meta.is_file() && meta.mode() & lending != 0 {
+        fs::set_permissions(proc_path(file), Permissions::from_mode(meta.mode() & 0o7777 & !lending))?;
+    }
+    Ok(())
+}
+
+/// Of names that end with zeros those that are not for administrators alone, for who has room for so many bytes, or asks how many there are.
+fn seen_by_all(names: &[u8], size: u32) -> Reply {
+    let seen = names.split_inclusive(|b| *b == 0).filter(|name| !name.starts_with(b"trusted."));
+    let seen = seen.collect::<Vec<_>>().concat();
+    match size as usize {
+        0 => Ok([(seen.len() as u32).to_ne_bytes(), [0; 4]].concat()),
+        room if room < seen.len() => Err(Errno(libc::ERANGE)),
+        _ => Ok(seen),
+    }
+}
+
 /// A name for what the descriptor names.
 fn proc_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
@@ -110,6 +144,16 @@ fn open_path(folder: RawFd, name: &OsStr) -> Result<File, Errno> {
     // SAFETY: a string that ends with a zero and outlives the call.
     let fd =
         unsafe { libc::openat(folder, name.as_ptr(), libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC) };
+    check(fd)?;
+    // SAFETY: just opened, and nobody else's.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// Opens a name in a folder, in one of the ways that need a mode.
+fn open_at(folder: &File, name: &OsStr, how: libc::c_int, mode: u32) -> Result<File, Errno> {
+    let name = c(name)?;
+    // SAFETY: a string that ends with a zero and outlives the call.
+    let fd = unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), how | libc::O_CLOEXEC, mode) };
     check(fd)?;
     // SAFETY: just opened, and nobody else's.
     Ok(unsafe { File::from_raw_fd(fd) })
@@ -149,7 +193,11 @@ impl Directory {
 
     /// The node of what has that name now, looked up once more.
     fn look_up(&self, folder: u64, name: &OsStr) -> Result<(u64, Attr), Errno> {
-        let path = open_path(self.node(folder)?.as_raw_fd(), name)?;
+        self.know(open_path(self.node(folder)?.as_raw_fd(), name)?)
+    }
+
+    /// The node of what a descriptor names.
+    fn know(&self, path: File) -> Result<(u64, Attr), Errno> {
         let meta = path.metadata()?;
         let key = (meta.dev(), meta.ino());
         let mut nodes = lock(&self.nodes);
@@ -183,17 +231,22 @@ impl Directory {
         Ok(out)
     }
 
-    /// What was just made belongs to who made it; its group may come from the folder.
-    fn own(&self, header: &Header, name: &OsStr) -> Result<(), Errno> {
+    /// What was just made belongs to who made it; its group may come from the folder. Bits that lend rights come last, when it is clear whose.
+    fn own(&self, header: &Header, name: &OsStr, mode: u32) -> Result<(), Errno> {
         let folder = self.node(header.node)?;
         let is_inherited = folder.metadata()?.mode() & libc::S_ISGID != 0;
         let gid = if is_inherited { u32::MAX } else { header.gid };
-        let name = c(name)?;
+        let c_name = c(name)?;
         // SAFETY: a string that ends with a zero and outlives the call.
         check(unsafe {
-            libc::fchownat(folder.as_raw_fd(), name.as_ptr(), header.uid, gid, libc::AT_SYMLINK_NOFOLLOW)
+            libc::fchownat(folder.as_raw_fd(), c_name.as_ptr(), header.uid, gid, libc::AT_SYMLINK_NOFOLLOW)
         })?;
-        Ok(())
+        if mode & LENDING == 0 {
+            return Ok(());
+        }
+        let path = open_path(folder.as_raw_fd(), name)?;
+        let mode = path.metadata()?.mode() & 0o7777 | mode & LENDING;
+        Ok(fs::set_permissions(proc_path(&path), Permissions::from_mode(mode))?)
     }
 
     /// Something is made in a folder by a call that gets its descriptor and the name.
@@ -201,12 +254,14 @@ impl Directory {
         &self,
         header: &Header,
         name: &OsStr,
-        call: impl FnOnce(RawFd, *const libc::c_char) -> libc::c_int,
+        (mode, mask): (u32, u32),
+        call: impl FnOnce(RawFd, *const libc::c_char, u32) -> libc::c_int,
     ) -> Reply {
         let folder = self.node(header.node)?;
         let c_name = c(name)?;
-        check(call(folder.as_raw_fd(), c_name.as_ptr()))?;
-        self.own(header, name)?;
+        set_mask(mask);
+        check(call(folder.as_raw_fd(), c_name.as_ptr(), mode & !LENDING))?;
+        self.own(header, name, mode)?;
         self.entry(header.node, name)
     }
 
@@ -216,7 +271,9 @@ impl Directory {
         if let Some(mode) = set.mode {
             fs::set_permissions(&name, Permissions::from_mode(mode & 0o7777))?;
         }
-        if set.uid.or(set.gid).is_some() {
+        // Owners who are "changed" to what they are, when the time of change is.
+        let is_nothing = set.mode.or(set.uid).or(set.gid).is_none() && set.size.is_none();
+        if set.uid.or(set.gid).is_some() || is_nothing && set.atime.or(set.mtime).is_none() {
             std::os::unix::fs::chown(&name, set.uid, set.gid)?;
         }
         if let Some(size) = set.size {
@@ -224,6 +281,9 @@ impl Directory {
                 Some(Ok(file)) => file.set_len(size)?,
                 _ => OpenOptions::new().write(true).open(&name)?.set_len(size)?,
             }
+        }
+        if set.sheds {
+            shed(&path)?;
         }
         if set.atime.or(set.mtime).is_some() {
             let time = |t: Option<Time>| match t {
@@ -238,20 +298,31 @@ impl Directory {
         Ok(Attr::of(&path.metadata()?).reply(VALID_S))
     }
 
-    /// Opens a node's file, to serve it.
-    fn open_node(&self, node: u64, flags: u32) -> Reply {
+    /// Opens a node's file, to serve it, unless it was opened when it was made: its mode may forbid that to be done again.
+    fn open_node(&self, node: u64, flags: u32, made: Option<File>) -> Reply {
         let path = self.node(node)?;
+        let is_appended = flags as i32 & libc::O_APPEND != 0;
         let flags = flags as i32
-            & !(libc::O_APPEND | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_TRUNC);
+            & !(libc::O_APPEND
+                | libc::O_CREAT
+                | libc::O_EXCL
+                | libc::O_NOFOLLOW
+                | libc::O_TRUNC
+                | libc::O_TMPFILE);
         let mode = flags & libc::O_ACCMODE;
-        let open = |extra| {
+        let open_so = |extra| {
             OpenOptions::new()
                 .read(mode != libc::O_WRONLY)
                 .write(mode != libc::O_RDONLY)
                 .custom_flags(extra)
                 .open(proc_path(&path))
         };
-        let file = open(0)?;
+        let open = |extra| match open_so(extra) {
+            // A file that can only be appended to.
+            Err(e) if e.raw_os_error() == Some(libc::EPERM) && is_appended => open_so(extra | libc::O_APPEND),
+            other => other,
+        };
+        let file = made.map_or_else(|| open(0), Ok)?;
         // As for a disk of such files: the ring takes them for slow unless told that they are not.
         let more = if is_in_memory(&file) { libc::O_DIRECT | libc::O_NONBLOCK } else { libc::O_DIRECT };
         let direct = open(more).ok().map(|f| self.table.add(f));
@@ -300,13 +371,16 @@ impl Directory {
 
     fn list(&self, node: u64, handle: u64, offset: u64, size: u32, plus: bool) -> Reply {
         let fresh = (offset == 0).then(|| self.read_folder(node)).transpose()?;
-        let mut handles = lock(&self.handles);
-        let Some(Handle::Folder(entries)) = handles.get_mut(handle as usize) else {
-            return Err(Errno(libc::EBADF));
+        // Whoever reads or writes needs the handles, too, and does not wait for what follows.
+        let entries = match lock(&self.handles).get_mut(handle as usize) {
+            Some(Handle::Folder(entries)) => {
+                if let Some(fresh) = fresh {
+                    *entries = Arc::new(fresh);
+                }
+                Arc::clone(entries)
+            }
+            _ => return Err(Errno(libc::EBADF)),
         };
-        if let Some(fresh) = fresh {
-            *entries = fresh;
-        }
         let mut out = Entries::new(size);
         for (i, entry) in entries.iter().enumerate().skip(offset as usize) {
             let name = entry.name.as_bytes();
@@ -355,8 +429,8 @@ impl Directory {
         Ok(value)
     }
 
-    fn xattr(&self, node: u64, operation: &Operation<'_>) -> Reply {
-        let path = self.node(node)?;
+    fn xattr(&self, header: &Header, operation: &Operation<'_>) -> Reply {
+        let path = self.node(header.node)?;
         let path = c(proc_path(&path).as_os_str())?;
         let path = path.as_ptr();
         // SAFETY, for all: the strings end with a zero, memory has the size that is told, and both outlive the call.
@@ -368,7 +442,8 @@ impl Directory {
             }
             Operation::ListXattr { size } => {
                 // SAFETY: see above.
-                Self::sized(size, |v, n| unsafe { libc::listxattr(path, v.cast(), n) })
+                let all = |size| Self::sized(size, |v, n| unsafe { libc::listxattr(path, v.cast(), n) });
+                if header.uid == 0 { all(size) } else { seen_by_all(&all(XATTRS_MAX)?, size) }
             }
             Operation::SetXattr { name, value, flags } => {
                 let name = c(name)?;
@@ -422,22 +497,37 @@ impl Directory {
 
     fn create(&self, header: &Header, name: &OsStr, flags: u32, mode: u32) -> Reply {
         let folder = self.node(header.node)?;
-        let c_name = c(name)?;
-        let how =
-            libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_RDONLY | flags as i32 & libc::O_EXCL;
         let was_there = open_path(folder.as_raw_fd(), name).is_ok();
-        // SAFETY: a string that ends with a zero and outlives the call.
-        let fd = unsafe { libc::openat(folder.as_raw_fd(), c_name.as_ptr(), how, mode) };
-        check(fd)?;
-        // SAFETY: just opened, and nobody else's.
-        drop(unsafe { File::from_raw_fd(fd) });
+        let how = libc::O_CREAT | libc::O_NOFOLLOW | flags as i32 & (libc::O_EXCL | libc::O_ACCMODE);
+        let file = open_at(&folder, name, how, mode & !LENDING)?;
         if !was_there {
-            self.own(header, name)?;
+            self.own(header, name, mode)?;
         }
         let (node, attr) = self.look_up(header.node, name)?;
+        self.created(node, attr, flags, file)
+    }
+
+    /// A file without a name, in the file system of the folder.
+    fn create_nameless(&self, header: &Header, flags: u32, mode: u32) -> Reply {
+        let folder = self.node(header.node)?;
+        let how = libc::O_TMPFILE | flags as i32 & (libc::O_EXCL | libc::O_ACCMODE);
+        let file = open_at(&folder, OsStr::new("."), how, mode & !LENDING)?;
+        let is_inherited = folder.metadata()?.mode() & libc::S_ISGID != 0;
+        std::os::unix::fs::fchown(&file, Some(header.uid), (!is_inherited).then_some(header.gid))?;
+        if mode & LENDING != 0 {
+            let mode = file.metadata()?.mode() & 0o7777 | mode & LENDING;
+            file.set_permissions(Permissions::from_mode(mode))?;
+        }
+        let path = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(proc_path(&file))?;
+        let (node, attr) = self.know(path)?;
+        self.created(node, attr, flags, file)
+    }
+
+    /// The answer to who made a file and has it open.
+    fn created(&self, node: u64, attr: Attr, flags: u32, file: File) -> Reply {
         let mut out = Vec::with_capacity(144);
         attr.entry(&mut out, node, VALID_S);
-        match self.open_node(node, flags) {
+        match self.open_node(node, flags, Some(file)) {
             Ok(opened) => out.extend(opened),
             Err(errno) => {
                 self.forget(node, 1);
@@ -447,11 +537,54 @@ impl Directory {
         Ok(out)
     }
 
+    //= linux-6.12 include/uapi/linux/fs.h FS_IOC_GETFLAGS and the following
+    fn ioctl(&self, node: u64, command: u32, data: &[u8]) -> Reply {
+        const GET_FLAGS: u32 = 0x8008_6601;
+        const SET_FLAGS: u32 = 0x4008_6602;
+        const GET_XATTR: u32 = 0x801c_581f;
+        const SET_XATTR: u32 = 0x401c_5820;
+        if !matches!(command, GET_FLAGS | SET_FLAGS | GET_XATTR | SET_XATTR) {
+            return Err(Errno(libc::ENOTTY));
+        }
+        let path = self.node(node)?;
+        let kind = path.metadata()?.file_type();
+        if !kind.is_file() && !kind.is_dir() {
+            return Err(Errno(libc::ENOTTY));
+        }
+        let file = OpenOptions::new().read(true).open(proc_path(&path))?;
+        let mut value = [0_u8; 32];
+        let len = data.len().min(value.len());
+        value[..len].copy_from_slice(&data[..len]);
+        // SAFETY: these commands read and write 28 bytes at most, and the memory outlives the call.
+        check(unsafe { libc::ioctl(file.as_raw_fd(), command as libc::Ioctl, value.as_mut_ptr()) })?;
+        let mut out = vec![0; 16];
+        match command {
+            GET_FLAGS => out.extend_from_slice(&value[..4]),
+            GET_XATTR => out.extend_from_slice(&value[..28]),
+            _ => {}
+        }
+        Ok(out)
+    }
+
+    fn statx(&self, node: u64, mask: u32) -> Reply {
+        let path = self.node(node)?;
+        // SAFETY: all zeros is a value of it.
+        let mut stat: libc::statx = unsafe { std::mem::zeroed() };
+        // SAFETY: the empty name is the file itself, and the answer has room.
+        check(unsafe {
+            libc::statx(path.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut stat)
+        })?;
+        Ok(protocol::statx_reply(&stat, VALID_S))
+    }
+
     /// What is done to open files, and is no reading or writing of the caller's data.
-    fn on_file(&self, operation: &Operation<'_>) -> Reply {
+    fn on_file(&self, header: &Header, operation: &Operation<'_>) -> Reply {
         match *operation {
             Operation::Fallocate { handle, offset, len, mode } => {
                 let file = self.handle_file(handle)?;
+                if header.uid != 0 {
+                    shed(&file)?;
+                }
                 // SAFETY: the descriptor is open.
                 check(unsafe { libc::fallocate(file.as_raw_fd(), mode as i32, offset as i64, len as i64) })?;
                 Ok(Vec::new())
@@ -464,6 +597,9 @@ impl Directory {
             }
             Operation::CopyFileRange { handle, offset, to_handle, to_offset, len, flags } => {
                 let (from, to) = (self.handle_file(handle)?, self.handle_file(to_handle)?);
+                if header.uid != 0 {
+                    shed(&to)?;
+                }
                 let (mut at, mut to_at) = (offset as i64, to_offset as i64);
                 // SAFETY: both are open, and both offsets outlive the call.
                 let done = check(unsafe {
@@ -487,22 +623,33 @@ impl Directory {
             Operation::SymLink { name, target } => {
                 let target = c(target)?;
                 // SAFETY: strings that end with a zero and outlive the call.
-                self.make(header, name, |at, name| unsafe { libc::symlinkat(target.as_ptr(), at, name) })
+                self.make(header, name, (0, 0), |at, name, _| unsafe {
+                    libc::symlinkat(target.as_ptr(), at, name)
+                })
             }
-            Operation::MkNod { name, mode, rdev, .. } => {
+            Operation::MkNod { name, mode, rdev, umask } => {
                 // SAFETY: as above.
-                self.make(header, name, |at, name| unsafe { libc::mknodat(at, name, mode, rdev.into()) })
+                let call = |at, name, mode| unsafe { libc::mknodat(at, name, mode, rdev.into()) };
+                self.make(header, name, (mode, umask), call)
             }
-            Operation::MkDir { name, mode, .. } => {
+            Operation::MkDir { name, mode, umask } => {
                 // SAFETY: as above.
-                self.make(header, name, |at, name| unsafe { libc::mkdirat(at, name, mode) })
+                let call = |at, name, mode| unsafe { libc::mkdirat(at, name, mode) };
+                self.make(header, name, (mode & 0o1777, umask), call)
             }
             Operation::Unlink { name } => self.remove(node, name, 0),
             Operation::RmDir { name } => self.remove(node, name, libc::AT_REMOVEDIR),
             Operation::Rename { name, to, new_name, flags } => self.rename(header, name, to, new_name, flags),
             Operation::Link { node, name } => self.link(header, node, name),
-            Operation::Create { name, flags, mode, .. } => self.create(header, name, flags, mode),
-            _ => self.on_file(operation),
+            Operation::Create { name, flags, mode, umask } => {
+                set_mask(umask);
+                self.create(header, name, flags, mode)
+            }
+            Operation::TmpFile { flags, mode, umask } => {
+                set_mask(umask);
+                self.create_nameless(header, flags, mode)
+            }
+            _ => self.on_file(header, operation),
         }
     }
 
@@ -512,9 +659,9 @@ impl Directory {
             Operation::GetAttr => Ok(Attr::of(&self.node(node)?.metadata()?).reply(VALID_S)),
             Operation::SetAttr(set) => self.set_attr(node, &set),
             Operation::ReadLink => self.read_link(node),
-            Operation::Open { flags } => self.open_node(node, flags),
+            Operation::Open { flags } => self.open_node(node, flags, None),
             Operation::OpenDir => {
-                let handle = lock(&self.handles).insert(Handle::Folder(Vec::new()));
+                let handle = lock(&self.handles).insert(Handle::Folder(Arc::default()));
                 Ok(protocol::opened_reply(handle as u64, 0))
             }
             Operation::ReadDir { handle, offset, size, plus } => self.list(node, handle, offset, size, plus),
@@ -528,10 +675,12 @@ impl Directory {
                 Ok(Vec::new())
             }
             Operation::StatFs => self.statfs(node),
+            Operation::StatX { mask } => self.statx(node, mask),
+            Operation::Ioctl { command, data } => self.ioctl(node, command, data),
             Operation::SetXattr { .. }
             | Operation::GetXattr { .. }
             | Operation::ListXattr { .. }
-            | Operation::RemoveXattr { .. } => self.xattr(node, operation),
+            | Operation::RemoveXattr { .. } => self.xattr(header, operation),
             Operation::Flush { .. } | Operation::Destroy => Ok(Vec::new()),
             _ => self.on_name(header, operation),
         }
@@ -552,11 +701,14 @@ impl Directory {
 impl Tree for Directory {
     fn terms(&self) -> Terms {
         Terms {
-            background_max: 128,
+            background_max: BACKGROUND_MAX,
             data_max: DATA_MAX,
             flags: flag::ASYNC_READ
                 | flag::ASYNC_DIO
                 | flag::BIG_WRITES
+                | flag::DONT_MASK
+                | flag::POSIX_ACL
+                | flag::HANDLE_KILLPRIV_V2
                 | flag::MAX_PAGES
                 | flag::PARALLEL_DIROPS
                 | flag::AUTO_INVAL_DATA
@@ -574,6 +726,9 @@ impl Tree for Directory {
             }
             _ => return Err(Errno(libc::EBADF)),
         };
+        if range.sheds {
+            shed(&file)?;
+        }
         let sector = Sector(start.0 + range.offset / 512);
         let is_aligned = range.offset.is_multiple_of(ALIGN);
         if range.op == Op::Read {
@@ -595,6 +750,10 @@ impl Tree for Directory {
             Some(Handle::File { buffered, .. }) => Ok(*buffered),
             _ => Err(Errno(libc::EBADF)),
         }
+    }
+
+    fn sync_whole(&self, file: FileId) {
+        self.table.sync_whole(file);
     }
 
     fn who(&self, desk: &mut Desk, header: &Header, range: &Range) -> Who {

@@ -84,6 +84,8 @@ pub(crate) struct Range {
     pub(crate) len: u32,
     /// Answered when it is stable.
     pub(crate) fua: bool,
+    /// Who writes may not leave the bits that lend rights.
+    pub(crate) sheds: bool,
 }
 
 /// On whose account something is.
@@ -103,6 +105,8 @@ pub(crate) trait Tree: Send + Sync + 'static {
     fn place(&self, range: &Range) -> Result<Option<Place>, Errno>;
     /// The file that is flushed.
     fn file(&self, node: u64, handle: u64) -> Result<FileId, Errno>;
+    /// The next flush of this file is of times and the like, too.
+    fn sync_whole(&self, _: FileId) {}
     /// Who asks for data, and whether somebody waits for them.
     fn who(&self, _: &mut Desk, header: &Header, _: &Range) -> Who {
         Who { task: TaskId(header.pid), group: GroupId::ROOT, prio: IoPrio::default(), sync: true }
@@ -280,15 +284,16 @@ impl<T: Tree> FuseFront<T> {
             Operation::Read { handle, offset, size: len } => self.submit(
                 desk,
                 &header,
-                Range { op: Op::Read, node: header.node, handle, offset, len, fua: false },
+                Range { op: Op::Read, node: header.node, handle, offset, len, fua: false, sheds: false },
             ),
-            Operation::Write { handle, offset, size, open_flags, .. } => {
+            Operation::Write { handle, offset, size, flags, open_flags } => {
                 let len = size.min(len.saturating_sub(WRITE_HEADER) as u32);
                 let fua = open_flags as i32 & libc::O_DSYNC != 0;
+                let sheds = flags & protocol::WRITE_KILL_SUIDGID != 0;
                 self.submit(
                     desk,
                     &header,
-                    Range { op: Op::Write, node: header.node, handle, offset, len, fua },
+                    Range { op: Op::Write, node: header.node, handle, offset, len, fua, sheds },
                 )
             }
             Operation::Release { handle } => {
@@ -298,8 +303,11 @@ impl<T: Tree> FuseFront<T> {
             Operation::Fallocate { handle, offset, len, mode } if self.workers.is_none() => {
                 self.zero(desk, &header, handle, (offset, len), mode)
             }
-            Operation::Fsync { handle } => match self.tree.file(header.node, handle) {
+            Operation::Fsync { handle, data_only } => match self.tree.file(header.node, handle) {
                 Ok(file) => {
+                    if !data_only {
+                        self.tree.sync_whole(file);
+                    }
                     self.asked.insert(unique, Asked { what: What::Flush, bio: None, thread: header.pid });
                     let client = self.client(desk, GroupId::ROOT);
                     desk.queue.flush(client, file, unique);
@@ -336,7 +344,8 @@ impl<T: Tree> FuseFront<T> {
         };
         let Ok(len) = u32::try_from(len) else { return Some(Err(Errno(libc::EOPNOTSUPP))) };
         let op = Op::Zero { may_discard };
-        self.submit(desk, header, Range { op, node: header.node, handle, offset, len, fua: false })
+        let node = header.node;
+        self.submit(desk, header, Range { op, node, handle, offset, len, fua: false, sheds: false })
     }
 
     /// Asks the disk; answers what goes wrong before that, or needs no disk.

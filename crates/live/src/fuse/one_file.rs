@@ -164,8 +164,9 @@ mod tests {
     fn nothing_is_behind_the_end_of_a_disk() {
         let meta = std::fs::metadata(".").unwrap();
         let tree = OneFile::new(10_000, &meta);
-        let place =
-            |op, offset, len| tree.place(&Range { op, node: DISK, handle: 0, offset, len, fua: false });
+        let place = |op, offset, len| {
+            tree.place(&Range { op, node: DISK, handle: 0, offset, len, fua: false, sheds: false })
+        };
         assert_eq!(
             place(Op::Read, 9_000, 4_096).unwrap().map(|p| (p.sector, p.len)),
             Some((Sector(17), 1_000))
@@ -175,8 +176,16 @@ mod tests {
         assert_eq!(place(Op::Write, 9_999, 2).unwrap().map(|p| p.answered), Some(1));
         assert_eq!(place(Op::Write, 10_000, 1).unwrap_err(), Errno(libc::ENOSPC));
         assert!(
-            tree.place(&Range { op: Op::Read, node: ROOT, handle: 0, offset: 0, len: 1, fua: false })
-                .is_err()
+            tree.place(&Range {
+                op: Op::Read,
+                node: ROOT,
+                handle: 0,
+                offset: 0,
+                len: 1,
+                fua: false,
+                sheds: false
+            })
+            .is_err()
         );
     }
 }

@@ -63,6 +63,7 @@ pub(crate) mod opcode {
     pub(crate) const CREATE: u32 = 35;
     pub(crate) const INTERRUPT: u32 = 36;
     pub(crate) const DESTROY: u32 = 38;
+    pub(crate) const IOCTL: u32 = 39;
     pub(crate) const BATCH_FORGET: u32 = 42;
     pub(crate) const FALLOCATE: u32 = 43;
     pub(crate) const READDIRPLUS: u32 = 44;
@@ -70,6 +71,8 @@ pub(crate) mod opcode {
     pub(crate) const LSEEK: u32 = 46;
     pub(crate) const COPY_FILE_RANGE: u32 = 47;
     pub(crate) const SYNCFS: u32 = 50;
+    pub(crate) const TMPFILE: u32 = 51;
+    pub(crate) const STATX: u32 = 52;
 }
 
 /// What is agreed upon when the conversation begins.
@@ -77,12 +80,18 @@ pub(crate) mod opcode {
 pub(crate) mod flag {
     pub(crate) const ASYNC_READ: u64 = 1 << 0;
     pub(crate) const BIG_WRITES: u64 = 1 << 5;
+    /// Modes are as the caller says, and its mask is told.
+    pub(crate) const DONT_MASK: u64 = 1 << 6;
     pub(crate) const AUTO_INVAL_DATA: u64 = 1 << 12;
     pub(crate) const DO_READDIRPLUS: u64 = 1 << 13;
     pub(crate) const READDIRPLUS_AUTO: u64 = 1 << 14;
     pub(crate) const ASYNC_DIO: u64 = 1 << 15;
     pub(crate) const PARALLEL_DIROPS: u64 = 1 << 18;
+    /// Access control lists count.
+    pub(crate) const POSIX_ACL: u64 = 1 << 20;
     pub(crate) const MAX_PAGES: u64 = 1 << 22;
+    /// Whose writes clear the bits that lend rights is told; without it the kernel asks for an attribute before each write.
+    pub(crate) const HANDLE_KILLPRIV_V2: u64 = 1 << 28;
     pub(crate) const INIT_EXT: u64 = 1 << 30;
     pub(crate) const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
 }
@@ -92,6 +101,10 @@ pub(crate) mod opened {
     pub(crate) const DIRECT_IO: u32 = 1 << 0;
     pub(crate) const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
 }
+
+/// A write that clears the bits which lend rights.
+//= linux-6.12 include/uapi/linux/fuse.h FUSE_WRITE_KILL_SUIDGID
+pub(crate) const WRITE_KILL_SUIDGID: u32 = 1 << 2;
 
 /// Who asks, and about what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,6 +174,8 @@ pub(crate) struct SetAttr {
     /// Seconds and nanoseconds; or that of now.
     pub(crate) atime: Option<Time>,
     pub(crate) mtime: Option<Time>,
+    /// The bits that lend rights are cleared, too.
+    pub(crate) sheds: bool,
 }
 
 /// A time to set.
@@ -256,6 +271,8 @@ pub(crate) enum Operation<'a> {
     },
     Fsync {
         handle: u64,
+        /// Times and the like may be lost.
+        data_only: bool,
     },
     StatFs,
     SetXattr {
@@ -309,6 +326,19 @@ pub(crate) enum Operation<'a> {
         flags: u64,
     },
     SyncFs,
+    /// A file without a name.
+    TmpFile {
+        flags: u32,
+        mode: u32,
+        umask: u32,
+    },
+    StatX {
+        mask: u32,
+    },
+    Ioctl {
+        command: u32,
+        data: &'a [u8],
+    },
     Unknown,
 }
 
@@ -350,7 +380,7 @@ impl<'a> Operation<'a> {
             }
             opcode::FLUSH => Self::Flush { handle: w.u64()? },
             opcode::RELEASE => Self::Release { handle: w.u64()? },
-            opcode::FSYNC => Self::Fsync { handle: w.u64()? },
+            opcode::FSYNC => Self::Fsync { handle: w.u64()?, data_only: w.u32()? & 1 != 0 },
             opcode::STATFS => Self::StatFs,
             opcode::OPENDIR => Self::OpenDir,
             opcode::RELEASEDIR => Self::ReleaseDir { handle: w.u64()? },
@@ -367,6 +397,20 @@ impl<'a> Operation<'a> {
                 Self::CopyFileRange { handle, offset, to_handle, to_offset, len: w.u64()?, flags: w.u64()? }
             }
             opcode::SYNCFS => Self::SyncFs,
+            opcode::TMPFILE => {
+                let (flags, mode, umask) = (w.u32()?, w.u32()?, w.u32()?);
+                Self::TmpFile { flags, mode, umask }
+            }
+            opcode::STATX => {
+                let _ = (w.u64()?, w.u64()?, w.u32()?);
+                Self::StatX { mask: w.u32()? }
+            }
+            opcode::IOCTL => {
+                let _ = (w.u64()?, w.u32()?);
+                let (command, _, size) = (w.u32()?, w.u64()?, w.u32()?);
+                w.u32()?;
+                Self::Ioctl { command, data: w.take(size as usize)? }
+            }
             _ => return None,
         })
     }
@@ -434,12 +478,13 @@ impl<'a> Operation<'a> {
             atime: time(4, 7, atime, atime_ns),
             mtime: time(5, 8, mtime, mtime_ns),
             handle: has(6).then_some(handle),
+            sheds: has(11),
         })
     }
 }
 
 /// Operations that are understood, so that bytes that do not fit are a mistake.
-const KNOWN: [u32; 39] = {
+const KNOWN: [u32; 42] = {
     use opcode::*;
     [
         LOOKUP,
@@ -479,6 +524,9 @@ const KNOWN: [u32; 39] = {
         READDIRPLUS,
         RENAME2,
         LSEEK,
+        TMPFILE,
+        STATX,
+        IOCTL,
         COPY_FILE_RANGE,
         SYNCFS,
     ]
@@ -608,6 +656,32 @@ impl Attr {
         put64(out, 0);
         self.put(out);
     }
+}
+
+/// The answer to a question for attributes and the time of birth, true for `valid_s` seconds.
+//= linux-6.12 include/uapi/linux/fuse.h struct fuse_statx_out
+pub(crate) fn statx_reply(stat: &libc::statx, valid_s: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(288);
+    [valid_s, 0, 0, 0].into_iter().for_each(|n| put64(&mut out, n));
+    put32(&mut out, stat.stx_mask);
+    put32(&mut out, stat.stx_blksize);
+    put64(&mut out, stat.stx_attributes);
+    [stat.stx_nlink, stat.stx_uid, stat.stx_gid, stat.stx_mode.into()]
+        .into_iter()
+        .for_each(|n| put32(&mut out, n));
+    for n in [stat.stx_ino, stat.stx_size, stat.stx_blocks, stat.stx_attributes_mask] {
+        put64(&mut out, n);
+    }
+    for time in [stat.stx_atime, stat.stx_btime, stat.stx_ctime, stat.stx_mtime] {
+        put64(&mut out, time.tv_sec as u64);
+        put32(&mut out, time.tv_nsec);
+        put32(&mut out, 0);
+    }
+    for n in [stat.stx_rdev_major, stat.stx_rdev_minor, stat.stx_dev_major, stat.stx_dev_minor] {
+        put32(&mut out, n);
+    }
+    out.resize(288, 0);
+    out
 }
 
 /// The answer to opening a file or directory.
