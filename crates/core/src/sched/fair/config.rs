@@ -54,7 +54,8 @@ tunables! {
     }
 }
 
-/// The controller's tunables and those of the scheduler under it. Of two of one name, the name is the controller's.
+/// The controller's tunables and those of the scheduler under it. Where both have one of a name, as CFQ has `group_idle`, setting
+/// it sets both: what a group does that is alone, the scheduler decides as by itself with the same tunables.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Config<C> {
     /// The controller's.
@@ -130,6 +131,10 @@ impl<C: Tunables> Tunables for Config<C> {
     }
 
     fn set(&mut self, name: &str, raw: u64) -> Result<(), ConfigError> {
-        if has(Layer::LIST, name) { self.layer.set(name, raw) } else { self.inner.set(name, raw) }
+        let (layer, inner) = (has(Layer::LIST, name), has(C::LIST, name));
+        if layer {
+            self.layer.set(name, raw)?;
+        }
+        if inner || !layer { self.inner.set(name, raw) } else { Ok(()) }
     }
 }

@@ -1,13 +1,15 @@
 //! With requests of one group only, whatever groups there are, the controller does not show.
 
 extern crate std;
-use super::world::{Controlled, limits};
+use super::world::{Controlled, at, limits};
+use crate::config::Tunables;
 use crate::request::Op;
 use crate::sched::Scheduler;
-use crate::sched::fair::{Config, Divisible};
+use crate::sched::fair::{Config, Divisible, Fair};
 use crate::sched::{anticipatory, cfq, deadline, noop};
 use crate::{
-    Control, Dispatch, Duration, Elevator, GroupId, Instant, Limits, Request, Sector, Sectors, Tag, TaskId,
+    Class, Control, Dispatch, Duration, Elevator, GroupId, Instant, IoPrio, Limits, Request, Sector, Sectors,
+    Tag, TaskId,
 };
 use std::vec::Vec;
 
@@ -152,12 +154,43 @@ fn anticipatory() {
 
 #[test]
 fn the_name_tells_both() {
-    assert_eq!(<super::super::Fair<deadline::Deadline> as Scheduler>::NAME, "deadline+groups");
+    assert_eq!(<Fair<deadline::Deadline> as Scheduler>::NAME, "deadline+groups");
 }
 
 #[test]
 fn cfq() {
     for config in [cfq::Config::default(), cfq::Config::linux_2_6_34()] {
         differs_nowhere::<cfq::Cfq>(config);
+    }
+}
+
+/// A task of the IDLE class waits while the disk waits for the only other one of its group to come back. How long is one tunable
+/// by itself, and one under the controller.
+#[test]
+fn cfq_waits_for_a_group_as_by_itself() {
+    fn answer<S: Scheduler>(config: S::Config, groups: u32, group: GroupId) -> Dispatch {
+        let limits = Limits { rotational: true, ..limits(groups) };
+        let mut elevator: Elevator<S> = Elevator::new(limits, config).unwrap();
+        let read = Request { group, ..Request::read(TaskId(1), Sector(0), Sectors(8)) };
+        let idle = Request {
+            group,
+            prio: IoPrio::new(Class::Idle, 7),
+            ..Request::read(TaskId(2), Sector(1000), Sectors(8))
+        };
+        let _ = elevator.insert(at(0), Tag(0), read);
+        assert_eq!(elevator.dispatch(at(0)), Dispatch::Issue(Tag(0)));
+        assert_eq!(elevator.complete(at(5), Tag(0)).count(), 1);
+        let _ = elevator.insert(at(6), Tag(1), idle);
+        elevator.dispatch(at(6))
+    }
+    for ms in [8, 0] {
+        let (mut plain, mut both) = (cfq::Config::default(), Config::<cfq::Config>::default());
+        for (name, ms) in [("slice_idle", 0), ("group_idle", ms)] {
+            plain.set(name, ms * 1_000_000).unwrap();
+            both.set(name, ms * 1_000_000).unwrap();
+        }
+        let alone = answer::<cfq::Cfq>(plain, 1, GroupId::ROOT);
+        assert_eq!(matches!(alone, Dispatch::Issue(_)), ms == 0, "{alone:?}");
+        assert_eq!(answer::<Fair<cfq::Cfq>>(both, 3, GroupId(1)), alone, "with {ms} ms");
     }
 }
