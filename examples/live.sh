@@ -41,9 +41,15 @@ path_of() {
         awk -F: '$2 ~ /(^|,)blkio(,|$)/ { old = $3 } $2 == "" { new = $3 } END { print old != "" ? old : new }'
 }
 
-# Becomes something in a cgroup: for the background, or a pipe. Other programs of the machine shall not keep it from its next request.
+# Becomes something that other programs of the machine cannot keep from its next request.
+urgently() {
+    chrt --rr 1 true 2>/dev/null && exec chrt --rr 1 "$@"
+    exec nice -n -20 "$@"
+}
+
+# Becomes something urgent in a cgroup: for the background, or a pipe.
 in_group() { # GROUP COMMAND…
-    exec nice -n -20 sh -c 'echo $$ > "$1/cgroup.procs" && shift && exec "$@"' - "$cgroups/$1" "${@:2}"
+    urgently sh -c 'echo $$ > "$1/cgroup.procs" && shift && exec "$@"' - "$cgroups/$1" "${@:2}"
 }
 
 # Makes all that, or says why it cannot.

@@ -3,16 +3,24 @@
 # Two sequential readers (fio, 64 KiB, one request at a time, around the page cache) on one slow disk, through `fairhead mount` and through
 # `fairhead serve`: what each gets of what a single reader gets.
 #
-#   FAIRHEAD=target/release/fairhead examples/two-readers/run.sh [--seconds N] [--disk PRESET]
+#   FAIRHEAD=target/release/fairhead examples/two-readers/run.sh [--seconds N] [--disk PRESET] [--front mount|serve] [--sched NAME[,NAME…]]
 #
 # Each row is a front, a scheduler, and how the readers differ: by weights (of cgroups, or of exports) or by I/O priority. BFQ's low_latency is
-# off, for it gives who has just begun more than his weight. It makes nothing that it does not take away.
+# off, for it gives who has just begun more than his weight.
+#
+# What to expect. Equal readers: each at least 45 % of a single one, under noop less than 15 %. Weights 100:300: 1 to 3, within 5 %. Priorities as
+# the scheduler has them: CFQ's slices are 40 and 180 ms, 1 to 4.5; BFQ's weights are 10 and 80, 1 to 8; within 15 %, as the first has a whole
+# slice or budget before there is a second.
+#
+# Exit code 0: all rows are so, or it says `skipped: <why>`. 3: one is not. 1: something failed. It makes nothing that it does not take away.
 
-seconds=8 disk=nas2020
+seconds=12 disk=nas2020 fronts=mount,serve scheds=noop,cfq,bfq
 while [ $# -gt 0 ]; do
     case $1 in
         --seconds) seconds=$2 ;;
         --disk) disk=$2 ;;
+        --front) fronts=$2 ;;
+        --sched) scheds=$2 ;;
         *) sed -n '3,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
     shift 2
@@ -69,7 +77,19 @@ served() { # SCHED WEIGHT_A WEIGHT_B - - PRIO_B
     end_front serve.out
 }
 
-row() { printf '%-6s %-10s %-10s %10s %10s %9s %9s %7s  %s\n' "$@"; }
+row() { printf '%-6s %-10s %-10s %10s %10s %9s %9s %7s %7s %8s  %s\n' "$@"; }
+
+# What is to be expected of b : a, or of each in percent of a single reader.
+expected() { # SCHED READERS
+    case $2:$1 in
+        equal:noop) echo '<15%' ;;
+        equal:*) echo '>45%' ;;
+        100:300:*) echo 3 ;;
+        be7,be0:cfq*) echo 4.5 ;;
+        be7,be0:bfq*) echo 8 ;;
+        *) echo - ;;
+    esac
+}
 
 # One measurement, with what each got of a single reader's rate.
 measure() { # FRONT SCHED READERS WEIGHT_A WEIGHT_B GROUP_B PRIO_A PRIO_B
@@ -77,22 +97,37 @@ measure() { # FRONT SCHED READERS WEIGHT_A WEIGHT_B GROUP_B PRIO_A PRIO_B
     "$1" "$2" "${@:4}"
     if [ "$8" = - ]; then
         single=$(rate a.out)
-        row "$1" "$2" "$3" "$single" - 100% - - "$trusted"
+        row "$1" "$2" "$3" "$single" - 100% - - - - "$trusted"
         return
     fi
-    # shellcheck disable=SC2046 # words
-    row "$1" "$2" "$3" $(awk -v a="$(rate a.out)" -v b="$(rate b.out)" -v s="$single" \
-        'BEGIN { printf "%.1f %.1f %.1f%% %.1f%% %.2f", a, b, 100 * a / s, 100 * b / s, b / a }') "$trusted"
+    local found
+    found=$(awk -v a="$(rate a.out)" -v b="$(rate b.out)" -v s="$single" -v e="$(expected "$2" "$3")" 'BEGIN {
+        A = 100 * a / s; B = 100 * b / s; least = A < B ? A : B; most = A < B ? B : A
+        if (e == "-") ok = 1
+        else if (e == "<15%") ok = most < 15
+        else if (e == ">45%") ok = least >= 45
+        else { off = b / a / e - 1; ok = off * off <= (e == 3 ? 0.0025 : 0.0225) }
+        printf "%.1f %.1f %.1f%% %.1f%% %.2f %s %s", a, b, A, B, b / a, e, ok ? "ok" : "MISSED"
+    }')
+    # shellcheck disable=SC2086 # words
+    row "$1" "$2" "$3" $found "$trusted"
+    case $found in *MISSED) missed=yes ;; esac
 }
 
 command -v fio >/dev/null || skip "there is no fio"
 prepare 100
 truncate -s 8G source/a source/b
 : >verdicts
+missed=no
 echo "two readers of 64 KiB on $disk, $seconds s; MiB/s, and of what a single reader gets"
-row front scheduler readers a b 'a of 1' 'b of 1' b:a trusted
-for through in mounted served; do
-    for sched in noop cfq bfq; do
+row front scheduler readers a b 'a of 1' 'b of 1' b:a expected is trusted
+for front_name in ${fronts//,/ }; do
+    case $front_name in
+        mount) through=mounted ;;
+        serve) through=served ;;
+        *) fail "--front $front_name: mount or serve" ;;
+    esac
+    for sched in ${scheds//,/ }; do
         measure $through $sched one 100 100 "$group_a" 4 -
         measure $through $sched equal 100 100 "$group_a" 4 4
         [ $sched != noop ] || continue
@@ -101,4 +136,5 @@ for through in mounted served; do
     done
 done
 sort -u verdicts
-[ $all_trusted = yes ] || echo "skipped: this machine was too busy to keep the disk's time"
+if [ $all_trusted = no ]; then echo "skipped: this machine was too busy to keep the disk's time"; exit 0; fi
+[ $missed = no ] || { echo "a row is not as expected" >&2; exit 3; }

@@ -127,7 +127,7 @@ fn plain(command: &mut Command) -> Result<Outcome, String> {
 /// Installs what tests like to have, where this may be done. Without it they are skipped.
 fn packages() -> Result<Outcome, String> {
     // Programs, and the packages that have them.
-    const WANTED: [(&str, &str); 7] = [
+    const WANTED: &[(&str, &str)] = &[
         ("fio", "fio"),
         ("valgrind", "valgrind"),
         ("nbdinfo", "libnbd-bin"),
@@ -135,6 +135,8 @@ fn packages() -> Result<Outcome, String> {
         ("nbdkit", "nbdkit"),
         ("/usr/bin/python3 -mnbd", "python3-libnbd"),
         ("qemu-system-x86_64", "qemu-system-x86"),
+        ("xterm", "xterm"),
+        ("Xvfb", "xvfb"),
     ];
     let mut missing: Vec<&str> =
         WANTED.iter().filter(|(program, _)| !exists(program)).map(|(_, p)| *p).collect();

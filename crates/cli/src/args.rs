@@ -33,7 +33,7 @@ pub(crate) enum Command {
     Conform(ConformArgs),
     /// Serve files as block devices over NBD, so that each client gets its share of the disk.
     Serve(ServeArgs),
-    /// Replay a recording of `serve --record`, and say whether everything is decided as it was.
+    /// Replay a recording of `serve --record` or `mount --record`, and say whether everything is decided as it was.
     ReplayLive(ReplayLiveArgs),
     /// Show a file that is as slow as a disk, in real time, for any program or for the kernel's own schedulers.
     Emulate(EmulateArgs),
@@ -378,6 +378,9 @@ pub(crate) struct MountArgs {
     /// As slow as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE")]
     pub(crate) emulate: Option<String>,
+    /// Record what the scheduler is told and decides, for `fairhead replay-live`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
 }

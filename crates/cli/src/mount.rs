@@ -26,6 +26,9 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     if let Some(disk) = &args.emulate {
         options = options.emulate(plan::choose_disk(disk)?.1);
     }
+    if let Some(path) = &args.record {
+        options = options.record(path);
+    }
     let failed = |e: fairhead_live::Error| CliError::Failed(e.to_string());
     let mount = Mount::directory(options, &args.source, &args.at).map_err(failed)?;
     let _control = control::start(&control, mount.disk()).map_err(failed)?;
