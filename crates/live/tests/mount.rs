@@ -1,16 +1,21 @@
 //! A folder through the scheduler, compared with the folder.
 
+#![allow(clippy::disallowed_methods, reason = "who waits does so in real time")]
+
 mod may_mount;
 mod scratch;
 
+use fairhead_core::Max;
 use fairhead_device::DeviceParams;
 use fairhead_live::DiskOptions;
 use scratch::Scratch;
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 struct Random(u64);
 
@@ -212,33 +217,188 @@ fn what_a_program_reads_is_on_its_account() {
     drop(mount);
 }
 
+/// A cgroup, taken away again.
+struct Cgroup {
+    name: String,
+    path: PathBuf,
+}
+
+impl Cgroup {
+    /// `None` where none can be made.
+    fn new(what: &str) -> Option<Self> {
+        let name = format!("fairhead-test-{what}-{}", std::process::id());
+        let made = ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup"]
+            .map(|root| PathBuf::from(root).join(&name))
+            .into_iter()
+            .find(|at| fs::create_dir(at).is_ok());
+        if made.is_none() {
+            eprintln!("skipped: no cgroup can be made");
+        }
+        Some(Self { name, path: made? })
+    }
+
+    /// A program in it.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("echo $$ > {}/cgroup.procs && exec {program}", self.path.display())]);
+        command
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // Whoever was in it is gone a moment after its parent has seen that.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.path).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
 /// A reader in a cgroup of its own is in the group of that name.
 #[test]
 fn a_cgroup_is_a_group() {
     let Some(scratch) = Scratch::new("cgroup") else { return };
-    let name = format!("fairhead-test-{}", std::process::id());
-    let made = ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup"]
-        .map(|root| PathBuf::from(root).join(&name))
-        .into_iter()
-        .find(|at| fs::create_dir(at).is_ok());
-    let Some(cgroup) = made else {
-        eprintln!("skipped: no cgroup can be made");
-        return;
-    };
+    let Some(cgroup) = Cgroup::new("reader") else { return };
     fs::write(scratch.below("file"), vec![7; 1 << 20]).unwrap();
     let mount = scratch.mount("bfq");
-    let script =
-        format!("echo $$ > {}/cgroup.procs && exec cat {}", cgroup.display(), scratch.at("file").display());
-    let ran = Command::new("sh").args(["-c", &script]).output().unwrap();
-    // Whoever was in it is gone when its parent has seen that.
-    let _ = fs::remove_dir(&cgroup);
+    let ran = cgroup.command(&format!("cat {}", scratch.at("file").display())).output().unwrap();
     if ran.status.success() {
         let groups = mount.disk().groups().unwrap();
-        let bytes =
-            groups.iter().find(|(group, _)| *group == name).map(|(_, stats)| stats.io_service_bytes.total());
+        let bytes = groups
+            .iter()
+            .find(|(group, _)| *group == cgroup.name)
+            .map(|(_, stats)| stats.io_service_bytes.total());
         assert!(bytes >= Some(1 << 20), "{groups:?}");
     } else {
         eprintln!("skipped: {}", String::from_utf8_lossy(&ran.stderr));
+    }
+    drop(mount);
+}
+
+/// A cgroup may write 1 MiB and read ten times a second, and has far more waiting than the kernel would let come by itself: writers, 400 reads at a
+/// time, dirty pages. What others do meanwhile takes no time.
+#[test]
+fn who_is_limited_keeps_nobody_else_waiting() {
+    let Some(scratch) = Scratch::new("limited") else { return };
+    let Some(cgroup) = Cgroup::new("limited") else { return };
+    for name in ["theirs", "mapped", "ours"] {
+        fs::write(scratch.below(name), vec![7; 16 << 20]).unwrap();
+    }
+    let mount = scratch.mount("bfq");
+    let max = Max { wbps: NonZeroU64::new(1 << 20), riops: NonZeroU64::new(10), ..Max::default() };
+    mount.disk().set_max(&cgroup.name, max).unwrap();
+    let at = |name| scratch.at(name).display().to_string();
+    let programs = [
+        format!("dd if=/dev/zero of={} bs=1M count=64 oflag=direct", at("written")),
+        format!("dd if=/dev/zero of={} bs=1M count=64 conv=fsync", at("written-too")),
+        format!("cat {}", at("theirs")),
+        format!(
+            "fio --name=many --filename={} --readonly --rw=randread --bs=4k --size=16m --direct=1 --ioengine=libaio --iodepth=400 \
+             --iodepth_batch=400 --time_based --runtime=60",
+            at("theirs")
+        ),
+        format!(
+            "python3 -c \"import mmap,os; m=mmap.mmap(os.open('{}',2),0); m[:]=b'x'*len(m); m.flush()\"",
+            at("mapped")
+        ),
+    ];
+    let begun = Instant::now();
+    let mut children: Vec<Child> = programs
+        .iter()
+        .map(|p| cgroup.command(p).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        .collect();
+    std::thread::sleep(Duration::from_secs(1));
+    let ours = Instant::now();
+    assert!(fs::read(scratch.at("ours")).unwrap() == vec![7; 16 << 20]);
+    for i in 0..40 {
+        let file = File::create(scratch.at(&format!("small{i}"))).unwrap();
+        file.write_all_at(&[1; 5000], 0).unwrap();
+        file.sync_all().unwrap();
+        assert_eq!(fs::read(scratch.at(&format!("small{i}"))).unwrap().len(), 5000);
+    }
+    let took = ours.elapsed();
+    let all = begun.elapsed();
+    for child in &mut children {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let groups = mount.disk().groups().unwrap();
+    let stats = groups.iter().find(|(group, _)| *group == cgroup.name).map(|(_, stats)| stats);
+    let (written, reads) =
+        stats.map(|s| (s.io_service_bytes.write(), s.io_serviced.read())).expect("it is told of");
+    // Each of them had to wait for its share, or it was not limited at all.
+    let seconds = all.as_secs() + 2;
+    assert!((1..=(seconds + 1) << 20).contains(&written), "{written} bytes in {all:?}");
+    assert!((1..=seconds * 10).contains(&reads), "{reads} reads in {all:?}");
+    assert!(took < Duration::from_secs(3), "others waited: {took:?}");
+    println!("others: {took:?}");
+    drop(mount);
+}
+
+/// Whatever makes data stable makes those of others stable, too: the file below has no block any more that waits to be allocated. What the kernel
+/// below has in its page cache is what a program writes that is not aligned.
+#[test]
+fn what_others_wrote_is_made_stable() {
+    let Some(scratch) = Scratch::new("stable") else { return };
+    let mount = scratch.mount("cfq");
+    let script = "
+import fcntl, mmap, os, struct, subprocess, sys
+below = sys.argv[1]
+UNKNOWN, DELAYED = 2, 4
+def waits(name):
+    # Whether blocks of the file below wait to be allocated, by FIEMAP.
+    fd = os.open(os.path.join(below, name), os.O_RDONLY)
+    room = bytearray(struct.pack('QQIIII', 0, 2**63, 0, 0, 50, 0) + bytes(56 * 50))
+    fcntl.ioctl(fd, 0xc020660b, room)
+    count = struct.unpack_from('I', room, 20)[0]
+    flags = [struct.unpack_from('I', room, 32 + 56 * i + 40)[0] for i in range(count)]
+    os.close(fd)
+    return count == 0 or any(f & (UNKNOWN | DELAYED) for f in flags)
+def other(name):
+    # Another process writes, and is gone.
+    subprocess.run(['python3', '-c', 'import os,sys; fd=os.open(sys.argv[1], os.O_CREAT|os.O_RDWR); os.pwrite(fd, b\"x\"*99999, 7)', name], check=True)
+    return name
+def mapped(name):
+    fd = os.open(name, os.O_CREAT | os.O_RDWR)
+    os.ftruncate(fd, 10000)
+    m = mmap.mmap(fd, 10000)
+    m[5:9] = b'mmap'
+    m.flush()
+try: delays = waits(other('probe'))
+except OSError as e: sys.exit('skipped: FIEMAP: %s' % e)
+if not delays: sys.exit('skipped: this file system allocates at once')
+def write(fd, flags=0): os.pwritev(fd, [b'y' * 77777], 5, flags)
+memory = mmap.mmap(-1, 8192)
+ways = [
+    ('fsync', lambda n: os.fsync(os.open(other(n), os.O_RDONLY))),
+    ('fdatasync', lambda n: os.fdatasync(os.open(other(n), os.O_WRONLY))),
+    ('dsync', lambda n: write(os.open(n, os.O_CREAT | os.O_WRONLY | os.O_DSYNC))),
+    ('sync', lambda n: write(os.open(n, os.O_CREAT | os.O_WRONLY | os.O_SYNC))),
+    ('one', lambda n: write(os.open(n, os.O_CREAT | os.O_WRONLY), os.RWF_DSYNC)),
+    ('direct', lambda n: os.pwritev(os.open(n, os.O_CREAT | os.O_WRONLY | os.O_DIRECT | os.O_DSYNC), [memory], 0)),
+    ('mapped', mapped),
+]
+for name, way in ways:
+    way(name)
+    if waits(name): sys.exit('%s: it is not stable' % name)
+";
+    let ran = Command::new("python3")
+        .args(["-c", script])
+        .arg(scratch.below(""))
+        .current_dir(scratch.at(""))
+        .output();
+    match ran {
+        Err(e) => eprintln!("skipped: python3: {e}"),
+        Ok(out) => {
+            let said = String::from_utf8_lossy(&out.stderr);
+            assert!(out.status.success() || said.starts_with("skipped"), "{said}");
+            if !out.status.success() {
+                eprint!("{said}");
+            }
+        }
     }
     drop(mount);
 }

@@ -71,7 +71,7 @@ struct Entry {
 
 #[derive(Debug)]
 enum Handle {
-    File { file: Arc<File>, buffered: FileId, direct: Option<FileId>, start: Sector },
+    File { file: Arc<File>, buffered: FileId, direct: Option<FileId>, start: Sector, is_direct: bool },
     Folder(Arc<Vec<Entry>>),
 }
 
@@ -328,10 +328,11 @@ impl Directory {
         let direct = open(more).ok().map(|f| self.table.add(f));
         let buffered = self.table.add(file.try_clone()?);
         let start = self.region(node, file.metadata()?.len());
-        let handle =
-            lock(&self.handles).insert(Handle::File { file: Arc::new(file), buffered, direct, start });
+        let is_direct = flags & libc::O_DIRECT != 0;
+        let file = Handle::File { file: Arc::new(file), buffered, direct, start, is_direct };
+        let handle = lock(&self.handles).insert(file);
         // Only so can who waits for direct I/O be interrupted.
-        let how = if flags & libc::O_DIRECT != 0 { opened::DIRECT_IO } else { 0 };
+        let how = if is_direct { opened::DIRECT_IO } else { 0 };
         Ok(protocol::opened_reply(handle as u64, how | opened::PARALLEL_DIRECT_WRITES))
     }
 
@@ -720,9 +721,10 @@ impl Tree for Directory {
     }
 
     fn place(&self, range: &Range) -> Result<Option<Place>, Errno> {
-        let (file, buffered, direct, start) = match lock(&self.handles).get(range.handle as usize) {
-            Some(Handle::File { file, buffered, direct, start }) => {
-                (Arc::clone(file), *buffered, *direct, *start)
+        let (file, buffered, direct, start, is_direct) = match lock(&self.handles).get(range.handle as usize)
+        {
+            Some(Handle::File { file, buffered, direct, start, is_direct }) => {
+                (Arc::clone(file), *buffered, *direct, *start, *is_direct)
             }
             _ => return Err(Errno(libc::EBADF)),
         };
@@ -736,12 +738,13 @@ impl Tree for Directory {
             let answered = u64::from(range.len).min(left) as u32;
             let whole = u64::from(answered).next_multiple_of(ALIGN) as u32;
             return Ok((answered > 0).then(|| match direct.filter(|_| is_aligned) {
-                Some(file) => Place { file, sector, len: whole, answered },
-                None => Place { file: buffered, sector, len: answered, answered },
+                Some(file) => Place { file, sector, len: whole, answered, fua: false },
+                None => Place { file: buffered, sector, len: answered, answered, fua: false },
             }));
         }
         let direct = direct.filter(|_| is_aligned && u64::from(range.len).is_multiple_of(ALIGN));
-        let place = Place { file: direct.unwrap_or(buffered), sector, len: range.len, answered: range.len };
+        let (file, len) = (direct.unwrap_or(buffered), range.len);
+        let place = Place { file, sector, len, answered: len, fua: range.fua && is_direct };
         Ok((range.len > 0).then_some(place))
     }
 

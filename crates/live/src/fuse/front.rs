@@ -72,6 +72,8 @@ pub(crate) struct Place {
     /// So many bytes are asked of the disk, and so many of them are answered.
     pub(crate) len: u32,
     pub(crate) answered: u32,
+    /// Answered when it is stable.
+    pub(crate) fua: bool,
 }
 
 /// What a request for data is about.
@@ -82,7 +84,7 @@ pub(crate) struct Range {
     pub(crate) handle: u64,
     pub(crate) offset: u64,
     pub(crate) len: u32,
-    /// Answered when it is stable.
+    /// Who writes wants it stable; unless the file is open for direct I/O, the kernel will ask for a flush.
     pub(crate) fua: bool,
     /// Who writes may not leave the bits that lend rights.
     pub(crate) sheds: bool,
@@ -363,7 +365,7 @@ impl<T: Tree> FuseFront<T> {
             offset: range.offset,
             len: place.len,
             sector: place.sector,
-            fua: range.fua,
+            fua: place.fua,
             sync,
             task,
             group,

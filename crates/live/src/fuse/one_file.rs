@@ -103,10 +103,20 @@ impl Tree for OneFile {
         match range.op {
             Op::Write if len == 0 && range.len > 0 => Err(Errno(libc::ENOSPC)),
             _ if len == 0 => Ok(None),
-            _ if (range.offset | u64::from(len)).is_multiple_of(ALIGN) => {
-                Ok(Some(Place { file: whole, sector: Sector(range.offset / 512), len, answered: len }))
-            }
-            _ => Ok(Some(Place { file: BUFFERED, sector: Sector(range.offset / 512), len, answered: len })),
+            _ if (range.offset | u64::from(len)).is_multiple_of(ALIGN) => Ok(Some(Place {
+                file: whole,
+                sector: Sector(range.offset / 512),
+                len,
+                answered: len,
+                fua: range.fua,
+            })),
+            _ => Ok(Some(Place {
+                file: BUFFERED,
+                sector: Sector(range.offset / 512),
+                len,
+                answered: len,
+                fua: range.fua,
+            })),
         }
     }
 
