@@ -1,12 +1,17 @@
 //! What hostile clients of an NBD server cost an honest one: its latency alone, and beside crowds of each kind.
 //!
-//! `cargo run --release --example crowd -- FILE [SECONDS]`
+//! `cargo run --release --example crowd -- FILE [PRESET] [SECONDS [ROUNDS]]`
 //!
-//! The honest client reads 4 KiB at random, four requests at a time. The crowds are in this process, too, so what they need of the processors
-//! counts as well; see how many operations there were.
+//! The honest client reads 4 KiB at random, four requests at a time, the same each time. In each round it does so alone and then beside a crowd, for each
+//! crowd, so that whatever else the machine does meets both alike; at the end stand the medians of the ratios. A crowd that asks for data gets what its
+//! share of the disk is before it is measured: until nothing more is read for it. The crowds are in this process, too, so what they need of the
+//! processors counts as well.
+//!
+//! With a preset the disk is as slow as that model.
 
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 
+use fairhead_device::DeviceParams;
 use fairhead_live::DiskOptions;
 use fairhead_live::nbd::{Export, Listen, Options, Server};
 use std::io::{self, Read, Write};
@@ -20,64 +25,129 @@ const BLOCK: usize = 4096;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let Some(file) = args.first() else { return Err("crowd FILE [SECONDS]".into()) };
-    let time = Duration::from_secs(args.get(1).map_or(Ok(3), |a| a.parse())?);
+    let Some(file) = args.first() else { return Err("crowd FILE [PRESET] [SECONDS [ROUNDS]]".into()) };
+    let preset = args.get(1).filter(|a| a.parse::<u64>().is_err());
+    let seconds = args.get(1 + usize::from(preset.is_some()));
+    let time = Duration::from_secs(seconds.map_or(Ok(3), |a| a.parse())?);
+    let rounds: usize = args.get(2 + usize::from(preset.is_some())).map_or(Ok(5), |a| a.parse())?;
     let socket = std::env::temp_dir().join(format!("fairhead-crowd-{}", std::process::id()));
-    let disk = DiskOptions::new::<&str>([]).scheduler("bfq")?.rotational(false).depth(32);
+    let disk = DiskOptions::new::<&str>([]).scheduler("bfq")?;
+    let disk = match preset {
+        Some(preset) => disk.emulate(DeviceParams::preset(preset)?),
+        None => disk.rotational(false).depth(32),
+    };
     let listen = [Listen::Unix(socket.clone())];
     let server = Server::start(disk, &[Export::new("disk", file)], &listen, Options::default())?;
-    println!("{:<34} {:>9} {:>8} {:>8} {:>8}", "", "reads", "p50 us", "p99 us", "max us");
-    for _ in 0..3 {
-        for (name, crowd) in CROWDS {
-            let end = AtomicBool::new(false);
-            let mut took = std::thread::scope(|scope| {
-                let (end, socket) = (&end, &socket);
-                let hostile = scope.spawn(move || crowd(socket, end));
-                std::thread::sleep(Duration::from_millis(500));
-                let took = honest(socket, time);
-                end.store(true, Ordering::Relaxed);
-                hostile.join().expect("the crowd")?;
-                took
-            })?;
-            took.sort_unstable();
-            let at = |part: f64| took[((took.len() - 1) as f64 * part) as usize].as_micros();
-            println!("{name:<34} {:>9} {:>8} {:>8} {:>8}", took.len(), at(0.5), at(0.99), at(1.0));
+    let mut all = vec![Vec::new(); CROWDS.len()];
+    println!("{:<32} {:>9} {:>8} {:>8} {:>8}", "", "reads", "p50 us", "p99 us", "max us");
+    for _ in 0..rounds {
+        for ((name, crowd), pairs) in CROWDS.iter().zip(&mut all) {
+            let alone = measure(&server, &socket, time, ("alone", |_, end| wait(end)))?;
+            pairs.push((alone, measure(&server, &socket, time, (name, *crowd))?));
         }
+    }
+    println!("\n{:<32} {:>8} {:>8}", "of what it is alone", "p50", "p99");
+    for ((name, _), pairs) in CROWDS.iter().zip(&all) {
+        let ratios = |what: usize| {
+            let mut ratios: Vec<f64> =
+                pairs.iter().map(|(alone, beside)| beside[what] as f64 / alone[what].max(1) as f64).collect();
+            ratios.sort_unstable_by(f64::total_cmp);
+            ratios
+        };
+        let (p50, p99) = (ratios(0), ratios(1));
+        let [first, median, last] = [0, rounds / 2, rounds - 1].map(|i| p99[i]);
+        println!("{name:<32} {:>8.3} {median:>8.3}   ({first:.3} to {last:.3})", p50[rounds / 2]);
+    }
+    if let Ok(Some(lateness)) = server.disk().lateness() {
+        println!("emulated disk: {lateness}");
     }
     let _ = server.stop();
     Ok(())
 }
 
+/// The honest client's median, 99th percentile and maximum in microseconds.
+fn measure(
+    server: &Server,
+    socket: &Path,
+    time: Duration,
+    (name, crowd): (&str, Crowd),
+) -> io::Result<[u128; 3]> {
+    let end = AtomicBool::new(false);
+    let mut took = std::thread::scope(|scope| {
+        let end = &end;
+        let hostile = scope.spawn(move || crowd(socket, end));
+        settle(server);
+        let took = honest(socket, time);
+        end.store(true, Ordering::Relaxed);
+        hostile.join().expect("the crowd")?;
+        took
+    })?;
+    took.sort_unstable();
+    let [p50, p99, max] =
+        [0.5, 0.99, 1.0].map(|part| took[((took.len() - 1) as f64 * part) as usize].as_micros());
+    println!("{name:<32} {:>9} {p50:>8} {p99:>8} {max:>8}", took.len());
+    Ok([p50, p99, max])
+}
+
+/// Waits until nobody is read for any more: a quarter of a second at least, ten at most.
+fn settle(server: &Server) {
+    let read = || server.stats()[0].1.read_bytes;
+    let mut before = u64::MAX;
+    for _ in 0..40 {
+        std::thread::sleep(Duration::from_millis(250));
+        let now = read();
+        if std::mem::replace(&mut before, now) == now {
+            return;
+        }
+    }
+}
+
 type Crowd = fn(&Path, &AtomicBool) -> io::Result<()>;
 
-const CROWDS: [(&str, Crowd); 4] = [
-    ("alone", |_, end| wait(end)),
+const CROWDS: [(&str, Crowd); 5] = [
+    ("1 that never reads", |socket, end| never_read(1, socket, end)),
+    ("20 that never read", |socket, end| never_read(20, socket, end)),
     ("1000 half-open handshakes", |socket, end| {
         let _open = (0..1000).map(|_| UnixStream::connect(socket)).collect::<io::Result<Vec<_>>>()?;
         wait(end)
     }),
-    ("20 that never read", |socket, end| {
-        let much: Vec<u8> = (0..1000).flat_map(|_| request(0, 1 << 20)).collect();
-        let mut deaf = Vec::new();
-        for _ in 0..20 {
-            let mut one = connect(socket)?;
-            one.set_nonblocking(true)?;
-            // It need not take all of it.
-            let _ = one.write(&much);
-            deaf.push(one);
+    ("200 a second that talk nonsense", |socket, end| {
+        for i in 0_u32.. {
+            if end.load(Ordering::Relaxed) {
+                break;
+            }
+            // In the handshake, or after it. It may have hung up already.
+            let mut one = if i % 2 == 0 { UnixStream::connect(socket)? } else { connect(socket)? };
+            let _ = one.write_all(&[7; 5000]);
+            std::thread::sleep(Duration::from_millis(5));
         }
-        wait(end)
+        Ok(())
     }),
-    ("500 a second that talk nonsense", |socket, end| {
+    ("200 a second killed in a write", |socket, end| {
         while !end.load(Ordering::Relaxed) {
             let mut one = connect(socket)?;
-            // It may have hung up already.
-            let _ = one.write_all(&request(0, 4096)).and_then(|()| one.write_all(&[7; 5000]));
-            std::thread::sleep(Duration::from_millis(2));
+            let mut write = request(0, 1 << 20);
+            write[7] = 1;
+            one.write_all(&[write, vec![7; 100_000]].concat())?;
+            std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
     }),
 ];
+
+/// They ask for a thousand megabytes each.
+fn never_read(count: usize, socket: &Path, end: &AtomicBool) -> io::Result<()> {
+    let much: Vec<u8> = (0..1000).flat_map(|i| request((i % 16) << 20, 1 << 20)).collect();
+    let mut deaf = Vec::new();
+    for _ in 0..count {
+        let mut one = connect(socket)?;
+        one.set_nonblocking(true)?;
+        // It need not take all of it.
+        let _ = one.write(&much);
+        deaf.push(one);
+    }
+    wait(end)
+}
 
 fn wait(end: &AtomicBool) -> io::Result<()> {
     while !end.load(Ordering::Relaxed) {

@@ -2,8 +2,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "sockets and their time-outs are real")]
 
-use fairhead_live::DiskOptions;
 use fairhead_live::nbd::{Export, Listen, Options, Server};
+use fairhead_live::{DiskOptions, Fault, FaultOp, Faults, Harm};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -210,7 +210,10 @@ fn half_a_write_keeps_no_memory_from_others() {
     let place = Place::new("halfwrite");
     let file = OpenOptions::new().write(true).open(place.file()).unwrap();
     file.set_len(64 << 20).unwrap();
-    let server = place.server(Options::default());
+    let faults = Faults::default();
+    let disk = DiskOptions::new::<&str>([]).scheduler("noop").unwrap().depth(8).faults(&faults);
+    let exports = [Export::new("disk", place.file())];
+    let server = Server::start(disk, &exports, &[Listen::Unix(place.socket())], Options::default()).unwrap();
     let connect = || {
         let mut socket = place.connect();
         socket.read_exact(&mut [0; 18]).unwrap();
@@ -227,10 +230,14 @@ fn half_a_write_keeps_no_memory_from_others() {
         })
         .collect();
     std::thread::sleep(Duration::from_millis(300));
-    // A little goes all the time, and much as soon as those who do not go on are gone.
-    good.write_all(&request(0, 1, 0, 4096)).unwrap();
-    assert_eq!(reply(&mut good), (0, 1));
-    good.read_exact(&mut [0; 4096]).unwrap();
+    // A little goes all the time, several requests at once, and much as soon as those who do not go on are gone.
+    let stuck = Harm::Stuck(Duration::from_millis(500));
+    faults.add(Fault { op: FaultOp::Read, file: 0, bytes: 8192..12_288, times: 1, harm: stuck });
+    good.write_all(&[request(0, 7, 8192, 4096), request(0, 1, 0, 4096)].concat()).unwrap();
+    for cookie in [1, 7] {
+        assert_eq!(reply(&mut good), (0, cookie), "what is stuck holds up nothing else");
+        good.read_exact(&mut [0; 4096]).unwrap();
+    }
     good.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     good.write_all(&request(0, 2, 0, 4 << 20)).unwrap();
     assert_eq!(reply(&mut good), (0, 2));

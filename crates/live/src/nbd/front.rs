@@ -43,9 +43,9 @@ const CROWDED_MAX: Duration = Duration::from_secs(4);
 const TICK: Duration = Duration::from_secs(1);
 /// A connection with so many bytes that are not sent is not read from.
 const UNSENT_MAX: u64 = 8 << 20;
-/// Nor is any, beyond its first small request, if all together hold so many bytes.
+/// Nor is any that holds more than a little if all together hold so many bytes.
 const HELD_MAX: u64 = 256 << 20;
-const SMALL: u64 = 1 << 20;
+const LITTLE: u64 = 1 << 20;
 /// A reply about block status has at most so many extents.
 const EXTENTS_MAX: usize = 256;
 
@@ -355,8 +355,8 @@ impl NbdFront {
     fn has_room(&self, desk: &Desk, slot: usize, request: &Request) -> bool {
         let c = &self.connections[slot];
         let len = data_len(request);
-        let is_little = c.held == 0 && len <= SMALL || self.held + len <= HELD_MAX;
-        is_little && c.identity.is_none_or(|i| desk.queue.has_room(i.client, request.len))
+        let has_memory = c.held + len <= LITTLE || self.held + len <= HELD_MAX;
+        has_memory && c.identity.is_none_or(|i| desk.queue.has_room(i.client, request.len))
     }
 
     fn wait_for_room(&mut self, slot: usize) {
