@@ -785,11 +785,24 @@ mod tests {
             panic!("two pairs");
         };
         assert_eq!(forgotten(pairs).map(|p| p.0 & 0xff).collect::<Vec<_>>(), [3, 4]);
+        let command = 0x4008_6602;
+        let mut ioctl = Vec::new();
+        [7, u64::from(command) << 32, 0, 4].into_iter().for_each(|n| put64(&mut ioctl, n));
+        assert_eq!(Operation::parse(opcode::IOCTL, &ioctl), None, "its data are missing");
+        put32(&mut ioctl, 16);
+        assert_eq!(
+            Operation::parse(opcode::IOCTL, &ioctl),
+            Some(Operation::Ioctl { command, data: &[16, 0, 0, 0] })
+        );
+        let statx = [&[0; 20][..], &0x800_u32.to_ne_bytes()].concat();
+        assert_eq!(Operation::parse(opcode::STATX, &statx), Some(Operation::StatX { mask: 0x800 }));
     }
 
     #[test]
     fn replies_have_the_sizes_that_the_kernel_expects() {
         assert_eq!(Attr::default().reply(1).len(), 104);
+        // SAFETY: all zeros is a value of it.
+        assert_eq!(statx_reply(&unsafe { std::mem::zeroed() }, 1).len(), 288);
         let mut entry = Vec::new();
         Attr::default().entry(&mut entry, 1, 1);
         assert_eq!(entry.len(), 128);

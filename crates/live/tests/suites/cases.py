@@ -597,6 +597,23 @@ def direct_io():
     return w, n, back[:5], k, open("f", "rb").read(3), os.pread(os.open("f", 0), 10, 9995)
 
 
+@case
+def a_file_that_is_open_for_direct_io_is_mapped():
+    fd = os.open("f", os.O_CREAT | os.O_RDWR | os.O_DIRECT)
+    os.ftruncate(fd, 16384)
+    m, p = mmap.mmap(fd, 16384), mmap.mmap(fd, 16384, mmap.MAP_PRIVATE)
+    m[5:9] = b"mmap"
+    back = mmap.mmap(-1, 8192)
+    r = [os.preadv(fd, [back], 0), back[5:9], open("f", "rb").read()[5:9], p[5:9]]
+    back[0:4] = b"dire"
+    r += [os.pwritev(fd, [back], 0), m[0:9], open("f", "rb").read()[0:9]]
+    m[1:2] = b"!"
+    m.flush()
+    other = os.open("f", os.O_RDWR)
+    os.pwrite(other, b"cached", 100)
+    return r, os.preadv(fd, [back], 0), back[0:4], back[100:106], m[100:106]
+
+
 # Times
 
 
@@ -865,9 +882,12 @@ def flags_of_files():
     fd = os.open("f", os.O_RDWR)
     get = lambda: struct.unpack("i", fcntl.ioctl(fd, 0x80086601, b"\0" * 4))[0] & 0x30
     r = [err(get), err(fcntl.ioctl, fd, 0x40086602, struct.pack("i", 0x20)) != "x", err(get)]
-    r.append(err(os.pwrite, os.open("f", os.O_WRONLY | os.O_APPEND), b"y", 0))
-    r.append(err(os.open, "f", os.O_WRONLY) if r[2] == 0x20 else "EPERM")
-    err(fcntl.ioctl, fd, 0x40086602, struct.pack("i", 0))
+    try:
+        r.append(err(os.pwrite, os.open("f", os.O_WRONLY | os.O_APPEND), b"y", 0))
+        r.append(err(os.open, "f", os.O_WRONLY) if r[2] == 0x20 else "EPERM")
+    finally:
+        # Or it could not be removed.
+        err(fcntl.ioctl, fd, 0x40086602, struct.pack("i", 0))
     return r
 
 
