@@ -33,7 +33,7 @@
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
 use crate::recording::{Event, Recorded};
 use fairhead_core::config::ConfigError;
-use fairhead_core::elevator::{Control, Dispatch, Elevator, Limits, Timer};
+use fairhead_core::elevator::{Control, Dispatch, Elevator, Limits};
 use fairhead_core::groups::{GroupStats, Refusal};
 use fairhead_core::request::{self, Request, State};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
@@ -677,12 +677,6 @@ impl<D> RequestQueue<D> {
         let io = self.ios.iter().filter(|(_, io)| !io.is_given_up).map(|(_, io)| io.gives_up).min();
         let flush = self.flushes.iter().filter_map(|f| f.gives_up).min();
         [elevator, io, flush].into_iter().flatten().min()
-    }
-
-    /// What the elevator's timer is for, if it has one.
-    #[must_use]
-    pub fn why_timer(&self) -> Option<Timer> {
-        self.elevator.elevator().next_timer().map(|t| t.1)
     }
 }
 

@@ -11,7 +11,8 @@
 
 use super::table::{Best, Cell, Table};
 use super::{Report, json::thousandths};
-use fairhead_core::{Class, Duration, GroupStats, Max, Split};
+use fairhead_core::{Class, Duration, GroupStats, Split};
+use fairhead_live::control::books::{books, limits};
 use fairhead_sim::Outcome;
 use fairhead_sim::job::class_word;
 use fairhead_sim::metrics::{ClientStats, GroupOutcome, rate};
@@ -131,7 +132,7 @@ fn group(o: &Outcome, i: usize, g: &GroupOutcome) -> Value {
         "weight": (i > 0).then(|| g.weight.get()),
         "leaf_weight": g.leaf_weight.get(),
         "class": (i > 0).then(|| class_word(g.class)),
-        "max": limit(&g.max),
+        "max": limits(&g.max),
         "min_iops": g.min.iops,
     });
     let Value::Object(map) = &mut entry else { return entry };
@@ -148,45 +149,12 @@ fn group(o: &Outcome, i: usize, g: &GroupOutcome) -> Value {
     entry
 }
 
-/// As in `io.max`; null if there is none.
-fn limit(max: &Max) -> Value {
-    if max.is_none() {
-        return Value::Null;
-    }
-    let or_max = |n: Option<std::num::NonZeroU64>| n.map_or_else(|| json!("max"), |n| json!(n.get()));
-    json!({
-        "rbps": or_max(max.rbps),
-        "wbps": or_max(max.wbps),
-        "riops": or_max(max.riops),
-        "wiops": or_max(max.wiops),
-        "burst_ns": max.burst.as_ns(),
-    })
-}
-
-/// The kernel's names: those of cgroup v1 and the IO controller, and `io.stat`'s.
+/// The books, and `io.stat`'s names.
 fn stats(s: &GroupStats) -> Map<String, Value> {
-    let mut map = Map::new();
+    let mut map = books(s);
     let mut put = |name: &str, value: Value| map.insert(name.to_owned(), value);
-    put("disk_time_ns", json!(s.disk_time.as_ns()));
-    put("unaccounted_time_ns", json!(s.unaccounted_time.as_ns()));
-    put("disk_sectors", json!(s.disk_sectors));
-    put("disk_dequeue", json!(s.disk_dequeue));
-    for (name, split) in [
-        ("io_service_bytes", &s.io_service_bytes),
-        ("io_serviced", &s.io_serviced),
-        ("io_service_time_ns", &s.io_service_time),
-        ("io_wait_time_ns", &s.io_wait_time),
-        ("throttled_time_ns", &s.throttled_time),
-        ("io_merged", &s.io_merged),
-        ("io_queued", &s.io_queued),
-    ] {
-        put(name, by_kind(split));
-    }
     let size = (s.queue_size_sum * 1000).checked_div(s.queue_size_samples).unwrap_or(0);
     put("avg_queue_size", json!(thousandths(size)));
-    put("group_wait_time_ns", json!(s.group_wait_time.as_ns()));
-    put("idle_time_ns", json!(s.idle_time.as_ns()));
-    put("empty_time_ns", json!(s.empty_time.as_ns()));
     put("rbytes", json!(s.io_service_bytes.read()));
     put("wbytes", json!(s.io_service_bytes.write()));
     put("dbytes", json!(s.io_service_bytes.discard()));
@@ -194,15 +162,4 @@ fn stats(s: &GroupStats) -> Map<String, Value> {
     put("wios", json!(s.io_serviced.write()));
     put("dios", json!(s.io_serviced.discard()));
     map
-}
-
-fn by_kind(s: &Split) -> Value {
-    json!({
-        "Read": s.read(),
-        "Write": s.write(),
-        "Discard": s.discard(),
-        "Sync": s.sync(),
-        "Async": s.asyn(),
-        "Total": s.total(),
-    })
 }

@@ -16,6 +16,7 @@
 //! What it does not do: passwords. A unix socket is for its owner only; metrics are read-only, and refused beyond this machine unless
 //! it is said that the network is trusted.
 
+pub mod books;
 mod caller;
 mod guest;
 mod report;

@@ -1,17 +1,16 @@
 //! What is told of a [`Snapshot`]: as JSON, under the kernel's names with their units, and as Prometheus reads it.
 
+use super::books;
 use super::request::CLASSES;
 use super::value::name_of;
 use super::work::{Group, Snapshot};
 use crate::latency::Latency;
 use crate::nbd::ExportStats;
-use fairhead_core::Max;
 use fairhead_core::config::Shown;
 use fairhead_core::groups::{GroupStats, Split};
 use fairhead_core::units::{Class, Instant};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
-use std::num::NonZeroU64;
 
 /// Everything.
 pub(super) fn json(s: &Snapshot) -> Value {
@@ -75,29 +74,14 @@ fn group(g: &Group) -> Value {
     if !g.name.is_empty() {
         put("weight", json!(g.settings.weight.get()));
         put("class", json!(class(g.settings.class)));
-        put("max", limit(&g.settings.max));
+        put("max", books::limits(&g.settings.max));
         put("min_iops", json!(g.settings.min.iops));
     }
     put("leaf_weight", json!(g.settings.leaf_weight.get()));
     put("read_latency", latency(g.latency.as_ref().map(|l| &l[0])));
     put("write_latency", latency(g.latency.as_ref().map(|l| &l[1])));
-    map.extend(stats(&g.stats));
+    map.extend(books::books(&g.stats));
     Value::Object(map)
-}
-
-/// As in `io.max`; null if there is none.
-fn limit(max: &Max) -> Value {
-    if max.is_none() {
-        return Value::Null;
-    }
-    let or_max = |n: Option<NonZeroU64>| n.map_or_else(|| json!("max"), |n| json!(n.get()));
-    json!({
-        "rbps": or_max(max.rbps),
-        "wbps": or_max(max.wbps),
-        "riops": or_max(max.riops),
-        "wiops": or_max(max.wiops),
-        "burst_ns": max.burst.as_ns(),
-    })
 }
 
 /// From when it was handed in until it was answered; null if nothing was.
@@ -113,42 +97,6 @@ fn latency(latency: Option<&Latency>) -> Value {
         "p999_ns": l.quantile_ns(0.999),
         "max_ns": l.max_ns(),
         "steps_ns": l.steps_ns().map(|(to, n)| json!([to, n])).collect::<Vec<_>>(),
-    })
-}
-
-/// The kernel's names: those of cgroup v1 and the IO controller.
-fn stats(s: &GroupStats) -> Map<String, Value> {
-    let mut map = Map::new();
-    let mut put = |name: &str, value: Value| map.insert(name.to_owned(), value);
-    put("disk_time_ns", json!(s.disk_time.as_ns()));
-    put("unaccounted_time_ns", json!(s.unaccounted_time.as_ns()));
-    put("disk_sectors", json!(s.disk_sectors));
-    put("disk_dequeue", json!(s.disk_dequeue));
-    for (name, split) in [
-        ("io_service_bytes", &s.io_service_bytes),
-        ("io_serviced", &s.io_serviced),
-        ("io_service_time_ns", &s.io_service_time),
-        ("io_wait_time_ns", &s.io_wait_time),
-        ("throttled_time_ns", &s.throttled_time),
-        ("io_merged", &s.io_merged),
-        ("io_queued", &s.io_queued),
-    ] {
-        put(name, by_kind(split));
-    }
-    put("group_wait_time_ns", json!(s.group_wait_time.as_ns()));
-    put("idle_time_ns", json!(s.idle_time.as_ns()));
-    put("empty_time_ns", json!(s.empty_time.as_ns()));
-    map
-}
-
-fn by_kind(s: &Split) -> Value {
-    json!({
-        "Read": s.read(),
-        "Write": s.write(),
-        "Discard": s.discard(),
-        "Sync": s.sync(),
-        "Async": s.asyn(),
-        "Total": s.total(),
     })
 }
 
