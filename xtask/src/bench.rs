@@ -57,6 +57,9 @@ fn limit(preset: &str) -> u64 {
     LIMITS.iter().find(|(name, _)| preset.starts_with(name)).expect("the last line fits all").1
 }
 
+/// Where that part of the results begins which `bench/live.sh` measures, and stays.
+const LIVE: &str = "\n# Live, side by side";
+
 /// The cost of a request, in instructions; and heap calls.
 struct Cost {
     preset: String,
@@ -221,6 +224,8 @@ pub(crate) fn report() -> Result<(), String> {
         write!(table, "{line}").expect("a string");
     }
     let path = root().join("bench").join("RESULTS.md");
+    let old = fs::read_to_string(&path).unwrap_or_default();
+    table.push_str(old.find(LIVE).map_or("", |at| &old[at..]));
     fs::write(&path, table).map_err(|e| format!("{}: {e}", path.display()))
 }
 

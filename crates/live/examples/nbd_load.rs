@@ -58,9 +58,10 @@ fn load(socket: &mut UnixStream, size: u64, depth: usize, time: Duration) -> io:
     };
     (0..depth).for_each(|_| ask(&mut requests));
     let mut input = vec![0; 1 << 20];
-    let (mut pending, mut done) = (0, 0);
+    let (mut pending, mut done, mut open) = (0, 0, depth);
     let start = Instant::now();
-    while start.elapsed() < time {
+    // In the end everything is waited for: there are servers that do not survive who leaves without his replies.
+    while open > 0 {
         socket.write_all(&requests)?;
         requests.clear();
         let n = socket.read(&mut input)?;
@@ -68,11 +69,19 @@ fn load(socket: &mut UnixStream, size: u64, depth: usize, time: Duration) -> io:
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         pending += n;
+        let is_over = start.elapsed() >= time;
         while pending >= REPLY + BLOCK as usize {
             pending -= REPLY + BLOCK as usize;
             done += 1;
-            ask(&mut requests);
+            if is_over {
+                open -= 1;
+            } else {
+                ask(&mut requests);
+            }
         }
     }
+    // "I go": request 2, of nothing.
+    let bye = [&0x2560_9513_u32.to_be_bytes()[..], &[0, 0, 0, 2], &[0; 20]].concat();
+    socket.write_all(&bye)?;
     Ok(done)
 }

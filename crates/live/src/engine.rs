@@ -216,8 +216,14 @@ impl<F: Front> Engine<F> {
             if self.desk.queue.next_timer().is_some_and(|at| at <= self.desk.now) {
                 self.desk.queue.timer(self.desk.now);
             }
-            while self.start()? | self.answer() {}
-            self.front.turn(&mut self.desk, &mut self.ring)?;
+            loop {
+                while self.start()? | self.answer() {}
+                self.front.turn(&mut self.desk, &mut self.ring)?;
+                // What was sent may have made room for more.
+                if !(self.start()? | self.answer()) {
+                    break;
+                }
+            }
             self.record();
             if self.stops_at.is_some_and(|at| self.is_quiet() || at <= self.desk.now) {
                 return Ok(());

@@ -155,6 +155,34 @@ fn a_thousand_requests_in_one_go_are_answered_once_each() {
 }
 
 #[test]
+fn replies_that_do_not_fit_the_socket_come_all_the_same() {
+    let place = Place::new("large");
+    let data = pattern(SIZE as usize, 5);
+    OpenOptions::new().write(true).open(place.file()).unwrap().write_all_at(&data, 0).unwrap();
+    let _server = place.server(Options::default());
+    let mut socket = place.client();
+    let large = 700 << 10;
+    let mut all: Vec<u8> = (0..10)
+        .flat_map(|i| [request(0, i, i << 19, large), request(0, i + 10, i << 19, 512)].concat())
+        .collect();
+    all.extend(request(2, 0, 0, 0));
+    socket.write_all(&all).unwrap();
+    // The server has to wait in the middle of a reply, with the end of the connection before it.
+    std::thread::sleep(Duration::from_millis(300));
+    let mut seen = [false; 20];
+    for _ in 0..20 {
+        let (errno, cookie) = reply(&mut socket);
+        assert_eq!(errno, 0);
+        assert!(!std::mem::replace(&mut seen[cookie as usize], true), "request {cookie} twice");
+        let (at, len) = if cookie < 10 { (cookie << 19, large) } else { ((cookie - 10) << 19, 512) };
+        let mut read = vec![0; len as usize];
+        socket.read_exact(&mut read).unwrap();
+        assert!(read == data[at as usize..][..len as usize], "request {cookie}");
+    }
+    hung_up(socket);
+}
+
+#[test]
 fn garbage_and_hang_ups_leave_others_alone() {
     let place = Place::new("garbage");
     let server = place.server(Options { connections_max: 8, ..Options::default() });

@@ -261,8 +261,8 @@ impl Connection {
         !self.batch.is_empty() || !self.out.is_empty()
     }
 
-    /// Sends as much as fits a message.
-    pub(super) fn send(&mut self, ring: &mut Ring, token: Token) -> io::Result<()> {
+    /// Sends as much as fits a message: at once what the socket takes, which is answered; else through the ring.
+    pub(super) fn send(&mut self, ring: &mut Ring, token: Token) -> io::Result<Option<usize>> {
         if self.batch.is_empty() {
             let count = self.out.len().min(PARTS_MAX / 2);
             self.batch.extend(self.out.drain(..count));
@@ -282,12 +282,19 @@ impl Connection {
         }
         message.header.msg_iov = message.parts.as_mut_ptr();
         message.header.msg_iovlen = message.parts.len() as _;
+        let (fd, header) = (self.socket.as_raw_fd(), &raw const message.header);
+        // SAFETY: the kernel reads the message, its parts and the batch during the call.
+        let sent = unsafe { libc::sendmsg(fd, header, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+        if let Ok(sent) = usize::try_from(sent) {
+            return Ok(Some(sent));
+        }
         let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
-        let send = SendMsg::new(Fd(self.socket.as_raw_fd()), &raw const message.header).flags(flags).build();
+        let send = SendMsg::new(Fd(fd), header).flags(flags).build();
         self.is_sending = true;
         // SAFETY: the message is in a box of its own, and neither it nor the batch is touched while `is_sending`; the connection stays
         // until that ends.
-        unsafe { ring.push(send, token) }
+        unsafe { ring.push(send, token)? }
+        Ok(None)
     }
 
     /// So many bytes have gone. Answers how much memory is free again.

@@ -3,11 +3,12 @@
 //! ```text
 //!   RECV ─► input ─► Session ─► bios ─► RequestQueue
 //!                                           │ answers
-//!   SENDMSG ◄── up to 256 parts a turn ◄────┘
+//!   sendmsg ◄── up to 256 parts a turn ◄────┘
 //! ```
 //!
 //! All complete requests of what came in one go are handed in before more is asked for, and all replies of a turn go out in one message
-//! for each connection. Who has no room is not read from: because of what it has in the queue, because it does not read its replies, or because
+//! for each connection, at once as far as its socket takes them: by a call, since a client waits for it, and what the ring would
+//! say of it would only wake the engine. Who has no room is not read from: because of what it has in the queue, because it does not read its replies, or because
 //! all together hold too much. Who keeps us waiting is dropped: a handshake takes ten seconds at most, and somebody who reads nothing for
 //! half a minute while there is something to read is gone, as is who does not send the data that he has announced. If memory is scarce, that
 //! goes faster; if all places are taken, the oldest handshake gives way.
@@ -181,17 +182,11 @@ impl Front for NbdFront {
         if self.tick.is_some_and(|at| at <= desk.now) {
             self.look_at_clock(desk);
         }
-        for slot in std::mem::take(&mut self.dirty) {
-            let Some(c) = self.connections.get_mut(slot) else { continue };
-            c.is_dirty = false;
-            if c.state == State::Dead {
-                self.bury(slot);
-            } else if !c.is_sending && c.has_output() {
-                c.send(ring, Token::Front(slot * 4 + SEND))?;
-            } else if c.state == State::Finishing && c.open == 0 && !c.has_output() && !c.is_sending {
-                self.end(desk, slot);
-                self.bury(slot);
+        while !self.dirty.is_empty() {
+            for slot in std::mem::take(&mut self.dirty) {
+                self.look_at(desk, ring, slot)?;
             }
+            self.retry(desk);
         }
         for slot in std::mem::take(&mut self.deaf) {
             let Some(c) = self.connections.get_mut(slot) else { continue };
@@ -522,6 +517,31 @@ impl NbdFront {
         self.soil(slot);
     }
 
+    /// Sends what there is for a connection, or forgets it.
+    fn look_at(&mut self, desk: &mut Desk, ring: &mut Ring, slot: usize) -> io::Result<()> {
+        let Some(c) = self.connections.get_mut(slot) else { return Ok(()) };
+        c.is_dirty = false;
+        if c.state != State::Dead && !c.is_sending {
+            self.send(desk, ring, slot)?;
+        }
+        let c = &self.connections[slot];
+        if c.state == State::Finishing && c.open == 0 && !c.has_output() && !c.is_sending {
+            self.end(desk, slot);
+        }
+        self.bury(slot);
+        Ok(())
+    }
+
+    /// Sends all that there is, as far as the socket takes it; the ring has the rest.
+    fn send(&mut self, desk: &mut Desk, ring: &mut Ring, slot: usize) -> io::Result<()> {
+        let token = Token::Front(slot * 4 + SEND);
+        while self.connections[slot].has_output() {
+            let Some(len) = self.connections[slot].send(ring, token)? else { return Ok(()) };
+            self.gone(desk, slot, len);
+        }
+        Ok(())
+    }
+
     fn sent(&mut self, desk: &mut Desk, slot: usize, result: i32) {
         let c = &mut self.connections[slot];
         c.is_sending = false;
@@ -531,11 +551,17 @@ impl NbdFront {
         if result < 0 && !matches!(-result, libc::EINTR | libc::EAGAIN) {
             return self.end(desk, slot);
         }
+        self.gone(desk, slot, result.max(0) as usize);
+        self.soil(slot);
+    }
+
+    /// So many bytes are in the socket.
+    fn gone(&mut self, desk: &Desk, slot: usize, len: usize) {
+        let c = &mut self.connections[slot];
         c.progress = desk.now;
-        let freed = c.sent(result.max(0) as usize);
+        let freed = c.sent(len);
         c.held -= freed;
         self.held -= freed;
-        self.soil(slot);
     }
 }
 

@@ -1,0 +1,144 @@
+#!/bin/bash
+# Measures `serve` and `mount` beside others, one after the other, round after round: reads a second, and CPU time for each.
+#
+#   bench/live.sh [ROUNDS [SECONDS [nbd|mount|all]]]
+#
+# The same file in memory and the same client for all. NBD: 4 KiB at random places by one connection (the example nbd_load), 64 under way
+# and one. FUSE: 4 KiB direct reads by fio's psync, one thread and two. The order is turned round every other round. Prints Markdown:
+# median, least and most of the rounds; CPU time is that of the server, and of server and client together (for fio: its start as well).
+# `libfuse3-dev` has the sources of its examples, which are compiled here.
+set -eu
+
+rounds=${1:-5} seconds=${2:-2} what=${3:-all}
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+fairhead=${FAIRHEAD:-$target/release/fairhead}
+load=${NBD_LOAD:-$target/release/examples/nbd_load}
+[ -x "$fairhead" ] || cargo build --release --package fairhead
+[ -x "$load" ] || cargo build --release --package fairhead-live --example nbd_load
+for program in fio nbdkit qemu-nbd; do
+    command -v "$program" >/dev/null || { echo "bench/live.sh: there is no $program" >&2; exit 1; }
+done
+
+dir=$(mktemp -d /dev/shm/fairhead-bench.XXXXXX)
+server=
+end() {
+    [ -z "$server" ] || kill "$server" 2>/dev/null || true
+    mountpoint -q "$dir/mount" && umount -l "$dir/mount"
+    wait
+    rm -r "$dir"
+}
+trap end EXIT
+mkdir "$dir/files" "$dir/mount"
+file=$dir/files/disk
+head -c 512M /dev/urandom >"$file"
+
+# CPU time of the server so far, in ticks of 10 ms.
+ticks() { awk '{ print $14 + $15 }' "/proc/$server/stat"; }
+
+# measured CASE LOAD COMMAND…: the command prints how many operations there were.
+measured() {
+    local name=$1 under=$2 before after count used
+    shift 2
+    before=$(ticks)
+    TIMEFORMAT='%U %S'
+    { time "$@" >"$dir/count" 2>"$dir/errors"; } 2>"$dir/time" || cat "$dir/errors" >&2
+    after=$(ticks)
+    count=$(cat "$dir/count")
+    used=$(awk '{ print ($1 + $2) * 1e6 }' "$dir/time")
+    awk -v c="$count" -v s="$seconds" -v t=$((after - before)) -v u="$used" -v n="$name" -v l="$under" \
+        'BEGIN { print n "\t" l "\t" c / s "\t" t * 1e4 / c "\t" (t * 1e4 + u) / c }' >>"$dir/rows"
+}
+
+until_there() {
+    for _ in $(seq 250); do "$@" && return; sleep 0.02; done
+    echo "bench/live.sh: a server does not start" >&2
+    exit 1
+}
+
+nbd_reads() { "$load" "$dir/socket" "$1" "$seconds" | awk -v s="$seconds" '{ print $3 * s }'; }
+
+# nbd CASE COMMAND…: serves the file at the socket.
+nbd() {
+    local name=$1
+    shift
+    rm -f "$dir/socket"
+    "$@" >/dev/null 2>&1 &
+    server=$!
+    until_there test -S "$dir/socket"
+    sleep 0.1
+    for depth in 64 1; do measured "$name" "depth $depth" nbd_reads "$depth"; done
+    kill "$server"
+    wait "$server" || true
+    server=
+}
+
+file_reads() {
+    fio --name=reads --filename="$1" --size=512m --rw=randread --bs=4k --direct=1 --ioengine=psync --thread --numjobs="$2" \
+        --group_reporting --time_based --runtime="$seconds" --output-format=terse | cut -d';' -f8 | awk -v s="$seconds" '{ print $1 * s }'
+}
+
+# mounted CASE PATH COMMAND…: shows the file at that path below the mount.
+mounted() {
+    local name=$1 path=$2
+    shift 2
+    "$@" >/dev/null 2>&1 &
+    server=$!
+    until_there mountpoint -q "$dir/mount"
+    for threads in 1 2; do measured "$name" "threads $threads" file_reads "$dir/mount/$path" "$threads"; done
+    umount "$dir/mount"
+    wait "$server" || true
+    server=
+}
+
+nbd_case() {
+    case $1 in
+        1) nbd 'serve, noop' "$fairhead" serve --export "disk=$file" --socket "$dir/socket" --sched noop ;;
+        2) nbd 'serve, bfq' "$fairhead" serve --export "disk=$file" --socket "$dir/socket" --sched bfq ;;
+        3) nbd 'nbdkit file' nbdkit -f -U "$dir/socket" file "$file" ;;
+        4) nbd 'qemu-nbd, cached' qemu-nbd -t -k "$dir/socket" -f raw --aio=io_uring --cache=writeback "$file" ;;
+        5) nbd 'qemu-nbd, direct' qemu-nbd -t -k "$dir/socket" -f raw --aio=io_uring --cache=none "$file" ;;
+    esac
+}
+
+examples=/usr/share/doc/libfuse3-dev/examples
+mount_case() {
+    case $1 in
+        1) mounted 'mount, noop' disk "$fairhead" mount "$dir/files" "$dir/mount" --sched noop ;;
+        2) mounted 'passthrough_ll' disk "$dir/passthrough_ll" -f -o "source=$dir/files" "$dir/mount" ;;
+        3) mounted 'passthrough' "${file#/}" "$dir/passthrough" -f "$dir/mount" ;;
+    esac
+}
+
+: >"$dir/rows"
+if [ "$what" != nbd ]; then
+    for example in passthrough_ll passthrough; do
+        # shellcheck disable=SC2046 # flags are words
+        cc -O2 -w "-I$examples" "$examples/$example.c" $(pkg-config --cflags --libs fuse3) -o "$dir/$example"
+    done
+fi
+for round in $(seq "$rounds"); do
+    [ "$what" = mount ] || for i in $([ $((round % 2)) = 1 ] && seq 5 || seq 5 -1 1); do nbd_case "$i"; done
+    [ "$what" = nbd ] || for i in $([ $((round % 2)) = 1 ] && seq 3 || seq 3 -1 1); do mount_case "$i"; done
+done
+
+echo "| | load | reads a second | beside ours, round by round | server, us each | all, us each |"
+echo "|---|---|---:|---:|---:|---:|"
+awk -F'\t' -v rounds="$rounds" '
+    # Median, least and most, with so many decimals.
+    function spread(values, n, decimals,    i, j, t) {
+        for (i = 2; i <= n; i++) for (j = i; j > 1 && values[j] < values[j - 1]; j--) { t = values[j]; values[j] = values[j - 1]; values[j - 1] = t }
+        return sprintf("%.*f (%.*f to %.*f)", decimals, (values[int((n + 1) / 2)] + values[int(n / 2) + 1]) / 2, decimals, values[1], decimals, values[n])
+    }
+    { key = $1 "\t" $2; if (!(key in n)) order[++keys] = key; n[key]++; rate[key, n[key]] = $3; server[key, n[key]] = $4; all[key, n[key]] = $5 }
+    END {
+        for (k = 1; k <= keys; k++) {
+            key = order[k]; split(key, part, "\t")
+            ours = (part[2] ~ /^depth/ ? "serve, noop" : "mount, noop") "\t" part[2]
+            for (i = 1; i <= n[key]; i++) { a[i] = rate[key, i]; b[i] = rate[ours, i] / rate[key, i]; c[i] = server[key, i]; d[i] = all[key, i] }
+            # Of ours under another scheduler it is the other way round: how much of noop it keeps.
+            if (part[1] ~ /^serve, bfq/) for (i = 1; i <= n[key]; i++) b[i] = 1 / b[i]
+            beside = key == ours ? "" : spread(b, n[key], 2)
+            printf "| %s | %s | %s | %s | %s | %s |\n", part[1], part[2], spread(a, n[key], 0), beside, spread(c, n[key], 1), spread(d, n[key], 1)
+        }
+    }' "$dir/rows"
