@@ -244,7 +244,7 @@ pub(crate) struct ServeArgs {
     /// Set a tunable, such as slice_idle=4ms. May be repeated.
     #[arg(long = "set", value_name = "TUNABLE=VALUE")]
     pub(crate) set: Vec<String>,
-    /// How many requests the disk has at a time. Default: 1 for a disk with a head, 32 for others, or what the emulated disk has.
+    /// How many requests the disk has at a time. Default: 1 for a disk with a head; for others 32, and down to 8 while it takes long for them; or what the emulated disk has.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depth: Option<u16>,
     /// Be as slow as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.
@@ -291,7 +291,8 @@ pub(crate) struct CtlArgs {
 /// What can be said.
 const CTL_LEGEND: &str = "\
 stats: everything there is to know, as JSON; metrics: the same as Prometheus reads it; make GROUP [KEY=VALUE…], set GROUP KEY=VALUE…, \
-remove GROUP; sched NAME [TUNABLE=VALUE…]: another scheduler; tune TUNABLE=VALUE…: other tunables. Keys: weight=, leaf_weight= 1…10000, \
+remove GROUP; sched NAME [TUNABLE=VALUE…]: another scheduler; tune TUNABLE=VALUE…: other tunables; \
+depth N|auto: the most requests at the disk. Keys: weight=, leaf_weight= 1…10000, \
 class=rt|be|idle, rbps=, wbps= (such as 50m), riops=, wiops= (a number), or max for no limit, burst= (a time), min_iops=. docs/control.md.";
 
 #[derive(Debug, Args)]
@@ -372,7 +373,7 @@ pub(crate) struct MountArgs {
     /// What the threads of a cgroup get, such as tenants/gold,weight=300. May be repeated.
     #[arg(long = "group", value_name = "PATH,KEY=VALUE…")]
     pub(crate) groups: Vec<String>,
-    /// How many requests the disk has at a time. Default: 1 for a disk with a head, 32 for others.
+    /// How many requests the disk has at a time. Default: 1 for a disk with a head; for others 32, and down to 8 while it takes long for them.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depth: Option<u16>,
     /// As slow as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.

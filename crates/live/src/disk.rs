@@ -30,6 +30,7 @@ use crate::bio::{Bio, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::clock::{self, Clock};
 use crate::control::{Change, work};
+use crate::depth::{Depth, is_on_platters};
 use crate::emulation::{Emulation, Lateness};
 use crate::engine::{Desk, Ears, Engine, Front, Mailbox, Message, OUTSIDE};
 use crate::error::{Error, ErrorKind};
@@ -49,7 +50,7 @@ use std::fs::{File, OpenOptions};
 use std::future::Future;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -118,7 +119,8 @@ impl DiskOptions {
         self
     }
 
-    /// How many ios the disk has at a time, 1 to 1024. Default: 1 for a disk with a head, 32 for others, or what the model has.
+    /// How many ios the disk has at a time, 1 to 1024. Default: 1 for a disk with a head; for others 32, and down to 8
+    /// while it takes long for them.
     #[must_use]
     pub const fn depth(mut self, depth: u16) -> Self {
         self.depth = Some(depth);
@@ -227,16 +229,6 @@ impl DiskOptions {
         let size = io::Seek::seek(&mut &file, io::SeekFrom::End(0)).map_err(|e| failed(&e))?;
         Ok((file, size, kind.is_block_device()))
     }
-}
-
-/// Whether the kernel says so of the device that the file is on, or is.
-fn is_on_platters(path: &Path) -> bool {
-    let Ok(meta) = path.metadata() else { return false };
-    let device = if meta.file_type().is_block_device() { meta.rdev() } else { meta.dev() };
-    let device = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
-    // A partition's queue is its disk's.
-    let says = |queue: &str| std::fs::read_to_string(format!("{device}/{queue}/rotational")).ok();
-    says("queue").or_else(|| says("../queue")).is_some_and(|text| text.trim() == "1")
 }
 
 /// Whether a file is in a tmpfs.
@@ -349,8 +341,9 @@ impl Disk {
             limits.actuators = facts.actuators;
             limits.max_sectors = limits.max_sectors.min(facts.max_request);
         }
-        let usual = if limits.rotational { 1 } else { 32 };
-        limits.queue_depth = options.depth.unwrap_or(usual);
+        let is_flash = !limits.rotational && emulation.is_none();
+        limits.queue_depth = options.depth.unwrap_or_else(|| Depth::usual(limits.rotational));
+        settings.adaptive_depth = options.depth.is_none() && is_flash;
         settings
     }
 
@@ -478,6 +471,14 @@ impl Disk {
     pub fn switch(&self, config: AnyConfig) -> Result<(), Error> {
         self.call(move |desk| desk.queue.switch(desk.now, config))?
             .map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))
+    }
+
+    /// How many ios the disk has at a time, 1 to 1024, from now on; `None`: what it would be if nobody had set it.
+    ///
+    /// # Errors
+    /// If it is out of range, or the engine has stopped.
+    pub fn set_depth(&self, depth: Option<u16>) -> Result<(), Error> {
+        self.call(move |desk| desk.queue.set_depth(depth))?.map_err(|e| Error::new(ErrorKind::Setting, e))
     }
 
     /// How well the model keeps time, if the disk is emulated.

@@ -11,6 +11,7 @@ mod bio;
 pub mod buffer;
 mod clock;
 pub mod control;
+mod depth;
 mod disk;
 mod emulation;
 mod engine;

@@ -31,6 +31,7 @@
 //! What it does not do: time, threads, files, memory. The engine's loop drives it, and tests with a disk made of a vector.
 
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
+use crate::depth::{AT_DISK_MAX, Depth};
 use crate::recording::{Event, Recorded};
 use fairhead_core::config::ConfigError;
 use fairhead_core::elevator::{Control, Dispatch, Elevator, Limits};
@@ -46,8 +47,10 @@ const SECTOR: u64 = 512;
 /// Sizes and facts that a queue is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// What the elevator is made for; `queue_depth` is the depth.
+    /// What the elevator is made for; `queue_depth` is the depth at first.
     pub limits: Limits,
+    /// Whether the depth follows how long the disk takes, within 8 to 32. Default false.
+    pub adaptive_depth: bool,
     /// The largest piece of a bio, in bytes: a multiple of 4096. Default 512 KiB.
     pub piece_bytes_max: u32,
     /// How many bios one client may have here. Default 256.
@@ -63,6 +66,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             limits: Limits { tags: 1024, tasks: 1024, groups: 256, ..Limits::default() },
+            adaptive_depth: false,
             piece_bytes_max: 512 << 10,
             client_bios_max: 256,
             client_bytes_max: 32 << 20,
@@ -167,6 +171,7 @@ struct Io {
     era: u64,
     request: Request,
     pieces: Vec<Piece>,
+    began: Instant,
     gives_up: Instant,
     is_given_up: bool,
 }
@@ -209,6 +214,7 @@ pub struct RequestQueue<D> {
     line: VecDeque<usize>,
     stalled: Vec<usize>,
     ios: Slab<Io>,
+    depth: Depth,
     in_flight: u16,
     given_up: u32,
     orphans: u32,
@@ -242,6 +248,7 @@ impl<D> RequestQueue<D> {
             line: VecDeque::new(),
             stalled: Vec::new(),
             ios: Slab::new(),
+            depth: Depth::new(settings.limits.queue_depth, settings.adaptive_depth),
             in_flight: 0,
             given_up: 0,
             orphans: 0,
@@ -509,10 +516,11 @@ impl<D> RequestQueue<D> {
             self.start_flush(now, file);
             return Some(Start::Flush(file));
         }
-        while self.in_flight < self.settings.limits.queue_depth {
+        while self.in_flight < self.depth.now() {
             let Dispatch::Issue(tag) = self.elevator.dispatch(now) else { return None };
             let io = self.start(now, tag);
             if !self.ios[io.0].pieces.is_empty() {
+                self.depth.issued(self.in_flight);
                 return Some(Start::Io(io));
             }
             self.end(now, io);
@@ -532,7 +540,7 @@ impl<D> RequestQueue<D> {
         // What was taken back is not done; its tag comes back with the others.
         let (cancelled, pieces) = pieces.into_iter().partition(|p| self.bios[p.bio.slot].is_answered);
         let request = requests[tag].rq;
-        let io = Io { tag, era: self.era, request, pieces, gives_up, is_given_up: false };
+        let io = Io { tag, era: self.era, request, pieces, began: now, gives_up, is_given_up: false };
         let id = IoId(self.ios.insert(io));
         self.drop_pieces(&cancelled);
         id
@@ -577,6 +585,9 @@ impl<D> RequestQueue<D> {
         for (piece, result) in pieces.iter().zip(results) {
             let p = &mut self.bios[piece.bio.slot];
             p.result = p.result.and(*result);
+        }
+        if !self.ios[io.0].is_given_up {
+            self.depth.took(now.saturating_since(self.ios[io.0].began), self.in_flight - 1);
         }
         self.end(now, io);
         self.drop_pieces(&pieces);
@@ -922,6 +933,24 @@ impl<D> RequestQueue<D> {
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.settings.limits
+    }
+
+    /// How many ios the disk may have at a time, and whether that adapts.
+    #[must_use]
+    pub const fn depth(&self) -> (u16, bool) {
+        (self.depth.now(), self.depth.is_adaptive())
+    }
+
+    /// Sets the depth, 1 to 1024; `None`: what it would be if nobody had set it. What the disk has, it keeps.
+    ///
+    /// # Errors
+    /// If it is out of range; then nothing has changed.
+    pub fn set_depth(&mut self, depth: Option<u16>) -> Result<(), String> {
+        if depth.is_some_and(|d| !(1..=AT_DISK_MAX).contains(&d)) {
+            return Err(format!("depth {}: 1 to {AT_DISK_MAX}, or auto", depth.unwrap_or_default()));
+        }
+        self.depth.set(depth);
+        Ok(())
     }
 
     /// How many ios the disk has that have not been given up, and how many that have.

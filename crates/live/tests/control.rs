@@ -188,6 +188,28 @@ fn another_scheduler_has_the_groups_as_they_are() {
 }
 
 #[test]
+fn the_depth_is_set_and_let_go() {
+    let place = Place::new("depth");
+    let disk = place.disk("noop");
+    let _control = place.control(&disk);
+    let mut c = place.caller();
+    let depth = |c: &mut Caller| {
+        let all = stats(c);
+        (all["depth"].as_u64().unwrap(), all["depth_adapts"].as_bool().unwrap())
+    };
+    assert_eq!(depth(&mut c), (4, false), "as it was opened");
+    done(&mut c, "depth 7");
+    assert_eq!(depth(&mut c), (7, false));
+    assert_eq!(say(&mut c, "depth 0").unwrap_err(), "depth 0: 1 to 1024, or auto");
+    assert_eq!(depth(&mut c), (7, false));
+    done(&mut c, "depth auto");
+    assert_eq!(depth(&mut c), (4, false));
+    disk.set_depth(Some(1024)).unwrap();
+    assert_eq!(depth(&mut c).0, 1024);
+    disk.set_depth(Some(1025)).unwrap_err();
+}
+
+#[test]
 fn what_is_refused_changes_nothing() {
     let place = Place::new("refused");
     let disk = place.disk("bfq");

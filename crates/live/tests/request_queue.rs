@@ -87,6 +87,7 @@ impl World {
         };
         let settings = Settings {
             limits,
+            adaptive_depth: chance.percent(50),
             piece_bytes_max: *chance.pick(&[4096, 16384, 1 << 20]),
             client_bios_max: 16,
             client_bytes_max: 1 << 20,
@@ -212,6 +213,10 @@ impl World {
     }
 
     fn control(&mut self) {
+        if self.chance.percent(10) {
+            let depth = self.chance.below(10) as u16;
+            self.queue.set_depth((depth > 0).then_some(depth)).unwrap();
+        }
         let group = GroupId(1 + self.chance.below(3) as u32);
         let change = match self.chance.below(6) {
             0 => Control::SetWeight(group, Weight::new(1 + self.chance.below(1000) as u16).unwrap()),
@@ -469,6 +474,68 @@ fn a_stuck_write_is_given_up_alone_and_what_it_may_still_change_is_in_doubt() {
     s.finish(now_certain);
     assert_eq!(s.heard(), [(5, Ok(())), (6, Ok(()))], "the late write is answered no more, and harms nobody");
     assert_eq!(s.queue.in_flight(), (0, 0));
+}
+
+#[test]
+fn the_depth_can_be_changed_while_the_disk_is_busy() {
+    let mut s = Small::with_depth(64, 4);
+    let client = s.queue.join();
+    for i in 0..20 {
+        s.ask(client, Op::Read, i * 2, i);
+    }
+    let all = |s: &mut Small| -> Vec<IoId> { std::iter::from_fn(|| s.start()).collect() };
+    let mut at_disk = all(&mut s);
+    assert_eq!((at_disk.len(), s.queue.depth()), (4, (4, false)));
+    s.queue.set_depth(Some(2)).unwrap();
+    assert_eq!(s.start(), None, "what it has, it keeps");
+    for left in [3, 2] {
+        s.finish(at_disk.pop().unwrap());
+        assert_eq!((s.start(), s.queue.in_flight().0), (None, left));
+    }
+    s.finish(at_disk.pop().unwrap());
+    at_disk.extend(all(&mut s));
+    assert_eq!(at_disk.len(), 2);
+    s.queue.set_depth(Some(9)).unwrap();
+    at_disk.extend(all(&mut s));
+    assert_eq!(at_disk.len(), 9);
+    for refused in [0, 1025, u16::MAX] {
+        assert!(s.queue.set_depth(Some(refused)).is_err());
+        assert_eq!(s.queue.depth(), (9, false));
+    }
+    s.queue.set_depth(None).unwrap();
+    assert_eq!(s.queue.depth(), (4, false), "as it was");
+}
+
+#[test]
+fn a_slow_disk_gets_fewer_at_a_time_and_a_fast_one_all() {
+    let limits = Limits { tags: 64, queue_depth: 32, merges: false, rotational: false, ..Limits::default() };
+    let settings = Settings { limits, adaptive_depth: true, ..Settings::default() };
+    let config = (fairhead_core::sched::any::preset("noop").unwrap().config)();
+    let mut s = Small { queue: RequestQueue::new(settings, config).unwrap(), now: Instant::EPOCH };
+    let client = s.queue.join();
+    // One at a time, each in so many microseconds: depth times as much for each.
+    let load = |s: &mut Small, us: u64| {
+        let mut at_disk = std::collections::VecDeque::new();
+        for i in 0..4000 {
+            s.ask(client, Op::Read, i * 2, i);
+            while let Some(io) = s.start() {
+                at_disk.push_back(io);
+            }
+            if i >= 40 {
+                s.now = s.now + Duration::from_us(us);
+                s.finish(at_disk.pop_front().unwrap());
+            }
+        }
+        let depth = s.queue.depth();
+        while let Some(io) = at_disk.pop_front().or_else(|| s.start()) {
+            s.finish(io);
+        }
+        depth
+    };
+    assert_eq!(load(&mut s, 20), (32, true), "0.64 ms each");
+    assert_eq!(load(&mut s, 100), (16, true), "3.2 ms each with 32, 1.6 ms with 16");
+    assert_eq!(load(&mut s, 1000), (8, true));
+    assert_eq!(load(&mut s, 20), (32, true));
 }
 
 #[test]

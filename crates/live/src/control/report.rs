@@ -34,7 +34,8 @@ pub(super) fn json(s: &Snapshot) -> Value {
         "now_ns": s.now.saturating_since(Instant::EPOCH).as_ns(),
         "scheduler": name_of(&s.config),
         "tunables": tunables,
-        "depth": s.limits.queue_depth,
+        "depth": s.depth.0,
+        "depth_adapts": s.depth.1,
         "rotational": s.limits.rotational,
         "in_flight": s.in_flight.0,
         "given_up": s.in_flight.1,
@@ -147,7 +148,7 @@ pub(super) fn prometheus(s: &Snapshot) -> String {
     head(&mut text, "scheduler", "gauge", "The scheduler; 1.");
     let _ = writeln!(text, "fairhead_scheduler{{scheduler=\"{}\"}} 1", name_of(&s.config));
     for (name, about, n) in [
-        ("depth", "Requests that the disk has at a time, at most.", u32::from(s.limits.queue_depth)),
+        ("depth", "Requests that the disk has at a time, at most.", u32::from(s.depth.0)),
         ("in_flight", "Requests that the disk has.", u32::from(s.in_flight.0)),
         ("given_up", "Requests that the disk has had for too long.", s.in_flight.1),
     ] {

@@ -8,6 +8,7 @@
 //! Values are numbers, or text with a unit, as on a command line; there they are words: `set vm1 weight=300 rbps=50m`.
 
 use super::value::{self, unknown};
+use crate::depth::AT_DISK_MAX;
 use fairhead_core::Max;
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::units::{Class, Duration, Weight};
@@ -36,6 +37,8 @@ pub enum Request {
     Remove(String),
     /// Another scheduler.
     Sched(AnyConfig),
+    /// How many requests the disk has at a time; `None`: what it finds.
+    Depth(Option<u16>),
     /// Other tunables of the scheduler that there is.
     Tune(Vec<(String, String)>),
 }
@@ -68,7 +71,7 @@ pub const GROUP_KEYS: [&str; 9] =
     ["weight", "leaf_weight", "class", "rbps", "wbps", "riops", "wiops", "burst", "min_iops"];
 
 /// What can be asked for: the word, what has to follow it, and what may.
-const COMMANDS: [(&str, Option<&str>, Rest); 7] = [
+const COMMANDS: [(&str, Option<&str>, Rest); 8] = [
     ("stats", None, Rest::Nothing),
     ("metrics", None, Rest::Nothing),
     ("make", Some("group"), Rest::Keys),
@@ -76,6 +79,7 @@ const COMMANDS: [(&str, Option<&str>, Rest); 7] = [
     ("remove", Some("group"), Rest::Nothing),
     ("sched", Some("name"), Rest::Tunables),
     ("tune", None, Rest::Tunables),
+    ("depth", Some("requests"), Rest::Nothing),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -149,6 +153,7 @@ impl Request {
             }
             "set" => Self::Set(path(&about)?, change),
             "remove" => Self::Remove(path(&about)?),
+            "depth" => Self::Depth(depth(&about)?),
             "sched" => Self::Sched(value::tuned((value::preset(&about)?.config)(), &tunables)?),
             _ if tunables.is_empty() => {
                 return Err("tune changes nothing; add a tunable such as slice_idle=4ms".to_owned());
@@ -161,6 +166,7 @@ impl Request {
     fn about(word: &str, name: &str, map: &mut Map<String, Value>) -> Result<String, String> {
         match map.remove(name) {
             Some(Value::String(text)) => Ok(text),
+            Some(Value::Number(n)) if name == "requests" => Ok(n.to_string()),
             Some(_) => Err(format!("{word}: {name} is not a text")),
             None => Err(format!("{word}: which {name}?")),
         }
@@ -280,6 +286,14 @@ fn most(key: &str, text: &str, n: u64) -> Result<Option<NonZeroU64>, String> {
 fn weight(key: &str, text: &str) -> Result<Weight, String> {
     let weight = text.parse().ok().and_then(Weight::new);
     weight.ok_or_else(|| format!("{key}={}: 1 to {}", clean(text), Weight::MAX))
+}
+
+fn depth(text: &str) -> Result<Option<u16>, String> {
+    if text == "auto" {
+        return Ok(None);
+    }
+    let depth = text.parse().ok().filter(|d| (1..=AT_DISK_MAX).contains(d));
+    depth.map(Some).ok_or_else(|| format!("depth {}: 1 to {AT_DISK_MAX}, or auto", clean(text)))
 }
 
 /// The words for classes.

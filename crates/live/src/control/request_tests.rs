@@ -48,6 +48,14 @@ fn each_command_and_each_word_of_it() {
     assert_eq!(parse(r#"{"do":"sched","name":"cfq"}"#), Request::Sched(cfq));
     cfq.set("slice_idle", 4_000_000).unwrap();
     assert_eq!(parse(r#"{"do":"sched","name":"cfq","tunables":{"slice_idle":"4ms"}}"#), Request::Sched(cfq));
+    assert_eq!(parse(r#"{"do":"depth","requests":8}"#), Request::Depth(Some(8)));
+    assert_eq!(parse(r#"{"do":"depth","requests":"auto"}"#), Request::Depth(None));
+    assert_eq!(words("depth 1024"), Ok(Request::Depth(Some(1024))));
+    for wrong in ["0", "1025", "-1", "70000", "1.5", "many"] {
+        let text = format!(r#"{{"do":"depth","requests":"{wrong}"}}"#);
+        assert_eq!(refused(&text), format!("depth {wrong}: 1 to 1024, or auto"));
+    }
+    assert_eq!(words("depth").unwrap_err(), "depth: which requests?");
     assert_eq!(
         parse(r#"{"do":"tune","tunables":{"quantum":8,"low_latency":false}}"#),
         Request::Tune(vec![
@@ -116,7 +124,7 @@ fn mistakes_name_what_would_be_right() {
         (r#"{"do":"sett"}"#, "unknown command 'sett'; did you mean 'set'?"),
         (
             r#"{"do":"elephant"}"#,
-            "unknown command 'elephant'; there are stats, metrics, make, set, remove, sched, tune",
+            "unknown command 'elephant'; there are stats, metrics, make, set, remove, sched, tune, depth",
         ),
         (r#"{"do":"stats","x":1}"#, "stats takes nothing more, such as 'x'"),
         (r#"{"do":"set","group":3}"#, "set: group is not a text"),

@@ -17,6 +17,7 @@ pub(super) struct Snapshot {
     pub(super) now: Instant,
     pub(super) config: AnyConfig,
     pub(super) limits: Limits,
+    pub(super) depth: (u16, bool),
     pub(super) in_flight: (u16, u32),
     pub(super) lateness: Option<Lateness>,
     pub(super) groups: Vec<Group>,
@@ -69,6 +70,7 @@ impl Snapshot {
             now: desk.now,
             config: *desk.queue.config(),
             limits: *desk.queue.limits(),
+            depth: desk.queue.depth(),
             in_flight: desk.queue.in_flight(),
             lateness: desk.lateness(),
             groups: all.map(group).collect(),
@@ -91,6 +93,7 @@ pub(super) fn change(desk: &mut Desk, request: &Request) -> Result<(), String> {
             }
             desk.groups.remove(desk.now, &mut desk.queue, name).map_err(|e| e.to_string())
         }
+        Request::Depth(depth) => desk.queue.set_depth(*depth),
         Request::Sched(config) => switch(desk, *config),
         Request::Tune(tunables) => switch(desk, value::tuned(*desk.queue.config(), tunables)?),
     }
