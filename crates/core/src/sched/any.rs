@@ -244,7 +244,12 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "cfq-2.6.33+groups",
         about: "cfq as of 2.6.33, which knew no groups, under the controller",
-        config: || AnyConfig::FairCfq(fair::Config::over(cfq::Config::linux_2_6_33())),
+        // One tunable, `group_idle`, is the controller's and CFQ's alike, also where that CFQ did not know it yet.
+        config: || {
+            let layer = fair::Layer::default();
+            let inner = cfq::Config { group_idle: layer.group_idle, ..cfq::Config::linux_2_6_33() };
+            AnyConfig::FairCfq(fair::Config { layer, inner })
+        },
     },
     Preset {
         name: "cfq+groups",
