@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::emulation::{Emulation, Lateness, Work};
 use crate::groups::GroupTable;
 use crate::inbox::{Inbox, Pushed};
+use crate::looking::Looking;
 use crate::recorder::Recorder;
 use crate::request_queue::{RequestQueue, Start};
 use crate::ring::{Outcome, Ring, Token};
@@ -186,6 +187,7 @@ pub(crate) struct Engine<F> {
     recorder: Option<Recorder>,
     heard: Vec<Message>,
     stops_at: Option<Instant>,
+    looking: Looking,
 }
 
 impl<F: Front> Engine<F> {
@@ -193,7 +195,8 @@ impl<F: Front> Engine<F> {
     pub(crate) fn new(ring: Ring, desk: Desk, store: Store, front: F, ears: Ears) -> Self {
         let Ears { mail, bell, rung, clock, recorder } = ears;
         let (asked, heard) = (BTreeMap::new(), Vec::new());
-        Self { ring, desk, store, front, mail, bell, rung, asked, clock, recorder, heard, stops_at: None }
+        let (stops_at, looking) = (None, Looking::default());
+        Self { ring, desk, store, front, mail, bell, rung, asked, clock, recorder, heard, stops_at, looking }
     }
 
     /// Works until it is told to stop, or cannot go on; whoever waits for something is told so then.
@@ -374,12 +377,38 @@ impl<F: Front> Engine<F> {
         let moment = self.desk.emulation.as_ref().and_then(Emulation::next_event);
         let due = [timer, moment.map(|at| at - SPIN)].into_iter().flatten().min();
         let most = due.map(|at| at.saturating_since(now));
-        if most == Some(Duration::ZERO) || !self.mail.inbox.sleep() {
-            return self.ring.wait(Some(Duration::ZERO));
+        if most == Some(Duration::ZERO) {
+            return self.ring.wait(most);
         }
-        self.ring.wait(most)?;
+        let sleeps = !self.look(now, most)? && self.mail.inbox.sleep();
+        self.ring.wait(if sleeps { most } else { Some(Duration::ZERO) })?;
         self.mail.inbox.wake();
+        self.looking.learn(self.clock.now().saturating_since(now));
         Ok(())
+    }
+
+    /// For a little while. Answers whether there is news.
+    fn look(&mut self, now: Instant, most: Option<Duration>) -> io::Result<bool> {
+        let window = most.map_or(self.looking.window, |most| most.min(self.looking.window));
+        // With a model the thread gives way to nobody.
+        if window.is_zero() || self.desk.emulation.is_some() {
+            return Ok(false);
+        }
+        // What is in line has to be sent before anything comes of it.
+        self.ring.wait(Some(Duration::ZERO))?;
+        let mut last = self.clock.now();
+        while last < now + window {
+            if self.ring.has_news() || self.mail.inbox.has_messages() {
+                return Ok(true);
+            }
+            std::thread::yield_now();
+            let back = self.clock.now();
+            if !self.looking.gave_way(back.saturating_since(last)) {
+                break;
+            }
+            last = back;
+        }
+        Ok(false)
     }
 
     /// Nothing is heard any more. What the store still has keeps its memory for good.

@@ -68,6 +68,11 @@ impl<T> Inbox<T> {
         self.with(|s| std::mem::swap(&mut s.messages, into));
     }
 
+    /// Whether there are any.
+    pub(crate) fn has_messages(&self) -> bool {
+        self.with(|s| !s.messages.is_empty())
+    }
+
     /// The engine is about to wait. Answers whether it may.
     pub(crate) fn sleep(&self) -> bool {
         self.with(|s| {

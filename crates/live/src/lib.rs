@@ -21,6 +21,7 @@ mod fuse;
 mod groups;
 mod inbox;
 mod latency;
+mod looking;
 pub mod nbd;
 mod recorder;
 pub mod recording;

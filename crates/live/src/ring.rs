@@ -119,6 +119,11 @@ impl Ring {
         }
     }
 
+    /// Whether there are outcomes, or work that makes some; found out without the kernel.
+    pub(crate) fn has_news(&mut self) -> bool {
+        self.ring.submission().taskrun() || !self.ring.completion().is_empty()
+    }
+
     /// The next outcome that is here.
     pub(crate) fn next(&mut self) -> Option<Outcome> {
         let entry = self.ring.completion().next()?;

@@ -1,0 +1,93 @@
+//! How long the engine looks for news before it sleeps.
+//!
+//! A processor that sleeps takes 15 to 20 us to wake, longer than many a read takes, and a client that has one request under way pays for it
+//! each time. So whoever had news within [`Looking::MOST`] looks for that long the next time, giving way to everybody else who wants the processor; and
+//! each time that nothing came, for half as long, until not at all: who is asked now and then pays nothing. Where processors are short, sleepers
+//! are served sooner than those who give way: if somebody else had the processor meanwhile, it sleeps the next [`Looking::REST`] times.
+//!
+//! What it does not do: it is not for an engine at real-time priority, which gives way to nobody.
+//!
+//! Where it comes from: the kernel's `haltpoll` governor of guests, which does the same with a processor, and so looks for as long as it takes to wake
+//! one, a few times over.
+
+use fairhead_core::units::Duration;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Looking {
+    /// For how long to look the next time.
+    pub(crate) window: Duration,
+    /// How many times not to.
+    rest: u32,
+}
+
+impl Looking {
+    /// The longest.
+    pub(crate) const MOST: Duration = Duration::from_us(50);
+
+    /// Whoever is away for longer had to wait for a processor.
+    const AWAY: Duration = Duration::from_us(100);
+
+    /// So many times it sleeps where processors are short.
+    const REST: u32 = 4000;
+
+    /// No use below this.
+    const LEAST: Duration = Duration::from_us(5);
+
+    /// It gave way, and had the processor again after so long. Answers whether to go on.
+    pub(crate) fn gave_way(&mut self, away: Duration) -> bool {
+        let is_short = away > Self::AWAY;
+        if is_short {
+            self.rest = Self::REST;
+        }
+        !is_short
+    }
+
+    /// The engine had nothing to do for so long.
+    pub(crate) fn learn(&mut self, idle: Duration) {
+        if self.rest > 0 {
+            self.rest -= 1;
+            self.window = Duration::ZERO;
+            return;
+        }
+        self.window = match self.window / 2 {
+            _ if idle <= Self::MOST => Self::MOST,
+            half if half < Self::LEAST => Duration::ZERO,
+            half => half,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_news_at_once_looks_and_who_has_not_sleeps() {
+        let mut looking = Looking::default();
+        assert_eq!(looking.window, Duration::ZERO);
+        looking.learn(Duration::from_us(40));
+        assert_eq!(looking.window, Looking::MOST);
+        let mut looks = 0;
+        while !looking.window.is_zero() {
+            looking.learn(Duration::from_us(51));
+            looks += 1;
+        }
+        assert_eq!(looks, 4);
+        looking.learn(Duration::from_secs(1));
+        assert_eq!(looking.window, Duration::ZERO);
+    }
+
+    #[test]
+    fn where_processors_are_short_it_sleeps() {
+        let mut looking = Looking::default();
+        assert!(looking.gave_way(Duration::from_us(3)));
+        assert!(!looking.gave_way(Duration::from_ms(3)));
+        for _ in 0..Looking::REST {
+            looking.learn(Duration::from_us(1));
+            assert_eq!(looking.window, Duration::ZERO);
+        }
+        looking.learn(Duration::from_us(1));
+        assert_eq!(looking.window, Looking::MOST);
+    }
+}
