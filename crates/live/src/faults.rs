@@ -69,7 +69,7 @@ pub struct Fault {
     pub harm: Harm,
 }
 
-/// See the [module](self). Clones are the same one.
+/// What shall go wrong, and may be added to while the disk works. Clones are the same list.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Arc<Mutex<Vec<Fault>>>);
 

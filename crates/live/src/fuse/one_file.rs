@@ -103,20 +103,17 @@ impl Tree for OneFile {
         match range.op {
             Op::Write if len == 0 && range.len > 0 => Err(Errno(libc::ENOSPC)),
             _ if len == 0 => Ok(None),
-            _ if (range.offset | u64::from(len)).is_multiple_of(ALIGN) => Ok(Some(Place {
-                file: whole,
-                sector: Sector(range.offset / 512),
-                len,
-                answered: len,
-                fua: range.fua,
-            })),
-            _ => Ok(Some(Place {
-                file: BUFFERED,
-                sector: Sector(range.offset / 512),
-                len,
-                answered: len,
-                fua: range.fua,
-            })),
+            _ => {
+                let is_aligned = (range.offset | u64::from(len)).is_multiple_of(ALIGN);
+                let file = if is_aligned { whole } else { BUFFERED };
+                Ok(Some(Place {
+                    file,
+                    sector: Sector(range.offset / 512),
+                    len,
+                    answered: len,
+                    fua: range.fua,
+                }))
+            }
         }
     }
 
