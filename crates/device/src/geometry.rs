@@ -18,10 +18,11 @@
 //! The end of a run of sectors is when its last sector has passed: [`Geometry::end_phase`] leaves out the switch to the
 //! next track that `P` of the following sector contains.
 //!
-//! What this does not do: different skews for head and cylinder switches; spared sectors.
+//! Different skews for head and cylinder switches, and spared sectors, are `track_map.rs`, for drives that were measured.
 //= Fairhead device notes 1.1
 
-use crate::params::{DiskParams, Layout};
+use crate::params::{DiskParams, Layout, RaStop};
+use crate::track_map::TrackMap;
 
 /// Where the arm is: the track fixes the surface too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -89,6 +90,8 @@ pub(crate) struct Geometry {
     by_t_rev: Divisor,
     /// One revolution and one track switch.
     period: Divisor,
+    /// Of a measured drive: says all instead.
+    map: Option<Box<TrackMap>>,
 }
 
 impl Geometry {
@@ -107,14 +110,16 @@ impl Geometry {
             at.track += z.tracks;
             at.phase += z.tracks * period;
         }
+        let map = (!p.map.is_empty()).then(|| Box::new(TrackMap::new(p, t_rev)));
         Self {
             zones: zones.into(),
             heads: Divisor::new(u64::from(p.heads)),
             layout: p.layout,
-            capacity: at.lba,
+            capacity: map.as_ref().map_or(at.lba, |m| m.capacity),
             t_rev,
             by_t_rev: Divisor::new(t_rev),
             period: Divisor::new(period),
+            map,
         }
     }
 
@@ -129,6 +134,9 @@ impl Geometry {
 
     /// When a sector begins to pass, where it is, and how long it takes.
     pub(crate) fn place(&self, lba: u64) -> Place {
+        if let Some(map) = &self.map {
+            return map.place(lba);
+        }
         let z = self.zone(lba);
         let (k, offset) = z.spt.div_rem(lba - z.lba);
         let track = z.track + k;
@@ -141,6 +149,9 @@ impl Geometry {
 
     /// When the last sector before `end` has passed, in phase time. `end` is at least 1.
     pub(crate) fn end_phase(&self, end: u64) -> u64 {
+        if let Some(map) = &self.map {
+            return map.end_phase(end);
+        }
         let last = end - 1;
         let z = self.zone(last);
         let (k, offset) = z.spt.div_rem(last - z.lba);
@@ -150,6 +161,9 @@ impl Geometry {
     /// The first sector that has not passed completely at `phase`: the inverse of [`Self::end_phase`]. No sector
     /// passes while the head switches to the next track.
     pub(crate) fn lba_at(&self, phase: u64) -> u64 {
+        if let Some(map) = &self.map {
+            return map.lba_at(phase);
+        }
         let z = &self.zones[self.zones.partition_point(|z| z.phase <= phase) - 1];
         let (k, r) = self.period.div_rem(phase - z.phase);
         // The largest o with floor(o * t_rev / spt) <= r.
@@ -159,6 +173,9 @@ impl Geometry {
 
     /// The arm's place over a sector; over the last track for the end of the drive.
     pub(crate) fn arm(&self, lba: u64) -> Arm {
+        if let Some(map) = &self.map {
+            return map.arm(lba);
+        }
         let lba = lba.min(self.capacity - 1);
         let z = self.zone(lba);
         let track = z.track + z.spt.div(lba - z.lba);
@@ -180,8 +197,36 @@ impl Geometry {
 
     /// How many sectors of the same track pass in `wait` before `lba` does.
     pub(crate) fn sectors_before(&self, lba: u64, wait: u64) -> u64 {
+        if let Some(map) = &self.map {
+            return map.sectors_before(lba, wait);
+        }
         let z = self.zone(lba);
         (wait.min(self.t_rev) * z.spt.d / self.t_rev).min((lba - z.lba) % z.spt.d)
+    }
+
+    /// Where look-ahead behind `end` stops, of a stream that began at `start`; the end of the drive if nowhere.
+    pub(crate) fn ra_stop(&self, start: u64, end: u64, stop: RaStop) -> u64 {
+        let last = end.max(1) - 1;
+        match stop {
+            RaStop::Never => self.capacity,
+            RaStop::Track => self.boundary(last, false),
+            RaStop::Cylinder => self.boundary(last, true),
+            RaStop::NextTrack => {
+                let here = self.boundary(last, false);
+                let came_over = self.boundary(start.min(last), false) <= last;
+                if came_over && here < self.capacity { self.boundary(here, false) } else { here }
+            }
+        }
+    }
+
+    /// The first sector beyond the track, or the cylinder, of `lba`. Zones begin with whole cylinders, or nearly.
+    fn boundary(&self, lba: u64, cylinder: bool) -> u64 {
+        if let Some(map) = &self.map {
+            return map.boundary(lba, cylinder);
+        }
+        let z = self.zone(lba);
+        let run = z.spt.d * if cylinder { self.heads.d } else { 1 };
+        (z.lba + (lba - z.lba) / run * run + run).min(self.capacity)
     }
 
     /// How long a head that is ready at `t` waits for a sector. A wait of all but one sector time of a revolution is
@@ -229,6 +274,17 @@ mod tests {
         }
         // Nothing passes during the switch.
         assert_eq!(g.lba_at(8_333_333 + 1_199_999), 533);
+    }
+
+    #[test]
+    fn look_ahead_stops_where_it_is_told() {
+        let g = tiny(Layout::CylinderMajor);
+        let at = |start, end, stop| g.ra_stop(start, end, stop);
+        assert_eq!((at(0, 8, RaStop::Never), at(0, 8, RaStop::Track)), (g.capacity, 533));
+        assert_eq!((at(0, 533, RaStop::Cylinder), at(0, 1067, RaStop::Cylinder)), (1066, 2132));
+        assert_eq!(at(0, 533, RaStop::NextTrack), 533, "a stream that has seen one track");
+        assert_eq!(at(0, 534, RaStop::NextTrack), 3 * 533, "and one that has seen the next");
+        assert_eq!(at(g.capacity - 600, g.capacity, RaStop::NextTrack), g.capacity);
     }
 
     #[test]

@@ -78,6 +78,7 @@ mod au;
 mod card;
 mod counters;
 mod disk;
+mod disksim;
 mod geometry;
 mod mirror;
 mod params;
@@ -85,13 +86,15 @@ mod parts;
 mod preset;
 mod seek;
 mod ssd;
+mod track_map;
 
 pub use card::Card;
 pub use counters::Counters;
 pub use disk::{Disk, MultiDisk};
 pub use mirror::{Mirror, ReadBalance};
 pub use params::{
-    CacheMode, CardParams, DeviceParams, DiskParams, Layout, ParamError, Queues, Raid1Params, SsdParams, Zone,
+    CacheMode, CardParams, DeviceParams, DiskParams, Layout, MapZone, Overheads, ParamError, Queues, RaStop,
+    Raid1Params, SpareUnit, SsdParams, Zone,
 };
 pub use preset::{nearest_word, preset_names, preset_text};
 pub use ssd::Ssd;

@@ -20,6 +20,73 @@ pub struct Zone {
     pub spt: u32,
 }
 
+/// A zone as a drive's manual, or its extraction, tells it. Skews and the offset are thousandths of a sector.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MapZone {
+    /// The first cylinder; cylinders between zones hold no data.
+    pub first_cylinder: u64,
+    /// Cylinders, at least 1.
+    pub cylinders: u64,
+    /// Sectors per track, at least 1.
+    pub spt: u32,
+    /// From the start of a track to the start of the next on the same cylinder.
+    pub track_skew: u64,
+    /// From the start of a cylinder's last track to the start of the next cylinder.
+    pub cylinder_skew: u64,
+    /// The angle of the zone's first sector.
+    pub offset: u64,
+    /// Sectors without data at the start of the zone.
+    pub front: u64,
+    /// Spare sectors at the end of the zone.
+    pub spares: u64,
+    /// Spares of each so many tracks of their own, if not of the zone.
+    pub unit: Option<SpareUnit>,
+    /// Bad sectors that are passed over, counted from the start of the zone, in order.
+    pub slips: Vec<u64>,
+}
+
+/// Spare sectors that return every few tracks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpareUnit {
+    /// Tracks, at least 1.
+    pub tracks: u64,
+    /// Spare sectors of them, fewer than they have.
+    pub spares: u64,
+    /// The spares come first, not last.
+    pub at_front: bool,
+}
+
+/// Overheads that depend on what the command before was: `[after a read, after a write]`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Overheads {
+    /// From the command to the first byte of a hit.
+    pub read_hit: [Duration; 2],
+    /// From the command to the start of the seek of a miss.
+    pub read_miss: [Duration; 2],
+    /// From the command to readiness for the data of a write that is done when it is in the buffer.
+    pub write_hit: [Duration; 2],
+    /// From the command to the start of the seek of any other write.
+    pub write_miss: [Duration; 2],
+    /// From the last byte of a read to its completion.
+    pub read_end: Duration,
+    /// The same of a write.
+    pub write_end: Duration,
+}
+
+/// Where look-ahead ends, besides at its length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RaStop {
+    /// Nowhere.
+    #[default]
+    Never,
+    /// At the end of the track.
+    Track,
+    /// At the end of the cylinder.
+    Cylinder,
+    /// At the end of the track; at the end of the next one if the stream came over from the track before.
+    NextTrack,
+}
+
 /// How tracks follow each other over the surfaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Layout {
@@ -124,6 +191,22 @@ pub struct DiskParams {
     pub stream_burst: Sectors,
     /// Largest command.
     pub max_request: Sectors,
+    /// Exact zones: with skews, spares and bad sectors. Empty, the default: `zones` say all. Else `zones` repeat their
+    /// tracks, and `t_switch` is the head switch alone.
+    pub map: Vec<MapZone>,
+    /// Sectors that the host sees of the map; 0, the default: all.
+    pub map_capacity: u64,
+    /// Measured seek times by cylinders, in order, straight lines between; empty, the default: `seek_a` to `seek_c`.
+    pub seek_table: Vec<(u64, Duration)>,
+    /// Overheads by history, instead of `ov_hit`, `ov_miss` and `ov_write`.
+    pub overheads: Option<Overheads>,
+    /// The bus takes part of a read so early: when that many thousandths of it, at least a sector, are in the buffer. The
+    /// last sector crosses after it was read. `None`, the default: at once, and 4 KiB cross after they were read.
+    pub read_watermark_permille: Option<u32>,
+    /// What one segment of the read buffer holds at most; 0, the default: four times `ra_max`.
+    pub segment: Sectors,
+    /// Where look-ahead ends, besides at `ra_max`.
+    pub ra_stop: RaStop,
 }
 
 /// A flash card without queueing. Times in nanoseconds; costs per KiB in picoseconds.
@@ -380,6 +463,8 @@ impl DiskParams {
         rate("bus_rate", self.bus_rate)?;
         self.check_buffers()?;
         self.check_actuators()?;
+        self.check_overheads()?;
+        self.check_map()?;
         count("queue_depth", u64::from(self.queue_depth), 1, 1024)?;
         if self.age_weight_permille > 1000 {
             return fault("age_weight", "must be 0 to 1".to_owned());
@@ -402,7 +487,7 @@ impl DiskParams {
             if !(1..=100_000).contains(&z.spt) {
                 return bad(format!("{} sectors per track are not possible, 1 to 100000 are", z.spt));
             }
-            if i > 0 && z.spt > self.zones[i - 1].spt {
+            if i > 0 && self.map.is_empty() && z.spt > self.zones[i - 1].spt {
                 return bad(format!(
                     "{} sectors per track after {}: zones go from the outside in, with fewer each time",
                     z.spt,
@@ -439,6 +524,49 @@ impl DiskParams {
                 "actuators",
                 format!("{n} need ra_max and 4096B of wc_bytes in a {n}th of the buffers"),
             );
+        }
+        Ok(())
+    }
+
+    fn check_overheads(&self) -> Result<(), Fault> {
+        let Some(o) = self.overheads else { return Ok(()) };
+        let pairs = [o.read_hit, o.read_miss, o.write_hit, o.write_miss, [o.read_end, o.write_end]];
+        pairs.iter().flatten().try_for_each(|&v| time("overheads", v, SECOND))
+    }
+
+    /// What is exact must fit what is not.
+    fn check_map(&self) -> Result<(), Fault> {
+        if self.seek_table.windows(2).any(|w| w[0].0 >= w[1].0) || self.seek_table.iter().any(|s| s.0 == 0) {
+            return fault("seek_table", "needs ascending cylinders from 1 on".to_owned());
+        }
+        for &(_, v) in &self.seek_table {
+            time("seek_table", v, SECOND)?;
+        }
+        if self.read_watermark_permille.is_some_and(|w| w > 1000) {
+            return fault("read_watermark", "must be 0 to 1".to_owned());
+        }
+        if self.map.is_empty() {
+            return Ok(());
+        }
+        if self.actuators > 1 || self.layout != Layout::CylinderMajor || self.map.len() != self.zones.len() {
+            return fault("map", "needs one actuator, whole cylinders and one of `zones` each".to_owned());
+        }
+        let (mut next, heads) = (0, u64::from(self.heads));
+        for (i, z) in self.map.iter().enumerate() {
+            let same = z.cylinders * heads == self.zones[i].tracks && z.spt == self.zones[i].spt;
+            let tracks = z.unit.map_or(1, |u| u.tracks);
+            let room = z.unit.is_none_or(|u| {
+                (1..=TRACKS_MAX).contains(&u.tracks) && u.spares < u.tracks * u64::from(z.spt)
+            });
+            let skews = [z.track_skew, z.cylinder_skew, z.offset].iter().all(|&s| s <= 1_000_000_000);
+            let ordered = z.slips.is_sorted() && z.first_cylinder >= next;
+            if !(same && room && skews && ordered) || z.first_cylinder > TRACKS_MAX || tracks == 0 {
+                return fault("map", format!("zone {i} is not possible"));
+            }
+            if crate::track_map::zone_sectors(z, heads) == 0 {
+                return fault("map", format!("zone {i} holds no data"));
+            }
+            next = z.first_cylinder + z.cylinders;
         }
         Ok(())
     }

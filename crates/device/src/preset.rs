@@ -24,7 +24,7 @@
 //! What this does not do: includes, units other than those in the messages.
 
 use crate::params::{
-    CacheMode, CardParams, DeviceParams, DiskParams, Fault, Layout, ParamError, Queues, Raid1Params,
+    CacheMode, CardParams, DeviceParams, DiskParams, Fault, Layout, ParamError, Queues, RaStop, Raid1Params,
     SsdParams, Zone, printable,
 };
 use fairhead_core::units::{Duration, Sectors};
@@ -342,7 +342,7 @@ const BYTE_UNITS: [(&str, u64); 9] = [
 ];
 
 /// `text` as decimal digits with at most one point, times `unit`, rounded down; `None` if it is anything else or too large.
-fn decimal(text: &str, unit: u64) -> Option<u64> {
+pub(crate) fn decimal(text: &str, unit: u64) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |s: &str| (1..=18).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_digit());
     if !digits(whole) || !digits(part) {
@@ -617,7 +617,7 @@ fn disk_slot<'a>(p: &'a mut DiskParams, key: &str) -> Option<Slot<'a>> {
 }
 
 /// A drive of which nothing is known but the defaults of the options.
-fn blank_disk() -> DiskParams {
+pub(crate) fn blank_disk() -> DiskParams {
     let (t, none) = (Duration::ZERO, Sectors(0));
     DiskParams {
         name: String::new(),
@@ -661,6 +661,13 @@ fn blank_disk() -> DiskParams {
         age_max: Duration::from_ms(500),
         stream_burst: Sectors(4096),
         max_request: Sectors(1024),
+        map: Vec::new(),
+        map_capacity: 0,
+        seek_table: Vec::new(),
+        overheads: None,
+        read_watermark_permille: None,
+        segment: none,
+        ra_stop: RaStop::Never,
     }
 }
 

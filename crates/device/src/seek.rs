@@ -7,6 +7,8 @@
 //!     d > knee                  a + b * sqrt(knee - 1) + c * (d - knee)
 //! ```
 //!
+//! A measured drive brings a table instead, `seek_table`: straight lines between its points.
+//!
 //! Short seeks accelerate and brake, long ones coast; `a` contains the settling. Worked number: with a = 1.2 ms,
 //! b = 0.0676 ms, knee = 12,000, c = 270 ns and 35,000 cylinders a full stroke takes 1.2 + 7.4 + 6.2 = 14.8 ms.
 //! Square roots are integer square roots of `b^2 (d - 1)`, exact to a nanosecond and the same on every machine.
@@ -25,6 +27,8 @@ pub(crate) struct SeekCurve {
     knee: u64,
     at_knee: u64,
     c_ps: u64,
+    /// Measured: cylinders, their time, and the least time of these or more.
+    table: Box<[(u64, u64, u64)]>,
 }
 
 impl SeekCurve {
@@ -38,13 +42,30 @@ impl SeekCurve {
             knee: p.seek_knee,
             at_knee: 0,
             c_ps: p.seek_c_ps,
+            table: p.seek_table.iter().map(|&(d, t)| (d, t.as_ns(), t.as_ns())).collect(),
         };
+        for i in (1..curve.table.len()).rev() {
+            curve.table[i - 1].2 = curve.table[i - 1].2.min(curve.table[i].2);
+        }
         curve.at_knee = curve.curve(p.seek_knee);
         curve
     }
 
+    /// On the straight line between the measured distances around `d`; beyond the ends, as at them.
+    fn measured(&self, d: u64) -> u64 {
+        let i = self.table.partition_point(|s| s.0 < d).min(self.table.len() - 1);
+        let (d1, t1, _) = self.table[i];
+        if i == 0 || d >= d1 {
+            return t1;
+        }
+        let (d0, t0, _) = self.table[i - 1];
+        (t0 * (d1 - d) + t1 * (d - d0)) / (d1 - d0)
+    }
+
     fn curve(&self, d: u64) -> u64 {
-        if d <= self.knee {
+        if !self.table.is_empty() {
+            self.measured(d)
+        } else if d <= self.knee {
             self.a + (self.b_squared * (d - 1)).isqrt()
         } else {
             self.at_knee + (d - self.knee) * self.c_ps / 1000
@@ -62,7 +83,12 @@ impl SeekCurve {
 
     /// At least this long for any place `d` cylinders away.
     pub(crate) fn at_least(&self, d: u64) -> u64 {
-        if d == 0 { 0 } else { self.curve(d) }
+        match (d, self.table.is_empty()) {
+            (0, _) => 0,
+            (_, true) => self.curve(d),
+            // Measured curves are not monotone; between two distances the time is no less than the lesser end's.
+            (_, false) => self.table[self.table.partition_point(|s| s.0 <= d).saturating_sub(1)].2,
+        }
     }
 }
 

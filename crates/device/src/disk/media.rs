@@ -20,7 +20,7 @@
 use super::ncq::{self, Pending};
 use super::{Disk, NEVER};
 use crate::geometry::{Arm, Geometry, Place};
-use crate::params::Layout;
+use crate::params::{Layout, RaStop};
 use fairhead_core::units::{Duration, Tag};
 
 /// What the media do.
@@ -292,14 +292,23 @@ impl Disk {
         s.halt_at = NEVER;
         let seg = s.seg;
         self.counters.streaming_hits += 1;
-        self.done.push((passed + self.t.tail.min(bus)).max(t + bus), tag);
+        self.done.push((passed + self.t.tail(end - start)).max(t + self.t.hit_lag + bus), tag);
         self.consume_live(seg, end);
         self.rearm();
     }
 
+    /// How far look-ahead of a segment may go behind a read that ends at `end`.
+    fn ra_limit(&self, seg: usize, end: u64) -> u64 {
+        let limit = (end + self.t.ra_max).min(self.geo.capacity);
+        match self.t.ra_stop {
+            RaStop::Never => limit,
+            stop => limit.min(self.geo.ra_stop(self.cache.segs[seg].start, end, stop)),
+        }
+    }
+
     /// The host has read the live segment up to `end`: look-ahead may go on from there.
     fn consume_live(&mut self, seg: usize, end: u64) {
-        let limit = (end + self.t.ra_max).min(self.geo.capacity);
+        let limit = self.ra_limit(seg, end);
         let s = &mut self.cache.segs[seg];
         s.consumed = end;
         s.limit = s.limit.max(limit);
@@ -330,7 +339,7 @@ impl Disk {
             }
         }
         self.counters.hits += 1;
-        self.finish(t + self.t.bus(end - start), tag);
+        self.finish(t + self.t.hit_lag + self.t.bus(end - start), tag);
         self.consume_live(seg, end);
         true
     }
@@ -350,7 +359,7 @@ impl Disk {
     pub(super) fn resume(&mut self, t: u64, seg: usize) {
         let Media::Rest { parked } = self.media else { return };
         let s = self.cache.segs[seg];
-        let limit = (s.consumed + self.t.ra_max).min(self.geo.capacity).max(s.limit);
+        let limit = self.ra_limit(seg, s.consumed).max(s.limit);
         let low = parked == Some(seg) && s.end.saturating_sub(s.consumed) <= self.t.low_water;
         if !(low || self.t.ra_on_hit) || s.end >= limit || self.destage_at() <= t + self.t.ov_dest {
             return;
@@ -408,7 +417,14 @@ impl Disk {
         let seek = if self.t.read_on_arrival { self.position(self.arm, go, &p.place, false).0 } else { 0 };
         let ts = self.go_to(go, p.start, &p.place, false);
         let passed = ts + (self.geo.end_phase(p.end) - p.place.phase);
-        self.done.push((passed + self.t.tail.min(bus)).max(ts + bus), p.tag);
+        let bus_at = match self.t.watermark {
+            None => ts,
+            Some(share) => {
+                let first = ((p.end - p.start) * share).div_ceil(1000).max(1);
+                ts + (self.geo.end_phase(p.start + first) - p.place.phase)
+            }
+        };
+        self.done.push((passed + self.t.tail(p.end - p.start)).max(bus_at + bus), p.tag);
         if self.t.read_on_arrival && p.start == self.cache.segs[seg].start {
             let passing = self.geo.sectors_before(p.start, ts - go - seek);
             self.cache.extend_front(seg, passing);

@@ -31,7 +31,7 @@ mod tests;
 mod write_cache;
 
 use crate::geometry::{Arm, Geometry};
-use crate::params::{CacheMode, DiskParams};
+use crate::params::{CacheMode, DiskParams, Overheads, RaStop};
 use crate::seek::SeekCurve;
 use crate::{Command, Counters, DeviceOp, Facts, ParamError};
 pub use actuators::MultiDisk;
@@ -89,6 +89,9 @@ pub struct Disk {
     /// Sectors served to one stream in a row while other commands waited.
     burst: u64,
     counters: Counters,
+    /// Overheads by history, if the drive has such, and whether the last command was a write.
+    overheads: Option<Box<Overheads>>,
+    wrote: bool,
 }
 
 /// Parameters in the form the hot path wants. Times in nanoseconds, lengths in sectors.
@@ -114,6 +117,13 @@ struct Timing {
     read_on_arrival: bool,
     /// Shortest time of a sector anywhere: bounds from below how long look-ahead takes.
     sector_min: u64,
+    /// What a hit takes longer than the look-up.
+    hit_lag: u64,
+    /// From the last byte to the completion.
+    end_lag: u64,
+    /// Thousandths of a read that must be in the buffer before the bus takes it; `None`: nothing.
+    watermark: Option<u64>,
+    ra_stop: RaStop,
     write_through: bool,
     wc_delay: u64,
     destage_idle_only: bool,
@@ -142,7 +152,7 @@ impl Timing {
             ov_flush: p.ov_flush.as_ns(),
             write_settle: p.write_settle.as_ns(),
             bus_ps,
-            tail: bus_ps * TAIL_SECTORS / 1000,
+            tail: bus_ps * p.read_watermark_permille.map_or(TAIL_SECTORS, |_| 1) / 1000,
             ra_max,
             low_water: ra_max * u64::from(p.low_water_permille) / 1000,
             ra_abort: p.ra_abort.unwrap_or(p.ov_miss).as_ns(),
@@ -152,6 +162,10 @@ impl Timing {
             min_ra: u64::from(p.min_ra.0),
             read_on_arrival: p.read_on_arrival,
             sector_min: t_rev / u64::from(most),
+            hit_lag: p.ov_hit.as_ns().saturating_sub(p.ov_miss.as_ns()),
+            end_lag: 0,
+            watermark: p.read_watermark_permille.map(u64::from),
+            ra_stop: p.ra_stop,
             write_through: p.cache_mode == CacheMode::WriteThrough,
             wc_delay: p.wc_delay.as_ns(),
             destage_idle_only: p.destage_idle_only,
@@ -163,7 +177,26 @@ impl Timing {
 
     /// The time that sectors take on the bus.
     fn bus(&self, sectors: u64) -> u64 {
-        sectors * self.bus_ps / 1000
+        sectors * self.bus_ps / 1000 + self.end_lag
+    }
+
+    /// The time that the last of them take.
+    fn tail(&self, sectors: u64) -> u64 {
+        (self.tail + self.end_lag).min(self.bus(sectors))
+    }
+
+    /// The overheads of a command that comes after a read or a write.
+    fn follow(&mut self, o: &Overheads, write: bool, after_write: bool) {
+        let i = usize::from(after_write);
+        let (hit, miss) = match write {
+            false => (o.read_hit[i], o.read_miss[i]),
+            true => (o.write_hit[i], o.write_miss[i]),
+        };
+        let accepted = if self.write_through { miss } else { hit };
+        (self.ov_hit, self.ov_miss, self.ov_write) = (hit.as_ns(), miss.as_ns(), accepted.as_ns());
+        self.ra_abort = self.ov_miss;
+        self.hit_lag = self.ov_hit.saturating_sub(self.ov_miss);
+        self.end_lag = if write { o.write_end } else { o.read_end }.as_ns();
     }
 }
 
@@ -175,6 +208,7 @@ impl Disk {
         let buffer = p.buffer_bytes / 512;
         // Without look-ahead a segment is as large as its share of the buffer.
         let history = match u64::from(p.ra_max.0) * HISTORY {
+            _ if p.segment.0 > 0 => u64::from(p.segment.0),
             0 => (buffer / u64::from(p.nseg)).max(1),
             n => n,
         };
@@ -212,6 +246,8 @@ impl Disk {
             left: media::Left::default(),
             burst: 0,
             counters: Counters::default(),
+            overheads: p.overheads.map(Box::new),
+            wrote: false,
             geo,
         })
     }
@@ -281,6 +317,10 @@ impl Disk {
         }
         self.in_flight += 1;
         let base = now.max(self.interface_free);
+        if let (Some(o), DeviceOp::Read | DeviceOp::Write) = (&self.overheads, cmd.op) {
+            let write = cmd.op == DeviceOp::Write;
+            self.t.follow(o, write, std::mem::replace(&mut self.wrote, write));
+        }
         match cmd.op {
             DeviceOp::Read => self.read(base, cmd.tag, start, end),
             DeviceOp::Write => self.write(base, &cmd, end),
@@ -304,7 +344,7 @@ impl Disk {
     }
 
     fn read(&mut self, base: u64, tag: Tag, start: u64, end: u64) {
-        let t = base + self.t.ov_hit;
+        let t = base + self.t.ov_hit - self.t.hit_lag;
         self.advance(t);
         self.interface_free = t;
         self.counters.reads += 1;
@@ -313,7 +353,7 @@ impl Disk {
             match self.writes.cover(start, end) {
                 Cover::Full => {
                     self.counters.hits += 1;
-                    return self.finish(t + self.t.bus(end - start), tag);
+                    return self.finish(t + self.t.hit_lag + self.t.bus(end - start), tag);
                 }
                 Cover::Partial => return self.enqueue(base, t, tag, start, end, false),
                 Cover::None => {}
@@ -332,7 +372,7 @@ impl Disk {
     fn hit(&mut self, base: u64, t: u64, seg: usize, tag: Tag, start: u64, end: u64) {
         self.counters.hits += 1;
         let ready = self.left.ready(&self.geo, seg, end, t);
-        self.finish(ready + self.t.bus(end - start), tag);
+        self.finish(ready.max(t + self.t.hit_lag) + self.t.bus(end - start), tag);
         //= Fairhead device notes 1.4 rule 6: a foreign hit stops the live look-ahead
         if !self.cache.is_among_recent(seg, self.t.ra_keep) {
             self.halt_stream(base + self.t.ra_abort);
