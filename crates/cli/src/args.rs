@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// Replay a running kernel's log into our scheduler, and say where the two decide differently.
     Conform(ConformArgs),
+    /// Replay a recorded drive's requests through a disk model, and say how far its response times are from the drive's.
+    Validate(ValidateArgs),
     /// Serve files as block devices over NBD, so that each client gets its share of the disk.
     Serve(ServeArgs),
     /// Replay a recording of `serve --record` or `mount --record`, and say whether everything is decided as it was.
@@ -222,6 +224,23 @@ pub(crate) struct ConformArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = VALIDATE_LEGEND)]
+pub(crate) struct ValidateArgs {
+    /// The model: a preset (`fairhead list disks`), a TOML file, or DiskSim's FILE.diskspecs.
+    #[arg(value_name = "PRESET|FILE")]
+    pub(crate) disk: String,
+    /// What the drive did: DiskSim's validation form, a request a line.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: PathBuf,
+}
+
+/// What the figure means.
+const VALIDATE_LEGEND: &str = "\
+The demerit figure is the root mean square of the horizontal distance between the two distributions of response times
+(Ruemmler and Wilkes 1994): how wrong the model is, in time. Requests are sent so long after the answer to the one before as
+in the recording.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_LEGEND)]

@@ -27,6 +27,7 @@ mod serve;
 mod share;
 mod show;
 mod tunables;
+mod validate;
 mod workloads;
 
 use std::process::ExitCode;
@@ -60,6 +61,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::Mount(args) => mount::mount(&args),
         Command::Ctl(args) => control::ctl(&args),
         Command::Top(args) => control::top(&args),
+        Command::Validate(args) => validate::validate(&args),
         Command::List(args) => list::list(args.what),
         Command::Show(args) => show::show(&args.name),
     }

@@ -153,10 +153,33 @@ pub(crate) fn choose_disk(name: &str) -> Result<(String, DeviceParams), CliError
             ),
         }));
     }
-    let text = String::from_utf8(read(path)?)
-        .map_err(|_| CliError::Misuse(format!("{name}: not a text in UTF-8")))?;
-    let params = DeviceParams::from_toml(&text, name).map_err(|e| CliError::Misuse(e.to_string()))?;
+    let text = read_text(path)?;
+    let params = if path.extension().is_some_and(|e| e == "diskspecs") {
+        DeviceParams::from_disksim(&text, name, &mut |file| beside(path, file))
+    } else {
+        DeviceParams::from_toml(&text, name)
+    };
+    let params = params.map_err(|e| CliError::Misuse(e.to_string()))?;
     Ok((params.name().to_owned(), params))
+}
+
+/// A file's text, up to 64 MiB.
+pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
+    const MOST: usize = 64 << 20;
+    let bytes = read_up_to(path, MOST).map_err(CliError::Failed)?;
+    let misuse = |why: &str| CliError::Misuse(format!("{}: {why}", path.display()));
+    if bytes.len() > MOST {
+        return Err(misuse("larger than 64 MiB"));
+    }
+    String::from_utf8(bytes).map_err(|_| misuse("not a text in UTF-8"))
+}
+
+/// The text of a file that another one names, in the same folder and nowhere else.
+fn beside(path: &Path, file: &str) -> Result<String, String> {
+    if Path::new(file).file_name().is_none_or(|f| f != file) {
+        return Err(format!("'{file}' is not the name of a file beside it"));
+    }
+    read_text(&path.with_file_name(file)).map_err(|e| e.to_string())
 }
 
 /// A job file, or a built-in workload; the default one when none is named.

@@ -140,3 +140,19 @@ fn a_closed_pipe_ends_quietly() {
     assert!(child.wait().unwrap().success());
     assert_eq!(errors, "");
 }
+
+#[test]
+fn validate_prints_the_figure_and_names_what_is_wrong() {
+    // The first request goes to the media, the second is read ahead.
+    let trace = Temp::new("validate.trace", "R Hit 1000 8 5000 20000\nR Hit 1008 8 80 20000\n");
+    let text = answer(&["validate", "ide2004", "--trace", trace.path()]);
+    assert!(text.starts_with("ide2004: 2 requests, demerit figure ") && text.contains("50.0 %"), "{text}");
+    let line = refusal(&["validate", "nvmee", "--trace", trace.path()], 2);
+    assert!(line.contains("did you mean"), "{line}");
+    let bad = Temp::new("bad.trace", "R Hit 1000 8 5000 20000\nR Hit 1008\n");
+    assert!(refusal(&["validate", "ide2004", "--trace", bad.path()], 2).contains("bad.trace:2: "));
+    // The files that a .diskspecs names are looked for beside it and nowhere else.
+    let specs = Temp::new("d.diskspecs", "disksim_disk D { Model = source ../../x.model }\n");
+    let line = refusal(&["validate", specs.path(), "--trace", trace.path()], 2);
+    assert!(line.contains("is not the name of a file beside it"), "{line}");
+}

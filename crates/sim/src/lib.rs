@@ -19,6 +19,7 @@ pub mod metrics;
 pub mod parallel;
 pub mod reproduce;
 pub mod rng;
+pub mod validate;
 pub mod why;
 
 pub use engine::{Scenario, groups_kept, simulate};
