@@ -3,7 +3,7 @@
 
 use super::media::Media;
 use super::*;
-use crate::params::{DeviceParams, Layout, Zone};
+use crate::params::{DeviceParams, Layout, MapZone, SpareUnit, Zone};
 use fairhead_core::units::{Sector, Sectors};
 
 fn preset(name: &str) -> DiskParams {
@@ -91,6 +91,54 @@ pub(super) fn random_params(r: &mut Rng) -> DiskParams {
     p
 }
 
+/// Makes a drive one that was measured: with some of what only such drives have.
+fn measure(p: &mut DiskParams, r: &mut Rng) {
+    let us = |r: &mut Rng, most| Duration::from_us(r.below(most));
+    if r.chance(70) {
+        let mut pair = || [us(r, 900), us(r, 900)];
+        let (read_hit, read_miss, write_hit, write_miss) = (pair(), pair(), pair(), pair());
+        let (read_end, write_end) = (us(r, 200), us(r, 200));
+        p.overheads = Some(Overheads { read_hit, read_miss, write_hit, write_miss, read_end, write_end });
+    }
+    if r.chance(50) {
+        p.read_watermark_permille = Some([0, 300, 1000][r.below(3) as usize]);
+    }
+    if r.chance(50) {
+        p.segment = Sectors(16 + r.below(60) as u32);
+    }
+    p.ra_stop = [RaStop::Never, RaStop::Track, RaStop::Cylinder, RaStop::NextTrack][r.below(4) as usize];
+    if r.chance(50) {
+        p.seek_table = vec![(1, us(r, 2000)), (3, us(r, 2000)), (40, us(r, 9000))];
+    }
+    if r.chance(70) {
+        p.layout = Layout::CylinderMajor;
+        let mut first_cylinder = 0;
+        for z in &mut p.zones {
+            let cylinders = z.tracks.div_ceil(u64::from(p.heads));
+            z.tracks = cylinders * u64::from(p.heads);
+            first_cylinder += r.below(3);
+            let unit = r.chance(50).then(|| SpareUnit {
+                tracks: 1 + r.below(4),
+                spares: r.below(9),
+                at_front: r.chance(50),
+            });
+            p.map.push(MapZone {
+                first_cylinder,
+                cylinders,
+                spt: z.spt,
+                track_skew: r.below(20_000),
+                cylinder_skew: r.below(20_000),
+                offset: r.below(50_000),
+                front: r.below(20),
+                spares: if unit.is_some() { 0 } else { r.below(20) },
+                unit,
+                slips: vec![3, 4, 70, 210],
+            });
+            first_cylinder += cylinders;
+        }
+    }
+}
+
 pub(super) fn random_command(r: &mut Rng, tag: u16, capacity: u64, hot: &mut [u64; 3]) -> Command {
     let most = if r.chance(10) { 120 } else { 16 };
     let len = 1 + r.below(most);
@@ -110,7 +158,11 @@ pub(super) fn random_command(r: &mut Rng, tag: u16, capacity: u64, hot: &mut [u6
 fn random_run(seed: u64, extra: bool) -> Vec<(u64, u16)> {
     let mut r = Rng(seed * 2 + 1);
     let mut polls = Rng(seed + 77);
-    let mut d = disk(&random_params(&mut r));
+    let mut p = random_params(&mut r);
+    if seed % 3 == 1 {
+        measure(&mut p, &mut Rng(seed + 5));
+    }
+    let mut d = disk(&p);
     let (mut hot, mut log) = ([0; 3], Vec::new());
     let mut in_flight: Vec<Option<(u64, Command)>> = vec![None; 1000];
     let mut now = Instant::EPOCH;
@@ -162,8 +214,11 @@ fn random_run(seed: u64, extra: bool) -> Vec<(u64, u16)> {
 
 /// No command is faster than decoding and the bus.
 fn least(d: &Disk, cmd: &Command) -> u64 {
-    let bus = d.t.bus(u64::from(cmd.len.0));
+    let bus = u64::from(cmd.len.0) * d.t.bus_ps / 1000;
     match cmd.op {
+        // They change with every command.
+        DeviceOp::Read | DeviceOp::Write if d.overheads.is_some() => bus,
+        DeviceOp::Discard if d.overheads.is_some() => 0,
         DeviceOp::Read => d.t.ov_hit + bus,
         DeviceOp::Write => d.t.ov_write + bus,
         DeviceOp::Flush => d.t.ov_flush,
@@ -372,4 +427,73 @@ fn a_reader_that_asks_again_during_the_set_up_keeps_the_arm() {
     assert!(destages == 0 && reads > 80, "{reads} reads, {destages} destages");
     let (_, destages) = stream_beside_a_dirty_extent(Duration::from_us(400));
     assert_eq!(destages, 1, "who thinks for longer than the set-up takes loses the arm");
+}
+
+/// When one command after another is done, in microseconds from its start; a second between them.
+fn one_by_one(p: &DiskParams, commands: &[(DeviceOp, u64, u32)]) -> Vec<u64> {
+    let mut d = disk(p);
+    let mut times = Vec::new();
+    for (i, &(op, start, len)) in commands.iter().enumerate() {
+        let sent = Instant::EPOCH + Duration::from_secs(1 + i as u64);
+        d.submit(sent, command(0, op, start, len));
+        let mut done = None;
+        while done.is_none() {
+            let at = d.next_event().expect("it is under way");
+            done = d.poll(at).map(|_| at);
+        }
+        times.push(done.map_or(0, |at| at.since(sent).as_us()));
+    }
+    times
+}
+
+#[test]
+fn overheads_follow_the_command_before() {
+    let us = Duration::from_us;
+    let mut p = preset("ide2004");
+    p.bus_rate = 512_000_000; // 1 us a sector
+    p.overheads = Some(Overheads {
+        read_hit: [us(100), us(200)],
+        write_hit: [us(300), us(400)],
+        read_end: us(7),
+        write_end: us(9),
+        ..Overheads::default()
+    });
+    let (read, write) = (DeviceOp::Read, DeviceOp::Write);
+    let times = one_by_one(
+        &p,
+        &[(read, 0, 8), (read, 8, 8), (write, 900_000, 8), (write, 800_000, 8), (read, 16, 8), (read, 24, 8)],
+    );
+    // A miss; then a hit after a read, writes after a read and after a write, hits after a write and after a read.
+    assert_eq!(times[1..], [100 + 8 + 7, 300 + 8 + 9, 400 + 8 + 9, 200 + 8 + 7, 100 + 8 + 7]);
+}
+
+#[test]
+fn a_miss_may_begin_before_a_hit_would() {
+    let us = Duration::from_us;
+    let o = Overheads { read_hit: [us(500); 2], ..Overheads::default() };
+    let p = DiskParams { overheads: Some(o), t_switch: us(0), ..preset("ide2004") };
+    let later = DiskParams { overheads: Some(Overheads { read_miss: [us(500); 2], ..o }), ..p.clone() };
+    // The sector of the first track that comes about 0.31 ms after the command: too early for the longer overhead.
+    let sent = (Instant::EPOCH + Duration::from_secs(1)).as_ns();
+    let soon = (sent + 312_000) % 8_333_333 * 533 / 8_333_333;
+    let done = |p: &DiskParams| one_by_one(p, &[(DeviceOp::Read, soon, 8)])[0];
+    let (short, long) = (done(&p), done(&later));
+    assert!((300..1000).contains(&short) && long == short + 8333, "{short} us, {long} us");
+}
+
+#[test]
+fn the_bus_waits_for_the_watermark() {
+    let slow = DiskParams { bus_rate: 5_120_000, ..preset("ide2004") }; // 0.1 ms a sector, the media 0.0156
+    let at = |mark| {
+        one_by_one(&DiskParams { read_watermark_permille: mark, ..slow.clone() }, &[(DeviceOp::Read, 0, 100)])
+            [0]
+    };
+    let (now, first, half, all) = (at(None), at(Some(0)), at(Some(500)), at(Some(1000)));
+    for (later, us) in [(first, 15), (half, 781), (all, 1563)] {
+        assert!(
+            (later - now).abs_diff(us) <= 1,
+            "1, 50 and 100 sectors of 15.63 us: {us}, not {}",
+            later - now
+        );
+    }
 }
