@@ -1,4 +1,4 @@
-//! The arrows between the crates go one way: `core ← device ← sim ← cli`, `device ← live ← cli`.
+//! The arrows between the crates go one way: `core ← device ← sim ← cli`, `device ← live ← cli`, `core ← trace ← cli`.
 //!
 //! A change in a front-end then cannot alter a decision, and a simulated result is about exactly the code that runs
 //! anywhere else. `bench`, `fuzz` and `xtask` may use whatever they like, and nobody uses them.
@@ -27,7 +27,18 @@ fn arrows_between_crates_go_one_way() {
         ("fairhead-device", &["fairhead-core", "fairhead-device"]),
         ("fairhead-sim", &["fairhead-core", "fairhead-device", "fairhead-sim"]),
         ("fairhead-live", &["fairhead-core", "fairhead-device", "fairhead-live"]),
-        ("fairhead", &["fairhead", "fairhead-core", "fairhead-device", "fairhead-live", "fairhead-sim"]),
+        ("fairhead-trace", &["fairhead-core", "fairhead-trace"]),
+        (
+            "fairhead",
+            &[
+                "fairhead",
+                "fairhead-core",
+                "fairhead-device",
+                "fairhead-live",
+                "fairhead-sim",
+                "fairhead-trace",
+            ],
+        ),
     ] {
         let (ours, _) = links(package, "normal,build,dev");
         assert!(ours.contains(&package.to_owned()), "cargo tree says nothing about {package}: {ours:?}");

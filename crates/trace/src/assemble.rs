@@ -1,0 +1,294 @@
+//! Requests out of the events of a kernel's trace.
+//!
+//! A bio is queued (`Q`), becomes a request (`G`) or part of one (`M` behind, `F` in front), is inserted (`I`), issued (`D`), and completes
+//! (`C`) with all that was merged:
+//!
+//! ```text
+//! Q 100+8   G   Q 108+8   M   I 100+16   D 100+16   C 100+16      two records: 100+8 and 108+8, issued and
+//! └ record      └ record                 └ both     └ both        completed at the same instant
+//! ```
+//!
+//! **Which event makes a record.** `Q`, if there is one among the first 4096 events: what programs wanted, before the recorded
+//! scheduler merged it. If there is none (the recording was of `I`, `D` or `C` only), then each request of the recorded machine: `I`, or `D` where a
+//! request went past the scheduler. A merge after `I` then shows as a `D` that is longer; the record grows to it.
+//!
+//! **What is matched how.** `D` and `C` belong to the records of the same device and operation whose sectors they overlap; of several with
+//! the same first sector, to the one that waits longest. A record is complete when all its sectors are, be it in pieces (`X`). A request that is
+//! given back (`R`) and issued again keeps its first time of issue. What was under way when recording began is not known and left out.
+//!
+//! **Remaps** (`A`) are passed over: by the time a bio of a partition is queued its sectors are the disk's. Through a stacked device (dm, md) a
+//! bio is queued twice, on both devices; whoever replays has to choose one of them.
+//!
+//! **Memory.** Records wait, in order, for their completion, at most [`WINDOW`] of them; then the first goes without.
+
+use crate::event::{Action, Event};
+use crate::record::{Op, Record};
+use fairhead_core::{Duration, Sector};
+use std::collections::{BTreeSet, VecDeque};
+
+/// How many events are looked at to see which kinds there are.
+const LOOK: usize = 4096;
+/// How many records wait for completions.
+const WINDOW: usize = 1 << 16;
+
+/// A record that waits.
+struct Pending {
+    record: Record,
+    /// Sectors that have not completed.
+    left: u32,
+}
+
+/// Takes events in order of time, gives records in order of time.
+pub(crate) struct Assembler {
+    /// The first events, until it is known what makes a record.
+    first: Vec<Event>,
+    /// Whether `Q` makes records; `None` while that is unknown.
+    by_queue: Option<bool>,
+    waiting: VecDeque<Pending>,
+    /// The number of `waiting`'s first, counted from the beginning.
+    base: u64,
+    /// Those of `waiting` that have sectors left: by device, first sector and number.
+    open: BTreeSet<(u32, u64, u64)>,
+    /// The longest record so far, in sectors: how far back an overlap may begin.
+    longest: u64,
+}
+
+impl Assembler {
+    pub(crate) fn new() -> Self {
+        Self {
+            first: Vec::new(),
+            by_queue: None,
+            waiting: VecDeque::new(),
+            base: 0,
+            open: BTreeSet::new(),
+            longest: 0,
+        }
+    }
+
+    pub(crate) fn put(&mut self, event: Event) {
+        if self.by_queue.is_some() {
+            return self.event(&event);
+        }
+        self.first.push(event);
+        if event.action == Action::Queue || self.first.len() == LOOK {
+            self.decide();
+        }
+    }
+
+    /// There is no more.
+    pub(crate) fn end(&mut self) {
+        self.decide();
+    }
+
+    fn decide(&mut self) {
+        let by_queue = self.first.iter().any(|e| e.action == Action::Queue);
+        self.by_queue.get_or_insert(by_queue);
+        for event in std::mem::take(&mut self.first) {
+            self.event(&event);
+        }
+    }
+
+    /// The next record if nothing more will be known of it; `ended` if there are no more events.
+    pub(crate) fn take(&mut self, ended: bool) -> Option<Record> {
+        let first = self.waiting.front()?;
+        if first.left > 0 && self.waiting.len() < WINDOW && !ended {
+            return None;
+        }
+        let Pending { record, left } = self.waiting.pop_front()?;
+        if left > 0 {
+            self.open.remove(&(record.device.0, record.sector.0, self.base));
+        }
+        self.base += 1;
+        Some(record)
+    }
+
+    fn event(&mut self, event: &Event) {
+        let by_queue = self.by_queue == Some(true);
+        match event.action {
+            Action::Queue => self.begin(event, None),
+            // Flushes go past the scheduler.
+            Action::Insert if by_queue || event.sectors == 0 => {}
+            Action::Insert if self.overlapping(event).is_empty() => self.begin(event, None),
+            // It was given back.
+            Action::Insert | Action::Requeue => {}
+            Action::Issue => self.issue(event, by_queue),
+            Action::Complete => self.complete(event),
+        }
+    }
+
+    fn begin(&mut self, event: &Event, issued: Option<Duration>) {
+        let record = Record {
+            issued,
+            task: event.task,
+            device: event.device,
+            flags: event.flags,
+            ..Record::new(event.at, event.op, Sector(event.sector), event.sectors)
+        };
+        if event.sectors > 0 {
+            self.open.insert((event.device.0, event.sector, self.base + self.waiting.len() as u64));
+            self.longest = self.longest.max(u64::from(event.sectors));
+        }
+        self.waiting.push_back(Pending { record, left: event.sectors });
+    }
+
+    fn issue(&mut self, event: &Event, by_queue: bool) {
+        let found = self.overlapping(event);
+        if found.is_empty() {
+            if !by_queue {
+                self.begin(event, Some(event.at));
+            }
+            return;
+        }
+        if let ([only], false) = (&found[..], by_queue) {
+            self.grow(*only, event);
+        }
+        for number in found {
+            self.at(number).record.issued.get_or_insert(event.at);
+        }
+    }
+
+    /// A request that was merged into after it was inserted.
+    fn grow(&mut self, number: u64, event: &Event) {
+        let waiting = self.at(number);
+        let r = &mut waiting.record;
+        let (first, grows) = (r.sector.0, event.sector <= r.sector.0 && event.end() >= r.end());
+        if !grows || waiting.left < r.sectors {
+            return;
+        }
+        (r.sector, r.sectors) = (Sector(event.sector), event.sectors);
+        waiting.left = event.sectors;
+        self.open.remove(&(event.device.0, first, number));
+        self.open.insert((event.device.0, event.sector, number));
+        self.longest = self.longest.max(u64::from(event.sectors));
+    }
+
+    fn complete(&mut self, event: &Event) {
+        for number in self.overlapping(event) {
+            let waiting = self.at(number);
+            let r = &mut waiting.record;
+            let covered = r.end().min(event.end()) - r.sector.0.max(event.sector);
+            waiting.left = waiting.left.saturating_sub(u32::try_from(covered).unwrap_or(u32::MAX));
+            if waiting.left == 0 {
+                r.completed = Some(event.at);
+                let key = (r.device.0, r.sector.0, number);
+                self.open.remove(&key);
+            }
+        }
+    }
+
+    fn at(&mut self, number: u64) -> &mut Pending {
+        let index = usize::try_from(number - self.base).expect("an index into what waits");
+        &mut self.waiting[index]
+    }
+
+    /// The numbers of the records that the event is about: one for each first sector.
+    fn overlapping(&self, event: &Event) -> Vec<u64> {
+        let mut found: Vec<u64> = Vec::new();
+        if event.sectors == 0 || event.op == Op::Flush {
+            return found;
+        }
+        let device = event.device.0;
+        let from = (device, event.sector.saturating_sub(self.longest), 0);
+        let mut last = None;
+        for (_, sector, number) in self.open.range(from..(device, event.end(), 0)) {
+            let index = usize::try_from(number - self.base).expect("an index into what waits");
+            let record = &self.waiting[index].record;
+            if record.end() > event.sector && record.op == event.op && last != Some(*sector) {
+                found.push(*number);
+                last = Some(*sector);
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{DeviceId, Flags};
+    use fairhead_core::TaskId;
+
+    fn event(at: u64, letter: &str, sector: u64, sectors: u32) -> Event {
+        Event {
+            at: Duration::from_ns(at),
+            action: Action::of_letter(letter).unwrap(),
+            task: TaskId(1),
+            device: DeviceId(0),
+            op: Op::Read,
+            flags: Flags::NONE,
+            sector,
+            sectors,
+        }
+    }
+
+    /// Time, issue, completion, sector and sectors of all records.
+    type Row = (u64, Option<u64>, Option<u64>, u64, u32);
+
+    fn records(events: &[(u64, &str, u64, u32)]) -> Vec<Row> {
+        let mut a = Assembler::new();
+        for (at, letter, sector, sectors) in events {
+            a.put(event(*at, letter, *sector, *sectors));
+        }
+        a.end();
+        let ns = |t: Option<Duration>| t.map(Duration::as_ns);
+        let row = |r: Record| (r.at.as_ns(), ns(r.issued), ns(r.completed), r.sector.0, r.sectors);
+        std::iter::from_fn(|| a.take(true)).map(row).collect()
+    }
+
+    #[test]
+    fn merged_bios_complete_together() {
+        let got = records(&[
+            (1, "Q", 100, 8),
+            (2, "Q", 108, 8),
+            (3, "I", 100, 16),
+            (4, "D", 100, 16),
+            (9, "C", 100, 16),
+        ]);
+        assert_eq!(got, [(1, Some(4), Some(9), 100, 8), (2, Some(4), Some(9), 108, 8)]);
+    }
+
+    #[test]
+    fn a_split_bio_completes_with_its_last_piece() {
+        let got = records(&[(1, "Q", 0, 16), (2, "D", 0, 8), (3, "D", 8, 8), (4, "C", 8, 8), (5, "C", 0, 8)]);
+        assert_eq!(got, [(1, Some(2), Some(5), 0, 16)]);
+    }
+
+    #[test]
+    fn of_two_alike_the_older_completes_first() {
+        let got = records(&[(1, "Q", 0, 8), (2, "Q", 0, 8), (3, "D", 0, 8), (4, "C", 0, 8), (6, "C", 0, 8)]);
+        assert_eq!(got, [(1, Some(3), Some(4), 0, 8), (2, None, Some(6), 0, 8)]);
+    }
+
+    #[test]
+    fn without_queueing_requests_are_the_records() {
+        let got = records(&[
+            (1, "I", 100, 8),
+            (2, "D", 92, 16),
+            (3, "D", 500, 8),
+            (4, "R", 92, 16),
+            (5, "I", 92, 16),
+            (6, "D", 92, 16),
+            (7, "C", 92, 16),
+            (8, "C", 700, 8),
+        ]);
+        assert_eq!(got, [(1, Some(2), Some(7), 92, 16), (3, Some(3), None, 500, 8)]);
+    }
+
+    #[test]
+    fn what_began_before_the_recording_is_left_out() {
+        assert_eq!(records(&[(1, "D", 7, 1), (2, "C", 7, 1), (3, "Q", 9, 1)]), [(3, None, None, 9, 1)]);
+        assert!(records(&[(1, "C", 7, 1)]).is_empty());
+    }
+
+    #[test]
+    fn a_record_does_not_wait_for_ever() {
+        let mut a = Assembler::new();
+        let mut out = 0;
+        for i in 0..WINDOW as u64 + 10 {
+            a.put(event(i, "Q", 8 * i, 8));
+            out += u32::from(a.take(false).is_some());
+        }
+        assert_eq!(out, 11);
+        assert_eq!(a.open.len(), a.waiting.len());
+    }
+}

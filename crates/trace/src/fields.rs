@@ -1,0 +1,65 @@
+//! Numbers in texts: parsed whole, with a message that names them.
+
+use crate::error::quote;
+use crate::record::{Op, Record};
+use fairhead_core::{Duration, Sector};
+use std::str::FromStr;
+
+/// Sectors and times above are damage: so that sums of two never overflow.
+const NS_MAX: u64 = u64::MAX / 8 * 7;
+/// The first sector that no disk has.
+pub(crate) const SECTOR_MAX: u64 = 1 << 55;
+
+/// A whole number.
+pub(crate) fn number<T: FromStr>(what: &str, text: &str) -> Result<T, String> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let value = if digits { text.parse().ok() } else { None };
+    value.ok_or_else(|| format!("{} is not a {what}: expected a whole number in range", quote(text)))
+}
+
+/// A decimal number, `1.25` or `.25`, times `scale` (a power of ten): exact, further digits cut off.
+pub(crate) fn decimal(what: &str, text: &str, scale: u64) -> Result<Duration, String> {
+    let bad = || format!("{} is not a {what}: expected a decimal number in range", quote(text));
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(part) || whole.len() + part.len() == 0 {
+        return Err(bad());
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| bad())? };
+    let (mut ns, mut unit) = (whole.checked_mul(scale).ok_or_else(bad)?, scale);
+    for digit in part.bytes() {
+        unit /= 10;
+        ns = ns.checked_add(u64::from(digit - b'0') * unit).ok_or_else(bad)?;
+    }
+    if ns < NS_MAX { Ok(Duration::from_ns(ns)) } else { Err(bad()) }
+}
+
+/// A whole number of that many nanoseconds each.
+pub(crate) fn ticks(what: &str, text: &str, ns_each: u64) -> Result<Duration, String> {
+    let ns = number::<u64>(what, text)?.checked_mul(ns_each).filter(|ns| *ns < NS_MAX);
+    ns.map(Duration::from_ns).ok_or_else(|| format!("{} is not a {what}: it is too large", quote(text)))
+}
+
+/// `later`, if it is no overflow.
+pub(crate) fn after(at: Duration, span: Duration) -> Result<Duration, String> {
+    let sum = at.as_ns().checked_add(span.as_ns()).filter(|ns| *ns < NS_MAX);
+    sum.map(Duration::from_ns).ok_or_else(|| "the times add up to more than can be counted".to_owned())
+}
+
+/// A request in sectors.
+pub(crate) fn in_sectors(at: Duration, op: Op, sector: u64, sectors: u64) -> Result<Record, String> {
+    if sector >= SECTOR_MAX {
+        return Err(format!("sector {sector} is beyond every disk: expected less than {SECTOR_MAX}"));
+    }
+    let count = u32::try_from(sectors)
+        .map_err(|_| format!("{sectors} sectors: expected a request of less than {} sectors", 1u64 << 32))?;
+    Ok(Record::new(at, op, Sector(sector), count))
+}
+
+/// A request in bytes: the sectors that it touches.
+pub(crate) fn in_bytes(at: Duration, op: Op, offset: u64, bytes: u64) -> Result<Record, String> {
+    let end = offset.checked_add(bytes).ok_or("the request ends beyond what can be counted")?;
+    let first = offset / 512;
+    let sectors = if bytes == 0 { 0 } else { end.div_ceil(512) - first };
+    in_sectors(at, op, first, sectors)
+}

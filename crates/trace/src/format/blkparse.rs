@@ -1,0 +1,160 @@
+//! blkparse's text, in its default form.
+//!
+//! ```text
+//! device cpu  sequence time        pid   action flags sector + sectors [process]
+//!   8,0    3        1  0.000000000   697 Q      WS    223490 + 8       [kjournald]
+//!   8,0    3        2  0.000829000   697 C      WS    223490 + 8       [0]
+//! ```
+//!
+//! Units: time in seconds, sectors of 512 bytes. A device is `MAJOR,MINOR`. Which events make a request, and what merges, splits and remaps do: see the crate's `assemble`
+//! module. Passed over: events that make no request, commands that pass through (they have no `+`), messages, and the summary behind the
+//! events, from its first line (`CPU0 (sda):`, `Total (sda):`) on. Forms of one's own (`blkparse -f`) are not read.
+//!
+//! When written, a request becomes `Q`, `D` if it is known when it was issued, and `C` if it is known when it completed; all are of processor
+//! 0, and there is no summary.
+//
+//= blkparse(1) "TRACE ACTIONS", "DEFAULT OUTPUT"
+
+use super::LineParser;
+use crate::error::quote;
+use crate::event::{Action, Event, Timeline, kind, letters, of_letters};
+use crate::fields::{SECTOR_MAX, decimal, number};
+use crate::record::{DeviceId, Flags, Names, Notes, Op, Record};
+use fairhead_core::{Duration, TaskId};
+use std::io::{self, Write};
+
+/// The format.
+#[derive(Default)]
+pub(crate) struct Blkparse {
+    /// The summary has begun.
+    ended: bool,
+}
+
+impl LineParser for Blkparse {
+    type Item = Event;
+
+    fn line(&mut self, line: &str, names: &mut Names, _: &mut Notes) -> Result<Option<Event>, String> {
+        let text = line.trim_start();
+        let summary = ["CPU", "Total (", "Throughput (", "Events (", "Skips:"];
+        self.ended = self.ended || summary.iter().any(|s| text.starts_with(s));
+        if self.ended || text.is_empty() || text.starts_with("Input file ") {
+            return Ok(None);
+        }
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let [device, cpu, sequence, time, pid, action, ref rest @ ..] = words[..] else {
+            let n = words.len();
+            return Err(format!(
+                "{n} words; an event has at least 6: device, CPU, sequence, time, process, action"
+            ));
+        };
+        if pair(device).is_none() {
+            return Err(format!("device {}: expected MAJOR,MINOR", quote(device)));
+        }
+        let _: u32 = number("CPU", cpu)?;
+        let _: u64 = number("sequence number", sequence)?;
+        let at = decimal("time", time, 1_000_000_000)?;
+        let task = TaskId(number("process's number", pid)?);
+        let Some(action) = Action::of_letter(action) else { return Ok(None) };
+        let Some((op, flags, sector, sectors)) = io(rest)? else { return Ok(None) };
+        let device = names.add_device(device)?;
+        if !matches!(action, Action::Complete | Action::Requeue) {
+            names.name_task(task, in_brackets(text).unwrap_or_default());
+        }
+        Ok(Some(Event { at, action, task, device, op, flags, sector, sectors }))
+    }
+}
+
+/// `8,0`.
+pub(super) fn pair(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once(',')?;
+    Some((number("", major).ok()?, number("", minor).ok()?))
+}
+
+/// What stands in the brackets at the end.
+pub(super) fn in_brackets(line: &str) -> Option<&str> {
+    line.trim_end().strip_suffix(']')?.rsplit_once(" [").map(|(_, name)| name)
+}
+
+/// `WS 223490 + 8 …`, or `FWS […` for a flush alone. `None` for what neither reads nor writes.
+pub(super) fn io(words: &[&str]) -> Result<Option<(Op, Flags, u64, u32)>, String> {
+    let Some((op, flags)) = words.first().and_then(|w| of_letters(w)) else { return Ok(None) };
+    let plus = words.iter().position(|w| *w == "+");
+    let (sector, sectors) = match plus {
+        Some(at) if at >= 2 => {
+            let sectors = words.get(at + 1).ok_or("the line ends at '+'; a number of sectors follows")?;
+            (number("sector", words[at - 1])?, number("number of sectors", sectors)?)
+        }
+        _ => (0, 0),
+    };
+    let Some(op) = kind(op, flags, sectors) else { return Ok(None) };
+    // A flush alone is anywhere.
+    let sector = if sectors == 0 { 0 } else { sector };
+    if sector >= SECTOR_MAX {
+        return Err(format!("sector {sector} is beyond every disk: expected less than {SECTOR_MAX}"));
+    }
+    Ok(Some((op, flags, sector, sectors)))
+}
+
+/// Writes this format.
+pub struct Writer<W> {
+    out: W,
+    sequence: u64,
+    timeline: Timeline,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a text.
+    #[must_use]
+    pub fn new(out: W) -> Self {
+        Self { out, sequence: 0, timeline: Timeline::new() }
+    }
+
+    /// Writes one request; those written before were no later. `names` are those of the trace that it is of.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&mut self, record: &Record, names: &Names) -> io::Result<()> {
+        self.until(record.at, names)?;
+        self.timeline.put(record);
+        Ok(())
+    }
+
+    /// Ends the text.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(mut self, names: &Names) -> io::Result<()> {
+        self.until(Duration::MAX, names)?;
+        self.out.flush()
+    }
+
+    fn until(&mut self, at: Duration, names: &Names) -> io::Result<()> {
+        while let Some(event) = self.timeline.take(at) {
+            self.event(&event, names)?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, e: &Event, names: &Names) -> io::Result<()> {
+        self.sequence += 1;
+        let (seconds, ns) = (e.at.as_ns() / 1_000_000_000, e.at.as_ns() % 1_000_000_000);
+        let (device, letter, flags) = (device(e.device, names), e.action.letter(), letters(e.op, e.flags));
+        let who = match e.action {
+            Action::Complete => "0",
+            _ => names.task(e.task).unwrap_or("unknown"),
+        };
+        let place = if e.sectors == 0 { String::new() } else { format!("{} + {} ", e.sector, e.sectors) };
+        let (sequence, pid) = (self.sequence, e.task.0);
+        writeln!(
+            self.out,
+            "{device:>6} {cpu:>2} {sequence:>8} {seconds:>5}.{ns:09} {pid:>5} {letter:>2} {flags:>3} {place}[{who}]",
+            cpu = 0
+        )
+    }
+}
+
+/// The device as the format has it.
+fn device(id: DeviceId, names: &Names) -> String {
+    let name = names.device(id);
+    if pair(name).is_some() { name.to_owned() } else { format!("259,{}", id.0) }
+}

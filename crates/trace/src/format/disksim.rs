@@ -1,0 +1,90 @@
+//! DiskSim's two forms of text.
+//!
+//! **ASCII**, what DiskSim 4 reads by default:
+//!
+//! ```text
+//! arrival ms  device  block  blocks  flags
+//! 0.5         0       1234   8       1
+//! ```
+//!
+//! Units: time in milliseconds as a decimal number, blocks of 512 bytes, flags hexadecimal: bit 0 is set for a read; bit 1 (synchronous: time-critical)
+//! becomes [`Flags::SYNC`]; other bits are passed over. A device is its number.
+//!
+//! **Validation**, recordings of real drives:
+//!
+//! ```text
+//!    cache  block    blocks  service µs   next µs
+//! W  Hit    4583176  4       663.00000    45422.00000
+//! ```
+//!
+//! Units: times in microseconds. `next` is read as the time from this request's arrival to the next one's, `service` as the time from
+//! arrival to completion: our reading, which the recordings bear out only in part (some say that the next came before this one was done, which was then
+//! queued). What the drive's cache did (`Hit`, `Miss`) is passed over. The first request arrives at 0; the device is `0`.
+//
+//= DiskSim 4.0 Reference Manual 4 "Input Workloads": Traces
+
+use super::{LineParser, words};
+use crate::error::quote;
+use crate::fields::{after, decimal, in_sectors, number};
+use crate::record::{Flags, Names, Notes, Op, Record};
+use fairhead_core::Duration;
+
+/// The default form.
+pub(crate) struct DiskSim;
+
+impl LineParser for DiskSim {
+    type Item = Record;
+
+    fn line(&mut self, line: &str, names: &mut Names, _: &mut Notes) -> Result<Option<Record>, String> {
+        if line.trim().is_empty() {
+            return Ok(None);
+        }
+        let [time, device, block, blocks, flags] =
+            words(line, "arrival time in ms, device, block, blocks, flags")?;
+        let at = decimal("arrival time", time, 1_000_000)?;
+        let bits = u32::from_str_radix(flags.strip_prefix("0x").unwrap_or(flags), 16);
+        let bits =
+            bits.map_err(|_| format!("flags {}: expected a hexadecimal number, 1 for a read", quote(flags)))?;
+        let op = if bits & 1 == 1 { Op::Read } else { Op::Write };
+        let mut record = in_sectors(at, op, number("block", block)?, number("number of blocks", blocks)?)?;
+        if bits & 2 == 2 {
+            record.flags = Flags::SYNC;
+        }
+        let device: u32 = number("device", device)?;
+        record.device = names.add_device(&device.to_string())?;
+        Ok(Some(record))
+    }
+}
+
+/// The form with measured times.
+#[derive(Default)]
+pub(crate) struct Validation {
+    /// When the next request arrives.
+    next: Duration,
+}
+
+impl LineParser for Validation {
+    type Item = Record;
+
+    fn line(&mut self, line: &str, names: &mut Names, _: &mut Notes) -> Result<Option<Record>, String> {
+        if line.trim().is_empty() {
+            return Ok(None);
+        }
+        let [op, cache, block, blocks, service, next] =
+            words(line, "R or W, Hit or Miss, block, blocks, service time and time to the next in µs")?;
+        let op = match op {
+            "R" => Op::Read,
+            "W" => Op::Write,
+            _ => return Err(format!("operation {}: expected R or W", quote(op))),
+        };
+        if !matches!(cache, "Hit" | "Miss") {
+            return Err(format!("cache {}: expected Hit or Miss", quote(cache)));
+        }
+        let at = self.next;
+        let mut record = in_sectors(at, op, number("block", block)?, number("number of blocks", blocks)?)?;
+        record.completed = Some(after(at, decimal("service time", service, 1000)?)?);
+        record.device = names.add_device("0")?;
+        self.next = after(at, decimal("time to the next", next, 1000)?)?;
+        Ok(Some(record))
+    }
+}

@@ -1,0 +1,216 @@
+//! The formats, one module each, and how they are told apart: by content, never by the file's name.
+
+pub mod alibaba;
+pub mod blkparse;
+pub mod blktrace;
+pub mod disksim;
+pub mod ftrace;
+pub mod iolog;
+pub mod msr;
+pub mod spc;
+pub mod startup;
+pub mod tencent;
+
+use crate::record::{Names, Notes};
+use std::fmt;
+
+/// A format of traces.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Format {
+    /// What `blktrace` writes.
+    Blktrace,
+    /// What `blkparse` prints.
+    Blkparse,
+    /// What the kernel's `trace` file shows: the `blk` tracer's lines, or the events `block_*`.
+    Ftrace,
+    /// What fio's `write_iolog` writes, before 3.31.
+    IologV2,
+    /// The same, since 3.31.
+    IologV3,
+    /// The servers of Microsoft Research Cambridge.
+    Msr,
+    /// Virtual disks of Alibaba's cloud.
+    Alibaba,
+    /// Virtual disks of Tencent's cloud.
+    Tencent,
+    /// The Storage Performance Council's.
+    Spc,
+    /// What DiskSim reads by default.
+    DiskSim,
+    /// Recordings of real drives that DiskSim was validated with.
+    DiskSimValidation,
+    /// Recorded start-ups of programs.
+    StartUp,
+}
+
+impl Format {
+    /// All there are.
+    pub const ALL: [Self; 12] = [
+        Self::Blktrace,
+        Self::Blkparse,
+        Self::Ftrace,
+        Self::IologV2,
+        Self::IologV3,
+        Self::Msr,
+        Self::Alibaba,
+        Self::Tencent,
+        Self::Spc,
+        Self::DiskSim,
+        Self::DiskSimValidation,
+        Self::StartUp,
+    ];
+
+    /// Its name in a few words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Blktrace => "blktrace binary",
+            Self::Blkparse => "blkparse text",
+            Self::Ftrace => "ftrace text",
+            Self::IologV2 => "fio iolog v2",
+            Self::IologV3 => "fio iolog v3",
+            Self::Msr => "MSR Cambridge CSV",
+            Self::Alibaba => "Alibaba CSV",
+            Self::Tencent => "Tencent CSV",
+            Self::Spc => "SPC CSV",
+            Self::DiskSim => "DiskSim ASCII",
+            Self::DiskSimValidation => "DiskSim validation",
+            Self::StartUp => "start-up trace",
+        }
+    }
+
+    /// The format of a line, by its shape alone: a line may have the shape and still be wrong.
+    fn of_line(line: &str) -> Option<Self> {
+        let commas: Vec<&str> = line.split(',').map(str::trim).collect();
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let is_number = |s: &str| s.bytes().all(|b| b.is_ascii_digit()) && !s.is_empty();
+        let letter = |s: &str| matches!(s, "R" | "W" | "r" | "w");
+        let named = |s: &str, name: &str| s.eq_ignore_ascii_case(name);
+        match (&commas[..], &words[..]) {
+            ([first, ..], _) if named(first, "timestamp") => {
+                Some(if commas.len() > 5 { Self::Msr } else { Self::Tencent })
+            }
+            ([first, ..], _) if named(first, "device_id") => Some(Self::Alibaba),
+            (_, [_, _, _, _, "Seq" | "Rand", ..]) => Some(Self::StartUp),
+            (_, [_, "Hit" | "Miss", ..]) => Some(Self::DiskSimValidation),
+            (_, ["fio", "version", "2", "iolog"]) => Some(Self::IologV2),
+            (_, ["fio", "version", "3", "iolog"]) => Some(Self::IologV3),
+            ([_, _, _, op, ..], _) if named(op, "read") || named(op, "write") => Some(Self::Msr),
+            ([_, op, _, _, _], _) if letter(op) => Some(Self::Alibaba),
+            ([_, _, _, op, _, ..], _) if letter(op) => Some(Self::Spc),
+            ([a, b, c, d, e], _) if [a, b, c, d, e].iter().all(|s| is_number(s)) => Some(Self::Tencent),
+            _ if ftrace::has_shape(line) => Some(Self::Ftrace),
+            (_, [disk, cpu, _, time, ..])
+                if disk.contains(',') && is_number(cpu) && time.contains('.') && !time.contains(',') =>
+            {
+                Some(Self::Blkparse)
+            }
+            ([_], [time, device, block, size, _])
+                if time.contains('.') && [device, block, size].iter().all(|s| is_number(s)) =>
+            {
+                Some(Self::DiskSim)
+            }
+            _ => None,
+        }
+    }
+
+    /// The format of a file that begins so, or what is wrong with it.
+    pub(crate) fn detect(head: &[u8]) -> Result<Self, String> {
+        if head.is_empty() {
+            return Err("is empty".to_owned());
+        }
+        if blktrace::is_magic(head) {
+            return Ok(Self::Blktrace);
+        }
+        if head.get(257..262) == Some(b"ustar") {
+            return Err("is a tar archive: take the trace out first, as in `tar -xOf FILE`".to_owned());
+        }
+        if head.starts_with(b"PK\x03\x04") {
+            return Err("is a zip archive: take the trace out first, as in `unzip -p FILE`".to_owned());
+        }
+        let text = String::from_utf8_lossy(head);
+        let mut lines = text.lines().filter(|l| !l.trim().is_empty());
+        let recording = lines.clone().find(|l| !l.starts_with('#')).is_none_or(ftrace::is_note);
+        let found = lines.find_map(Self::of_line);
+        found.or((recording && head.starts_with(b"#")).then_some(Self::Ftrace)).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|f| f.name()).collect();
+            format!("is no trace of a known format; those are {}", names.join(", "))
+        })
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A format of lines.
+pub(crate) trait LineParser {
+    /// What a line gives.
+    type Item;
+
+    /// What the line tells, `None` if nothing, or what is wrong with it.
+    fn line(
+        &mut self,
+        line: &str,
+        names: &mut Names,
+        notes: &mut Notes,
+    ) -> Result<Option<Self::Item>, String>;
+}
+
+/// Fields apart by commas, without blanks around them; exactly `N`.
+fn commas<'a, const N: usize>(line: &'a str, what: &str) -> Result<[&'a str; N], String> {
+    exactly(line.split(',').map(str::trim).collect(), what)
+}
+
+/// Fields apart by blanks; exactly `N`.
+fn words<'a, const N: usize>(line: &'a str, what: &str) -> Result<[&'a str; N], String> {
+    exactly(line.split_ascii_whitespace().collect(), what)
+}
+
+fn exactly<'a, const N: usize>(fields: Vec<&'a str>, what: &str) -> Result<[&'a str; N], String> {
+    let plural = if fields.len() == 1 { "" } else { "s" };
+    let wrong = |fields: Vec<&str>| format!("{} field{plural}; a request has {N}: {what}", fields.len());
+    fields.try_into().map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_shape_is_told_by_its_line() {
+        for (line, format) in [
+            ("  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]", Format::Blkparse),
+            ("  fio-20569 [001] d..1.  5423.202123:   7,0    Q   R 111168 + 32 [fio]", Format::Ftrace),
+            (
+                "kworker/7:1H-250 [007] .... 19654.923352: block_rq_issue: 8,0 R 0 () 0 + 8 [k]",
+                Format::Ftrace,
+            ),
+            ("fio version 2 iolog", Format::IologV2),
+            ("fio version 3 iolog", Format::IologV3),
+            ("128166372003061629,usr,0,Read,7014609920,24576,41286", Format::Msr),
+            ("0,R,126703644672,4096,1577808000000626", Format::Alibaba),
+            ("1538323200,12910952,128,0,1063", Format::Tencent),
+            ("0,20941264,8192,W,0.551706", Format::Spc),
+            ("0.5 0 1234 8 1", Format::DiskSim),
+            ("R Hit    3962268  12   6657.00000  64047.00000", Format::DiskSimValidation),
+            ("sh-7 .000066 8 113248528 Seq 0 8 RA 4.682475 C", Format::StartUp),
+        ] {
+            assert_eq!(Format::of_line(line), Some(format), "{line}");
+            assert_eq!(Format::detect(line.as_bytes()), Ok(format), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_trace_is_told() {
+        assert_eq!(Format::detect(b""), Err("is empty".to_owned()));
+        assert!(Format::detect(b"hello\nworld\n").unwrap_err().starts_with("is no trace of a known format"));
+        assert!(Format::detect(b"PK\x03\x04...").unwrap_err().contains("zip"));
+        let mut tar = vec![b'a'; 512];
+        tar[257..262].copy_from_slice(b"ustar");
+        assert!(Format::detect(&tar).unwrap_err().contains("tar"));
+        assert_eq!(Format::detect(b"# tracer: nop\n#\n"), Ok(Format::Ftrace));
+    }
+}

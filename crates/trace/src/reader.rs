@@ -1,0 +1,306 @@
+//! From bytes to records: unpacks, detects, parses, puts in order, counts from the first request.
+
+use crate::assemble::Assembler;
+use crate::error::{Place, TraceError};
+use crate::event::Event;
+use crate::format::alibaba::Alibaba;
+use crate::format::blkparse::Blkparse;
+use crate::format::blktrace::Blktrace;
+use crate::format::disksim::{DiskSim, Validation};
+use crate::format::ftrace::Ftrace;
+use crate::format::iolog::Iolog;
+use crate::format::msr::Msr;
+use crate::format::spc::Spc;
+use crate::format::startup::StartUp;
+use crate::format::tencent::Tencent;
+use crate::format::{Format, LineParser};
+use crate::lines::Lines;
+use crate::record::{Names, Notes, Op, Record};
+use crate::reorder::{Reorder, Timed};
+use crate::unpack::{peek, unpack};
+use fairhead_core::Duration;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// How much is looked at to detect the format.
+const HEAD_BYTES: u64 = 64 << 10;
+/// How far out of order requests may be, in requests, and still be put in order.
+const RECORDS_WINDOW: usize = 1 << 12;
+/// The same for events: a stream of blktrace has whole buffers of each processor in turn.
+const EVENTS_WINDOW: usize = 1 << 16;
+
+/// Gives events, nearly in order of time.
+pub(crate) trait Events {
+    /// The next, `None` behind the last.
+    fn next(&mut self, names: &mut Names, notes: &mut Notes) -> Result<Option<Event>, TraceError>;
+}
+
+/// Gives requests, nearly in order of time.
+trait Records {
+    /// The next, `None` behind the last.
+    fn next(&mut self, names: &mut Names, notes: &mut Notes) -> Result<Option<Record>, TraceError>;
+}
+
+/// A format of lines over its text.
+struct Text<P> {
+    lines: Lines,
+    parser: P,
+}
+
+impl<P: LineParser> Text<P> {
+    fn item(&mut self, names: &mut Names, notes: &mut Notes) -> Result<Option<P::Item>, TraceError> {
+        loop {
+            let Some(line) = self.lines.next()? else { return Ok(None) };
+            match self.parser.line(&line, names, notes) {
+                Ok(None) => {}
+                Ok(item) => return Ok(item),
+                Err(message) => return Err(self.lines.error(message)),
+            }
+        }
+    }
+}
+
+impl<P: LineParser<Item = Event>> Events for Text<P> {
+    fn next(&mut self, names: &mut Names, notes: &mut Notes) -> Result<Option<Event>, TraceError> {
+        self.item(names, notes)
+    }
+}
+
+impl<P: LineParser<Item = Record>> Records for Text<P> {
+    fn next(&mut self, names: &mut Names, notes: &mut Notes) -> Result<Option<Record>, TraceError> {
+        self.item(names, notes)
+    }
+}
+
+/// Several files of one recording, merged by time.
+struct Merged {
+    files: Vec<Box<dyn Events>>,
+    /// The next event of each; `None` before the first look.
+    heads: Option<Vec<Option<Event>>>,
+}
+
+impl Events for Merged {
+    fn next(&mut self, names: &mut Names, notes: &mut Notes) -> Result<Option<Event>, TraceError> {
+        if self.heads.is_none() {
+            let heads: Result<Vec<_>, _> = self.files.iter_mut().map(|f| f.next(names, notes)).collect();
+            self.heads = Some(heads?);
+        }
+        let Some(heads) = &mut self.heads else { return Ok(None) };
+        let times = heads.iter().enumerate().filter_map(|(i, head)| Some((head.as_ref()?.at, i)));
+        let Some((_, first)) = times.min() else { return Ok(None) };
+        let event = heads[first].take();
+        heads[first] = self.files[first].next(names, notes)?;
+        Ok(event)
+    }
+}
+
+impl Timed for Record {
+    fn at(&self) -> Duration {
+        self.at
+    }
+    fn delay_to(&mut self, at: Duration) {
+        self.at = at;
+    }
+}
+
+/// What a trace is made of.
+enum Source {
+    Records(Box<dyn Records>, Reorder<Record>),
+    Events(Box<dyn Events>, Reorder<Event>, Assembler),
+}
+
+/// A trace being read: its requests in order of time.
+///
+/// After an error, or behind the last request, there is nothing more.
+pub struct Trace {
+    format: Format,
+    source: Source,
+    names: Names,
+    notes: Notes,
+    /// The source has no more.
+    ended: bool,
+    /// What ended it.
+    error: Option<TraceError>,
+    origin: Option<Duration>,
+}
+
+/// Opens a trace by its path. A path of blktrace's set (`sda.blktrace.0`, or `sda` as `blkparse -i` has it) opens the whole set.
+///
+/// # Errors
+/// If it cannot be opened, or is of no known format.
+pub fn open(path: &Path) -> Result<Trace, TraceError> {
+    let mut inputs: Vec<(String, Box<dyn Read>)> = Vec::new();
+    for path in set_of(path) {
+        let name = path.display().to_string();
+        let cannot = |message: String| TraceError { file: name.clone(), place: Place::File, message };
+        let file = File::open(&path).map_err(|e| cannot(format!("cannot be opened: {e}")))?;
+        if file.metadata().is_ok_and(|m| m.is_dir()) {
+            return Err(cannot("is a directory; a trace is a file".to_owned()));
+        }
+        inputs.push((name, Box::new(file)));
+    }
+    read_set(inputs)
+}
+
+/// All files of a set of blktrace, in order of processors; else the path itself.
+fn set_of(path: &Path) -> Vec<PathBuf> {
+    let text = path.display().to_string();
+    let stem = match text.rsplit_once(".blktrace.") {
+        Some((stem, cpu)) if cpu.bytes().all(|b| b.is_ascii_digit()) && path.exists() => stem,
+        _ if path.exists() => return vec![path.to_owned()],
+        _ => &text,
+    };
+    let of = |cpu: u32| PathBuf::from(format!("{stem}.blktrace.{cpu}"));
+    // A processor that did nothing may have no file; there are at most 8192 of them in Linux.
+    let set: Vec<PathBuf> = (0..8192).map(of).filter(|p| p.exists()).collect();
+    if set.is_empty() { vec![path.to_owned()] } else { set }
+}
+
+/// Reads a trace from anywhere; `name` is for messages.
+///
+/// # Errors
+/// If it cannot be read, or is of no known format.
+pub fn read(name: &str, input: impl Read + 'static) -> Result<Trace, TraceError> {
+    read_set(vec![(name.to_owned(), Box::new(input))])
+}
+
+/// Reads a trace from several files, as blktrace writes one for each processor; names are for messages.
+///
+/// # Errors
+/// If one cannot be read or is of no known format, or if there are several and they are not of blktrace.
+pub fn read_set(inputs: Vec<(String, Box<dyn Read>)>) -> Result<Trace, TraceError> {
+    let several = inputs.len() > 1;
+    let mut files: Vec<Box<dyn Events>> = Vec::new();
+    for (name, input) in inputs {
+        let fail = |message| TraceError { file: name.clone(), place: Place::File, message };
+        let cannot = |e| fail(format!("cannot be read: {e}"));
+        let (head, input) = peek(unpack(input).map_err(cannot)?, HEAD_BYTES).map_err(cannot)?;
+        if several && head.is_empty() {
+            // A processor that did nothing.
+            continue;
+        }
+        let format = Format::detect(&head).map_err(fail)?;
+        if format == Format::Blktrace {
+            files.push(Box::new(Blktrace::new(&name, Box::new(input))));
+        } else if several {
+            return Err(fail(format!("is {format}; only blktrace has several files for one trace")));
+        } else {
+            return Ok(Trace::new(format, text(format, Lines::new(&name, Box::new(input)))));
+        }
+    }
+    Ok(Trace::new(Format::Blktrace, by_events(Box::new(Merged { files, heads: None }))))
+}
+
+fn by_events(events: Box<dyn Events>) -> Source {
+    Source::Events(events, Reorder::new(EVENTS_WINDOW), Assembler::new())
+}
+
+fn text(format: Format, lines: Lines) -> Source {
+    let records: Box<dyn Records> = match format {
+        Format::Blktrace | Format::Ftrace => return by_events(Box::new(Text { lines, parser: Ftrace })),
+        Format::Blkparse => return by_events(Box::new(Text { lines, parser: Blkparse::default() })),
+        Format::IologV2 => Box::new(Text { lines, parser: Iolog::new(2) }),
+        Format::IologV3 => Box::new(Text { lines, parser: Iolog::new(3) }),
+        Format::Msr => Box::new(Text { lines, parser: Msr }),
+        Format::Alibaba => Box::new(Text { lines, parser: Alibaba }),
+        Format::Tencent => Box::new(Text { lines, parser: Tencent }),
+        Format::Spc => Box::new(Text { lines, parser: Spc }),
+        Format::DiskSim => Box::new(Text { lines, parser: DiskSim }),
+        Format::DiskSimValidation => Box::new(Text { lines, parser: Validation::default() }),
+        Format::StartUp => Box::new(Text { lines, parser: StartUp }),
+    };
+    Source::Records(records, Reorder::new(RECORDS_WINDOW))
+}
+
+impl Trace {
+    fn new(format: Format, source: Source) -> Self {
+        let (names, notes) = (Names::default(), Notes::default());
+        Self { format, source, names, notes, ended: false, error: None, origin: None }
+    }
+
+    /// Which format it is.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What devices and tasks are called, as far as it has been read.
+    #[must_use]
+    pub const fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// What was passed over or put right so far.
+    #[must_use]
+    pub fn notes(&self) -> Notes {
+        let late = match &self.source {
+            Source::Records(_, order) => order.late(),
+            Source::Events(_, order, _) => order.late(),
+        };
+        Notes { late, ..self.notes }
+    }
+
+    /// One more from the source, if it has one.
+    fn pull(&mut self) {
+        let (names, notes) = (&mut self.names, &mut self.notes);
+        let more = match &mut self.source {
+            Source::Records(source, order) => source.next(names, notes).map(|r| r.map(|r| order.put(r))),
+            Source::Events(source, order, _) => source.next(names, notes).map(|e| e.map(|e| order.put(e))),
+        };
+        match more {
+            Ok(Some(())) => {}
+            Ok(None) => self.ended = true,
+            Err(e) => (self.ended, self.error) = (true, Some(e)),
+        }
+    }
+
+    /// The next on the trace's own clock.
+    fn absolute(&mut self) -> Option<Record> {
+        loop {
+            let ended = self.ended;
+            match &mut self.source {
+                Source::Records(_, order) if ended || !order.wants() => return order.take(),
+                Source::Events(_, order, assembler) => {
+                    if let Some(record) = assembler.take(false) {
+                        return Some(record);
+                    }
+                    if ended || !order.wants() {
+                        match order.take() {
+                            Some(event) => assembler.put(event),
+                            None => {
+                                assembler.end();
+                                return assembler.take(true);
+                            }
+                        }
+                    }
+                }
+                Source::Records(..) => {}
+            }
+            if !ended {
+                self.pull();
+            }
+        }
+    }
+}
+
+impl Iterator for Trace {
+    type Item = Result<Record, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let Some(mut record) = self.absolute() else { return self.error.take().map(Err) };
+            if record.sectors == 0 && record.op != Op::Flush {
+                self.notes.empty += 1;
+                continue;
+            }
+            let origin = *self.origin.get_or_insert(record.at);
+            // What is late was moved; what belongs to it cannot be earlier.
+            let since = |t: Duration| t.max(record.at).saturating_sub(origin);
+            record.issued = record.issued.map(since);
+            record.completed = record.completed.map(since);
+            record.at = record.at.saturating_sub(origin);
+            return Some(Ok(record));
+        }
+    }
+}
