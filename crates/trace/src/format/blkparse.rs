@@ -70,9 +70,9 @@ pub(super) fn pair(text: &str) -> Option<(u32, u32)> {
     Some((number("", major).ok()?, number("", minor).ok()?))
 }
 
-/// What stands in the brackets at the end.
-pub(super) fn in_brackets(line: &str) -> Option<&str> {
-    line.trim_end().strip_suffix(']')?.rsplit_once(" [").map(|(_, name)| name)
+/// What stands in the brackets at the end. It may hold brackets; what is before has none.
+fn in_brackets(line: &str) -> Option<&str> {
+    line.split_once(" [").and_then(|(_, name)| name.trim_end().strip_suffix(']'))
 }
 
 /// `WS 223490 + 8 …`, or `FWS […` for a flush alone. `None` for what neither reads nor writes.

@@ -1,0 +1,55 @@
+//! Recordings that are not part of the repository: real drives, a real start-up, a real kernel. Without them this passes, and says so.
+
+use fairhead_trace::{Format, open};
+use std::path::{Path, PathBuf};
+
+/// The files of a folder that end so.
+fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(folder);
+    let Ok(entries) = std::fs::read_dir(&directory) else {
+        println!("skipped: no shared data");
+        return Vec::new();
+    };
+    let mut files: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).collect();
+    files.retain(|p| p.display().to_string().ends_with(ending));
+    files.sort();
+    assert!(!files.is_empty(), "nothing in {}", directory.display());
+    files
+}
+
+#[test]
+fn each_line_of_a_drive_is_a_request() {
+    for file in files("disksim", ".trace") {
+        let lines = std::fs::read_to_string(&file).unwrap().lines().count();
+        let trace = open(&file).unwrap();
+        assert_eq!(trace.format(), Format::DiskSimValidation);
+        let records: Vec<_> = trace.map(Result::unwrap).collect();
+        assert_eq!(records.len(), lines, "{}", file.display());
+        assert!(records.iter().all(|r| r.completed.is_some()));
+    }
+}
+
+#[test]
+fn each_line_of_a_start_up_is_a_request() {
+    for file in files("startup-traces", ".trace") {
+        let lines = std::fs::read_to_string(&file).unwrap().lines().count();
+        let mut trace = open(&file).unwrap();
+        assert_eq!(trace.format(), Format::StartUp);
+        assert_eq!(trace.by_ref().map(Result::unwrap).count(), lines);
+        assert_eq!(trace.notes(), fairhead_trace::Notes::default());
+    }
+}
+
+#[test]
+fn a_kernels_requests_are_issued_and_complete() {
+    for file in files("kernel-logs", ".txt.xz") {
+        let mut trace = open(&file).unwrap();
+        assert_eq!(trace.format(), Format::Ftrace);
+        let records: Vec<_> = trace.by_ref().map(Result::unwrap).collect();
+        let done = records.iter().filter(|r| r.completed.is_some() && r.issued.is_some()).count();
+        println!("{}: {} requests, {done} done, {:?}", file.display(), records.len(), trace.notes());
+        // What is under way when recording ends is few.
+        assert!(records.len() > 100 && done + 64 >= records.len(), "{}", file.display());
+        assert!(records.iter().all(|r| r.completed.is_none_or(|c| r.issued.is_some_and(|i| i <= c))));
+    }
+}
