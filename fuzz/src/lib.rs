@@ -12,7 +12,10 @@ use fairhead_device::DeviceParams;
 use fairhead_live::control;
 use fairhead_live::nbd::{Command, Facts, INPUT_MAX, Session, Step, TRANSFER_MAX};
 use fairhead_sim::{conform, job};
+use fairhead_trace::format::{blkparse, blktrace, iolog};
+use fairhead_trace::{Format, Op, Record, Trace, TraceError};
 use std::fmt::Display;
+use std::io::Cursor;
 use support::chance::Chance;
 use support::storm::Storm;
 
@@ -139,4 +142,114 @@ fn nbd_session(bytes: &[u8], piece: usize) -> (Vec<u8>, Vec<String>, usize) {
         }
     }
     (out, said, data)
+}
+
+/// Any bytes are a trace, perhaps packed, or a one-line error.
+pub fn trace_any(data: &[u8]) {
+    trace(fairhead_trace::read("fuzz.trace", Cursor::new(data.to_vec())));
+}
+
+/// Any bytes as fio's logs of both versions.
+pub fn trace_iolog(data: &[u8]) {
+    trace_as(Format::IologV2, data);
+    trace_as(Format::IologV3, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_blktrace(data: &[u8]) {
+    trace_as(Format::Blktrace, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_blkparse(data: &[u8]) {
+    trace_as(Format::Blkparse, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_ftrace(data: &[u8]) {
+    trace_as(Format::Ftrace, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_msr(data: &[u8]) {
+    trace_as(Format::Msr, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_alibaba(data: &[u8]) {
+    trace_as(Format::Alibaba, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_tencent(data: &[u8]) {
+    trace_as(Format::Tencent, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_spc(data: &[u8]) {
+    trace_as(Format::Spc, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_disksim(data: &[u8]) {
+    trace_as(Format::DiskSim, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_disksim_validation(data: &[u8]) {
+    trace_as(Format::DiskSimValidation, data);
+}
+
+/// Any bytes as that format.
+pub fn trace_startup(data: &[u8]) {
+    trace_as(Format::StartUp, data);
+}
+
+fn trace_as(format: Format, data: &[u8]) {
+    trace(fairhead_trace::read_as(format, "fuzz.trace", Cursor::new(data.to_vec())));
+}
+
+/// Requests are in order and make sense, and are the same after they were written and read again.
+fn trace(opened: Result<Trace, TraceError>) {
+    let mut trace = match opened {
+        Ok(trace) => trace,
+        Err(error) => return check_message(&error, "fuzz.trace"),
+    };
+    let mut records: Vec<Record> = Vec::new();
+    for record in trace.by_ref().take(100_000) {
+        match record {
+            Ok(r) => {
+                assert!(records.last().is_none_or(|last| last.at <= r.at), "time goes backwards");
+                assert!(r.issued.is_none_or(|t| t >= r.at) && r.completed.is_none_or(|t| t >= r.at));
+                assert_eq!(r.sectors == 0, r.op == Op::Flush, "{r:?}");
+                records.push(r);
+            }
+            Err(error) => check_message(&error, "fuzz.trace"),
+        }
+    }
+    let names = trace.names();
+    let (mut text, mut log, mut binary) = (Vec::new(), Vec::new(), Vec::new());
+    let mut writers = (
+        blkparse::Writer::new(&mut text),
+        iolog::Writer::new(&mut log).expect("a vector takes all"),
+        blktrace::Writer::new(&mut binary),
+    );
+    let small = |r: &&Record| r.sectors < 1 << 23;
+    for r in records.iter().filter(small) {
+        let wrote = [writers.0.write(r, names), writers.1.write(r, names), writers.2.write(r, names)];
+        assert!(wrote.iter().all(Result::is_ok), "{wrote:?}");
+    }
+    let ended = [writers.0.finish(names), writers.1.finish(), writers.2.finish()];
+    assert!(ended.iter().all(Result::is_ok), "{ended:?}");
+    let written: Vec<Record> = records.iter().filter(small).copied().collect();
+    for (format, bytes, unit) in
+        [(Format::Blkparse, text, 1), (Format::IologV3, log, 1000), (Format::Blktrace, binary, 1)]
+    {
+        let first = written.first().map_or(0, |r| r.at.as_ns() / unit);
+        let key = |r: &Record, first| (r.at.as_ns() / unit - first, r.op, r.sector, r.sectors);
+        let again = fairhead_trace::read_as(format, "again", Cursor::new(bytes)).expect("our own");
+        let again: Vec<_> = again.map(|r| key(&r.expect("our own"), 0)).collect();
+        let expected: Vec<_> = written.iter().map(|r| key(r, first)).collect();
+        assert_eq!(again, expected, "{format}");
+    }
 }

@@ -46,3 +46,19 @@ fn control() {
 fn nbd() {
     replay("nbd", fairhead_fuzz::nbd);
 }
+
+#[test]
+fn traces() {
+    replay("trace_blktrace", fairhead_fuzz::trace_blktrace);
+    replay("trace_blkparse", fairhead_fuzz::trace_blkparse);
+    replay("trace_ftrace", fairhead_fuzz::trace_ftrace);
+    replay("trace_iolog", fairhead_fuzz::trace_iolog);
+    replay("trace_msr", fairhead_fuzz::trace_msr);
+    replay("trace_alibaba", fairhead_fuzz::trace_alibaba);
+    replay("trace_tencent", fairhead_fuzz::trace_tencent);
+    replay("trace_spc", fairhead_fuzz::trace_spc);
+    replay("trace_disksim", fairhead_fuzz::trace_disksim);
+    replay("trace_disksim_validation", fairhead_fuzz::trace_disksim_validation);
+    replay("trace_startup", fairhead_fuzz::trace_startup);
+    replay("trace_any", fairhead_fuzz::trace_any);
+}

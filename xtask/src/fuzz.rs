@@ -10,7 +10,26 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-const TARGETS: [&str; 6] = ["job_file", "disk_preset", "elevator", "kernel_log", "nbd", "control"];
+const TARGETS: [&str; 18] = [
+    "job_file",
+    "disk_preset",
+    "elevator",
+    "kernel_log",
+    "nbd",
+    "control",
+    "trace_blktrace",
+    "trace_blkparse",
+    "trace_ftrace",
+    "trace_iolog",
+    "trace_msr",
+    "trace_alibaba",
+    "trace_tencent",
+    "trace_spc",
+    "trace_disksim",
+    "trace_disksim_validation",
+    "trace_startup",
+    "trace_any",
+];
 
 /// What makes the compiler count edges and comparisons for libFuzzer.
 //= cargo-fuzz src/project.rs

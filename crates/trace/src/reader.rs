@@ -165,6 +165,19 @@ pub fn read(name: &str, input: impl Read + 'static) -> Result<Trace, TraceError>
     read_set(vec![(name.to_owned(), Box::new(input))])
 }
 
+/// Reads a trace of that format, whatever it looks like; `name` is for messages.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read_as(format: Format, name: &str, input: impl Read + 'static) -> Result<Trace, TraceError> {
+    let input = unpack(Box::new(input)).map_err(|e| TraceError {
+        file: name.to_owned(),
+        place: Place::File,
+        message: format!("cannot be read: {e}"),
+    })?;
+    Ok(Trace::new(format, source(format, name, input)))
+}
+
 /// Reads a trace from several files, as blktrace writes one for each processor; names are for messages.
 ///
 /// # Errors
@@ -181,13 +194,13 @@ pub fn read_set(inputs: Vec<(String, Box<dyn Read>)>) -> Result<Trace, TraceErro
             continue;
         }
         let format = Format::detect(&head).map_err(fail)?;
-        if format == Format::Blktrace {
-            files.push(Box::new(Blktrace::new(&name, Box::new(input))));
-        } else if several {
+        if several && format != Format::Blktrace {
             return Err(fail(format!("is {format}; only blktrace has several files for one trace")));
-        } else {
-            return Ok(Trace::new(format, text(format, Lines::new(&name, Box::new(input)))));
         }
+        if !several {
+            return Ok(Trace::new(format, source(format, &name, Box::new(input))));
+        }
+        files.push(Box::new(Blktrace::new(&name, Box::new(input))));
     }
     Ok(Trace::new(Format::Blktrace, by_events(Box::new(Merged { files, heads: None }))))
 }
@@ -196,10 +209,19 @@ fn by_events(events: Box<dyn Events>) -> Source {
     Source::Events(events, Reorder::new(EVENTS_WINDOW), Assembler::new())
 }
 
-fn text(format: Format, lines: Lines) -> Source {
+fn source(format: Format, name: &str, input: Box<dyn Read>) -> Source {
+    let lines = |input| Lines::new(name, input);
+    let events: Box<dyn Events> = match format {
+        Format::Blktrace => Box::new(Blktrace::new(name, input)),
+        Format::Blkparse => Box::new(Text { lines: lines(input), parser: Blkparse::default() }),
+        Format::Ftrace => Box::new(Text { lines: lines(input), parser: Ftrace }),
+        _ => return by_records(format, lines(input)),
+    };
+    by_events(events)
+}
+
+fn by_records(format: Format, lines: Lines) -> Source {
     let records: Box<dyn Records> = match format {
-        Format::Blktrace | Format::Ftrace => return by_events(Box::new(Text { lines, parser: Ftrace })),
-        Format::Blkparse => return by_events(Box::new(Text { lines, parser: Blkparse::default() })),
         Format::IologV2 => Box::new(Text { lines, parser: Iolog::new(2) }),
         Format::IologV3 => Box::new(Text { lines, parser: Iolog::new(3) }),
         Format::Msr => Box::new(Text { lines, parser: Msr }),
@@ -209,6 +231,7 @@ fn text(format: Format, lines: Lines) -> Source {
         Format::DiskSim => Box::new(Text { lines, parser: DiskSim }),
         Format::DiskSimValidation => Box::new(Text { lines, parser: Validation::default() }),
         Format::StartUp => Box::new(Text { lines, parser: StartUp }),
+        Format::Blktrace | Format::Blkparse | Format::Ftrace => unreachable!("made of events"),
     };
     Source::Records(records, Reorder::new(RECORDS_WINDOW))
 }

@@ -1,6 +1,7 @@
 //! What every format becomes: a request with its time.
 
 use fairhead_core::{Duration, Sector, TaskId};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::BitOr;
 
@@ -139,11 +140,12 @@ impl Names {
         self.tasks.get(&id.0).map(String::as_str)
     }
 
-    /// The device of that name, new or known.
+    /// The device of that name, new or known. Control characters are replaced: names are printed.
     ///
     /// # Errors
     /// If there are too many, or the name is too long.
     pub fn add_device(&mut self, name: &str) -> Result<DeviceId, String> {
+        let name = &*printable(name);
         if self.devices.get(self.last as usize).is_some_and(|known| known == name) {
             return Ok(DeviceId(self.last));
         }
@@ -164,11 +166,21 @@ impl Names {
         Ok(DeviceId(id))
     }
 
-    /// Calls a task so, unless it has a name or too many have.
+    /// Calls a task so, unless it has a name or too many have. Control characters are replaced.
     pub fn name_task(&mut self, id: TaskId, name: &str) {
-        if !self.tasks.contains_key(&id.0) && self.tasks.len() < NAMES_MAX && name.len() <= NAME_BYTES_MAX {
-            self.tasks.insert(id.0, name.to_owned());
+        let has_room = self.tasks.len() < NAMES_MAX && name.len() <= NAME_BYTES_MAX && !name.is_empty();
+        if has_room && !self.tasks.contains_key(&id.0) {
+            self.tasks.insert(id.0, printable(name).into_owned());
         }
+    }
+}
+
+/// The name without control characters.
+fn printable(name: &str) -> Cow<'_, str> {
+    if name.chars().any(char::is_control) {
+        Cow::Owned(name.replace(char::is_control, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(name)
     }
 }
 
