@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Ladder(LadderArgs),
     /// Put the published tables of a source beside ours, number by number.
     Reproduce(ReproduceArgs),
+    /// Tell what is in a recorded block trace of any known format, or write it in another.
+    Trace(TraceArgs),
     /// Replay a running kernel's log into our scheduler, and say where the two decide differently.
     Conform(ConformArgs),
     /// Replay a recorded drive's requests through a disk model, and say how far its response times are from the drive's.
@@ -207,6 +209,40 @@ pub(crate) struct ReproduceArgs {
     /// Write them to a file instead of the terminal.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = TRACE_LEGEND)]
+pub(crate) struct TraceArgs {
+    /// The trace: blktrace (one file of a set opens all), blkparse, ftrace, fio iolog, MSR, Alibaba, Tencent, SPC, DiskSim or a
+    /// recorded start-up; plain, or compressed by gzip, xz, zstd or bzip2.
+    #[arg(value_name = "FILE")]
+    pub(crate) trace: PathBuf,
+    /// Write the trace anew, in this format, instead of telling what is in it.
+    #[arg(long, value_name = "FORMAT", conflicts_with = "output_format")]
+    pub(crate) to: Option<TraceTarget>,
+    /// How the summary is written.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) output_format: ConformFormat,
+    /// Write to a file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// What the columns of a trace's table mean.
+const TRACE_LEGEND: &str = "\
+sync: reads that are no read-ahead, and what is flagged so. sequential: begins where the one before of the same task, device and
+operation ended. latency: from the request to its completion, where the trace tells it.";
+
+/// What a trace can be written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceTarget {
+    /// blktrace's binary form, for blkparse and btt.
+    Blktrace,
+    /// blkparse's text.
+    Blkparse,
+    /// fio's iolog, version 3.
+    Iolog,
 }
 
 #[derive(Debug, Args)]

@@ -26,6 +26,7 @@ mod run;
 mod serve;
 mod share;
 mod show;
+mod trace;
 mod tunables;
 mod validate;
 mod workloads;
@@ -54,6 +55,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::Run(args) => run::run(&args),
         Command::Ladder(args) => ladder::ladder(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::Trace(args) => trace::trace(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::Serve(args) => serve::serve(&args),
         Command::ReplayLive(args) => replay_live::replay_live(&args),

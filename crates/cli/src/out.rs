@@ -21,16 +21,17 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
 /// Writes `text` to the file, or to stdout when there is none. The file appears complete or not at all.
 pub(crate) fn write(file: Option<&Path>, text: &str) -> Result<(), CliError> {
     let Some(path) = file else { return print(text) };
+    complete(path, |part| std::fs::write(part, text))
+}
+
+/// Has `make` write a file that appears complete or not at all: it is given the path to write to.
+pub(crate) fn complete(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), CliError> {
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
     let part = Path::new(&part);
     // A pipe or device cannot be replaced by a complete file.
     let special = path.metadata().is_ok_and(|m| !m.is_file());
-    let result = if special {
-        std::fs::write(path, text)
-    } else {
-        std::fs::write(part, text).and_then(|()| std::fs::rename(part, path))
-    };
+    let result = if special { make(path) } else { make(part).and_then(|()| std::fs::rename(part, path)) };
     result.map_err(|e| {
         // It may never have been made.
         let _ = std::fs::remove_file(part);

@@ -12,6 +12,7 @@ mod ladder;
 mod reproduction;
 mod table;
 mod top;
+pub(crate) mod trace;
 mod watch;
 mod why;
 

@@ -72,7 +72,9 @@ pub(super) fn pair(text: &str) -> Option<(u32, u32)> {
 
 /// What stands in the brackets at the end. It may hold brackets; what is before has none.
 fn in_brackets(line: &str) -> Option<&str> {
-    line.split_once(" [").and_then(|(_, name)| name.trim_end().strip_suffix(']'))
+    // What blkparse knows no name of is called `(null)`.
+    let name = line.split_once(" [")?.1.trim_end().strip_suffix(']')?;
+    (name != "(null)").then_some(name)
 }
 
 /// `WS 223490 + 8 …`, or `FWS […` for a flush alone. `None` for what neither reads nor writes.

@@ -1,0 +1,87 @@
+//! `fairhead trace` as a user meets it, on the trace crate's golden files.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn golden(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/golden").join(file)
+}
+
+fn trace(file: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fairhead")).arg("trace").arg(file).args(args).output().unwrap()
+}
+
+/// What it says, without the file's name.
+fn answer(file: &str, args: &[&str]) -> String {
+    let out = trace(&golden(file), args);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let text = String::from_utf8(out.stdout).unwrap();
+    text.split_once(": ").filter(|_| args.is_empty()).map_or(text.clone(), |(_, rest)| rest.to_owned())
+}
+
+#[test]
+fn a_summary_says_what_how_much_and_whose() {
+    let expected = "\
+blkparse text, 6 requests in 19.9ms
+
+op       requests  percent   MiB   MiB/s  sync  sequential
+read            2    33.3%  0.00    0.39   50%         50%
+write           2    33.3%  0.03    1.75  100%         50%
+discard         1    16.6%  2048  102403    0%          0%
+flush           1    16.6%                100%
+
+sizes    4KiB 50%, 32KiB 16.6%, 2GiB 16.6%
+tasks    jbd2/sda1-8-412 3, cat-1201 2, fstrim-601 1
+devices  8,0 5 (up to 439.4MiB), 8,16 1 (up to 2GiB)
+latency  mean 8.67ms, longest 9.00ms, of 3 requests
+";
+    assert_eq!(answer("blkparse.txt", &[]), expected);
+    let lost = answer("ftrace-blk.txt", &[]);
+    assert!(lost.ends_with("note: 25 were lost by the recording; record with a larger buffer\n"), "{lost}");
+    // Nobody is told from anybody here.
+    assert!(!answer("tencent.csv", &[]).contains("tasks"));
+}
+
+#[test]
+fn json_has_units_in_its_names() {
+    let json: serde_json::Value =
+        serde_json::from_str(&answer("msr.csv", &["--output-format", "json"])).unwrap();
+    assert_eq!(json["format"], "MSR Cambridge CSV");
+    assert_eq!((&json["requests"], &json["empty"]), (&3.into(), &1.into()));
+    assert_eq!(json["ops"]["read"]["bytes"], 32768);
+    assert_eq!(json["devices"][0]["device"], "src1.0");
+    assert_eq!(json["latency_max_ns"], 11_200_600);
+}
+
+#[test]
+fn what_is_written_has_the_same_summary() {
+    let plain = answer("blkparse.txt", &[]);
+    let same = |text: &str| text.split_once(", ").map(|(_, rest)| rest.to_owned()).unwrap();
+    for to in ["blkparse", "blktrace"] {
+        let file = std::env::temp_dir().join(format!("fairhead-trace-{}-{to}", std::process::id()));
+        let out = trace(&golden("blkparse.txt"), &["--to", to, "-o", file.to_str().unwrap()]);
+        assert!(out.status.success() && out.stdout.is_empty());
+        let again = String::from_utf8(trace(&file, &[]).stdout).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(same(&again), same(&plain), "{to}");
+    }
+    let log = answer("iolog-v3.txt", &["--to", "iolog"]);
+    assert_eq!(
+        log,
+        "fio version 3 iolog\n0 data.0 add\n0 data.0 open\n0 data.0 read 0 4096\n2305 data.0 write 45056 1024\n4497 data.0 sync 0 0\n"
+    );
+}
+
+#[test]
+fn what_is_no_trace_is_refused_in_a_line() {
+    for (file, message) in [
+        (golden("blkparse.txt.records"), "is no trace of a known format; those are blktrace binary"),
+        (PathBuf::from("/nonexistent/trace"), "cannot be opened"),
+        (std::env::temp_dir(), "is a directory; a trace is a file"),
+    ] {
+        let out = trace(&file, &[]);
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert_eq!((out.status.code(), error.lines().count()), (Some(2), 1), "{error}");
+        assert!(error.contains(message), "{error}");
+    }
+}
