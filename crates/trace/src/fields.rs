@@ -63,3 +63,49 @@ pub(crate) fn in_bytes(at: Duration, op: Op, offset: u64, bytes: u64) -> Result<
     let sectors = if bytes == 0 { 0 } else { end.div_ceil(512) - first };
     in_sectors(at, op, first, sectors)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact() {
+        let ns = |text: &str| decimal("time", text, 1_000_000_000).map(Duration::as_ns);
+        assert_eq!(ns("0"), Ok(0));
+        assert_eq!(ns("4.682475"), Ok(4_682_475_000));
+        assert_eq!(ns(".5"), Ok(500_000_000));
+        assert_eq!(ns("1."), Ok(1_000_000_000));
+        assert_eq!(ns("0.0000000019"), Ok(1));
+        for text in ["", ".", "-1", "1e3", "1.5.2", "99999999999", "18446744073.709551615"] {
+            assert!(ns(text).is_err(), "{text}");
+        }
+        assert_eq!(decimal("time", "1.0005", 1000).map(Duration::as_ns), Ok(1000));
+    }
+
+    #[test]
+    fn a_request_in_bytes_is_what_it_touches() {
+        let sectors = |offset, bytes| {
+            let r = in_bytes(Duration::ZERO, Op::Read, offset, bytes).unwrap();
+            (r.sector.0, r.sectors)
+        };
+        assert_eq!(sectors(0, 512), (0, 1));
+        assert_eq!(sectors(511, 2), (0, 2));
+        assert_eq!(sectors(1000, 0), (1, 0));
+        assert_eq!(sectors(u64::MAX - 511, 1), ((1 << 55) - 1, 1));
+        assert!(in_bytes(Duration::ZERO, Op::Read, u64::MAX, 1).is_err());
+        assert!(in_bytes(Duration::ZERO, Op::Read, 0, 512 << 32).is_err());
+        assert!(in_sectors(Duration::ZERO, Op::Read, SECTOR_MAX, 1).is_err());
+    }
+
+    #[test]
+    fn times_do_not_overflow() {
+        assert!(ticks("time", "18446744073709551615", 1).is_err());
+        assert!(ticks("time", "18446744073709551", 1_000_000).is_err());
+        let most = ticks("time", "16000000000000000000", 1).unwrap();
+        assert!(after(most, most).is_err());
+        assert_eq!(
+            number::<u8>("byte", "256"),
+            Err("'256' is not a byte: expected a whole number in range".to_owned())
+        );
+    }
+}

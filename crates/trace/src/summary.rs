@@ -4,7 +4,7 @@ use crate::record::{DeviceId, Op, Record};
 use fairhead_core::{Duration, TaskId};
 use std::collections::BTreeMap;
 
-/// How many sizes, tasks and devices are told apart; others are counted together.
+/// How many sizes, tasks and devices are told apart; those that come later are counted in the sums only.
 const KINDS_MAX: usize = 1 << 16;
 
 /// Requests of one operation.
@@ -145,4 +145,64 @@ fn top(map: &BTreeMap<u32, u64>, most: usize) -> Vec<(u32, u64)> {
     all.sort_by_key(|(k, n)| (std::cmp::Reverse(*n), *k));
     all.truncate(most);
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Flags;
+    use fairhead_core::Sector;
+
+    fn record(us: u64, task: u32, op: Op, sector: u64, sectors: u32) -> Record {
+        let at = Duration::from_us(us);
+        Record { task: TaskId(task), ..Record::new(at, op, Sector(sector), sectors) }
+    }
+
+    #[test]
+    fn interleaved_streams_are_sequential_each() {
+        let mut s = Summary::default();
+        for i in 0..4 {
+            s.add(&record(10 * i, 1, Op::Read, 8 * i, 8));
+            s.add(&record(10 * i + 5, 2, Op::Read, 5000 + 16 * i, 16));
+        }
+        s.add(&record(100, 1, Op::Write, 32, 8));
+        assert_eq!(*s.of(Op::Read), OpSummary { requests: 8, sectors: 96, sync: 8, sequential: 6 });
+        assert_eq!(*s.of(Op::Write), OpSummary { requests: 1, sectors: 8, sync: 0, sequential: 0 });
+        assert_eq!((s.requests(), s.span), (9, Duration::from_us(100)));
+        let size = |sectors, requests| SizeCount { sectors, requests };
+        assert_eq!(s.sizes(5), [size(8, 5), size(16, 4)]);
+        assert_eq!(s.tasks(1), [(TaskId(1), 5)]);
+        assert_eq!(s.devices(5), [(DeviceId(0), 9, 5064)]);
+    }
+
+    #[test]
+    fn latency_is_of_those_that_completed() {
+        let mut s = Summary::default();
+        for (us, took) in [(0, Some(10)), (5, None), (7, Some(30))] {
+            let completed = took.map(|t: u64| Duration::from_us(us + t));
+            s.add(&Record { completed, ..record(us, 0, Op::Write, 0, 1) });
+        }
+        assert_eq!(
+            (s.completed, s.latency, s.latency_max),
+            (2, Duration::from_us(40), Duration::from_us(30))
+        );
+    }
+
+    #[test]
+    fn read_ahead_is_not_sync_and_flushes_have_no_size() {
+        let mut s = Summary::default();
+        s.add(&Record { flags: Flags::AHEAD, ..record(0, 0, Op::Read, 0, 8) });
+        s.add(&record(0, 0, Op::Flush, 0, 0));
+        assert_eq!((s.of(Op::Read).sync, s.of(Op::Flush).requests, s.size_kinds()), (0, 1, 1));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut s = Summary::default();
+        for i in 0..KINDS_MAX as u32 + 100 {
+            s.add(&record(0, i, Op::Read, 0, i + 1));
+        }
+        assert_eq!((s.size_kinds(), s.task_kinds(), s.last.len()), (KINDS_MAX, KINDS_MAX, KINDS_MAX));
+        assert_eq!(s.requests(), KINDS_MAX as u64 + 100);
+    }
 }

@@ -16,10 +16,8 @@ use crate::error::quote;
 use crate::fields::{after, in_bytes, number, ticks};
 use crate::record::{Names, Notes, Op, Record};
 
-/// A file time's unit.
+/// A file time's unit. In nanoseconds it fits until the year 2111.
 const TICK_NS: u64 = 100;
-/// 1 January 2000 as a file time: what is before is counted from 0, so that nanoseconds fit.
-const YEAR_2000: u64 = 125_911_584_000_000_000;
 
 /// The format.
 pub(crate) struct Msr;
@@ -35,8 +33,7 @@ impl LineParser for Msr {
         }
         let [time, host, disk, op, offset, size, response] =
             commas(line, "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime")?;
-        let stamp: u64 = number("timestamp", time)?;
-        let at = ticks("timestamp", &stamp.checked_sub(YEAR_2000).unwrap_or(stamp).to_string(), TICK_NS)?;
+        let at = ticks("timestamp", time, TICK_NS)?;
         let disk: u32 = number("disk number", disk)?;
         let op = match op {
             _ if op.eq_ignore_ascii_case("read") => Op::Read,
