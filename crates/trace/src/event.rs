@@ -86,6 +86,8 @@ pub(crate) fn of_letters(letters: &str) -> Option<(Op, Flags)> {
         b'W' => Op::Write,
         b'D' => Op::Discard,
         b'F' => Op::Flush,
+        // What flushes and does nothing else is `FF` to the kernel and `FN` to blkparse.
+        b'N' if preflush => Op::Flush,
         _ => return None,
     };
     let mut flags = if preflush { Flags::PREFLUSH } else { Flags::NONE };
@@ -102,7 +104,7 @@ pub(crate) fn of_letters(letters: &str) -> Option<(Op, Flags)> {
     Some((op, flags))
 }
 
-/// The letters of an operation and its flags.
+/// The letters of an operation and its flags, as blkparse has them.
 pub(crate) fn letters(op: Op, flags: Flags) -> String {
     let mut text = String::new();
     if flags.has(Flags::PREFLUSH) {
@@ -112,6 +114,7 @@ pub(crate) fn letters(op: Op, flags: Flags) -> String {
         Op::Read => 'R',
         Op::Write => 'W',
         Op::Discard => 'D',
+        Op::Flush if flags.has(Flags::PREFLUSH) => 'N',
         Op::Flush => 'F',
     });
     for (flag, letter) in [(Flags::FUA, 'F'), (Flags::AHEAD, 'A'), (Flags::SYNC, 'S'), (Flags::META, 'M')] {
@@ -167,14 +170,15 @@ mod tests {
 
     #[test]
     fn letters_go_both_ways() {
-        for text in ["R", "RA", "RSM", "W", "WS", "WFS", "FWFSM", "D", "FF", "F"] {
+        for text in ["R", "RA", "RSM", "W", "WS", "WFS", "FWFSM", "D", "FN", "FNS", "F"] {
             let (op, flags) = of_letters(text).unwrap();
             assert_eq!(letters(op, flags), text);
         }
         assert_eq!(of_letters("WFS"), Some((Op::Write, Flags::FUA | Flags::SYNC)));
         assert_eq!(of_letters("FWS"), Some((Op::Write, Flags::PREFLUSH | Flags::SYNC)));
+        assert_eq!(of_letters("FF"), of_letters("FN"));
         assert_eq!(of_letters("DE"), Some((Op::Discard, Flags::NONE)));
-        for text in ["", "N", "FN", "x"] {
+        for text in ["", "N", "NS", "x"] {
             assert_eq!(of_letters(text), None, "{text}");
         }
     }
