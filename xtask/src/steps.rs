@@ -137,6 +137,7 @@ fn packages() -> Result<Outcome, String> {
         ("qemu-system-x86_64", "qemu-system-x86"),
         ("xterm", "xterm"),
         ("Xvfb", "xvfb"),
+        ("blkparse", "blktrace"),
     ];
     let mut missing: Vec<&str> =
         WANTED.iter().filter(|(program, _)| !exists(program)).map(|(_, p)| *p).collect();
