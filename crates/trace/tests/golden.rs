@@ -5,7 +5,7 @@
 //! times in ns, `-` where nothing is recorded. `FAIRHEAD_BLESS=1` writes them anew.
 
 use fairhead_core::Duration;
-use fairhead_trace::{Flags, Format, Notes, Trace, open};
+use fairhead_trace::{Flags, Format, Notes, Op, Trace, open};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -190,4 +190,13 @@ fn damage_in_binary_is_told_with_its_byte() {
     assert_eq!(error(&bytes), "t: byte 51: no event begins here: 0x66617407 instead of 0x65617407");
     bytes[51..55].copy_from_slice(&[0x65, 0x61, 0x74, 6]);
     assert_eq!(error(&bytes), "t: byte 51: an event of version 6; only version 7 is known");
+}
+
+#[test]
+fn a_name_may_look_like_sectors() {
+    for line in ["8,0 0 1 0.1 5 Q FWS [a 8 + 8 b]", "a 8 + 8 b-5 [0] .. 0.1: 8,0 Q FWS [a 8 + 8 b]"] {
+        let mut trace = fairhead_trace::read("t", std::io::Cursor::new(line.as_bytes().to_vec())).unwrap();
+        let r = trace.next().unwrap().unwrap();
+        assert_eq!((r.op, r.sectors, trace.names().task(r.task)), (Op::Flush, 0, Some("a 8 + 8 b")));
+    }
 }

@@ -80,7 +80,8 @@ fn in_brackets(line: &str) -> Option<&str> {
 /// `WS 223490 + 8 …`, or `FWS […` for a flush alone. `None` for what neither reads nor writes.
 pub(super) fn io(words: &[&str]) -> Result<Option<(Op, Flags, u64, u32)>, String> {
     let Some((op, flags)) = words.first().and_then(|w| of_letters(w)) else { return Ok(None) };
-    let plus = words.iter().position(|w| *w == "+");
+    // What is in the brackets is a name, and may look like anything.
+    let plus = words.iter().take_while(|w| !w.starts_with('[')).position(|w| *w == "+");
     let (sector, sectors) = match plus {
         Some(at) if at >= 2 => {
             let sectors = words.get(at + 1).ok_or("the line ends at '+'; a number of sectors follows")?;
