@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod conform;
 mod engine;
 mod error;

@@ -1,0 +1,120 @@
+//! What to do to use a candidate: the kernel's files, a udev rule that keeps it over reboots, systemd's weights, or Fairhead.
+//!
+//! ```text
+//! echo bfq > /sys/block/sdX/queue/scheduler           now
+//! echo 0 > /sys/block/sdX/queue/iosched/low_latency
+//! ACTION=="add|change", KERNEL=="sd[a-z]*", …         from the next boot on
+//! ```
+//!
+//! The kernel's tunables are in milliseconds where ours are times, but for those that say `_nsec`. What job files call weights
+//! are systemd's `IOWeight=`, with the same scale; only BFQ obeys them here, so they are printed with BFQ only.
+//!
+//! What it does not do: write anything, or know the name of the disk. `sdX` stands for it.
+//
+//= Documentation/block/switching-sched.rst; systemd.resource-control(5), IOWeight=; udev(7)
+
+use super::candidates::{Candidate, Place};
+use crate::job::{JobFile, Setting};
+use fairhead_core::config::Unit;
+use fairhead_device::Facts;
+
+/// Something to do, and why or when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What it is for.
+    pub about: &'static str,
+    /// Lines for a shell, or for the file that `about` names.
+    pub lines: Vec<String>,
+}
+
+/// What to do to use the candidate on such a disk.
+#[must_use]
+pub fn steps(candidate: &Candidate, facts: &Facts, jobs: &JobFile) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if candidate.place == Place::Kernel {
+        steps.push(Step {
+            about: "in the running kernel, as root, until it is shut down",
+            lines: sysfs(candidate, facts),
+        });
+        steps.push(Step {
+            about: "in /etc/udev/rules.d/60-fairhead-advice.rules, for every start",
+            lines: udev(candidate, facts),
+        });
+        let units = systemd(jobs);
+        if candidate.preset == "bfq" && !units.is_empty() {
+            steps.push(Step { about: "in the units' files, one for each control group", lines: units });
+        }
+    }
+    steps.push(Step { about: "with Fairhead, which has it everywhere", lines: fairhead(candidate) });
+    steps
+}
+
+/// An example of the disk's name, and the pattern of such names.
+const fn names(facts: &Facts) -> (&'static str, &'static str) {
+    match (facts.rotational, facts.queue_depth) {
+        (true, _) | (false, 2..=32) => ("sdX", "sd[a-z]*"),
+        (false, 0 | 1) => ("mmcblkX", "mmcblk[0-9]*"),
+        (false, _) => ("nvmeXn1", "nvme[0-9]*n[0-9]*"),
+    }
+}
+
+/// What the kernel calls it.
+fn kernels_name(candidate: &Candidate) -> &'static str {
+    if candidate.preset == "noop" { "none" } else { candidate.preset }
+}
+
+/// Tunables as the kernel's files have them.
+fn attributes(candidate: &Candidate) -> Vec<(&'static str, u64)> {
+    let unit = |name: &str| candidate.config.list().iter().find(|t| t.name == name).map(|t| t.unit);
+    let value = |&(name, raw): &(&'static str, u64)| match unit(name) {
+        Some(Unit::Time) if !name.ends_with("_nsec") => (name, raw / 1_000_000),
+        _ => (name, raw),
+    };
+    candidate.set.iter().map(value).collect()
+}
+
+fn sysfs(candidate: &Candidate, facts: &Facts) -> Vec<String> {
+    let queue = format!("/sys/block/{}/queue", names(facts).0);
+    let mut lines = vec![format!("echo {} > {queue}/scheduler", kernels_name(candidate))];
+    let tunables = attributes(candidate);
+    lines.extend(tunables.iter().map(|(name, value)| format!("echo {value} > {queue}/iosched/{name}")));
+    lines
+}
+
+fn udev(candidate: &Candidate, facts: &Facts) -> Vec<String> {
+    let rotational = u8::from(facts.rotational);
+    let of = format!(
+        "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", KERNEL==\"{}\", ATTR{{queue/rotational}}==\"{rotational}\"",
+        names(facts).1
+    );
+    let mut lines = vec![format!("{of}, ATTR{{queue/scheduler}}=\"{}\"", kernels_name(candidate))];
+    // A rule of its own for each: the scheduler's files are there once it is.
+    let tunables = attributes(candidate);
+    lines.extend(
+        tunables.iter().map(|(name, value)| format!("{of}, ATTR{{queue/iosched/{name}}}=\"{value}\"")),
+    );
+    lines
+}
+
+/// The weights that the jobs give their groups.
+fn systemd(jobs: &JobFile) -> Vec<String> {
+    let weight = |settings: &[Setting]| {
+        settings.iter().find_map(|s| if let Setting::Weight(w) = s { Some(w.0.get()) } else { None })
+    };
+    let line = |g: &crate::job::Cgroup| {
+        let unit = g.path.replace('/', "-");
+        weight(&g.settings).map(|w| format!("{unit}.slice: IOWeight={w}"))
+    };
+    jobs.cgroups.iter().filter_map(line).collect()
+}
+
+fn fairhead(candidate: &Candidate) -> Vec<String> {
+    let mut command = format!("--sched {}", candidate.preset);
+    for &(name, raw) in candidate.set {
+        command.push_str(&format!(" --set {name}={}", candidate.value(name, raw)));
+    }
+    vec![
+        format!("fairhead serve --export NAME=FILE --socket PATH {command}"),
+        format!("fairhead mount SOURCE MOUNTPOINT {command}"),
+    ]
+}

@@ -1,0 +1,239 @@
+//! What is tried: schedulers, and the few tunables that matter, each with the reason why it is in the table.
+//!
+//! A tunable is here if its manual tells administrators to turn it for latency or for throughput, and if it is there to be turned:
+//! a file in sysfs, or a `--set` of `fairhead serve`. One or two values each, in the direction in which the default is a compromise. What
+//! stands in for its successor (`cfq-ts1`, `bfq-v0`, `deadline-2.6.9`, `deadline` for `mq-deadline`) is for study, not for use.
+//
+//= Documentation/block/bfq-iosched.rst, deadline-iosched.rst, kyber-iosched.rst: what each tunable is for
+
+use crate::job::JobFile;
+use fairhead_core::config::{Shown, Tunable};
+use fairhead_core::sched::any::{AnyConfig, preset};
+use fairhead_device::Facts;
+
+/// When a candidate makes sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    /// On everything.
+    Always,
+    /// Where there is an arm to move.
+    Rotational,
+    /// Where there is none.
+    Flash,
+    /// If anybody writes.
+    Writes,
+    /// If the jobs name control groups.
+    Groups,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    preset: &'static str,
+    /// Names and raw values.
+    set: &'static [(&'static str, u64)],
+    when: When,
+    why: &'static str,
+}
+
+const fn entry(
+    preset: &'static str,
+    set: &'static [(&'static str, u64)],
+    when: When,
+    why: &'static str,
+) -> Entry {
+    Entry { preset, set, when, why }
+}
+
+const MS: u64 = 1_000_000;
+
+/// In the order in which they are tried when the budget is not enough for all.
+const TABLE: &[Entry] = &[
+    entry("mq-deadline", &[], When::Always, "the kernel's default for devices with one queue"),
+    entry("noop", &[], When::Always, "nothing is cheaper, and some devices know best"),
+    entry("bfq", &[], When::Always, "what waits is served first, and everybody gets a share"),
+    entry("kyber", &[], When::Flash, "keeps reads short on fast flash by holding writes back"),
+    entry("cfq", &[], When::Always, "slices for each task: fair, and kind to who reads in order"),
+    entry("as", &[], When::Rotational, "waits for the next read of who reads in order"),
+    entry("noop+groups", &[], When::Groups, "the shares of groups, and nothing else"),
+    entry("deadline+groups", &[], When::Groups, "the shares of groups, and deadlines in each"),
+    entry("cfq+groups", &[], When::Groups, "the shares of groups, and slices in each"),
+    entry("bfq", &[("low_latency", 0)], When::Always, "exact shares: nobody is taken for interactive"),
+    entry(
+        "bfq",
+        &[("slice_idle", 0)],
+        When::Always,
+        "the disk never waits for a client: more throughput, less order",
+    ),
+    entry("mq-deadline", &[("fifo_batch", 1)], When::Always, "no batches: less latency, more seeks"),
+    entry("mq-deadline", &[("read_expire", 100 * MS)], When::Always, "no read is passed over for long"),
+    entry("bfq", &[("slice_idle", 2 * MS)], When::Rotational, "waits only for clients that are quick"),
+    entry(
+        "bfq",
+        &[("strict_guarantees", 1)],
+        When::Rotational,
+        "one request at a time: the drive cannot undo the order",
+    ),
+    entry("kyber", &[("read_lat_nsec", MS / 2)], When::Flash, "holds writes back earlier"),
+    entry("cfq", &[("slice_idle", 0)], When::Always, "the disk never waits for a client"),
+    entry("mq-deadline", &[("fifo_batch", 64)], When::Rotational, "long batches: fewer seeks"),
+    entry("mq-deadline", &[("writes_starved", 8)], When::Writes, "reads go before writes for longer"),
+    entry(
+        "cfq",
+        &[("low_latency", 0)],
+        When::Always,
+        "full slices however many tasks there are: fewer seeks",
+    ),
+    entry("bfq", &[("timeout_sync", 250 * MS)], When::Rotational, "longer turns: fewer seeks"),
+];
+
+/// Where a candidate can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a kernel of today, and in Fairhead.
+    Kernel,
+    /// In Fairhead: `serve`, `mount`.
+    Fairhead,
+}
+
+/// A scheduler with its tunables, to be tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The preset.
+    pub preset: &'static str,
+    /// What differs from that, with raw values.
+    pub set: &'static [(&'static str, u64)],
+    /// All tunables.
+    pub config: AnyConfig,
+    /// Where it can be used.
+    pub place: Place,
+    /// Why it is tried.
+    pub why: &'static str,
+}
+
+impl Candidate {
+    /// As in `bfq, low_latency=0`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let mut name = self.preset.to_owned();
+        for &(tunable, raw) in self.set {
+            name.push_str(&format!(", {tunable}={}", self.value(tunable, raw)));
+        }
+        name
+    }
+
+    /// A value with its unit, as `--set` takes it.
+    #[must_use]
+    pub fn value(&self, tunable: &str, raw: u64) -> String {
+        let unit = self.tunable(tunable).map(|t| t.unit);
+        unit.map_or_else(|| raw.to_string(), |u| Shown(u, raw).to_string())
+    }
+
+    fn tunable(&self, name: &str) -> Option<&'static Tunable> {
+        self.config.list().iter().find(|t| t.name == name)
+    }
+
+    /// None if there is no such preset, or it has no such tunable: a mistake in the table, which a test finds.
+    fn of(e: &Entry) -> Option<Self> {
+        let mut config = (preset(e.preset)?.config)();
+        e.set.iter().try_for_each(|&(tunable, raw)| config.set(tunable, raw)).ok()?;
+        let in_kernel = matches!(e.preset, "noop" | "mq-deadline" | "kyber" | "bfq");
+        let place = if in_kernel { Place::Kernel } else { Place::Fairhead };
+        Some(Self { preset: e.preset, set: e.set, config, place, why: e.why })
+    }
+}
+
+/// A queue deeper than SATA's means an interface with several hardware queues.
+//= SATA 3.0 native command queueing: 32 tags
+const SATA_DEPTH: u16 = 32;
+
+/// What a kernel uses if nobody chooses: nothing for devices with several hardware queues, else `mq-deadline`.
+//= linux-6.12 block/elevator.c elevator_get_default (its documented behaviour)
+#[must_use]
+pub fn kernels_default(facts: &Facts) -> &'static str {
+    if facts.queue_depth > SATA_DEPTH { "noop" } else { "mq-deadline" }
+}
+
+/// All that make sense, the default first.
+#[must_use]
+pub(super) fn choose(jobs: &JobFile, facts: &Facts, default: &str) -> Vec<Candidate> {
+    let writes = jobs.jobs.iter().any(crate::job::Job::writes);
+    let makes_sense = |e: &&Entry| match e.when {
+        When::Always => true,
+        When::Rotational => facts.rotational,
+        When::Flash => !facts.rotational,
+        When::Writes => writes,
+        When::Groups => jobs.cgroups.len() > 1,
+    };
+    let is_default = |c: &Candidate| c.preset == default && c.set.is_empty();
+    let mut all: Vec<Candidate> = TABLE.iter().filter(makes_sense).filter_map(Candidate::of).collect();
+    if !all.iter().any(is_default) {
+        let named = preset(default).map(|p| entry(p.name, &[], When::Always, "what is in use now"));
+        all.extend(named.and_then(|e| Candidate::of(&e)));
+    }
+    // Stable: the others stay in the table's order.
+    all.sort_by_key(|c| !is_default(c));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairhead_core::Sectors;
+
+    fn facts(rotational: bool, queue_depth: u16) -> Facts {
+        Facts {
+            capacity: 1 << 21,
+            rotational,
+            queue_depth,
+            max_request: Sectors(1024),
+            write_cache: true,
+            fua: false,
+            actuators: fairhead_device::Device::new(
+                &fairhead_device::DeviceParams::preset("nas2020").unwrap(),
+            )
+            .unwrap()
+            .facts()
+            .actuators,
+        }
+    }
+
+    #[test]
+    fn every_entry_is_a_preset_with_tunables_that_change_something() {
+        for e in TABLE {
+            let c = Candidate::of(e).unwrap_or_else(|| panic!("{e:?}"));
+            let plain = (preset(e.preset).unwrap().config)();
+            assert_eq!(c.config == plain, e.set.is_empty(), "{}", c.name());
+        }
+    }
+
+    #[test]
+    fn names_are_different_and_say_the_unit() {
+        let jobs = crate::job::parse("[a]\nrw=write\nsize=1m\ncgroup=x\n", "t").unwrap();
+        for rotational in [true, false] {
+            let mut names: Vec<String> =
+                choose(&jobs, &facts(rotational, 32), "mq-deadline").iter().map(Candidate::name).collect();
+            assert_eq!(names[0], "mq-deadline");
+            assert!(names.contains(&"mq-deadline, read_expire=100ms".to_owned()), "{names:?}");
+            assert_eq!(names.contains(&"kyber".to_owned()), !rotational);
+            let all = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), all);
+        }
+    }
+
+    #[test]
+    fn the_default_is_the_kernels_or_what_is_named_and_comes_first() {
+        let jobs = crate::job::parse("[a]\nrw=read\nsize=1m\n", "t").unwrap();
+        assert_eq!(kernels_default(&facts(true, 32)), "mq-deadline");
+        assert_eq!(kernels_default(&facts(false, 1024)), "noop");
+        for default in ["noop", "bfq", "cfq-ts1"] {
+            let all = choose(&jobs, &facts(true, 32), default);
+            assert_eq!((all[0].preset, all[0].set.len()), (default, 0));
+            assert!(
+                !all.iter().any(|c| c.preset.ends_with("+groups") || c.set.contains(&("writes_starved", 8)))
+            );
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What a run is judged by: how long those wait who wait, what the disk moves, and how fairly it is shared.
+//!
+//! **Who waits** ([`waiting`]) is read off the job file, and told; the first of these that any job is:
+//!
+//! 1. applications that start: their mean start-up time;
+//! 2. films: dropped frames per thousand, plus one so that there are ratios of none;
+//! 3. jobs that end everything when they are done (`exitall`): how long they took;
+//! 4. jobs with pauses, a rate or an fsync, not of the idle class: the 99th percentile of a call;
+//! 5. all that are not of the idle class, else all: the same.
+//!
+//! Of several jobs the geometric mean counts: half as long for one is as good as half as long for another.
+//!
+//! **Throughput** is what the disk moved in the run's time, as `fairhead ladder` has it.
+//!
+//! **Fairness** is Jain's index of what clients got for what they were to get: among the groups that compete at the same time
+//! by weight, and among the clones of a job, where they are in one group. A job with pauses or a rate takes what it wants and no more, so it
+//! is not judged, and neither is one that is over when its work is done while others go on. Several such sets: their geometric mean.
+//! Example: two groups of weights 100 and 300 got 40 and 60 MB/s, which is 0.4 and 0.2 per weight: (0.6)² / (2 · 0.2) = 0.9.
+
+use super::statistics::jain;
+use crate::job::{Job, JobFile, Program};
+use crate::metrics::{ClientStats, Outcome, StartUp, rate};
+use fairhead_core::Class;
+
+/// Three figures, each as a number that is better when larger; none if the job has no such thing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// One over the waiting.
+    pub latency: Option<f64>,
+    /// Bytes a second.
+    pub throughput: Option<f64>,
+    /// Jain's index.
+    pub fairness: Option<f64>,
+}
+
+impl Figures {
+    /// How many there are.
+    pub const COUNT: usize = 3;
+    /// What they are called.
+    pub const NAMES: [&'static str; Self::COUNT] = ["latency", "throughput", "fairness"];
+
+    /// As a list.
+    #[must_use]
+    pub const fn list(&self) -> [Option<f64>; Self::COUNT] {
+        [self.latency, self.throughput, self.fairness]
+    }
+}
+
+/// What of a job's waiting is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// The mean start-up, in seconds.
+    StartUp,
+    /// Dropped frames of a thousand, plus one.
+    Frames,
+    /// How long the job took, in seconds.
+    Took,
+    /// The 99th percentile of a call, in seconds.
+    Tail,
+}
+
+impl Wait {
+    /// What it is, in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::StartUp => "start-up time",
+            Self::Frames => "dropped frames of a thousand, plus one",
+            Self::Took => "time until it is done",
+            Self::Tail => "99th percentile of the latency",
+        }
+    }
+
+    /// Whether it is a time.
+    #[must_use]
+    pub const fn is_time(self) -> bool {
+        !matches!(self, Self::Frames)
+    }
+}
+
+/// Who waits, and what is measured of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// What.
+    pub what: Wait,
+    /// Indices into the file's jobs.
+    pub jobs: Vec<usize>,
+}
+
+impl Waiting {
+    /// The jobs' names, each once.
+    #[must_use]
+    pub fn names<'j>(&self, jobs: &'j JobFile) -> Vec<&'j str> {
+        let mut names: Vec<&str> = self.jobs.iter().map(|&j| jobs.jobs[j].name.as_str()).collect();
+        names.dedup();
+        names
+    }
+
+    /// The clients, as indices into [`Outcome::clients`].
+    #[must_use]
+    pub fn clients(&self, jobs: &JobFile) -> Vec<usize> {
+        let of = |(i, c): (usize, crate::job::Client<'_>)| self.jobs.contains(&c.job_index).then_some(i);
+        jobs.clients().enumerate().filter_map(of).collect()
+    }
+}
+
+const fn starts(job: &Job) -> bool {
+    matches!(job.program, Some(Program::StartUp(_) | Program::Replay))
+}
+
+const fn plays(job: &Job) -> bool {
+    matches!(job.program, Some(Program::Player { .. }))
+}
+
+fn is_idle_class(job: &Job) -> bool {
+    job.prio.is_some_and(|p| p.class == Class::Idle)
+}
+
+/// Whether it does no more than it wants, however much it could.
+fn is_modest(job: &Job) -> bool {
+    let rates = [job.rate.read, job.rate.write, job.rate.trim].iter().any(Option::is_some);
+    let iops = [job.rate_iops.read, job.rate_iops.write, job.rate_iops.trim].iter().any(Option::is_some);
+    !job.thinktime.is_zero() || rates || iops || starts(job) || plays(job)
+}
+
+fn syncs(job: &Job) -> bool {
+    job.fsync > 0 || job.fdatasync > 0
+}
+
+/// A question about a job.
+type Wanted<'w> = &'w dyn Fn(&Job) -> bool;
+
+/// Who waits, by the rules of the module; or those of this name, if there is one.
+#[must_use]
+pub(super) fn waiting(jobs: &JobFile, name: Option<&str>) -> Waiting {
+    let of = |wanted: Wanted<'_>| -> Vec<usize> {
+        let named = |j: &Job| name.is_none_or(|n| j.name == n);
+        (0..jobs.jobs.len()).filter(|&i| named(&jobs.jobs[i]) && wanted(&jobs.jobs[i])).collect()
+    };
+    let rules: [(Wait, Wanted<'_>); 6] = [
+        (Wait::StartUp, &starts),
+        (Wait::Frames, &plays),
+        (Wait::Took, &|j| j.exitall),
+        (Wait::Tail, &|j| (is_modest(j) || syncs(j)) && !is_idle_class(j)),
+        (Wait::Tail, &|j| !is_idle_class(j)),
+        (Wait::Tail, &|_| true),
+    ];
+    for (what, wanted) in rules {
+        let found = of(wanted);
+        if !found.is_empty() {
+            return Waiting { what, jobs: found };
+        }
+    }
+    Waiting { what: Wait::Tail, jobs: Vec::new() }
+}
+
+/// The figures of a run.
+#[must_use]
+pub(super) fn figures(jobs: &JobFile, waiting: &Waiting, o: &Outcome) -> Figures {
+    let c = &o.disk.counters;
+    let moved = rate(c.bytes_read + c.bytes_written, o.elapsed);
+    Figures {
+        latency: waited(waiting, o).map(|w| 1.0 / w),
+        throughput: (moved > 0).then(|| real(moved)),
+        fairness: fairness(jobs, o),
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds and bytes: 53 bits are 104 days and 9 PB")]
+fn real(n: u64) -> f64 {
+    n as f64
+}
+
+/// How long those waited who wait, in the units of [`Wait`].
+fn waited(waiting: &Waiting, o: &Outcome) -> Option<f64> {
+    let of_job = |&job: &usize| {
+        let clients = || o.clients.iter().filter(move |c| c.job == job);
+        let seconds = |t: fairhead_core::Duration| real(t.as_ns().max(1)) / 1e9;
+        match waiting.what {
+            Wait::StartUp => {
+                StartUp::mean(clients().flat_map(|c| c.startups.iter().copied())).map(|s| seconds(s.took))
+            }
+            Wait::Frames => {
+                let mut all = clients().filter_map(|c| c.frames).map(|f| f.drop_rate());
+                all.next().map(|first| 1.0 + real(all.fold(first, u64::max)) / 100.0)
+            }
+            Wait::Took => clients().map(|c| c.elapsed).max().map(seconds),
+            Wait::Tail => tail(clients()).map(seconds),
+        }
+    };
+    geometric(&waiting.jobs.iter().filter_map(of_job).collect::<Vec<_>>())
+}
+
+/// The 99th percentile of all calls of the clients; syncs count as calls.
+fn tail<'c>(clients: impl Iterator<Item = &'c ClientStats>) -> Option<fairhead_core::Duration> {
+    let mut all = crate::metrics::OpStats::new();
+    clients.for_each(|c| [&c.read, &c.write, &c.trim, &c.sync].iter().for_each(|s| all.add(s)));
+    all.percentile(99.0)
+}
+
+fn geometric(values: &[f64]) -> Option<f64> {
+    let n = f64::from(u32::try_from(values.len()).ok().filter(|n| *n > 0)?);
+    Some(libm::exp(values.iter().map(|v| libm::log(*v)).sum::<f64>() / n))
+}
+
+/// Jain's index over who competes; nothing if nobody does.
+fn fairness(jobs: &JobFile, o: &Outcome) -> Option<f64> {
+    let mut sets: Vec<f64> = Vec::new();
+    for wave in 0..jobs.wave_count() {
+        sets.extend(among_groups(jobs, o, wave));
+        for i in (0..jobs.jobs.len()).filter(|&i| jobs.jobs[i].wave == wave && competes(&jobs.jobs[i])) {
+            let got: Vec<f64> =
+                o.clients.iter().filter(|c| c.job == i).map(|c| real(c.bandwidth())).collect();
+            sets.extend(jain(&got));
+        }
+    }
+    geometric(&sets)
+}
+
+/// Whether it takes all that it can get.
+fn competes(job: &Job) -> bool {
+    !is_modest(job) && !job.exitall && !is_idle_class(job)
+}
+
+/// Among the groups whose jobs compete in a wave: what each got for its part of the weights.
+fn among_groups(jobs: &JobFile, o: &Outcome, wave: u32) -> Option<f64> {
+    let in_wave = |j: &Job| j.wave == wave && competes(j);
+    let members: Vec<usize> =
+        jobs.jobs.iter().filter(|j| in_wave(j)).map(|j| jobs.cgroup_of(j)).filter(|g| *g > 0).collect();
+    let is_active = |g: usize| members.iter().any(|&m| o.is_inside(m, g));
+    let part = |g: usize| -> f64 {
+        let mut part = 1.0;
+        let mut at = g;
+        while at != 0 {
+            let parent = o.groups[at].parent;
+            let siblings = (1..o.groups.len()).filter(|&s| o.groups[s].parent == parent && is_active(s));
+            let sum: u64 = siblings.map(|s| weight(o, s)).sum();
+            part *= real(weight(o, at)) / real(sum.max(1));
+            at = parent;
+        }
+        part
+    };
+    let got = |g: usize| -> u64 {
+        let mine = |c: &&ClientStats| in_wave(&jobs.jobs[c.job]) && jobs.cgroup_of(&jobs.jobs[c.job]) == g;
+        o.clients.iter().filter(mine).map(ClientStats::bandwidth).sum()
+    };
+    let mut groups = members.clone();
+    groups.sort_unstable();
+    groups.dedup();
+    groups.retain(|&g| g < o.groups.len());
+    jain(&groups.iter().map(|&g| real(got(g)) / part(g)).collect::<Vec<_>>())
+}
+
+fn weight(o: &Outcome, group: usize) -> u64 {
+    u64::from(o.groups[group].weight.0.get())
+}
