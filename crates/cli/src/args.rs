@@ -25,6 +25,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Simulate a fio job file under one or several schedulers and compare.
     Run(RunArgs),
+    /// Find the scheduler and the tunables for a job on a disk, by many runs, and say why and what to do.
+    Advise(AdviseArgs),
     /// Turn BFQ's heuristics on one by one and tell what each buys.
     Ladder(LadderArgs),
     /// Put the published tables of a source beside ours, number by number.
@@ -182,6 +184,69 @@ const LADDER_LEGEND: &str = "\
 Each row has one switch of BFQ more than the row before (with --without-each: one less than bfq). quicker: how many times
 shorter the foreground job's start-up, or else its 99th percentile, is than in the row before (than bfq's); more: how many
 times as much the disk moves. 1.00x is nothing bought.";
+
+#[derive(Debug, Args)]
+#[command(after_help = ADVISE_LEGEND)]
+pub(crate) struct AdviseArgs {
+    /// A fio job file, or the name of a built-in workload (`fairhead list workloads`).
+    #[arg(value_name = "JOB.fio")]
+    pub(crate) job: PathBuf,
+    /// The disk: a preset (`fairhead list disks`) or a TOML file.
+    #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
+    pub(crate) disk: String,
+    /// The machine around the disk: 2004, 2010, 2016 or 2020. Default: the disk's time.
+    #[arg(long, value_name = "YEAR")]
+    pub(crate) host: Option<String>,
+    /// What counts most: latency, throughput and fairness count three quarters and the others an eighth each; balanced, all alike.
+    #[arg(long, value_name = "GOAL", default_value = "balanced")]
+    pub(crate) goal: Goal,
+    /// How much may be simulated, as a time on two cores. It is counted in events, so that a machine's speed changes no result.
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub(crate) budget: String,
+    /// That many rounds of seeds at most, whatever they take, instead of as many as the budget allows.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5))]
+    pub(crate) rounds: Option<u32>,
+    /// What is in use now. Default: what a kernel uses on such a disk if nobody chooses.
+    #[arg(long, value_name = "SCHED")]
+    pub(crate) against: Option<String>,
+    /// The job that waits. Default: what starts, plays, ends the others, or pauses.
+    #[arg(long, value_name = "JOB")]
+    pub(crate) foreground: Option<String>,
+    /// What all chance in the runs follows from: a number, decimal or 0x….
+    #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
+    pub(crate) seed: u64,
+    /// Run every job for that long, whatever the file says.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) runtime: Option<String>,
+    /// How many simulations run at once. Changes no result. Default: the number of CPUs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// How the results are written.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) output_format: ConformFormat,
+    /// Write them to a file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// What counts most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Goal {
+    /// Who waits.
+    Latency,
+    /// What the disk moves.
+    Throughput,
+    /// Who gets what.
+    Fairness,
+    /// All alike.
+    Balanced,
+}
+
+/// What the columns of advice mean.
+const ADVISE_LEGEND: &str = "\
+The best comes first. The figures of winner and default are from fresh seeds, the others' from the race. Factors are against the
+default, seed by seed; above 1 is better, in brackets the interval of 95 %. front: nothing else is at least as good in everything
+and better in something.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArgs {

@@ -9,6 +9,7 @@
 //! says what is wrong and what would be right. Results go to stdout or the file of `-o`; a reader that closes the pipe
 //! early ends the program quietly.
 
+mod advise;
 mod args;
 mod conform;
 mod control;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<(), CliError> {
     match cli.command.unwrap_or_default() {
         Command::Run(args) => run::run(&args),
+        Command::Advise(args) => advise::advise(&args),
         Command::Ladder(args) => ladder::ladder(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Trace(args) => trace::trace(&args),

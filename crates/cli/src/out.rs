@@ -69,6 +69,20 @@ impl Progress {
         Self(bar)
     }
 
+    /// As [`Progress::new`], for work of which only an upper bound is known: says how long it takes at most.
+    pub(crate) fn bounded(what: &'static str) -> Self {
+        let progress = Self::new(what);
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} at most {eta} more") {
+            progress.0.set_style(style);
+        }
+        progress
+    }
+
+    /// Says what is being done now.
+    pub(crate) fn say(&self, what: String) {
+        self.0.set_message(what);
+    }
+
     /// `done` simulations of `total` are done. May be called from any thread.
     pub(crate) fn at(&self, done: usize, total: usize) {
         if self.0.is_hidden() && io::stderr().is_terminal() && self.0.elapsed() > BAR_AFTER {

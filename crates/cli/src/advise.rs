@@ -1,0 +1,73 @@
+//! `fairhead advise`: the question from the arguments, the answer from the simulator, and the report.
+
+use fairhead_sim::advise::{self, EVENTS_PER_S, Question, Stage};
+use fairhead_sim::{Host, SimError, parallel};
+
+use crate::args::{AdviseArgs, Goal};
+use crate::error::CliError;
+use crate::out::{self, Progress};
+use crate::output::advice::{self, Asked};
+use crate::plan::{choose_disk, choose_host, choose_scheduler, positive_time, read_jobs};
+
+/// Asks what the arguments say, and writes the answer.
+pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
+    let (question, asked) = question(args)?;
+    question.jobs.notes.iter().for_each(|n| out::note(n));
+    let threads = args.threads.map_or_else(parallel::available, usize::from);
+    let progress = Progress::bounded("racing");
+    let stage = |s: Stage| show(&progress, &question, s);
+    let answer = advise::advise(&question, threads, &stage).map_err(|e| match e {
+        SimError::Group(message) => CliError::Failed(message),
+        e => CliError::Misuse(e.to_string()),
+    })?;
+    drop(progress);
+    let file = args.output.as_deref();
+    let text = advice::render(&asked, &question, &answer, args.output_format, out::coloured(file));
+    out::write(file, &text)?;
+    if file.is_some() {
+        out::note(&format!("seed {}", args.seed));
+    }
+    Ok(())
+}
+
+/// The bar goes by events: of the budget at most, or of what has been spent if that is more.
+fn show(progress: &Progress, question: &Question, s: Stage) {
+    let events = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    progress.say(format!("round {}: {} of {} runs", s.round, s.done, s.runs));
+    progress.at(events(s.events), events(question.events.max(s.events)));
+}
+
+fn question(args: &AdviseArgs) -> Result<(Question, Asked), CliError> {
+    let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
+    let budget = positive_time("--budget", &args.budget)?;
+    let mut jobs = read_jobs(Some(&args.job))?;
+    let disk = choose_disk(&args.disk)?;
+    let host = choose_host(args.host.as_deref().unwrap_or_else(|| Host::name_for_disk(&disk.0)))?;
+    if runtime.is_some() {
+        jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
+    }
+    if let Some(name) = args.foreground.as_deref().filter(|n| jobs.jobs.iter().all(|j| j.name != *n)) {
+        let known: Vec<&str> = jobs.jobs.iter().map(|j| j.name.as_str()).collect();
+        return Err(CliError::Misuse(format!("no job '{name}'; there are {}", known.join(", "))));
+    }
+    let against = args.against.as_deref().map(choose_scheduler).transpose()?.map(|p| p.name);
+    let goal = match args.goal {
+        Goal::Latency => advise::Goal::Latency,
+        Goal::Throughput => advise::Goal::Throughput,
+        Goal::Fairness => advise::Goal::Fairness,
+        Goal::Balanced => advise::Goal::Balanced,
+    };
+    let asked = Asked { disk: disk.0, host: host.0, goal: format!("{goal:?}").to_lowercase() };
+    let question = Question {
+        jobs,
+        disk: disk.1,
+        host: host.1,
+        goal,
+        seed: args.seed,
+        events: budget.as_ms().saturating_mul(EVENTS_PER_S) / 1000,
+        rounds: args.rounds,
+        against,
+        foreground: args.foreground.clone(),
+    };
+    Ok((question, asked))
+}

@@ -1,0 +1,224 @@
+//! Advice, for people and for programs: verdict, evidence, reasons, what to do.
+//!
+//! ```text
+//! Use bfq instead of mq-deadline.
+//! The time until it is done of application is better by a factor of 30.1 (28.9 to 31.2).
+//! …
+//!
+//! candidate    use in  seeds   wait  MiB/s  fairness  wait, factor         …  score                 front
+//! bfq          kernel     12  0.66s    101      0.99  30.1 (28.9 to 31.2)     2.41 (2.30 to 2.52)   *
+//! mq-deadline  kernel     12  20.1s    151      1.00  1
+//! ```
+//!
+//! JSON has the same sentences and figures, and the factors of all candidates with all their digits.
+
+use fairhead_core::Duration;
+use fairhead_sim::advise::statistics::Ratio;
+use fairhead_sim::advise::{Advice, Candidate, Figures, LetGo, Place, Question, Step, factor, steps};
+use serde_json::{Map, Value, json};
+
+use super::json::pretty;
+use super::table::{Best, Cell, Table, mib, time};
+use crate::args::ConformFormat;
+
+/// What was asked, in words.
+pub(crate) struct Asked {
+    pub(crate) disk: String,
+    pub(crate) host: &'static str,
+    pub(crate) goal: String,
+}
+
+/// The report as text, with a line break at its end.
+pub(crate) fn render(
+    asked: &Asked,
+    question: &Question,
+    advice: &Advice,
+    format: ConformFormat,
+    coloured: bool,
+) -> String {
+    match format {
+        ConformFormat::Human => human(asked, question, advice, coloured),
+        ConformFormat::Json => pretty(&object(asked, question, advice)),
+    }
+}
+
+/// The candidates, the winner first, then the best scores.
+fn ranked(advice: &Advice) -> Vec<usize> {
+    let score = |c: usize| advice.race.against(c, 0).score.map_or(1.0, |s| s.ratio);
+    let mut all: Vec<usize> = (0..advice.candidates.len()).collect();
+    all.sort_by(|a, b| score(*b).total_cmp(&score(*a)));
+    let winner = advice.race.winner();
+    all.sort_by_key(|&c| c != winner);
+    all
+}
+
+fn todo(question: &Question, advice: &Advice) -> Vec<Step> {
+    steps(&advice.candidates[advice.race.winner()], &advice.facts, &question.jobs)
+}
+
+fn human(asked: &Asked, question: &Question, advice: &Advice, coloured: bool) -> String {
+    let jobs = &question.jobs;
+    let mut text = format!(
+        "{} on {}, host of {}, goal {}, seed {}\n\n",
+        jobs.file_name, asked.disk, asked.host, asked.goal, question.seed
+    );
+    for line in advice.verdict(question) {
+        text.push_str(&format!("{line}\n"));
+    }
+    text.push_str(&format!(
+        "\nwait: {} of {}\n\n",
+        advice.waiting.what.words(),
+        advice.waiting.names(jobs).join(", ")
+    ));
+    text.push_str(&table(advice).render(coloured));
+    if !advice.not_tried.is_empty() {
+        text.push_str(&format!("\nnot tried, for want of budget: {}\n", advice.not_tried.join("; ")));
+    }
+    if let Some(told) = &advice.told {
+        text.push_str(&format!("\nwhy (seed {})\n\n", advice.told_seed));
+        told.sentences.iter().for_each(|s| text.push_str(&format!("{s}\n")));
+    }
+    text.push_str("\nwhat to do\n");
+    for step in todo(question, advice) {
+        text.push_str(&format!("\n{}:\n", step.about));
+        step.lines.iter().for_each(|l| text.push_str(&format!("    {l}\n")));
+    }
+    text
+}
+
+fn table(advice: &Advice) -> Table<'static> {
+    let heads = [
+        "candidate",
+        "use in",
+        "seeds",
+        "wait",
+        "MiB/s",
+        "fairness",
+        "wait, factor",
+        "MiB/s, factor",
+        "fairness, factor",
+        "score",
+        "front",
+        "let go",
+    ];
+    let front = advice.race.front();
+    let row = |c: usize| {
+        let against = advice.race.against(c, 0);
+        let [wait, moved, fair] = advice.means(c);
+        let ratio =
+            |r: Option<Ratio>| if c == 0 { "1".to_owned() } else { r.map_or_else(String::new, shown) };
+        let mut cells = vec![
+            advice.candidates[c].name(),
+            place(&advice.candidates[c]).to_owned(),
+            seeds(advice, c).to_string(),
+            wait.map_or_else(String::new, |w| waited(advice, w)),
+            moved.map_or_else(String::new, |m| mib(whole(m))),
+            fair.map_or_else(String::new, |f| format!("{f:.3}")),
+        ];
+        cells.extend((0..Figures::COUNT).map(|i| match against.figures[i] {
+            None => String::new(),
+            some => ratio(some),
+        }));
+        cells.push(ratio(against.score));
+        cells.push(if front.contains(&c) { "*" } else { "" }.to_owned());
+        cells.push(let_go(advice, c));
+        cells.into_iter().map(Cell::label).collect()
+    };
+    let rows = ranked(advice).into_iter().map(row).collect();
+    Table { words: 2, columns: heads.map(|h| (h, Best::None)).to_vec(), blocks: vec![rows] }
+}
+
+const fn place(c: &Candidate) -> &'static str {
+    match c.place {
+        Place::Kernel => "kernel",
+        Place::Fairhead => "Fairhead",
+    }
+}
+
+/// How many seeds its figures are from.
+fn seeds(advice: &Advice, c: usize) -> usize {
+    let s = &advice.race.standings[c];
+    if s.fresh.is_empty() { s.race.len() } else { s.fresh.len() }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes or nanoseconds, positive")]
+fn whole(value: f64) -> u64 {
+    value as u64
+}
+
+fn waited(advice: &Advice, wait: f64) -> String {
+    if advice.waiting.what.is_time() { time(Duration::from_ns(whole(wait * 1e9))) } else { factor(wait) }
+}
+
+fn shown(r: Ratio) -> String {
+    format!("{} ({} to {})", factor(r.ratio), factor(r.low), factor(r.high))
+}
+
+fn let_go(advice: &Advice, c: usize) -> String {
+    match advice.race.standings[c].let_go {
+        None => String::new(),
+        Some(LetGo::Worse(round)) => format!("round {round}, worse"),
+        Some(LetGo::Half(round)) => format!("round {round}, half"),
+    }
+}
+
+fn object(asked: &Asked, question: &Question, advice: &Advice) -> Value {
+    let candidates: Vec<Value> = ranked(advice).into_iter().map(|c| candidate(advice, c)).collect();
+    let steps = todo(question, advice);
+    json!({
+        "fairhead version": env!("CARGO_PKG_VERSION"),
+        "job_file": question.jobs.file_name,
+        "disk": asked.disk,
+        "host": asked.host,
+        "goal": asked.goal,
+        "seed": question.seed,
+        "rounds": advice.race.rounds,
+        "events": advice.race.events,
+        "events_at_most": question.events,
+        "winner": advice.candidates[advice.race.winner()].name(),
+        "default": advice.candidates[0].name(),
+        "verdict": advice.verdict(question),
+        "wait": {
+            "what": advice.waiting.what.words(),
+            "jobs": advice.waiting.names(&question.jobs),
+        },
+        "candidates": candidates,
+        "not_tried": advice.not_tried,
+        "why_seed": advice.told_seed,
+        "why": advice.told.as_ref().map(|t| &t.sentences),
+        "to_do": steps.iter().map(|s| json!({ "about": s.about, "lines": s.lines })).collect::<Vec<_>>(),
+    })
+}
+
+fn candidate(advice: &Advice, c: usize) -> Value {
+    let of = &advice.candidates[c];
+    let against = advice.race.against(c, 0);
+    let [wait, moved, fair] = advice.means(c);
+    let unit = if advice.waiting.what.is_time() { "wait_s" } else { "dropped_frames_per_mille_plus_one" };
+    let mut factors = Map::new();
+    for (name, r) in Figures::NAMES.iter().zip(against.figures).chain([(&"score", against.score)]) {
+        factors.insert((*name).to_owned(), r.map_or(Value::Null, ratio));
+    }
+    let tunables: Map<String, Value> =
+        of.set.iter().map(|&(name, raw)| (name.to_owned(), json!(of.value(name, raw)))).collect();
+    json!({
+        "name": of.name(),
+        "scheduler": of.preset,
+        "tunables": tunables,
+        "use_in": place(of),
+        "tried_because": of.why,
+        "seeds": seeds(advice, c),
+        "seeds_are_fresh": against.confirmed,
+        unit: wait,
+        "bytes_per_s": moved,
+        "jain_index": fair,
+        "factors": factors,
+        "is_on_front": advice.race.front().contains(&c),
+        "let_go": let_go(advice, c),
+    })
+}
+
+/// Infinite ends are null.
+fn ratio(r: Ratio) -> Value {
+    json!({ "pairs": r.count, "factor": r.ratio, "low": r.low, "high": r.high })
+}
