@@ -5,7 +5,7 @@
 //! The time until it is done of application is better by a factor of 30.1 (28.9 to 31.2).
 //! …
 //!
-//! candidate    use in  seeds   wait  MiB/s  fairness  wait, factor         …  score                 front
+//! candidate    use in  seeds   wait  MiB/s  min/max   wait, factor         …  score                 front
 //! bfq          kernel     12  0.66s    101      0.99  30.1 (28.9 to 31.2)     2.41 (2.30 to 2.52)   *
 //! mq-deadline  kernel     12  20.1s    151      1.00  1
 //! ```
@@ -65,11 +65,10 @@ fn human(asked: &Asked, question: &Question, advice: &Advice, coloured: bool) ->
     for line in advice.verdict(question) {
         text.push_str(&format!("{line}\n"));
     }
-    text.push_str(&format!(
-        "\nwait: {} of {}\n\n",
-        advice.waiting.what.words(),
-        advice.waiting.names(jobs).join(", ")
-    ));
+    text.push_str(&match advice.waiting.names(jobs).as_slice() {
+        [] => "\nnobody waits in this job, by its options; --foreground JOB names who does\n\n".to_owned(),
+        names => format!("\nwait: {} of {}\n\n", advice.waiting.what.words(), names.join(", ")),
+    });
     text.push_str(&table(advice).render(coloured));
     if !advice.not_tried.is_empty() {
         text.push_str(&format!("\nnot tried, for want of budget: {}\n", advice.not_tried.join("; ")));
@@ -93,10 +92,10 @@ fn table(advice: &Advice) -> Table<'static> {
         "seeds",
         "wait",
         "MiB/s",
-        "fairness",
+        "min/max",
         "wait, factor",
         "MiB/s, factor",
-        "fairness, factor",
+        "min/max, factor",
         "score",
         "front",
         "let go",
@@ -211,7 +210,7 @@ fn candidate(advice: &Advice, c: usize) -> Value {
         "seeds_are_fresh": against.confirmed,
         unit: wait,
         "bytes_per_s": moved,
-        "jain_index": fair,
+        "smallest_over_largest_share": fair,
         "factors": factors,
         "is_on_front": advice.race.front().contains(&c),
         "let_go": let_go(advice, c),

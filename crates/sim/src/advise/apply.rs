@@ -37,7 +37,7 @@ pub fn steps(candidate: &Candidate, facts: &Facts, jobs: &JobFile) -> Vec<Step> 
             lines: sysfs(candidate, facts),
         });
         steps.push(Step {
-            about: "in /etc/udev/rules.d/60-fairhead-advice.rules, for every start",
+            about: "in /etc/udev/rules.d/61-fairhead-advice.rules, after the distribution's own, for every start",
             lines: udev(candidate, facts),
         });
         let units = systemd(jobs);

@@ -58,6 +58,13 @@ const TABLE: &[Entry] = &[
     entry("noop+groups", &[], When::Groups, "the shares of groups, and nothing else"),
     entry("deadline+groups", &[], When::Groups, "the shares of groups, and deadlines in each"),
     entry("cfq+groups", &[], When::Groups, "the shares of groups, and slices in each"),
+    entry(
+        "noop+groups",
+        &[("fairness", 2)],
+        When::Groups,
+        "shares of what the drive really does, whatever it costs",
+    ),
+    entry("cfq+groups", &[("fairness", 2)], When::Groups, "the same, and slices in each"),
     entry("bfq", &[("low_latency", 0)], When::Always, "exact shares: nobody is taken for interactive"),
     entry(
         "bfq",

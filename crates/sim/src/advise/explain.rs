@@ -1,6 +1,7 @@
 //! Why the winner wins, in sentences, from the books of [`crate::why`].
 //!
-//! Two runs of one seed differ in the scheduler only. Each book says where every nanosecond of those who wait went; what
+//! Two runs of one seed differ in the scheduler only. Each book says where every nanosecond of those who wait went, of all
+//! their time, or where a tail is judged and all run for the same time anyway, of their slowest call. What
 //! shrank most is why they wait less, what grew most is the price. Then come the scheduler's own reasons for choosing their
 //! requests, and what it noted of them. A sentence is made for what is at least a twentieth of the time; the rest is noise.
 //!
@@ -9,6 +10,7 @@
 //!
 //! What it does not do: guess. A reason that the scheduler did not record is not told.
 
+use super::figures::Wait;
 use crate::why::{Account, Blame, Report, words};
 use fairhead_core::{Duration, Reason};
 
@@ -49,58 +51,67 @@ fn others(a: &Account, part: fn(&Blame) -> Duration) -> Duration {
 
 /// Makes sentences of two books: of the default, `names[0]`, and of another candidate.
 #[must_use]
-pub fn explain(names: &[String; 2], candidate: usize, before: Report, after: Report) -> Told {
+pub fn explain(names: &[String; 2], candidate: usize, what: Wait, before: Report, after: Report) -> Told {
     let whom = whom(&after);
-    let (a, b) = (&before.total, &after.total);
+    let slowest = (before.slowest.first(), after.slowest.first());
+    let (subject, a, b) = match (what, slowest) {
+        (Wait::Tail, (Some(a), Some(b))) => {
+            (format!("The slowest call of {whom} took"), &a.account, &b.account)
+        }
+        _ => (format!("{whom} spent"), &before.total, &after.total),
+    };
     let mut sentences = vec![format!(
-        "{whom} spent {} under {} and {} under {}.",
+        "{subject} {} under {} and {} under {}.",
         time(a.total()),
         names[0],
         time(b.total()),
         names[1]
     )];
+    sentences.extend(changes(a, b));
+    sentences.extend(to_blame(&before, a, &names[0]));
+    sentences.extend(own_reasons(&after.total, &names[1]));
+    Told { candidate, before, after, sentences }
+}
+
+/// How many of the parts that changed are told.
+const CHANGES: usize = 3;
+
+/// What changed most from `a` to `b`, the most first.
+fn changes(a: &Account, b: &Account) -> Vec<String> {
     let least = a.total().max(b.total()) / WORTH_TELLING;
-    let mut changed: Vec<(Duration, bool, &Part)> = PARTS
+    let mut changed: Vec<(Duration, &Part)> = PARTS
         .iter()
         .map(|part| {
             let (was, is) = ((part.1)(a), (part.1)(b));
-            (was.max(is).saturating_sub(was.min(is)), is < was, part)
+            (was.max(is).saturating_sub(was.min(is)), part)
         })
         .filter(|c| c.0 >= least && !c.0.is_zero())
         .collect();
     changed.sort_by_key(|c| std::cmp::Reverse(c.0));
-    for (by, less, part) in changed.into_iter().take(3) {
+    if changed.is_empty() {
+        return vec!["No part of it differs by a twentieth.".to_owned()];
+    }
+    let sentence = |(by, part): (Duration, &Part)| {
         let (was, is) = ((part.1)(a), (part.1)(b));
-        let word = if less { "less" } else { "more" };
-        sentences.push(format!(
-            "{} {word} of it {}: {} instead of {}.",
-            time(by),
-            part.0,
-            time(is),
-            time(was)
-        ));
-    }
-    if sentences.len() == 1 {
-        sentences.push("No part of it differs by a twentieth.".to_owned());
-    }
-    sentences.extend(to_blame(&before, &names[0]));
-    sentences.extend(own_reasons(b, &names[1]));
-    Told { candidate, before, after, sentences }
+        let word = if is < was { "less" } else { "more" };
+        format!("{} {word} of it {}: {} instead of {}.", time(by), part.0, time(is), time(was))
+    };
+    changed.into_iter().take(CHANGES).map(sentence).collect()
 }
 
 fn whom(report: &Report) -> String {
     match report.clients.as_slice() {
         [one] => one.name.clone(),
-        [first, ..] => format!("{} and the {} others who wait", first.name, report.clients.len() - 1),
+        [first, rest @ ..] => format!("{} and the {} others who wait", first.name, rest.len()),
         [] => "nobody".to_owned(),
     }
 }
 
 /// Who was most to blame under the default.
-fn to_blame(report: &Report, name: &str) -> Option<String> {
-    let worst = report.total.blame.iter().max_by_key(|b| b.total())?;
-    let several = report.total.blame.iter().filter(|b| b.total() > Duration::ZERO).count();
-    if worst.total() < report.total.total() / WORTH_TELLING {
+fn to_blame(report: &Report, account: &Account, name: &str) -> Option<String> {
+    let worst = account.blame.iter().max_by_key(|b| b.total())?;
+    let several = account.blame.iter().filter(|b| b.total() > Duration::ZERO).count();
+    if worst.total() < account.total() / WORTH_TELLING {
         return None;
     }
     Some(format!(
@@ -143,5 +154,25 @@ fn time(t: Duration) -> String {
         whole @ 100.. => format!("{whole} {name}"),
         whole @ 10.. => format!("{whole}.{} {name}", ns % unit * 10 / unit),
         whole => format!("{whole}.{:02} {name}", ns % unit * 100 / unit),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_most_comes_first_and_small_change_is_not_told() {
+        let ms = Duration::from_ms;
+        let before = Account { tag: ms(100), served: ms(50), held: ms(5), ..Account::default() };
+        let after = Account { tag: ms(20), served: ms(80), held: ms(1), ..Account::default() };
+        assert_eq!(
+            changes(&before, &after),
+            [
+                "80.0 ms less of it waiting for a free request of the pool: 20.0 ms instead of 100 ms.",
+                "30.0 ms more of it being served: 80.0 ms instead of 50.0 ms.",
+            ]
+        );
+        assert_eq!(changes(&before, &before), ["No part of it differs by a twentieth."]);
     }
 }

@@ -5,22 +5,30 @@
 //! 1. applications that start: their mean start-up time;
 //! 2. films: dropped frames per thousand, plus one so that there are ratios of none;
 //! 3. jobs that end everything when they are done (`exitall`): how long they took;
-//! 4. jobs with pauses, a rate or an fsync, not of the idle class: the 99th percentile of a call;
-//! 5. all that are not of the idle class, else all: the same.
+//! 4. jobs of the real-time class, or with pauses, a rate or an fsync, but not of the idle class: the 99th percentile of a call;
+//! 5. jobs that read at random, one call at a time, if others do not: the same.
+//!
+//! Where there is no such job nobody waits: who copies a file minds its throughput, not how long each call of it takes. With
+//! [`Goal::Latency`] it is then the 99th percentile of all.
 //!
 //! Of several jobs the geometric mean counts: half as long for one is as good as half as long for another.
 //!
 //! **Throughput** is what the disk moved in the run's time, as `fairhead ladder` has it.
 //!
-//! **Fairness** is Jain's index of what clients got for what they were to get: among the groups that compete at the same time
-//! by weight, and among the clones of a job, where they are in one group. A job with pauses or a rate takes what it wants and no more, so it
-//! is not judged, and neither is one that is over when its work is done while others go on. Several such sets: their geometric mean.
-//! Example: two groups of weights 100 and 300 got 40 and 60 MB/s, which is 0.4 and 0.2 per weight: (0.6)² / (2 · 0.2) = 0.9.
+//! **Fairness** is the smallest share over the largest, as in the tables of `fairhead run`, where a share is what one got for what it
+//! was to get: among the groups that compete at the same time, by weight, and among the clones of a job. A job with pauses or a rate
+//! takes what it wants and no more, so it is not judged, and neither is one that is over when its work is done while others go on.
+//! Several such sets: their geometric mean. Less than a thousandth counts as a thousandth. Example: two groups of weights 100
+//! and 300 got 40 and 60 MB/s, which is 40 and 20 for each hundred: 0.5. (Jain's index, 0.9 here, tells extremes hardly apart: of two
+//! who got 1 and 10 it is 0.6, and never below a half.)
 
-use super::statistics::jain;
-use crate::job::{Job, JobFile, Program};
+use super::Goal;
+use crate::job::{Direction, Job, JobFile, Program};
 use crate::metrics::{ClientStats, Outcome, StartUp, rate};
 use fairhead_core::Class;
+
+/// What cannot be told from nothing.
+const SHARE_MIN: f64 = 0.001;
 
 /// Three figures, each as a number that is better when larger; none if the job has no such thing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +37,7 @@ pub struct Figures {
     pub latency: Option<f64>,
     /// Bytes a second.
     pub throughput: Option<f64>,
-    /// Jain's index.
+    /// The smallest share over the largest.
     pub fairness: Option<f64>,
 }
 
@@ -123,6 +131,14 @@ fn is_modest(job: &Job) -> bool {
     !job.thinktime.is_zero() || rates || iops || starts(job) || plays(job)
 }
 
+fn is_urgent(job: &Job) -> bool {
+    job.prio.is_some_and(|p| p.class == Class::RealTime)
+}
+
+fn reads_at_random(job: &Job) -> bool {
+    job.rw.direction == Direction::Read && job.random_pct.read >= 50
+}
+
 fn syncs(job: &Job) -> bool {
     job.fsync > 0 || job.fdatasync > 0
 }
@@ -132,18 +148,19 @@ type Wanted<'w> = &'w dyn Fn(&Job) -> bool;
 
 /// Who waits, by the rules of the module; or those of this name, if there is one.
 #[must_use]
-pub(super) fn waiting(jobs: &JobFile, name: Option<&str>) -> Waiting {
+pub(super) fn waiting(jobs: &JobFile, name: Option<&str>, goal: Goal) -> Waiting {
     let of = |wanted: Wanted<'_>| -> Vec<usize> {
         let named = |j: &Job| name.is_none_or(|n| j.name == n);
         (0..jobs.jobs.len()).filter(|&i| named(&jobs.jobs[i]) && wanted(&jobs.jobs[i])).collect()
     };
-    let rules: [(Wait, Wanted<'_>); 6] = [
+    let at_random = |j: &Job| j.program.is_none() && j.iodepth == 1 && reads_at_random(j);
+    let some_are_not = jobs.jobs.iter().any(|j| !at_random(j));
+    let rules: [(Wait, Wanted<'_>); 5] = [
         (Wait::StartUp, &starts),
         (Wait::Frames, &plays),
         (Wait::Took, &|j| j.exitall),
-        (Wait::Tail, &|j| (is_modest(j) || syncs(j)) && !is_idle_class(j)),
-        (Wait::Tail, &|j| !is_idle_class(j)),
-        (Wait::Tail, &|_| true),
+        (Wait::Tail, &|j| (is_urgent(j) || is_modest(j) || syncs(j)) && !is_idle_class(j)),
+        (Wait::Tail, &|j| some_are_not && at_random(j) && !is_idle_class(j)),
     ];
     for (what, wanted) in rules {
         let found = of(wanted);
@@ -151,7 +168,8 @@ pub(super) fn waiting(jobs: &JobFile, name: Option<&str>) -> Waiting {
             return Waiting { what, jobs: found };
         }
     }
-    Waiting { what: Wait::Tail, jobs: Vec::new() }
+    let all = name.is_some() || goal == Goal::Latency;
+    Waiting { what: Wait::Tail, jobs: if all { of(&|_| true) } else { Vec::new() } }
 }
 
 /// The figures of a run.
@@ -203,7 +221,7 @@ fn geometric(values: &[f64]) -> Option<f64> {
     Some(libm::exp(values.iter().map(|v| libm::log(*v)).sum::<f64>() / n))
 }
 
-/// Jain's index over who competes; nothing if nobody does.
+/// Over all sets of those who compete; nothing if nobody does.
 fn fairness(jobs: &JobFile, o: &Outcome) -> Option<f64> {
     let mut sets: Vec<f64> = Vec::new();
     for wave in 0..jobs.wave_count() {
@@ -211,10 +229,17 @@ fn fairness(jobs: &JobFile, o: &Outcome) -> Option<f64> {
         for i in (0..jobs.jobs.len()).filter(|&i| jobs.jobs[i].wave == wave && competes(&jobs.jobs[i])) {
             let got: Vec<f64> =
                 o.clients.iter().filter(|c| c.job == i).map(|c| real(c.bandwidth())).collect();
-            sets.extend(jain(&got));
+            sets.extend(least_over_most(&got));
         }
     }
     geometric(&sets)
+}
+
+/// Nothing of fewer than two, or if nobody has anything.
+fn least_over_most(shares: &[f64]) -> Option<f64> {
+    let most = shares.iter().copied().fold(0.0, f64::max);
+    let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
+    (shares.len() > 1 && most > 0.0).then(|| (least / most).max(SHARE_MIN))
 }
 
 /// Whether it takes all that it can get.
@@ -248,7 +273,7 @@ fn among_groups(jobs: &JobFile, o: &Outcome, wave: u32) -> Option<f64> {
     groups.sort_unstable();
     groups.dedup();
     groups.retain(|&g| g < o.groups.len());
-    jain(&groups.iter().map(|&g| real(got(g)) / part(g)).collect::<Vec<_>>())
+    least_over_most(&groups.iter().map(|&g| real(got(g)) / part(g)).collect::<Vec<_>>())
 }
 
 fn weight(o: &Outcome, group: usize) -> u64 {

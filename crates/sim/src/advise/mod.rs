@@ -27,8 +27,8 @@
 //!
 //! **The race** ([`race`]) ends the runs of those early that cannot win. After each round a candidate is let go if its score is
 //! below the leader's by the paired interval of 99 %, or, while there are more than four, if it is not in the better half (but those
-//! that are equal to the leader stay). Picking the best of many noisy figures flatters the winner, so its figures are not those of the race: winner and default
-//! run again on as many fresh seeds, and those are told.
+//! that are equal to the leader stay). Of equal ones the plainer leads. Picking the best of many noisy figures flatters the
+//! winner, so its figures are not those of the race: winner and default run again on as many fresh seeds, and those are told.
 //!
 //! **The budget** is in seconds on the command line and in the simulator's events here ([`EVENTS_PER_S`] for each): how many
 //! rounds fit is decided by events alone, which are a function of job, disk and seed. A faster machine is done earlier, a slower one
@@ -42,7 +42,6 @@
 //= O. Maron, A. Moore, "Hoeffding races", 1993; M. Birattari et al., "A racing algorithm for configuring metaheuristics", 2002
 //= Z. Karnin, T. Koren, O. Somekh, "Almost optimal exploration in multi-armed bandits", 2013 (sequential halving)
 //= A. Law, "Simulation modeling and analysis", chapters 10 and 11 (paired comparison, common random numbers)
-//= R. Jain, D. Chiu, W. Hawe, "A quantitative measure of fairness", DEC-TR-301, 1984
 
 mod apply;
 mod candidates;
@@ -188,7 +187,7 @@ pub fn advise(question: &Question, threads: usize, stage: &(dyn Fn(Stage) + Sync
     let facts = Device::new(&question.disk)?.facts();
     let default = question.against.unwrap_or_else(|| kernels_default(&facts));
     let mut candidates = candidates::choose(&question.jobs, &facts, default);
-    let waiting = figures::waiting(&question.jobs, question.foreground.as_deref());
+    let waiting = figures::waiting(&question.jobs, question.foreground.as_deref(), question.goal);
     let first = simulate(&question.scenario(&candidates[0], question.seed))?;
     let affordable = affordable(question.events, first.events).min(candidates.len());
     let not_tried = candidates.split_off(affordable).iter().map(Candidate::name).collect();
@@ -256,7 +255,7 @@ fn tell(
     let told = |c: usize| crate::why::explain(&question.scenario(&candidates[c], seed), &clients);
     let (before, after) = (told(0)?.1, told(other)?.1);
     let names = [0, other].map(|c| candidates[c].name());
-    Ok(Some(explain(&names, other, before, after)))
+    Ok(Some(explain(&names, other, waiting.what, before, after)))
 }
 
 #[cfg(test)]

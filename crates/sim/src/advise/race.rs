@@ -90,7 +90,7 @@ pub struct Rules {
 pub struct Race {
     /// By candidate; the default is the first.
     pub standings: Vec<Standing>,
-    /// Who led in the end.
+    /// Who led in the end: the best score, or the first of the candidates that is equal to it.
     pub leader: usize,
     /// The best of those that `choices` said could be chosen.
     pub choice: usize,
@@ -242,8 +242,10 @@ impl Race {
         // Stable: of equal ones the earlier candidate is the better.
         ranked.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
         self.leader = ranked[0];
+        // What differs by nothing is decided by the order of the candidates: the default, then plain schedulers, then tunables.
+        self.leader = ranked.iter().copied().filter(|&c| self.is_equal(c)).min().unwrap_or(ranked[0]);
         let half = ranked.len().div_ceil(2).max(KEPT);
-        for (rank, &c) in ranked.iter().enumerate().skip(1) {
+        for (rank, &c) in ranked.iter().enumerate().filter(|r| *r.1 != self.leader) {
             let surely = self.behind(c).0 > 0.0;
             if !self.is_equal(c) && (surely || rank >= half) {
                 let round = self.rounds;
@@ -257,8 +259,11 @@ impl Race {
         self.contenders().iter().all(|&c| c == self.leader || self.is_equal(c))
     }
 
-    /// The one that stayed longest of those that can be chosen, and of these the best.
+    /// The leader if it can be chosen; else the one that stayed longest of those that can be, and of these the best.
     fn best_choice(&self, choices: &[bool]) -> usize {
+        if choices[self.leader] {
+            return self.leader;
+        }
         // The default runs all seeds even if it was let go: it did not stay longer for that.
         let stayed = |c: usize| match self.standings[c].let_go {
             None => u32::MAX,
@@ -398,6 +403,14 @@ mod tests {
         assert_eq!(r.against(r.leader, 0).score.unwrap().finding(EQUAL), Finding::NoDifference);
         // Noise larger than the gain: nothing is found, and nothing recommended.
         assert_eq!(run(&[0.0, 0.02, 0.01], 0.5, &RULES).winner(), 0);
+    }
+
+    #[test]
+    fn the_plainer_of_two_equals_leads() {
+        let r = run(&[0.0, 0.5, 0.505, 0.1], 0.001, &RULES);
+        assert_eq!((r.leader, r.winner(), r.standings[2].let_go), (1, 1, None));
+        // But not if it is surely worse by more than is worth mentioning.
+        assert_eq!(run(&[0.0, 0.5, 0.6, 0.1], 0.001, &RULES).winner(), 2);
     }
 
     #[test]

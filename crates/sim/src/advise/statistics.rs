@@ -126,14 +126,6 @@ pub enum Finding {
     NothingFound,
 }
 
-/// Jain's index of shares: 1 if all are alike, `1/n` if one has everything. Nothing of fewer than two, or if nobody has anything.
-#[must_use]
-pub fn jain(shares: &[f64]) -> Option<f64> {
-    let (sum, squares) = shares.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
-    let count = u32::try_from(shares.len()).ok().filter(|n| *n > 1)?;
-    (squares > 0.0).then(|| sum * sum / (f64::from(count) * squares))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,15 +203,5 @@ mod tests {
         // Significant, and not worth mentioning.
         assert_eq!(found(&[0.01, 0.01, 0.011]), Finding::NoDifference);
         assert_eq!(found(&[0.5, -0.5]), Finding::NothingFound);
-    }
-
-    #[test]
-    fn jains_index_of_his_examples() {
-        // One of n has everything: 1/n. Twenty of a hundred users share evenly: 0.2.
-        assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), Some(0.25));
-        let shares: Vec<f64> = (0..100).map(|i| if i < 20 { 5.0 } else { 0.0 }).collect();
-        assert!(near(jain(&shares).unwrap(), 0.2, 1e-12));
-        assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
-        assert!(jain(&[1.0]).is_none() && jain(&[0.0, 0.0]).is_none() && jain(&[]).is_none());
     }
 }

@@ -56,7 +56,10 @@ impl Advice {
             vec![format!("Use {} instead of {}.", names(winner), names(0))]
         };
         match (winner, self.race.leader) {
-            (0, 0) => said.push("Nothing else scored better.".to_owned()),
+            (0, 0) => said.push(
+                "Nothing else scored better by more than a factor that is not worth mentioning, 1.05."
+                    .to_owned(),
+            ),
             (0, leader) => {
                 said.push(format!("{}, the best of the others:", names(leader)));
                 said.extend(self.compared(question, leader));
