@@ -1,0 +1,95 @@
+//! `fairhead advise` from the outside.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Light enough for a debug build.
+const SHORT: [&str; 5] = ["tenants", "--runtime", "1s", "--rounds", "1"];
+
+/// One that thinks reads at random beside two that stream: something is better for it than what a kernel does by itself.
+const JOB: &str = "[streams]\nrw=read\nbs=64k\nsize=128m\nnumjobs=2\nruntime=1s\ntime_based\n\
+    [reader]\nrw=randread\nsize=64m\nthinktime=2ms\nruntime=1s\ntime_based\n";
+
+fn fairhead(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fairhead")).arg("advise").args(args).output().unwrap()
+}
+
+fn text(args: &[&str]) -> String {
+    let out = fairhead(args);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn refused(args: &[&str]) -> String {
+    let out = fairhead(args);
+    assert_eq!((out.status.code(), out.stdout.len()), (Some(2), 0));
+    String::from_utf8(out.stderr).unwrap()
+}
+
+/// Three of them.
+fn digits(f: f64) -> String {
+    let places = if f >= 99.95 { 0 } else { 1 + usize::from(f < 9.995) };
+    format!("{f:.places$}")
+}
+
+#[test]
+fn json_says_what_is_shown() {
+    let file = std::env::temp_dir().join(format!("fairhead-advise-{}.fio", std::process::id()));
+    std::fs::write(&file, JOB).unwrap();
+    let args = [file.to_str().unwrap(), "--goal", "latency", "--rounds", "1"];
+    let human = text(&args);
+    let json: Value =
+        serde_json::from_str(&text(&[&args[..], &["--output-format", "json"]].concat())).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_ne!(json["winner"], json["default"]);
+    for chapter in ["verdict", "why"] {
+        for sentence in json[chapter].as_array().unwrap() {
+            assert!(human.lines().any(|l| l == sentence.as_str().unwrap()), "{sentence}");
+        }
+    }
+    for step in json["to_do"].as_array().unwrap() {
+        for line in step["lines"].as_array().unwrap() {
+            assert!(human.lines().any(|l| l.trim_start() == line.as_str().unwrap()), "{line}");
+        }
+    }
+    let winner = json["winner"].as_str().unwrap();
+    assert_eq!(json["candidates"][0]["name"], winner);
+    for c in json["candidates"].as_array().unwrap() {
+        let name = c["name"].as_str().unwrap();
+        let row =
+            human.lines().find(|l| l.starts_with(&format!("{name}  "))).unwrap_or_else(|| panic!("{name}"));
+        let share = c["smallest_over_largest_share"].as_f64().map(|j| format!("{j:.3}"));
+        assert!(share.is_none_or(|j| row.contains(&j)), "{row}");
+        let score = &c["factors"]["score"];
+        if name != json["default"].as_str().unwrap() {
+            let [f, low, high] = ["factor", "low", "high"].map(|k| score[k].as_f64().unwrap());
+            assert!(
+                low <= f
+                    && f <= high
+                    && row.contains(&format!("{} ({} to {})", digits(f), digits(low), digits(high))),
+                "{row}"
+            );
+        }
+    }
+}
+
+#[test]
+fn threads_change_no_byte_and_the_seed_does() {
+    let one = text(&[&SHORT[..], &["--threads", "1"]].concat());
+    assert_eq!(one, text(&[&SHORT[..], &["--threads", "4"]].concat()));
+    assert_ne!(one, text(&[&SHORT[..], &["--seed", "2"]].concat()));
+}
+
+#[test]
+fn mistakes_are_one_line() {
+    for (args, message) in [
+        (&["tenants", "--foreground", "servce"][..], "no job 'servce'; there are service, nightly, scrub"),
+        (&["tenants", "--against", "mq-deadlin"], "did you mean 'mq-deadline'?"),
+        (&["tenants", "--budget", "0s"], "'--budget=0s' is no time at all"),
+        (&["tenant"], "did you mean the workload 'tenants'?"),
+    ] {
+        let said = refused(args);
+        assert!(said.contains(message) && said.lines().count() == 1, "{said}");
+    }
+}
