@@ -11,8 +11,8 @@ use crate::plan;
 /// Replays the recording through the model and prints how far apart they are.
 pub(crate) fn validate(args: &ValidateArgs) -> Result<(), CliError> {
     let (name, params) = plan::choose_disk(&args.disk)?;
-    let text = plan::read_text(&args.trace)?;
-    let recording = read_recording(&text, &args.trace.to_string_lossy()).map_err(CliError::Misuse)?;
+    let trace = fairhead_trace::open(&args.trace).map_err(|e| CliError::Misuse(e.to_string()))?;
+    let recording = read_recording(trace, &args.trace.to_string_lossy()).map_err(CliError::Misuse)?;
     let model = replay(&params, &recording).map_err(CliError::Misuse)?;
     out::print(&report(&name, &recording, &model))
 }

@@ -21,6 +21,7 @@
 
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
 use fairhead_device::{Command, Device, DeviceOp, DeviceParams};
+use fairhead_trace::{Op, Trace};
 
 /// A request to a drive, and what the drive did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,56 +34,38 @@ pub struct Recorded {
     pub sectors: u32,
     /// From the request to its answer.
     pub response: Duration,
-    /// From the answer to the next request.
+    /// From the answer to the next request; zero for the last.
     pub think: Duration,
 }
 
-/// Reads DiskSim's validation form: a line `R|W Hit|Miss LBA SECTORS RESPONSE_US THINK_US` for each request.
+/// The requests of a recording in which each was made when the one before had been answered, as DiskSim's are.
 ///
 /// # Errors
-/// The first line that is none, by its number.
-pub fn read_recording(text: &str, name: &str) -> Result<Vec<Recorded>, String> {
-    let lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
-    let recorded: Result<Vec<_>, String> = lines
-        .map(|(i, l)| {
-            line(l).ok_or_else(|| {
-                format!(
-                    "{name}:{}: R or W, Hit or Miss, sector, sectors and two times in us are needed",
-                    i + 1
-                )
-            })
-        })
-        .collect();
-    recorded
-        .and_then(|r| if r.is_empty() { Err(format!("{name}: there is no request in it")) } else { Ok(r) })
-}
-
-fn line(text: &str) -> Option<Recorded> {
-    let mut words = text.split_ascii_whitespace();
-    let write = match words.next()? {
-        "R" => false,
-        "W" => true,
-        _ => return None,
-    };
-    // What the recorder believed of the cache; in the recordings that there are, always the same.
-    let _ = words.next()?;
-    let start = words.next()?.parse().ok()?;
-    let sectors = words.next()?.parse().ok().filter(|&n| n > 0)?;
-    let mut time = || {
-        let us: f64 = words.next()?.parse().ok()?;
-        // An hour at most: beyond, it is no time of a disk.
-        (0.0..=3.6e9).contains(&us).then(|| nanoseconds(us))
-    };
-    Some(Recorded { write, start, sectors, response: time()?, think: time()? })
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "an hour at most, and not negative"
-)]
-fn nanoseconds(us: f64) -> Duration {
-    Duration::from_ns((us * 1000.0).round() as u64)
+/// The first request that is none of these, or what ended the recording too early.
+pub fn read_recording(trace: Trace, name: &str) -> Result<Vec<Recorded>, String> {
+    let mut recorded: Vec<Recorded> = Vec::new();
+    let mut answered = None;
+    for (i, record) in trace.enumerate() {
+        let r = record.map_err(|e| e.to_string())?;
+        let wrong = |what: &str| format!("{name}: request {}: {what}", i + 1);
+        let write = match r.op {
+            Op::Read => false,
+            Op::Write => true,
+            Op::Discard | Op::Flush => return Err(wrong("a recording has reads and writes only")),
+        };
+        let completed = r.completed.ok_or_else(|| wrong("when it was answered is not recorded"))?;
+        if let Some((answered, last)) = answered.zip(recorded.last_mut()) {
+            if r.at < answered {
+                return Err(wrong("made before the one before was answered; a recording has one at a time"));
+            }
+            last.think = r.at.saturating_sub(answered);
+        }
+        answered = Some(completed);
+        let response = completed.saturating_sub(r.at);
+        let (start, sectors) = (r.sector.0, r.sectors);
+        recorded.push(Recorded { write, start, sectors, response, think: Duration::ZERO });
+    }
+    if recorded.is_empty() { Err(format!("{name}: there is no request in it")) } else { Ok(recorded) }
 }
 
 /// Sends a recording's requests to a drive, each so long after the answer to the one before as in the recording, and gives
@@ -180,9 +163,14 @@ mod tests {
         assert_eq!((quantile(&[1.0, 2.0], 1000), quantile(&[], 500)), (2.0, 0.0));
     }
 
+    fn recording(text: &str) -> Result<Vec<Recorded>, String> {
+        let trace = fairhead_trace::read("a", std::io::Cursor::new(text.as_bytes().to_vec()));
+        read_recording(trace.map_err(|e| e.to_string())?, "a")
+    }
+
     #[test]
-    fn lines_are_read_or_named() {
-        let r = read_recording("R Hit  10 4  1500.5  20.0\n\nW Miss 3 1 2 3\n", "a.trace").unwrap();
+    fn requests_are_read_or_named() {
+        let r = recording("R Hit  10 4  1500.5  20.0\n\nW Miss 3 1 2 3\n").unwrap();
         let first = Recorded {
             write: false,
             start: 10,
@@ -190,7 +178,7 @@ mod tests {
             response: Duration::from_ns(1_500_500),
             think: Duration::from_us(20),
         };
-        assert_eq!((r[0], r[1].write, r.len()), (first, true, 2));
+        assert_eq!((r[0], r[1].write, r[1].think, r.len()), (first, true, Duration::ZERO, 2));
         for bad in [
             "X Hit 1 1 1 1",
             "R Hit 1 0 1 1",
@@ -199,10 +187,24 @@ mod tests {
             "R Hit 1 1 NaN 1",
             "R Hit 1 1 1 1e99",
         ] {
-            let e = read_recording(&format!("R Hit 1 1 1 1\n{bad}\n"), "a").unwrap_err();
+            let e = recording(&format!("R Hit 1 1 1 1\n{bad}\n")).unwrap_err();
             assert!(e.starts_with("a:2: "), "{bad}: {e}");
         }
-        assert!(read_recording(" \n", "a").is_err());
+        assert!(recording(" \n").is_err());
+    }
+
+    #[test]
+    fn any_recording_of_one_at_a_time_will_do() {
+        // MSR: time and response time in units of 100 ns.
+        let msr = |second: u64, took: &str| {
+            recording(&format!("1000,a,0,Read,0,512,{took}\n{second},a,0,Write,512,512,70\n"))
+        };
+        let r = msr(1150, "100").unwrap();
+        assert_eq!((r[0].response, r[0].think), (Duration::from_us(10), Duration::from_us(5)));
+        let overlap = msr(1099, "100").unwrap_err();
+        assert!(overlap.starts_with("a: request 2: made before"), "{overlap}");
+        let unknown = recording("0,R,0,4096,5\n").unwrap_err();
+        assert!(unknown.starts_with("a: request 1: when it was answered"), "{unknown}");
     }
 
     #[test]

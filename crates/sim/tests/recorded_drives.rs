@@ -5,6 +5,7 @@ use std::path::Path;
 
 use fairhead_device::DeviceParams;
 use fairhead_sim::validate::{demerit, read_recording, replay, sorted_ms};
+use fairhead_trace::open;
 
 /// DiskSim's own figure, ms, and by how much ours may be worse.
 ///
@@ -29,7 +30,7 @@ fn the_figure_is_as_good_as_disksims() {
     for (drive, theirs, worse) in DRIVES {
         let specs = read(&format!("{drive}.diskspecs")).unwrap();
         let params = DeviceParams::from_disksim(&specs, drive, &mut |file| read(file)).unwrap();
-        let recording = read_recording(&read(&format!("{drive}.trace")).unwrap(), drive).unwrap();
+        let recording = read_recording(open(&folder.join(format!("{drive}.trace"))).unwrap(), drive).unwrap();
         let measured: Vec<_> = recording.iter().map(|r| r.response).collect();
         let model = replay(&params, &recording).unwrap();
         let ours = demerit(&sorted_ms(&measured), &sorted_ms(&model));
