@@ -77,6 +77,7 @@
 mod au;
 mod card;
 mod counters;
+pub mod demerit;
 mod disk;
 mod disksim;
 mod geometry;
