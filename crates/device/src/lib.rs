@@ -226,6 +226,16 @@ impl Device {
         each!(self, d => d.poll(now))
     }
 
+    /// The sector that the head is about to reach, where there is one head; asking changes nothing. What the drive does on its own
+    /// account is seen as far as a command has needed to know of it.
+    #[must_use]
+    pub fn head(&self, now: Instant) -> Option<Sector> {
+        match self {
+            Self::Disk(disk) => Some(disk.head(now)),
+            _ => None,
+        }
+    }
+
     /// What it did so far.
     #[must_use]
     pub fn counters(&self) -> &Counters {

@@ -14,6 +14,7 @@ mod event;
 pub mod ext2;
 pub mod host;
 pub mod job;
+pub mod journal;
 pub mod ladder;
 pub mod layout;
 pub mod metrics;

@@ -194,6 +194,16 @@ impl Disk {
         self.rearm();
     }
 
+    /// The sector that the head is about to reach at `t`, or will when it has arrived there.
+    pub(super) fn head_at(&self, t: u64) -> u64 {
+        match &self.media {
+            Media::Rest { .. } => self.head_lba,
+            Media::Stream(s) => s.position(&self.geo, self.cache.segs[s.seg].limit, t),
+            Media::Write(w) if t >= w.end_at => w.end,
+            Media::Write(w) => self.geo.lba_at(w.p0 + t.saturating_sub(w.t0)).min(w.end),
+        }
+    }
+
     /// Where the arm is at `t`.
     fn arm_at(&self, t: u64) -> Arm {
         match &self.media {

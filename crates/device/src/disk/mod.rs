@@ -36,7 +36,7 @@ use crate::seek::SeekCurve;
 use crate::{Command, Counters, DeviceOp, Facts, ParamError};
 pub use actuators::MultiDisk;
 use fairhead_core::elevator::Actuators;
-use fairhead_core::units::{Duration, Instant, Tag};
+use fairhead_core::units::{Duration, Instant, Sector, Tag};
 use media::Media;
 use ncq::{Done, Pending};
 use read_cache::ReadCache;
@@ -262,6 +262,10 @@ impl Disk {
 
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight == 0
+    }
+
+    pub(crate) fn head(&self, now: Instant) -> Sector {
+        Sector(self.head_at(now.as_ns()))
     }
 
     /// A flush is not queued: it waits for what is in flight and nothing overtakes it.

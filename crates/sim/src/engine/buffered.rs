@@ -145,7 +145,7 @@ impl Machine<'_> {
         if page == end {
             return true;
         }
-        let (file, client) = (l.call.file, &self.clients[l.client as usize]);
+        let (file, asked_end, client) = (l.call.file, l.page_end, &self.clients[l.client as usize]);
         let (task, group) = (client.task, client.group);
         let (prio, meta) = (client.job.prio.unwrap_or_default(), l.call.meta);
         let is_new = |cache: &super::cache::Cache, p: u32| cache.flags(file, p).is_some_and(|f| f & NEW != 0);
@@ -159,6 +159,9 @@ impl Machine<'_> {
             let rq = Request { prio, group, meta, ..Request::read(task, start, len) };
             let batch = &mut self.lanes[lane as usize].batch;
             let owner = Owner::Read { file, first: page, count };
+            if let Some(journal) = &self.journal {
+                journal.borrow_mut().makes(lane, page >= asked_end);
+            }
             if self.queue.submit(self.now, rq, owner, batch).is_err() {
                 self.queue.wait(lane, true);
                 break;
@@ -183,6 +186,7 @@ impl Machine<'_> {
         if burst > 0 {
             self.owe_request(lane);
         }
+        self.journal(|journal| journal.makes(lane, true));
         for page in first..(first + burst).min(self.pages_in(file)) {
             if self.cache.flags(file, page).is_some() {
                 continue;

@@ -250,6 +250,7 @@ impl Machine<'_> {
             let rq = self.write_request(writer, start, len);
             let mut batch = *self.batch_of(writer.thread);
             let owner = Owner::Write { file: pass.file, first, count };
+            self.journal(|journal| journal.makes(writer.thread, false));
             let answer = self.queue.submit(self.now, rq, owner, &mut batch);
             *self.batch_of(writer.thread) = batch;
             if answer.is_err() {

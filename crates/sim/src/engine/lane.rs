@@ -225,6 +225,7 @@ impl Machine<'_> {
         self.next_task += 1;
         self.queue.exit_task(self.now, before);
         self.why(|why| why.is_followed(before));
+        self.journal(|journal| journal.is_followed(before));
     }
 
     /// The time of a start-up is over; unless it has ended.
@@ -402,7 +403,9 @@ impl Machine<'_> {
             l.phase = Phase::Settle;
         }
         let asked = asked(call.action);
-        self.why(|why| why.begins(lane, since, asked, u64::from(call.len) * 512));
+        let bytes = u64::from(call.len) * 512;
+        self.why(|why| why.begins(lane, since, asked, bytes));
+        self.journal(|journal| journal.begins(lane, since, asked, (call.file, call.offset * 512), bytes));
         if !starts_at_map {
             self.begin_pages(lane);
             self.hand_in_burst(lane);
@@ -444,6 +447,7 @@ impl Machine<'_> {
     /// Reads the indirect block of the call's first block, unless it has been read. The few calls that reach into the next
     /// 4 MiB find that one's read by the call after them.
     fn read_map(&mut self, lane: u32) -> Step {
+        self.journal(|journal| journal.makes(lane, false));
         let l = &mut self.lanes[lane as usize];
         if l.pending > 0 && !l.call.ahead {
             return Step::Blocked;
@@ -467,8 +471,9 @@ impl Machine<'_> {
 
     /// Hands in the pieces of a call, as many as the request pool allows, and waits for them.
     fn direct(&mut self, lane: u32) -> Step {
+        let call = self.lanes[lane as usize].call;
+        self.journal(|journal| journal.makes(lane, call.ahead));
         let l = &mut self.lanes[lane as usize];
-        let call = l.call;
         if l.handed_in == call.len && (l.pending == 0 || call.ahead) {
             return self.end_direct(lane);
         }
@@ -577,6 +582,7 @@ impl Machine<'_> {
         }
         let (pause, job) = (client.think_pause(self.now), client.stats.job);
         self.why(|why| why.ends(lane, is_measured));
+        self.journal(|journal| journal.ends(lane, is_measured));
         if self.replays[job].is_some() {
             return self.pass_baton(lane);
         }

@@ -34,13 +34,14 @@ use crate::error::SimError;
 use crate::event::{Due, Events};
 use crate::host::{Host, Plug};
 use crate::job::{JobFile, Program};
+use crate::journal::{self, Sink};
 use crate::metrics::{CacheStats, DiskPoint, Outcome, Point, Result};
 use crate::rng::Rng;
 use crate::why::{self, Recorder};
 use cache::Cache;
 use client::{Client, Region};
 use fairhead_core::sched::any::AnyConfig;
-use fairhead_core::{Duration, Instant, Tag, TaskId};
+use fairhead_core::{Duration, GroupId, Instant, Tag, TaskId};
 use fairhead_device::DeviceParams;
 use files::Files;
 use groups::Groups;
@@ -48,7 +49,9 @@ pub use groups::groups_kept;
 use lane::{Lane, Phase};
 use queue::{Batch, Sizes};
 use replay::Replay;
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use volume::Volume;
 
 /// Everything that decides a run.
@@ -111,12 +114,18 @@ pub fn simulate(scenario: &Scenario) -> Result<Outcome> {
     Machine::new(scenario, 0)?.run(scenario).map(|(outcome, _)| outcome)
 }
 
-/// Simulates, and keeps books for some clients.
-pub(crate) fn explain_clients(scenario: &Scenario, clients: &[usize]) -> Result<(Outcome, why::Report)> {
+/// Simulates; keeps books for some clients, and tells a sink what happens.
+pub(crate) fn observe<'a>(
+    scenario: &'a Scenario,
+    clients: Option<&[usize]>,
+    sink: Option<&'a mut dyn Sink>,
+) -> Result<(Outcome, Option<why::Report>)> {
     let mut machine = Machine::new(scenario, TRACE)?;
-    machine.watch(&scenario.jobs, clients)?;
-    let (outcome, report) = machine.run(scenario)?;
-    Ok((outcome, report.expect("a recorder was set")))
+    let run = machine.describe(scenario);
+    let books = clients.map(|clients| machine.books(&run, clients));
+    machine.journal = sink.map(|sink| Rc::new(RefCell::new(machine.begin_journal(&run, sink))));
+    machine.queue.listen(books, machine.journal.clone())?;
+    machine.run(scenario)
 }
 
 /// Events of the elevator that are kept until its call is over: more than any one call makes.
@@ -125,7 +134,9 @@ const TRACE: u32 = 1 << 14;
 struct Machine<'a> {
     now: Instant,
     events: Events,
-    queue: Volume,
+    queue: Volume<'a>,
+    /// Hears what happens, if somebody does.
+    journal: Option<queue::Journal<'a>>,
     groups: Groups<'a>,
     watch: groups::Watch,
     files: Files,
@@ -197,6 +208,7 @@ impl<'a> Machine<'a> {
             now: Instant::EPOCH,
             events: Events::default(),
             queue,
+            journal: None,
             watch: groups::Watch::new(scenario.watch, groups.count()),
             groups,
             files,
@@ -267,29 +279,62 @@ impl<'a> Machine<'a> {
         self.finish(scenario)
     }
 
-    /// Keeps books for some clients from now on.
-    fn watch(&mut self, jobs: &JobFile, clients: &[usize]) -> Result<()> {
-        let name = |c: crate::job::Client<'_>| match c.job.numjobs {
-            1 => c.job.name.clone(),
-            _ => format!("{}.{}", c.job.name, c.clone),
-        };
+    /// What is known of the run beforehand.
+    fn describe(&self, scenario: &Scenario) -> journal::Run {
         // Task 0 is nobody.
-        let mut names = vec!["nobody".to_owned()];
-        names.extend(jobs.clients().map(name));
-        names.extend(self.flushers.iter().map(|_| "the flusher".to_owned()));
+        let nobody = |name: &str| journal::Task { name: name.to_owned(), client: None, group: GroupId::ROOT };
+        let client = |(i, c): (usize, crate::job::Client<'_>)| journal::Task {
+            name: match c.job.numjobs {
+                1 => c.job.name.clone(),
+                _ => format!("{}.{}", c.job.name, c.clone),
+            },
+            client: Some(i),
+            group: self.clients[i].group,
+        };
+        let mut tasks = vec![nobody("nobody")];
+        tasks.extend(scenario.jobs.clients().enumerate().map(client));
+        tasks.extend(self.flushers.iter().map(|_| nobody("the flusher")));
+        let facts = self.queue.facts();
+        journal::Run {
+            scheduler: scenario.scheduler.clone(),
+            seed: scenario.seed,
+            tasks,
+            groups: scenario.jobs.cgroups.iter().map(|g| g.path.clone()).collect(),
+            members: self.queue.members(),
+            capacity: facts.capacity,
+            rotational: facts.rotational,
+            queue_depth: facts.queue_depth,
+        }
+    }
+
+    /// Books for some clients.
+    fn books(&self, run: &journal::Run, clients: &[usize]) -> Recorder {
+        let names = run.tasks.iter().map(|t| t.name.clone()).collect();
         let task_of = self.lanes.iter().map(|l| self.clients[l.client as usize].task).collect();
         let mut recorder = Recorder::new(names, task_of);
         for &i in clients {
             let client = &self.clients[i];
             recorder.watch(i, client.task, client.first_lane, client.all_lanes);
         }
-        self.queue.watch(recorder)
+        recorder
+    }
+
+    fn begin_journal(&self, run: &journal::Run, sink: &'a mut dyn Sink) -> journal::Recorder<'a> {
+        let lane = |l: &Lane| (l.client as usize, self.clients[l.client as usize].first_lane);
+        journal::Recorder::new(run, self.lanes.iter().map(lane), sink)
+    }
+
+    /// Tells the journal something, if one is kept.
+    fn journal(&self, tell: impl FnOnce(&mut journal::Recorder<'a>)) {
+        if let Some(journal) = &self.journal {
+            tell(&mut journal.borrow_mut());
+        }
     }
 
     /// Tells the books something, if any are kept.
     fn why(&mut self, tell: impl FnOnce(&mut Recorder)) {
         if let Some(why) = self.queue.why() {
-            tell(&mut why.recorder);
+            tell(why);
         }
     }
 
@@ -310,6 +355,7 @@ impl<'a> Machine<'a> {
         self.handled += 1;
         let now = self.now;
         self.why(|why| why.settle(now));
+        self.journal(|journal| journal.at(now));
         if class == 0 {
             while let Some((member, tag)) = self.queue.poll(self.now) {
                 let irq = self.host.irq + self.jitter.exponential(self.host.irq_jitter);
@@ -477,6 +523,8 @@ impl<'a> Machine<'a> {
     }
 
     fn finish(mut self, scenario: &Scenario) -> Result<(Outcome, Option<why::Report>)> {
+        let (now, lost) = (self.now, self.queue.trace_lost());
+        self.journal(|journal| journal.finish(now, lost));
         let report = self.queue.take_report();
         if let Some(client) = self.disk_full {
             let (job, size) = (&self.clients[client as usize].job, self.files.files[0].size);

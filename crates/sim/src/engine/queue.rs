@@ -18,14 +18,16 @@
 use super::{Owner, capacity};
 use crate::host::{Host, Plug};
 use crate::metrics::{DiskStats, Result};
-use crate::why;
+use crate::{journal, why};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
 use fairhead_core::{
     Action, Dispatch, Duration, Elevator, Hold, Insert, Instant, Limits, Op, Request, Sector, Sectors, State,
     Tag, TraceEvent,
 };
 use fairhead_device::{Command, Device, DeviceOp, DeviceParams, Facts};
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// The two kinds of requests that have a pool each.
 const ASYNC: usize = 0;
@@ -69,7 +71,7 @@ pub(super) struct Sizes {
 pub(super) struct Full;
 
 #[derive(Debug)]
-pub(super) struct DiskQueue {
+pub(super) struct DiskQueue<'a> {
     elevator: Elevator<AnyScheduler>,
     device: Device,
     /// By tag: who gets to hear of its completion, and which pool it was taken from, if any.
@@ -99,17 +101,40 @@ pub(super) struct DiskQueue {
     /// Since when requests wait while the scheduler keeps the disk idle.
     idle_since: Option<Instant>,
     stats: DiskStats,
-    /// Keeps books of where time goes, if somebody asked.
-    pub(super) why: Option<Box<Why>>,
+    /// Those who hear of everything, if there are any.
+    pub(super) tap: Option<Box<Tap<'a>>>,
 }
 
-/// The books, and scratch space for what they are told.
+/// A run's journal, which all queues write.
+pub(super) type Journal<'a> = Rc<RefCell<journal::Recorder<'a>>>;
+
+/// Who hears of everything that happens here: books of where time goes, the journal. And scratch space for what they are told.
 #[derive(Debug)]
-pub(super) struct Why {
-    pub(super) recorder: why::Recorder,
+pub(super) struct Tap<'a> {
+    member: u8,
+    pub(super) why: Option<why::Recorder>,
+    journal: Option<Journal<'a>>,
     answer: Dispatch,
     events: Vec<TraceEvent>,
     tags: Vec<Tag>,
+}
+
+impl<'a> Tap<'a> {
+    pub(super) fn new(member: u8, why: Option<why::Recorder>, journal: Option<Journal<'a>>) -> Self {
+        Self { member, why, journal, answer: Dispatch::Empty, events: Vec::new(), tags: Vec::new() }
+    }
+
+    fn why(&mut self, tell: impl FnOnce(&mut why::Recorder)) {
+        if let Some(why) = &mut self.why {
+            tell(why);
+        }
+    }
+
+    fn journal(&mut self, tell: impl FnOnce(&mut journal::Recorder<'a>, u8)) {
+        if let Some(journal) = &self.journal {
+            tell(&mut journal.borrow_mut(), self.member);
+        }
+    }
 }
 
 /// Whose clock goes in steps of `tick`: the elevator's, so the scheduler's altogether, or only those of the scheduler's that
@@ -128,7 +153,7 @@ fn clock(sched: AnyConfig, tick: Duration) -> (AnyConfig, Duration) {
     }
 }
 
-impl DiskQueue {
+impl<'a> DiskQueue<'a> {
     pub(super) fn new(
         disk: &DeviceParams,
         host: &Host,
@@ -177,7 +202,7 @@ impl DiskQueue {
             locked_until: Instant::EPOCH,
             idle_since: None,
             stats: DiskStats::default(),
-            why: None,
+            tap: None,
         })
     }
 
@@ -238,6 +263,9 @@ impl DiskQueue {
             Op::Discard => {}
         }
         self.allocated[kind] += 1;
+        if let Some(tap) = &mut self.tap {
+            tap.journal(|journal, member| journal.made(member, &rq));
+        }
         // On at 113 of 128.
         if self.allocated[kind] > self.nr_requests - self.nr_requests / 8 {
             self.congested[kind] = true;
@@ -257,6 +285,9 @@ impl DiskQueue {
     fn insert(&mut self, now: Instant, rq: Request, owner: Owner) {
         let kind = kind_of(&rq);
         let tag = self.free.pop().expect("submit has looked");
+        if let Some(tap) = &mut self.tap {
+            tap.journal(|journal, member| journal.inserted(member, Tag(tag)));
+        }
         let pool = match self.elevator.insert(now, Tag(tag), rq) {
             // As the kernel holds a bio, for which there is no request yet: whoever waits for a limit keeps nobody from the pool.
             Insert::Queued if self.elevator.requests()[Tag(tag)].state == State::Held => {
@@ -271,8 +302,8 @@ impl DiskQueue {
             }
         };
         self.owners[usize::from(tag)] = (owner, pool);
-        if let Some(why) = &mut self.why {
-            why.recorder.inserted(Tag(tag), owner);
+        if let Some(tap) = &mut self.tap {
+            tap.why(|why| why.inserted(Tag(tag), owner));
             self.heed();
         }
     }
@@ -290,6 +321,9 @@ impl DiskQueue {
     fn hand_in_collected(&mut self, now: Instant) {
         let mut collected = std::mem::take(&mut self.collected);
         collected.sort_by_key(|(rq, _)| rq.start);
+        if let Some(tap) = &mut self.tap {
+            tap.journal(|journal, member| journal.hands_in(member));
+        }
         for (rq, owner) in collected.drain(..) {
             self.insert(now, rq, owner);
         }
@@ -323,7 +357,7 @@ impl DiskQueue {
     #[must_use]
     pub(super) fn run(&mut self, now: Instant) -> Option<Instant> {
         let again = self.fill_device(now);
-        if self.why.is_some() {
+        if self.tap.is_some() {
             self.tell_status();
         }
         again
@@ -344,9 +378,10 @@ impl DiskQueue {
             }
             let answer = self.elevator.dispatch(now);
             self.account_idling(now, answer);
-            if let Some(why) = &mut self.why {
-                why.answer = answer;
+            if let Some(tap) = &mut self.tap {
+                tap.answer = answer;
                 self.heed();
+                self.tell_idling();
             }
             let Dispatch::Issue(tag) = answer else { break };
             let rq = self.elevator.requests()[tag].rq;
@@ -358,6 +393,10 @@ impl DiskQueue {
             self.stats.issued += 1;
             self.locked_until = now + self.lock;
             self.device.submit(now, Command { tag, op, start: rq.start, len: rq.len, fua: false });
+            if let Some(tap) = &mut self.tap {
+                let head = self.device.head(now);
+                tap.journal(|journal, member| journal.head(member, head));
+            }
         }
         None
     }
@@ -374,8 +413,9 @@ impl DiskQueue {
             let (start, len) = (Sector(0), Sectors(0));
             let op = DeviceOp::Flush;
             self.device.submit(now, Command { tag: FLUSH_TAG, op, start, len, fua: false });
-            if let Some(why) = &mut self.why {
-                why.recorder.flushes(FLUSH_TAG, &self.flushing);
+            if let Some(tap) = &mut self.tap {
+                tap.why(|why| why.flushes(FLUSH_TAG, &self.flushing));
+                tap.journal(|journal, member| journal.flushes(member));
             }
         }
     }
@@ -383,6 +423,9 @@ impl DiskQueue {
     /// The thread wants everything that has completed to be stable.
     pub(super) fn flush(&mut self, thread: u32) {
         self.flush_waiters.push(thread);
+        if let Some(tap) = &mut self.tap {
+            tap.journal(|journal, member| journal.wants_flush(member, thread));
+        }
         self.thread_waits(thread, why::Wait::Flush);
     }
 
@@ -406,7 +449,15 @@ impl DiskQueue {
 
     /// The next command that the device has finished.
     pub(super) fn poll(&mut self, now: Instant) -> Option<Tag> {
-        self.device.poll(now)
+        let done = self.device.poll(now);
+        if let (Some(tag), Some(tap)) = (done, &mut self.tap) {
+            let head = self.device.head(now);
+            tap.journal(|journal, member| {
+                journal.finished(member, tag);
+                journal.head(member, head);
+            });
+        }
+        done
     }
 
     /// The interrupt handler ends a request. Answers through `owners` who handed in its pieces, through `woken` who waited
@@ -421,16 +472,17 @@ impl DiskQueue {
         owners.clear();
         if tag == FLUSH_TAG {
             woken.extend(self.flushing.drain(..));
-            if let Some(why) = &mut self.why {
-                why.recorder.completed(tag, &[tag]);
+            if let Some(tap) = &mut self.tap {
+                tap.why(|why| why.completed(tag, &[tag]));
+                tap.journal(|journal, member| journal.flushed(member));
             }
             return;
         }
         let mut pools = [0; 2];
-        let mut why = self.why.as_mut();
+        let mut freed = self.tap.as_mut().map(|tap| std::mem::take(&mut tap.tags));
         for free in self.elevator.complete(now, tag) {
-            if let Some(why) = &mut why {
-                why.tags.push(free);
+            if let Some(freed) = &mut freed {
+                freed.push(free);
             }
             let (owner, pool) = self.owners[usize::from(free.0)];
             owners.push(owner);
@@ -439,10 +491,8 @@ impl DiskQueue {
             }
             self.free.push(free.0);
         }
-        if let Some(why) = why {
-            why.recorder.completed(tag, &why.tags);
-            why.tags.clear();
-            self.heed();
+        if let Some(freed) = freed {
+            self.tell_completed(tag, freed);
         }
         let was_congested = self.congested[ASYNC];
         for kind in [ASYNC, SYNC] {
@@ -507,7 +557,9 @@ impl DiskQueue {
         now: Instant,
         change: fairhead_core::Control,
     ) -> std::result::Result<(), fairhead_core::Refusal> {
-        self.elevator.control(now, change)
+        let answer = self.elevator.control(now, change);
+        self.heed();
+        answer
     }
 
     pub(super) fn exit_task(&mut self, now: Instant, task: fairhead_core::TaskId) {
@@ -517,50 +569,76 @@ impl DiskQueue {
 
     // ---- where the time goes -------------------------------------------------------------------------------------
 
-    /// From now on `recorder` hears of everything.
-    pub(super) fn watch(&mut self, recorder: why::Recorder) {
-        let (events, tags) = (Vec::new(), Vec::new());
-        self.why = Some(Box::new(Why { recorder, answer: Dispatch::Empty, events, tags }));
+    /// From now on it hears of everything.
+    pub(super) fn listen(&mut self, tap: Tap<'a>) {
+        self.tap = Some(Box::new(tap));
     }
 
     fn thread_waits(&mut self, thread: u32, wait: why::Wait) {
-        if let Some(why) = &mut self.why {
-            why.recorder.waits(thread, wait);
+        if let Some(tap) = &mut self.tap {
+            tap.why(|why| why.waits(thread, wait));
         }
     }
 
     /// Empties the elevator's trace, which holds what one call of it recorded.
     fn heed(&mut self) {
-        let Some(why) = &mut self.why else { return };
-        why.events.extend(self.elevator.drain_trace());
-        for event in why.events.drain(..) {
-            why.tags.clear();
+        let Some(tap) = &mut self.tap else { return };
+        let mut events = std::mem::take(&mut tap.events);
+        events.extend(self.elevator.drain_trace());
+        for event in events.drain(..) {
+            tap.tags.clear();
             if let (Action::Issue, Some(tag)) = (event.action, event.tag) {
-                why.tags.extend(self.elevator.requests().carried(tag));
+                tap.tags.extend(self.elevator.requests().carried(tag));
             }
-            why.recorder.heard(&event, &why.tags);
+            let tags = std::mem::take(&mut tap.tags);
+            tap.why(|why| why.heard(&event, &tags));
+            tap.journal(|journal, member| journal.heard(member, &event, &tags));
+            tap.tags = tags;
         }
-        why.tags.clear();
+        tap.tags.clear();
+        tap.events = events;
+    }
+
+    /// A request has completed, and these tags are free.
+    fn tell_completed(&mut self, tag: Tag, mut freed: Vec<Tag>) {
+        if let Some(tap) = &mut self.tap {
+            tap.why(|why| why.completed(tag, &freed));
+        }
+        self.heed();
+        if let Some(tap) = &mut self.tap {
+            tap.journal(|journal, member| journal.completed(member, tag, &freed));
+            freed.clear();
+            tap.tags = freed;
+        }
+    }
+
+    /// What [`Self::account_idling`] has found out.
+    fn tell_idling(&mut self) {
+        let Some(tap) = &mut self.tap else { return };
+        let hold = match tap.answer {
+            Dispatch::Hold(hold) if self.idle_since.is_some() => Some(hold),
+            _ => None,
+        };
+        tap.journal(|journal, member| journal.idles(member, hold));
     }
 
     fn tell_status(&mut self) {
         let has_work = self.elevator.requests().issued() > 0 || !self.flushing.is_empty();
         let is_plugged = self.is_plugged();
-        let Some(why) = &mut self.why else { return };
-        let status = match why.answer {
+        let Some(tap) = &mut self.tap else { return };
+        let status = match tap.answer {
             _ if has_work => why::Status::Busy,
             Dispatch::Hold(hold) if hold.is_idling() && hold != Hold::IdleClass && !is_plugged => {
                 why::Status::Idling
             }
             _ => why::Status::Empty,
         };
-        why.recorder.has(status);
+        tap.why(|why| why.has(status));
     }
 
-    /// What the books say, if any were kept.
-    pub(super) fn take_report(&mut self) -> Option<why::Report> {
-        let lost = self.elevator.trace_lost();
-        self.why.take().map(|why| why.recorder.report(lost))
+    /// Events that the elevator's trace has lost.
+    pub(super) fn trace_lost(&self) -> u64 {
+        self.elevator.trace_lost()
     }
 
     /// A group's books.

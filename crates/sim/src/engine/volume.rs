@@ -18,7 +18,7 @@
 //= devices.md 2.5
 
 use super::Owner;
-use super::queue::{Batch, DiskQueue, FLUSH_TAG, Full, Sizes, Why};
+use super::queue::{Batch, DiskQueue, FLUSH_TAG, Full, Journal, Sizes, Tap};
 use crate::error::SimError;
 use crate::host::Host;
 use crate::metrics::{DiskStats, Result};
@@ -30,8 +30,8 @@ use std::collections::VecDeque;
 
 /// A disk, or several that mirror each other.
 #[derive(Debug)]
-pub(super) struct Volume {
-    members: Vec<DiskQueue>,
+pub(super) struct Volume<'a> {
+    members: Vec<DiskQueue<'a>>,
     facts: Facts,
     balance: ReadBalance,
     /// The member that had no request for the last submission that failed.
@@ -43,7 +43,7 @@ pub(super) struct Volume {
     flushing: Vec<(u32, usize)>,
 }
 
-impl Volume {
+impl<'a> Volume<'a> {
     /// `lock` is how long each scheduler's lock is held for a request.
     pub(super) fn new(
         disk: &DeviceParams,
@@ -244,24 +244,42 @@ impl Volume {
 
     // ---- figures -------------------------------------------------------------------------------------------------
 
-    /// From now on `recorder` hears of everything.
+    /// How many disks have a queue of their own.
+    pub(super) fn members(&self) -> u8 {
+        u8::try_from(self.members.len()).expect("sets are small")
+    }
+
+    /// From now on these hear of everything.
     ///
     /// # Errors
-    /// If there is more than one queue.
-    pub(super) fn watch(&mut self, recorder: why::Recorder) -> Result<()> {
-        match &mut self.members[..] {
-            [one] => one.watch(recorder),
-            _ => return Err(SimError::ManyQueues),
+    /// If there is more than one queue, and books are to be kept.
+    pub(super) fn listen(
+        &mut self,
+        mut why: Option<why::Recorder>,
+        journal: Option<Journal<'a>>,
+    ) -> Result<()> {
+        if why.is_some() && self.members.len() > 1 {
+            return Err(SimError::ManyQueues);
+        }
+        for (i, member) in (0..).zip(&mut self.members) {
+            member.listen(Tap::new(i, why.take(), journal.clone()));
         }
         Ok(())
     }
 
-    pub(super) fn why(&mut self) -> Option<&mut Why> {
-        self.members[0].why.as_deref_mut()
+    pub(super) fn why(&mut self) -> Option<&mut why::Recorder> {
+        self.members[0].tap.as_deref_mut()?.why.as_mut()
     }
 
+    /// What the books say, if any were kept.
     pub(super) fn take_report(&mut self) -> Option<why::Report> {
-        self.members[0].take_report()
+        let why = self.members[0].tap.as_deref_mut()?.why.take()?;
+        Some(why.report(self.trace_lost()))
+    }
+
+    /// Events that the elevators' traces have lost.
+    pub(super) fn trace_lost(&self) -> u64 {
+        self.members.iter().map(DiskQueue::trace_lost).sum()
     }
 
     /// A group's books: those of all members, added up.

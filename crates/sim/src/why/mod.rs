@@ -27,9 +27,9 @@
 
 mod recorder;
 
-pub(crate) use recorder::{Doing, Recorder, Status, Wait};
+pub(crate) use recorder::{Doing, Followers, Recorder, Status, Wait, gives_turn};
 
-use crate::engine::{Scenario, explain_clients};
+use crate::engine::{Scenario, observe};
 use crate::job::{JobFile, nearest};
 use crate::metrics::{Outcome, Result};
 use fairhead_core::trace::Reason;
@@ -45,7 +45,8 @@ pub const SLOWEST: usize = 5;
 /// # Errors
 /// If the scenario cannot be.
 pub fn explain(scenario: &Scenario, clients: &[usize]) -> Result<(Outcome, Report)> {
-    explain_clients(scenario, clients)
+    let (outcome, report) = observe(scenario, Some(clients), None)?;
+    Ok((outcome, report.expect("somebody asked")))
 }
 
 /// The clients that `name` means: all clones of a job, or one as `JOB.CLONE`.

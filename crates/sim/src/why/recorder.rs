@@ -154,9 +154,7 @@ pub(crate) struct Recorder {
     client_of: Vec<Option<usize>>,
     /// By lane: whose.
     task_of: Vec<TaskId>,
-    /// For each process that a client has started after its first, from the number behind all clients' and flushers' on: the
-    /// client's number in the books.
-    followers: Vec<TaskId>,
+    followers: Followers,
     status: Status,
     /// Whose turn it is, for whom the disk idles if it does.
     turn: Option<TaskId>,
@@ -173,13 +171,14 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Nothing watched yet. `names` are those of all tasks, `task_of` the owners of all lanes.
     pub(crate) fn new(names: Vec<String>, task_of: Vec<TaskId>) -> Self {
+        let tasks = names.len();
         Self {
             now: Instant::EPOCH,
             clients: Vec::new(),
             names,
             client_of: vec![None; task_of.len()],
             task_of,
-            followers: Vec::new(),
+            followers: Followers::behind(tasks),
             status: Status::Empty,
             turn: None,
             tags: vec![FREE; 1 << 16],
@@ -193,14 +192,7 @@ impl Recorder {
 
     /// A client has started another process after this one, which has the next number.
     pub(crate) fn is_followed(&mut self, task: TaskId) {
-        let client = self.in_books(task);
-        self.followers.push(client);
-    }
-
-    /// The number under which the books have a process.
-    fn in_books(&self, task: TaskId) -> TaskId {
-        let later = (task.0 as usize).checked_sub(self.names.len());
-        later.and_then(|i| self.followers.get(i)).copied().unwrap_or(task)
+        self.followers.add(task);
     }
 
     /// Watches a client with these lanes.
@@ -426,7 +418,7 @@ impl Recorder {
 
     /// Something that the elevator recorded; `carried` are the tags merged into the request, if it is of one.
     pub(crate) fn heard(&mut self, event: &TraceEvent, carried: &[Tag]) {
-        let event = &TraceEvent { task: self.in_books(event.task), ..*event };
+        let event = &TraceEvent { task: self.followers.in_books(event.task), ..*event };
         match (event.action, event.tag) {
             (Action::Issue, Some(tag)) => self.issued(tag, event, carried),
             (Action::Note, _) => self.noted(event),
@@ -455,13 +447,8 @@ impl Recorder {
 
     fn noted(&mut self, event: &TraceEvent) {
         let reason = event.reason;
-        match reason {
-            Reason::SliceStart
-            | Reason::SliceIdle
-            | Reason::WorkloadIdle
-            | Reason::GroupIdle
-            | Reason::Anticipate => self.turn = Some(event.task),
-            _ => {}
+        if gives_turn(reason) {
+            self.turn = Some(event.task);
         }
         if let Detail::Rate { rate } = event.detail {
             self.peak_rate = Some(rate);
@@ -495,6 +482,44 @@ impl Recorder {
             clients.push(ClientReport { client: client.index, name: client.name, account: client.account });
         }
         Report { clients, total, slowest: self.slowest, names: self.names, peak_rate: self.peak_rate, lost }
+    }
+}
+
+/// Whether a note says whose turn it is.
+pub(crate) const fn gives_turn(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::SliceStart
+            | Reason::SliceIdle
+            | Reason::WorkloadIdle
+            | Reason::GroupIdle
+            | Reason::Anticipate
+    )
+}
+
+/// Which processes are clients that were started anew: for each, from the number behind all clients' and flushers' on, the number of the
+/// client's first.
+#[derive(Debug)]
+pub(crate) struct Followers {
+    tasks: usize,
+    of: Vec<TaskId>,
+}
+
+impl Followers {
+    /// None yet; `tasks` numbers are those of clients and flushers.
+    pub(crate) const fn behind(tasks: usize) -> Self {
+        Self { tasks, of: Vec::new() }
+    }
+
+    /// The next number follows this one.
+    pub(crate) fn add(&mut self, task: TaskId) {
+        self.of.push(self.in_books(task));
+    }
+
+    /// The number under which books have a process.
+    pub(crate) fn in_books(&self, task: TaskId) -> TaskId {
+        let later = (task.0 as usize).checked_sub(self.tasks);
+        later.and_then(|i| self.of.get(i)).copied().unwrap_or(task)
     }
 }
 

@@ -10,6 +10,7 @@ mod compositions;
 mod cpu;
 mod files;
 mod groups;
+mod journal;
 mod options;
 mod player;
 mod pool;

@@ -3,6 +3,7 @@
 use fairhead_core::Duration;
 use fairhead_core::sched::any::preset;
 use fairhead_device::DeviceParams;
+use fairhead_sim::journal::{self, Caps, Collector};
 use fairhead_sim::{Host, Outcome, Scenario, SimError, job, simulate, why};
 
 /// A plan under way.
@@ -99,6 +100,15 @@ impl Plan {
         let (outcome, report) = why::explain(&self.scenario, clients).expect("it ran");
         assert!(outcome == *self.outcome(), "{}: being watched changes the outcome", self.told.join(", "));
         (self, report)
+    }
+
+    /// Runs it, and says what happened. Both ways of running must come to the same.
+    pub(crate) fn record(mut self) -> (Self, Collector) {
+        self = self.run();
+        let mut journal = Collector::new(Caps::each(4_000_000));
+        let outcome = journal::record(&self.scenario, &mut journal).expect("it ran");
+        assert!(outcome == *self.outcome(), "{}: recording changes the outcome", self.told.join(", "));
+        (self, journal)
     }
 
     /// Expects that it cannot be run.
