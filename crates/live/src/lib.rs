@@ -20,6 +20,7 @@ mod faults;
 mod fuse;
 mod groups;
 mod inbox;
+mod lanes;
 mod latency;
 mod looking;
 pub mod nbd;

@@ -11,7 +11,8 @@
 //!   flush(file) ─► at once, past the elevator
 //! ```
 //!
-//! **Clients** take turns for tags, and the elevator has its say ([`Elevator::has_room`]): of a group at its limit, not all tags wait.
+//! **Clients** take turns for tags, and a client's tasks among themselves; and the elevator has its say ([`Elevator::has_room`]): of a group at its
+//! limit, not all tags wait. The task that it turns away waits alone.
 //! Each client may have so many bios and bytes here ([`RequestQueue::has_room`]); a front stops reading from one that has no room.
 //!
 //! **Cancel.** A bio that is taken back is answered at once. Its requests stay in the elevator until it issues them, and then
@@ -32,6 +33,7 @@
 
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
 use crate::depth::{AT_DISK_MAX, Depth};
+use crate::lanes::Lanes;
 use crate::recording::{Event, Recorded};
 use fairhead_core::config::ConfigError;
 use fairhead_core::elevator::{Control, Dispatch, Elevator, Limits};
@@ -153,12 +155,13 @@ struct Client {
     serial: u64,
     bios: u32,
     bytes: u64,
-    /// Bios of which something has no tag yet, oldest first.
-    unplaced: VecDeque<usize>,
+    /// Bios of which something has no tag yet.
+    unplaced: Lanes,
     /// Failed flushes that it has heard of, by file.
     heard: BTreeMap<FileId, u64>,
-    /// Whether it is in line for tags.
+    /// Whether it is in line for tags; and among those of whom the elevator has turned some task away.
     is_in_line: bool,
+    is_stalled: bool,
     /// Goes when the last bio is answered; or is gone, and hears nothing any more.
     is_leaving: bool,
     is_gone: bool,
@@ -210,7 +213,7 @@ pub struct RequestQueue<D> {
     free: Vec<Tag>,
     clients: Slab<Client>,
     bios: Slab<Pending<D>>,
-    /// Clients that have something to place, in turn; and those for whom the elevator has no room now.
+    /// Clients that have something to place, in turn; and those of whom the elevator has turned some task away.
     line: VecDeque<usize>,
     stalled: Vec<usize>,
     ios: Slab<Io>,
@@ -294,7 +297,7 @@ impl<D> RequestQueue<D> {
 
     fn drop_if_done(&mut self, slot: usize) {
         let c = &self.clients[slot];
-        if (c.is_gone || c.is_leaving) && c.bios == 0 && !c.is_in_line {
+        if (c.is_gone || c.is_leaving) && c.bios == 0 && !c.is_in_line && !c.is_stalled {
             self.clients.remove(slot);
         }
     }
@@ -345,12 +348,8 @@ impl<D> RequestQueue<D> {
             self.bios[slot].result = Err(Errno::TIMEDOUT);
             self.finish_bio(slot);
         } else {
-            let c = &mut self.clients[client.slot];
-            c.unplaced.push_back(slot);
-            if !c.is_in_line {
-                c.is_in_line = true;
-                self.line.push_back(client.slot);
-            }
+            self.clients[client.slot].unplaced.push(bio.task, slot);
+            self.line_up(client.slot);
             self.place(now);
         }
         BioId { slot, serial }
@@ -385,8 +384,7 @@ impl<D> RequestQueue<D> {
         };
         if p.placed < p.bio.len {
             p.placed = p.bio.len;
-            let unplaced = &mut self.clients[p.client.slot].unplaced;
-            unplaced.retain(|&b| b != bio.slot);
+            self.clients[p.client.slot].unplaced.remove(p.bio.task, bio.slot);
         }
         p.result = Err(Errno::INTR);
         self.answer_early(bio.slot);
@@ -445,30 +443,54 @@ impl<D> RequestQueue<D> {
     fn place(&mut self, now: Instant) {
         while !self.free.is_empty() {
             let Some(client) = self.line.pop_front() else { return };
-            let Some(&slot) = self.clients[client].unplaced.front() else {
-                self.clients[client].is_in_line = false;
+            let c = &mut self.clients[client];
+            c.is_in_line = false;
+            let Some((task, slot)) = c.unplaced.next() else {
                 self.drop_if_done(client);
                 continue;
             };
             let (piece, request) = self.cut(slot);
             if self.is_behind(&piece) || !self.elevator.elevator().has_room(&request) {
-                self.stalled.push(client);
-                continue;
+                let c = &mut self.clients[client];
+                c.unplaced.turned_away(task);
+                if !std::mem::replace(&mut c.is_stalled, true) {
+                    self.stalled.push(client);
+                }
+            } else {
+                let (p, c) = (&mut self.bios[slot], &mut self.clients[client]);
+                p.placed += piece.len;
+                p.open += 1;
+                if p.placed == p.bio.len {
+                    c.unplaced.placed(task)
+                } else {
+                    c.unplaced.goes_on(task)
+                }
+                self.insert(now, piece, request);
             }
-            let p = &mut self.bios[slot];
-            p.placed += piece.len;
-            p.open += 1;
-            if p.placed == p.bio.len {
-                self.clients[client].unplaced.pop_front();
-            }
+            self.line_up(client);
+        }
+    }
+
+    /// A client takes its place behind the others, if it has anything to ask.
+    fn line_up(&mut self, client: usize) {
+        let c = &mut self.clients[client];
+        if c.unplaced.has_ready() && !std::mem::replace(&mut c.is_in_line, true) {
             self.line.push_back(client);
-            self.insert(now, piece, request);
         }
     }
 
     /// Who was turned away by the elevator may try again.
     fn unstall(&mut self, now: Instant) {
-        self.line.extend(self.stalled.drain(..));
+        for client in std::mem::take(&mut self.stalled) {
+            let c = &mut self.clients[client];
+            c.unplaced.retry();
+            c.is_stalled = c.unplaced.has_away();
+            if c.is_stalled {
+                self.stalled.push(client);
+            }
+            self.line_up(client);
+            self.drop_if_done(client);
+        }
         self.place(now);
     }
 
@@ -669,12 +691,12 @@ impl<D> RequestQueue<D> {
 
     /// What has no tag yet fails as it would if it came now.
     fn give_up_what_waits_for_it(&mut self) {
-        let waiting = self.clients.iter().flat_map(|(_, c)| c.unplaced.iter().copied());
+        let waiting = self.clients.iter().flat_map(|(_, c)| c.unplaced.bios());
         let doubtful: Vec<usize> = waiting.filter(|&slot| self.is_in_doubt(&self.bios[slot].bio)).collect();
         for slot in doubtful {
             let p = &mut self.bios[slot];
             (p.placed, p.result) = (p.bio.len, Err(Errno::TIMEDOUT));
-            self.clients[p.client.slot].unplaced.retain(|&b| b != slot);
+            self.clients[p.client.slot].unplaced.remove(p.bio.task, slot);
             if p.open == 0 {
                 self.finish_bio(slot);
             }
@@ -979,7 +1001,12 @@ impl<D> RequestQueue<D> {
         }
         for (slot, c) in &self.clients {
             assert_eq!((c.bios, c.bytes), counts[slot], "what client {slot} has here");
-            assert!(c.unplaced.is_empty() || c.is_in_line, "client {slot} waits for tags and is not in line");
+            c.unplaced.check();
+            assert!(
+                c.is_in_line || !c.unplaced.has_ready(),
+                "client {slot} waits for tags and is not in line"
+            );
+            assert!(c.is_stalled || !c.unplaced.has_away(), "client {slot} was turned away and is forgotten");
         }
     }
 }

@@ -8,6 +8,7 @@
 mod chance;
 
 use chance::{Chance, mix};
+use fairhead_core::request::State;
 use fairhead_core::sched::any::{AnyConfig, PRESETS};
 use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId, Weight};
 use fairhead_core::{Class, Control, Limits, Max};
@@ -406,14 +407,22 @@ impl Small {
     }
 
     fn with_depth(tags: u16, queue_depth: u16) -> Self {
+        Self::with_scheduler("noop", tags, queue_depth)
+    }
+
+    fn with_scheduler(name: &str, tags: u16, queue_depth: u16) -> Self {
         let limits = Limits { tags, queue_depth, merges: false, ..Limits::default() };
         let settings = Settings { limits, timeout: TIMEOUT, ..Settings::default() };
-        let config = (fairhead_core::sched::any::preset("noop").unwrap().config)();
+        let config = (fairhead_core::sched::any::preset(name).unwrap().config)();
         Self { queue: RequestQueue::new(settings, config).unwrap(), now: Instant::EPOCH }
     }
 
     fn ask(&mut self, client: ClientId, op: Op, block: u64, cookie: u64) -> BioId {
-        let bio = Bio {
+        self.queue.submit(self.now, client, Self::bio(op, block, cookie), None)
+    }
+
+    fn bio(op: Op, block: u64, cookie: u64) -> Bio {
+        Bio {
             op,
             file: FileId(0),
             offset: block * BLOCK,
@@ -425,8 +434,7 @@ impl Small {
             group: GroupId::ROOT,
             prio: IoPrio::default(),
             cookie,
-        };
-        self.queue.submit(self.now, client, bio, None)
+        }
     }
 
     fn start(&mut self) -> Option<IoId> {
@@ -568,6 +576,32 @@ fn clients_take_turns_for_tags() {
     }
     assert!(order.iter().position(|c| *c == 100).unwrap() <= 3, "{order:?}");
     assert_eq!(order.len(), 11);
+}
+
+/// A task that is turned away was in front of all others of its client: whoever reads beside one that writes came to the scheduler when the disk was
+/// done with something, milliseconds late.
+#[test]
+fn who_is_turned_away_keeps_no_other_task_from_the_scheduler() {
+    let mut s = Small::with_scheduler("kyber", 16, 1);
+    let client = s.queue.join();
+    for cookie in 0..40 {
+        let bio = Bio { sync: false, task: TaskId(2), ..Small::bio(Op::Write, cookie, cookie) };
+        s.queue.submit(s.now, client, bio, None);
+    }
+    let here = |s: &Small, task| {
+        s.queue
+            .elevator()
+            .requests()
+            .iter()
+            .filter(|(_, r)| r.rq.task == task && r.state != State::Free)
+            .count()
+    };
+    let writes = here(&s, TaskId(2));
+    assert!(writes < 16, "{writes}: tags are kept free for those who wait");
+    s.start().unwrap();
+    s.ask(client, Op::Read, 100, 100);
+    assert_eq!(here(&s, TaskId(1)), 1, "at once");
+    s.queue.check();
 }
 
 #[test]
