@@ -96,6 +96,8 @@ pub(crate) struct RunArgs {
     /// Also tell where the time of a client went: of all clones of a job, or of one as JOB.CLONE.
     #[arg(long, value_name = "CLIENT")]
     pub(crate) why: Option<String>,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
     /// How many simulations run at once. Changes no result. Default: the number of CPUs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
@@ -105,6 +107,21 @@ pub(crate) struct RunArgs {
     /// Write them to a file instead of the terminal.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// What is written down of what happens in a run, beside its figures. It changes none of them; schedulers run one after the other.
+#[derive(Debug, Default, Args)]
+pub(crate) struct RecordArgs {
+    /// Write a row for each request, as CSV: whose, where, when it was made, inserted, issued, completed, and why it was chosen.
+    /// - is the terminal, and then the results are not printed without -o.
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) requests: Option<PathBuf>,
+    /// Write what happened as a trace of the block layer. Of one scheduler.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace_out: Option<PathBuf>,
+    /// As what: blktrace's binary form (for blkparse and btt), blkparse's text, or a log that fio replays.
+    #[arg(long, value_name = "FORMAT", default_value = "blktrace", requires = "trace_out")]
+    pub(crate) trace_format: TraceTarget,
 }
 
 /// What the columns of the table mean.
@@ -131,6 +148,7 @@ impl Default for RunArgs {
             interval: None,
             watch: None,
             why: None,
+            record: RecordArgs::default(),
             threads: None,
             output_format: Format::Human,
             output: None,
@@ -300,9 +318,10 @@ sync: reads that are no read-ahead, and what is flagged so. sequential: begins w
 operation ended. latency: from the request to its completion, where the trace tells it.";
 
 /// What a trace can be written as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TraceTarget {
     /// blktrace's binary form, for blkparse and btt.
+    #[default]
     Blktrace,
     /// blkparse's text.
     Blkparse,

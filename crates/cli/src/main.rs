@@ -21,6 +21,7 @@ mod mount;
 mod out;
 mod output;
 mod plan;
+mod record;
 mod replay_live;
 mod reproduce;
 mod run;

@@ -1,7 +1,8 @@
 //! Where results go: stdout or a file, in colour only where someone looks; and the progress bar.
 
-use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -37,6 +38,55 @@ pub(crate) fn complete(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) 
         let _ = std::fs::remove_file(part);
         CliError::Failed(format!("cannot write '{}': {e}", path.display()))
     })
+}
+
+/// A file that is written bit by bit, or the terminal (`-`). The file appears complete, at [`Stream::finish`], or not at all.
+pub(crate) struct Stream {
+    /// The file, and where it is until it is complete.
+    path: Option<(PathBuf, Option<PathBuf>)>,
+}
+
+impl Stream {
+    /// Begins; gives what to write to.
+    pub(crate) fn create(path: &Path) -> Result<(Self, Box<dyn Write>), CliError> {
+        if path.as_os_str() == "-" {
+            return Ok((Self { path: None }, Box::new(BufWriter::new(io::stdout()))));
+        }
+        // A pipe or device cannot be replaced by a complete file.
+        let special = path.metadata().is_ok_and(|m| !m.is_file());
+        let part = (!special).then(|| {
+            let mut part = path.as_os_str().to_owned();
+            part.push(".part");
+            PathBuf::from(part)
+        });
+        let file = File::create(part.as_deref().unwrap_or(path));
+        let file = file.map_err(|e| CliError::Failed(format!("cannot write '{}': {e}", path.display())))?;
+        Ok((Self { path: Some((path.to_owned(), part)) }, Box::new(BufWriter::new(file))))
+    }
+
+    /// Everything was written, or could not be.
+    pub(crate) fn finish(mut self, written: io::Result<()>) -> Result<(), CliError> {
+        let Some((path, part)) = self.path.take() else {
+            return written.map_err(|e| match e.kind() {
+                io::ErrorKind::BrokenPipe => CliError::Closed,
+                _ => CliError::Failed(format!("cannot write to the terminal: {e}")),
+            });
+        };
+        let done = written.and_then(|()| part.as_ref().map_or(Ok(()), |part| std::fs::rename(part, &path)));
+        done.map_err(|e| {
+            let message = format!("cannot write '{}': {e}", path.display());
+            self.path = Some((path, part));
+            CliError::Failed(message)
+        })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Some((_, Some(part))) = &self.path {
+            let _ = std::fs::remove_file(part);
+        }
+    }
 }
 
 /// A line for the user beside the results.

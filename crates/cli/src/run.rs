@@ -1,12 +1,13 @@
 //! `fairhead run`: one simulation per scheduler, several at once, and the report.
 
-use fairhead_sim::{Outcome, Scenario, SimError, parallel, simulate, why};
+use fairhead_sim::{Outcome, Scenario, SimError, journal, parallel, simulate, why};
 
 use crate::args::{Format, RunArgs};
 use crate::error::CliError;
 use crate::out::{self, Progress};
 use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, time};
 use crate::plan::Plan;
+use crate::record::Recording;
 
 /// Runs the plan that the arguments make, and writes the report.
 pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
@@ -15,10 +16,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(&plan, s)).collect();
     let threads = args.threads.map_or_else(parallel::available, usize::from);
     let clients = plan.why.as_ref().map(|w| w.1.as_slice());
-    let (outcomes, why) = simulate_all(&scenarios, clients, threads).map_err(|e| match e {
+    let failed = |e| match e {
         SimError::Group(message) => CliError::Failed(message),
         e => CliError::Misuse(e.to_string()),
-    })?;
+    };
+    let (outcomes, why) = match Recording::new(&args.record, scenarios.len())? {
+        None => simulate_all(&scenarios, clients, threads).map_err(failed)?,
+        Some(mut recording) => {
+            let all = record_all(&scenarios, clients, &mut recording).map_err(failed)?;
+            recording.finish()?;
+            all
+        }
+    };
     watch_is_short_enough(&plan, &outcomes)?;
     for note in new_notes(&plan, &outcomes) {
         out::note(note);
@@ -30,6 +39,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
         Format::JsonPlus => Box::new(JsonPlus),
         Format::Csv => Box::new(Csv),
     };
+    if file.is_none() && args.record.takes_terminal() {
+        return Ok(());
+    }
     let text = export.render(&Report { plan: &plan, outcomes: &outcomes, why: &why });
     out::write(file, &text)?;
     if file.is_some() {
@@ -91,4 +103,26 @@ fn simulate_all(
     };
     let all = parallel::map(scenarios.len(), threads, &done, |i| why::explain(&scenarios[i], clients));
     Ok(all.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip())
+}
+
+/// The same one by one, so that what is recorded comes in order and no run is kept in memory.
+fn record_all(
+    scenarios: &[Scenario],
+    clients: Option<&[usize]>,
+    recording: &mut Recording,
+) -> Result<(Vec<Outcome>, Vec<why::Report>), SimError> {
+    let progress = Progress::new("simulating");
+    let (mut outcomes, mut reports) = (Vec::new(), Vec::new());
+    for (i, scenario) in scenarios.iter().enumerate() {
+        match clients {
+            None => outcomes.push(journal::record(scenario, recording)?),
+            Some(clients) => {
+                let (outcome, report) = journal::record_and_explain(scenario, clients, recording)?;
+                outcomes.push(outcome);
+                reports.push(report);
+            }
+        }
+        progress.at(i + 1, scenarios.len());
+    }
+    Ok((outcomes, reports))
 }

@@ -110,7 +110,7 @@ impl Assembler {
             Action::Insert if by_queue || event.sectors == 0 => {}
             Action::Insert if self.overlapping(event).is_empty() => self.begin(event, None),
             // It was given back.
-            Action::Insert | Action::Requeue => {}
+            Action::Insert | Action::Requeue | Action::BackMerge | Action::FrontMerge => {}
             Action::Issue => self.issue(event, by_queue),
             Action::Complete => self.complete(event),
         }

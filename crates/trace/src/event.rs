@@ -6,11 +6,15 @@ use fairhead_core::{Duration, TaskId};
 
 /// What happened. The letters are those of `blkparse`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Action {
+pub enum Action {
     /// `Q`: somebody wants this.
     Queue,
     /// `I`: the scheduler has it.
     Insert,
+    /// `M`: it was appended to a queued request. Only written: to readers it tells nothing that `Q` has not.
+    BackMerge,
+    /// `F`: it was put in front of a queued request. Only written, too.
+    FrontMerge,
     /// `D`: the device has it.
     Issue,
     /// `C`: done.
@@ -35,10 +39,13 @@ impl Action {
     }
 
     /// Its letter.
-    pub(crate) const fn letter(self) -> char {
+    #[must_use]
+    pub const fn letter(self) -> char {
         match self {
             Self::Queue => 'Q',
             Self::Insert => 'I',
+            Self::BackMerge => 'M',
+            Self::FrontMerge => 'F',
             Self::Issue => 'D',
             Self::Complete => 'C',
             Self::Requeue => 'R',
@@ -48,16 +55,23 @@ impl Action {
 
 /// An event of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Event {
-    pub(crate) at: Duration,
-    pub(crate) action: Action,
-    pub(crate) task: TaskId,
-    pub(crate) device: DeviceId,
-    pub(crate) op: Op,
-    pub(crate) flags: Flags,
-    pub(crate) sector: u64,
-    /// May be 0: a flush.
-    pub(crate) sectors: u32,
+pub struct Event {
+    /// When, since the trace began.
+    pub at: Duration,
+    /// What.
+    pub action: Action,
+    /// Whose: the process's number.
+    pub task: TaskId,
+    /// Of which device.
+    pub device: DeviceId,
+    /// Read, write, discard or flush.
+    pub op: Op,
+    /// Sync, metadata and so on.
+    pub flags: Flags,
+    /// The first sector.
+    pub sector: u64,
+    /// How many sectors; 0 for a flush.
+    pub sectors: u32,
 }
 
 impl Event {

@@ -33,7 +33,9 @@
 //!
 //! What this does not do: explain (that is [`crate::why`]), or write files.
 
+pub mod blocks;
 mod collector;
+pub mod csv;
 mod recorder;
 
 pub use collector::{Caps, Collector, Dropped};

@@ -122,6 +122,29 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// Writes one event as it happened, instead of requests; those written before were no later.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_event(&mut self, event: &Event, names: &Names) -> io::Result<()> {
+        self.event(event, names)
+    }
+
+    /// Writes what the scheduler said (`m`).
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_message(&mut self, at: Duration, of: DeviceId, text: &str, names: &Names) -> io::Result<()> {
+        let (seconds, ns) = (at.as_ns() / 1_000_000_000, at.as_ns() % 1_000_000_000);
+        let (device, zero) = (device(of, names), 0);
+        writeln!(
+            self.out,
+            "{device:>6} {zero:>2} {zero:>8} {seconds:>5}.{ns:09} {zero:>5} {m:>2} {n:>3} {text}",
+            m = 'm',
+            n = 'N'
+        )
+    }
+
     /// Ends the text.
     ///
     /// # Errors

@@ -15,8 +15,8 @@
 //! crate's `assemble` module; a device is `MAJOR,MINOR`. Passed over: commands that pass through (`BLK_TC_PC`), messages, the wall clock,
 //! drivers' data, cgroups (which blkparse 1.2.0 itself takes for damage), error numbers.
 //!
-//! When written, a request becomes `Q`, `D` if it is known when it was issued, and `C` if it is known when it completed; each task's name is
-//! told once; devices whose name is not `MAJOR,MINOR` become `259,NUMBER`.
+//! When written, a request becomes `Q`, `D` if it is known when it was issued, and `C` if it is known when it completed; or else event by event, as
+//! they are told, with messages; each task's name is told once; devices whose name is not `MAJOR,MINOR` become `259,NUMBER`.
 //
 //= linux include/uapi/linux/blktrace_api.h struct blk_io_trace
 
@@ -43,6 +43,9 @@ const COMPLETE: u32 = 1 << 23;
 const FS: u32 = 1 << 24;
 const PC: u32 = 1 << 25;
 const NOTIFY: u32 = 1 << 26;
+/// The low half of a note that is a message, and the longest that the kernel writes.
+const MESSAGE: u32 = 2;
+const MESSAGE_MAX: usize = 127;
 const AHEAD: u32 = 1 << 27;
 const META: u32 = 1 << 28;
 const DISCARD: u32 = 1 << 29;
@@ -268,23 +271,53 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// If it cannot be written, or has 4 GiB or more, which the format cannot count.
     pub fn write(&mut self, record: &Record, names: &Names) -> io::Result<()> {
-        if u64::from(record.sectors) * 512 > u64::from(u32::MAX) {
-            let message = "a request of 4 GiB or more cannot be written in blktrace's format";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        }
-        while self.devices.len() <= record.device.0 as usize {
-            let id = u32::try_from(self.devices.len()).map_err(io::Error::other)?;
-            self.devices.push(number(names.device(DeviceId(id))).unwrap_or(259 << 20 | (id & 0xf_ffff)));
-        }
-        if let Some(name) = names.task(record.task).filter(|_| self.named.insert(record.task.0)) {
-            let mut pdu = name.as_bytes()[..name.len().min(15)].to_vec();
-            pdu.push(0);
-            self.header(record.at, 0, 0, NOTIFY, record.task, 0, &pdu)?;
-        }
+        fits(record.sectors)?;
+        self.introduce(record.at, record.task, record.device, names)?;
         while let Some(event) = self.timeline.take(record.at) {
             self.event(&event)?;
         }
         self.timeline.put(record);
+        Ok(())
+    }
+
+    /// Writes one event as it happened, instead of requests; those written before were no later.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_event(&mut self, event: &Event, names: &Names) -> io::Result<()> {
+        fits(event.sectors)?;
+        self.introduce(event.at, event.task, event.device, names)?;
+        self.event(event)
+    }
+
+    /// Writes what the scheduler said (`m`), up to 127 bytes.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_message(
+        &mut self,
+        at: Duration,
+        device: DeviceId,
+        text: &str,
+        names: &Names,
+    ) -> io::Result<()> {
+        self.introduce(at, TaskId(0), device, names)?;
+        let device = self.devices[device.0 as usize];
+        let text = &text.as_bytes()[..text.len().min(MESSAGE_MAX)];
+        self.header(at, 0, 0, MESSAGE | NOTIFY, TaskId(0), device, text)
+    }
+
+    /// Numbers devices and names tasks that have not been seen.
+    fn introduce(&mut self, at: Duration, task: TaskId, device: DeviceId, names: &Names) -> io::Result<()> {
+        while self.devices.len() <= device.0 as usize {
+            let id = u32::try_from(self.devices.len()).map_err(io::Error::other)?;
+            self.devices.push(number(names.device(DeviceId(id))).unwrap_or(259 << 20 | (id & 0xf_ffff)));
+        }
+        if let Some(name) = names.task(task).filter(|_| self.named.insert(task.0)) {
+            let mut pdu = name.as_bytes()[..name.len().min(15)].to_vec();
+            pdu.push(0);
+            self.header(at, 0, 0, NOTIFY, task, 0, &pdu)?;
+        }
         Ok(())
     }
 
@@ -303,6 +336,8 @@ impl<W: Write> Writer<W> {
         let what = match e.action {
             Action::Queue => 1 | QUEUE,
             Action::Insert => 12 | QUEUE,
+            Action::BackMerge => 2 | QUEUE,
+            Action::FrontMerge => 3 | QUEUE,
             Action::Issue => 7 | ISSUE,
             Action::Complete => 8 | COMPLETE,
             Action::Requeue => 6 | 1 << 21,
@@ -349,6 +384,14 @@ impl<W: Write> Writer<W> {
         b.extend_from_slice(pdu);
         self.out.write_all(&b)
     }
+}
+
+fn fits(sectors: u32) -> io::Result<()> {
+    if u64::from(sectors) * 512 <= u64::from(u32::MAX) {
+        return Ok(());
+    }
+    let message = "a request of 4 GiB or more cannot be written in blktrace's format";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
 /// `8,16` as the kernel numbers it.

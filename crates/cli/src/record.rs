@@ -1,0 +1,104 @@
+//! What `run` writes down beside its figures: files that are told what happens, run after run.
+
+use std::io::Write;
+use std::path::Path;
+
+use fairhead_sim::journal::blocks::{Blocks, Form};
+use fairhead_sim::journal::csv::Requests;
+use fairhead_sim::journal::{Call, End, Event, Head, Idle, Request, Run, Sink};
+
+use crate::args::{RecordArgs, TraceTarget};
+use crate::error::CliError;
+use crate::out::Stream;
+
+type Out = Box<dyn Write>;
+
+/// The files that were asked for.
+pub(crate) struct Recording {
+    requests: Option<(Stream, Requests<Out>)>,
+    trace: Option<(Stream, Blocks<Out>)>,
+}
+
+impl RecordArgs {
+    /// Whether something is to be written where results are printed.
+    pub(crate) fn takes_terminal(&self) -> bool {
+        self.files().any(|f| f.as_os_str() == "-")
+    }
+
+    fn files(&self) -> impl Iterator<Item = &Path> {
+        [&self.requests, &self.trace_out].into_iter().flatten().map(|p| p.as_path())
+    }
+}
+
+impl Recording {
+    /// Begins those files for that many runs; `None` if none was asked for.
+    pub(crate) fn new(args: &RecordArgs, runs: usize) -> Result<Option<Self>, CliError> {
+        let mut files: Vec<&Path> = args.files().collect();
+        if files.is_empty() {
+            return Ok(None);
+        }
+        files.sort_unstable();
+        if let Some(twice) = files.windows(2).find(|w| w[0] == w[1]) {
+            let file = twice[0].display();
+            return Err(CliError::Misuse(format!("two things cannot be written to '{file}'")));
+        }
+        if args.trace_out.is_some() && runs != 1 {
+            let message = format!("--trace-out is of one scheduler, not {runs}; name it with --sched");
+            return Err(CliError::Misuse(message));
+        }
+        let form = match args.trace_format {
+            TraceTarget::Blktrace => Form::Blktrace,
+            TraceTarget::Blkparse => Form::Blkparse,
+            TraceTarget::Iolog => Form::Iolog,
+        };
+        let open = |file: &Option<_>| file.as_deref().map(Stream::create).transpose();
+        Ok(Some(Self {
+            requests: open(&args.requests)?.map(|(file, out)| (file, Requests::new(out))),
+            trace: open(&args.trace_out)?.map(|(file, out)| (file, Blocks::new(form, out))),
+        }))
+    }
+
+    /// All runs are over.
+    pub(crate) fn finish(self) -> Result<(), CliError> {
+        if let Some((file, requests)) = self.requests {
+            file.finish(requests.finish().map(drop))?;
+        }
+        if let Some((file, trace)) = self.trace {
+            file.finish(trace.finish())?;
+        }
+        Ok(())
+    }
+
+    fn each(&mut self, mut tell: impl FnMut(&mut dyn Sink)) {
+        if let Some((_, requests)) = &mut self.requests {
+            tell(requests);
+        }
+        if let Some((_, trace)) = &mut self.trace {
+            tell(trace);
+        }
+    }
+}
+
+impl Sink for Recording {
+    fn begins(&mut self, run: &Run) {
+        self.each(|s| s.begins(run));
+    }
+    fn call(&mut self, call: &Call) {
+        self.each(|s| s.call(call));
+    }
+    fn request(&mut self, request: &Request) {
+        self.each(|s| s.request(request));
+    }
+    fn event(&mut self, event: &Event) {
+        self.each(|s| s.event(event));
+    }
+    fn idle(&mut self, idle: &Idle) {
+        self.each(|s| s.idle(idle));
+    }
+    fn head(&mut self, head: &Head) {
+        self.each(|s| s.head(head));
+    }
+    fn ends(&mut self, end: &End) {
+        self.each(|s| s.ends(end));
+    }
+}

@@ -1,0 +1,167 @@
+//! What `run` writes down of a run: read by others' tools, and by nobody else's figures contradicted.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Two readers, one in sequence, one at random, and one who writes and syncs: small enough for a debug build.
+const JOB: &str = "[global]\nsize=16m\n[a]\nrw=read\nbs=64k\n[b]\nrw=randread\nbs=4k\ndirect=1\nnumber_ios=100\n\
+    [w]\nrw=write\nbs=16k\nsize=4m\nfsync=32\n";
+/// Three reads in sequence, and a write that is synced.
+const TINY: &str =
+    "[r]\nrw=read\nbs=8k\ndirect=1\nsize=64k\nnumber_ios=3\n[w]\nrw=write\nbs=4k\nsize=8k\nend_fsync=1\n";
+
+/// A directory of its own for a test, removed at the end.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("fairhead-record-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("job.fio"), JOB).unwrap();
+        std::fs::write(dir.join("tiny.fio"), TINY).unwrap();
+        Self(dir)
+    }
+
+    fn try_run(&self, job: &str, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairhead"));
+        command.current_dir(&self.0).args(["run", job]).args(args).output().unwrap()
+    }
+
+    fn run(&self, job: &str, args: &[&str]) -> String {
+        let out = self.try_run(job, args);
+        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    /// What another program says, or `None` if there is no such program.
+    fn tool(&self, program: &str, args: &[&str]) -> Option<String> {
+        match Command::new(program).current_dir(&self.0).args(args).output() {
+            Ok(out) => Some(String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned()),
+            Err(_) => {
+                println!("skipped: no {program}");
+                None
+            }
+        }
+    }
+
+    fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.0.join(file)).unwrap()
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A column of a table without quotes, by its name.
+fn column<'t>(table: &'t str, name: &str) -> Vec<&'t str> {
+    let at = table.lines().next().unwrap().split(',').position(|c| c == name).unwrap();
+    table.lines().skip(1).map(|row| row.split(',').nth(at).unwrap()).collect()
+}
+
+#[test]
+fn a_row_for_each_request() {
+    let dir = Dir::new("tiny");
+    let table = dir.run("tiny.fio", &["--disk", "ide2004", "--sched", "deadline", "--requests", "-"]);
+    // The write takes its turn after the first read; the drive has read ahead of the others.
+    let expected = "\
+scheduler,request,disk,client,call,group,op,sync,meta,ahead,sector,sectors,made_ns,inserted_ns,issued_ns,begun_ns,finished_ns,completed_ns,merged_into,chosen
+deadline,0,0,r,0,/,read,1,0,0,25792,16,98400,98400,98400,98400,6130019,6150622,,NewBatch
+deadline,1,0,w,3,/,write,1,0,0,33584,16,112400,112400,6150622,6150622,6261998,6286691,,NewBatch
+deadline,2,0,r,4,/,read,1,0,0,25808,16,6249022,6249022,6286691,6286691,6413067,6437362,,NewBatch
+deadline,3,0,r,5,/,read,1,0,0,25824,16,6535762,6535762,6535762,6535762,6662138,6686119,,NewBatch
+";
+    assert_eq!(table, expected);
+}
+
+#[test]
+fn a_file_has_all_schedulers_and_changes_no_result() {
+    let dir = Dir::new("files");
+    let plain = dir.run("job.fio", &["--sched", "noop,bfq", "--output-format", "json+"]);
+    let recorded =
+        dir.run("job.fio", &["--sched", "noop,bfq", "--output-format", "json+", "--requests", "r.csv"]);
+    assert_eq!(plain, recorded);
+    let table = dir.read("r.csv");
+    let of = column(&table, "scheduler");
+    let (noop, bfq) =
+        (of.iter().filter(|s| **s == "noop").count(), of.iter().filter(|s| **s == "bfq").count());
+    assert!(noop > 100 && bfq > 100 && noop + bfq == of.len(), "{noop} and {bfq} of {}", of.len());
+    assert!(of.is_sorted_by(|a, b| a >= b), "one after the other");
+    // b's 100 reads of 4 KiB, twice.
+    assert_eq!(column(&table, "client").iter().filter(|c| **c == "b").count(), 200);
+    assert!(!dir.0.join("r.csv.part").exists());
+}
+
+#[test]
+fn blkparse_and_btt_say_of_it_what_the_table_says() {
+    let dir = Dir::new("blk");
+    let args = ["--sched", "bfq", "--requests", "r.csv", "--trace-out", "run.blktrace.0"];
+    dir.run("job.fio", &args);
+    let Some(text) = dir.tool("blkparse", &["-i", "run.blktrace.0", "-d", "dump"]) else { return };
+    let table = dir.read("r.csv");
+    let count = |letters: &[&str]| {
+        let is = |l: &&str| l.split_whitespace().nth(5).is_some_and(|w| letters.contains(&w));
+        text.lines().filter(is).count()
+    };
+    let merged = column(&table, "merged_into").iter().filter(|m| !m.is_empty()).count();
+    let all = column(&table, "request").len();
+    assert_eq!((count(&["Q"]), count(&["M", "F"]), count(&["C"])), (all, merged, all - merged), "{text}");
+    assert!(merged > 0 && text.contains("m   N a: "), "{text}");
+    assert!(text.contains("Skips: 0 forward"), "{text}");
+    let Some(btt) = dir.tool("btt", &["-i", "dump"]) else { return };
+    // btt leaves out what has no sectors.
+    let ns = |name| column(&table, name).into_iter().map(|n| n.parse().unwrap()).collect::<Vec<u64>>();
+    let (made, completed, sectors) = (ns("made_ns"), ns("completed_ns"), ns("sectors"));
+    let took: Vec<u64> = (0..all).filter(|&i| sectors[i] > 0).map(|i| completed[i] - made[i]).collect();
+    let mean = took.iter().sum::<u64>() / took.len() as u64;
+    let q2c: Vec<&str> = btt.lines().find(|l| l.starts_with("Q2C")).unwrap().split_whitespace().collect();
+    let says: f64 = q2c[2].parse().unwrap();
+    assert_eq!(q2c[4], took.len().to_string(), "{btt}");
+    assert!((says * 1e9 - mean as f64).abs() < 2.0, "{says} s and {mean} ns");
+}
+
+#[test]
+fn each_form_is_a_trace_that_we_read() {
+    let dir = Dir::new("forms");
+    dir.run("job.fio", &["--sched", "cfq", "--requests", "r.csv"]);
+    let table = dir.read("r.csv");
+    let count = |op: &str| column(&table, "op").iter().filter(|o| **o == op).count() as u64;
+    let (reads, writes, flushes) = (count("read"), count("write"), count("flush"));
+    assert!(reads > 100 && writes > 3 && flushes > 3, "{reads} reads, {writes} writes, {flushes} flushes");
+    for form in ["blktrace", "blkparse", "iolog"] {
+        dir.run("job.fio", &["--sched", "cfq", "--trace-out", form, "--trace-format", form]);
+        let out = Command::new(env!("CARGO_BIN_EXE_fairhead"))
+            .args(["trace", dir.0.join(form).to_str().unwrap(), "--output-format", "json"])
+            .output()
+            .unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let of = |op: &str| json["ops"][op]["requests"].as_u64().unwrap_or(0);
+        assert_eq!((of("read"), of("write"), of("flush")), (reads, writes, flushes), "{form}: {json:#}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_in_a_line() {
+    let dir = Dir::new("refused");
+    for (args, code, says) in [
+        (&["--sched", "noop,bfq", "--trace-out", "x"][..], 2, "--trace-out is of one scheduler, not 2"),
+        (
+            &["--sched", "noop", "--trace-out", "x", "--requests", "x"],
+            2,
+            "two things cannot be written to 'x'",
+        ),
+        (&["--trace-format", "iolog"], 2, "--trace-out"),
+        (&["--requests", "no/such/x"], 1, "cannot write 'no/such/x'"),
+        (&["--sched", "noop", "--requests", "/dev/full"], 1, "cannot write '/dev/full'"),
+    ] {
+        let out = dir.try_run("tiny.fio", args);
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {error}");
+        assert!(error.contains(says), "{args:?}: {error}");
+    }
+    let left: Vec<_> = std::fs::read_dir(&dir.0).unwrap().map(|f| f.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(Path::new("/dev/full").exists());
+}
