@@ -40,7 +40,7 @@ fn show(progress: &Progress, question: &Question, s: Stage) {
 fn question(args: &AdviseArgs) -> Result<(Question, Asked), CliError> {
     let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
     let budget = positive_time("--budget", &args.budget)?;
-    let mut jobs = read_jobs(Some(&args.job))?;
+    let mut jobs = read_jobs(Some(&args.job), &args.replay)?;
     let disk = choose_disk(&args.disk)?;
     let host = choose_host(args.host.as_deref().unwrap_or_else(|| Host::name_for_disk(&disk.0)))?;
     if runtime.is_some() {

@@ -64,9 +64,12 @@ impl Default for Command {
 #[derive(Debug, Args)]
 #[command(after_help = RUN_LEGEND)]
 pub(crate) struct RunArgs {
-    /// A fio job file, or the name of a built-in workload (`fairhead list workloads`).
-    #[arg(value_name = "JOB.fio")]
+    /// A fio job file, the name of a built-in workload (`fairhead list workloads`), or a recorded trace of any format that `fairhead trace`
+    /// knows.
+    #[arg(value_name = "JOB|TRACE")]
     pub(crate) job: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replay: ReplayArgs,
     /// The disk: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
     pub(crate) disk: String,
@@ -124,6 +127,53 @@ pub(crate) struct RecordArgs {
     pub(crate) trace_format: TraceTarget,
 }
 
+/// How a recorded trace is replayed.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Traces")]
+pub(crate) struct ReplayArgs {
+    /// When a trace's requests are made. Default: closed if the trace tells when they were answered, else open.
+    #[arg(long, value_name = "HOW")]
+    pub(crate) replay: Option<ReplayMode>,
+    /// The speed of a trace's time in percent: at 200 all gaps are half as long.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=8_640_000))]
+    pub(crate) replay_time_scale: Option<u32>,
+    /// How a trace of a larger disk gets onto this one.
+    #[arg(long, value_name = "HOW")]
+    pub(crate) replay_fit: Option<ReplayFit>,
+    /// Replay only the requests of this device of the trace. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) replay_device: Vec<String>,
+    /// Replay all devices as one, each request at its own sector, instead of one after the other on the disk.
+    #[arg(long)]
+    pub(crate) replay_redirect: bool,
+    /// How many tasks of a trace have a client of their own; all others share one. Default: 16.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) replay_clients: Option<u32>,
+    /// How many requests of a client may be under way. Default: 256.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) replay_depth: Option<u32>,
+}
+
+/// When a trace's requests are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReplayMode {
+    /// At their recorded times, whatever the disk does.
+    Open,
+    /// So long after the completion that each followed.
+    Closed,
+    /// As fast as they are done.
+    NoStall,
+}
+
+/// How a trace gets onto a smaller disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReplayFit {
+    /// All places move together.
+    Scale,
+    /// What is beyond the end begins again at the start.
+    Wrap,
+}
+
 /// What the columns of the table mean.
 const RUN_LEGEND: &str = "\
 The table has a row for each job and scheduler; on a terminal the best of each column is bold. min/max: the slowest client's
@@ -139,6 +189,7 @@ impl Default for RunArgs {
     fn default() -> Self {
         Self {
             job: None,
+            replay: ReplayArgs::default(),
             disk: DISK.to_owned(),
             host: None,
             sched: Vec::new(),
@@ -206,9 +257,12 @@ times as much the disk moves. 1.00x is nothing bought.";
 #[derive(Debug, Args)]
 #[command(after_help = ADVISE_LEGEND)]
 pub(crate) struct AdviseArgs {
-    /// A fio job file, or the name of a built-in workload (`fairhead list workloads`).
-    #[arg(value_name = "JOB.fio")]
+    /// A fio job file, the name of a built-in workload (`fairhead list workloads`), or a recorded trace of any format that `fairhead trace`
+    /// knows.
+    #[arg(value_name = "JOB|TRACE")]
     pub(crate) job: PathBuf,
+    #[command(flatten)]
+    pub(crate) replay: ReplayArgs,
     /// The disk: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
     pub(crate) disk: String,

@@ -6,7 +6,7 @@ use fairhead_sim::job::{JobFile, nearest};
 use fairhead_sim::ladder::{self, Rung, SCENARIOS, SWITCHES, Verdict};
 use fairhead_sim::{Outcome, Scenario, SimError, parallel, simulate};
 
-use crate::args::LadderArgs;
+use crate::args::{LadderArgs, ReplayArgs};
 use crate::error::CliError;
 use crate::out::{self, Progress};
 use crate::output::{Ladder, Verdicts};
@@ -43,7 +43,8 @@ pub(crate) fn ladder(args: &LadderArgs) -> Result<(), CliError> {
 /// The job on every rung.
 fn climb(args: &LadderArgs, threads: usize, coloured: bool) -> Result<String, CliError> {
     let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
-    let mut jobs = read_jobs(Some(args.job.as_deref().unwrap_or(Path::new(DEFAULT))))?;
+    let mut jobs =
+        read_jobs(Some(args.job.as_deref().unwrap_or(Path::new(DEFAULT))), &ReplayArgs::default())?;
     let disk = choose_disk(&args.disk)?;
     let host =
         choose_host(args.host.as_deref().unwrap_or_else(|| fairhead_sim::Host::name_for_disk(&disk.0)))?;

@@ -22,6 +22,7 @@ mod out;
 mod output;
 mod plan;
 mod record;
+mod replay;
 mod replay_live;
 mod reproduce;
 mod run;

@@ -128,6 +128,15 @@ impl Progress {
         progress
     }
 
+    /// As [`Progress::new`], for one long piece of work: says how long it will take.
+    pub(crate) fn timed(what: &'static str) -> Self {
+        let progress = Self::new(what);
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent}%, {eta} more") {
+            progress.0.set_style(style);
+        }
+        progress
+    }
+
     /// Says what is being done now.
     pub(crate) fn say(&self, what: String) {
         self.0.set_message(what);

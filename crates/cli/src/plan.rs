@@ -8,8 +8,10 @@ use fairhead_device::{DeviceParams, preset_names};
 use fairhead_sim::job::{self, JobFile, nearest, time_value};
 use fairhead_sim::{Host, groups_kept, why};
 
-use crate::args::{Format, RunArgs};
+use crate::args::{Format, ReplayArgs, RunArgs};
 use crate::error::CliError;
+use crate::out::Progress;
+use crate::replay;
 use crate::tunables::{self, Scheduler};
 use crate::workloads::{self, WORKLOADS};
 
@@ -39,7 +41,7 @@ impl Plan {
     pub(crate) fn new(args: &RunArgs) -> Result<Self, CliError> {
         let interval = args.interval.as_deref().map(|t| positive_time("--interval", t)).transpose()?;
         let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
-        let mut jobs = read_jobs(args.job.as_deref())?;
+        let mut jobs = read_jobs(args.job.as_deref(), &args.replay)?;
         let mut schedulers = choose_schedulers(&args.sched, &jobs)?;
         args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
         let disk = choose_disk(&args.disk)?;
@@ -182,11 +184,21 @@ fn beside(path: &Path, file: &str) -> Result<String, String> {
     read_text(&path.with_file_name(file)).map_err(|e| e.to_string())
 }
 
-/// A job file, or a built-in workload; the default one when none is named.
-pub(crate) fn read_jobs(path: Option<&Path>) -> Result<JobFile, CliError> {
-    let mut jobs = parse_jobs(path)?;
-    let traces = jobs.read_traces(|file| read_up_to(Path::new(file), job::TRACE_BYTES_MAX));
-    traces.map_err(|e| CliError::Misuse(e.to_string()))?;
+/// A job file, a built-in workload, or a trace; the default workload when none is named. Traces have been read to their ends.
+pub(crate) fn read_jobs(path: Option<&Path>, replay: &ReplayArgs) -> Result<JobFile, CliError> {
+    let misuse = |e: job::JobError| CliError::Misuse(e.to_string());
+    let mut jobs = match path.filter(|p| replay::is_trace(p)) {
+        Some(path) => replay::jobs(path, replay),
+        None if replay::is_given(replay) => {
+            let wrong = "--replay… is about a TRACE; in a job file write read_iolog=FILE with fh_replay=…";
+            return Err(CliError::Misuse(wrong.to_owned()));
+        }
+        None => parse_jobs(path)?,
+    };
+    jobs.read_traces(|file| read_up_to(Path::new(file), job::TRACE_BYTES_MAX)).map_err(misuse)?;
+    let progress = Progress::timed("reading the trace");
+    let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    jobs.read_recordings(&|read, size| progress.at(bytes(read), bytes(size))).map_err(misuse)?;
     Ok(jobs)
 }
 
@@ -196,6 +208,11 @@ fn parse_jobs(path: Option<&Path>) -> Result<JobFile, CliError> {
         return job::parse(WORKLOADS[0].text, WORKLOADS[0].name).map_err(misuse);
     };
     let name = path.to_string_lossy();
+    let bytes = if path.exists() { read(path)? } else { Vec::new() };
+    if replay::is_trace_in_a_pipe(path, &bytes) {
+        let wrong = "is a trace in a pipe; a trace is read more than once, so write it to a file first";
+        return Err(CliError::Misuse(format!("{name}: {wrong}")));
+    }
     if !path.exists() {
         if let Some(w) = workloads::find(&name) {
             return job::parse(w.text, w.name).map_err(misuse);
@@ -205,7 +222,7 @@ fn parse_jobs(path: Option<&Path>) -> Result<JobFile, CliError> {
             None => format!("no job file '{name}', and no workload of that name (fairhead list workloads)"),
         }));
     }
-    job::parse_bytes(&read(path)?, &name).map_err(misuse)
+    job::parse_bytes(&bytes, &name).map_err(misuse)
 }
 
 /// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse.

@@ -8,6 +8,7 @@ use crate::out::{self, Progress};
 use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, time};
 use crate::plan::Plan;
 use crate::record::Recording;
+use crate::replay;
 
 /// Runs the plan that the arguments make, and writes the report.
 pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
@@ -21,9 +22,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
         e => CliError::Misuse(e.to_string()),
     };
     let (outcomes, why) = match Recording::new(&args.record, scenarios.len())? {
-        None => simulate_all(&scenarios, clients, threads).map_err(failed)?,
+        None => {
+            let all = || simulate_all(&scenarios, clients, threads);
+            replay::with_progress(&plan.jobs, scenarios.len(), "replaying", all).map_err(failed)?
+        }
         Some(mut recording) => {
-            let all = record_all(&scenarios, clients, &mut recording).map_err(failed)?;
+            let all = || record_all(&scenarios, clients, &mut recording);
+            let all = replay::with_progress(&plan.jobs, scenarios.len(), "replaying", all).map_err(failed)?;
             recording.finish()?;
             all
         }
@@ -88,6 +93,11 @@ fn new_notes<'o>(plan: &Plan, outcomes: &'o [Outcome]) -> Vec<&'o str> {
     notes
 }
 
+/// Whether there is a bar of the simulations that are done: a replay has its own.
+fn has_bar(scenarios: &[Scenario]) -> bool {
+    scenarios.iter().all(|s| s.jobs.replay_progress().is_none())
+}
+
 /// The outcome of each scenario, in order, and where the time of some clients went, if asked. Which thread runs which one
 /// changes none of them.
 fn simulate_all(
@@ -95,8 +105,14 @@ fn simulate_all(
     clients: Option<&[usize]>,
     threads: usize,
 ) -> Result<(Vec<Outcome>, Vec<why::Report>), SimError> {
+    // A replay has a bar of its own.
+    let has_bar = scenarios.iter().all(|s| s.jobs.replay_progress().is_none());
     let progress = Progress::new("simulating");
-    let done = |n| progress.at(n, scenarios.len());
+    let done = |n| {
+        if has_bar {
+            progress.at(n, scenarios.len())
+        }
+    };
     let Some(clients) = clients else {
         let all = parallel::map(scenarios.len(), threads, &done, |i| simulate(&scenarios[i]));
         return Ok((all.into_iter().collect::<Result<_, _>>()?, Vec::new()));
@@ -122,7 +138,9 @@ fn record_all(
                 reports.push(report);
             }
         }
-        progress.at(i + 1, scenarios.len());
+        if has_bar(scenarios) {
+            progress.at(i + 1, scenarios.len());
+        }
     }
     Ok((outcomes, reports))
 }

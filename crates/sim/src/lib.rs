@@ -19,6 +19,7 @@ pub mod ladder;
 pub mod layout;
 pub mod metrics;
 pub mod parallel;
+pub mod replay;
 pub mod reproduce;
 pub mod rng;
 pub mod validate;

@@ -105,6 +105,46 @@ pub struct ClientStats {
     pub startups: Vec<StartUp>,
     /// What a media player showed; `None` for clients that play nothing.
     pub frames: Option<Frames>,
+    /// How a trace's task was replayed; `None` for clients that replay none.
+    pub replayed: Option<Replayed>,
+}
+
+/// What became of a recorded task's requests in a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Replayed {
+    /// Requests of the recording; those that were not made were left when the run ended.
+    pub recorded: u64,
+    /// Requests made.
+    pub made: u64,
+    /// Of these, later than they were due, as too many were under way.
+    pub late: u64,
+    /// The latest of them, by how much.
+    pub late_max: Duration,
+    /// All delays added up.
+    pub late_sum: Duration,
+    /// Made at another place than recorded, so that they fit the disk.
+    pub moved: u64,
+    /// Shortened, as the disk has not so many sectors.
+    pub cut: u64,
+}
+
+impl Replayed {
+    /// Adds another task's.
+    pub fn add(&mut self, other: &Self) {
+        self.recorded += other.recorded;
+        self.made += other.made;
+        self.late += other.late;
+        self.late_max = self.late_max.max(other.late_max);
+        self.late_sum += other.late_sum;
+        self.moved += other.moved;
+        self.cut += other.cut;
+    }
+
+    /// The mean delay of all that were made.
+    #[must_use]
+    pub fn late_mean(&self) -> Duration {
+        self.late_sum / self.made.max(1)
+    }
 }
 
 /// The frames of a film.

@@ -22,6 +22,8 @@ use fairhead_core::Duration;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How much is looked at to detect the format.
 const HEAD_BYTES: u64 = 64 << 10;
@@ -123,6 +125,23 @@ pub struct Trace {
     /// What ended it.
     error: Option<TraceError>,
     origin: Option<Duration>,
+    /// Bytes of the files that have been read, and how many they have.
+    read: Arc<AtomicU64>,
+    size: u64,
+}
+
+/// A file that counts what is read of it.
+struct Counted {
+    file: File,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.file.read(buffer)?;
+        self.read.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
 }
 
 /// Opens a trace by its path. A path of blktrace's set (`sda.blktrace.0`, or `sda` as `blkparse -i` has it) opens the whole set.
@@ -131,16 +150,19 @@ pub struct Trace {
 /// If it cannot be opened, or is of no known format.
 pub fn open(path: &Path) -> Result<Trace, TraceError> {
     let mut inputs: Vec<(String, Box<dyn Read>)> = Vec::new();
+    let (mut size, count) = (0, Arc::new(AtomicU64::new(0)));
     for path in set_of(path) {
         let name = path.display().to_string();
         let cannot = |message: String| TraceError { file: name.clone(), place: Place::File, message };
         let file = File::open(&path).map_err(|e| cannot(format!("cannot be opened: {e}")))?;
-        if file.metadata().is_ok_and(|m| m.is_dir()) {
+        let metadata = file.metadata();
+        if metadata.as_ref().is_ok_and(|m| m.is_dir()) {
             return Err(cannot("is a directory; a trace is a file".to_owned()));
         }
-        inputs.push((name, Box::new(file)));
+        size += metadata.map_or(0, |m| m.len());
+        inputs.push((name, Box::new(Counted { file, read: Arc::clone(&count) })));
     }
-    read_set(inputs)
+    Ok(Trace { size, read: count, ..read_set(inputs)? })
 }
 
 /// All files of a set of blktrace, in order of processors; else the path itself.
@@ -239,13 +261,21 @@ fn by_records(format: Format, lines: Lines) -> Source {
 impl Trace {
     fn new(format: Format, source: Source) -> Self {
         let (names, notes) = (Names::default(), Notes::default());
-        Self { format, source, names, notes, ended: false, error: None, origin: None }
+        let read = Arc::new(AtomicU64::new(0));
+        Self { format, source, names, notes, ended: false, error: None, origin: None, read, size: 0 }
     }
 
     /// Which format it is.
     #[must_use]
     pub const fn format(&self) -> Format {
         self.format
+    }
+
+    /// How many bytes of its files have been read, packed as they are, and how many they have; for those who show progress. Zero
+    /// for what [`open`] did not open.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        (self.read.load(Ordering::Relaxed), self.size)
     }
 
     /// What devices and tasks are called, as far as it has been read.

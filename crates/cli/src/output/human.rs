@@ -71,6 +71,7 @@ fn jobs_table(report: &Report<'_>) -> Table<'static> {
         ("max", Best::Least),
         ("start-up", Best::Least),
         ("dropped frames", Best::Least),
+        ("behind", Best::Least),
         ("took", Best::Least),
     ];
     let block = |(i, job): (usize, &fairhead_sim::job::Job)| {
@@ -110,6 +111,7 @@ fn figures(sum: &Sum) -> Vec<Cell> {
         Cell::time((all.calls > 0).then_some(all.latency_max)),
         startup(StartUp::mean(sum.startups.iter().copied())),
         sum.frames.map(dropped).unwrap_or_default(),
+        Cell::time(sum.replayed.map(|r| r.late_max).filter(|late| !late.is_zero())),
     ]
 }
 

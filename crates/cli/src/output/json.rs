@@ -125,7 +125,7 @@ fn client(c: &ClientStats) -> Value {
     entry
 }
 
-/// Adds what programs tell of themselves: `startup_time` (the mean, each start-up's, and whether it was given up), and
+/// Adds what programs tell of themselves: `startup_time` (the mean, each start-up's, and whether it was given up), `replayed`, and
 /// `frames`.
 fn programs(entry: &mut Value, sum: &Sum) {
     let Value::Object(map) = entry else { return };
@@ -136,6 +136,20 @@ fn programs(entry: &mut Value, sum: &Sum) {
                 "mean_ns": mean.took.as_ns(),
                 "ns": sum.startups.iter().map(|s| s.took.as_ns()).collect::<Vec<_>>(),
                 "timed_out": sum.startups.iter().map(|s| !s.finished).collect::<Vec<_>>(),
+            }),
+        );
+    }
+    if let Some(r) = &sum.replayed {
+        map.insert(
+            "replayed".to_owned(),
+            json!({
+                "recorded": r.recorded,
+                "made": r.made,
+                "late": r.late,
+                "late_mean_ns": r.late_mean().as_ns(),
+                "late_max_ns": r.late_max.as_ns(),
+                "moved": r.moved,
+                "cut": r.cut,
             }),
         );
     }

@@ -28,7 +28,7 @@ pub(crate) use top::top;
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;
 use fairhead_sim::job::{Job, JobFile};
-use fairhead_sim::metrics::{ClientStats, Frames, OpStats, StartUp, rate};
+use fairhead_sim::metrics::{ClientStats, Frames, OpStats, Replayed, StartUp, rate};
 
 use crate::plan::Plan;
 
@@ -65,6 +65,8 @@ pub(crate) struct Sum {
     pub(crate) startups: Vec<StartUp>,
     /// What players among them showed.
     pub(crate) frames: Option<Frames>,
+    /// How the tasks of traces among them were replayed.
+    pub(crate) replayed: Option<Replayed>,
     /// The clients' rates added up, in bytes per second, by direction.
     pub(crate) read_rate: u64,
     pub(crate) write_rate: u64,
@@ -85,6 +87,7 @@ impl Sum {
             sync: OpStats::default(),
             startups: Vec::new(),
             frames: None,
+            replayed: None,
             read_rate: 0,
             write_rate: 0,
             trim_rate: 0,
@@ -103,6 +106,9 @@ impl Sum {
                 let before = sum.frames.unwrap_or(Frames { shown: 0, dropped: 0 });
                 sum.frames =
                     Some(Frames { shown: before.shown + f.shown, dropped: before.dropped + f.dropped });
+            }
+            if let Some(r) = &c.replayed {
+                sum.replayed.get_or_insert_default().add(r);
             }
             sum.read_rate += rate(c.read.bytes, c.elapsed);
             sum.write_rate += rate(c.write.bytes, c.elapsed);

@@ -59,6 +59,11 @@ pub(super) struct Call {
     pub(super) meta: bool,
     /// It is done when it has been handed in.
     pub(super) ahead: bool,
+    /// Whether somebody waits for it, where that is recorded.
+    pub(super) sync: Option<bool>,
+    /// What was written before has to be stable first; and it has to be stable when it is done.
+    pub(super) preflush: bool,
+    pub(super) fua: bool,
 }
 
 impl Call {
@@ -72,6 +77,9 @@ impl Call {
         burst: 0,
         meta: false,
         ahead: false,
+        sync: None,
+        preflush: false,
+        fua: false,
     };
 }
 
@@ -111,6 +119,8 @@ pub(super) struct Client {
     program: Option<Running>,
     pub(super) startups: Option<StartUps>,
     player: Option<Player>,
+    /// Which replayed trace it is of, and which of its tasks it is.
+    pub(super) traced: Option<(usize, usize)>,
     /// In sectors: where the data set starts in each file, and how much of each file it covers.
     base: u64,
     span: u64,
@@ -175,6 +185,7 @@ impl Client {
             sync: OpStats::new(),
             startups: Vec::new(),
             frames: None,
+            replayed: None,
         };
         let seed = if job.randrepeat { job.randseed.map_or(seed, |s| s ^ seed) } else { seed };
         let mut rng = Rng::new(seed, &format!("client.{index}.{clone}"));
@@ -207,6 +218,7 @@ impl Client {
             program: job.program.and_then(|p| Running::new(p, span)),
             startups,
             player,
+            traced: None,
             base,
             span,
             turn: 0,
@@ -313,11 +325,11 @@ impl Client {
         Call { action: Action::Sync, slot: slot as u32, file: self.files[slot], ..Call::NONE }
     }
 
-    fn runs_until(&self) -> Option<Instant> {
+    pub(super) fn runs_until(&self) -> Option<Instant> {
         self.job.runtime.map(|r| self.started + self.job.ramp_time + r)
     }
 
-    fn not_after_end(&self, until: Instant) -> Instant {
+    pub(super) fn not_after_end(&self, until: Instant) -> Instant {
         self.runs_until().map_or(until, |end| until.min(end))
     }
 
@@ -449,7 +461,7 @@ const fn direction_index(action: Action) -> usize {
 /// How many calls the job really has in flight. A buffered call through libaio blocks its submitter, so only one is.
 //= fio-3.33 HOWTO "iodepth"
 fn lanes(job: &Job) -> u32 {
-    let is_async = job.engine == Engine::Async && job.program.is_none();
+    let is_async = job.engine == Engine::Async && matches!(job.program, None | Some(Program::Trace));
     if is_async && (job.direct || job.ioengine != "libaio") { job.iodepth } else { 1 }
 }
 

@@ -276,7 +276,7 @@ fn program_bytes(job: &Job, disk: u64) -> u64 {
             player::film_bytes(bits_per_s, job.runtime.unwrap_or(player::LENGTH))
         }
         Some(Program::Replay) => replay::FILE_BYTES,
-        Some(Program::Fsck) | None => 0,
+        Some(Program::Fsck | Program::Trace) | None => 0,
     }
 }
 

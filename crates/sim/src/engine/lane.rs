@@ -35,6 +35,9 @@ pub(super) enum Phase {
     Settle,
     /// The same at the end of a replay.
     Drain,
+    /// Before a write that what was written before has to be stable for; and while that is done.
+    Preflush,
+    Preflushing,
     /// Past the page cache.
     Direct,
     /// From the page cache.
@@ -82,6 +85,8 @@ pub(super) struct Lane {
     since: Instant,
     /// CPU time that is part of the call.
     inside: Duration,
+    /// By how much the call of a replayed trace is late: part of its latency.
+    pub(super) late: Duration,
     /// CPU time of requests that it has handed in and not paid for.
     pub(super) owed: Duration,
     /// It is on a CPU, or waits for one, to pay; and what else it waited for has come meanwhile.
@@ -115,6 +120,7 @@ impl Lane {
             phase: Phase::Pause,
             since: Instant::EPOCH,
             inside: Duration::ZERO,
+            late: Duration::ZERO,
             owed: Duration::ZERO,
             pays: false,
             has_come: false,
@@ -176,7 +182,7 @@ impl Machine<'_> {
 
     /// A lane is free: what does its client want?
     pub(super) fn next_step(&mut self, lane: u32) {
-        if self.next_of_replay(lane) {
+        if self.next_of_replay(lane) || self.next_of_trace(lane) {
             return;
         }
         let client = &mut self.clients[self.lanes[lane as usize].client as usize];
@@ -385,20 +391,21 @@ impl Machine<'_> {
 
     // ---- calls ---------------------------------------------------------------------------------------------------
 
-    fn begin_call(&mut self, lane: u32) {
+    pub(super) fn begin_call(&mut self, lane: u32) {
         let l = &mut self.lanes[lane as usize];
-        l.since = self.now - l.inside;
+        l.since = self.now - l.inside - l.late;
         l.handed_in = 0;
         let call = l.call;
         let is_direct = call.action == Action::Trim || self.clients[l.client as usize].job.direct;
-        let since = l.since;
+        let since = l.since + l.late;
         l.phase = match call.action {
             Action::Sync => Phase::Sync(After::Flush),
+            _ if call.preflush => Phase::Preflush,
             _ if is_direct && !l.through_cache => Phase::Map,
             Action::Read => Phase::Read,
             _ => Phase::Write,
         };
-        let starts_at_map = l.phase == Phase::Map;
+        let starts_at_map = matches!(l.phase, Phase::Map | Phase::Preflush);
         if l.pending > 0 && !call.ahead {
             l.phase = Phase::Settle;
         }
@@ -423,6 +430,8 @@ impl Machine<'_> {
             let step = match self.lanes[lane as usize].phase {
                 Phase::Settle => self.settle(lane),
                 Phase::Drain => self.drain(lane),
+                Phase::Preflush if self.flushes() => Step::Go(Phase::Preflushing),
+                Phase::Preflush | Phase::Preflushing => Step::Go(Phase::Map),
                 Phase::Map => self.read_map(lane),
                 Phase::Direct => self.direct(lane),
                 Phase::Read => self.read_pages(lane),
@@ -437,7 +446,7 @@ impl Machine<'_> {
                 Step::Go(phase) => self.lanes[lane as usize].phase = phase,
                 Step::Done => return self.end_call(lane),
             }
-            if self.lanes[lane as usize].phase == Phase::Flush {
+            if matches!(self.lanes[lane as usize].phase, Phase::Flush | Phase::Preflushing) {
                 self.queue.flush(lane);
                 return self.run_queue();
             }
@@ -483,7 +492,8 @@ impl Machine<'_> {
             Action::Trim => Op::Discard,
             Action::Write | Action::Sync => Op::Write,
         };
-        let sync = op == Op::Read || client.job.direct_write_sync.unwrap_or(self.host.direct_write_sync);
+        let sync_write = client.job.direct_write_sync.or(call.sync).unwrap_or(self.host.direct_write_sync);
+        let sync = op == Op::Read || sync_write;
         let layout = &self.files.files[call.file as usize].layout;
         while l.handed_in < call.len {
             let left = call.len - l.handed_in;
@@ -535,7 +545,8 @@ impl Machine<'_> {
                 let (first, end) = super::buffered::pages_of(call);
                 self.cache.invalidate(call.file, first, end - first);
             }
-            if self.clients[l.client as usize].job.sync != SyncMode::None && self.flushes() {
+            let is_stable = call.fua || self.clients[l.client as usize].job.sync != SyncMode::None;
+            if is_stable && self.flushes() {
                 return Step::Go(Phase::Flush);
             }
         }
@@ -580,9 +591,12 @@ impl Machine<'_> {
             Action::Write => point.written_bytes += bytes,
             Action::Trim | Action::Sync => {}
         }
-        let (pause, job) = (client.think_pause(self.now), client.stats.job);
+        let (pause, job, traced) = (client.think_pause(self.now), client.stats.job, client.traced);
         self.why(|why| why.ends(lane, is_measured));
         self.journal(|journal| journal.ends(lane, is_measured));
+        if let Some(at) = traced {
+            return self.end_of_trace_call(lane, at);
+        }
         if self.replays[job].is_some() {
             return self.pass_baton(lane);
         }

@@ -27,6 +27,7 @@ mod queue;
 mod readahead;
 mod replay;
 mod startup;
+mod traced;
 mod volume;
 mod zones;
 
@@ -52,6 +53,7 @@ use replay::Replay;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use traced::Traced;
 use volume::Volume;
 
 /// Everything that decides a run.
@@ -145,6 +147,9 @@ struct Machine<'a> {
     lanes: Vec<Lane>,
     /// By job.
     replays: Vec<Option<Replay>>,
+    traces: Vec<Traced>,
+    /// What ends the run before its end.
+    failed: Option<SimError>,
     flushers: Vec<flusher::Thread>,
     flusher_armed: bool,
     host: &'a Host,
@@ -201,7 +206,8 @@ impl<'a> Machine<'a> {
         let facts = queue.facts();
         let files = Files::place(jobs, facts.capacity, scenario.seed)?;
         let cache = Cache::new(host.memory, files.files.len());
-        let (clients, lanes) = Self::make_clients(scenario, &files, &groups)?;
+        let (mut clients, lanes) = Self::make_clients(scenario, &files, &groups)?;
+        let traces = traced::traces(&mut clients)?;
         let share = |percent: u8| u64::from(cache.capacity()) * u64::from(percent) / 100;
         let pages = |percent: u8| u32::try_from(share(percent)).unwrap_or(u32::MAX);
         Ok(Self {
@@ -216,6 +222,8 @@ impl<'a> Machine<'a> {
             clients,
             lanes,
             replays: replays(scenario)?,
+            traces,
+            failed: None,
             flushers,
             flusher_armed: false,
             host,
@@ -338,6 +346,11 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Whether something happened that there are no figures after.
+    const fn has_failed(&self) -> bool {
+        self.disk_full.is_some() || self.failed.is_some()
+    }
+
     /// Handles the earliest event; false when all clients have ended or time is up.
     fn step(&mut self) -> bool {
         let device = self.queue.device_due();
@@ -346,7 +359,7 @@ impl<'a> Machine<'a> {
         // Ties: the device first, then events by class, the elevator's timer among the timers.
         let earliest = [device.map(|t| (t, 0)), event, timer.map(|t| (t, 3))].into_iter().flatten().min();
         let Some((at, class)) =
-            earliest.filter(|e| !self.ended && self.disk_full.is_none() && e.0 <= self.time_max)
+            earliest.filter(|e| !self.ended && !self.has_failed() && e.0 <= self.time_max)
         else {
             return false;
         };
@@ -530,6 +543,12 @@ impl<'a> Machine<'a> {
             let (job, size) = (&self.clients[client as usize].job, self.files.files[0].size);
             return Err(files::no_space(job, size, self.queue.facts().capacity));
         }
+        if self.failed.is_none() {
+            self.check_traces();
+        }
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
         for client in self.clients.iter_mut().filter(|c| c.lanes > 0 && c.job.wave <= self.wave) {
             client.stats.elapsed =
                 self.now.saturating_since(client.started).saturating_sub(client.job.ramp_time);
@@ -543,6 +562,7 @@ impl<'a> Machine<'a> {
         let watch = self.take_samples();
         let mut notes = scenario.jobs.notes.clone();
         notes.append(&mut self.groups.notes);
+        self.end_traces(&scenario.scheduler, &mut notes);
         let outcome = Outcome {
             groups_not_kept: self.groups.not_kept(groups_kept(&scenario.config)),
             groups: self.groups.outcomes(|g| self.queue.group_stats(g)),

@@ -71,7 +71,7 @@ impl Running {
                 Self::Fsck { stride, pass_bitmaps: false, group: 0, done: 0 }
             }
             Program::DbScan => Self::Scan { done: 0, size: sectors },
-            Program::StartUp(_) | Program::Player { .. } | Program::Replay => return None,
+            Program::StartUp(_) | Program::Player { .. } | Program::Replay | Program::Trace => return None,
         })
     }
 

@@ -45,6 +45,11 @@ impl Cgroup {
     /// The root's path.
     pub const ROOT: &'static str = "/";
 
+    /// The root, for job files that name none.
+    pub(super) fn root() -> Self {
+        Self::new(Self::ROOT, 0)
+    }
+
     fn new(path: &str, parent: usize) -> Self {
         Self { path: path.to_owned(), parent, settings: Vec::new(), stays: false }
     }
@@ -154,6 +159,19 @@ pub struct Change {
     pub what: ChangeTo,
     /// What, as written.
     pub text: String,
+}
+
+impl Change {
+    /// The change, for each of the jobs that one was divided into.
+    pub(super) fn for_each_part(self, job: &str, parts: &[Job]) -> Vec<Self> {
+        match self.what {
+            ChangeTo::Move(ref name, group) if name == job => {
+                let of = |part: &Job| Self { what: ChangeTo::Move(part.name.clone(), group), ..self.clone() };
+                parts.iter().map(of).collect()
+            }
+            _ => vec![self],
+        }
+    }
 }
 
 /// What changes. Groups are indices in [`super::JobFile::cgroups`].

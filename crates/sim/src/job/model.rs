@@ -23,6 +23,7 @@ use super::CLIENTS_MAX;
 use super::error::{JobError, clean};
 use super::groups::{Cgroup, Change};
 use super::trace::StartUpTrace;
+use crate::replay::{Options, Part, Recording, Source, TraceJob};
 
 /// A job file, parsed and checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,6 +112,63 @@ impl JobFile {
         Ok(())
     }
 
+    /// A job file of one replay: of all clients of a trace. `name` is for reports.
+    #[must_use]
+    pub fn of_trace(name: &str, source: Source, options: Options) -> Self {
+        let replay = Some(TraceJob { source, line: 0, options, part: None });
+        let job = Job { name: name.to_owned(), replay, ..Job::of_trace() };
+        let cgroups = vec![Cgroup::root()];
+        Self { file_name: name.to_owned(), jobs: vec![job], cgroups, changes: Vec::new(), notes: Vec::new() }
+    }
+
+    /// Reads the traces of jobs with `read_iolog` to their ends. In the place of each such job there are then as many as the trace has
+    /// clients, each called `JOB:TASK`, or `TASK` if the job has the trace's own name. `progress` hears now and then how many bytes of how many
+    /// have been read.
+    ///
+    /// # Errors
+    /// If a trace cannot be read or replayed so, or there are more than [`CLIENTS_MAX`] clients.
+    pub fn read_recordings(&mut self, progress: &dyn Fn(u64, u64)) -> Result<(), JobError> {
+        let mut jobs = Vec::new();
+        for job in std::mem::take(&mut self.jobs) {
+            let Some(replay) = job.replay.as_ref().filter(|r| r.part.is_none()) else {
+                jobs.push(job);
+                continue;
+            };
+            let fail = |message| JobError { file: self.file_name.clone(), line: replay.line, message };
+            let (source, options) = (replay.source.clone(), replay.options.clone());
+            let recording = Arc::new(Recording::of(source, options, progress).map_err(fail)?);
+            self.notes.extend(recording.notes());
+            let parts: Vec<Job> =
+                (0..recording.tasks.len()).map(|task| job.of_task(&recording, task)).collect();
+            self.changes = std::mem::take(&mut self.changes)
+                .into_iter()
+                .flat_map(|change| change.for_each_part(&job.name, &parts))
+                .collect();
+            jobs.extend(parts);
+        }
+        self.jobs = jobs;
+        if self.client_count() > CLIENTS_MAX as usize {
+            let message = format!(
+                "with the tasks of its traces there are {} clients; at most {CLIENTS_MAX}",
+                self.client_count()
+            );
+            return Err(JobError { file: self.file_name.clone(), line: 0, message });
+        }
+        Ok(())
+    }
+
+    /// How many requests of its traces all runs together have read so far, and how many each run reads. `None`: there is no trace.
+    #[must_use]
+    pub fn replay_progress(&self) -> Option<(u64, u64)> {
+        let mut sum = None;
+        for part in self.jobs.iter().filter_map(|j| j.replay.as_ref()?.part.as_ref()).filter(|p| p.task == 0)
+        {
+            let (read, all) = sum.unwrap_or((0, 0));
+            sum = Some((read + part.recording.requests_read(), all + part.recording.requests));
+        }
+        sum
+    }
+
     /// How many waves there are: one more than the stone walls that have something before them.
     #[must_use]
     pub fn wave_count(&self) -> u32 {
@@ -140,6 +198,8 @@ pub struct Job {
     pub program: Option<Program>,
     /// `fh_startup_trace`: the recorded start-up of [`Program::Replay`].
     pub startup_trace: Option<TraceFile>,
+    /// `read_iolog`: the trace that [`Program::Trace`] replays, and whose part of it.
+    pub replay: Option<TraceJob>,
     /// `fh_iterations`: how often the application of [`Program::StartUp`] is started, from a cold cache each time. Default 1.
     pub iterations: u32,
     /// `fh_pause`: how long between two start-ups. Default 4 s.
@@ -274,6 +334,36 @@ impl Job {
     //= benchmarks.md 3: time-out, main run
     pub const TIMEOUT: Duration = Duration::from_secs(60);
 
+    /// What all replays of traces have in common: direct calls to the disk itself, many at a time.
+    #[must_use]
+    pub(crate) fn of_trace() -> Self {
+        Self {
+            program: Some(Program::Trace),
+            direct: true,
+            engine: Engine::Async,
+            ioengine: "libaio".to_owned(),
+            iodepth: Options::DEPTH,
+            filenames: vec![Self::DISK.to_owned()],
+            ..Self::default()
+        }
+    }
+
+    /// The disk itself.
+    pub(crate) const DISK: &str = "/dev/disk";
+
+    /// The job for one of a trace's tasks. One that is alone keeps the job's name.
+    fn of_task(&self, recording: &Arc<Recording>, task: usize) -> Self {
+        let mut job = self.clone();
+        let who = &recording.tasks[task].name;
+        if recording.tasks.len() > 1 {
+            job.name = if self.line == 0 { who.clone() } else { format!("{}:{who}", self.name) };
+        }
+        if let Some(replay) = &mut job.replay {
+            replay.part = Some(Part { recording: Arc::clone(recording), task });
+        }
+        job
+    }
+
     /// The files that the clone uses: those of `filename`, or else `NAME.CLONE.N`, as fio calls them. Two clients with the
     /// same file name use the same file.
     #[must_use]
@@ -323,6 +413,7 @@ impl Default for Job {
             numjobs: 1,
             program: None,
             startup_trace: None,
+            replay: None,
             iterations: 1,
             iteration_pause: Self::ITERATION_PAUSE,
             timeout: Self::TIMEOUT,
@@ -566,6 +657,8 @@ pub enum Program {
     StartUp(Application),
     /// A recorded start-up, [`Job::startup_trace`].
     Replay,
+    /// A recorded trace, [`Job::replay`].
+    Trace,
     /// A media player: 24 frames a second, each with a deadline.
     Player {
         /// The film's bits per second. Default 4 Mbit/s.

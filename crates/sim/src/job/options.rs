@@ -21,6 +21,7 @@ use super::model::{
     Placement, Program, SyncMode,
 };
 use super::value::{Arg, BareTime, in_units};
+use crate::replay::{Fit, Mode, Options, Skip};
 
 /// A job in the making: the fields so far, and what is only settled when the section ends.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +38,8 @@ pub(super) struct Draft {
     pub(super) prio_level: Option<u8>,
     pub(super) prio_class: Option<Class>,
     pub(super) startup_trace: Option<String>,
+    pub(super) iolog: Option<String>,
+    pub(super) replay: Options,
     pub(super) strided: bool,
     /// In bytes; 0 as good as not given.
     pub(super) zone_size: u64,
@@ -192,6 +195,20 @@ const SET: &[(&str, Effect)] = &[
     // Fairhead's own.
     ("fh_workload", Set(|d, a| a.program().map(|v| d.job.program = Some(v)))),
     ("fh_startup_trace", Set(|d, a| text(d.startup_trace.get_or_insert_default(), a))),
+    ("read_iolog", Set(|d, a| text(d.iolog.get_or_insert_default(), a))),
+    (
+        "replay_no_stall",
+        Set(|d, a| a.flag().map(|v| d.replay.mode = if v { Mode::NoStall } else { Mode::Open })),
+    ),
+    ("replay_time_scale", Set(|d, a| a.int32(1, SPEED_MAX).map(|v| d.replay.speed_pct = v))),
+    ("replay_scale", Set(|d, a| a.int32(1, u32::MAX).map(|v| d.replay.scale = v))),
+    ("replay_align", Set(|d, a| a.sectors_of_two().map(|v| d.replay.align = v))),
+    ("replay_redirect", Set(|d, a| a.file_names().map(|_| d.replay.redirect = true))),
+    ("replay_skip", Set(|d, a| a.skip().map(|v| d.replay.skip = v))),
+    ("fh_replay", Set(|d, a| a.word(MODES).map(|v| d.replay.mode = v))),
+    ("fh_replay_fit", Set(|d, a| a.word(FITS).map(|v| d.replay.fit = v))),
+    ("fh_replay_devices", Set(|d, a| a.names().map(|v| d.replay.devices = v))),
+    ("fh_replay_clients", Set(|d, a| a.int32(1, super::CLIENTS_MAX).map(|v| d.replay.clients_max = v))),
     ("fh_iterations", Set(|d, a| a.int32(1, ITERATIONS_MAX).map(|v| d.job.iterations = v))),
     ("fh_pause", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.iteration_pause = v))),
     ("fh_timeout", Set(|d, a| a.some_time().map(|v| d.job.timeout = v))),
@@ -222,7 +239,7 @@ const IGNORED: &str = "
     hipri hugepage-size ignore_error iopsavgtime ioscheduler iothread lat_percentiles lockfile lockmem
     log_alternate_epoch log_alternate_epoch_clock_id log_avg_msec log_compression log_compression_cpus log_entries log_hist_coarseness
     log_hist_msec log_max_value log_offset log_prio log_store_compressed log_unix_epoch mem nice nonvectored
-    numa_cpu_nodes numa_mem_policy opendir openfiles per_job_logs percentile_list random_generator refill_buffers
+    numa_cpu_nodes numa_mem_policy opendir openfiles per_job_logs percentile_list random_generator read_iolog_chunked refill_buffers
     registerfiles scramble_buffers significant_figures slat_percentiles softrandommap sqthread_poll stats thread
     uid uncached unified_rw_reporting unit_base unlink unlink_each_loop userspace_reap write_bw_log write_hint
     write_hist_log write_iolog write_iops_log write_lat_log zero_buffers";
@@ -234,8 +251,7 @@ const REFUSED: &str = "
     flow_sleep ignore_zone_limits io_submit_mode iodepth_batch iodepth_batch_complete_max iodepth_batch_complete_min
     iodepth_low job_max_open_zones latency_percentile latency_run latency_target latency_window max_latency
     max_open_zones merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars offset_align profile
-    rate_cycle rate_ignore_thinktime rate_iops_min rate_min read_beyond_wp read_iolog read_iolog_chunked
-    replay_align replay_no_stall replay_redirect replay_scale replay_skip replay_time_scale rw_sequencer
+    rate_cycle rate_ignore_thinktime rate_iops_min rate_min read_beyond_wp rw_sequencer
     serialize_overlap steadystate steadystate_duration steadystate_ramp_time sync_file_range
     thinktime_blocks_type thinktime_iotime trim_backlog trim_backlog_batch trim_percentage trim_verify_zero
     unique_filename verify verify_async verify_backlog verify_backlog_batch verify_dump verify_fatal
@@ -304,6 +320,15 @@ const BIT_RATE_MIN: u64 = 128 << 10;
 const BIT_RATE_MAX: u64 = 1 << 30;
 /// Start-ups of an application in one run: a day of the longest.
 const ITERATIONS_MAX: u32 = 1000;
+
+/// How much faster than recorded a trace may be replayed, in percent: a day in a second.
+const SPEED_MAX: u32 = 8_640_000;
+/// The most that `replay_align` aligns to.
+const ALIGN_BYTES_MAX: u64 = 1 << 40;
+
+const MODES: &[(&str, Mode)] = &[("open", Mode::Open), ("closed", Mode::Closed), ("no-stall", Mode::NoStall)];
+
+const FITS: &[(&str, Fit)] = &[("scale", Fit::Scale), ("wrap", Fit::Wrap)];
 
 const PROGRAMS: &[(&str, Program)] = &[("fsck", Program::Fsck), ("dbscan", Program::DbScan)];
 
@@ -443,7 +468,7 @@ impl Arg<'_> {
     }
 
     /// A colon-separated list, in which `\:` is a colon.
-    fn file_names(&self) -> Result<Vec<String>, String> {
+    fn names(&self) -> Result<Vec<String>, String> {
         let (mut names, mut name) = (Vec::new(), String::new());
         let mut chars = self.value.chars().peekable();
         while let Some(c) = chars.next() {
@@ -461,11 +486,35 @@ impl Arg<'_> {
         if names.len() > FILENAMES_MAX {
             return Err(format!("'{}' names {} files; at most {FILENAMES_MAX}", self.key, names.len()));
         }
+        Ok(names)
+    }
+
+    fn file_names(&self) -> Result<Vec<String>, String> {
+        let names = self.names()?;
         let raw = names.iter().filter(|n| n.starts_with("/dev/")).count();
         if raw > 1 || (raw == 1 && names.len() > 1) {
             return Err(format!("'{}': there is one disk, and it cannot be mixed with files", self.show()));
         }
         Ok(names)
+    }
+
+    /// What a replay leaves out.
+    //= fio-3.33 HOWTO "replay_skip"
+    fn skip(&self) -> Result<Skip, String> {
+        let mut skip = Skip::default();
+        for word in self.value.split(':') {
+            let kind = self.with(word).word(&[("read", 0), ("write", 1), ("trim", 2), ("sync", 3)])?;
+            *[&mut skip.reads, &mut skip.writes, &mut skip.trims, &mut skip.syncs][kind] = true;
+        }
+        Ok(skip)
+    }
+
+    /// A power of two of bytes, in sectors.
+    fn sectors_of_two(&self) -> Result<u64, String> {
+        match self.bytes_in(512, ALIGN_BYTES_MAX)? {
+            b if b.is_power_of_two() => Ok(b / 512),
+            _ => Err(format!("'{}' is not a power of two", self.show())),
+        }
     }
 
     fn start_delay(&self) -> Result<Duration, String> {

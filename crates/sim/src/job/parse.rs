@@ -16,6 +16,7 @@ use super::nearest::nearest;
 use super::options::{Draft, Effect, all_keys, find};
 use super::value::{Arg, has_reversed_prefix, in_units};
 use super::{BYTES_MAX, CLIENTS_MAX, LINE_BYTES_MAX};
+use crate::replay::{Source, TraceJob};
 
 /// Reads a job file. `file_name` is for messages only.
 ///
@@ -289,6 +290,7 @@ fn finish(mut draft: Draft, remarks: &mut Vec<String>) -> At<Job> {
         }
     };
     settle_trace(&mut draft)?;
+    settle_replay(&mut draft)?;
     check_access(&mut draft, remarks)?;
     check_sizes(&draft)?;
     check_zones(&mut draft)?;
@@ -333,6 +335,62 @@ fn settle_trace(draft: &mut Draft) -> At<()> {
     (draft.direct, draft.buffered) = (Some(true), None);
     draft.job.program = Some(Program::Replay);
     draft.job.startup_trace = Some(TraceFile { path, line, trace: None });
+    Ok(())
+}
+
+/// `read_iolog` is a program of its own, past the page cache of the disk itself, with a client for each task of the trace.
+fn settle_replay(draft: &mut Draft) -> At<()> {
+    let Some(path) = draft.iolog.take() else {
+        let only = ["fh_replay", "fh_replay_fit", "fh_replay_devices", "fh_replay_clients"];
+        return match only.into_iter().find(|o| draft.given.contains_key(o)) {
+            Some(option) => Err((
+                draft.line_of(option),
+                format!("{option} has no trace to replay; add one such as read_iolog=FILE"),
+            )),
+            None => Ok(()),
+        };
+    };
+    let line = draft.line_of("read_iolog");
+    for (option, why) in [
+        ("fh_workload", "there is one program for a job"),
+        ("fh_startup_trace", "there is one program for a job"),
+        ("numjobs", "a replay has a client for each task of the trace"),
+        ("nrfiles", "a replay is of the disk itself"),
+        ("loops", "a trace is replayed once"),
+        ("time_based", "a trace is replayed once; runtime= ends it early"),
+    ] {
+        if draft.given.contains_key(option) {
+            let line = draft.last_of(&[option, "read_iolog"]);
+            return Err((line, format!("{option} contradicts read_iolog: {why}")));
+        }
+    }
+    if !draft.job.filenames.is_empty() && !draft.job.is_raw_disk() {
+        let line = draft.line_of("filename");
+        return Err((
+            line,
+            "a trace is replayed on the disk itself; write filename=/dev/… or none".to_owned(),
+        ));
+    }
+    if draft.direct == Some(false) || draft.buffered == Some(true) {
+        let line = draft.last_of(&["direct", "buffered"]);
+        return Err((line, "a trace is replayed past the page cache; remove direct or buffered".to_owned()));
+    }
+    if draft.job.iodepth > 1 && draft.given.contains_key("ioengine") && draft.job.engine == Engine::Sync {
+        draft.job.iodepth = 1;
+    }
+    (draft.direct, draft.buffered) = (Some(true), None);
+    let of_trace = Job::of_trace();
+    let job = &mut draft.job;
+    job.program = of_trace.program;
+    if job.filenames.is_empty() {
+        job.filenames = of_trace.filenames;
+    }
+    if !draft.given.contains_key("iodepth") {
+        job.iodepth = of_trace.iodepth;
+    }
+    (job.engine, job.ioengine) = (of_trace.engine, of_trace.ioengine);
+    let options = std::mem::take(&mut draft.replay);
+    job.replay = Some(TraceJob { source: Source::File(path.into()), line, options, part: None });
     Ok(())
 }
 
@@ -508,15 +566,23 @@ fn check_program(draft: &Draft, remarks: &mut Vec<String>) -> At<()> {
     if draft.job.program.is_none() {
         return Ok(());
     }
-    let unused: Vec<&str> = ["rw", "bs", "bsrange", "bssplit", "iodepth", "ioengine", "fh_query"]
+    let is_trace = draft.job.replay.is_some();
+    let depth: &[&str] =
+        if is_trace { &["thinktime", "rate", "rate_iops", "fh_think"] } else { &["iodepth"] };
+    let unused: Vec<&str> = ["rw", "bs", "bsrange", "bssplit", "ioengine", "fh_query"]
         .into_iter()
+        .chain(depth.iter().copied())
         .filter(|o| draft.given.contains_key(o))
         .collect();
     if !unused.is_empty() {
         remarks.push(format!(
             "job '{}': {} decides what is done; not used: {}",
             clean(&draft.job.name),
-            if draft.job.startup_trace.is_some() { "fh_startup_trace" } else { "fh_workload" },
+            match &draft.job {
+                job if job.startup_trace.is_some() => "fh_startup_trace",
+                _ if is_trace => "read_iolog",
+                _ => "fh_workload",
+            },
             unused.join(", ")
         ));
     }
