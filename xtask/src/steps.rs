@@ -75,6 +75,7 @@ const STEPS: &[Step] = &[
     ("unit tests", || tests(&mut cargo("test --workspace --lib --bins --no-fail-fast -- --show-output"))),
     ("examples in the docs", || tests(&mut cargo("test --workspace --doc --no-fail-fast"))),
     ("suites of others", suites),
+    ("Perfetto's definitions", perfetto),
     ("integration tests", integration),
     ("inbox, all interleavings", || tests(&mut loom())),
     ("same bytes in debug", || tests(&mut same_bytes("dev"))),
@@ -221,6 +222,30 @@ fn suites() -> Result<Outcome, String> {
     Ok(match missing.as_slice() {
         [] => Outcome::Passed(String::new()),
         names => Outcome::Skipped(format!("cargo cannot install {}", names.join(" "))),
+    })
+}
+
+/// The definitions of Perfetto's format, for python in `target/python`. Without them the test that reads a timeline is skipped.
+fn perfetto() -> Result<Outcome, String> {
+    let python = root().join("target/python");
+    if python.join("bin/python").exists() {
+        return Ok(Outcome::Passed(String::new()));
+    }
+    let made = capture(command("python3", "-m venv").arg(&python)).and_then(|_| {
+        capture(Command::new(python.join("bin/pip")).args([
+            "install",
+            "-q",
+            "perfetto==0.59.1",
+            "protobuf>=6,<8",
+        ]))
+    });
+    Ok(match made {
+        Ok(_) => Outcome::Passed("installed perfetto".to_owned()),
+        Err(_) => {
+            // So that it is tried again.
+            let _ = fs::remove_dir_all(&python);
+            Outcome::Skipped("pip cannot install perfetto".to_owned())
+        }
     })
 }
 

@@ -119,6 +119,9 @@ pub(crate) struct RecordArgs {
     /// - is the terminal, and then the results are not printed without -o.
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) requests: Option<PathBuf>,
+    /// Write a timeline for ui.perfetto.dev: calls, what the disk works on and idles for, each decision with its reason.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) timeline: Option<PathBuf>,
     /// Write what happened as a trace of the block layer. Of one scheduler.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace_out: Option<PathBuf>,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use fairhead_sim::journal::blocks::{Blocks, Form};
 use fairhead_sim::journal::csv::Requests;
+use fairhead_sim::journal::timeline::Timeline;
 use fairhead_sim::journal::{Call, End, Event, Head, Idle, Request, Run, Sink};
 
 use crate::args::{RecordArgs, TraceTarget};
@@ -17,6 +18,7 @@ type Out = Box<dyn Write>;
 pub(crate) struct Recording {
     requests: Option<(Stream, Requests<Out>)>,
     trace: Option<(Stream, Blocks<Out>)>,
+    timeline: Option<(Stream, Timeline<Out>)>,
 }
 
 impl RecordArgs {
@@ -26,7 +28,7 @@ impl RecordArgs {
     }
 
     fn files(&self) -> impl Iterator<Item = &Path> {
-        [&self.requests, &self.trace_out].into_iter().flatten().map(|p| p.as_path())
+        [&self.requests, &self.trace_out, &self.timeline].into_iter().flatten().map(|p| p.as_path())
     }
 }
 
@@ -55,6 +57,7 @@ impl Recording {
         Ok(Some(Self {
             requests: open(&args.requests)?.map(|(file, out)| (file, Requests::new(out))),
             trace: open(&args.trace_out)?.map(|(file, out)| (file, Blocks::new(form, out))),
+            timeline: open(&args.timeline)?.map(|(file, out)| (file, Timeline::new(out))),
         }))
     }
 
@@ -66,6 +69,9 @@ impl Recording {
         if let Some((file, trace)) = self.trace {
             file.finish(trace.finish())?;
         }
+        if let Some((file, timeline)) = self.timeline {
+            file.finish(timeline.finish())?;
+        }
         Ok(())
     }
 
@@ -75,6 +81,9 @@ impl Recording {
         }
         if let Some((_, trace)) = &mut self.trace {
             tell(trace);
+        }
+        if let Some((_, timeline)) = &mut self.timeline {
+            tell(timeline);
         }
     }
 }

@@ -142,6 +142,67 @@ fn each_form_is_a_trace_that_we_read() {
     }
 }
 
+/// What `timeline.py` says of a timeline; `None` if Perfetto's definitions are not here.
+fn tracks(file: &Path) -> Option<Vec<serde_json::Value>> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python/bin/python");
+    let python = if own.exists() { own } else { PathBuf::from("python3") };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/timeline.py");
+    let out = Command::new(python).arg(script).arg(file).output();
+    let out = out.ok().filter(|out| out.status.code() != Some(77));
+    let Some(out) = out else {
+        println!("skipped: no python with Perfetto's definitions (pip install perfetto)");
+        return None;
+    };
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    Some(serde_json::from_slice(&out.stdout).unwrap())
+}
+
+#[test]
+fn a_timeline_is_one_to_perfetto_and_says_what_the_table_says() {
+    let dir = Dir::new("timeline");
+    dir.run("job.fio", &["--sched", "cfq,bfq", "--timeline", "t", "--requests", "r.csv"]);
+    let Some(tracks) = tracks(&dir.0.join("t")) else { return };
+    let table = dir.read("r.csv");
+    let (of, merged) = (column(&table, "scheduler"), column(&table, "merged_into"));
+    let (begun, finished) = (column(&table, "begun_ns"), column(&table, "finished_ns"));
+    let (client, request) = (column(&table, "client"), column(&table, "request"));
+    for scheduler in ["cfq", "bfq"] {
+        let track = |name: &str| {
+            let is = |t: &&serde_json::Value| t["process"] == scheduler && t["track"] == name;
+            tracks.iter().find(is).unwrap_or_else(|| panic!("no track {name} of {scheduler}"))
+        };
+        // The disk works on what was issued, at the times of the table.
+        let work = track("disk")["slices"].as_array().unwrap();
+        let rows: Vec<usize> =
+            (0..of.len()).filter(|&i| of[i] == scheduler && merged[i].is_empty()).collect();
+        assert_eq!(work.len(), rows.len(), "{scheduler}");
+        for slice in work {
+            let is = |i: &&usize| slice["request"] == request[**i].parse::<u64>().unwrap();
+            let i = *rows.iter().find(is).unwrap_or_else(|| panic!("{slice} is of no row"));
+            let ns = |text: &str| text.parse::<u64>().unwrap();
+            assert_eq!((&slice["from"], &slice["to"]), (&ns(begun[i]).into(), &ns(finished[i]).into()));
+            assert!(slice["name"].as_str().unwrap().starts_with(client[i]), "{slice} in row {i}");
+        }
+        // b's hundred calls, each with a request that was queued, waited in the device and was served.
+        let b = track("b");
+        assert_eq!((&b["depth"], b["slices"].as_array().unwrap().len()), (&2.into(), 400), "{scheduler}");
+        let decisions = track("scheduler")["instants"].as_array().unwrap();
+        let said = |what: &str| decisions.iter().any(|d| d.as_str().unwrap().contains(what));
+        assert!(said("b: chosen: ") && said(": got the disk"), "{scheduler}: {decisions:?}");
+        for counter in ["queued", "in the device"] {
+            let [min, max, last] = [0, 1, 2].map(|i| track(counter)["counter"][i].as_u64().unwrap());
+            assert!(
+                min == 0 && last == 0 && (1..64).contains(&max),
+                "{scheduler}: {counter}: {min} to {max}, {last}"
+            );
+        }
+        assert!(track("head")["counter"][1].as_u64() > Some(30_000));
+    }
+    let idle = |t: &&serde_json::Value| t["process"] == "cfq" && t["track"] == "disk idles on purpose";
+    let idle = tracks.iter().find(idle).expect("CFQ idles");
+    assert_eq!(idle["slices"][0]["name"], "idles for a");
+}
+
 #[test]
 fn what_cannot_be_written_is_refused_in_a_line() {
     let dir = Dir::new("refused");

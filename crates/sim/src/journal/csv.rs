@@ -48,7 +48,7 @@ impl<W: Write> Requests<W> {
 
     fn row(&mut self, r: &Request) -> io::Result<()> {
         let text = |names: &[String], i: u32| names.get(i as usize).cloned().unwrap_or_default();
-        let (client, group) = (text(&self.names, r.task.0), text(&self.groups, r.group.0.into()));
+        let (client, group) = (text(&self.names, r.task.0), text(&self.groups, r.group.0));
         let flag = u8::from;
         write!(self.out, "{},{},{},{client},{},{group}", self.scheduler, r.id, r.member, number(r.call))?;
         write!(

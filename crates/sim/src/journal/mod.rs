@@ -37,6 +37,7 @@ pub mod blocks;
 mod collector;
 pub mod csv;
 mod recorder;
+pub mod timeline;
 
 pub use collector::{Caps, Collector, Dropped};
 pub(crate) use recorder::Recorder;
