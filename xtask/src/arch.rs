@@ -1,4 +1,4 @@
-//! The arrows between the crates go one way: `core ← device ← sim ← cli`, `device ← live ← cli`, `core ← trace ← {sim, cli}`.
+//! The arrows between the crates go one way: `core ← device ← sim ← report ← cli`, `device ← live ← cli`, `core ← trace ← {sim, cli}`.
 //!
 //! A change in a front-end then cannot alter a decision, and a simulated result is about exactly the code that runs
 //! anywhere else. `bench`, `fuzz` and `xtask` may use whatever they like, and nobody uses them.
@@ -29,12 +29,17 @@ fn arrows_between_crates_go_one_way() {
         ("fairhead-live", &["fairhead-core", "fairhead-device", "fairhead-live"]),
         ("fairhead-trace", &["fairhead-core", "fairhead-trace"]),
         (
+            "fairhead-report",
+            &["fairhead-core", "fairhead-device", "fairhead-report", "fairhead-sim", "fairhead-trace"],
+        ),
+        (
             "fairhead",
             &[
                 "fairhead",
                 "fairhead-core",
                 "fairhead-device",
                 "fairhead-live",
+                "fairhead-report",
                 "fairhead-sim",
                 "fairhead-trace",
             ],

@@ -1,12 +1,14 @@
 //! `fairhead advise`: the question from the arguments, the answer from the simulator, and the report.
 
-use fairhead_sim::advise::{self, EVENTS_PER_S, Question, Stage};
-use fairhead_sim::{Host, SimError, parallel};
+use fairhead_report::{Cast, Recorder};
+use fairhead_sim::advise::{self, Advice, EVENTS_PER_S, Question, Stage};
+use fairhead_sim::{Host, SimError, journal, parallel};
 
 use crate::args::{AdviseArgs, Goal};
 use crate::error::CliError;
 use crate::out::{self, Progress};
 use crate::output::advice::{self, Asked};
+use crate::output::page::{self, Shown};
 use crate::plan::{choose_disk, choose_host, choose_scheduler, positive_time, read_jobs};
 
 /// Asks what the arguments say, and writes the answer.
@@ -21,6 +23,11 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
         e => CliError::Misuse(e.to_string()),
     })?;
     drop(progress);
+    if let Some(file) = &args.report {
+        let shown = shown(&question, &answer).map_err(|e| CliError::Failed(e.to_string()))?;
+        let command = page::command_line(std::env::args_os());
+        out::write(Some(file), &page::advice(&asked, &question, &answer, &shown, &command))?;
+    }
     let file = args.output.as_deref();
     let text = advice::render(&asked, &question, &answer, args.output_format, out::coloured(file));
     out::write(file, &text)?;
@@ -28,6 +35,24 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
         out::note(&format!("seed {}", args.seed));
     }
     Ok(())
+}
+
+/// Runs for the page: the default, the winner, and who led or is the best that a kernel has, if that is another.
+fn shown(question: &Question, answer: &Advice) -> Result<Vec<Shown>, SimError> {
+    let race = &answer.race;
+    let mut candidates = vec![0];
+    for c in [race.winner(), race.leader, race.choice] {
+        if !candidates.contains(&c) {
+            candidates.push(c);
+        }
+    }
+    let run = |candidate: usize| {
+        let mut recorder = Recorder::new(Cast::new(&question.jobs));
+        let scenario = question.scenario(&answer.candidates[candidate], answer.told_seed);
+        let outcome = journal::record(&scenario, &mut recorder)?;
+        Ok(Shown { candidate, outcome, recording: recorder.finish() })
+    };
+    candidates.into_iter().map(run).collect()
 }
 
 /// The bar goes by events: of the budget at most, or of what has been spent if that is more.

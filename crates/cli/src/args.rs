@@ -101,6 +101,12 @@ pub(crate) struct RunArgs {
     pub(crate) why: Option<String>,
     #[command(flatten)]
     pub(crate) record: RecordArgs,
+    /// Also write a page with the verdict, the figures and pictures of the runs: one file, for any browser.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    /// Also write the pictures of the runs into a folder, as SVG.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pictures: Option<PathBuf>,
     /// How many simulations run at once. Changes no result. Default: the number of CPUs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
@@ -203,6 +209,8 @@ impl Default for RunArgs {
             watch: None,
             why: None,
             record: RecordArgs::default(),
+            report: None,
+            pictures: None,
             threads: None,
             output_format: Format::Human,
             output: None,
@@ -293,6 +301,9 @@ pub(crate) struct AdviseArgs {
     /// Run every job for that long, whatever the file says.
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,
+    /// Also write a page with the verdict, the evidence and pictures of winner and default: one file, for any browser.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
     /// How many simulations run at once. Changes no result. Default: the number of CPUs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,

@@ -1,11 +1,15 @@
 //! `fairhead run`: one simulation per scheduler, several at once, and the report.
 
+use std::path::Path;
+
+use fairhead_report::{Cast, Recorder};
+use fairhead_sim::journal::{Call, End, Event, Head, Idle, Request, Sink};
 use fairhead_sim::{Outcome, Scenario, SimError, journal, parallel, simulate, why};
 
 use crate::args::{Format, RunArgs};
 use crate::error::CliError;
 use crate::out::{self, Progress};
-use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, time};
+use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, page, time};
 use crate::plan::Plan;
 use crate::record::Recording;
 use crate::replay;
@@ -21,13 +25,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
         SimError::Group(message) => CliError::Failed(message),
         e => CliError::Misuse(e.to_string()),
     };
-    let (outcomes, why) = match Recording::new(&args.record, scenarios.len())? {
+    let wanted = Wanted { clients, pictures: args.report.is_some() || args.pictures.is_some() };
+    let Done { outcomes, why, pictured } = match Recording::new(&args.record, scenarios.len())? {
         None => {
-            let all = || simulate_all(&scenarios, clients, threads);
+            let all = || simulate_all(&scenarios, wanted, threads);
             replay::with_progress(&plan.jobs, scenarios.len(), "replaying", all).map_err(failed)?
         }
         Some(mut recording) => {
-            let all = || record_all(&scenarios, clients, &mut recording);
+            let all = || record_all(&scenarios, wanted, &mut recording);
             let all = replay::with_progress(&plan.jobs, scenarios.len(), "replaying", all).map_err(failed)?;
             recording.finish()?;
             all
@@ -44,15 +49,29 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
         Format::JsonPlus => Box::new(JsonPlus),
         Format::Csv => Box::new(Csv),
     };
+    let report = Report { plan: &plan, outcomes: &outcomes, why: &why };
+    if let Some(file) = &args.report {
+        out::write(Some(file), &page::run(&report, &pictured, &page::command_line(std::env::args_os())))?;
+    }
+    if let Some(folder) = &args.pictures {
+        write_pictures(folder, &page::files(&report, &pictured))?;
+    }
     if file.is_none() && args.record.takes_terminal() {
         return Ok(());
     }
-    let text = export.render(&Report { plan: &plan, outcomes: &outcomes, why: &why });
+    let text = export.render(&report);
     out::write(file, &text)?;
     if file.is_some() {
         out::note(&format!("seed {}", plan.seed));
     }
     Ok(())
+}
+
+/// Writes pictures into a folder, which is made if there is none.
+fn write_pictures(folder: &Path, files: &[(String, String)]) -> Result<(), CliError> {
+    std::fs::create_dir_all(folder)
+        .map_err(|e| CliError::Failed(format!("cannot make the folder '{}': {e}", folder.display())))?;
+    files.iter().try_for_each(|(name, text)| out::write(Some(&folder.join(name)), text))
 }
 
 /// A whole interval is the least that one can watch.
@@ -98,49 +117,112 @@ fn has_bar(scenarios: &[Scenario]) -> bool {
     scenarios.iter().all(|s| s.jobs.replay_progress().is_none())
 }
 
-/// The outcome of each scenario, in order, and where the time of some clients went, if asked. Which thread runs which one
-/// changes none of them.
-fn simulate_all(
-    scenarios: &[Scenario],
-    clients: Option<&[usize]>,
-    threads: usize,
-) -> Result<(Vec<Outcome>, Vec<why::Report>), SimError> {
-    // A replay has a bar of its own.
-    let has_bar = scenarios.iter().all(|s| s.jobs.replay_progress().is_none());
+/// What is wanted beside the outcomes.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    /// Where the time of these went.
+    clients: Option<&'a [usize]>,
+    /// What pictures need.
+    pictures: bool,
+}
+
+/// What came of the scenarios, in order.
+#[derive(Default)]
+struct Done {
+    outcomes: Vec<Outcome>,
+    why: Vec<why::Report>,
+    pictured: Vec<fairhead_report::Recording>,
+}
+
+impl Done {
+    fn add(&mut self, one: One) {
+        self.outcomes.push(one.0);
+        self.why.extend(one.1);
+        self.pictured.extend(one.2);
+    }
+}
+
+/// What came of one.
+type One = (Outcome, Option<why::Report>, Option<fairhead_report::Recording>);
+
+/// Simulates all. Which thread runs which one changes none of them.
+fn simulate_all(scenarios: &[Scenario], wanted: Wanted<'_>, threads: usize) -> Result<Done, SimError> {
     let progress = Progress::new("simulating");
+    let has_bar = has_bar(scenarios);
     let done = |n| {
         if has_bar {
-            progress.at(n, scenarios.len())
+            progress.at(n, scenarios.len());
         }
     };
-    let Some(clients) = clients else {
-        let all = parallel::map(scenarios.len(), threads, &done, |i| simulate(&scenarios[i]));
-        return Ok((all.into_iter().collect::<Result<_, _>>()?, Vec::new()));
-    };
-    let all = parallel::map(scenarios.len(), threads, &done, |i| why::explain(&scenarios[i], clients));
-    Ok(all.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip())
+    let all = parallel::map(scenarios.len(), threads, &done, |i| one(&scenarios[i], wanted, None));
+    let mut sum = Done::default();
+    all.into_iter().try_for_each(|one| one.map(|one| sum.add(one)))?;
+    Ok(sum)
 }
 
 /// The same one by one, so that what is recorded comes in order and no run is kept in memory.
 fn record_all(
     scenarios: &[Scenario],
-    clients: Option<&[usize]>,
+    wanted: Wanted<'_>,
     recording: &mut Recording,
-) -> Result<(Vec<Outcome>, Vec<why::Report>), SimError> {
+) -> Result<Done, SimError> {
     let progress = Progress::new("simulating");
-    let (mut outcomes, mut reports) = (Vec::new(), Vec::new());
+    let mut sum = Done::default();
     for (i, scenario) in scenarios.iter().enumerate() {
-        match clients {
-            None => outcomes.push(journal::record(scenario, recording)?),
-            Some(clients) => {
-                let (outcome, report) = journal::record_and_explain(scenario, clients, recording)?;
-                outcomes.push(outcome);
-                reports.push(report);
-            }
-        }
+        sum.add(one(scenario, wanted, Some(recording))?);
         if has_bar(scenarios) {
             progress.at(i + 1, scenarios.len());
         }
     }
-    Ok((outcomes, reports))
+    Ok(sum)
+}
+
+/// Simulates one, and tells what happens to whoever wants to know.
+fn one(scenario: &Scenario, wanted: Wanted<'_>, recording: Option<&mut Recording>) -> Result<One, SimError> {
+    let mut recorder = wanted.pictures.then(|| Recorder::new(Cast::new(&scenario.jobs)));
+    let mut sinks = Sinks(Vec::new());
+    sinks.0.extend(recording.map(|r| r as &mut dyn Sink));
+    sinks.0.extend(recorder.as_mut().map(|r| r as &mut dyn Sink));
+    let (outcome, why) = match (wanted.clients, sinks.0.is_empty()) {
+        (None, true) => (simulate(scenario)?, None),
+        (None, false) => (journal::record(scenario, &mut sinks)?, None),
+        (Some(clients), true) => why::explain(scenario, clients).map(|(o, why)| (o, Some(why)))?,
+        (Some(clients), false) => {
+            journal::record_and_explain(scenario, clients, &mut sinks).map(|(o, why)| (o, Some(why)))?
+        }
+    };
+    Ok((outcome, why, recorder.map(Recorder::finish)))
+}
+
+/// Several sinks that all hear the same.
+struct Sinks<'a>(Vec<&'a mut dyn Sink>);
+
+impl Sink for Sinks<'_> {
+    fn begins(&mut self, run: &journal::Run) {
+        self.0.iter_mut().for_each(|s| s.begins(run));
+    }
+
+    fn call(&mut self, call: &Call) {
+        self.0.iter_mut().for_each(|s| s.call(call));
+    }
+
+    fn request(&mut self, request: &Request) {
+        self.0.iter_mut().for_each(|s| s.request(request));
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.0.iter_mut().for_each(|s| s.event(event));
+    }
+
+    fn idle(&mut self, idle: &Idle) {
+        self.0.iter_mut().for_each(|s| s.idle(idle));
+    }
+
+    fn head(&mut self, head: &Head) {
+        self.0.iter_mut().for_each(|s| s.head(head));
+    }
+
+    fn ends(&mut self, end: &End) {
+        self.0.iter_mut().for_each(|s| s.ends(end));
+    }
 }

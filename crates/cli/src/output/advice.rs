@@ -13,6 +13,7 @@
 //! JSON has the same sentences and figures, and the factors of all candidates with all their digits.
 
 use fairhead_core::Duration;
+use fairhead_report::page::Chapter;
 use fairhead_sim::advise::statistics::Ratio;
 use fairhead_sim::advise::{Advice, Candidate, Figures, LetGo, Place, Question, Step, factor, steps};
 use serde_json::{Map, Value, json};
@@ -43,7 +44,7 @@ pub(crate) fn render(
 }
 
 /// The candidates, the winner first, then the best scores.
-fn ranked(advice: &Advice) -> Vec<usize> {
+pub(super) fn ranked(advice: &Advice) -> Vec<usize> {
     let score = |c: usize| advice.race.against(c, 0).score.map_or(1.0, |s| s.ratio);
     let mut all: Vec<usize> = (0..advice.candidates.len()).collect();
     all.sort_by(|a, b| score(*b).total_cmp(&score(*a)));
@@ -85,7 +86,29 @@ fn human(asked: &Asked, question: &Question, advice: &Advice, coloured: bool) ->
     text
 }
 
-fn table(advice: &Advice) -> Table<'static> {
+/// What a page has of it beside the verdict and the figures: what to do, and why.
+pub(super) fn chapters(question: &Question, advice: &Advice) -> Vec<Chapter> {
+    let lines = todo(question, advice).into_iter().map(|s| (s.about.to_owned(), s.lines)).collect();
+    let mut all = vec![Chapter { title: "What to do".to_owned(), lines, ..Chapter::default() }];
+    if let Some(told) = &advice.told {
+        all.push(Chapter {
+            title: "Why".to_owned(),
+            paragraphs: told.sentences.clone(),
+            ..Chapter::default()
+        });
+    }
+    if !advice.not_tried.is_empty() {
+        let paragraphs = vec![advice.not_tried.join("; ")];
+        all.push(Chapter {
+            title: "Not tried, for want of budget".to_owned(),
+            paragraphs,
+            ..Chapter::default()
+        });
+    }
+    all
+}
+
+pub(super) fn table(advice: &Advice) -> Table<'static> {
     let heads = [
         "candidate",
         "use in",
@@ -161,7 +184,7 @@ fn let_go(advice: &Advice, c: usize) -> String {
     }
 }
 
-fn object(asked: &Asked, question: &Question, advice: &Advice) -> Value {
+pub(super) fn object(asked: &Asked, question: &Question, advice: &Advice) -> Value {
     let candidates: Vec<Value> = ranked(advice).into_iter().map(|c| candidate(advice, c)).collect();
     let steps = todo(question, advice);
     json!({

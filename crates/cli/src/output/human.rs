@@ -57,7 +57,7 @@ impl Export for Human {
 }
 
 /// What every job got under every scheduler.
-fn jobs_table(report: &Report<'_>) -> Table<'static> {
+pub(super) fn jobs_table(report: &Report<'_>) -> Table<'static> {
     let columns = vec![
         ("job", Best::None),
         ("scheduler", Best::None),
@@ -130,7 +130,7 @@ pub(super) fn dropped(f: Frames) -> Cell {
 }
 
 /// What the disk did meanwhile.
-fn disk_table(report: &Report<'_>) -> Table<'static> {
+pub(super) fn disk_table(report: &Report<'_>) -> Table<'static> {
     let columns = vec![
         ("disk", Best::None),
         ("scheduler", Best::None),

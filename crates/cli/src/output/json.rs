@@ -29,11 +29,18 @@ pub(crate) struct JsonPlus;
 
 impl Export for Json {
     fn render(&self, report: &Report<'_>) -> String {
+        pretty(&Self::value(report))
+    }
+}
+
+impl Json {
+    /// As a value.
+    pub(super) fn value(report: &Report<'_>) -> Value {
         let plan = report.plan;
         let runs: Vec<Value> =
             plan.schedulers.iter().zip(report.outcomes).map(|(s, o)| run(report, s, o)).collect();
         let runs = super::why::json(report, runs);
-        pretty(&json!({
+        json!({
             "fairhead version": env!("CARGO_PKG_VERSION"),
             "job_file": report.jobs().file_name,
             "disk": plan.disk.0,
@@ -41,7 +48,7 @@ impl Export for Json {
             "seed": plan.seed,
             "notes": report.jobs().notes,
             "runs": runs,
-        }))
+        })
     }
 }
 

@@ -10,6 +10,7 @@ mod groups;
 mod human;
 mod json;
 mod ladder;
+pub(crate) mod page;
 mod reproduction;
 mod table;
 mod top;

@@ -2,6 +2,7 @@
 //! digits or so.
 
 use fairhead_core::Duration;
+pub(crate) use fairhead_report::words::{mib, time};
 
 /// One cell: what is shown, and what it is compared by.
 #[derive(Debug, Clone, Default)]
@@ -56,9 +57,7 @@ impl Table<'_> {
     /// The table as text; bold where `coloured`.
     pub(super) fn render(&self, coloured: bool) -> String {
         let rows = || self.blocks.iter().flatten();
-        let used: Vec<usize> = (0..self.columns.len())
-            .filter(|&c| c < self.words || rows().any(|r| !r[c].text.is_empty()))
-            .collect();
+        let used = self.used();
         let width = |c: usize| {
             let cells = rows().map(|r| r[c].text.chars().count());
             cells.chain([self.columns[c].0.chars().count()]).max().unwrap_or(0)
@@ -86,6 +85,32 @@ impl Table<'_> {
         text
     }
 
+    /// The same for a page, under a title.
+    pub(super) fn for_page(&self, title: &str) -> fairhead_report::Table {
+        let used = self.used();
+        let row = |block: &[Vec<Cell>], i: usize| -> Vec<fairhead_report::Cell> {
+            let cell = |&c: &usize| fairhead_report::Cell {
+                text: block[i][c].text.clone(),
+                value: block[i][c].value,
+                is_best: self.is_best(block, i, c),
+            };
+            used.iter().map(cell).collect()
+        };
+        fairhead_report::Table {
+            title: title.to_owned(),
+            words: self.words,
+            columns: used.iter().map(|&c| self.columns[c].0.to_owned()).collect(),
+            blocks: self.blocks.iter().map(|b| (0..b.len()).map(|i| row(b, i)).collect()).collect(),
+        }
+    }
+
+    /// The columns that are not empty, and words.
+    fn used(&self) -> Vec<usize> {
+        let is_used =
+            |&c: &usize| c < self.words || self.blocks.iter().flatten().any(|r| !r[c].text.is_empty());
+        (0..self.columns.len()).filter(is_used).collect()
+    }
+
     /// Whether the cell shows the best of its block, and not all show the same.
     fn is_best(&self, block: &[Vec<Cell>], row: usize, column: usize) -> bool {
         let cells = || block.iter().map(|r| &r[column]).filter(|c| c.value.is_some());
@@ -99,46 +124,9 @@ impl Table<'_> {
     }
 }
 
-/// Bytes per second in MiB/s, with three digits.
-pub(super) fn mib(bytes_per_s: u64) -> String {
-    let hundredths = bytes_per_s.saturating_mul(100) >> 20;
-    match hundredths {
-        10_000.. => (hundredths / 100).to_string(),
-        1_000.. => format!("{}.{}", hundredths / 100, hundredths % 100 / 10),
-        _ => format!("{}.{:02}", hundredths / 100, hundredths % 100),
-    }
-}
-
-/// A time with three digits or so: `830us`, `12.3ms`, `1.25s`.
-pub(crate) fn time(t: Duration) -> String {
-    let ns = t.as_ns();
-    let (unit, name) = match ns {
-        1_000_000_000.. => (1_000_000_000, "s"),
-        1_000_000.. => (1_000_000, "ms"),
-        _ => (1_000, "us"),
-    };
-    match ns / unit {
-        whole @ 100.. => format!("{whole}{name}"),
-        whole @ 10.. => format!("{whole}.{}{name}", ns % unit * 10 / unit),
-        whole => format!("{whole}.{:02}{name}", ns % unit * 100 / unit),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_have_three_digits_or_so() {
-        assert_eq!(
-            [0, 5_000, 1 << 20, 25 << 19, 200 << 20].map(mib),
-            ["0.00", "0.00", "1.00", "12.5", "200"]
-        );
-        assert_eq!(time(Duration::from_ns(830)), "0.83us");
-        assert_eq!(time(Duration::from_us(12_340)), "12.3ms");
-        assert_eq!(time(Duration::from_ms(1_257)), "1.25s");
-        assert_eq!(time(Duration::from_secs(100)), "100s");
-    }
 
     #[test]
     fn the_best_of_a_block_is_bold_unless_all_are_equal() {

@@ -18,18 +18,39 @@ use super::Report;
 use super::table::{Best, Cell, Table, mib, time};
 use fairhead_core::trace::Reason;
 use fairhead_core::{Duration, TaskId};
+use fairhead_report::page::Chapter;
 use fairhead_sim::why::{self, Account, Asked, Blame, Story, words};
 use serde_json::{Value, json};
 
 /// How many of those to blame are named one by one.
 const NAMED: usize = 3;
 
-/// The chapter for people.
-pub(super) fn human(report: &Report<'_>, coloured: bool) -> String {
+/// Whose time it is.
+fn whose(report: &Report<'_>) -> String {
     let name = report.plan.why.as_ref().map_or("", |w| w.0.as_str());
     let clients = report.why.first().map_or(0, |w| w.clients.len());
-    let of = if clients > 1 { format!("{name} ({clients} clients)") } else { name.to_owned() };
-    let mut text = format!("where the time of {of} went\n\n");
+    if clients > 1 { format!("{name} ({clients} clients)") } else { name.to_owned() }
+}
+
+/// The chapters of a page; none if nobody asked.
+pub(super) fn chapters(report: &Report<'_>) -> Vec<Chapter> {
+    if report.why.is_empty() {
+        return Vec::new();
+    }
+    let title = format!("Where the time of {} went", whose(report));
+    let table = Some(shares(report).for_page(&title));
+    let first = Chapter { title, table, ..Chapter::default() };
+    let each = report.outcomes.iter().zip(report.why).map(|(outcome, why)| Chapter {
+        title: format!("{}: of {}", outcome.scheduler, time(why.total.total())),
+        lines: vec![(String::new(), details(why))],
+        ..Chapter::default()
+    });
+    std::iter::once(first).chain(each).collect()
+}
+
+/// The chapter for people.
+pub(super) fn human(report: &Report<'_>, coloured: bool) -> String {
+    let mut text = format!("where the time of {} went\n\n", whose(report));
     text.push_str(&shares(report).render(coloured));
     for (outcome, why) in report.outcomes.iter().zip(report.why) {
         text.push_str(&format!("\n{}: of {}\n", outcome.scheduler, time(why.total.total())));

@@ -148,7 +148,7 @@ type Wanted<'w> = &'w dyn Fn(&Job) -> bool;
 
 /// Who waits, by the rules of the module; or those of this name, if there is one.
 #[must_use]
-pub(super) fn waiting(jobs: &JobFile, name: Option<&str>, goal: Goal) -> Waiting {
+pub fn waiting(jobs: &JobFile, name: Option<&str>, goal: Goal) -> Waiting {
     let of = |wanted: Wanted<'_>| -> Vec<usize> {
         let named = |j: &Job| name.is_none_or(|n| j.name == n);
         (0..jobs.jobs.len()).filter(|&i| named(&jobs.jobs[i]) && wanted(&jobs.jobs[i])).collect()
@@ -174,7 +174,7 @@ pub(super) fn waiting(jobs: &JobFile, name: Option<&str>, goal: Goal) -> Waiting
 
 /// The figures of a run.
 #[must_use]
-pub(super) fn figures(jobs: &JobFile, waiting: &Waiting, o: &Outcome) -> Figures {
+pub fn figures(jobs: &JobFile, waiting: &Waiting, o: &Outcome) -> Figures {
     let c = &o.disk.counters;
     let moved = rate(c.bytes_read + c.bytes_written, o.elapsed);
     Figures {

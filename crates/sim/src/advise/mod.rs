@@ -54,7 +54,7 @@ mod verdict;
 pub use apply::{Step, steps};
 pub use candidates::{Candidate, Place, kernels_default};
 pub use explain::{Told, explain};
-pub use figures::{Figures, Wait, Waiting};
+pub use figures::{Figures, Wait, Waiting, figures, waiting};
 pub use race::{Comparison, EQUAL, End, LetGo, Race};
 pub use verdict::factor;
 
@@ -161,7 +161,9 @@ pub struct Advice {
 }
 
 impl Question {
-    fn scenario(&self, candidate: &Candidate, seed: u64) -> Scenario {
+    /// A candidate's run with a seed.
+    #[must_use]
+    pub fn scenario(&self, candidate: &Candidate, seed: u64) -> Scenario {
         Scenario {
             jobs: self.jobs.clone(),
             disk: self.disk.clone(),

@@ -1,0 +1,135 @@
+//! Results as a page and as pictures: what the terminal's tables and JSON say, handed to `fairhead-report`.
+
+use std::ffi::OsString;
+
+use fairhead_report::page::Page;
+use fairhead_report::{Recording, Run, Runs, pictures};
+use fairhead_sim::Outcome;
+use fairhead_sim::advise::{Advice, Question};
+
+use super::advice::{self, Asked};
+use super::{Json, Report, groups, human, why};
+
+/// A run's page.
+pub(crate) fn run(report: &Report<'_>, recordings: &[Recording], command: &str) -> String {
+    let plan = report.plan;
+    let mut tables = vec![human::jobs_table(report).for_page("Job by job")];
+    tables.extend(groups::table(report).map(|t| t.for_page("Control groups")));
+    tables.push(human::disk_table(report).for_page("The disk"));
+    let runs = runs(report, recordings);
+    let mut made = made(command);
+    made.extend([
+        ("job file", report.jobs().file_name.clone()),
+        ("disk", plan.disk.0.clone()),
+        ("host", format!("of {}", plan.host.0)),
+        ("seed", plan.seed.to_string()),
+    ]);
+    made.extend(report.jobs().notes.iter().map(|n| ("note", n.clone())));
+    Page {
+        title: format!("{} on {}", report.jobs().file_name, plan.disk.0),
+        verdict: None,
+        chapters: Vec::new(),
+        tables,
+        runs_note: None,
+        runs: Runs::grouped(report.jobs(), &runs),
+        why: why::chapters(report),
+        made,
+        figures: Json::value(report),
+    }
+    .html()
+}
+
+/// A run's pictures: names of files, and what is in them.
+pub(crate) fn files(report: &Report<'_>, recordings: &[Recording]) -> Vec<(String, String)> {
+    let runs = Runs::each(report.jobs(), &runs(report, recordings));
+    pictures::all(&runs).iter().map(|p| (format!("{}.svg", p.name), p.to_file())).collect()
+}
+
+fn runs<'a>(report: &'a Report<'_>, recordings: &'a [Recording]) -> Vec<Run<'a>> {
+    let all = report.outcomes.iter().zip(recordings);
+    all.map(|(outcome, recording)| Run { name: &outcome.scheduler, outcome, recording }).collect()
+}
+
+/// One of the runs that are shown beside advice.
+pub(crate) struct Shown {
+    /// Which candidate's.
+    pub(crate) candidate: usize,
+    /// What came out.
+    pub(crate) outcome: Outcome,
+    /// What was recorded.
+    pub(crate) recording: Recording,
+}
+
+/// The page of advice.
+pub(crate) fn advice(
+    asked: &Asked,
+    question: &Question,
+    advice: &Advice,
+    shown: &[Shown],
+    command: &str,
+) -> String {
+    let names: Vec<String> = shown.iter().map(|s| advice.candidates[s.candidate].name()).collect();
+    let runs: Vec<Run<'_>> = shown
+        .iter()
+        .zip(&names)
+        .map(|(s, name)| Run { name, outcome: &s.outcome, recording: &s.recording })
+        .collect();
+    let order = advice::ranked(advice);
+    let mut made = made(command);
+    made.extend([
+        ("job file", question.jobs.file_name.clone()),
+        ("disk", asked.disk.clone()),
+        ("host", format!("of {}", asked.host)),
+        ("goal", asked.goal.clone()),
+        ("seed", question.seed.to_string()),
+        ("rounds", advice.race.rounds.to_string()),
+    ]);
+    let of_runs = format!(
+        "What follows shows one run of each of {}, with the seed {}, the first of those that confirmed.",
+        names.join("; "),
+        advice.told_seed
+    );
+    Page {
+        title: format!("{} on {}: which scheduler?", question.jobs.file_name, asked.disk),
+        verdict: Some((advice.verdict(question), pictures::factors(advice, &order))),
+        chapters: advice::chapters(question, advice),
+        tables: vec![advice::table(advice).for_page("Candidates")],
+        runs_note: Some(of_runs),
+        runs: Runs::grouped(&question.jobs, &runs),
+        why: Vec::new(),
+        made,
+        figures: advice::object(asked, question, advice),
+    }
+    .html()
+}
+
+fn made(command: &str) -> Vec<(&'static str, String)> {
+    vec![("command", command.to_owned()), ("Fairhead", env!("CARGO_PKG_VERSION").to_owned())]
+}
+
+/// What was typed, quoted so that a shell takes it again.
+pub(crate) fn command_line(words: impl Iterator<Item = OsString>) -> String {
+    let quoted = |word: OsString| {
+        let word = word.to_string_lossy().into_owned();
+        let is_plain = |c: char| c.is_alphanumeric() || "-_=+.,/:@%".contains(c);
+        if !word.is_empty() && word.chars().all(is_plain) {
+            return word;
+        }
+        format!("'{}'", word.replace('\'', "'\\''"))
+    };
+    let rest: Vec<String> = words.skip(1).map(quoted).collect();
+    format!("fairhead {}", rest.join(" ")).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_typed_again() {
+        let words = ["/usr/bin/fairhead", "run", "my job.fio", "--set", "cfq.slice_idle=4ms", "it's"];
+        let line = command_line(words.iter().map(OsString::from));
+        assert_eq!(line, "fairhead run 'my job.fio' --set cfq.slice_idle=4ms 'it'\\''s'");
+        assert_eq!(command_line(std::iter::once(OsString::from("x"))), "fairhead");
+    }
+}

@@ -1,0 +1,225 @@
+//! The page: verdict, tables, pictures, where the time went, and how all this was made; in one file.
+//!
+//! It fetches nothing: a content security policy forbids it to, and allows the one script that is in it by its hash. So a job that is named
+//! `</script><b>` is a job of that name, and if escaping failed nothing would run all the same.
+//!
+//! Without the script everything is there but zooming, pointing at turns, and the links that save a picture.
+
+use crate::pictures::{self, Section};
+use crate::runs::Runs;
+use crate::svg::{HATCH, Key, LOOKS, Picture, STYLE, escape};
+use crate::table::Table;
+use crate::verdict::{Verdict, verdict};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// The page's own style, and its script.
+const PAGE_STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+/// Of [`SCRIPT`], for the policy. A test in Chromium fails if it is not; `openssl dgst -sha256 -binary page.js | base64` tells it.
+const SCRIPT_HASH: &str = include_str!("page.js.sha256");
+
+/// A chapter of text: a heading, and paragraphs.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Chapter {
+    /// The heading.
+    pub title: String,
+    /// One by one.
+    pub paragraphs: Vec<String>,
+    /// As they were typed or are to be typed: a heading, and lines.
+    pub lines: Vec<(String, Vec<String>)>,
+    /// After the text.
+    pub table: Option<Table>,
+}
+
+/// What a page is made of.
+#[derive(Debug)]
+pub struct Page<'a> {
+    /// What it is about: job and disk.
+    pub title: String,
+    /// The verdict with its pictures, if it does not follow from the runs.
+    pub verdict: Option<(Vec<String>, Vec<Picture>)>,
+    /// After the verdict: what to do, why.
+    pub chapters: Vec<Chapter>,
+    /// The tables that the terminal shows.
+    pub tables: Vec<Table>,
+    /// What the pictures of runs begin with, if there is something to say.
+    pub runs_note: Option<String>,
+    /// The runs.
+    pub runs: Runs<'a>,
+    /// Where the time of some clients went.
+    pub why: Vec<Chapter>,
+    /// How it was made: what, and its value.
+    pub made: Vec<(&'static str, String)>,
+    /// The figures, as `--output-format json` writes them.
+    pub figures: Value,
+}
+
+/// JSON that is safe inside a script element.
+fn embedded(value: &Value) -> String {
+    // Values made of maps with text keys and finite numbers can always be written.
+    serde_json::to_string(value).unwrap_or_default().replace('<', "\\u003c").replace('>', "\\u003e")
+}
+
+impl Page<'_> {
+    /// As HTML.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let verdict = verdict(&self.runs);
+        let mut ids = 0;
+        let mut out = self.head();
+        out.push_str("<main id=\"top\">");
+        self.verdict_part(&mut out, &verdict, &mut ids);
+        self.chapters.iter().for_each(|c| chapter_html(&mut out, "section", "h2", c));
+        out.push_str("<section id=\"figures\"><h2>Figures</h2>");
+        self.tables.iter().for_each(|t| out.push_str(&t.html()));
+        out.push_str("</section>");
+        if let Some(note) = &self.runs_note {
+            let _ = write!(out, "<p class=\"note\">{}</p>", escape(note));
+        }
+        for s in pictures::sections(&self.runs) {
+            section_html(&mut out, &s, &mut ids);
+        }
+        if !self.why.is_empty() {
+            out.push_str("<section id=\"why\"><h2>Where the time went</h2>");
+            self.why.iter().for_each(|c| chapter_html(&mut out, "div", "h3", c));
+            out.push_str("</section>");
+        }
+        self.made_part(&mut out);
+        let data = json!({ "figures": self.figures, "decisions": pictures::decisions_data(&self.runs) });
+        let _ = writeln!(
+            out,
+            "</main><script type=\"application/json\" id=\"data\">{}</script><script>{SCRIPT}</script></body></html>",
+            embedded(&data)
+        );
+        out
+    }
+
+    fn head(&self) -> String {
+        let title = escape(&self.title);
+        let links = self.links().into_iter().map(|(id, name)| format!("<a href=\"#{id}\">{name}</a>"));
+        let links: String = links.collect();
+        format!(
+            "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
+             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'; \
+             img-src data:; base-uri 'none'; form-action 'none'\">\
+             <link rel=\"icon\" href=\"data:,\"><style id=\"style\">{STYLE}</style><style>{PAGE_STYLE}</style></head><body>\
+             <svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\">{HATCH}</svg>\
+             <header><p class=\"brand\">Fairhead report</p><h1>{title}</h1><nav aria-label=\"Chapters\">{links}</nav></header>",
+            SCRIPT_HASH.trim()
+        )
+    }
+
+    fn links(&self) -> Vec<(&'static str, &'static str)> {
+        let mut links = vec![("verdict", "Verdict"), ("figures", "Figures")];
+        let all = [
+            ("latency", "Latency"),
+            ("throughput", "Throughput"),
+            ("disk-time", "Disk time"),
+            ("position", "Position"),
+            ("idle", "Idling"),
+            ("decisions", "Decisions"),
+        ];
+        links.extend(all.into_iter().filter(|l| pictures::has(&self.runs, l.0)));
+        if !self.why.is_empty() {
+            links.push(("why", "Why"));
+        }
+        links.push(("made", "How this was made"));
+        links
+    }
+
+    fn verdict_part(&self, out: &mut String, verdict: &Verdict, ids: &mut usize) {
+        let own = pictures::verdict(&self.runs, verdict);
+        let (sentences, shown) =
+            self.verdict.as_ref().map_or((&verdict.sentences, &own), |given| (&given.0, &given.1));
+        out.push_str("<section id=\"verdict\"><h2>Verdict</h2>");
+        for (i, s) in sentences.iter().enumerate() {
+            let class = if i == 0 { " class=\"lead\"" } else { "" };
+            let _ = write!(out, "<p{class}>{}</p>", escape(s));
+        }
+        out.push_str("<div class=\"grid\">");
+        shown.iter().for_each(|p| figure(out, p, ids));
+        out.push_str("</div></section>");
+    }
+
+    fn made_part(&self, out: &mut String) {
+        out.push_str("<section id=\"made\"><h2>How this was made</h2><dl>");
+        for (what, value) in &self.made {
+            let _ = write!(out, "<dt>{}</dt><dd>{}</dd>", escape(what), escape(value));
+        }
+        out.push_str(
+            "</dl><p>The same command gives the same figures, to the last digit. All of them are in this page, as \
+             <code>--output-format json</code> writes them.</p><p id=\"save\"></p></section>",
+        );
+    }
+}
+
+fn chapter_html(out: &mut String, element: &str, heading: &str, c: &Chapter) {
+    let _ = write!(out, "<{element}><{heading}>{}</{heading}>", escape(&c.title));
+    for p in &c.paragraphs {
+        let _ = write!(out, "<p>{}</p>", escape(p));
+    }
+    for (about, lines) in &c.lines {
+        if !about.is_empty() {
+            let _ = write!(out, "<p class=\"about\">{}</p>", escape(about));
+        }
+        let lines: String = lines.iter().map(|l| escape(l) + "\n").collect();
+        let _ = write!(out, "<pre tabindex=\"0\">{lines}</pre>");
+    }
+    if let Some(table) = &c.table {
+        out.push_str(&table.html());
+    }
+    let _ = write!(out, "</{element}>");
+}
+
+fn section_html(out: &mut String, s: &Section, ids: &mut usize) {
+    let _ = write!(
+        out,
+        "<section id=\"{}\"><h2>{}</h2><p>{}</p>{}",
+        s.id,
+        escape(s.title),
+        escape(&s.about),
+        keys_html(&s.keys)
+    );
+    let wide = s.pictures.iter().all(|p| p.is_wide);
+    out.push_str(if wide { "<div class=\"column\">" } else { "<div class=\"grid\">" });
+    s.pictures.iter().for_each(|p| figure(out, p, ids));
+    out.push_str("</div></section>");
+}
+
+fn keys_html(keys: &[Key]) -> String {
+    if keys.is_empty() {
+        return String::new();
+    }
+    let mut out = "<ul class=\"key\">".to_owned();
+    for k in keys {
+        let look = k.look % LOOKS;
+        let _ = write!(
+            out,
+            "<li><svg width=\"46\" height=\"18\" aria-hidden=\"true\"><line class=\"l l{look}\" x1=\"18\" x2=\"44\" y1=\"9\" y2=\"9\"/>\
+             <svg class=\"b\" x=\"9\" y=\"9\"><circle r=\"8\" class=\"f{look}\"/><text dy=\".35em\">{sign}</text></svg></svg>\
+             <span class=\"sr\">{sign}: </span><span>{name}</span></li>",
+            sign = escape(&k.sign),
+            name = escape(&k.name)
+        );
+    }
+    out.push_str("</ul>");
+    out
+}
+
+fn figure(out: &mut String, p: &Picture, ids: &mut usize) {
+    *ids += 1;
+    let seen = if p.span.is_some() { escape(&p.about) } else { String::new() };
+    let _ = write!(
+        out,
+        "<figure><figcaption>{}</figcaption>{}<p class=\"seen\">{seen}</p>",
+        escape(&p.title),
+        p.in_page(&format!("p{ids}")),
+    );
+    out.push_str("<div class=\"foot\">");
+    if let Some(table) = &p.table {
+        let _ = write!(out, "<details><summary>Numbers</summary>{}</details>", table.html());
+    }
+    out.push_str("</div></figure>");
+}

@@ -1,0 +1,112 @@
+//! Runs side by side. Schedulers under which exactly the same happened are one run with several names: there is no plainer *no difference*.
+
+use crate::recording::Recording;
+use crate::svg::{Key, file_stem};
+use crate::words::real;
+use fairhead_sim::Outcome;
+use fairhead_sim::job::JobFile;
+use fairhead_sim::metrics::OpStats;
+
+/// What came out under one scheduler.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// Its name, with its tunables if there are some.
+    pub name: &'a str,
+    /// The figures.
+    pub outcome: &'a Outcome,
+    /// What was recorded meanwhile.
+    pub recording: &'a Recording,
+}
+
+/// Several runs of one job on one disk.
+#[derive(Debug)]
+pub struct Runs<'a> {
+    /// The job.
+    pub jobs: &'a JobFile,
+    pub(crate) shown: Vec<Shown<'a>>,
+}
+
+/// A run under all its names.
+#[derive(Debug)]
+pub(crate) struct Shown<'a> {
+    pub(crate) names: Vec<&'a str>,
+    /// Of its files.
+    pub(crate) stem: String,
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) recording: &'a Recording,
+}
+
+impl Shown<'_> {
+    /// All its names.
+    pub(crate) fn name(&self) -> String {
+        self.names.join(", ")
+    }
+}
+
+fn is_same(a: &Outcome, b: &Outcome) -> bool {
+    a.clients == b.clients && a.disk == b.disk && a.groups == b.groups && a.elapsed == b.elapsed
+}
+
+impl<'a> Runs<'a> {
+    /// For a page: equal runs together.
+    #[must_use]
+    pub fn grouped(jobs: &'a JobFile, runs: &[Run<'a>]) -> Self {
+        Self::new(jobs, runs, is_same)
+    }
+
+    /// For files: each by itself, so that there is a file of each name.
+    #[must_use]
+    pub fn each(jobs: &'a JobFile, runs: &[Run<'a>]) -> Self {
+        Self::new(jobs, runs, |_, _| false)
+    }
+
+    fn new(jobs: &'a JobFile, runs: &[Run<'a>], same: fn(&Outcome, &Outcome) -> bool) -> Self {
+        let mut shown: Vec<Shown<'a>> = Vec::new();
+        for run in runs {
+            if let Some(known) = shown.iter_mut().find(|s| same(s.outcome, run.outcome)) {
+                known.names.push(run.name);
+                continue;
+            }
+            let mut stem = file_stem(&[run.name]);
+            if shown.iter().any(|s| s.stem == stem) {
+                stem = format!("{stem}-{}", shown.len() + 1);
+            }
+            shown.push(Shown { names: vec![run.name], stem, outcome: run.outcome, recording: run.recording });
+        }
+        Self { jobs, shown }
+    }
+
+    /// The letter of a run.
+    pub(crate) fn sign(run: usize) -> String {
+        let letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        letters.chars().nth(run).map_or_else(|| (run + 1).to_string(), String::from)
+    }
+
+    /// The key of the runs.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        let key = |(i, s): (usize, &Shown<'_>)| Key { look: i, sign: Self::sign(i), name: s.name() };
+        self.shown.iter().enumerate().map(key).collect()
+    }
+
+    /// The longest run's time, in nanoseconds.
+    pub(crate) fn longest_ns(&self) -> f64 {
+        real(self.shown.iter().map(|s| s.outcome.elapsed.as_ns()).max().unwrap_or(1).max(1))
+    }
+
+    /// The calls of a job: reads, writes and trims, as the table has them.
+    pub(crate) fn calls(outcome: &Outcome, job: usize) -> OpStats {
+        let mut all = OpStats::default();
+        for c in outcome.clients.iter().filter(|c| c.job == job) {
+            [&c.read, &c.write, &c.trim].iter().for_each(|s| all.add(s));
+        }
+        all
+    }
+
+    /// Names of the jobs' files, each only once.
+    pub(crate) fn job_stem(&self, job: usize) -> String {
+        let stem = |j: usize| file_stem(&[&self.jobs.jobs[j].name]);
+        let mine = stem(job);
+        let is_taken = (0..job).any(|j| stem(j) == mine);
+        if is_taken || mine.is_empty() { format!("{mine}-{}", job + 1) } else { mine }
+    }
+}

@@ -1,0 +1,155 @@
+//! What a plain run says at first sight: the three figures that `advise` judges by, each with the best run and how far the others are.
+//!
+//! "The start-up time of application is best under bfq: 711ms. The next is cfq-ts1 with 9.11s, worse by a factor of 12.8 …"
+//!
+//! The figures, who waits, the words and what counts as no difference are [`fairhead_sim::advise`]'s. One seed has no interval, so that nothing here says
+//! how sure it is, and there is no score: that is for `advise`.
+
+use crate::runs::Runs;
+use crate::words::{mib, time};
+use fairhead_core::Duration;
+use fairhead_sim::advise::{self, EQUAL, Figures, Goal, Wait, Waiting, factor};
+
+/// A figure of all runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Judged {
+    /// What it is, as the subject of a sentence.
+    pub(crate) subject: String,
+    /// The stem of its picture.
+    pub(crate) stem: &'static str,
+    /// Whether less is better, as it is shown.
+    pub(crate) less_is_better: bool,
+    /// By run: what is better when larger.
+    pub(crate) values: Vec<Option<f64>>,
+    wait: Wait,
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes or nanoseconds, positive")]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+impl Judged {
+    /// A value as the tables show it.
+    pub(crate) fn shown(&self, value: f64) -> String {
+        match self.stem {
+            "verdict-wait" if self.wait.is_time() => time(Duration::from_ns(whole(1e9 / value))),
+            "verdict-wait" => format!("{:.2}", 1.0 / value),
+            "verdict-throughput" => format!("{} MiB/s", mib(whole(value))),
+            _ => format!("{value:.2}"),
+        }
+    }
+
+    /// In whole nanoseconds, bytes per second or thousandths.
+    pub(crate) fn raw(&self, value: f64) -> u64 {
+        match self.stem {
+            "verdict-wait" if self.wait.is_time() => whole(1e9 / value),
+            "verdict-wait" => whole(1000.0 / value),
+            "verdict-throughput" => whole(value),
+            _ => whole(value * 1000.0),
+        }
+    }
+
+    /// As long as its bar is: the value that is shown.
+    pub(crate) fn length(&self, value: f64) -> f64 {
+        if self.less_is_better { 1.0 / value } else { value }
+    }
+
+    /// Runs with their values, the best first.
+    pub(crate) fn ranked(&self) -> Vec<(usize, f64)> {
+        let mut all: Vec<(usize, f64)> =
+            self.values.iter().enumerate().filter_map(|(i, v)| Some((i, (*v)?))).collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        all
+    }
+
+    /// Whether a value is no different from the best.
+    pub(crate) fn is_best(&self, value: f64) -> bool {
+        self.ranked().first().is_some_and(|best| best.1 <= value * EQUAL)
+    }
+
+    /// What there is to say.
+    fn sentence(&self, runs: &Runs<'_>) -> Option<String> {
+        let ranked = self.ranked();
+        let (&(best, top), &(last, low)) = (ranked.first()?, ranked.last()?);
+        let name = |run: usize| runs.shown[run].name();
+        let subject = &self.subject;
+        if ranked.len() == 1 {
+            return Some(format!("{subject} is {} under {}.", self.shown(top), name(best)));
+        }
+        if self.is_best(low) {
+            return Some(format!(
+                "{subject}: no difference between the schedulers; {} to {}.",
+                self.shown(top),
+                self.shown(low)
+            ));
+        }
+        let alike: Vec<String> =
+            ranked[1..].iter().filter(|r| self.is_best(r.1)).map(|r| name(r.0)).collect();
+        let mut said = format!("{subject} is best under {}: {}.", name(best), self.shown(top));
+        if !alike.is_empty() {
+            said.push_str(&format!(" No difference to: {}.", alike.join("; ")));
+        }
+        let next = ranked.iter().find(|r| !self.is_best(r.1)).filter(|n| n.0 != last);
+        let worse = |run: usize, value: f64| {
+            format!("{} with {}, worse by a factor of {}", name(run), self.shown(value), factor(top / value))
+        };
+        if let Some(&(run, value)) = next {
+            said.push_str(&format!(" The next is {}.", worse(run, value)));
+        }
+        let as_bad = ranked.iter().filter(|r| r.0 != last && r.1 <= low * EQUAL && !self.is_best(r.1));
+        let as_bad: Vec<String> = as_bad.map(|r| name(r.0)).collect();
+        said.push_str(&format!(" The worst is {}", worse(last, low)));
+        said.push_str(&if as_bad.is_empty() {
+            ".".to_owned()
+        } else {
+            format!("; no difference to {}.", as_bad.join("; "))
+        });
+        Some(said)
+    }
+}
+
+/// What was judged, and what there is to say.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Verdict {
+    pub(crate) judged: Vec<Judged>,
+    pub(crate) sentences: Vec<String>,
+}
+
+/// The verdict on these runs.
+pub(crate) fn verdict(runs: &Runs<'_>) -> Verdict {
+    let waiting = advise::waiting(runs.jobs, None, Goal::Balanced);
+    let figures: Vec<Figures> =
+        runs.shown.iter().map(|s| advise::figures(runs.jobs, &waiting, s.outcome)).collect();
+    let subjects = [who_waits(&waiting, runs), "The disk's throughput".to_owned(), fairness()];
+    let kinds = [("verdict-wait", true), ("verdict-throughput", false), ("verdict-fairness", false)];
+    let judged: Vec<Judged> = subjects
+        .into_iter()
+        .zip(kinds)
+        .enumerate()
+        .map(|(i, (subject, (stem, less_is_better)))| Judged {
+            subject,
+            stem,
+            less_is_better,
+            values: figures.iter().map(|f| f.list()[i]).collect(),
+            wait: waiting.what,
+        })
+        .filter(|j| j.values.iter().any(Option::is_some))
+        .collect();
+    let mut sentences: Vec<String> = judged.iter().filter_map(|j| j.sentence(runs)).collect();
+    if waiting.jobs.is_empty() {
+        sentences.push("Nobody waits in this job, by its options, so that no latency is judged.".to_owned());
+    }
+    if runs.shown.len() > 1 {
+        sentences.push("All this is of one seed; fairhead advise tells what holds over many.".to_owned());
+    }
+    Verdict { judged, sentences }
+}
+
+fn who_waits(waiting: &Waiting, runs: &Runs<'_>) -> String {
+    format!("The {} of {}", waiting.what.words(), waiting.names(runs.jobs).join(", "))
+}
+
+fn fairness() -> String {
+    "Fairness, the smallest share over the largest,".to_owned()
+}
