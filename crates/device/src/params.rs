@@ -54,6 +54,8 @@ pub struct SpareUnit {
     pub spares: u64,
     /// The spares come first, not last.
     pub at_front: bool,
+    /// Bad sectors use none of these spares: what comes behind them moves on by one, over the whole zone.
+    pub kept: bool,
 }
 
 /// Overheads that depend on what the command before was: `[after a read, after a write]`.
@@ -67,10 +69,18 @@ pub struct Overheads {
     pub write_hit: [Duration; 2],
     /// From the command to the start of the seek of any other write.
     pub write_miss: [Duration; 2],
+    /// From the command to the first byte of such a write's data.
+    pub write_data: [Duration; 2],
+    /// From the end of `read_miss` until the drive has let go of the bus; it cannot take it up again before.
+    pub read_leave: [Duration; 2],
+    /// From the decision to take up the bus for a read from the media until its first byte crosses.
+    pub read_join: Duration,
     /// From the last byte of a read to its completion.
     pub read_end: Duration,
-    /// The same of a write.
+    /// From the last byte of a write that is done in the buffer to its completion.
     pub write_end: Duration,
+    /// From the last sector on the media to the completion of any other write.
+    pub write_media_end: Duration,
 }
 
 /// Where look-ahead ends, besides at its length.
@@ -203,10 +213,24 @@ pub struct DiskParams {
     /// The bus takes part of a read so early: when that many thousandths of it, at least a sector, are in the buffer. The
     /// last sector crosses after it was read. `None`, the default: at once, and 4 KiB cross after they were read.
     pub read_watermark_permille: Option<u32>,
+    /// The watermark is a share of `segment`, not of the read. Default no.
+    pub watermark_of_segment: bool,
+    /// Of a read that is in the buffer in part the bus takes what is there at once, whatever the watermark. Default yes.
+    pub partial_hits: bool,
+    /// Reads may be answered from what earlier ones left in the buffer. Default yes.
+    pub read_cache: bool,
     /// What one segment of the read buffer holds at most; 0, the default: four times `ra_max`.
     pub segment: Sectors,
     /// Where look-ahead ends, besides at `ra_max`.
     pub ra_stop: RaStop,
+    /// A read within one track begins wherever the head comes down on it, not at its first sector. Default no.
+    pub read_anywhere: bool,
+    /// The same of a write that is done on the media.
+    pub write_anywhere: bool,
+    /// Writes that continue the last one share its place in the write cache. Default yes.
+    pub wc_merge: bool,
+    /// A write that does not continue the one before it reaches the media after this time at the earliest.
+    pub write_seek_min: Duration,
 }
 
 /// A flash card without queueing. Times in nanoseconds; costs per KiB in picoseconds.
@@ -530,8 +554,9 @@ impl DiskParams {
 
     fn check_overheads(&self) -> Result<(), Fault> {
         let Some(o) = self.overheads else { return Ok(()) };
-        let pairs = [o.read_hit, o.read_miss, o.write_hit, o.write_miss, [o.read_end, o.write_end]];
-        pairs.iter().flatten().try_for_each(|&v| time("overheads", v, SECOND))
+        let pairs = [o.read_hit, o.read_miss, o.read_leave, o.write_hit, o.write_miss, o.write_data];
+        let ends = [o.read_join, o.read_end, o.write_end, o.write_media_end];
+        pairs.iter().flatten().chain(&ends).try_for_each(|&v| time("overheads", v, SECOND))
     }
 
     /// What is exact must fit what is not.
@@ -553,7 +578,8 @@ impl DiskParams {
         }
         let (mut next, heads) = (0, u64::from(self.heads));
         for (i, z) in self.map.iter().enumerate() {
-            let same = z.cylinders * heads == self.zones[i].tracks && z.spt == self.zones[i].spt;
+            let same =
+                z.cylinders.saturating_mul(heads) == self.zones[i].tracks && z.spt == self.zones[i].spt;
             let tracks = z.unit.map_or(1, |u| u.tracks);
             let room = z.unit.is_none_or(|u| {
                 (1..=TRACKS_MAX).contains(&u.tracks) && u.spares < u.tracks * u64::from(z.spt)
@@ -575,6 +601,7 @@ impl DiskParams {
         time("seek_a", self.seek_a, SECOND)?;
         time("seek_b", self.seek_b, SECOND)?;
         time("write_settle", self.write_settle, SECOND)?;
+        time("write_seek_min", self.write_seek_min, SECOND)?;
         count("seek_knee", self.seek_knee, 1, TRACKS_MAX)?;
         let b = u128::from(self.seek_b.as_ns());
         // (1 s)^2 in ns^2: the square root part of the curve stays below a second.

@@ -24,12 +24,15 @@
 //! What this does not do: includes, units other than those in the messages.
 
 use crate::params::{
-    CacheMode, CardParams, DeviceParams, DiskParams, Fault, Layout, ParamError, Queues, RaStop, Raid1Params,
-    SsdParams, Zone, printable,
+    CacheMode, CardParams, DeviceParams, DiskParams, Fault, Layout, MapZone, Overheads, ParamError, Queues,
+    RaStop, Raid1Params, SsdParams, Zone, printable,
 };
 use fairhead_core::units::{Duration, Sectors};
+use measured::{known, narrow};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+mod measured;
 
 /// Name and text of the built-in presets.
 const PRESETS: [(&str, &str); 12] = [
@@ -173,7 +176,7 @@ impl DeviceParams {
     }
 
     /// Where the value of a key goes.
-    fn slot(&mut self, key: &str) -> Option<Slot<'_>> {
+    pub(crate) fn slot(&mut self, key: &str) -> Option<Slot<'_>> {
         match self {
             Self::Disk(p) => disk_slot(p, key),
             Self::Card(p) => card_slot(p, key),
@@ -183,7 +186,7 @@ impl DeviceParams {
     }
 
     /// All keys, those without a default first, and how many those are.
-    fn keys(&self) -> (&'static [&'static str], usize) {
+    pub(crate) fn keys(&self) -> (&'static [&'static str], usize) {
         match self {
             Self::Disk(_) => (DISK_KEYS, DISK_REQUIRED),
             Self::Card(_) => (CARD_KEYS, CARD_REQUIRED),
@@ -286,8 +289,20 @@ impl File<'_> {
             };
             slot.set(value).map_err(|why| self.error(at, &format!("{key}: {why}")))?;
         }
+        // A map says the zones, too.
+        let mut mapped = false;
+        if let DeviceParams::Disk(p) = &mut params
+            && !p.map.is_empty()
+            && !table.contains_key("zones")
+        {
+            let heads = u64::from(p.heads);
+            mapped = true;
+            let zone = |z: &MapZone| Zone { tracks: z.cylinders.saturating_mul(heads), spt: z.spt };
+            p.zones = p.map.iter().map(zone).collect();
+        }
+        let is_there = |k: &str| table.contains_key(k) || (mapped && k == "zones");
         if !table.contains_key("base")
-            && let Some(missing) = keys[..required].iter().find(|&&k| !table.contains_key(k))
+            && let Some(missing) = keys[..required].iter().find(|&&k| !is_there(k))
         {
             return Err(self.error(0, &format!("{missing}: is needed (or base = a preset to start from)")));
         }
@@ -300,7 +315,7 @@ impl File<'_> {
 }
 
 /// Where a value goes, and so what it must look like.
-enum Slot<'a> {
+pub(crate) enum Slot<'a> {
     Time(&'a mut Duration),
     /// A time so short that it is kept in picoseconds.
     Picoseconds(&'a mut u64),
@@ -325,6 +340,12 @@ enum Slot<'a> {
     Zones(&'a mut Vec<Zone>),
     Members(&'a mut Vec<DeviceParams>),
     Queues(&'a mut Queues),
+    /// A share of one that may be absent, kept in thousandths.
+    Watermark(&'a mut Option<u32>),
+    Map(&'a mut Vec<MapZone>),
+    SeekTable(&'a mut Vec<(u64, Duration)>),
+    Overheads(&'a mut Option<Overheads>),
+    RaStop(&'a mut RaStop),
 }
 
 const TIME_UNITS: [(&str, u64); 5] =
@@ -448,6 +469,11 @@ impl Slot<'_> {
                     _ => return Err("\"per-member\" or \"one\" is needed".to_owned()),
                 }
             }
+            Self::Watermark(to) => *to = Some(permille(v)?),
+            Self::Map(to) => *to = measured::map(v)?,
+            Self::SeekTable(to) => *to = measured::seek_table(v)?,
+            Self::Overheads(to) => *to = Some(measured::overheads(v)?),
+            Self::RaStop(to) => *to = measured::ra_stop(v)?,
         }
         Ok(())
     }
@@ -485,12 +511,6 @@ fn zones(v: &DeValue<'_>) -> Result<Vec<Zone>, String> {
         let v = t.get(key).ok_or_else(|| format!("{key} is needed"))?;
         count(v.get_ref(), most).map_err(|e| format!("{key}: {e}"))
     };
-    let known =
-        |t: &DeTable<'_>, keys: &[&str]| match t.keys().find(|k| !keys.contains(&k.get_ref().as_ref())) {
-            Some(k) => Err(format!("{}: no such key, only {}", printable(k.get_ref()), keys.join(", "))),
-            None => Ok(()),
-        };
-    let narrow = |n: u64| u32::try_from(n).map_err(|_| "too many sectors per track".to_owned());
     match v {
         DeValue::Array(list) if list.len() as u64 <= ZONES_MAX => (list.iter().enumerate())
             .map(|(i, z)| {
@@ -571,6 +591,20 @@ const DISK_KEYS: &[&str] = &[
     "age_max",
     "stream_burst",
     "max_request",
+    "map",
+    "map_capacity",
+    "seek_table",
+    "overheads",
+    "read_watermark",
+    "watermark_of_segment",
+    "partial_hits",
+    "read_cache",
+    "segment",
+    "ra_stop",
+    "read_anywhere",
+    "write_anywhere",
+    "wc_merge",
+    "write_seek_min",
 ];
 
 fn disk_slot<'a>(p: &'a mut DiskParams, key: &str) -> Option<Slot<'a>> {
@@ -612,6 +646,20 @@ fn disk_slot<'a>(p: &'a mut DiskParams, key: &str) -> Option<Slot<'a>> {
         "stream_burst" => Slot::Sectors(&mut p.stream_burst),
         "max_request" => Slot::Sectors(&mut p.max_request),
         "layout" => Slot::Layout(&mut p.layout),
+        "map" => Slot::Map(&mut p.map),
+        "map_capacity" => Slot::Capacity(&mut p.map_capacity),
+        "seek_table" => Slot::SeekTable(&mut p.seek_table),
+        "overheads" => Slot::Overheads(&mut p.overheads),
+        "read_watermark" => Slot::Watermark(&mut p.read_watermark_permille),
+        "watermark_of_segment" => Slot::Flag(&mut p.watermark_of_segment),
+        "partial_hits" => Slot::Flag(&mut p.partial_hits),
+        "read_cache" => Slot::Flag(&mut p.read_cache),
+        "segment" => Slot::Sectors(&mut p.segment),
+        "ra_stop" => Slot::RaStop(&mut p.ra_stop),
+        "read_anywhere" => Slot::Flag(&mut p.read_anywhere),
+        "write_anywhere" => Slot::Flag(&mut p.write_anywhere),
+        "wc_merge" => Slot::Flag(&mut p.wc_merge),
+        "write_seek_min" => Slot::Time(&mut p.write_seek_min),
         _ => return None,
     })
 }
@@ -666,8 +714,15 @@ pub(crate) fn blank_disk() -> DiskParams {
         seek_table: Vec::new(),
         overheads: None,
         read_watermark_permille: None,
+        watermark_of_segment: false,
+        partial_hits: true,
+        read_cache: true,
         segment: none,
         ra_stop: RaStop::Never,
+        read_anywhere: false,
+        write_anywhere: false,
+        wc_merge: true,
+        write_seek_min: t,
     }
 }
 

@@ -17,7 +17,19 @@
 //! rest of the revolution; a head switch longer than the skew.
 
 use crate::geometry::{Arm, Place};
-use crate::params::{DiskParams, MapZone};
+use crate::params::{DiskParams, MapZone, SpareUnit};
+
+/// The bad sectors of a zone whose spares are kept, counted without the spares.
+fn slots(z: &MapZone, u: SpareUnit) -> Vec<u64> {
+    let (unit, before) = (u.tracks * u64::from(z.spt), if u.at_front { u.spares } else { 0 });
+    let used = unit - u.spares;
+    let slot = |s: &u64| {
+        let s = s.checked_sub(z.front)?;
+        let within = (s % unit).checked_sub(before).filter(|&w| w < used)?;
+        Some(s / unit * used + within)
+    };
+    z.slips.iter().filter_map(slot).collect()
+}
 
 /// Sectors of a zone that hold data.
 pub(crate) fn zone_sectors(z: &MapZone, heads: u64) -> u64 {
@@ -26,9 +38,10 @@ pub(crate) fn zone_sectors(z: &MapZone, heads: u64) -> u64 {
     match z.unit {
         Some(u) => {
             let (unit, used) = (u.tracks * spt, u.tracks * spt - u.spares);
-            (all / unit * used + (all % unit).min(used)).saturating_sub(z.front)
+            let bad = if u.kept { slots(z, u).len() as u64 } else { 0 };
+            (all / unit * used + (all % unit).min(used)).saturating_sub(z.front + bad)
         }
-        None => all.saturating_sub(z.front + z.spares + z.slips.len() as u64),
+        None => all.saturating_sub(z.front + z.spares.max(z.slips.len() as u64)),
     }
 }
 
@@ -57,10 +70,26 @@ struct Spot<'a> {
     sector: u64,
 }
 
+/// How many bad sectors are before a place that would be `sector` if there were none.
+fn passed_over(bad: &[u64], sector: u64) -> u64 {
+    // The i-th is before the place if it is once the i bad ones before it have been passed over.
+    let (mut lo, mut hi) = (0, bad.len());
+    while lo < hi {
+        let i = lo.midpoint(hi);
+        if bad[i] <= sector + i as u64 { lo = i + 1 } else { hi = i }
+    }
+    lo as u64
+}
+
 /// Where a sector of a zone is.
 fn spot_in<'a>(at: &'a Start, zone: &'a MapZone, lba: u64) -> Spot<'a> {
     let spt = u64::from(zone.spt);
-    let offset = lba - at.lba;
+    let mut offset = lba - at.lba;
+    let kept = zone.unit.is_some_and(|u| u.kept);
+    if kept {
+        // Bad sectors are counted without the spares, which they do not use: the data move on over the whole zone.
+        offset += passed_over(&zone.slips, offset);
+    }
     // The run of sectors that shares its spares, and the place in it if no sector were bad.
     let (from, to, mut sector) = match zone.unit {
         Some(u) => {
@@ -70,15 +99,15 @@ fn spot_in<'a>(at: &'a Start, zone: &'a MapZone, lba: u64) -> Spot<'a> {
         }
         None => (0, u64::MAX, zone.front + offset),
     };
-    let slips = &zone.slips;
-    let bad = &slips[slips.partition_point(|&s| s < from)..slips.partition_point(|&s| s < to)];
-    // The i-th bad sector is before the place if it is once the i bad ones before it have been passed over.
-    let (mut lo, mut hi) = (0, bad.len());
-    while lo < hi {
-        let i = lo.midpoint(hi);
-        if bad[i] <= sector + i as u64 { lo = i + 1 } else { hi = i }
+    if !kept {
+        let slips = &zone.slips;
+        let bad = &slips[slips.partition_point(|&s| s < from)..slips.partition_point(|&s| s < to)];
+        if zone.unit.is_some_and(|u| u.at_front) {
+            // What the bad ones take comes from the spares in front, so the data begin so much earlier.
+            sector -= (bad.len() as u64).min(sector - from);
+        }
+        sector += passed_over(bad, sector);
     }
-    sector += lo as u64;
     Spot { at, zone, track: sector / spt, sector: sector % spt }
 }
 
@@ -90,13 +119,17 @@ impl TrackMap {
         let (mut zones, mut at) = (Vec::new(), Start { lba: 0, track: 0, phase: 0 });
         for z in &p.map {
             at.phase = at.phase.next_multiple_of(t_rev) + map.sectors_time(z, z.offset);
-            zones.push((at.clone(), z.clone()));
             let tracks = z.cylinders * heads;
             let held = zone_sectors(z, heads);
-            let last = spot_in(&at, z, at.lba + held - 1);
+            let mut z = z.clone();
+            if let Some(u) = z.unit.filter(|u| u.kept) {
+                z.slips = slots(&z, u);
+            }
+            let last = spot_in(&at, &z, at.lba + held - 1);
             // Nobody waits for the spare tracks behind it.
             let phase = map.phase(&last, last.sector + 1);
-            at = Start { lba: at.lba + held, track: at.track + tracks, phase };
+            let next = Start { lba: at.lba + held, track: at.track + tracks, phase };
+            zones.push((std::mem::replace(&mut at, next), z));
         }
         map.zones = zones.into();
         map.capacity = if p.map_capacity == 0 { at.lba } else { at.lba.min(p.map_capacity) };
@@ -187,7 +220,7 @@ impl TrackMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::{DeviceParams, SpareUnit, Zone};
+    use crate::params::{DeviceParams, Zone};
 
     fn map(zones: Vec<MapZone>) -> TrackMap {
         let Ok(DeviceParams::Disk(mut p)) = DeviceParams::preset("ide2004") else { unreachable!() };
@@ -217,16 +250,33 @@ mod tests {
     #[test]
     fn bad_and_spare_sectors_hold_no_data() {
         let m = map(vec![MapZone { slips: vec![0, 3, 4, 100], spares: 10, ..zone() }]);
-        assert_eq!(m.capacity, 600 - 14);
+        assert_eq!(m.capacity, 600 - 10, "the bad ones use spares");
         let sectors: Vec<_> = (0..5).map(|x| m.place(x).phase / 100_000).collect();
         assert_eq!(sectors, [1, 2, 5, 6, 7]);
         assert_eq!(m.place(97).phase / 100_000, 121, "sector 100 is bad, so the track begins with 101");
-        let unit = SpareUnit { tracks: 2, spares: 10, at_front: false };
+        let unit = SpareUnit { tracks: 2, spares: 10, at_front: false, kept: false };
         let m = map(vec![MapZone { unit: Some(unit), slips: vec![5], ..zone() }]);
         assert_eq!(m.capacity, 3 * 190);
         assert_eq!(m.place(5).phase / 100_000, 6);
         assert_eq!((m.arm(189).cyl, m.arm(190).cyl), (0, 1), "the second cylinder begins where it did");
         assert_eq!(m.place(190).phase / 100_000, 250);
+    }
+
+    #[test]
+    fn spares_that_are_kept_let_the_data_move_on() {
+        let unit = |kept| Some(SpareUnit { tracks: 2, spares: 10, at_front: true, kept });
+        // Sector 3 is a spare, 12 and 13 the third and fourth of data; 210 the first of data of the second cylinder.
+        let of = |kept| map(vec![MapZone { unit: unit(kept), slips: vec![3, 12, 13, 210], ..zone() }]);
+        let (used, kept) = (of(false), of(true));
+        assert_eq!((used.capacity, kept.capacity), (3 * 190, 3 * 190 - 3));
+        let at = |m: &TrackMap, x| m.place(x).phase / 100_000;
+        assert_eq!([0, 1, 2, 3].map(|x| at(&kept, x)), [10, 11, 14, 15]);
+        assert_eq!((kept.arm(187).cyl, kept.arm(188).cyl, at(&kept, 188)), (0, 1, 250 + 11));
+        assert_eq!((used.arm(189).cyl, used.arm(190).cyl), (0, 1));
+        assert_eq!([0, 1, 4, 5].map(|x| at(&used, x)), [8, 9, 14, 15], "three of the ten spares are in use");
+        for end in 1..=kept.capacity {
+            assert_eq!(kept.lba_at(kept.end_phase(end)), end, "at sector {end}");
+        }
     }
 
     #[test]
@@ -239,7 +289,7 @@ mod tests {
 
     #[test]
     fn lba_at_is_the_inverse_of_end_phase() {
-        let unit = SpareUnit { tracks: 1, spares: 3, at_front: true };
+        let unit = SpareUnit { tracks: 1, spares: 3, at_front: true, kept: false };
         let m = map(vec![
             MapZone { front: 13, slips: vec![40, 41, 99, 230], spares: 5, ..zone() },
             MapZone { first_cylinder: 9, unit: Some(unit), spt: 70, ..zone() },

@@ -221,15 +221,20 @@ impl Disk {
         (seek, self.geo.wait(t + seek, to))
     }
 
-    /// Counts a positioning from where the arm is and does it; returns when the head is over `lba`.
-    fn go_to(&mut self, t: u64, lba: u64, to: &Place, write: bool) -> u64 {
-        let (seek, wait) = self.position(self.arm, t, to, write);
+    /// Counts a positioning from where the arm is and does it; returns when the head is over `lba`, and how long it waited
+    /// for that.
+    fn go_to(&mut self, t: u64, lba: u64, to: &Place, write: bool) -> (u64, u64) {
+        let (mut seek, mut wait) = self.position(self.arm, t, to, write);
+        if write && seek < self.t.write_seek_min && lba != self.head_lba {
+            seek = self.t.write_seek_min;
+            wait = self.geo.wait(t + seek, to);
+        }
         self.counters.seeks += u64::from(self.arm.track != to.arm.track);
         self.counters.seek_time += Duration::from_ns(seek);
         self.counters.rotational_wait += Duration::from_ns(wait);
         let continues = lba.checked_sub(self.head_lba).is_some_and(|gap| gap <= self.t.stream_gap);
         self.counters.lost_revolutions += u64::from(continues && wait > self.geo.t_rev / 2);
-        t + seek + wait
+        (t + seek + wait, wait)
     }
 
     /// The media are free at `t`, or may be taken off look-ahead: what next?
@@ -297,12 +302,16 @@ impl Disk {
         }
         let passed = s.time_of(&self.geo, end).max(t);
         let bus = self.t.bus(end - start);
+        // What is there crosses at once, or not before there is as much as the watermark says.
+        let mark = if self.t.partial_hits { 0 } else { self.t.watermark(end - start) };
+        let bus_at = s.time_of(&self.geo, start + mark).max(t + self.t.hit_lag);
         s.busy_until = s.busy_until.max(passed);
         s.busy_end = s.busy_end.max(end);
         s.halt_at = NEVER;
         let seg = s.seg;
         self.counters.streaming_hits += 1;
-        self.done.push((passed + self.t.tail(end - start)).max(t + self.t.hit_lag + bus), tag);
+        let bus_at = if mark == 0 { t + self.t.hit_lag } else { bus_at };
+        self.done.push((passed + self.t.tail(end - start)).max(bus_at + bus), tag);
         self.consume_live(seg, end);
         self.rearm();
     }
@@ -418,25 +427,32 @@ impl Disk {
     fn start_read(&mut self, p: &Pending, go: u64) {
         let bus = self.t.bus(p.end - p.start);
         let seg = self.cache.open(p.start);
+        if !self.t.read_cache {
+            self.cache.set_end(seg, p.start);
+        }
         if self.cache.segs[seg].end >= p.end {
             // Came into the buffer while it waited.
             self.counters.hits += 1;
             return self.done.push(go + bus, p.tag);
         }
         self.counters.misses += 1;
-        let seek = if self.t.read_on_arrival { self.position(self.arm, go, &p.place, false).0 } else { 0 };
-        let ts = self.go_to(go, p.start, &p.place, false);
+        let (ts, wait) = self.go_to(go, p.start, &p.place, false);
         let passed = ts + (self.geo.end_phase(p.end) - p.place.phase);
-        let bus_at = match self.t.watermark {
-            None => ts,
-            Some(share) => {
-                let first = ((p.end - p.start) * share).div_ceil(1000).max(1);
-                ts + (self.geo.end_phase(p.start + first) - p.place.phase)
-            }
+        let bus_at = match self.t.watermark(p.end - p.start) {
+            0 => ts,
+            first => ts + (self.geo.end_phase(p.start + first) - p.place.phase),
         };
-        self.done.push((passed + self.t.tail(p.end - p.start)).max(bus_at + bus), p.tag);
+        let bus_at = bus_at.max(p.ready + self.t.leave) + self.t.join;
+        let in_order = (passed, self.t.tail(p.end - p.start));
+        let (media_at, tail) = if self.t.read_anywhere {
+            let first_crosses_last = |(at, behind)| (at, in_order.1.max(self.t.bus(behind)));
+            self.caught(p, ts, wait).map_or(in_order, first_crosses_last)
+        } else {
+            in_order
+        };
+        self.done.push((media_at + tail).max(bus_at + bus), p.tag);
         if self.t.read_on_arrival && p.start == self.cache.segs[seg].start {
-            let passing = self.geo.sectors_before(p.start, ts - go - seek);
+            let passing = self.geo.sectors_before(p.start, wait);
             self.cache.extend_front(seg, passing);
             self.counters.look_ahead_sectors += passing;
         }
@@ -453,12 +469,36 @@ impl Disk {
         });
     }
 
-    /// A write that is done when it is on the media.
+    /// Of a read or write within one track that the head comes down on: when all of it has passed, a revolution later, and
+    /// how many sectors passed before the first. `ts` is when the head is over the first, after waiting so long for it.
+    fn caught(&self, p: &Pending, ts: u64, wait: u64) -> Option<(u64, u64)> {
+        let (length, whole) = (self.geo.end_phase(p.end) - p.place.phase, self.geo.t_rev);
+        let before = (wait + length).checked_sub(whole)?;
+        let one_track = self.geo.arm(p.start) == self.geo.arm(p.end - 1);
+        one_track.then(|| (ts + whole - wait, before / p.place.sector_time.max(1)))
+    }
+
+    /// A write that is done when it is on the media. Each sector must have crossed the bus before the head is over it; else
+    /// the head waits for it to come round again.
     fn start_write(&mut self, p: &Pending, go: u64) {
-        let t0 = self.go_to(go, p.start, &p.place, true);
-        let end_at = t0 + (self.geo.end_phase(p.end) - p.place.phase);
-        let received = p.since + self.t.ov_write + self.t.bus(p.end - p.start);
-        self.done.push(end_at.max(received), p.tag);
+        let (mut t0, wait) = self.go_to(go, p.start, &p.place, true);
+        let media = self.geo.end_phase(p.end) - p.place.phase;
+        let data = p.since + self.t.ov_data;
+        let first = data + self.t.cross(1);
+        let last = data + self.t.cross(p.end - p.start);
+        let ready = first.max((last + p.place.sector_time).saturating_sub(media));
+        let caught = if self.t.write_anywhere { self.caught(p, t0, wait) } else { None };
+        // What the head comes down on is written at once if all of it is there.
+        let caught = caught.filter(|_| t0 - wait >= last);
+        if caught.is_none() && t0 < ready {
+            let late = (ready - t0).next_multiple_of(self.geo.t_rev);
+            self.counters.lost_revolutions += 1;
+            self.counters.rotational_wait += Duration::from_ns(late);
+            t0 += late;
+        }
+        let end_at = t0 + media;
+        let done = caught.map_or(end_at, |(at, _)| at);
+        self.done.push(done + self.t.media_end_lag, p.tag);
         self.media = Media::Write(Writing { t0, p0: p.place.phase, end: p.end, end_at, cached: false });
     }
 
@@ -531,7 +571,7 @@ impl Disk {
     fn start_destage(&mut self, i: usize, t: u64) {
         self.leave(t, t, t);
         let e = self.writes.activate(i);
-        let t0 = self.go_to(t, e.start, &e.place, true);
+        let (t0, _) = self.go_to(t, e.start, &e.place, true);
         let end_at = t0 + (self.geo.end_phase(e.end) - e.place.phase);
         self.media = Media::Write(Writing { t0, p0: e.place.phase, end: e.end, end_at, cached: true });
     }

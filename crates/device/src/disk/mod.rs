@@ -121,8 +121,21 @@ struct Timing {
     hit_lag: u64,
     /// From the last byte to the completion.
     end_lag: u64,
+    /// From the command to the first byte of a write that is done on the media, and from its last sector to its completion.
+    ov_data: u64,
+    media_end_lag: u64,
+    /// From `ov_miss` until the bus may be taken up again, and what that takes.
+    leave: u64,
+    join: u64,
     /// Thousandths of a read that must be in the buffer before the bus takes it; `None`: nothing.
     watermark: Option<u64>,
+    /// What the watermark is a share of, if not of the read.
+    watermark_of: Option<u64>,
+    partial_hits: bool,
+    read_cache: bool,
+    read_anywhere: bool,
+    write_anywhere: bool,
+    write_seek_min: u64,
     ra_stop: RaStop,
     write_through: bool,
     wc_delay: u64,
@@ -164,7 +177,17 @@ impl Timing {
             sector_min: t_rev / u64::from(most),
             hit_lag: p.ov_hit.as_ns().saturating_sub(p.ov_miss.as_ns()),
             end_lag: 0,
+            ov_data: p.ov_write.as_ns(),
+            media_end_lag: 0,
+            leave: 0,
+            join: 0,
             watermark: p.read_watermark_permille.map(u64::from),
+            watermark_of: p.watermark_of_segment.then_some(u64::from(p.segment.0)),
+            partial_hits: p.partial_hits,
+            read_cache: p.read_cache,
+            read_anywhere: p.read_anywhere,
+            write_anywhere: p.write_anywhere,
+            write_seek_min: p.write_seek_min.as_ns(),
             ra_stop: p.ra_stop,
             write_through: p.cache_mode == CacheMode::WriteThrough,
             wc_delay: p.wc_delay.as_ns(),
@@ -176,8 +199,19 @@ impl Timing {
     }
 
     /// The time that sectors take on the bus.
+    fn cross(&self, sectors: u64) -> u64 {
+        sectors * self.bus_ps / 1000
+    }
+
+    /// The same, with the end of the command.
     fn bus(&self, sectors: u64) -> u64 {
-        sectors * self.bus_ps / 1000 + self.end_lag
+        self.cross(sectors) + self.end_lag
+    }
+
+    /// How many sectors of a read must be in the buffer before the bus takes it; 0: none, it takes them as they come.
+    fn watermark(&self, sectors: u64) -> u64 {
+        let of = self.watermark_of.unwrap_or(sectors);
+        self.watermark.map_or(0, |share| (of * share).div_ceil(1000).clamp(1, sectors))
     }
 
     /// The time that the last of them take.
@@ -192,7 +226,10 @@ impl Timing {
             false => (o.read_hit[i], o.read_miss[i]),
             true => (o.write_hit[i], o.write_miss[i]),
         };
-        let accepted = if self.write_through { miss } else { hit };
+        self.ov_data = o.write_data[i].as_ns();
+        self.media_end_lag = o.write_media_end.as_ns();
+        (self.leave, self.join) = (o.read_leave[i].as_ns(), o.read_join.as_ns());
+        let accepted = if self.write_through { miss.min(o.write_data[i]) } else { hit };
         (self.ov_hit, self.ov_miss, self.ov_write) = (hit.as_ns(), miss.as_ns(), accepted.as_ns());
         self.ra_abort = self.ov_miss;
         self.hit_lag = self.ov_hit.saturating_sub(self.ov_miss);
@@ -235,7 +272,7 @@ impl Disk {
             flush: None,
             barrier: None,
             cache: ReadCache::new(p.nseg as usize, buffer, history),
-            writes: WriteCache::new(p.wc_slots as usize, p.wc_bytes / 512),
+            writes: WriteCache::new(p.wc_slots as usize, p.wc_bytes / 512, p.wc_merge),
             clock: 0,
             media: Media::Rest { parked: None },
             media_at: NEVER,
@@ -363,10 +400,10 @@ impl Disk {
                 Cover::None => {}
             }
         }
-        if self.read_live(t, tag, start, end) {
+        if self.t.read_cache && self.read_live(t, tag, start, end) {
             return;
         }
-        match self.cache.find(start, end) {
+        match self.cache.find(start, end).filter(|_| self.t.read_cache) {
             Some(seg) => self.hit(base, t, seg, tag, start, end),
             None => self.enqueue(base, t, tag, start, end, false),
         }

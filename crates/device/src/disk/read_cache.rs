@@ -98,9 +98,9 @@ impl ReadCache {
         self.trim(i);
     }
 
-    /// Sectors in front of an empty segment that passed by before the first one asked for.
+    /// Sectors in front of a segment that passed by before the first one asked for.
     pub(crate) fn extend_front(&mut self, i: usize, sectors: u64) {
-        let sectors = sectors.min(self.history);
+        let sectors = sectors.min(self.history.saturating_sub(self.segs[i].len()));
         self.segs[i].start -= sectors;
         self.total += sectors;
         self.trim(i);

@@ -96,9 +96,18 @@ fn measure(p: &mut DiskParams, r: &mut Rng) {
     let us = |r: &mut Rng, most| Duration::from_us(r.below(most));
     if r.chance(70) {
         let mut pair = || [us(r, 900), us(r, 900)];
-        let (read_hit, read_miss, write_hit, write_miss) = (pair(), pair(), pair(), pair());
-        let (read_end, write_end) = (us(r, 200), us(r, 200));
-        p.overheads = Some(Overheads { read_hit, read_miss, write_hit, write_miss, read_end, write_end });
+        let mut o = Overheads {
+            read_hit: pair(),
+            read_miss: pair(),
+            read_leave: pair(),
+            write_hit: pair(),
+            write_miss: pair(),
+            write_data: pair(),
+            ..Overheads::default()
+        };
+        (o.read_join, o.read_end) = (us(r, 200), us(r, 200));
+        (o.write_end, o.write_media_end) = (us(r, 200), us(r, 200));
+        p.overheads = Some(o);
     }
     if r.chance(50) {
         p.read_watermark_permille = Some([0, 300, 1000][r.below(3) as usize]);
@@ -106,6 +115,15 @@ fn measure(p: &mut DiskParams, r: &mut Rng) {
     if r.chance(50) {
         p.segment = Sectors(16 + r.below(60) as u32);
     }
+    if r.chance(30) {
+        p.bus_rate = 1_000_000 + r.below(8_000_000);
+    }
+    p.watermark_of_segment = r.chance(30);
+    p.partial_hits = r.chance(70);
+    p.read_cache = r.chance(80);
+    (p.read_anywhere, p.write_anywhere) = (r.chance(50), r.chance(50));
+    p.wc_merge = r.chance(70);
+    p.write_seek_min = us(r, 3000);
     p.ra_stop = [RaStop::Never, RaStop::Track, RaStop::Cylinder, RaStop::NextTrack][r.below(4) as usize];
     if r.chance(50) {
         p.seek_table = vec![(1, us(r, 2000)), (3, us(r, 2000)), (40, us(r, 9000))];
@@ -121,6 +139,7 @@ fn measure(p: &mut DiskParams, r: &mut Rng) {
                 tracks: 1 + r.below(4),
                 spares: r.below(9),
                 at_front: r.chance(50),
+                kept: r.chance(50),
             });
             p.map.push(MapZone {
                 first_cylinder,
@@ -496,4 +515,87 @@ fn the_bus_waits_for_the_watermark() {
             later - now
         );
     }
+}
+
+/// 100 sectors of 0.1 ms a track, the arm at rest over the first; nothing takes time but the media.
+fn plain() -> DiskParams {
+    let mut p = preset("ide2004");
+    (p.rpm, p.heads, p.zones) = (6000, 1, vec![Zone { tracks: 100, spt: 100 }]);
+    (p.ov_miss, p.ov_hit, p.ov_write, p.t_switch, p.write_settle) = Default::default();
+    (p.bus_rate, p.read_watermark_permille) = (512_000_000_000, Some(0));
+    p
+}
+
+/// The time of one command in us, sent when the head is at the start of a track.
+fn alone(p: &DiskParams, op: DeviceOp, start: u64, len: u32) -> u64 {
+    let (mut d, sent) = (disk(p), Instant::from_ns(60_000_000_000));
+    d.submit(sent, command(0, op, start, len));
+    loop {
+        let at = d.next_event().expect("it is under way");
+        if d.poll(at).is_some() {
+            return at.since(sent).as_us();
+        }
+    }
+}
+
+#[test]
+fn a_write_that_the_bus_is_late_for_waits_a_turn() {
+    let through = DiskParams { cache_mode: CacheMode::WriteThrough, ..plain() };
+    let done = |p: &DiskParams| alone(p, DeviceOp::Write, 5, 40);
+    assert_eq!(done(&through), 4500, "0.5 ms to the first, 4 ms for all of them");
+    // 0.11 ms a sector: the last one crosses at 4.4 ms, before the head is over it.
+    let as_fast = DiskParams { bus_rate: 4_654_546, ..through.clone() };
+    assert_eq!(done(&as_fast), 4500);
+    // 0.1128 ms: at 4.51 ms, when it has begun to pass.
+    let slow = DiskParams { bus_rate: 4_538_000, ..through.clone() };
+    assert_eq!(done(&slow), 14_500);
+    let o = Overheads { write_data: [Duration::from_ms(11); 2], ..Overheads::default() };
+    let late = DiskParams { overheads: Some(o), ..through };
+    assert_eq!(done(&late), 24_500, "the first sector comes after one turn");
+}
+
+#[test]
+fn a_command_of_one_track_begins_where_the_head_comes_down() {
+    for op in [DeviceOp::Read, DeviceOp::Write] {
+        let p = DiskParams { cache_mode: CacheMode::WriteThrough, ..plain() };
+        let any = DiskParams { read_anywhere: true, write_anywhere: true, ..p.clone() };
+        let done = |p: &DiskParams, start| alone(p, op, start, 40);
+        // On the second track, whose start is at the same angle; nothing but the seek of 1.2 ms is between.
+        let start = 100 + 2;
+        assert_eq!(
+            (done(&p, start), done(&any, start)),
+            (10_200 + 4_000, 11_200),
+            "{op:?}: a turn from there"
+        );
+        assert_eq!(done(&p, 120), done(&any, 120), "{op:?}: the first sector is still to come");
+        assert_eq!(done(&p, 180), done(&any, 180), "{op:?}: two tracks");
+    }
+}
+
+#[test]
+fn the_bus_is_taken_up_again_when_it_has_been_let_go() {
+    let us = Duration::from_us;
+    let done = |o| alone(&DiskParams { overheads: Some(o), ..plain() }, DeviceOp::Read, 5, 10);
+    let none = Overheads::default();
+    assert_eq!(done(none), 1500);
+    // The first sector is there after 0.6 ms, the last after 1.5.
+    assert_eq!(done(Overheads { read_join: us(500), ..none }), 1500, "while the rest comes from the media");
+    assert_eq!(done(Overheads { read_join: us(1000), ..none }), 1600);
+    assert_eq!(done(Overheads { read_join: us(10), read_leave: [us(2000); 2], ..none }), 2010);
+}
+
+#[test]
+fn without_a_read_cache_the_media_are_read_again() {
+    let misses = |read_cache| {
+        let mut d = disk(&DiskParams { read_cache, ..preset("ide2004") });
+        for i in 0..3 {
+            d.submit(Instant::EPOCH + Duration::from_ms(100 * i), command(1, DeviceOp::Read, 1000, 8));
+            while !d.is_idle() {
+                let at = d.next_event().expect("it is under way");
+                let _ = d.poll(at);
+            }
+        }
+        d.counters().misses
+    };
+    assert_eq!((misses(true), misses(false)), (1, 3));
 }

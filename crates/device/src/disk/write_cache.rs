@@ -53,13 +53,15 @@ pub(crate) struct WriteCache {
     pub(crate) slots: usize,
     /// In sectors.
     pub(crate) capacity: u64,
+    /// Whether tails are merged at all.
+    merge: bool,
 }
 
 impl WriteCache {
     /// `capacity` in sectors.
-    pub(crate) fn new(slots: usize, capacity: u64) -> Self {
+    pub(crate) fn new(slots: usize, capacity: u64, merge: bool) -> Self {
         let list = Vec::with_capacity(slots);
-        Self { list, active: None, last: 0, next_id: 1, listed: 0, slots, capacity }
+        Self { list, active: None, last: 0, next_id: 1, listed: 0, slots, capacity, merge }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -128,6 +130,9 @@ impl WriteCache {
 
     /// Whether a write at `start` continues the most recently accepted extent; `true` inside: the active one.
     pub(crate) fn tail(&self, start: u64) -> Option<bool> {
+        if !self.merge {
+            return None;
+        }
         if self.active.is_some_and(|a| a.id == self.last && a.end == start) {
             return Some(true);
         }
@@ -210,7 +215,7 @@ mod tests {
 
     fn cache() -> (WriteCache, Geometry) {
         let Ok(DeviceParams::Disk(p)) = DeviceParams::preset("ide2004") else { unreachable!() };
-        (WriteCache::new(4, 1000), Geometry::new(&p))
+        (WriteCache::new(4, 1000, true), Geometry::new(&p))
     }
 
     fn ranges(c: &WriteCache) -> Vec<(u64, u64)> {
