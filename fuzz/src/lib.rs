@@ -8,7 +8,7 @@
 mod support;
 
 use fairhead_core::sched::any::PRESETS;
-use fairhead_device::DeviceParams;
+use fairhead_device::{Device, DeviceParams};
 use fairhead_live::control;
 use fairhead_live::nbd::{Command, Facts, INPUT_MAX, Session, Step, TRANSFER_MAX};
 use fairhead_sim::{conform, job};
@@ -42,6 +42,31 @@ pub fn disk_preset(data: &[u8]) {
     match DeviceParams::from_toml(text, "fuzz.toml") {
         Ok(device) => assert!(!device.name().is_empty(), "a device without a name"),
         Err(error) => check_message(&error, "fuzz.toml"),
+    }
+}
+
+/// Any bytes give a drive or a one-line error; a drive can be made, and its TOML file is the same drive. The input is three
+/// files: DiskSim's `.diskspecs`, and behind lines of `====` a `.model` and a `.seek`, which it may name `m` and `s`.
+pub fn disksim_drive(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let mut parts = text.splitn(3, "====\n");
+    let mut next = || parts.next().unwrap_or("");
+    let (specs, model, seek) = (next(), next(), next());
+    let files = &mut |name: &str| match name {
+        "m" => Ok(model.to_owned()),
+        "s" => Ok(seek.to_owned()),
+        _ => Err("no such file".to_owned()),
+    };
+    match DeviceParams::from_disksim(specs, "fuzz", files) {
+        Ok((drive, notes)) => {
+            assert!(notes.iter().all(|n| !n.contains('\n')), "a note of several lines");
+            assert!(Device::new(&drive).is_ok(), "a drive that cannot be made");
+            assert_eq!(DeviceParams::from_toml(&drive.to_toml(), "again").as_ref(), Ok(&drive));
+        }
+        Err(error) => {
+            let text = error.to_string();
+            assert!(!text.contains('\n') && text.contains(':'), "{text}");
+        }
     }
 }
 

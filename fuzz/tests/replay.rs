@@ -28,6 +28,11 @@ fn disk_presets() {
 }
 
 #[test]
+fn disksim_drives() {
+    replay("disksim_drive", fairhead_fuzz::disksim_drive);
+}
+
+#[test]
 fn elevators() {
     replay("elevator", fairhead_fuzz::elevator);
 }

@@ -10,9 +10,10 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-const TARGETS: [&str; 18] = [
+const TARGETS: [&str; 19] = [
     "job_file",
     "disk_preset",
+    "disksim_drive",
     "elevator",
     "kernel_log",
     "nbd",

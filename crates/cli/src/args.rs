@@ -416,12 +416,21 @@ pub(crate) struct ConformArgs {
 #[derive(Debug, Args)]
 #[command(after_help = VALIDATE_LEGEND)]
 pub(crate) struct ValidateArgs {
-    /// The model: a preset (`fairhead list disks`), a TOML file, or DiskSim's FILE.diskspecs.
+    /// The model: a preset (`fairhead list disks`), a TOML file, or DiskSim's FILE.diskspecs or FILE.parv.
     #[arg(value_name = "PRESET|FILE")]
     pub(crate) disk: String,
     /// What the drive did: DiskSim's validation form, a request a line.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: PathBuf,
+    /// Behind a bus of this rate, such as 10MB/s, instead of the model's own.
+    #[arg(long, value_name = "RATE")]
+    pub(crate) bus_rate: Option<String>,
+    /// How to write the figures.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) output_format: ConformFormat,
+    /// Write them to a file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// What the figure means.

@@ -10,6 +10,7 @@ use fairhead_sim::{Host, groups_kept, why};
 
 use crate::args::{Format, ReplayArgs, RunArgs};
 use crate::error::CliError;
+use crate::out;
 use crate::out::Progress;
 use crate::replay;
 use crate::tunables::{self, Scheduler};
@@ -156,8 +157,11 @@ pub(crate) fn choose_disk(name: &str) -> Result<(String, DeviceParams), CliError
         }));
     }
     let text = read_text(path)?;
-    let params = if path.extension().is_some_and(|e| e == "diskspecs") {
-        DeviceParams::from_disksim(&text, name, &mut |file| beside(path, file))
+    let params = if path.extension().is_some_and(|e| e == "diskspecs" || e == "parv") {
+        DeviceParams::from_disksim(&text, name, &mut |file| beside(path, file)).map(|(params, notes)| {
+            notes.iter().for_each(|n| out::note(n));
+            params
+        })
     } else {
         DeviceParams::from_toml(&text, name)
     };

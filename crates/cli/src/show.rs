@@ -1,12 +1,14 @@
-//! `fairhead show NAME`: a scheduler's tunables, a disk's description, a workload's job file.
+//! `fairhead show NAME`: a scheduler's tunables, a disk's description, a workload's job file; a disk's FILE as TOML.
 
 use fairhead_core::config::{Shown, Unit};
 use fairhead_core::sched::any::{PRESETS, Preset, preset};
 use fairhead_device::{preset_names, preset_text};
 use fairhead_sim::job::nearest;
+use std::path::Path;
 
 use crate::error::CliError;
 use crate::out;
+use crate::plan;
 use crate::tunables::range;
 use crate::workloads::{self, PROGRAMS, WORKLOADS};
 
@@ -22,6 +24,10 @@ pub(crate) fn show(name: &str) -> Result<(), CliError> {
     }
     if let Some((_, about)) = PROGRAMS.iter().find(|(n, _)| *n == name) {
         return out::print(&format!("# {about}\n[{name}]\nfh_workload={name}\n"));
+    }
+    // A disk in a file, as a TOML file.
+    if Path::new(name).is_file() {
+        return out::print(&plan::choose_disk(name)?.1.to_toml());
     }
     let known = PRESETS
         .iter()

@@ -147,6 +147,16 @@ fn validate_prints_the_figure_and_names_what_is_wrong() {
     let trace = Temp::new("validate.trace", "R Hit 1000 8 5000 20000\nR Hit 1008 8 80 20000\n");
     let text = answer(&["validate", "ide2004", "--trace", trace.path()]);
     assert!(text.starts_with("ide2004: 2 requests, demerit figure ") && text.contains("50.0 %"), "{text}");
+    let json = answer(&["validate", "ide2004", "--trace", trace.path(), "--output-format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("one object");
+    let (all, figure) = (&json["figures"][0], json["figures"][0]["demerit_ms"].as_f64().unwrap_or(0.0));
+    assert_eq!((&json["disk"], &all["requests"]), (&"ide2004".into(), &2.into()));
+    assert!(text.contains(&format!("demerit figure {figure:.3} ms")), "{text}");
+    // 8 sectors at 1 MB/s take 4.1 ms, at 85 MB/s 0.05.
+    let slow = answer(&["validate", "ide2004", "--trace", trace.path(), "--bus-rate", "1MB/s"]);
+    assert!(slow.contains("    1.0 %      0.080 ms    4.1"), "{slow}");
+    let line = refusal(&["validate", "ide2004", "--trace", trace.path(), "--bus-rate", "10"], 2);
+    assert!(line.contains("--bus-rate: 10: needs a unit, such as \"85MB/s\""), "{line}");
     let line = refusal(&["validate", "nvmee", "--trace", trace.path()], 2);
     assert!(line.contains("did you mean"), "{line}");
     let bad = Temp::new("bad.trace", "R Hit 1000 8 5000 20000\nR Hit 1008\n");

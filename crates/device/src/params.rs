@@ -371,6 +371,7 @@ pub struct Raid1Params {
 /// The description of a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "there are a handful of them, and none where it is hot")]
 pub enum DeviceParams {
     /// A hard disk.
     Disk(DiskParams),

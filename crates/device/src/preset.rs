@@ -144,6 +144,21 @@ impl DeviceParams {
         file.device(table.get_ref())
     }
 
+    /// The same disk behind another bus: as the key `bus_rate` says it, such as `10MB/s`.
+    ///
+    /// # Errors
+    /// When it is no disk, or the rate is impossible.
+    pub fn with_bus_rate(&self, rate: &str) -> Result<Self, ParamError> {
+        let Self::Disk(p) = self else {
+            return Err(ParamError(format!("{}: only a disk has a bus_rate", printable(self.name()))));
+        };
+        let mut p = p.clone();
+        p.bus_rate = bytes_per_second(&DeValue::String(rate.into()))
+            .map_err(|e| ParamError(format!("{}: {e}", printable(rate))))?;
+        p.check().map_err(|f| f.of(&p.name))?;
+        Ok(Self::Disk(p))
+    }
+
     /// What reports call the device.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -398,6 +413,13 @@ fn bytes(value: &DeValue<'_>) -> Result<u64, String> {
     with_unit(value, &BYTE_UNITS, "256KiB")
 }
 
+fn bytes_per_second(value: &DeValue<'_>) -> Result<u64, String> {
+    let Some(text) = value.as_str().and_then(|s| s.trim().strip_suffix("/s")) else {
+        return Err("needs a unit, such as \"85MB/s\"".to_owned());
+    };
+    with_unit(&DeValue::String(text.into()), &BYTE_UNITS, "85MB/s")
+}
+
 fn whole_sectors(value: &DeValue<'_>) -> Result<u64, String> {
     match bytes(value)? {
         b if b % 512 == 0 => Ok(b / 512),
@@ -439,13 +461,7 @@ impl Slot<'_> {
                 let n = whole_sectors(v)?;
                 *to = Sectors(u32::try_from(n).map_err(|_| "2TiB or more is not possible".to_owned())?);
             }
-            Self::Rate(to) => {
-                let Some(text) = v.as_str().and_then(|s| s.trim().strip_suffix("/s")) else {
-                    return Err("needs a unit, such as \"85MB/s\"".to_owned());
-                };
-                let v = DeValue::String(text.into());
-                *to = with_unit(&v, &BYTE_UNITS, "85MB/s")?;
-            }
+            Self::Rate(to) => *to = bytes_per_second(v)?,
             Self::Permille(to) => *to = permille(v)?,
             Self::Times(to) => *to = Some(times(v)?),
             Self::Count(to) => *to = count(v, u64::from(u32::MAX))? as u32,

@@ -306,11 +306,12 @@ impl Block {
 
     /// A list of blocks.
     pub(super) fn blocks(&self, key: &str) -> Result<Vec<&Self>, ParamError> {
-        let block = |v| match v {
-            &Value::Block(ref b) => Ok(b),
-            _ => Err(self.error(key, "a list of blocks is needed")),
-        };
-        self.list(key)?.iter().map(block).collect()
+        let mut blocks = Vec::new();
+        for v in self.list(key)? {
+            let Value::Block(b) = v else { return Err(self.error(key, "a list of blocks is needed")) };
+            blocks.push(b);
+        }
+        Ok(blocks)
     }
 
     /// A line for each entry that nobody asked for and that is not among `known`.
