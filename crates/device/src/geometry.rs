@@ -123,10 +123,6 @@ impl Geometry {
         }
     }
 
-    pub(crate) fn layout(&self) -> Layout {
-        self.layout
-    }
-
     /// The zone of a sector; the last zone for the end of the drive.
     fn zone(&self, lba: u64) -> &ZoneStart {
         &self.zones[self.zones.partition_point(|z| z.lba <= lba) - 1]

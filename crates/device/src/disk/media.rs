@@ -20,7 +20,7 @@
 use super::ncq::{self, Pending};
 use super::{Disk, NEVER};
 use crate::geometry::{Arm, Geometry, Place};
-use crate::params::{Layout, RaStop};
+use crate::params::RaStop;
 use fairhead_core::units::{Duration, Tag};
 
 /// What the media do.
@@ -537,33 +537,22 @@ impl Disk {
     /// The extent that can be begun first from `arm`, and the time until then.
     fn nearest_extent(&self, arm: Arm, t: u64) -> Option<(usize, u64)> {
         let list = &self.writes.list;
-        // Extents are in order of cylinders, so look outwards from the arm until the seek alone is too long.
-        let ordered = self.geo.layout() == Layout::CylinderMajor;
-        let mut right = if ordered { list.partition_point(|e| e.place.arm.cyl < arm.cyl) } else { 0 };
-        let mut left = right;
         let mut best: Option<(u64, usize)> = None;
-        loop {
-            let far = |i: usize| list[i].place.arm.cyl.abs_diff(arm.cyl);
-            let i = match (left > 0, right < list.len()) {
-                (false, false) => break,
-                (true, true) if far(left - 1) < far(right) => left - 1,
-                (_, true) => right,
-                (true, false) => left - 1,
-            };
-            if i < left {
-                left = i
-            } else {
-                right = i + 1
+        // Extents are in order of tracks: outwards from the arm, the seek of most is soon too long to look at their rotation.
+        let mut reach = u64::MAX;
+        let mid = list.partition_point(|e| e.place.arm.track < arm.track);
+        for k in 0..mid.max(list.len() - mid) {
+            for i in [mid.checked_sub(k + 1), Some(mid + k)].into_iter().flatten() {
+                let Some(e) = list.get(i).filter(|e| e.place.arm.cyl.abs_diff(arm.cyl) <= reach) else {
+                    continue;
+                };
+                let (seek, wait) = self.position(arm, t, &e.place, true);
+                let candidate = (seek + wait, i);
+                if best.is_none_or(|b| candidate < b) {
+                    best = Some(candidate);
+                    reach = self.seek.reach(candidate.0.saturating_sub(self.t.write_settle));
+                }
             }
-            if let Some((cost, _)) = best
-                && ordered
-                && self.seek.at_least(far(i)) > cost
-            {
-                break;
-            }
-            let (seek, wait) = self.position(arm, t, &list[i].place, true);
-            let candidate = (seek + wait, i);
-            best = Some(best.map_or(candidate, |b| b.min(candidate)));
         }
         best.map(|(cost, i)| (i, cost))
     }
