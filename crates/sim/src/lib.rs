@@ -15,6 +15,7 @@ pub mod ext2;
 pub mod host;
 pub mod job;
 pub mod journal;
+pub mod kept;
 pub mod ladder;
 pub mod layout;
 pub mod metrics;
@@ -22,6 +23,7 @@ pub mod parallel;
 pub mod replay;
 pub mod reproduce;
 pub mod rng;
+pub mod sweep;
 pub mod validate;
 pub mod why;
 

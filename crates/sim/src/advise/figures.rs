@@ -203,14 +203,14 @@ fn waited(waiting: &Waiting, o: &Outcome) -> Option<f64> {
                 all.next().map(|first| 1.0 + real(all.fold(first, u64::max)) / 100.0)
             }
             Wait::Took => clients().map(|c| c.elapsed).max().map(seconds),
-            Wait::Tail => tail(clients()).map(seconds),
+            Wait::Tail => tail_of(clients()).map(seconds),
         }
     };
     geometric(&waiting.jobs.iter().filter_map(of_job).collect::<Vec<_>>())
 }
 
 /// The 99th percentile of all calls of the clients; syncs count as calls.
-fn tail<'c>(clients: impl Iterator<Item = &'c ClientStats>) -> Option<fairhead_core::Duration> {
+pub(crate) fn tail_of<'c>(clients: impl Iterator<Item = &'c ClientStats>) -> Option<fairhead_core::Duration> {
     let mut all = crate::metrics::OpStats::new();
     clients.for_each(|c| [&c.read, &c.write, &c.trim, &c.sync].iter().for_each(|s| all.add(s)));
     all.percentile(99.0)
@@ -222,7 +222,7 @@ fn geometric(values: &[f64]) -> Option<f64> {
 }
 
 /// Over all sets of those who compete; nothing if nobody does.
-fn fairness(jobs: &JobFile, o: &Outcome) -> Option<f64> {
+pub(crate) fn fairness(jobs: &JobFile, o: &Outcome) -> Option<f64> {
     let mut sets: Vec<f64> = Vec::new();
     for wave in 0..jobs.wave_count() {
         sets.extend(among_groups(jobs, o, wave));

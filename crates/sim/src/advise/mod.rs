@@ -55,6 +55,7 @@ pub use apply::{Step, steps};
 pub use candidates::{Candidate, Place, kernels_default};
 pub use explain::{Told, explain};
 pub use figures::{Figures, Wait, Waiting, figures, waiting};
+pub(crate) use figures::{fairness, tail_of};
 pub use race::{Comparison, EQUAL, End, LetGo, Race};
 pub use verdict::factor;
 
@@ -71,6 +72,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What a second of the budget stands for, on two cores. The slowest of the built-in jobs runs at 1.5 million events per second
 /// and core, most at 2 to 10; so a budget of 60 s is seldom used up in 60 s, and more seldom exceeded.
 pub const EVENTS_PER_S: u64 = 2_000_000;
+
+/// What a run cost.
+#[must_use]
+pub fn work(o: &Outcome) -> Duration {
+    Duration::from_ns(o.events)
+}
 
 /// Candidates that are tried even if the budget is too small for them: the schedulers before their tunables.
 const CANDIDATES_MIN: usize = 4;

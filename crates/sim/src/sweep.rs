@@ -1,0 +1,320 @@
+//! A grid of runs: each point a disk, a scheduler with its tunables and a seed, and a row of figures.
+//!
+//! ```text
+//!   disks × (scheduler, tunables) × seeds = points ─► runs, on all cores ─► rows, in the order of the points
+//! ```
+//!
+//! A row has the figures of [`COLUMNS`], all whole numbers with their unit in the name, and none where the job has no such
+//! thing. Example: two disks, `cfq` with three values of `slice_idle` and `noop`, five seeds are 2 · (3 + 1) · 5 = 40 points.
+//!
+//! Points are independent and known beforehand, so any thread may run any of them; a row is a function of its point. What
+//! is asked of whom waits and how fairly is shared is as in [`advise`](crate::advise).
+//!
+//! What it does not do: look for the best, or say what differs by more than chance. That is `advise`.
+
+use crate::advise::{Goal, Wait, Waiting, fairness, tail_of, waiting};
+use crate::engine::Scenario;
+use crate::host::Host;
+use crate::job::JobFile;
+use crate::kept::{self, Keep, Line};
+use crate::metrics::{Frames, OpStats, Outcome, Result, StartUp, rate};
+use crate::simulate;
+use fairhead_core::Duration;
+use fairhead_core::sched::any::AnyConfig;
+use fairhead_device::DeviceParams;
+
+/// A disk and the machine around it.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The disk's name, for the report.
+    pub name: String,
+    /// The disk.
+    pub disk: DeviceParams,
+    /// The machine.
+    pub host: Host,
+}
+
+/// A scheduler with its tunables.
+#[derive(Clone, Debug)]
+pub struct Tuned {
+    /// The preset.
+    pub scheduler: &'static str,
+    /// What was set, in words: `slice_idle=2ms`; empty for the preset as it is.
+    pub set: String,
+    /// All tunables.
+    pub config: AnyConfig,
+}
+
+/// What is swept.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The load.
+    pub jobs: JobFile,
+    /// On these.
+    pub settings: Vec<Setting>,
+    /// Under these.
+    pub tuned: Vec<Tuned>,
+    /// The first seed; the others follow one by one.
+    pub seed: u64,
+    /// How many seeds.
+    pub seeds: u32,
+}
+
+/// Indices into a [`Sweep`], and a seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Of the disks.
+    pub setting: usize,
+    /// Of the schedulers.
+    pub tuned: usize,
+    /// What chance follows from.
+    pub seed: u64,
+}
+
+impl Sweep {
+    /// How many points there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.settings.len() * self.tuned.len() * self.seeds as usize
+    }
+
+    /// Point number `i`: the seed changes fastest, the disk slowest.
+    #[must_use]
+    pub fn point(&self, i: usize) -> Point {
+        let seeds = (self.seeds as usize).max(1);
+        let tuned = self.tuned.len().max(1);
+        Point {
+            setting: i / seeds / tuned,
+            tuned: i / seeds % tuned,
+            seed: self.seed.wrapping_add((i % seeds) as u64),
+        }
+    }
+
+    /// Runs all points on so many threads, which changes nothing. Nothing for those that were not begun because it was over.
+    ///
+    /// # Errors
+    /// The first of a run: the load does not fit a disk.
+    pub fn run(
+        &self,
+        threads: usize,
+        keep: &dyn Keep,
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Result<Vec<Option<Row>>> {
+        let waiting = waiting(&self.jobs, None, Goal::Balanced);
+        let name = |i: usize| i.to_string();
+        let rows = kept::map(self.count(), threads, keep, done, name, |i| {
+            let outcome = simulate(&self.scenario(self.point(i)))?;
+            Ok(Row::of(&Run { jobs: &self.jobs, waiting: &waiting, outcome: &outcome }))
+        });
+        rows.into_iter().map(Option::transpose).collect()
+    }
+
+    fn scenario(&self, p: Point) -> Scenario {
+        let (setting, tuned) = (&self.settings[p.setting], &self.tuned[p.tuned]);
+        Scenario {
+            jobs: self.jobs.clone(),
+            disk: setting.disk.clone(),
+            host: setting.host.clone(),
+            scheduler: tuned.scheduler.to_owned(),
+            config: tuned.config,
+            seed: p.seed,
+            interval: None,
+            time_max: None,
+            watch: None,
+        }
+    }
+}
+
+/// What a column is made of.
+struct Run<'r> {
+    jobs: &'r JobFile,
+    waiting: &'r Waiting,
+    outcome: &'r Outcome,
+}
+
+impl Run<'_> {
+    fn all(&self) -> OpStats {
+        let mut all = OpStats::new();
+        for c in &self.outcome.clients {
+            [&c.read, &c.write, &c.trim].iter().for_each(|s| all.add(s));
+        }
+        all
+    }
+}
+
+/// A column: its name, and how it is made.
+type Column = (&'static str, fn(&Run<'_>, &OpStats) -> Option<u64>);
+
+/// The figures of a row.
+///
+/// - `wait_ns`: of those who wait ([`Waiting`]), the mean start-up time, the time until they are done, or the 99th percentile of a call;
+/// - `frames_dropped_per_100000`: of all films;
+/// - `least_over_most_share_permille`: how fairly those share who compete, by weight;
+/// - `disk_bytes_per_s`: what the disk moved; `read_…` and `write_bytes_per_s`: what clients did, over the run's time;
+/// - `ios_per_s`, `lat_…_ns`: calls of all clients, syncs left out;
+/// - `disk_…`: how long it was busy, was kept idle on purpose, its requests (with those merged into others) and seeks.
+const TABLE: [Column; COLUMN_COUNT] = [
+    ("elapsed_ns", |r, _| Some(r.outcome.elapsed.as_ns())),
+    ("wait_ns", |r, _| wait(r).map(Duration::as_ns)),
+    ("frames_dropped_per_100000", |r, _| {
+        r.outcome.clients.iter().filter_map(|c| c.frames).map(Frames::drop_rate).max()
+    }),
+    ("least_over_most_share_permille", |r, _| fairness(r.jobs, r.outcome).map(permille)),
+    ("disk_bytes_per_s", |r, _| {
+        let c = &r.outcome.disk.counters;
+        Some(rate(c.bytes_read + c.bytes_written, r.outcome.elapsed))
+    }),
+    ("read_bytes_per_s", |r, _| {
+        Some(rate(r.outcome.clients.iter().map(|c| c.read.bytes).sum(), r.outcome.elapsed))
+    }),
+    ("write_bytes_per_s", |r, _| {
+        Some(rate(r.outcome.clients.iter().map(|c| c.write.bytes).sum(), r.outcome.elapsed))
+    }),
+    ("ios_per_s", |r, all| Some(rate(all.calls, r.outcome.elapsed))),
+    ("lat_mean_ns", |_, all| all.latency_mean().map(Duration::as_ns)),
+    ("lat_p50_ns", |_, all| all.percentile(50.0).map(Duration::as_ns)),
+    ("lat_p99_ns", |_, all| all.percentile(99.0).map(Duration::as_ns)),
+    ("lat_max_ns", |_, all| (all.calls > 0).then(|| all.latency_max.as_ns())),
+    ("disk_busy_ns", |r, _| Some(r.outcome.disk.busy.as_ns())),
+    ("disk_idled_on_purpose_ns", |r, _| Some(r.outcome.disk.idled.as_ns())),
+    ("disk_requests", |r, _| Some(r.outcome.disk.issued + r.outcome.disk.merged)),
+    ("disk_seeks", |r, _| Some(r.outcome.disk.counters.seeks)),
+];
+
+const COLUMN_COUNT: usize = 16;
+
+/// The names of the figures, in order, with their units.
+pub const COLUMNS: [&str; COLUMN_COUNT] = {
+    let mut names = [""; COLUMN_COUNT];
+    let mut i = 0;
+    while i < COLUMN_COUNT {
+        names[i] = TABLE[i].0;
+        i += 1;
+    }
+    names
+};
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1")]
+fn permille(part: f64) -> u64 {
+    (part * 1000.0 + 0.5) as u64
+}
+
+/// The longest of the jobs that wait; for start-ups the mean of all.
+fn wait(r: &Run<'_>) -> Option<Duration> {
+    let clients = || r.outcome.clients.iter().filter(|c| r.waiting.jobs.contains(&c.job));
+    match r.waiting.what {
+        Wait::StartUp => StartUp::mean(clients().flat_map(|c| c.startups.iter().copied())).map(|s| s.took),
+        Wait::Frames => None,
+        Wait::Took => clients().map(|c| c.elapsed).max(),
+        Wait::Tail => tail_of(clients()),
+    }
+}
+
+/// The figures of a point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row([Option<u64>; COLUMN_COUNT]);
+
+impl Row {
+    fn of(run: &Run<'_>) -> Self {
+        let all = run.all();
+        Self(TABLE.map(|(_, figure)| figure(run, &all)))
+    }
+
+    /// The figures in the order of [`COLUMNS`].
+    #[must_use]
+    pub const fn figures(&self) -> &[Option<u64>; COLUMN_COUNT] {
+        &self.0
+    }
+
+    /// The figure of that name.
+    #[must_use]
+    pub fn get(&self, column: &str) -> Option<u64> {
+        COLUMNS.iter().position(|c| *c == column).and_then(|i| self.0[i])
+    }
+}
+
+/// Figures and `-`, with blanks between.
+impl Line for Row {
+    fn write(&self) -> String {
+        self.0.map(|f| f.map_or_else(|| "-".to_owned(), |n| n.to_string())).join(" ")
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let figure = |word: &str| if word == "-" { Some(None) } else { word.parse().ok().map(Some) };
+        let figures: Option<Vec<Option<u64>>> = text.split(' ').map(figure).collect();
+        figures?.try_into().ok().map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::parse;
+    use fairhead_core::sched::any::preset;
+
+    fn sweep() -> Sweep {
+        let jobs = "[streams]\nrw=read\nbs=64k\nsize=64m\nnumjobs=2\nruntime=300ms\ntime_based\n\
+                    [reader]\nrw=randread\nbs=4k\nsize=64m\nthinktime=2ms\nruntime=300ms\ntime_based\n";
+        let setting = |name: &str| Setting {
+            name: name.to_owned(),
+            disk: DeviceParams::preset(name).unwrap(),
+            host: Host::for_disk(name),
+        };
+        let tuned = |scheduler: &'static str| Tuned {
+            scheduler,
+            set: String::new(),
+            config: (preset(scheduler).unwrap().config)(),
+        };
+        Sweep {
+            jobs: parse(jobs, "t").unwrap(),
+            settings: ["nas2020", "sata_ssd"].map(setting).to_vec(),
+            tuned: ["noop", "bfq", "cfq"].map(tuned).to_vec(),
+            seed: 7,
+            seeds: 2,
+        }
+    }
+
+    #[test]
+    fn points_are_the_grid_in_order() {
+        let s = sweep();
+        let points: Vec<(usize, usize, u64)> =
+            (0..s.count()).map(|i| s.point(i)).map(|p| (p.setting, p.tuned, p.seed)).collect();
+        let all = (0..2).flat_map(|d| (0..3).flat_map(move |t| [7, 8].map(move |s| (d, t, s))));
+        assert_eq!(points, all.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn rows_are_those_of_single_runs_whatever_the_threads() {
+        let s = sweep();
+        let rows = s.run(3, &(), &|_| {}).unwrap();
+        assert_eq!(rows, s.run(1, &(), &|_| {}).unwrap());
+        let (row, o) = (rows[3].as_ref().unwrap(), simulate(&s.scenario(s.point(3))).unwrap());
+        assert_eq!((o.scheduler.as_str(), o.seed), ("bfq", 8));
+        assert_eq!(row.get("elapsed_ns"), Some(o.elapsed.as_ns()));
+        assert_eq!(row.get("wait_ns"), o.clients[2].read.percentile(99.0).map(Duration::as_ns));
+        let calls: u64 = o.clients.iter().map(|c| c.read.calls).sum();
+        assert_eq!(row.get("ios_per_s"), Some(rate(calls, o.elapsed)));
+        let [a, b] = [0, 1].map(|i| o.clients[i].bandwidth());
+        let share = row.get("least_over_most_share_permille").unwrap();
+        assert!(share.abs_diff(a.min(b) * 1000 / a.max(b)) <= 1, "{share}");
+        assert_eq!((row.get("frames_dropped_per_100000"), row.get("no such")), (None, None));
+    }
+
+    #[test]
+    fn a_row_is_read_as_it_was_written() {
+        let mut row = Row([Some(u64::MAX); COLUMN_COUNT]);
+        row.0[3] = None;
+        row.0[4] = Some(0);
+        assert_eq!(Row::read(&row.write()), Some(row.clone()));
+        for bad in ["", "1 2", &format!("{} 1", row.write()), &row.write().replace('-', "x")] {
+            assert_eq!(Row::read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        let mut s = sweep();
+        s.jobs = parse("[a]\nrw=read\nsize=100t\n", "t").unwrap();
+        assert!(s.run(2, &(), &|_| {}).is_err());
+    }
+}
