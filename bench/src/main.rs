@@ -8,6 +8,7 @@
 //! fairhead-bench run PRESET TASKS REQUESTS [GROUPS]   a loop of that many requests; prints heap calls in it
 //! fairhead-bench run-any …                            the same through `AnyScheduler`
 //! fairhead-bench simulate PRESET SECONDS              the lab for that much virtual time; prints requests and CPU nanoseconds
+//! fairhead-bench work FOLDER                          all job files of a folder: what they cost, and are reckoned to
 //! ```
 //!
 //! # The loop
@@ -29,6 +30,7 @@
 mod alloc;
 mod closed_loop;
 mod simulate;
+mod work;
 
 use fairhead_core::sched::any::{PRESETS, preset};
 use std::env;
@@ -65,8 +67,12 @@ fn main() -> ExitCode {
             }
             _ => misuse(&format!("simulate: no such preset, or not a number: {name} {seconds}")),
         },
+        ["work", folder] => match work::run(folder.as_ref()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => misuse(&format!("work: {folder}: {e}")),
+        },
         _ => misuse(
-            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | simulate PRESET SECONDS",
+            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | simulate PRESET SECONDS | work FOLDER",
         ),
     }
 }

@@ -26,7 +26,7 @@ overwrite=1
 ";
 
 /// Nanoseconds that this process has been on a CPU; 0 where nobody says.
-fn cpu_ns() -> u64 {
+pub(crate) fn cpu_ns() -> u64 {
     let stat = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     stat.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }

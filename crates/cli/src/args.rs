@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Find the scheduler and the tunables for a job on a disk, by many runs, and say why and what to do.
     Advise(AdviseArgs),
+    /// Run a grid of schedulers, tunables, disks and seeds, and write a row of figures for each point.
+    Sweep(SweepArgs),
     /// Turn BFQ's heuristics on one by one and tell what each buys.
     Ladder(LadderArgs),
     /// Put the published tables of a source beside ours, number by number.
@@ -314,6 +316,64 @@ pub(crate) struct AdviseArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = SWEEP_LEGEND)]
+pub(crate) struct SweepArgs {
+    /// A fio job file, or the name of a built-in workload (`fairhead list workloads`).
+    #[arg(value_name = "JOB.fio")]
+    pub(crate) job: PathBuf,
+    /// The disks: presets (`fairhead list disks`) or TOML files.
+    #[arg(long, value_name = "PRESET|FILE[,…]", default_value = DISK, value_delimiter = ',')]
+    pub(crate) disk: Vec<String>,
+    /// The machine around the disks: 2004, 2010, 2016 or 2020. Default: each disk's time.
+    #[arg(long, value_name = "YEAR")]
+    pub(crate) host: Option<String>,
+    /// The schedulers (`fairhead list schedulers`). Default: as for run.
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
+    pub(crate) sched: Vec<String>,
+    /// Values of a tunable, such as cfq.slice_idle=0,2ms,4ms,8ms. May be repeated: all combinations are run.
+    #[arg(long = "set", value_name = "SCHED.TUNABLE=VALUE[,…]")]
+    pub(crate) set: Vec<String>,
+    /// The first seed: a number, decimal or 0x….
+    #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
+    pub(crate) seed: u64,
+    /// How many seeds, one after the other.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) seeds: u32,
+    /// Run every job for that long, whatever the file says.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) runtime: Option<String>,
+    /// Keep the results of runs there, and do not run again what it has: who was interrupted goes on.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) resume: Option<PathBuf>,
+    /// How many simulations run at once. Changes no result. Default: the number of CPUs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// How the rows are written.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) output_format: SweepFormat,
+    /// Write them to a file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// How a sweep is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SweepFormat {
+    /// A table, with a row for all seeds together.
+    Human,
+    /// An object for each point.
+    Json,
+    /// A line for each point.
+    Csv,
+}
+
+/// What the columns of a sweep mean.
+const SWEEP_LEGEND: &str = "\
+wait: of those who wait (docs/advise.md), the mean start-up time, the time until they are done, or the 99th percentile of a call.
+min/max: the smallest share over the largest. mean, p99, max: latency of a call. Ctrl-C ends after the runs under way and writes
+the rows that are done; a second one ends at once.";
 
 /// What counts most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

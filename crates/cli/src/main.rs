@@ -25,10 +25,12 @@ mod record;
 mod replay;
 mod replay_live;
 mod reproduce;
+mod resume;
 mod run;
 mod serve;
 mod share;
 mod show;
+mod sweep;
 mod trace;
 mod tunables;
 mod validate;
@@ -57,6 +59,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
     match cli.command.unwrap_or_default() {
         Command::Run(args) => run::run(&args),
         Command::Advise(args) => advise::advise(&args),
+        Command::Sweep(args) => sweep::sweep(&args),
         Command::Ladder(args) => ladder::ladder(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Trace(args) => trace::trace(&args),
@@ -77,11 +80,11 @@ fn run(cli: Cli) -> Result<(), CliError> {
 const EXIT_INTERRUPTED: i32 = 128 + 2;
 
 /// Ctrl-C ends the run at once, with the progress bar wiped and nothing half-written: results are written when complete. A server is
-/// told instead, and ends by itself. SIGTERM does the same.
+/// told instead, and ends by itself; so is who keeps what it has, and the second Ctrl-C ends that. SIGTERM does the same.
 fn end_quietly_on_ctrl_c() {
     // Without a handler the default action does nearly the same, so failing to set one is no error.
     let _ = ctrlc::set_handler(|| {
-        if serve::end() {
+        if serve::end() || resume::end() {
             return;
         }
         out::wipe_progress();

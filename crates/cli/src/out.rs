@@ -119,6 +119,18 @@ impl Progress {
         Self(bar)
     }
 
+    /// As [`Progress::new`], for work in equal pieces of which some have been done before: says how long the rest takes.
+    pub(crate) fn timed(what: &'static str, before: usize, total: usize) -> Self {
+        let progress = Self::new(what);
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}, {eta} more") {
+            progress.0.set_style(style);
+        }
+        progress.0.set_length(total as u64);
+        progress.0.set_position(before.min(total) as u64);
+        progress.0.reset_eta();
+        progress
+    }
+
     /// As [`Progress::new`], for work of which only an upper bound is known: says how long it takes at most.
     pub(crate) fn bounded(what: &'static str) -> Self {
         let progress = Self::new(what);

@@ -98,7 +98,7 @@ pub(crate) fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError
 
 /// The schedulers of these names. When there are none: all that differ for who has no groups; for who has, those that know
 /// groups, and the same without.
-fn choose_schedulers(names: &[String], jobs: &JobFile) -> Result<Vec<Scheduler>, CliError> {
+pub(crate) fn choose_schedulers(names: &[String], jobs: &JobFile) -> Result<Vec<Scheduler>, CliError> {
     let scheduler = |p: &Preset| Scheduler { name: p.name, config: (p.config)() };
     let all = || PRESETS.iter();
     if names.is_empty() && jobs.cgroups.len() > 1 {

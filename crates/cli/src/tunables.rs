@@ -25,9 +25,9 @@ pub(crate) fn set(schedulers: &mut [Scheduler], text: &str) -> Result<(), CliErr
         return Err(misuse(format!("no '.'; {example}")));
     };
     let names: Vec<&'static str> = schedulers.iter().map(|s| s.name).collect();
-    let exact = names.contains(&sched);
+    let meant: Vec<bool> = names.iter().map(|n| is_meant(schedulers, n, sched)).collect();
     let mut hit = false;
-    for s in schedulers.iter_mut().filter(|s| s.name == sched || (!exact && s.config.scheduler() == sched)) {
+    for s in schedulers.iter_mut().zip(meant).filter_map(|(s, meant)| meant.then_some(s)) {
         hit = true;
         let raw = raw_value(s, tunable, path, value.trim()).map_err(misuse)?;
         s.config.set(tunable, raw).map_err(|e| misuse(e.to_string()))?;
@@ -39,6 +39,12 @@ pub(crate) fn set(schedulers: &mut [Scheduler], text: &str) -> Result<(), CliErr
         Some(word) => format!("'{sched}' is not in this run; did you mean '{word}'?"),
         None => format!("'{sched}' is not in this run, which has {}", names.join(", ")),
     }))
+}
+
+/// Whether the preset `name` of these is what is called `sched`: it has that name, or none has and it is a preset of that scheduler.
+pub(crate) fn is_meant(schedulers: &[Scheduler], name: &str, sched: &str) -> bool {
+    let exact = schedulers.iter().any(|s| s.name == sched);
+    name == sched || (!exact && schedulers.iter().any(|s| s.name == name && s.config.scheduler() == sched))
 }
 
 /// The raw number that the tunable takes for `value`.

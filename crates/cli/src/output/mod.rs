@@ -12,6 +12,7 @@ mod json;
 mod ladder;
 pub(crate) mod page;
 mod reproduction;
+pub(crate) mod sweep;
 mod table;
 mod top;
 pub(crate) mod trace;

@@ -1,0 +1,138 @@
+//! A sweep as CSV (a line for each point), as JSON (an object for each), or as a table for people (a row for all seeds together).
+//!
+//! The table has means over the seeds, and in brackets how far from them the true ones may be, in percent: half the interval
+//! of 95 % by Student's t. Points that were not run, because somebody interrupted, are left out everywhere.
+
+use fairhead_core::Duration;
+use fairhead_sim::advise::statistics::Mean;
+use fairhead_sim::sweep::{COLUMNS, Row, Sweep};
+use serde_json::{Map, Value, json};
+
+use super::csv::quoted;
+use super::json::pretty;
+use super::table::{Best, Cell, Table, mib, time};
+use crate::args::SweepFormat;
+
+/// The rows as text, with a line break at its end.
+pub(crate) fn render(sweep: &Sweep, rows: &[Option<Row>], format: SweepFormat, coloured: bool) -> String {
+    match format {
+        SweepFormat::Human => human(sweep, rows, coloured),
+        SweepFormat::Csv => csv(sweep, rows),
+        SweepFormat::Json => pretty(&object(sweep, rows)),
+    }
+}
+
+/// The rows that there are, with their numbers.
+fn done(rows: &[Option<Row>]) -> impl Iterator<Item = (usize, &Row)> {
+    rows.iter().enumerate().filter_map(|(i, row)| Some((i, row.as_ref()?)))
+}
+
+fn csv(sweep: &Sweep, rows: &[Option<Row>]) -> String {
+    let mut text = format!("disk,scheduler,set,seed,{}\n", COLUMNS.join(","));
+    for (i, row) in done(rows) {
+        let p = sweep.point(i);
+        let tuned = &sweep.tuned[p.tuned];
+        let names = [&sweep.settings[p.setting].name, tuned.scheduler, &tuned.set].map(quoted).join(",");
+        let figures = row.figures().map(|f| f.map_or_else(String::new, |n| n.to_string())).join(",");
+        text.push_str(&format!("{names},{},{figures}\n", p.seed));
+    }
+    text
+}
+
+fn object(sweep: &Sweep, rows: &[Option<Row>]) -> Value {
+    let point = |(i, row): (usize, &Row)| {
+        let p = sweep.point(i);
+        let tuned = &sweep.tuned[p.tuned];
+        let set: Map<String, Value> = tuned
+            .set
+            .split_whitespace()
+            .filter_map(|s| s.split_once('='))
+            .map(|(k, v)| (k.to_owned(), json!(v)))
+            .collect();
+        let mut of = Map::new();
+        of.insert("disk".to_owned(), json!(sweep.settings[p.setting].name));
+        of.insert("scheduler".to_owned(), json!(tuned.scheduler));
+        of.insert("set".to_owned(), Value::Object(set));
+        of.insert("seed".to_owned(), json!(p.seed));
+        of.extend(COLUMNS.iter().zip(row.figures()).map(|(name, f)| ((*name).to_owned(), json!(f))));
+        Value::Object(of)
+    };
+    json!({
+        "fairhead version": env!("CARGO_PKG_VERSION"),
+        "job_file": sweep.jobs.file_name,
+        "seed": sweep.seed,
+        "seeds": sweep.seeds,
+        "points": done(rows).map(point).collect::<Vec<_>>(),
+    })
+}
+
+/// A column of the table: heading, figure, what wins, how it is shown.
+type Shown = (&'static str, &'static str, Best, fn(u64) -> String);
+
+const SHOWN: [Shown; 12] = [
+    ("wait", "wait_ns", Best::Least, |n| time(Duration::from_ns(n))),
+    ("dropped", "frames_dropped_per_100000", Best::Least, |n| format!("{}.{:03}%", n / 1000, n % 1000)),
+    ("disk MiB/s", "disk_bytes_per_s", Best::Most, mib),
+    ("read MiB/s", "read_bytes_per_s", Best::Most, mib),
+    ("write MiB/s", "write_bytes_per_s", Best::Most, mib),
+    ("IO/s", "ios_per_s", Best::Most, |n| n.to_string()),
+    ("min/max", "least_over_most_share_permille", Best::Most, |n| format!("{}.{:03}", n / 1000, n % 1000)),
+    ("mean", "lat_mean_ns", Best::Least, |n| time(Duration::from_ns(n))),
+    ("p99", "lat_p99_ns", Best::Least, |n| time(Duration::from_ns(n))),
+    ("max", "lat_max_ns", Best::Least, |n| time(Duration::from_ns(n))),
+    ("idled on purpose", "disk_idled_on_purpose_ns", Best::None, |n| time(Duration::from_ns(n))),
+    ("seeks", "disk_seeks", Best::None, |n| n.to_string()),
+];
+
+fn human(sweep: &Sweep, rows: &[Option<Row>], coloured: bool) -> String {
+    let all: Vec<(usize, &Row)> = done(rows).collect();
+    let of_disk = |disk: usize| -> Vec<Vec<Cell>> {
+        let row = |tuned: usize| {
+            let is_here = |i: usize| {
+                let p = sweep.point(i);
+                (p.setting, p.tuned) == (disk, tuned)
+            };
+            let seeds: Vec<&Row> = all.iter().filter(|(i, _)| is_here(*i)).map(|(_, row)| *row).collect();
+            (!seeds.is_empty()).then(|| {
+                let t = &sweep.tuned[tuned];
+                let names = [sweep.settings[disk].name.clone(), t.scheduler.to_owned(), t.set.clone()];
+                let mut cells: Vec<Cell> = names.into_iter().map(Cell::label).collect();
+                cells.push(Cell::label(seeds.len().to_string()));
+                cells.extend(SHOWN.map(|(_, figure, _, show)| cell(&seeds, figure, show)));
+                cells
+            })
+        };
+        (0..sweep.tuned.len()).filter_map(row).collect()
+    };
+    let heads = ["disk", "scheduler", "set", "seeds"].map(|h| (h, Best::None));
+    let columns = heads.into_iter().chain(SHOWN.map(|(head, _, best, _)| (head, best))).collect();
+    let blocks: Vec<_> = (0..sweep.settings.len()).map(of_disk).filter(|b| !b.is_empty()).collect();
+    let seeds = match sweep.seeds {
+        1 => format!("seed {}", sweep.seed),
+        n => format!(
+            "seeds {} to {}; means of them (and half their interval of 95 %)",
+            sweep.seed,
+            sweep.seed.wrapping_add(u64::from(n) - 1)
+        ),
+    };
+    format!("{}, {seeds}\n\n{}", sweep.jobs.file_name, Table { words: 3, columns, blocks }.render(coloured))
+}
+
+/// A figure's mean over the seeds that have it.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "shown with three digits"
+)]
+fn cell(seeds: &[&Row], figure: &str, show: fn(u64) -> String) -> Cell {
+    let values: Vec<f64> = seeds.iter().filter_map(|r| r.get(figure)).map(|n| n as f64).collect();
+    if values.is_empty() {
+        return Cell::default();
+    }
+    let mean = Mean::of(&values);
+    let value = mean.mean.round() as u64;
+    let by = mean.half_width(0.95).filter(|_| mean.mean > 0.0).map(|h| 100.0 * h / mean.mean);
+    let text = by.map_or_else(|| show(value), |by| format!("{} (±{by:.0}%)", show(value)));
+    Cell { text, value: Some(value) }
+}

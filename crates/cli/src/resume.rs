@@ -1,0 +1,164 @@
+//! `--resume FILE`: results of runs in a file, so that who was interrupted goes on where it was.
+//!
+//! ```text
+//! fairhead runs 1 5f0c…      which question they are of
+//! 17<tab>…                   the name of a run, and its result
+//! ```
+//!
+//! A line is written when its run is done. One that is cut off (the machine stopped) is dropped, and the file goes on behind the last
+//! whole one. A file of another question, or in use by another process, is refused.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fairhead_sim::kept::Keep;
+
+use crate::error::CliError;
+
+/// Results, kept in a file if there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Resume {
+    known: BTreeMap<String, String>,
+    file: Option<Mutex<File>>,
+    failed: AtomicBool,
+}
+
+/// Whether Ctrl-C has been pressed, and somebody is there who ends for it.
+static OVER: AtomicBool = AtomicBool::new(false);
+static HEEDED: AtomicBool = AtomicBool::new(false);
+
+/// Tells that no more runs should be begun. Answers whether anybody heeds it; the second time nobody does.
+pub(crate) fn end() -> bool {
+    HEEDED.load(Ordering::Relaxed) && !OVER.swap(true, Ordering::Relaxed)
+}
+
+/// Whether Ctrl-C was pressed.
+pub(crate) fn is_over() -> bool {
+    OVER.load(Ordering::Relaxed)
+}
+
+impl Resume {
+    /// Opens the file, or makes it; without one nothing is kept.
+    pub(crate) fn open(path: Option<&Path>, fingerprint: u64) -> Result<Self, CliError> {
+        HEEDED.store(true, Ordering::Relaxed);
+        let Some(path) = path else { return Ok(Self::default()) };
+        let failed =
+            |e: &dyn std::fmt::Display| CliError::Failed(format!("cannot use '{}': {e}", path.display()));
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|e| failed(&e))?;
+        file.try_lock().map_err(|e| failed(&e))?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(|e| failed(&e))?;
+        let heading = heading(fingerprint);
+        let (known, whole) = match text.is_empty() {
+            true => (BTreeMap::new(), 0),
+            false => read(&text, &heading).ok_or_else(|| other(path))?,
+        };
+        let begin = |file: &mut File| {
+            file.set_len(whole)?;
+            file.seek(SeekFrom::End(0))?;
+            if whole == 0 { file.write_all(heading.as_bytes()) } else { Ok(()) }
+        };
+        begin(&mut file).map_err(|e| failed(&e))?;
+        Ok(Self { known, file: Some(Mutex::new(file)), failed: AtomicBool::new(false) })
+    }
+
+    /// How many results were in the file.
+    pub(crate) fn count(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether a result could not be written.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+}
+
+fn heading(fingerprint: u64) -> String {
+    format!("fairhead runs {} {fingerprint:016x}\n", env!("CARGO_PKG_VERSION"))
+}
+
+fn other(path: &Path) -> CliError {
+    CliError::Misuse(format!(
+        "'{}' has no results of this question (another job, disk, tunable, seed or version); name another file",
+        path.display()
+    ))
+}
+
+/// The results, and how many bytes are whole lines. Nothing if it is of another question; a heading that was cut off is none.
+fn read(text: &[u8], heading: &str) -> Option<(BTreeMap<String, String>, u64)> {
+    if heading.as_bytes().starts_with(text) && text.len() < heading.len() {
+        return Some((BTreeMap::new(), 0));
+    }
+    let results = text.strip_prefix(heading.as_bytes())?;
+    let whole = results.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
+    let lines = std::str::from_utf8(&results[..whole]).ok()?;
+    let pair = |l: &str| l.split_once('\t').map(|(run, result)| (run.to_owned(), result.to_owned()));
+    Some((lines.lines().filter_map(pair).collect(), (heading.len() + whole) as u64))
+}
+
+impl Keep for Resume {
+    fn known(&self, run: &str) -> Option<&str> {
+        self.known.get(run).map(String::as_str)
+    }
+
+    fn keep(&self, run: &str, result: &str) {
+        let Some(Ok(mut file)) = self.file.as_ref().map(Mutex::lock) else { return };
+        if file.write_all(format!("{run}\t{result}\n").as_bytes()).is_err() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        is_over()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_goes_on_behind_its_last_whole_line() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("runs");
+        let first = Resume::open(Some(&path), 1).unwrap();
+        first.keep("a", "1 2");
+        first.keep("b", "3");
+        drop(first);
+        let whole = std::fs::read(&path).unwrap();
+        for cut in 0..=whole.len() {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let again = Resume::open(Some(&path), 1).unwrap();
+            let lines = whole[..cut].iter().filter(|b| **b == b'\n').count();
+            assert_eq!(again.count(), lines.saturating_sub(1), "{cut} bytes");
+            again.keep("c", "4");
+            drop(again);
+            let third = Resume::open(Some(&path), 1).unwrap();
+            assert_eq!((third.known("c"), third.count()), (Some("4"), lines.max(1)), "{cut} bytes");
+        }
+        assert!(
+            matches!(Resume::open(Some(&path), 2), Err(CliError::Misuse(m)) if m.contains("another job"))
+        );
+        std::fs::write(&path, "something else\n").unwrap();
+        assert!(Resume::open(Some(&path), 1).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"something else\n", "it is left alone");
+    }
+
+    #[test]
+    fn two_do_not_use_a_file_at_once() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("runs");
+        let _first = Resume::open(Some(&path), 1).unwrap();
+        assert!(matches!(Resume::open(Some(&path), 1), Err(CliError::Failed(_))));
+    }
+}

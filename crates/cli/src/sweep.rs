@@ -1,0 +1,138 @@
+//! `fairhead sweep`: the grid from the arguments, the rows from the simulator, and the table.
+
+use fairhead_sim::kept::fingerprint;
+use fairhead_sim::sweep::{Setting, Sweep, Tuned};
+use fairhead_sim::{Host, SimError, parallel};
+
+use crate::args::SweepArgs;
+use crate::error::CliError;
+use crate::out::{self, Progress};
+use crate::output::sweep;
+use crate::plan::{choose_disk, choose_host, choose_schedulers, positive_time, read_jobs};
+use crate::resume::Resume;
+use crate::tunables::{self, Scheduler};
+
+/// Runs the grid, and writes the rows that are done, be it all.
+pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
+    let grid = grid(args)?;
+    grid.jobs.notes.iter().for_each(|n| out::note(n));
+    let resume = Resume::open(args.resume.as_deref(), fingerprint(&grid))?;
+    let threads = args.threads.map_or_else(parallel::available, usize::from);
+    let progress = Progress::timed("sweeping", resume.count(), grid.count());
+    let rows = grid.run(threads, &resume, &|done| progress.at(done, grid.count())).map_err(|e| match e {
+        SimError::Group(message) => CliError::Failed(message),
+        e => CliError::Misuse(e.to_string()),
+    })?;
+    drop(progress);
+    let file = args.output.as_deref();
+    out::write(file, &sweep::render(&grid, &rows, args.output_format, out::coloured(file)))?;
+    if file.is_some() {
+        out::note(&format!("seed {}", args.seed));
+    }
+    if resume.has_failed() {
+        out::note("some results could not be written to the file of --resume");
+    }
+    match rows.iter().filter(|r| r.is_some()).count() {
+        done if done == rows.len() => Ok(()),
+        done => {
+            let how =
+                if args.resume.is_some() { "the same command goes on" } else { "--resume FILE keeps them" };
+            Err(CliError::Failed(format!("interrupted: {done} of {} points are done; {how}", rows.len())))
+        }
+    }
+}
+
+/// More rows than anybody reads.
+const POINTS_MAX: u64 = 1_000_000;
+
+fn grid(args: &SweepArgs) -> Result<Sweep, CliError> {
+    let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
+    let mut jobs = read_jobs(Some(&args.job))?;
+    if runtime.is_some() {
+        jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
+    }
+    let tuned = tuned(&choose_schedulers(&args.sched, &jobs)?, &args.set)?;
+    let setting = |name: &String| {
+        let (name, disk) = choose_disk(name.trim())?;
+        let (_, host) = choose_host(args.host.as_deref().unwrap_or_else(|| Host::name_for_disk(&name)))?;
+        Ok(Setting { name, disk, host })
+    };
+    let settings = args.disk.iter().map(setting).collect::<Result<Vec<_>, CliError>>()?;
+    let count = (settings.len() * tuned.len()) as u64 * u64::from(args.seeds);
+    if count > POINTS_MAX {
+        let wrong = format!("{count} points are more than {POINTS_MAX}; sweep fewer values or seeds");
+        return Err(CliError::Misuse(wrong));
+    }
+    Ok(Sweep { jobs, settings, tuned, seed: args.seed, seeds: args.seeds })
+}
+
+/// Every scheduler with every combination of the values that are set for it.
+fn tuned(schedulers: &[Scheduler], sets: &[String]) -> Result<Vec<Tuned>, CliError> {
+    let of_preset = |s: &Scheduler| Tuned { scheduler: s.name, set: String::new(), config: s.config };
+    let mut all: Vec<Tuned> = schedulers.iter().map(of_preset).collect();
+    for text in sets {
+        let (path, values) = text.split_once('=').unwrap_or((text, ""));
+        let (sched, tunable) = path.rsplit_once('.').unwrap_or(("", path));
+        // Says what is wrong with it, if anything is.
+        let first = values.split(',').next().filter(|_| text.contains('=')).map(|v| format!("{path}={v}"));
+        tunables::set(&mut schedulers.to_vec(), first.as_ref().unwrap_or(text))?;
+        let mut next = Vec::new();
+        for t in all {
+            if !tunables::is_meant(schedulers, t.scheduler, sched) {
+                next.push(t);
+                continue;
+            }
+            for value in values.split(',').map(str::trim) {
+                let mut one = [Scheduler { name: t.scheduler, config: t.config }];
+                tunables::set(&mut one, &format!("{}.{tunable}={value}", t.scheduler))?;
+                let blank = if t.set.is_empty() { "" } else { " " };
+                let set = format!("{}{blank}{tunable}={value}", t.set);
+                next.push(Tuned { scheduler: t.scheduler, set, config: one[0].config });
+            }
+        }
+        all = next;
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::choose_scheduler;
+
+    fn of(names: &[&str], sets: &[&str]) -> Result<Vec<String>, CliError> {
+        let scheduler =
+            |n: &&str| choose_scheduler(n).map(|p| Scheduler { name: p.name, config: (p.config)() });
+        let schedulers = names.iter().map(scheduler).collect::<Result<Vec<_>, _>>()?;
+        let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
+        Ok(tuned(&schedulers, &sets)?.into_iter().map(|t| format!("{} {}", t.scheduler, t.set)).collect())
+    }
+
+    #[test]
+    fn values_multiply_for_the_scheduler_that_they_are_for() {
+        let sets = ["cfq.slice_idle=0,2ms", "cfq.low_latency=0,1", "bfq.low_latency=0"];
+        assert_eq!(
+            of(&["noop", "cfq", "bfq"], &sets).unwrap(),
+            [
+                "noop ",
+                "cfq slice_idle=0 low_latency=0",
+                "cfq slice_idle=0 low_latency=1",
+                "cfq slice_idle=2ms low_latency=0",
+                "cfq slice_idle=2ms low_latency=1",
+                "bfq low_latency=0",
+            ]
+        );
+        assert_eq!(of(&["cfq-2.6.34"], &["cfq.slice_idle=1ms,2ms"]).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn mistakes_are_those_of_set() {
+        let said = |set: &str| of(&["noop", "cfq"], &[set]).unwrap_err().to_string();
+        assert!(said("cfq.slice_idle=0,2").contains("has no unit"), "{}", said("cfq.slice_idle=0,2"));
+        assert!(said("bfq.low_latency=0").contains("is not in this run"));
+        assert!(said("cfq.slice_idl=0").contains("did you mean 'slice_idle'?"));
+        assert!(said("cfq").contains("no '='"));
+        assert!(said("cfq.slice_idle=").contains("no value") || said("cfq.slice_idle=").contains("no unit"));
+        assert!(said("slice_idle=0").contains("no '.'"));
+    }
+}

@@ -1,0 +1,176 @@
+//! `fairhead sweep` from the outside.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const JOB: &str = "[streams]\nrw=read\nbs=64k\nsize=64m\nnumjobs=2\nruntime=300ms\ntime_based\n\
+    [reader]\nrw=randread\nbs=4k\nsize=64m\nthinktime=2ms\nruntime=300ms\ntime_based\n";
+const GRID: [&str; 8] =
+    ["--sched", "noop,cfq", "--set", "cfq.slice_idle=0,8ms", "--seeds", "3", "--disk", "nas2020,sata_ssd"];
+const POINTS: usize = 2 * 3 * 3;
+
+fn job(place: &Path) -> String {
+    let file = place.join("job.fio");
+    std::fs::write(&file, JOB).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn fairhead(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fairhead")).args(args).output().unwrap()
+}
+
+fn text(args: &[&str]) -> String {
+    let out = fairhead(args);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn sweep(job: &str, more: &[&str]) -> String {
+    text(&[&["sweep", job][..], &GRID, more].concat())
+}
+
+#[test]
+fn csv_json_and_the_table_have_the_same_figures() {
+    let place = tempfile::tempdir().unwrap();
+    let job = job(place.path());
+    let csv = sweep(&job, &["--output-format", "csv"]);
+    let mut lines = csv.lines().map(|l| l.split(',').collect::<Vec<_>>());
+    let heads = lines.next().unwrap();
+    let json: Value = serde_json::from_str(&sweep(&job, &["--output-format", "json"])).unwrap();
+    let points = json["points"].as_array().unwrap();
+    assert_eq!(points.len(), POINTS);
+    let mut count = 0;
+    for (line, point) in lines.zip(points) {
+        count += 1;
+        for (head, cell) in heads.iter().zip(&line).filter(|(h, _)| **h != "set") {
+            let value = match &point[*head] {
+                Value::Null => String::new(),
+                Value::String(s) => s.clone(),
+                n => n.to_string(),
+            };
+            assert_eq!(*cell, value, "{head}");
+        }
+        let set: String = point["set"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(k, v)| format!("{k}={}", v.as_str().unwrap()))
+            .collect();
+        assert_eq!(line[2], set);
+    }
+    assert_eq!(count, POINTS);
+    // The table's rate is the mean of the three seeds'.
+    let rates: Vec<f64> = points[..3].iter().map(|p| p["disk_bytes_per_s"].as_f64().unwrap()).collect();
+    let mib = rates.iter().sum::<f64>() / 3.0 / 1_048_576.0;
+    let human = sweep(&job, &[]);
+    let row = human.lines().find(|l| l.split_whitespace().take(2).eq(["nas2020", "noop"])).unwrap();
+    let digits = 2 - mib.log10().floor().max(0.0) as usize;
+    let floor = (mib * 10_f64.powi(digits as i32)).floor() / 10_f64.powi(digits as i32);
+    assert!(row.contains(&format!(" {floor:.digits$} (±")), "{mib} in {row}");
+}
+
+#[test]
+fn a_point_is_what_run_gives_for_it() {
+    let place = tempfile::tempdir().unwrap();
+    let job = job(place.path());
+    let run = text(&[
+        "run",
+        &job,
+        "--sched",
+        "cfq",
+        "--set",
+        "cfq.slice_idle=0",
+        "--seed",
+        "3",
+        "--output-format",
+        "json",
+    ]);
+    let run: Value = serde_json::from_str(&run).unwrap();
+    let json: Value = serde_json::from_str(&sweep(&job, &["--output-format", "json"])).unwrap();
+    let point = json["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|p| p["disk"] == "nas2020" && p["set"]["slice_idle"] == "0" && p["seed"] == 3)
+        .unwrap();
+    let disk = &run["runs"][0]["disk"];
+    for (ours, theirs) in [("disk_busy_ns", "busy_ns"), ("disk_idled_on_purpose_ns", "idled_on_purpose_ns")] {
+        assert!(point[ours].is_u64() && point[ours] == disk[theirs], "{ours}: {} and {disk}", point[ours]);
+    }
+}
+
+#[test]
+fn who_was_interrupted_goes_on_with_the_same_bytes() {
+    let place = tempfile::tempdir().unwrap();
+    let job = job(place.path());
+    let (file, part) = (place.path().join("runs"), place.path().join("part"));
+    let csv = ["--output-format", "csv"];
+    let whole = sweep(&job, &csv);
+    let resumed = |path: &Path, more: &[&str]| {
+        sweep(&job, &[&csv, &["--resume", path.to_str().unwrap()][..], more].concat())
+    };
+    assert_eq!(resumed(&file, &["--threads", "1"]), whole);
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(kept.lines().count(), 1 + POINTS);
+    // As after a power failure: some lines, and half of one.
+    std::fs::write(&part, &kept[..kept.len() * 2 / 3]).unwrap();
+    assert_eq!(resumed(&part, &["--threads", "3"]), whole);
+    let mut lines: Vec<String> = std::fs::read_to_string(&part).unwrap().lines().map(str::to_owned).collect();
+    let mut all: Vec<String> = kept.lines().map(str::to_owned).collect();
+    lines.sort();
+    all.sort();
+    assert_eq!(lines, all);
+    // What is kept is believed, so it is not run again.
+    std::fs::write(&part, kept.replacen("\n0\t", "\n0\t1", 1)).unwrap();
+    assert_ne!(resumed(&part, &[]), whole);
+    let other = fairhead(&["sweep", &job, "--sched", "noop", "--resume", file.to_str().unwrap()]);
+    let said = String::from_utf8(other.stderr).unwrap();
+    assert!(other.status.code() == Some(2) && said.contains("name another file"), "{said}");
+}
+
+#[test]
+fn ctrl_c_writes_what_is_done() {
+    let place = tempfile::tempdir().unwrap();
+    let job = job(place.path());
+    let file = place.path().join("runs");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fairhead"))
+        .args(["sweep", &job, "--sched", "noop", "--seeds", "100000", "--output-format", "csv", "--resume"])
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = || std::fs::read_to_string(&file).unwrap_or_default().lines().count();
+    while lines() < 5 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let out = child.wait_with_output().unwrap();
+    let (rows, said) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
+    assert_eq!(out.status.code(), Some(1));
+    let done = rows.lines().count() - 1;
+    assert!(done >= 4 && done == lines() - 1, "{done} rows, {} kept", lines() - 1);
+    assert!(
+        said.contains(&format!("interrupted: {done} of 100000 points are done; the same command goes on")),
+        "{said}"
+    );
+}
+
+#[test]
+fn mistakes_are_one_line() {
+    for (args, message) in [
+        (&["tenants", "--set", "cfq.slice_idle=0,2"][..], "has no unit"),
+        (&["tenants", "--sched", "noop", "--set", "cfq.slice_idle=0"], "'cfq' is not in this run"),
+        (&["tenants", "--disk", "nas2020,nas202"], "did you mean 'nas2020'?"),
+        (&["tenants", "--seeds", "0"], "--seeds"),
+        (&["tenants", "--sched", "noop", "--seeds", "2000000"], "more than 1000000"),
+    ] {
+        let out = fairhead(&[&["sweep"], args].concat());
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!((out.status.code(), out.stdout.len()), (Some(2), 0), "{said}");
+        assert!(said.contains(message) && said.lines().count() == 1, "{said}");
+    }
+}
