@@ -320,9 +320,12 @@ pub(crate) struct AdviseArgs {
 #[derive(Debug, Args)]
 #[command(after_help = SWEEP_LEGEND)]
 pub(crate) struct SweepArgs {
-    /// A fio job file, or the name of a built-in workload (`fairhead list workloads`).
-    #[arg(value_name = "JOB.fio")]
+    /// A fio job file, the name of a built-in workload (`fairhead list workloads`), or a recorded trace of any format that `fairhead trace`
+    /// knows.
+    #[arg(value_name = "JOB|TRACE")]
     pub(crate) job: PathBuf,
+    #[command(flatten)]
+    pub(crate) replay: ReplayArgs,
     /// The disks: presets (`fairhead list disks`) or TOML files.
     #[arg(long, value_name = "PRESET|FILE[,…]", default_value = DISK, value_delimiter = ',')]
     pub(crate) disk: Vec<String>,

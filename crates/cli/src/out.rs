@@ -120,7 +120,7 @@ impl Progress {
     }
 
     /// As [`Progress::new`], for work in equal pieces of which some have been done before: says how long the rest takes.
-    pub(crate) fn timed(what: &'static str, before: usize, total: usize) -> Self {
+    pub(crate) fn counted(what: &'static str, before: usize, total: usize) -> Self {
         let progress = Self::new(what);
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}, {eta} more") {
             progress.0.set_style(style);

@@ -18,7 +18,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
     grid.jobs.notes.iter().for_each(|n| out::note(n));
     let resume = Resume::open(args.resume.as_deref(), fingerprint(&grid))?;
     let threads = args.threads.map_or_else(parallel::available, usize::from);
-    let progress = Progress::timed("sweeping", resume.count(), grid.count());
+    let progress = Progress::counted("sweeping", resume.count(), grid.count());
     let rows = grid.run(threads, &resume, &|done| progress.at(done, grid.count())).map_err(|e| match e {
         SimError::Group(message) => CliError::Failed(message),
         e => CliError::Misuse(e.to_string()),
@@ -47,7 +47,7 @@ const POINTS_MAX: u64 = 1_000_000;
 
 fn grid(args: &SweepArgs) -> Result<Sweep, CliError> {
     let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
-    let mut jobs = read_jobs(Some(&args.job))?;
+    let mut jobs = read_jobs(Some(&args.job), &args.replay)?;
     if runtime.is_some() {
         jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
     }
