@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 /// Sectors and times above are damage: so that sums of two never overflow.
 const NS_MAX: u64 = u64::MAX / 8 * 7;
-/// The first sector that no disk has.
-pub(crate) const SECTOR_MAX: u64 = 1 << 55;
+/// The first sector that no disk has: bytes are counted in 64 bits, those of the end of a request too.
+const SECTOR_MAX: u64 = (1 << 55) - 1;
 
 /// A whole number.
 pub(crate) fn number<T: FromStr>(what: &str, text: &str) -> Result<T, String> {
@@ -46,13 +46,21 @@ pub(crate) fn after(at: Duration, span: Duration) -> Result<Duration, String> {
     sum.map(Duration::from_ns).ok_or_else(|| "the times add up to more than can be counted".to_owned())
 }
 
+/// Whether a request lies where a disk can be.
+pub(crate) fn on_a_disk(sector: u64, sectors: u32) -> Result<(), String> {
+    match sector.checked_add(u64::from(sectors)) {
+        Some(end) if end <= SECTOR_MAX => Ok(()),
+        _ => Err(format!(
+            "sector {sector} is beyond every disk: expected less than {SECTOR_MAX} at the request's end"
+        )),
+    }
+}
+
 /// A request in sectors.
 pub(crate) fn in_sectors(at: Duration, op: Op, sector: u64, sectors: u64) -> Result<Record, String> {
-    if sector >= SECTOR_MAX {
-        return Err(format!("sector {sector} is beyond every disk: expected less than {SECTOR_MAX}"));
-    }
     let count = u32::try_from(sectors)
         .map_err(|_| format!("{sectors} sectors: expected a request of less than {} sectors", 1u64 << 32))?;
+    on_a_disk(sector, count)?;
     Ok(Record::new(at, op, Sector(sector), count))
 }
 
@@ -91,7 +99,8 @@ mod tests {
         assert_eq!(sectors(0, 512), (0, 1));
         assert_eq!(sectors(511, 2), (0, 2));
         assert_eq!(sectors(1000, 0), (1, 0));
-        assert_eq!(sectors(u64::MAX - 511, 1), ((1 << 55) - 1, 1));
+        assert_eq!(sectors(u64::MAX - 1023, 1), ((1 << 55) - 2, 1));
+        assert!(in_bytes(Duration::ZERO, Op::Read, u64::MAX - 511, 1).is_err(), "its end has no number");
         assert!(in_bytes(Duration::ZERO, Op::Read, u64::MAX, 1).is_err());
         assert!(in_bytes(Duration::ZERO, Op::Read, 0, 512 << 32).is_err());
         assert!(in_sectors(Duration::ZERO, Op::Read, SECTOR_MAX, 1).is_err());

@@ -18,7 +18,7 @@
 use super::LineParser;
 use crate::error::quote;
 use crate::event::{Action, Event, Timeline, kind, letters, of_letters};
-use crate::fields::{SECTOR_MAX, decimal, number};
+use crate::fields::{decimal, number, on_a_disk};
 use crate::record::{DeviceId, Flags, Names, Notes, Op, Record};
 use fairhead_core::{Duration, TaskId};
 use std::io::{self, Write};
@@ -92,9 +92,7 @@ pub(super) fn io(words: &[&str]) -> Result<Option<(Op, Flags, u64, u32)>, String
     let Some(op) = kind(op, flags, sectors) else { return Ok(None) };
     // A flush alone is anywhere.
     let sector = if sectors == 0 { 0 } else { sector };
-    if sector >= SECTOR_MAX {
-        return Err(format!("sector {sector} is beyond every disk: expected less than {SECTOR_MAX}"));
-    }
+    on_a_disk(sector, sectors)?;
     Ok(Some((op, flags, sector, sectors)))
 }
 

@@ -22,7 +22,7 @@
 
 use crate::error::{Place, TraceError};
 use crate::event::{Action, Event, Timeline, kind};
-use crate::fields::SECTOR_MAX;
+use crate::fields::on_a_disk;
 use crate::reader::Events;
 use crate::record::{DeviceId, Flags, Names, Notes, Op, Record};
 use fairhead_core::{Duration, TaskId};
@@ -154,9 +154,7 @@ impl Blktrace {
             return Err(format!("a time of {} ns is beyond what can be counted", h.time));
         }
         let sector = if sectors == 0 { 0 } else { h.sector };
-        if sector >= SECTOR_MAX {
-            return Err(format!("sector {sector} is beyond every disk: expected less than {SECTOR_MAX}"));
-        }
+        on_a_disk(sector, sectors)?;
         let device = self.device(h.device, names)?;
         let (at, task) = (Duration::from_ns(h.time), TaskId(h.pid));
         Ok(Some(Event { at, action, task, device, op, flags, sector, sectors }))
