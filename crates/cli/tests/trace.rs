@@ -103,7 +103,9 @@ impl Drop for Temp {
 
 /// What a program says, or `None` if there is no such program.
 fn run(program: &str, args: &[&str]) -> Option<String> {
-    match Command::new(program).args(args).output() {
+    // They write beside where they are started.
+    let folder = tempfile::tempdir().unwrap();
+    match Command::new(program).args(args).current_dir(&folder).output() {
         Ok(out) => Some(String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned()),
         Err(_) => {
             println!("skipped: no {program}");
