@@ -282,6 +282,14 @@ pub struct DiskPoint {
 }
 
 impl DiskPoint {
+    pub(crate) fn plus(self, next: &Self) -> Self {
+        Self {
+            read_bytes: self.read_bytes + next.read_bytes,
+            written_bytes: self.written_bytes + next.written_bytes,
+            busy: self.busy + next.busy,
+        }
+    }
+
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             read_bytes: self.read_bytes - before.read_bytes,
@@ -302,6 +310,15 @@ pub struct Point {
     pub calls: u64,
     /// The longest of them.
     pub latency_max: Duration,
+}
+
+impl Point {
+    pub(crate) fn add(&mut self, next: &Self) {
+        self.read_bytes += next.read_bytes;
+        self.written_bytes += next.written_bytes;
+        self.calls += next.calls;
+        self.latency_max = self.latency_max.max(next.latency_max);
+    }
 }
 
 /// A control group: what it was given (last), and what it got.
@@ -338,7 +355,7 @@ pub struct Outcome {
     pub clients: Vec<ClientStats>,
     /// The disk.
     pub disk: DiskStats,
-    /// The length of an interval, if a series was asked for.
+    /// The length of an interval, if a series was asked for: as asked for, or doubled until a long run's points are few enough to keep.
     pub interval: Option<Duration>,
     /// Per interval, per client.
     pub series: Vec<Vec<Point>>,

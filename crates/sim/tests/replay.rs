@@ -264,6 +264,27 @@ fn beside_other_jobs_and_in_job_files() {
 }
 
 #[test]
+fn a_long_series_has_longer_intervals() {
+    let jobs = jobs(written(&drawn(13, 40, 2)), |o| o.mode = Mode::Open);
+    let with = |interval| {
+        let interval = Some(interval);
+        simulate(&Scenario { interval, ..scenario(jobs.clone(), "nas2020", "noop") }).unwrap()
+    };
+    let coarse = with(us(1000));
+    // 700 000 intervals of two clients are more than are kept.
+    let asked = coarse.elapsed / 700_000;
+    let fine = with(asked);
+    assert_eq!(fine.interval, Some(asked * 2));
+    assert!(fine.series.len() < 1 << 20 && fine.series.len() == fine.disk_series.len());
+    assert_eq!(fine.series.len() as u64, fine.elapsed / (asked * 2));
+    assert_eq!(fine.clients, coarse.clients);
+    let calls = |o: &Outcome| o.series.iter().flatten().map(|p| p.calls).sum::<u64>();
+    assert!(calls(&fine) >= 39, "all but those of an interval that has not ended");
+    let busy = |o: &Outcome| o.disk_series.iter().map(|p| p.busy.as_ns()).sum::<u64>();
+    assert!(busy(&fine) >= busy(&coarse));
+}
+
+#[test]
 fn what_cannot_be_replayed_is_told() {
     let refuse = |text: &str, change: &dyn Fn(&mut Options)| {
         let mut options = Options::default();

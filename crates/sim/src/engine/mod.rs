@@ -71,7 +71,8 @@ pub struct Scenario {
     pub config: AnyConfig,
     /// The seed of all chance.
     pub seed: u64,
-    /// The length of an interval of the time series; none: no series.
+    /// The length of an interval of the time series; none: no series. Of a run with more than a million points it is doubled until they
+    /// are fewer.
     pub interval: Option<Duration>,
     /// Stop after that much virtual time even if clients have not ended.
     pub time_max: Option<Duration>,
@@ -129,6 +130,9 @@ pub(crate) fn observe<'a>(
     machine.queue.listen(books, machine.journal.clone())?;
     machine.run(scenario)
 }
+
+/// Points of the time series, all clients together: a run that has more has longer intervals, as its memory is bounded.
+const POINTS_MAX: usize = 1 << 20;
 
 /// Events of the elevator that are kept until its call is over: more than any one call makes.
 const TRACE: u32 = 1 << 14;
@@ -530,9 +534,25 @@ impl<'a> Machine<'a> {
             DiskPoint { read_bytes: stats.read_bytes, written_bytes: stats.written_bytes, busy: stats.busy };
         self.disk_series.push(all.since(&self.disk_before));
         self.disk_before = all;
+        if self.series.len() * self.clients.len() >= POINTS_MAX && self.series.len().is_multiple_of(2) {
+            self.double_interval();
+        }
         if let Some(interval) = self.interval {
             self.events.push(self.now + interval, Due::Interval);
         }
+    }
+
+    /// Each two intervals become one.
+    fn double_interval(&mut self) {
+        self.interval = self.interval.map(|i| i * 2);
+        let rows = std::mem::take(&mut self.series);
+        let mut rows = rows.into_iter();
+        while let (Some(mut row), Some(next)) = (rows.next(), rows.next()) {
+            row.iter_mut().zip(&next).for_each(|(a, b)| a.add(b));
+            self.series.push(row);
+        }
+        let all = std::mem::take(&mut self.disk_series);
+        self.disk_series = all.chunks(2).map(|two| two[1..].iter().fold(two[0], DiskPoint::plus)).collect();
     }
 
     fn finish(mut self, scenario: &Scenario) -> Result<(Outcome, Option<why::Report>)> {
@@ -572,7 +592,7 @@ impl<'a> Machine<'a> {
             elapsed: self.now.since(Instant::EPOCH),
             disk: self.queue.finish(self.now),
             clients: self.clients.into_iter().map(|c| c.into_stats(self.now)).collect(),
-            interval: scenario.interval,
+            interval: self.interval,
             series: self.series,
             disk_series: self.disk_series,
             cache: self.cache_stats,
