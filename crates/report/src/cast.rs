@@ -85,8 +85,8 @@ impl Cast {
     /// The lane of a task.
     pub(crate) fn lane(&self, task: &journal::Task) -> usize {
         match task.client {
-            Some(c) if self.has_lanes() => c,
-            None if self.has_lanes() => self.clients.len(),
+            Some(c) if self.has_lanes() && c < self.clients.len() => c,
+            _ if self.has_lanes() => self.clients.len(),
             _ => self.of(task),
         }
     }

@@ -99,7 +99,7 @@ impl Scale {
     fn log_ticks(&self) -> Vec<f64> {
         let (first, last) = (self.low.log10(), self.high.log10());
         let digits: &[f64] = match last - first {
-            d if d > 2.2 => &[1.0],
+            d if d > 2.6 => &[1.0],
             d if d > 1.2 => &[1.0, 3.0],
             _ => &[1.0, 2.0, 5.0],
         };
@@ -109,7 +109,9 @@ impl Scale {
         let every = ((to - from) / 7 + 1).max(1);
         let decades = (from..=to).filter(|p| p.rem_euclid(every) == 0);
         let all = decades.flat_map(|p| digits.iter().map(move |d| d * 10f64.powi(p)));
-        all.filter(|v| (self.low * 0.999..=self.high * 1.001).contains(v)).collect()
+        let found: Vec<f64> = all.filter(|v| (self.low * 0.999..=self.high * 1.001).contains(v)).collect();
+        // Less than a factor of three or so: even steps are as good.
+        if found.len() < 3 { Self { is_log: false, ..*self }.linear_ticks() } else { found }
     }
 
     /// A value of a tick.
@@ -164,6 +166,7 @@ mod tests {
         assert_eq!(labels(Scale::linear(0.0, 187.0 * MIB, Unit::Rate)), ["0", "50", "100", "150"]);
         assert_eq!(labels(Scale::log(80e3, 1.3e9, Unit::Time)), ["100us", "1ms", "10ms", "100ms", "1s"]);
         assert_eq!(labels(Scale::linear(0.0, 2e12, Unit::Bytes)), ["0", "500 GB", "1 TB", "1.5 TB", "2 TB"]);
+        assert_eq!(labels(Scale::log_exact(0.8, 1.25, Unit::Factor)), ["0.8", "0.9", "1", "1.1", "1.2"]);
         assert_eq!(labels(Scale::log(0.5, 3.0, Unit::Factor)), ["0.5", "1", "2", "5"]);
     }
 

@@ -41,6 +41,9 @@ pub struct Table {
     pub blocks: Vec<Vec<Vec<Cell>>>,
 }
 
+/// Words in a cell that stay on one line.
+const LINE: usize = 30;
+
 impl Table {
     /// A table of one block.
     #[must_use]
@@ -77,9 +80,11 @@ impl Table {
     fn cell(&self, out: &mut String, column: usize, cell: &Cell) {
         let text = escape(&cell.text);
         let value = cell.value.map_or_else(String::new, |v| format!(" data-value=\"{v}\""));
+        // What is long may have several lines.
+        let wide = if cell.text.chars().count() > LINE { " class=\"w\"" } else { "" };
         let _ = match column {
-            c if c + 1 == self.words => write!(out, "<th scope=\"row\">{text}</th>"),
-            c if c < self.words => write!(out, "<td>{text}</td>"),
+            c if c + 1 == self.words => write!(out, "<th scope=\"row\"{wide}>{text}</th>"),
+            c if c < self.words => write!(out, "<td{wide}>{text}</td>"),
             _ if cell.is_best => {
                 write!(out, "<td class=\"n\"{value}><b title=\"the best\">{text}</b></td>")
             }

@@ -208,9 +208,14 @@ fn keys_html(keys: &[Key]) -> String {
     out
 }
 
+/// More than two lines below a picture are too many.
+const SEEN_MAX: usize = 130;
+
 fn figure(out: &mut String, p: &Picture, ids: &mut usize) {
     *ids += 1;
-    let seen = if p.span.is_some() { escape(&p.about) } else { String::new() };
+    // What is long is in the table, and in the description.
+    let is_seen = p.span.is_some() && p.about.len() <= SEEN_MAX;
+    let seen = if is_seen { escape(&p.about) } else { String::new() };
     let _ = write!(
         out,
         "<figure><figcaption>{}</figcaption>{}<p class=\"seen\">{seen}</p>",

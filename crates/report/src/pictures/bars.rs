@@ -17,7 +17,7 @@ pub(super) struct Row {
 
 const ROW: u32 = 38;
 /// The part of the width that bars have; numbers have the rest.
-const WIDTH: f64 = 0.74;
+const WIDTH: f64 = 0.7;
 /// More does not fit in 330 pixels.
 const LABEL_MAX: usize = 50;
 

@@ -64,9 +64,9 @@ fn picture(runs: &Runs<'_>, s: &Shown<'_>, lanes: &[usize]) -> Picture {
         canvas.path(&format!("h1 t{}", look % LOOKS), &ticks(of(false).filter(is_thin), y, turns.grain_ns));
     }
     let about = format!(
-        "{} requests in {} turns; grain {}.",
-        count(turns.all().iter().filter(|t| !t.is_idle).map(|t| t.count).sum()),
+        "Turns: {}, of {} requests; grain {}.",
         count(turns.all().iter().filter(|t| !t.is_idle).count() as u64),
+        count(turns.all().iter().filter(|t| !t.is_idle).map(|t| t.count).sum()),
         time(Duration::from_ns(turns.grain_ns))
     );
     let title = format!("Turns under {}", s.name());

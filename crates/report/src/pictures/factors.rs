@@ -39,11 +39,11 @@ fn picture(
     canvas.line("one", (one, 0.0), (one, f64::from(height)));
     for (i, (c, r)) in (0u32..).zip(&rows) {
         let y = i * ROW;
-        canvas.text("", 0.0, y + 13, &shortened(&advice.candidates[*c].name(), 44));
+        canvas.text("ov", 0.0, y + 13, &shortened(&advice.candidates[*c].name(), 44));
         let middle = f64::from(y) + 26.0;
         canvas.line("w", (bottom.at(r.low), middle), (bottom.at(r.high), middle));
         canvas.dot(bottom.at(r.ratio), middle);
-        canvas.text("v", 1.0, y + 13, &factor(r.ratio));
+        canvas.text("v ov", 1.0, y + 13, &factor(r.ratio));
     }
     let each = rows.iter().map(|(c, r)| {
         let name = advice.candidates[*c].name();
@@ -55,13 +55,11 @@ fn picture(
         each.collect::<Vec<_>>().join("; ")
     );
     let title = match what {
-        "latency" => "Waiting, as a factor against the default".to_owned(),
-        "score" => "The score against the default".to_owned(),
-        other => {
-            let mut title = format!("{other}, as a factor against the default");
-            title[..1].make_ascii_uppercase();
-            title
-        }
+        "latency" => "Waiting less, as a factor".to_owned(),
+        "score" => "The score, as a factor".to_owned(),
+        "throughput" => "Throughput, as a factor".to_owned(),
+        _ => "Fairness, as a factor".to_owned(),
     };
+    let title = format!("{title} against {}", advice.candidates[0].name());
     Some(canvas.finish(format!("factor-{what}"), title, about))
 }

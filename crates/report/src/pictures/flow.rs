@@ -69,9 +69,12 @@ fn bytes_over_time(runs: &Runs<'_>, s: &Shown<'_>, flow: &Flow, keys: &[Key], le
     let height = f64::from(HEIGHT);
     let long = |x: usize| flow.length_ns(x, s.outcome.elapsed);
     let y = |x: usize, bytes: u64| height * (1.0 - left.at(real(rate(bytes, Duration::from_ns(long(x))))));
+    // A rate over a sliver of an interval says nothing.
+    let is_sliver = |x: usize| long(x) * 4 < flow.width_ns;
+    let shown = flow.len() - usize::from(flow.len() > 1 && is_sliver(flow.len() - 1));
     for (i, k) in keys.iter().enumerate() {
         let mut d = String::new();
-        let points: Vec<u64> = flow.bytes(k.look).collect();
+        let points: Vec<u64> = flow.bytes(k.look).take(shown).collect();
         for (x, &bytes) in points.iter().enumerate() {
             let step = if x == 0 { 'M' } else { 'L' };
             let _ = write!(d, "{step}{x} {}h{}", short(y(x, bytes)), part(long(x), flow.width_ns));

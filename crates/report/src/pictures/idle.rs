@@ -54,7 +54,7 @@ fn picture(runs: &Runs<'_>, all: &[(usize, Idled)]) -> crate::svg::Picture {
             look: *run,
             sign: Runs::sign(*run),
             label: why(i).to_owned(),
-            value: share(i.time.as_ns(), whole(*run)),
+            value: format!("{}, {}", time(i.time), share(i.time.as_ns(), whole(*run))),
             part: part(*run, i.time) / longest,
         })
         .collect();

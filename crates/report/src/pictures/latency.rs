@@ -35,7 +35,7 @@ fn picture(runs: &Runs<'_>, job: usize) -> Option<Picture> {
         .collect();
     let low = all.iter().map(|(_, s)| s.latency_min.as_ns()).min()?;
     let high = all.iter().map(|(_, s)| s.latency_max.as_ns()).max()?;
-    let bottom = Scale::log(real(low.max(1)), real(high.max(1)), Unit::Time);
+    let bottom = axis(real(low.max(1)), real(high.max(1)));
     let left = Scale::linear(0.0, 100.0, Unit::Percent);
     let mut canvas = Canvas::new(Frame::axes(HEIGHT), (WIDE, f64::from(HEIGHT)));
     canvas.left_axis(&left);
@@ -61,19 +61,27 @@ fn picture(runs: &Runs<'_>, job: usize) -> Option<Picture> {
     )
 }
 
-/// From the shortest call to the longest, through the histogram's steps.
+/// From the shortest call to the longest; what is nearly one value is put in the middle.
+fn axis(low: f64, high: f64) -> Scale {
+    if high >= low * 10.0 {
+        return Scale::log(low, high, Unit::Time);
+    }
+    let middle = (low * high).sqrt();
+    Scale::log(middle / 10f64.sqrt(), middle * 10f64.sqrt(), Unit::Time)
+}
+
+/// Steps from the shortest call to the longest, as the histogram has them.
 fn line(stats: &OpStats, bottom: &Scale) -> String {
     let height = f64::from(HEIGHT);
     let x = |ns: u64| short(bottom.at(real(ns.max(1))) * WIDE);
-    let mut d = format!("M{} {}L", x(stats.latency_min.as_ns()), short(height));
+    let mut d = format!("M{} {}", x(stats.latency_min.as_ns()), short(height));
     let mut sum = 0;
     for v in stats.latency_ns.iter_recorded() {
         sum += v.count_at_value();
         let ns = v.value_iterated_to().min(stats.latency_max.as_ns());
         let y = height * (1.0 - real(sum) / real(stats.calls));
-        let _ = write!(d, "{} {} ", x(ns), short(y));
+        let _ = write!(d, "H{}V{}", x(ns), short(y));
     }
-    d.pop();
     d
 }
 

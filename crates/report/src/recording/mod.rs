@@ -43,7 +43,7 @@ pub struct Recording {
     pub(crate) cells: Cells,
     pub(crate) turns: Turns,
     pub(crate) idled: Vec<Idled>,
-    /// Requests that completed.
+    /// Requests that the device has done.
     pub(crate) requests: u64,
     pub(crate) members: u64,
     pub(crate) is_rotational: bool,
@@ -97,7 +97,7 @@ impl Sink for Recorder {
 
     fn request(&mut self, r: &Request) {
         let Some(task) = self.tasks.get(r.task.0 as usize) else { return };
-        let (Some(begun), Some(finished), Some(_)) = (r.begun, r.finished, r.completed) else { return };
+        let (Some(begun), Some(finished)) = (r.begun, r.finished) else { return };
         let k = &mut self.kept;
         let who = k.cast.of(task);
         k.requests += 1;
