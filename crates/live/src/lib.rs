@@ -7,6 +7,7 @@
 //!                                            └───────────────────────────────┘
 //! ```
 
+mod at_disk;
 mod bio;
 pub mod buffer;
 mod clock;
@@ -17,6 +18,7 @@ mod emulation;
 mod engine;
 pub mod error;
 mod faults;
+mod flushes;
 mod fuse;
 mod groups;
 mod inbox;
@@ -30,6 +32,7 @@ pub mod request_queue;
 mod ring;
 mod socket;
 mod store;
+mod succession;
 mod transfer;
 
 pub use bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};

@@ -24,21 +24,23 @@
 //! overlaps a write that was given up fails in the same way, or somebody would read what changes behind his back.
 //!
 //! **Flush** covers the writes that were answered before it came. One is under way for each file; those that come meanwhile share
-//! the next. If it fails, what was lost may be anybody's, and the kernel does not say so twice: all who wait fail with it, and
-//! each client that was there then hears it at its next flush. While one that was given up may still come, flushes of its file fail.
+//! the next. If it fails, all who wait fail with it, and each client that was there then hears it at its next flush.
 //!
 //! **Switch.** Another scheduler takes over what waits, in the order in which it came. What is at the disk finishes by itself.
 //!
 //! What it does not do: time, threads, files, memory. The engine's loop drives it, and tests with a disk made of a vector.
 
+use crate::at_disk::{AtDisk, Io};
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
 use crate::depth::{AT_DISK_MAX, Depth};
+use crate::flushes::Flushes;
 use crate::lanes::Lanes;
-use crate::recording::{Event, Recorded};
+use crate::recording::Event;
+use crate::succession::Succession;
 use fairhead_core::config::ConfigError;
 use fairhead_core::elevator::{Control, Dispatch, Elevator, Limits};
 use fairhead_core::groups::{GroupStats, Refusal};
-use fairhead_core::request::{self, Request, State};
+use fairhead_core::request::{self, Request};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
 use fairhead_core::units::{Duration, GroupId, Id, Instant, Sectors, Tag};
 use slab::Slab;
@@ -167,65 +169,28 @@ struct Client {
     is_gone: bool,
 }
 
-#[derive(Debug)]
-struct Io {
-    tag: Tag,
-    /// Which scheduler issued it, counted from the first.
-    era: u64,
-    request: Request,
-    pieces: Vec<Piece>,
-    began: Instant,
-    gives_up: Instant,
-    is_given_up: bool,
-}
-
-/// A scheduler that has another in its place, until the disk is done with what it issued.
-#[derive(Debug)]
-struct Retired {
-    elevator: Elevator<AnyScheduler>,
-    era: u64,
-}
-
-#[derive(Debug, Default)]
-struct Flushes {
-    /// When the one under way is given up; nothing, if it was.
-    gives_up: Option<Instant>,
-    is_running: bool,
-    /// The last failure, and when that was.
-    failed: Option<(u64, Errno)>,
-    is_in_line: bool,
-    /// Who waits for the one under way, and for the next.
-    covered: Vec<(ClientId, u64)>,
-    waiting: Vec<(ClientId, u64)>,
-}
-
 /// See the [module](self).
 #[derive(Debug)]
 pub struct RequestQueue<D> {
     settings: Settings,
-    elevator: Recorded,
-    config: AnyConfig,
-    retired: Vec<Retired>,
-    era: u64,
+    elevators: Succession,
     /// By tag: the piece; and when the tag was given out, to hand them over in order. Those not in use are in `free`.
     tags: Vec<Option<Piece>>,
     came: Vec<u64>,
     free: Vec<Tag>,
+    /// Room for those that an io gives back.
+    freed: Vec<Tag>,
     clients: Slab<Client>,
     bios: Slab<Pending<D>>,
     /// Clients that have something to place, in turn; and those of whom the elevator has turned some task away.
     line: VecDeque<usize>,
     stalled: Vec<usize>,
-    ios: Slab<Io>,
+    at_disk: AtDisk,
     depth: Depth,
-    in_flight: u16,
-    given_up: u32,
+    /// Bios that are answered, while they may still change something.
     orphans: u32,
-    flushes: Vec<Flushes>,
-    flush_line: VecDeque<FileId>,
+    flushes: Flushes<(ClientId, u64)>,
     answers: VecDeque<Answer<D>>,
-    /// What groups got under schedulers before this one, by group.
-    before: Vec<GroupStats>,
     serial: u64,
 }
 
@@ -239,26 +204,20 @@ impl<D> RequestQueue<D> {
         let tags = settings.limits.tags;
         Ok(Self {
             settings,
-            elevator: Recorded::new(Elevator::new(settings.limits, config)?),
-            config,
-            retired: Vec::new(),
-            era: 0,
+            elevators: Succession::new(settings.limits, config)?,
             tags: vec![None; usize::from(tags)],
             came: vec![0; usize::from(tags)],
             free: (0..tags).rev().map(Tag).collect(),
+            freed: Vec::new(),
             clients: Slab::new(),
             bios: Slab::new(),
             line: VecDeque::new(),
             stalled: Vec::new(),
-            ios: Slab::new(),
+            at_disk: AtDisk::new(settings.timeout),
             depth: Depth::new(settings.limits.queue_depth, settings.adaptive_depth),
-            in_flight: 0,
-            given_up: 0,
             orphans: 0,
-            flushes: Vec::new(),
-            flush_line: VecDeque::new(),
+            flushes: Flushes::new(),
             answers: VecDeque::new(),
-            before: vec![GroupStats::default(); settings.limits.groups as usize],
             serial: 0,
         })
     }
@@ -305,9 +264,7 @@ impl<D> RequestQueue<D> {
     /// Whether anything that is here is about this file.
     #[must_use]
     pub fn knows(&self, file: FileId) -> bool {
-        let flushes = |f: &Flushes| f.is_running || f.is_in_line || !f.waiting.is_empty();
-        self.flushes.get(file.0 as usize).is_some_and(flushes)
-            || self.bios.iter().any(|(_, p)| p.bio.file == file)
+        self.flushes.knows(file) || self.bios.iter().any(|(_, p)| p.bio.file == file)
     }
 
     /// Whether the client may hand in another bio of `len` bytes now. Who does so all the same is not refused; it is who reads from
@@ -343,7 +300,7 @@ impl<D> RequestQueue<D> {
             is_answered: false,
             is_orphan: false,
         });
-        if self.given_up > 0 && self.is_in_doubt(&bio) {
+        if self.at_disk.may_change(&bio) {
             self.bios[slot].placed = bio.len;
             self.bios[slot].result = Err(Errno::TIMEDOUT);
             self.finish_bio(slot);
@@ -355,26 +312,9 @@ impl<D> RequestQueue<D> {
         BioId { slot, serial }
     }
 
-    /// Whether a write that was given up may still change what this is about.
-    fn is_in_doubt(&self, bio: &Bio) -> bool {
-        let end = bio.offset + u64::from(bio.len);
-        self.ios.iter().filter(|(_, io)| io.is_given_up).flat_map(|(_, io)| &io.pieces).any(|p| {
-            p.op != Op::Read
-                && p.file == bio.file
-                && p.offset < end
-                && bio.offset < p.offset + u64::from(p.len)
-        })
-    }
-
     /// Whether the disk has a write that nobody waits for any more, and that would change what this is about.
     fn is_behind(&self, piece: &Piece) -> bool {
-        self.orphans > 0
-            && self.ios.iter().flat_map(|(_, io)| &io.pieces).any(|p| {
-                self.bios[p.bio.slot].is_orphan
-                    && p.file == piece.file
-                    && p.offset < piece.offset + u64::from(piece.len)
-                    && piece.offset < p.offset + u64::from(p.len)
-            })
+        self.orphans > 0 && self.at_disk.has(piece, |p| self.bios[p.bio.slot].is_orphan)
     }
 
     /// Takes a bio back: it is answered at once with [`Errno::INTR`], unless it is done. Answers whether it was not.
@@ -445,14 +385,14 @@ impl<D> RequestQueue<D> {
             let Some(client) = self.line.pop_front() else { return };
             let c = &mut self.clients[client];
             c.is_in_line = false;
-            let Some((task, slot)) = c.unplaced.next() else {
+            let Some((lane, slot)) = c.unplaced.next() else {
                 self.drop_if_done(client);
                 continue;
             };
             let (piece, request) = self.cut(slot);
-            if self.is_behind(&piece) || !self.elevator.elevator().has_room(&request) {
+            if self.is_behind(&piece) || !self.elevator().has_room(&request) {
                 let c = &mut self.clients[client];
-                c.unplaced.turned_away(task);
+                c.unplaced.turned_away(lane);
                 if !std::mem::replace(&mut c.is_stalled, true) {
                     self.stalled.push(client);
                 }
@@ -461,9 +401,9 @@ impl<D> RequestQueue<D> {
                 p.placed += piece.len;
                 p.open += 1;
                 if p.placed == p.bio.len {
-                    c.unplaced.placed(task)
+                    c.unplaced.placed(lane)
                 } else {
-                    c.unplaced.goes_on(task)
+                    c.unplaced.goes_on(lane)
                 }
                 self.insert(now, piece, request);
             }
@@ -481,16 +421,17 @@ impl<D> RequestQueue<D> {
 
     /// Who was turned away by the elevator may try again.
     fn unstall(&mut self, now: Instant) {
-        for client in std::mem::take(&mut self.stalled) {
+        let mut stalled = std::mem::take(&mut self.stalled);
+        stalled.retain(|&client| {
             let c = &mut self.clients[client];
             c.unplaced.retry();
             c.is_stalled = c.unplaced.has_away();
-            if c.is_stalled {
-                self.stalled.push(client);
-            }
+            let stays = c.is_stalled;
             self.line_up(client);
             self.drop_if_done(client);
-        }
+            stays
+        });
+        self.stalled = stalled;
         self.place(now);
     }
 
@@ -519,7 +460,7 @@ impl<D> RequestQueue<D> {
         self.serial += 1;
         self.came[tag.index()] = self.serial;
         self.tags[tag.index()] = Some(Piece { tag, ..piece });
-        self.elevator.insert(now, tag, request);
+        self.elevators.insert(now, tag, request);
     }
 
     fn free(&mut self, tag: Tag) {
@@ -534,36 +475,34 @@ impl<D> RequestQueue<D> {
     /// What shall the disk do next? `None`: nothing for now. Something else may be said after the next call of any other kind, at the
     /// latest at [`Self::next_timer`].
     pub fn next(&mut self, now: Instant) -> Option<Start> {
-        if let Some(file) = self.flush_line.pop_front() {
-            self.start_flush(now, file);
+        if let Some(file) = self.flushes.begin(now + self.settings.timeout) {
             return Some(Start::Flush(file));
         }
-        while self.in_flight < self.depth.now() {
-            let Dispatch::Issue(tag) = self.elevator.dispatch(now) else { return None };
+        while self.at_disk.count().0 < self.depth.now() {
+            let Dispatch::Issue(tag) = self.elevators.dispatch(now) else { return None };
             let io = self.start(now, tag);
-            if !self.ios[io.0].pieces.is_empty() {
-                self.depth.issued(self.in_flight);
+            if !self.at_disk[io].pieces.is_empty() {
+                self.depth.issued(self.at_disk.count().0);
                 return Some(Start::Io(io));
             }
-            self.end(now, io);
+            let io = self.at_disk.ends(io);
+            self.leave_disk(now, io.era, io.tag);
             self.unstall(now);
         }
         None
     }
 
     fn start(&mut self, now: Instant, tag: Tag) -> IoId {
-        let requests = self.elevator.elevator().requests();
-        let carried = requests.carried(tag);
-        let mut pieces: Vec<Piece> =
-            [tag].into_iter().chain(carried).filter_map(|t| self.tags[t.index()]).collect();
-        pieces.sort_unstable_by_key(|p| (p.file, p.offset));
-        let gives_up = now + self.settings.timeout;
-        self.in_flight += 1;
-        // What was taken back is not done; its tag comes back with the others.
-        let (cancelled, pieces) = pieces.into_iter().partition(|p| self.bios[p.bio.slot].is_answered);
+        let requests = self.elevator().requests();
         let request = requests[tag].rq;
-        let io = Io { tag, era: self.era, request, pieces, began: now, gives_up, is_given_up: false };
-        let id = IoId(self.ios.insert(io));
+        let tags = [tag].into_iter().chain(requests.carried(tag));
+        let mut pieces: Vec<Piece> = tags.filter_map(|t| self.tags[t.index()]).collect();
+        pieces.sort_unstable_by_key(|p| (p.file, p.offset));
+        // What was taken back is not done; its tag comes back with the others.
+        let cancelled: Vec<Piece> = pieces.extract_if(.., |p| self.bios[p.bio.slot].is_answered).collect();
+        let era = self.elevators.era();
+        let io = Io { tag, era, request, pieces, began: now, is_given_up: false };
+        let id = self.at_disk.begins(io);
         self.drop_pieces(&cancelled);
         id
     }
@@ -571,19 +510,19 @@ impl<D> RequestQueue<D> {
     /// The pieces of an io, in order of file and offset.
     #[must_use]
     pub fn pieces(&self, io: IoId) -> &[Piece] {
-        &self.ios[io.0].pieces
+        &self.at_disk[io].pieces
     }
 
     /// Whether nobody waits for an io any more.
     #[must_use]
     pub fn is_given_up(&self, io: IoId) -> bool {
-        self.ios[io.0].is_given_up
+        self.at_disk[io].is_given_up
     }
 
     /// What an io is for the scheduler: the whole, with what has been taken back.
     #[must_use]
     pub fn request(&self, io: IoId) -> &Request {
-        &self.ios[io.0].request
+        &self.at_disk[io].request
     }
 
     /// The bio that a piece is of.
@@ -602,17 +541,17 @@ impl<D> RequestQueue<D> {
     /// # Panics
     /// If there are not as many results as pieces.
     pub fn finished(&mut self, now: Instant, io: IoId, results: &[Result<(), Errno>]) {
-        let pieces = std::mem::take(&mut self.ios[io.0].pieces);
-        assert_eq!(results.len(), pieces.len(), "a result for each piece");
-        for (piece, result) in pieces.iter().zip(results) {
+        let io = self.at_disk.ends(io);
+        assert_eq!(results.len(), io.pieces.len(), "a result for each piece");
+        for (piece, result) in io.pieces.iter().zip(results) {
             let p = &mut self.bios[piece.bio.slot];
             p.result = p.result.and(*result);
         }
-        if !self.ios[io.0].is_given_up {
-            self.depth.took(now.saturating_since(self.ios[io.0].began), self.in_flight - 1);
+        if !io.is_given_up {
+            self.depth.took(now.saturating_since(io.began), self.at_disk.count().0);
+            self.leave_disk(now, io.era, io.tag);
         }
-        self.end(now, io);
-        self.drop_pieces(&pieces);
+        self.drop_pieces(&io.pieces);
         self.unstall(now);
     }
 
@@ -626,60 +565,31 @@ impl<D> RequestQueue<D> {
         }
     }
 
-    /// Nothing is left of an io.
-    fn end(&mut self, now: Instant, io: IoId) {
-        let Io { tag, era, is_given_up, .. } = self.ios.remove(io.0);
-        if is_given_up {
-            self.given_up -= 1;
-        } else {
-            self.leave_disk(now, tag, era);
-        }
-    }
-
-    /// For the scheduler that issued it, the disk is done with it; its place there and its tags are free.
-    fn leave_disk(&mut self, now: Instant, tag: Tag, era: u64) {
-        self.in_flight -= 1;
-        let retired = self.retired.iter().position(|r| r.era == era);
-        let tags: Vec<Tag> = match retired {
-            Some(i) => self.retired[i].elevator.complete(now, tag).collect(),
-            None => self.elevator.complete(now, tag).collect(),
-        };
-        for tag in tags {
-            self.free(tag);
-        }
-        if let Some(i) = retired.filter(|&i| self.retired[i].elevator.requests().issued() == 0) {
-            let old = self.retired.swap_remove(i);
-            Self::add_books(&mut self.before, &old.elevator);
-        }
+    /// For the scheduler that issued it, the disk is done with it, and its tags are free.
+    fn leave_disk(&mut self, now: Instant, era: u64, tag: Tag) {
+        let mut tags = std::mem::take(&mut self.freed);
+        self.elevators.complete(now, era, tag, &mut tags);
+        tags.drain(..).for_each(|tag| self.free(tag));
+        self.freed = tags;
     }
 
     /// Time has come to [`Self::next_timer`], or any other.
     pub fn timer(&mut self, now: Instant) {
-        if self.elevator.elevator().next_timer().is_some_and(|(at, _)| at <= now) {
-            self.elevator.timer(now);
-        }
-        let is_late = |io: &Io| !io.is_given_up && io.gives_up <= now;
-        while let Some(io) = self.ios.iter().find(|(_, io)| is_late(io)).map(|(slot, _)| IoId(slot)) {
+        self.elevators.timer(now);
+        while let Some(io) = self.at_disk.late(now) {
             self.give_up(now, io);
         }
-        for file in 0..self.flushes.len() {
-            if self.flushes[file].gives_up.is_some_and(|at| at <= now) {
-                let f = &mut self.flushes[file];
-                f.gives_up = None;
-                let mut covered = std::mem::take(&mut f.covered);
-                covered.append(&mut f.waiting);
-                self.answer_flushes(FileId(file as u32), covered, Err(Errno::TIMEDOUT));
-            }
+        while let Some((file, whom)) = self.flushes.give_up(now) {
+            self.answer_flushes(file, whom, Err(Errno::TIMEDOUT));
         }
         self.unstall(now);
     }
 
     fn give_up(&mut self, now: Instant, id: IoId) {
-        let io = &mut self.ios[id.0];
-        io.is_given_up = true;
+        self.at_disk.gives_up(id);
+        let io = &self.at_disk[id];
         let (tag, era, pieces) = (io.tag, io.era, io.pieces.clone());
-        self.given_up += 1;
-        self.leave_disk(now, tag, era);
+        self.leave_disk(now, era, tag);
         for piece in pieces {
             let p = &mut self.bios[piece.bio.slot];
             p.result = Err(Errno::TIMEDOUT);
@@ -692,7 +602,8 @@ impl<D> RequestQueue<D> {
     /// What has no tag yet fails as it would if it came now.
     fn give_up_what_waits_for_it(&mut self) {
         let waiting = self.clients.iter().flat_map(|(_, c)| c.unplaced.bios());
-        let doubtful: Vec<usize> = waiting.filter(|&slot| self.is_in_doubt(&self.bios[slot].bio)).collect();
+        let doubtful: Vec<usize> =
+            waiting.filter(|&slot| self.at_disk.may_change(&self.bios[slot].bio)).collect();
         for slot in doubtful {
             let p = &mut self.bios[slot];
             (p.placed, p.result) = (p.bio.len, Err(Errno::TIMEDOUT));
@@ -706,10 +617,8 @@ impl<D> RequestQueue<D> {
     /// When to call [`Self::timer`] at the latest.
     #[must_use]
     pub fn next_timer(&self) -> Option<Instant> {
-        let elevator = self.elevator.elevator().next_timer().map(|t| t.0);
-        let io = self.ios.iter().filter(|(_, io)| !io.is_given_up).map(|(_, io)| io.gives_up).min();
-        let flush = self.flushes.iter().filter_map(|f| f.gives_up).min();
-        [elevator, io, flush].into_iter().flatten().min()
+        let timers = [self.elevators.next_timer(), self.at_disk.next_timer(), self.flushes.next_timer()];
+        timers.into_iter().flatten().min()
     }
 }
 
@@ -719,72 +628,40 @@ impl<D> RequestQueue<D> {
     pub fn flush(&mut self, client: ClientId, file: FileId, cookie: u64) {
         let Some(c) = self.client(client) else { return };
         c.bios += 1;
-        let f = self.flushes_of(file);
-        if f.is_running && f.gives_up.is_none() {
-            return self.answer_flushes(file, vec![(client, cookie)], Err(Errno::TIMEDOUT));
+        if let Err(who) = self.flushes.ask(file, (client, cookie)) {
+            self.answer_flushes(file, vec![who], Err(Errno::TIMEDOUT));
         }
-        f.waiting.push((client, cookie));
-        self.line_up_for_flush(file);
-    }
-
-    fn line_up_for_flush(&mut self, file: FileId) {
-        let f = &mut self.flushes[file.0 as usize];
-        if !f.is_running && !f.is_in_line && !f.waiting.is_empty() {
-            f.is_in_line = true;
-            self.flush_line.push_back(file);
-        }
-    }
-
-    fn start_flush(&mut self, now: Instant, file: FileId) {
-        let gives_up = now + self.settings.timeout;
-        let f = &mut self.flushes[file.0 as usize];
-        f.covered = std::mem::take(&mut f.waiting);
-        (f.is_in_line, f.is_running, f.gives_up) = (false, true, Some(gives_up));
     }
 
     /// Something in the file could not be made stable: it may be anybody's, and each client that is here hears it once.
     pub fn sync_failed(&mut self, file: FileId, errno: Errno) {
         self.serial += 1;
-        let failed = Some((self.serial, errno));
-        self.flushes_of(file).failed = failed;
+        self.flushes.failed(file, self.serial, errno);
     }
 
     /// The file of this number is no more; the next one has nothing to do with it.
     pub fn forget(&mut self, file: FileId) {
-        self.flushes_of(file).failed = None;
-    }
-
-    fn flushes_of(&mut self, file: FileId) -> &mut Flushes {
-        let index = file.0 as usize;
-        if self.flushes.len() <= index {
-            self.flushes.resize_with(index + 1, Flushes::default);
-        }
-        &mut self.flushes[index]
+        self.flushes.forget(file);
     }
 
     /// The file's flush is done.
     pub fn flushed(&mut self, file: FileId, result: Result<(), Errno>) {
-        let f = &mut self.flushes[file.0 as usize];
-        (f.is_running, f.gives_up) = (false, None);
-        let mut covered = std::mem::take(&mut f.covered);
+        let whom = self.flushes.done(file, result.is_ok());
         if let Err(errno) = result {
-            covered.append(&mut f.waiting);
             self.sync_failed(file, errno);
         }
-        self.answer_flushes(file, covered, result);
-        self.line_up_for_flush(file);
+        self.answer_flushes(file, whom, result);
     }
 
-    fn answer_flushes(&mut self, file: FileId, covered: Vec<(ClientId, u64)>, result: Result<(), Errno>) {
-        let failed = self.flushes[file.0 as usize].failed;
-        for (client, cookie) in covered {
+    fn answer_flushes(&mut self, file: FileId, whom: Vec<(ClientId, u64)>, result: Result<(), Errno>) {
+        for (client, cookie) in whom {
             // Of one that is gone the slot may be another's by now.
             let Some(c) = self.clients.get_mut(client.slot).filter(|c| c.serial == client.serial) else {
                 continue;
             };
             c.bios -= 1;
             let heard = c.heard.get(&file).copied().unwrap_or(c.serial);
-            let missed = failed.filter(|&(at, _)| at > heard);
+            let missed = self.flushes.news(file, heard);
             if let Some((at, _)) = missed {
                 c.heard.insert(file, at);
             }
@@ -802,15 +679,7 @@ impl<D> RequestQueue<D> {
     /// # Errors
     /// If it cannot be; then nothing has changed.
     pub fn control(&mut self, now: Instant, change: Control) -> Result<(), Refusal> {
-        let groups = self.elevator.elevator().groups();
-        let is_new = matches!(change, Control::SetParent(g, _) if !groups.exists(g));
-        self.elevator.control(now, change)?;
-        if let Control::SetParent(group, _) = change
-            && is_new
-        {
-            // What had its number before got that.
-            self.before[group.index()] = GroupStats::default();
-        }
+        self.elevators.control(now, change)?;
         self.unstall(now);
         Ok(())
     }
@@ -820,64 +689,14 @@ impl<D> RequestQueue<D> {
     /// # Errors
     /// If a tunable is out of range; then nothing has changed.
     pub fn switch(&mut self, now: Instant, config: AnyConfig) -> Result<(), ConfigError> {
-        if self.config.scheduler() == config.scheduler() && self.elevator.reconfigure(now, config)? {
-            self.config = config;
-            return Ok(());
-        }
-        let new = Elevator::new(self.settings.limits, config)?;
-        let old = self.elevator.replace(new, config);
-        self.config = config;
-        self.take_over_groups(now, &old);
-        let mut waiting: Vec<Tag> = old
-            .requests()
-            .iter()
-            .filter(|(_, slot)| matches!(slot.state, State::Queued | State::Held))
-            .flat_map(|(tag, _)| old.requests().carried(tag).chain([tag]))
-            .collect();
+        let mut waiting = self.elevators.switch(now, config)?;
         waiting.sort_unstable_by_key(|t| self.came[t.index()]);
         for tag in waiting {
             let piece = self.tags[tag.index()].expect("it waits");
-            let request = self.request_of(&piece);
-            self.elevator.insert(now, tag, request);
+            self.elevators.insert(now, tag, self.request_of(&piece));
         }
-        if old.requests().issued() > 0 {
-            self.retired.push(Retired { elevator: old, era: self.era });
-        } else {
-            Self::add_books(&mut self.before, &old);
-        }
-        self.era += 1;
         self.unstall(now);
         Ok(())
-    }
-
-    /// The new scheduler's groups are as they were under the old one.
-    fn take_over_groups(&mut self, now: Instant, old: &Elevator<AnyScheduler>) {
-        let (groups, new) = (old.groups(), self.elevator.elevator().groups());
-        let mut all: Vec<GroupId> = (1..groups.count()).map(GroupId::from_index).collect();
-        let depth = |g: GroupId| std::iter::successors(groups.parent(g), |&p| groups.parent(p)).count();
-        all.sort_by_key(|&g| (!groups.exists(g), depth(g)));
-        let mut changes = vec![Control::SetLeafWeight(GroupId::ROOT, groups.leaf_weight(GroupId::ROOT))];
-        for g in all {
-            let Some(parent) = groups.parent(g) else { continue };
-            if !groups.exists(g) {
-                changes.extend([Control::SetParent(g, groups.home(g)), Control::GroupExit(g)]);
-                continue;
-            }
-            // Most are as they are made, and each change takes the longer the more groups there are.
-            let differs = [
-                (new.parent(g) != Some(parent)).then_some(Control::SetParent(g, parent)),
-                (new.weight(g) != groups.weight(g)).then(|| Control::SetWeight(g, groups.weight(g))),
-                (new.leaf_weight(g) != groups.leaf_weight(g))
-                    .then(|| Control::SetLeafWeight(g, groups.leaf_weight(g))),
-                (new.class(g) != groups.class(g)).then(|| Control::SetClass(g, groups.class(g))),
-                (new.max(g) != groups.max(g)).then(|| Control::SetMax(g, groups.max(g))),
-                (new.min(g) != groups.min(g)).then(|| Control::SetMin(g, groups.min(g))),
-            ];
-            changes.extend(differs.into_iter().flatten());
-        }
-        for change in changes {
-            self.elevator.control(now, change).expect("as it was");
-        }
     }
 
     /// What a piece is for the elevator.
@@ -902,39 +721,22 @@ impl<D> RequestQueue<D> {
         }
     }
 
-    fn add_books(before: &mut [GroupStats], elevator: &Elevator<AnyScheduler>) {
-        for (i, sum) in before.iter_mut().enumerate() {
-            // What waits was handed over, and is counted there.
-            let stats = GroupStats {
-                io_queued: Default::default(),
-                ..*elevator.groups().stats(GroupId::from_index(i))
-            };
-            sum.add(&stats);
-        }
-    }
-
     /// What a group got since the queue was made.
     #[must_use]
     pub fn stats(&self, group: GroupId) -> GroupStats {
-        let mut sum = *self.elevator.elevator().groups().stats(group);
-        sum.add(&self.before[group.index()]);
-        for old in &self.retired {
-            let stats = old.elevator.groups().stats(group);
-            sum.add(&GroupStats { io_queued: Default::default(), ..*stats });
-        }
-        sum
+        self.elevators.stats(group)
     }
 
     /// The scheduler's tunables.
     #[must_use]
     pub const fn config(&self) -> &AnyConfig {
-        &self.config
+        self.elevators.config()
     }
 
     /// The elevator, to look at.
     #[must_use]
     pub const fn elevator(&self) -> &Elevator<AnyScheduler> {
-        self.elevator.elevator()
+        self.elevators.elevator()
     }
 
     /// Keeps what the elevator is told and decides from now on, for [`Self::take_events`]. To be called first of all.
@@ -943,12 +745,12 @@ impl<D> RequestQueue<D> {
     /// If something has been submitted before: the story would have no beginning.
     pub fn record(&mut self) {
         assert_eq!(self.serial, 0, "recording begins at the beginning");
-        self.elevator.keep(self.config);
+        self.elevators.record();
     }
 
     /// What has been kept since the last time.
     pub fn take_events(&mut self) -> Vec<Event> {
-        self.elevator.take()
+        self.elevators.take_events()
     }
 
     /// What the elevator is made for.
@@ -978,26 +780,23 @@ impl<D> RequestQueue<D> {
     /// How many ios the disk has that have not been given up, and how many that have.
     #[must_use]
     pub const fn in_flight(&self) -> (u16, u32) {
-        (self.in_flight, self.given_up)
+        self.at_disk.count()
     }
 
     /// Walks everything and panics if anything is inconsistent. For tests.
     pub fn check(&self) {
-        self.elevator.elevator().check();
+        self.elevator().check();
+        self.at_disk.check();
         let used = self.tags.iter().flatten().count();
         assert_eq!(used + self.free.len(), self.tags.len(), "tags in use and free ones");
-        let live = self.ios.iter().filter(|(_, io)| !io.is_given_up).count();
-        assert_eq!((live, self.ios.len() - live), (usize::from(self.in_flight), self.given_up as usize));
         assert_eq!(self.bios.iter().filter(|(_, p)| p.is_orphan).count(), self.orphans as usize);
         let mut counts = vec![(0, 0); self.clients.capacity()];
         for (_, p) in &self.bios {
             counts[p.client.slot].0 += 1;
             counts[p.client.slot].1 += u64::from(p.bio.len);
         }
-        for f in &self.flushes {
-            for (client, _) in f.covered.iter().chain(&f.waiting) {
-                counts[client.slot].0 += 1;
-            }
+        for (client, _) in self.flushes.all() {
+            counts[client.slot].0 += 1;
         }
         for (slot, c) in &self.clients {
             assert_eq!((c.bios, c.bytes), counts[slot], "what client {slot} has here");

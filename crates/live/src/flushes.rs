@@ -1,0 +1,142 @@
+//! Flushes: of each file one at a time, for all who asked before it began.
+//!
+//! ```text
+//!   asks 1 ──► begins, covers 1
+//!   asks 2, asks 3                     wait: what they are about may have come after it began
+//!              done ──► 1 hears it
+//!              begins, covers 2 and 3
+//! ```
+//!
+//! If one fails, what was lost may be anybody's, and the kernel does not say so twice: those who wait for the next fail with it, and whoever was here
+//! then [hears it](Flushes::news) at its next flush. While one that was given up may still come, flushes of its file fail.
+//!
+//! What it does not do: know whom it is for. `W` is whoever waits.
+
+use crate::bio::{Errno, FileId};
+use fairhead_core::units::Instant;
+use std::collections::VecDeque;
+
+#[derive(Debug)]
+struct File<W> {
+    /// When the one under way is given up; nothing, if it was.
+    gives_up: Option<Instant>,
+    is_running: bool,
+    is_in_line: bool,
+    /// The last failure, and when that was.
+    failed: Option<(u64, Errno)>,
+    /// Who waits for the one under way, and for the next.
+    covered: Vec<W>,
+    waiting: Vec<W>,
+}
+
+impl<W> Default for File<W> {
+    fn default() -> Self {
+        let (covered, waiting) = (Vec::new(), Vec::new());
+        Self { gives_up: None, is_running: false, is_in_line: false, failed: None, covered, waiting }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Flushes<W> {
+    files: Vec<File<W>>,
+    /// Files of which one is to begin.
+    line: VecDeque<FileId>,
+}
+
+impl<W> Flushes<W> {
+    pub(crate) const fn new() -> Self {
+        Self { files: Vec::new(), line: VecDeque::new() }
+    }
+
+    fn of(&mut self, file: FileId) -> &mut File<W> {
+        let index = file.0 as usize;
+        if self.files.len() <= index {
+            self.files.resize_with(index + 1, File::default);
+        }
+        &mut self.files[index]
+    }
+
+    /// Whether one is under way, or is to be.
+    pub(crate) fn knows(&self, file: FileId) -> bool {
+        self.files.get(file.0 as usize).is_some_and(|f| f.is_running || f.is_in_line || !f.waiting.is_empty())
+    }
+
+    /// Somebody wants one.
+    ///
+    /// # Errors
+    /// Who it was, if one that was given up may still come.
+    pub(crate) fn ask(&mut self, file: FileId, who: W) -> Result<(), W> {
+        let f = self.of(file);
+        if f.is_running && f.gives_up.is_none() {
+            return Err(who);
+        }
+        f.waiting.push(who);
+        self.line_up(file);
+        Ok(())
+    }
+
+    fn line_up(&mut self, file: FileId) {
+        let f = self.of(file);
+        if !f.is_running && !f.is_in_line && !f.waiting.is_empty() {
+            f.is_in_line = true;
+            self.line.push_back(file);
+        }
+    }
+
+    /// The file whose flush begins now, if there is one; at `gives_up` it is given up.
+    pub(crate) fn begin(&mut self, gives_up: Instant) -> Option<FileId> {
+        let file = self.line.pop_front()?;
+        let f = self.of(file);
+        f.covered = std::mem::take(&mut f.waiting);
+        (f.is_in_line, f.is_running, f.gives_up) = (false, true, Some(gives_up));
+        Some(file)
+    }
+
+    /// It is done. Answers whom that concerns: all who wait, if it failed.
+    pub(crate) fn done(&mut self, file: FileId, is_well: bool) -> Vec<W> {
+        let f = self.of(file);
+        (f.is_running, f.gives_up) = (false, None);
+        let mut whom = std::mem::take(&mut f.covered);
+        if !is_well {
+            whom.append(&mut f.waiting);
+        }
+        self.line_up(file);
+        whom
+    }
+
+    /// One that is to be given up by now, and who waits for it or the next.
+    pub(crate) fn give_up(&mut self, now: Instant) -> Option<(FileId, Vec<W>)> {
+        let index = self.files.iter().position(|f| f.gives_up.is_some_and(|at| at <= now))?;
+        let f = &mut self.files[index];
+        f.gives_up = None;
+        let mut whom = std::mem::take(&mut f.covered);
+        whom.append(&mut f.waiting);
+        Some((FileId(index as u32), whom))
+    }
+
+    /// When the next one is.
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        self.files.iter().filter_map(|f| f.gives_up).min()
+    }
+
+    /// Something in the file could not be made stable, at this moment.
+    pub(crate) fn failed(&mut self, file: FileId, moment: u64, errno: Errno) {
+        self.of(file).failed = Some((moment, errno));
+    }
+
+    /// Nothing of the sort happened to the file that has this number now.
+    pub(crate) fn forget(&mut self, file: FileId) {
+        self.of(file).failed = None;
+    }
+
+    /// The last failure, and when it was, if that is after `heard`.
+    pub(crate) fn news(&self, file: FileId, heard: u64) -> Option<(u64, Errno)> {
+        self.files[file.0 as usize].failed.filter(|&(at, _)| at > heard)
+    }
+
+    /// All who wait.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &W> {
+        self.files.iter().flat_map(|f| f.covered.iter().chain(&f.waiting))
+    }
+}

@@ -1,0 +1,184 @@
+//! The elevator of a disk, and those that it had before: one takes the place of another while requests wait and the disk is busy.
+//!
+//! ```text
+//!   era 0   bfq ──switch──► retired, while the disk has what it issued ──► only what it had counted for each group is kept
+//!   era 1                   deadline: what waited comes to it anew
+//! ```
+//!
+//! An io keeps the number of the era in which it was issued, and is completed where it came from. The groups of the new elevator are those of the
+//! old one, with their weights and limits. What waited is handed over by whoever knows what it is, in the order in which it came.
+//!
+//! What it does not do: know bios, files or the disk.
+
+use crate::recording::{Event, Recorded};
+use fairhead_core::config::ConfigError;
+use fairhead_core::elevator::{Control, Dispatch, Elevator, Limits};
+use fairhead_core::groups::{GroupStats, Refusal};
+use fairhead_core::request::{Request, State};
+use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
+use fairhead_core::units::{GroupId, Id, Instant, Tag};
+
+#[derive(Debug)]
+struct Retired {
+    elevator: Elevator<AnyScheduler>,
+    era: u64,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Succession {
+    limits: Limits,
+    now: Recorded,
+    config: AnyConfig,
+    era: u64,
+    retired: Vec<Retired>,
+    /// What groups got under those that are no more, by group.
+    before: Vec<GroupStats>,
+}
+
+impl Succession {
+    /// The first one.
+    pub(crate) fn new(limits: Limits, config: AnyConfig) -> Result<Self, ConfigError> {
+        let now = Recorded::new(Elevator::new(limits, config)?);
+        let before = vec![GroupStats::default(); limits.groups as usize];
+        Ok(Self { limits, now, config, era: 0, retired: Vec::new(), before })
+    }
+
+    /// The elevator of now, to look at.
+    pub(crate) const fn elevator(&self) -> &Elevator<AnyScheduler> {
+        self.now.elevator()
+    }
+
+    pub(crate) const fn config(&self) -> &AnyConfig {
+        &self.config
+    }
+
+    /// The number of the elevator of now.
+    pub(crate) const fn era(&self) -> u64 {
+        self.era
+    }
+
+    pub(crate) fn insert(&mut self, now: Instant, tag: Tag, request: Request) {
+        self.now.insert(now, tag, request);
+    }
+
+    pub(crate) fn dispatch(&mut self, now: Instant) -> Dispatch {
+        self.now.dispatch(now)
+    }
+
+    /// The disk is done with what was issued in that era; `free` are the tags that it had.
+    pub(crate) fn complete(&mut self, now: Instant, era: u64, tag: Tag, free: &mut Vec<Tag>) {
+        if era == self.era {
+            return free.extend(self.now.complete(now, tag));
+        }
+        let i = self.retired.iter().position(|r| r.era == era).expect("it stays for what it issued");
+        free.extend(self.retired[i].elevator.complete(now, tag));
+        if self.retired[i].elevator.requests().issued() == 0 {
+            let old = self.retired.swap_remove(i);
+            self.keep_books(&old.elevator);
+        }
+    }
+
+    pub(crate) fn timer(&mut self, now: Instant) {
+        if self.next_timer().is_some_and(|at| at <= now) {
+            self.now.timer(now);
+        }
+    }
+
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        self.elevator().next_timer().map(|t| t.0)
+    }
+
+    pub(crate) fn control(&mut self, now: Instant, change: Control) -> Result<(), Refusal> {
+        let groups = self.elevator().groups();
+        let is_new = matches!(change, Control::SetParent(g, _) if !groups.exists(g));
+        self.now.control(now, change)?;
+        if let Control::SetParent(group, _) = change
+            && is_new
+        {
+            // What had its number before got that.
+            self.before[group.index()] = GroupStats::default();
+        }
+        Ok(())
+    }
+
+    /// Another scheduler, or other tunables. Answers what waits, in no order: it is to be inserted anew.
+    pub(crate) fn switch(&mut self, now: Instant, config: AnyConfig) -> Result<Vec<Tag>, ConfigError> {
+        if self.config.scheduler() == config.scheduler() && self.now.reconfigure(now, config)? {
+            self.config = config;
+            return Ok(Vec::new());
+        }
+        let new = Elevator::new(self.limits, config)?;
+        let old = self.now.replace(new, config);
+        self.config = config;
+        self.take_over_groups(now, &old);
+        let requests = old.requests();
+        let waiting = requests.iter().filter(|(_, slot)| matches!(slot.state, State::Queued | State::Held));
+        let waiting = waiting.flat_map(|(tag, _)| requests.carried(tag).chain([tag])).collect();
+        if requests.issued() > 0 {
+            self.retired.push(Retired { elevator: old, era: self.era });
+        } else {
+            self.keep_books(&old);
+        }
+        self.era += 1;
+        Ok(waiting)
+    }
+
+    /// The new scheduler's groups are as they were under the old one.
+    fn take_over_groups(&mut self, now: Instant, old: &Elevator<AnyScheduler>) {
+        let (groups, new) = (old.groups(), self.elevator().groups());
+        let mut all: Vec<GroupId> = (1..groups.count()).map(GroupId::from_index).collect();
+        let depth = |g: GroupId| std::iter::successors(groups.parent(g), |&p| groups.parent(p)).count();
+        all.sort_by_key(|&g| (!groups.exists(g), depth(g)));
+        let mut changes = vec![Control::SetLeafWeight(GroupId::ROOT, groups.leaf_weight(GroupId::ROOT))];
+        for g in all {
+            let Some(parent) = groups.parent(g) else { continue };
+            if !groups.exists(g) {
+                changes.extend([Control::SetParent(g, groups.home(g)), Control::GroupExit(g)]);
+                continue;
+            }
+            // Most are as they are made, and each change takes the longer the more groups there are.
+            let differs = [
+                (new.parent(g) != Some(parent)).then_some(Control::SetParent(g, parent)),
+                (new.weight(g) != groups.weight(g)).then(|| Control::SetWeight(g, groups.weight(g))),
+                (new.leaf_weight(g) != groups.leaf_weight(g))
+                    .then(|| Control::SetLeafWeight(g, groups.leaf_weight(g))),
+                (new.class(g) != groups.class(g)).then(|| Control::SetClass(g, groups.class(g))),
+                (new.max(g) != groups.max(g)).then(|| Control::SetMax(g, groups.max(g))),
+                (new.min(g) != groups.min(g)).then(|| Control::SetMin(g, groups.min(g))),
+            ];
+            changes.extend(differs.into_iter().flatten());
+        }
+        for change in changes {
+            self.now.control(now, change).expect("as it was");
+        }
+    }
+
+    fn keep_books(&mut self, old: &Elevator<AnyScheduler>) {
+        for (i, sum) in self.before.iter_mut().enumerate() {
+            sum.add(&Self::of_old(old, GroupId::from_index(i)));
+        }
+    }
+
+    /// What waits was handed over, and is counted there.
+    fn of_old(old: &Elevator<AnyScheduler>, group: GroupId) -> GroupStats {
+        GroupStats { io_queued: Default::default(), ..*old.groups().stats(group) }
+    }
+
+    /// What a group got since the first one was made.
+    pub(crate) fn stats(&self, group: GroupId) -> GroupStats {
+        let mut sum = *self.elevator().groups().stats(group);
+        sum.add(&self.before[group.index()]);
+        self.retired.iter().for_each(|old| sum.add(&Self::of_old(&old.elevator, group)));
+        sum
+    }
+
+    /// Keeps what the elevators are told and decide.
+    pub(crate) fn record(&mut self) {
+        self.now.keep(self.config);
+    }
+
+    pub(crate) fn take_events(&mut self) -> Vec<Event> {
+        self.now.take()
+    }
+}
