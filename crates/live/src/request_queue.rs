@@ -12,7 +12,8 @@
 //! ```
 //!
 //! **Clients** take turns for tags, and a client's tasks among themselves; and the elevator has its say ([`Elevator::has_room`]): of a group at its
-//! limit, not all tags wait. The task that it turns away waits alone.
+//! limit, not all tags wait. The task that it turns away waits alone, and asks again when the disk is done with something, when the elevator's
+//! timer or a limit's time comes, or somebody changes something; if there are many such tasks, also every millisecond.
 //! Each client may have so many bios and bytes here ([`RequestQueue::has_room`]); a front stops reading from one that has no room.
 //!
 //! **Cancel.** A bio that is taken back is answered at once. Its requests stay in the elevator until it issues them, and then
@@ -34,7 +35,7 @@ use crate::at_disk::{AtDisk, Io};
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
 use crate::depth::{AT_DISK_MAX, Depth};
 use crate::flushes::Flushes;
-use crate::lanes::Lanes;
+use crate::lanes::{LaneId, Lanes};
 use crate::recording::Event;
 use crate::succession::Succession;
 use fairhead_core::config::ConfigError;
@@ -47,6 +48,10 @@ use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 
 const SECTOR: u64 = 512;
+
+/// Those who were turned away and are too many to be tried at once are tried again so much later, if nothing else comes: rare enough to cost nothing,
+/// and soon for a disk.
+const RETRY_AFTER: Duration = Duration::from_ms(1);
 
 /// Sizes and facts that a queue is made for.
 #[derive(Clone, Copy, Debug)]
@@ -185,6 +190,8 @@ pub struct RequestQueue<D> {
     /// Clients that have something to place, in turn; and those of whom the elevator has turned some task away.
     line: VecDeque<usize>,
     stalled: Vec<usize>,
+    /// When they may try again, whatever else happens.
+    retry_at: Option<Instant>,
     at_disk: AtDisk,
     depth: Depth,
     /// Bios that are answered, while they may still change something.
@@ -213,6 +220,7 @@ impl<D> RequestQueue<D> {
             bios: Slab::new(),
             line: VecDeque::new(),
             stalled: Vec::new(),
+            retry_at: None,
             at_disk: AtDisk::new(settings.timeout),
             depth: Depth::new(settings.limits.queue_depth, settings.adaptive_depth),
             orphans: 0,
@@ -305,7 +313,7 @@ impl<D> RequestQueue<D> {
             self.bios[slot].result = Err(Errno::TIMEDOUT);
             self.finish_bio(slot);
         } else {
-            self.clients[client.slot].unplaced.push(bio.task, slot);
+            self.clients[client.slot].unplaced.push(LaneId::of(&bio), slot);
             self.line_up(client.slot);
             self.place(now);
         }
@@ -324,7 +332,7 @@ impl<D> RequestQueue<D> {
         };
         if p.placed < p.bio.len {
             p.placed = p.bio.len;
-            self.clients[p.client.slot].unplaced.remove(p.bio.task, bio.slot);
+            self.clients[p.client.slot].unplaced.remove(LaneId::of(&p.bio), bio.slot);
         }
         p.result = Err(Errno::INTR);
         self.answer_early(bio.slot);
@@ -391,6 +399,8 @@ impl<D> RequestQueue<D> {
             };
             let (piece, request) = self.cut(slot);
             if self.is_behind(&piece) || !self.elevator().has_room(&request) {
+                let opens = self.elevator().room_at(&request);
+                self.retry_at = [self.retry_at, opens].into_iter().flatten().min();
                 let c = &mut self.clients[client];
                 c.unplaced.turned_away(lane);
                 if !std::mem::replace(&mut c.is_stalled, true) {
@@ -422,8 +432,10 @@ impl<D> RequestQueue<D> {
     /// Who was turned away by the elevator may try again.
     fn unstall(&mut self, now: Instant) {
         let mut stalled = std::mem::take(&mut self.stalled);
+        let mut are_more = false;
         stalled.retain(|&client| {
             let c = &mut self.clients[client];
+            are_more |= c.unplaced.has_more();
             c.unplaced.retry();
             c.is_stalled = c.unplaced.has_away();
             let stays = c.is_stalled;
@@ -432,6 +444,7 @@ impl<D> RequestQueue<D> {
             stays
         });
         self.stalled = stalled;
+        self.retry_at = are_more.then_some(now + RETRY_AFTER);
         self.place(now);
     }
 
@@ -607,7 +620,7 @@ impl<D> RequestQueue<D> {
         for slot in doubtful {
             let p = &mut self.bios[slot];
             (p.placed, p.result) = (p.bio.len, Err(Errno::TIMEDOUT));
-            self.clients[p.client.slot].unplaced.remove(p.bio.task, slot);
+            self.clients[p.client.slot].unplaced.remove(LaneId::of(&p.bio), slot);
             if p.open == 0 {
                 self.finish_bio(slot);
             }
@@ -617,7 +630,9 @@ impl<D> RequestQueue<D> {
     /// When to call [`Self::timer`] at the latest.
     #[must_use]
     pub fn next_timer(&self) -> Option<Instant> {
-        let timers = [self.elevators.next_timer(), self.at_disk.next_timer(), self.flushes.next_timer()];
+        let retry = self.retry_at.filter(|_| !self.stalled.is_empty());
+        let timers =
+            [self.elevators.next_timer(), self.at_disk.next_timer(), self.flushes.next_timer(), retry];
         timers.into_iter().flatten().min()
     }
 }

@@ -69,6 +69,12 @@ struct World {
     flushes: Vec<(Instant, FileId, Vec<u64>)>,
     serial: u64,
     errors: u64,
+    /// How many tasks ask, each for all of them: of a client, so many may be turned away.
+    tasks: u64,
+    /// Whether groups have limits from the beginning, and keep them to the end.
+    is_limited: bool,
+    /// So many bios are asked for at once; if more than one, they are of one block.
+    burst: u64,
 }
 
 fn config(chance: &mut Chance) -> AnyConfig {
@@ -90,14 +96,16 @@ impl World {
             limits,
             adaptive_depth: chance.percent(50),
             piece_bytes_max: *chance.pick(&[4096, 16384, 1 << 20]),
-            client_bios_max: 16,
-            client_bytes_max: 1 << 20,
+            client_bios_max: *chance.pick(&[16, 80]),
+            client_bytes_max: *chance.pick(&[1 << 20, 8 << 20]),
             timeout: TIMEOUT,
         };
         let queue = RequestQueue::new(settings, config(&mut chance)).unwrap();
         let blocks = (PART * CLIENTS) as usize;
         let known = Known { value: Some(0), is_busy: false, since: 0 };
         let errors = *chance.pick(&[0, 0, 5, 30]);
+        let (tasks, is_limited) = (*chance.pick(&[1, 6, 40]), chance.percent(50));
+        let burst = *chance.pick(&[1, 1, 10]);
         let mut world = Self {
             chance,
             now: Instant::EPOCH,
@@ -111,8 +119,14 @@ impl World {
             flushes: Vec::new(),
             serial: 0,
             errors,
+            tasks,
+            is_limited,
+            burst,
         };
         world.queue.record();
+        for group in if is_limited { 1..4 } else { 0..0 } {
+            world.limit(GroupId(group));
+        }
         for part in 0..CLIENTS {
             let id = world.queue.join();
             world.people.push(Person { id, part, asked: BTreeMap::new(), hot: None });
@@ -139,7 +153,7 @@ impl World {
         {
             (file, first) = place;
         }
-        let len = self.chance.scaled(1, PART - first);
+        let len = if self.burst > 1 { 1 } else { self.chance.scaled(1, PART - first) };
         let op =
             *self.chance.pick(&[Op::Read, Op::Write, Op::Write, Op::Discard, Op::Zero { may_discard: true }]);
         let offset = (part * PART + first) * BLOCK;
@@ -151,7 +165,7 @@ impl World {
             sector: Sector(u64::from(file.0) * 1_000_000 + offset / 512),
             fua: op != Op::Read && self.chance.percent(20),
             sync: self.chance.percent(50),
-            task: TaskId(self.chance.below(6) as u32),
+            task: TaskId(self.chance.below(self.tasks) as u32),
             group: GroupId(self.chance.below(4) as u32),
             prio: IoPrio::default(),
             cookie,
@@ -213,7 +227,21 @@ impl World {
         self.people[person].id = self.queue.join();
     }
 
+    fn limit(&mut self, group: GroupId) {
+        let mut rate = |per_second: &[u64]| NonZeroU64::new(*self.chance.pick(per_second));
+        let max = Max {
+            rbps: rate(&[0, 10_000_000]),
+            wiops: rate(&[0, 300]),
+            riops: rate(&[0, 1000]),
+            ..Max::default()
+        };
+        self.queue.control(self.now, Control::SetMax(group, max)).unwrap();
+    }
+
     fn control(&mut self) {
+        if self.is_limited && self.chance.percent(50) {
+            return;
+        }
         if self.chance.percent(10) {
             let depth = self.chance.below(10) as u16;
             self.queue.set_depth((depth > 0).then_some(depth)).unwrap();
@@ -300,7 +328,10 @@ impl World {
             }
             self.queue.flushed(file, Ok(()));
         }
-        self.queue.timer(self.now);
+        // As an engine does, most of the time.
+        if self.queue.next_timer().is_some_and(|at| at <= self.now) || self.chance.percent(5) {
+            self.queue.timer(self.now);
+        }
     }
 
     fn hear(&mut self) {
@@ -356,7 +387,7 @@ impl World {
     fn step(&mut self) {
         let person = self.chance.index(self.people.len());
         match self.chance.below(100) {
-            0..40 => self.ask(person),
+            0..40 => (0..self.burst).for_each(|_| self.ask(person)),
             40..44 => self.flush(person),
             44..48 => self.cancel(person),
             48..50 => self.control(),
@@ -377,7 +408,7 @@ impl World {
 
     /// Nobody asks any more: everything is answered.
     fn settle(&mut self) {
-        for group in 1..4 {
+        for group in if self.is_limited { 0..0 } else { 1..4 } {
             let _ = self.queue.control(self.now, Control::SetMax(GroupId(group), Max::default()));
         }
         for _ in 0..200_000 {
@@ -411,7 +442,7 @@ impl Small {
     }
 
     fn with_scheduler(name: &str, tags: u16, queue_depth: u16) -> Self {
-        let limits = Limits { tags, queue_depth, merges: false, ..Limits::default() };
+        let limits = Limits { tags, queue_depth, merges: false, groups: 8, ..Limits::default() };
         let settings = Settings { limits, timeout: TIMEOUT, ..Settings::default() };
         let config = (fairhead_core::sched::any::preset(name).unwrap().config)();
         Self { queue: RequestQueue::new(settings, config).unwrap(), now: Instant::EPOCH }
@@ -601,7 +632,73 @@ fn who_is_turned_away_keeps_no_other_task_from_the_scheduler() {
     s.start().unwrap();
     s.ask(client, Op::Read, 100, 100);
     assert_eq!(here(&s, TaskId(1)), 1, "at once");
+    let own = Bio { task: TaskId(2), ..Small::bio(Op::Read, 101, 101) };
+    s.queue.submit(s.now, client, own, None);
+    assert_eq!(here(&s, TaskId(2)), writes + 1, "nor do its own writes keep its reads");
     s.queue.check();
+}
+
+/// Waits as an engine does, at a disk that needs no time, until that bio is answered; and says how long that took.
+fn wait_for(s: &mut Small, cookie: u64) -> Duration {
+    let began = s.now;
+    for _ in 0..10_000 {
+        while let Some(io) = s.start() {
+            s.finish(io);
+        }
+        if s.heard().contains(&(cookie, Ok(()))) {
+            return s.now.since(began);
+        }
+        s.now = s.now.max(s.queue.next_timer().expect("something comes"));
+        s.queue.timer(s.now);
+    }
+    panic!("{cookie} is never done");
+}
+
+fn limited(s: &mut Small, group: u32, reads: u64, writes: u64) -> GroupId {
+    let max = Max { riops: NonZeroU64::new(reads), wiops: NonZeroU64::new(writes), ..Max::default() };
+    s.queue.control(s.now, Control::SetParent(GroupId(group), GroupId::ROOT)).unwrap();
+    s.queue.control(s.now, Control::SetMax(GroupId(group), max)).unwrap();
+    GroupId(group)
+}
+
+/// All places for those who wait for limits were taken by groups that wait long. Another one, whose limit had opened again, was not asked, since
+/// there is a timer only for those who have a place.
+#[test]
+fn a_limit_that_opens_lets_in_who_was_turned_away() {
+    let mut s = Small::new(64);
+    let slow = s.queue.join();
+    for group in 1..=4 {
+        let group = limited(&mut s, group, 1, 1);
+        for i in 0..20 {
+            let bio = Bio { task: TaskId(10 + group.0), group, ..Small::bio(Op::Read, i * 2, 1000) };
+            s.queue.submit(s.now, slow, bio, None);
+        }
+    }
+    let (quick, group) = (s.queue.join(), limited(&mut s, 5, 1000, 1));
+    for cookie in 0..20 {
+        s.queue.submit(s.now, quick, Bio { group, ..Small::bio(Op::Read, 500 + cookie * 2, cookie) }, None);
+    }
+    let took = wait_for(&mut s, 19);
+    assert!(took < Duration::from_ms(25), "20 reads at 1000 a second: {took:?}");
+}
+
+/// Each time, so many of those who were turned away are tried again. When the disk was done with everything, and they all had to wait for a limit, nobody
+/// asked for those behind them.
+#[test]
+fn whoever_stands_behind_many_that_are_turned_away_is_tried_too() {
+    let mut s = Small::with_scheduler("kyber", 8, 8);
+    let (many, busy) = (s.queue.join(), s.queue.join());
+    let group = limited(&mut s, 1, 1, 1);
+    let write = |i: u64| Bio { sync: false, ..Small::bio(Op::Write, i * 2, i) };
+    for i in 0..200 {
+        s.queue.submit(s.now, many, Bio { task: TaskId(100 + i as u32), group, ..write(i) }, None);
+    }
+    for i in 200..205 {
+        s.queue.submit(s.now, busy, write(i), None);
+    }
+    s.queue.submit(s.now, many, Bio { task: TaskId(99), ..write(300) }, None);
+    let took = wait_for(&mut s, 300);
+    assert!(took < Duration::from_ms(50), "{took:?}");
 }
 
 #[test]

@@ -68,6 +68,18 @@ impl<S: Scheduler> Elevator<S> {
         self.throttle.has_room(self.now, &self.books.groups, &Request { group, ..*rq })
     }
 
+    /// When a limit that keeps a request like this one out ([`Self::has_room`]) will let it in, if one does; it may be the past by now.
+    ///
+    /// There is no timer for that: timers are for what waits here.
+    #[must_use]
+    pub fn room_at(&self, rq: &Request) -> Option<Instant> {
+        if self.throttle.is_unused() || self.throttle_has_room(rq) {
+            return None;
+        }
+        let group = self.books.groups.home(rq.group);
+        Some(self.throttle.opens_at(&self.books.groups, &Request { group, ..*rq }))
+    }
+
     /// Ticks are the scheduler's business, not that of limits.
     #[cold]
     pub(super) fn with_limits(&self, timer: Option<(Instant, Timer)>) -> Option<(Instant, Timer)> {

@@ -236,6 +236,14 @@ impl Throttle {
             || self.valves[valve].own.len() < part(GROUP_PART) && self.waiting < part(ALL_PART)
     }
 
+    /// When a request like this one could go on at once, if none went before.
+    #[must_use]
+    pub fn opens_at(&self, groups: &Groups, rq: &Request) -> Instant {
+        let opens = Self::path(groups, ValveId::of(rq.group, rq.op)).map(|v| self.opens(v)).max();
+        // Instants begin with 1.
+        Instant::from_ns(opens.unwrap_or(1).max(1))
+    }
+
     /// A request comes, of a group that exists. Answers whether it may go on at once; if not, it waits here. Those that are due must have
     /// [gone](Self::pass) before.
     pub fn admit(&mut self, now: Instant, groups: &Groups, tag: Tag, rq: &Request) -> bool {
