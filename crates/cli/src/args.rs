@@ -55,6 +55,10 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Show a scheduler's tunables, a disk's description or a workload's job file.
     Show(ShowArgs),
+    /// Print the script that completes commands and options in a shell.
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one for each command.
+    Man(ManArgs),
 }
 
 impl Default for Command {
@@ -690,8 +694,21 @@ pub(crate) enum Listed {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// A scheduler, disk or workload.
+    /// A scheduler, disk or workload; or a disk's FILE (TOML, or DiskSim's .diskspecs or .parv), which is printed as TOML.
     pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// For which shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write fairhead.1 and a page for each command into this folder.
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
 }
 
 /// How results are written.
@@ -871,6 +888,30 @@ mod tests {
         assert_eq!(parse(&["--output-format", "json"]).output_format, TableFormat::Json);
         assert_eq!(parse(&["-o", "x"]).output, Some("x".into()));
         assert!(refused(&["reproduce", "--layouts", "0"]).contains("1..=1000"));
+    }
+
+    #[test]
+    fn every_flag_of_the_last_commands() {
+        let parse = |argv: &[&str]| Cli::try_parse_from([&["fairhead"], argv].concat()).unwrap().command;
+        let shell = |name| match parse(&["completions", name]) {
+            Some(Command::Completions(args)) => args.shell,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((shell("bash"), shell("fish")), (clap_complete::Shell::Bash, clap_complete::Shell::Fish));
+        let folder = |argv| match parse(argv) {
+            Some(Command::Man(args)) => args.folder,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((folder(&["man"]), folder(&["man", "x"])), (None, Some("x".into())));
+        assert!(refused(&["completions", "tcsh"]).contains("bash"));
+        let validate = |argv: &[&str]| match parse(&[&["validate", "d", "--trace", "t"], argv].concat()) {
+            Some(Command::Validate(args)) => args,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(validate(&[]).bus_rate, None);
+        let all = validate(&["--bus-rate", "10MB/s", "--output-format", "json", "-o", "x"]);
+        assert_eq!((all.bus_rate.as_deref(), all.output), (Some("10MB/s"), Some("x".into())));
+        assert_eq!(all.output_format, ConformFormat::Json);
     }
 
     #[test]

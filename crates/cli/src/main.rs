@@ -20,6 +20,7 @@ mod list;
 mod mount;
 mod out;
 mod output;
+mod packaging;
 mod plan;
 mod record;
 mod replay;
@@ -73,6 +74,8 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::Validate(args) => validate::validate(&args),
         Command::List(args) => list::list(args.what),
         Command::Show(args) => show::show(&args.name),
+        Command::Completions(args) => packaging::completions(&args),
+        Command::Man(args) => packaging::man(&args),
     }
 }
 
