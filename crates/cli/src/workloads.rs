@@ -26,6 +26,7 @@ workloads! {
     "readers-and-writers": "four streaming readers, alone and beside four writers",
     "random-readers": "eight processes read 64 KiB at random past the page cache",
     "database": "pages at random, a log synced at each commit, a backup",
+    "backup": "a backup runs, customers ask, and an office program starts (docs/tutorial.md)",
     "tenants": "a service, a nightly job and a scrub, by I/O priority",
     "small-queries": "queries of five dependent reads in one group while four dd stream in another",
     "cgroups": "customers and tenants in nested control groups, with a limit, a guarantee and a change under way",
