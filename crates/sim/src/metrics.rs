@@ -122,6 +122,8 @@ pub struct Replayed {
     pub late_max: Duration,
     /// All delays added up.
     pub late_sum: Duration,
+    /// Requests of a closed loop that waited for other tasks to come near: none may get farther ahead than what is kept in memory.
+    pub held: u64,
     /// Made at another place than recorded, so that they fit the disk.
     pub moved: u64,
     /// Shortened, as the disk has not so many sectors.
@@ -136,6 +138,7 @@ impl Replayed {
         self.late += other.late;
         self.late_max = self.late_max.max(other.late_max);
         self.late_sum += other.late_sum;
+        self.held += other.held;
         self.moved += other.moved;
         self.cut += other.cut;
     }

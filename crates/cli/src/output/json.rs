@@ -155,6 +155,7 @@ fn programs(entry: &mut Value, sum: &Sum) {
                 "late": r.late,
                 "late_mean_ns": r.late_mean().as_ns(),
                 "late_max_ns": r.late_max.as_ns(),
+                "held": r.held,
                 "moved": r.moved,
                 "cut": r.cut,
             }),

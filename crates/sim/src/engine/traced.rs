@@ -13,7 +13,9 @@
 //! last recorded completion `c`; not before its predecessor. So a task's order is kept, and its think times are, and what overlapped may overlap.
 //!
 //! **Bounded.** At most [`WINDOW`] requests are in memory, of all tasks together. A task may not get farther ahead of the others than that; where it
-//! would, it waits for them, which counts as being late.
+//! would, it waits for them. In an open loop, where only a disk that cannot keep up makes it so, that counts as being late.
+//!
+//! Requests of one task keep their order, those of several at the very same nanosecond need not.
 //!
 //! A call costs no CPU time: what the recorded programs and their kernel computed is in the recorded times already.
 
@@ -65,6 +67,8 @@ struct Task {
     due: Option<Instant>,
     /// The window is full of others' requests.
     starves: bool,
+    /// That was so for its next request.
+    starved: bool,
     pumping: bool,
     /// Calls under way, by lane, and when they completed in the recording.
     under_way: Vec<(u32, Duration)>,
@@ -129,6 +133,7 @@ impl Traced {
                 head: None,
                 due: None,
                 starves: false,
+                starved: false,
                 pumping: false,
                 under_way: Vec::new(),
                 ended: BinaryHeap::new(),
@@ -209,7 +214,8 @@ impl Traced {
             return Ok(Turn::End);
         }
         if !self.has_next(task)? {
-            self.tasks[task].starves = true;
+            let t = &mut self.tasks[task];
+            (t.starves, t.starved) = (true, true);
             return Ok(Turn::Wait);
         }
         let record = self.tasks[task].queue[0];
@@ -219,10 +225,13 @@ impl Traced {
         }
         let t = &mut self.tasks[task];
         t.queue.pop_front();
-        t.due_before = due;
         t.left -= 1;
         self.queued -= 1;
-        Ok(Turn::Make(record, now.since(due)))
+        // In a closed loop nothing is due while the task waits for others.
+        let is_held = std::mem::take(&mut t.starved) && self.part.recording.options().mode == Mode::Closed;
+        t.figures.held += u64::from(is_held && now > due);
+        t.due_before = if is_held { now } else { due };
+        Ok(Turn::Make(record, now.since(t.due_before)))
     }
 
     /// A lane makes the request.
@@ -474,6 +483,12 @@ impl Traced {
         }
         if sum.cut > 0 {
             notes.push(format!("{name}: {} requests were longer than the disk, and were cut", sum.cut));
+        }
+        if sum.held > 0 {
+            notes.push(format!(
+                "{name}: under {scheduler} {} requests waited for other tasks, as none may be more than {WINDOW} requests ahead of them",
+                sum.held
+            ));
         }
         if sum.late_max > LATE_NOTED {
             notes.push(format!(
