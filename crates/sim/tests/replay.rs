@@ -4,6 +4,8 @@ use fairhead_core::sched::any::preset;
 use fairhead_core::{Duration, Sector, TaskId};
 use fairhead_device::DeviceParams;
 use fairhead_sim::job::{self, JobFile};
+use fairhead_sim::journal::blocks::{Blocks, Form};
+use fairhead_sim::journal::{self, Caps, Collector, record};
 use fairhead_sim::replay::{Fit, Mode, Options, Source};
 use fairhead_sim::rng::Rng;
 use fairhead_sim::{Host, Outcome, Scenario, SimError, simulate};
@@ -313,4 +315,102 @@ fn volumes_are_clients_where_tasks_are_not_recorded() {
     let one = jobs(source(), |o| o.devices = vec!["9".to_owned()]);
     let o = run(one, "nvme", "kyber");
     assert_eq!((o.clients.len(), o.clients[0].write.calls, o.clients[0].read.calls), (1, 1, 0));
+}
+
+/// What happened in a run: of each request when it was made and completed, what it did, and where.
+type Rows = Vec<(u64, u64, fairhead_device::DeviceOp, u64, u32)>;
+
+fn journal(scenario: &Scenario) -> (Rows, Vec<u8>) {
+    let mut collector = Collector::new(Caps { requests: 10_000, ..Caps::NONE });
+    record(scenario, &mut collector).unwrap();
+    let ns = |t: Option<Duration>| t.unwrap().as_ns();
+    let row = |r: &journal::Request| (r.made.as_ns(), ns(r.completed), r.kind.op, r.sector.0, r.sectors.0);
+    let mut rows: Rows = collector.requests.iter().map(row).collect();
+    rows.sort_by_key(|r| (r.0, r.3));
+    let mut bytes = Vec::new();
+    let mut blocks = Blocks::new(Form::Blktrace, &mut bytes);
+    record(scenario, &mut blocks).unwrap();
+    blocks.finish().unwrap();
+    (rows, bytes)
+}
+
+/// The machine records itself, and replays what it recorded: the same happens, to the nanosecond, by the clock and by the dependencies. (The jobs do
+/// not begin at the very same time: which of several tasks goes first then is not kept.)
+#[test]
+fn what_a_disk_did_it_does_again() {
+    let text = "[global]\ndirect=1\nsize=4g\nioengine=libaio\n\
+                [many]\nrw=randrw\nbs=16k\niodepth=4\nnumber_ios=150\nprio=4\n\
+                [one]\nrw=randread\nbs=4k\nthinktime=7ms\nnumber_ios=60\nstartdelay=13us\n\
+                [seq]\nrw=write\nbs=64k\niodepth=2\nnumber_ios=80\nrate=2m\nstartdelay=29us\n";
+    for (disk, scheduler) in [
+        ("nas2020", "noop"),
+        ("nas2020", "mq-deadline"),
+        ("sata_ssd", "kyber"),
+        ("nas2020", "cfq"),
+        ("nas2020", "bfq"),
+    ] {
+        let recorded = scenario(job::parse(text, "j").unwrap(), disk, scheduler);
+        let (rows, bytes) = journal(&recorded);
+        assert_eq!(rows.len(), 290);
+        let source = Source::Bytes("t".to_owned(), bytes.into());
+        for mode in [Mode::Open, Mode::Closed] {
+            let mut jobs = jobs(source.clone(), |o| o.mode = mode);
+            // The trace begins with its first request, the disk turned on before it; times past the kernel's ticks matter.
+            jobs.jobs.iter_mut().for_each(|j| j.startdelay = Duration::from_ns(rows[0].0));
+            assert_eq!(jobs.jobs.len(), 3, "a client for each");
+            let (again, _) = journal(&scenario(jobs, disk, scheduler));
+            let differs = rows.iter().zip(&again).position(|(a, b)| a != b);
+            let told = differs.map(|i| (i, rows[i], again[i]));
+            assert_eq!((told, again.len()), (None, rows.len()), "{scheduler} on {disk}, {mode:?}");
+        }
+    }
+}
+
+/// The times of a small trace with everything in it, replayed three ways: rewritten by `FAIRHEAD_BLESS=1`.
+#[test]
+fn a_small_trace_replayed_three_ways() {
+    let (mut names, mut bytes) = (Names::default(), Vec::new());
+    names.add_device("8,0").unwrap();
+    for (pid, name) in [(1, "reader"), (2, "writer")] {
+        names.name_task(TaskId(pid), name);
+    }
+    let mut writer = blkparse::Writer::new(&mut bytes);
+    let row = |at: u64, pid, op, sector, sectors, flags, end: Option<u64>| Record {
+        task: TaskId(pid),
+        flags,
+        completed: end.map(us),
+        ..Record::new(us(at), op, Sector(sector), sectors)
+    };
+    for r in [
+        row(0, 1, Op::Read, 1_000_000, 8, Flags::META, Some(4000)),
+        row(1000, 2, Op::Write, 90_000_000, 64, Flags::NONE, Some(9000)),
+        row(1100, 2, Op::Write, 90_000_064, 64, Flags::NONE, Some(9000)),
+        row(4500, 1, Op::Read, 1_000_008, 8, Flags::AHEAD, Some(4700)),
+        row(4600, 1, Op::Read, 70_000_000, 8, Flags::NONE, Some(12_000)),
+        row(9500, 2, Op::Write, 2_000, 8, Flags::SYNC | Flags::FUA | Flags::PREFLUSH, Some(14_000)),
+        row(13_000, 1, Op::Discard, 90_000_000, 128, Flags::NONE, Some(13_100)),
+        row(15_000, 2, Op::Flush, 0, 0, Flags::PREFLUSH, None),
+    ] {
+        writer.write(&r, &names).unwrap();
+    }
+    writer.finish(&names).unwrap();
+    let source = Source::Bytes("t".to_owned(), bytes.into());
+    let mut table = String::from("mode task asked offset_bytes bytes began_ns ended_ns\n");
+    for mode in [Mode::Open, Mode::Closed, Mode::NoStall] {
+        let jobs = jobs(source.clone(), |o| o.mode = mode);
+        let mut collector = Collector::new(Caps { calls: 100, ..Caps::NONE });
+        record(&scenario(jobs.clone(), "nas2020", "mq-deadline"), &mut collector).unwrap();
+        collector.calls.sort_by_key(|c| c.id);
+        for c in &collector.calls {
+            let (task, ended) = (&jobs.jobs[c.client].name, c.ended.unwrap().as_ns());
+            let (word, asked, began) = (mode.word(), c.asked, c.began.as_ns());
+            table += &format!("{word} {task} {asked:?} {} {} {began} {ended}\n", c.offset, c.bytes);
+        }
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/replay.txt");
+    if std::env::var_os("FAIRHEAD_BLESS").is_some() {
+        std::fs::write(path, &table).unwrap();
+    }
+    let golden = std::fs::read_to_string(path).expect("the golden table");
+    assert!(golden == table, "times have moved:\n{table}");
 }
