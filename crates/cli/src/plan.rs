@@ -202,7 +202,9 @@ pub(crate) fn read_jobs(path: Option<&Path>, replay: &ReplayArgs) -> Result<JobF
     jobs.read_traces(|file| read_up_to(Path::new(file), job::TRACE_BYTES_MAX)).map_err(misuse)?;
     let progress = Progress::timed("reading the trace");
     let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    jobs.read_recordings(&|read, size| progress.at(bytes(read), bytes(size))).map_err(misuse)?;
+    // What is wrong with a trace names it.
+    let told = |e: job::JobError| if e.line == 0 { CliError::Misuse(e.message) } else { misuse(e) };
+    jobs.read_recordings(&|read, size| progress.at(bytes(read), bytes(size))).map_err(told)?;
     Ok(jobs)
 }
 
