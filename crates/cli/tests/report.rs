@@ -34,12 +34,15 @@ fn data(page: &str) -> Value {
     serde_json::from_str(rest.split_once("</script>").expect("their end").0).unwrap()
 }
 
-/// The table of this title: headings, and rows of cells as (text, exact value).
-fn table(page: &str, title: &str) -> (Vec<String>, Vec<Vec<(String, Option<u64>)>>) {
+/// A cell's text, and its exact value.
+type Cell = (String, Option<u64>);
+
+/// The table of this title: headings, and rows.
+fn table(page: &str, title: &str) -> (Vec<String>, Vec<Vec<Cell>>) {
     let start =
         page.find(&format!("<caption>{title}</caption>")).unwrap_or_else(|| panic!("no table {title}"));
     let table = &page[start..start + page[start..].find("</table>").unwrap()];
-    let texts = |row: &str| -> Vec<(String, Option<u64>)> {
+    let texts = |row: &str| -> Vec<Cell> {
         let cells = row.split("<t").filter(|c| c.starts_with("d") || c.starts_with("h"));
         cells
             .map(|c| {
@@ -138,7 +141,7 @@ fn names_in_a_page_are_names_and_nothing_else() {
     for bad in ["<b>bold", "<i>", "onload=\"alert", "<!--"] {
         assert!(!page.contains(bad), "{bad} got through");
     }
-    assert_eq!(page.matches("</script>").count(), 2, "two scripts, and no more ends of them");
+    assert_eq!(page.matches("</script>").count(), 3, "the script and its two data, and no more ends of them");
     assert!(page.contains("Where the time of &lt;/script&gt;&lt;b&gt;bold&lt;/b&gt; went"));
     let pictures: Vec<_> =
         std::fs::read_dir(folder.path().join("p")).unwrap().map(|e| e.unwrap().path()).collect();
@@ -261,6 +264,31 @@ const MEASURE: &str = "<script>const out=[...document.querySelectorAll('svg.p te
     (e.getScreenCTM?Math.abs(e.getScreenCTM().a):1)));\
     parent.postMessage(JSON.stringify({wide:document.documentElement.scrollWidth,window:innerWidth,out,small}),'*')</script></body>";
 
+/// Another script for a copy: zooms in twice with a key, points into the first lane, and tells the window of time, the axis, and what is told.
+const ZOOM: &str = "<script>{const s=document.querySelector('[data-name^=decisions-]'),key=k=>s.dispatchEvent(new KeyboardEvent('keydown',{key:k}));\
+    const box=s.getBoundingClientRect(),before=s.querySelector('svg.d').getAttribute('viewBox');key('+');key('+');\
+    const all=[...document.querySelectorAll('svg[data-span] svg.d')].map(d=>d.getAttribute('viewBox').split(' ').map(Number));\
+    let told='';for(let x=1;x<box.width&&!told.includes('request');x+=2){s.dispatchEvent(new PointerEvent('pointermove',\
+    {clientX:box.left+x,clientY:box.top+5}));told=s.closest('figure').querySelector('.seen').textContent}\
+    const window=document.querySelector('.zoom output').textContent,axis=s.querySelector('.bx text').textContent;key('0');\
+    parent.postMessage(JSON.stringify({moved:all.every(v=>v[0]>0),window,axis,told,\
+    back:before===s.querySelector('svg.d').getAttribute('viewBox')}),'*')}</script></body>";
+
+/// What such a script of a copy of the page tells, in a frame as wide as this: a window cannot be as narrow as a telephone.
+fn told(folder: &Path, page: &str, script: &str, width: u64) -> Value {
+    let (before, rest) = page.split_once("<meta http-equiv").unwrap();
+    let copy = format!("{before}{}", &rest[rest.find('>').unwrap() + 1..]).replace("</body>", script);
+    std::fs::write(folder.join("copy.html"), copy).unwrap();
+    let frame = format!(
+        "<!DOCTYPE html><body><iframe src=\"copy.html\" width={width} height=900 style=\"border:0\"></iframe><pre></pre>\
+         <script>onmessage=e=>document.querySelector('pre').textContent=e.data</script>"
+    );
+    std::fs::write(folder.join("frame.html"), frame).unwrap();
+    let dom = open(folder, "frame.html", 1400).dom;
+    let said = dom.split_once("<pre>").unwrap().1.split_once("</pre>").unwrap().0;
+    serde_json::from_str(&said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")).unwrap()
+}
+
 #[test]
 fn a_browser_has_nothing_to_complain_about() {
     if Command::new("chromium").arg("--version").output().is_err() {
@@ -296,24 +324,23 @@ fn a_browser_has_nothing_to_complain_about() {
         );
         let page = page(folder, &file);
         assert!(page.len() < 3 << 20, "{name}: {} bytes", page.len());
-        let (before, rest) = page.split_once("<meta http-equiv").unwrap();
-        let copy = format!("{before}{}", &rest[rest.find('>').unwrap() + 1..]).replace("</body>", MEASURE);
-        std::fs::write(folder.join("copy.html"), copy).unwrap();
         for width in [400_u64, 1280] {
-            // A window cannot be as narrow as a telephone; a frame can.
-            let frame = format!(
-                "<!DOCTYPE html><body><iframe src=\"copy.html\" width={width} height=900 style=\"border:0\"></iframe><pre></pre>\
-                 <script>onmessage=e=>document.querySelector('pre').textContent=e.data</script>"
-            );
-            std::fs::write(folder.join("frame.html"), frame).unwrap();
-            let dom = open(folder, "frame.html", 1400).dom;
-            let said = dom.split_once("<pre>").unwrap().1.split_once("</pre>").unwrap().0;
-            let said = said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-            let measured: Value = serde_json::from_str(&said).unwrap();
+            let measured = told(folder, &page, MEASURE, width);
             assert_eq!(measured["window"], width, "{name}: {measured}");
             assert!(measured["wide"].as_u64() <= Some(width), "{name}: {measured}");
             assert_eq!(measured["out"].as_array().map(Vec::len), Some(0), "{name} at {width}: {measured}");
             assert!(measured["small"].as_f64() >= Some(10.0), "{name} at {width}: {measured}");
         }
+        let zoomed = told(folder, &page, ZOOM, 1280);
+        assert_eq!(
+            (&zoomed["moved"], &zoomed["back"]),
+            (&Value::Bool(true), &Value::Bool(true)),
+            "{name}: {zoomed}"
+        );
+        assert!(zoomed["window"].as_str().unwrap().contains(" to "), "{name}: {zoomed}");
+        assert!(
+            zoomed["axis"] != "0" && zoomed["told"].as_str().unwrap().contains(" request"),
+            "{name}: {zoomed}"
+        );
     }
 }

@@ -107,6 +107,10 @@ impl<'a> Runs<'a> {
         let stem = |j: usize| file_stem(&[&self.jobs.jobs[j].name]);
         let mine = stem(job);
         let is_taken = (0..job).any(|j| stem(j) == mine);
-        if is_taken || mine.is_empty() { format!("{mine}-{}", job + 1) } else { mine }
+        match (mine.is_empty(), is_taken) {
+            (true, _) => (job + 1).to_string(),
+            (false, true) => format!("{mine}-{}", job + 1),
+            (false, false) => mine,
+        }
     }
 }

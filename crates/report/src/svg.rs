@@ -338,7 +338,7 @@ impl Picture {
              <svg class=\"p\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{height}\" overflow=\"visible\">{body}</svg></svg>\n",
             title = escape(&self.title),
             about = escape(&self.about),
-            style = STYLE,
+            style = file_style(),
             shown = escape(&shortened(&self.title, 90)),
             x = left + pad,
             y = head + above,
@@ -381,5 +381,59 @@ impl Picture {
 /// The pattern of what is idle: lines across, which look the same however wide they are drawn.
 pub(crate) const HATCH: &str = "<defs><pattern id=\"hatch\" width=\"8\" height=\"4\" patternUnits=\"userSpaceOnUse\"><path class=\"ha\" d=\"M0 1h8\"/></pattern></defs>";
 
+/// The style of a file: viewers other than browsers know no variables, so their values stand in their places, and those for the dark apart.
+pub(crate) fn file_style() -> String {
+    let (light, rest) = STYLE.split_once('\n').expect("a line of light colours");
+    let (dark, rest) = rest.split_once('\n').expect("a line of dark colours");
+    let (_, rules) = rest.split_once('\n').expect("a line of colours on paper");
+    let filled = |colours: &str, text: &str| {
+        let inner = colours.rsplit('{').next().unwrap_or("").trim_end_matches('}');
+        inner
+            .split(';')
+            .filter_map(|c| c.split_once(':'))
+            .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("var({name})"), value))
+    };
+    let coloured: String =
+        rules.lines().filter(|l| l.contains("var(")).map(|l| l.to_owned() + "\n").collect();
+    let dark = filled(dark, &coloured);
+    format!("{}@media (prefers-color-scheme:dark){{{dark}}}", filled(light, rules))
+}
+
 /// What colours and lines look like; in a page and in a file.
 pub(crate) const STYLE: &str = include_str!("picture.css");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_all_their_colours() {
+        let style = file_style();
+        assert!(!style.contains("var(") && style.contains(".k0") == STYLE.contains(".k0"), "{style}");
+        assert!(style.contains(".f1{fill:#c8441a}") && style.contains(".f1{fill:#f58a63}"), "light and dark");
+    }
+
+    #[test]
+    fn stems_are_plain_and_texts_harmless() {
+        assert_eq!(file_stem(&["position", "cfq+groups"]), "position-cfq+groups");
+        assert_eq!(file_stem(&["latency", "../../etc/</x> y"]), "latency-..-..-etc-x-y");
+        assert_eq!(file_stem(&["../..", "作业"]), "");
+        assert_eq!(escape("<a b='\"'>&\u{1}"), "&lt;a b=&#39;&quot;&#39;&gt;&amp;\u{fffd}");
+        assert_eq!(shortened("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn places_are_fractions_and_letters_pixels() {
+        let mut canvas = Canvas::new(Frame::axes(100), (10.0, 100.0));
+        canvas.path("l l0", "M0 0h10");
+        canvas.badge(9, "<", 0.25, 0.5);
+        let picture = canvas.finish("n".to_owned(), "t < u".to_owned(), "a".to_owned());
+        let page = picture.in_page("p1");
+        assert!(
+            page.contains("x=\"25%\" y=\"50\"") && page.contains("class=\"f1\"") && page.contains(">&lt;<"),
+            "{page}"
+        );
+        assert!(page.contains("viewBox=\"0 0 10 100\" preserveAspectRatio=\"none\""), "{page}");
+        assert!(picture.to_file().contains("<title>t &lt; u</title>"));
+    }
+}

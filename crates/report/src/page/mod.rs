@@ -7,7 +7,7 @@
 
 use crate::pictures::{self, Section};
 use crate::runs::Runs;
-use crate::svg::{HATCH, Key, LOOKS, Picture, STYLE, escape};
+use crate::svg::{HATCH, Key, LOOKS, Picture, STYLE, escape, file_style};
 use crate::table::Table;
 use crate::verdict::{Verdict, verdict};
 use serde_json::{Value, json};
@@ -89,7 +89,9 @@ impl Page<'_> {
         let data = json!({ "figures": self.figures, "decisions": pictures::decisions_data(&self.runs) });
         let _ = writeln!(
             out,
-            "</main><script type=\"application/json\" id=\"data\">{}</script><script>{SCRIPT}</script></body></html>",
+            "</main><script type=\"text/css\" id=\"file-style\">{}</script><script type=\"application/json\" id=\"data\">{}</script>\
+             <script>{SCRIPT}</script></body></html>",
+            file_style(),
             embedded(&data)
         );
         out
@@ -104,7 +106,7 @@ impl Page<'_> {
              <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'; \
              img-src data:; base-uri 'none'; form-action 'none'\">\
-             <link rel=\"icon\" href=\"data:,\"><style id=\"style\">{STYLE}</style><style>{PAGE_STYLE}</style></head><body>\
+             <link rel=\"icon\" href=\"data:,\"><style>{STYLE}</style><style>{PAGE_STYLE}</style></head><body>\
              <svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\">{HATCH}</svg>\
              <header><p class=\"brand\">Fairhead report</p><h1>{title}</h1><nav aria-label=\"Chapters\">{links}</nav></header>",
             SCRIPT_HASH.trim()

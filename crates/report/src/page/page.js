@@ -31,7 +31,7 @@
     const keys = [...svg.closest('section').querySelectorAll('.key li')].map(l => l.textContent.trim());
     const end = head + above + height + below + 12, full = end + 18 * keys.length;
     const out = draw1('svg', { width, height: full, viewBox: `0 0 ${width} ${full}` });
-    out.append(draw1('title', {}, title), draw1('style', {}, document.getElementById('style').textContent),
+    out.append(draw1('title', {}, title), draw1('style', {}, document.getElementById('file-style').textContent),
       document.querySelector('.defs defs').cloneNode(true), draw1('rect', { class: 'bg', width: '100%', height: '100%' }),
       draw1('text', { class: 'h', x: 12, y: 22 }, title), inner);
     keys.forEach((k, i) => out.append(draw1('text', { x: 12, y: end + 4 + 18 * i }, k)));

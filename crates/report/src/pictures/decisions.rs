@@ -25,8 +25,8 @@ pub(super) fn section(runs: &Runs<'_>) -> Section {
     Section {
         id: "decisions",
         title: "Decision by decision",
-        about: "A lane for each client: thick while the disk worked for it, dashed while it idled for it. Point at a turn to read why it was chosen; turns of one \
-                client join when less than the grain lies between them, which is told below each picture. fairhead run --timeline has every one."
+        about: "A lane for each client: thick while the disk worked for it, dashed while it idled for it; never thinner than a pixel. Point at a turn to read why it \
+                was chosen. Turns of one client join when less than the grain, told below each picture, lies between them; fairhead run --timeline has every one."
             .to_owned(),
         keys: Vec::new(),
         pictures: runs.shown.iter().map(|s| picture(runs, s, &lanes)).collect(),
