@@ -102,8 +102,9 @@ pub(crate) struct RunArgs {
     /// Also report the disk time of control groups per interval of that length, and the first one's ratio to the others.
     #[arg(long, value_name = "TIME")]
     pub(crate) watch: Option<String>,
-    /// Also tell where the time of a client went: of all clones of a job, or of one as JOB.CLONE.
-    #[arg(long, value_name = "CLIENT")]
+    /// Also tell where the time of a client went: of all clones of a job, or of one as JOB.CLONE; and why it was slow when it was
+    /// slowest, or in a part of the run, as in JOB@3s-4s.
+    #[arg(long, value_name = "CLIENT[@FROM-TO]")]
     pub(crate) why: Option<String>,
     #[command(flatten)]
     pub(crate) record: RecordArgs,

@@ -6,7 +6,8 @@ use fairhead_core::Duration;
 use fairhead_core::sched::any::{PRESETS, Preset, preset};
 use fairhead_device::{DeviceParams, preset_names};
 use fairhead_sim::job::{self, JobFile, nearest, time_value};
-use fairhead_sim::{Host, groups_kept, why};
+use fairhead_sim::why::{self, When, Window};
+use fairhead_sim::{Host, groups_kept};
 
 use crate::args::{Format, ReplayArgs, RunArgs};
 use crate::error::CliError;
@@ -33,8 +34,8 @@ pub(crate) struct Plan {
     pub(crate) interval: Option<Duration>,
     /// How often the disk time of control groups is told, if it is.
     pub(crate) watch: Option<Duration>,
-    /// Whose time is to be explained: what they were called, and which clients they are.
-    pub(crate) why: Option<(String, Vec<usize>)>,
+    /// Whose time is to be explained.
+    pub(crate) why: Option<Why>,
 }
 
 impl Plan {
@@ -50,7 +51,7 @@ impl Plan {
         if runtime.is_some() {
             jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
         }
-        let why = args.why.as_deref().map(|name| choose_clients(&jobs, name)).transpose()?;
+        let why = args.why.as_deref().map(|text| choose_clients(&jobs, text)).transpose()?;
         if why.is_some() && !matches!(args.output_format, Format::Human | Format::Json) {
             let wrong = "--why is told by --output-format human and json only";
             return Err(CliError::Misuse(wrong.to_owned()));
@@ -81,10 +82,35 @@ fn choose_watch(args: &RunArgs, jobs: &JobFile) -> Result<Option<Duration>, CliE
     }
 }
 
-/// The clients of this name.
-fn choose_clients(jobs: &JobFile, name: &str) -> Result<(String, Vec<usize>), CliError> {
-    let clients = why::select(jobs, name).map_err(CliError::Misuse)?;
-    Ok((name.to_owned(), clients))
+/// Whose time is to be explained, and in which part of the run apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Why {
+    /// What they were called.
+    pub(crate) name: String,
+    /// Which clients they are.
+    pub(crate) clients: Vec<usize>,
+    /// Which part.
+    pub(crate) when: When,
+}
+
+/// The clients of `NAME`, or of `NAME@FROM-TO` in a part of the run.
+fn choose_clients(jobs: &JobFile, text: &str) -> Result<Why, CliError> {
+    let clients = |name: &str| why::select(jobs, name).map_err(CliError::Misuse);
+    // A job may be called so.
+    let Some((name, part)) = text.rsplit_once('@').filter(|_| why::select(jobs, text).is_err()) else {
+        return Ok(Why { name: text.to_owned(), clients: clients(text)?, when: When::Worst });
+    };
+    let misuse = |message: &str| CliError::Misuse(format!("--why={text}: {message}, such as {name}@3s-4s"));
+    let Some((from, to)) = part.split_once('-') else {
+        return Err(misuse("a part of the run is from one time to another"));
+    };
+    let time = |t: &str| time_value("--why", t).map_err(|e| misuse(&format!("{e}; write two times")));
+    let (from, to) = (time(from)?, time(to)?);
+    if from >= to {
+        return Err(misuse("it ends before it begins; write the earlier time first"));
+    }
+    let when = When::Within(Window { from, to });
+    Ok(Why { name: name.to_owned(), clients: clients(name)?, when })
 }
 
 pub(crate) fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError> {

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use fairhead_report::{Cast, Recorder};
-use fairhead_sim::journal::{Call, End, Event, Head, Idle, Request, Sink};
+use fairhead_sim::journal::{Sink, Sinks};
 use fairhead_sim::{Outcome, Scenario, SimError, journal, parallel, simulate, why};
 
 use crate::args::{Format, RunArgs};
 use crate::error::CliError;
 use crate::out::{self, Progress};
 use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, page, time};
-use crate::plan::Plan;
+use crate::plan::{Plan, Why};
 use crate::record::Recording;
 use crate::replay;
 
@@ -20,12 +20,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     plan.jobs.notes.iter().for_each(|n| out::note(n));
     let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(&plan, s)).collect();
     let threads = args.threads.map_or_else(parallel::available, usize::from);
-    let clients = plan.why.as_ref().map(|w| w.1.as_slice());
     let failed = |e| match e {
         SimError::Group(message) => CliError::Failed(message),
         e => CliError::Misuse(e.to_string()),
     };
-    let wanted = Wanted { clients, pictures: args.report.is_some() || args.pictures.is_some() };
+    let wanted =
+        Wanted { why: plan.why.as_ref(), pictures: args.report.is_some() || args.pictures.is_some() };
     let Done { outcomes, why, pictured } = match Recording::new(&args.record, scenarios.len())? {
         None => {
             let all = || simulate_all(&scenarios, wanted, threads);
@@ -121,7 +121,7 @@ fn has_bar(scenarios: &[Scenario]) -> bool {
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     /// Where the time of these went.
-    clients: Option<&'a [usize]>,
+    why: Option<&'a Why>,
     /// What pictures need.
     pictures: bool,
 }
@@ -180,49 +180,15 @@ fn record_all(
 /// Simulates one, and tells what happens to whoever wants to know.
 fn one(scenario: &Scenario, wanted: Wanted<'_>, recording: Option<&mut Recording>) -> Result<One, SimError> {
     let mut recorder = wanted.pictures.then(|| Recorder::new(Cast::new(&scenario.jobs)));
-    let mut sinks = Sinks(Vec::new());
+    let mut sinks = Sinks::default();
     sinks.0.extend(recording.map(|r| r as &mut dyn Sink));
     sinks.0.extend(recorder.as_mut().map(|r| r as &mut dyn Sink));
-    let (outcome, why) = match (wanted.clients, sinks.0.is_empty()) {
+    let (outcome, why) = match (wanted.why, sinks.0.is_empty()) {
         (None, true) => (simulate(scenario)?, None),
         (None, false) => (journal::record(scenario, &mut sinks)?, None),
-        (Some(clients), true) => why::explain(scenario, clients).map(|(o, why)| (o, Some(why)))?,
-        (Some(clients), false) => {
-            journal::record_and_explain(scenario, clients, &mut sinks).map(|(o, why)| (o, Some(why)))?
+        (Some(why), _) => {
+            why::answer(scenario, &why.clients, why.when, &mut sinks).map(|(o, why)| (o, Some(why)))?
         }
     };
     Ok((outcome, why, recorder.map(Recorder::finish)))
-}
-
-/// Several sinks that all hear the same.
-struct Sinks<'a>(Vec<&'a mut dyn Sink>);
-
-impl Sink for Sinks<'_> {
-    fn begins(&mut self, run: &journal::Run) {
-        self.0.iter_mut().for_each(|s| s.begins(run));
-    }
-
-    fn call(&mut self, call: &Call) {
-        self.0.iter_mut().for_each(|s| s.call(call));
-    }
-
-    fn request(&mut self, request: &Request) {
-        self.0.iter_mut().for_each(|s| s.request(request));
-    }
-
-    fn event(&mut self, event: &Event) {
-        self.0.iter_mut().for_each(|s| s.event(event));
-    }
-
-    fn idle(&mut self, idle: &Idle) {
-        self.0.iter_mut().for_each(|s| s.idle(idle));
-    }
-
-    fn head(&mut self, head: &Head) {
-        self.0.iter_mut().for_each(|s| s.head(head));
-    }
-
-    fn ends(&mut self, end: &End) {
-        self.0.iter_mut().for_each(|s| s.ends(end));
-    }
 }

@@ -203,6 +203,49 @@ fn a_timeline_is_one_to_perfetto_and_says_what_the_table_says() {
     assert_eq!(idle["slices"][0]["name"], "idles for a");
 }
 
+/// Three reads of 4 KiB a second, and beside them from 1 s to 2 s a stream.
+const GUEST: &str = "[global]\ndirect=1\nsize=64m\ntime_based\n[log]\nrw=randread\nbs=4k\nthinktime=300ms\nruntime=3s\n\
+    [scan]\nrw=read\nbs=1m\niodepth=8\nioengine=libaio\nstartdelay=1s\nruntime=1s\n";
+
+#[test]
+fn a_part_of_a_run_is_asked_about() {
+    let dir = Dir::new("window");
+    std::fs::write(dir.0.join("guest.fio"), GUEST).unwrap();
+    let args = ["--disk", "ide2004", "--sched", "noop", "--why"];
+    let text = dir.run("guest.fio", &[&args[..], &["log@1s-2s"]].concat());
+    let cause = text.lines().find(|l| l.contains("log was slow")).unwrap_or_else(|| panic!("{text}"));
+    assert!(
+        cause.starts_with("  log was slow from 1.00 s to 2.00 s, because its requests were queued while the disk worked for scan: "),
+        "{text}"
+    );
+    assert!(text.contains("its slowest calls then:") && text.contains("s: queued "), "{text}");
+    let json = dir.run("guest.fio", &[&args[..], &["log", "--output-format", "json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let window = &json["runs"][0]["why"]["window"];
+    assert_eq!((&window["picked"], &window["cause"]["job"]), (&true.into(), &"scan".into()), "{window:#}");
+    assert!(
+        window["sentences"][0].as_str().unwrap().starts_with("log was slow when it was slowest, from 1.")
+    );
+    let ns = |v: &serde_json::Value| v.as_u64().unwrap();
+    let (inside, outside) = (&window["account"]["total_ns"], &window["account_outside"]["total_ns"]);
+    assert_eq!(ns(inside) + ns(outside), ns(&json["runs"][0]["why"]["account"]["total_ns"]));
+    let slowest = &window["slowest"][0];
+    let steps = slowest["steps"].as_array().unwrap();
+    let sum: u64 = steps.iter().map(|s| ns(&s["account"]["total_ns"])).sum();
+    assert_eq!(sum, ns(&slowest["took_ns"]));
+    for (what, says) in [
+        ("log@1s", "a part of the run is from one time to another, such as log@3s-4s"),
+        ("log@2s-1s", "it ends before it begins; write the earlier time first, such as log@3s-4s"),
+        ("log@1-2", "has no unit"),
+        ("lag@1s-2s", "no client 'lag'; there are log, scan; did you mean 'log'?"),
+    ] {
+        let out = dir.try_run("guest.fio", &[&args[..], &[what]].concat());
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert_eq!((out.status.code(), error.lines().count()), (Some(2), 1), "{error}");
+        assert!(error.contains(says), "{error}");
+    }
+}
+
 #[test]
 fn what_cannot_be_written_is_refused_in_a_line() {
     let dir = Dir::new("refused");

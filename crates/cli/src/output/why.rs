@@ -19,7 +19,8 @@ use super::table::{Best, Cell, Table, mib, time};
 use fairhead_core::trace::Reason;
 use fairhead_core::{Duration, TaskId};
 use fairhead_report::page::Chapter;
-use fairhead_sim::why::{self, Account, Asked, Blame, Story, words};
+use fairhead_sim::journal::Idle;
+use fairhead_sim::why::{self, Account, Asked, Blame, Calls, Decision, Phase, Story, WindowReport, words};
 use serde_json::{Value, json};
 
 /// How many of those to blame are named one by one.
@@ -27,7 +28,7 @@ const NAMED: usize = 3;
 
 /// Whose time it is.
 fn whose(report: &Report<'_>) -> String {
-    let name = report.plan.why.as_ref().map_or("", |w| w.0.as_str());
+    let name = report.plan.why.as_ref().map_or("", |w| w.name.as_str());
     let clients = report.why.first().map_or(0, |w| w.clients.len());
     if clients > 1 { format!("{name} ({clients} clients)") } else { name.to_owned() }
 }
@@ -42,7 +43,8 @@ pub(super) fn chapters(report: &Report<'_>) -> Vec<Chapter> {
     let first = Chapter { title, table, ..Chapter::default() };
     let each = report.outcomes.iter().zip(report.why).map(|(outcome, why)| Chapter {
         title: format!("{}: of {}", outcome.scheduler, time(why.total.total())),
-        lines: vec![(String::new(), details(why))],
+        paragraphs: why.sentences(),
+        lines: vec![(String::new(), window(why)), (String::new(), details(why))],
         ..Chapter::default()
     });
     std::iter::once(first).chain(each).collect()
@@ -54,7 +56,7 @@ pub(super) fn human(report: &Report<'_>, coloured: bool) -> String {
     text.push_str(&shares(report).render(coloured));
     for (outcome, why) in report.outcomes.iter().zip(report.why) {
         text.push_str(&format!("\n{}: of {}\n", outcome.scheduler, time(why.total.total())));
-        for line in details(why) {
+        for line in [why.sentences(), window(why), details(why)].iter().flatten() {
             text.push_str(&format!("  {line}\n"));
         }
     }
@@ -147,6 +149,91 @@ fn details(w: &why::Report) -> Vec<String> {
     lines
 }
 
+/// A part of the run beside the others: the parts of its time, and the stories of its slowest calls.
+fn window(w: &why::Report) -> Vec<String> {
+    let Some(told) = &w.window else { return Vec::new() };
+    let mut lines = Vec::new();
+    let whole = (told.inside.total(), told.outside.total());
+    let share = |part: Duration, whole: Duration| match share(part, whole).text {
+        none if none.is_empty() => "0%".to_owned(),
+        text => text,
+    };
+    let parts = PARTS.iter().map(|(what, of)| (*what, of(&told.inside), of(&told.outside)));
+    let parts: Vec<String> = parts
+        .filter(|p| !p.1.is_zero() || !p.2.is_zero())
+        .map(|(what, inside, outside)| {
+            format!("{what} {} ({})", share(inside, whole.0), share(outside, whole.1))
+        })
+        .collect();
+    lines.push(format!("of its time then, and in brackets else: {}", parts.join(", ")));
+    if !told.slowest.is_empty() {
+        lines.push("its slowest calls then:".to_owned());
+    }
+    for s in &told.slowest {
+        lines.push(format!("  {}", headline(w, s)));
+        lines.extend(steps(w, told, s).into_iter().map(|line| format!("    {line}")));
+    }
+    lines
+}
+
+/// The parts of a time, and what they are called.
+const PARTS: [(&str, fn(&Account) -> Duration); 9] = [
+    ("paused", |a| a.paused),
+    ("computing", |a| a.computing),
+    ("for a tag", |a| a.tag),
+    ("throttled", |a| a.throttled),
+    ("held", |a| a.held),
+    ("queued", Account::queued),
+    ("disk idled", Account::idled),
+    ("behind others in it", Account::device),
+    ("served", |a| a.served),
+];
+
+/// How many decisions are told of one step of a call.
+const DECISIONS: usize = 3;
+
+/// A call's story, line by line: what it waited for, from when, and what the scheduler decided meanwhile about it and those it waited for.
+fn steps(w: &why::Report, told: &WindowReport, s: &Story) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mine = TaskId(u32::try_from(s.client + 1).unwrap_or(0));
+    for step in &s.steps {
+        let took = step.to.saturating_sub(step.from);
+        // What is less than a two-hundredth of the call does not make the story.
+        if took * 200 < s.took {
+            continue;
+        }
+        let a = &step.account;
+        let parts = account_parts(w, a, took);
+        lines.push(format!("{}: {}", exact(step.from), parts.join("; ")));
+        if step.phase != Phase::Queued {
+            continue;
+        }
+        let concerns = |d: &&Decision| {
+            let blamed = d.task == mine || a.blame.iter().any(|b| b.task == d.task && b.total() * 10 >= took);
+            step.from <= d.at && d.at <= step.to && blamed && d.reason != Reason::SliceStart
+        };
+        let all: Vec<&Decision> = told.decisions.iter().filter(concerns).collect();
+        for d in all.iter().take(DECISIONS) {
+            lines.push(format!("  {}: {}: {}", exact(d.at), w.name(d.task), words(d.reason)));
+        }
+        if all.len() > DECISIONS {
+            lines.push(format!("  and {} more decisions about these", all.len() - DECISIONS));
+        }
+    }
+    let end = match (s.over, s.chosen) {
+        (false, _) => "it had not ended when the run did".to_owned(),
+        (true, Reason::None) => "it ended".to_owned(),
+        (true, reason) => format!("it ended; its last request was chosen: {}", words(reason)),
+    };
+    lines.push(format!("{}: {end}", exact(s.ended)));
+    lines
+}
+
+/// A time of the run, to the microsecond: `3.000124s`.
+fn exact(t: Duration) -> String {
+    format!("{}.{:06}s", t.as_ns() / 1_000_000_000, t.as_ns() % 1_000_000_000 / 1000)
+}
+
 /// From sectors per microsecond in 2^-16 to bytes per second.
 const fn bytes_per_s(rate: u64) -> u64 {
     (rate * 512_000_000) >> 16
@@ -195,11 +282,34 @@ fn by_client(w: &why::Report, a: &Account, of: &dyn Fn(&Blame) -> Duration) -> S
 }
 
 fn story(w: &why::Report, s: &Story) -> String {
-    let a = &s.account;
+    let why = match s.chosen {
+        Reason::None => String::new(),
+        reason => format!("; chosen: {}", words(reason)),
+    };
+    format!("{}: {}{why}", headline(w, s), account_parts(w, &s.account, s.took).join("; "))
+}
+
+/// What a call was, and how long it took.
+fn headline(w: &why::Report, s: &Story) -> String {
+    let asked = match s.asked {
+        Asked::Read => "read",
+        Asked::Write => "write",
+        Asked::Trim => "trim",
+        Asked::Sync => "fsync",
+    };
+    let size = if s.bytes > 0 { format!(" of {}", bytes(s.bytes)) } else { String::new() };
+    let who = w.clients.iter().find(|c| c.client == s.client).map_or("", |c| c.name.as_str());
+    let whose = if w.clients.len() > 1 { format!(" by {who}") } else { String::new() };
+    let end = if s.over { "ended at" } else { "not over at" };
+    format!("{} ({asked}{size}{whose}, {end} {})", time(s.took), time(s.ended))
+}
+
+/// The parts of a call's time, or of a step's, in words.
+fn account_parts(w: &why::Report, a: &Account, took: Duration) -> Vec<String> {
     let mut parts = Vec::new();
     // What is less than half a percent of it does not make the story.
     let mut say = |t: Duration, words: String| {
-        if !t.is_zero() && t * 200 >= s.took {
+        if !t.is_zero() && t * 200 >= took {
             parts.push(words);
         }
     };
@@ -215,20 +325,7 @@ fn story(w: &why::Report, s: &Story) -> String {
     say(a.device(), format!("in the device {} behind {}", time(a.device()), by_client(w, a, &|b| b.device)));
     say(a.computing, format!("computed {}", time(a.computing)));
     say(a.served, format!("served in {}", time(a.served)));
-    let asked = match s.asked {
-        Asked::Read => "read",
-        Asked::Write => "write",
-        Asked::Trim => "trim",
-        Asked::Sync => "fsync",
-    };
-    let size = if s.bytes > 0 { format!(" of {}", bytes(s.bytes)) } else { String::new() };
-    let who = w.clients.iter().find(|c| c.client == s.client).map_or("", |c| c.name.as_str());
-    let whose = if w.clients.len() > 1 { format!(" by {who}") } else { String::new() };
-    let why = match s.chosen {
-        Reason::None => String::new(),
-        reason => format!("; chosen: {}", words(reason)),
-    };
-    format!("{} ({asked}{size}{whose}, ended at {}): {}{why}", time(s.took), time(s.ended), parts.join("; "))
+    parts
 }
 
 fn bytes(n: u64) -> String {
@@ -241,7 +338,7 @@ fn bytes(n: u64) -> String {
 
 /// Adds `why` to each run, if it was asked for.
 pub(super) fn json(report: &Report<'_>, mut runs: Vec<Value>) -> Vec<Value> {
-    let name = report.plan.why.as_ref().map_or("", |w| w.0.as_str());
+    let name = report.plan.why.as_ref().map_or("", |w| w.name.as_str());
     for (run, w) in runs.iter_mut().zip(report.why) {
         let clients: Vec<Value> =
             w.clients.iter().map(|c| json!({ "name": c.name, "account": account(w, &c.account) })).collect();
@@ -253,6 +350,7 @@ pub(super) fn json(report: &Report<'_>, mut runs: Vec<Value>) -> Vec<Value> {
                     "client": name,
                     "account": account(w, &w.total),
                     "clients": clients,
+                    "window": w.window.as_ref().map(|told| window_json(w, told)),
                     "slowest": slowest,
                     "peak_rate_bytes": w.peak_rate.map(bytes_per_s),
                     "lost_events": w.lost,
@@ -294,6 +392,68 @@ fn account(w: &why::Report, a: &Account) -> Value {
         "chosen": reasons(&a.chosen),
         "noted": reasons(&a.noted),
     })
+}
+
+fn window_json(w: &why::Report, told: &WindowReport) -> Value {
+    let calls = |c: &Calls| json!({ "ended": c.ended, "bytes": c.bytes, "took_ns": c.took.as_ns(), "mean_ns": c.mean().map(Duration::as_ns) });
+    let cause = told.cause.as_ref().map(|c| {
+        json!({
+            "kind": format!("{:?}", c.kind).to_lowercase(),
+            "job": c.job,
+            "time_ns": c.time.as_ns(),
+            "usual_ns": c.usual.map(Duration::as_ns),
+        })
+    });
+    let decision = |d: &Decision| {
+        json!({
+            "at_ns": d.at.as_ns(),
+            "name": w.name(d.task),
+            "reason": format!("{:?}", d.reason),
+            "words": words(d.reason),
+            "numbers": fairhead_sim::journal::blocks::numbers(d.detail).trim_start(),
+        })
+    };
+    let idle = |i: &Idle| {
+        json!({
+            "from_ns": i.from.as_ns(),
+            "to_ns": i.to.as_ns(),
+            "name": i.task.map(|task| w.name(task)),
+            "reason": format!("{:?}", i.reason),
+        })
+    };
+    let chosen = |c: &(TaskId, Reason, u64)| json!({ "name": w.name(c.0), "reason": format!("{:?}", c.1), "count": c.2 });
+    json!({
+        "from_ns": told.window.from.as_ns(),
+        "to_ns": told.window.to.as_ns(),
+        "picked": told.picked,
+        "sentences": w.sentences(),
+        "cause": cause,
+        "account": account(w, &told.inside),
+        "account_outside": account(w, &told.outside),
+        "calls": calls(&told.calls),
+        "calls_outside": calls(&told.calls_outside),
+        "chosen": told.chosen.iter().map(chosen).collect::<Vec<_>>(),
+        "idles": told.idles.iter().map(idle).collect::<Vec<_>>(),
+        "decisions": told.decisions.iter().map(decision).collect::<Vec<_>>(),
+        "dropped": told.dropped,
+        "slowest": told.slowest.iter().map(|s| told_with_steps(w, told, s)).collect::<Vec<_>>(),
+    })
+}
+
+fn told_with_steps(w: &why::Report, window: &WindowReport, s: &Story) -> Value {
+    let step = |step: &why::Step| {
+        json!({
+            "phase": format!("{:?}", step.phase).to_lowercase(),
+            "from_ns": step.from.as_ns(),
+            "to_ns": step.to.as_ns(),
+            "account": account(w, &step.account),
+        })
+    };
+    let mut value = told(w, s);
+    value["over"] = s.over.into();
+    value["steps"] = s.steps.iter().map(step).collect();
+    value["lines"] = steps(w, window, s).into();
+    value
 }
 
 fn reasons(list: &[(Reason, u64)]) -> Value {

@@ -117,15 +117,22 @@ pub fn simulate(scenario: &Scenario) -> Result<Outcome> {
     Machine::new(scenario, 0)?.run(scenario).map(|(outcome, _)| outcome)
 }
 
-/// Simulates; keeps books for some clients, and tells a sink what happens.
+/// Books of where the time of some clients goes, of a part of the run apart if one is asked about.
+#[derive(Clone, Copy)]
+pub(crate) struct Books<'b> {
+    pub(crate) clients: &'b [usize],
+    pub(crate) window: Option<why::Window>,
+}
+
+/// Simulates; keeps books, and tells a sink what happens.
 pub(crate) fn observe<'a>(
     scenario: &'a Scenario,
-    clients: Option<&[usize]>,
+    books: Option<Books<'_>>,
     sink: Option<&'a mut dyn Sink>,
 ) -> Result<(Outcome, Option<why::Report>)> {
     let mut machine = Machine::new(scenario, TRACE)?;
     let run = machine.describe(scenario);
-    let books = clients.map(|clients| machine.books(&run, clients));
+    let books = books.map(|books| machine.books(&run, books));
     machine.journal = sink.map(|sink| Rc::new(RefCell::new(machine.begin_journal(&run, sink))));
     machine.queue.listen(books, machine.journal.clone())?;
     machine.run(scenario)
@@ -320,11 +327,14 @@ impl<'a> Machine<'a> {
     }
 
     /// Books for some clients.
-    fn books(&self, run: &journal::Run, clients: &[usize]) -> Recorder {
+    fn books(&self, run: &journal::Run, books: Books<'_>) -> Recorder {
         let names = run.tasks.iter().map(|t| t.name.clone()).collect();
         let task_of = self.lanes.iter().map(|l| self.clients[l.client as usize].task).collect();
         let mut recorder = Recorder::new(names, task_of);
-        for &i in clients {
+        if let Some(window) = books.window {
+            recorder.asks_about(window);
+        }
+        for &i in books.clients {
             let client = &self.clients[i];
             recorder.watch(i, client.task, client.first_lane, client.all_lanes);
         }

@@ -42,7 +42,7 @@ pub mod timeline;
 pub use collector::{Caps, Collector, Dropped};
 pub(crate) use recorder::Recorder;
 
-use crate::engine::{Scenario, observe};
+use crate::engine::{Books, Scenario, observe};
 use crate::metrics::{Outcome, Result};
 pub use crate::why::Asked;
 use crate::why::Report;
@@ -67,7 +67,7 @@ pub fn record_and_explain(
     clients: &[usize],
     sink: &mut dyn Sink,
 ) -> Result<(Outcome, Report)> {
-    observe(scenario, Some(clients), Some(sink))
+    observe(scenario, Some(Books { clients, window: None }), Some(sink))
         .map(|(outcome, report)| (outcome, report.expect("somebody asked")))
 }
 
@@ -93,6 +93,40 @@ pub trait Sink {
 
     /// The run is over.
     fn ends(&mut self, _end: &End) {}
+}
+
+/// Several who all hear the same, one after the other; or nobody.
+#[derive(Default)]
+pub struct Sinks<'a>(pub Vec<&'a mut dyn Sink>);
+
+impl Sink for Sinks<'_> {
+    fn begins(&mut self, run: &Run) {
+        self.0.iter_mut().for_each(|s| s.begins(run));
+    }
+
+    fn call(&mut self, call: &Call) {
+        self.0.iter_mut().for_each(|s| s.call(call));
+    }
+
+    fn request(&mut self, request: &Request) {
+        self.0.iter_mut().for_each(|s| s.request(request));
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.0.iter_mut().for_each(|s| s.event(event));
+    }
+
+    fn idle(&mut self, idle: &Idle) {
+        self.0.iter_mut().for_each(|s| s.idle(idle));
+    }
+
+    fn head(&mut self, head: &Head) {
+        self.0.iter_mut().for_each(|s| s.head(head));
+    }
+
+    fn ends(&mut self, end: &End) {
+        self.0.iter_mut().for_each(|s| s.ends(end));
+    }
 }
 
 /// What is known beforehand.

@@ -21,15 +21,20 @@
 //! Example: a read of `a` arrives at 0 ms while the disk serves `b` until 4 ms; `b`'s turn goes on, the disk idles for it until
 //! 12 ms, then serves `a` until 20 ms. Of `a`'s 20 ms, 4 are *queued behind b*, 8 *the disk idled for b*, 8 *served*.
 //!
+//! A part of the run can be told from the rest of it, and why the clients were slow then: [`answer`].
+//!
 //! It is made from events as they happen: the lanes of the clients in question, the driver's tags, and the trace of
 //! the elevator, which is emptied after every call of it. Memory is bounded by the numbers of clients and tags and by
 //! [`SLOWEST`]. When nobody asks, none of it exists and the trace has no length.
 
 mod recorder;
+mod window;
+
+pub use window::{Calls, Cause, Decision, KEPT, Kind, When, Window, WindowReport, answer};
 
 pub(crate) use recorder::{Doing, Followers, Recorder, Status, Wait, gives_turn};
 
-use crate::engine::{Scenario, observe};
+use crate::engine::{Books, Scenario, observe};
 use crate::job::{JobFile, nearest};
 use crate::metrics::{Outcome, Result};
 use fairhead_core::trace::Reason;
@@ -45,7 +50,7 @@ pub const SLOWEST: usize = 5;
 /// # Errors
 /// If the scenario cannot be.
 pub fn explain(scenario: &Scenario, clients: &[usize]) -> Result<(Outcome, Report)> {
-    let (outcome, report) = observe(scenario, Some(clients), None)?;
+    let (outcome, report) = observe(scenario, Some(Books { clients, window: None }), None)?;
     Ok((outcome, report.expect("somebody asked")))
 }
 
@@ -84,6 +89,8 @@ pub struct Report {
     pub clients: Vec<ClientReport>,
     /// All of them together.
     pub total: Account,
+    /// The same for a part of the run, and why they were slow then, if that was asked.
+    pub window: Option<WindowReport>,
     /// Their slowest calls, the slowest first; at most [`SLOWEST`].
     pub slowest: Vec<Story>,
     /// The names of all tasks, by [`TaskId`]: the clients and the host's threads that write dirty pages.
@@ -252,6 +259,8 @@ pub struct Story {
     pub client: usize,
     /// When it ended, from the start of the run.
     pub ended: Duration,
+    /// Whether it did; else the run ended then.
+    pub over: bool,
     /// How long it took.
     pub took: Duration,
     /// What it asked for.
@@ -260,8 +269,38 @@ pub struct Story {
     pub bytes: u64,
     /// The parts of its time.
     pub account: Account,
+    /// What it went through, one after the other, if a window was asked about: all of its time.
+    pub steps: Vec<Step>,
     /// Why its last request was chosen.
     pub chosen: Reason,
+}
+
+/// A step of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// What it waited for.
+    pub phase: Phase,
+    /// From when, from the start of the run.
+    pub from: Duration,
+    /// Until when.
+    pub to: Duration,
+    /// The parts of that time.
+    pub account: Account,
+}
+
+/// What a call waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Its own work on a CPU.
+    Computing,
+    /// A request of the pool.
+    Tag,
+    /// Fewer dirty pages.
+    Throttled,
+    /// The scheduler.
+    Queued,
+    /// The device.
+    InDevice,
 }
 
 /// A reason in a few words.

@@ -4,7 +4,9 @@
 //! Only two kinds of time have to wait for their entry: that which passed while the device was busy is *pending* until its
 //! next completion tells whom it worked for.
 
-use super::{Account, Asked, ClientReport, Report, SLOWEST, Story, count};
+use super::{
+    Account, Asked, Calls, ClientReport, Phase, Report, SLOWEST, Step, Story, Window, WindowReport, count,
+};
 use crate::engine::Owner;
 use fairhead_core::trace::{Action, Detail, Reason, TraceEvent};
 use fairhead_core::{Duration, Instant, Tag, TaskId};
@@ -86,9 +88,15 @@ struct Lane {
     bytes: u64,
     call: Account,
     call_pending: Pending,
-    client_pending: Pending,
+    /// Outside the window and inside.
+    client_pending: [Pending; 2],
+    /// What the call went through, if a window is asked about.
+    steps: Vec<(Step, Pending)>,
     chosen: Reason,
 }
+
+/// The steps of a call at most; what follows belongs to the last.
+const STEPS: usize = 32;
 
 impl Lane {
     fn new() -> Self {
@@ -101,8 +109,36 @@ impl Lane {
             bytes: 0,
             call: Account::default(),
             call_pending: Pending::default(),
-            client_pending: Pending::default(),
+            client_pending: [Pending::default(); 2],
+            steps: Vec::new(),
             chosen: Reason::None,
+        }
+    }
+
+    /// The step of its call that this time belongs to.
+    fn step(&mut self, phase: Phase, from: Instant, to: Instant) -> &mut (Step, Pending) {
+        let (from, to) = (from.since(Instant::EPOCH), to.since(Instant::EPOCH));
+        let goes_on = self.steps.last().is_some_and(|s| s.0.phase == phase) || self.steps.len() >= STEPS;
+        if !goes_on {
+            self.steps.push((Step { phase, from, to, account: Account::default() }, Pending::default()));
+        }
+        let last = self.steps.last_mut().expect("one was pushed, or there are some");
+        last.0.to = to;
+        last
+    }
+
+    /// The story of its call, which ends now, or has not ended when the run does.
+    fn story(&self, client: usize, now: Instant, over: bool) -> Story {
+        Story {
+            client,
+            ended: now.since(Instant::EPOCH),
+            over,
+            took: now.since(self.since),
+            asked: self.asked,
+            bytes: self.bytes,
+            account: self.call.clone(),
+            steps: self.steps.iter().map(|s| s.0.clone()).collect(),
+            chosen: self.chosen,
         }
     }
 
@@ -126,7 +162,8 @@ struct Client {
     lanes: Vec<Lane>,
     /// From when on its time counts.
     counts_from: Instant,
-    account: Account,
+    /// Outside the window and inside.
+    accounts: [Account; 2],
     raised: Option<Reason>,
 }
 
@@ -165,6 +202,10 @@ pub(crate) struct Recorder {
     in_device: Vec<(u16, TaskId)>,
     flights: Vec<Flight>,
     slowest: Vec<Story>,
+    /// A part of the run that is asked about, and what is known of it: calls that ended outside and inside, the slowest that were under way in it.
+    window: Option<Window>,
+    calls: [Calls; 2],
+    slowest_inside: Vec<Story>,
     peak_rate: Option<u64>,
 }
 
@@ -186,6 +227,9 @@ impl Recorder {
             in_device: Vec::new(),
             flights: Vec::new(),
             slowest: Vec::new(),
+            window: None,
+            calls: [Calls::default(); 2],
+            slowest_inside: Vec::new(),
             peak_rate: None,
         }
     }
@@ -193,6 +237,16 @@ impl Recorder {
     /// A client has started another process after this one, which has the next number.
     pub(crate) fn is_followed(&mut self, task: TaskId) {
         self.followers.add(task);
+    }
+
+    /// Tells this part of the run from the others.
+    pub(crate) fn asks_about(&mut self, window: Window) {
+        self.window = Some(window);
+    }
+
+    /// Where the time goes that begins at `at`: 1 for the window.
+    fn region(&self, at: Instant) -> usize {
+        usize::from(self.window.is_some_and(|w| w.holds(at.since(Instant::EPOCH))))
     }
 
     /// Watches a client with these lanes.
@@ -206,7 +260,7 @@ impl Recorder {
             first_lane,
             lanes: (0..lanes).map(|_| Lane::new()).collect(),
             counts_from: Instant::EPOCH + Duration::MAX,
-            account: Account::default(),
+            accounts: [Account::default(), Account::default()],
             raised: None,
         });
     }
@@ -215,18 +269,35 @@ impl Recorder {
 
     /// Time has come to `now`: enters what has passed.
     pub(crate) fn settle(&mut self, now: Instant) {
+        if let Some(window) = self.window {
+            for edge in [window.from, window.to] {
+                let edge = Instant::EPOCH + edge;
+                if self.now < edge && edge < now {
+                    self.settle_to(edge);
+                }
+            }
+        }
+        self.settle_to(now);
+    }
+
+    fn settle_to(&mut self, now: Instant) {
         let past = now.since(self.now);
         if past.is_zero() {
             return;
         }
         let device = (self.status, self.turn);
+        let (before, region, has_steps) = (self.now, self.region(self.now), self.window.is_some());
         for client in &mut self.clients {
             let counted = now.saturating_since(client.counts_from).min(past);
             let front = (0..client.lanes.len()).min_by_key(|&i| client.lanes[i].rank());
             for (i, lane) in client.lanes.iter_mut().enumerate() {
                 if lane.doing == Doing::InCall {
-                    let pending = &mut lane.call_pending;
-                    enter(&mut lane.call, pending, past, state(lane.wait, &lane.needs, &self.tags), device);
+                    let state = state(lane.wait, &lane.needs, &self.tags);
+                    enter(&mut lane.call, &mut lane.call_pending, past, state, device);
+                    if has_steps {
+                        let (step, pending) = lane.step(state.phase(), before, now);
+                        enter(&mut step.account, pending, past, state, device);
+                    }
                 }
                 if Some(i) == front && !counted.is_zero() {
                     let state = match lane.doing {
@@ -235,8 +306,8 @@ impl Recorder {
                         Doing::Paused => LaneState::Paused,
                         Doing::Ended => continue,
                     };
-                    let account = &mut client.account;
-                    enter(account, &mut lane.client_pending, counted, state, device);
+                    let account = &mut client.accounts[region];
+                    enter(account, &mut lane.client_pending[region], counted, state, device);
                     let thinks = matches!(state, LaneState::Computing | LaneState::Paused);
                     if thinks && device == (Status::Idling, Some(client.task)) {
                         account.idled_for_it += counted;
@@ -280,12 +351,16 @@ impl Recorder {
     /// A call begins; it began `inside` ago, and computed since.
     /// Requests of earlier calls that were not waited for may still be under way: the call will settle them first.
     pub(crate) fn begins(&mut self, lane: u32, since: Instant, asked: Asked, bytes: u64) {
-        let inside = self.now.since(since);
+        let (now, inside, has_steps) = (self.now, self.now.since(since), self.window.is_some());
         if let Some(lane) = self.lane(lane) {
             (lane.doing, lane.wait) = (Doing::InCall, Wait::None);
             (lane.since, lane.asked, lane.bytes) = (since, asked, bytes);
             lane.call = Account { computing: inside, ..Account::default() };
             lane.chosen = Reason::None;
+            lane.steps.clear();
+            if has_steps && !inside.is_zero() {
+                lane.step(Phase::Computing, since, now).0.account.computing = inside;
+            }
         }
     }
 
@@ -328,23 +403,26 @@ impl Recorder {
         let l = &mut client.lanes[lane as usize - client.first_lane];
         (l.doing, l.wait) = (Doing::Computing, Wait::None);
         l.needs.retain(|&t| self.tags[usize::from(t)] != FREE);
-        let took = now.since(l.since);
-        // The earlier of two equally slow ones stays.
-        let at = self.slowest.partition_point(|s| s.took >= took);
-        if told && at < SLOWEST {
-            self.slowest.truncate(SLOWEST - 1);
-            self.slowest.insert(
-                at,
-                Story {
-                    client: client.index,
-                    ended: now.since(Instant::EPOCH),
-                    took,
-                    asked: l.asked,
-                    bytes: l.bytes,
-                    account: std::mem::take(&mut l.call),
-                    chosen: l.chosen,
-                },
-            );
+        let index = client.index;
+        if !told {
+            return;
+        }
+        let mut story = None;
+        let region = usize::from(self.window.is_some_and(|w| w.holds(now.since(Instant::EPOCH))));
+        let calls = &mut self.calls[region];
+        calls.ended += 1;
+        calls.bytes += l.bytes;
+        calls.took += now.since(l.since);
+        if is_slow(&self.slowest, now.since(l.since)) {
+            story = Some(l.story(index, now, true));
+        }
+        let overlaps = self.window.is_some_and(|w| w.overlaps(l.since, now));
+        if overlaps && is_slow(&self.slowest_inside, now.since(l.since)) {
+            let story = story.clone().unwrap_or_else(|| l.story(index, now, true));
+            keep_slow(&mut self.slowest_inside, story);
+        }
+        if let Some(story) = story {
+            keep_slow(&mut self.slowest, story);
         }
     }
 
@@ -406,7 +484,12 @@ impl Recorder {
                 lane.needs.retain(|&t| self.tags[usize::from(t)] != FREE);
                 let mine = lane.needs.len() < before;
                 lane.call_pending.settle(&mut lane.call, &end, mine);
-                lane.client_pending.settle(&mut client.account, &end, mine);
+                lane.steps
+                    .iter_mut()
+                    .for_each(|(step, pending)| pending.settle(&mut step.account, &end, mine));
+                for (pending, account) in lane.client_pending.iter_mut().zip(&mut client.accounts) {
+                    pending.settle(account, &end, mine);
+                }
             }
         }
     }
@@ -428,14 +511,14 @@ impl Recorder {
 
     fn issued(&mut self, tag: Tag, event: &TraceEvent, carried: &[Tag]) {
         self.in_device.push((tag.0, event.task));
-        let reason = event.reason;
+        let (reason, region) = (event.reason, self.region(self.now));
         for &tag in [tag].iter().chain(carried) {
             self.tags[usize::from(tag.0)] = ISSUED;
             self.chosen[usize::from(tag.0)] = reason;
         }
         for client in &mut self.clients {
             if client.task == event.task {
-                count(&mut client.account.chosen, reason, 1);
+                count(&mut client.accounts[region].chosen, reason, 1);
             }
             for lane in &mut client.lanes {
                 if lane.needs.iter().any(|&t| t == tag.0 || carried.contains(&Tag(t))) {
@@ -457,8 +540,9 @@ impl Recorder {
         if matches!(reason, Reason::Times | Reason::RateUpdate) {
             return;
         }
+        let region = self.region(self.now);
         for client in self.clients.iter_mut().filter(|c| c.task == event.task) {
-            count(&mut client.account.noted, reason, 1);
+            count(&mut client.accounts[region].noted, reason, 1);
             if let Detail::Raised { factor, .. } = event.detail {
                 client.raised = (factor > 1).then_some(reason);
             }
@@ -468,21 +552,63 @@ impl Recorder {
     /// The report; `lost` events were not heard.
     pub(crate) fn report(mut self, lost: u64) -> Report {
         let nobody = End { task: TaskId(0), oldest_other: TaskId(0) };
-        let mut total = Account::default();
+        // What the device was doing when the run ended: the oldest request that it has is as good as any.
+        let oldest = self.in_device.first().copied();
+        let task = oldest.map_or(nobody.task, |d| d.1);
+        let end = End { task, oldest_other: task };
+        let (mut total, mut inside, mut outside) =
+            (Account::default(), Account::default(), Account::default());
         let mut clients = Vec::new();
         for mut client in self.clients.drain(..) {
             for lane in &mut client.lanes {
-                // What the device was doing when the run ended: the oldest request that it has is as good as any.
-                let oldest = self.in_device.first().map_or(nobody.task, |d| d.1);
-                let mine = self.in_device.first().is_some_and(|d| lane.needs.contains(&d.0));
-                let end = End { task: oldest, oldest_other: oldest };
-                lane.client_pending.settle(&mut client.account, &end, mine);
+                let mine = oldest.is_some_and(|d| lane.needs.contains(&d.0));
+                for (pending, account) in lane.client_pending.iter_mut().zip(&mut client.accounts) {
+                    pending.settle(account, &end, mine);
+                }
+                let is_open = lane.doing == Doing::InCall;
+                if is_open && self.window.is_some_and(|w| w.overlaps(lane.since, self.now)) {
+                    lane.call_pending.settle(&mut lane.call, &end, mine);
+                    let steps = lane.steps.iter_mut();
+                    steps.for_each(|(step, pending)| pending.settle(&mut step.account, &end, mine));
+                    keep_slow(&mut self.slowest_inside, lane.story(client.index, self.now, false));
+                }
             }
-            total.add(&client.account);
-            clients.push(ClientReport { client: client.index, name: client.name, account: client.account });
+            let [mut account, within] = client.accounts;
+            outside.add(&account);
+            inside.add(&within);
+            account.add(&within);
+            total.add(&account);
+            clients.push(ClientReport { client: client.index, name: client.name, account });
         }
-        Report { clients, total, slowest: self.slowest, names: self.names, peak_rate: self.peak_rate, lost }
+        let [calls_outside, calls] = self.calls;
+        let window = self.window.map(|window| WindowReport {
+            window,
+            picked: false,
+            inside,
+            outside,
+            calls,
+            calls_outside,
+            cause: None,
+            chosen: Vec::new(),
+            idles: Vec::new(),
+            decisions: Vec::new(),
+            dropped: 0,
+            slowest: self.slowest_inside,
+        });
+        let (slowest, names, peak_rate) = (self.slowest, self.names, self.peak_rate);
+        Report { clients, total, window, slowest, names, peak_rate, lost }
     }
+}
+
+/// Whether a call that took so long is among the slowest. The earlier of two equally slow ones stays.
+fn is_slow(slowest: &[Story], took: Duration) -> bool {
+    slowest.len() < SLOWEST || slowest.last().is_some_and(|s| s.took < took)
+}
+
+fn keep_slow(slowest: &mut Vec<Story>, story: Story) {
+    let at = slowest.partition_point(|s| s.took >= story.took);
+    slowest.insert(at, story);
+    slowest.truncate(SLOWEST);
 }
 
 /// Whether a note says whose turn it is.
@@ -532,6 +658,18 @@ enum LaneState {
     Throttled,
     Queued,
     InDevice,
+}
+
+impl LaneState {
+    const fn phase(self) -> Phase {
+        match self {
+            Self::Paused | Self::Computing => Phase::Computing,
+            Self::Tag => Phase::Tag,
+            Self::Throttled => Phase::Throttled,
+            Self::Queued => Phase::Queued,
+            Self::InDevice => Phase::InDevice,
+        }
+    }
 }
 
 fn state(wait: Wait, needs: &[u16], tags: &[u8]) -> LaneState {

@@ -19,3 +19,4 @@ mod replay;
 mod startup;
 mod starvation;
 mod why;
+mod window;

@@ -67,6 +67,12 @@ impl Plan {
         self.tell(&format!("with seed {seed}"))
     }
 
+    /// Ends the run after so many milliseconds, whatever is under way.
+    pub(crate) fn stop_at(mut self, ms: u64) -> Self {
+        self.scenario.time_max = Some(Duration::from_ms(ms));
+        self.tell(&format!("for {ms} ms"))
+    }
+
     /// Looks at the disk time of groups every so many milliseconds.
     pub(crate) fn watch(mut self, ms: u64) -> Self {
         self.scenario.watch = Some(Duration::from_ms(ms));
@@ -99,6 +105,17 @@ impl Plan {
         self = self.run();
         let (outcome, report) = why::explain(&self.scenario, clients).expect("it ran");
         assert!(outcome == *self.outcome(), "{}: being watched changes the outcome", self.told.join(", "));
+        (self, report)
+    }
+
+    /// Runs it, and says where the time of these clients went, in a part of the run apart. The outcome must be the same.
+    pub(crate) fn answer(mut self, clients: &[usize], when: why::When) -> (Self, why::Report) {
+        if self.outcome.is_none() {
+            self = self.run();
+        }
+        let nobody = &mut journal::Sinks::default();
+        let (outcome, report) = why::answer(&self.scenario, clients, when, nobody).expect("it ran");
+        assert!(outcome == *self.outcome(), "{}: being asked changes the outcome", self.told.join(", "));
         (self, report)
     }
 
