@@ -9,6 +9,7 @@
 //! fairhead-bench run-any …                            the same through `AnyScheduler`
 //! fairhead-bench simulate PRESET SECONDS              the lab for that much virtual time; prints requests and CPU nanoseconds
 //! fairhead-bench work FOLDER                          all job files of a folder: what they cost, and are reckoned to
+//! fairhead-bench confirm FILE DISK SECONDS            advice for a job file, and whether ten times the seeds confirm it
 //! ```
 //!
 //! # The loop
@@ -29,6 +30,7 @@
 
 mod alloc;
 mod closed_loop;
+mod confirm;
 mod simulate;
 mod work;
 
@@ -71,8 +73,21 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(e) => misuse(&format!("work: {folder}: {e}")),
         },
+        ["confirm", file, disk, seconds] => {
+            match seconds
+                .parse()
+                .map_err(|_| "not a number".to_owned())
+                .and_then(|s| confirm::run(file.as_ref(), disk, confirm::budget(s)))
+            {
+                Ok(line) => {
+                    println!("{line}");
+                    ExitCode::SUCCESS
+                }
+                Err(e) => misuse(&format!("confirm: {file}: {e}")),
+            }
+        }
         _ => misuse(
-            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | simulate PRESET SECONDS | work FOLDER",
+            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | simulate PRESET SECONDS | work FOLDER | confirm FILE DISK SECONDS",
         ),
     }
 }

@@ -1,7 +1,9 @@
 //! `fairhead advise`: the question from the arguments, the answer from the simulator, and the report.
 
+use fairhead_core::Duration;
 use fairhead_report::{Cast, Recorder};
-use fairhead_sim::advise::{self, Advice, EVENTS_PER_S, Question, Stage};
+use fairhead_sim::advise::{self, Advice, Question, Stage, WORK_PER_S};
+use fairhead_sim::kept::fingerprint;
 use fairhead_sim::{Host, SimError, journal, parallel};
 
 use crate::args::{AdviseArgs, Goal};
@@ -10,6 +12,7 @@ use crate::out::{self, Progress};
 use crate::output::advice::{self, Asked};
 use crate::output::page::{self, Shown};
 use crate::plan::{choose_disk, choose_host, choose_scheduler, positive_time, read_jobs};
+use crate::resume::Resume;
 
 /// Asks what the arguments say, and writes the answer.
 pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
@@ -18,11 +21,13 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
     let threads = args.threads.map_or_else(parallel::available, usize::from);
     let progress = Progress::bounded("racing");
     let stage = |s: Stage| show(&progress, &question, s);
-    let answer = advise::advise(&question, threads, &stage).map_err(|e| match e {
+    let resume = Resume::open(args.resume.as_deref(), of_runs(&question))?;
+    let answer = advise::advise(&question, threads, &resume, &stage).map_err(|e| match e {
         SimError::Group(message) => CliError::Failed(message),
         e => CliError::Misuse(e.to_string()),
     })?;
     drop(progress);
+    let (question, answer) = answer.ok_or_else(|| interrupted(args))?;
     if let Some(file) = &args.report {
         let shown = shown(&question, &answer).map_err(|e| CliError::Failed(e.to_string()))?;
         let command = page::command_line(std::env::args_os());
@@ -35,6 +40,17 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
         out::note(&format!("seed {}", args.seed));
     }
     Ok(())
+}
+
+/// What the runs follow from: not how many there are, nor how they are weighed.
+fn of_runs(q: &Question) -> u64 {
+    fingerprint(&(&q.jobs, &q.disk, &q.host, &q.foreground, q.goal == advise::Goal::Latency))
+}
+
+fn interrupted(args: &AdviseArgs) -> CliError {
+    let how =
+        if args.resume.is_some() { "the same command goes on" } else { "--resume FILE keeps what is done" };
+    CliError::Failed(format!("interrupted before there was an answer; {how}"))
 }
 
 /// Runs for the page: the default, the winner, and who led or is the best that a kernel has, if that is another.
@@ -55,11 +71,11 @@ fn shown(question: &Question, answer: &Advice) -> Result<Vec<Shown>, SimError> {
     candidates.into_iter().map(run).collect()
 }
 
-/// The bar goes by events: of the budget at most, or of what has been spent if that is more.
+/// The bar goes by reckoned work: of the budget at most, or of what has been done if that is more.
 fn show(progress: &Progress, question: &Question, s: Stage) {
-    let events = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let steps = |work: Duration| usize::try_from(work.as_ns()).unwrap_or(usize::MAX);
     progress.say(format!("round {}: {} of {} runs", s.round, s.done, s.runs));
-    progress.at(events(s.events), events(question.events.max(s.events)));
+    progress.at(steps(s.work), steps(question.work.max(s.work)));
 }
 
 fn question(args: &AdviseArgs) -> Result<(Question, Asked), CliError> {
@@ -89,7 +105,7 @@ fn question(args: &AdviseArgs) -> Result<(Question, Asked), CliError> {
         host: host.1,
         goal,
         seed: args.seed,
-        events: budget.as_ms().saturating_mul(EVENTS_PER_S) / 1000,
+        work: WORK_PER_S * budget.as_ms() / 1000,
         rounds: args.rounds,
         against,
         foreground: args.foreground.clone(),

@@ -290,7 +290,7 @@ pub(crate) struct AdviseArgs {
     /// What counts most: latency, throughput and fairness count three quarters and the others an eighth each; balanced, all alike.
     #[arg(long, value_name = "GOAL", default_value = "balanced")]
     pub(crate) goal: Goal,
-    /// How much may be simulated, as a time on two cores. It is counted in events, so that a machine's speed changes no result.
+    /// How much may be simulated, as a time on two cores. It is reckoned from what runs do, so that a machine's speed changes no result.
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) budget: String,
     /// That many rounds of seeds at most, whatever they take, instead of as many as the budget allows.
@@ -311,6 +311,9 @@ pub(crate) struct AdviseArgs {
     /// Also write a page with the verdict, the evidence and pictures of winner and default: one file, for any browser.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
+    /// Keep the results of runs there, and do not run again what it has: who was interrupted goes on.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) resume: Option<PathBuf>,
     /// How many simulations run at once. Changes no result. Default: the number of CPUs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,

@@ -82,6 +82,49 @@ fn threads_change_no_byte_and_the_seed_does() {
 }
 
 #[test]
+fn who_was_interrupted_goes_on_with_the_same_bytes() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("runs");
+    let args = [&SHORT[..], &["--resume", file.to_str().unwrap()]].concat();
+    let whole = text(&SHORT);
+    assert_eq!(text(&args), whole);
+    let kept = std::fs::read_to_string(&file).unwrap();
+    let first: Vec<&str> = kept.lines().take(20).collect();
+    std::fs::write(&file, first.join("\n")).unwrap();
+    assert_eq!(text(&args), whole);
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), kept.lines().count());
+    // Another goal weighs the same runs; another load has others.
+    text(&[&args[..], &["--goal", "throughput"]].concat());
+    assert!(refused(&[&args[..], &["--disk", "sata_ssd"]].concat()).contains("name another file"));
+}
+
+#[test]
+fn a_trace_is_a_job() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("two.blkparse");
+    // Two tasks: one reads in order, one at random, every 10 ms.
+    let mut trace = String::new();
+    for i in 0..100_u64 {
+        let (at, from) = (i * 10_000_000, (i * 7919) % 1000 * 4096);
+        let stamp = format!("{}.{:09}", at / 1_000_000_000, at % 1_000_000_000);
+        trace.push_str(&format!(
+            "  8,0    0  {:7}  {stamp}  100  Q   R {} + 256 [reader]\n",
+            2 * i + 1,
+            i * 256
+        ));
+        trace.push_str(&format!("  8,0    0  {:7}  {stamp}  200  Q   R {from} + 8 [seeker]\n", 2 * i + 2));
+    }
+    std::fs::write(&file, trace).unwrap();
+    let json: Value =
+        serde_json::from_str(&text(&[file.to_str().unwrap(), "--rounds", "1", "--output-format", "json"]))
+            .unwrap();
+    assert_eq!(json["wait"]["what"], "99th percentile of the latency");
+    assert_eq!(json["wait"]["jobs"].as_array().unwrap().len(), 2);
+    let c = &json["candidates"][0];
+    assert!(c["wait_s"].as_f64().unwrap() > 0.0 && c["smallest_over_largest_share"].is_null(), "{c}");
+}
+
+#[test]
 fn mistakes_are_one_line() {
     for (args, message) in [
         (&["tenants", "--foreground", "servce"][..], "no job 'servce'; there are service, nightly, scrub"),

@@ -71,6 +71,9 @@ fn human(asked: &Asked, question: &Question, advice: &Advice, coloured: bool) ->
         names => format!("\nwait: {} of {}\n\n", advice.waiting.what.words(), names.join(", ")),
     });
     text.push_str(&table(advice).render(coloured));
+    if let Some(told) = cut(advice) {
+        text.push_str(&format!("\n{told}\n"));
+    }
     if !advice.not_tried.is_empty() {
         text.push_str(&format!("\nnot tried, for want of budget: {}\n", advice.not_tried.join("; ")));
     }
@@ -86,6 +89,16 @@ fn human(asked: &Asked, question: &Question, advice: &Advice, coloured: bool) ->
     text
 }
 
+/// What was left out of the job.
+fn cut(advice: &Advice) -> Option<String> {
+    let permille = advice.shortened?;
+    Some(format!(
+        "run times cut to {}.{} %, but not below 1 s, for want of budget: a larger --budget runs the whole job",
+        permille / 10,
+        permille % 10
+    ))
+}
+
 /// What a page has of it beside the verdict and the figures: what to do, and why.
 pub(super) fn chapters(question: &Question, advice: &Advice) -> Vec<Chapter> {
     let lines = todo(question, advice).into_iter().map(|s| (s.about.to_owned(), s.lines)).collect();
@@ -96,6 +109,9 @@ pub(super) fn chapters(question: &Question, advice: &Advice) -> Vec<Chapter> {
             paragraphs: told.sentences.clone(),
             ..Chapter::default()
         });
+    }
+    if let Some(told) = cut(advice) {
+        all.push(Chapter { title: "Run times".to_owned(), paragraphs: vec![told], ..Chapter::default() });
     }
     if !advice.not_tried.is_empty() {
         let paragraphs = vec![advice.not_tried.join("; ")];
@@ -195,8 +211,9 @@ pub(super) fn object(asked: &Asked, question: &Question, advice: &Advice) -> Val
         "goal": asked.goal,
         "seed": question.seed,
         "rounds": advice.race.rounds,
-        "events": advice.race.events,
-        "events_at_most": question.events,
+        "reckoned_work_ns": advice.race.work.as_ns(),
+        "reckoned_work_ns_at_most": question.work.as_ns(),
+        "run_times_cut_to_permille": advice.shortened,
         "winner": advice.candidates[advice.race.winner()].name(),
         "default": advice.candidates[0].name(),
         "verdict": advice.verdict(question),

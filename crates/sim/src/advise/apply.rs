@@ -7,14 +7,18 @@
 //! ```
 //!
 //! The kernel's tunables are in milliseconds where ours are times, but for those that say `_nsec`. What job files call weights
-//! are systemd's `IOWeight=`, with the same scale; only BFQ obeys them here, so they are printed with BFQ only.
+//! are systemd's `IOWeight=`, from 1 to 10000; only BFQ obeys them here, so they are printed with BFQ only. BFQ's own file,
+//! `io.bfq.weight`, ends at 1000, and systemd squeezes what is above 100 into that: 200 and 300 become 109 and 118, nearly the same.
+//! So weights of which any is above 100 are all divided until the largest is 100: then what BFQ gets is what was written.
 //!
 //! What it does not do: write anything, or know the name of the disk. `sdX` stands for it.
 //
-//= Documentation/block/switching-sched.rst; systemd.resource-control(5), IOWeight=; udev(7)
+//= Documentation/block/switching-sched.rst; systemd.resource-control(5), IOWeight=; systemd.slice(5), systemd.unit(5): names; udev(7)
+//= github.com/systemd/systemd issues 22897 and 27622: what becomes of IOWeight= in io.bfq.weight
 
 use super::candidates::{Candidate, Place};
-use crate::job::{JobFile, Setting};
+use crate::job::{Cgroup, JobFile, Setting};
+use fairhead_core::Weight;
 use fairhead_core::config::Unit;
 use fairhead_device::Facts;
 
@@ -96,16 +100,33 @@ fn udev(candidate: &Candidate, facts: &Facts) -> Vec<String> {
     lines
 }
 
-/// The weights that the jobs give their groups.
+/// The largest weight that systemd hands to BFQ as it is.
+const SAME_FOR_BFQ: u64 = 100;
+
+/// The weights that the jobs give their groups; nothing if they give none.
 fn systemd(jobs: &JobFile) -> Vec<String> {
-    let weight = |settings: &[Setting]| {
-        settings.iter().find_map(|s| if let Setting::Weight(w) = s { Some(w.0.get()) } else { None })
+    let given = |g: &Cgroup| {
+        g.settings
+            .iter()
+            .find_map(|s| if let Setting::Weight(w) = s { Some(u64::from(w.0.get())) } else { None })
     };
-    let line = |g: &crate::job::Cgroup| {
-        let unit = g.path.replace('/', "-");
-        weight(&g.settings).map(|w| format!("{unit}.slice: IOWeight={w}"))
+    // The first is the root, which has none.
+    let groups = || jobs.cgroups.iter().skip(1);
+    let weight = |g: &Cgroup| given(g).unwrap_or(u64::from(Weight::default().0.get()));
+    let most = groups().map(weight).max().unwrap_or(0);
+    let line = |g: &Cgroup| {
+        let weight = match most {
+            0..=SAME_FOR_BFQ => given(g)?,
+            most => ((weight(g) * SAME_FOR_BFQ + most / 2) / most).max(1),
+        };
+        Some(format!("{}: IOWeight={weight}", slice(&g.path)))
     };
-    jobs.cgroups.iter().filter_map(line).collect()
+    if groups().all(|g| given(g).is_none()) { Vec::new() } else { groups().filter_map(line).collect() }
+}
+
+/// A group as systemd names it: what is nested has its parents' names in front, so a hyphen in a name is written otherwise.
+fn slice(path: &str) -> String {
+    format!("{}.slice", path.trim_matches('/').replace('-', "\\x2d").replace('/', "-"))
 }
 
 fn fairhead(candidate: &Candidate) -> Vec<String> {
@@ -117,4 +138,29 @@ fn fairhead(candidate: &Candidate) -> Vec<String> {
         format!("fairhead serve --export NAME=FILE --socket PATH {command}"),
         format!("fairhead mount SOURCE MOUNTPOINT {command}"),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::parse;
+
+    fn weights(groups: &[(&str, &str)]) -> Vec<String> {
+        let job = |(i, (group, weight)): (usize, &(&str, &str))| {
+            format!("[j{i}]\nrw=read\nsize=1m\ncgroup={group}\n{weight}\n")
+        };
+        systemd(&parse(&groups.iter().enumerate().map(job).collect::<String>(), "t").unwrap())
+    }
+
+    #[test]
+    fn weights_reach_bfq_as_they_are() {
+        assert_eq!(weights(&[("a", "cgroup_weight=50"), ("b", "")]), ["a.slice: IOWeight=50"]);
+        // Of 1000 systemd would make 181: 1 to 1.8 instead of 1 to 10. The default of 100 is divided too.
+        assert_eq!(
+            weights(&[("a", "cgroup_weight=1000"), ("b", ""), ("c-d", "cgroup_weight=1")]),
+            ["a.slice: IOWeight=100", "b.slice: IOWeight=10", "c\\x2dd.slice: IOWeight=1"]
+        );
+        assert!(weights(&[("a", ""), ("b", "")]).is_empty());
+        assert_eq!(slice("/a/b-c"), "a-b\\x2dc.slice");
+    }
 }

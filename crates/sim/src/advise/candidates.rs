@@ -6,7 +6,7 @@
 //
 //= Documentation/block/bfq-iosched.rst, deadline-iosched.rst, kyber-iosched.rst: what each tunable is for
 
-use crate::job::JobFile;
+use crate::job::{JobFile, Program};
 use fairhead_core::config::{Shown, Tunable};
 use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_device::Facts;
@@ -150,12 +150,13 @@ impl Candidate {
     }
 }
 
-/// A queue deeper than SATA's means an interface with several hardware queues.
-//= SATA 3.0 native command queueing: 32 tags
+/// A queue deeper than SATA's means an interface with several hardware queues: our choice, since a disk file says nothing of those. It holds
+/// for all built-in disks: SATA has one queue of 32 tags (native command queueing), eMMC one of 16 or none, NVMe one for each processor.
 const SATA_DEPTH: u16 = 32;
 
-/// What a kernel uses if nobody chooses: nothing for devices with several hardware queues, else `mq-deadline`.
-//= linux-6.12 block/elevator.c elevator_get_default (its documented behaviour)
+/// What a kernel uses if nobody chooses, neither its distribution by a udev rule (many have one: bfq for drives with heads, or for SD cards):
+/// nothing for devices with several hardware queues, else `mq-deadline`.
+//= Linux since 5.0: block/elevator.c elevator_get_default; e.g. SUSE's System Analysis and Tuning Guide, "Switching the I/O scheduler"
 #[must_use]
 pub fn kernels_default(facts: &Facts) -> &'static str {
     if facts.queue_depth > SATA_DEPTH { "noop" } else { "mq-deadline" }
@@ -164,7 +165,8 @@ pub fn kernels_default(facts: &Facts) -> &'static str {
 /// All that make sense, the default first.
 #[must_use]
 pub(super) fn choose(jobs: &JobFile, facts: &Facts, default: &str) -> Vec<Candidate> {
-    let writes = jobs.jobs.iter().any(crate::job::Job::writes);
+    // Whether a trace writes is not known before it is read.
+    let writes = jobs.jobs.iter().any(|j| j.writes() || j.program == Some(Program::Trace));
     let makes_sense = |e: &&Entry| match e.when {
         When::Always => true,
         When::Rotational => facts.rotational,

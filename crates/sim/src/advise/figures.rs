@@ -5,8 +5,11 @@
 //! 1. applications that start: their mean start-up time;
 //! 2. films: dropped frames per thousand, plus one so that there are ratios of none;
 //! 3. jobs that end everything when they are done (`exitall`): how long they took;
-//! 4. jobs of the real-time class, or with pauses, a rate or an fsync, but not of the idle class: the 99th percentile of a call;
-//! 5. jobs that read at random, one call at a time, if others do not: the same.
+//! 4. jobs of the real-time class: the 99th percentile of a call;
+//! 5. jobs with pauses or a rate, but not of the idle class: the same;
+//! 6. jobs that read at random, one call at a time, if others do not: the same;
+//! 7. jobs that sync what they write, if others do not: the same;
+//! 8. those of a recorded trace: the same.
 //!
 //! Where there is no such job nobody waits: who copies a file minds its throughput, not how long each call of it takes. With
 //! [`Goal::Latency`] it is then the 99th percentile of all.
@@ -17,7 +20,8 @@
 //!
 //! **Fairness** is the smallest share over the largest, as in the tables of `fairhead run`, where a share is what one got for what it
 //! was to get: among the groups that compete at the same time, by weight, and among the clones of a job. A job with pauses or a rate
-//! takes what it wants and no more, so it is not judged, and neither is one that is over when its work is done while others go on.
+//! takes what it wants and no more, so it is not judged, and neither is one that is over when its work is done while others go on, or
+//! what a trace recorded.
 //! Several such sets: their geometric mean. Less than a thousandth counts as a thousandth. Example: two groups of weights 100
 //! and 300 got 40 and 60 MB/s, which is 40 and 20 for each hundred: 0.5. (Jain's index, 0.9 here, tells extremes hardly apart: of two
 //! who got 1 and 10 it is 0.6, and never below a half.)
@@ -131,6 +135,10 @@ fn is_modest(job: &Job) -> bool {
     !job.thinktime.is_zero() || rates || iops || starts(job) || plays(job)
 }
 
+fn is_recorded(job: &Job) -> bool {
+    job.program == Some(Program::Trace)
+}
+
 fn is_urgent(job: &Job) -> bool {
     job.prio.is_some_and(|p| p.class == Class::RealTime)
 }
@@ -154,13 +162,17 @@ pub fn waiting(jobs: &JobFile, name: Option<&str>, goal: Goal) -> Waiting {
         (0..jobs.jobs.len()).filter(|&i| named(&jobs.jobs[i]) && wanted(&jobs.jobs[i])).collect()
     };
     let at_random = |j: &Job| j.program.is_none() && j.iodepth == 1 && reads_at_random(j);
-    let some_are_not = jobs.jobs.iter().any(|j| !at_random(j));
-    let rules: [(Wait, Wanted<'_>); 5] = [
+    let is_not_all = |wanted: Wanted<'_>| jobs.jobs.iter().any(|j| !wanted(j));
+    let (some_do_not_seek, some_do_not_sync) = (is_not_all(&at_random), is_not_all(&syncs));
+    let rules: [(Wait, Wanted<'_>); 8] = [
         (Wait::StartUp, &starts),
         (Wait::Frames, &plays),
         (Wait::Took, &|j| j.exitall),
-        (Wait::Tail, &|j| (is_urgent(j) || is_modest(j) || syncs(j)) && !is_idle_class(j)),
-        (Wait::Tail, &|j| some_are_not && at_random(j) && !is_idle_class(j)),
+        (Wait::Tail, &is_urgent),
+        (Wait::Tail, &|j| is_modest(j) && !is_idle_class(j)),
+        (Wait::Tail, &|j| some_do_not_seek && at_random(j) && !is_idle_class(j)),
+        (Wait::Tail, &|j| some_do_not_sync && syncs(j) && !is_idle_class(j)),
+        (Wait::Tail, &is_recorded),
     ];
     for (what, wanted) in rules {
         let found = of(wanted);
@@ -244,7 +256,7 @@ fn least_over_most(shares: &[f64]) -> Option<f64> {
 
 /// Whether it takes all that it can get.
 fn competes(job: &Job) -> bool {
-    !is_modest(job) && !job.exitall && !is_idle_class(job)
+    !is_modest(job) && !job.exitall && !is_idle_class(job) && !is_recorded(job)
 }
 
 /// Among the groups whose jobs compete in a wave: what each got for its part of the weights.

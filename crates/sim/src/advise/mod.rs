@@ -30,9 +30,12 @@
 //! that are equal to the leader stay). Of equal ones the plainer leads. Picking the best of many noisy figures flatters the
 //! winner, so its figures are not those of the race: winner and default run again on as many fresh seeds, and those are told.
 //!
-//! **The budget** is in seconds on the command line and in the simulator's events here ([`EVENTS_PER_S`] for each): how many
-//! rounds fit is decided by events alone, which are a function of job, disk and seed. A faster machine is done earlier, a slower one
-//! later, and both say the same. The number of rounds is told, and asking for that many gives the same bytes.
+//! **The budget** is in seconds on the command line and in reckoned work here ([`work`]): how many rounds fit is decided by what
+//! the runs did, which is a function of job, disk and seed. A faster machine is done earlier, a slower one later, and both say
+//! the same. The number of rounds is told, and asking for that many gives the same bytes. A job of which the budget does not
+//! even allow a first round of the main schedulers is cut short ([`Advice::shortened`]): its `runtime=` is.
+//!
+//! **Interrupted**, a race goes on with the runs that were kept ([`Keep`]), and gives the same bytes.
 //!
 //! What it does not do: vary the load, the disk or the host (a seed changes where files lie and what chance draws, no more, so
 //! the interval is one over seeds and says nothing of how well the models fit your disk); search tunables beyond the table;
@@ -62,25 +65,47 @@ pub use verdict::factor;
 use crate::engine::Scenario;
 use crate::host::Host;
 use crate::job::JobFile;
+use crate::kept::{self, Keep};
 use crate::metrics::{Outcome, Result};
-use crate::{parallel, simulate};
+use crate::simulate;
 use fairhead_core::Duration;
 use fairhead_device::{Device, DeviceParams, Facts};
 use race::{FIRST_SEEDS, Rules, Run, confirming};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a second of the budget stands for, on two cores. The slowest of the built-in jobs runs at 1.5 million events per second
-/// and core, most at 2 to 10; so a budget of 60 s is seldom used up in 60 s, and more seldom exceeded.
-pub const EVENTS_PER_S: u64 = 2_000_000;
+/// The work that a second of the budget stands for. Two cores do twice as much; [`work`] is up to twice too low.
+pub const WORK_PER_S: Duration = Duration::from_secs(1);
 
-/// What a run cost.
+/// Nanoseconds of one core that a run's parts are reckoned to take, on the machine that we measured on (`bench/RESULTS.md`, reckoned
+/// work): between half of what they took and two and a half times as much, for all example jobs on four disks under six schedulers.
+const EVENT_NS: u64 = 90;
+const REQUEST_NS: u64 = 500;
+const PAGE_NS: u64 = 40;
+const DESTAGE_NS: u64 = 1200;
+const CLIENT_NS: u64 = 100_000;
+
+/// What a run cost, reckoned from what it did and not from a clock, so that it is the same everywhere.
 #[must_use]
 pub fn work(o: &Outcome) -> Duration {
-    Duration::from_ns(o.events)
+    let requests = o.disk.issued + o.disk.merged;
+    let pages = o.cache.pages_read + o.cache.pages_written;
+    Duration::from_ns(
+        o.events * EVENT_NS
+            + requests * REQUEST_NS
+            + pages * PAGE_NS
+            + o.disk.counters.destages * DESTAGE_NS
+            + o.clients.len() as u64 * CLIENT_NS,
+    )
 }
 
 /// Candidates that are tried even if the budget is too small for them: the schedulers before their tunables.
 const CANDIDATES_MIN: usize = 4;
+
+/// Candidates for whose first round and confirmation a job is cut short, if the budget is not enough.
+const CANDIDATES_WANTED: u64 = 12;
+
+/// A job is not cut shorter than that: a time slice is tenths of a second.
+const RUNTIME_MIN: Duration = Duration::from_secs(1);
 
 /// What one wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -124,8 +149,8 @@ pub struct Question {
     pub goal: Goal,
     /// What all chance follows from.
     pub seed: u64,
-    /// The most events, [`EVENTS_PER_S`] for each second.
-    pub events: u64,
+    /// The most work, [`WORK_PER_S`] for each second.
+    pub work: Duration,
     /// That many rounds at most, whatever they cost. `None`: as many as the budget allows.
     pub rounds: Option<u32>,
     /// The preset that is in use now. `None`: what a kernel uses if nobody chooses.
@@ -143,8 +168,8 @@ pub struct Stage {
     pub runs: usize,
     /// See there.
     pub done: usize,
-    /// Events so far, of all rounds.
-    pub events: u64,
+    /// Work so far, of all rounds.
+    pub work: Duration,
 }
 
 /// The answer.
@@ -154,6 +179,8 @@ pub struct Advice {
     pub candidates: Vec<Candidate>,
     /// What the budget did not allow to be tried, by name.
     pub not_tried: Vec<String>,
+    /// To what part of its run times the job was cut, in thousandths, for want of budget; none: it was not.
+    pub shortened: Option<u64>,
     /// How they did.
     pub race: Race,
     /// Who waits.
@@ -188,28 +215,91 @@ impl Question {
 /// Longer than any load that is told of one disk; who never ends is cut off there.
 const TIME_MAX: Duration = Duration::from_secs(3600);
 
-/// Answers, on so many threads, which changes nothing; `stage` hears how far it is.
+/// Answers, on so many threads, which changes nothing; `stage` hears how far it is. Nothing if it was over before the end.
 ///
 /// # Errors
 /// If the load does not fit the disk.
-pub fn advise(question: &Question, threads: usize, stage: &(dyn Fn(Stage) + Sync)) -> Result<Advice> {
+pub fn advise(
+    question: &Question,
+    threads: usize,
+    keep: &dyn Keep,
+    stage: &(dyn Fn(Stage) + Sync),
+) -> Result<Option<(Question, Advice)>> {
     let facts = Device::new(&question.disk)?.facts();
     let default = question.against.unwrap_or_else(|| kernels_default(&facts));
     let mut candidates = candidates::choose(&question.jobs, &facts, default);
     let waiting = figures::waiting(&question.jobs, question.foreground.as_deref(), question.goal);
-    let first = simulate(&question.scenario(&candidates[0], question.seed))?;
-    let affordable = affordable(question.events, first.events).min(candidates.len());
+    let mut question = question.clone();
+    let Some(first) = first_run(&question, &candidates[0], &waiting, keep)? else { return Ok(None) };
+    let shortened = shortened(&question, first.work, candidates.len());
+    let mut per_run = first.work;
+    if let Some(permille) = shortened {
+        shorten(&mut question.jobs, permille);
+        let Some(first) = first_run(&question, &candidates[0], &waiting, keep)? else { return Ok(None) };
+        per_run = first.work;
+    }
+    let affordable = affordable(question.work, per_run).min(candidates.len());
     let not_tried = candidates.split_off(affordable).iter().map(Candidate::name).collect();
-    let race = run_race(question, &candidates, &waiting, threads, stage)?;
+    let race = match run_race(&question, &candidates, &waiting, threads, keep, stage) {
+        Err(Stopped::Over) => return Ok(None),
+        Err(Stopped::Failed(e)) => return Err(e),
+        Ok(race) => race,
+    };
     let told_seed = race::seeds(question.seed, "advise.confirm", 1)[0];
-    let told = tell(question, &candidates, &race, &waiting, told_seed)?;
-    Ok(Advice { candidates, not_tried, race, waiting, facts, told_seed, told })
+    let told = tell(&question, &candidates, &race, &waiting, told_seed)?;
+    let advice = Advice { candidates, not_tried, shortened, race, waiting, facts, told_seed, told };
+    Ok(Some((question, advice)))
+}
+
+/// A run of the default, for what it costs.
+fn first_run(
+    question: &Question,
+    default: &Candidate,
+    waiting: &Waiting,
+    keep: &dyn Keep,
+) -> Result<Option<Run>> {
+    let name = |_| format!("{} first", length(&question.jobs));
+    let mut runs = kept::map(1, 1, keep, &|_| {}, name, |_| {
+        Ok(judged(question, waiting, &simulate(&question.scenario(default, question.seed))?))
+    });
+    runs.swap_remove(0).transpose()
 }
 
 /// How many candidates a budget is enough for, in a first round and a confirmation of three, if all cost what the default does.
-fn affordable(events: u64, per_run: u64) -> usize {
-    let runs = (events / per_run.max(1)).saturating_sub(3 * u64::from(confirming(1)));
+fn affordable(budget: Duration, per_run: Duration) -> usize {
+    let runs = (budget.as_ns() / per_run.as_ns().max(1)).saturating_sub(3 * u64::from(confirming(1)));
     usize::try_from(runs / u64::from(FIRST_SEEDS)).unwrap_or(usize::MAX).max(CANDIDATES_MIN)
+}
+
+/// To what part a job's run times have to be cut, in thousandths; none if its budget is enough.
+fn shortened(question: &Question, per_run: Duration, candidates: usize) -> Option<u64> {
+    let wanted =
+        CANDIDATES_WANTED.min(candidates as u64) * u64::from(FIRST_SEEDS) + 3 * u64::from(confirming(1));
+    let cost = u128::from(per_run.as_ns()) * u128::from(wanted);
+    let permille = u64::try_from(u128::from(question.work.as_ns()) * 1000 / cost.max(1)).unwrap_or(u64::MAX);
+    let has_runtime = question.jobs.jobs.iter().any(|j| j.runtime.is_some_and(|r| r > RUNTIME_MIN));
+    (permille < 1000 && has_runtime).then_some(permille)
+}
+
+/// Tells runs of a job that was cut from others of the same: its run times added up.
+fn length(jobs: &JobFile) -> String {
+    let sum = jobs.jobs.iter().fold(Duration::ZERO, |sum, j| sum + j.runtime.unwrap_or_default());
+    format!("{}ms", sum.as_ms())
+}
+
+/// Cuts run times and what is not counted at their beginning.
+fn shorten(jobs: &mut JobFile, permille: u64) {
+    let cut = |t: Duration| (t * permille / 1000).max(RUNTIME_MIN.min(t));
+    for job in &mut jobs.jobs {
+        job.runtime = job.runtime.map(cut);
+        job.ramp_time = job.ramp_time * permille / 1000;
+    }
+}
+
+/// Why a race has no result.
+enum Stopped {
+    Over,
+    Failed(crate::SimError),
 }
 
 fn run_race(
@@ -217,31 +307,36 @@ fn run_race(
     candidates: &[Candidate],
     waiting: &Waiting,
     threads: usize,
+    keep: &dyn Keep,
     stage: &(dyn Fn(Stage) + Sync),
-) -> Result<Race> {
+) -> std::result::Result<Race, Stopped> {
     let in_kernel: Vec<bool> = candidates.iter().map(|c| c.place == Place::Kernel).collect();
     let rules = Rules {
         weights: question.goal.weights(),
-        events: question.events,
+        work: question.work,
         rounds: question.rounds,
         seed: question.seed,
     };
     let spent = AtomicU64::new(0);
-    race::race(&in_kernel, &rules, &mut |round, work| {
-        let done =
-            |done| stage(Stage { round, runs: work.len(), done, events: spent.load(Ordering::Relaxed) });
-        let runs = parallel::map(work.len(), threads, &done, |i| {
-            let (candidate, seed) = work[i];
-            let outcome = simulate(&question.scenario(&candidates[candidate], seed))?;
-            spent.fetch_add(outcome.events, Ordering::Relaxed);
-            Ok(judged(question, waiting, &outcome))
+    race::race(&in_kernel, &rules, &mut |round, todo| {
+        let done = |done| {
+            let work = Duration::from_ns(spent.load(Ordering::Relaxed));
+            stage(Stage { round, runs: todo.len(), done, work });
+        };
+        let length = length(&question.jobs);
+        let name = |i: usize| format!("{length} {} {}", candidates[todo[i].0].name(), todo[i].1);
+        let runs = kept::map(todo.len(), threads, keep, &done, name, |i| {
+            let (candidate, seed) = todo[i];
+            let run = judged(question, waiting, &simulate(&question.scenario(&candidates[candidate], seed))?);
+            spent.fetch_add(run.work.as_ns(), Ordering::Relaxed);
+            Ok(run)
         });
-        runs.into_iter().collect()
+        runs.into_iter().map(|run| run.ok_or(Stopped::Over)?.map_err(Stopped::Failed)).collect()
     })
 }
 
 fn judged(question: &Question, waiting: &Waiting, o: &Outcome) -> Run {
-    Run { figures: figures::figures(&question.jobs, waiting, o), events: o.events }
+    Run { figures: figures::figures(&question.jobs, waiting, o), work: work(o) }
 }
 
 /// Where the time went under the default, and under whom it is compared with.

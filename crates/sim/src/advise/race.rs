@@ -11,8 +11,10 @@
 //! are in here but those of the seeds; what a run gives is the caller's business, so that tests make it up.
 
 use super::figures::Figures;
-use super::statistics::{Finding, Mean, Ratio};
+use super::statistics::{Mean, Ratio};
+use crate::kept::Line;
 use crate::rng::Rng;
+use fairhead_core::Duration;
 
 /// Seeds of the first round, and of the second; then the number of all seeds doubles. Three is the least of which a deviation means
 /// anything, and the most that all candidates can have.
@@ -29,16 +31,39 @@ const SURE: f64 = 0.99;
 const KEPT: usize = 4;
 /// The probability of the intervals that are told.
 pub const INTERVAL: f64 = 0.95;
-/// A factor that is not worth mentioning, either way.
+/// A factor that is not worth mentioning, either way. Our choice: what the models are sure of is less.
 pub const EQUAL: f64 = 1.05;
+/// Candidates whose scores are so near to each other are told apart by which is plainer, not by which is better: half of [`EQUAL`], so that
+/// the one that is advised is within it of the best even if the race has erred by the other half.
+pub const NEAR: f64 = 1.025;
 
 /// What a run gave.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
     /// Its figures.
     pub figures: Figures,
-    /// What it cost.
-    pub events: u64,
+    /// What it cost, as [`work`](super::work) reckons.
+    pub work: Duration,
+}
+
+/// Its figures as the bits of floating-point numbers, `-` for none, and its work.
+impl Line for Run {
+    fn write(&self) -> String {
+        let figure = |f: Option<f64>| f.map_or_else(|| "-".to_owned(), |f| format!("{:016x}", f.to_bits()));
+        let [a, b, c] = self.figures.list().map(figure);
+        format!("{a} {b} {c} {}", self.work.as_ns())
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let mut figure = || match words.next()? {
+            "-" => Some(None),
+            bits => u64::from_str_radix(bits, 16).ok().map(f64::from_bits).map(Some),
+        };
+        let figures = Figures { latency: figure()?, throughput: figure()?, fairness: figure()? };
+        let work = Duration::from_ns(words.next()?.parse().ok()?);
+        words.next().is_none().then_some(Self { figures, work })
+    }
 }
 
 /// Why a candidate runs no more.
@@ -77,8 +102,8 @@ pub enum End {
 pub struct Rules {
     /// The weight of each figure in the score.
     pub weights: [f64; Figures::COUNT],
-    /// The most events.
-    pub events: u64,
+    /// The most work.
+    pub work: Duration,
     /// That many rounds, unless it is settled before, whatever they cost.
     pub rounds: Option<u32>,
     /// What seeds are drawn from.
@@ -99,7 +124,7 @@ pub struct Race {
     /// Why no more.
     pub end: End,
     /// What all runs cost.
-    pub events: u64,
+    pub work: Duration,
     weights: [f64; Figures::COUNT],
 }
 
@@ -140,7 +165,7 @@ pub fn race<E>(choices: &[bool], rules: &Rules, run: &mut Runner<'_, E>) -> Resu
         choice: 0,
         rounds: 0,
         end: End::Rounds,
-        events: 0,
+        work: Duration::ZERO,
         weights: rules.weights,
     };
     let all = seeds(rules.seed, "advise.race", seeds_after(ROUNDS_MAX));
@@ -156,7 +181,7 @@ pub fn race<E>(choices: &[bool], rules: &Rules, run: &mut Runner<'_, E>) -> Resu
         if race.rounds == rounds_max {
             break;
         }
-        if rules.rounds.is_none() && race.next_costs() > rules.events {
+        if rules.rounds.is_none() && race.next_costs() > rules.work {
             race.end = End::Budget;
             break;
         }
@@ -185,7 +210,7 @@ impl Race {
             new.iter().flat_map(|&s| running.iter().map(move |&c| (c, s))).collect();
         for ((c, _), got) in work.iter().zip(run(self.rounds, &work)?) {
             self.standings[*c].race.push(got);
-            self.events += got.events;
+            self.work += got.work;
         }
         Ok(())
     }
@@ -196,7 +221,7 @@ impl Race {
             fresh.iter().flat_map(|&s| finalists.iter().map(move |&c| (c, s))).collect();
         for ((c, _), got) in work.iter().zip(run(self.rounds + 1, &work)?) {
             self.standings[*c].fresh.push(got);
-            self.events += got.events;
+            self.work += got.work;
         }
         Ok(())
     }
@@ -241,13 +266,19 @@ impl Race {
         let scores: Vec<f64> = (0..self.standings.len()).map(|c| self.mean_score(c)).collect();
         // Stable: of equal ones the earlier candidate is the better.
         ranked.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
-        self.leader = ranked[0];
+        let best = ranked[0];
+        self.leader = best;
         // What differs by nothing is decided by the order of the candidates: the default, then plain schedulers, then tunables.
-        self.leader = ranked.iter().copied().filter(|&c| self.is_equal(c)).min().unwrap_or(ranked[0]);
+        // So is what is so near to the best that more seeds would shuffle it.
+        let is_within = |c: usize, factor: f64| scores[best] - scores[c] <= libm::log(factor);
+        self.leader =
+            ranked.iter().copied().filter(|&c| is_within(c, NEAR) || self.is_equal(c)).min().unwrap_or(best);
         let half = ranked.len().div_ceil(2).max(KEPT);
         for (rank, &c) in ranked.iter().enumerate().filter(|r| *r.1 != self.leader) {
-            let surely = self.behind(c).0 > 0.0;
-            if !self.is_equal(c) && (surely || rank >= half) {
+            let surely = self.behind(c).0 > 0.0 && !is_within(c, NEAR);
+            // Who is hardly worse may be the best, or the plainest of the best: only evidence lets it go.
+            let by_rank = rank >= half && !is_within(c, EQUAL);
+            if !self.is_equal(c) && (surely || by_rank) {
                 let round = self.rounds;
                 self.standings[c].let_go =
                     Some(if surely { LetGo::Worse(round) } else { LetGo::Half(round) });
@@ -255,8 +286,12 @@ impl Race {
         }
     }
 
+    /// Whether nothing more is to be found out: whoever is left is equal to the leader, and whether the leader is worth a change is sure.
     fn is_settled(&self) -> bool {
-        self.contenders().iter().all(|&c| c == self.leader || self.is_equal(c))
+        let others_are_equal = self.contenders().iter().all(|&c| c == self.leader || self.is_equal(c));
+        let (low, high) = self.behind(0);
+        let is_sure = low > libm::log(EQUAL) || high < libm::log(EQUAL);
+        others_are_equal && (self.leader == 0 || is_sure)
     }
 
     /// The leader if it can be chosen; else the one that stayed longest of those that can be, and of these the best.
@@ -277,16 +312,15 @@ impl Race {
     }
 
     /// What would have been spent after one more round and its confirmation, as far as the runs so far tell.
-    fn next_costs(&self) -> u64 {
+    fn next_costs(&self) -> Duration {
         let per_run = |&c: &usize| {
             let runs = &self.standings[c].race;
-            runs.iter().map(|r| r.events).sum::<u64>() / (runs.len() as u64).max(1)
+            runs.iter().fold(Duration::ZERO, |sum, r| sum + r.work) / (runs.len() as u64).max(1)
         };
+        let sum = |all: Vec<usize>| all.iter().map(per_run).fold(Duration::ZERO, |sum, w| sum + w);
         let next = self.rounds + 1;
         let more = u64::from(seeds_after(next) - seeds_after(self.rounds));
-        let round: u64 = self.running().iter().map(per_run).sum();
-        let last: u64 = self.finalists().iter().map(per_run).sum();
-        self.events + round * more + last * u64::from(confirming(next))
+        self.work + sum(self.running()) * more + sum(self.finalists()) * u64::from(confirming(next))
     }
 
     /// A candidate's figures against another's, each where both have it, then the score; from the confirmation where both were in
@@ -305,18 +339,16 @@ impl Race {
         Comparison { figures: std::array::from_fn(figure), score, confirmed }
     }
 
-    /// Whom to take: the leader, unless it is no better than the best that can be chosen, or that no better than the default.
+    /// Whom to take: the leader, unless it is not worth more than the best that can be chosen, or that not more than the default.
     #[must_use]
     pub fn winner(&self) -> usize {
-        let is_better = |a: usize, b: usize| {
-            a != b && self.against(a, b).score.is_some_and(|s| s.finding(EQUAL) == Finding::Better)
-        };
-        let chosen = if is_better(self.leader, self.choice) { self.leader } else { self.choice };
-        if is_better(chosen, 0) { chosen } else { 0 }
+        let is_worth = |a: usize, b: usize| a != b && self.against(a, b).score.is_some_and(|s| is_worth(&s));
+        let chosen = if is_worth(self.leader, self.choice) { self.leader } else { self.choice };
+        if is_worth(chosen, 0) { chosen } else { 0 }
     }
 
-    /// Those that no other beats: nobody is at least as good in every figure and better in one. By the means over the seeds that
-    /// all ran, those of the first round.
+    /// Those that nothing beats: no other is better by [`EQUAL`] in one figure and not worse by as much in any, and no plainer one is
+    /// there already from which it differs by less in all. By the means over the seeds that all ran, those of the first round.
     #[must_use]
     pub fn front(&self) -> Vec<usize> {
         let first = FIRST_SEEDS as usize;
@@ -328,11 +360,25 @@ impl Race {
             (0..Figures::COUNT).map(of).collect()
         };
         let all: Vec<Vec<f64>> = (0..self.standings.len()).map(means).collect();
+        let equal = libm::log(EQUAL);
         let beats = |a: &[f64], b: &[f64]| {
-            a.iter().zip(b).all(|(a, b)| a >= b) && a.iter().zip(b).any(|(a, b)| a > b)
+            a.iter().zip(b).all(|(a, b)| *a >= b - equal) && a.iter().zip(b).any(|(a, b)| *a > b + equal)
         };
-        (0..all.len()).filter(|&c| !all.iter().any(|o| beats(o, &all[c]))).collect()
+        let is_same = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= equal);
+        let mut front: Vec<usize> = Vec::new();
+        for c in 0..all.len() {
+            let is_beaten = all.iter().any(|o| beats(o, &all[c]));
+            if !is_beaten && !front.iter().any(|&o| is_same(&all[o], &all[c])) {
+                front.push(c);
+            }
+        }
+        front
     }
+}
+
+/// Whether a score is worth a change: the factor is more than [`EQUAL`], and surely more than [`NEAR`].
+fn is_worth(score: &Ratio) -> bool {
+    score.ratio > EQUAL && score.low > NEAR
 }
 
 /// One candidate against another.
@@ -360,9 +406,11 @@ fn score(weights: &[f64; Figures::COUNT], run: &Run, base: &Run) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::statistics::Finding;
     use super::*;
 
-    const RULES: Rules = Rules { weights: [1.0, 0.0, 0.0], events: 1_000_000, rounds: None, seed: 1 };
+    const RULES: Rules =
+        Rules { weights: [1.0, 0.0, 0.0], work: Duration::from_ns(1_000_000), rounds: None, seed: 1 };
 
     /// Candidates whose latency figure is `exp(mean)`, times `exp(noise)` that all share on a seed, times noise of their own.
     fn made_up(
@@ -377,7 +425,10 @@ mod tests {
                 let both = unit(&mut Rng::new(s, "both")) * shared;
                 let alone = unit(&mut Rng::new(s, &format!("own.{c}"))) * own;
                 let latency = Some(libm::exp(means[c] + both + alone));
-                Run { figures: Figures { latency, throughput: Some(1.0), fairness: None }, events: 10 }
+                Run {
+                    figures: Figures { latency, throughput: Some(1.0), fairness: None },
+                    work: Duration::from_ns(10),
+                }
             };
             Ok(work.iter().map(one).collect())
         }
@@ -413,6 +464,23 @@ mod tests {
         assert_eq!(run(&[0.0, 0.5, 0.6, 0.1], 0.001, &RULES).winner(), 2);
     }
 
+    /// Five that differ by less than the noise: whichever is best by chance, the plainest is named.
+    #[test]
+    fn among_near_equals_the_plainest_is_named_whatever_the_seed() {
+        let named =
+            |seed: u64| run(&[0.0, 0.5, 0.51, 0.505, 0.495, 0.508], 0.03, &Rules { seed, ..RULES }).winner();
+        let others = (0..100).filter(|&seed| named(seed) != 1).count();
+        assert!(others <= 5, "{others} of 100");
+    }
+
+    #[test]
+    fn a_weak_win_is_none() {
+        let of = |low: f64, ratio: f64| is_worth(&Ratio { count: 6, ratio, low, high: 2.0 });
+        assert!(of(1.03, 1.06) && of(1.2, 2.0));
+        assert!(!of(1.04, 1.045), "sure, and not worth it");
+        assert!(!of(1.001, 1.5), "perhaps much, perhaps nothing");
+    }
+
     #[test]
     fn what_can_be_chosen_is_preferred_if_it_is_as_good() {
         let choices = [true, false, true];
@@ -425,14 +493,16 @@ mod tests {
     #[test]
     fn the_budget_ends_it_and_the_number_of_rounds_repeats_it() {
         let means = [0.0, 0.1, 0.11, 0.12, 0.09];
-        let by_budget = run(&means, 0.3, &Rules { events: 700, ..RULES });
+        let by_budget = run(&means, 0.3, &Rules { work: Duration::from_ns(700), ..RULES });
         assert_eq!(by_budget.end, End::Budget);
-        assert!(by_budget.events <= 700, "{}", by_budget.events);
+        assert!(by_budget.work <= Duration::from_ns(700), "{}", by_budget.work.as_ns());
         let by_rounds = run(&means, 0.3, &Rules { rounds: Some(by_budget.rounds), ..RULES });
         assert_eq!(by_rounds.standings, by_budget.standings);
-        assert!(run(&means, 0.3, &Rules { events: 2000, ..RULES }).rounds > by_budget.rounds);
+        assert!(
+            run(&means, 0.3, &Rules { work: Duration::from_ns(2000), ..RULES }).rounds > by_budget.rounds
+        );
         // The first round is run whatever it costs.
-        assert_eq!(run(&means, 0.3, &Rules { events: 0, ..RULES }).rounds, 1);
+        assert_eq!(run(&means, 0.3, &Rules { work: Duration::ZERO, ..RULES }).rounds, 1);
     }
 
     #[test]
@@ -473,11 +543,30 @@ mod tests {
                     throughput: Some(figures[c].1),
                     fairness: None,
                 },
-                events: 1,
+                work: Duration::from_ns(1),
             };
             Ok(work.iter().map(one).collect())
         };
         let r = race(&[true; 5], &Rules { weights: [0.5, 0.5, 0.0], ..RULES }, &mut fixed).unwrap();
         assert_eq!(r.front(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn the_front_has_no_one_twice_and_nobody_for_a_trifle() {
+        // 1 is as 0, 2 gains a trifle and loses much, 3 gains much.
+        let figures = [(1.0, 1.0), (1.01, 0.99), (1.03, 0.5), (2.0, 0.96)];
+        let mut fixed = |_: u32, work: &[(usize, u64)]| -> Result<Vec<Run>, ()> {
+            let one = |&(c, _): &(usize, u64)| Run {
+                figures: Figures {
+                    latency: Some(figures[c].0),
+                    throughput: Some(figures[c].1),
+                    fairness: None,
+                },
+                work: Duration::from_ns(1),
+            };
+            Ok(work.iter().map(one).collect())
+        };
+        let r = race(&[true; 4], &Rules { weights: [0.5, 0.5, 0.0], ..RULES }, &mut fixed).unwrap();
+        assert_eq!(r.front(), [3]);
     }
 }

@@ -14,7 +14,7 @@ fn question(jobs: &str, disk: &str, goal: Goal) -> Question {
         host: Host::for_disk(disk),
         goal,
         seed: 1,
-        events: 60 * EVENTS_PER_S,
+        work: WORK_PER_S * 60,
         rounds: Some(1),
         against: None,
         foreground: None,
@@ -22,7 +22,7 @@ fn question(jobs: &str, disk: &str, goal: Goal) -> Question {
 }
 
 fn answer(q: &Question, threads: usize) -> Advice {
-    advise(q, threads, &|_| {}).unwrap()
+    advise(q, threads, &(), &|_| {}).unwrap().unwrap().1
 }
 
 #[test]
@@ -57,7 +57,10 @@ fn one_who_is_alone_is_told_that_nothing_makes_a_difference() {
 
 #[test]
 fn a_small_budget_tries_the_schedulers_before_their_tunables() {
-    let a = answer(&Question { events: 1, rounds: None, ..question(JOBS, "nas2020", Goal::Balanced) }, 2);
+    let a = answer(
+        &Question { work: Duration::from_ns(1), rounds: None, ..question(JOBS, "nas2020", Goal::Balanced) },
+        2,
+    );
     assert_eq!(a.candidates.len(), CANDIDATES_MIN);
     assert!(a.candidates.iter().all(|c| c.set.is_empty()) && a.not_tried.len() > 5);
     assert_eq!((a.race.rounds, a.race.end == End::Rounds), (1, false));
