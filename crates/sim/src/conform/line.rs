@@ -8,6 +8,8 @@
 //!
 //! The text is ftrace's `blk` tracer in its default form. What is not understood is [`What::Other`]: a log may hold
 //! lines that newer kernels, other tracers or other disks wrote. Only a line that has not even this shape is an error.
+//!
+//! `fairhead-trace` reads this text too, and tells requests; it passes over what decides here: messages, merges, processors, what was interrupted.
 
 use super::message::Message;
 use super::words::Words;

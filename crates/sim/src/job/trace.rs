@@ -9,6 +9,9 @@
 //!
 //! A replay needs five of them: who, how much, whether it continues the request before (`Seq`) or jumps (`Rand`), and from the flags
 //! whether it is a read-ahead that nobody waits for (`A`) and of metadata (`M`). Times are checked to be there and not used.
+//!
+//! `fairhead-trace` reads these files too, for replays at the recorded times ([`crate::replay`]); it passes over whether a request jumps, which here is
+//! what the file's layout is made from.
 //
 //= benchmarks.md 4; the traces' own notes
 
