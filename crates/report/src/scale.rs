@@ -96,22 +96,23 @@ impl Scale {
         (0..12).map(|i| (first + f64::from(i)) * step).take_while(|v| *v <= self.high + step * 1e-9).collect()
     }
 
+    /// Powers of ten, or as many between them as are needed for three.
     fn log_ticks(&self) -> Vec<f64> {
-        let (first, last) = (self.low.log10(), self.high.log10());
-        let digits: &[f64] = match last - first {
-            d if d > 2.6 => &[1.0],
-            d if d > 1.2 => &[1.0, 3.0],
-            _ => &[1.0, 2.0, 5.0],
-        };
         // Of many decades every other is enough.
         #[allow(clippy::cast_possible_truncation, reason = "tens of decades")]
-        let (from, to) = (first.floor() as i32, last.ceil() as i32);
+        let (from, to) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
         let every = ((to - from) / 7 + 1).max(1);
-        let decades = (from..=to).filter(|p| p.rem_euclid(every) == 0);
-        let all = decades.flat_map(|p| digits.iter().map(move |d| d * 10f64.powi(p)));
-        let found: Vec<f64> = all.filter(|v| (self.low * 0.999..=self.high * 1.001).contains(v)).collect();
+        let is_inside = |v: &f64| (self.low * 0.999..=self.high * 1.001).contains(v);
+        for digits in [&[1.0][..], &[1.0, 3.0], &[1.0, 2.0, 5.0]] {
+            let decades = (from..=to).filter(|p| p.rem_euclid(every) == 0);
+            let all = decades.flat_map(|p| digits.iter().map(move |d| d * 10f64.powi(p)));
+            let found: Vec<f64> = all.filter(is_inside).collect();
+            if found.len() >= 3 {
+                return found;
+            }
+        }
         // Less than a factor of three or so: even steps are as good.
-        if found.len() < 3 { Self { is_log: false, ..*self }.linear_ticks() } else { found }
+        Self { is_log: false, ..*self }.linear_ticks()
     }
 
     /// A value of a tick.
@@ -166,6 +167,7 @@ mod tests {
         assert_eq!(labels(Scale::linear(0.0, 187.0 * MIB, Unit::Rate)), ["0", "50", "100", "150"]);
         assert_eq!(labels(Scale::log(80e3, 1.3e9, Unit::Time)), ["100us", "1ms", "10ms", "100ms", "1s"]);
         assert_eq!(labels(Scale::linear(0.0, 2e12, Unit::Bytes)), ["0", "500 GB", "1 TB", "1.5 TB", "2 TB"]);
+        assert_eq!(labels(Scale::log(1.3e6, 9e8, Unit::Time)), ["3ms", "10ms", "30ms", "100ms", "300ms"]);
         assert_eq!(labels(Scale::log_exact(0.8, 1.25, Unit::Factor)), ["0.8", "0.9", "1", "1.1", "1.2"]);
         assert_eq!(labels(Scale::log(0.5, 3.0, Unit::Factor)), ["0.5", "1", "2", "5"]);
     }

@@ -36,6 +36,7 @@ impl Judged {
             "verdict-wait" if self.wait.is_time() => time(Duration::from_ns(whole(1e9 / value))),
             "verdict-wait" => format!("{:.2}", 1.0 / value),
             "verdict-throughput" => format!("{} MiB/s", mib(whole(value))),
+            _ if value < 0.1 => format!("{value:.3}"),
             _ => format!("{value:.2}"),
         }
     }
