@@ -1,18 +1,16 @@
 //! `--control`, `ctl` and `top` as a user meets them.
 
-use std::path::PathBuf;
 use std::process::{Command, Output};
+use tempfile::TempDir;
 
 /// A folder with a disk in it, removed again.
-struct Place(PathBuf);
+struct Place(TempDir);
 
 impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("fairhead-control-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        std::fs::File::create(path.join("disk.img")).unwrap().set_len(4 << 20).unwrap();
-        Self(path)
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        std::fs::File::create(place.0.path().join("disk.img")).unwrap().set_len(4 << 20).unwrap();
+        place
     }
     /// What a shell script says to a served disk; `$f` is the program.
     fn run(&self, more: &[&str], script: &str) -> Output {
@@ -43,12 +41,6 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 fn fairhead(args: &[&str]) -> (i32, String) {
     let out = Command::new(env!("CARGO_BIN_EXE_fairhead")).args(args).output().unwrap();
     (out.status.code().unwrap(), String::from_utf8(out.stderr).unwrap())
@@ -56,7 +48,7 @@ fn fairhead(args: &[&str]) -> (i32, String) {
 
 #[test]
 fn a_disk_is_changed_while_it_is_served() {
-    let place = Place::new("change");
+    let place = Place::new();
     let text = place.says(
         &["--sched", "cfq", "--set", "quantum=4"],
         "set -e; $f ctl $control set vm1 weight=400 rbps=50m; $f ctl $control make vms/a; \
@@ -71,12 +63,12 @@ fn a_disk_is_changed_while_it_is_served() {
     let exports = stats["exports"].as_array().unwrap();
     assert_eq!((&exports[0]["export"], &exports[1]["reads"]), (&"vm1".into(), &0.into()));
     assert!(text[end..].contains("fairhead_group_weight{group=\"vm1\"} 400\n"));
-    assert!(!place.0.join("c").exists(), "the socket is gone");
+    assert!(!place.0.path().join("c").exists(), "the socket is gone");
 }
 
 #[test]
 fn top_prints_a_table_for_each_interval() {
-    let place = Place::new("top");
+    let place = Place::new();
     let text = place.says(&[], "$f top $control --interval 50ms --count 2");
     let (tables, _) = text.split_once("export clients").expect("what the server tells at its end");
     let tables: Vec<&str> = tables.split("\n\n").collect();
@@ -92,7 +84,7 @@ fn top_prints_a_table_for_each_interval() {
 
 #[test]
 fn metrics_over_http_are_for_this_machine() {
-    let place = Place::new("http");
+    let place = Place::new();
     let out = place.run(&["--metrics", "0"], "true");
     assert!(String::from_utf8_lossy(&out.stderr).contains("metrics at http://127.0.0.1:"));
     let out = place.run(&["--metrics", "0.0.0.0:0"], "true");
@@ -107,7 +99,7 @@ fn metrics_over_http_are_for_this_machine() {
 
 #[test]
 fn mistakes_are_one_line_each() {
-    let place = Place::new("mistakes");
+    let place = Place::new();
     for (words, why) in [
         ("set mv1 weight=3", "unknown group 'mv1'; did you mean 'vm1'?"),
         ("set vm1 wieght=3", "set: unknown word 'wieght'; did you mean 'weight'?"),
@@ -119,7 +111,7 @@ fn mistakes_are_one_line_each() {
         assert!(out.status.success(), "{said}");
         assert!(said.lines().any(|l| l == format!("fairhead: {why}")), "{words}: {said}");
     }
-    let missing = place.0.join("nobody");
+    let missing = place.0.path().join("nobody");
     let missing = missing.to_str().unwrap();
     let (code, said) = fairhead(&["ctl", missing]);
     assert!(code == 1 && said.starts_with(&format!("fairhead: {missing}: No such file")), "{said}");

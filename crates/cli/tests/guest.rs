@@ -9,12 +9,16 @@
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::disallowed_methods, reason = "processes and their time-outs are real")]
 
+mod process;
+
+use process::{Process, fairhead, start};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
 const SIZE: usize = 64 * MIB;
@@ -65,17 +69,14 @@ poweroff -f
 "#;
 
 /// A folder that goes with the test.
-struct Place(PathBuf);
+struct Place(TempDir);
 
 impl Place {
     fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("fairhead-guest-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Self(path)
+        Self(tempfile::tempdir().unwrap())
     }
     fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.path().join(name)
     }
     fn image(&self, name: &str) -> File {
         let file =
@@ -85,43 +86,23 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Killed when it is dropped.
-struct Process(Child);
-
-impl Process {
-    fn start(command: &mut Command) -> Self {
-        Self(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
-    }
-    /// Waits until it ends, or kills it.
-    fn wait(&mut self) -> bool {
-        let start = Instant::now();
-        while start.elapsed() < TIME_MAX {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                return status.success();
-            }
-            std::thread::sleep(Duration::from_millis(20));
+/// Waits until it ends, or kills it.
+fn wait(process: &mut Process) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < TIME_MAX {
+        if let Some(status) = process.0.try_wait().unwrap() {
+            return status.success();
         }
-        let _ = self.0.kill();
-        false
+        std::thread::sleep(Duration::from_millis(20));
     }
-    fn said(&mut self) -> String {
-        let mut text = String::new();
-        self.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-        text
-    }
+    process.kill();
+    false
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn said(process: &mut Process) -> String {
+    let mut text = String::new();
+    process.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    text
 }
 
 /// What the guest is made of: the kernel's file, those of the modules that there are, and busybox.
@@ -190,14 +171,14 @@ fn initramfs(guest: &Guest) -> Vec<u8> {
 }
 
 fn serve(place: &Place, sched: &str) -> Process {
-    let mut server = Process::start(
-        Command::new(env!("CARGO_BIN_EXE_fairhead"))
+    let (server, line, _) = start(
+        fairhead()
             .args(["serve", "--depth", "8", "--sched", sched, "--export", "vm1=a.img,weight=300"])
             .args(["--export", "vm2=b.img,weight=100", "--socket", "s"])
-            .current_dir(&place.0),
+            .current_dir(&place.0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped()),
     );
-    let mut line = String::new();
-    BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("fairhead: listening on "), "{line}");
     server
 }
@@ -207,17 +188,18 @@ fn qemu(place: &Place, guest: &Guest) -> Process {
         format!("file=nbd+unix:///{name}?socket=s,format=raw,if=virtio,cache=none,discard=unmap")
     };
     let args = ["-accel", "tcg", "-m", "256", "-smp", "1", "-nodefaults", "-no-user-config", "-no-reboot"];
-    Process::start(
-        Command::new("qemu-system-x86_64")
-            .args(args)
-            .args(["-display", "none", "-serial", "stdio", "-append", "console=ttyS0 quiet panic=-1"])
-            .arg("-kernel")
-            .arg(&guest.kernel)
-            .arg("-initrd")
-            .arg(place.at("initrd"))
-            .args(["-drive", &drive("vm1"), "-drive", &drive("vm2")])
-            .current_dir(&place.0),
-    )
+    let mut machine = Command::new("qemu-system-x86_64");
+    machine
+        .args(args)
+        .args(["-display", "none", "-serial", "stdio", "-append", "console=ttyS0 quiet panic=-1"])
+        .arg("-kernel")
+        .arg(&guest.kernel)
+        .arg("-initrd")
+        .arg(place.at("initrd"))
+        .args(["-drive", &drive("vm1"), "-drive", &drive("vm2")])
+        .current_dir(&place.0);
+    machine.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Process(machine.spawn().unwrap())
 }
 
 #[test]
@@ -238,8 +220,8 @@ fn a_linux_guest_lives_on_it() {
     a.write_all_at(&pattern, DISCARDED as u64).unwrap();
     let mut server = serve(&place, "bfq");
     let mut machine = qemu(&place, &guest);
-    let has_ended = machine.wait();
-    let text = machine.said();
+    let has_ended = wait(&mut machine);
+    let text = said(&mut machine);
     assert!(has_ended && text.contains("guest: good"), "{text}");
     let sectors = SIZE / 512;
     assert!(text.contains(&format!("guest: sectors {sectors} {sectors}")), "{text}");
@@ -251,8 +233,8 @@ fn a_linux_guest_lives_on_it() {
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
     }
     assert!(Command::new("kill").arg(server.0.id().to_string()).status().unwrap().success());
-    assert!(server.wait());
-    let table = server.said();
+    assert!(wait(&mut server));
+    let table = said(&mut server);
     println!("{table}");
     let errors = |name: &str| {
         let row = table.lines().find(|l| l.starts_with(name)).expect("a row for each export");

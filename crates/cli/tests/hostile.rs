@@ -2,104 +2,75 @@
 
 #![allow(clippy::disallowed_methods, reason = "processes and their time-outs are real")]
 
+#[path = "../../live/tests/nbd_client/mod.rs"]
+mod nbd_client;
+mod process;
+#[allow(dead_code, reason = "only its chance is used here")]
+mod stamps;
+
+use nbd_client::{choice, reply, request};
+use process::{Process, fairhead, start};
+use stamps::Chance;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const SIZE: u64 = 64 << 20;
 /// What the data of all requests may hold, and as much again for everything else.
 const MEMORY_MAX_KIB: u64 = 512 << 10;
-const CHOICE: &[u8] = b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x02vm";
-
 /// A folder with a disk in it and a server on it, both gone with the test.
 struct Served {
-    path: PathBuf,
-    child: Child,
+    folder: TempDir,
+    process: Process,
 }
 
 impl Served {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("fairhead-hostile-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        File::create(path.join("disk.img")).unwrap().set_len(SIZE).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_fairhead"))
-            .args(["serve", "--sched", "bfq", "--depth", "8", "--export"])
-            .arg(format!("vm={}", path.join("disk.img").display()))
-            .arg("--socket")
-            .arg(path.join("s"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = folder.path().join("disk.img");
+        File::create(&disk).unwrap().set_len(SIZE).unwrap();
+        let (process, line, _) = start(
+            fairhead()
+                .args(["serve", "--sched", "bfq", "--depth", "8", "--export"])
+                .arg(format!("vm={}", disk.display()))
+                .arg("--socket")
+                .arg(folder.path().join("s"))
+                .stdout(Stdio::piped()),
+        );
         assert!(line.starts_with("fairhead: listening on "), "{line}");
-        Self { path, child }
+        Self { folder, process }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("s")
     }
 
     fn connect(&self) -> io::Result<UnixStream> {
-        let mut socket = UnixStream::connect(self.path.join("s"))?;
-        socket.set_read_timeout(Some(Duration::from_secs(20)))?;
-        socket.set_write_timeout(Some(Duration::from_secs(20)))?;
-        socket.read_exact(&mut [0; 18])?;
-        Ok(socket)
+        nbd_client::connect(&self.socket())
     }
 
     fn client(&self) -> io::Result<UnixStream> {
-        let mut socket = self.connect()?;
-        socket.write_all(CHOICE)?;
-        socket.read_exact(&mut [0; 10])?;
-        Ok(socket)
+        Ok(nbd_client::client(&self.socket(), "vm")?.0)
     }
 
     /// The most memory that it has ever had, in KiB.
     fn memory_max(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.0.id())).unwrap();
         let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).expect("a process has memory");
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 }
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.path);
-    }
+trait Bytes {
+    fn bytes(&mut self, most: u64) -> Vec<u8>;
 }
 
-fn request(kind: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
-    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
-    bytes.extend([0, 0]);
-    bytes.extend(kind.to_be_bytes());
-    bytes.extend(cookie.to_be_bytes());
-    bytes.extend(offset.to_be_bytes());
-    bytes.extend(len.to_be_bytes());
-    bytes
-}
-
-fn reply(socket: &mut UnixStream) -> (u32, u64) {
-    let mut head = [0; 16];
-    socket.read_exact(&mut head).expect("an answer within twenty seconds");
-    assert_eq!(head[..4], [0x67, 0x44, 0x66, 0x98]);
-    (u32::from_be_bytes(head[4..8].try_into().unwrap()), u64::from_be_bytes(head[8..].try_into().unwrap()))
-}
-
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) % n
-    }
-
+impl Bytes for Chance {
     fn bytes(&mut self, most: u64) -> Vec<u8> {
         let len = self.below(most + 1);
         (0..len).map(|_| self.below(256) as u8).collect()
@@ -125,7 +96,10 @@ fn garbage(served: &Served, chance: &mut Chance) -> io::Result<()> {
                 socket.write_all(&option(chance, if kind == 1 { 99 } else { kind }, &data))?;
             }
         }
-        3 => socket.write_all(&CHOICE[..chance.below(CHOICE.len() as u64) as usize])?,
+        3 => {
+            let choice = choice("vm");
+            socket.write_all(&choice[..chance.below(choice.len() as u64) as usize])?;
+        }
         4 => socket.write_all(&chance.bytes(4000))?,
         5 | 6 => {
             // Known requests that change nothing, and unknown ones; some of them nowhere, some for too much.
@@ -170,7 +144,7 @@ fn honest(served: &Served, rounds: u64) -> Duration {
 
 #[test]
 fn the_others_go_on_memory_has_a_bound_and_it_ends() {
-    let mut served = Served::new("crowd");
+    let mut served = Served::new();
     let alone = honest(&served, 200);
     // They ask for a thousand megabytes each, and read nothing.
     let mut deaf: Vec<UnixStream> = (0..20).map(|_| served.client().unwrap()).collect();
@@ -184,8 +158,7 @@ fn the_others_go_on_memory_has_a_bound_and_it_ends() {
     half.iter_mut()
         .for_each(|s| s.write_all(&[request(1, 1, SIZE / 2, 32 << 20), vec![0; 99]].concat()).unwrap());
     // A process may have fewer files open; then they are fewer.
-    let open: Vec<UnixStream> =
-        (0..1000).map_while(|_| UnixStream::connect(served.path.join("s")).ok()).collect();
+    let open: Vec<UnixStream> = (0..1000).map_while(|_| UnixStream::connect(served.socket()).ok()).collect();
     let (end, met) = (AtomicBool::new(false), AtomicU64::new(0));
     let longest = std::thread::scope(|scope| {
         for seed in 1..=2 {
@@ -210,10 +183,10 @@ fn the_others_go_on_memory_has_a_bound_and_it_ends() {
     );
     assert!(memory < MEMORY_MAX_KIB, "{memory} KiB");
     let start = Instant::now();
-    assert!(Command::new("kill").arg(served.child.id().to_string()).status().unwrap().success());
-    let status = served.child.wait().unwrap();
+    assert!(Command::new("kill").arg(served.process.0.id().to_string()).status().unwrap().success());
+    let status = served.process.0.wait().unwrap();
     assert!(start.elapsed() < Duration::from_secs(5), "it ended after {:?}", start.elapsed());
     let mut text = String::new();
-    served.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    served.process.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     assert!(status.success() && text.contains("\nvm "), "{text}");
 }

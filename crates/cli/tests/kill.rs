@@ -11,18 +11,24 @@
 
 #![allow(clippy::disallowed_methods, reason = "processes are real")]
 
+#[path = "../../live/tests/nbd_client/mod.rs"]
+mod nbd_client;
+mod process;
 mod stamps;
 
+use nbd_client::{FLUSH, READ, WRITE, flagged, hear, request};
+use process::{Process, fairhead, start};
 use stamps::{BLOCK, Chance, Known, stamped};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Blocks of a client, and of one request.
 const PART: u64 = 96;
@@ -31,58 +37,32 @@ const CLIENTS: u64 = 2;
 /// Requests of a client that are under way.
 const DEPTH: usize = 16;
 
-const READ: u16 = 0;
-const WRITE: u16 = 1;
-const FLUSH: u16 = 3;
-
 /// A folder with a disk in it, removed again.
-struct Place(PathBuf);
+struct Place(TempDir);
 
 impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("fairhead-kill-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        let place = Self(path);
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
         File::create(place.file()).unwrap().set_len(PART * CLIENTS * BLOCK as u64).unwrap();
         place
     }
     fn file(&self) -> PathBuf {
-        self.0.join("disk.img")
+        self.0.path().join("disk.img")
     }
     fn socket(&self) -> PathBuf {
-        self.0.join("s")
+        self.0.path().join("s")
     }
-    fn serve(&self, sched: &str, more: &[&str]) -> Server {
+    fn serve(&self, sched: &str, more: &[&str]) -> Process {
         let export = format!("vm={}", self.file().display());
-        let mut child = Command::new(env!("CARGO_BIN_EXE_fairhead"))
-            .args(["serve", "--depth", "8", "--sched", sched, "--export", &export, "--socket"])
-            .arg(self.socket())
-            .args(more)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let (process, line, _) = start(
+            fairhead()
+                .args(["serve", "--depth", "8", "--sched", sched, "--export", &export, "--socket"])
+                .arg(self.socket())
+                .args(more)
+                .stdout(Stdio::null()),
+        );
         assert!(line.starts_with("fairhead: listening on "), "{line}");
-        Server(child)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Killed when it is dropped.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        process
     }
 }
 
@@ -118,25 +98,6 @@ struct Client {
     sum: Sum,
 }
 
-fn header(kind: u16, flags: u16, cookie: u64, offset: u64, len: usize) -> Vec<u8> {
-    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
-    bytes.extend(flags.to_be_bytes());
-    bytes.extend(kind.to_be_bytes());
-    bytes.extend(cookie.to_be_bytes());
-    bytes.extend(offset.to_be_bytes());
-    bytes.extend((len as u32).to_be_bytes());
-    bytes
-}
-
-fn connect(place: &Place) -> io::Result<UnixStream> {
-    let mut socket = UnixStream::connect(place.socket())?;
-    socket.set_read_timeout(Some(Duration::from_secs(20)))?;
-    socket.read_exact(&mut [0; 18])?;
-    socket.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x02vm")?;
-    socket.read_exact(&mut [0; 10])?;
-    Ok(socket)
-}
-
 impl Client {
     fn new(number: u64, seed: u64) -> Self {
         Self {
@@ -157,7 +118,7 @@ impl Client {
         let kind = self.chance.below(100);
         if kind < 8 {
             self.asked.insert(serial, Asked::Flush(self.known.iter().map(|k| k.acknowledged).collect()));
-            return Some(header(FLUSH, 0, serial, 0, 0));
+            return Some(request(FLUSH, serial, 0, 0));
         }
         let first = self.chance.below(PART);
         let count = 1 + self.chance.below(RUN.min(PART - first));
@@ -169,22 +130,20 @@ impl Client {
         let (offset, len) = ((self.base + first) * BLOCK as u64, count as usize * BLOCK);
         if kind < 40 {
             self.asked.insert(serial, Asked::Read(first, count));
-            return Some(header(READ, 0, serial, offset, len));
+            return Some(request(READ, serial, offset, len as u32));
         }
         self.known[range].iter_mut().for_each(|k| k.sent = serial);
         let fua = kind < 50;
         self.asked.insert(serial, Asked::Write { first, count, serial, fua });
-        let mut bytes = header(WRITE, u16::from(fua), serial, offset, len);
+        let mut bytes = flagged(u16::from(fua), WRITE, serial, offset, len as u32);
         (first..first + count).for_each(|i| bytes.extend(stamped(self.base + i, serial)));
         Some(bytes)
     }
 
     /// Hears one reply.
     fn hear(&mut self, socket: &mut impl Read) -> io::Result<()> {
-        let mut head = [0; 16];
-        socket.read_exact(&mut head)?;
-        assert_eq!(head[..8], [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0], "a reply, and no error");
-        let cookie = u64::from_be_bytes(head[8..].try_into().unwrap());
+        let (error, cookie) = hear(socket)?;
+        assert_eq!(error, 0, "no error");
         // What is only half here was not read; the block is known as before.
         let Asked::Read(first, count) = self.asked[&cookie] else {
             self.done(cookie);
@@ -252,7 +211,7 @@ impl Client {
             self.serial += 1;
             self.asked.insert(self.serial, Asked::Read(first, RUN));
             let at = (self.base + first) * BLOCK as u64;
-            socket.write_all(&header(READ, 0, self.serial, at, RUN as usize * BLOCK))?;
+            socket.write_all(&request(READ, self.serial, at, RUN as u32 * BLOCK as u32))?;
             self.hear(socket)?;
         }
         Ok(())
@@ -274,7 +233,7 @@ impl Client {
 fn what_was_acknowledged_is_there_whoever_is_killed() {
     let number = |name: &str| std::env::var(name).ok().map(|n| n.parse::<u64>().expect("a number"));
     let cycles = number("FAIRHEAD_KILLS").unwrap_or(20);
-    let place = Place::new("cycles");
+    let place = Place::new();
     let seed = std::env::var("FAIRHEAD_SEED").unwrap_or_default();
     let seed =
         seed.bytes().fold(0x9e37_79b9_7f4a_7c15_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
@@ -294,7 +253,7 @@ fn what_was_acknowledged_is_there_whoever_is_killed() {
         server = std::thread::scope(|scope| {
             let workers: Vec<_> = (clients.iter_mut())
                 .map(|client| {
-                    let mut socket = connect(&place).unwrap();
+                    let mut socket = nbd_client::client(&place.socket(), "vm").unwrap().0;
                     let end = &end;
                     scope.spawn(move || {
                         // An error is the end of the server, and no news.

@@ -9,11 +9,15 @@
 
 #![allow(clippy::disallowed_methods, reason = "processes are real")]
 
+#[path = "../../live/tests/may_mount/mod.rs"]
+mod may_mount;
+mod process;
 mod stamps;
 
+use process::{Process, fairhead, start};
 use stamps::{BLOCK, Chance, Known, serials, stamped};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
@@ -21,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Blocks of a thread, and of one call.
 const PART: u64 = 64;
@@ -230,43 +235,33 @@ impl Books {
 }
 
 /// A folder, and where it is mounted.
-struct Place(PathBuf);
+struct Place(TempDir);
 
 impl Place {
     /// `None` where nothing can be mounted.
     fn new() -> Option<Self> {
-        let is_root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
-        let why = match OpenOptions::new().read(true).write(true).open("/dev/fuse") {
-            Err(e) => format!("/dev/fuse: {e}"),
-            Ok(_) if is_root => {
-                let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-                let place = Self(path.join(format!("kill-mount-{}", std::process::id())));
-                ["source", "mnt"].iter().for_each(|n| std::fs::create_dir_all(place.0.join(n)).unwrap());
-                File::create(place.below()).unwrap().set_len(THREADS * PART * BLOCK as u64).unwrap();
-                return Some(place);
-            }
-            Ok(_) => "only root may mount".to_owned(),
-        };
-        println!("skipped: {why}");
-        None
+        if !may_mount::may_mount() {
+            return None;
+        }
+        let place = Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+        ["source", "mnt"].iter().for_each(|n| std::fs::create_dir(place.0.path().join(n)).unwrap());
+        File::create(place.below()).unwrap().set_len(THREADS * PART * BLOCK as u64).unwrap();
+        Some(place)
     }
 
     fn below(&self) -> PathBuf {
-        self.0.join("source/file")
+        self.0.path().join("source/file")
     }
 
     fn mount(&self, sched: &str) -> Mounted<'_> {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_fairhead"))
-            .args(["mount", "--depth", "8", "--sched", sched, "source", "mnt"])
-            .current_dir(&self.0)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let (process, line, _) = start(
+            fairhead()
+                .args(["mount", "--depth", "8", "--sched", sched, "source", "mnt"])
+                .current_dir(&self.0)
+                .stdout(Stdio::null()),
+        );
         assert!(line.contains("scheduled by"), "{line}");
-        Mounted { place: self, child }
+        Mounted { place: self, process }
     }
 
     /// Starts the program. Its end of the socket is closed here, so that this one hears when it is gone.
@@ -274,7 +269,7 @@ impl Place {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", TEST])
-            .env(FILE, self.0.join("mnt/file"))
+            .env(FILE, self.0.path().join("mnt/file"))
             .env(FIRST, first.to_string())
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
@@ -284,23 +279,16 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Killed when it is dropped, and taken away.
 struct Mounted<'a> {
     place: &'a Place,
-    child: Child,
+    process: Process,
 }
 
 impl Drop for Mounted<'_> {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let status = Command::new("umount").arg("-l").arg(self.place.0.join("mnt")).status().unwrap();
+        self.process.kill();
+        let status = Command::new("umount").arg("-l").arg(self.place.0.path().join("mnt")).status().unwrap();
         assert!(status.success() || std::thread::panicking(), "umount: {status}");
     }
 }

@@ -3,23 +3,22 @@
 #![allow(clippy::disallowed_methods, reason = "processes and their time-outs are real")]
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// A folder with a disk in it, removed again.
-struct Place(PathBuf);
+struct Place(TempDir);
 
 impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("fairhead-serve-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        std::fs::File::create(path.join("disk.img")).unwrap().set_len(32 << 20).unwrap();
-        Self(path)
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        std::fs::File::create(place.path("disk.img")).unwrap().set_len(32 << 20).unwrap();
+        place
     }
     fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
+        self.0.path().join(name).to_str().unwrap().to_owned()
     }
     fn export(&self) -> String {
         format!("vm={}", self.path("disk.img"))
@@ -29,12 +28,6 @@ impl Place {
         let (export, socket) = (self.export(), self.path("s"));
         let args = ["serve", "--export", &export, "--socket", &socket, "--run", command];
         fairhead(&[&args[..], more].concat())
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -71,7 +64,7 @@ fn succeeded(out: &Output) -> String {
 
 #[test]
 fn mistakes_are_one_line_each() {
-    let place = Place::new("mistakes");
+    let place = Place::new();
     let (file, socket) = (place.path("disk.img"), place.path("s"));
     let export = |rest: &str| refusal(&["--export", &format!("a={file}{rest}"), "--socket", &socket], 2);
     assert!(export(",wieght=3").ends_with("unknown key 'wieght'; did you mean 'weight'?"));
@@ -104,7 +97,7 @@ fn mistakes_are_one_line_each() {
 
 #[test]
 fn sigterm_ends_it_with_a_table() {
-    let place = Place::new("sigterm");
+    let place = Place::new();
     let (export, socket) = (place.export(), place.path("s"));
     let mut server = Command::new(env!("CARGO_BIN_EXE_fairhead"))
         .args(["serve", "--export", &export, "--socket", &socket, "--emulate", "nvme", "--sched", "noop"])
@@ -129,7 +122,7 @@ fn sigterm_ends_it_with_a_table() {
 
 #[test]
 fn what_is_run_decides_how_it_ends() {
-    let place = Place::new("run");
+    let place = Place::new();
     assert!(
         succeeded(&place.run(&[], "test -S \"$socket\" && echo at $uri")).contains("at nbd+unix:///?socket=")
     );
@@ -143,7 +136,7 @@ fn nbdinfo_sees_what_there_is() {
     if !has("nbdinfo") {
         return;
     }
-    let place = Place::new("nbdinfo");
+    let place = Place::new();
     let text =
         succeeded(&place.run(&[], "nbdinfo \"$uri\" && nbdinfo --map \"$uri\" && nbdinfo --list \"$uri\""));
     for line in [
@@ -165,7 +158,7 @@ fn nbdcopy_copies_there_and_back() {
     if !has("nbdcopy") {
         return;
     }
-    let place = Place::new("nbdcopy");
+    let place = Place::new();
     let image: Vec<u8> =
         (0..32_u32 << 20).map(|i| if i >> 20 & 3 == 0 { 0 } else { (i ^ i >> 11) as u8 }).collect();
     std::fs::write(place.path("in"), &image).unwrap();
@@ -189,7 +182,7 @@ fn libnbd_finds_nothing_wrong() {
     let Some(python) = ["/usr/bin/python3", "python3"].into_iter().find(|p| has_nbd(p)) else {
         return println!("skipped: there is no libnbd for Python");
     };
-    let place = Place::new("libnbd");
+    let place = Place::new();
     let make = |name: &str, size| std::fs::File::create(place.path(name)).unwrap().set_len(size).unwrap();
     let run = format!("{python} {}/tests/libnbd.py", env!("CARGO_MANIFEST_DIR"));
     for more in [&["--sched", "bfq"][..], &["--sched", "deadline", "--cached"]] {
@@ -212,7 +205,7 @@ fn qemu_writes_zeroes_discards_and_reads() {
     if !has("qemu-io") || !has("qemu-img") {
         return;
     }
-    let place = Place::new("qemu");
+    let place = Place::new();
     let command = "qemu-io -f raw -c 'write -P 7 0 1M' -c 'read -P 7 0 1M' -c 'write -z 64k 64k' -c 'read -P 0 64k 64k' \
         -c 'write -z -u 256k 64k' -c 'read -P 0 256k 64k' -c 'write -f -P 9 512k 4k' -c 'read -P 9 512k 4k' -c flush \
         -c 'discard 0 64k' -c 'aio_write -P 3 2M 8M' -c aio_flush -c 'read -P 3 2M 8M' \"$uri\" \
@@ -232,7 +225,7 @@ fn fio_verifies_what_it_wrote_under_several_schedulers() {
         println!("skipped: fio has no nbd engine");
         return;
     }
-    let place = Place::new("fio");
+    let place = Place::new();
     for sched in ["noop", "deadline", "cfq", "bfq"] {
         let command = "fio --name=v --ioengine=nbd --uri=\"$uri\" --rw=randrw --bsrange=4k-64k --size=16m --iodepth=16 \
             --verify=crc32c --verify_fatal=1 --verify_state_save=0 --verify_state_save=0 --fsync=50 --minimal >/dev/null";
@@ -244,7 +237,7 @@ fn fio_verifies_what_it_wrote_under_several_schedulers() {
 
 #[test]
 fn a_recording_is_decided_again_as_it_was() {
-    let place = Place::new("record");
+    let place = Place::new();
     let log = place.path("live.log");
     // Without a client there is little to decide, yet a recording.
     let copy = format!("nbdcopy --requests=16 \"$uri\" {}", place.path("copy"));

@@ -11,9 +11,13 @@
 
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 
+#[path = "../tests/nbd_client/mod.rs"]
+mod nbd_client;
+
 use fairhead_device::DeviceParams;
 use fairhead_live::DiskOptions;
 use fairhead_live::nbd::{Export, Listen, Options, Server};
+use nbd_client::{READ, WRITE, request};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -126,8 +130,7 @@ const CROWDS: [(&str, Crowd); 5] = [
     ("200 a second killed in a write", |socket, end| {
         while !end.load(Ordering::Relaxed) {
             let mut one = connect(socket)?;
-            let mut write = request(0, 1 << 20);
-            write[7] = 1;
+            let write = request(WRITE, 0, 0, 1 << 20);
             one.write_all(&[write, vec![7; 100_000]].concat())?;
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -137,7 +140,7 @@ const CROWDS: [(&str, Crowd); 5] = [
 
 /// They ask for a thousand megabytes each.
 fn never_read(count: usize, socket: &Path, end: &AtomicBool) -> io::Result<()> {
-    let much: Vec<u8> = (0..1000).flat_map(|i| request((i % 16) << 20, 1 << 20)).collect();
+    let much: Vec<u8> = (0..1000).flat_map(|i| request(READ, 0, (i % 16) << 20, 1 << 20)).collect();
     let mut deaf = Vec::new();
     for _ in 0..count {
         let mut one = connect(socket)?;
@@ -157,20 +160,7 @@ fn wait(end: &AtomicBool) -> io::Result<()> {
 }
 
 fn connect(path: &Path) -> io::Result<UnixStream> {
-    let mut socket = UnixStream::connect(path)?;
-    socket.read_exact(&mut [0; 18])?;
-    socket.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x04disk")?;
-    socket.read_exact(&mut [0; 10])?;
-    Ok(socket)
-}
-
-/// A read.
-fn request(offset: u64, len: u32) -> Vec<u8> {
-    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
-    bytes.extend([0; 12]);
-    bytes.extend(offset.to_be_bytes());
-    bytes.extend(len.to_be_bytes());
-    bytes
+    Ok(nbd_client::client(path, "disk")?.0)
 }
 
 /// How long each of its reads took.
@@ -183,9 +173,7 @@ fn honest(path: &Path, time: Duration) -> io::Result<Vec<Duration>> {
         chance ^= chance << 13;
         chance ^= chance >> 7;
         chance ^= chance << 17;
-        let mut bytes = request(chance % 4096 * BLOCK as u64, BLOCK as u32);
-        bytes[8..16].copy_from_slice(&(slot as u64).to_be_bytes());
-        socket.write_all(&bytes)
+        socket.write_all(&request(READ, slot as u64, chance % 4096 * BLOCK as u64, BLOCK as u32))
     };
     let start = Instant::now();
     for (slot, began) in began.iter_mut().enumerate() {

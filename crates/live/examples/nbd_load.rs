@@ -6,6 +6,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 
+#[path = "../tests/nbd_client/mod.rs"]
+mod nbd_client;
+
+use nbd_client::{DISCONNECT, READ, request};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -21,25 +25,10 @@ fn main() -> io::Result<()> {
         std::process::exit(2);
     };
     let (depth, seconds) = (number(1, 64), number(2, 3));
-    let mut socket = UnixStream::connect(path)?;
-    let size = handshake(&mut socket, args.get(3).map_or("", String::as_str))?;
+    let (mut socket, size) = nbd_client::client(path.as_ref(), args.get(3).map_or("", String::as_str))?;
     let done = load(&mut socket, size, depth as usize, Duration::from_secs(seconds))?;
     println!("depth {depth}: {} reads a second", done / seconds);
     Ok(())
-}
-
-/// The shortest way to an export; answers its size.
-fn handshake(socket: &mut UnixStream, export: &str) -> io::Result<u64> {
-    socket.read_exact(&mut [0; 18])?;
-    let mut hello = 3_u32.to_be_bytes().to_vec();
-    hello.extend(b"IHAVEOPT");
-    hello.extend(1_u32.to_be_bytes());
-    hello.extend((export.len() as u32).to_be_bytes());
-    hello.extend(export.as_bytes());
-    socket.write_all(&hello)?;
-    let mut answer = [0; 10];
-    socket.read_exact(&mut answer)?;
-    Ok(u64::from_be_bytes(answer[..8].try_into().expect("eight bytes")))
 }
 
 fn load(socket: &mut UnixStream, size: u64, depth: usize, time: Duration) -> io::Result<u64> {
@@ -50,11 +39,7 @@ fn load(socket: &mut UnixStream, size: u64, depth: usize, time: Duration) -> io:
         chance ^= chance >> 7;
         chance ^= chance << 17;
         let offset = chance % (size / u64::from(BLOCK)) * u64::from(BLOCK);
-        requests.extend(0x2560_9513_u32.to_be_bytes());
-        requests.extend([0; 4]);
-        requests.extend(chance.to_be_bytes());
-        requests.extend(offset.to_be_bytes());
-        requests.extend(BLOCK.to_be_bytes());
+        requests.extend(request(READ, chance, offset, BLOCK));
     };
     (0..depth).for_each(|_| ask(&mut requests));
     let mut input = vec![0; 1 << 20];
@@ -80,8 +65,6 @@ fn load(socket: &mut UnixStream, size: u64, depth: usize, time: Duration) -> io:
             }
         }
     }
-    // "I go": request 2, of nothing.
-    let bye = [&0x2560_9513_u32.to_be_bytes()[..], &[0, 0, 0, 2], &[0; 20]].concat();
-    socket.write_all(&bye)?;
+    socket.write_all(&request(DISCONNECT, 0, 0, 0))?;
     Ok(done)
 }

@@ -14,26 +14,24 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const SIZE: u64 = 8 << 20;
 
 /// A file and a place for a socket, both removed again.
-struct Place(PathBuf);
+struct Place(TempDir);
 
 impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("fairhead-ctl-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        let place = Self(path);
-        File::create(place.0.join("disk.img")).unwrap().set_len(SIZE).unwrap();
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        File::create(place.0.path().join("disk.img")).unwrap().set_len(SIZE).unwrap();
         place
     }
     fn socket(&self) -> PathBuf {
-        self.0.join("control")
+        self.0.path().join("control")
     }
     fn disk(&self, scheduler: &str) -> Disk {
-        let options = DiskOptions::new([self.0.join("disk.img")]).depth(4).rotational(false);
+        let options = DiskOptions::new([self.0.path().join("disk.img")]).depth(4).rotational(false);
         Disk::open(options.scheduler(scheduler).unwrap()).unwrap()
     }
     fn control(&self, disk: &Disk) -> ControlServer {
@@ -47,12 +45,6 @@ impl Place {
         let stream = UnixStream::connect(self.socket()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -78,7 +70,7 @@ fn group<'a>(stats: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn books_tell_what_clients_got() {
-    let place = Place::new("books");
+    let place = Place::new();
     let disk = place.disk("noop");
     let _control = place.control(&disk);
     let mode = place.socket().metadata().unwrap().permissions().mode();
@@ -110,7 +102,7 @@ fn books_tell_what_clients_got() {
 
 #[test]
 fn groups_and_what_they_are_told() {
-    let place = Place::new("groups");
+    let place = Place::new();
     let disk = place.disk("bfq");
     let _control = place.control(&disk);
     let mut c = place.caller();
@@ -153,7 +145,7 @@ fn groups_and_what_they_are_told() {
 
 #[test]
 fn another_scheduler_has_the_groups_as_they_are() {
-    let place = Place::new("taken-over");
+    let place = Place::new();
     let disk = place.disk("bfq");
     let _control = place.control(&disk);
     let mut c = place.caller();
@@ -189,7 +181,7 @@ fn another_scheduler_has_the_groups_as_they_are() {
 
 #[test]
 fn the_depth_is_set_and_let_go() {
-    let place = Place::new("depth");
+    let place = Place::new();
     let disk = place.disk("noop");
     let _control = place.control(&disk);
     let mut c = place.caller();
@@ -211,7 +203,7 @@ fn the_depth_is_set_and_let_go() {
 
 #[test]
 fn what_is_refused_changes_nothing() {
-    let place = Place::new("refused");
+    let place = Place::new();
     let disk = place.disk("bfq");
     let _control = place.control(&disk);
     let mut c = place.caller();
@@ -237,7 +229,7 @@ fn what_is_refused_changes_nothing() {
 
 #[test]
 fn a_new_group_has_nothing_of_the_one_whose_number_it_has() {
-    let place = Place::new("number");
+    let place = Place::new();
     let disk = place.disk("noop");
     let _control = place.control(&disk);
     let mut c = place.caller();
@@ -261,7 +253,7 @@ fn p99(pauses: &mut [Duration]) -> Duration {
 
 #[test]
 fn a_thousand_switches_and_ten_thousand_weights_under_load_lose_nothing_and_stop_nobody() {
-    let place = Place::new("switch");
+    let place = Place::new();
     let disk = place.disk("bfq");
     let _control = place.control(&disk);
     let (stop, changing) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -325,7 +317,7 @@ fn a_thousand_switches_and_ten_thousand_weights_under_load_lose_nothing_and_stop
 
 #[test]
 fn metrics_are_what_prometheus_reads() {
-    let place = Place::new("metrics");
+    let place = Place::new();
     let disk = place.disk("noop");
     let metrics = Some("127.0.0.1:0".parse().unwrap());
     let options = ControlOptions { metrics, ..ControlOptions::default() };
@@ -374,7 +366,7 @@ fn metrics_are_what_prometheus_reads() {
 
 #[test]
 fn sockets_left_behind_are_replaced_and_others_are_not() {
-    let place = Place::new("stale");
+    let place = Place::new();
     let disk = place.disk("noop");
     drop(UnixListener::bind(place.socket()).unwrap());
     let control = place.control(&disk);
@@ -388,12 +380,12 @@ fn sockets_left_behind_are_replaced_and_others_are_not() {
     let e = ControlServer::start(&disk, &options).unwrap_err();
     assert!(e.to_string().ends_with("there is a file of that name"), "{e}");
     assert_eq!(std::fs::read(place.socket()).unwrap(), b"mine");
-    assert!(Caller::connect(&place.0.join("nobody")).is_err());
+    assert!(Caller::connect(&place.0.path().join("nobody")).is_err());
 }
 
 #[test]
 fn an_engine_that_has_stopped_is_told_of() {
-    let place = Place::new("stopped");
+    let place = Place::new();
     let disk = place.disk("noop");
     let _control = place.control(&disk);
     let mut c = place.caller();
@@ -405,7 +397,7 @@ fn an_engine_that_has_stopped_is_told_of() {
 /// Clients that say too much, too little, nothing, or do not listen; the others have their answers meanwhile.
 #[test]
 fn hostile_clients_disturb_nobody() {
-    let place = Place::new("hostile");
+    let place = Place::new();
     let disk = place.disk("noop");
     let control = place.control(&disk);
     // More than a line may be.
@@ -452,7 +444,7 @@ fn hostile_clients_disturb_nobody() {
 
 #[test]
 fn who_does_not_finish_a_line_is_hung_up_on() {
-    let place = Place::new("half");
+    let place = Place::new();
     let disk = place.disk("noop");
     let _control = place.control(&disk);
     let mut half = place.stream();

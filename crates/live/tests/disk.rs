@@ -4,33 +4,24 @@ use fairhead_core::sched::any::preset;
 use fairhead_live::control::Change;
 use fairhead_live::{Disk, DiskOptions, Errno, recording};
 use std::fs;
-use std::path::PathBuf;
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tempfile::NamedTempFile;
 
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str, len: usize) -> Self {
-        let dir = std::env::var_os("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
-        let path = dir.join(format!("disk-{name}-{}", std::process::id()));
-        let bytes: Vec<u8> = (0..len).map(|i| (i / 512 % 251) as u8).collect();
-        fs::write(&path, bytes).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+/// A file, gone with the test.
+fn scratch(len: usize) -> NamedTempFile {
+    let mut file = NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let bytes: Vec<u8> = (0..len).map(|i| (i / 512 % 251) as u8).collect();
+    file.write_all(&bytes).unwrap();
+    file
 }
 
 const MIB: u64 = 1 << 20;
 
 #[test]
 fn a_group_is_told_all_or_nothing() {
-    let scratch = Scratch::new("told", MIB as usize);
-    let disk = Disk::open(DiskOptions::new([&scratch.0]).direct(false)).unwrap();
+    let scratch = scratch(MIB as usize);
+    let disk = Disk::open(DiskOptions::new([scratch.path()]).direct(false)).unwrap();
     let mut change = Change::default();
     change.set("riops", "10").unwrap();
     disk.tell_group("a/b", change).unwrap();
@@ -45,8 +36,8 @@ fn a_group_is_told_all_or_nothing() {
 
 #[test]
 fn what_is_written_is_read_and_what_is_not_there_is_refused() {
-    let scratch = Scratch::new("basics", 2 * MIB as usize + 100);
-    let disk = Disk::open(DiskOptions::new([&scratch.0]).direct(false)).unwrap();
+    let scratch = scratch(2 * MIB as usize + 100);
+    let disk = Disk::open(DiskOptions::new([scratch.path()]).direct(false)).unwrap();
     let client = disk.client("a/b").unwrap();
     let mut data = disk.buffer(100_000);
     data.fill(222);
@@ -69,13 +60,13 @@ fn what_is_written_is_read_and_what_is_not_there_is_refused() {
     assert_eq!(client.read(0, 2 * MIB, 100).wait().unwrap().len(), 100);
     drop(disk);
     assert_eq!(client.read(0, 0, 512).wait().unwrap_err(), Errno::SHUTDOWN);
-    assert_eq!(fs::read(&scratch.0).unwrap()[5000], 222);
+    assert_eq!(fs::read(scratch.path()).unwrap()[5000], 222);
 }
 
 #[test]
 fn nothing_is_lost_in_a_thousand_switches_and_ten_thousand_changes_of_weights() {
-    let scratch = Scratch::new("switch", 8 * MIB as usize);
-    let disk = Disk::open(DiskOptions::new([&scratch.0]).scheduler("noop").unwrap()).unwrap();
+    let scratch = scratch(8 * MIB as usize);
+    let disk = Disk::open(DiskOptions::new([scratch.path()]).scheduler("noop").unwrap()).unwrap();
     let (stop, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for t in 0..4_u64 {
@@ -119,9 +110,9 @@ fn nothing_is_lost_in_a_thousand_switches_and_ten_thousand_changes_of_weights() 
 
 #[test]
 fn who_waits_can_give_up() {
-    let scratch = Scratch::new("cancel", 8 * MIB as usize);
+    let scratch = scratch(8 * MIB as usize);
     let slow = fairhead_device::DeviceParams::preset("sata2009").unwrap();
-    let disk = Disk::open(DiskOptions::new([&scratch.0]).emulate(slow)).unwrap();
+    let disk = Disk::open(DiskOptions::new([scratch.path()]).emulate(slow)).unwrap();
     let client = disk.client("").unwrap();
     let reads: Vec<_> = (0..32).map(|i| client.read(0, i * 37 % 32 * (256 << 10), 4096)).collect();
     reads[20].cancel();
@@ -134,8 +125,8 @@ fn who_waits_can_give_up() {
 
 #[test]
 fn groups_come_and_go_by_name_and_keep_their_books_under_any_scheduler() {
-    let scratch = Scratch::new("groups", MIB as usize);
-    let disk = Disk::open(DiskOptions::new([&scratch.0]).scheduler("deadline").unwrap()).unwrap();
+    let scratch = scratch(MIB as usize);
+    let disk = Disk::open(DiskOptions::new([scratch.path()]).scheduler("deadline").unwrap()).unwrap();
     let client = disk.client("/vm//web/").unwrap();
     for i in 0..10 {
         client.read(0, i * 8192, 4096).wait().unwrap();
@@ -160,9 +151,9 @@ fn groups_come_and_go_by_name_and_keep_their_books_under_any_scheduler() {
 
 #[test]
 fn what_is_recorded_live_is_decided_again() {
-    let scratch = Scratch::new("record", 8 * MIB as usize);
-    let log = scratch.0.with_extension("log");
-    let options = DiskOptions::new([&scratch.0]).rotational(true).depth(2).record(&log);
+    let scratch = scratch(8 * MIB as usize);
+    let log = scratch.path().with_extension("log");
+    let options = DiskOptions::new([scratch.path()]).rotational(true).depth(2).record(&log);
     let disk = Disk::open(options.scheduler("bfq").unwrap()).unwrap();
     disk.set_weight("a/b", 300).unwrap();
     let clients = ["a/b", "a", "c"].map(|group| disk.client(group).unwrap());

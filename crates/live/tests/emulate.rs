@@ -9,39 +9,37 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use tempfile::TempDir;
 
 /// A file and a folder to mount on, which go with it.
 struct Scratch {
-    dir: PathBuf,
+    dir: TempDir,
 }
 
 impl Scratch {
     /// `None` where nothing can be mounted.
-    fn new(name: &str, len: usize) -> Option<Self> {
+    fn new(len: usize) -> Option<Self> {
         if !may_mount::may_mount() {
             return None;
         }
-        let dir = std::env::var_os("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
-        let dir = dir.join(format!("emulate-{name}-{}", std::process::id()));
-        fs::create_dir_all(dir.join("mnt")).unwrap();
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        fs::create_dir(dir.path().join("mnt")).unwrap();
         let bytes: Vec<u8> = (0..len).map(|i| (i / 512 % 251) as u8).collect();
-        fs::write(dir.join("image"), bytes).unwrap();
+        fs::write(dir.path().join("image"), bytes).unwrap();
         Some(Self { dir })
     }
 
     fn mount(&self, preset: &str) -> Mount {
-        Mount::emulate(DeviceParams::preset(preset).unwrap(), &self.dir.join("image"), &self.dir.join("mnt"))
-            .unwrap()
+        Mount::emulate(
+            DeviceParams::preset(preset).unwrap(),
+            &self.dir.path().join("image"),
+            &self.dir.path().join("mnt"),
+        )
+        .unwrap()
     }
 
     fn disk(&self) -> PathBuf {
-        self.dir.join("mnt/disk")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
+        self.dir.path().join("mnt/disk")
     }
 }
 
@@ -49,10 +47,10 @@ const MIB: usize = 1 << 20;
 
 #[test]
 fn what_is_written_is_read_and_the_size_stays() {
-    let Some(scratch) = Scratch::new("basics", 4 * MIB + 100) else { return };
+    let Some(scratch) = Scratch::new(4 * MIB + 100) else { return };
     let mount = scratch.mount("nvme");
     let entries: Vec<_> =
-        fs::read_dir(scratch.dir.join("mnt")).unwrap().map(|e| e.unwrap().file_name()).collect();
+        fs::read_dir(scratch.dir.path().join("mnt")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(entries, ["disk"]);
     let disk = OpenOptions::new().read(true).write(true).truncate(true).open(scratch.disk()).unwrap();
     assert_eq!(disk.metadata().unwrap().len(), (4 * MIB + 100) as u64);
@@ -71,7 +69,7 @@ fn what_is_written_is_read_and_the_size_stays() {
     let full = disk.write_at(&[1], (4 * MIB + 100) as u64).unwrap_err();
     assert_eq!(full.raw_os_error(), Some(libc::ENOSPC));
     disk.sync_data().unwrap();
-    assert!(File::create(scratch.dir.join("mnt/other")).is_err());
+    assert!(File::create(scratch.dir.path().join("mnt/other")).is_err());
     assert!(fs::remove_file(scratch.disk()).is_err());
     drop(disk);
     assert!(mount.lateness().unwrap().unwrap().ios >= 7);
@@ -79,13 +77,13 @@ fn what_is_written_is_read_and_the_size_stays() {
     mount.wait();
     drop(mount);
     assert!(!scratch.disk().exists());
-    assert_eq!(fs::read(scratch.dir.join("image")).unwrap()[0], 1);
+    assert_eq!(fs::read(scratch.dir.path().join("image")).unwrap()[0], 1);
 }
 
 /// 300 readers far apart on a disk with an arm, and one more behind them all that is killed: it is gone while others still wait.
 #[test]
 fn a_caller_that_is_killed_does_not_wait_for_the_disk() {
-    let Some(scratch) = Scratch::new("killed", 64 * MIB) else { return };
+    let Some(scratch) = Scratch::new(64 * MIB) else { return };
     let mount = scratch.mount("nas2020");
     let disk = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(scratch.disk()).unwrap();
     let (begun, done) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -128,7 +126,7 @@ fn a_caller_that_is_killed_does_not_wait_for_the_disk() {
 
 #[test]
 fn many_callers_at_a_time_get_their_own_bytes() {
-    let Some(scratch) = Scratch::new("many", 8 * MIB) else { return };
+    let Some(scratch) = Scratch::new(8 * MIB) else { return };
     let mount = scratch.mount("nvme");
     let disk = OpenOptions::new().read(true).write(true).open(scratch.disk()).unwrap();
     std::thread::scope(|scope| {
@@ -152,12 +150,12 @@ fn many_callers_at_a_time_get_their_own_bytes() {
 
 #[test]
 fn what_cannot_be_mounted_is_told_in_one_line() {
-    let Some(scratch) = Scratch::new("wrong", 0) else { return };
+    let Some(scratch) = Scratch::new(0) else { return };
     let params = || DeviceParams::preset("nvme").unwrap();
-    let (image, mnt) = (scratch.dir.join("image"), scratch.dir.join("mnt"));
+    let (image, mnt) = (scratch.dir.path().join("image"), scratch.dir.path().join("mnt"));
     let said = |file: &PathBuf, at: &PathBuf| Mount::emulate(params(), file, at).unwrap_err().to_string();
     assert!(said(&image, &mnt).contains("empty"));
-    assert!(said(&scratch.dir.join("none"), &mnt).contains("No such file"));
+    assert!(said(&scratch.dir.path().join("none"), &mnt).contains("No such file"));
     fs::write(&image, [0; 4096]).unwrap();
     assert!(said(&image, &image).contains("not a directory"));
 }

@@ -13,6 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const BLOCK: u64 = 4096;
 const SIZE: u64 = 1 << 20;
@@ -23,23 +24,18 @@ const TIMEOUT_MS: u64 = 500;
 const MS: Duration = Duration::from_millis(1);
 
 /// A folder, removed again.
-struct Place(PathBuf);
+struct Place(TempDir);
 
 impl Place {
-    fn new(name: &str) -> Self {
+    fn new() -> Self {
         // In memory if possible, where nothing takes long that is not told to.
-        let memory = PathBuf::from("/dev/shm");
-        let dir = if memory.is_dir() { memory } else { std::env::temp_dir() };
-        let path = dir.join(format!("fairhead-faults-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        let place = Self(path);
+        let place = Self(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap());
         let image: Vec<u8> = (0..SIZE / BLOCK).flat_map(old).collect();
         fs::write(place.file(), image).unwrap();
         place
     }
     fn file(&self) -> PathBuf {
-        self.0.join("disk.img")
+        self.0.path().join("disk.img")
     }
     fn options(&self, faults: &Faults) -> DiskOptions {
         let timeout = units::Duration::from_ms(TIMEOUT_MS);
@@ -55,12 +51,6 @@ impl Place {
         let mut bytes = vec![0; BLOCK as usize];
         File::open(self.file()).unwrap().read_exact_at(&mut bytes, block * BLOCK).unwrap();
         bytes
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -102,7 +92,7 @@ fn while_it_is_busy<R>(disk: &Disk, faults: &Faults, ask: impl FnOnce() -> R) ->
 #[test]
 fn an_error_in_a_merged_transfer_goes_to_the_one_it_is_about() {
     for errno in [Errno::IO, ENOSPC, EROFS] {
-        let place = Place::new(&format!("merged{}", errno.0));
+        let place = Place::new();
         let faults = Faults::default();
         let disk = Disk::open(place.options(&faults)).unwrap();
         let client = disk.client("a").unwrap();
@@ -138,7 +128,7 @@ fn an_error_in_a_merged_transfer_goes_to_the_one_it_is_about() {
 #[test]
 fn short_transfers_and_those_that_may_go_well_later_are_continued() {
     for direct in [false, true] {
-        let place = Place::new(&format!("short{direct}"));
+        let place = Place::new();
         let faults = Faults::default();
         let disk = Disk::open(place.options(&faults).direct(direct)).unwrap();
         let client = disk.client("a").unwrap();
@@ -169,7 +159,7 @@ fn short_transfers_and_those_that_may_go_well_later_are_continued() {
 
 #[test]
 fn a_stuck_write_times_out_and_what_it_does_late_harms_nobody() {
-    let place = Place::new("stuck");
+    let place = Place::new();
     let faults = Faults::default();
     let disk = Disk::open(place.options(&faults)).unwrap();
     let (a, b) = (disk.client("a").unwrap(), disk.client("b").unwrap());
@@ -206,7 +196,7 @@ fn a_stuck_write_times_out_and_what_it_does_late_harms_nobody() {
 
 #[test]
 fn a_stuck_read_times_out_and_its_memory_is_not_used_again_too_early() {
-    let place = Place::new("stuckread");
+    let place = Place::new();
     let faults = Faults::default();
     let disk = Disk::open(place.options(&faults)).unwrap();
     let client = disk.client("a").unwrap();
@@ -226,7 +216,7 @@ fn a_stuck_read_times_out_and_its_memory_is_not_used_again_too_early() {
 
 #[test]
 fn what_is_always_told_to_come_again_ends_with_a_time_out() {
-    let place = Place::new("again");
+    let place = Place::new();
     let faults = Faults::default();
     let disk = Disk::open(place.options(&faults)).unwrap();
     let client = disk.client("a").unwrap();
@@ -243,7 +233,7 @@ fn what_is_always_told_to_come_again_ends_with_a_time_out() {
 
 #[test]
 fn nothing_is_stable_before_the_disk_says_so() {
-    let place = Place::new("order");
+    let place = Place::new();
     let faults = Faults::default();
     let disk = Disk::open(place.options(&faults)).unwrap();
     let client = disk.client("a").unwrap();
@@ -260,7 +250,7 @@ fn nothing_is_stable_before_the_disk_says_so() {
 
 #[test]
 fn a_stuck_flush_times_out_for_all_who_wait_for_it() {
-    let place = Place::new("stuckflush");
+    let place = Place::new();
     let faults = Faults::default();
     let disk = Disk::open(place.options(&faults)).unwrap();
     let (a, b) = (disk.client("a").unwrap(), disk.client("b").unwrap());
@@ -280,7 +270,7 @@ fn a_stuck_flush_times_out_for_all_who_wait_for_it() {
 
 #[test]
 fn a_failed_flush_is_told_to_everybody_whose_writes_it_may_have_lost() {
-    let place = Place::new("failedflush");
+    let place = Place::new();
     let faults = Faults::default();
     let disk = Disk::open(place.options(&faults)).unwrap();
     let [a, b] = ["a", "b"].map(|group| disk.client(group).unwrap());
@@ -295,7 +285,7 @@ fn a_failed_flush_is_told_to_everybody_whose_writes_it_may_have_lost() {
 #[test]
 fn a_write_through_the_page_cache_that_fails_may_have_heard_of_anothers_loss() {
     for direct in [false, true] {
-        let place = Place::new(&format!("through{direct}"));
+        let place = Place::new();
         let faults = Faults::default();
         let disk = Disk::open(place.options(&faults).direct(direct)).unwrap();
         let [a, b] = ["a", "b"].map(|group| disk.client(group).unwrap());
@@ -310,7 +300,7 @@ fn a_write_through_the_page_cache_that_fails_may_have_heard_of_anothers_loss() {
 
 #[test]
 fn zeroing_finds_another_way_and_says_so_if_there_is_none() {
-    let place = Place::new("zero");
+    let place = Place::new();
     let faults = Faults::default();
     let disk = Disk::open(place.options(&faults)).unwrap();
     let client = disk.client("a").unwrap();
@@ -329,7 +319,7 @@ fn zeroing_finds_another_way_and_says_so_if_there_is_none() {
 
 #[test]
 fn a_file_that_shrinks_reads_as_zeros_behind_its_end() {
-    let place = Place::new("shrinks");
+    let place = Place::new();
     let disk = Disk::open(place.options(&Faults::default())).unwrap();
     let client = disk.client("a").unwrap();
     File::options().write(true).open(place.file()).unwrap().set_len(10 * BLOCK + 512).unwrap();
@@ -349,8 +339,8 @@ impl Drop for Tiny {
 
 #[test]
 fn a_full_file_system_fails_those_writes_that_need_room() {
-    let place = Place::new("full");
-    let tiny = place.0.join("tiny");
+    let place = Place::new();
+    let tiny = place.0.path().join("tiny");
     fs::create_dir(&tiny).unwrap();
     let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tiny"]).arg(&tiny).output();
     if !mount.is_ok_and(|o| o.status.success()) {
@@ -382,7 +372,7 @@ fn a_full_file_system_fails_those_writes_that_need_room() {
 
 /// A client of the server, with simple replies.
 fn connect(place: &Place) -> UnixStream {
-    let mut socket = UnixStream::connect(place.0.join("socket")).unwrap();
+    let mut socket = UnixStream::connect(place.0.path().join("socket")).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     socket.read_exact(&mut [0; 18]).unwrap();
     socket.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x04disk").unwrap();
@@ -414,10 +404,10 @@ fn reply(socket: &mut UnixStream, len: impl Fn(u64) -> usize) -> (u64, u32) {
 
 #[test]
 fn over_nbd_each_gets_its_own_error_and_the_stuck_one_a_time_out() {
-    let place = Place::new("nbd");
+    let place = Place::new();
     let faults = Faults::default();
     let exports = [Export::new("disk", place.file())];
-    let listen = [Listen::Unix(place.0.join("socket"))];
+    let listen = [Listen::Unix(place.0.path().join("socket"))];
     let server = Server::start(place.options(&faults), &exports, &listen, Options::default()).unwrap();
     let (mut socket, mut other) = (connect(&place), connect(&place));
     faults.add(fault(FaultOp::Read, 1..2, u32::MAX, Harm::Error(Errno::IO)));
@@ -457,10 +447,10 @@ fn over_nbd_each_gets_its_own_error_and_the_stuck_one_a_time_out() {
 
 #[test]
 fn what_could_not_be_made_stable_is_not_called_so_because_it_works_the_second_time() {
-    let place = Place::new("fuazero");
+    let place = Place::new();
     let faults = Faults::default();
     let exports = [Export::new("disk", place.file())];
-    let listen = [Listen::Unix(place.0.join("socket"))];
+    let listen = [Listen::Unix(place.0.path().join("socket"))];
     let server = Server::start(place.options(&faults), &exports, &listen, Options::default()).unwrap();
     let (mut socket, mut other) = (connect(&place), connect(&place));
     while_it_is_busy(server.disk(), &faults, || {
@@ -483,10 +473,10 @@ fn what_could_not_be_made_stable_is_not_called_so_because_it_works_the_second_ti
 
 #[test]
 fn who_is_hung_up_on_leaves_no_write_that_overtakes_its_successors() {
-    let place = Place::new("late");
+    let place = Place::new();
     let faults = Faults::default();
     let exports = [Export::new("disk", place.file())];
-    let listen = [Listen::Unix(place.0.join("socket"))];
+    let listen = [Listen::Unix(place.0.path().join("socket"))];
     let _server = Server::start(place.options(&faults), &exports, &listen, Options::default()).unwrap();
     let mut first = connect(&place);
     faults.add(fault(FaultOp::Write, 8..9, 1, Harm::Stuck(150 * MS)));

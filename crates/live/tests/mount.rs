@@ -30,7 +30,7 @@ impl Random {
 
 #[test]
 fn names_links_and_attributes_are_the_folders() {
-    let Some(scratch) = Scratch::new("names") else { return };
+    let Some(scratch) = Scratch::new() else { return };
     let mount = scratch.mount("bfq");
     fs::create_dir(scratch.at("dir")).unwrap();
     fs::write(scratch.at("dir/a"), b"hello").unwrap();
@@ -69,7 +69,7 @@ fn names_links_and_attributes_are_the_folders() {
 /// A script in the words of a shell, for what the library has no functions for.
 #[test]
 fn locks_extended_attributes_and_exchanges_work() {
-    let Some(scratch) = Scratch::new("shell") else { return };
+    let Some(scratch) = Scratch::new() else { return };
     let mount = scratch.mount("noop");
     fs::write(scratch.at("a"), b"a").unwrap();
     fs::write(scratch.at("b"), b"b").unwrap();
@@ -110,7 +110,7 @@ os.fsync(d); os.fdatasync(d); os.fsync(os.open('.', os.O_RDONLY))
 /// Writes, reads, cuts and extends at random, in part past the page cache, and a vector that has the same done to it.
 #[test]
 fn a_file_is_what_was_done_to_it() {
-    let Some(scratch) = Scratch::new("random") else { return };
+    let Some(scratch) = Scratch::new() else { return };
     let mount = scratch.mount("bfq");
     for seed in [1, 2_u64] {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -180,7 +180,7 @@ fn a_file_is_what_was_done_to_it() {
 
 #[test]
 fn fio_finds_what_it_wrote() {
-    let Some(scratch) = Scratch::new("fio") else { return };
+    let Some(scratch) = Scratch::new() else { return };
     let mount =
         scratch.mount_with(DiskOptions::new::<PathBuf>([]).emulate(DeviceParams::preset("nvme").unwrap()));
     for direct in ["--direct=0", "--direct=1"] {
@@ -207,7 +207,7 @@ fn fio_finds_what_it_wrote() {
 /// The reader's cgroup is its group; without a controller it is at least some group, and its bytes are counted there.
 #[test]
 fn what_a_program_reads_is_on_its_account() {
-    let Some(scratch) = Scratch::new("account") else { return };
+    let Some(scratch) = Scratch::new() else { return };
     fs::write(scratch.below("file"), vec![7; 1 << 20]).unwrap();
     let mount = scratch.mount("bfq");
     assert_eq!(fs::read(scratch.at("file")).unwrap().len(), 1 << 20);
@@ -260,7 +260,7 @@ impl Drop for Cgroup {
 /// A reader in a cgroup of its own is in the group of that name.
 #[test]
 fn a_cgroup_is_a_group() {
-    let Some(scratch) = Scratch::new("cgroup") else { return };
+    let Some(scratch) = Scratch::new() else { return };
     let Some(cgroup) = Cgroup::new("reader") else { return };
     fs::write(scratch.below("file"), vec![7; 1 << 20]).unwrap();
     let mount = scratch.mount("bfq");
@@ -282,7 +282,7 @@ fn a_cgroup_is_a_group() {
 /// time, dirty pages. What others do meanwhile takes no time.
 #[test]
 fn who_is_limited_keeps_nobody_else_waiting() {
-    let Some(scratch) = Scratch::new("limited") else { return };
+    let Some(scratch) = Scratch::new() else { return };
     let Some(cgroup) = Cgroup::new("limited") else { return };
     for name in ["theirs", "mapped", "ours"] {
         fs::write(scratch.below(name), vec![7; 16 << 20]).unwrap();
@@ -342,7 +342,7 @@ fn who_is_limited_keeps_nobody_else_waiting() {
 /// below has in its page cache is what a program writes that is not aligned.
 #[test]
 fn what_others_wrote_is_made_stable() {
-    let Some(scratch) = Scratch::new("stable") else { return };
+    let Some(scratch) = Scratch::new() else { return };
     let mount = scratch.mount("cfq");
     let script = "
 import fcntl, mmap, os, struct, subprocess, sys

@@ -1,6 +1,9 @@
 //! The protocol without sockets: bytes written by hand after its description, and bytes that nobody would write.
 
+mod nbd_client;
+
 use fairhead_live::nbd::{Command, Errno, Facts, INPUT_MAX, Request, Session, Step, TRANSFER_MAX};
+use nbd_client::flagged as request;
 
 fn exports() -> Vec<Facts> {
     let facts = |name: &str, size, read_only| Facts {
@@ -83,16 +86,6 @@ fn contexts(kind: u32, name: &str, queries: &[&str]) -> Vec<u8> {
         data.extend(q.as_bytes());
     }
     option(kind, &data)
-}
-
-fn request(flags: u16, kind: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
-    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
-    bytes.extend(flags.to_be_bytes());
-    bytes.extend(kind.to_be_bytes());
-    bytes.extend(cookie.to_be_bytes());
-    bytes.extend(offset.to_be_bytes());
-    bytes.extend(len.to_be_bytes());
-    bytes
 }
 
 /// The types and data of the replies to an option.

@@ -2,8 +2,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "sockets and their time-outs are real")]
 
+mod nbd_client;
+
 use fairhead_live::nbd::{Export, Listen, Options, Server};
 use fairhead_live::{DiskOptions, Fault, FaultOp, Faults, Harm};
+use nbd_client::{reply, request};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,26 +14,24 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const SIZE: u64 = 8 << 20;
 
 /// A file and a place for a socket, both removed again.
-struct Place(PathBuf);
+struct Place(TempDir);
 
 impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("fairhead-nbd-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        let place = Self(path);
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
         File::create(place.file()).unwrap().set_len(SIZE).unwrap();
         place
     }
     fn file(&self) -> PathBuf {
-        self.0.join("disk.img")
+        self.0.path().join("disk.img")
     }
     fn socket(&self) -> PathBuf {
-        self.0.join("socket")
+        self.0.path().join("socket")
     }
     fn server(&self, options: Options) -> Server {
         let disk = DiskOptions::new::<&str>([]).scheduler("noop").unwrap().depth(8);
@@ -44,38 +45,10 @@ impl Place {
     }
     /// A client in transmission, with simple replies.
     fn client(&self) -> UnixStream {
-        let mut socket = self.connect();
-        socket.read_exact(&mut [0; 18]).unwrap();
-        socket.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\x04disk").unwrap();
-        let mut told = [0; 10];
-        socket.read_exact(&mut told).unwrap();
-        assert_eq!(told[..8], SIZE.to_be_bytes());
+        let (socket, size) = nbd_client::client(&self.socket(), "disk").unwrap();
+        assert_eq!(size, SIZE);
         socket
     }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn request(kind: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
-    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
-    bytes.extend([0, 0]);
-    bytes.extend(kind.to_be_bytes());
-    bytes.extend(cookie.to_be_bytes());
-    bytes.extend(offset.to_be_bytes());
-    bytes.extend(len.to_be_bytes());
-    bytes
-}
-
-/// The error and the cookie of the next reply.
-fn reply(socket: &mut UnixStream) -> (u32, u64) {
-    let mut head = [0; 16];
-    socket.read_exact(&mut head).unwrap();
-    assert_eq!(head[..4], [0x67, 0x44, 0x66, 0x98]);
-    (u32::from_be_bytes(head[4..8].try_into().unwrap()), u64::from_be_bytes(head[8..].try_into().unwrap()))
 }
 
 /// Waits until the server has hung up, and not much else.
@@ -92,7 +65,7 @@ fn pattern(len: usize, seed: usize) -> Vec<u8> {
 
 #[test]
 fn what_is_written_is_read_whatever_its_size() {
-    let place = Place::new("sizes");
+    let place = Place::new();
     let server = place.server(Options::default());
     let mut socket = place.client();
     for (i, len) in [512, 4096, 12_288, 65_536, 100_352, 1 << 20, 5 << 20].into_iter().enumerate() {
@@ -128,7 +101,7 @@ fn what_is_written_is_read_whatever_its_size() {
 
 #[test]
 fn a_thousand_requests_in_one_go_are_answered_once_each() {
-    let place = Place::new("many");
+    let place = Place::new();
     let data = pattern(SIZE as usize, 3);
     OpenOptions::new().write(true).open(place.file()).unwrap().write_all_at(&data, 0).unwrap();
     let _server = place.server(Options::default());
@@ -156,7 +129,7 @@ fn a_thousand_requests_in_one_go_are_answered_once_each() {
 
 #[test]
 fn replies_that_do_not_fit_the_socket_come_all_the_same() {
-    let place = Place::new("large");
+    let place = Place::new();
     let data = pattern(SIZE as usize, 5);
     OpenOptions::new().write(true).open(place.file()).unwrap().write_all_at(&data, 0).unwrap();
     let _server = place.server(Options::default());
@@ -184,7 +157,7 @@ fn replies_that_do_not_fit_the_socket_come_all_the_same() {
 
 #[test]
 fn garbage_and_hang_ups_leave_others_alone() {
-    let place = Place::new("garbage");
+    let place = Place::new();
     let server = place.server(Options { connections_max: 8, ..Options::default() });
     let mut good = place.client();
     for round in 0..40_u64 {
@@ -213,7 +186,7 @@ fn garbage_and_hang_ups_leave_others_alone() {
 
 #[test]
 fn who_does_not_read_is_not_read_from() {
-    let place = Place::new("deaf");
+    let place = Place::new();
     let server = place.server(Options::default());
     let mut deaf = place.client();
     deaf.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
@@ -235,7 +208,7 @@ fn who_does_not_read_is_not_read_from() {
 
 #[test]
 fn half_a_write_keeps_no_memory_from_others() {
-    let place = Place::new("halfwrite");
+    let place = Place::new();
     let file = OpenOptions::new().write(true).open(place.file()).unwrap();
     file.set_len(64 << 20).unwrap();
     let faults = Faults::default();
@@ -276,7 +249,7 @@ fn half_a_write_keeps_no_memory_from_others() {
 
 #[test]
 fn half_open_handshakes_give_way() {
-    let place = Place::new("half");
+    let place = Place::new();
     let server = place.server(Options { connections_max: 20, ..Options::default() });
     let mut good = place.client();
     let half: Vec<UnixStream> = (0..200).map(|_| place.connect()).collect();
@@ -294,7 +267,7 @@ fn half_open_handshakes_give_way() {
 
 #[test]
 fn sockets_are_private_and_go_with_the_server() {
-    let place = Place::new("private");
+    let place = Place::new();
     let server = place.server(Options::default());
     let mode = place.socket().metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -326,7 +299,7 @@ fn sockets_are_private_and_go_with_the_server() {
 
 #[test]
 fn tcp_is_for_this_machine_unless_told() {
-    let place = Place::new("tcp");
+    let place = Place::new();
     let start = |address: &str, trust_network| {
         let options = Options { trust_network, ..Options::default() };
         let listen = [Listen::Tcp(address.parse().unwrap())];

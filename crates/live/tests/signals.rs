@@ -65,7 +65,7 @@ fn is_waiting(child: &mut Child) -> bool {
 /// One program for each way to wait for the disk; each hears a signal that it handles and waits on, then is killed.
 #[test]
 fn who_is_killed_does_not_wait_for_the_disk() {
-    let Some(scratch) = Scratch::new("killed") else { return };
+    let Some(scratch) = Scratch::new() else { return };
     let say = "print('ready', flush=True)\n";
     let ways = [
         ("direct read", "fd = os.open(name, os.O_RDONLY | os.O_DIRECT)", "call(pread, fd, address, 4096, 0)"),
@@ -123,7 +123,7 @@ fn who_is_killed_does_not_wait_for_the_disk() {
 /// Also who is ended by what is no SIGKILL, such as Ctrl-C.
 #[test]
 fn who_is_terminated_does_not_wait_for_the_disk() {
-    let Some(scratch) = Scratch::new("terminated") else { return };
+    let Some(scratch) = Scratch::new() else { return };
     let faults = Faults::default();
     for file in 0..4 {
         faults.add(Fault {
@@ -155,7 +155,7 @@ call(pread, fd, address, 4096, 0)
 /// A timer that fires all the time, and somebody who stops and continues: no call is cut short by that, as with a disk of the kernel's.
 #[test]
 fn signals_that_are_handled_interrupt_no_call() {
-    let Some(scratch) = Scratch::new("handled") else { return };
+    let Some(scratch) = Scratch::new() else { return };
     fs::write(scratch.below("file"), vec![7; 8 << 20]).unwrap();
     let slow = DeviceParams::preset("nas2020").unwrap();
     let mount = scratch.mount_with(DiskOptions::new::<PathBuf>([]).emulate(slow));

@@ -59,7 +59,7 @@ fn both(scratch: &Scratch, mut run: impl FnMut(&Path) -> String) -> (String, Str
 fn pjdfstest_finds_the_folder_in_the_mount() {
     let Some(suite) = tool("pjdfstest") else { return };
     for folder in folders() {
-        let Some(scratch) = Scratch::inside(&folder, "pjdfstest") else { return };
+        let Some(scratch) = Scratch::inside(&folder) else { return };
         let mount = scratch.mount("bfq");
         let settings = scratch.below("settings.toml");
         fs::write(
@@ -69,7 +69,7 @@ fn pjdfstest_finds_the_folder_in_the_mount() {
              [dummy_auth]\nentries = [[\"nobody\", \"nogroup\"], [\"daemon\", \"daemon\"]]\n",
         )
         .unwrap();
-        let other = folders().find(|f| *f != folder).and_then(|f| Scratch::inside(&f, "pjdfstest-other"));
+        let other = folders().find(|f| *f != folder).and_then(|f| Scratch::inside(&f));
         let (below, above) = both(&scratch, |dir| {
             let mut command = Command::new(&suite);
             command.arg("-c").arg(&settings).arg("-p").arg(dir);
@@ -108,7 +108,7 @@ fn fsx_reads_what_it_wrote() {
     for (folder, scheduler, seed) in
         folders().zip(["bfq", "cfq"]).zip(["1", "2"]).map(|((f, s), n)| (f, s, n))
     {
-        let Some(scratch) = Scratch::inside(&folder, "fsx") else { return };
+        let Some(scratch) = Scratch::inside(&folder) else { return };
         let mount = scratch.mount(scheduler);
         let settings = scratch.below("settings.toml");
         let weights = "close_open = 1.0\ninvalidate = 1.0\nmapread = 10.0\nmapwrite = 10.0\nread = 10.0\nwrite = 10.0\ntruncate = 3.0\n\
@@ -132,7 +132,7 @@ fn fsx_reads_what_it_wrote() {
 #[test]
 fn programs_find_the_folder_in_the_mount() {
     for folder in folders() {
-        let Some(scratch) = Scratch::inside(&folder, "cases") else { return };
+        let Some(scratch) = Scratch::inside(&folder) else { return };
         let mount = scratch.mount("cfq");
         if let Err(e) = Command::new("python3").arg("--version").output() {
             eprintln!("skipped: python3: {e}");

@@ -3,28 +3,31 @@
 use crate::may_mount;
 use fairhead_live::{DiskOptions, Mount};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 pub(crate) struct Scratch {
-    dir: PathBuf,
+    dir: TempDir,
 }
 
 #[allow(dead_code, reason = "no test binary needs all of it")]
 impl Scratch {
     /// `None` where nothing can be mounted.
-    pub(crate) fn new(name: &str) -> Option<Self> {
-        let dir = std::env::var_os("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
-        Self::inside(&dir, name)
+    pub(crate) fn new() -> Option<Self> {
+        Self::inside(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
     /// The same in a folder of one's choice.
-    pub(crate) fn inside(dir: &Path, name: &str) -> Option<Self> {
+    pub(crate) fn inside(dir: &Path) -> Option<Self> {
         if !may_mount::may_mount() {
             return None;
         }
-        let dir = dir.join(format!("mount-{name}-{}", std::process::id()));
-        fs::create_dir_all(dir.join("mnt")).unwrap();
-        fs::create_dir_all(dir.join("source")).unwrap();
+        // Others than who made it go in, too.
+        let all = fs::Permissions::from_mode(0o755);
+        let dir = tempfile::Builder::new().permissions(all).tempdir_in(dir).unwrap();
+        fs::create_dir(dir.path().join("mnt")).unwrap();
+        fs::create_dir(dir.path().join("source")).unwrap();
         Some(Self { dir })
     }
 
@@ -33,20 +36,14 @@ impl Scratch {
     }
 
     pub(crate) fn mount_with(&self, options: DiskOptions) -> Mount {
-        Mount::directory(options, &self.dir.join("source"), &self.dir.join("mnt")).unwrap()
+        Mount::directory(options, &self.dir.path().join("source"), &self.dir.path().join("mnt")).unwrap()
     }
 
     pub(crate) fn at(&self, name: &str) -> PathBuf {
-        self.dir.join("mnt").join(name)
+        self.dir.path().join("mnt").join(name)
     }
 
     pub(crate) fn below(&self, name: &str) -> PathBuf {
-        self.dir.join("source").join(name)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
+        self.dir.path().join("source").join(name)
     }
 }

@@ -1,0 +1,73 @@
+//! What a test needs to be a client of NBD: the shortest way to an export, requests, and simple replies.
+//!
+//! Bytes are put together by hand here, after the protocol's description, and not by the code that is tested.
+
+#![allow(dead_code, reason = "no test binary needs all of it")]
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+pub(crate) const READ: u16 = 0;
+pub(crate) const WRITE: u16 = 1;
+/// "I go."
+pub(crate) const DISCONNECT: u16 = 2;
+pub(crate) const FLUSH: u16 = 3;
+
+/// Of a client that chooses an export without negotiation.
+pub(crate) fn choice(export: &str) -> Vec<u8> {
+    let len = export.len() as u32;
+    [b"\0\0\0\x03IHAVEOPT\0\0\0\x01", &len.to_be_bytes()[..], export.as_bytes()].concat()
+}
+
+/// Connects, to wait twenty seconds for anything at most, and hears the greeting.
+pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
+    let mut socket = UnixStream::connect(path)?;
+    socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+    socket.set_write_timeout(Some(Duration::from_secs(20)))?;
+    socket.read_exact(&mut [0; 18])?;
+    Ok(socket)
+}
+
+/// A client in transmission, with simple replies; and how large its export is.
+pub(crate) fn client(path: &Path, export: &str) -> io::Result<(UnixStream, u64)> {
+    let mut socket = connect(path)?;
+    socket.write_all(&choice(export))?;
+    let mut told = [0; 10];
+    socket.read_exact(&mut told)?;
+    Ok((socket, u64::from_be_bytes(told[..8].try_into().expect("eight bytes"))))
+}
+
+/// A request without its data.
+pub(crate) fn request(kind: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
+    flagged(0, kind, cookie, offset, len)
+}
+
+/// The same with flags.
+pub(crate) fn flagged(flags: u16, kind: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
+    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+    bytes.extend(flags.to_be_bytes());
+    bytes.extend(kind.to_be_bytes());
+    bytes.extend(cookie.to_be_bytes());
+    bytes.extend(offset.to_be_bytes());
+    bytes.extend(len.to_be_bytes());
+    bytes
+}
+
+/// The error and the cookie of the next reply; data, if there are any, follow.
+///
+/// # Panics
+/// If it is no reply.
+pub(crate) fn hear(socket: &mut impl Read) -> io::Result<(u32, u64)> {
+    let mut head = [0; 16];
+    socket.read_exact(&mut head)?;
+    assert_eq!(head[..4], [0x67, 0x44, 0x66, 0x98], "a reply");
+    let error = u32::from_be_bytes(head[4..8].try_into().expect("four bytes"));
+    Ok((error, u64::from_be_bytes(head[8..].try_into().expect("eight bytes"))))
+}
+
+/// The same, if it must come.
+pub(crate) fn reply(socket: &mut impl Read) -> (u32, u64) {
+    hear(socket).expect("an answer within twenty seconds")
+}
