@@ -6,6 +6,25 @@
 set -euo pipefail
 export LC_ALL=C
 
+# Options NAME=VARIABLE in turn: what the command line says of them becomes the variables'. Anything else is answered by the script's lines 3 to 6.
+options() { # NAME=VARIABLE… -- ARGUMENTS…
+    local known=()
+    while [ "$1" != -- ]; do
+        known+=("$1")
+        shift
+    done
+    shift
+    while [ $# -gt 0 ]; do
+        local option variable=''
+        for option in "${known[@]}"; do
+            [ "$1" != "--${option%%=*}" ] || variable=${option#*=}
+        done
+        [ -n "$variable" ] && [ $# -gt 1 ] || { sed -n '3,6s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+        printf -v "$variable" %s "$2"
+        shift 2
+    done
+}
+
 work='' cgroups='' pids=() front='' trusted=yes all_trusted=yes
 name=$(basename "$(dirname "$0")")
 group_a=fairhead-$name-$$-a group_b=fairhead-$name-$$-b

@@ -20,18 +20,8 @@
 # take away: processes, mount, cgroups and files are its own.
 
 size=512 disk=sata2009 scheds=cfq,bfq weights=1:1,2:1,4:1
-while [ $# -gt 0 ]; do
-    case $1 in
-        --size) size=$2 ;;
-        --disk) disk=$2 ;;
-        --sched) scheds=$2 ;;
-        --weights) weights=$2 ;;
-        *) sed -n '3,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
-    esac
-    shift 2
-done
-set --
 . "$(dirname "$0")/../live.sh"
+options size=size disk=disk sched=scheds weights=weights -- "$@"
 unset "${!PG@}"
 
 within=0.05            # of what is expected

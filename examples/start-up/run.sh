@@ -13,19 +13,8 @@
 # It makes nothing that it does not take away.
 
 scheds=noop,deadline,as,cfq,bfq,mq-deadline,kyber disk=nas2020 readers=10 runs=3 settle=25
-while [ $# -gt 0 ]; do
-    case $1 in
-        --sched) scheds=$2 ;;
-        --disk) disk=$2 ;;
-        --readers) readers=$2 ;;
-        --runs) runs=$2 ;;
-        --settle) settle=$2 ;;
-        *) sed -n '3,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
-    esac
-    shift 2
-done
-set --
 . "$(dirname "$0")/../live.sh"
+options sched=scheds disk=disk readers=readers runs=runs settle=settle -- "$@"
 
 streams=()
 patience=120 # seconds; who has not started by then is killed

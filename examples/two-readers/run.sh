@@ -15,18 +15,8 @@
 # Exit code 0: all rows are so, or it says `skipped: <why>`. 3: one is not. 1: something failed. It makes nothing that it does not take away.
 
 seconds=12 disk=nas2020 fronts=mount,serve scheds=noop,cfq,bfq
-while [ $# -gt 0 ]; do
-    case $1 in
-        --seconds) seconds=$2 ;;
-        --disk) disk=$2 ;;
-        --front) fronts=$2 ;;
-        --sched) scheds=$2 ;;
-        *) sed -n '3,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
-    esac
-    shift 2
-done
-set --
 . "$(dirname "$0")/../live.sh"
+options seconds=seconds disk=disk front=fronts sched=scheds -- "$@"
 
 # Reads for that long.
 reader() { # OUTPUT FIO'S OPTIONS…
