@@ -28,7 +28,8 @@
 //! **The race** ([`race`]) ends the runs of those early that cannot win. After each round a candidate is let go if its score is
 //! below the leader's by the paired interval of 99 %, or, while there are more than four, if it is not in the better half (but those
 //! that are equal to the leader stay). Of equal ones the plainer leads. Picking the best of many noisy figures flatters the
-//! winner, so its figures are not those of the race: winner and default run again on as many fresh seeds, and those are told.
+//! winner, so its figures are not those of the race: winner and default run again on as many fresh seeds, and those are told. A
+//! candidate with tunables runs there beside the same without, and is taken only if they are worth it.
 //!
 //! **The budget** is in seconds on the command line and in reckoned work here ([`work`]): how many rounds fit is decided by what
 //! the runs did, which is a function of job, disk and seed. A faster machine is done earlier, a slower one later, and both say
@@ -70,7 +71,7 @@ use crate::metrics::{Outcome, Result};
 use crate::simulate;
 use fairhead_core::Duration;
 use fairhead_device::{Device, DeviceParams, Facts};
-use race::{FIRST_SEEDS, Rules, Run, confirming};
+use race::{Entrant, FIRST_SEEDS, Rules, Run, confirming};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The work that a second of the budget stands for. Two cores do twice as much; [`work`] is up to twice too low.
@@ -310,7 +311,12 @@ fn run_race(
     keep: &dyn Keep,
     stage: &(dyn Fn(Stage) + Sync),
 ) -> std::result::Result<Race, Stopped> {
-    let in_kernel: Vec<bool> = candidates.iter().map(|c| c.place == Place::Kernel).collect();
+    let plain = |c: &Candidate| candidates.iter().position(|o| o.preset == c.preset && o.set.is_empty());
+    let entrant = |(i, c): (usize, &Candidate)| Entrant {
+        is_choice: c.place == Place::Kernel,
+        plain: plain(c).unwrap_or(i),
+    };
+    let entrants: Vec<Entrant> = candidates.iter().enumerate().map(entrant).collect();
     let rules = Rules {
         weights: question.goal.weights(),
         work: question.work,
@@ -318,7 +324,7 @@ fn run_race(
         seed: question.seed,
     };
     let spent = AtomicU64::new(0);
-    race::race(&in_kernel, &rules, &mut |round, todo| {
+    race::race(&entrants, &rules, &mut |round, todo| {
         let done = |done| {
             let work = Duration::from_ns(spent.load(Ordering::Relaxed));
             stage(Stage { round, runs: todo.len(), done, work });

@@ -75,6 +75,15 @@ pub enum LetGo {
     Half(u32),
 }
 
+/// Who takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entrant {
+    /// Preferred to those that are not, if it is as good: it is in a kernel.
+    pub is_choice: bool,
+    /// The same without its tunables: itself, if it has none.
+    pub plain: usize,
+}
+
 /// How one candidate did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
@@ -117,7 +126,7 @@ pub struct Race {
     pub standings: Vec<Standing>,
     /// Who led in the end: the best score, or the first of the candidates that is equal to it.
     pub leader: usize,
-    /// The best of those that `choices` said could be chosen.
+    /// The best of those that are preferred.
     pub choice: usize,
     /// How many rounds were run.
     pub rounds: u32,
@@ -126,6 +135,7 @@ pub struct Race {
     /// What all runs cost.
     pub work: Duration,
     weights: [f64; Figures::COUNT],
+    entrants: Vec<Entrant>,
 }
 
 /// Seeds of the race, or of the confirmation. They have 53 bits, which JSON readers keep.
@@ -149,31 +159,32 @@ pub fn confirming(rounds: u32) -> u32 {
 /// Who runs which seeds: a candidate and a seed each, and the answers in order.
 pub type Runner<'r, E> = dyn FnMut(u32, &[(usize, u64)]) -> Result<Vec<Run>, E> + 'r;
 
-/// Races the candidates, as many as `choices` has entries, of which true ones are preferred if they are as good as the leader.
+/// Races the candidates.
 ///
 /// # Errors
 /// The first of a run.
 ///
 /// # Panics
 /// If there is no candidate.
-pub fn race<E>(choices: &[bool], rules: &Rules, run: &mut Runner<'_, E>) -> Result<Race, E> {
-    assert!(!choices.is_empty(), "nobody to race");
+pub fn race<E>(entrants: &[Entrant], rules: &Rules, run: &mut Runner<'_, E>) -> Result<Race, E> {
+    assert!(!entrants.is_empty(), "nobody to race");
     let none = Standing { race: Vec::new(), fresh: Vec::new(), let_go: None };
     let mut race = Race {
-        standings: vec![none; choices.len()],
+        standings: vec![none; entrants.len()],
         leader: 0,
         choice: 0,
         rounds: 0,
         end: End::Rounds,
         work: Duration::ZERO,
         weights: rules.weights,
+        entrants: entrants.to_vec(),
     };
     let all = seeds(rules.seed, "advise.race", seeds_after(ROUNDS_MAX));
     let rounds_max = rules.rounds.unwrap_or(ROUNDS_MAX).clamp(1, ROUNDS_MAX);
     loop {
         race.round(&all, run)?;
         race.let_go();
-        race.choice = race.best_choice(choices);
+        race.choice = race.best_choice();
         if race.is_settled() {
             race.end = End::Settled;
             break;
@@ -226,10 +237,11 @@ impl Race {
         Ok(())
     }
 
-    /// Who is confirmed: the default, the leader, and the best that can be chosen.
+    /// Who is confirmed: the default, the leader, the best that can be chosen, and both without their tunables.
     #[must_use]
     pub fn finalists(&self) -> Vec<usize> {
-        let mut all = vec![0, self.leader, self.choice];
+        let plain = |c: usize| self.entrants[c].plain;
+        let mut all = vec![0, self.leader, self.choice, plain(self.leader), plain(self.choice)];
         all.sort_unstable();
         all.dedup();
         all
@@ -295,8 +307,9 @@ impl Race {
     }
 
     /// The leader if it can be chosen; else the one that stayed longest of those that can be, and of these the best.
-    fn best_choice(&self, choices: &[bool]) -> usize {
-        if choices[self.leader] {
+    fn best_choice(&self) -> usize {
+        let is_choice = |c: usize| self.entrants[c].is_choice;
+        if is_choice(self.leader) {
             return self.leader;
         }
         // The default runs all seeds even if it was let go: it did not stay longer for that.
@@ -307,7 +320,7 @@ impl Race {
         let is_better = |a: usize, b: usize| {
             stayed(a) > stayed(b) || (stayed(a) == stayed(b) && self.mean_score(a) > self.mean_score(b))
         };
-        let all = (0..choices.len()).filter(|&c| choices[c]);
+        let all = (0..self.entrants.len()).filter(|&c| is_choice(c));
         all.reduce(|best, c| if is_better(c, best) { c } else { best }).unwrap_or(0)
     }
 
@@ -339,11 +352,17 @@ impl Race {
         Comparison { figures: std::array::from_fn(figure), score, confirmed }
     }
 
-    /// Whom to take: the leader, unless it is not worth more than the best that can be chosen, or that not more than the default.
+    /// Whom to take: the leader, unless it is not worth more than the best that can be chosen, or that not more than the default. Either
+    /// with its tunables only if those are worth it.
     #[must_use]
     pub fn winner(&self) -> usize {
         let is_worth = |a: usize, b: usize| a != b && self.against(a, b).score.is_some_and(|s| is_worth(&s));
-        let chosen = if is_worth(self.leader, self.choice) { self.leader } else { self.choice };
+        let earned = |c: usize| {
+            let plain = self.entrants[c].plain;
+            if is_worth(c, plain) { c } else { plain }
+        };
+        let (leader, choice) = (earned(self.leader), earned(self.choice));
+        let chosen = if is_worth(leader, choice) { leader } else { choice };
         if is_worth(chosen, 0) { chosen } else { 0 }
     }
 
@@ -434,8 +453,13 @@ mod tests {
         }
     }
 
+    /// Nobody has tunables.
+    fn entrants(choices: &[bool]) -> Vec<Entrant> {
+        choices.iter().enumerate().map(|(plain, &is_choice)| Entrant { is_choice, plain }).collect()
+    }
+
     fn run(means: &[f64], own: f64, rules: &Rules) -> Race {
-        race(&vec![true; means.len()], rules, &mut made_up(means, own, 2.0)).unwrap()
+        race(&entrants(&vec![true; means.len()]), rules, &mut made_up(means, own, 2.0)).unwrap()
     }
 
     #[test]
@@ -474,6 +498,21 @@ mod tests {
     }
 
     #[test]
+    fn tunables_have_to_earn_their_place() {
+        let with_tunables = |means: &[f64]| {
+            let mut all = entrants(&[true, true, true]);
+            all[2].plain = 1;
+            race(&all, &RULES, &mut made_up(means, 0.002, 1.0)).unwrap()
+        };
+        // Better by 4 %, and found to be: it leads, and is not taken.
+        let r = with_tunables(&[0.0, 0.5, 0.54]);
+        assert_eq!((r.leader, r.winner()), (2, 1));
+        assert_eq!(with_tunables(&[0.0, 0.5, 0.6]).winner(), 2);
+        // Not if the plain one is no better than the default.
+        assert_eq!(with_tunables(&[0.0, 0.0, 0.6]).winner(), 2);
+    }
+
+    #[test]
     fn a_weak_win_is_none() {
         let of = |low: f64, ratio: f64| is_worth(&Ratio { count: 6, ratio, low, high: 2.0 });
         assert!(of(1.03, 1.06) && of(1.2, 2.0));
@@ -483,7 +522,7 @@ mod tests {
 
     #[test]
     fn what_can_be_chosen_is_preferred_if_it_is_as_good() {
-        let choices = [true, false, true];
+        let choices = entrants(&[true, false, true]);
         let r = race(&choices, &RULES, &mut made_up(&[0.0, 0.51, 0.5], 0.002, 1.0)).unwrap();
         assert_eq!((r.leader, r.choice, r.winner()), (1, 2, 2));
         let r = race(&choices, &RULES, &mut made_up(&[0.0, 0.9, 0.5], 0.002, 1.0)).unwrap();
@@ -547,7 +586,8 @@ mod tests {
             };
             Ok(work.iter().map(one).collect())
         };
-        let r = race(&[true; 5], &Rules { weights: [0.5, 0.5, 0.0], ..RULES }, &mut fixed).unwrap();
+        let r =
+            race(&entrants(&[true; 5]), &Rules { weights: [0.5, 0.5, 0.0], ..RULES }, &mut fixed).unwrap();
         assert_eq!(r.front(), [0, 1, 2]);
     }
 
@@ -566,7 +606,8 @@ mod tests {
             };
             Ok(work.iter().map(one).collect())
         };
-        let r = race(&[true; 4], &Rules { weights: [0.5, 0.5, 0.0], ..RULES }, &mut fixed).unwrap();
+        let r =
+            race(&entrants(&[true; 4]), &Rules { weights: [0.5, 0.5, 0.0], ..RULES }, &mut fixed).unwrap();
         assert_eq!(r.front(), [3]);
     }
 }

@@ -7,6 +7,7 @@
 
 use super::statistics::{Finding, Ratio};
 use super::{Advice, EQUAL, End, Figures, Question};
+use crate::job::Program;
 
 /// A factor with three digits.
 #[must_use]
@@ -68,6 +69,12 @@ impl Advice {
         }
         said.extend(self.leader_elsewhere());
         said.extend(self.as_good());
+        if question.jobs.jobs.iter().any(|j| j.program == Some(Program::Trace)) {
+            said.push(
+                "A trace is one sample: seeds change hardly anything in it, so the intervals say nothing of another day."
+                    .to_owned(),
+            );
+        }
         said.push(self.ended());
         said
     }
@@ -101,12 +108,9 @@ impl Advice {
                 factor(score.high)
             ));
         }
-        (winner != leader && winner == choice).then(|| {
-            format!(
-                "{} led the race, but is not better enough to be worth more than the kernel's own.",
-                name(leader)
-            )
-        })
+        let is_worth_nothing = winner != leader && winner != 0;
+        is_worth_nothing
+            .then(|| format!("{} led the race, but is not better by enough to be worth it.", name(leader)))
     }
 
     /// Who is no different from the winner.
