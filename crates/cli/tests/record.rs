@@ -203,6 +203,23 @@ fn a_timeline_is_one_to_perfetto_and_says_what_the_table_says() {
     assert_eq!(idle["slices"][0]["name"], "idles for a");
 }
 
+#[test]
+fn no_built_in_workload_has_another_result_when_it_is_recorded() {
+    let dir = Dir::new("workloads");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let jobs = std::fs::read_dir(examples).unwrap().map(|f| f.unwrap().path());
+    let jobs: Vec<PathBuf> = jobs.filter(|p| p.extension().is_some_and(|e| e == "fio")).collect();
+    assert!(jobs.len() >= 26, "{jobs:?}");
+    for job in jobs {
+        let job = job.to_str().unwrap();
+        let args = ["--runtime", "150ms", "--sched", "cfq,bfq", "--output-format", "json"];
+        let plain = dir.run(job, &args);
+        let recorded = dir.run(job, &[&args[..], &["--requests", "r.csv", "--timeline", "t"]].concat());
+        assert!(plain == recorded, "{job} has another result");
+        assert!(dir.read("r.csv").lines().count() > 1, "{job} makes requests");
+    }
+}
+
 /// Three reads of 4 KiB a second, and beside them from 1 s to 2 s a stream.
 const GUEST: &str = "[global]\ndirect=1\nsize=64m\ntime_based\n[log]\nrw=randread\nbs=4k\nthinktime=300ms\nruntime=3s\n\
     [scan]\nrw=read\nbs=1m\niodepth=8\nioengine=libaio\nstartdelay=1s\nruntime=1s\n";

@@ -176,8 +176,11 @@ fn window(w: &why::Report) -> Vec<String> {
     lines
 }
 
-/// The parts of a time, and what they are called.
-const PARTS: [(&str, fn(&Account) -> Duration); 9] = [
+/// A part of a time.
+type Part = fn(&Account) -> Duration;
+
+/// All of them, and what they are called.
+const PARTS: [(&str, Part); 9] = [
     ("paused", |a| a.paused),
     ("computing", |a| a.computing),
     ("for a tag", |a| a.tag),

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Each scheduler is a process. An arrow (flow) goes from a call's request to the disk's work on it. Times are nanoseconds since the start of the run; the
-//! viewer takes the clock for that since boot. Names are not interned, so that each event can be read alone; a run of a million requests makes some 500 MB.
+//! viewer takes the clock for that since boot. Names are not interned, so that each event can be read alone; a run of a million requests makes some 700 MB.
 //!
 //! Packets come when what they tell is over, which readers put in order. Memory is bounded: of each call under way, the request that
 //! completed last.
