@@ -75,6 +75,7 @@
 #![forbid(unsafe_code)]
 
 mod au;
+pub mod calibrate;
 mod card;
 mod counters;
 pub mod demerit;
