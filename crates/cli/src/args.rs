@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Conform(ConformArgs),
     /// Replay a recorded drive's requests through a disk model, and say how far its response times are from the drive's.
     Validate(ValidateArgs),
+    /// Measure a real disk, without changing what is on it, and write it down as a disk file.
+    Calibrate(CalibrateArgs),
     /// Serve files as block devices over NBD, so that each client gets its share of the disk.
     Serve(ServeArgs),
     /// Replay a recording of `serve --record` or `mount --record`, and say whether everything is decided as it was.
@@ -509,6 +511,41 @@ const VALIDATE_LEGEND: &str = "\
 The demerit figure is the root mean square of the horizontal distance between the two distributions of response times
 (Ruemmler and Wilkes 1994): how wrong the model is, in time. Requests are sent so long after the answer to the one before as
 in the recording.";
+
+#[derive(Debug, Args)]
+#[command(after_help = CALIBRATE_LEGEND)]
+pub(crate) struct CalibrateArgs {
+    /// A block device, or a file (of `fairhead emulate`, say). It is read only, past the page cache.
+    #[arg(value_name = "DEVICE|FILE", required_unless_present = "model")]
+    pub(crate) device: Option<PathBuf>,
+    /// Calibrate a disk model instead, in virtual time: a preset (`fairhead list disks`) or a disk file.
+    #[arg(long, value_name = "PRESET|FILE", conflicts_with_all = ["device", "write"])]
+    pub(crate) model: Option<String>,
+    /// What the fitted disk is called. Default: the file name of what is measured, or of the disk file.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Take about that long, with fewer samples if need be. Default: what it takes, a minute or two.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) time: Option<String>,
+    /// Measure writes, too. Everything on the device is lost! It must not be mounted.
+    #[arg(long)]
+    pub(crate) write: bool,
+    /// Where to look is drawn from this: a number, decimal or 0x….
+    #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
+    pub(crate) seed: u64,
+    /// How the report is written.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) output_format: ConformFormat,
+    /// Write the disk file here: every command that takes a disk takes it.
+    #[arg(short, long, value_name = "FILE.toml")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// What the words mean.
+const CALIBRATE_LEGEND: &str = "\
+Confidence: high, measured by itself and alike each time; fair, measured within a few percent as a rule; low, near what was
+measured, or one of several that would explain it; assumed, a default that reads do not show. The demerit figure is the distance of
+the fitted model from the drive on fresh requests, as in fairhead validate. Close other programs that use the disk.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_LEGEND)]

@@ -11,6 +11,7 @@
 
 mod advise;
 mod args;
+mod calibrate;
 mod conform;
 mod control;
 mod emulate;
@@ -71,6 +72,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
         Command::Mount(args) => mount::mount(&args),
         Command::Ctl(args) => control::ctl(&args),
         Command::Top(args) => control::top(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Validate(args) => validate::validate(&args),
         Command::List(args) => list::list(args.what),
         Command::Show(args) => show::show(&args.name),
