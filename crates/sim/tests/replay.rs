@@ -303,6 +303,13 @@ fn what_cannot_be_replayed_is_told() {
     );
     assert!(refuse(alibaba, &|o| (o.skip.reads, o.skip.writes) = (true, true)).contains("no request in it"));
     assert!(refuse("hello\n", &|_| {}).contains("no trace of a known format"));
+    // Memory is bounded by what may be under way, too.
+    let rows: String = (0..100).map(|i| format!("{i},R,0,4096,5\n")).collect();
+    let many = Source::Bytes("t".to_owned(), Arc::from(rows.as_bytes()));
+    let mut deep = JobFile::of_trace("t", many, Options { clients_max: 100, ..Options::default() });
+    deep.jobs[0].iodepth = 4096;
+    let wrong = deep.read_recordings(&|_, _| {}).unwrap_err().to_string();
+    assert!(wrong.contains("100 clients with 4096 requests under way each"), "{wrong}");
 }
 
 #[test]

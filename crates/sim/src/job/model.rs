@@ -25,6 +25,9 @@ use super::groups::{Cgroup, Change};
 use super::trace::StartUpTrace;
 use crate::replay::{Options, Part, Recording, Source, TraceJob};
 
+/// The most requests that all clients of a replay may have under way, as memory is bounded: 60 MB.
+const LANES_MAX: u64 = 1 << 18;
+
 /// A job file, parsed and checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFile {
@@ -137,6 +140,13 @@ impl JobFile {
             let fail = |message| JobError { file: self.file_name.clone(), line: replay.line, message };
             let (source, options) = (replay.source.clone(), replay.options.clone());
             let recording = Arc::new(Recording::of(source, options, progress).map_err(fail)?);
+            let clients = recording.tasks.len() as u64;
+            if clients * u64::from(job.iodepth) > LANES_MAX {
+                return Err(fail(format!(
+                    "{clients} clients with {} requests under way each are more than {LANES_MAX}; use a smaller depth or fewer clients",
+                    job.iodepth
+                )));
+            }
             self.notes.extend(recording.notes());
             let parts: Vec<Job> =
                 (0..recording.tasks.len()).map(|task| job.of_task(&recording, task)).collect();
