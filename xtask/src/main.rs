@@ -5,15 +5,20 @@
 //! cargo xtask ci                    the same
 //! cargo xtask bench [--check]       instructions and allocations per request → bench/RESULTS.md; or only the limits
 //! cargo xtask fuzz [--minutes N] [TARGET…]   fuzzing, 10 minutes per target unless told otherwise
+//! cargo xtask docs [tunables|pages|--check]  what is measured in docs/schedulers; or only whether a part of it is as it would be made
+//! cargo xtask dist                  what a package has: the program, manual pages, completions → target/dist
 //! ```
 //!
 //! No dependencies: a bare clone builds this in a second or two, before anything else can go wrong.
 
 mod bench;
 mod callgrind;
+mod dist;
+mod docs;
 mod fuzz;
 mod shell;
 mod steps;
+mod svg;
 
 #[cfg(test)]
 mod arch;
@@ -21,7 +26,7 @@ mod arch;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check] | fuzz [--minutes N] [TARGET…]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | --check] | dist";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -31,6 +36,11 @@ fn main() -> ExitCode {
         ["bench"] => bench::report(),
         ["bench", "--check"] => bench::check().map(|outcome| println!("{outcome}")),
         ["fuzz", rest @ ..] => fuzz::run(rest),
+        ["docs"] => docs::run(docs::Part::All).map(|outcome| println!("{outcome}")),
+        ["docs", "tunables"] => docs::run(docs::Part::Tunables).map(|outcome| println!("{outcome}")),
+        ["docs", "pages"] => docs::run(docs::Part::Pages).map(|outcome| println!("{outcome}")),
+        ["docs", "--check"] => docs::run(docs::Part::Check).map(|outcome| println!("{outcome}")),
+        ["dist"] => dist::run(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

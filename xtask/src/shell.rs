@@ -28,9 +28,13 @@ pub(crate) fn cargo(args: &str) -> Command {
     command
 }
 
-/// Whether a program, perhaps with arguments, can be run at all.
+/// Whether there is a program: in the path, or, with arguments, one that runs with them.
 pub(crate) fn exists(program: &str) -> bool {
-    let (program, args) = program.split_once(' ').unwrap_or((program, ""));
+    // Not all know `--version`: those of X do not.
+    let Some((program, args)) = program.split_once(' ') else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        return std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    };
     command(program, &format!("{args} --version"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -139,6 +139,10 @@ fn packages() -> Result<Outcome, String> {
         ("xterm", "xterm"),
         ("Xvfb", "xvfb"),
         ("blkparse", "blktrace"),
+        ("chromium", "chromium"),
+        ("groff", "groff-base"),
+        ("fish", "fish"),
+        ("zsh", "zsh"),
     ];
     let mut missing: Vec<&str> =
         WANTED.iter().filter(|(program, _)| !exists(program)).map(|(_, p)| *p).collect();
