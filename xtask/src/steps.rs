@@ -5,7 +5,7 @@
 //! skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{bench, fuzz};
+use crate::{bench, docs, fuzz};
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -81,6 +81,7 @@ const STEPS: &[Step] = &[
     ("same bytes in debug", || tests(&mut same_bytes("dev"))),
     ("same bytes in release", || tests(&mut same_bytes("release"))),
     ("docs", || plain(cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"))),
+    ("measured docs, a part", || docs::run(docs::Part::Check)),
     ("core without std", bare_metal),
     ("corpus replay", || tests(&mut fuzz::replay())),
     ("fuzzing, briefly", || fuzz::short(FUZZ)),
