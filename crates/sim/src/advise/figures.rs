@@ -16,7 +16,8 @@
 //!
 //! Of several jobs the geometric mean counts: half as long for one is as good as half as long for another.
 //!
-//! **Throughput** is what the disk moved in the run's time, as `fairhead ladder` has it.
+//! **Throughput** is what the disk moved in the run's time, as `fairhead ladder` has it. Where some jobs are of the idle class, it is what the
+//! clients of the others did: who says that a job may wait does not choose the scheduler by it.
 //!
 //! **Fairness** is the smallest share over the largest, as in the tables of `fairhead run`, where a share is what one got for what it
 //! was to get: among the groups that compete at the same time, by weight, and among the clones of a job. A job with pauses or a rate
@@ -187,13 +188,22 @@ pub fn waiting(jobs: &JobFile, name: Option<&str>, goal: Goal) -> Waiting {
 /// The figures of a run.
 #[must_use]
 pub fn figures(jobs: &JobFile, waiting: &Waiting, o: &Outcome) -> Figures {
-    let c = &o.disk.counters;
-    let moved = rate(c.bytes_read + c.bytes_written, o.elapsed);
+    let moved = rate(moved(jobs, o), o.elapsed);
     Figures {
         latency: waited(waiting, o).map(|w| 1.0 / w),
         throughput: (moved > 0).then(|| real(moved)),
         fairness: fairness(jobs, o),
     }
+}
+
+/// Bytes that count.
+fn moved(jobs: &JobFile, o: &Outcome) -> u64 {
+    let counts = |job: usize| !is_idle_class(&jobs.jobs[job]);
+    let of_those = || o.clients.iter().filter(|c| counts(c.job));
+    if of_those().count() == 0 || of_those().count() == o.clients.len() {
+        return o.disk.counters.bytes_read + o.disk.counters.bytes_written;
+    }
+    of_those().map(ClientStats::bytes).sum()
 }
 
 #[allow(clippy::cast_precision_loss, reason = "nanoseconds and bytes: 53 bits are 104 days and 9 PB")]

@@ -100,6 +100,24 @@ fn who_waits_is_read_off_the_file() {
     );
 }
 
+/// A backup of the idle class gets what its class says under who knows classes, and that is not held against it.
+#[test]
+fn who_may_wait_chooses_nothing() {
+    let text =
+        "[global]\nrw=read\nbs=64k\nsize=256m\ndirect=1\nruntime=2s\ntime_based\n[a]\n[b]\nprioclass=3\n";
+    let q = question(text, "nas2020", Goal::Throughput);
+    let facts = Device::new(&q.disk).unwrap().facts();
+    let c = candidates::choose(&q.jobs, &facts, "noop").swap_remove(0);
+    let o = simulate(&q.scenario(&c, 1)).unwrap();
+    let moved = figures(&q.jobs, &figures::waiting(&q.jobs, None, q.goal), &o).throughput.unwrap();
+    let (of_a, of_b) = (o.clients[0].bytes(), o.clients[1].bytes());
+    assert_eq!(moved, crate::metrics::rate(of_a, o.elapsed) as f64);
+    assert!(of_b > of_a / 2, "noop knows no classes");
+    let all_idle = parse(&text.replace("[a]", "[a]\nprioclass=3"), "t").unwrap();
+    let moved = figures(&all_idle, &figures::waiting(&all_idle, None, q.goal), &o).throughput.unwrap();
+    assert!(moved > 1.5 * crate::metrics::rate(of_a, o.elapsed) as f64, "all of the disk's");
+}
+
 #[test]
 fn fairness_goes_by_weight() {
     let of = |weights: (u32, u32), scheduler: &str| {
