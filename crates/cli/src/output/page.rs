@@ -24,13 +24,19 @@ pub(crate) fn run(report: &Report<'_>, recordings: &[Recording], command: &str) 
         ("host", format!("of {}", plan.host.0)),
         ("seed", plan.seed.to_string()),
     ]);
-    made.extend(report.jobs().notes.iter().map(|n| ("note", n.clone())));
+    let mut notes: Vec<&String> = report.jobs().notes.iter().collect();
+    for note in report.outcomes.iter().flat_map(|o| &o.notes) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    made.extend(notes.into_iter().map(|n| ("note", n.clone())));
     Page {
         title: format!("{} on {}", report.jobs().file_name, plan.disk.0),
         verdict: None,
         chapters: Vec::new(),
         tables,
-        runs_note: None,
+        runs_note: Some(groups::not_kept(report).trim_end().to_owned()).filter(|n| !n.is_empty()),
         runs: Runs::grouped(report.jobs(), &runs),
         why: why::chapters(report),
         made,

@@ -43,7 +43,7 @@ pub struct Page<'a> {
     pub chapters: Vec<Chapter>,
     /// The tables that the terminal shows.
     pub tables: Vec<Table>,
-    /// What the pictures of runs begin with, if there is something to say.
+    /// After the tables, if there is something to say of them or of the pictures that follow.
     pub runs_note: Option<String>,
     /// The runs.
     pub runs: Runs<'a>,
@@ -73,10 +73,10 @@ impl Page<'_> {
         self.chapters.iter().for_each(|c| chapter_html(&mut out, "section", "h2", c));
         out.push_str("<section id=\"figures\"><h2>Figures</h2>");
         self.tables.iter().for_each(|t| out.push_str(&t.html()));
-        out.push_str("</section>");
         if let Some(note) = &self.runs_note {
             let _ = write!(out, "<p class=\"note\">{}</p>", escape(note));
         }
+        out.push_str("</section>");
         for s in pictures::sections(&self.runs) {
             section_html(&mut out, &s, &mut ids);
         }
