@@ -215,7 +215,7 @@ pub(super) fn size(
         }
         places.push(x);
     }
-    let (mut total, mut full) = (0, 0);
+    let (mut total, mut before) = (0, None);
     for (i, &end) in places.iter().rev().enumerate() {
         let mut back = b.granule;
         let mut found = 0;
@@ -224,11 +224,18 @@ pub(super) fn size(
             back += step;
         }
         // The last one went on when nobody asked any more.
-        total += found + if i == 0 { ahead } else { 0 };
-        if found < 3 * ahead && i > 0 {
-            return Ok((total, false));
+        let found = found + if i == 0 { ahead } else { 0 };
+        let is_short = found < 3 * ahead;
+        match before {
+            // Where the buffer ends two in a row are short. One alone was held up, and has as much as the next.
+            Some(short) if is_short => return Ok((total + short, false)),
+            Some(_) => total += found,
+            None => {}
         }
-        full += 1;
+        before = is_short.then_some(found);
+        if !is_short {
+            total += found;
+        }
     }
-    Ok((total, full == streams))
+    Ok((total + before.unwrap_or(0), before.is_none()))
 }
