@@ -34,6 +34,8 @@ const PLACES: usize = 128;
 const MORE_PLACES: usize = 1024;
 /// A disk alone on its path has hardly any answers beside the revolutions.
 const OUTLIERS_MOST: f64 = 0.2;
+/// More than that beside them, and the revolutions are chance.
+const RHYTHM_MOST: f64 = 0.4;
 /// Flash: the middle eight tenths of all times are as near to each other as this share of the median.
 const FLASH_SPREAD: f64 = 0.4;
 
@@ -104,16 +106,17 @@ pub(super) fn identify(b: &mut Bench<'_>) -> Result<(Kind, Basics), Refusal> {
     }
     let turn = if distances.len() * 2 > PLACES { rotation::find(&distances) } else { None };
     let range = format!("{:.3} to {:.3} ms", ms(low), ms(high));
-    match turn {
-        // Less than this is no arm that moves.
-        Some(t) if t.outliers <= OUTLIERS_MOST && access > t.ns / 3.0 => Ok((Kind::Disk(t), basics)),
-        Some(t) => Err(Refusal::Inconsistent(format!(
+    // A random place is half a revolution away on average, and a seek.
+    let has_arm = |t: &Turn| access > t.ns / 2.0;
+    match &turn {
+        Some(t) if t.outliers <= OUTLIERS_MOST && has_arm(t) => Ok((Kind::Disk(*t), basics)),
+        Some(t) if t.outliers <= RHYTHM_MOST && has_arm(t) => Err(Refusal::Inconsistent(format!(
             "a rotation of {:.0} rpm shows, but {:.0} % of the answers do not fit it: another program is using the disk, or the way to it \
              is too noisy",
             60e9 / t.ns,
             100.0 * t.outliers
         ))),
-        None => Err(Refusal::Inconsistent(format!(
+        _ => Err(Refusal::Inconsistent(format!(
             "random reads take {range}, with no rotation and not all alike: not a disk or flash by itself, but a virtual or networked disk, or \
              one that other programs use"
         ))),

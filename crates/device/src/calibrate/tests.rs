@@ -305,10 +305,12 @@ fn a_page_cache_is_noticed() {
     }
 }
 
-/// A drive without any rule: each answer takes a random time.
+/// A drive without any rule: each answer takes a random time, from so many microseconds to so many times that.
 struct Erratic {
     now: Instant,
     chance: Chance,
+    least_us: f64,
+    times: f64,
 }
 
 impl Drive for Erratic {
@@ -320,7 +322,8 @@ impl Drive for Erratic {
     }
     fn read(&mut self, _: u64, _: u32) -> Result<Answer, Refusal> {
         let sent = self.now;
-        self.now = sent + Duration::from_us((60.0 * 30_f64.powf(self.chance.unit())) as u64);
+        self.now =
+            sent + Duration::from_ns((1000.0 * self.least_us * self.times.powf(self.chance.unit())) as u64);
         Ok(Answer { sent, done: self.now })
     }
     fn read_many(&mut self, list: &[(u64, u32)], _: usize) -> Result<Vec<Answer>, Refusal> {
@@ -337,10 +340,15 @@ impl Drive for Erratic {
 
 #[test]
 fn what_is_neither_disk_nor_flash_is_said_to_be_neither() {
-    for seed in 0..5 {
-        let mut drive = Erratic { now: Instant::from_ns(1), chance: Chance::new(seed) };
-        let e = calibrate(&mut drive, &Options::default()).unwrap_err().to_string();
-        assert!(e.contains("virtual or networked disk"), "{e}");
+    for (least_us, times) in [(60.0, 30.0), (900.0, 4.0), (3000.0, 3.0), (4000.0, 1.8)] {
+        for seed in 0..8 {
+            let mut drive = Erratic { now: Instant::from_ns(1), chance: Chance::new(seed), least_us, times };
+            let e = calibrate(&mut drive, &Options::default()).unwrap_err().to_string();
+            assert!(
+                e.contains("virtual or networked disk"),
+                "{least_us} us, {times} times, seed {seed}: {e}"
+            );
+        }
     }
 }
 
