@@ -835,9 +835,18 @@ fn who_departs_hears_the_rest_and_who_leaves_hears_nothing() {
 /// Two clients had been turned away by the scheduler, and then only bios left that had been taken back: nobody asked for the two again.
 #[test]
 fn who_was_turned_away_is_asked_again_when_what_was_taken_back_leaves() {
-    let mut world = World::new(0xdba1_5a81_3e7f_0a54);
-    (0..2000).for_each(|_| world.step());
-    world.settle();
+    let mut s = Small::with_scheduler("kyber", 8, 1);
+    let (gone, waits) = (s.queue.join(), s.queue.join());
+    let write = |i: u64| Bio { sync: false, ..Small::bio(Op::Write, i * 2, i) };
+    for i in 0..20 {
+        s.queue.submit(s.now, gone, write(i), None);
+    }
+    s.queue.submit(s.now, waits, write(100), None);
+    assert!(!s.queue.elevator().has_room(&s.queue.elevator().requests().iter().next().unwrap().1.rq));
+    s.queue.leave(s.now, gone);
+    let io = s.start().expect("what was taken back takes no time");
+    s.finish(io);
+    assert_eq!((s.heard(), s.start()), (vec![(100, Ok(()))], None));
 }
 
 #[test]
