@@ -1,8 +1,8 @@
 //! A tree that is a folder, passed through. Data go through the engine, names and attributes straight to the folder's file system.
 //!
-//! Each node that the kernel knows has a descriptor that only names it (`O_PATH`), found by device and inode, so that hard links are one node.
-//! A handle has the file twice: past the page cache for what is aligned, which is what the scheduler can see, and through it for the
-//! rest, since a program may write any bytes. The file system below keeps the two in step.
+//! Each [node](Nodes) that the kernel knows has a descriptor that only names it. A handle has the file twice: past the page cache for what is
+//! aligned, which is what the scheduler can see, and through it for the rest, since a program may write any bytes. The file system below keeps
+//! the two in step.
 //!
 //! Each file is a region of the disk, in the order in which they were first opened: a position is for the scheduler to know
 //! what is in a row, not where it is.
@@ -11,8 +11,9 @@
 
 use super::callers::Callers;
 use super::front::{DATA_MAX, Place, Range, Tree, Who};
+use super::nodes::Nodes;
 use super::protocol::{
-    self, Attr, Entries, Header, Operation, ROOT, Reply, SetAttr, Terms, Time, flag, opened, put32, put64,
+    self, Attr, Entries, Header, Operation, Reply, SetAttr, Terms, Time, flag, opened, put32, put64,
 };
 use crate::bio::{Errno, FileId, Op};
 use crate::disk::is_in_memory;
@@ -20,7 +21,6 @@ use crate::engine::Desk;
 use crate::store::FileTable;
 use fairhead_core::units::Sector;
 use slab::Slab;
-use std::collections::HashMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -41,26 +41,6 @@ const LENDING: u32 = 0o6000;
 const ALIGN: u64 = 4096;
 /// So many requests for which nobody waits in the kernel may be here. What a group that is limited has waiting must not keep others' from coming.
 const BACKGROUND_MAX: u16 = 2048;
-/// The least region of a file, in bytes.
-const REGION_MIN: u64 = 64 << 20;
-
-#[derive(Debug)]
-struct Node {
-    path: Arc<File>,
-    lookups: u64,
-    key: (u64, u64),
-    start: Option<Sector>,
-}
-
-#[derive(Debug, Default)]
-struct Nodes {
-    /// Numbers begin at 1, the root.
-    all: HashMap<u64, Node>,
-    by_key: HashMap<(u64, u64), u64>,
-    last: u64,
-    /// Where the next file begins.
-    next_sector: u64,
-}
 
 #[derive(Debug)]
 struct Entry {
@@ -167,14 +147,9 @@ impl Directory {
     pub(crate) fn open(source: &Path) -> io::Result<Self> {
         let root =
             OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(source)?;
-        let meta = root.metadata()?;
-        let mut nodes = Nodes { last: ROOT, ..Nodes::default() };
-        let key = (meta.dev(), meta.ino());
-        nodes.all.insert(ROOT, Node { path: Arc::new(root), lookups: 1, key, start: None });
-        nodes.by_key.insert(key, ROOT);
         Ok(Self {
             table: Arc::default(),
-            nodes: Mutex::new(nodes),
+            nodes: Mutex::new(Nodes::new(root)?),
             handles: Mutex::default(),
             callers: Mutex::default(),
         })
@@ -185,7 +160,7 @@ impl Directory {
     }
 
     fn node(&self, node: u64) -> Result<Arc<File>, Errno> {
-        lock(&self.nodes).all.get(&node).map(|n| Arc::clone(&n.path)).ok_or(Errno(libc::ESTALE))
+        lock(&self.nodes).path(node)
     }
 
     fn handle_file(&self, handle: u64) -> Result<Arc<File>, Errno> {
@@ -203,29 +178,7 @@ impl Directory {
     /// The node of what a descriptor names.
     fn know(&self, path: File) -> Result<(u64, Attr), Errno> {
         let meta = path.metadata()?;
-        let key = (meta.dev(), meta.ino());
-        let mut nodes = lock(&self.nodes);
-        let known = nodes.by_key.get(&key).copied();
-        let number = known.unwrap_or_else(|| {
-            nodes.last += 1;
-            let number = nodes.last;
-            nodes.all.insert(number, Node { path: Arc::new(path), lookups: 0, key, start: None });
-            nodes.by_key.insert(key, number);
-            number
-        });
-        nodes.all.get_mut(&number).expect("just seen").lookups += 1;
-        Ok((number, Attr::of(&meta)))
-    }
-
-    fn forget(&self, number: u64, lookups: u64) {
-        let mut nodes = lock(&self.nodes);
-        let Some(node) = nodes.all.get_mut(&number).filter(|_| number != ROOT) else { return };
-        node.lookups = node.lookups.saturating_sub(lookups);
-        if node.lookups == 0 {
-            let key = node.key;
-            nodes.all.remove(&number);
-            nodes.by_key.remove(&key);
-        }
+        Ok(lock(&self.nodes).know(path, &meta))
     }
 
     fn entry(&self, folder: u64, name: &OsStr) -> Reply {
@@ -331,26 +284,14 @@ impl Directory {
         let more = if is_in_memory(&file) { libc::O_DIRECT | libc::O_NONBLOCK } else { libc::O_DIRECT };
         let direct = open(more).ok().map(|f| self.table.add(f));
         let buffered = self.table.add(file.try_clone()?);
-        let start = self.region(node, file.metadata()?.len());
+        let size = file.metadata()?.len();
+        let start = lock(&self.nodes).region(node, size);
         let is_direct = flags & libc::O_DIRECT != 0;
         let file = Handle::File { file: Arc::new(file), buffered, direct, start, is_direct };
         let handle = lock(&self.handles).insert(file);
         // Only so can who waits for direct I/O be interrupted.
         let how = if is_direct { opened::DIRECT_IO } else { 0 };
         Ok(protocol::opened_reply(handle as u64, how | opened::PARALLEL_DIRECT_WRITES))
-    }
-
-    /// Where a file begins, on the disk that the scheduler sees.
-    fn region(&self, node: u64, size: u64) -> Sector {
-        let mut nodes = lock(&self.nodes);
-        let next = Sector(nodes.next_sector);
-        let Some(n) = nodes.all.get_mut(&node) else { return next };
-        if let Some(start) = n.start {
-            return start;
-        }
-        n.start = Some(next);
-        nodes.next_sector += size.max(REGION_MIN).next_multiple_of(1 << 20) / 512 + 2048;
-        next
     }
 
     fn read_folder(&self, node: u64) -> Result<Vec<Entry>, Errno> {
@@ -535,7 +476,7 @@ impl Directory {
         match self.open_node(node, flags, Some(file)) {
             Ok(opened) => out.extend(opened),
             Err(errno) => {
-                self.forget(node, 1);
+                lock(&self.nodes).forget(node, 1);
                 return Err(errno);
             }
         }
@@ -784,9 +725,10 @@ impl Tree for Directory {
 
     fn answer(&self, header: &Header, operation: &Operation<'_>) -> Option<Reply> {
         match *operation {
-            Operation::Forget { lookups } => self.forget(header.node, lookups),
+            Operation::Forget { lookups } => lock(&self.nodes).forget(header.node, lookups),
             Operation::BatchForget { pairs } => {
-                protocol::forgotten(pairs).for_each(|(node, lookups)| self.forget(node, lookups));
+                protocol::forgotten(pairs)
+                    .for_each(|(node, lookups)| lock(&self.nodes).forget(node, lookups));
             }
             _ => return Some(self.do_it(header, operation)),
         }

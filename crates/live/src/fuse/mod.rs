@@ -19,6 +19,7 @@ mod callers;
 mod directory;
 mod front;
 mod mountpoint;
+mod nodes;
 mod one_file;
 mod protocol;
 
