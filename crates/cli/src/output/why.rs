@@ -443,10 +443,20 @@ fn window_json(w: &why::Report, told: &WindowReport) -> Value {
     })
 }
 
+const fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Computing => "computing",
+        Phase::Tag => "for_a_tag",
+        Phase::Throttled => "throttled",
+        Phase::Queued => "queued",
+        Phase::InDevice => "in_device",
+    }
+}
+
 fn told_with_steps(w: &why::Report, window: &WindowReport, s: &Story) -> Value {
     let step = |step: &why::Step| {
         json!({
-            "phase": format!("{:?}", step.phase).to_lowercase(),
+            "phase": phase(step.phase),
             "from_ns": step.from.as_ns(),
             "to_ns": step.to.as_ns(),
             "account": account(w, &step.account),

@@ -314,6 +314,8 @@ impl Sink for Watcher {
             return;
         }
         match e.action {
+            // A flush goes past the scheduler.
+            Action::Issue if e.reason == Reason::None => {}
             Action::Issue => match self.chosen.iter_mut().find(|c| (c.0, c.1) == (e.task, e.reason)) {
                 Some(entry) => entry.2 += 1,
                 None => self.chosen.push((e.task, e.reason, 1)),
