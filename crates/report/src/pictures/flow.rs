@@ -155,7 +155,9 @@ fn time_of_disk(runs: &Runs<'_>, s: &Shown<'_>, flow: &Flow, keys: &[Key]) -> Pi
     for (class, ns) in layers.chain([idle]) {
         let parts: Vec<f64> = ns.iter().enumerate().map(|(x, n)| real(*n) / whole(x)).collect();
         canvas.path(&class, &band(&below, &parts, &last, height));
-        let best = parts.iter().zip(&below).enumerate().max_by(|a, b| a.1.0.total_cmp(b.1.0));
+        // The last interval may be a sliver, whose middle is past the end.
+        let even = parts.len().saturating_sub(1).max(1);
+        let best = parts.iter().zip(&below).take(even).enumerate().max_by(|a, b| a.1.0.total_cmp(b.1.0));
         widest.push(best.map_or((0, 0.0, 0.0), |(x, (part, from))| (x, *part, from + part / 2.0)));
         below.iter_mut().zip(&parts).for_each(|(b, p)| *b += p);
     }
