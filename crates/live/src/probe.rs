@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// Told what is being measured, how much of the expected time is over, and how much that is.
 type Watcher = Box<dyn FnMut(&'static str, Duration, Duration)>;
 
-/// See the [module](self).
+/// A real file or block device, timed as the drive of a calibration.
 pub struct Probe {
     file: File,
     name: String,

@@ -24,7 +24,7 @@
 //! sectors that it touches; damage ends the trace with one line that says where it is and what would be right, after the requests before it.
 //!
 //! It does not replay, does not choose among devices, and knows nothing of schedulers: of `fairhead-core` it uses the units.
-//! What each format means and what of it is passed over is told in its module under [`format`].
+//! What each format means and what of it is passed over is told in its module under [`mod@format`].
 
 #![forbid(unsafe_code)]
 
