@@ -126,7 +126,13 @@ fn advise_takes_a_trace() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("two.csv");
     let row = |i: u64| {
-        format!("{},{},{},4096,{}\n", i % 2, if i % 5 == 0 { "W" } else { "R" }, i * 1_234_567_168, i * 900)
+        format!(
+            "{},{},{},4096,{}\n",
+            i % 2,
+            if i.is_multiple_of(5) { "W" } else { "R" },
+            i * 1_234_567_168,
+            i * 900
+        )
     };
     std::fs::write(&file, (0..400).map(row).collect::<String>()).unwrap();
     let (text, said) = answer(&["advise", path(&file), "--disk", "nas2020", "--rounds", "1"]);
