@@ -219,7 +219,7 @@ pub(super) fn size(
     for (i, &end) in places.iter().rev().enumerate() {
         let mut back = b.granule;
         let mut found = 0;
-        while back <= run && hits.is(b.touch(end - back)?.took()) {
+        while back <= run && hits.is_rested(b.touch(end - back)?.took()) {
             found = back;
             back += step;
         }
