@@ -357,12 +357,14 @@ impl Race {
     #[must_use]
     pub fn winner(&self) -> usize {
         let is_worth = |a: usize, b: usize| a != b && self.against(a, b).score.is_some_and(|s| is_worth(&s));
+        // What is not worth a change itself does not stand in the way of what is.
+        let goes_before = |a: usize, b: usize| is_worth(a, b) || !is_worth(b, 0);
         let earned = |c: usize| {
             let plain = self.entrants[c].plain;
-            if is_worth(c, plain) { c } else { plain }
+            if goes_before(c, plain) { c } else { plain }
         };
         let (leader, choice) = (earned(self.leader), earned(self.choice));
-        let chosen = if is_worth(leader, choice) { leader } else { choice };
+        let chosen = if goes_before(leader, choice) { leader } else { choice };
         if is_worth(chosen, 0) { chosen } else { 0 }
     }
 
@@ -508,7 +510,8 @@ mod tests {
         let r = with_tunables(&[0.0, 0.5, 0.54]);
         assert_eq!((r.leader, r.winner()), (2, 1));
         assert_eq!(with_tunables(&[0.0, 0.5, 0.6]).winner(), 2);
-        // Not if the plain one is no better than the default.
+        // Worth it against the default, of which the plain one is not: two small steps are one large.
+        assert_eq!(with_tunables(&[0.0, 0.045, 0.09]).winner(), 2);
         assert_eq!(with_tunables(&[0.0, 0.0, 0.6]).winner(), 2);
     }
 
