@@ -1,8 +1,8 @@
 //! Every command in the docs is run.
 //!
 //! In the README and in `docs/`, a block fenced as `sh` is a list of commands, one per line. Lines that start with
-//! `fairhead` or `cargo run --release` run the binary under test, in the root of the repository, and must succeed.
-//! Other lines must be known here, so that no command goes stale unseen.
+//! `fairhead` or `cargo run --release` run the binary under test, in the root of the repository, and must succeed; `printf`, which makes
+//! a file for them, runs as it is. Other lines must be known here, so that no command goes stale unseen.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,11 +49,14 @@ fn run(place: &str, line: &str) {
     let arguments = words
         .strip_prefix("cargo run --release")
         .map(|rest| rest.trim_start().strip_prefix("--").unwrap_or(rest))
-        .or_else(|| words.strip_prefix("fairhead"))
-        .unwrap_or_else(|| panic!("{place}: no test runs '{line}'"));
+        .or_else(|| words.strip_prefix("fairhead"));
+    let script = match arguments {
+        Some(arguments) => format!("exec {} {arguments}", env!("CARGO_BIN_EXE_fairhead")),
+        None if words.starts_with("printf ") => words.to_owned(),
+        None => panic!("{place}: no test runs '{line}'"),
+    };
     // The documents put what they make where cargo does.
     std::fs::create_dir_all(root().join("target")).expect("a folder for outputs");
-    let script = format!("exec {} {arguments}", env!("CARGO_BIN_EXE_fairhead"));
     let result = Command::new("sh").args(["-c", &script]).current_dir(root()).output().expect("sh runs");
     assert!(
         result.status.success(),

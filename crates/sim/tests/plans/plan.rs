@@ -4,6 +4,7 @@ use fairhead_core::Duration;
 use fairhead_core::sched::any::preset;
 use fairhead_device::DeviceParams;
 use fairhead_sim::journal::{self, Caps, Collector};
+use fairhead_sim::metrics::ClientStats;
 use fairhead_sim::{Host, Outcome, Scenario, SimError, job, simulate, why};
 
 /// A plan under way.
@@ -121,7 +122,9 @@ impl Plan {
 
     /// Runs it, and says what happened. Both ways of running must come to the same.
     pub(crate) fn record(mut self) -> (Self, Collector) {
-        self = self.run();
+        if self.outcome.is_none() {
+            self = self.run();
+        }
         let mut journal = Collector::new(Caps::each(4_000_000));
         let outcome = journal::record(&self.scenario, &mut journal).expect("it ran");
         assert!(outcome == *self.outcome(), "{}: recording changes the outcome", self.told.join(", "));
@@ -165,6 +168,12 @@ impl Plan {
     /// What came of it.
     pub(crate) fn outcome(&self) -> &Outcome {
         self.outcome.as_ref().expect("run() comes first")
+    }
+
+    /// How many calls all clients made.
+    pub(crate) fn calls(&self) -> u64 {
+        let of = |c: &ClientStats| c.read.calls + c.write.calls + c.trim.calls + c.sync.calls;
+        self.outcome().clients.iter().map(of).sum()
     }
 }
 
