@@ -11,7 +11,7 @@
 //! What it does not do: guess. A reason that the scheduler did not record is not told.
 
 use super::figures::Wait;
-use crate::why::{Account, Blame, Report, words};
+use crate::why::{Account, Blame, Report, time, words};
 use fairhead_core::{Duration, Reason};
 
 /// Where the time went under two schedulers, and what that says.
@@ -141,20 +141,6 @@ fn own_reasons(a: &Account, name: &str) -> Vec<String> {
         sentences.push(format!("{name} chose {n} of its {all} requests for this: {}.", words(reason)));
     }
     sentences
-}
-
-/// With three digits or so.
-fn time(t: Duration) -> String {
-    let (ns, unit, name) = match t.as_ns() {
-        ns @ 1_000_000_000.. => (ns, 1_000_000_000, "s"),
-        ns @ 1_000_000.. => (ns, 1_000_000, "ms"),
-        ns => (ns, 1_000, "us"),
-    };
-    match ns / unit {
-        whole @ 100.. => format!("{whole} {name}"),
-        whole @ 10.. => format!("{whole}.{} {name}", ns % unit * 10 / unit),
-        whole => format!("{whole}.{:02} {name}", ns % unit * 100 / unit),
-    }
 }
 
 #[cfg(test)]

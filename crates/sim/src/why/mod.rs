@@ -33,6 +33,7 @@ mod window;
 pub use window::{Calls, Cause, Decision, KEPT, Kind, When, Window, WindowReport, answer};
 
 pub(crate) use recorder::{Doing, Followers, Recorder, Status, Wait, gives_turn};
+pub(crate) use window::time;
 
 use crate::engine::{Books, Scenario, observe};
 use crate::job::{JobFile, nearest};
