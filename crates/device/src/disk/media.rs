@@ -18,7 +18,7 @@
 //= Fairhead device notes 1.4 to 1.6
 
 use super::ncq::{self, Pending};
-use super::{Disk, NEVER};
+use super::{Disk, NEVER, WaitingWrite};
 use crate::geometry::{Arm, Geometry, Place};
 use crate::params::RaStop;
 use fairhead_core::units::{Duration, Tag};
@@ -256,9 +256,9 @@ impl Disk {
         match pick {
             Some(i) if !compete => self.start_command(i, t),
             Some(i) => {
-                let command = access(&self.pending[i]);
+                let at_most = if self.a_write_is_too_old(t) { u64::MAX } else { access(&self.pending[i]) };
                 match self.nearest_extent(arm, t) {
-                    Some((e, cost)) if cost < command => self.start_destage(e, t),
+                    Some((e, cost)) if cost < at_most => self.start_destage(e, t),
                     _ => self.start_command(i, t),
                 }
             }
@@ -271,6 +271,14 @@ impl Disk {
         }
         self.end_flush(t);
         self.rearm();
+    }
+
+    /// Whether a write has waited for room for too long, and longer than any command for the media: it is as old as they are.
+    fn a_write_is_too_old(&self, t: u64) -> bool {
+        self.waiting_writes.front().is_some_and(|w| {
+            t.saturating_sub(w.since) > self.t.age_max
+                && self.pending.first().is_none_or(|p| w.since <= p.since)
+        })
     }
 
     /// Serves one pending read that continues the running stream. Others wait meanwhile, but only for so long.
@@ -286,7 +294,8 @@ impl Disk {
             .filter(|(_, p)| self.writes.overlap(p.start, p.end).is_none())
             .min_by_key(|(_, p)| p.start);
         let Some((i, &p)) = next else { return false };
-        if self.pending.len() > 1 && self.burst + (p.end - p.start) > self.t.stream_burst {
+        let others = self.pending.len() > 1 || !self.waiting_writes.is_empty();
+        if others && self.burst + (p.end - p.start) > self.t.stream_burst {
             return false;
         }
         self.pending.remove(i);
@@ -296,10 +305,10 @@ impl Disk {
 
     /// A read that the running stream will come by, or has.
     fn stream_to(&mut self, t: u64, tag: Tag, start: u64, end: u64) {
-        let Media::Stream(s) = &mut self.media else { unreachable!("only a running stream is continued") };
-        if !self.pending.is_empty() {
+        if self.someone_waits() {
             self.burst += end - start;
         }
+        let Media::Stream(s) = &mut self.media else { unreachable!("only a running stream is continued") };
         let passed = s.time_of(&self.geo, end).max(t);
         let bus = self.t.bus(end - start);
         // What is there crosses at once, or not before there is as much as the watermark says.
@@ -346,7 +355,7 @@ impl Disk {
             let s = s.clone();
             let at = self.note_progress(&s, t);
             if end > at {
-                let unfair = !self.pending.is_empty() && self.burst + (end - start) > self.t.stream_burst;
+                let unfair = self.someone_waits() && self.burst + (end - start) > self.t.stream_burst;
                 if start > at + self.t.stream_gap || unfair {
                     return false;
                 }
@@ -517,6 +526,11 @@ impl Disk {
             Media::Write(w) => w.end_at,
         };
         let set_up = free.max(self.dirty_since) + self.t.ov_dest;
+        // A write that has waited for room for too long does not wait for that.
+        let set_up = match self.waiting_writes.front() {
+            Some(w) => set_up.min(free.max(w.since + self.t.age_max)),
+            None => set_up,
+        };
         let delay = self.t.wc_delay;
         if (delay == 0 && !self.t.destage_idle_only)
             || self.flush.is_some()
@@ -592,7 +606,9 @@ impl Disk {
 
     /// When enough of the active extent is on the media for the first waiting write.
     fn drained_at(&self, w: &Writing) -> u64 {
-        let (Some(&(_, start, end)), Some(a)) = (self.waiting_writes.front(), &self.writes.active) else {
+        let (Some(&WaitingWrite { start, end, .. }), Some(a)) =
+            (self.waiting_writes.front(), &self.writes.active)
+        else {
             return NEVER;
         };
         if !self.writes.has_slot() && self.writes.tail(start).is_none() {
@@ -607,7 +623,7 @@ impl Disk {
 
     /// Accepts what fits of the waiting writes, in order.
     fn retry_waiting(&mut self, t: u64) {
-        while let Some(&(tag, start, end)) = self.waiting_writes.front() {
+        while let Some(&WaitingWrite { tag, start, end, .. }) = self.waiting_writes.front() {
             if !self.accept(t, tag, start, end) {
                 break;
             }

@@ -63,7 +63,8 @@ pub struct Disk {
     decoding: bool,
     done: Done,
     pending: Vec<Pending>,
-    waiting_writes: VecDeque<(Tag, u64, u64)>,
+    /// Writes that the cache has no room for, oldest first.
+    waiting_writes: VecDeque<WaitingWrite>,
     /// A flush that waits for what came before it.
     flush: Option<Tag>,
     /// The flush in flight, waiting or already decided: until it is done nothing is accepted.
@@ -92,6 +93,15 @@ pub struct Disk {
     /// Overheads by history, if the drive has such, and whether the last command was a write.
     overheads: Option<Box<Overheads>>,
     wrote: bool,
+}
+
+/// A write that the cache has no room for.
+#[derive(Clone, Copy, Debug)]
+struct WaitingWrite {
+    tag: Tag,
+    start: u64,
+    end: u64,
+    since: u64,
 }
 
 /// Parameters in the form the hot path wants. Times in nanoseconds, lengths in sectors.
@@ -446,7 +456,7 @@ impl Disk {
         } else {
             if !self.waiting_writes.is_empty() || !self.accept(t, cmd.tag, start, end) {
                 self.counters.write_waits += 1;
-                self.waiting_writes.push_back((cmd.tag, start, end));
+                self.waiting_writes.push_back(WaitingWrite { tag: cmd.tag, start, end, since: t });
             }
             self.work_arrived(t);
         }

@@ -391,6 +391,47 @@ fn a_queue_serves_hits_at_once_and_the_nearest_first() {
     assert_eq!(d.counters.misses, 3);
 }
 
+/// One reads in order, two here and there near it, and a full cache has its extents far away: how long the write that waits for room takes.
+fn a_write_beside_readers(readers: u64) -> Duration {
+    let age_max = Duration::from_ms(100);
+    let p =
+        DiskParams { queue_depth: 8, wc_slots: 2, age_max, stream_burst: Sectors(256), ..preset("ide2004") };
+    let mut d = disk(&p);
+    let mut next = vec![0; readers as usize];
+    let mut r = Rng(7);
+    let mut read = |d: &mut Disk, now, reader: u64| {
+        let at = &mut next[reader as usize];
+        *at = if reader == 0 { *at + 8 } else { 100_000 + r.below(1_000) * 8 };
+        d.submit(now, command(reader as u16, DeviceOp::Read, *at, 8));
+    };
+    let start = Instant::from_ns(T0);
+    for i in 0..3 {
+        d.submit(start, command(5 + i, DeviceOp::Write, 20_000_000 + u64::from(i) * 9_000_000, 8));
+    }
+    (0..readers).for_each(|i| read(&mut d, start, i));
+    loop {
+        let now = d.next_event().expect("somebody waits");
+        while let Some(Tag(tag)) = d.poll(now) {
+            d.check();
+            if tag == 7 {
+                return now.since(start);
+            } else if u64::from(tag) < readers {
+                read(&mut d, now, tag.into());
+            }
+        }
+        assert!(now.since(start) < Duration::from_secs(10), "it waits for ever");
+    }
+}
+
+#[test]
+//= Fairhead device notes 1.6 type=test
+fn a_write_that_waits_for_room_ages_as_a_command_does() {
+    for readers in 1..=4 {
+        let took = a_write_beside_readers(readers);
+        assert!(took < Duration::from_ms(200), "{took} beside {readers}");
+    }
+}
+
 #[test]
 fn busy_time_is_time_with_a_command() {
     let mut d = disk(&preset("ide2004"));
