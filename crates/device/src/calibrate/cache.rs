@@ -84,6 +84,7 @@ pub(super) fn segments(b: &mut Bench<'_>, hits: Hits) -> Result<usize, Refusal> 
 }
 
 /// Asks until there are three answers alike.
+//= deviates calibrate-hits
 fn vote(mut ask: impl FnMut() -> Result<bool, Refusal>) -> Result<bool, Refusal> {
     let (mut yes, mut no) = (0, 0);
     while yes < 3 && no < 3 {

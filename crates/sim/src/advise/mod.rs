@@ -27,9 +27,9 @@
 //!
 //! **The race** ([`race`]) ends the runs of those early that cannot win. After each round a candidate is let go if its score is
 //! below the leader's by the paired interval of 99 %, or, while there are more than four, if it is not in the better half (but those
-//! that are equal to the leader stay). Of equal ones the plainer leads. Picking the best of many noisy figures flatters the
-//! winner, so its figures are not those of the race: winner and default run again on as many fresh seeds, and those are told. A
-//! candidate with tunables runs there beside the same without, and is taken only if they are worth it.
+//! that are equal to the leader stay). Picking the best of many noisy figures flatters it, so the figures that are told are not those
+//! of the race: best, leader and default run again on as many fresh seeds, and beside a candidate with tunables the same without. Of those
+//! within 2.5 % of the best the plainest is named.
 //!
 //! **The budget** is in seconds on the command line and in reckoned work here ([`work`]): how many rounds fit is decided by what
 //! the runs did, which is a function of job, disk and seed. A faster machine is done earlier, a slower one later, and both say
@@ -79,6 +79,7 @@ pub const WORK_PER_S: Duration = Duration::from_secs(1);
 
 /// Nanoseconds of one core that a run's parts are reckoned to take, on the machine that we measured on (`bench/RESULTS.md`, reckoned
 /// work): between half of what they took and two and a half times as much, for all example jobs on four disks under six schedulers.
+//= deviates advise-work
 const EVENT_NS: u64 = 90;
 const REQUEST_NS: u64 = 500;
 const PAGE_NS: u64 = 40;

@@ -5,6 +5,7 @@
 //! Factors have three digits, their intervals are of 95 %. *No difference*, *nothing was found* and *worse* are said as plainly as
 //! *better*; the words come from [`Finding`] and from nowhere else.
 
+use super::race::NEAR;
 use super::statistics::{Finding, Ratio};
 use super::{Advice, EQUAL, End, Figures, Question};
 use crate::job::Program;
@@ -57,15 +58,18 @@ impl Advice {
             vec![format!("Use {} instead of {}.", names(winner), names(0))]
         };
         match (winner, self.race.leader) {
-            (0, 0) => said.push(
-                "Nothing else scored better by more than a factor that is not worth mentioning, 1.05."
-                    .to_owned(),
-            ),
+            (0, 0) => said.push(format!("Nothing else scored better by more than a factor of {NEAR}.")),
             (0, leader) => {
                 said.push(format!("{}, the best of the others:", names(leader)));
                 said.extend(self.compared(question, leader));
             }
-            (winner, _) => said.extend(self.compared(question, winner)),
+            (winner, _) => {
+                said.extend(self.compared(question, winner));
+                let score = self.race.against(winner, 0).score;
+                if score.is_some_and(|s| s.finding(EQUAL) == Finding::NoDifference) {
+                    said.push("That is hardly worth a change.".to_owned());
+                }
+            }
         }
         said.extend(self.leader_elsewhere());
         said.extend(self.as_good());
@@ -97,8 +101,8 @@ impl Advice {
     fn leader_elsewhere(&self) -> Option<String> {
         let (winner, leader, choice) = (self.race.winner(), self.race.leader, self.race.choice);
         let name = |c: usize| self.candidates[c].name();
-        if winner == leader && choice != leader {
-            let score = self.race.against(leader, choice).score?;
+        if !self.race.is_choice(winner) {
+            let score = self.race.against(winner, choice).score?;
             return Some(format!(
                 "{} is in Fairhead only; the best that a kernel has is {}, whose score is lower by a factor of {} ({} to {}).",
                 name(winner),
@@ -108,9 +112,8 @@ impl Advice {
                 factor(score.high)
             ));
         }
-        let is_worth_nothing = winner != leader && winner != 0;
-        is_worth_nothing
-            .then(|| format!("{} led the race, but is not better by enough to be worth it.", name(leader)))
+        let led = winner != leader && winner != 0;
+        led.then(|| format!("{} led the race, but not with fresh seeds.", name(leader)))
     }
 
     /// Who is no different from the winner.
