@@ -5,14 +5,17 @@
 //!   fresh seeds, ten times as many: default, winner, and the best others of the race ─► who is best now
 //! ```
 //!
-//! A line for each job: CPU seconds and rounds of the advice, its winner and its score against the default, that score with the fresh
+//! A line for each job: seconds, CPU seconds and rounds of the advice, its winner and its score against the default, that score with the fresh
 //! seeds, the best with those and its score, and *holds* if the winner is within 5 % of it, else *MISS*.
 
 use fairhead_core::Duration;
 use fairhead_device::DeviceParams;
 use fairhead_sim::advise::{self, Figures, Goal, Question, WORK_PER_S, race};
-use fairhead_sim::{Host, job, parallel, simulate};
+use fairhead_sim::job::{self, JobFile};
+use fairhead_sim::replay::{Options, Source};
+use fairhead_sim::{Host, parallel, simulate};
 use std::path::Path;
+use std::time::Instant;
 
 /// Of those that did not win, how many are asked again.
 const OTHERS: usize = 4;
@@ -28,12 +31,23 @@ fn cpu_s() -> f64 {
     ticks.sum::<f64>() / 100.0
 }
 
+/// A job file (`NAME.fio`), else a recorded trace.
+fn jobs(file: &Path) -> Result<JobFile, String> {
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    if file.extension().is_some_and(|e| e == "fio") {
+        let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
+        return job::parse(&text, &name).map_err(|e| e.to_string());
+    }
+    let mut jobs = JobFile::of_trace(&name, Source::File(file.to_owned()), Options::default());
+    jobs.read_recordings(&|_, _| {}).map_err(|e| e.to_string())?;
+    Ok(jobs)
+}
+
 /// Asks about a job, twice.
+#[allow(clippy::disallowed_methods, reason = "this is about the time that people wait")]
 pub(crate) fn run(file: &Path, disk: &str, work: Duration) -> Result<String, String> {
-    let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
     let question = Question {
-        jobs: job::parse(&text, &name).map_err(|e| e.to_string())?,
+        jobs: jobs(file)?,
         disk: DeviceParams::preset(disk).map_err(|e| e.to_string())?,
         host: Host::for_disk(disk),
         goal: Goal::Balanced,
@@ -43,10 +57,10 @@ pub(crate) fn run(file: &Path, disk: &str, work: Duration) -> Result<String, Str
         against: None,
         foreground: None,
     };
-    let before = cpu_s();
+    let (before, start) = (cpu_s(), Instant::now());
     let answer = advise::advise(&question, parallel::available(), &(), &|_| {}).map_err(|e| e.to_string())?;
     let (question, advice) = answer.ok_or("over")?;
-    let cost = cpu_s() - before;
+    let (cost, elapsed) = (cpu_s() - before, start.elapsed().as_secs_f64());
     let winner = advice.race.winner();
     let told = advice.race.against(winner, 0).score.map_or(1.0, |s| s.ratio);
     let (scores, seeds) = ask_again(&question, &advice, winner)?;
@@ -54,7 +68,8 @@ pub(crate) fn run(file: &Path, disk: &str, work: Duration) -> Result<String, Str
     let best = scores.iter().copied().reduce(|a, b| if b.1 > a.1 { b } else { a }).ok_or("nobody")?;
     let verdict = if best.1 - of(winner) <= advise::EQUAL.ln() { "holds" } else { "MISS" };
     Ok(format!(
-        "{name} | {cost:.0} | {} | {} | {told:.2} | {seeds} | {:.2} | {} | {:.2} | {verdict}",
+        "{} | {elapsed:.1} | {cost:.1} | {} | {} | {told:.2} | {seeds} | {:.2} | {} | {:.2} | {verdict}",
+        question.jobs.file_name,
         advice.race.rounds,
         advice.candidates[winner].name(),
         of(winner).exp(),

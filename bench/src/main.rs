@@ -9,7 +9,7 @@
 //! fairhead-bench run-any …                            the same through `AnyScheduler`
 //! fairhead-bench simulate PRESET SECONDS              the lab for that much virtual time; prints requests and CPU nanoseconds
 //! fairhead-bench work FOLDER                          all job files of a folder: what they cost, and are reckoned to
-//! fairhead-bench confirm FILE DISK SECONDS            advice for a job file, and whether ten times the seeds confirm it
+//! fairhead-bench confirm FILE DISK SECONDS            advice for a job file or a trace, and whether ten times the seeds confirm it
 //! ```
 //!
 //! # The loop

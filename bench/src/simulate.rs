@@ -7,7 +7,8 @@
 
 use fairhead_core::sched::any::Preset;
 use fairhead_device::DeviceParams;
-use fairhead_sim::{Host, Scenario, job, simulate};
+use fairhead_sim::job::{self, JobFile};
+use fairhead_sim::{Host, Scenario, simulate};
 use std::fs;
 
 const JOB: &str = "[global]
@@ -31,21 +32,27 @@ pub(crate) fn cpu_ns() -> u64 {
     stat.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// Requests simulated, and nanoseconds of CPU time that they took.
-pub(crate) fn run(preset: &Preset, seconds: u64) -> (u64, u64) {
-    let text = JOB.replace("time_based", &format!("time_based\nruntime={seconds}s"));
-    let jobs = job::parse(&text, "bench").expect("a valid job file");
-    let scenario = Scenario {
+/// A run with a scheduler as it is.
+pub(crate) fn scenario(jobs: JobFile, disk: DeviceParams, host: Host, preset: &Preset) -> Scenario {
+    Scenario {
         jobs,
-        disk: DeviceParams::preset("ide2004").expect("a built-in disk"),
-        host: Host::of_2004(),
+        disk,
+        host,
         scheduler: preset.name.to_owned(),
         config: (preset.config)(),
         seed: 1,
         interval: None,
         time_max: None,
         watch: None,
-    };
+    }
+}
+
+/// Requests simulated, and nanoseconds of CPU time that they took.
+pub(crate) fn run(preset: &Preset, seconds: u64) -> (u64, u64) {
+    let text = JOB.replace("time_based", &format!("time_based\nruntime={seconds}s"));
+    let jobs = job::parse(&text, "bench").expect("a valid job file");
+    let disk = DeviceParams::preset("ide2004").expect("a built-in disk");
+    let scenario = scenario(jobs, disk, Host::of_2004(), preset);
     let before = cpu_ns();
     let outcome = simulate(&scenario).expect("a valid scenario");
     (outcome.disk.issued + outcome.disk.merged, cpu_ns() - before)

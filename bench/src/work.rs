@@ -2,10 +2,10 @@
 //!
 //! A line for each job, disk and scheduler: CPU nanoseconds, what is counted, and what that is reckoned to cost.
 
-use crate::simulate::cpu_ns;
+use crate::simulate::{cpu_ns, scenario};
 use fairhead_core::sched::any::preset;
 use fairhead_device::DeviceParams;
-use fairhead_sim::{Host, Scenario, advise, job, simulate};
+use fairhead_sim::{Host, advise, job, simulate};
 use std::path::Path;
 
 const DISKS: [&str; 4] = ["nas2020", "ide2004", "sata_ssd", "nvme"];
@@ -33,17 +33,7 @@ pub(crate) fn run(folder: &Path) -> std::io::Result<()> {
 
 fn one(jobs: &job::JobFile, disk: &str, scheduler: &str) {
     let (Some(preset), Ok(params)) = (preset(scheduler), DeviceParams::preset(disk)) else { return };
-    let scenario = Scenario {
-        jobs: jobs.clone(),
-        disk: params,
-        host: Host::for_disk(disk),
-        scheduler: scheduler.to_owned(),
-        config: (preset.config)(),
-        seed: 1,
-        interval: None,
-        time_max: None,
-        watch: None,
-    };
+    let scenario = scenario(jobs.clone(), params, Host::for_disk(disk), preset);
     let before = cpu_ns();
     let Ok(o) = simulate(&scenario) else { return };
     let ns = cpu_ns() - before;

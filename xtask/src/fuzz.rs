@@ -7,8 +7,9 @@ use crate::shell::{capture, cargo, command, exists, root};
 use crate::steps::Outcome;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::Duration;
-use std::{env, fs};
+use std::{env, fs, thread};
 
 const TARGETS: [&str; 19] = [
     "job_file",
@@ -52,15 +53,26 @@ pub(crate) fn replay() -> Command {
     command
 }
 
-/// Each target for a short while.
+/// Each target for a short while, as many at a time as there are processors.
 pub(crate) fn short(time: Duration) -> Result<Outcome, String> {
     if !exists("c++") {
         return Ok(Outcome::Skipped("no c++ to build libFuzzer with".to_owned()));
     }
     let programs = build()?;
-    for target in TARGETS {
-        fuzz(&programs, target, time)?;
-    }
+    let waiting = Mutex::new(TARGETS.iter());
+    let next = || waiting.lock().ok()?.next();
+    let fuzz_some = || -> Result<(), String> {
+        while let Some(target) = next() {
+            fuzz(&programs, target, time)?;
+        }
+        Ok(())
+    };
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let all: Vec<_> = (0..processors).map(|_| scope.spawn(fuzz_some)).collect();
+        let ended = all.into_iter().map(|one| one.join().map_err(|_| "fuzzing panicked".to_owned())?);
+        ended.collect::<Result<(), String>>()
+    })?;
     Ok(Outcome::Passed(format!("{} s each: {}", time.as_secs(), TARGETS.join(", "))))
 }
 

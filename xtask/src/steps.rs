@@ -28,7 +28,7 @@ const KILLS: &str = "200";
 const BARE_METAL: &str = "thumbv7em-none-eabi";
 
 /// How long each fuzz target runs.
-const FUZZ: Duration = Duration::from_secs(20);
+const FUZZ: Duration = Duration::from_secs(10);
 
 /// What became of a step.
 #[derive(Debug, PartialEq, Eq)]
