@@ -4,7 +4,7 @@ use fairhead_core::Duration;
 use fairhead_report::{Cast, Recorder};
 use fairhead_sim::advise::{self, Advice, Question, Stage, WORK_PER_S};
 use fairhead_sim::kept::fingerprint;
-use fairhead_sim::{Host, SimError, journal, parallel};
+use fairhead_sim::{Host, SimError, journal};
 
 use crate::args::{AdviseArgs, Goal};
 use crate::error::CliError;
@@ -18,7 +18,7 @@ use crate::resume::Resume;
 pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
     let (question, asked) = question(args)?;
     question.jobs.notes.iter().for_each(|n| out::note(n));
-    let threads = args.threads.map_or_else(parallel::available, usize::from);
+    let threads = args.threads.count();
     let progress = Progress::bounded("racing");
     let stage = |s: Stage| show(&progress, &question, s);
     let resume = Resume::open(args.resume.as_deref(), of_runs(&question))?;
@@ -33,8 +33,8 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
         let command = page::command_line(std::env::args_os());
         out::write(Some(file), &page::advice(&asked, &question, &answer, &shown, &command))?;
     }
-    let file = args.output.as_deref();
-    let text = advice::render(&asked, &question, &answer, args.output_format, out::coloured(file));
+    let file = args.output.file.as_deref();
+    let text = advice::render(&asked, &question, &answer, args.output.format, out::coloured(file));
     out::write(file, &text)?;
     if file.is_some() {
         out::note(&format!("seed {}", args.seed));

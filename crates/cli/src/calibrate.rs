@@ -10,7 +10,7 @@ use fairhead_device::calibrate::{
 use fairhead_live::Probe;
 use serde_json::{Value, json};
 
-use crate::args::{CalibrateArgs, ConformFormat};
+use crate::args::{CalibrateArgs, ReportFormat};
 use crate::error::CliError;
 use crate::out::{self, Progress};
 use crate::plan::{choose_disk, positive_time};
@@ -33,8 +33,8 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), CliError> {
     drop(drive);
     found.notes.iter().for_each(|n| out::note(n));
     let text = match args.output_format {
-        ConformFormat::Human => human(&what, &found, args.output.is_some()),
-        ConformFormat::Json => format!("{:#}\n", in_json(&what, args.seed, &found)),
+        ReportFormat::Human => human(&what, &found, args.output.is_some()),
+        ReportFormat::Json => format!("{:#}\n", in_json(&what, args.seed, &found)),
     };
     if let Some(file) = args.output.as_deref() {
         out::write(Some(file), &found.to_toml())?;

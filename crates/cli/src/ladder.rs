@@ -17,8 +17,8 @@ const DEFAULT: &str = "startup-10r-seq";
 
 /// Runs what the arguments name, and writes the table.
 pub(crate) fn ladder(args: &LadderArgs) -> Result<(), CliError> {
-    let file = args.output.as_deref();
-    let threads = args.threads.map_or_else(parallel::available, usize::from);
+    let file = args.output.file.as_deref();
+    let threads = args.threads.count();
     let coloured = out::coloured(file);
     let text = match &args.scenario {
         Some(name) => {
@@ -29,7 +29,7 @@ pub(crate) fn ladder(args: &LadderArgs) -> Result<(), CliError> {
             let verdicts = verdicts.into_iter().collect::<Result<Vec<Verdict>, SimError>>();
             let verdicts = verdicts.map_err(|e| CliError::Failed(e.to_string()))?;
             Verdicts { scenarios: &chosen, verdicts: &verdicts, seed: args.seed, coloured }
-                .render(args.output_format)
+                .render(args.output.format)
         }
         None => climb(args, threads, coloured)?,
     };
@@ -80,7 +80,7 @@ fn climb(args: &LadderArgs, threads: usize, coloured: bool) -> Result<String, Cl
         against_first: args.without_each,
         coloured,
     };
-    Ok(ladder.render(args.output_format))
+    Ok(ladder.render(args.output.format))
 }
 
 fn choose_rungs(args: &LadderArgs) -> Result<Vec<Rung>, CliError> {

@@ -52,7 +52,7 @@ impl Plan {
             jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
         }
         let why = args.why.as_deref().map(|text| choose_clients(&jobs, text)).transpose()?;
-        if why.is_some() && !matches!(args.output_format, Format::Human | Format::Json) {
+        if why.is_some() && !matches!(args.output.format, Format::Human | Format::Json) {
             let wrong = "--why is told by --output-format human and json only";
             return Err(CliError::Misuse(wrong.to_owned()));
         }
@@ -75,7 +75,7 @@ fn choose_watch(args: &RunArgs, jobs: &JobFile) -> Result<Option<Duration>, CliE
     if jobs.cgroups.len() < 2 {
         return misuse("there are no control groups to watch; add cgroup=NAME to jobs");
     }
-    match args.output_format {
+    match args.output.format {
         Format::JsonPlus => misuse("fio's json+ has no place for it; use --output-format human, json or csv"),
         Format::Csv if args.interval.is_some() => misuse("csv has one series; remove --interval"),
         _ => Ok(Some(period)),

@@ -1,7 +1,6 @@
 //! `fairhead reproduce`: the published tables beside ours.
 
 use fairhead_sim::job::nearest;
-use fairhead_sim::parallel;
 use fairhead_sim::reproduce::{Options, Report, SOURCES, reproduce as simulate};
 
 use crate::args::ReproduceArgs;
@@ -15,7 +14,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
     let options = Options {
         layouts: args.layouts,
         seed: args.seed,
-        threads: args.threads.map_or_else(parallel::available, usize::from),
+        threads: args.threads.count(),
         only: args.only.clone(),
     };
     let mut reports = Vec::new();
@@ -29,8 +28,8 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
     {
         return Err(CliError::Misuse(format!("--only {only}: no row has that in its id")));
     }
-    let file = args.output.as_deref();
-    let text = Reproductions { reports: &reports, coloured: out::coloured(file) }.render(args.output_format);
+    let file = args.output.file.as_deref();
+    let text = Reproductions { reports: &reports, coloured: out::coloured(file) }.render(args.output.format);
     out::write(file, &text)?;
     if file.is_some() {
         out::note(&format!("seed {}", args.seed));

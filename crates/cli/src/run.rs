@@ -19,7 +19,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     let plan = Plan::new(args)?;
     plan.jobs.notes.iter().for_each(|n| out::note(n));
     let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(&plan, s)).collect();
-    let threads = args.threads.map_or_else(parallel::available, usize::from);
+    let threads = args.threads.count();
     let failed = |e| match e {
         SimError::Group(message) => CliError::Failed(message),
         e => CliError::Misuse(e.to_string()),
@@ -42,8 +42,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     for note in new_notes(&plan, &outcomes) {
         out::note(note);
     }
-    let file = args.output.as_deref();
-    let export: Box<dyn Export> = match args.output_format {
+    let file = args.output.file.as_deref();
+    let export: Box<dyn Export> = match args.output.format {
         Format::Human => Box::new(Human { coloured: out::coloured(file) }),
         Format::Json => Box::new(Json),
         Format::JsonPlus => Box::new(JsonPlus),

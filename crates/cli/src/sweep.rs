@@ -2,7 +2,7 @@
 
 use fairhead_sim::kept::fingerprint;
 use fairhead_sim::sweep::{Setting, Sweep, Tuned};
-use fairhead_sim::{Host, SimError, parallel};
+use fairhead_sim::{Host, SimError};
 
 use crate::args::SweepArgs;
 use crate::error::CliError;
@@ -17,15 +17,15 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
     let grid = grid(args)?;
     grid.jobs.notes.iter().for_each(|n| out::note(n));
     let resume = Resume::open(args.resume.as_deref(), fingerprint(&grid))?;
-    let threads = args.threads.map_or_else(parallel::available, usize::from);
+    let threads = args.threads.count();
     let progress = Progress::counted("sweeping", resume.count(), grid.count());
     let rows = grid.run(threads, &resume, &|done| progress.at(done, grid.count())).map_err(|e| match e {
         SimError::Group(message) => CliError::Failed(message),
         e => CliError::Misuse(e.to_string()),
     })?;
     drop(progress);
-    let file = args.output.as_deref();
-    out::write(file, &sweep::render(&grid, &rows, args.output_format, out::coloured(file)))?;
+    let file = args.output.file.as_deref();
+    out::write(file, &sweep::render(&grid, &rows, args.output.format, out::coloured(file)))?;
     if file.is_some() {
         out::note(&format!("seed {}", args.seed));
     }

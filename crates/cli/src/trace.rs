@@ -16,7 +16,7 @@ use crate::output::trace::{Read, render};
 pub(crate) fn trace(args: &TraceArgs) -> Result<(), CliError> {
     let misuse = |e: TraceError| CliError::Misuse(e.to_string());
     let mut trace = open(&args.trace).map_err(misuse)?;
-    let file = args.output.as_deref();
+    let file = args.output.file.as_deref();
     if let Some(target) = args.to {
         return convert(&mut trace, target, file);
     }
@@ -26,7 +26,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<(), CliError> {
     }
     let name = args.trace.display().to_string();
     let read = Read { file: &name, trace: &trace, summary: &summary };
-    out::write(file, &render(&read, args.output_format, out::coloured(file)))
+    out::write(file, &render(&read, args.output.format, out::coloured(file)))
 }
 
 /// A writer of one of the formats.

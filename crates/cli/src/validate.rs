@@ -4,7 +4,7 @@ use fairhead_core::Duration;
 use fairhead_sim::validate::{Demerit, Recorded, demerit, quantile, read_recording, replay, sorted_ms};
 use serde_json::{Value, json};
 
-use crate::args::{ConformFormat, ValidateArgs};
+use crate::args::{ReportFormat, ValidateArgs};
 use crate::error::CliError;
 use crate::out;
 use crate::plan;
@@ -19,14 +19,14 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), CliError> {
     let recording = read_recording(trace, &args.trace.to_string_lossy()).map_err(CliError::Misuse)?;
     let model = replay(&params, &recording).map_err(CliError::Misuse)?;
     let compared = Compared::of(&recording, &model);
-    let text = match args.output_format {
-        ConformFormat::Human => human(&name, &compared),
-        ConformFormat::Json => {
+    let text = match args.output.format {
+        ReportFormat::Human => human(&name, &compared),
+        ReportFormat::Json => {
             let object = object(&name, &args.trace.to_string_lossy(), &compared);
             serde_json::to_string_pretty(&object).expect("a JSON value can be written") + "\n"
         }
     };
-    out::write(args.output.as_deref(), &text)
+    out::write(args.output.file.as_deref(), &text)
 }
 
 /// Shares of the requests at which the distributions are shown, in thousandths.

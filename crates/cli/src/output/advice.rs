@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::json::pretty;
 use super::table::{Best, Cell, Table, mib, time};
-use crate::args::ConformFormat;
+use crate::args::ReportFormat;
 
 /// What was asked, in words.
 pub(crate) struct Asked {
@@ -34,12 +34,12 @@ pub(crate) fn render(
     asked: &Asked,
     question: &Question,
     advice: &Advice,
-    format: ConformFormat,
+    format: ReportFormat,
     coloured: bool,
 ) -> String {
     match format {
-        ConformFormat::Human => human(asked, question, advice, coloured),
-        ConformFormat::Json => pretty(&object(asked, question, advice)),
+        ReportFormat::Human => human(asked, question, advice, coloured),
+        ReportFormat::Json => pretty(&object(asked, question, advice)),
     }
 }
 

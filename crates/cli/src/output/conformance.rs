@@ -14,13 +14,13 @@ use fairhead_sim::conform::{Agreement, Difference, Report, Scheduler, Topic};
 use serde_json::{Value, json};
 
 use super::table::{Best, Cell, Table};
-use crate::args::ConformFormat;
+use crate::args::ReportFormat;
 
 /// The report as text, with a line break at its end; at most `most` differences.
-pub(crate) fn render(report: &Report, format: ConformFormat, most: usize, coloured: bool) -> String {
+pub(crate) fn render(report: &Report, format: ReportFormat, most: usize, coloured: bool) -> String {
     match format {
-        ConformFormat::Human => human(report, most, coloured),
-        ConformFormat::Json => {
+        ReportFormat::Human => human(report, most, coloured),
+        ReportFormat::Json => {
             let object = object(report, most);
             serde_json::to_string_pretty(&object).expect("a JSON value can be written") + "\n"
         }

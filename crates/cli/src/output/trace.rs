@@ -17,7 +17,7 @@ use fairhead_trace::{Names, Notes, Op, OpSummary, Summary, Trace};
 use serde_json::{Value, json};
 
 use super::table::{Best, Cell, Table, mib, time};
-use crate::args::ConformFormat;
+use crate::args::ReportFormat;
 
 /// How many sizes, tasks and devices are named.
 const NAMED: usize = 5;
@@ -33,10 +33,10 @@ pub(crate) struct Read<'a> {
 }
 
 /// The summary as text, with a line break at its end.
-pub(crate) fn render(read: &Read<'_>, format: ConformFormat, coloured: bool) -> String {
+pub(crate) fn render(read: &Read<'_>, format: ReportFormat, coloured: bool) -> String {
     match format {
-        ConformFormat::Human => human(read, coloured),
-        ConformFormat::Json => {
+        ReportFormat::Human => human(read, coloured),
+        ReportFormat::Json => {
             serde_json::to_string_pretty(&object(read)).expect("a JSON value can be written") + "\n"
         }
     }

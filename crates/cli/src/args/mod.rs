@@ -1,0 +1,229 @@
+//! What can be written on the command line. Parsing only: what the words mean is settled in `plan`.
+
+mod common;
+mod lab;
+mod live;
+mod recorded;
+
+pub(crate) use common::{Format, ReportFormat, SweepFormat, TableFormat};
+pub(crate) use lab::{
+    AdviseArgs, Goal, LadderArgs, RecordArgs, ReplayArgs, ReplayFit, ReplayMode, ReproduceArgs, RunArgs,
+    SweepArgs,
+};
+pub(crate) use live::{ControlArgs, CtlArgs, EmulateArgs, MountArgs, ReplayLiveArgs, ServeArgs, TopArgs};
+pub(crate) use recorded::{CalibrateArgs, ConformArgs, TraceArgs, TraceTarget, ValidateArgs};
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use fairhead_sim::job::nearest;
+
+use crate::error::{CliError, fail, one_line};
+
+/// Which disk scheduler and which tunables for my workload on my disk, and why?
+#[derive(Debug, Parser)]
+#[command(name = "fairhead", version, max_term_width = 110, disable_help_subcommand = true)]
+#[command(
+    after_help = "Without a command: `fairhead run`, an application that starts while ten readers stream, under every scheduler."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Simulate a fio job file under one or several schedulers and compare.
+    Run(RunArgs),
+    /// Find the scheduler and the tunables for a job on a disk, by many runs, and say why and what to do.
+    Advise(AdviseArgs),
+    /// Run a grid of schedulers, tunables, disks and seeds, and write a row of figures for each point.
+    Sweep(SweepArgs),
+    /// Turn BFQ's heuristics on one by one and tell what each buys.
+    Ladder(LadderArgs),
+    /// Put the published tables of a source beside ours, number by number.
+    Reproduce(ReproduceArgs),
+    /// Tell what is in a recorded block trace of any known format, or write it in another.
+    Trace(TraceArgs),
+    /// Replay a running kernel's log into our scheduler, and say where the two decide differently.
+    Conform(ConformArgs),
+    /// Replay a recorded drive's requests through a disk model, and say how far its response times are from the drive's.
+    Validate(ValidateArgs),
+    /// Measure a real disk, without changing what is on it, and write it down as a disk file.
+    Calibrate(CalibrateArgs),
+    /// Serve files as block devices over NBD, so that each client gets its share of the disk.
+    Serve(ServeArgs),
+    /// Replay a recording of `serve --record` or `mount --record`, and say whether everything is decided as it was.
+    ReplayLive(ReplayLiveArgs),
+    /// Show a file that is as slow as a disk, in real time, for any program or for the kernel's own schedulers.
+    Emulate(EmulateArgs),
+    /// Show a folder so that what is read and written there is scheduled: by thread, I/O priority and cgroup.
+    Mount(MountArgs),
+    /// Ask a running `serve` or `mount` for its statistics, or change what it does.
+    Ctl(CtlArgs),
+    /// Show who gets what of the disk of a running `serve` or `mount`, again and again.
+    Top(TopArgs),
+    /// List what can be named: disks, schedulers or workloads.
+    List(ListArgs),
+    /// Show a scheduler's tunables, a disk's description or a workload's job file.
+    Show(ShowArgs),
+    /// Print the script that completes commands and options in a shell.
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one for each command.
+    Man(ManArgs),
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Cli::parse_from(["fairhead", "run"]).command.expect("run is a command")
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// What to list.
+    pub(crate) what: Listed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Listed {
+    Disks,
+    Schedulers,
+    Workloads,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// A scheduler, disk or workload; or a disk's FILE (TOML, or DiskSim's .diskspecs or .parv), which is printed as TOML.
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// For which shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write fairhead.1 and a page for each command into this folder.
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// The command line, or the exit code after an answer to `--help` or a line about what is wrong.
+pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
+    Cli::try_parse_from(argv).map_err(|e| match e.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A closed pipe is no reason to complain.
+            let _ = e.print();
+            ExitCode::SUCCESS
+        }
+        _ => fail(&CliError::Misuse(explain(&e))),
+    })
+}
+
+/// clap's finding in one line, with the nearest word if it knows one.
+fn explain(e: &clap::Error) -> String {
+    let text = e.to_string();
+    let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let mut line = match e.kind() {
+        // The missing arguments are on the lines below.
+        ErrorKind::MissingRequiredArgument | ErrorKind::InvalidValue => {
+            let body: Vec<&str> = text
+                .lines()
+                .take_while(|l| !l.starts_with("Usage:") && !l.trim_start().starts_with("tip:"))
+                .collect();
+            one_line(body.join("\n").trim_start_matches("error: ")).replace(":;", ":")
+        }
+        _ => first.to_owned(),
+    };
+    if let Some(word) = suggestion(e) {
+        line.push_str(&format!("; did you mean '{word}'?"));
+    }
+    line
+}
+
+/// What was meant: clap's guess, or else the nearest of the known words by typing errors, which clap does not count.
+fn suggestion(e: &clap::Error) -> Option<String> {
+    let text = |kind| match e.get(kind) {
+        Some(ContextValue::String(s)) => Some(s.clone()),
+        Some(ContextValue::Strings(s)) => s.first().cloned(),
+        _ => None,
+    };
+    let clap_knows =
+        [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
+    if let Some(word) = clap_knows.into_iter().find_map(text) {
+        return Some(word);
+    }
+    if let Some(word) = text(ContextKind::InvalidSubcommand) {
+        let command = Cli::command();
+        return nearest(&word, command.get_subcommands().map(clap::Command::get_name)).map(str::to_owned);
+    }
+    match (text(ContextKind::InvalidValue), e.get(ContextKind::ValidValue)) {
+        (Some(word), Some(ContextValue::Strings(known))) => {
+            nearest(&word, known.iter().map(String::as_str)).map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn refused(argv: &[&str]) -> String {
+        explain(&Cli::try_parse_from([&["fairhead"], argv].concat()).unwrap_err())
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_of_the_last_commands() {
+        let parse = |argv: &[&str]| Cli::try_parse_from([&["fairhead"], argv].concat()).unwrap().command;
+        let shell = |name| match parse(&["completions", name]) {
+            Some(Command::Completions(args)) => args.shell,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((shell("bash"), shell("fish")), (clap_complete::Shell::Bash, clap_complete::Shell::Fish));
+        let folder = |argv| match parse(argv) {
+            Some(Command::Man(args)) => args.folder,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((folder(&["man"]), folder(&["man", "x"])), (None, Some("x".into())));
+        assert!(refused(&["completions", "tcsh"]).contains("bash"));
+        let validate = |argv: &[&str]| match parse(&[&["validate", "d", "--trace", "t"], argv].concat()) {
+            Some(Command::Validate(args)) => args,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(validate(&[]).bus_rate, None);
+        let all = validate(&["--bus-rate", "10MB/s", "--output-format", "json", "-o", "x"]);
+        assert_eq!((all.bus_rate.as_deref(), all.output.file), (Some("10MB/s"), Some("x".into())));
+        assert_eq!(all.output.format, ReportFormat::Json);
+    }
+
+    #[test]
+    fn mistakes_are_one_line_with_the_nearest_word() {
+        assert_eq!(refused(&["rnu"]), "unrecognized subcommand 'rnu'; did you mean 'run'?");
+        assert_eq!(
+            refused(&["run", "--shced", "noop"]),
+            "unexpected argument '--shced' found; did you mean '--sched'?"
+        );
+        assert_eq!(
+            refused(&["list", "disk"]),
+            "invalid value 'disk' for '<WHAT>'; [possible values: disks, schedulers, workloads]; did you mean 'disks'?"
+        );
+        assert_eq!(refused(&["show"]), "the following required arguments were not provided: <NAME>");
+        assert!(refused(&["run", "--threads", "0"]).contains("1..=1024"));
+        assert!(
+            refused(&["run", "--seed", "x"])
+                .ends_with("a number from 0 to 18446744073709551615, decimal or 0x…")
+        );
+    }
+}
