@@ -35,13 +35,13 @@ fn digits(f: f64) -> String {
 
 #[test]
 fn json_says_what_is_shown() {
-    let file = std::env::temp_dir().join(format!("fairhead-advise-{}.fio", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("job.fio");
     std::fs::write(&file, JOB).unwrap();
     let args = [file.to_str().unwrap(), "--goal", "latency", "--rounds", "1"];
     let human = text(&args);
     let json: Value =
         serde_json::from_str(&text(&[&args[..], &["--output-format", "json"]].concat())).unwrap();
-    std::fs::remove_file(&file).unwrap();
     assert_ne!(json["winner"], json["default"]);
     for chapter in ["verdict", "why"] {
         for sentence in json[chapter].as_array().unwrap() {

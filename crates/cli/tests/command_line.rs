@@ -1,7 +1,8 @@
 //! The binary as a user meets it: exit codes, one-line errors, lists.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Output, Stdio};
+use tempfile::TempPath;
 
 fn fairhead(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fairhead")).args(args).output().unwrap()
@@ -24,24 +25,11 @@ fn refusal(args: &[&str], code: i32) -> String {
     text.trim_end().strip_prefix("fairhead: ").expect("the program names itself").to_owned()
 }
 
-/// A file that is removed again.
-struct Temp(std::path::PathBuf);
-
-impl Temp {
-    fn new(name: &str, text: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("fairhead-cli-{}-{name}", std::process::id()));
-        std::fs::write(&path, text).unwrap();
-        Self(path)
-    }
-    fn path(&self) -> &str {
-        self.0.to_str().unwrap()
-    }
-}
-
-impl Drop for Temp {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+/// A file whose name ends so, removed at the end.
+fn temp(name: &str, text: &str) -> TempPath {
+    let mut file = tempfile::Builder::new().suffix(name).tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file.into_temp_path()
 }
 
 #[test]
@@ -78,15 +66,15 @@ fn misuse_is_one_line_and_exit_code_2() {
 
 #[test]
 fn a_wrong_job_file_is_named_with_its_line() {
-    let job = Temp::new("wrong.fio", "[j]\nsize=1g\niodpeth=3\n");
-    let line = refusal(&["run", job.path()], 2);
+    let job = temp("wrong.fio", "[j]\nsize=1g\niodpeth=3\n");
+    let line = refusal(&["run", job.to_str().unwrap()], 2);
     assert_eq!(
         line.rsplit_once("wrong.fio").unwrap().1,
         ":3: unknown option 'iodpeth'; did you mean 'iodepth'?"
     );
-    let binary = Temp::new("binary.fio", "");
-    std::fs::write(&binary.0, [b'[', 0xff]).unwrap();
-    assert!(refusal(&["run", binary.path()], 2).ends_with("binary.fio:1: not a text in UTF-8"));
+    let binary = temp("binary.fio", "");
+    std::fs::write(&binary, [b'[', 0xff]).unwrap();
+    assert!(refusal(&["run", binary.to_str().unwrap()], 2).ends_with("binary.fio:1: not a text in UTF-8"));
     assert_eq!(
         refusal(&["run", "app-strat"], 2),
         "no job file 'app-strat'; did you mean the workload 'app-start'?"
@@ -144,25 +132,26 @@ fn a_closed_pipe_ends_quietly() {
 #[test]
 fn validate_prints_the_figure_and_names_what_is_wrong() {
     // The first request goes to the media, the second is read ahead.
-    let trace = Temp::new("validate.trace", "R Hit 1000 8 5000 20000\nR Hit 1008 8 80 20000\n");
-    let text = answer(&["validate", "ide2004", "--trace", trace.path()]);
+    let trace = temp("validate.trace", "R Hit 1000 8 5000 20000\nR Hit 1008 8 80 20000\n");
+    let text = answer(&["validate", "ide2004", "--trace", trace.to_str().unwrap()]);
     assert!(text.starts_with("ide2004: 2 requests, demerit figure ") && text.contains("50.0 %"), "{text}");
-    let json = answer(&["validate", "ide2004", "--trace", trace.path(), "--output-format", "json"]);
+    let json =
+        answer(&["validate", "ide2004", "--trace", trace.to_str().unwrap(), "--output-format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).expect("one object");
     let (all, figure) = (&json["figures"][0], json["figures"][0]["demerit_ms"].as_f64().unwrap_or(0.0));
     assert_eq!((&json["disk"], &all["requests"]), (&"ide2004".into(), &2.into()));
     assert!(text.contains(&format!("demerit figure {figure:.3} ms")), "{text}");
     // 8 sectors at 1 MB/s take 4.1 ms, at 85 MB/s 0.05.
-    let slow = answer(&["validate", "ide2004", "--trace", trace.path(), "--bus-rate", "1MB/s"]);
+    let slow = answer(&["validate", "ide2004", "--trace", trace.to_str().unwrap(), "--bus-rate", "1MB/s"]);
     assert!(slow.contains("    1.0 %      0.080 ms    4.1"), "{slow}");
-    let line = refusal(&["validate", "ide2004", "--trace", trace.path(), "--bus-rate", "10"], 2);
+    let line = refusal(&["validate", "ide2004", "--trace", trace.to_str().unwrap(), "--bus-rate", "10"], 2);
     assert!(line.contains("--bus-rate: 10: needs a unit, such as \"85MB/s\""), "{line}");
-    let line = refusal(&["validate", "nvmee", "--trace", trace.path()], 2);
+    let line = refusal(&["validate", "nvmee", "--trace", trace.to_str().unwrap()], 2);
     assert!(line.contains("did you mean"), "{line}");
-    let bad = Temp::new("bad.trace", "R Hit 1000 8 5000 20000\nR Hit 1008\n");
-    assert!(refusal(&["validate", "ide2004", "--trace", bad.path()], 2).contains("bad.trace:2: "));
+    let bad = temp("bad.trace", "R Hit 1000 8 5000 20000\nR Hit 1008\n");
+    assert!(refusal(&["validate", "ide2004", "--trace", bad.to_str().unwrap()], 2).contains("bad.trace:2: "));
     // The files that a .diskspecs names are looked for beside it and nowhere else.
-    let specs = Temp::new("d.diskspecs", "disksim_disk D { Model = source ../../x.model }\n");
-    let line = refusal(&["validate", specs.path(), "--trace", trace.path()], 2);
+    let specs = temp("d.diskspecs", "disksim_disk D { Model = source ../../x.model }\n");
+    let line = refusal(&["validate", specs.to_str().unwrap(), "--trace", trace.to_str().unwrap()], 2);
     assert!(line.contains("is not the name of a file beside it"), "{line}");
 }

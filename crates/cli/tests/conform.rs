@@ -1,6 +1,8 @@
 //! `fairhead conform` as a user meets it, on a log of four requests.
 
+use std::io::Write as _;
 use std::process::{Command, Output};
+use tempfile::TempPath;
 
 /// mq-deadline: the lower of two reads first, then what came last.
 const LOG: &str = "# scheduler=mq-deadline
@@ -11,24 +13,11 @@ const LOG: &str = "# scheduler=mq-deadline
  a-7 [000] d..1. 1.000005: 7,0 C R 1000 + 8 [0]
 ";
 
-/// A file that is removed again.
-struct Temp(std::path::PathBuf);
-
-impl Temp {
-    fn new(name: &str, text: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("fairhead-conform-{}-{name}", std::process::id()));
-        std::fs::write(&path, text).unwrap();
-        Self(path)
-    }
-    fn path(&self) -> &str {
-        self.0.to_str().unwrap()
-    }
-}
-
-impl Drop for Temp {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+/// A file whose name ends so, removed at the end.
+fn temp(name: &str, text: &str) -> TempPath {
+    let mut file = tempfile::Builder::new().suffix(name).tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file.into_temp_path()
 }
 
 fn conform(args: &[&str]) -> Output {
@@ -41,8 +30,8 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn agreement_is_a_table_and_exit_code_0() {
-    let log = Temp::new("same", LOG);
-    let out = conform(&[log.path()]);
+    let log = temp("same", LOG);
+    let out = conform(&[log.to_str().unwrap()]);
     assert_eq!((out.status.code(), text(&out.stderr).as_str()), (Some(0), ""));
     let table = text(&out.stdout);
     assert!(table.contains("mq-deadline, 2 requests"), "{table}");
@@ -54,21 +43,21 @@ fn agreement_is_a_table_and_exit_code_0() {
 fn differences_are_shown_and_exit_code_1() {
     let swapped =
         LOG.replace("D R 1000", "D R x").replace("D R 2000", "D R 1000").replace("D R x", "D R 2000");
-    let log = Temp::new("swapped", &swapped);
-    let out = conform(&[log.path()]);
+    let log = temp("swapped", &swapped);
+    let out = conform(&[log.to_str().unwrap()]);
     assert_eq!(out.status.code(), Some(1));
     let line = text(&out.stderr);
     assert!(line.starts_with("fairhead: ") && line.contains("does not agree: requests 0.0 %"), "{line}");
     let found = text(&out.stdout);
-    assert!(found.contains(&format!("{}:4: requests\n  kernel  a-7", log.path())), "{found}");
-    let none = text(&conform(&[log.path(), "--differences", "0"]).stdout);
+    assert!(found.contains(&format!("{}:4: requests\n  kernel  a-7", log.to_str().unwrap())), "{found}");
+    let none = text(&conform(&[log.to_str().unwrap(), "--differences", "0"]).stdout);
     assert!(!none.contains("kernel  ") && none.contains("1 more"), "{none}");
 }
 
 #[test]
 fn json_has_the_same() {
-    let log = Temp::new("json", LOG);
-    let out = conform(&[log.path(), "--output-format", "json"]);
+    let log = temp("json", LOG);
+    let out = conform(&[log.to_str().unwrap(), "--output-format", "json"]);
     let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!((&value["agrees"], &value["scheduler"]), (&true.into(), &"mq-deadline".into()));
     assert_eq!(value["topics"][0]["compared"], 2);
@@ -89,8 +78,8 @@ fn misuse_is_one_line_with_the_place_and_exit_code_2() {
         ),
         ("empty", "", ": there is no event in it"),
     ] {
-        let log = Temp::new(name, log);
-        let out = conform(&[log.path()]);
+        let log = temp(name, log);
+        let out = conform(&[log.to_str().unwrap()]);
         let line = text(&out.stderr);
         assert_eq!((out.status.code(), line.lines().count()), (Some(2), 1), "{line}");
         assert!(line.contains(message), "{line}");

@@ -1,7 +1,7 @@
 //! Control groups from the outside: what they are given in a job file, what is told of them, and what is refused.
 
-use std::path::PathBuf;
 use std::process::{Command, Output};
+use tempfile::TempDir;
 
 use serde_json::Value;
 
@@ -10,13 +10,12 @@ const JOB: &str = "[global]\nsize=64m\nbs=64k\nrw=read\ndirect=1\ntime_based\nru
     [a]\ncgroup=t/a\n[b]\ncgroup=t/b\n#!fh_cgroup=class=idle\n[free]\n";
 
 /// A directory of its own for a test, removed at the end.
-struct Dir(PathBuf);
+struct Dir(TempDir);
 
 impl Dir {
-    fn new(name: &str, job: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("fairhead-groups-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        std::fs::write(dir.join("job.fio"), job).unwrap();
+    fn new(job: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("job.fio"), job).unwrap();
         Self(dir)
     }
 
@@ -50,15 +49,9 @@ impl Dir {
     }
 }
 
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn groups_have_a_table_with_what_is_inside_them() {
-    let text = Dir::new("table", JOB).text(&["--sched", "bfq"]);
+    let text = Dir::new(JOB).text(&["--sched", "bfq"]);
     let at = text.lines().position(|l| l.starts_with("cgroup  scheduler  weight  class")).expect("a table");
     let rows: Vec<Vec<&str>> =
         text.lines().skip(at + 1).take(4).map(|l| l.split_whitespace().collect()).collect();
@@ -77,7 +70,7 @@ fn groups_have_a_table_with_what_is_inside_them() {
 
 #[test]
 fn json_has_the_kernels_names_for_a_group_and_for_all_inside_it() {
-    let all = Dir::new("json", JOB).json(&["--sched", "bfq"]);
+    let all = Dir::new(JOB).json(&["--sched", "bfq"]);
     let groups = all["runs"][0]["cgroups"].as_array().unwrap();
     let [root, t, a, b] = [0, 1, 2, 3].map(|i| &groups[i]);
     assert_eq!((&a["cgroup"], &t["weight"], &b["class"]), (&"t/a".into(), &300.into(), &"idle".into()));
@@ -93,7 +86,7 @@ fn json_has_the_kernels_names_for_a_group_and_for_all_inside_it() {
 
 #[test]
 fn without_groups_nothing_is_told_of_them() {
-    let dir = Dir::new("none", "[j]\nsize=1m\ndirect=1\n");
+    let dir = Dir::new("[j]\nsize=1m\ndirect=1\n");
     assert!(!dir.text(&["--sched", "bfq"]).contains("cgroup"));
     assert!(dir.json(&["--sched", "bfq"])["runs"][0]["cgroups"].is_null());
     assert_eq!(
@@ -104,7 +97,7 @@ fn without_groups_nothing_is_told_of_them() {
 
 #[test]
 fn a_time_to_watch_by_makes_sense_or_is_refused() {
-    let dir = Dir::new("watch", JOB);
+    let dir = Dir::new(JOB);
     for (time, line) in [
         ("2", "'--watch=2' has no unit; write us, ms or s: --watch=8ms"),
         ("0s", "'--watch=0s' is no time at all; write one such as --watch=10s"),
@@ -120,7 +113,7 @@ fn a_time_to_watch_by_makes_sense_or_is_refused() {
 
 #[test]
 fn who_charges_no_disk_time_says_so_in_one_line() {
-    let dir = Dir::new("uncharged", JOB);
+    let dir = Dir::new(JOB);
     let text = dir.text(&["--sched", "kyber", "--watch", "100ms"]);
     let chapter = text.split("disk time of control groups per 100ms").nth(1).expect("a chapter");
     assert_eq!(chapter.lines().skip(2).collect::<Vec<_>>(), ["kyber charges no disk time"], "{text}");
@@ -129,7 +122,7 @@ fn who_charges_no_disk_time_says_so_in_one_line() {
 
 #[test]
 fn what_is_not_kept_is_told_in_one_line_and_comparing_goes_on() {
-    let dir = Dir::new("kept", &format!("{JOB}cgroup=u\n#!fh_cgroup=wbps=5m min_iops=1\n"));
+    let dir = Dir::new(&format!("{JOB}cgroup=u\n#!fh_cgroup=wbps=5m min_iops=1\n"));
     let text = dir.text(&["--sched", "kyber,noop,bfq"]);
     let line = text.lines().find(|l| l.starts_with("not kept")).expect("a line");
     assert_eq!(line, "not kept: class, min_iops under kyber, noop, bfq; weight under kyber, noop");
@@ -141,7 +134,7 @@ fn what_is_not_kept_is_told_in_one_line_and_comparing_goes_on() {
 
 #[test]
 fn a_guarantee_that_cannot_be_ends_with_code_1_and_both_numbers() {
-    let dir = Dir::new("guarantee", "[a]\nsize=1m\ncgroup=a\n#!fh_cgroup=min_iops=5000\n");
+    let dir = Dir::new("[a]\nsize=1m\ncgroup=a\n#!fh_cgroup=min_iops=5000\n");
     let (code, line) = dir.refused(&["--sched", "noop"]);
     let start = "cgroup 'a': reservations would add up to 5000 requests/s, but the disk is good for ";
     assert!(code == 1 && line.starts_with(start), "{line}");
@@ -149,10 +142,9 @@ fn a_guarantee_that_cannot_be_ends_with_code_1_and_both_numbers() {
 
 #[test]
 fn a_change_that_cannot_be_is_a_note_and_the_run_goes_on() {
-    let dir = Dir::new(
-        "note",
-        &format!("{JOB}#!fh_at=100ms remove t\n#!fh_at=200ms remove t/b\n#!fh_at=300ms move a t/b\n"),
-    );
+    let dir = Dir::new(&format!(
+        "{JOB}#!fh_at=100ms remove t\n#!fh_at=200ms remove t/b\n#!fh_at=300ms move a t/b\n"
+    ));
     let out = dir.run(&["--sched", "bfq", "--output-format", "json"]);
     assert!(out.status.success());
     let notes = [
@@ -169,7 +161,7 @@ fn a_change_that_cannot_be_is_a_note_and_the_run_goes_on() {
 
 #[test]
 fn a_job_with_groups_is_compared_under_those_that_know_them() {
-    let text = Dir::new("all", JOB).text(&["--runtime", "50ms"]);
+    let text = Dir::new(JOB).text(&["--runtime", "50ms"]);
     let named = |name: &str| text.lines().any(|l| l.split_whitespace().any(|w| w == name));
     for name in
         ["noop", "deadline", "cfq", "bfq", "noop+groups", "deadline+groups", "as+groups", "cfq+groups"]
@@ -183,7 +175,7 @@ fn a_job_with_groups_is_compared_under_those_that_know_them() {
 
 #[test]
 fn the_first_group_is_watched_beside_the_others() {
-    let dir = Dir::new("watched", &JOB.replace("500ms", "2s"));
+    let dir = Dir::new(&JOB.replace("500ms", "2s"));
     let all = dir.json(&["--sched", "deadline+groups", "--watch", "1s"]);
     let run = &all["runs"][0];
     let watch = &run["watch"];

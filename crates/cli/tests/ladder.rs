@@ -1,7 +1,8 @@
 //! `fairhead ladder` from the outside.
 
-use std::path::PathBuf;
+use std::io::Write as _;
 use std::process::{Command, Output};
+use tempfile::TempPath;
 
 use serde_json::Value;
 
@@ -13,24 +14,10 @@ const JOB: &str = "[global]\nsize=64m\nruntime=500ms\ntime_based\n\
 const RUNGS: usize = 20;
 
 /// A job file of its own for a test, removed at the end.
-struct Job(PathBuf);
-
-impl Job {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("fairhead-ladder-{}-{name}.fio", std::process::id()));
-        std::fs::write(&path, JOB).unwrap();
-        Self(path)
-    }
-
-    fn path(&self) -> &str {
-        self.0.to_str().unwrap()
-    }
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+fn job() -> TempPath {
+    let mut file = tempfile::Builder::new().suffix(".fio").tempfile().unwrap();
+    file.write_all(JOB.as_bytes()).unwrap();
+    file.into_temp_path()
 }
 
 fn fairhead(args: &[&str]) -> Output {
@@ -51,15 +38,15 @@ fn refused(args: &[&str]) -> String {
 
 #[test]
 fn a_job_is_run_on_every_rung() {
-    let job = Job::new("rungs");
-    let table = text(&[job.path(), "--disk", "ide2004", "--seed", "7"]);
+    let job = job();
+    let table = text(&[job.to_str().unwrap(), "--disk", "ide2004", "--seed", "7"]);
     assert!(table.contains(" on ide2004, host of 2004, seed 7\nlatency of reader\n\nbfq "), "{table}");
     let rows: Vec<&str> = table.lines().skip(4).collect();
     assert_eq!(rows.len(), RUNGS, "{table}");
     assert!(rows[0].starts_with("bfq-v0 ") && rows[RUNGS - 1].starts_with("+ "), "{table}");
     assert!(rows[1..].iter().all(|r| r.matches('x').count() >= 2), "each is compared with the one before");
 
-    let csv = text(&[job.path(), "--disk", "ide2004", "--output-format", "csv"]);
+    let csv = text(&[job.to_str().unwrap(), "--disk", "ide2004", "--output-format", "csv"]);
     let columns = |l: &str| l.split(',').count();
     assert_eq!(csv.lines().count(), 1 + RUNGS);
     assert!(csv.lines().all(|l| columns(l) == columns(csv.lines().next().unwrap())), "{csv}");
@@ -67,14 +54,24 @@ fn a_job_is_run_on_every_rung() {
 
 #[test]
 fn the_last_rung_is_bfq_as_run_has_it() {
-    let job = Job::new("last");
+    let job = job();
     let parse = |args: &[&str]| -> Value { serde_json::from_str(&text(args)).unwrap() };
-    let ladder = parse(&[job.path(), "--disk", "ide2004", "--output-format", "json"]);
-    let without = parse(&[job.path(), "--disk", "ide2004", "--output-format", "json", "--without-each"]);
+    let ladder = parse(&[job.to_str().unwrap(), "--disk", "ide2004", "--output-format", "json"]);
+    let without =
+        parse(&[job.to_str().unwrap(), "--disk", "ide2004", "--output-format", "json", "--without-each"]);
     let last = &ladder["rungs"][RUNGS - 1];
     assert_eq!(without["rungs"][0]["lat_p99_ns"], last["lat_p99_ns"]);
     let run = Command::new(env!("CARGO_BIN_EXE_fairhead"))
-        .args(["run", job.path(), "--disk", "ide2004", "--sched", "bfq", "--output-format", "json"])
+        .args([
+            "run",
+            job.to_str().unwrap(),
+            "--disk",
+            "ide2004",
+            "--sched",
+            "bfq",
+            "--output-format",
+            "json",
+        ])
         .output()
         .unwrap();
     let run: Value = serde_json::from_slice(&run.stdout).unwrap();
@@ -85,8 +82,9 @@ fn the_last_rung_is_bfq_as_run_has_it() {
 
 #[test]
 fn one_switch_alone() {
-    let job = Job::new("only");
-    let table = text(&[job.path(), "--disk", "ide2004", "--only", "bursts", "--foreground", "streams"]);
+    let job = job();
+    let table =
+        text(&[job.to_str().unwrap(), "--disk", "ide2004", "--only", "bursts", "--foreground", "streams"]);
     let names: Vec<&str> = table.lines().skip(4).map(|l| l.split("  ").next().unwrap()).collect();
     assert_eq!(names, ["bfq-v0", "bfq-v0 + bursts", "bfq - bursts", "bfq"]);
     assert!(table.contains("\nlatency of streams\n"), "{table}");
@@ -106,7 +104,7 @@ fn a_scenario_is_judged() {
 
 #[test]
 fn mistakes_are_one_line() {
-    let job = Job::new("wrong");
+    let job = job();
     assert_eq!(
         refused(&["--scenario", "burst"]),
         "fairhead: bfq has no switch 'burst'; did you mean 'bursts'?"
@@ -116,7 +114,7 @@ fn mistakes_are_one_line() {
         refused(&["--only", "x"]).starts_with("fairhead: bfq has no switch 'x'; write one of hierarchy, ")
     );
     assert_eq!(
-        refused(&[job.path(), "--foreground", "redaer"]),
+        refused(&[job.to_str().unwrap(), "--foreground", "redaer"]),
         "fairhead: no job 'redaer'; there are streams, reader"
     );
     assert!(refused(&["--scenario", "all", "--only", "bursts"]).contains("cannot be used with"));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use tempfile::TempDir;
 
 /// Two readers, one in sequence, one at random, and one who writes and syncs: small enough for a debug build.
 const JOB: &str = "[global]\nsize=16m\n[a]\nrw=read\nbs=64k\n[b]\nrw=randread\nbs=4k\ndirect=1\nnumber_ios=100\n\
@@ -11,14 +12,13 @@ const TINY: &str =
     "[r]\nrw=read\nbs=8k\ndirect=1\nsize=64k\nnumber_ios=3\n[w]\nrw=write\nbs=4k\nsize=8k\nend_fsync=1\n";
 
 /// A directory of its own for a test, removed at the end.
-struct Dir(PathBuf);
+struct Dir(TempDir);
 
 impl Dir {
-    fn new(name: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("fairhead-record-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        std::fs::write(dir.join("job.fio"), JOB).unwrap();
-        std::fs::write(dir.join("tiny.fio"), TINY).unwrap();
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("job.fio"), JOB).unwrap();
+        std::fs::write(dir.path().join("tiny.fio"), TINY).unwrap();
         Self(dir)
     }
 
@@ -45,13 +45,7 @@ impl Dir {
     }
 
     fn read(&self, file: &str) -> String {
-        std::fs::read_to_string(self.0.join(file)).unwrap()
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        std::fs::read_to_string(self.0.path().join(file)).unwrap()
     }
 }
 
@@ -63,7 +57,7 @@ fn column<'t>(table: &'t str, name: &str) -> Vec<&'t str> {
 
 #[test]
 fn a_row_for_each_request() {
-    let dir = Dir::new("tiny");
+    let dir = Dir::new();
     let table = dir.run("tiny.fio", &["--disk", "ide2004", "--sched", "deadline", "--requests", "-"]);
     // The write takes its turn after the first read; the drive has read ahead of the others.
     let expected = "\
@@ -78,7 +72,7 @@ deadline,3,0,r,5,/,read,1,0,0,25824,16,6535762,6535762,6535762,6535762,6662138,6
 
 #[test]
 fn a_file_has_all_schedulers_and_changes_no_result() {
-    let dir = Dir::new("files");
+    let dir = Dir::new();
     let plain = dir.run("job.fio", &["--sched", "noop,bfq", "--output-format", "json+"]);
     let recorded =
         dir.run("job.fio", &["--sched", "noop,bfq", "--output-format", "json+", "--requests", "r.csv"]);
@@ -91,12 +85,12 @@ fn a_file_has_all_schedulers_and_changes_no_result() {
     assert!(of.is_sorted_by(|a, b| a >= b), "one after the other");
     // b's 100 reads of 4 KiB, twice.
     assert_eq!(column(&table, "client").iter().filter(|c| **c == "b").count(), 200);
-    assert!(!dir.0.join("r.csv.part").exists());
+    assert!(!dir.0.path().join("r.csv.part").exists());
 }
 
 #[test]
 fn blkparse_and_btt_say_of_it_what_the_table_says() {
-    let dir = Dir::new("blk");
+    let dir = Dir::new();
     let args = ["--sched", "bfq", "--requests", "r.csv", "--trace-out", "run.blktrace.0"];
     dir.run("job.fio", &args);
     let Some(text) = dir.tool("blkparse", &["-i", "run.blktrace.0", "-d", "dump"]) else { return };
@@ -124,7 +118,7 @@ fn blkparse_and_btt_say_of_it_what_the_table_says() {
 
 #[test]
 fn each_form_is_a_trace_that_we_read() {
-    let dir = Dir::new("forms");
+    let dir = Dir::new();
     dir.run("job.fio", &["--sched", "cfq", "--requests", "r.csv"]);
     let table = dir.read("r.csv");
     let count = |op: &str| column(&table, "op").iter().filter(|o| **o == op).count() as u64;
@@ -133,7 +127,7 @@ fn each_form_is_a_trace_that_we_read() {
     for form in ["blktrace", "blkparse", "iolog"] {
         dir.run("job.fio", &["--sched", "cfq", "--trace-out", form, "--trace-format", form]);
         let out = Command::new(env!("CARGO_BIN_EXE_fairhead"))
-            .args(["trace", dir.0.join(form).to_str().unwrap(), "--output-format", "json"])
+            .args(["trace", dir.0.path().join(form).to_str().unwrap(), "--output-format", "json"])
             .output()
             .unwrap();
         let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -159,9 +153,9 @@ fn tracks(file: &Path) -> Option<Vec<serde_json::Value>> {
 
 #[test]
 fn a_timeline_is_one_to_perfetto_and_says_what_the_table_says() {
-    let dir = Dir::new("timeline");
+    let dir = Dir::new();
     dir.run("job.fio", &["--sched", "cfq,bfq", "--timeline", "t", "--requests", "r.csv"]);
-    let Some(tracks) = tracks(&dir.0.join("t")) else { return };
+    let Some(tracks) = tracks(&dir.0.path().join("t")) else { return };
     let table = dir.read("r.csv");
     let (of, merged) = (column(&table, "scheduler"), column(&table, "merged_into"));
     let (begun, finished) = (column(&table, "begun_ns"), column(&table, "finished_ns"));
@@ -205,7 +199,7 @@ fn a_timeline_is_one_to_perfetto_and_says_what_the_table_says() {
 
 #[test]
 fn no_built_in_workload_has_another_result_when_it_is_recorded() {
-    let dir = Dir::new("workloads");
+    let dir = Dir::new();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let jobs = std::fs::read_dir(examples).unwrap().map(|f| f.unwrap().path());
     let jobs: Vec<PathBuf> = jobs.filter(|p| p.extension().is_some_and(|e| e == "fio")).collect();
@@ -226,8 +220,8 @@ const GUEST: &str = "[global]\ndirect=1\nsize=64m\ntime_based\n[log]\nrw=randrea
 
 #[test]
 fn a_part_of_a_run_is_asked_about() {
-    let dir = Dir::new("window");
-    std::fs::write(dir.0.join("guest.fio"), GUEST).unwrap();
+    let dir = Dir::new();
+    std::fs::write(dir.0.path().join("guest.fio"), GUEST).unwrap();
     let args = ["--disk", "ide2004", "--sched", "noop", "--why"];
     let text = dir.run("guest.fio", &[&args[..], &["log@1s-2s"]].concat());
     let cause = text.lines().find(|l| l.contains("log was slow")).unwrap_or_else(|| panic!("{text}"));
@@ -265,7 +259,7 @@ fn a_part_of_a_run_is_asked_about() {
 
 #[test]
 fn what_cannot_be_written_is_refused_in_a_line() {
-    let dir = Dir::new("refused");
+    let dir = Dir::new();
     for (args, code, says) in [
         (&["--sched", "noop,bfq", "--trace-out", "x"][..], 2, "--trace-out is of one scheduler, not 2"),
         (
@@ -282,7 +276,7 @@ fn what_cannot_be_written_is_refused_in_a_line() {
         assert_eq!(out.status.code(), Some(code), "{args:?}: {error}");
         assert!(error.contains(says), "{args:?}: {error}");
     }
-    let left: Vec<_> = std::fs::read_dir(&dir.0).unwrap().map(|f| f.unwrap().file_name()).collect();
+    let left: Vec<_> = std::fs::read_dir(dir.0.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
     assert!(Path::new("/dev/full").exists());
 }

@@ -1,7 +1,7 @@
 //! `fairhead run` from the outside: every output format, the same bytes from the same seed, fio's own tools.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
 
 use serde_json::Value;
 
@@ -10,13 +10,12 @@ const JOB: &str = "[global]\nsize=64m\ndirect=1\nruntime=500ms\ntime_based\n\
     [readers]\nrw=read\nbs=64k\nnumjobs=2\n[mixed]\nrw=randrw\nbs=4k\nioengine=libaio\niodepth=4\n";
 
 /// A directory of its own for a test, removed at the end.
-struct Dir(PathBuf);
+struct Dir(TempDir);
 
 impl Dir {
-    fn new(name: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("fairhead-run-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        std::fs::write(dir.join("job.fio"), JOB).unwrap();
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("job.fio"), JOB).unwrap();
         Self(dir)
     }
 
@@ -42,15 +41,9 @@ impl Dir {
     }
 }
 
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn the_table_has_a_row_for_each_job_and_scheduler_and_the_seed() {
-    let text = Dir::new("table").text(&["--sched", "noop,deadline", "--seed", "7"]);
+    let text = Dir::new().text(&["--sched", "noop,deadline", "--seed", "7"]);
     assert!(text.starts_with("job.fio on ide2004, host of 2004, seed 7\n"), "{text}");
     for start in [
         "readers (2 clients)  noop ",
@@ -65,14 +58,8 @@ fn the_table_has_a_row_for_each_job_and_scheduler_and_the_seed() {
 
 #[test]
 fn json_fields_carry_their_unit_and_add_up() {
-    let all = Dir::new("json").json(&[
-        "--sched",
-        "noop,deadline",
-        "--output-format",
-        "json",
-        "--interval",
-        "100ms",
-    ]);
+    let all =
+        Dir::new().json(&["--sched", "noop,deadline", "--output-format", "json", "--interval", "100ms"]);
     assert_eq!((&all["seed"], &all["disk"]), (&1.into(), &"ide2004".into()));
     let runs = all["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2);
@@ -96,7 +83,7 @@ fn json_fields_carry_their_unit_and_add_up() {
 
 #[test]
 fn why_tells_where_the_time_went_and_the_parts_add_up() {
-    let dir = Dir::new("why");
+    let dir = Dir::new();
     let text = dir.text(&["--sched", "noop,cfq", "--why", "readers"]);
     let chapter = text.split("where the time of readers (2 clients) went\n").nth(1).expect("a chapter");
     for line in ["noop: of ", "cfq: of ", "  slowest calls:", "  its requests were chosen: "] {
@@ -131,7 +118,7 @@ fn why_tells_where_the_time_went_and_the_parts_add_up() {
 
 #[test]
 fn why_of_nobody_names_who_is_there() {
-    let dir = Dir::new("nobody");
+    let dir = Dir::new();
     let refused = |args: &[&str]| {
         let out = dir.fairhead(args);
         assert_eq!((out.status.code(), out.stdout.len()), (Some(2), 0));
@@ -152,7 +139,7 @@ fn why_of_nobody_names_who_is_there() {
 
 #[test]
 fn tunables_that_are_set_are_used_and_reported() {
-    let dir = Dir::new("set");
+    let dir = Dir::new();
     let all = dir.json(&[
         "--sched",
         "deadline",
@@ -171,14 +158,14 @@ fn tunables_that_are_set_are_used_and_reported() {
 
 #[test]
 fn runtime_overrides_the_file() {
-    let all = Dir::new("runtime").json(&["--sched", "noop", "--runtime", "200ms", "--output-format", "json"]);
+    let all = Dir::new().json(&["--sched", "noop", "--runtime", "200ms", "--output-format", "json"]);
     let elapsed = all["runs"][0]["elapsed_ns"].as_u64().unwrap();
     assert!((200_000_000..400_000_000).contains(&elapsed), "{elapsed}");
 }
 
 #[test]
 fn csv_has_a_line_for_each_job_and_scheduler_or_interval() {
-    let dir = Dir::new("csv");
+    let dir = Dir::new();
     let text = dir.text(&["--sched", "noop,deadline", "--output-format", "csv"]);
     assert_eq!(text.lines().count(), 1 + 2 * 2);
     let columns = |l: &str| l.split(',').count();
@@ -190,7 +177,7 @@ fn csv_has_a_line_for_each_job_and_scheduler_or_interval() {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
-    let dir = Dir::new("seed");
+    let dir = Dir::new();
     let run = |args: &[&str]| dir.text(&[&["--output-format", "json+"], args].concat());
     let one = run(&["--threads", "1"]);
     assert_eq!(one, run(&["--threads", "2"]));
@@ -199,12 +186,15 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
 
 #[test]
 fn a_file_appears_complete() {
-    let dir = Dir::new("file");
+    let dir = Dir::new();
     let out = dir.fairhead(&["--sched", "noop", "-o", "result.txt"]);
     assert!(out.status.success() && out.stdout.is_empty());
     assert_eq!(String::from_utf8_lossy(&out.stderr), "fairhead: seed 1\n");
-    assert_eq!(std::fs::read_to_string(dir.0.join("result.txt")).unwrap(), dir.text(&["--sched", "noop"]));
-    assert!(!dir.0.join("result.txt.part").exists());
+    assert_eq!(
+        std::fs::read_to_string(dir.0.path().join("result.txt")).unwrap(),
+        dir.text(&["--sched", "noop"])
+    );
+    assert!(!dir.0.path().join("result.txt.part").exists());
     let out = dir.fairhead(&["--sched", "noop", "-o", "missing/result.txt"]);
     assert_eq!(out.status.code(), Some(1));
     assert!(
@@ -214,8 +204,9 @@ fn a_file_appears_complete() {
 
 #[test]
 fn a_disk_may_be_a_file() {
-    let dir = Dir::new("disk");
-    std::fs::write(dir.0.join("mine.toml"), "base = \"ide2004\"\nname = \"mine\"\nrpm = 5400\n").unwrap();
+    let dir = Dir::new();
+    std::fs::write(dir.0.path().join("mine.toml"), "base = \"ide2004\"\nname = \"mine\"\nrpm = 5400\n")
+        .unwrap();
     let text = dir.text(&["--sched", "noop", "--disk", "mine.toml"]);
     assert!(text.starts_with("job.fio on mine, host of 2020, seed 1\n"), "{text}");
     let text = dir.text(&["--sched", "noop", "--disk", "mine.toml", "--host", "2004"]);
@@ -224,7 +215,7 @@ fn a_disk_may_be_a_file() {
     assert_eq!(out.status.code(), Some(2));
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert_eq!(said, "fairhead: unknown host '2011'; write one of 2004, 2010, 2016, 2020\n");
-    std::fs::write(dir.0.join("wrong.toml"), "base = \"ide2004\"\nrmp = 5400\n").unwrap();
+    std::fs::write(dir.0.path().join("wrong.toml"), "base = \"ide2004\"\nrmp = 5400\n").unwrap();
     let out = dir.fairhead(&["--disk", "wrong.toml"]);
     let line = String::from_utf8_lossy(&out.stderr).into_owned();
     assert_eq!((out.status.code(), line.lines().count()), (Some(2), 1), "{line}");
@@ -243,7 +234,7 @@ fn keys(v: &Value) -> Vec<&str> {
 
 #[test]
 fn json_plus_is_laid_out_as_fios() {
-    let ours = Dir::new("layout").json(&["--sched", "noop", "--output-format", "json+"]);
+    let ours = Dir::new().json(&["--sched", "noop", "--output-format", "json+"]);
     let fio = Command::new("fio")
         .args(["--output-format=json+", "--ioengine=null", "--size=1m", "--rw=randrw", "--name=j"])
         .output();
@@ -274,9 +265,9 @@ fn json_plus_is_laid_out_as_fios() {
 
 #[test]
 fn fios_own_tool_reads_json_plus() {
-    let dir = Dir::new("clat2csv");
+    let dir = Dir::new();
     std::fs::write(
-        dir.0.join("run.json"),
+        dir.0.path().join("run.json"),
         dir.text(&["--sched", "noop,deadline", "--output-format", "json+"]),
     )
     .unwrap();
@@ -295,15 +286,15 @@ fn fios_own_tool_reads_json_plus() {
     }
     // Two schedulers with two readers and a mixed job each.
     for i in 0..6 {
-        let csv = std::fs::read_to_string(dir.0.join(format!("run_job{i}.csv"))).unwrap();
+        let csv = std::fs::read_to_string(dir.0.path().join(format!("run_job{i}.csv"))).unwrap();
         assert!(csv.lines().count() > 2, "job {i} has latencies: {csv}");
     }
 }
 
 #[test]
 fn a_job_that_does_not_fit_the_disk_is_misuse() {
-    let dir = Dir::new("fit");
-    std::fs::write(Path::new(&dir.0).join("job.fio"), "[big]\nsize=100t\ndirect=1\n").unwrap();
+    let dir = Dir::new();
+    std::fs::write(dir.0.path().join("job.fio"), "[big]\nsize=100t\ndirect=1\n").unwrap();
     let out = dir.fairhead(&["--sched", "noop"]);
     let line = String::from_utf8_lossy(&out.stderr).into_owned();
     assert_eq!((out.status.code(), line.lines().count()), (Some(2), 1), "{line}");
@@ -315,10 +306,10 @@ fn a_job_that_does_not_fit_the_disk_is_misuse() {
 fn ctrl_c_ends_a_long_run_with_one_line_and_no_file() {
     use std::io::{BufRead as _, BufReader};
 
-    let dir = Dir::new("interrupt");
+    let dir = Dir::new();
     // Three hundred days of a disk; the option without effect makes a note, which says that the run is about to begin.
     let long = "[j]\nsize=1g\ndirect=1\ntime_based\nruntime=300d\nthread\n";
-    std::fs::write(dir.0.join("job.fio"), long).unwrap();
+    std::fs::write(dir.0.path().join("job.fio"), long).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_fairhead"))
         .current_dir(&dir.0)
         .args(["run", "job.fio", "--sched", "noop", "-o", "result.txt"])
@@ -337,7 +328,7 @@ fn ctrl_c_ends_a_long_run_with_one_line_and_no_file() {
     }
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(lines.map(Result::unwrap).collect::<Vec<_>>(), ["fairhead: interrupted"]);
-    assert!(!dir.0.join("result.txt").exists());
+    assert!(!dir.0.path().join("result.txt").exists());
 }
 
 /// An application, a player and a replay beside each other.
@@ -348,9 +339,9 @@ const TRACE: &str =
 
 #[test]
 fn programs_tell_how_they_fared() {
-    let dir = Dir::new("programs");
-    std::fs::write(dir.0.join("job.fio"), PROGRAMS).unwrap();
-    std::fs::write(dir.0.join("a.trace"), TRACE).unwrap();
+    let dir = Dir::new();
+    std::fs::write(dir.0.path().join("job.fio"), PROGRAMS).unwrap();
+    std::fs::write(dir.0.path().join("a.trace"), TRACE).unwrap();
     let table = dir.text(&["--sched", "cfq"]);
     assert!(table.contains("start-up") && table.contains("dropped frames"), "{table}");
     assert!(table.contains("trace (2 clients)"), "{table}");
@@ -374,8 +365,8 @@ fn programs_tell_how_they_fared() {
 
 #[test]
 fn a_trace_that_is_not_there_or_damaged_is_one_line() {
-    let dir = Dir::new("no-trace");
-    std::fs::write(dir.0.join("job.fio"), PROGRAMS).unwrap();
+    let dir = Dir::new();
+    std::fs::write(dir.0.path().join("job.fio"), PROGRAMS).unwrap();
     let complaint = || {
         let out = dir.fairhead(&["--sched", "noop"]);
         assert_eq!(out.status.code(), Some(2));
@@ -383,6 +374,6 @@ fn a_trace_that_is_not_there_or_damaged_is_one_line() {
     };
     let missing = complaint();
     assert!(missing.starts_with("fairhead: job.fio:9: cannot read 'a.trace': "), "{missing}");
-    std::fs::write(dir.0.join("a.trace"), TRACE.replace("Seq", "Sqe")).unwrap();
+    std::fs::write(dir.0.path().join("a.trace"), TRACE.replace("Seq", "Sqe")).unwrap();
     assert_eq!(complaint(), "fairhead: a.trace:3: 'Sqe' is neither Seq nor Rand\n");
 }

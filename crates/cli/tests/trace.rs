@@ -58,11 +58,10 @@ fn what_is_written_has_the_same_summary() {
     let plain = answer("blkparse.txt", &[]);
     let same = |text: &str| text.split_once(", ").map(|(_, rest)| rest.to_owned()).unwrap();
     for to in ["blkparse", "blktrace"] {
-        let file = std::env::temp_dir().join(format!("fairhead-trace-{}-{to}", std::process::id()));
+        let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let out = trace(&golden("blkparse.txt"), &["--to", to, "-o", file.to_str().unwrap()]);
         assert!(out.status.success() && out.stdout.is_empty());
         let again = String::from_utf8(trace(&file, &[]).stdout).unwrap();
-        std::fs::remove_file(&file).unwrap();
         assert_eq!(same(&again), same(&plain), "{to}");
     }
     let log = answer("iolog-v3.txt", &["--to", "iolog"]);
@@ -86,21 +85,6 @@ fn what_is_no_trace_is_refused_in_a_line() {
     }
 }
 
-/// A file that goes when it is dropped.
-struct Temp(PathBuf);
-
-impl Temp {
-    fn new(name: &str) -> Self {
-        Self(std::env::temp_dir().join(format!("fairhead-trace-{}-{name}", std::process::id())))
-    }
-}
-
-impl Drop for Temp {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 /// What a program says, or `None` if there is no such program.
 fn run(program: &str, args: &[&str]) -> Option<String> {
     // They write beside where they are started.
@@ -116,19 +100,20 @@ fn run(program: &str, args: &[&str]) -> Option<String> {
 
 #[test]
 fn blkparse_and_btt_read_what_we_write() {
-    let (ours, again, dump) = (Temp::new("ours.blktrace.0"), Temp::new("again"), Temp::new("dump"));
-    let path = |t: &Temp| t.0.to_str().unwrap().to_owned();
-    assert!(trace(&golden("blkparse.txt"), &["--to", "blktrace", "-o", &path(&ours)]).status.success());
-    let Some(text) = run("blkparse", &["-i", &path(&ours), "-d", &path(&dump)]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (ours, again, dump) = (path("ours.blktrace.0"), path("again"), path("dump"));
+    assert!(trace(&golden("blkparse.txt"), &["--to", "blktrace", "-o", &ours]).status.success());
+    let Some(text) = run("blkparse", &["-i", &ours, "-d", &dump]) else { return };
     // Two reads, two writes, a flush, a discard; of the first three it is known when they completed, by then two had been merged.
     let count = |letter: &str| text.lines().filter(|l| l.split_whitespace().nth(5) == Some(letter)).count();
     assert_eq!((count("Q"), count("D"), count("C")), (6, 3, 3), "{text}");
     assert!(text.contains("  412  Q WSM 900000 + 64 [jbd2/sda1-8]"), "{text}");
     // From its text we make the same bytes.
-    std::fs::write(&again.0, text).unwrap();
-    let binary = trace(&again.0, &["--to", "blktrace"]).stdout;
-    assert!(binary == std::fs::read(&ours.0).unwrap(), "another trace after blkparse");
-    let Some(btt) = run("btt", &["-i", &path(&dump)]) else { return };
+    std::fs::write(&again, text).unwrap();
+    let binary = trace(again.as_ref(), &["--to", "blktrace"]).stdout;
+    assert!(binary == std::fs::read(&ours).unwrap(), "another trace after blkparse");
+    let Some(btt) = run("btt", &["-i", &dump]) else { return };
     let q2c = btt.lines().find(|l| l.starts_with("Q2C")).unwrap_or_default();
     // The mean of 8.511633, 8.507245 and 9.000000 ms.
     assert_eq!(q2c.split_whitespace().nth(2), Some("0.008672959"), "{btt}");
@@ -136,8 +121,8 @@ fn blkparse_and_btt_read_what_we_write() {
 
 #[test]
 fn fio_replays_what_we_write() {
-    let log = Temp::new("log");
-    let path = log.0.to_str().unwrap().to_owned();
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let path = log.path().to_str().unwrap().to_owned();
     assert!(trace(&golden("spc.csv"), &["--to", "iolog", "-o", &path]).status.success());
     let read = format!("--read_iolog={path}");
     let args = ["--name=r", &read, "--ioengine=null", "--replay_no_stall=1", "--output-format=terse"];
