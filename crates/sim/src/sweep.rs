@@ -12,12 +12,12 @@
 //!
 //! What it does not do: look for the best, or say what differs by more than chance. That is `advise`.
 
-use crate::advise::{Goal, Wait, Waiting, fairness, tail_of, waiting};
+use crate::advise::{Goal, Waiting, fairness, time_waited, waiting};
 use crate::engine::Scenario;
 use crate::host::Host;
 use crate::job::JobFile;
 use crate::kept::{self, Keep, Line};
-use crate::metrics::{Frames, OpStats, Outcome, Result, StartUp, rate};
+use crate::metrics::{Frames, OpStats, Outcome, Result, rate};
 use crate::simulate;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::AnyConfig;
@@ -201,13 +201,7 @@ fn permille(part: f64) -> u64 {
 
 /// The longest of the jobs that wait; for start-ups the mean of all.
 fn wait(r: &Run<'_>) -> Option<Duration> {
-    let clients = || r.outcome.clients.iter().filter(|c| r.waiting.jobs.contains(&c.job));
-    match r.waiting.what {
-        Wait::StartUp => StartUp::mean(clients().flat_map(|c| c.startups.iter().copied())).map(|s| s.took),
-        Wait::Frames => None,
-        Wait::Took => clients().map(|c| c.elapsed).max(),
-        Wait::Tail => tail_of(clients()),
-    }
+    time_waited(r.waiting.what, r.outcome.clients.iter().filter(|c| r.waiting.jobs.contains(&c.job)))
 }
 
 /// The figures of a point.

@@ -239,7 +239,7 @@ pub(crate) struct SweepArgs {
 
 /// What the columns of a sweep mean.
 const SWEEP_LEGEND: &str = "\
-wait: of those who wait (docs/advise.md), the mean start-up time, the time until they are done, or the 99th percentile of a call.
+wait: of those who wait (docs/advise.md), the mean start-up time, the time until they are done or for each call, or the 99th percentile of a call.
 min/max: the smallest share over the largest. mean, p99, max: latency of a call. Ctrl-C ends after the runs under way and writes
 the rows that are done; a second one ends at once.";
 

@@ -4,7 +4,8 @@
 //!
 //! 1. applications that start: their mean start-up time;
 //! 2. films: dropped frames per thousand, plus one so that there are ratios of none;
-//! 3. jobs that end everything when they are done (`exitall`): how long they took;
+//! 3. jobs that end everything when they are done (`exitall`): how long they took; or, if a `runtime` may end them before, the time for each
+//!    of their calls, pauses included: how far they get;
 //! 4. jobs of the real-time class: the 99th percentile of a call;
 //! 5. jobs with pauses or a rate, but not of the idle class: the same;
 //! 6. jobs that read at random, one call at a time, if others do not: the same;
@@ -29,8 +30,8 @@
 
 use super::Goal;
 use crate::job::{Direction, Job, JobFile, Program};
-use crate::metrics::{ClientStats, Outcome, StartUp, rate};
-use fairhead_core::Class;
+use crate::metrics::{ClientStats, OpStats, Outcome, StartUp, rate};
+use fairhead_core::{Class, Duration};
 
 /// What cannot be told from nothing.
 const SHARE_MIN: f64 = 0.001;
@@ -68,6 +69,8 @@ pub enum Wait {
     Frames,
     /// How long the job took, in seconds.
     Took,
+    /// The mean time from call to call, in seconds.
+    Pace,
     /// The 99th percentile of a call, in seconds.
     Tail,
 }
@@ -80,6 +83,7 @@ impl Wait {
             Self::StartUp => "start-up time",
             Self::Frames => "dropped frames of a thousand, plus one",
             Self::Took => "time until it is done",
+            Self::Pace => "time for each call, pauses included,",
             Self::Tail => "99th percentile of the latency",
         }
     }
@@ -165,10 +169,11 @@ pub fn waiting(jobs: &JobFile, name: Option<&str>, goal: Goal) -> Waiting {
     let at_random = |j: &Job| j.program.is_none() && j.iodepth == 1 && reads_at_random(j);
     let is_not_all = |wanted: Wanted<'_>| jobs.jobs.iter().any(|j| !wanted(j));
     let (some_do_not_seek, some_do_not_sync) = (is_not_all(&at_random), is_not_all(&syncs));
-    let rules: [(Wait, Wanted<'_>); 8] = [
+    let rules: [(Wait, Wanted<'_>); 9] = [
         (Wait::StartUp, &starts),
         (Wait::Frames, &plays),
-        (Wait::Took, &|j| j.exitall),
+        (Wait::Took, &|j| j.exitall && j.runtime.is_none()),
+        (Wait::Pace, &|j| j.exitall),
         (Wait::Tail, &is_urgent),
         (Wait::Tail, &|j| is_modest(j) && !is_idle_class(j)),
         (Wait::Tail, &|j| some_do_not_seek && at_random(j) && !is_idle_class(j)),
@@ -214,28 +219,39 @@ fn real(n: u64) -> f64 {
 /// How long those waited who wait, in the units of [`Wait`].
 fn waited(waiting: &Waiting, o: &Outcome) -> Option<f64> {
     let of_job = |&job: &usize| {
-        let clients = || o.clients.iter().filter(move |c| c.job == job);
-        let seconds = |t: fairhead_core::Duration| real(t.as_ns().max(1)) / 1e9;
+        let clients = o.clients.iter().filter(move |c| c.job == job);
         match waiting.what {
-            Wait::StartUp => {
-                StartUp::mean(clients().flat_map(|c| c.startups.iter().copied())).map(|s| seconds(s.took))
-            }
             Wait::Frames => {
-                let mut all = clients().filter_map(|c| c.frames).map(|f| f.drop_rate());
+                let mut all = clients.filter_map(|c| c.frames).map(|f| f.drop_rate());
                 all.next().map(|first| 1.0 + real(all.fold(first, u64::max)) / 100.0)
             }
-            Wait::Took => clients().map(|c| c.elapsed).max().map(seconds),
-            Wait::Tail => tail_of(clients()).map(seconds),
+            what => time_waited(what, clients).map(|t| real(t.as_ns().max(1)) / 1e9),
         }
     };
     geometric(&waiting.jobs.iter().filter_map(of_job).collect::<Vec<_>>())
 }
 
-/// The 99th percentile of all calls of the clients; syncs count as calls.
-pub(crate) fn tail_of<'c>(clients: impl Iterator<Item = &'c ClientStats>) -> Option<fairhead_core::Duration> {
-    let mut all = crate::metrics::OpStats::new();
-    clients.for_each(|c| [&c.read, &c.write, &c.trim, &c.sync].iter().for_each(|s| all.add(s)));
-    all.percentile(99.0)
+/// How long clients waited; nothing if they did not, or it is no time.
+pub(crate) fn time_waited<'c>(
+    what: Wait,
+    clients: impl Iterator<Item = &'c ClientStats> + Clone,
+) -> Option<Duration> {
+    let calls = || {
+        let mut all = OpStats::new();
+        clients.clone().for_each(|c| [&c.read, &c.write, &c.trim, &c.sync].iter().for_each(|s| all.add(s)));
+        all
+    };
+    match what {
+        Wait::StartUp => StartUp::mean(clients.flat_map(|c| c.startups.iter().copied())).map(|s| s.took),
+        Wait::Frames => None,
+        Wait::Took => clients.map(|c| c.elapsed).max(),
+        // Who has not ended the first call has waited for it so long.
+        Wait::Pace => {
+            let sum = clients.clone().fold(Duration::ZERO, |sum, c| sum + c.elapsed);
+            (!sum.is_zero()).then(|| sum / calls().calls.max(1))
+        }
+        Wait::Tail => calls().percentile(99.0),
+    }
 }
 
 fn geometric(values: &[f64]) -> Option<f64> {

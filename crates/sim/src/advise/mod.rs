@@ -59,7 +59,7 @@ pub use apply::{Step, steps};
 pub use candidates::{Candidate, Place, kernels_default};
 pub use explain::{Told, explain};
 pub use figures::{Figures, Wait, Waiting, figures, waiting};
-pub(crate) use figures::{fairness, tail_of};
+pub(crate) use figures::{fairness, time_waited};
 pub use race::{Comparison, EQUAL, End, LetGo, Race};
 pub use verdict::factor;
 

@@ -84,6 +84,10 @@ fn who_waits_is_read_off_the_file() {
     );
     assert_eq!(of(&format!("{bulk}[go]\nrw=read\nsize=1m\nexitall\n"), None), (Wait::Took, "go".into()));
     assert_eq!(
+        of(&format!("{bulk}[go]\nrw=read\nsize=1m\nruntime=9s\nexitall\n"), None),
+        (Wait::Pace, "go".into())
+    );
+    assert_eq!(
         of(&format!("{bulk}[log]\nrw=write\nsize=1m\nfdatasync=1\n"), None),
         (Wait::Tail, "log".into())
     );
@@ -98,6 +102,28 @@ fn who_waits_is_read_off_the_file() {
         of(&format!("{bulk}[log]\nrw=write\nsize=1m\nfdatasync=1\n"), Some("bulk")),
         (Wait::Tail, "bulk".into())
     );
+}
+
+/// A job that its run time ends takes as long whatever it gets; how far it got is what counts.
+#[test]
+fn who_starves_until_time_is_up_has_waited() {
+    let text = "[readers]\nrw=read\nbs=64k\nsize=1g\nnumjobs=8\n\
+                [build]\nrw=randread\nbs=4k\nsize=64m\nruntime=2s\ntime_based\nexitall\n";
+    let q = question(text, "nas2020", Goal::Latency);
+    let (facts, waiting) =
+        (Device::new(&q.disk).unwrap().facts(), figures::waiting(&q.jobs, None, Goal::Latency));
+    let under = |name: &str| {
+        let c = candidates::choose(&q.jobs, &facts, name).swap_remove(0);
+        let o = simulate(&q.scenario(&c, 1)).unwrap();
+        let build = o.clients.iter().find(|c| c.name == "build").unwrap();
+        let seconds = build.elapsed.as_ns() as f64 / 1e9;
+        assert!((2.0..2.3).contains(&seconds), "{name}: {seconds} s");
+        (figures(&q.jobs, &waiting, &o).latency.unwrap(), build.read.calls as f64 / seconds)
+    };
+    let ((slow, few), (quick, many)) = (under("cfq"), under("bfq"));
+    assert_eq!(waiting.what, Wait::Pace);
+    assert!((few / many).max(many / few) > 1.1, "{few} and {many} calls a second");
+    assert!((quick / slow / (many / few) - 1.0).abs() < 1e-6, "{quick}, {slow}: {many}, {few}");
 }
 
 /// A backup of the idle class gets what its class says under who knows classes, and that is not held against it.
