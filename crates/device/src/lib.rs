@@ -86,7 +86,6 @@ mod mirror;
 mod params;
 mod parts;
 mod preset;
-mod preset_out;
 mod seek;
 mod ssd;
 mod track_map;

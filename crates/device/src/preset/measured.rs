@@ -10,7 +10,7 @@
 //! Skews and offsets are sectors, with up to three digits behind the point; what is not there is zero. Pairs of overheads
 //! are for a command that comes after a read and after a write.
 
-use super::{count, time};
+use super::values::{count, thousandths, time};
 use crate::params::{MapZone, Overheads, RaStop, SpareUnit, printable};
 use fairhead_core::units::Duration;
 use toml::de::{DeArray, DeTable, DeValue};
@@ -47,7 +47,7 @@ fn flag(t: &DeTable<'_>, key: &str) -> Result<bool, String> {
 
 /// Sectors, kept in thousandths.
 fn sectors(t: &DeTable<'_>, key: &str) -> Result<u64, String> {
-    let n = t.get(key).map_or(Some(0), |v| super::thousandths(v.get_ref()));
+    let n = t.get(key).map_or(Some(0), |v| thousandths(v.get_ref()));
     n.map(u64::from).ok_or_else(|| format!("{key}: a number of sectors is needed, such as 17.5"))
 }
 

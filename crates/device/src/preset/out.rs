@@ -1,4 +1,4 @@
-//! A device as the text that `preset.rs` reads: every key with its unit, so that it loads to the very same model.
+//! A device as the text that [`super`] reads: every key with its unit, so that it loads to the very same model.
 //!
 //! ```text
 //!     kind = "disk"                       seek_table = [
@@ -10,8 +10,8 @@
 //! Times are exact to the nanosecond, sizes to the byte. What this does not do: comments; a `base`; members of a set that
 //! are not built in.
 
+use super::values::Slot;
 use crate::params::{CacheMode, DeviceParams, Layout, MapZone, Overheads, Queues, RaStop, SpareUnit, Zone};
-use crate::preset::Slot;
 use fairhead_core::units::Duration;
 use std::fmt::Write as _;
 
