@@ -63,6 +63,11 @@ fn drive(args: &CalibrateArgs) -> Result<(String, Box<dyn Drive>), CliError> {
     if args.write {
         out::note(&format!("--write: everything on {} is lost", path.display()));
     }
+    if let Some(why) = probe.may_sleep() {
+        out::note(&format!(
+            "processors may sleep between requests, so short times are less certain ({why}); root may keep them awake"
+        ));
+    }
     let progress = Progress::bounded("what it is");
     let mut told = false;
     probe.watch(move |step, done, total| {

@@ -1,7 +1,9 @@
 //! A real file or block device as a drive to calibrate: direct reads on a monotonic clock.
 //!
 //! Reads go past the page cache (`O_DIRECT`), one at a time or a few in the ring; each is timed from just before it is handed to the kernel until just after
-//! it came back. Waiting ends by spinning, because a sleep ends some tens of microseconds late.
+//! it came back. Waiting ends by spinning, because a sleep ends some tens of microseconds late; and meanwhile processors are kept from sleeping deeply, as the kernel
+//! lets root ask for, because whoever answers wakes up late as well: on an idle virtual machine hits took 79 us instead of 27 that way, and the first behind a pause so
+//! much more than the others that nothing seemed to be remembered.
 //!
 //! Without direct I/O there is no measurement: a file system that has none is refused, and so is a folder, or anything else that
 //! is no disk. Writing needs its own consent: [`Probe::destructive`] opens a block device exclusively, which the kernel refuses if it is mounted or
@@ -18,7 +20,7 @@ use fairhead_device::calibrate::{Answer, Bounds, Drive, Refusal};
 use io_uring::opcode::Read;
 use io_uring::types::Fd;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
@@ -36,6 +38,7 @@ pub struct Probe {
     buffer: Buffer,
     pool: Arc<Pool>,
     watch: Option<Watcher>,
+    awake: io::Result<File>,
 }
 
 impl std::fmt::Debug for Probe {
@@ -45,6 +48,14 @@ impl std::fmt::Debug for Probe {
             .field("bounds", &self.bounds)
             .finish_non_exhaustive()
     }
+}
+
+/// As long as this is open, no processor sleeps so deeply that it takes long to wake up.
+//= kernel documentation, "PM Quality Of Service Interface"
+fn keep_awake() -> io::Result<File> {
+    let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency")?;
+    file.write_all(&0_i32.to_ne_bytes())?;
+    Ok(file)
 }
 
 /// The largest request, bytes.
@@ -103,7 +114,14 @@ impl Probe {
         let pool = Pool::new(0);
         let buffer = pool.buffer(MOST);
         be_punctual(true);
-        Ok(Self { file, name, clock: Clock::start(), bounds, buffer, pool, watch: None })
+        let awake = keep_awake();
+        Ok(Self { file, name, clock: Clock::start(), bounds, buffer, pool, watch: None, awake })
+    }
+
+    /// Why processors may fall asleep between requests, if they may: short times are less certain then.
+    #[must_use]
+    pub fn may_sleep(&self) -> Option<String> {
+        self.awake.as_ref().err().map(|e| format!("/dev/cpu_dma_latency: {e}"))
     }
 
     /// Tells somebody how far it is: what is being measured, the time that is over, and the time that it is expected to take.
@@ -231,7 +249,6 @@ impl Drive for Probe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     fn scratch(name: &str, bytes: usize) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("fairhead-probe-{}-{name}", std::process::id()));

@@ -8,8 +8,8 @@
 //! | whose hits do not stop it | read, hit the segment of rank r at once, wait, read far behind the first |
 //! | how large all segments are | read a run for each, then probe backwards how much is left |
 //!
-//! An answer at once is one that takes hardly longer than a known hit. A miss can be that quick only if its sector happens to
-//! come by, so answers in fresh places vote, up to five.
+//! An answer at once is one that takes hardly longer than a hit after a rest, by which time whoever handles requests on the way has gone to sleep. A miss
+//! can be that quick only if it is near and its sector happens to come by, so answers in fresh places vote, up to five.
 //= Fairhead device notes 5.1 step 6
 
 use super::Refusal;
@@ -20,13 +20,11 @@ use super::zones::Map;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hits {
     /// ns
-    pub(super) most: f64,
-    /// After a rest: whoever handles requests on the way has gone to sleep meanwhile.
-    pub(super) rested: f64,
+    most: f64,
 }
 
 impl Hits {
-    /// `most` is known; the other is measured.
+    /// At least `most`, which one behind another does not exceed.
     pub(super) fn new(b: &mut Bench<'_>, most: f64, turn: f64) -> Result<Self, Refusal> {
         let mut took = Vec::new();
         for _ in 0..15 {
@@ -36,16 +34,12 @@ impl Hits {
             took.push(b.touch(at)?.took());
         }
         let rested = 1.3 * median(&took) + 4.0 * spread(&took) + 30_000.0;
-        // A miss is that quick once in a dozen times at most, and then it is outvoted.
-        Ok(Self { most, rested: rested.max(most).clamp(turn / 12.0, turn / 6.0) })
+        // A miss is that quick once in a dozen times at most, and then it is outvoted; one far away never is, as the arm takes longer.
+        Ok(Self { most: rested.max(most).clamp(turn / 12.0, turn / 6.0) })
     }
 
     fn is(self, took: f64) -> bool {
         took < self.most
-    }
-
-    fn is_rested(self, took: f64) -> bool {
-        took < self.rested
     }
 }
 
@@ -130,7 +124,7 @@ pub(super) fn look_ahead(b: &mut Bench<'_>, map: &Map, hits: Hits) -> Result<u64
             let at = b.fresh().min(b.sectors - most - 2 * g) / g * g;
             b.touch(at)?;
             b.rest(fill_time(map, at, k))?;
-            Ok(hits.is_rested(b.touch(at + k)?.took()))
+            Ok(hits.is(b.touch(at + k)?.took()))
         })
     })
 }
@@ -179,7 +173,7 @@ pub(super) fn kept(
             b.touch(at)?;
             b.touch(places[0])?;
             b.rest(fill_time(map, at, far))?;
-            Ok(hits.is_rested(b.touch(at + far)?.took()))
+            Ok(hits.is(b.touch(at + far)?.took()))
         })
     };
     let (mut lo, mut hi) = (0, segments);
@@ -220,7 +214,7 @@ pub(super) fn size(
     for (i, &end) in places.iter().rev().enumerate() {
         let mut back = b.granule;
         let mut found = 0;
-        while back <= run && hits.is_rested(b.touch(end - back)?.took()) {
+        while back <= run && hits.is(b.touch(end - back)?.took()) {
             found = back;
             back += step;
         }

@@ -19,9 +19,15 @@ pub struct Noise {
     pub spikes_permille: u32,
     /// …so much.
     pub spike: Duration,
+    /// After a millisecond without an answer whoever is to hear the next one has gone to sleep, and hears it so much later; the one right behind that
+    /// half as much, and so on, until he is awake.
+    pub sleep: Duration,
     /// Before so many of a thousand requests another program reads something elsewhere.
     pub others_permille: u32,
 }
+
+/// Who waits longer sleeps.
+const NAP: Duration = Duration::from_ms(1);
 
 /// A model on a virtual clock.
 #[derive(Debug)]
@@ -30,6 +36,10 @@ pub struct Modelled {
     bounds: Bounds,
     now: Instant,
     noise: Noise,
+    /// By how much the next answer is heard late, if it comes at once.
+    drowsy: Duration,
+    /// When the last answer was heard.
+    heard: Instant,
     chance: Chance,
     /// Reads from there on fail, if there is such a place.
     bad: Option<u64>,
@@ -51,6 +61,8 @@ impl Modelled {
             device,
             now: Instant::EPOCH + Duration::from_ms(1),
             noise,
+            drowsy: Duration::ZERO,
+            heard: Instant::EPOCH,
             chance: Chance::new(seed),
             bad: None,
             left: u64::MAX,
@@ -139,8 +151,12 @@ impl Modelled {
         }
         let arrives = sent + self.noise.path + self.late(0);
         self.submit(arrives, 0, op, start, sectors);
-        let done = self.next().0 + self.late(1);
-        self.now = done;
+        let answered = self.next().0;
+        let sleeps = answered.since(self.heard) > NAP;
+        let asleep = if sleeps { self.noise.sleep } else { self.drowsy };
+        self.drowsy = asleep / 2;
+        let done = answered + self.late(1) + asleep;
+        (self.now, self.heard) = (done, done);
         Answer { sent, done }
     }
 }

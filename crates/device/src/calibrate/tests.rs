@@ -147,7 +147,7 @@ fn noise(path_us: u64, jitter_us: u64, spikes_permille: u32, spike_us: u64) -> N
         jitter: us(jitter_us),
         spikes_permille,
         spike: us(spike_us),
-        others_permille: 0,
+        ..Noise::default()
     }
 }
 
@@ -196,6 +196,26 @@ fn timing_noise_is_borne() {
             let path_ns = (noise.path + noise.jitter).as_ns() as f64;
             rows.iter_mut().filter(|r| r.what.starts_with("hit")).for_each(|r| r.found -= path_ns);
             assert_eq!(off(&rows, 0.1), Vec::<String>::new(), "{name}, seed {seed}, {noise:?}");
+        }
+    }
+}
+
+/// An idle machine whose processors sleep: the first hits behind a miss take longer than others, and so do the last misses of the zones.
+#[test]
+fn whoever_answers_may_sleep_meanwhile() {
+    for name in DISKS {
+        let p = preset_disk(name);
+        for seed in 1..=3 {
+            let noise = Noise { sleep: Duration::from_us(300), ..noise(30, 10, 0, 0) };
+            let c = measured(&DeviceParams::Disk(p.clone()), noise, seed).unwrap();
+            let (q, g) = (disk_of(&c), |is: u32, found: u32| is.abs_diff(found) * 10 <= is);
+            let found = (q.nseg, q.ra_max.0, q.buffer_bytes, q.ra_keep);
+            let all = g(p.nseg, q.nseg) && g(p.ra_max.0, q.ra_max.0) && g(p.ra_keep, q.ra_keep);
+            assert!(
+                all && p.buffer_bytes.abs_diff(q.buffer_bytes) * 10 <= p.buffer_bytes,
+                "{name}: {found:?}"
+            );
+            assert!(c.demerit.percent < 10.0, "{name}, seed {seed}: {:?}", c.demerit);
         }
     }
 }
