@@ -12,7 +12,7 @@ use fairhead_core::Duration;
 use fairhead_device::DeviceParams;
 use fairhead_sim::advise::{self, Figures, Goal, Question, WORK_PER_S, race};
 use fairhead_sim::job::{self, JobFile};
-use fairhead_sim::replay::{Options, Source};
+use fairhead_sim::replay::{Mode, Options, Source};
 use fairhead_sim::{Host, parallel, simulate};
 use std::path::Path;
 use std::time::Instant;
@@ -38,7 +38,9 @@ fn jobs(file: &Path) -> Result<JobFile, String> {
         let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
         return job::parse(&text, &name).map_err(|e| e.to_string());
     }
-    let mut jobs = JobFile::of_trace(&name, Source::File(file.to_owned()), Options::default());
+    // As the command line has it.
+    let options = Options { mode: Mode::Auto, ..Options::default() };
+    let mut jobs = JobFile::of_trace(&name, Source::File(file.to_owned()), options);
     jobs.read_recordings(&|_, _| {}).map_err(|e| e.to_string())?;
     Ok(jobs)
 }
