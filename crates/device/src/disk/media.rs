@@ -281,6 +281,12 @@ impl Disk {
         })
     }
 
+    /// Whether a command would be served if the stream were broken: a write that waits for room only once it is too old, as extents are nearer
+    /// than a reader in order by chance only.
+    fn someone_waits_for_the_arm(&self, t: u64) -> bool {
+        !self.pending.is_empty() || self.a_write_is_too_old(t)
+    }
+
     /// Serves one pending read that continues the running stream. Others wait meanwhile, but only for so long.
     fn absorb(&mut self, t: u64) -> bool {
         let Media::Stream(s) = &self.media else { return false };
@@ -294,7 +300,7 @@ impl Disk {
             .filter(|(_, p)| self.writes.overlap(p.start, p.end).is_none())
             .min_by_key(|(_, p)| p.start);
         let Some((i, &p)) = next else { return false };
-        let others = self.pending.len() > 1 || !self.waiting_writes.is_empty();
+        let others = self.pending.len() > 1 || self.a_write_is_too_old(t);
         if others && self.burst + (p.end - p.start) > self.t.stream_burst {
             return false;
         }
@@ -305,7 +311,7 @@ impl Disk {
 
     /// A read that the running stream will come by, or has.
     fn stream_to(&mut self, t: u64, tag: Tag, start: u64, end: u64) {
-        if self.someone_waits() {
+        if self.someone_waits_for_the_arm(t) {
             self.burst += end - start;
         }
         let Media::Stream(s) = &mut self.media else { unreachable!("only a running stream is continued") };
@@ -355,7 +361,8 @@ impl Disk {
             let s = s.clone();
             let at = self.note_progress(&s, t);
             if end > at {
-                let unfair = self.someone_waits() && self.burst + (end - start) > self.t.stream_burst;
+                let unfair =
+                    self.someone_waits_for_the_arm(t) && self.burst + (end - start) > self.t.stream_burst;
                 if start > at + self.t.stream_gap || unfair {
                     return false;
                 }

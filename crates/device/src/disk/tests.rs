@@ -432,6 +432,33 @@ fn a_write_that_waits_for_room_ages_as_a_command_does() {
     }
 }
 
+/// A stream is not broken for a write that the arm would not go to: nothing is won by that, and a revolution lost.
+#[test]
+fn a_write_that_waits_for_room_breaks_no_stream_until_it_is_too_old() {
+    let p = DiskParams { queue_depth: 8, wc_slots: 2, stream_burst: Sectors(256), ..preset("ide2004") };
+    let reads_beside = |writes: u16| {
+        let mut d = disk(&DiskParams { age_max: Duration::from_secs(1), ..p.clone() });
+        for i in 0..writes {
+            let far = 20_000_000 + u64::from(i) * 9_000_000;
+            d.submit(Instant::from_ns(T0), command(5 + i, DeviceOp::Write, far, 8));
+        }
+        let (mut now, mut reads) = (Instant::from_ns(T0), 0);
+        while now < Instant::from_ns(T0) + Duration::from_ms(500) {
+            d.submit(now, command(0, DeviceOp::Read, reads * 64, 64));
+            now = loop {
+                let at = d.next_event().expect("the read");
+                if std::iter::from_fn(|| d.poll(at)).any(|t| t == Tag(0)) {
+                    break at;
+                }
+            };
+            reads += 1;
+        }
+        reads
+    };
+    let (alone, beside) = (reads_beside(2), reads_beside(3));
+    assert!(beside * 10 > alone * 9, "{beside} reads, {alone} while no write waits");
+}
+
 #[test]
 fn busy_time_is_time_with_a_command() {
     let mut d = disk(&preset("ide2004"));
