@@ -4,7 +4,7 @@
 //! bound below is not physical, it keeps integer arithmetic on nanoseconds within 64 bits: a device can be absurd, but
 //! never wrong.
 //!
-//! What this does not do: read files (`preset.rs`); describe a host.
+//! What this does not do: read files (`preset/`); describe a host.
 //= Fairhead device notes 1.7, 2.1 to 2.4
 
 use fairhead_core::elevator::Actuators;

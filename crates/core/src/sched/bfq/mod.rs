@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  insert ──► queue of the task (queue.rs) ──► hierarchy: group × class, B-WF2Q+ ──► queue in service ──► device
-//!               │ burst.rs, queue_merge.rs       (parts/hierarchy.rs)                slot.rs: budget, time, idling
+//!               │ burst.rs, queue_merge.rs       (parts/hierarchy/)                  slot.rs: budget, time, idling
 //!               ├─ history.rs: thinks? seeks?                                        ├─ budget.rs: charge, feed back
 //!               ├─ weight_raising.rs: interactive? plays?                            ├─ idling.rs: wait for it?
 //!               └─ waker.rs: who waits for whom?                                     └─ injection.rs: others meanwhile
