@@ -4,14 +4,14 @@ use fairhead_core::Duration;
 use fairhead_report::{Cast, Recorder};
 use fairhead_sim::advise::{self, Advice, Question, Stage, WORK_PER_S};
 use fairhead_sim::kept::fingerprint;
-use fairhead_sim::{Host, SimError, journal};
+use fairhead_sim::{SimError, journal};
 
 use crate::args::{AdviseArgs, Goal};
 use crate::error::CliError;
 use crate::out::{self, Progress};
 use crate::output::advice::{self, Asked};
 use crate::output::page::{self, Shown};
-use crate::plan::{choose_disk, choose_host, choose_scheduler, positive_time, read_jobs};
+use crate::plan::{choose_scheduler, choose_setting, positive_time, read_jobs};
 use crate::resume::Resume;
 
 /// Asks what the arguments say, and writes the answer.
@@ -79,14 +79,9 @@ fn show(progress: &Progress, question: &Question, s: Stage) {
 }
 
 fn question(args: &AdviseArgs) -> Result<(Question, Asked), CliError> {
-    let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
     let budget = positive_time("--budget", &args.budget)?;
-    let mut jobs = read_jobs(Some(&args.job), &args.replay)?;
-    let disk = choose_disk(&args.disk)?;
-    let host = choose_host(args.host.as_deref().unwrap_or_else(|| Host::name_for_disk(&disk.0)))?;
-    if runtime.is_some() {
-        jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
-    }
+    let jobs = read_jobs(Some(&args.job), &args.replay, args.runtime.as_deref())?;
+    let (disk, host) = choose_setting(&args.disk, args.host.as_deref())?;
     if let Some(name) = args.foreground.as_deref().filter(|n| jobs.jobs.iter().all(|j| j.name != *n)) {
         let known: Vec<&str> = jobs.jobs.iter().map(|j| j.name.as_str()).collect();
         return Err(CliError::Misuse(format!("no job '{name}'; there are {}", known.join(", "))));

@@ -10,7 +10,7 @@ use crate::args::{LadderArgs, ReplayArgs};
 use crate::error::CliError;
 use crate::out::{self, Progress};
 use crate::output::{Ladder, Verdicts};
-use crate::plan::{choose_disk, choose_host, positive_time, read_jobs};
+use crate::plan::{choose_setting, read_jobs};
 
 /// What a ladder is climbed with unless a job is named: three applications that start while ten readers stream.
 const DEFAULT: &str = "startup-10r-seq";
@@ -42,15 +42,9 @@ pub(crate) fn ladder(args: &LadderArgs) -> Result<(), CliError> {
 
 /// The job on every rung.
 fn climb(args: &LadderArgs, threads: usize, coloured: bool) -> Result<String, CliError> {
-    let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
-    let mut jobs =
-        read_jobs(Some(args.job.as_deref().unwrap_or(Path::new(DEFAULT))), &ReplayArgs::default())?;
-    let disk = choose_disk(&args.disk)?;
-    let host =
-        choose_host(args.host.as_deref().unwrap_or_else(|| fairhead_sim::Host::name_for_disk(&disk.0)))?;
-    if runtime.is_some() {
-        jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
-    }
+    let job = args.job.as_deref().unwrap_or(Path::new(DEFAULT));
+    let jobs = read_jobs(Some(job), &ReplayArgs::default(), args.runtime.as_deref())?;
+    let (disk, host) = choose_setting(&args.disk, args.host.as_deref())?;
     let foreground = choose_foreground(&jobs, args.foreground.as_deref())?;
     let rungs = choose_rungs(args)?;
     jobs.notes.iter().for_each(|n| out::note(n));

@@ -42,15 +42,10 @@ impl Plan {
     /// What the arguments mean.
     pub(crate) fn new(args: &RunArgs) -> Result<Self, CliError> {
         let interval = args.interval.as_deref().map(|t| positive_time("--interval", t)).transpose()?;
-        let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
-        let mut jobs = read_jobs(args.job.as_deref(), &args.replay)?;
+        let jobs = read_jobs(args.job.as_deref(), &args.replay, args.runtime.as_deref())?;
         let mut schedulers = choose_schedulers(&args.sched, &jobs)?;
         args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
-        let disk = choose_disk(&args.disk)?;
-        let host = choose_host(args.host.as_deref().unwrap_or(Host::name_for_disk(&disk.0)))?;
-        if runtime.is_some() {
-            jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
-        }
+        let (disk, host) = choose_setting(&args.disk, args.host.as_deref())?;
         let why = args.why.as_deref().map(|text| choose_clients(&jobs, text)).transpose()?;
         if why.is_some() && !matches!(args.output.format, Format::Human | Format::Json) {
             let wrong = "--why is told by --output-format human and json only";
@@ -160,11 +155,21 @@ pub(crate) fn choose_scheduler(name: &str) -> Result<&'static Preset, CliError> 
 }
 
 /// A host by its name.
-pub(crate) fn choose_host(name: &str) -> Result<(&'static str, Host), CliError> {
+fn choose_host(name: &str) -> Result<(&'static str, Host), CliError> {
     let known = Host::NAMES.iter().find(|n| **n == name);
     known.and_then(|n| Host::named(n).map(|host| (*n, host))).ok_or_else(|| {
         CliError::Misuse(format!("unknown host '{name}'; write one of {}", Host::NAMES.join(", ")))
     })
+}
+
+/// A disk by its name, and a host by its name.
+type Setting = ((String, DeviceParams), (&'static str, Host));
+
+/// A disk, and the machine around it: that of the disk's time if none is named.
+pub(crate) fn choose_setting(disk: &str, host: Option<&str>) -> Result<Setting, CliError> {
+    let disk = choose_disk(disk)?;
+    let host = choose_host(host.unwrap_or_else(|| Host::name_for_disk(&disk.0)))?;
+    Ok((disk, host))
 }
 
 /// A preset, or a description in a file.
@@ -215,7 +220,12 @@ fn beside(path: &Path, file: &str) -> Result<String, String> {
 }
 
 /// A job file, a built-in workload, or a trace; the default workload when none is named. Traces have been read to their ends.
-pub(crate) fn read_jobs(path: Option<&Path>, replay: &ReplayArgs) -> Result<JobFile, CliError> {
+pub(crate) fn read_jobs(
+    path: Option<&Path>,
+    replay: &ReplayArgs,
+    runtime: Option<&str>,
+) -> Result<JobFile, CliError> {
+    let runtime = runtime.map(|t| positive_time("--runtime", t)).transpose()?;
     let misuse = |e: job::JobError| CliError::Misuse(e.to_string());
     let mut jobs = match path.filter(|p| replay::is_trace(p)) {
         Some(path) => replay::jobs(path, replay),
@@ -231,6 +241,9 @@ pub(crate) fn read_jobs(path: Option<&Path>, replay: &ReplayArgs) -> Result<JobF
     // What is wrong with a trace names it.
     let told = |e: job::JobError| if e.line == 0 { CliError::Misuse(e.message) } else { misuse(e) };
     jobs.read_recordings(&|read, size| progress.at(bytes(read), bytes(size))).map_err(told)?;
+    if runtime.is_some() {
+        jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
+    }
     Ok(jobs)
 }
 

@@ -1,14 +1,14 @@
 //! `fairhead sweep`: the grid from the arguments, the rows from the simulator, and the table.
 
+use fairhead_sim::SimError;
 use fairhead_sim::kept::fingerprint;
 use fairhead_sim::sweep::{Setting, Sweep, Tuned};
-use fairhead_sim::{Host, SimError};
 
 use crate::args::SweepArgs;
 use crate::error::CliError;
 use crate::out::{self, Progress};
 use crate::output::sweep;
-use crate::plan::{choose_disk, choose_host, choose_schedulers, positive_time, read_jobs};
+use crate::plan::{choose_schedulers, choose_setting, read_jobs};
 use crate::resume::Resume;
 use crate::tunables::{self, Scheduler};
 
@@ -46,15 +46,10 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
 const POINTS_MAX: u64 = 1_000_000;
 
 fn grid(args: &SweepArgs) -> Result<Sweep, CliError> {
-    let runtime = args.runtime.as_deref().map(|t| positive_time("--runtime", t)).transpose()?;
-    let mut jobs = read_jobs(Some(&args.job), &args.replay)?;
-    if runtime.is_some() {
-        jobs.jobs.iter_mut().for_each(|j| j.runtime = runtime);
-    }
+    let jobs = read_jobs(Some(&args.job), &args.replay, args.runtime.as_deref())?;
     let tuned = tuned(&choose_schedulers(&args.sched, &jobs)?, &args.set)?;
     let setting = |name: &String| {
-        let (name, disk) = choose_disk(name.trim())?;
-        let (_, host) = choose_host(args.host.as_deref().unwrap_or_else(|| Host::name_for_disk(&name)))?;
+        let ((name, disk), (_, host)) = choose_setting(name.trim(), args.host.as_deref())?;
         Ok(Setting { name, disk, host })
     };
     let settings = args.disk.iter().map(setting).collect::<Result<Vec<_>, CliError>>()?;

@@ -151,6 +151,10 @@ fn noise(path_us: u64, jitter_us: u64, spikes_permille: u32, spike_us: u64) -> N
     }
 }
 
+fn row(what: &str, is: u64, found: u64) -> Row {
+    Row { what: what.to_owned(), is: is as f64, found: found as f64 }
+}
+
 /// Three hard disks of 2001, 2006 and 2020: an IDE drive, a SATA drive without a queue, and a drive with one, of 250 times the size.
 const DISKS: [&str; 3] = ["ide2004", "sata2009", "nas2020"];
 
@@ -163,14 +167,13 @@ fn the_parameters_of_the_presets_come_back() {
             let c = measured(&DeviceParams::Disk(p.clone()), Noise::default(), seed).unwrap();
             let q = disk_of(&c);
             let mut rows = rows(&p, q);
-            let mut row = |what: &str, is: u64, found: u64| {
-                rows.push(Row { what: what.to_owned(), is: is as f64, found: found as f64 });
-            };
-            row("buffer", p.buffer_bytes, q.buffer_bytes);
-            row("ov_miss", p.ov_miss.as_ns(), q.ov_miss.as_ns());
-            row("t_switch", p.t_switch.as_ns(), q.t_switch.as_ns());
-            row("queue", p.queue_depth.into(), q.queue_depth.into());
-            row("ra_keep", p.ra_keep.into(), q.ra_keep.into());
+            rows.extend([
+                row("buffer", p.buffer_bytes, q.buffer_bytes),
+                row("ov_miss", p.ov_miss.as_ns(), q.ov_miss.as_ns()),
+                row("t_switch", p.t_switch.as_ns(), q.t_switch.as_ns()),
+                row("queue", p.queue_depth.into(), q.queue_depth.into()),
+                row("ra_keep", p.ra_keep.into(), q.ra_keep.into()),
+            ]);
             assert_eq!(off(&rows, 0.1), Vec::<String>::new(), "{name}, seed {seed}");
             assert!(c.demerit.percent < 8.0, "{name}, seed {seed}: {:?}", c.demerit);
             let again = DeviceParams::from_toml(&c.to_toml(), "again.toml").unwrap();
@@ -200,7 +203,7 @@ fn timing_noise_is_borne() {
     }
 }
 
-/// An idle machine whose processors sleep: the first hits behind a miss take longer than others, and so do the last misses of the zones.
+/// An idle machine whose processors sleep: the first hits behind a miss take longer than others.
 #[test]
 fn whoever_answers_may_sleep_meanwhile() {
     for name in DISKS {
@@ -208,13 +211,14 @@ fn whoever_answers_may_sleep_meanwhile() {
         for seed in 1..=3 {
             let noise = Noise { sleep: Duration::from_us(300), ..noise(30, 10, 0, 0) };
             let c = measured(&DeviceParams::Disk(p.clone()), noise, seed).unwrap();
-            let (q, g) = (disk_of(&c), |is: u32, found: u32| is.abs_diff(found) * 10 <= is);
-            let found = (q.nseg, q.ra_max.0, q.buffer_bytes, q.ra_keep);
-            let all = g(p.nseg, q.nseg) && g(p.ra_max.0, q.ra_max.0) && g(p.ra_keep, q.ra_keep);
-            assert!(
-                all && p.buffer_bytes.abs_diff(q.buffer_bytes) * 10 <= p.buffer_bytes,
-                "{name}: {found:?}"
-            );
+            let q = disk_of(&c);
+            let rows = [
+                row("segments", p.nseg.into(), q.nseg.into()),
+                row("look-ahead", p.ra_max.0.into(), q.ra_max.0.into()),
+                row("buffer", p.buffer_bytes, q.buffer_bytes),
+                row("ra_keep", p.ra_keep.into(), q.ra_keep.into()),
+            ];
+            assert_eq!(off(&rows, 0.1), Vec::<String>::new(), "{name}, seed {seed}");
             assert!(c.demerit.percent < 10.0, "{name}, seed {seed}: {:?}", c.demerit);
         }
     }
@@ -263,11 +267,6 @@ fn flash_comes_back() {
         let DeviceParams::Ssd(p) = DeviceParams::preset(name).unwrap() else { unreachable!() };
         let c = measured(&DeviceParams::Ssd(p.clone()), Noise::default(), 2).unwrap();
         let DeviceParams::Ssd(q) = &c.params else { panic!("{name}: {:?}", c.params) };
-        let row = |what: &str, is: u64, found: u64| Row {
-            what: what.to_owned(),
-            is: is as f64,
-            found: found as f64,
-        };
         let fixed = |p: &crate::SsdParams| (p.t_cmd + p.t_fix + p.t_read).as_ns();
         let mut rows = vec![
             row("link", p.link_rate, q.link_rate),
