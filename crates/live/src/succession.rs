@@ -80,9 +80,8 @@ impl Succession {
     }
 
     pub(crate) fn timer(&mut self, now: Instant) {
-        if self.next_timer().is_some_and(|at| at <= now) {
-            self.now.timer(now);
-        }
+        // Its clock goes on even if no timer of its own is due: whether a limit has room is asked by that clock.
+        self.now.timer(now);
     }
 
     pub(crate) fn next_timer(&self) -> Option<Instant> {
