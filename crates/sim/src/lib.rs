@@ -17,6 +17,7 @@ pub mod job;
 pub mod journal;
 pub mod kept;
 pub mod ladder;
+pub mod latencies;
 pub mod layout;
 pub mod metrics;
 pub mod parallel;

@@ -4,8 +4,8 @@
 //! its submission to the completion of its last piece.
 
 use crate::error::SimError;
+use crate::latencies::Latencies;
 use fairhead_core::{Class, Duration, GroupStats, Max, Min, Weight};
-use hdrhistogram::Histogram;
 
 /// What one client did in one direction.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,21 +20,19 @@ pub struct OpStats {
     pub latency_sum: Duration,
     /// The shortest call, exactly.
     pub latency_min: Duration,
-    /// Latencies in nanoseconds, to two digits.
-    pub latency_ns: Histogram<u64>,
+    /// How often each latency occurred, to two digits.
+    pub latency_ns: Latencies,
 }
 
 impl OpStats {
-    pub(crate) fn new() -> Self {
-        // One hour is more than any bound that a scheduler promises; longer calls are clipped in the histogram only.
-        let latency_ns = Histogram::new_with_bounds(1, 3_600_000_000_000, 2).expect("constant bounds");
+    pub(crate) const fn new() -> Self {
         Self {
             calls: 0,
             bytes: 0,
             latency_max: Duration::ZERO,
             latency_sum: Duration::ZERO,
             latency_min: Duration::MAX,
-            latency_ns,
+            latency_ns: Latencies::new(),
         }
     }
 
@@ -44,13 +42,13 @@ impl OpStats {
         self.latency_max = self.latency_max.max(latency);
         self.latency_min = self.latency_min.min(latency);
         self.latency_sum += latency;
-        self.latency_ns.saturating_record(latency.as_ns().max(1));
+        self.latency_ns.record(latency.as_ns().max(1));
     }
 
     /// The `percent`th percentile of the latency (0 to 100), or nothing if there was no call.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
-        let ns = self.latency_ns.value_at_percentile(percent);
+        let ns = self.latency_ns.percentile(percent);
         // The histogram rounds up; nothing took longer than the longest.
         (self.calls > 0).then(|| Duration::from_ns(ns).min(self.latency_max))
     }
@@ -68,7 +66,7 @@ impl OpStats {
         self.latency_max = self.latency_max.max(other.latency_max);
         self.latency_min = self.latency_min.min(other.latency_min);
         self.latency_sum += other.latency_sum;
-        self.latency_ns.add(&other.latency_ns).expect("one layout for all histograms");
+        self.latency_ns.add(&other.latency_ns);
     }
 }
 

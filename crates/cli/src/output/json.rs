@@ -331,9 +331,8 @@ fn latency(stats: &OpStats, bins: Bins) -> Value {
         "percentile": percentile,
     });
     if let (Bins::With, Value::Object(map)) = (bins, &mut entry) {
-        let counts = stats.latency_ns.iter_recorded();
-        let bins: Map<String, Value> =
-            counts.map(|b| (b.value_iterated_to().to_string(), json!(b.count_at_value()))).collect();
+        let steps = stats.latency_ns.steps();
+        let bins: Map<String, Value> = steps.map(|s| (s.highest_ns.to_string(), json!(s.count))).collect();
         map.insert("bins".to_owned(), Value::Object(bins));
     }
     entry

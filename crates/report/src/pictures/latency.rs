@@ -76,9 +76,9 @@ fn line(stats: &OpStats, bottom: &Scale) -> String {
     let x = |ns: u64| short(bottom.at(real(ns.max(1))) * WIDE);
     let mut d = format!("M{} {}", x(stats.latency_min.as_ns()), short(height));
     let mut sum = 0;
-    for v in stats.latency_ns.iter_recorded() {
-        sum += v.count_at_value();
-        let ns = v.value_iterated_to().min(stats.latency_max.as_ns());
+    for step in stats.latency_ns.steps() {
+        sum += step.count;
+        let ns = step.highest_ns.min(stats.latency_max.as_ns());
         let y = height * (1.0 - real(sum) / real(stats.calls));
         let _ = write!(d, "H{}V{}", x(ns), short(y));
     }
