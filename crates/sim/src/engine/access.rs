@@ -17,6 +17,7 @@
 
 use crate::job::Distribution;
 use crate::rng::Rng;
+use std::collections::BTreeMap;
 
 /// A permutation of `0..n`.
 #[derive(Clone, Debug)]
@@ -65,6 +66,8 @@ pub(super) enum Picker {
     Pareto(f64, Permutation),
     /// Around the middle; the deviation in millionths of the range.
     Normal(u64),
+    /// By [`Marks`], which the client has for each file: calls differ in length.
+    Marked,
 }
 
 impl Picker {
@@ -84,13 +87,19 @@ impl Picker {
         }
     }
 
-    /// A block in `0..blocks` of the client's `file`-th file.
-    pub(super) fn draw(&mut self, file: usize, blocks: u64, rng: &mut Rng) -> u64 {
-        match self {
-            Self::Uniform => rng.below(blocks),
+    /// A block in `0..blocks` of the client's `file`-th file. `None` if each was visited, unless they are to be visited `again`.
+    pub(super) fn draw(&mut self, file: usize, blocks: u64, again: bool, rng: &mut Rng) -> Option<u64> {
+        if blocks == 0 {
+            return None;
+        }
+        Some(match self {
+            Self::Uniform | Self::Marked => rng.below(blocks),
             Self::Once(passes) => {
                 let (permutation, drawn) = &mut passes[file];
                 if *drawn == permutation.n {
+                    if !again {
+                        return None;
+                    }
                     (*permutation, *drawn) = (Permutation::new(permutation.n, rng), 0);
                 }
                 *drawn += 1;
@@ -110,6 +119,71 @@ impl Picker {
                 let at = (middle + offset).saturating_sub(6 * step) / 1_000_000;
                 u64::try_from(at).unwrap_or(u64::MAX).min(blocks - 1)
             }
+        })
+    }
+
+    /// Another pass begins: every block may be visited once more.
+    pub(super) fn renew(&mut self, rng: &mut Rng) {
+        let Self::Once(passes) = self else { return };
+        for (permutation, drawn) in passes.iter_mut().filter(|p| p.1 > 0) {
+            (*permutation, *drawn) = (Permutation::new(permutation.n, rng), 0);
+        }
+    }
+}
+
+/// Which blocks of a file were visited: a bitmap that has memory only for where calls were.
+///
+/// A draw that hits a visited block takes the next free one, and behind the last block the first, as fio does.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Marks {
+    /// 64 blocks each, by number; those that are missing are free.
+    words: BTreeMap<u64, u64>,
+    visited: u64,
+}
+
+impl Marks {
+    /// A free block in `0..blocks`. `None` if there is none, unless they are to be visited `again`.
+    pub(super) fn draw(&mut self, blocks: u64, again: bool, rng: &mut Rng) -> Option<u64> {
+        if self.visited >= blocks {
+            if !again || blocks == 0 {
+                return None;
+            }
+            *self = Self::default();
+        }
+        let from = rng.below(blocks);
+        Some(self.next_free(from, blocks).or_else(|| self.next_free(0, blocks)).unwrap_or(from))
+    }
+
+    fn next_free(&self, from: u64, blocks: u64) -> Option<u64> {
+        let below = (1 << (from % 64)) - 1;
+        let mut at = from / 64;
+        let mut word = self.word(at) | below;
+        if word == u64::MAX {
+            // The words behind it that are full, one after the other.
+            let full =
+                self.words.range(at + 1..).zip(at + 1..).take_while(|((k, w), i)| *k == i && **w == u64::MAX);
+            at += 1 + full.count() as u64;
+            word = self.word(at);
+        }
+        Some(at * 64 + u64::from(word.trailing_ones())).filter(|b| *b < blocks)
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        self.words.get(&at).copied().unwrap_or(0)
+    }
+
+    /// How many of `most` blocks from `first` on are free before the first that is not.
+    pub(super) fn free_from(&self, first: u64, most: u64) -> u64 {
+        (first..first + most).take_while(|b| self.word(b / 64) >> (b % 64) & 1 == 0).count() as u64
+    }
+
+    /// Visits blocks.
+    pub(super) fn visit(&mut self, first: u64, count: u64) {
+        for block in first..first + count {
+            let word = self.words.entry(block / 64).or_default();
+            let bit = 1 << (block % 64);
+            self.visited += u64::from(*word & bit == 0);
+            *word |= bit;
         }
     }
 }
@@ -200,12 +274,28 @@ mod tests {
     fn a_pass_visits_every_block_and_the_next_pass_in_another_order() {
         let mut rng = Rng::new(5, "test");
         let mut picker = Picker::new(Distribution::Uniform, false, 100, 1, &mut rng);
-        let mut pass = || (0..100).map(|_| picker.draw(0, 100, &mut rng)).collect::<Vec<_>>();
+        let mut pass = || (0..100).map(|_| picker.draw(0, 100, true, &mut rng).unwrap()).collect::<Vec<_>>();
         let (a, b) = (pass(), pass());
         assert_ne!(a, b);
         for mut p in [a, b] {
             p.sort_unstable();
             assert!(p.into_iter().eq(0..100));
+        }
+    }
+
+    #[test]
+    fn marks_give_every_block_once() {
+        for blocks in [1, 63, 64, 65, 200, 1000] {
+            let (mut marks, mut rng) = (Marks::default(), Rng::new(blocks, "test"));
+            let mut all = Vec::new();
+            while let Some(block) = marks.draw(blocks, false, &mut rng) {
+                assert_eq!(marks.free_from(block, 1), 1, "{block} of {blocks}");
+                let run = marks.free_from(block, 3.min(blocks - block));
+                marks.visit(block, run);
+                all.extend(block..block + run);
+            }
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..blocks), "{blocks}");
         }
     }
 
@@ -223,7 +313,9 @@ mod tests {
         let mut rng = Rng::new(1, "test");
         let mut picker = Picker::new(d, false, blocks, 1, &mut rng);
         let mut hits = vec![0; usize::try_from(blocks).unwrap()];
-        (0..100_000).for_each(|_| hits[usize::try_from(picker.draw(0, blocks, &mut rng)).unwrap()] += 1);
+        (0..100_000).for_each(|_| {
+            hits[usize::try_from(picker.draw(0, blocks, true, &mut rng).unwrap()).unwrap()] += 1
+        });
         hits.sort_unstable_by(|a, b| b.cmp(a));
         hits
     }
@@ -250,7 +342,7 @@ mod tests {
     fn normal_is_around_the_middle() {
         let mut rng = Rng::new(2, "test");
         let mut picker = Picker::new(Distribution::Normal(10.0), false, 1000, 1, &mut rng);
-        let draws: Vec<u64> = (0..100_000).map(|_| picker.draw(0, 1000, &mut rng)).collect();
+        let draws: Vec<u64> = (0..100_000).map(|_| picker.draw(0, 1000, true, &mut rng).unwrap()).collect();
         let within = |d: u64| draws.iter().filter(|&&x| x.abs_diff(500) <= d).count();
         // 68.3 % within one deviation of 100 blocks, 95.4 % within two.
         assert!((67_500..69_600).contains(&within(100)), "{}", within(100));

@@ -1,20 +1,19 @@
 //! A client: one clone of a job, and what it does next.
 //!
 //! A client has `iodepth` *lanes* (calls in flight; one for most). Whenever a lane is free it asks [`Client::next`]:
-//! make this call, pause until then, or end. Positions, limits and chance belong to the client and are shared by its
-//! lanes.
+//! make this call, pause until then, wait for the others, or end. Positions, limits and chance belong to the client and are shared by
+//! its lanes; so do its pauses. Think times and rates stop the client, not a lane: it waits for all calls in flight, then pauses.
 //!
 //! ```text
-//!   next ─► a due fsync ─► over? then fsyncs at the end ─► read or write? ─► its rate allows it? ─► where, how long ─► call
+//!   next ─► a pause? ─► over? then fsyncs at the end ─► a due fsync ─► the pattern: direction, rate, place, length ─► call
 //! ```
 
-use super::access::Picker;
+use super::pattern::{self, Pattern};
 use super::player::{self, Player};
 use super::program::{Running, Step};
 use super::readahead::ReadAhead;
 use super::startup::{StartUps, Turn};
-use super::zones::Zone;
-use crate::job::{BlockSize, Direction, Engine, FileService, Job, Program};
+use crate::job::{Engine, Job, Program};
 use crate::metrics::{ClientStats, OpStats};
 use crate::rng::Rng;
 use fairhead_core::{Duration, GroupId, Instant, TaskId};
@@ -26,6 +25,8 @@ pub(super) enum Next {
     Call(Call),
     /// Nothing until then; then ask again.
     Pause(Instant),
+    /// Nothing until the client's other calls have ended; then ask again.
+    Park,
     /// A start-up begins: drop the page cache, watch the time, and ask again.
     StartUp,
     /// Nothing more.
@@ -64,6 +65,9 @@ pub(super) struct Call {
     /// What was written before has to be stable first; and it has to be stable when it is done.
     pub(super) preflush: bool,
     pub(super) fua: bool,
+    /// Bytes of the first and of the last sector that it leaves out.
+    pub(super) head: u16,
+    pub(super) tail: u16,
 }
 
 impl Call {
@@ -80,7 +84,19 @@ impl Call {
         sync: None,
         preflush: false,
         fua: false,
+        head: 0,
+        tail: 0,
     };
+
+    /// Where in the file it begins, in bytes.
+    pub(super) fn offset_bytes(&self) -> u64 {
+        self.offset * 512 + u64::from(self.head)
+    }
+
+    /// How much it moves, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        u64::from(self.len) * 512 - u64::from(self.head) - u64::from(self.tail)
+    }
 }
 
 /// Calls that are measured as one: how many have ended, when the first began, what all moved.
@@ -114,45 +130,45 @@ pub(super) struct Client {
     /// Pages dirtied since it last looked at the limits.
     pub(super) dirtied: u32,
     rng: Rng,
-    picker: Picker,
     query: Query,
     program: Option<Running>,
     pub(super) startups: Option<StartUps>,
     player: Option<Player>,
     /// Which replayed trace it is of, and which of its tasks it is.
     pub(super) traced: Option<(usize, usize)>,
-    /// In sectors: where the data set starts in each file, and how much of each file it covers.
-    base: u64,
-    span: u64,
-    /// In sectors: the next sequential position in each file.
-    position: Vec<u64>,
-    /// Where it is in each file, when it reads in zones.
-    zones: Vec<Zone>,
-    /// Which file the next call goes to, when they take turns.
-    turn: usize,
-    last_slot: usize,
-    /// Sectors asked for so far, and the most that may be.
-    issued: u64,
-    limit: u64,
-    calls: u64,
-    calls_max: u64,
-    /// Sectors and calls asked for, by direction, for rates.
-    moved: [u64; 3],
-    calls_by_direction: [u64; 3],
-    /// A direction that was drawn, but had to wait for its rate.
-    drawn: Option<Action>,
-    sync_is_due: bool,
-    /// Files that were synced at the end.
+    region: Region,
+    /// What `rw` says; programs do without.
+    pattern: Option<Pattern>,
+    /// Calls of the pattern that have not ended.
+    in_flight: u32,
+    /// No call begins before those in flight have ended, and not for that long after.
+    hold: Option<Duration>,
+    /// No call begins before.
+    resumes: Instant,
+    /// Calls that had begun when none was in flight last, and calls that had been seen to end at the last think time.
+    quiet_at: u64,
+    thought_at: u64,
+    /// The pass is over, but for what is synced at its end.
+    ending: bool,
+    /// Files that were synced at the end of the pass.
     closed: usize,
+    /// It has nothing more to do.
+    ended: bool,
+    last_slot: usize,
+    /// Writes so far, for fsyncs.
+    writes: u64,
+    sync_is_due: bool,
     /// CPU time to spin away before the next call.
     spin: Duration,
 }
 
-/// Which part of each of its files a client uses, in sectors.
+/// Which part of each of its files a client uses, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Region {
     pub(super) base: u64,
     pub(super) span: u64,
+    /// The data set, all files together: what the job moves unless `io_size` says otherwise.
+    pub(super) size: u64,
 }
 
 impl Client {
@@ -165,13 +181,7 @@ impl Client {
         seed: u64,
     ) -> Self {
         let (job, index, clone) = (c.job, c.job_index, c.clone);
-        let Region { base, span } = region;
-        let set = span * files.len() as u64;
-        let limit = match job.io_size {
-            _ if job.time_based || job.program.is_some() => u64::MAX,
-            Some(s) => s.bytes_of(set * 512) / 512 * u64::from(job.loops),
-            None => set * u64::from(job.loops),
-        };
+        let span = region.span / 512;
         let stats = ClientStats {
             name: job.name.clone(),
             job: index,
@@ -189,7 +199,8 @@ impl Client {
         };
         let seed = if job.randrepeat { job.randseed.map_or(seed, |s| s ^ seed) } else { seed };
         let mut rng = Rng::new(seed, &format!("client.{index}.{clone}"));
-        let picker = picker(job, span, files.len(), &mut rng);
+        let pattern =
+            job.program.is_none().then(|| Pattern::new(job, region.span, region.size, files.len(), &mut rng));
         let lanes = lanes(job);
         let startups = startups(c, span, seed);
         let player = match job.program {
@@ -201,8 +212,6 @@ impl Client {
             task: TaskId(0),
             group: GroupId::ROOT,
             ahead: vec![ReadAhead::new(advice(job, read_ahead)); files.len()],
-            position: vec![0; files.len()],
-            zones: vec![Zone::default(); files.len()],
             files,
             stats,
             started: Instant::EPOCH,
@@ -213,43 +222,41 @@ impl Client {
             stopped: false,
             dirtied: 0,
             rng,
-            picker,
             query: Query::default(),
             program: job.program.and_then(|p| Running::new(p, span)),
             startups,
             player,
             traced: None,
-            base,
-            span,
-            turn: 0,
-            last_slot: 0,
-            issued: 0,
-            limit,
-            calls: 0,
-            calls_max: job.number_ios.unwrap_or(u64::MAX),
-            moved: [0; 3],
-            calls_by_direction: [0; 3],
-            drawn: None,
-            sync_is_due: false,
+            region,
+            pattern,
+            in_flight: 0,
+            hold: None,
+            resumes: Instant::EPOCH,
+            quiet_at: 0,
+            thought_at: 0,
+            ending: false,
             closed: 0,
+            ended: false,
+            last_slot: 0,
+            writes: 0,
+            sync_is_due: false,
             spin: Duration::ZERO,
         }
     }
 
     /// What a free lane does next.
     pub(super) fn next(&mut self, now: Instant) -> Next {
-        if std::mem::take(&mut self.sync_is_due) {
-            return Next::Call(self.sync_of(self.last_slot));
+        if let Some(pattern) = self.pattern.take() {
+            return self.next_of_pattern(pattern, now);
         }
-        let done = self.issued >= self.limit || self.calls >= self.calls_max || self.span == 0;
-        if done || self.is_over(now) {
+        if self.region.span == 0 || self.is_over(now) {
             if let Some(startups) = &mut self.startups {
                 startups.give_up(now);
             }
             if let Some(player) = &mut self.player {
                 player.give_up(now);
             }
-            return self.close();
+            return Next::End;
         }
         if let Some(startups) = &mut self.startups {
             return match startups.next(now) {
@@ -270,18 +277,110 @@ impl Client {
             let Some(step) = program.next() else { return Next::End };
             return Next::Call(self.call_of(step));
         }
-        let action = self.drawn.take().unwrap_or_else(|| self.draw_action());
-        if let Some(until) = self.rate_allows(action).filter(|&t| t > now) {
-            self.drawn = Some(action);
-            return Next::Pause(self.not_after_end(until));
+        Next::End
+    }
+
+    /// The same of a pattern. Lanes that have to wait for each other's calls are parked: [`Client::call_ended`] says when they are to ask again.
+    fn next_of_pattern(&mut self, mut pattern: Pattern, now: Instant) -> Next {
+        let next = self.turn_of(&mut pattern, now);
+        if let Next::Call(_) = next {
+            self.in_flight += 1;
         }
-        Next::Call(self.draw_call(action))
+        self.pattern = Some(pattern);
+        next
+    }
+
+    fn turn_of(&mut self, pattern: &mut Pattern, now: Instant) -> Next {
+        if self.ended {
+            return Next::End;
+        }
+        if self.hold.is_some() && self.in_flight > 0 {
+            return Next::Park;
+        }
+        if let Some(pause) = self.hold.take() {
+            (self.resumes, self.quiet_at) = (now + pause, pattern.calls());
+        }
+        let over = self.is_over(now);
+        if self.resumes > now && !over {
+            return Next::Pause(self.not_after_end(self.resumes));
+        }
+        loop {
+            let done = over || pattern.is_done(&self.job) || self.region.span == 0;
+            if self.ending || done {
+                self.ending = true;
+                if let Some(next) = self.end_pass() {
+                    return next;
+                }
+                if done || !pattern.next_pass(&self.job, &mut self.rng) {
+                    self.ended = true;
+                    return Next::End;
+                }
+                self.ending = false;
+            }
+            if std::mem::take(&mut self.sync_is_due) {
+                return Next::Call(self.sync_of(self.last_slot));
+            }
+            match pattern.draw(&self.job, now, self.started, &mut self.rng) {
+                pattern::Turn::Io(io) => {
+                    self.think_after(pattern.calls());
+                    return Next::Call(self.call_of_io(io));
+                }
+                pattern::Turn::Wait(pause) if self.in_flight > 0 => {
+                    self.hold = Some(pause);
+                    return Next::Park;
+                }
+                pattern::Turn::Wait(pause) => {
+                    self.resumes = now + pause;
+                    return Next::Pause(self.not_after_end(self.resumes));
+                }
+                pattern::Turn::Exhausted => self.ending = true,
+            }
+        }
+    }
+
+    /// A pass ends when its calls have ended and what the job wants synced then is. `None`: it has ended.
+    fn end_pass(&mut self) -> Option<Next> {
+        if self.in_flight > 0 {
+            self.hold = Some(Duration::ZERO);
+            return Some(Next::Park);
+        }
+        let wanted = self.job.writes() && (self.job.end_fsync || self.job.fsync_on_close);
+        if wanted && self.closed < self.files.len() {
+            self.closed += 1;
+            return Some(Next::Call(self.sync_of(self.closed - 1)));
+        }
+        self.closed = 0;
+        None
+    }
+
+    /// A call of a pattern has ended. True if lanes that were parked are to ask again.
+    pub(super) fn call_ended(&mut self) -> bool {
+        if self.pattern.is_none() {
+            return false;
+        }
+        self.in_flight -= 1;
+        self.in_flight == 0
+    }
+
+    /// The think time after the call that begins now, the `calls`-th. fio looks for calls that have ended when it has as many in flight as it may, takes
+    /// one of them, and then sees whether it is time to pause. A pause begins when no call is in flight.
+    //= fio-3.33 HOWTO "thinktime", "thinktime_blocks"; the order of issue, completion and pause seen in its logs
+    fn think_after(&mut self, calls: u64) {
+        if self.job.thinktime.is_zero() {
+            return;
+        }
+        let seen = self.quiet_at.max((calls + 1).saturating_sub(u64::from(self.all_lanes)));
+        if seen.saturating_sub(self.thought_at) >= u64::from(self.job.thinktime_blocks) {
+            self.thought_at = seen;
+            self.spin += self.job.thinktime_spin;
+            self.hold = Some(self.job.thinktime.saturating_sub(self.job.thinktime_spin));
+        }
     }
 
     /// A program's read.
     fn call_of(&self, step: Step) -> Call {
         let Step { offset, len, cpu, burst, meta } = step;
-        let offset = self.base + offset;
+        let offset = self.region.base / 512 + offset;
         Call { file: self.files[0], offset, len, cpu, burst, meta, ..Call::NONE }
     }
 
@@ -307,17 +406,7 @@ impl Client {
 
     /// Where in its files it works: the first sector and how many.
     pub(super) const fn region(&self) -> (u64, u64) {
-        (self.base, self.span)
-    }
-
-    /// The last lane syncs what the job wants synced at its end.
-    fn close(&mut self) -> Next {
-        let wanted = self.job.writes() && (self.job.end_fsync || self.job.fsync_on_close);
-        if !wanted || self.lanes > 1 || self.closed == self.files.len() {
-            return Next::End;
-        }
-        self.closed += 1;
-        Next::Call(self.sync_of(self.closed - 1))
+        (self.region.base / 512, self.region.span / 512)
     }
 
     fn sync_of(&self, slot: usize) -> Call {
@@ -333,90 +422,27 @@ impl Client {
         self.runs_until().map_or(until, |end| until.min(end))
     }
 
-    fn draw_action(&mut self) -> Action {
-        match self.job.rw.direction {
-            Direction::Read => Action::Read,
-            Direction::Write => Action::Write,
-            Direction::Trim => Action::Trim,
-            Direction::Mixed if self.rng.percent(self.job.rwmix_read_pct) => Action::Read,
-            Direction::Mixed => Action::Write,
+    /// A call of the pattern: the sectors that its bytes are in.
+    fn call_of_io(&mut self, io: pattern::Io) -> Call {
+        let at = self.region.base + io.offset;
+        let end = at + u64::from(io.len);
+        self.last_slot = io.file;
+        if io.action == Action::Write {
+            self.writes += 1;
+            let due = |every: u32| every > 0 && self.writes.is_multiple_of(u64::from(every));
+            self.sync_is_due = due(self.job.fsync) || due(self.job.fdatasync);
         }
-    }
-
-    /// When the caps on bytes and calls per second let the next call of this direction go.
-    fn rate_allows(&self, action: Action) -> Option<Instant> {
-        let (rate, iops) = match action {
-            Action::Read => (self.job.rate.read, self.job.rate_iops.read),
-            Action::Write => (self.job.rate.write, self.job.rate_iops.write),
-            Action::Trim | Action::Sync => (self.job.rate.trim, self.job.rate_iops.trim),
-        };
-        if rate.is_none() && iops.is_none() {
-            return None;
-        }
-        let at = |done: u64, per_second: u64| {
-            let ns = u128::from(done) * 1_000_000_000 / u128::from(per_second.max(1));
-            self.started + Duration::from_ns(u64::try_from(ns).unwrap_or(u64::MAX / 2))
-        };
-        let i = direction_index(action);
-        let by_bytes = rate.map(|r| at(self.moved[i] * 512, r));
-        let by_calls = iops.map(|r| at(self.calls_by_direction[i], u64::from(r)));
-        by_bytes.max(by_calls)
-    }
-
-    fn draw_call(&mut self, action: Action) -> Call {
-        let (bs, random_pct) = match action {
-            Action::Read => (&self.job.bs.read, self.job.random_pct.read),
-            Action::Write => (&self.job.bs.write, self.job.random_pct.write),
-            Action::Trim | Action::Sync => (&self.job.bs.trim, self.job.random_pct.trim),
-        };
-        let align = u64::from(bs.min_bytes().div_ceil(512));
-        let len = u64::from(draw_size(bs, &mut self.rng).div_ceil(512)).min(self.span);
-        let which = self.draw_file();
-        let jump = random_pct == 100 || (random_pct > 0 && self.rng.percent(random_pct));
-        let (start, room) = match self.job.zones {
-            Some(zones) => self.zones[which].enter(&zones, len, self.span, &mut self.position[which]),
-            None => (0, self.span - len),
-        };
-        let offset = if jump {
-            start + self.picker.draw(which, room / align + 1, &mut self.rng) * align
-        } else if self.position[which] > start + room {
-            start
-        } else {
-            self.position[which]
-        };
-        self.position[which] = offset + len;
-        self.last_slot = which;
-        self.issued += len;
-        self.calls += 1;
-        let i = direction_index(action);
-        self.moved[i] += len;
-        self.calls_by_direction[i] += 1;
-        let due = |every: u32| every > 0 && self.calls_by_direction[i].is_multiple_of(u64::from(every));
-        self.sync_is_due = action == Action::Write && (due(self.job.fsync) || due(self.job.fdatasync));
-        let cpu = std::mem::take(&mut self.spin);
-        #[allow(clippy::cast_possible_truncation, reason = "a block size is below 4 GiB")]
-        let (slot, len) = (which as u32, len as u32);
-        Call { action, slot, file: self.files[which], offset: self.base + offset, len, cpu, ..Call::NONE }
-    }
-
-    fn draw_file(&mut self) -> usize {
-        let files = self.files.len();
-        if files == 1 {
-            return 0;
-        }
-        match self.job.file_service {
-            FileService::RoundRobin => {
-                self.turn = (self.turn + 1) % files;
-                self.turn
-            }
-            FileService::Random => usize::try_from(self.rng.below(files as u64)).unwrap_or(0),
-            FileService::Sequential => {
-                if self.position[self.turn] >= self.span {
-                    self.position[self.turn] = 0;
-                    self.turn = (self.turn + 1) % files;
-                }
-                self.turn
-            }
+        #[allow(clippy::cast_possible_truncation, reason = "a block size is below 4 GiB, a rest below 512")]
+        Call {
+            action: io.action,
+            slot: io.file as u32,
+            file: self.files[io.file],
+            offset: at / 512,
+            len: (end.div_ceil(512) - at / 512) as u32,
+            head: (at % 512) as u16,
+            tail: (end.div_ceil(512) * 512 - end) as u16,
+            cpu: std::mem::take(&mut self.spin),
+            ..Call::NONE
         }
     }
 
@@ -439,22 +465,14 @@ impl Client {
         self.job.ramp_time.is_zero() || now.saturating_since(self.started) >= self.job.ramp_time
     }
 
-    /// The pause after the call just completed, if any: until when. The part to be spun away is added to the next call.
+    /// The pause of a program after the call just completed, if any: until when. The part to be spun away is added to the next call.
     pub(super) fn think_pause(&mut self, now: Instant) -> Option<Instant> {
-        if self.job.thinktime.is_zero() || !self.calls.is_multiple_of(u64::from(self.job.thinktime_blocks)) {
+        if self.job.thinktime.is_zero() || self.pattern.is_some() {
             return None;
         }
         self.spin += self.job.thinktime_spin;
         let pause = self.job.thinktime.saturating_sub(self.job.thinktime_spin);
         (!pause.is_zero()).then(|| self.not_after_end(now + pause))
-    }
-}
-
-const fn direction_index(action: Action) -> usize {
-    match action {
-        Action::Read => 0,
-        Action::Write => 1,
-        Action::Trim | Action::Sync => 2,
     }
 }
 
@@ -482,39 +500,5 @@ fn advice(job: &Job, pages: u32) -> u32 {
         (None, _) if !job.fadvise => pages,
         (None, true) => 0,
         (None, false) => pages * 2,
-    }
-}
-
-/// Every block once per pass if all calls are of one size; else, as blocks would overlap anyway, by lot.
-fn picker(job: &Job, span: u64, files: usize, rng: &mut Rng) -> Picker {
-    let sizes = match job.rw.direction {
-        Direction::Read => [&job.bs.read; 2],
-        Direction::Write => [&job.bs.write; 2],
-        Direction::Trim => [&job.bs.trim; 2],
-        Direction::Mixed => [&job.bs.read, &job.bs.write],
-    };
-    let is_one_size = sizes[0] == sizes[1] && matches!(sizes[0], BlockSize::Fixed(_));
-    let smallest = sizes.iter().map(|s| s.min_bytes()).min().unwrap_or(4096);
-    let repeats = job.norandommap || !is_one_size;
-    let span = job.zones.map_or(span, |z| span.min(z.range));
-    Picker::new(job.distribution, repeats, span / u64::from(smallest.div_ceil(512)).max(1), files, rng)
-}
-
-/// A block size from its distribution, in bytes.
-fn draw_size(bs: &BlockSize, rng: &mut Rng) -> u32 {
-    match bs {
-        BlockSize::Fixed(bytes) => *bytes,
-        #[allow(clippy::cast_possible_truncation, reason = "below the larger of two u32")]
-        BlockSize::Range { min, max } => min * (1 + rng.below(u64::from(max / min)) as u32),
-        BlockSize::Split(parts) => {
-            let mut at = rng.below(100);
-            for &(bytes, percent) in parts {
-                if at < u64::from(percent) {
-                    return bytes;
-                }
-                at -= u64::from(percent);
-            }
-            parts[0].0
-        }
     }
 }

@@ -85,6 +85,8 @@ impl File {
 /// All files, and which of them each client uses.
 #[derive(Debug)]
 pub(super) struct Files {
+    /// The size of the disk in bytes.
+    pub(super) disk: u64,
     pub(super) files: Vec<File>,
     /// By client, in the order of [`JobFile::clients`].
     pub(super) of_client: Vec<Vec<u32>>,
@@ -101,6 +103,7 @@ impl Files {
             rng: Rng::new(seed, "layout"),
             files: Vec::new(),
             by_name: BTreeMap::new(),
+            sizes: BTreeMap::new(),
             ext2: None,
             metadata: None,
             first_pid: 0,
@@ -108,10 +111,11 @@ impl Files {
         if jobs.jobs.iter().any(|j| j.layout == job::Layout::Ext2) {
             placer.make_ext2();
         }
+        placer.measure(jobs);
         let clients = jobs.clients().enumerate();
         let of_client = clients.map(|(i, c)| placer.of_client(c.job, c.clone, i)).collect::<Result<_>>()?;
         let Placer { files, ext2, metadata, .. } = placer;
-        Ok(Self { files, of_client, ext2, metadata })
+        Ok(Self { disk: capacity * 512, files, of_client, ext2, metadata })
     }
 }
 
@@ -121,12 +125,25 @@ struct Placer {
     rng: Rng,
     files: Vec<File>,
     by_name: BTreeMap<String, u32>,
+    /// How much of each file whoever uses it needs, in sectors, in all and before an append.
+    sizes: BTreeMap<String, (u64, u64)>,
     ext2: Option<Ext2>,
     metadata: Option<u32>,
     first_pid: u64,
 }
 
 impl Placer {
+    /// A file is as large as the largest that any of its users needs, in whatever order they stand in the job file.
+    fn measure(&mut self, jobs: &JobFile) {
+        for c in jobs.clients() {
+            let (append_from, size) = self.needed(c.job, c.clone);
+            for name in c.job.file_names(c.clone) {
+                let known = self.sizes.entry(name).or_default();
+                *known = (known.0.max(size), known.1.max(append_from));
+            }
+        }
+    }
+
     fn make_ext2(&mut self) {
         self.ext2 = Some(Ext2::new(self.capacity));
         self.first_pid = self.rng.next_u64();
@@ -155,7 +172,7 @@ impl Placer {
 
     fn place(&mut self, job: &Job, clone: u32, name: String) -> Result<u32> {
         let raw = is_raw(job, &name);
-        let (append_from, size) = if raw { (0, self.capacity) } else { self.size_of(job) };
+        let (append_from, size) = if raw { (0, self.capacity) } else { self.size_of(&name) };
         let layout =
             if raw { Layout::Contiguous { start: Sector(0) } } else { self.lay_out(job, clone, size)? };
         let is_new = is_written_first(job) && (job.append || !job.fallocate) && !raw;
@@ -172,31 +189,33 @@ impl Placer {
     /// All files of all clones of a job in an ext2 layout. Those that exist before the run were written by all clones at the
     /// same time, each writing its files one after the other.
     fn grow_together(&mut self, job: &Job, client: u64) -> Result<()> {
-        let (append_from, size) = self.size_of(job);
         let is_new = is_written_first(job);
         let sector = match job.placement {
             Some(Placement::At(sector)) => sector.0,
             Some(Placement::Percent(p)) => self.capacity / 100 * u64::from(p),
             None => self.next,
         };
-        let old_blocks = if is_new { append_from } else { size }.div_ceil(ext2::BLOCK_SECTORS);
         let names: Vec<Vec<String>> = (0..job.numjobs).map(|clone| job.file_names(clone)).collect();
         for k in 0..names[0].len() {
             let fresh: Vec<(usize, &String)> = names.iter().map(|n| &n[k]).enumerate().collect();
-            let mut side_by_side: Vec<(String, ext2::File)> = Vec::new();
+            let mut side_by_side: Vec<(String, ext2::File, u64)> = Vec::new();
             for (clone, name) in fresh {
-                if !self.by_name.contains_key(name) && !side_by_side.iter().any(|(n, _)| n == name) {
+                if !self.by_name.contains_key(name) && !side_by_side.iter().any(|(n, ..)| n == name) {
                     let pid = self.first_pid.wrapping_add(client + clone as u64);
-                    side_by_side.push((name.clone(), ext2::File::new(sector, pid)));
+                    let (append_from, size) = self.size_of(name);
+                    let old = if is_new { append_from } else { size }.div_ceil(ext2::BLOCK_SECTORS);
+                    side_by_side.push((name.clone(), ext2::File::new(sector, pid), old));
                 }
             }
             let fs = self.ext2.as_mut().expect("made before the first file");
-            for block in 0..old_blocks {
-                for (_, file) in &mut side_by_side {
+            for block in 0..side_by_side.iter().map(|f| f.2).max().unwrap_or(0) {
+                for (name, file, _) in side_by_side.iter_mut().filter(|f| block < f.2) {
+                    let size = self.sizes.get(name).map_or(0, |s| s.0);
                     fs.allocate(file, block).map_err(|_| no_space(job, size, self.capacity))?;
                 }
             }
-            for (name, file) in side_by_side {
+            for (name, file, _) in side_by_side {
+                let (append_from, size) = self.size_of(&name);
                 let layout = Layout::Grown(Box::new(file));
                 let allocated = if is_new { append_from } else { File::OLD };
                 let mut file = File::new(layout, size, allocated, append_from);
@@ -211,16 +230,23 @@ impl Placer {
     }
 
     /// How much a file holds before an append, and in all, in sectors.
-    fn size_of(&self, job: &Job) -> (u64, u64) {
+    fn size_of(&self, name: &str) -> (u64, u64) {
+        self.sizes.get(name).map_or((0, 0), |&(size, append_from)| (append_from, size))
+    }
+
+    /// How much one client needs each of its files to hold before an append, and in all, in sectors.
+    //= fio-3.33: sizes of files seen after runs with offset, filesize and shared names
+    fn needed(&self, job: &Job, clone: u32) -> (u64, u64) {
         let disk = self.capacity * 512;
-        let files = job.file_names(0).len() as u64;
+        let files = job.file_names(clone).len() as u64;
         let share = |s: job::Size| s.bytes_of(disk) / files;
         let bytes = match (job.filesize, job.size) {
             (Some(f), Some(s)) if job.append => {
                 return (f.bytes_of(disk) / 512, (f.bytes_of(disk) + share(s)).div_ceil(512));
             }
             (Some(f), _) => f.bytes_of(disk),
-            (None, Some(s)) => share(s),
+            // The data begin at the offset. A share of the file is inside it.
+            (None, Some(s)) => share(s) + offset(job, clone, 0),
             (None, None) => program_bytes(job, disk),
         };
         (0, bytes.div_ceil(512))
@@ -240,6 +266,8 @@ impl Placer {
             job::Layout::Interleaved { piece_bytes } => {
                 let piece = u64::from(piece_bytes).div_ceil(512);
                 let files = u64::from(job.numjobs.max(2));
+                // The last clone's is the longest, if offset_increment makes them differ.
+                let size = size.max(self.needed(job, job.numjobs - 1).1);
                 // All clones' files start with their first pieces side by side.
                 let base = if first { start } else { from - (size.div_ceil(piece) * files) * piece };
                 let base = base + if first { 0 } else { piece * u64::from(clone) };
@@ -265,6 +293,17 @@ impl Placer {
         });
         Layout::Mapped(map.collect())
     }
+}
+
+/// Where in files of `whole` bytes a clone's data begin, in bytes. A share of the file is rounded up to a block.
+//= fio-3.33: offsets seen in its logs
+pub(super) fn offset(job: &Job, clone: u32, whole: u64) -> u64 {
+    let block = u64::from(job.smallest_block()).max(512);
+    let bytes = |size: job::Size| match size {
+        job::Size::Bytes(bytes) => bytes,
+        job::Size::Percent(_) => size.bytes_of(whole).div_ceil(block) * block,
+    };
+    bytes(job.offset).saturating_add(bytes(job.offset_increment).saturating_mul(u64::from(clone)))
 }
 
 /// How large a program's file is on a disk of so many bytes, if the job does not say.

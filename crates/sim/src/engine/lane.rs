@@ -189,6 +189,7 @@ impl Machine<'_> {
         match client.next(self.now) {
             Next::Call(call) => self.prepare_call(lane, call),
             Next::Pause(until) => self.pause(lane, until),
+            Next::Park => self.wait_for_baton(lane),
             Next::StartUp => self.begin_startup(lane),
             Next::End => self.end_lane(lane),
         }
@@ -203,7 +204,7 @@ impl Machine<'_> {
         self.take_cpu(lane, cpu);
     }
 
-    /// A lane has nothing to do until somebody hands it the baton of a replay.
+    /// A lane has nothing to do until somebody hands it the baton of a replay, or its client's other calls have ended.
     pub(super) fn wait_for_baton(&mut self, lane: u32) {
         self.lanes[lane as usize].phase = Phase::Pause;
         self.why(|why| why.does(lane, Doing::Paused));
@@ -243,8 +244,8 @@ impl Machine<'_> {
         }
         // Its last read may never end while others run.
         c.stopped = true;
-        if c.job.exitall {
-            self.stop_wave();
+        if self.exit_all {
+            self.stop_group(client as usize);
         }
     }
 
@@ -276,17 +277,19 @@ impl Machine<'_> {
         if self.wave_clients == 0 {
             self.wave += 1;
             self.start_wave();
-        } else if self.clients[index].job.exitall && !self.clients[index].stopped {
-            self.stop_wave();
+        } else if self.exit_all && !self.clients[index].stopped {
+            self.stop_group(index);
         }
         self.run_queue();
     }
 
-    /// Ends all clients of the wave: at once those that sleep, after their call those that do not.
-    fn stop_wave(&mut self) {
+    /// Ends all clients of a client's reporting group: at once those that sleep, after their call those that do not.
+    //= fio-3.33 HOWTO "exitall", "exit_what"; which jobs end was seen
+    fn stop_group(&mut self, of: usize) {
+        let group = self.clients[of].job.group;
         for i in 0..self.clients.len() {
             let client = &mut self.clients[i];
-            if client.job.wave != self.wave || client.lanes == 0 {
+            if client.job.group != group || client.job.wave != self.wave || client.lanes == 0 {
                 continue;
             }
             client.stopped = true;
@@ -410,9 +413,9 @@ impl Machine<'_> {
             l.phase = Phase::Settle;
         }
         let asked = asked(call.action);
-        let bytes = u64::from(call.len) * 512;
+        let bytes = call.bytes();
         self.why(|why| why.begins(lane, since, asked, bytes));
-        self.journal(|journal| journal.begins(lane, since, asked, (call.file, call.offset * 512), bytes));
+        self.journal(|journal| journal.begins(lane, since, asked, (call.file, call.offset_bytes()), bytes));
         if !starts_at_map {
             self.begin_pages(lane);
             self.hand_in_burst(lane);
@@ -569,7 +572,7 @@ impl Machine<'_> {
         l.through_cache = false;
         let index = l.client as usize;
         let client = &mut self.clients[index];
-        let bytes = u64::from(l.call.len) * 512;
+        let bytes = l.call.bytes();
         let is_measured = client.is_measured(self.now);
         let query = client.end_of_query(l.since, bytes);
         if let Some((since, bytes)) = query
@@ -592,6 +595,7 @@ impl Machine<'_> {
             Action::Trim | Action::Sync => {}
         }
         let (pause, job, traced) = (client.think_pause(self.now), client.stats.job, client.traced);
+        let wakes_parked = client.call_ended();
         self.why(|why| why.ends(lane, is_measured));
         self.journal(|journal| journal.ends(lane, is_measured));
         if let Some(at) = traced {
@@ -603,6 +607,20 @@ impl Machine<'_> {
         match pause {
             None => self.next_step(lane),
             Some(until) => self.pause(lane, until),
+        }
+        if wakes_parked {
+            self.wake_parked(index);
+        }
+    }
+
+    /// Lanes of a client that waited for its other calls ask again.
+    fn wake_parked(&mut self, client: usize) {
+        let client = &self.clients[client];
+        for lane in client.first_lane..client.first_lane + client.all_lanes {
+            let l = &self.lanes[lane as usize];
+            if l.phase == Phase::Pause && l.sleep_until.is_none() {
+                self.sleep(lane, self.now);
+            }
         }
     }
 }

@@ -21,6 +21,7 @@ mod files;
 mod flusher;
 mod groups;
 mod lane;
+mod pattern;
 mod player;
 mod program;
 mod queue;
@@ -179,6 +180,8 @@ struct Machine<'a> {
     /// The wave that runs, and how many of its clients have not ended.
     wave: u32,
     wave_clients: u32,
+    /// A job has `exitall`: the first client to end ends all of its reporting group.
+    exit_all: bool,
     ended: bool,
     /// The client that found the disk full.
     disk_full: Option<u32>,
@@ -251,6 +254,7 @@ impl<'a> Machine<'a> {
             next_task: tasks,
             wave: 0,
             wave_clients: 0,
+            exit_all: jobs.jobs.iter().any(|j| j.exitall),
             ended: false,
             disk_full: None,
             unplug_armed: false,
@@ -468,7 +472,9 @@ impl<'a> Machine<'a> {
             if client.job.wave != self.wave {
                 continue;
             }
-            client.started = self.now + client.job.startdelay;
+            // fio counts startdelay from its own start, also behind a stone wall.
+            let delayed = Instant::EPOCH + client.job.startdelay;
+            client.started = delayed.max(self.now + client.job.wave_delay);
             client.stats.started = client.started.since(Instant::EPOCH);
             self.wave_clients += 1;
             let (started, first, count) = (client.started, client.first_lane, client.all_lanes);
@@ -634,24 +640,29 @@ fn replays(scenario: &Scenario) -> Result<Vec<Option<Replay>>> {
 /// Which part of each of its files a client uses.
 fn region(c: &crate::job::Client<'_>, files: &Files, used: &[u32]) -> Result<Region> {
     let of_used = || used.iter().map(|&f| &files.files[f as usize]);
-    let append_from = of_used().map(|f| f.append_from).max().unwrap_or(0);
+    let append_from = of_used().map(|f| f.append_from).max().unwrap_or(0) * 512;
     let whole = of_used().map(|f| f.size).min().unwrap_or(0) * 512;
-    let offset = c.job.offset.bytes_of(whole)
-        + c.job.offset_increment.bytes_of(whole) * u64::from(c.clone)
-        + append_from * 512;
+    let base = files::offset(c.job, c.clone, whole) + append_from;
+    let room = whole.saturating_sub(base);
+    let count = used.len() as u64;
     // A file system check is of the whole disk, whatever the size.
-    let size = c.job.size.filter(|_| c.job.program != Some(Program::Fsck));
-    let wanted = size.map(|s| s.bytes_of(whole) / used.len() as u64);
-    let room = whole.saturating_sub(offset);
-    let span = wanted.unwrap_or(room).min(room) / 512;
-    if span < u64::from(c.job.largest_block().div_ceil(512)) && c.job.program.is_none() {
+    let size = c.job.size.filter(|_| c.job.program != Some(Program::Fsck)).map(|s| s.bytes_of(files.disk));
+    let span = match (c.job.filesize, size) {
+        (Some(file), _) if !c.job.append => file.bytes_of(files.disk).saturating_sub(base).min(room),
+        (_, Some(size)) => (size / count).min(room),
+        (_, None) => room,
+    };
+    let block = u64::from(c.job.smallest_block());
+    if span < block && c.job.program.is_none() {
         return Err(SimError::Job {
             job: c.job.name.clone(),
             message: format!(
-                "nothing left to do at offset {offset} of {whole} bytes; offset= and offset_increment= must leave room for one block"
+                "nothing left to do at offset {base} of {whole} bytes; offset= and offset_increment= must leave room for one block"
             ),
         });
     }
+    let region = Region { base, span, size: size.unwrap_or(span * count) };
+    let span = span / 512;
     if let Some(Program::StartUp(application)) = c.job.program
         && span < startup::sectors_needed(application)
     {
@@ -666,5 +677,5 @@ fn region(c: &crate::job::Client<'_>, files: &Files, used: &[u32]) -> Result<Reg
         );
         return Err(SimError::Job { job: c.job.name.clone(), message });
     }
-    Ok(Region { base: offset / 512, span })
+    Ok(region)
 }

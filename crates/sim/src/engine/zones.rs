@@ -13,7 +13,10 @@
 
 use crate::job::Zones;
 
-/// Where a client is in a file, in sectors.
+/// Bytes of a sector, in which zones are told.
+const SECTOR: u64 = 512;
+
+/// Where a client is in a file, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Zone {
     /// Where the current zone starts.
@@ -23,23 +26,32 @@ pub(super) struct Zone {
 }
 
 impl Zone {
-    /// The zone of the next call, of `len` sectors, in a file of `span`: where it starts, and the last place in it where
-    /// the call may begin. Moves `position` along.
-    pub(super) fn enter(&mut self, zones: &Zones, len: u64, span: u64, position: &mut u64) -> (u64, u64) {
-        if self.moved >= zones.size {
+    /// The zone of the next call, of `len` bytes, in a file of `span`: where it starts, and how far behind its start the call may
+    /// begin. Moves the positions of all directions to the start of a new zone, and that of the call's `direction` along in it.
+    pub(super) fn enter(
+        &mut self,
+        zones: &Zones,
+        len: u64,
+        span: u64,
+        positions: &mut [u64; 3],
+        direction: usize,
+    ) -> (u64, u64) {
+        let range = zones.range * SECTOR;
+        if self.moved >= zones.size * SECTOR {
             self.moved = 0;
-            self.start += zones.range + zones.skip;
-            *position = self.start;
+            self.start += range + zones.skip * SECTOR;
+            *positions = [self.start; 3];
         }
         if self.start + len > span {
-            (self.start, *position) = (0, 0);
+            (self.start, *positions) = (0, [0; 3]);
         }
+        let position = &mut positions[direction];
         // A call may be longer than its zone, but no call begins outside.
-        if *position >= self.start + zones.range || *position + len > span {
+        if *position >= self.start + range || *position + len > span {
             *position = self.start;
         }
         self.moved += len;
-        let room = zones.range.saturating_sub(len).max(*position - self.start);
+        let room = range.saturating_sub(len).max(*position - self.start);
         (self.start, room.min(span - len - self.start))
     }
 }
@@ -52,13 +64,13 @@ mod tests {
     fn walk(kib: [u64; 3]) -> Vec<u64> {
         let [size, range, skip] = kib.map(|k| k * 2);
         let zones = Zones { size, range, skip };
-        let (mut zone, mut position) = (Zone::default(), 0);
+        let (mut zone, mut positions) = (Zone::default(), [0; 3]);
         let call = |_| {
-            let (start, room) = zone.enter(&zones, 8, 512, &mut position);
-            let at = position;
+            let (start, room) = zone.enter(&zones, 4096, 256 << 10, &mut positions, 0);
+            let at = positions[0];
             assert!((start..=start + room).contains(&at));
-            position += 8;
-            at / 8
+            positions[0] += 4096;
+            at / 4096
         };
         (0..64).map(call).collect()
     }

@@ -286,8 +286,10 @@ pub struct Job {
     pub runtime: Option<Duration>,
     /// `time_based`: start again when the work is done, until [`Job::runtime`], which is then given.
     pub time_based: bool,
-    /// `startdelay`: start that long after the wave.
+    /// `startdelay`: start that long after the run at the earliest; the wave has to have begun, too.
     pub startdelay: Duration,
+    /// `fh_startdelay`: start that long after the wave.
+    pub wave_delay: Duration,
     /// `ramp_time`: run that long before measuring. Not part of [`Job::runtime`].
     pub ramp_time: Duration,
     /// `thinktime`: pause after each [`Job::thinktime_blocks`] calls.
@@ -300,7 +302,7 @@ pub struct Job {
     pub rate: PerOp<Option<u64>>,
     /// `rate_iops`: a cap in calls a second per client, by direction.
     pub rate_iops: PerOp<Option<u32>>,
-    /// `exitall`: when this job has ended, end all others of its wave too.
+    /// `exitall`: in any job, the first client to end ends all others of its [reporting group](Job::group).
     pub exitall: bool,
 
     /// `prio` and `prioclass`: the clients' I/O priority. `None` when neither is given; a class without a level is at
@@ -402,6 +404,18 @@ impl Job {
         }
     }
 
+    /// The smallest call that the job can make, in bytes.
+    #[must_use]
+    pub fn smallest_block(&self) -> u32 {
+        let (read, write) = (self.bs.read.min_bytes(), self.bs.write.min_bytes());
+        match self.rw.direction {
+            Direction::Read => read,
+            Direction::Write => write,
+            Direction::Mixed => read.min(write),
+            Direction::Trim => self.bs.trim.min_bytes(),
+        }
+    }
+
     /// Whether the job writes (a program does not).
     #[must_use]
     pub fn writes(&self) -> bool {
@@ -461,6 +475,7 @@ impl Default for Job {
             runtime: None,
             time_based: false,
             startdelay: Duration::ZERO,
+            wave_delay: Duration::ZERO,
             ramp_time: Duration::ZERO,
             thinktime: Duration::ZERO,
             thinktime_spin: Duration::ZERO,

@@ -212,6 +212,7 @@ const SET: &[(&str, Effect)] = &[
     ("fh_iterations", Set(|d, a| a.int32(1, ITERATIONS_MAX).map(|v| d.job.iterations = v))),
     ("fh_pause", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.iteration_pause = v))),
     ("fh_timeout", Set(|d, a| a.some_time().map(|v| d.job.timeout = v))),
+    ("fh_startdelay", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.wave_delay = v))),
     ("fh_think", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.think = Some(v)))),
     ("fh_cpu", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.cpu_per_4k = v))),
     ("fh_query", Set(|d, a| a.int32(1, QUERY_MAX).map(|v| d.job.query_calls = v))),

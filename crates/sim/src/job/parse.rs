@@ -454,7 +454,7 @@ fn check_sizes(draft: &Draft) -> At<()> {
         }
     }
     let files = if job.filenames.is_empty() { u64::from(job.nrfiles) } else { job.filenames.len() as u64 };
-    let block = job.largest_block();
+    let block = job.smallest_block();
     if let Some(Size::Bytes(size)) = job.size
         && size / files < u64::from(block)
     {

@@ -1,0 +1,380 @@
+//! What a pattern of `rw` does next: the direction, when its rate allows it, the file, the place and the length.
+//!
+//! A job is done in *passes*. A pass ends when no file has a block left; `loops`, `time_based` and `io_size` begin another.
+//!
+//! ```text
+//!   draw ─► read or write? ─► its rate allows it? ─► which file? ─► where, how long? ─► Turn::Io
+//!                                    └─► Turn::Wait                  └─ no block left: the file is done, take another
+//!                                                                       no file left: Turn::Exhausted, the end of a pass
+//! ```
+//!
+//! The rules are fio's, as fio 3.33 was seen to follow them (its own logs of offsets; the differential harness draws job files and compares):
+//!
+//! * Each direction has its own position in each file. A block that does not fit behind its position is not moved: of `size=1000k bs=64k`, 15 are.
+//! * A length from `bsrange` or `bssplit` is drawn again until it fits. It is a multiple of the smallest.
+//! * Of a file with a map of visited blocks (no `norandommap`), a long call ends where a visited block begins.
+//! * `rate` counts bytes from the start of the job. `rate_iops` is so many of the smallest block's bytes. With a mix, a direction that is ahead of its
+//!   rate lets the other go first; if both are ahead, the client waits for the earlier one.
+//!
+//! Example: `rw=rw size=16k bs=4k`, mixed half and half, may read at 0 and 4 KiB, write at 0, read at 8 KiB, and is done: four calls.
+//!
+//! What this does not do: wait, or make calls. That is [`super::client`]'s.
+
+use super::access::{Marks, Picker};
+use super::client::Action;
+use super::zones::Zone;
+use crate::job::{BlockSize, Direction, FileService, Job};
+use crate::rng::Rng;
+use fairhead_core::{Duration, Instant};
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// This.
+    Io(Io),
+    /// Nothing for so long: rates. Then [`Pattern::draw`] answers with a call.
+    Wait(Duration),
+    /// No file has a block left.
+    Exhausted,
+}
+
+/// A call. In bytes from where the region of each file starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Io {
+    pub(super) action: Action,
+    /// Which of the client's files.
+    pub(super) file: usize,
+    pub(super) offset: u64,
+    pub(super) len: u32,
+}
+
+/// How far a client is in one of its files.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    /// The next sequential position, by direction.
+    position: [u64; 3],
+    zone: Zone,
+    /// It has no block left in this pass.
+    done: bool,
+    /// The blocks that this pass has visited, if lengths differ.
+    marks: Marks,
+}
+
+/// The state of one client's pattern.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern {
+    picker: Picker,
+    places: Vec<Place>,
+    /// Which file the next call goes to, when they take turns.
+    turn: usize,
+    /// How long the region of each file is, in bytes.
+    span: u64,
+    /// The job's data: `size`, or all regions together if that is less.
+    size: u64,
+    /// A direction that was drawn and had to wait for its rate.
+    ready: Option<Action>,
+    /// From when rates count, and bytes since then by direction.
+    paced_from: Instant,
+    paced: [u64; 3],
+    /// Whether the ramp is over, after which rates count anew.
+    ramped: bool,
+    /// Bytes and calls so far, and calls of this pass.
+    issued: u64,
+    calls: u64,
+    calls_of_pass: u64,
+    loops_left: u32,
+}
+
+impl Pattern {
+    /// A pattern over `files` files, in each of which it has `span` bytes. `size` bytes are its data set.
+    pub(super) fn new(job: &Job, span: u64, size: u64, files: usize, rng: &mut Rng) -> Self {
+        Self {
+            picker: picker(job, span, files, rng),
+            places: vec![Place::default(); files],
+            turn: 0,
+            span,
+            size: size.min(span.saturating_mul(files as u64)),
+            ready: None,
+            paced_from: Instant::EPOCH,
+            paced: [0; 3],
+            ramped: job.ramp_time.is_zero(),
+            issued: 0,
+            calls: 0,
+            calls_of_pass: 0,
+            loops_left: job.loops - 1,
+        }
+    }
+
+    /// Calls so far.
+    pub(super) const fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Whether all is done that the job asks for.
+    pub(super) fn is_done(&self, job: &Job) -> bool {
+        let loops = u64::from(job.loops);
+        let calls_max = job.number_ios.map_or(u64::MAX, |n| n.saturating_mul(loops));
+        let bytes_max = self.bytes(job).saturating_mul(loops);
+        !job.time_based && (self.issued >= bytes_max || self.calls >= calls_max)
+    }
+
+    /// What one of the job's `loops` moves.
+    fn bytes(&self, job: &Job) -> u64 {
+        job.io_size.map_or(self.size, |s| s.bytes_of(self.size))
+    }
+
+    /// Begins another pass, if one follows that which is exhausted.
+    pub(super) fn next_pass(&mut self, job: &Job, rng: &mut Rng) -> bool {
+        // Without this a job whose every call is too long would begin for ever.
+        if std::mem::take(&mut self.calls_of_pass) == 0 {
+            return false;
+        }
+        let goes_on = if job.time_based {
+            true
+        } else if self.loops_left > 0 {
+            self.loops_left -= 1;
+            true
+        } else {
+            // What is left of io_size is another pass if a block of any length fits it.
+            job.io_size.is_some()
+                && self.bytes(job).saturating_sub(self.issued) >= u64::from(job.largest_block())
+        };
+        if goes_on {
+            for place in &mut self.places {
+                *place = Place::default();
+            }
+            self.turn = 0;
+            self.picker.renew(rng);
+        }
+        goes_on
+    }
+
+    /// What comes next at `now`, for a client that started at `started`.
+    pub(super) fn draw(&mut self, job: &Job, now: Instant, started: Instant, rng: &mut Rng) -> Turn {
+        let action = match self.ready.take() {
+            Some(action) => action,
+            None => {
+                self.pace_from(job, now, started);
+                let drawn = draw_action(job, rng);
+                let (action, due) = self.paced_action(job, drawn, now);
+                if due > now {
+                    self.ready = Some(action);
+                    return Turn::Wait(due.since(now));
+                }
+                action
+            }
+        };
+        while let Some(file) = self.draw_file(job, rng) {
+            if let Some((offset, len)) = self.place(job, action, file, rng) {
+                let i = index(action);
+                self.places[file].position[i] = offset + u64::from(len);
+                self.paced[i] += u64::from(len);
+                self.issued += u64::from(len);
+                self.calls += 1;
+                self.calls_of_pass += 1;
+                return Turn::Io(Io { action, file, offset, len });
+            }
+            self.places[file].done = true;
+        }
+        Turn::Exhausted
+    }
+
+    // ---- when ----------------------------------------------------------------------------------------------------
+
+    /// Rates count from the start of the job, and anew from the end of its ramp.
+    fn pace_from(&mut self, job: &Job, now: Instant, started: Instant) {
+        if self.calls == 0 {
+            self.paced_from = started;
+        }
+        if !self.ramped && now >= started + job.ramp_time {
+            (self.ramped, self.paced_from, self.paced) = (true, started + job.ramp_time, [0; 3]);
+        }
+    }
+
+    /// The direction that goes first of what was drawn and, in a mix, the other; and when its rate lets it.
+    //= fio-3.33 HOWTO "rate", "rate_iops"; the order of a mix seen in its logs
+    fn paced_action(&self, job: &Job, drawn: Action, now: Instant) -> (Action, Instant) {
+        let due = self.due(job, drawn);
+        let other = match drawn {
+            Action::Read if job.rwmix_read_pct < 100 => Action::Write,
+            Action::Write if job.rwmix_read_pct > 0 => Action::Read,
+            _ => return (drawn, due),
+        };
+        if due <= now || job.rw.direction != Direction::Mixed {
+            return (drawn, due);
+        }
+        let other_due = self.due(job, other);
+        if other_due < due { (other, other_due) } else { (drawn, due) }
+    }
+
+    /// When the rate of a direction lets its next call go.
+    fn due(&self, job: &Job, action: Action) -> Instant {
+        let by_calls =
+            |iops: Option<u32>, bs: &BlockSize| iops.map(|n| u64::from(n) * u64::from(bs.min_bytes()));
+        let rate = match action {
+            Action::Read => job.rate.read.or(by_calls(job.rate_iops.read, &job.bs.read)),
+            Action::Write => job.rate.write.or(by_calls(job.rate_iops.write, &job.bs.write)),
+            Action::Trim | Action::Sync => job.rate.trim.or(by_calls(job.rate_iops.trim, &job.bs.trim)),
+        };
+        let Some(rate) = rate else { return self.paced_from };
+        let ns = u128::from(self.paced[index(action)]) * 1_000_000_000 / u128::from(rate.max(1));
+        self.paced_from + Duration::from_ns(u64::try_from(ns).unwrap_or(u64::MAX / 2))
+    }
+
+    // ---- where ---------------------------------------------------------------------------------------------------
+
+    /// A file that has blocks left.
+    fn draw_file(&mut self, job: &Job, rng: &mut Rng) -> Option<usize> {
+        let files = self.places.len();
+        let from = match job.file_service {
+            _ if files == 1 => 0,
+            FileService::RoundRobin | FileService::Sequential => self.turn,
+            FileService::Random => usize::try_from(rng.below(files as u64)).unwrap_or(0),
+        };
+        let file = (0..files).map(|i| (from + i) % files).find(|&f| !self.places[f].done)?;
+        self.turn = match job.file_service {
+            FileService::RoundRobin => (file + 1) % files,
+            FileService::Sequential | FileService::Random => file,
+        };
+        Some(file)
+    }
+
+    /// Where in the file the next call goes and how long it is; `None` if the file has no room for it.
+    fn place(&mut self, job: &Job, action: Action, file: usize, rng: &mut Rng) -> Option<(u64, u32)> {
+        let (bs, random_pct) = match action {
+            Action::Read => (&job.bs.read, job.random_pct.read),
+            Action::Write => (&job.bs.write, job.random_pct.write),
+            Action::Trim | Action::Sync => (&job.bs.trim, job.random_pct.trim),
+        };
+        // A sequential pattern is sequential, whatever percentage_random says.
+        let jumps = job.rw.random && (random_pct == 100 || (random_pct > 0 && rng.percent(random_pct)));
+        if job.zones.is_some() {
+            return self.place_in_zone(job, action, file, jumps, rng);
+        }
+        let align = u64::from(bs.min_bytes());
+        let span = self.span;
+        let place = &mut self.places[file];
+        let position = &mut place.position[index(action)];
+        if job.time_based && *position >= span {
+            *position = 0;
+        }
+        let sequential = (*position + align <= span).then_some(*position);
+        let offset = match sequential.filter(|_| !jumps) {
+            Some(offset) => offset,
+            None if !job.rw.random => return None,
+            None => {
+                let block = match &mut self.picker {
+                    Picker::Marked => place.marks.draw(span / align, job.time_based, rng)?,
+                    picker => picker.draw(file, span / align, job.time_based, rng)?,
+                };
+                block * align
+            }
+        };
+        let len = draw_size(bs, span - offset, rng);
+        if !matches!(self.picker, Picker::Marked) {
+            return Some((offset, len));
+        }
+        let blocks = u64::from(len).div_ceil(align);
+        // Only a call that jumped ends where a visited block begins.
+        let free = if sequential == Some(offset) && !jumps {
+            blocks
+        } else {
+            place.marks.free_from(offset / align, blocks)
+        };
+        place.marks.visit(offset / align, free);
+        let len = if free < blocks { free * align } else { u64::from(len) };
+        u32::try_from(len).ok().map(|len| (offset, len))
+    }
+
+    fn place_in_zone(
+        &mut self,
+        job: &Job,
+        action: Action,
+        file: usize,
+        jumps: bool,
+        rng: &mut Rng,
+    ) -> Option<(u64, u32)> {
+        let zones = job.zones?;
+        let bs = match action {
+            Action::Read => &job.bs.read,
+            Action::Write => &job.bs.write,
+            Action::Trim | Action::Sync => &job.bs.trim,
+        };
+        let len = draw_size(bs, self.span, rng);
+        let place = &mut self.places[file];
+        let (start, room) =
+            place.zone.enter(&zones, u64::from(len), self.span, &mut place.position, index(action));
+        if !jumps {
+            return Some((place.position[index(action)], len));
+        }
+        let align = u64::from(bs.min_bytes());
+        let block = self.picker.draw(file, room / align + 1, true, rng)?;
+        Some((start + block * align, len))
+    }
+}
+
+/// The index of a direction in what is counted by direction.
+pub(super) const fn index(action: Action) -> usize {
+    match action {
+        Action::Read => 0,
+        Action::Write => 1,
+        Action::Trim | Action::Sync => 2,
+    }
+}
+
+fn draw_action(job: &Job, rng: &mut Rng) -> Action {
+    match job.rw.direction {
+        Direction::Read => Action::Read,
+        Direction::Write => Action::Write,
+        Direction::Trim => Action::Trim,
+        Direction::Mixed if rng.percent(job.rwmix_read_pct) => Action::Read,
+        Direction::Mixed => Action::Write,
+    }
+}
+
+/// Every block once per pass, unless blocks may repeat.
+fn picker(job: &Job, span: u64, files: usize, rng: &mut Rng) -> Picker {
+    let sizes = match job.rw.direction {
+        Direction::Read => [&job.bs.read; 2],
+        Direction::Write => [&job.bs.write; 2],
+        Direction::Trim => [&job.bs.trim; 2],
+        Direction::Mixed => [&job.bs.read, &job.bs.write],
+    };
+    let is_one_size = sizes[0] == sizes[1] && matches!(sizes[0], BlockSize::Fixed(_));
+    let smallest = sizes.iter().map(|s| s.min_bytes()).min().unwrap_or(4096);
+    // With blocks of two alignments fio's map means something else to reads and to writes: nothing that can be relied on.
+    let has_map = !job.norandommap && sizes[0].min_bytes() == sizes[1].min_bytes();
+    let span = job.zones.map_or(span, |z| span.min(z.range * 512));
+    if has_map && !is_one_size && job.zones.is_none() && job.distribution == crate::job::Distribution::Uniform
+    {
+        return Picker::Marked;
+    }
+    Picker::new(job.distribution, !(has_map && is_one_size), span / u64::from(smallest).max(1), files, rng)
+}
+
+/// A block size from its distribution, of at most `room` bytes; there is room for the smallest. In bytes.
+fn draw_size(bs: &BlockSize, room: u64, rng: &mut Rng) -> u32 {
+    let min = bs.min_bytes();
+    loop {
+        let len = match bs {
+            BlockSize::Fixed(bytes) => *bytes,
+            #[allow(clippy::cast_possible_truncation, reason = "below the larger of two u32")]
+            BlockSize::Range { min, max } => min * (1 + rng.below(u64::from(max / min)) as u32),
+            BlockSize::Split(parts) => split_size(parts, rng) / min * min,
+        };
+        if u64::from(len) <= room || len == min {
+            return len;
+        }
+    }
+}
+
+fn split_size(parts: &[(u32, u8)], rng: &mut Rng) -> u32 {
+    let mut at = rng.below(100);
+    for &(bytes, percent) in parts {
+        if at < u64::from(percent) {
+            return bytes;
+        }
+        at -= u64::from(percent);
+    }
+    parts[0].0
+}
