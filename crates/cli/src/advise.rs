@@ -8,6 +8,7 @@ use fairhead_sim::{SimError, journal};
 
 use crate::args::{AdviseArgs, Goal};
 use crate::error::CliError;
+use crate::files::Outputs;
 use crate::out::{self, Progress};
 use crate::output::advice::{self, Asked};
 use crate::output::page::{self, Shown};
@@ -21,6 +22,11 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
     let threads = args.threads.count();
     let progress = Progress::bounded("racing");
     let stage = |s: Stage| show(&progress, &question, s);
+    Outputs::default()
+        .file("-o", args.output.file.as_deref())
+        .file("--report", args.report.as_deref())
+        .file("--resume", args.resume.as_deref())
+        .check()?;
     let resume = Resume::open(args.resume.as_deref(), of_runs(&question))?;
     let answer = advise::advise(&question, threads, &resume, &stage).map_err(|e| match e {
         SimError::Group(message) => CliError::Failed(message),

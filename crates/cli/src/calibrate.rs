@@ -12,13 +12,16 @@ use serde_json::{Value, json};
 
 use crate::args::{CalibrateArgs, ReportFormat};
 use crate::error::CliError;
+use crate::files::{self, Outputs};
 use crate::out::{self, Progress};
 use crate::plan::{choose_disk, positive_time};
 
 /// Measures what the arguments name, and writes what was found.
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), CliError> {
     let budget = args.time.as_deref().map(|t| positive_time("--time", t)).transpose()?;
+    args.device.as_deref().into_iter().for_each(files::will_read);
     let (what, mut drive) = drive(args)?;
+    Outputs::default().file("-o", args.output.as_deref()).check()?;
     let name = args.name.clone().unwrap_or_else(|| {
         let path = args.output.as_deref().unwrap_or(Path::new(&what));
         path.file_stem().map_or_else(|| what.clone(), |s| s.to_string_lossy().into_owned())
@@ -59,7 +62,7 @@ fn drive(args: &CalibrateArgs) -> Result<(String, Box<dyn Drive>), CliError> {
         return Err(CliError::Misuse("a DEVICE or FILE is needed, or --model=PRESET".to_owned()));
     };
     let opened = if args.write { Probe::destructive(path) } else { Probe::open(path) };
-    let mut probe = opened.map_err(|e| CliError::Failed(e.to_string()))?;
+    let mut probe = opened.map_err(|e| CliError::from(&e))?;
     if args.write {
         out::note(&format!("--write: everything on {} is lost", path.display()));
     }

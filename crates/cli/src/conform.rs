@@ -4,11 +4,14 @@ use fairhead_sim::conform::{Report, compare_file};
 
 use crate::args::ConformArgs;
 use crate::error::CliError;
+use crate::files::{self, Outputs};
 use crate::out::{self, Progress};
 use crate::output::conformance;
 
 /// Replays the log, writes what was found, and fails if the two sides differ too often.
 pub(crate) fn conform(args: &ConformArgs) -> Result<(), CliError> {
+    files::will_read(&args.log);
+    Outputs::default().file("-o", args.output.file.as_deref()).check()?;
     let bar = Progress::new("replaying");
     let mut shown = 0;
     let report = compare_file(&args.log, &mut |done, total| {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 
 use fairhead_live::control::{Caller, ControlOptions, ControlServer, line_of_words};
-use fairhead_live::{Disk, Error, ErrorKind};
+use fairhead_live::{Disk, Error};
 use serde_json::Value;
 
 use crate::args::{ControlArgs, CtlArgs, TopArgs};
@@ -34,10 +34,7 @@ pub(crate) fn start(options: &ControlOptions, disk: &Disk) -> Result<Option<Cont
 }
 
 fn refused(e: &Error) -> CliError {
-    match e.kind() {
-        ErrorKind::Setting => CliError::Misuse(e.to_string()),
-        _ => CliError::Failed(e.to_string()),
-    }
+    CliError::from(e)
 }
 
 fn connect(path: &Path) -> Result<Caller, CliError> {

@@ -10,8 +10,7 @@ use crate::plan;
 /// Shows the disk until it is taken away, and tells how well it kept time.
 pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), CliError> {
     let (name, params) = plan::choose_disk(&args.disk)?;
-    let failed = |e: fairhead_live::Error| CliError::Failed(e.to_string());
-    let mount = Mount::emulate(params, &args.file, &args.at).map_err(failed)?;
+    let mount = Mount::emulate(params, &args.file, &args.at).map_err(|e| CliError::from(&e))?;
     serve(&mount, &format!("{} is a disk as slow as {name}; Ctrl-C ends it", args.at.join("disk").display()))
 }
 

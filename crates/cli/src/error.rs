@@ -3,15 +3,26 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use fairhead_live::ErrorKind;
+
 /// Why there is no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CliError {
-    /// What was asked for does not make sense: exit code 2.
+    /// What was asked for does not make sense, or a file that it names is missing or malformed: exit code 2.
     Misuse(String),
-    /// It makes sense, and did not work: exit code 1.
+    /// It makes sense, and did not work; or a result cannot be written: exit code 1.
     Failed(String),
     /// Nobody reads the answer any more: not an error, and nothing to say.
     Closed,
+}
+
+impl From<&fairhead_live::Error> for CliError {
+    fn from(e: &fairhead_live::Error) -> Self {
+        match e.kind() {
+            ErrorKind::File | ErrorKind::Setting | ErrorKind::Group => Self::Misuse(e.to_string()),
+            _ => Self::Failed(e.to_string()),
+        }
+    }
 }
 
 impl fmt::Display for CliError {

@@ -8,6 +8,7 @@ use fairhead_sim::{Outcome, Scenario, SimError, parallel, simulate};
 
 use crate::args::{LadderArgs, ReplayArgs};
 use crate::error::CliError;
+use crate::files::Outputs;
 use crate::out::{self, Progress};
 use crate::output::{Ladder, Verdicts};
 use crate::plan::{choose_setting, read_jobs};
@@ -47,6 +48,7 @@ fn climb(args: &LadderArgs, threads: usize, coloured: bool) -> Result<String, Cl
     let (disk, host) = choose_setting(&args.disk, args.host.as_deref())?;
     let foreground = choose_foreground(&jobs, args.foreground.as_deref())?;
     let rungs = choose_rungs(args)?;
+    Outputs::default().file("-o", args.output.file.as_deref()).check()?;
     jobs.notes.iter().for_each(|n| out::note(n));
     let progress = Progress::new("simulating");
     let done = |n| progress.at(n, rungs.len());

@@ -5,8 +5,8 @@
 //!                                                                              └► live: until it is told to stop
 //! ```
 //!
-//! No logic worth testing on its own lives here. Exit codes: 0 done, 1 failed, 2 misuse. Errors are one line on stderr that
-//! says what is wrong and what would be right. Results go to stdout or the file of `-o`; a reader that closes the pipe
+//! No logic worth testing on its own lives here. Exit codes: 0 done, 1 failed, 2 misuse; a file that is named and is missing or
+//! malformed is misuse. Errors are one line on stderr that says what is wrong and what would be right. Results go to stdout or the file of `-o`; a reader that closes the pipe
 //! early ends the program quietly.
 
 mod advise;
@@ -16,6 +16,7 @@ mod conform;
 mod control;
 mod emulate;
 mod error;
+mod files;
 mod ladder;
 mod list;
 mod mount;
@@ -94,6 +95,6 @@ fn end_quietly_on_ctrl_c() {
         }
         out::wipe_progress();
         eprintln!("fairhead: interrupted");
-        std::process::exit(EXIT_INTERRUPTED);
+        out::exit_without_parts(EXIT_INTERRUPTED);
     });
 }

@@ -1,7 +1,7 @@
 //! `fairhead mount`: a folder, scheduled.
 
 use fairhead_live::control::Change;
-use fairhead_live::{DiskOptions, ErrorKind, Mount};
+use fairhead_live::{DiskOptions, Mount};
 use std::path::PathBuf;
 
 use crate::args::MountArgs;
@@ -29,14 +29,11 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     if let Some(path) = &args.record {
         options = options.record(path);
     }
-    let failed = |e: fairhead_live::Error| CliError::Failed(e.to_string());
-    let mount = Mount::directory(options, &args.source, &args.at).map_err(failed)?;
-    let _control = control::start(&control, mount.disk()).map_err(failed)?;
+    let refused = |e: fairhead_live::Error| CliError::from(&e);
+    let mount = Mount::directory(options, &args.source, &args.at).map_err(refused)?;
+    let _control = control::start(&control, mount.disk()).map_err(refused)?;
     for (path, change) in &groups {
-        mount.disk().tell_group(path, *change).map_err(|e| match e.kind() {
-            ErrorKind::Setting | ErrorKind::Group => CliError::Misuse(e.to_string()),
-            _ => failed(e),
-        })?;
+        mount.disk().tell_group(path, *change).map_err(refused)?;
     }
     let (source, at) = (args.source.display(), args.at.display());
     emulate::serve(&mount, &format!("{at} is {source}, scheduled by {}; Ctrl-C ends it", args.sched))

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -22,70 +22,103 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
 /// Writes `text` to the file, or to stdout when there is none. The file appears complete or not at all.
 pub(crate) fn write(file: Option<&Path>, text: &str) -> Result<(), CliError> {
     let Some(path) = file else { return print(text) };
-    complete(path, |part| std::fs::write(part, text))
+    complete(path, |mut file| file.write_all(text.as_bytes()))
 }
 
-/// Has `make` write a file that appears complete or not at all: it is given the path to write to.
-pub(crate) fn complete(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), CliError> {
+/// Has `make` write a file that appears complete or not at all.
+pub(crate) fn complete(path: &Path, make: impl FnOnce(File) -> io::Result<()>) -> Result<(), CliError> {
+    let cannot = |e| CliError::Failed(format!("cannot write '{}': {e}", path.display()));
+    let (part, file) = Part::create(path).map_err(cannot)?;
+    make(file).and_then(|()| part.finish()).map_err(cannot)
+}
+
+/// Files that are being written, for Ctrl-C to remove.
+static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A file that is being written under another name. Dropped before [`Part::finish`], it is removed.
+struct Part {
+    path: PathBuf,
+    /// The name until it is complete; none for a pipe or device, which cannot be replaced.
+    part: Option<PathBuf>,
+}
+
+impl Part {
+    /// Begins; gives what to write to.
+    fn create(path: &Path) -> io::Result<(Self, File)> {
+        let special = path.metadata().is_ok_and(|m| !m.is_file());
+        let part = (!special).then(|| part_of(path));
+        // Made under the lock: it cannot appear after Ctrl-C has removed what there is.
+        let mut parts = PARTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = File::create(part.as_deref().unwrap_or(path))?;
+        parts.extend(part.clone());
+        Ok((Self { path: path.to_owned(), part }, file))
+    }
+
+    /// It is complete: it gets its name.
+    fn finish(mut self) -> io::Result<()> {
+        let Some(part) = &self.part else { return Ok(()) };
+        let mut parts = PARTS.lock().unwrap_or_else(PoisonError::into_inner);
+        std::fs::rename(part, &self.path)?;
+        parts.retain(|p| p != part);
+        self.part = None;
+        Ok(())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if let Some(part) = &self.part {
+            let _ = std::fs::remove_file(part);
+            PARTS.lock().unwrap_or_else(PoisonError::into_inner).retain(|p| p != part);
+        }
+    }
+}
+
+/// The name of a file while it is being written.
+pub(crate) fn part_of(path: &Path) -> PathBuf {
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
-    let part = Path::new(&part);
-    // A pipe or device cannot be replaced by a complete file.
-    let special = path.metadata().is_ok_and(|m| !m.is_file());
-    let result = if special { make(path) } else { make(part).and_then(|()| std::fs::rename(part, path)) };
-    result.map_err(|e| {
-        // It may never have been made.
+    PathBuf::from(part)
+}
+
+/// Ends the program at once, without the files that are not complete.
+pub(crate) fn exit_without_parts(code: i32) -> ! {
+    // Kept until the end: nothing is begun or completed any more.
+    let parts = PARTS.lock().unwrap_or_else(PoisonError::into_inner);
+    for part in parts.iter() {
         let _ = std::fs::remove_file(part);
-        CliError::Failed(format!("cannot write '{}': {e}", path.display()))
-    })
+    }
+    std::process::exit(code)
 }
 
 /// A file that is written bit by bit, or the terminal (`-`). The file appears complete, at [`Stream::finish`], or not at all.
 pub(crate) struct Stream {
-    /// The file, and where it is until it is complete.
-    path: Option<(PathBuf, Option<PathBuf>)>,
+    part: Option<Part>,
 }
 
 impl Stream {
     /// Begins; gives what to write to.
     pub(crate) fn create(path: &Path) -> Result<(Self, Box<dyn Write>), CliError> {
         if path.as_os_str() == "-" {
-            return Ok((Self { path: None }, Box::new(BufWriter::new(io::stdout()))));
+            return Ok((Self { part: None }, Box::new(BufWriter::new(io::stdout()))));
         }
-        // A pipe or device cannot be replaced by a complete file.
-        let special = path.metadata().is_ok_and(|m| !m.is_file());
-        let part = (!special).then(|| {
-            let mut part = path.as_os_str().to_owned();
-            part.push(".part");
-            PathBuf::from(part)
-        });
-        let file = File::create(part.as_deref().unwrap_or(path));
-        let file = file.map_err(|e| CliError::Failed(format!("cannot write '{}': {e}", path.display())))?;
-        Ok((Self { path: Some((path.to_owned(), part)) }, Box::new(BufWriter::new(file))))
+        let part = Part::create(path);
+        let (part, file) =
+            part.map_err(|e| CliError::Failed(format!("cannot write '{}': {e}", path.display())))?;
+        Ok((Self { part: Some(part) }, Box::new(BufWriter::new(file))))
     }
 
     /// Everything was written, or could not be.
-    pub(crate) fn finish(mut self, written: io::Result<()>) -> Result<(), CliError> {
-        let Some((path, part)) = self.path.take() else {
+    pub(crate) fn finish(self, written: io::Result<()>) -> Result<(), CliError> {
+        let Some(part) = self.part else {
             return written.map_err(|e| match e.kind() {
                 io::ErrorKind::BrokenPipe => CliError::Closed,
                 _ => CliError::Failed(format!("cannot write to the terminal: {e}")),
             });
         };
-        let done = written.and_then(|()| part.as_ref().map_or(Ok(()), |part| std::fs::rename(part, &path)));
-        done.map_err(|e| {
-            let message = format!("cannot write '{}': {e}", path.display());
-            self.path = Some((path, part));
-            CliError::Failed(message)
-        })
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        if let Some((_, Some(part))) = &self.path {
-            let _ = std::fs::remove_file(part);
-        }
+        let path = part.path.clone();
+        let done = written.and_then(|()| part.finish());
+        done.map_err(|e| CliError::Failed(format!("cannot write '{}': {e}", path.display())))
     }
 }
 

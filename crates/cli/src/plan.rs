@@ -6,11 +6,13 @@ use fairhead_core::Duration;
 use fairhead_core::sched::any::{PRESETS, Preset, preset};
 use fairhead_device::{DeviceParams, preset_names};
 use fairhead_sim::job::{self, JobFile, nearest, time_value};
+use fairhead_sim::replay::Source;
 use fairhead_sim::why::{self, When, Window};
 use fairhead_sim::{Host, groups_kept};
 
 use crate::args::{Format, ReplayArgs, RunArgs};
 use crate::error::CliError;
+use crate::files;
 use crate::out;
 use crate::out::Progress;
 use crate::replay;
@@ -203,7 +205,7 @@ pub(crate) fn choose_disk(name: &str) -> Result<(String, DeviceParams), CliError
 /// A file's text, up to 64 MiB.
 pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
     const MOST: usize = 64 << 20;
-    let bytes = read_up_to(path, MOST).map_err(CliError::Failed)?;
+    let bytes = read_up_to(path, MOST).map_err(CliError::Misuse)?;
     let misuse = |why: &str| CliError::Misuse(format!("{}: {why}", path.display()));
     if bytes.len() > MOST {
         return Err(misuse("larger than 64 MiB"));
@@ -235,6 +237,11 @@ pub(crate) fn read_jobs(
         }
         None => parse_jobs(path)?,
     };
+    let sources = jobs.jobs.iter().filter_map(|j| j.replay.as_ref()).map(|r| &r.source);
+    sources.for_each(|s| match s {
+        Source::File(path) => files::will_read(path),
+        Source::Bytes(..) => {}
+    });
     jobs.read_traces(|file| read_up_to(Path::new(file), job::TRACE_BYTES_MAX)).map_err(misuse)?;
     let progress = Progress::timed("reading the trace");
     let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
@@ -272,12 +279,13 @@ fn parse_jobs(path: Option<&Path>) -> Result<JobFile, CliError> {
 
 /// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse.
 fn read(path: &Path) -> Result<Vec<u8>, CliError> {
-    read_up_to(path, job::BYTES_MAX).map_err(CliError::Failed)
+    read_up_to(path, job::BYTES_MAX).map_err(CliError::Misuse)
 }
 
 /// The bytes of a file, `max` and one more at most.
 fn read_up_to(path: &Path, max: usize) -> Result<Vec<u8>, String> {
     use std::io::Read as _;
+    files::will_read(path);
     let mut bytes = Vec::new();
     std::fs::File::open(path)
         .and_then(|f| f.take(max as u64 + 1).read_to_end(&mut bytes))

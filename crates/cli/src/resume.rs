@@ -1,19 +1,20 @@
 //! `--resume FILE`: results of runs in a file, so that who was interrupted goes on where it was.
 //!
 //! ```text
-//! fairhead runs 1 5f0c…      which question they are of
+//! fairhead runs 9ab3… 5f0c…  which build of the program, and which question they are of
 //! 17<tab>…                   the name of a run, and its result
 //! ```
 //!
 //! A line is written when its run is done. One that is cut off (the machine stopped) is dropped, and the file goes on behind the last
-//! whole one. A file of another question, or in use by another process, is refused.
+//! whole one. A file of another question, of another build of the program, or in use by another process, is refused: two builds of one
+//! version may simulate differently.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use fairhead_sim::kept::Keep;
 
@@ -58,7 +59,10 @@ impl Resume {
         file.try_lock().map_err(|e| failed(&e))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(|e| failed(&e))?;
-        let heading = heading(fingerprint);
+        let build = build().map_err(|e| {
+            CliError::Failed(format!("cannot read this program, whose results --resume keeps: {e}"))
+        })?;
+        let heading = heading(build, fingerprint);
         let (known, whole) = match text.is_empty() {
             true => (BTreeMap::new(), 0),
             false => read(&text, &heading).ok_or_else(|| other(path))?,
@@ -83,13 +87,31 @@ impl Resume {
     }
 }
 
-fn heading(fingerprint: u64) -> String {
-    format!("fairhead runs {} {fingerprint:016x}\n", env!("CARGO_PKG_VERSION"))
+fn heading(build: u64, fingerprint: u64) -> String {
+    format!("fairhead runs {build:016x} {fingerprint:016x}\n")
+}
+
+/// A digest of the running program, even if its file has been replaced meanwhile.
+fn build() -> std::io::Result<u64> {
+    static BUILD: OnceLock<u64> = OnceLock::new();
+    if let Some(build) = BUILD.get() {
+        return Ok(*build);
+    }
+    let build = digest(&std::fs::read("/proc/self/exe")?);
+    Ok(*BUILD.get_or_init(|| build))
+}
+
+/// FNV-1a over words instead of bytes, the last one filled up with zeros: a program has tens of millions of bytes.
+fn digest(bytes: &[u8]) -> u64 {
+    let word = |chunk: &[u8]| chunk.iter().rev().fold(0, |word, b| word << 8 | u64::from(*b));
+    let step = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+    let hash = bytes.chunks(8).map(word).fold(0xcbf2_9ce4_8422_2325, step);
+    step(hash, bytes.len() as u64)
 }
 
 fn other(path: &Path) -> CliError {
     CliError::Misuse(format!(
-        "'{}' has no results of this question (another job, disk, tunable, seed or version); name another file",
+        "'{}' has no results of this question by this build of fairhead (another job, disk, tunable, seed or program); name another file",
         path.display()
     ))
 }
@@ -152,6 +174,18 @@ mod tests {
         std::fs::write(&path, "something else\n").unwrap();
         assert!(Resume::open(Some(&path), 1).is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"something else\n", "it is left alone");
+    }
+
+    #[test]
+    fn digests_of_other_bytes_are_others() {
+        let bytes = [7_u8; 20];
+        assert_eq!(digest(&bytes), digest(&[7; 20]));
+        for i in 0..20 {
+            let mut changed = bytes;
+            changed[i] ^= 1;
+            assert_ne!(digest(&bytes), digest(&changed), "byte {i}");
+        }
+        assert_ne!(digest(&[1, 0]), digest(&[1]), "zeros at the end count");
     }
 
     #[test]

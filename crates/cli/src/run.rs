@@ -8,6 +8,7 @@ use fairhead_sim::{Outcome, Scenario, SimError, journal, parallel, simulate, why
 
 use crate::args::{Format, RunArgs};
 use crate::error::CliError;
+use crate::files::Outputs;
 use crate::out::{self, Progress};
 use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, page, time};
 use crate::plan::{Plan, Why};
@@ -17,6 +18,7 @@ use crate::replay;
 /// Runs the plan that the arguments make, and writes the report.
 pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     let plan = Plan::new(args)?;
+    outputs(args).check()?;
     plan.jobs.notes.iter().for_each(|n| out::note(n));
     let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(&plan, s)).collect();
     let threads = args.threads.count();
@@ -65,6 +67,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
         out::note(&format!("seed {}", plan.seed));
     }
     Ok(())
+}
+
+/// The files that the arguments name for results.
+fn outputs(args: &RunArgs) -> Outputs<'_> {
+    Outputs::default()
+        .file("-o", args.output.file.as_deref())
+        .file("--requests", args.record.requests.as_deref())
+        .file("--trace-out", args.record.trace_out.as_deref())
+        .file("--timeline", args.record.timeline.as_deref())
+        .file("--report", args.report.as_deref())
+        .pictures(args.pictures.as_deref())
 }
 
 /// Writes pictures into a folder, which is made if there is none.

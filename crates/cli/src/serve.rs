@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use fairhead_live::control::Change;
 use fairhead_live::nbd::{Export, ExportStats, Listen, Options, Server};
-use fairhead_live::{DiskOptions, Error, ErrorKind};
+use fairhead_live::{DiskOptions, Error};
 
 use crate::args::ServeArgs;
 use crate::control;
 use crate::error::CliError;
+use crate::files::{self, Outputs};
 use crate::out;
 use crate::plan::{choose_disk, choose_scheduler};
 use crate::share;
@@ -48,6 +49,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     if let Some(name) = &args.emulate {
         disk = disk.emulate(choose_disk(name)?.1);
     }
+    exports.iter().for_each(|w| files::will_read(&w.export.file));
+    Outputs::default().file("--record", args.record.as_deref()).check()?;
     if let Some(path) = &args.record {
         disk = disk.record(path);
     }
@@ -88,9 +91,9 @@ fn refused(e: &Error) -> CliError {
     } else {
         ""
     };
-    match e.kind() {
-        ErrorKind::Setting | ErrorKind::Group => CliError::Misuse(e.to_string()),
-        _ => CliError::Failed(format!("{e}{hint}")),
+    match CliError::from(e) {
+        CliError::Failed(message) => CliError::Failed(message + hint),
+        misuse => misuse,
     }
 }
 

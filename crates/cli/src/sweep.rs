@@ -6,6 +6,7 @@ use fairhead_sim::sweep::{Setting, Sweep, Tuned};
 
 use crate::args::SweepArgs;
 use crate::error::CliError;
+use crate::files::Outputs;
 use crate::out::{self, Progress};
 use crate::output::sweep;
 use crate::plan::{choose_schedulers, choose_setting, read_jobs};
@@ -16,6 +17,10 @@ use crate::tunables::{self, Scheduler};
 pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
     let grid = grid(args)?;
     grid.jobs.notes.iter().for_each(|n| out::note(n));
+    Outputs::default()
+        .file("-o", args.output.file.as_deref())
+        .file("--resume", args.resume.as_deref())
+        .check()?;
     let resume = Resume::open(args.resume.as_deref(), fingerprint(&grid))?;
     let threads = args.threads.count();
     let progress = Progress::counted("sweeping", resume.count(), grid.count());

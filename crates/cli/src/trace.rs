@@ -1,6 +1,5 @@
 //! `fairhead trace`: what is in a recorded trace, and the same in another format.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -9,12 +8,15 @@ use fairhead_trace::{Summary, Trace, TraceError, open};
 
 use crate::args::{TraceArgs, TraceTarget};
 use crate::error::CliError;
+use crate::files::{self, Outputs};
 use crate::out;
 use crate::output::trace::{Read, render};
 
 /// Reads the trace to its end, writes it anew if asked to, and else tells what is in it.
 pub(crate) fn trace(args: &TraceArgs) -> Result<(), CliError> {
     let misuse = |e: TraceError| CliError::Misuse(e.to_string());
+    files::will_read(&args.trace);
+    Outputs::default().file("-o", args.output.file.as_deref()).check()?;
     let mut trace = open(&args.trace).map_err(misuse)?;
     let file = args.output.file.as_deref();
     if let Some(target) = args.to {
@@ -40,7 +42,7 @@ fn convert(trace: &mut Trace, target: TraceTarget, file: Option<&Path>) -> Resul
     // What is wrong with the trace, as it is no fault of what is written.
     let mut damage = None;
     let result = match file {
-        Some(path) => out::complete(path, |part| rewrite(trace, target, File::create(part)?, &mut damage)),
+        Some(path) => out::complete(path, |file| rewrite(trace, target, file, &mut damage)),
         None => rewrite(trace, target, io::stdout().lock(), &mut damage).map_err(|e| match e.kind() {
             io::ErrorKind::BrokenPipe => CliError::Closed,
             _ => CliError::Failed(format!("cannot write the trace: {e}")),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::args::{ReportFormat, ValidateArgs};
 use crate::error::CliError;
+use crate::files::{self, Outputs};
 use crate::out;
 use crate::plan;
 
@@ -15,6 +16,8 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), CliError> {
     if let Some(rate) = &args.bus_rate {
         params = params.with_bus_rate(rate).map_err(|e| CliError::Misuse(format!("--bus-rate: {e}")))?;
     }
+    files::will_read(&args.trace);
+    Outputs::default().file("-o", args.output.file.as_deref()).check()?;
     let trace = fairhead_trace::open(&args.trace).map_err(|e| CliError::Misuse(e.to_string()))?;
     let recording = read_recording(trace, &args.trace.to_string_lossy()).map_err(CliError::Misuse)?;
     let model = replay(&params, &recording).map_err(CliError::Misuse)?;

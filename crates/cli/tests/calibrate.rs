@@ -56,9 +56,9 @@ fn what_cannot_be_calibrated_is_named_in_one_line() {
     std::fs::write(&small, vec![0; 1 << 20]).unwrap();
     let small = small.to_str().unwrap();
     for (args, said, code) in [
-        (&["calibrate", folder][..], "it is a folder", 1),
-        (&["calibrate", "/dev/null"], "neither a block device nor a file", 1),
-        (&["calibrate", "/nowhere"], "No such file", 1),
+        (&["calibrate", folder][..], "it is a folder", 2),
+        (&["calibrate", "/dev/null"], "neither a block device nor a file", 2),
+        (&["calibrate", "/nowhere"], "No such file", 2),
         (&["calibrate", "--model", "ide204"], "did you mean 'ide2004'?", 2),
         (&["calibrate", "--model", "raid1_2009"], "calibrate a member", 2),
         (&["calibrate", "--model", "ide2004", "--time", "5s"], "the least that is needed", 2),

@@ -82,6 +82,33 @@ fn a_wrong_job_file_is_named_with_its_line() {
 }
 
 #[test]
+fn a_missing_file_is_misuse_in_every_command() {
+    let none = "/no/such/file";
+    for args in [
+        &["run", none][..],
+        &["run", "--disk", none],
+        &["advise", none],
+        &["sweep", none],
+        &["ladder", none],
+        &["trace", none],
+        &["conform", none],
+        &["validate", "ide2004", "--trace", none],
+        &["calibrate", none],
+        &["replay-live", none],
+        &["show", none],
+        &["emulate", "nvme", none, "/tmp"],
+        &["mount", none, "/tmp"],
+        &["serve", "--export", "a=/no/such/file", "--socket", "/no/such/folder/s"],
+    ] {
+        let line = refusal(args, 2);
+        assert!(line.contains("/no/such/file"), "{args:?}: {line}");
+    }
+    // A folder is no file, and what has no name of a job is read as one.
+    assert!(refusal(&["run", "/tmp"], 2).contains("/tmp"));
+    assert!(refusal(&["run", "app-start", "--disk", "/tmp"], 2).contains("/tmp"));
+}
+
+#[test]
 fn lists_name_everything_once() {
     let schedulers = answer(&["list", "schedulers"]);
     assert!(

@@ -96,8 +96,8 @@ fn what_is_wrong_is_one_line() {
         (Some(2), "fairhead: unknown disk 'nas2002'; did you mean 'nas2020'?\n")
     );
     let (code, line) = said(&["emulate", "nvme", "/no/such/file", "/tmp"]);
-    assert_eq!((code, line.lines().count()), (Some(1), 1), "{line}");
+    assert_eq!((code, line.lines().count()), (Some(2), 1), "{line}");
     let (code, line) = said(&["mount", "/no/such/folder", "/tmp"]);
-    assert_eq!((code, line.lines().count()), (Some(1), 1), "{line}");
+    assert_eq!((code, line.lines().count()), (Some(2), 1), "{line}");
     assert_eq!(said(&["mount", "/", "/tmp", "--sched", "bfk"]).0, Some(2));
 }

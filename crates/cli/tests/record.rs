@@ -309,7 +309,7 @@ fn what_cannot_be_written_is_refused_in_a_line() {
         (
             &["--sched", "noop", "--trace-out", "x", "--requests", "x"],
             2,
-            "two things cannot be written to 'x'",
+            "--requests and --trace-out: two things cannot be written to 'x'",
         ),
         (&["--trace-format", "iolog"], 2, "--trace-out"),
         (&["--requests", "no/such/x"], 1, "cannot write 'no/such/x'"),

@@ -36,6 +36,14 @@ impl Dir {
         String::from_utf8(out.stdout).unwrap()
     }
 
+    /// What is in it, by name.
+    fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap().map(|e| e.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|n| n.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
     fn json(&self, args: &[&str]) -> Value {
         serde_json::from_str(&self.text(args)).unwrap()
     }
@@ -187,7 +195,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
 #[test]
 fn a_file_appears_complete() {
     let dir = Dir::new();
-    let out = dir.fairhead(&["--sched", "noop", "-o", "result.txt"]);
+    let out = dir.fairhead(&["--sched", "noop", "-o", "result.txt", "--requests", "requests.csv"]);
     assert!(out.status.success() && out.stdout.is_empty());
     assert_eq!(String::from_utf8_lossy(&out.stderr), "fairhead: seed 1\n");
     assert_eq!(
@@ -328,7 +336,52 @@ fn ctrl_c_ends_a_long_run_with_one_line_and_no_file() {
     }
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(lines.map(Result::unwrap).collect::<Vec<_>>(), ["fairhead: interrupted"]);
-    assert!(!dir.0.path().join("result.txt").exists());
+    assert_eq!(dir.files(), ["job.fio"], "neither a result nor a part of one");
+}
+
+/// All outputs against each other and against the job, by whatever name.
+#[test]
+fn no_output_overwrites_an_input_or_another_output() {
+    let dir = Dir::new();
+    let job = "[j]\nsize=1m\ndirect=1\n";
+    std::fs::write(dir.0.path().join("job.fio"), job).unwrap();
+    let disk =
+        Command::new(env!("CARGO_BIN_EXE_fairhead")).args(["show", "ide2004"]).output().unwrap().stdout;
+    std::fs::write(dir.0.path().join("disk.toml"), disk).unwrap();
+    std::fs::create_dir(dir.0.path().join("d")).unwrap();
+    for (args, says) in [
+        (&["-o", "job.fio"][..], "-o job.fio: this command reads '"),
+        (&["--requests", "d/../job.fio"], "--requests d/../job.fio: this command reads '"),
+        (&["--disk", "disk.toml", "--report", "disk.toml"], "--report disk.toml: this command reads '"),
+        (
+            &["--requests", "x", "--report", "./x"],
+            "--requests and --report: two things cannot be written to './x'",
+        ),
+        (&["-o", "x", "--timeline", "x"], "-o and --timeline: two things cannot be written to 'x'"),
+        (&["-o", "x", "--requests", "x.part"], "-o and --requests: two things"),
+        (&["-o", "d/x.svg", "--pictures", "d"], "-o d/x.svg: --pictures writes there"),
+        (&["-o", "d"], "-o d: it is a folder; name a file"),
+    ] {
+        let out = dir.fairhead(&[&["--sched", "noop"], args].concat());
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!((out.status.code(), said.lines().count()), (Some(2), 1), "{args:?}: {said}");
+        assert!(said.contains(says), "{args:?}: {said}");
+    }
+    assert_eq!(dir.files(), ["d", "disk.toml", "job.fio"]);
+    assert_eq!(std::fs::read_to_string(dir.0.path().join("job.fio")).unwrap(), job);
+    assert!(
+        dir.fairhead(&["--sched", "noop", "-o", "/dev/null", "--requests", "/dev/null"]).status.success()
+    );
+}
+
+#[test]
+fn a_series_may_be_longer_than_a_format_is_wide() {
+    let dir = Dir::new();
+    std::fs::write(dir.0.path().join("job.fio"), "[j]\nsize=64m\nrw=randread\ntime_based\nruntime=20s\n")
+        .unwrap();
+    let text = dir.text(&["--sched", "noop", "--interval", "1ms"]);
+    let series = text.lines().last().unwrap();
+    assert!(series.len() > 65_535 && series.starts_with("j    noop       "), "{} characters", series.len());
 }
 
 /// An application, a player and a replay beside each other.

@@ -88,8 +88,8 @@ fn mistakes_are_one_line_each() {
     let twice = format!("b={file},group=g,weight=3");
     let again = format!("c={file},group=g,weight=4");
     assert!(more(&["--export", &twice, "--export", &again], 2).contains("say it at one of them"));
-    assert!(refusal(&["--export", "a=/no/such/file", "--socket", &socket], 1).contains("No such file"));
-    assert!(refusal(&["--export", "a=/tmp", "--socket", &socket], 1).contains("/tmp: "));
+    assert!(refusal(&["--export", "a=/no/such/file", "--socket", &socket], 2).contains("No such file"));
+    assert!(refusal(&["--export", "a=/tmp", "--socket", &socket], 2).contains("/tmp: "));
     assert!(!Path::new(&socket).exists(), "a server that did not start leaves nothing");
     std::fs::write(&socket, "").unwrap();
     assert!(more(&[], 1).ends_with("there is a file of that name"));

@@ -131,6 +131,25 @@ fn who_was_interrupted_goes_on_with_the_same_bytes() {
 }
 
 #[test]
+fn another_build_does_not_go_on_with_what_this_one_kept() {
+    let place = tempfile::tempdir().unwrap();
+    let job = job(place.path());
+    let file = place.path().join("runs");
+    let args = ["sweep", &job, "--sched", "noop", "--resume", file.to_str().unwrap()];
+    assert!(fairhead(&args).status.success());
+    // One byte behind the end of a program changes nothing but its digest.
+    let other = place.path().join("fairhead");
+    let mut program = std::fs::read(env!("CARGO_BIN_EXE_fairhead")).unwrap();
+    program.push(0);
+    std::fs::copy(env!("CARGO_BIN_EXE_fairhead"), &other).unwrap();
+    std::fs::write(&other, program).unwrap();
+    let out = Command::new(&other).args(args).output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.code() == Some(2) && said.contains("this build of fairhead"), "{said}");
+    assert!(fairhead(&args).status.success(), "and the file is left as it was");
+}
+
+#[test]
 fn ctrl_c_writes_what_is_done() {
     let place = tempfile::tempdir().unwrap();
     let job = job(place.path());

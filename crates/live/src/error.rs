@@ -8,6 +8,10 @@ use std::fmt;
 pub enum ErrorKind {
     /// A file cannot be opened, or is nothing that can be scheduled.
     File,
+    /// A folder cannot be mounted on.
+    Mount,
+    /// A recording cannot be written.
+    Recording,
     /// The kernel has no io_uring for us, or not enough of it.
     Ring,
     /// A setting is out of range.

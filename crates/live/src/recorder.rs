@@ -26,7 +26,7 @@ impl Recorder {
     /// Begins a file with what the queue, which is new, is made for.
     pub(crate) fn start<D>(path: &Path, queue: &mut RequestQueue<D>) -> Result<Self, Error> {
         let name = path.display().to_string();
-        let failed = |e: &io::Error| Error::new(ErrorKind::File, format!("{name}: {e}"));
+        let failed = |e: &io::Error| Error::new(ErrorKind::Recording, format!("{name}: {e}"));
         let mut file = BufWriter::new(File::create(path).map_err(|e| failed(&e))?);
         write!(file, "{}", Head(queue.limits())).map_err(|e| failed(&e))?;
         queue.record();
@@ -36,7 +36,7 @@ impl Recorder {
                 eprintln!("{name}: {e}; recording ends here");
             }
         });
-        let thread = thread.map_err(|e| Error::new(ErrorKind::File, e.to_string()))?;
+        let thread = thread.map_err(|e| Error::new(ErrorKind::Recording, e.to_string()))?;
         Ok(Self { events: Vec::new(), batches: Some(batches), thread: Some(thread) })
     }
 

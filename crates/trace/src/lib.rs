@@ -43,6 +43,6 @@ mod unpack;
 pub use error::{Place, TraceError};
 pub use event::{Action, Event};
 pub use format::Format;
-pub use reader::{Trace, open, read, read_as, read_set};
+pub use reader::{Trace, files_of, open, read, read_as, read_set};
 pub use record::{DeviceId, Flags, NAMES_MAX, Names, Notes, Op, Record};
 pub use summary::{OpSummary, SizeCount, Summary};

@@ -151,7 +151,7 @@ impl Read for Counted {
 pub fn open(path: &Path) -> Result<Trace, TraceError> {
     let mut inputs: Vec<(String, Box<dyn Read>)> = Vec::new();
     let (mut size, count) = (0, Arc::new(AtomicU64::new(0)));
-    for path in set_of(path) {
+    for path in files_of(path) {
         let name = path.display().to_string();
         let cannot = |message: String| TraceError { file: name.clone(), place: Place::File, message };
         let file = File::open(&path).map_err(|e| cannot(format!("cannot be opened: {e}")))?;
@@ -165,8 +165,9 @@ pub fn open(path: &Path) -> Result<Trace, TraceError> {
     Ok(Trace { size, read: count, ..read_set(inputs)? })
 }
 
-/// All files of a set of blktrace, in order of processors; else the path itself.
-fn set_of(path: &Path) -> Vec<PathBuf> {
+/// The files that [`open`] reads for a path: all of a set of blktrace, in order of processors; else the path itself.
+#[must_use]
+pub fn files_of(path: &Path) -> Vec<PathBuf> {
     let text = path.display().to_string();
     let stem = match text.rsplit_once(".blktrace.") {
         Some((stem, cpu)) if cpu.bytes().all(|b| b.is_ascii_digit()) && path.exists() => stem,

@@ -27,7 +27,8 @@ use crate::error::{CliError, fail, one_line};
 #[derive(Debug, Parser)]
 #[command(name = "fairhead", version, max_term_width = 110, disable_help_subcommand = true)]
 #[command(
-    after_help = "Without a command: `fairhead run`, an application that starts while ten readers stream, under every scheduler."
+    after_help = "Without a command: `fairhead run`, an application that starts while ten readers stream, under every scheduler.\n\n\
+        Exit codes: 0 done; 1 failed; 2 misuse: the command line is wrong, or a file that it names is missing or malformed."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

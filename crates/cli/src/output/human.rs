@@ -172,7 +172,7 @@ fn series_table(report: &Report<'_>) -> Table<'static> {
         };
         report.outcomes.iter().enumerate().map(row).collect()
     };
-    Table { words: 2, columns, blocks: report.jobs().jobs.iter().enumerate().map(block).collect() }
+    Table { words: 3, columns, blocks: report.jobs().jobs.iter().enumerate().map(block).collect() }
 }
 
 /// A share of the time, in percent.

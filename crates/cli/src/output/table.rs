@@ -64,8 +64,9 @@ impl Table<'_> {
         };
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
         let pad = |c: usize, text: &str| {
-            let w = widths[c];
-            if c < self.words { format!("{text:w$}") } else { format!("{text:>w$}") }
+            // A format's width ends at 65,535, and a long series does not.
+            let blank = " ".repeat(widths[c].saturating_sub(text.chars().count()));
+            if c < self.words { format!("{text}{blank}") } else { format!("{blank}{text}") }
         };
         let line = |cells: Vec<String>| cells.join(GAP).trim_end().to_owned() + "\n";
         let mut text = line(used.iter().map(|&c| pad(c, self.columns[c].0)).collect());
@@ -149,6 +150,17 @@ mod tests {
             table.render(true),
             "job  scheduler  most  least\nx    y             1      7\nx    y          \x1b[1m   2\x1b[0m      7\n"
         );
+    }
+
+    #[test]
+    fn a_cell_may_be_wider_than_a_format() {
+        let long = "1.00 ".repeat(20_000);
+        let table = Table {
+            words: 2,
+            columns: vec![("job", Best::None), ("series", Best::None)],
+            blocks: vec![vec![vec![Cell::label("a"), Cell::label(long.as_str())]]],
+        };
+        assert_eq!(table.render(false), format!("job  series\na    {}\n", long.trim_end()));
     }
 
     #[test]

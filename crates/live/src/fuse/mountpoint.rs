@@ -17,8 +17,8 @@ pub(crate) struct Mountpoint {
     path: PathBuf,
 }
 
-fn failed(path: &Path, what: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::File, format!("{}: {what}", path.display()))
+fn failed(kind: ErrorKind, path: &Path, what: impl std::fmt::Display) -> Error {
+    Error::new(kind, format!("{}: {what}", path.display()))
 }
 
 fn c_string(text: &OsStr) -> io::Result<CString> {
@@ -31,15 +31,17 @@ impl Mountpoint {
     /// # Errors
     /// If it is no directory, there is no FUSE, or it may not be.
     pub(crate) fn mount(path: &Path, data_max: u32) -> Result<(Self, File), Error> {
-        let path = path.canonicalize().map_err(|e| failed(path, e))?;
+        let path = path.canonicalize().map_err(|e| failed(ErrorKind::File, path, e))?;
         if !path.is_dir() {
-            return Err(failed(&path, "not a directory"));
+            return Err(failed(ErrorKind::File, &path, "not a directory"));
         }
         let file = match Self::mount_directly(&path, data_max) {
             Err(e) if e.raw_os_error() == Some(libc::EPERM) => {
-                Self::ask_fusermount(&path, data_max).map_err(|e| failed(&path, e))?
+                Self::ask_fusermount(&path, data_max).map_err(|e| failed(ErrorKind::Mount, &path, e))?
             }
-            other => other.map_err(|e| failed(&path, format!("cannot mount there: {e}")))?,
+            other => {
+                other.map_err(|e| failed(ErrorKind::Mount, &path, format!("cannot mount there: {e}")))?
+            }
         };
         Ok((Self { path }, file))
     }
