@@ -48,6 +48,10 @@ impl Card {
         self.done.is_none()
     }
 
+    pub(crate) fn busy_time(&self, now: Instant) -> Duration {
+        self.counters.busy_time_until(now, self.done.map(|_| self.since))
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.done.is_none()
     }

@@ -1,7 +1,7 @@
 //! What a device did: plain counts and sums, for reports and tests. Nothing here decides anything.
 
 use crate::DeviceOp;
-use fairhead_core::units::Duration;
+use fairhead_core::units::{Duration, Instant};
 
 /// Counts since the device was made. Inner work (look-ahead, destage) is counted when it is evaluated, which is lazy:
 /// at the latest when the next command needs to know.
@@ -59,11 +59,17 @@ pub struct Counters {
     pub erases: u64,
     /// Programs and erases suspended for a read (solid-state).
     pub suspends: u64,
-    /// Time with at least one command of the host in flight; up to the last moment at which there was none.
-    pub busy_time: Duration,
+    /// Time with at least one command of the host in flight, in periods that have ended. [`crate::Device::busy_time`] has the one
+    /// under way, too.
+    pub(crate) busy_time: Duration,
 }
 
 impl Counters {
+    /// The time with a command in flight until `now`; one has been since `since`, if any is.
+    pub(crate) fn busy_time_until(&self, now: Instant, since: Option<Instant>) -> Duration {
+        self.busy_time + since.map_or(Duration::ZERO, |since| now.saturating_since(since))
+    }
+
     /// What the members of a composition did together, but for `busy_time`, which does not add up: zero.
     #[must_use]
     pub fn sum<'a>(members: impl Iterator<Item = &'a Self>) -> Self {

@@ -102,7 +102,7 @@ pub use preset::{nearest_word, preset_names, preset_text};
 pub use ssd::Ssd;
 
 use fairhead_core::elevator::Actuators;
-use fairhead_core::units::{Instant, Sector, Sectors, Tag};
+use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
 
 /// What a command does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -241,6 +241,13 @@ impl Device {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         each!(self, d => d.counters())
+    }
+
+    /// How long at least one command of the host was in flight, until `now`: it and the time without any add up to the time that has
+    /// passed.
+    #[must_use]
+    pub fn busy_time(&self, now: Instant) -> Duration {
+        each!(self, d => d.busy_time(now))
     }
 
     /// Whether no command of the host is in flight. Cached writes may still be on their way to the media.

@@ -24,7 +24,7 @@ use crate::params::Raid1Params;
 use crate::parts::Parts;
 use crate::{Command, Counters, Device, DeviceOp, Facts, ParamError};
 use fairhead_core::elevator::Actuators;
-use fairhead_core::units::{Instant, Sector, Tag};
+use fairhead_core::units::{Duration, Instant, Sector, Tag};
 use std::collections::VecDeque;
 
 /// Where the reads of a mirror go.
@@ -112,6 +112,10 @@ impl Mirror {
 
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    pub(crate) fn busy_time(&self, now: Instant) -> Duration {
+        self.counters.busy_time_until(now, (self.in_flight > 0).then_some(self.busy_since))
     }
 
     pub(crate) fn is_idle(&self) -> bool {

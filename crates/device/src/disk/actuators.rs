@@ -25,7 +25,7 @@ use crate::params::{DiskParams, Zone};
 use crate::parts::Parts;
 use crate::{Command, Counters, DeviceOp, Facts, ParamError};
 use fairhead_core::elevator::Actuators;
-use fairhead_core::units::{Instant, Sector, Sectors, Tag};
+use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
 
 /// A hard disk with several arms. See the module's text; made by [`crate::Device::new`].
 #[derive(Clone, Debug)]
@@ -84,6 +84,10 @@ impl MultiDisk {
 
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    pub(crate) fn busy_time(&self, now: Instant) -> Duration {
+        self.counters.busy_time_until(now, (self.in_flight > 0).then_some(self.busy_since))
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -189,7 +193,6 @@ mod tests {
     use super::super::tests::{Rng, random_command, random_params};
     use super::*;
     use crate::params::DeviceParams;
-    use fairhead_core::units::Duration;
 
     fn dual() -> MultiDisk {
         let Ok(DeviceParams::Disk(p)) = DeviceParams::preset("dual_actuator") else { unreachable!() };

@@ -325,6 +325,11 @@ impl Disk {
         !self.pending.is_empty() || !self.waiting_writes.is_empty() || self.flush.is_some()
     }
 
+    pub(crate) fn busy_time(&self, now: Instant) -> Duration {
+        let since = (self.in_flight > 0).then(|| Instant::from_ns(self.busy_since.max(1)));
+        self.counters.busy_time_until(now, since)
+    }
+
     pub(crate) fn next_event(&self) -> Option<Instant> {
         let done = self.done.next().unwrap_or(NEVER);
         let at = if self.someone_waits() { done.min(self.media_at) } else { done };

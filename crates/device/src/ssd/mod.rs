@@ -214,6 +214,11 @@ impl Ssd {
         &self.counters
     }
 
+    pub(crate) fn busy_time(&self, now: Instant) -> Duration {
+        let since = (self.in_flight > 0).then(|| Instant::from_ns(self.since.max(1)));
+        self.counters.busy_time_until(now, since)
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight == 0
     }

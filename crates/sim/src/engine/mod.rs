@@ -545,7 +545,7 @@ impl<'a> Machine<'a> {
     fn end_interval(&mut self) {
         let points = std::mem::replace(&mut self.current, vec![Point::default(); self.clients.len()]);
         self.series.push(points);
-        let stats = self.queue.stats();
+        let stats = self.queue.stats(self.now);
         let all =
             DiskPoint { read_bytes: stats.read_bytes, written_bytes: stats.written_bytes, busy: stats.busy };
         self.disk_series.push(all.since(&self.disk_before));

@@ -646,10 +646,10 @@ impl<'a> DiskQueue<'a> {
         self.elevator.groups().stats(group)
     }
 
-    /// The disk's figures so far.
-    pub(super) fn stats(&self) -> DiskStats {
-        let counters = *self.device.counters();
-        DiskStats { counters, busy: counters.busy_time, ..self.stats.clone() }
+    /// The disk's figures until `now`.
+    pub(super) fn stats(&self, now: Instant) -> DiskStats {
+        let (counters, busy) = (*self.device.counters(), self.device.busy_time(now));
+        DiskStats { counters, busy, ..self.stats.clone() }
     }
 
     /// The disk's figures, at the end.
@@ -657,7 +657,7 @@ impl<'a> DiskQueue<'a> {
         if let Some(since) = self.idle_since {
             self.stats.idled += now.since(since);
         }
-        self.stats()
+        self.stats(now)
     }
 }
 

@@ -289,9 +289,9 @@ impl<'a> Volume<'a> {
         sum
     }
 
-    /// The figures so far: requests and work of all members, times as their mean, bytes as the clients asked for them.
-    pub(super) fn stats(&self) -> DiskStats {
-        self.combine(self.members.iter().map(DiskQueue::stats).collect())
+    /// The figures until `now`: requests and work of all members, times as their mean, bytes as the clients asked for them.
+    pub(super) fn stats(&self, now: Instant) -> DiskStats {
+        self.combine(self.members.iter().map(|m| m.stats(now)).collect())
     }
 
     /// The figures at the end.

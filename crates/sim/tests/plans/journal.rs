@@ -97,6 +97,31 @@ fn events(journal: &Collector, what: &str) {
     }
 }
 
+/// The disk is busy while it has a command, and idle else: both together are the time of the run, also if it never goes idle.
+fn busy(plan: &Plan, journal: &Collector, what: &str) {
+    let (o, members) = (plan.outcome(), journal.run.as_ref().expect("it began").members);
+    let (mut busy, mut idle) = (Duration::ZERO, Duration::ZERO);
+    for member in 0..members {
+        let issued = journal.requests.iter().filter(|r| r.member == member && r.merged_into.is_none());
+        let mut held: Vec<(Duration, Duration)> =
+            issued.filter_map(|r| Some((r.issued?, r.finished.unwrap_or(o.elapsed)))).collect();
+        held.sort_unstable();
+        let mut until = Duration::ZERO;
+        for (from, to) in held {
+            idle += from.saturating_sub(until);
+            busy += to.saturating_sub(until.max(from));
+            until = until.max(to);
+        }
+        idle += o.elapsed - until;
+    }
+    let members = u64::from(members);
+    assert_eq!(busy + idle, o.elapsed * members, "{what}: at any time it is one or the other");
+    assert_eq!(busy / members, o.disk.busy, "{what}: busy");
+    let series = o.disk_series.iter().fold(Duration::ZERO, |sum, p| sum + p.busy);
+    assert!(series <= o.disk.busy, "{what}: {series:?} in intervals, {:?} in all", o.disk.busy);
+    assert!(o.disk_series.iter().all(|p| p.busy <= Duration::from_secs(1)), "{what}: no second has more");
+}
+
 /// Counts, bytes and idle time are those of the outcome.
 fn disk(plan: &Plan, journal: &Collector, what: &str) {
     let (d, run) = (&plan.outcome().disk, journal.run.as_ref().expect("it began"));
@@ -115,6 +140,7 @@ fn disk(plan: &Plan, journal: &Collector, what: &str) {
         |op| -> u64 { journal.requests.iter().filter(|r| r.kind.op == op).map(|r| r.sectors.bytes()).sum() };
     assert_eq!(bytes(DeviceOp::Read), d.read_bytes, "{what}: bytes asked for");
     assert_eq!(bytes(DeviceOp::Write), d.written_bytes * members, "{what}: bytes sent");
+    busy(plan, journal, what);
     let idled = journal.idles.iter().fold(Duration::ZERO, |sum, i| sum + (i.to - i.from));
     assert_eq!(idled / members, d.idled, "{what}: idled on purpose");
     for i in &journal.idles {
