@@ -29,7 +29,7 @@ fn check_message(error: &impl Display, file: &str) {
 
 /// Any bytes give a job file or a one-line error.
 pub fn job_file(data: &[u8]) {
-    match job::parse_bytes(data, "fuzz.fio") {
+    match job::parse_bytes(data, "fuzz.fio", &job::Surroundings::NONE) {
         // What was accepted can be asked for its clients.
         Ok(file) => assert!(file.clients().take(1000).count() > 0, "a job file without a client"),
         Err(error) => check_message(&error, "fuzz.fio"),

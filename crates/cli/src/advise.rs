@@ -86,8 +86,8 @@ fn show(progress: &Progress, question: &Question, s: Stage) {
 
 fn question(args: &AdviseArgs) -> Result<(Question, Asked), CliError> {
     let budget = positive_time("--budget", &args.budget)?;
-    let jobs = read_jobs(Some(&args.job), &args.replay, args.runtime.as_deref())?;
     let (disk, host) = choose_setting(&args.disk, args.host.as_deref())?;
+    let jobs = read_jobs(Some(&args.job), Some(&host.1), &args.replay, args.runtime.as_deref())?;
     if let Some(name) = args.foreground.as_deref().filter(|n| jobs.jobs.iter().all(|j| j.name != *n)) {
         let known: Vec<&str> = jobs.jobs.iter().map(|j| j.name.as_str()).collect();
         return Err(CliError::Misuse(format!("no job '{name}'; there are {}", known.join(", "))));

@@ -44,8 +44,8 @@ pub(crate) fn ladder(args: &LadderArgs) -> Result<(), CliError> {
 /// The job on every rung.
 fn climb(args: &LadderArgs, threads: usize, coloured: bool) -> Result<String, CliError> {
     let job = args.job.as_deref().unwrap_or(Path::new(DEFAULT));
-    let jobs = read_jobs(Some(job), &ReplayArgs::default(), args.runtime.as_deref())?;
     let (disk, host) = choose_setting(&args.disk, args.host.as_deref())?;
+    let jobs = read_jobs(Some(job), Some(&host.1), &ReplayArgs::default(), args.runtime.as_deref())?;
     let foreground = choose_foreground(&jobs, args.foreground.as_deref())?;
     let rungs = choose_rungs(args)?;
     Outputs::default().file("-o", args.output.file.as_deref()).check()?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::{PRESETS, Preset, preset};
 use fairhead_device::{DeviceParams, preset_names};
-use fairhead_sim::job::{self, JobFile, nearest, time_value};
+use fairhead_sim::job::{self, JobFile, Surroundings, nearest, time_value};
 use fairhead_sim::replay::Source;
 use fairhead_sim::why::{self, When, Window};
 use fairhead_sim::{Host, groups_kept};
@@ -44,10 +44,10 @@ impl Plan {
     /// What the arguments mean.
     pub(crate) fn new(args: &RunArgs) -> Result<Self, CliError> {
         let interval = args.interval.as_deref().map(|t| positive_time("--interval", t)).transpose()?;
-        let jobs = read_jobs(args.job.as_deref(), &args.replay, args.runtime.as_deref())?;
+        let (disk, host) = choose_setting(&args.disk, args.host.as_deref())?;
+        let jobs = read_jobs(args.job.as_deref(), Some(&host.1), &args.replay, args.runtime.as_deref())?;
         let mut schedulers = choose_schedulers(&args.sched, &jobs)?;
         args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
-        let (disk, host) = choose_setting(&args.disk, args.host.as_deref())?;
         let why = args.why.as_deref().map(|text| choose_clients(&jobs, text)).transpose()?;
         if why.is_some() && !matches!(args.output.format, Format::Human | Format::Json) {
             let wrong = "--why is told by --output-format human and json only";
@@ -221,9 +221,11 @@ fn beside(path: &Path, file: &str) -> Result<String, String> {
     read_text(&path.with_file_name(file)).map_err(|e| e.to_string())
 }
 
-/// A job file, a built-in workload, or a trace; the default workload when none is named. Traces have been read to their ends.
+/// A job file, a built-in workload, or a trace; the default workload when none is named. Traces have been read to their ends. `host` is what a job file's
+/// keywords are about, if there is one host.
 pub(crate) fn read_jobs(
     path: Option<&Path>,
+    host: Option<&Host>,
     replay: &ReplayArgs,
     runtime: Option<&str>,
 ) -> Result<JobFile, CliError> {
@@ -235,7 +237,7 @@ pub(crate) fn read_jobs(
             let wrong = "--replay… is about a TRACE; in a job file write read_iolog=FILE with fh_replay=…";
             return Err(CliError::Misuse(wrong.to_owned()));
         }
-        None => parse_jobs(path)?,
+        None => parse_jobs(path, host)?,
     };
     let sources = jobs.jobs.iter().filter_map(|j| j.replay.as_ref()).map(|r| &r.source);
     sources.for_each(|s| match s {
@@ -254,7 +256,7 @@ pub(crate) fn read_jobs(
     Ok(jobs)
 }
 
-fn parse_jobs(path: Option<&Path>) -> Result<JobFile, CliError> {
+fn parse_jobs(path: Option<&Path>, host: Option<&Host>) -> Result<JobFile, CliError> {
     let misuse = |e: job::JobError| CliError::Misuse(e.to_string());
     let Some(path) = path else {
         return job::parse(WORKLOADS[0].text, WORKLOADS[0].name).map_err(misuse);
@@ -274,7 +276,8 @@ fn parse_jobs(path: Option<&Path>) -> Result<JobFile, CliError> {
             None => format!("no job file '{name}', and no workload of that name (fairhead list workloads)"),
         }));
     }
-    job::parse_bytes(&bytes, &name).map_err(misuse)
+    let around = Surroundings { variable: &|name| std::env::var(name).ok(), host };
+    job::parse_bytes(&bytes, &name, &around).map_err(misuse)
 }
 
 /// The bytes of a file, as many as the largest that any parser takes, and one more for it to refuse.

@@ -12,7 +12,7 @@ use super::program::TABLE_BYTES;
 use super::{player, replay, startup};
 use crate::error::SimError;
 use crate::ext2::{self, Ext2};
-use crate::job::{self, Direction, Job, JobFile, Metadata, Placement, Program};
+use crate::job::{self, Direction, Engine, Job, JobFile, Metadata, Placement, Program};
 use crate::layout::Layout;
 use crate::metrics::Result;
 use crate::rng::Rng;
@@ -135,7 +135,7 @@ struct Placer {
 impl Placer {
     /// A file is as large as the largest that any of its users needs, in whatever order they stand in the job file.
     fn measure(&mut self, jobs: &JobFile) {
-        for c in jobs.clients() {
+        for c in jobs.clients().filter(|c| c.job.engine != Engine::Null) {
             let (append_from, size) = self.needed(c.job, c.clone);
             for name in c.job.file_names(c.clone) {
                 let known = self.sizes.entry(name).or_default();
@@ -161,6 +161,9 @@ impl Placer {
         if clone == 0 && job.layout == job::Layout::Ext2 && !is_raw(job, "") {
             self.grow_together(job, client as u64)?;
         }
+        if job.engine == Engine::Null {
+            return Ok((0..job.file_count()).map(|_| self.add_nothing(job, clone)).collect());
+        }
         job.file_names(clone)
             .into_iter()
             .map(|name| match self.by_name.get(&name) {
@@ -168,6 +171,12 @@ impl Placer {
                 None => self.place(job, clone, name),
             })
             .collect()
+    }
+
+    /// What a job's calls go to that reach no disk: as large as the job says, and nowhere.
+    fn add_nothing(&mut self, job: &Job, clone: u32) -> u32 {
+        let size = self.needed(job, clone).1;
+        self.add(File::new(Layout::Contiguous { start: Sector(0) }, size, File::OLD, 0))
     }
 
     fn place(&mut self, job: &Job, clone: u32, name: String) -> Result<u32> {
@@ -238,7 +247,7 @@ impl Placer {
     //= fio-3.33: sizes of files seen after runs with offset, filesize and shared names
     fn needed(&self, job: &Job, clone: u32) -> (u64, u64) {
         let disk = self.capacity * 512;
-        let files = job.file_names(clone).len() as u64;
+        let files = job.file_count();
         let share = |s: job::Size| s.bytes_of(disk) / files;
         let bytes = match (job.filesize, job.size) {
             (Some(f), Some(s)) if job.append => {

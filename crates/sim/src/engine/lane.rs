@@ -17,7 +17,7 @@ use super::queue::Batch;
 use super::{Machine, Owner};
 use crate::event::Due;
 use crate::ext2;
-use crate::job::SyncMode;
+use crate::job::{Engine, SyncMode};
 use crate::layout::Layout;
 use crate::why::{Asked, Doing, Wait};
 use fairhead_core::{Duration, Instant, Op, Request, Sectors, TaskId};
@@ -314,6 +314,9 @@ impl Machine<'_> {
         let blocks = u64::from(call.len.div_ceil(8));
         let is_direct = job.direct || call.action == Action::Trim;
         let mut cost = call.cpu + job.cpu_per_4k * blocks;
+        if job.engine == Engine::Null {
+            return cost + job.think.unwrap_or(self.host.think);
+        }
         let mut inside = Duration::ZERO;
         if is_direct {
             cost += job.think.unwrap_or(self.host.think) + self.sched_cost;
@@ -399,7 +402,9 @@ impl Machine<'_> {
         l.since = self.now - l.inside - l.late;
         l.handed_in = 0;
         let call = l.call;
-        let is_direct = call.action == Action::Trim || self.clients[l.client as usize].job.direct;
+        let job = &self.clients[l.client as usize].job;
+        let is_null = job.engine == Engine::Null;
+        let is_direct = call.action == Action::Trim || job.direct;
         let since = l.since + l.late;
         l.phase = match call.action {
             Action::Sync => Phase::Sync(After::Flush),
@@ -416,6 +421,9 @@ impl Machine<'_> {
         let bytes = call.bytes();
         self.why(|why| why.begins(lane, since, asked, bytes));
         self.journal(|journal| journal.begins(lane, since, asked, (call.file, call.offset_bytes()), bytes));
+        if is_null {
+            return self.end_call(lane);
+        }
         if !starts_at_map {
             self.begin_pages(lane);
             self.hand_in_burst(lane);

@@ -11,21 +11,25 @@
 //! contents) are accepted and listed in a note, and those that would change the load in a way that is not simulated are
 //! refused: a result for another job than the one in the file would be worse than none. `docs/job-files.md` has the tables.
 //!
-//! What it does not do: expand `${VARIABLES}`, include files, or read fio's command line.
+//! What it does not do: include files, or read fio's command line.
 //
 //= fio-3.33 HOWTO "Job file format"
 
+mod engines;
 mod error;
 mod groups;
 mod model;
 mod nearest;
 mod options;
 mod parse;
+mod surroundings;
 mod trace;
 mod value;
 
 #[cfg(test)]
 mod examples_test;
+#[cfg(test)]
+mod fio_test;
 #[cfg(test)]
 mod tests;
 
@@ -36,7 +40,8 @@ pub use model::{
     Metadata, Pattern, PerOp, Placement, Program, Size, SyncMode, TraceFile, Zones,
 };
 pub use nearest::nearest;
-pub use parse::{parse, parse_bytes};
+pub use parse::{parse, parse_bytes, parse_in};
+pub use surroundings::Surroundings;
 pub use trace::{StartUpTrace, TRACE_BYTES_MAX, TRACE_PROCESSES_MAX, TraceRequest};
 pub use value::{size_value, time_value};
 

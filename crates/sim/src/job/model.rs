@@ -386,6 +386,12 @@ impl Job {
         (0..self.nrfiles).map(|i| format!("{}.{clone}.{i}", self.name)).collect()
     }
 
+    /// How many files each clone uses.
+    #[must_use]
+    pub fn file_count(&self) -> u64 {
+        if self.filenames.is_empty() { u64::from(self.nrfiles) } else { self.filenames.len() as u64 }
+    }
+
     /// Whether the target is the disk itself (`filename=/dev/…`) and not files on it.
     #[must_use]
     pub fn is_raw_disk(&self) -> bool {
@@ -636,11 +642,13 @@ pub enum SyncMode {
 /// `ioengine`, by what the disk sees of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Engine {
-    /// One call at a time: `sync psync vsync pvsync pvsync2 mmap`.
+    /// One call at a time: `sync psync vsync pvsync pvsync2 mmap splice`.
     #[default]
     Sync,
     /// `iodepth` calls in flight: `libaio io_uring posixaio`.
     Async,
+    /// Calls that are done when they are made, without any disk: `null`.
+    Null,
 }
 
 /// An amount of data, as far as the job file says it.

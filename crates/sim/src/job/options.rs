@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use fairhead_core::units::{Class, Duration, Sector};
 
+use super::engines::{self, ENGINES};
 use super::error::clean;
 use super::groups::{Cgroups, Setting, set_own};
 use super::model::{
@@ -97,6 +98,14 @@ const ALIASES: &[(&str, &str)] = &[
     ("iomem", "mem"),
     ("disable_bw", "disable_bw_measurement"),
     ("ratemin", "rate_min"),
+    ("ratecycle", "rate_cycle"),
+    ("timeout", "runtime"),
+    ("fill_fs", "fill_device"),
+    ("iodepth_batch_complete", "iodepth_batch_complete_min"),
+    ("ss", "steadystate"),
+    ("ss_dur", "steadystate_duration"),
+    ("ss_ramp", "steadystate_ramp_time"),
+    ("threads", "thread"),
 ];
 
 use Effect::{Groups, Set, Switch};
@@ -147,7 +156,7 @@ const SET: &[(&str, Effect)] = &[
     (
         "ioengine",
         Set(|d, a| {
-            a.word(ENGINES).map(|v| {
+            a.engine().map(|v| {
                 d.job.engine = v;
                 a.value.clone_into(&mut d.job.ioengine);
             })
@@ -237,11 +246,11 @@ const IGNORED: &str = "
     continue_on_error cpumask cpus_allowed cpus_allowed_policy create_fsync create_on_open create_serialize
     dedupe_global dedupe_mode dedupe_percentage dedupe_working_set_percentage directory disable_bw_measurement
     disable_clat disable_lat disable_slat disk_util error_dump exitall_on_error fixedbufs gid gtod_cpu gtod_reduce
-    hipri hugepage-size ignore_error iopsavgtime ioscheduler iothread lat_percentiles lockfile lockmem
+    hipri hipri_percentage hugepage-size ignore_error iopsavgtime ioscheduler iothread lat_percentiles lockfile lockmem
     log_alternate_epoch log_alternate_epoch_clock_id log_avg_msec log_compression log_compression_cpus log_entries log_hist_coarseness
     log_hist_msec log_max_value log_offset log_prio log_store_compressed log_unix_epoch mem nice nonvectored
     numa_cpu_nodes numa_mem_policy opendir openfiles per_job_logs percentile_list random_generator read_iolog_chunked refill_buffers
-    registerfiles scramble_buffers significant_figures slat_percentiles softrandommap sqthread_poll stats thread
+    registerfiles scramble_buffers significant_figures slat_percentiles softrandommap sqthread_poll sqthread_poll_cpu stats thp thread
     uid uncached unified_rw_reporting unit_base unlink unlink_each_loop userspace_reap write_bw_log write_hint
     write_hist_log write_iolog write_iops_log write_lat_log zero_buffers";
 
@@ -249,9 +258,9 @@ const IGNORED: &str = "
 const REFUSED: &str = "
     atomic ba bs_unaligned cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage create_only do_verify exec_postrun
     exec_prerun exit_what experimental_verify filename_format fill_device flow flow_id
-    flow_sleep ignore_zone_limits io_submit_mode iodepth_batch iodepth_batch_complete_max iodepth_batch_complete_min
+    flow_sleep force_async ignore_zone_limits io_submit_mode iodepth_batch iodepth_batch_complete_max iodepth_batch_complete_min
     iodepth_low job_max_open_zones latency_percentile latency_run latency_target latency_window max_latency
-    max_open_zones merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars offset_align profile
+    max_open_zones merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars nowait offset_align profile
     rate_cycle rate_ignore_thinktime rate_iops_min rate_min read_beyond_wp rw_sequencer
     serialize_overlap steadystate steadystate_duration steadystate_ramp_time sync_file_range
     thinktime_blocks_type thinktime_iotime trim_backlog trim_backlog_batch trim_percentage trim_verify_zero
@@ -301,18 +310,6 @@ const FALLOCATE: &[(&str, bool)] = &[
 ];
 
 const FADVISE: &[(&str, bool)] = &[("0", false), ("none", false), ("1", true)];
-
-const ENGINES: &[(&str, Engine)] = &[
-    ("sync", Engine::Sync),
-    ("psync", Engine::Sync),
-    ("vsync", Engine::Sync),
-    ("pvsync", Engine::Sync),
-    ("pvsync2", Engine::Sync),
-    ("mmap", Engine::Sync),
-    ("libaio", Engine::Async),
-    ("io_uring", Engine::Async),
-    ("posixaio", Engine::Async),
-];
 
 /// A film's bits per second: what a 720p trailer has, and the limits.
 //= benchmarks.md 5: 2-8 Mbit/s
@@ -379,6 +376,13 @@ impl Arg<'_> {
             ));
         }
         self.word(PATTERNS)
+    }
+
+    fn engine(&self) -> Result<Engine, String> {
+        if let Some((_, engine)) = ENGINES.iter().find(|(name, _)| *name == self.value) {
+            return Ok(*engine);
+        }
+        Err(engines::refusal(self.value).unwrap_or_else(|| self.unknown(engines::all())))
     }
 
     fn block(&self) -> Result<u32, String> {

@@ -9,11 +9,13 @@
 
 use fairhead_core::units::{Class, IoPrio};
 
+use super::engines::refusal_of_option;
 use super::error::{JobError, clean};
 use super::groups::Cgroups;
 use super::model::{Direction, Engine, Job, JobFile, PerOp, Program, Size, TraceFile, Zones};
 use super::nearest::nearest;
 use super::options::{Draft, Effect, all_keys, find};
+use super::surroundings::Surroundings;
 use super::value::{Arg, has_reversed_prefix, in_units};
 use super::{BYTES_MAX, CLIENTS_MAX, LINE_BYTES_MAX};
 use crate::replay::{Source, TraceJob};
@@ -31,6 +33,14 @@ use crate::replay::{Source, TraceJob};
 /// assert_eq!(error.to_string(), "job.fio:2: unknown option 'iodpeth'; did you mean 'iodepth'?");
 /// ```
 pub fn parse(text: &str, file_name: &str) -> Result<JobFile, JobError> {
+    parse_in(text, file_name, &Surroundings::NONE)
+}
+
+/// Reads a job file as [`parse`] does, with what it takes from around it.
+///
+/// # Errors
+/// As [`parse`], and if the file takes something that is not there.
+pub fn parse_in(text: &str, file_name: &str, around: &Surroundings<'_>) -> Result<JobFile, JobError> {
     let fail = |(line, message)| JobError { file: file_name.to_owned(), line, message };
     if text.len() > BYTES_MAX {
         return Err(fail((
@@ -44,7 +54,7 @@ pub fn parse(text: &str, file_name: &str) -> Result<JobFile, JobError> {
     }
     let mut parser = Parser::default();
     for (line, number) in text.lines().zip(1..) {
-        parser.line(line, number).map_err(fail)?;
+        parser.line(line, number, around).map_err(fail)?;
     }
     parser.end().map_err(fail)?;
     if parser.jobs.is_empty() {
@@ -58,17 +68,17 @@ pub fn parse(text: &str, file_name: &str) -> Result<JobFile, JobError> {
     Ok(JobFile { file_name: file_name.to_owned(), notes, jobs: parser.jobs, cgroups, changes })
 }
 
-/// The same for bytes that may not be text.
+/// Reads a job file from bytes that may not be text.
 ///
 /// # Errors
-/// As [`parse`], and when the bytes are not UTF-8.
-pub fn parse_bytes(bytes: &[u8], file_name: &str) -> Result<JobFile, JobError> {
+/// As [`parse_in`], and when the bytes are not UTF-8.
+pub fn parse_bytes(bytes: &[u8], file_name: &str, around: &Surroundings<'_>) -> Result<JobFile, JobError> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let lines = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count();
         let line = u32::try_from(lines + 1).unwrap_or(u32::MAX);
         JobError { file: file_name.to_owned(), line, message: "not a text in UTF-8".to_owned() }
     })?;
-    parse(text, file_name)
+    parse_in(text, file_name, around)
 }
 
 /// An error's line and message.
@@ -96,7 +106,7 @@ enum Section {
 }
 
 impl Parser {
-    fn line(&mut self, raw: &str, number: u32) -> At<()> {
+    fn line(&mut self, raw: &str, number: u32, around: &Surroundings<'_>) -> At<()> {
         if raw.len() > LINE_BYTES_MAX {
             return Err((number, format!("the line has {} bytes; at most {LINE_BYTES_MAX}", raw.len())));
         }
@@ -106,7 +116,7 @@ impl Parser {
         }
         match line.strip_prefix('[') {
             Some(rest) => self.heading(rest, number),
-            None => self.option(line, number).map_err(|message| (number, message)),
+            None => self.option(line, number, around).map_err(|message| (number, message)),
         }
     }
 
@@ -138,16 +148,15 @@ impl Parser {
         Ok(())
     }
 
-    fn option(&mut self, text: &str, line: u32) -> Result<(), String> {
+    fn option(&mut self, text: &str, line: u32, around: &Surroundings<'_>) -> Result<(), String> {
         let (key, value) = text.split_once('=').map_or((text, None), |(k, v)| (k.trim(), Some(v.trim())));
         if key.starts_with("include ") || key == "include" {
             return Err("'include' is not supported; put the options into this file".to_owned());
         }
         let Some((name, effect)) = find(key) else { return Err(unknown_option(key)) };
         let shown = clean(text);
-        if let Some(value) = value {
-            refuse_variables(value, &shown)?;
-        }
+        let expanded = value.map(|value| around.expand(value, &shown)).transpose()?;
+        let value = expanded.as_deref();
         let draft = match &mut self.section {
             Section::None => {
                 return Err(format!(
@@ -241,22 +250,14 @@ fn strip_comment(line: &str) -> &str {
 }
 
 fn unknown_option(key: &str) -> String {
+    if let Some(why) = refusal_of_option(key) {
+        return why;
+    }
     let shown = clean(key);
     match nearest(key, all_keys()) {
         Some(word) => format!("unknown option '{shown}'; did you mean '{word}'?"),
         None if key.is_empty() => "there is no option in front of '='".to_owned(),
         None => format!("unknown option '{shown}'"),
-    }
-}
-
-/// fio expands `${VAR}` and a few words; a job that depends on them is not the same tomorrow.
-fn refuse_variables(value: &str, shown: &str) -> Result<(), String> {
-    if value.contains("${") {
-        return Err(format!("'{shown}': environment variables are not expanded; write the value"));
-    }
-    match ["$pagesize", "$mb_memory", "$ncpus"].into_iter().find(|w| value.contains(w)) {
-        Some(word) => Err(format!("'{shown}': {word} is not known; write the value")),
-        None => Ok(()),
     }
 }
 
@@ -408,6 +409,14 @@ fn check_access(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
     };
     let job = &mut draft.job;
     let name = clean(&job.name);
+    if job.program.is_none() && !job.filenames.is_empty() && job.filenames.iter().all(|f| is_no_disk(f)) {
+        remarks.push(format!(
+            "job '{name}': {} is no disk; its calls are done when they are made",
+            job.filenames.join(", ")
+        ));
+        job.engine = Engine::Null;
+    }
+    job.pre_read &= job.engine != Engine::Null;
     if job.iodepth > 1 && job.engine == Engine::Sync {
         remarks.push(format!(
             "job '{name}': iodepth={} has no effect with ioengine={}, which makes one call at a time; libaio or io_uring make more",
@@ -435,6 +444,11 @@ fn check_access(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
     }
 }
 
+/// Whether a device is one that moves no data anywhere.
+fn is_no_disk(name: &str) -> bool {
+    matches!(name, "/dev/null" | "/dev/zero" | "/dev/full" | "/dev/random" | "/dev/urandom")
+}
+
 /// `size` and what must fit into it.
 fn check_sizes(draft: &Draft) -> At<()> {
     let job = &draft.job;
@@ -442,7 +456,7 @@ fn check_sizes(draft: &Draft) -> At<()> {
     if job.program.is_some() {
         return Ok(());
     }
-    if job.size.is_none() && job.filesize.is_none() && !job.is_raw_disk() {
+    if job.size.is_none() && job.filesize.is_none() && (!job.is_raw_disk() || job.engine == Engine::Null) {
         return Err((job.line, format!("job '{name}' has no size; write one such as size=1g")));
     }
     for (option, size) in [("size", job.size), ("filesize", job.filesize), ("io_size", job.io_size)] {
@@ -453,7 +467,7 @@ fn check_sizes(draft: &Draft) -> At<()> {
             ));
         }
     }
-    let files = if job.filenames.is_empty() { u64::from(job.nrfiles) } else { job.filenames.len() as u64 };
+    let files = job.file_count();
     let block = job.smallest_block();
     if let Some(Size::Bytes(size)) = job.size
         && size / files < u64::from(block)

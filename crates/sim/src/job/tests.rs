@@ -561,8 +561,11 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
     ("rw=randread:8", "'rw=randread:8': the part after ':' is not simulated; write rw=randread"),
     ("rw=trimwrite", "'rw=trimwrite' is not simulated; use trim, or two jobs"),
     ("verify=crc32c", "option 'verify' is not simulated, and would change the load; remove it"),
-    ("size=${SIZE}", "'size=${SIZE}': environment variables are not expanded; write the value"),
-    ("numjobs=$ncpus", "'numjobs=$ncpus': $ncpus is not known; write the value"),
+    (
+        "size=${SIZE}",
+        "'size=${SIZE}': the environment variable 'SIZE' is not set; run it with SIZE=… in front",
+    ),
+    ("numjobs=$ncpus", "'numjobs=$ncpus': $ncpus is a host's, and there is not one host; write the value"),
     ("include other.fio", "'include' is not supported; put the options into this file"),
     (
         "filename=/dev/sda:/dev/sdb",
@@ -600,7 +603,10 @@ fn a_file_without_jobs_and_one_too_large_are_refused() {
         error("[a]\nsize=1g\nnumjobs=4000\n[b]\nsize=1g\nnumjobs=97\n"),
         "job.fio:4: with job 'b' there are 4097 clients; at most 4096"
     );
-    assert_eq!(parse_bytes(b"[a]\n\xff\n", "x").unwrap_err().to_string(), "x:2: not a text in UTF-8");
+    assert_eq!(
+        parse_bytes(b"[a]\n\xff\n", "x", &Surroundings::NONE).unwrap_err().to_string(),
+        "x:2: not a text in UTF-8"
+    );
 }
 
 #[test]
