@@ -8,6 +8,7 @@
 //! ```
 
 mod at_disk;
+mod awaiting;
 mod bio;
 pub mod buffer;
 mod clock;

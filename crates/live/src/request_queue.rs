@@ -24,6 +24,9 @@
 //! and its place at the disk goes to others. Should it come back, that changes nothing. Until then it may still write; so what
 //! overlaps a write that was given up fails in the same way, or somebody would read what changes behind his back.
 //!
+//! **Next of the same.** After an answer, the disk is kept for the client's next bio for a moment, if the scheduler would prefer it
+//! ([`Elevator::prefers`]) and the client is known to send it at once: `awaiting.rs` has the rule. Everything else waits for that moment.
+//!
 //! **Flush** covers the writes that were answered before it came. One is under way for each file; those that come meanwhile share
 //! the next. If it fails, all who wait fail with it, and each client that was there then hears it at its next flush.
 //!
@@ -32,6 +35,7 @@
 //! What it does not do: time, threads, files, memory. The engine's loop drives it, and tests with a disk made of a vector.
 
 use crate::at_disk::{AtDisk, Io};
+use crate::awaiting::Awaiting;
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
 use crate::depth::{AT_DISK_MAX, Depth};
 use crate::flushes::Flushes;
@@ -194,6 +198,7 @@ pub struct RequestQueue<D> {
     retry_at: Option<Instant>,
     at_disk: AtDisk,
     depth: Depth,
+    awaiting: Awaiting,
     /// Bios that are answered, while they may still change something.
     orphans: u32,
     flushes: Flushes<(ClientId, u64)>,
@@ -223,6 +228,7 @@ impl<D> RequestQueue<D> {
             retry_at: None,
             at_disk: AtDisk::new(settings.timeout),
             depth: Depth::new(settings.limits.queue_depth, settings.adaptive_depth),
+            awaiting: Awaiting::new(settings.limits.tasks),
             orphans: 0,
             flushes: Flushes::new(),
             answers: VecDeque::new(),
@@ -296,6 +302,7 @@ impl<D> RequestQueue<D> {
         let Some(c) = self.client(client) else { return BioId { slot: usize::MAX, serial } };
         c.bios += 1;
         c.bytes += u64::from(bio.len);
+        self.awaiting.asked(now, bio.task);
         let slot = self.bios.insert(Pending {
             bio,
             client,
@@ -491,6 +498,9 @@ impl<D> RequestQueue<D> {
         if let Some(file) = self.flushes.begin(now + self.settings.timeout) {
             return Some(Start::Flush(file));
         }
+        if self.awaiting.is_held(now) {
+            return None;
+        }
         while self.at_disk.count().0 < self.depth.now() {
             let Dispatch::Issue(tag) = self.elevators.dispatch(now) else { return None };
             let io = self.start(now, tag);
@@ -565,6 +575,9 @@ impl<D> RequestQueue<D> {
             self.leave_disk(now, io.era, io.tag);
         }
         self.drop_pieces(&io.pieces);
+        if io.era == self.elevators.era() && self.elevator().prefers(&io.request) {
+            self.awaiting.answered(now, io.request.task);
+        }
         self.unstall(now);
     }
 
@@ -633,7 +646,8 @@ impl<D> RequestQueue<D> {
         let retry = self.retry_at.filter(|_| !self.stalled.is_empty());
         let timers =
             [self.elevators.next_timer(), self.at_disk.next_timer(), self.flushes.next_timer(), retry];
-        timers.into_iter().flatten().min()
+        let timers = timers.into_iter().chain([self.awaiting.until()]);
+        timers.flatten().min()
     }
 }
 
@@ -695,6 +709,7 @@ impl<D> RequestQueue<D> {
     /// If it cannot be; then nothing has changed.
     pub fn control(&mut self, now: Instant, change: Control) -> Result<(), Refusal> {
         self.elevators.control(now, change)?;
+        self.awaiting.end();
         self.unstall(now);
         Ok(())
     }
@@ -705,6 +720,7 @@ impl<D> RequestQueue<D> {
     /// If a tunable is out of range; then nothing has changed.
     pub fn switch(&mut self, now: Instant, config: AnyConfig) -> Result<(), ConfigError> {
         let mut waiting = self.elevators.switch(now, config)?;
+        self.awaiting.end();
         waiting.sort_unstable_by_key(|t| self.came[t.index()]);
         for tag in waiting {
             let piece = self.tags[tag.index()].expect("it waits");

@@ -350,6 +350,15 @@ impl<S: Scheduler> Elevator<S> {
         (self.throttle.is_unused() || self.throttle_has_room(rq)) && self.sched.has_room(rq)
     }
 
+    /// Whether requests wait, and the next one of the task that sent `done`, which has just completed, would go before them all if it
+    /// came at once.
+    ///
+    /// For drivers that can wait for it instead of giving the device to another at once; nothing here depends on that.
+    #[must_use]
+    pub fn prefers(&self, done: &Request) -> bool {
+        self.requests.queued() > 0 && self.sched.prefers(done)
+    }
+
     /// The device has room: what now?
     ///
     /// # Panics

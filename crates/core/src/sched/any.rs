@@ -334,6 +334,9 @@ impl Scheduler for AnyScheduler {
     fn next_timer(&self) -> Option<(Instant, Timer)> {
         each!(self, s => s.next_timer())
     }
+    fn prefers(&self, done: &Request) -> bool {
+        each!(self, s => s.prefers(done))
+    }
     fn prepare_merge(&mut self, cx: &mut Cx<'_>, rq: &Request) {
         each!(self, s => s.prepare_merge(cx, rq));
     }

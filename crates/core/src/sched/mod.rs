@@ -93,6 +93,15 @@ pub trait Scheduler: Sized {
         true
     }
 
+    /// Whether the next request of the task that sent `done`, if it came at once, would be issued before everything that waits.
+    ///
+    /// A driver asks right after the completion of `done`, before it calls `dispatch`. If the answer is yes and the task is known to send its next
+    /// request soon, the driver may wait for that request. The default is no: the order of requests does not depend on who came last, or
+    /// `dispatch` itself answers [`Dispatch::Hold`].
+    fn prefers(&self, _done: &Request) -> bool {
+        false
+    }
+
     /// Whether to look for front merges.
     fn front_merges(&self) -> bool {
         true

@@ -237,6 +237,11 @@ impl Scheduler for MqDeadline {
         self.config.async_depth == 0 || !is_async(rq) || self.asyncs < self.config.async_depth
     }
 
+    /// Only requests of lower classes wait.
+    fn prefers(&self, done: &Request) -> bool {
+        self.levels[..=done.prio.class as usize].iter().all(Level::is_idle)
+    }
+
     fn check(&self, requests: &Requests) {
         let mut pending = 0;
         for (level, class) in self.levels.iter().zip(CLASSES) {

@@ -409,6 +409,13 @@ impl Scheduler for Bfq {
         self.admits(rq)
     }
 
+    /// The task's queue is in service and is idled for: meanwhile others' requests would be injected.
+    fn prefers(&self, done: &Request) -> bool {
+        let slot = self.tasks.find(done.task).filter(|_| done.sync);
+        let own = slot.and_then(|slot| self.links[self.link(slot, self.actuator_for(done))].sync);
+        own.is_some() && own == self.in_service && own.is_some_and(|q| self.must_idle(q))
+    }
+
     fn check(&self, requests: &Requests) {
         self.walk(requests);
     }
