@@ -1,8 +1,8 @@
 //! Our mq-deadline beside a running kernel's: the same arrivals and completions, and the requests that each sends.
 //!
-//! The log is Linux 6.18's own, recorded with blktrace; it is not part of the repository. Reads and writes by two
-//! programs at depth 8 arrive (`I`), are dispatched (`D`) and complete (`C`). For each `D` we ask our scheduler; the
-//! kernel's choice and ours must be the same request.
+//! The log is Linux 6.18's own, recorded with blktrace. Reads and writes by two programs at depth 8 arrive (`I`), are
+//! dispatched (`D`) and complete (`C`). For each `D` we ask our scheduler; the kernel's choice and ours must be the same
+//! request.
 
 use fairhead_core::sched::mq_deadline::{Config, MqDeadline};
 use fairhead_core::{Dispatch, Elevator, Instant, Limits, Op, Request, Sector, Sectors, Tag, TaskId};
@@ -10,14 +10,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-const LOG: &str = "../../../shared/data/kernel-logs/mq-deadline-rw.txt.xz";
+const LOG: &str = "../sim/tests/kernel-logs/mq-deadline-rw.txt.xz";
 
 /// The log's text, or why there is none.
 fn log() -> Result<String, &'static str> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(LOG);
-    if !path.exists() {
-        return Err("no shared data");
-    }
     let unpacked = Command::new("xz").arg("-dc").arg(path).output().map_err(|_| "no xz")?;
     String::from_utf8(unpacked.stdout).map_err(|_| "the log is not text")
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! topic       compared  agreed  percent  needed  what
-//! selections       124     123    99.2%     95%  which queue gets the disk
+//! selections       124     123    99.2%     99%  which queue gets the disk
 //!
 //! bfq-rw.txt:2069: selections
 //!   kernel  bfq20245S set_in_service_queue, cur-budget = 768

@@ -87,6 +87,15 @@ impl Step {
     pub(super) fn find<T>(&self, pick: impl FnMut(&Said) -> Option<T>) -> Option<T> {
         self.says.iter().find_map(pick)
     }
+
+    /// If it is an attempt that sent a request: what its queue was charged for it.
+    fn charge_of_sent(&self) -> Option<u32> {
+        let returned = self.says.iter().position(|s| s.say == Say::Returned)?;
+        self.says[returned..].iter().find_map(|s| match s.say {
+            Say::Served { sectors } => Some(sectors),
+            _ => None,
+        })
+    }
 }
 
 /// What a thread did last, outside the lock.
@@ -302,8 +311,8 @@ impl<R: BufRead> Steps<R> {
     fn close(&mut self) {
         let Some(mut step) = self.open.take() else { return };
         match step.kind {
-            Kind::Dispatch(_) => {
-                if let Some(charge) = charge_of_sent(&step.says) {
+            Kind::Dispatch(Sent::Nothing) => {
+                if let Some(charge) = step.charge_of_sent() {
                     step.kind = Kind::Dispatch(Sent::Unknown);
                     let number = self.out + self.ready.len() as u64;
                     self.waiting.push_back(Waiting {
@@ -322,14 +331,21 @@ impl<R: BufRead> Steps<R> {
         self.ready.push_back(step);
     }
 
-    /// A `D`: of the oldest request that waits outside the scheduler, which goes before any other; else of the same
-    /// thread's oldest attempt; else of the oldest that it fits.
+    /// A `D`: of the same thread's oldest attempt, as a thread sends what it has just been handed out; else of the oldest
+    /// request that waits outside the scheduler, which goes before any other; else of the oldest attempt that it fits. The
+    /// thread of that one may not have said anything since, so that its step is still open.
     fn sent(&mut self, thread: Thread, io: Io) {
         // An async request costs several times its length.
-        let fits = |w: &Waiting| w.charge.is_multiple_of(io.len.max(1)) && w.charge / io.len.max(1) <= 10;
-        let parked = self.waiting.iter().position(|w| w.parked).filter(|at| fits(&self.waiting[*at]));
-        let own = || self.waiting.iter().position(|w| w.thread == thread && !w.parked);
-        let Some(at) = parked.or_else(own).or_else(|| self.waiting.iter().position(fits)) else { return };
+        let fits = |charge: u32| charge.is_multiple_of(io.len.max(1)) && charge / io.len.max(1) <= 10;
+        let oldest =
+            |is_one: &dyn Fn(&Waiting) -> bool| self.waiting.iter().position(|w| fits(w.charge) && is_one(w));
+        let own = oldest(&|w| w.thread == thread && !w.parked);
+        let Some(at) = own.or_else(|| oldest(&|w| w.parked)).or_else(|| oldest(&|_| true)) else {
+            if let Some(step) = self.open.as_mut().filter(|s| s.charge_of_sent().is_some_and(fits)) {
+                step.kind = Kind::Dispatch(Sent::Request(io));
+            }
+            return;
+        };
         let Some(waiting) = self.waiting.remove(at) else { return };
         #[allow(clippy::cast_possible_truncation, reason = "at most AHEAD_MAX")]
         let index = waiting.step.saturating_sub(self.out) as usize;
@@ -337,13 +353,4 @@ impl<R: BufRead> Steps<R> {
             step.kind = Kind::Dispatch(Sent::Request(io));
         }
     }
-}
-
-/// If the attempt sent a request: what its queue was charged for it.
-fn charge_of_sent(says: &[Said]) -> Option<u32> {
-    let returned = says.iter().position(|s| s.say == Say::Returned)?;
-    says[returned..].iter().find_map(|s| match s.say {
-        Say::Served { sectors } => Some(sectors),
-        _ => None,
-    })
 }

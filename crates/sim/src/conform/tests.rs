@@ -116,6 +116,29 @@ fn other_numbers_are_differences_and_are_adopted() {
     assert_eq!(counts(&finish, Topic::Times), (3, 2), "from equal inputs");
 }
 
+/// The kernel raises nobody, as of a large burst that began before the log; ours sees that once.
+#[test]
+fn a_burst_that_the_log_shows_is_taken_over() {
+    let report = report(&log("", "").replace("low_latency=0", "low_latency=1"));
+    assert_eq!(counts(&report, Topic::Inputs), (3, 2), "{:?}", report.differences);
+    assert_eq!(counts(&report, Topic::Budgets), (2, 2));
+    assert_eq!(counts(&report, Topic::Times), (2, 2));
+    assert_eq!(report.differences.len(), 1);
+}
+
+/// The device had no room: the request waits outside the scheduler, and another thread sends it. The first thread has not
+/// said anything since, so that nothing has ended its step yet.
+#[test]
+fn what_another_thread_sends_belongs_to_the_attempt_that_is_still_open() {
+    let text = log("", "");
+    let own = " a task-9 [000] d..1. 10.013024: 7,0  D RS 900000 + 8 [kworker]\n";
+    assert!(text.contains(own));
+    let other = own.replace("task-9", "task-21").replace("13024", "19024");
+    let report = report(&text.replace(own, &other));
+    assert_eq!(report.differences, []);
+    assert_eq!(counts(&report, Topic::Requests), (2, 2));
+}
+
 /// The kernel serves the first queue again and again, although it would not.
 #[test]
 fn another_selection_is_forced() {

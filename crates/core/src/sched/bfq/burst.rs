@@ -16,7 +16,8 @@
 //! just started, not the system. More than 180 ms of quiet or another group end the burst.
 //!
 //! A queue stays in its burst until it has been idle for 10 s. One that is freed while on the list, because its task has
-//! exited, no longer counts: the shell commands in the script that starts a program come and go.
+//! exited, no longer counts: the shell commands in the script that starts a program come and go. Linux meant so, and has
+//! counted it all the same since about 6.2; with [`quirks`](super::Config::quirks) it counts here, too.
 //!
 //! What it does not do: look at what these tasks have in common. Eight programs of one session that start together are a
 //! burst too.
@@ -143,10 +144,27 @@ impl Bfq {
 
     /// A queue is freed; it still has its owner, if it had one.
     pub(super) fn burst_queue_freed(&mut self, q: QueueId) {
-        if self.queues[q].burst.in_list && self.queues[q].owner.is_some() {
+        //= deviates bfq-burst-exit
+        let counted = self.queues[q].burst.in_list && self.queues[q].owner.is_some();
+        if counted && !self.config.quirks {
             self.bursts.size = self.bursts.size.saturating_sub(1);
         }
         self.leave_burst(q);
+    }
+
+    /// For comparisons: a queue that began just now is in a large burst, or is not, and the burst that it began in is
+    /// what this shows.
+    pub(super) fn adopt_large_burst(&mut self, cx: &mut Cx<'_>, q: QueueId, large: bool) {
+        if large {
+            self.unlist_from_burst(q);
+            self.bursts.size = LARGE.saturating_sub(1).max(self.bursts.size);
+            self.grow_burst(cx, q);
+        } else {
+            // How many the burst counts does not show: at least this one.
+            self.queues[q].burst.in_large = false;
+            (self.bursts.large, self.bursts.size) = (false, 1);
+            self.list_in_burst(q);
+        }
     }
 
     fn unlist_from_burst(&mut self, q: QueueId) {

@@ -69,6 +69,8 @@ pub struct View {
     pub deadline: Instant,
     /// It may resume with what is left of its budget.
     pub credit: bool,
+    /// It began in a large burst, and so is not raised.
+    pub in_large_burst: bool,
 }
 
 /// Questions.
@@ -136,6 +138,7 @@ impl Bfq {
             seeky: self.is_seeky(q),
             deadline: queue.slot_deadline,
             credit: queue.hole_credit,
+            in_large_burst: queue.burst.in_large,
         }
     }
 
@@ -259,6 +262,23 @@ impl Bfq {
         }
         let raise = &mut self.queues[q].raise;
         (raise.start, raise.len) = (start, len);
+    }
+
+    /// By what the weight is multiplied from now on; a period of raising that begins so is as long as one of ours. What a
+    /// queue that `began` just now is given tells whether the burst that it belongs to is large.
+    pub fn adopt_factor(&mut self, cx: &mut Cx<'_>, queue: QueueRef, factor: u32, began: bool) {
+        let q = queue.0;
+        let in_large = factor == 1 && began && self.queues[q].raise.factor > 1;
+        if self.config.bursts && in_large != self.queues[q].burst.in_large && (in_large || factor > 1) {
+            self.adopt_large_burst(cx, q, in_large);
+        }
+        let len = match factor {
+            1 => Duration::ZERO,
+            factor if factor == self.soft_factor() => self.config.wr_rt_max_time,
+            _ => self.raise_duration(),
+        };
+        self.adopt_raise(queue, factor, self.tick(cx.now), len);
+        self.apply_weight(cx, q);
     }
 
     /// Applies a weight that waits.

@@ -214,7 +214,7 @@ impl Replay {
     }
 
     /// Our queue of the message's name, which may have come with the request.
-    fn named_after(&self, step: &Step, at: usize, arrived: Option<Tag>) -> Option<QueueRef> {
+    pub(super) fn named_after(&self, step: &Step, at: usize, arrived: Option<Tag>) -> Option<QueueRef> {
         let is_new = || self.address_at(step, at) == self.heard.home;
         let newcomer = || arrived.filter(|_| is_new()).map(|tag| self.elevator.scheduler().queue_of(tag));
         self.named(step, at).or_else(newcomer)

@@ -4,7 +4,7 @@ use super::super::message::Say;
 use super::super::report::Topic;
 use super::super::steps::{Kind, Step};
 use super::judge::{CLOCK_ERROR, Case, Verdict};
-use super::theirs::Decision;
+use super::theirs::{Decision, Times};
 use super::{Replay, label};
 use fairhead_core::sched::bfq::Bfq;
 use fairhead_core::sched::bfq::conform::QueueRef;
@@ -171,7 +171,10 @@ impl Replay {
             }
         }
         for (at, times) in &case.times {
-            let Some(q) = self.named(step, *at) else { continue };
+            let Some(q) = self.named_after(step, *at, case.arrived) else { continue };
+            if case.arrived.is_some() {
+                self.adopt_weight(step, q, times, now);
+            }
             let v = self.elevator.scheduler().view(q);
             if self.times_as_told(q, &v, times) != (times.start, times.finish) {
                 self.elevator.meddle(now, |bfq, _| bfq.adopt_times(now, q, times.start, times.finish));
@@ -186,6 +189,25 @@ impl Replay {
                 _ => {}
             }
         }
+    }
+
+    /// What a queue weighs that gets a request tells whether it is raised, which its budget depends on, too.
+    fn adopt_weight(&mut self, step: &Step, q: QueueRef, times: &Times, now: Instant) {
+        let v = self.elevator.scheduler().view(q);
+        let (base, weight) = (v.base_weight.max(1), times.weight);
+        let factor = weight / base;
+        // A factor that ours has changed, too, counts from its next activation on.
+        let differs = weight != v.weight && factor != v.factor;
+        if !differs || !weight.is_multiple_of(base) || factor == 0 {
+            return;
+        }
+        let began = step.says.iter().any(|s| s.say == Say::Allocated);
+        self.elevator.meddle(now, |bfq, cx| {
+            bfq.adopt_factor(cx, q, factor, began);
+            if let (true, Ok(budget)) = (v.busy, u32::try_from(times.service)) {
+                bfq.adopt_budget(q, budget);
+            }
+        });
     }
 
     /// What is said before the end of raising is looked for; it may have ended.

@@ -89,6 +89,38 @@ fn a_task_that_exits_no_longer_counts() {
     assert_eq!(in_large(&rig, 1..3), [1, 2]);
 }
 
+/// As in Linux since about 6.2.
+#[test]
+fn with_quirks_a_task_that_exits_still_counts() {
+    let mut rig = Rig::new(Config { quirks: true, ..bursts() });
+    begin(&mut rig, 1..8);
+    rig.exit(3);
+    rig.pass(ms(20));
+    assert_eq!((rig.bfq.bursts.size, rig.bfq.bursts.list.len()), (7, 6));
+    begin(&mut rig, 8..9);
+    assert_eq!(in_large(&rig, 8..9), [8], "the eighth");
+}
+
+/// A comparison shows that a newcomer is in a large burst, or that it is not; what follows is decided from there.
+#[test]
+fn a_burst_becomes_what_a_comparison_shows() {
+    let mut rig = Rig::new(bursts());
+    begin(&mut rig, 1..4);
+    let third = rig.of(3);
+    rig.cx(|bfq, cx| bfq.adopt_large_burst(cx, third, true));
+    rig.check();
+    assert_eq!(in_large(&rig, 1..4), [1, 2, 3]);
+    begin(&mut rig, 4..5);
+    assert_eq!((in_large(&rig, 4..5), rig.factor(4)), (std::vec![4], 1));
+    let fourth = rig.of(4);
+    rig.cx(|bfq, cx| bfq.adopt_large_burst(cx, fourth, false));
+    rig.check();
+    begin(&mut rig, 5..11);
+    assert_eq!(in_large(&rig, 4..11), [], "a new burst of seven");
+    begin(&mut rig, 11..12);
+    assert_eq!(in_large(&rig, 4..12).len(), 8);
+}
+
 #[test]
 fn all_of_a_burst_may_exit_and_their_queues_serve_others() {
     let mut rig = Rig::new(bursts());
