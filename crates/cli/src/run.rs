@@ -10,7 +10,7 @@ use crate::args::{Format, RunArgs};
 use crate::error::CliError;
 use crate::files::Outputs;
 use crate::out::{self, Progress};
-use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, page, time};
+use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, fio, page, time};
 use crate::plan::{Plan, Why};
 use crate::record::Recording;
 use crate::replay;
@@ -20,7 +20,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     let plan = Plan::new(args)?;
     outputs(args).check()?;
     plan.jobs.notes.iter().for_each(|n| out::note(n));
-    let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(&plan, s)).collect();
+    let sampled = args.output.format == Format::JsonPlus;
+    let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(&plan, s, sampled)).collect();
     let threads = args.threads.count();
     let failed = |e| match e {
         SimError::Group(message) => CliError::Failed(message),
@@ -100,7 +101,7 @@ fn watch_is_short_enough(plan: &Plan, outcomes: &[Outcome]) -> Result<(), CliErr
     }
 }
 
-fn scenario(plan: &Plan, scheduler: &crate::tunables::Scheduler) -> Scenario {
+fn scenario(plan: &Plan, scheduler: &crate::tunables::Scheduler, sampled: bool) -> Scenario {
     Scenario {
         jobs: plan.jobs.clone(),
         disk: plan.disk.1.clone(),
@@ -108,7 +109,7 @@ fn scenario(plan: &Plan, scheduler: &crate::tunables::Scheduler) -> Scenario {
         scheduler: scheduler.name.to_owned(),
         config: scheduler.config,
         seed: plan.seed,
-        interval: plan.interval,
+        interval: if sampled { Some(fio::SAMPLE) } else { plan.interval },
         time_max: None,
         watch: plan.watch,
     }

@@ -99,6 +99,13 @@ pub struct ClientStats {
     pub trim: OpStats,
     /// Fsyncs.
     pub sync: OpStats,
+    /// What it moved while all jobs beside it ran; `None` if it ran alone, or the jobs never ran all at once.
+    pub together: Option<Together>,
+    /// Its time on processors.
+    pub cpu: CpuStats,
+    /// How many calls began with 1 of the client's in flight (itself), 2 to 3, 4 to 7, and so on by powers of two, 64 or more. Syncs are
+    /// left out.
+    pub depths: [u64; DEPTHS],
     /// Start-ups, one by one; empty for clients that start nothing.
     pub startups: Vec<StartUp>,
     /// What a media player showed; `None` for clients that play nothing.
@@ -106,6 +113,30 @@ pub struct ClientStats {
     /// How a trace's task was replayed; `None` for clients that replay none.
     pub replayed: Option<Replayed>,
 }
+
+/// What a client moved in the part of a run in which all jobs that ran beside each other were running: from the last start, after
+/// `ramp_time`, to the first end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Together {
+    /// How long that was.
+    pub span: Duration,
+    /// Bytes of calls that ended then, in all directions.
+    pub bytes: u64,
+}
+
+/// How a client used processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct CpuStats {
+    /// Time that its program computed.
+    pub user: Duration,
+    /// Time in system calls: copying, the block layer, the scheduler; with what precedes a call (`think` of the host).
+    pub system: Duration,
+    /// How often it waited for something and was woken.
+    pub switches: u64,
+}
+
+/// The number of classes of [`ClientStats::depths`].
+pub const DEPTHS: usize = 7;
 
 /// What became of a recorded task's requests in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -309,7 +340,11 @@ pub struct Point {
     pub written_bytes: u64,
     /// Calls completed.
     pub calls: u64,
-    /// The longest of them.
+    /// Reads among them.
+    pub reads: u64,
+    /// Writes among them.
+    pub writes: u64,
+    /// The longest of all calls.
     pub latency_max: Duration,
 }
 
@@ -318,6 +353,8 @@ impl Point {
         self.read_bytes += next.read_bytes;
         self.written_bytes += next.written_bytes;
         self.calls += next.calls;
+        self.reads += next.reads;
+        self.writes += next.writes;
         self.latency_max = self.latency_max.max(next.latency_max);
     }
 }
@@ -382,10 +419,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The clients' bandwidths added up, in bytes per second.
+    /// What all clients moved, over the longest client's time, in bytes per second.
     #[must_use]
     pub fn bandwidth(&self) -> u64 {
-        self.clients.iter().map(ClientStats::bandwidth).sum()
+        let longest = self.clients.iter().map(|c| c.elapsed).max().unwrap_or_default();
+        rate(self.clients.iter().map(ClientStats::bytes).sum(), longest)
     }
 
     /// The share of the processors' time without work, in thousandths.

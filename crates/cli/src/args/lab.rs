@@ -128,8 +128,9 @@ pub(crate) enum ReplayFit {
 /// What the columns of the table mean.
 const RUN_LEGEND: &str = "\
 The table has a row for each job and scheduler; on a terminal the best of each column is bold. min/max: the slowest client's
-rate over the fastest's, 1 is fair. mean, p99, max: latency of a call. took: the longest client's time. idled on purpose: the
-disk had nothing to do and requests waited, because the scheduler expected a better one.";
+rate over the fastest's, 1 is fair. mean, p99, max: latency of a call. sync: of an fsync or fdatasync. took: the longest
+client's time, which the rates of the row are over. MiB/s while all ran: where jobs beside each other end at different times, what
+the job moved before the first ended, and how long that was. idled on purpose: the disk had nothing to do and requests waited, because the scheduler expected a better one.";
 
 #[derive(Debug, Args)]
 #[command(after_help = ADVISE_LEGEND)]

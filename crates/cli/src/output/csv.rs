@@ -20,7 +20,8 @@ impl Export for Csv {
 
 const TOTALS: &str = "scheduler,disk,seed,job,clients,elapsed_ns,read_bytes,write_bytes,trim_bytes,read_bytes_per_s,\
     write_bytes_per_s,trim_bytes_per_s,ios,ios_per_s,client_min_over_max_bw_permille,lat_mean_ns,lat_p50_ns,lat_p99_ns,\
-    lat_max_ns,disk_busy_ns,disk_idled_on_purpose_ns,disk_seeks";
+    lat_max_ns,disk_busy_ns,disk_idled_on_purpose_ns,disk_seeks,syncs,sync_lat_mean_ns,sync_lat_p99_ns,sync_lat_max_ns,\
+    while_all_ran_ns,while_all_ran_bytes_per_s";
 
 fn totals(report: &Report<'_>) -> String {
     let plan = report.plan;
@@ -54,6 +55,12 @@ fn totals(report: &Report<'_>) -> String {
                 o.disk.busy.as_ns().to_string(),
                 o.disk.idled.as_ns().to_string(),
                 o.disk.counters.seeks.to_string(),
+                sum.sync.calls.to_string(),
+                time(sum.sync.latency_mean()),
+                time(sum.sync.percentile(99.0)),
+                time((sum.sync.calls > 0).then_some(sum.sync.latency_max)),
+                time(sum.together.map(|t| t.span)),
+                sum.together.map_or_else(String::new, |t| rate(t.bytes, t.span).to_string()),
             ];
             text.push_str(&(fields.join(",") + "\n"));
         }

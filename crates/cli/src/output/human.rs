@@ -11,11 +11,11 @@
 //!
 //! Columns that are empty for every job and scheduler are left out.
 
-use super::table::{Best, Cell, Table, mib};
-use super::{Export, Report, Sum};
+use super::table::{Best, Cell, Table, mib, time};
+use super::{Export, Report, Sum, missed};
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;
-use fairhead_sim::metrics::{Frames, StartUp, rate};
+use fairhead_sim::metrics::{DiskPoint, Frames, StartUp, Together, rate};
 
 /// A table; `coloured` for terminals.
 pub(crate) struct Human {
@@ -33,6 +33,7 @@ impl Export for Human {
             plan.seed
         );
         text.push_str(&jobs_table(report).render(self.coloured));
+        text.push_str(&missed::lines(report));
         text.push('\n');
         if let Some(groups) = super::groups::table(report) {
             text.push_str(&groups.render(self.coloured));
@@ -69,10 +70,14 @@ pub(super) fn jobs_table(report: &Report<'_>) -> Table<'static> {
         ("mean", Best::Least),
         ("p99", Best::Least),
         ("max", Best::Least),
+        ("sync mean", Best::Least),
+        ("sync p99", Best::Least),
+        ("sync max", Best::Least),
         ("start-up", Best::Least),
         ("dropped frames", Best::Least),
         ("behind", Best::Least),
         ("took", Best::Least),
+        ("MiB/s while all ran", Best::Most),
     ];
     let block = |(i, job): (usize, &fairhead_sim::job::Job)| {
         let label = |n: usize| if n == 1 { job.name.clone() } else { format!("{} ({n} clients)", job.name) };
@@ -86,11 +91,24 @@ pub(super) fn jobs_table(report: &Report<'_>) -> Table<'static> {
                 let mut cells = vec![Cell::label(name), Cell::label(&o.scheduler)];
                 cells.extend(figures(&sum));
                 cells.push(Cell::time(Some(sum.elapsed)));
+                cells.push(sum.together.filter(|_| ends_apart(o)).map(together).unwrap_or_default());
                 cells
             })
             .collect()
     };
     Table { words: 2, columns, blocks: report.jobs().jobs.iter().enumerate().map(block).collect() }
+}
+
+/// Whether jobs that ran beside each other ended at so different times that their rates are not comparable: one ran a tenth longer than all
+/// did together.
+fn ends_apart(o: &Outcome) -> bool {
+    o.clients.iter().any(|c| c.together.is_some_and(|t| c.elapsed > t.span + t.span / 10))
+}
+
+/// `12.3 in 4.20s`.
+fn together(t: Together) -> Cell {
+    let bytes_per_s = rate(t.bytes, t.span);
+    Cell { text: format!("{} in {}", mib(bytes_per_s), time(t.span)), value: Some(bytes_per_s) }
 }
 
 /// The columns of numbers between the names and the time.
@@ -109,6 +127,9 @@ fn figures(sum: &Sum) -> Vec<Cell> {
         Cell::time(all.latency_mean()),
         Cell::time(all.percentile(99.0)),
         Cell::time((all.calls > 0).then_some(all.latency_max)),
+        Cell::time(sum.sync.latency_mean()),
+        Cell::time(sum.sync.percentile(99.0)),
+        Cell::time((sum.sync.calls > 0).then_some(sum.sync.latency_max)),
         startup(StartUp::mean(sum.startups.iter().copied())),
         sum.frames.map(dropped).unwrap_or_default(),
         Cell::time(sum.replayed.map(|r| r.late_max).filter(|late| !late.is_zero())),
@@ -156,7 +177,7 @@ pub(super) fn disk_table(report: &Report<'_>) -> Table<'static> {
     Table { words: 2, columns, blocks: vec![report.outcomes.iter().enumerate().map(row).collect()] }
 }
 
-/// Per job and scheduler: MiB/s in each interval, one line of numbers.
+/// Per job and scheduler, and of the disk: MiB/s in each interval, one line of numbers.
 fn series_table(report: &Report<'_>) -> Table<'static> {
     let columns = vec![("job", Best::None), ("scheduler", Best::None), ("MiB/s per interval", Best::None)];
     let block = |(i, job): (usize, &fairhead_sim::job::Job)| {
@@ -172,7 +193,15 @@ fn series_table(report: &Report<'_>) -> Table<'static> {
         };
         report.outcomes.iter().enumerate().map(row).collect()
     };
-    Table { words: 3, columns, blocks: report.jobs().jobs.iter().enumerate().map(block).collect() }
+    let disk = |(k, o): (usize, &Outcome)| {
+        let per_s = |p: &DiskPoint| mib(rate(p.read_bytes + p.written_bytes, o.interval.unwrap_or_default()));
+        let line: Vec<String> = o.disk_series.iter().map(per_s).collect();
+        let name = if k == 0 { report.plan.disk.0.clone() } else { String::new() };
+        vec![Cell::label(name), Cell::label(&o.scheduler), Cell::label(line.join(" "))]
+    };
+    let mut blocks: Vec<Vec<Vec<Cell>>> = report.jobs().jobs.iter().enumerate().map(block).collect();
+    blocks.push(report.outcomes.iter().enumerate().map(disk).collect());
+    Table { words: 3, columns, blocks }
 }
 
 /// A share of the time, in percent.

@@ -1,9 +1,6 @@
-//! JSON, ours and fio's.
-//!
-//! [`Json`] is one object with a `runs` array, a run per scheduler; [`JsonPlus`] is what `fio --output-format=json+` writes,
-//! as far as a simulation has the figures, so that fio's own tools read it. With several schedulers its `jobs` are named
-//! `SCHEDULER:JOB`, and `job options` has fio's `ioscheduler`. Both use fio's names and units where fio has the field:
-//! `bw` in KiB/s, `bw_bytes` in bytes/s, `runtime` in ms, everything `_ns` in nanoseconds.
+//! JSON of our own: one object with a `runs` array, a run per scheduler. It uses fio's names and units where fio has the field: `bw` in
+//! KiB/s, `bw_bytes` in bytes/s, `runtime` in ms, everything `_ns` in nanoseconds. What both have is made here; fio's own layout is in
+//! [`super::fio`].
 //
 //= fio-3.33 stat.c and json output
 
@@ -13,7 +10,7 @@ use fairhead_sim::Outcome;
 use fairhead_sim::metrics::{ClientStats, OpStats, StartUp, rate};
 use serde_json::{Map, Value, json};
 
-use super::{Export, Report, Sum, Unit, units};
+use super::{Export, Report, Sum, missed};
 use crate::tunables::Scheduler;
 
 /// The percentiles that fio reports by default.
@@ -23,9 +20,6 @@ const PERCENTILES: [f64; 17] =
 
 /// Our own layout.
 pub(crate) struct Json;
-
-/// fio's.
-pub(crate) struct JsonPlus;
 
 impl Export for Json {
     fn render(&self, report: &Report<'_>) -> String {
@@ -52,28 +46,6 @@ impl Json {
     }
 }
 
-impl Export for JsonPlus {
-    fn render(&self, report: &Report<'_>) -> String {
-        let plan = report.plan;
-        let several = plan.schedulers.len() > 1;
-        let mut jobs = Vec::new();
-        let mut utils = Vec::new();
-        for (s, outcome) in plan.schedulers.iter().zip(report.outcomes) {
-            let prefix = if several { format!("{}:", s.name) } else { String::new() };
-            for unit in units(report.jobs()) {
-                jobs.push(fio_job(&unit, outcome, s.name, &prefix));
-            }
-            utils.push(disk_util(outcome, &format!("{prefix}{}", plan.disk.0)));
-        }
-        pretty(&json!({
-            "fio version": concat!("fairhead-", env!("CARGO_PKG_VERSION")),
-            "global options": { "randseed": plan.seed.to_string() },
-            "jobs": jobs,
-            "disk_util": utils,
-        }))
-    }
-}
-
 pub(super) fn pretty(value: &Value) -> String {
     // Values made of maps with text keys and finite numbers can always be written.
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
@@ -96,6 +68,9 @@ fn run(report: &Report<'_>, scheduler: &Scheduler, o: &Outcome) -> Value {
                 "client_min_over_max_bw": sum.fairness_permille.map(thousandths),
             });
             directions(&mut entry, &sum, Bins::Without);
+            syncs(&mut entry, &sum, Bins::Without);
+            together(&mut entry, &sum);
+            missed::add(&mut entry, job, &sum);
             programs(&mut entry, &sum);
             entry
         })
@@ -113,7 +88,7 @@ fn run(report: &Report<'_>, scheduler: &Scheduler, o: &Outcome) -> Value {
         "cgroups_not_kept": o.groups_not_kept,
         "disk": disk(o),
         "watch": report.plan.watch.map(|interval| super::watch::json(o, interval)),
-        "series": series(o),
+        "series": series(report, o),
     })
 }
 
@@ -128,13 +103,28 @@ fn client(c: &ClientStats) -> Value {
     });
     let sum = Sum::of(std::iter::once(c));
     directions(&mut entry, &sum, Bins::Without);
+    syncs(&mut entry, &sum, Bins::Without);
+    together(&mut entry, &sum);
     programs(&mut entry, &sum);
     entry
 }
 
+/// Adds fio's `sync`: what fsync and fdatasync took.
+pub(super) fn syncs(entry: &mut Value, sum: &Sum, bins: Bins) {
+    entry["sync"] = json!({ "total_ios": sum.sync.calls, "lat_ns": latency(&sum.sync, bins) });
+}
+
+/// Adds what was moved while all jobs beside it ran; null if it ran alone.
+fn together(entry: &mut Value, sum: &Sum) {
+    entry["together"] = sum.together.map_or(
+        Value::Null,
+        |t| json!({ "span_ns": t.span.as_ns(), "bytes": t.bytes, "bw_bytes": rate(t.bytes, t.span) }),
+    );
+}
+
 /// Adds what programs tell of themselves: `startup_time` (the mean, each start-up's, and whether it was given up), `replayed`, and
 /// `frames`.
-fn programs(entry: &mut Value, sum: &Sum) {
+pub(super) fn programs(entry: &mut Value, sum: &Sum) {
     let Value::Object(map) = entry else { return };
     if let Some(mean) = StartUp::mean(sum.startups.iter().copied()) {
         map.insert(
@@ -207,8 +197,8 @@ fn disk(o: &Outcome) -> Value {
 }
 
 /// Per interval, per client; null without `--interval`.
-fn series(o: &Outcome) -> Value {
-    let Some(interval) = o.interval else { return Value::Null };
+fn series(report: &Report<'_>, o: &Outcome) -> Value {
+    let (Some(_), Some(interval)) = (report.plan.interval, o.interval) else { return Value::Null };
     let points: Vec<Vec<Value>> = o
         .series
         .iter()
@@ -224,57 +214,20 @@ fn series(o: &Outcome) -> Value {
             row.iter().map(point).collect()
         })
         .collect();
-    json!({ "interval_ns": interval.as_ns(), "points": points })
-}
-
-/// An entry of fio's `jobs`.
-fn fio_job(unit: &Unit<'_>, o: &Outcome, scheduler: &str, prefix: &str) -> Value {
-    let sum = Sum::of(unit.clients.iter().filter_map(|&i| o.clients.get(i)));
-    let job = unit.job;
-    let mut entry = json!({
-        "jobname": format!("{prefix}{}", job.name),
-        "groupid": job.group,
-        "error": 0,
-        "eta": 0,
-        "elapsed": sum.elapsed.as_ns().div_ceil(1_000_000_000),
-        "job options": {
-            "name": job.name,
-            "ioengine": job.ioengine,
-            "iodepth": job.iodepth.to_string(),
-            "numjobs": job.numjobs.to_string(),
-            "ioscheduler": scheduler,
-        },
-    });
-    directions(&mut entry, &sum, Bins::With);
-    if let Value::Object(map) = &mut entry {
-        map.insert(
-            "sync".to_owned(),
-            json!({ "total_ios": sum.sync.calls, "lat_ns": latency(&sum.sync, Bins::With) }),
-        );
-        map.insert("job_runtime".to_owned(), json!(sum.elapsed.as_ms()));
-    }
-    programs(&mut entry, &sum);
-    entry
-}
-
-fn disk_util(o: &Outcome, name: &str) -> Value {
-    json!({
-        "name": name,
-        "read_ios": o.disk.counters.reads,
-        "write_ios": o.disk.counters.writes,
-        "util": percent(o.disk.busy, o.elapsed),
-    })
+    let disk = |p: &fairhead_sim::metrics::DiskPoint| json!({ "read_bytes": p.read_bytes, "written_bytes": p.written_bytes, "busy_ns": p.busy.as_ns() });
+    let disk: Vec<Value> = o.disk_series.iter().map(disk).collect();
+    json!({ "interval_ns": interval.as_ns(), "points": points, "disk": disk })
 }
 
 /// Whether to write out whole histograms.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Bins {
+pub(super) enum Bins {
     With,
     Without,
 }
 
 /// Adds fio's `read`, `write` and `trim`.
-fn directions(entry: &mut Value, sum: &Sum, bins: Bins) {
+pub(super) fn directions(entry: &mut Value, sum: &Sum, bins: Bins) {
     let Value::Object(map) = entry else { return };
     let all = [
         ("read", &sum.read, sum.read_rate),
@@ -343,7 +296,7 @@ pub(super) fn thousandths(n: u64) -> f64 {
     float(n) / 1000.0
 }
 
-fn percent(part: Duration, whole: Duration) -> f64 {
+pub(super) fn percent(part: Duration, whole: Duration) -> f64 {
     if whole.is_zero() { 0.0 } else { float(part.as_ns()) / float(whole.as_ns()) * 100.0 }
 }
 

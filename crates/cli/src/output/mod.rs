@@ -6,10 +6,12 @@
 pub(crate) mod advice;
 pub(crate) mod conformance;
 mod csv;
+pub(crate) mod fio;
 mod groups;
 mod human;
 mod json;
 mod ladder;
+mod missed;
 pub(crate) mod page;
 mod reproduction;
 pub(crate) mod sweep;
@@ -20,8 +22,9 @@ mod watch;
 mod why;
 
 pub(crate) use csv::Csv;
+pub(crate) use fio::JsonPlus;
 pub(crate) use human::Human;
-pub(crate) use json::{Json, JsonPlus};
+pub(crate) use json::Json;
 pub(crate) use ladder::{Ladder, Verdicts};
 pub(crate) use reproduction::Reproductions;
 pub(crate) use table::time;
@@ -30,7 +33,9 @@ pub(crate) use top::top;
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;
 use fairhead_sim::job::{Job, JobFile};
-use fairhead_sim::metrics::{ClientStats, Frames, OpStats, Replayed, StartUp, rate};
+use fairhead_sim::metrics::{
+    ClientStats, CpuStats, DEPTHS, Frames, OpStats, Replayed, StartUp, Together, rate,
+};
 
 use crate::plan::Plan;
 
@@ -69,7 +74,13 @@ pub(crate) struct Sum {
     pub(crate) frames: Option<Frames>,
     /// How the tasks of traces among them were replayed.
     pub(crate) replayed: Option<Replayed>,
-    /// The clients' rates added up, in bytes per second, by direction.
+    /// What they moved together while all jobs ran; nothing if one of them did not, or there was no such time.
+    pub(crate) together: Option<Together>,
+    pub(crate) cpu: CpuStats,
+    /// How many calls began at which depth.
+    pub(crate) depths: [u64; DEPTHS],
+    /// What they moved over the longest client's time, in bytes per second, by direction: rates over different spans are not added.
+    //= fio-3.33 group_reporting, seen
     pub(crate) read_rate: u64,
     pub(crate) write_rate: u64,
     pub(crate) trim_rate: u64,
@@ -90,6 +101,9 @@ impl Sum {
             startups: Vec::new(),
             frames: None,
             replayed: None,
+            together: None,
+            cpu: CpuStats::default(),
+            depths: [0; DEPTHS],
             read_rate: 0,
             write_rate: 0,
             trim_rate: 0,
@@ -112,13 +126,24 @@ impl Sum {
             if let Some(r) = &c.replayed {
                 sum.replayed.get_or_insert_default().add(r);
             }
-            sum.read_rate += rate(c.read.bytes, c.elapsed);
-            sum.write_rate += rate(c.write.bytes, c.elapsed);
-            sum.trim_rate += rate(c.trim.bytes, c.elapsed);
+            sum.together = match (sum.together, c.together) {
+                (Some(a), Some(b)) if a.span == b.span => {
+                    Some(Together { span: a.span, bytes: a.bytes + b.bytes })
+                }
+                (None, first) if sum.clients == 1 => first,
+                _ => None,
+            };
+            sum.cpu.user += c.cpu.user;
+            sum.cpu.system += c.cpu.system;
+            sum.cpu.switches += c.cpu.switches;
+            sum.depths.iter_mut().zip(c.depths).for_each(|(sum, n)| *sum += n);
             sum.elapsed = sum.elapsed.max(c.elapsed);
             min = min.min(c.bandwidth());
             max = max.max(c.bandwidth());
         }
+        sum.read_rate = rate(sum.read.bytes, sum.elapsed);
+        sum.write_rate = rate(sum.write.bytes, sum.elapsed);
+        sum.trim_rate = rate(sum.trim.bytes, sum.elapsed);
         if sum.clients > 1 && max > 0 {
             sum.fairness_permille = Some(min.saturating_mul(1000) / max);
         }

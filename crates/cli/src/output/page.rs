@@ -8,7 +8,7 @@ use fairhead_sim::Outcome;
 use fairhead_sim::advise::{Advice, Question};
 
 use super::advice::{self, Asked};
-use super::{Json, Report, groups, human, why};
+use super::{Json, Report, groups, human, missed, why};
 
 /// A run's page.
 pub(crate) fn run(report: &Report<'_>, recordings: &[Recording], command: &str) -> String {
@@ -36,7 +36,8 @@ pub(crate) fn run(report: &Report<'_>, recordings: &[Recording], command: &str) 
         verdict: None,
         chapters: Vec::new(),
         tables,
-        runs_note: Some(groups::not_kept(report).trim_end().to_owned()).filter(|n| !n.is_empty()),
+        runs_note: Some((missed::lines(report) + &groups::not_kept(report)).trim_end().replace('\n', "; "))
+            .filter(|n| !n.is_empty()),
         runs: Runs::grouped(report.jobs(), &runs),
         why: why::chapters(report),
         made,

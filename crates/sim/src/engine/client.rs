@@ -14,7 +14,7 @@ use super::program::{Running, Step};
 use super::readahead::ReadAhead;
 use super::startup::{StartUps, Turn};
 use crate::job::{Engine, Job, Program};
-use crate::metrics::{ClientStats, OpStats};
+use crate::metrics::{ClientStats, CpuStats, DEPTHS, OpStats};
 use crate::rng::Rng;
 use fairhead_core::{Duration, GroupId, Instant, TaskId};
 
@@ -139,6 +139,10 @@ pub(super) struct Client {
     region: Region,
     /// What `rw` says; programs do without.
     pattern: Option<Pattern>,
+    /// Calls that have begun and not ended.
+    pub(super) calling: u32,
+    /// Bytes of calls that ended while all jobs of its wave ran.
+    pub(super) together: u64,
     /// Calls of the pattern that have not ended.
     in_flight: u32,
     /// No call begins before those in flight have ended, and not for that long after.
@@ -193,6 +197,9 @@ impl Client {
             write: OpStats::new(),
             trim: OpStats::new(),
             sync: OpStats::new(),
+            together: None,
+            cpu: CpuStats::default(),
+            depths: [0; DEPTHS],
             startups: Vec::new(),
             frames: None,
             replayed: None,
@@ -229,6 +236,8 @@ impl Client {
             traced: None,
             region,
             pattern,
+            calling: 0,
+            together: 0,
             in_flight: 0,
             hold: None,
             resumes: Instant::EPOCH,
@@ -443,6 +452,15 @@ impl Client {
             tail: (end.div_ceil(512) * 512 - end) as u16,
             cpu: std::mem::take(&mut self.spin),
             ..Call::NONE
+        }
+    }
+
+    /// A call begins, beside those that have not ended.
+    pub(super) fn begins(&mut self, action: Action) {
+        self.calling += 1;
+        if action != Action::Sync {
+            let class = self.calling.ilog2() as usize;
+            self.stats.depths[class.min(DEPTHS - 1)] += 1;
         }
     }
 

@@ -199,6 +199,10 @@ impl Machine<'_> {
     pub(super) fn prepare_call(&mut self, lane: u32, call: Call) {
         self.lanes[lane as usize].call = call;
         let cpu = self.cpu_cost(lane, call);
+        let client = &mut self.clients[self.lanes[lane as usize].client as usize];
+        let user = call.cpu + client.job.cpu_per_4k * u64::from(call.len.div_ceil(8));
+        client.stats.cpu.user += user;
+        client.stats.cpu.system += cpu - user;
         self.lanes[lane as usize].phase = Phase::Cpu;
         self.why(|why| why.does(lane, Doing::Computing));
         self.take_cpu(lane, cpu);
@@ -270,8 +274,12 @@ impl Machine<'_> {
             return;
         }
         client.stats.elapsed = self.now.saturating_since(client.started).saturating_sub(client.job.ramp_time);
-        let group = client.group;
-        self.queue.exit_task(self.now, client.task);
+        let (group, job, task) = (client.group, client.stats.job, client.task);
+        self.jobs_left[job] -= 1;
+        if self.jobs_left[job] == 0 {
+            self.end_together();
+        }
+        self.queue.exit_task(self.now, task);
         self.leave_group(group);
         self.wave_clients -= 1;
         if self.wave_clients == 0 {
@@ -351,6 +359,7 @@ impl Machine<'_> {
         let owed = std::mem::take(&mut l.owed);
         if !owed.is_zero() {
             l.pays = true;
+            self.clients[l.client as usize].stats.cpu.system += owed;
             self.take_cpu(lane, owed);
         }
     }
@@ -402,7 +411,9 @@ impl Machine<'_> {
         l.since = self.now - l.inside - l.late;
         l.handed_in = 0;
         let call = l.call;
-        let job = &self.clients[l.client as usize].job;
+        let client = &mut self.clients[l.client as usize];
+        client.begins(call.action);
+        let job = &client.job;
         let is_null = job.engine == Engine::Null;
         let is_direct = call.action == Action::Trim || job.direct;
         let since = l.since + l.late;
@@ -582,6 +593,10 @@ impl Machine<'_> {
         let client = &mut self.clients[index];
         let bytes = l.call.bytes();
         let is_measured = client.is_measured(self.now);
+        client.calling -= 1;
+        if self.together_from.is_some_and(|from| self.now > from) {
+            client.together += bytes;
+        }
         let query = client.end_of_query(l.since, bytes);
         if let Some((since, bytes)) = query
             && is_measured
@@ -598,8 +613,10 @@ impl Machine<'_> {
         point.calls += 1;
         point.latency_max = point.latency_max.max(self.now.since(l.since));
         match l.call.action {
-            Action::Read => point.read_bytes += bytes,
-            Action::Write => point.written_bytes += bytes,
+            Action::Read => (point.reads, point.read_bytes) = (point.reads + 1, point.read_bytes + bytes),
+            Action::Write => {
+                (point.writes, point.written_bytes) = (point.writes + 1, point.written_bytes + bytes)
+            }
             Action::Trim | Action::Sync => {}
         }
         let (pause, job, traced) = (client.think_pause(self.now), client.stats.job, client.traced);

@@ -37,7 +37,7 @@ use crate::event::{Due, Events};
 use crate::host::{Host, Plug};
 use crate::job::{JobFile, Program};
 use crate::journal::{self, Sink};
-use crate::metrics::{CacheStats, DiskPoint, Outcome, Point, Result};
+use crate::metrics::{CacheStats, DiskPoint, Outcome, Point, Result, Together};
 use crate::rng::Rng;
 use crate::why::{self, Recorder};
 use cache::Cache;
@@ -180,6 +180,10 @@ struct Machine<'a> {
     /// The wave that runs, and how many of its clients have not ended.
     wave: u32,
     wave_clients: u32,
+    /// How many clients of each job have not ended, of the wave that runs.
+    jobs_left: Vec<u32>,
+    /// When all jobs of the wave have started, as long as none has ended; none if there is one job only.
+    together_from: Option<Instant>,
     /// A job has `exitall`: the first client to end ends all of its reporting group.
     exit_all: bool,
     ended: bool,
@@ -254,6 +258,8 @@ impl<'a> Machine<'a> {
             next_task: tasks,
             wave: 0,
             wave_clients: 0,
+            jobs_left: vec![0; scenario.jobs.jobs.len()],
+            together_from: None,
             exit_all: jobs.jobs.iter().any(|j| j.exitall),
             ended: false,
             disk_full: None,
@@ -436,6 +442,8 @@ impl<'a> Machine<'a> {
         match self.lanes.get_mut(thread as usize) {
             Some(lane) => {
                 lane.sleep_until = None;
+                let client = lane.client as usize;
+                self.clients[client].stats.cpu.switches += 1;
                 self.go_on(thread);
             }
             None => self.resume_flusher(thread as usize - lanes),
@@ -477,6 +485,7 @@ impl<'a> Machine<'a> {
             client.started = delayed.max(self.now + client.job.wave_delay);
             client.stats.started = client.started.since(Instant::EPOCH);
             self.wave_clients += 1;
+            self.jobs_left[client.stats.job] += 1;
             let (started, first, count) = (client.started, client.first_lane, client.all_lanes);
             let counts_from = started + client.job.ramp_time;
             self.why(|why| why.counts_from(i, counts_from));
@@ -484,6 +493,18 @@ impl<'a> Machine<'a> {
             self.prepare_cache(i);
         }
         self.ended = self.wave_clients == 0;
+        let mine = || self.clients.iter().filter(|c| c.job.wave == self.wave);
+        let is_alone = self.jobs_left.iter().filter(|left| **left > 0).count() < 2;
+        self.together_from = mine().map(|c| c.started + c.job.ramp_time).max().filter(|_| !is_alone);
+    }
+
+    /// The first job of a wave has ended: what was moved while all ran is known.
+    fn end_together(&mut self) {
+        let Some(from) = self.together_from.take().filter(|from| self.now > *from) else { return };
+        let span = self.now.since(from);
+        for client in self.clients.iter_mut().filter(|c| c.job.wave == self.wave) {
+            client.stats.together = Some(Together { span, bytes: client.together });
+        }
     }
 
     // ---- the request queue ---------------------------------------------------------------------------------------
