@@ -27,7 +27,7 @@ pub(crate) struct Plan {
     /// To which disk, and its name.
     pub(crate) disk: (String, DeviceParams),
     /// In which machine, and its name.
-    pub(crate) host: (&'static str, Host),
+    pub(crate) host: (String, Host),
     /// Under which schedulers, in this order.
     pub(crate) schedulers: Vec<Scheduler>,
     /// What all chance follows from.
@@ -156,21 +156,13 @@ pub(crate) fn choose_scheduler(name: &str) -> Result<&'static Preset, CliError> 
     })
 }
 
-/// A host by its name.
-fn choose_host(name: &str) -> Result<(&'static str, Host), CliError> {
-    let known = Host::NAMES.iter().find(|n| **n == name);
-    known.and_then(|n| Host::named(n).map(|host| (*n, host))).ok_or_else(|| {
-        CliError::Misuse(format!("unknown host '{name}'; write one of {}", Host::NAMES.join(", ")))
-    })
-}
-
 /// A disk by its name, and a host by its name.
-type Setting = ((String, DeviceParams), (&'static str, Host));
+type Setting = ((String, DeviceParams), (String, Host));
 
 /// A disk, and the machine around it: that of the disk's time if none is named.
 pub(crate) fn choose_setting(disk: &str, host: Option<&str>) -> Result<Setting, CliError> {
     let disk = choose_disk(disk)?;
-    let host = choose_host(host.unwrap_or_else(|| Host::name_for_disk(&disk.0)))?;
+    let host = Host::parse(host.unwrap_or_default(), &disk.0).map_err(CliError::Misuse)?;
     Ok((disk, host))
 }
 

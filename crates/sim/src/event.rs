@@ -16,6 +16,10 @@ pub(crate) enum Due {
     Completed(u8, u16),
     /// The scheduler's lock is free again, and requests may be waiting for it.
     RunQueue,
+    /// A worker runs the request queue, as somebody asked it to.
+    Worker,
+    /// The request queue is run again after a dispatch that was given nothing.
+    DelayedRun,
     /// A thread's CPU work is done.
     CpuDone(u32),
     /// A thread has slept enough.
@@ -35,9 +39,14 @@ pub(crate) enum Due {
 impl Due {
     const fn class(self) -> u64 {
         match self {
-            Self::Completed(..) | Self::RunQueue => 1,
+            Self::Completed(..) | Self::RunQueue | Self::Worker => 1,
             Self::CpuDone(_) | Self::Wake(_) => 2,
-            Self::Unplug | Self::Flusher | Self::Interval | Self::TimeOut(..) | Self::Change(_) => 3,
+            Self::Unplug
+            | Self::DelayedRun
+            | Self::Flusher
+            | Self::Interval
+            | Self::TimeOut(..)
+            | Self::Change(_) => 3,
         }
     }
 }

@@ -20,8 +20,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
     pub(crate) disk: String,
     /// The machine around the disk, by the year of its habits: 2004, 2010, 2016 or 2020. Default: the disk's time, 2020 for a
-    /// disk of your own.
-    #[arg(long, value_name = "YEAR")]
+    /// disk of your own. Settings follow behind commas, as in 2020,path=60us: path is what the way to the disk takes, in each
+    /// direction, of a disk behind a loop device, FUSE or NBD (default 0); hz is the kernel's ticks a second (default 250).
+    #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
     /// The schedulers to compare (`fairhead list schedulers`). Default: all; those that know groups, with and without, if the job
     /// names control groups.
@@ -144,8 +145,8 @@ pub(crate) struct AdviseArgs {
     /// The disk: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
     pub(crate) disk: String,
-    /// The machine around the disk: 2004, 2010, 2016 or 2020. Default: the disk's time.
-    #[arg(long, value_name = "YEAR")]
+    /// The machine around the disk: 2004, 2010, 2016 or 2020. Default: the disk's time. Settings as for `run`: 2020,path=60us.
+    #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
     /// What counts most: latency, throughput and fairness count three quarters and the others an eighth each; balanced, all alike.
     #[arg(long, value_name = "GOAL", default_value = "balanced")]
@@ -211,8 +212,8 @@ pub(crate) struct SweepArgs {
     /// The disks: presets (`fairhead list disks`) or TOML files.
     #[arg(long, value_name = "PRESET|FILE[,…]", default_value = DISK, value_delimiter = ',')]
     pub(crate) disk: Vec<String>,
-    /// The machine around the disks: 2004, 2010, 2016 or 2020. Default: each disk's time.
-    #[arg(long, value_name = "YEAR")]
+    /// The machine around the disks: 2004, 2010, 2016 or 2020. Default: each disk's time. Settings as for `run`: 2020,path=60us.
+    #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
     /// The schedulers (`fairhead list schedulers`). Default: as for run.
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]

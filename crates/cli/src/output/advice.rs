@@ -25,7 +25,7 @@ use crate::args::ReportFormat;
 /// What was asked, in words.
 pub(crate) struct Asked {
     pub(crate) disk: String,
-    pub(crate) host: &'static str,
+    pub(crate) host: String,
     pub(crate) goal: String,
 }
 

@@ -563,6 +563,15 @@ impl<S: Scheduler> Elevator<S> {
         Some(((when + (tick - Duration::from_ns(1))).floor_to(tick), why))
     }
 
+    /// Whether the scheduler itself asks for a dispatch after the completion, timer or change that it has just been told of.
+    ///
+    /// Only for drivers that do not dispatch after each of these anyway, as those of Linux's multi-queue layer do not: with them a request
+    /// that was held back waits for the next insertion, unless the scheduler asks, or the device was full.
+    #[must_use]
+    pub fn wants_run(&self) -> bool {
+        self.requests.queued() > 0 && self.sched.wants_run()
+    }
+
     /// The recorded events, oldest first; they are gone afterwards.
     pub fn drain_trace(&mut self) -> impl Iterator<Item = TraceEvent> + '_ {
         core::iter::from_fn(|| self.books.trace.pop())

@@ -337,6 +337,9 @@ impl Scheduler for AnyScheduler {
     fn prefers(&self, done: &Request) -> bool {
         each!(self, s => s.prefers(done))
     }
+    fn wants_run(&self) -> bool {
+        each!(self, s => s.wants_run())
+    }
     fn prepare_merge(&mut self, cx: &mut Cx<'_>, rq: &Request) {
         each!(self, s => s.prepare_merge(cx, rq));
     }

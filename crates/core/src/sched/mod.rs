@@ -80,6 +80,15 @@ pub trait Scheduler: Sized {
         None
     }
 
+    /// Whether the scheduler itself asks for a dispatch after the completion, timer or change that it has just heard of.
+    ///
+    /// A driver of the single-queue era dispatches after each of these anyway. A multi-queue driver does so only if it is asked to; a
+    /// request that is held back otherwise waits for the next insertion. A scheduler that counts on being asked each time says yes
+    /// each time, which is the default.
+    fn wants_run(&self) -> bool {
+        true
+    }
+
     /// `rq` arrives and touches sectors of queued requests: the last moment to change what [`Scheduler::may_merge`] says.
     fn prepare_merge(&mut self, _cx: &mut Cx<'_>, _rq: &Request) {}
 

@@ -242,6 +242,11 @@ impl Scheduler for MqDeadline {
         self.levels[..=done.prio.class as usize].iter().all(Level::is_idle)
     }
 
+    /// It has no way to: what it holds back for a higher class waits for the next insertion.
+    fn wants_run(&self) -> bool {
+        false
+    }
+
     fn check(&self, requests: &Requests) {
         let mut pending = 0;
         for (level, class) in self.levels.iter().zip(CLASSES) {

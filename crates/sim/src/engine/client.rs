@@ -118,6 +118,8 @@ pub(super) struct Client {
     pub(super) stats: ClientStats,
     /// When its wave and `startdelay` let it begin.
     pub(super) started: Instant,
+    /// When it noticed that its ramp time was over: at the end of a call. Its run time begins then.
+    pub(super) ramped: Option<Instant>,
     /// Its first lane, and how many it has.
     pub(super) first_lane: u32,
     pub(super) all_lanes: u32,
@@ -209,7 +211,6 @@ impl Client {
         let pattern =
             job.program.is_none().then(|| Pattern::new(job, region.span, region.size, files.len(), &mut rng));
         let lanes = lanes(job);
-        let startups = startups(c, span, seed);
         let player = match job.program {
             Some(Program::Player { bits_per_s }) => Some(Player::new(bits_per_s, span)),
             _ => None,
@@ -222,6 +223,7 @@ impl Client {
             files,
             stats,
             started: Instant::EPOCH,
+            ramped: None,
             first_lane: 0,
             all_lanes: lanes,
             lanes,
@@ -231,7 +233,7 @@ impl Client {
             rng,
             query: Query::default(),
             program: job.program.and_then(|p| Running::new(p, span)),
-            startups,
+            startups: startups(c, span, seed),
             player,
             traced: None,
             region,
@@ -424,7 +426,26 @@ impl Client {
     }
 
     pub(super) fn runs_until(&self) -> Option<Instant> {
-        self.job.runtime.map(|r| self.started + self.job.ramp_time + r)
+        let counts_from = self.counts_from();
+        self.job.runtime.map(|r| counts_from + r)
+    }
+
+    /// When its figures and its run time begin. Never, before it has noticed that its ramp time is over.
+    pub(super) fn counts_from(&self) -> Instant {
+        let never = Instant::EPOCH + Duration::MAX;
+        if self.job.ramp_time.is_zero() { self.started } else { self.ramped.unwrap_or(never) }
+    }
+
+    /// A call has ended: fio looks at its ramp time then, and only then. Answers whether the ramp ends with it.
+    //= fio 3.33: with thinktime=700ms ramp_time=1 runtime=2 the run time begins at 1.4 s, with the second call's end
+    pub(super) fn notice_ramp(&mut self, now: Instant) -> bool {
+        let ends = self.ramped.is_none()
+            && !self.job.ramp_time.is_zero()
+            && now.saturating_since(self.started) >= self.job.ramp_time;
+        if ends {
+            self.ramped = Some(now);
+        }
+        ends
     }
 
     pub(super) fn not_after_end(&self, until: Instant) -> Instant {
@@ -480,7 +501,7 @@ impl Client {
 
     /// Whether a call that completes now is measured.
     pub(super) fn is_measured(&self, now: Instant) -> bool {
-        self.job.ramp_time.is_zero() || now.saturating_since(self.started) >= self.job.ramp_time
+        now >= self.counts_from()
     }
 
     /// The pause of a program after the call just completed, if any: until when. The part to be spun away is added to the next call.

@@ -34,7 +34,7 @@ mod zones;
 
 use crate::error::SimError;
 use crate::event::{Due, Events};
-use crate::host::{Host, Plug};
+use crate::host::{Host, MultiQueue, Plug};
 use crate::job::{JobFile, Program};
 use crate::journal::{self, Sink};
 use crate::metrics::{CacheStats, DiskPoint, Outcome, Point, Result, Together};
@@ -173,6 +173,7 @@ struct Machine<'a> {
     dirty_hard: u32,
     limit_exceeded: bool,
     jitter: Rng,
+    starts: Rng,
     cpus: lane::Cpus,
     cpu_queue: VecDeque<(u32, Duration)>,
     /// The number of the next process that a client starts.
@@ -191,6 +192,10 @@ struct Machine<'a> {
     disk_full: Option<u32>,
     unplug_armed: bool,
     run_armed: bool,
+    /// What runs the queue, if not everything does; and which runs are coming.
+    multi_queue: Option<MultiQueue>,
+    worker_armed: bool,
+    delayed_run_armed: bool,
     time_max: Instant,
     interval: Option<Duration>,
     series: Vec<Vec<Point>>,
@@ -213,13 +218,14 @@ impl<'a> Machine<'a> {
         #[allow(clippy::cast_possible_truncation, reason = "two at most")]
         let tasks = first_flusher + flushers.len() as u32;
         let sched_cost = host.sched_cost(&scenario.scheduler);
-        let lock = if host.sched_serial { sched_cost } else { Duration::ZERO };
+        let multi_queue = host.multi_queue_for(&scenario.scheduler, &scenario.config);
         let mut groups = Groups::of(jobs);
         // A process that has ended may leave requests behind while the next one starts.
         let starters = jobs.clients().filter(|c| c.job.iterations > 1).count();
         let slots = tasks + u32::try_from(starters).unwrap_or(0);
         let sizes = Sizes { tasks: slots, groups: groups.count(), guarantees: groups.has_guarantees() };
-        let mut queue = Volume::new(&scenario.disk, host, scenario.config, sizes, trace, lock)?;
+        let sched = (scenario.scheduler.as_str(), scenario.config);
+        let mut queue = Volume::new(&scenario.disk, host, sched, sizes, trace)?;
         groups::give(&mut groups, &mut queue)?;
         let facts = queue.facts();
         let files = Files::place(jobs, facts.capacity, scenario.seed)?;
@@ -253,6 +259,7 @@ impl<'a> Machine<'a> {
             cache,
             limit_exceeded: false,
             jitter: Rng::new(scenario.seed, "host.jitter"),
+            starts: Rng::new(scenario.seed, "host.starts"),
             cpus: lane::Cpus::new(host.cpus),
             cpu_queue: VecDeque::new(),
             next_task: tasks,
@@ -265,6 +272,9 @@ impl<'a> Machine<'a> {
             disk_full: None,
             unplug_armed: false,
             run_armed: false,
+            multi_queue,
+            worker_armed: false,
+            delayed_run_armed: false,
             time_max: scenario.time_max.map_or(Instant::EPOCH + Duration::MAX, |d| Instant::EPOCH + d),
             interval: scenario.interval,
             series: Vec::new(),
@@ -395,7 +405,8 @@ impl<'a> Machine<'a> {
         self.journal(|journal| journal.at(now));
         if class == 0 {
             while let Some((member, tag)) = self.queue.poll(self.now) {
-                let irq = self.host.irq + self.jitter.exponential(self.host.irq_jitter);
+                let way_back = self.host.path + self.jitter.exponential(self.host.path_jitter);
+                let irq = way_back + self.host.irq + self.jitter.exponential(self.host.irq_jitter);
                 self.events.push(self.now + irq, Due::Completed(member, tag.0));
             }
         } else if event.is_some_and(|e| e == (at, class)) {
@@ -403,8 +414,8 @@ impl<'a> Machine<'a> {
                 self.handle(due);
             }
         } else {
-            self.queue.timer(self.now);
-            self.run_queue();
+            // What a limit let pass is an insertion.
+            if self.queue.timer(self.now) { self.run_queue() } else { self.run_queue_if_wanted() }
         }
         true
     }
@@ -421,6 +432,14 @@ impl<'a> Machine<'a> {
             }
             Due::RunQueue => {
                 self.run_armed = false;
+                self.run_queue();
+            }
+            Due::Worker => {
+                self.worker_armed = false;
+                self.run_queue();
+            }
+            Due::DelayedRun => {
+                self.delayed_run_armed = false;
                 self.run_queue();
             }
             Due::Flusher => self.flusher_due(),
@@ -470,11 +489,12 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Starts the clients of the current wave; skips waves without any.
+    /// Starts the clients of the current wave, one after the other; skips waves without any.
     fn start_wave(&mut self) {
         if let (Some(interval), true) = (self.interval, self.wave == 0) {
             self.events.push(self.now + interval, Due::Interval);
         }
+        let mut gap = Duration::ZERO;
         for i in 0..self.clients.len() {
             let client = &mut self.clients[i];
             if client.job.wave != self.wave {
@@ -482,12 +502,16 @@ impl<'a> Machine<'a> {
             }
             // fio counts startdelay from its own start, also behind a stone wall.
             let delayed = Instant::EPOCH + client.job.startdelay;
-            client.started = delayed.max(self.now + client.job.wave_delay);
+            client.started = delayed.max(self.now + client.job.wave_delay) + gap;
+            //= deviates start-order
+            if client.traced.is_none() {
+                gap += self.host.start_gap / 2 + self.starts.exponential(self.host.start_gap / 2);
+            }
             client.stats.started = client.started.since(Instant::EPOCH);
             self.wave_clients += 1;
             self.jobs_left[client.stats.job] += 1;
             let (started, first, count) = (client.started, client.first_lane, client.all_lanes);
-            let counts_from = started + client.job.ramp_time;
+            let counts_from = client.counts_from();
             self.why(|why| why.counts_from(i, counts_from));
             (first..first + count).for_each(|lane| self.pause(lane, started));
             self.prepare_cache(i);
@@ -514,13 +538,30 @@ impl<'a> Machine<'a> {
             self.run_armed = true;
             self.events.push(at, Due::RunQueue);
         }
+        if let Some(layer) = self.multi_queue
+            && self.queue.wants_delayed_run()
+            && !self.delayed_run_armed
+        {
+            self.delayed_run_armed = true;
+            self.events.push(layer.delayed_run(self.now), Due::DelayedRun);
+        }
         if self.queue.is_plugged() && !self.unplug_armed {
             self.unplug_armed = true;
             self.events.push(self.now + Plug::DELAY, Due::Unplug);
         }
     }
 
-    /// The interrupt handler: completes a request, runs the queue, and only then wakes who waited.
+    /// Something has happened that is no insertion. In the single-queue layer that runs the queue at once; in the multi-queue layer a worker
+    /// does it, if anybody asks.
+    fn run_queue_if_wanted(&mut self) {
+        let Some(layer) = self.multi_queue else { return self.run_queue() };
+        if self.queue.wants_run() && !self.worker_armed {
+            self.worker_armed = true;
+            self.events.push(self.now + layer.worker, Due::Worker);
+        }
+    }
+
+    /// The interrupt handler: completes a request, runs the queue if that is its business, and only then wakes who waited.
     fn complete(&mut self, member: u8, tag: Tag) {
         let mut owners = std::mem::take(&mut self.owners);
         let mut woken = std::mem::take(&mut self.woken);
@@ -540,7 +581,7 @@ impl<'a> Machine<'a> {
                 }
             }
         }
-        self.run_queue();
+        self.run_queue_if_wanted();
         // Each that waits for a request gets one chance: there may be fewer to be had than it needs.
         for _ in 0..self.queue.waiting() {
             let Some(thread) = self.queue.pop_waiter() else { break };
@@ -607,8 +648,7 @@ impl<'a> Machine<'a> {
             return Err(error);
         }
         for client in self.clients.iter_mut().filter(|c| c.lanes > 0 && c.job.wave <= self.wave) {
-            client.stats.elapsed =
-                self.now.saturating_since(client.started).saturating_sub(client.job.ramp_time);
+            client.stats.elapsed = self.now.saturating_since(client.counts_from());
         }
         for replay in std::mem::take(&mut self.replays).into_iter().flatten() {
             let (client, times) = replay.into_times(self.now);

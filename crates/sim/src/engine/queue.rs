@@ -16,13 +16,13 @@
 //= elevators.md 1.6, 1.7, 1.8
 
 use super::{Owner, capacity};
-use crate::host::{Host, Plug};
+use crate::host::{Host, MultiQueue, Plug};
 use crate::metrics::{DiskStats, Result};
 use crate::{journal, why};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
 use fairhead_core::{
     Action, Dispatch, Duration, Elevator, Hold, Insert, Instant, Limits, Op, Request, Sector, Sectors, State,
-    Tag, TraceEvent,
+    Tag, Timer, TraceEvent,
 };
 use fairhead_device::{Command, Device, DeviceOp, DeviceParams, Facts};
 use std::cell::RefCell;
@@ -98,6 +98,15 @@ pub(super) struct DiskQueue<'a> {
     /// How long the scheduler's lock is held for each request, and until when it is held.
     lock: Duration,
     locked_until: Instant,
+    /// What the way to the device takes, and commands that are on it: when they arrive.
+    path: Duration,
+    on_the_way: VecDeque<(Instant, Command)>,
+    /// What runs the queue; none: whatever happens.
+    multi_queue: Option<MultiQueue>,
+    /// The device was full when the scheduler was last asked, or would have been, and requests wait.
+    was_full: bool,
+    /// A dispatch found requests and was given none, and no delayed run has come since.
+    was_held: bool,
     /// Since when requests wait while the scheduler keeps the disk idle.
     idle_since: Option<Instant>,
     stats: DiskStats,
@@ -200,6 +209,11 @@ impl<'a> DiskQueue<'a> {
             flush_waiters: Vec::new(),
             lock: Duration::ZERO,
             locked_until: Instant::EPOCH,
+            path: host.path,
+            on_the_way: VecDeque::new(),
+            multi_queue: None,
+            was_full: false,
+            was_held: false,
             idle_since: None,
             stats: DiskStats::default(),
             tap: None,
@@ -209,6 +223,12 @@ impl<'a> DiskQueue<'a> {
     /// The same, with a lock that is held that long for each request dispatched.
     pub(super) const fn with_lock(mut self, lock: Duration) -> Self {
         self.lock = lock;
+        self
+    }
+
+    /// The same, of the multi-queue layer, or not.
+    pub(super) const fn of_layer(mut self, multi_queue: Option<MultiQueue>) -> Self {
+        self.multi_queue = multi_queue;
         self
     }
 
@@ -363,6 +383,20 @@ impl<'a> DiskQueue<'a> {
         again
     }
 
+    /// Whether the queue is to be run after a completion, timer or change that it has just been told of. In the single-queue layer each
+    /// runs it.
+    pub(super) fn wants_run(&self) -> bool {
+        self.multi_queue.is_none()
+            || self.was_full
+            || !self.flush_waiters.is_empty()
+            || self.elevator.wants_run()
+    }
+
+    /// Whether the queue is to be run again after a while, because nothing may happen before that would run it.
+    pub(super) const fn wants_delayed_run(&self) -> bool {
+        self.multi_queue.is_some() && self.was_held
+    }
+
     fn fill_device(&mut self, now: Instant) -> Option<Instant> {
         if !self.flush_waiters.is_empty() {
             self.begin_flush(now);
@@ -371,6 +405,7 @@ impl<'a> DiskQueue<'a> {
             return None;
         }
         self.plugged = false;
+        (self.was_full, self.was_held) = (false, false);
         while self.has_room() {
             if now < self.locked_until {
                 let waits = self.elevator.requests().queued() > 0;
@@ -383,7 +418,10 @@ impl<'a> DiskQueue<'a> {
                 self.heed();
                 self.tell_idling();
             }
-            let Dispatch::Issue(tag) = answer else { break };
+            let Dispatch::Issue(tag) = answer else {
+                self.was_held = self.elevator.requests().queued() > 0;
+                return None;
+            };
             let rq = self.elevator.requests()[tag].rq;
             let op = match rq.op {
                 Op::Read => DeviceOp::Read,
@@ -392,13 +430,27 @@ impl<'a> DiskQueue<'a> {
             };
             self.stats.issued += 1;
             self.locked_until = now + self.lock;
-            self.device.submit(now, Command { tag, op, start: rq.start, len: rq.len, fua: false });
-            if let Some(tap) = &mut self.tap {
-                let head = self.device.head(now);
-                tap.journal(|journal, member| journal.head(member, head));
-            }
+            self.send(now, Command { tag, op, start: rq.start, len: rq.len, fua: false });
         }
+        self.was_full = self.elevator.requests().queued() > 0;
         None
+    }
+
+    /// A command goes to the device, which has it when it has been on its way for long enough.
+    fn send(&mut self, now: Instant, command: Command) {
+        if self.path.is_zero() {
+            self.give(now, command);
+        } else {
+            self.on_the_way.push_back((now + self.path, command));
+        }
+    }
+
+    fn give(&mut self, now: Instant, command: Command) {
+        self.device.submit(now, command);
+        if let Some(tap) = &mut self.tap {
+            let head = self.device.head(now);
+            tap.journal(|journal, member| journal.head(member, head));
+        }
     }
 
     fn has_room(&self) -> bool {
@@ -412,7 +464,7 @@ impl<'a> DiskQueue<'a> {
             std::mem::swap(&mut self.flushing, &mut self.flush_waiters);
             let (start, len) = (Sector(0), Sectors(0));
             let op = DeviceOp::Flush;
-            self.device.submit(now, Command { tag: FLUSH_TAG, op, start, len, fua: false });
+            self.send(now, Command { tag: FLUSH_TAG, op, start, len, fua: false });
             if let Some(tap) = &mut self.tap {
                 tap.why(|why| why.flushes(FLUSH_TAG, &self.flushing));
                 tap.journal(|journal, member| journal.flushes(member));
@@ -444,11 +496,16 @@ impl<'a> DiskQueue<'a> {
 
     /// When the device wants to be polled.
     pub(super) fn device_due(&self) -> Option<Instant> {
-        self.device.next_event()
+        let arrival = self.on_the_way.front().map(|a| a.0);
+        self.device.next_event().into_iter().chain(arrival).min()
     }
 
     /// The next command that the device has finished.
     pub(super) fn poll(&mut self, now: Instant) -> Option<Tag> {
+        while let Some(&(_, command)) = self.on_the_way.front().filter(|a| a.0 <= now) {
+            self.on_the_way.pop_front();
+            self.give(now, command);
+        }
         let done = self.device.poll(now);
         if let (Some(tag), Some(tap)) = (done, &mut self.tap) {
             let head = self.device.head(now);
@@ -501,6 +558,25 @@ impl<'a> DiskQueue<'a> {
         if was_congested && !self.congested[ASYNC] {
             woken.extend(self.congestion_waiters.drain(..));
         }
+        if self.multi_queue.is_some() {
+            self.look_at_idling(now);
+        }
+    }
+
+    /// Nobody asks the scheduler after this completion: its timer says whether it keeps the disk idle from now on.
+    fn look_at_idling(&mut self, now: Instant) {
+        let requests = self.elevator.requests();
+        let is_idle = requests.issued() == 0 && requests.queued() > 0;
+        let answer = match self.elevator.next_timer() {
+            Some((_, Timer::SliceIdle)) if is_idle => Dispatch::Hold(Hold::SliceIdle),
+            _ => Dispatch::Empty,
+        };
+        self.account_idling(now, answer);
+        if let Some(tap) = &mut self.tap {
+            tap.answer = answer;
+            self.tell_idling();
+            self.tell_status();
+        }
     }
 
     /// How many threads wait for requests.
@@ -546,9 +622,12 @@ impl<'a> DiskQueue<'a> {
         self.elevator.next_timer().map(|t| t.0)
     }
 
-    pub(super) fn timer(&mut self, now: Instant) {
+    /// Answers whether a limit lets requests pass now, which are insertions.
+    pub(super) fn timer(&mut self, now: Instant) -> bool {
+        let held = self.elevator.requests().held();
         self.elevator.timer(now);
         self.heed();
+        self.elevator.requests().held() < held
     }
 
     /// Tells the scheduler of a change, which may be refused.

@@ -44,17 +44,18 @@ pub(super) struct Volume<'a> {
 }
 
 impl<'a> Volume<'a> {
-    /// `lock` is how long each scheduler's lock is held for a request.
+    /// `scheduler` is the name that the scheduler has in the host's costs.
     pub(super) fn new(
         disk: &DeviceParams,
         host: &Host,
-        sched: AnyConfig,
+        (scheduler, sched): (&str, AnyConfig),
         sizes: Sizes,
         trace: u32,
-        lock: Duration,
     ) -> Result<Self> {
         let disks = disk.members().unwrap_or(std::slice::from_ref(disk));
-        let queue = |d| Ok(DiskQueue::new(d, host, sched, sizes, trace)?.with_lock(lock));
+        let lock = if host.sched_serial { host.sched_cost(scheduler) } else { Duration::ZERO };
+        let layer = host.multi_queue_for(scheduler, &sched);
+        let queue = |d| Ok(DiskQueue::new(d, host, sched, sizes, trace)?.with_lock(lock).of_layer(layer));
         let members = disks.iter().map(queue).collect::<Result<Vec<_>>>()?;
         let facts = match &members[..] {
             [one] => one.facts(),
@@ -150,6 +151,16 @@ impl<'a> Volume<'a> {
         self.members.iter_mut().filter_map(|m| m.run(now)).min()
     }
 
+    /// Whether a member's queue is to be run after what it has just been told of.
+    pub(super) fn wants_run(&self) -> bool {
+        self.members.iter().any(DiskQueue::wants_run)
+    }
+
+    /// Whether a member's queue is to be run again after a while.
+    pub(super) fn wants_delayed_run(&self) -> bool {
+        self.members.iter().any(DiskQueue::wants_delayed_run)
+    }
+
     /// The thread wants everything that has completed to be stable.
     pub(super) fn flush(&mut self, thread: u32) {
         if self.members.len() > 1 {
@@ -200,9 +211,10 @@ impl<'a> Volume<'a> {
         self.members.iter().filter_map(DiskQueue::timer_due).min()
     }
 
-    pub(super) fn timer(&mut self, now: Instant) {
+    /// Answers whether limits let requests pass now.
+    pub(super) fn timer(&mut self, now: Instant) -> bool {
         let is_due = |m: &&mut DiskQueue| m.timer_due().is_some_and(|at| at <= now);
-        self.members.iter_mut().filter(is_due).for_each(|m| m.timer(now));
+        self.members.iter_mut().filter(is_due).fold(false, |pass, m| m.timer(now) | pass)
     }
 
     pub(super) fn control(&mut self, now: Instant, change: Control) -> std::result::Result<(), Refusal> {

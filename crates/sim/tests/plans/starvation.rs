@@ -87,7 +87,11 @@ const WRITERS: &str =
 
 /// How long `app` takes to start under BFQ, the mean of two: no less than 20 s each if it takes longer.
 fn start_up(app: &str, others: &str, protection: u64) -> Duration {
-    let plan = Plan::on("greedy_ncq").scheduler("bfq").set("ncq_protection", protection).load(
+    start_up_of(Plan::on("greedy_ncq"), app, others, protection)
+}
+
+fn start_up_of(plan: Plan, app: &str, others: &str, protection: u64) -> Duration {
+    let plan = plan.scheduler("bfq").set("ncq_protection", protection).load(
         app,
         &format!(
             "[global]\nruntime=1h\ntime_based\n{others}[start]\nstartdelay=7s\nsize=4g\nfh_start=80%\nfh_workload=startup:{app}\nfh_iterations=2\nfh_pause=4s\nfh_timeout=20s\nexitall\n"
@@ -109,10 +113,13 @@ fn a_protected_start_up_takes_at_most_three_times_its_idle_time() {
     }
 }
 
+/// Where the queue is run at each completion. On a host of the multi-queue layer fewer requests of others get ahead of it: `lowriter` then takes
+/// 3 s beside the deep streams.
 #[test]
 fn without_protection_the_drive_starves_a_boosted_start_up() {
     for (app, others) in [("xterm", DEEPEST), ("lowriter", DEEP_STREAMS), ("xterm", WRITERS)] {
-        let took = start_up(app, others, 0);
+        let plan = Plan::on("greedy_ncq").host("of the single-queue layer", |h| h.multi_queue = None);
+        let took = start_up_of(plan, app, others, 0);
         assert!(took >= Duration::from_secs(20), "{app}: {took}");
     }
 }

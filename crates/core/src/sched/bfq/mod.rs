@@ -44,7 +44,7 @@
 //!
 //! # From the kernel's hooks to ours
 //!
-//! - "Run the queue" needs nothing: the driver asks after every insertion, completion and timer while there is room.
+//! - "Run the queue" is `wants_run`, for drivers that do not dispatch after every completion and timer anyway.
 //! - A request that is handed back stays with the elevator, which issues it first: for BFQ it is still at the device.
 //! - "Has a running thread" is true of a task until it exits.
 //! - Where the kernel counts in ticks, [`Config::tick`] does, if it is not zero.
@@ -199,6 +199,8 @@ pub struct Bfq {
     protection: Protection,
     raised_links: Links<Tag>,
     woken_links: Links<QueueId>,
+    /// The last completion, timer or change asks the driver for a dispatch.
+    wants_run: bool,
     /// Arrivals and completions decide nothing: see [`conform`].
     muted: bool,
 }
@@ -356,9 +358,8 @@ impl Scheduler for Bfq {
         if drained && paced && self.is_empty(q) {
             self.plan_soft_rt(cx.now, q);
         }
-        if self.in_service == Some(q) && !self.muted {
-            self.review_completion(cx, q);
-        }
+        let idles = self.in_service == Some(q) && !self.muted && self.review_completion(cx, q);
+        self.wants_run = self.in_flight == 0 && !idles;
         self.forget_request(process);
         if self.queues[q].process_refs == 0 {
             self.reap(q);
@@ -366,7 +367,9 @@ impl Scheduler for Bfq {
     }
 
     fn control(&mut self, cx: &mut Cx<'_>, change: &Control) {
+        let served = self.in_service.is_some();
         self.change(cx, *change);
+        self.wants_run |= served && self.in_service.is_none();
     }
 
     fn reconfigure(&mut self, cx: &mut Cx<'_>, config: Config) -> Result<bool, ConfigError> {
@@ -376,7 +379,14 @@ impl Scheduler for Bfq {
     fn timer(&mut self, cx: &mut Cx<'_>) {
         if self.idle_timer.is_some_and(|when| cx.now >= when) {
             self.idle_timeout(cx);
+            self.wants_run = true;
         }
+    }
+
+    /// When the device has run empty, unless that is what idling is for; when idling has ended in vain; and when the task in service is gone.
+    //= linux-6.12 block/bfq-iosched.c bfq_completed_request, bfq_idle_slice_timer (as restated in the project's specification)
+    fn wants_run(&self) -> bool {
+        self.wants_run
     }
 
     fn next_timer(&self) -> Option<(Instant, Timer)> {
@@ -673,8 +683,8 @@ impl Bfq {
         if expired { Reason::FifoExpired } else { why }
     }
 
-    /// A request of the queue in service completed: does it keep the disk?
-    fn review_completion(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    /// A request of the queue in service completed: does it keep the disk? Answers whether it has nothing to send and is waited for.
+    fn review_completion(&mut self, cx: &mut Cx<'_>, q: QueueId) -> bool {
         self.start_clock_as_in_2010(cx.now, q);
         let queue = &self.queues[q];
         let (empty, drained) = (queue.next_rq.is_none(), queue.in_flight == 0);
@@ -682,11 +692,14 @@ impl Bfq {
             if drained {
                 self.start_idling(cx, q);
             }
-        } else if self.may_time_out(cx.now, q) {
+            return true;
+        }
+        if self.may_time_out(cx.now, q) {
             self.expire(cx, Expire::BudgetTimeout);
         } else if empty && (drained || !self.better_to_idle(q)) {
             self.expire(cx, Expire::NoMoreRequests);
         }
+        false
     }
 }
 
@@ -771,6 +784,7 @@ impl Bfq {
             protection: Protection::new(limits.rotational && !config.quirks),
             raised_links: Links::new(usize::from(limits.tags)),
             woken_links: Links::new(queues),
+            wants_run: false,
             muted: false,
             limits,
             config,
