@@ -289,10 +289,11 @@ times as much the disk moves. 1.00x is nothing bought.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArgs {
-    /// The source: 000 (time-sliced CFQ, 2004) or 001 (seeky processes on flash, 2010). Default: all.
+    /// The source: 000 (time-sliced CFQ, 2004), 001 (seeky processes on flash, 2010), 002 (BFQ announced, 2010), 003 (an IO
+    /// controller, 2009) or 004 (BFQ on an SSD, 2016). Default: all.
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<String>,
-    /// Fail (exit code 1) if a number misses its stated tolerance, and name it.
+    /// Name the known misses with their reasons, and fail (exit code 1) on a miss that is not known, is worse than known, or is gone.
     #[arg(long)]
     pub(crate) check: bool,
     /// Only rows whose id contains this.

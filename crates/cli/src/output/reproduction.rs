@@ -3,14 +3,15 @@
 //! ```text
 //! row              metric  unit   published   ours  ±    error  allowed  verdict
 //! R000-C1-cfq-8    agg_bw  KiB/s      17134  17376  12   +1.4%      15%  ok
-//! R000-C1-cfq-1    agg_bw  KiB/s      19433  19441  3    +0.0%           calibrates
+//! R000-C1-cfq-1    agg_bw  KiB/s      19433  19441  3    +0.0%      15%  calibrates
 //! ```
 //!
-//! A number that calibrated the model proves nothing, and its verdict says so; one without a stated tolerance is listed only.
+//! A number that calibrated the model proves nothing, and its verdict says so. One that is listed only, or is known to miss, has
+//! its reason below the table.
 
 use std::borrow::Cow;
 
-use fairhead_sim::reproduce::{self, Check, Figure, Published, Report};
+use fairhead_sim::reproduce::{self, Bound, Check, Figure, Published, Report, Verdict, Weight, short};
 use serde_json::{Value, json};
 
 use super::csv::quoted;
@@ -38,12 +39,13 @@ impl Reproductions<'_> {
 
 /// What became of a number.
 fn verdict(f: &Figure) -> &'static str {
-    match (f.calibration, f.holds()) {
-        (_, Some(false)) => "MISS",
-        (true, _) => "calibrates",
-        (false, Some(true)) => "ok",
-        (false, None) if f.published == Published::Nothing => "new",
-        (false, None) => "listed",
+    match f.verdict() {
+        Verdict::Ok => "ok",
+        Verdict::KnownMiss => "known miss",
+        Verdict::Miss => "MISS",
+        Verdict::Calibrates => "calibrates",
+        Verdict::Listed => "listed",
+        Verdict::New => "new",
     }
 }
 
@@ -65,6 +67,7 @@ fn human(r: &Report, coloured: bool) -> String {
         text.push_str("\nproperties\n");
         r.checks.iter().for_each(|c| text.push_str(&emphasise(&property(c), coloured)));
     }
+    text.push_str(&reasons(r));
     text.push_str(&format!("\n{}\n", summary(r)));
     r.notes.iter().for_each(|n| text.push_str(&format!("note: {n}\n")));
     text
@@ -122,8 +125,10 @@ impl Metric<'_> {
     }
 
     fn cells(&self, figure: Option<&Figure>) -> Vec<String> {
-        let ours = figure.filter(|f| f.ours.is_finite()).map_or_else(String::new, |f| number(f.ours));
-        let published = figure.map_or_else(String::new, |f| published(f.published));
+        let missed = figure.is_some_and(|f| f.holds() == Some(false));
+        let ours = figure.filter(|f| f.ours.is_finite()).map_or_else(String::new, |f| short(f.ours));
+        let ours = if missed { format!("{ours} {}", figure.map_or("", verdict)) } else { ours };
+        let published = figure.map_or_else(String::new, |f| f.published.to_string());
         if self.is_published { vec![published, ours] } else { vec![ours] }
     }
 }
@@ -138,71 +143,78 @@ fn row(f: &Figure) -> Vec<Cell> {
         Cow::Borrowed(f.row.as_str()),
         Cow::Borrowed(f.metric),
         Cow::Borrowed(f.unit),
-        published(f.published).into(),
-        number(f.ours).into(),
-        number(f.spread).into(),
+        f.published.to_string().into(),
+        short(f.ours).into(),
+        short(f.spread).into(),
         f.error().map_or(Cow::Borrowed(""), |e| format!("{:+.1}%", e * 100.0).into()),
-        f.tolerance.map_or(Cow::Borrowed(""), |t| format!("{:.0}%", t * 100.0).into()),
+        f.bound().filter(|b| *b != Bound::Claim).map_or(Cow::Borrowed(""), |b| b.to_string().into()),
         Cow::Borrowed(verdict(f)),
     ];
     cells.into_iter().map(Cell::label).collect()
 }
 
 fn property(c: &Check) -> String {
-    let verdict = match (c.holds, c.required) {
+    let verdict = match (c.holds, c.weight) {
         (true, _) => "ok",
-        (false, true) => "MISS",
-        (false, false) => "not shown (listed)",
+        (false, Weight::Required) => "MISS",
+        (false, Weight::Known(_)) => "known miss",
+        (false, Weight::Listed(_)) => "not shown (listed)",
     };
     format!("  {}: {}: {verdict}", c.what, c.got)
 }
 
-/// How many of which verdict, and how far off the predictions are.
-fn summary(r: &Report) -> String {
-    let count = |v: &str| r.figures.iter().filter(|f| verdict(f) == v).count();
-    let errors: Vec<f64> = r
-        .figures
-        .iter()
-        .filter(|f| !f.calibration && f.tolerance.is_some())
-        .filter_map(|f| f.error().map(|e| e.abs() * 100.0))
-        .collect();
-    let mut text = format!(
-        "{} numbers: {} ok, {} missed, {} listed only, {} calibrated the model",
-        r.figures.len(),
-        count("ok"),
-        count("MISS"),
-        count("listed"),
-        r.figures.iter().filter(|f| f.calibration).count()
-    );
-    if count("new") > 0 {
-        text.push_str(&format!(", {} are ours alone", count("new")));
+/// Why numbers and properties are listed only, and why those that are known to miss do: each reason with how many it is for.
+fn reasons(r: &Report) -> String {
+    let figures = r.figures.iter().filter_map(|f| Some((verdict(f), f.reason()?)));
+    let checks = r.checks.iter().filter_map(|c| match c.weight {
+        Weight::Required => None,
+        Weight::Known(_) if c.holds => None,
+        Weight::Known(cause) => Some(("known miss", cause.why)),
+        Weight::Listed(reason) => Some(("listed", reason)),
+    });
+    let mut counts: Vec<((&str, &str), usize)> = Vec::new();
+    for of in figures.chain(checks) {
+        match counts.iter_mut().find(|c| c.0 == of) {
+            Some(known) => known.1 += 1,
+            None => counts.push((of, 1)),
+        }
     }
-    if !errors.is_empty() {
+    // By kind; in the order of the rows within one.
+    counts.sort_by_key(|c| c.0.0);
+    let lines = counts.iter().map(|((kind, reason), n)| format!("  {kind} ({n}): {reason}\n"));
+    let lines: String = lines.collect();
+    if lines.is_empty() { lines } else { format!("\nreasons\n{lines}") }
+}
+
+/// How many of which verdict, and how far off the predictions are: all of them, judged or not.
+fn summary(r: &Report) -> String {
+    let count = |v: Verdict| r.figures.iter().filter(|f| f.verdict() == v).count();
+    let mut text =
+        format!("{} numbers: {} ok, {} missed", r.figures.len(), count(Verdict::Ok), count(Verdict::Miss));
+    let calibrate = r.figures.iter().filter(|f| f.is_calibration()).count();
+    for (n, what) in [
+        (count(Verdict::KnownMiss), "are known misses"),
+        (count(Verdict::Listed), "listed only"),
+        (calibrate, "calibrated the model"),
+        (count(Verdict::New), "are ours alone"),
+    ] {
+        if n > 0 {
+            text.push_str(&format!(", {n} {what}"));
+        }
+    }
+    let mut errors = r.prediction_errors();
+    errors.sort_by(f64::total_cmp);
+    if let (Some(worst), Some(middle)) = (errors.last(), errors.get(errors.len() / 2)) {
         let mean = errors.iter().sum::<f64>() / super::json::float(errors.len() as u64);
-        let worst = errors.iter().copied().fold(0.0, f64::max);
         text.push_str(&format!(
-            "; predictions with a tolerance are off by {mean:.1}% in the mean, {worst:.1}% at worst"
+            "; all {} that calibrated nothing are off by {:.1}% in the mean, {:.1}% in the median, {:.1}% at worst",
+            errors.len(),
+            mean * 100.0,
+            middle * 100.0,
+            worst * 100.0
         ));
     }
     text
-}
-
-/// As it was printed.
-fn published(p: Published) -> String {
-    match p {
-        Published::Number(v) => number(v),
-        Published::MoreThan(v) => format!(">{}", number(v)),
-        Published::Nothing => String::new(),
-    }
-}
-
-/// With as many decimals as matter.
-fn number(v: f64) -> String {
-    match v.abs() {
-        a if a >= 1000.0 => format!("{v:.0}"),
-        a if a >= 10.0 => format!("{v:.1}").trim_end_matches(".0").to_owned(),
-        _ => format!("{v:.3}").trim_end_matches('0').trim_end_matches('.').to_owned(),
-    }
 }
 
 /// To a thousandth of the unit: more digits would be noise.
@@ -220,14 +232,19 @@ fn json_array(reports: &[Report]) -> String {
             // Whole numbers as such, as they were printed.
             "published": match f.published {
                 Published::Number(v) => whole(v),
-                p => json!(Some(published(p)).filter(|text| !text.is_empty())),
+                Published::Twice(a, b) => json!([whole(a), whole(b)]),
+                p => json!(Some(p.to_string()).filter(|text| !text.is_empty())),
             },
             "ours": rounded(f.ours),
-            "calibration": f.calibration,
+            "calibration": f.is_calibration(),
             "spread": rounded(f.spread),
             "error": f.error().map(|e| (e * 1e6).round() / 1e6),
-            "tolerance": f.tolerance,
+            "tolerance": match f.bound() {
+                Some(Bound::Relative(most)) => json!(most),
+                bound => json!(bound.map(|b| b.to_string())),
+            },
             "verdict": verdict(f).to_lowercase(),
+            "reason": f.reason(),
             "layouts": r.layouts,
             "seed": r.seed,
         })
@@ -245,25 +262,30 @@ fn whole(v: f64) -> Value {
 
 fn csv(reports: &[Report]) -> String {
     let mut text =
-        "row,metric,unit,published,ours,spread,error,tolerance,calibration,verdict,layouts,seed\n".to_owned();
+        "row,metric,unit,published,ours,spread,error,tolerance,calibration,verdict,layouts,seed,reason\n"
+            .to_owned();
     for (r, f) in reports.iter().flat_map(|r| r.figures.iter().map(move |f| (r, f))) {
-        let tolerance = f.tolerance.map_or_else(String::new, |t| t.to_string());
+        let tolerance = match f.bound() {
+            Some(Bound::Relative(most)) => most.to_string(),
+            bound => bound.map_or_else(String::new, |b| b.to_string()),
+        };
         let error = f.error().map_or_else(String::new, |e| format!("{e:.6}"));
         text.push_str(&format!(
-            "{},{},{},{},{},{},{error},{tolerance},{},{},{},{}\n",
+            "{},{},{},{},{},{},{error},{tolerance},{},{},{},{},{}\n",
             quoted(&f.row),
             quoted(f.metric),
             quoted(f.unit),
             match f.published {
                 Published::Number(v) => v.to_string(),
-                p => published(p),
+                p => quoted(&p.to_string()),
             },
             rounded(f.ours),
             rounded(f.spread),
-            u8::from(f.calibration),
+            u8::from(f.is_calibration()),
             verdict(f).to_lowercase(),
             r.layouts,
-            r.seed
+            r.seed,
+            quoted(f.reason().unwrap_or_default())
         ));
     }
     text
@@ -272,37 +294,44 @@ fn csv(reports: &[Report]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairhead_sim::reproduce::{Cause, Known, Standing};
 
     fn report() -> Report {
-        let figure = |row: &str, ours, calibration, tolerance| Figure {
+        let figure = |row: &str, ours, standing| Figure {
             row: row.to_owned(),
             metric: "agg_bw",
             unit: "KiB/s",
             published: Published::Number(1000.0),
             ours,
             spread: 2.5,
-            calibration,
-            tolerance,
+            standing,
+            known: None,
         };
+        let judged = Standing::Judged(Bound::Relative(0.05));
+        let cause = Cause { id: "x", why: "a cause" };
+        let known = Some(Known { error: 0.2, cause });
         Report {
             source: "000",
             title: "a source",
             seed: 3,
             layouts: 8,
             figures: vec![
-                figure("R-1", 1010.0, false, Some(0.05)),
-                figure("R-2", 1100.0, false, Some(0.05)),
-                figure("R-3", 2000.0, false, None),
-                figure("R-4", 1000.0, true, None),
+                figure("R-1", 1010.0, judged),
+                figure("R-2", 1100.0, judged),
+                figure("R-3", 2000.0, Standing::Listed("a reason")),
+                figure("R-4", 1000.0, Standing::Calibrates(None)),
+                Figure { known, ..figure("R-5", 1200.0, judged) },
             ],
             checks: vec![Check {
                 what: "a > b".to_owned(),
                 got: "1, 2".to_owned(),
                 holds: false,
-                required: true,
+                weight: Weight::Required,
             }],
             tables: vec![],
             notes: vec!["a note"],
+            is_part: false,
+            unknown: vec![],
         }
     }
 
@@ -318,11 +347,16 @@ R-1  agg_bw  KiB/s       1000  1010  2.5    +1.0%       5%          ok
 R-2  agg_bw  KiB/s       1000  1100  2.5   +10.0%       5%        MISS
 R-3  agg_bw  KiB/s       1000  2000  2.5  +100.0%               listed
 R-4  agg_bw  KiB/s       1000  1000  2.5    +0.0%           calibrates
+R-5  agg_bw  KiB/s       1000  1200  2.5   +20.0%       5%  known miss
 
 properties
   a > b: 1, 2: MISS
 
-4 numbers: 1 ok, 1 missed, 1 listed only, 1 calibrated the model; predictions with a tolerance are off by 5.5% in the mean, 10.0% at worst
+reasons
+  known miss (1): a cause
+  listed (1): a reason
+
+5 numbers: 1 ok, 1 missed, 1 are known misses, 1 listed only, 1 calibrated the model; all 4 that calibrated nothing are off by 32.8% in the mean, 20.0% in the median, 100.0% at worst
 note: a note
 ";
         assert_eq!(text, want);
@@ -371,7 +405,7 @@ Q-2                       7
         given_up.figures.truncate(2);
         given_up.figures[0].published = Published::MoreThan(60.0);
         given_up.figures[1].published = Published::Nothing;
-        given_up.figures[1].tolerance = None;
+        given_up.figures[1].standing = Standing::Ours;
         let reports = [given_up];
         let render = |format| Reproductions { reports: &reports, coloured: false }.render(format);
         let table = render(TableFormat::Human);
@@ -388,7 +422,8 @@ Q-2                       7
         let reports = [report()];
         let text = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Json);
         let all: Vec<Value> = serde_json::from_str(&text).unwrap();
-        assert_eq!(all.len(), 4);
+        assert_eq!(all.len(), 5);
+        assert_eq!((&all[0]["reason"], &all[2]["reason"]), (&Value::Null, &json!("a reason")));
         assert!(text.lines().nth(2).unwrap().starts_with(
             r#"{"row":"R-2","metric":"agg_bw","unit":"KiB/s","published":1000,"ours":1100.0,"calibration":false,"#
         ));
@@ -398,7 +433,7 @@ Q-2                       7
     fn csv_has_a_line_per_published_number() {
         let reports = [report()];
         let text = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Csv);
-        assert_eq!(text.lines().nth(1), Some("R-1,agg_bw,KiB/s,1000,1010.0,2.5,0.010000,0.05,0,ok,8,3"));
+        assert_eq!(text.lines().nth(1), Some("R-1,agg_bw,KiB/s,1000,1010.0,2.5,0.010000,0.05,0,ok,8,3,"));
         assert_eq!(text.lines().count(), 5);
     }
 }

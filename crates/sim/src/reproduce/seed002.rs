@@ -12,7 +12,9 @@
 //
 //= reference-results.md 3 (the project's transcription); benchmarks.md 1, 3
 
-use super::{Check, Column, Figure, Options, Report, Row, ours, run_plain_rows};
+use super::causes;
+use super::run_plain_rows;
+use super::{Bound, Column, Figure, Misses, Options, Published, Report, Row, Standing, ours, quotient};
 use crate::host::Host;
 use crate::metrics::{ClientStats, Outcome, Result};
 use fairhead_core::Duration;
@@ -32,19 +34,57 @@ const BACKGROUNDS: [(&str, u32, u32, &str); 4] = [
 ];
 
 pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
-    let figures = run_plain_rows(&rows(), options, progress)?;
-    let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
-    Ok(Report {
+    let mut figures = run_plain_rows(&rows(), options, progress)?;
+    let claimed: Vec<Figure> = claims().iter().filter_map(|c| c.figure(&figures)).collect();
+    figures.extend(claimed);
+    let report = Report {
         source: "002",
         title: "the announcement of BFQ (P. Valente, 2010)",
         seed: options.seed,
         layouts: options.layouts.max(1),
         figures,
-        checks,
+        checks: vec![],
         tables: vec![],
-        notes: vec!["the source has claims, not numbers: they are the properties"],
-    })
+        notes: vec![
+            "the source has claims, not numbers: each is held against every cell that it speaks of, rounded as it was stated",
+        ],
+        is_part: options.only.is_some(),
+        unknown: vec![],
+    };
+    Ok(report.with_known(MISSES))
 }
+
+/// Known misses: row, metric, relative error at 16 layouts from seed 1.
+#[rustfmt::skip]
+const MISSES: Misses = &[
+    (causes::CFQ_STARTS, &[
+        ("R002-10r-seq-bash-cfq-2.6.33", "faster", 0.654),
+        ("R002-10r-seq-xterm-cfq-2.6.33", "faster", 0.643),
+        ("R002-10r-seq-xterm-cfq-2.6.34", "faster", 0.039),
+        ("R002-10r-seq-konsole-cfq-2.6.33", "faster", 0.600),
+        ("R002-10r-rand-bash-cfq-2.6.33", "faster", 0.299),
+        ("R002-10r-rand-xterm-cfq-2.6.33", "faster", 0.189),
+        ("R002-10r-rand-konsole-cfq-2.6.33", "faster", 0.252),
+    ]),
+    (causes::ALIKE, &[
+        ("R002-10r-seq-none-cfq-2.6.33", "throughput_gain", -0.049),
+        ("R002-10r-seq-none-cfq-2.6.34", "throughput_gain", -0.049),
+        ("R002-10r-rand-none-cfq-2.6.33", "throughput_gain", -0.084),
+        ("R002-10r-rand-none-cfq-2.6.34", "throughput_gain", -0.081),
+        ("R002-5r5w-seq-none-cfq-2.6.33", "throughput_gain", -0.185),
+        ("R002-5r5w-seq-none-cfq-2.6.34", "throughput_gain", -0.185),
+        ("R002-5r5w-rand-none-cfq-2.6.33", "throughput_gain", -0.066),
+        ("R002-5r5w-rand-none-cfq-2.6.34", "throughput_gain", -0.063),
+    ]),
+    (causes::MEANWHILE, &[
+        ("R002-10r-seq-konsole-cfq-2.6.33", "meanwhile_gain", -0.388),
+        ("R002-10r-seq-konsole-cfq-2.6.34", "meanwhile_gain", -0.388),
+        ("R002-10r-rand-xterm-cfq-2.6.33", "meanwhile_gain", 0.054),
+        ("R002-10r-rand-xterm-cfq-2.6.34", "meanwhile_gain", 0.054),
+        ("R002-5r5w-seq-konsole-cfq-2.6.33", "meanwhile_gain", -0.450),
+        ("R002-5r5w-seq-konsole-cfq-2.6.34", "meanwhile_gain", -0.450),
+    ]),
+];
 
 fn id(background: &str, command: &str, scheduler: &str) -> String {
     format!("R002-{background}-{command}-{scheduler}")
@@ -53,12 +93,15 @@ fn id(background: &str, command: &str, scheduler: &str) -> String {
 fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for background in BACKGROUNDS {
-        for command in COMMANDS {
+        for command in COMMANDS.into_iter().chain([NONE]) {
             rows.extend(SCHEDULERS.map(|scheduler| row(background, command, scheduler)));
         }
     }
     rows
 }
+
+/// No command: the background alone, for its throughput.
+const NONE: &str = "none";
 
 /// Seconds until the background runs at its own pace.
 //= benchmarks.md 3
@@ -70,7 +113,7 @@ const PAUSE_MS: usize = 4200;
 /// Over how many seconds throughput is compared: more than three start-ups and pauses take under either CFQ.
 fn window(command: &str) -> usize {
     match command {
-        "bash" => 30,
+        "bash" | NONE => 30,
         "xterm" => 60,
         _ => 500,
     }
@@ -89,10 +132,15 @@ fn row(
     if writers > 0 {
         jobs += &format!("[writers]\nrw={rand}write\nnumjobs={writers}\n{}", write_cap(writers, rand));
     }
-    jobs += &format!(
-        "[command]\nstartdelay={start}ms\nfh_workload=startup:{command}\nfh_iterations=3\n\
-         fh_pause={PAUSE_MS}ms\nfh_timeout=1000s\n"
-    );
+    let throughput = Column::ours("throughput", "MB/s");
+    let mut columns = vec![throughput];
+    if command != NONE {
+        jobs += &format!(
+            "[command]\nstartdelay={start}ms\nfh_workload=startup:{command}\nfh_iterations=3\n\
+             fh_pause={PAUSE_MS}ms\nfh_timeout=1000s\n"
+        );
+        columns.extend([Column::ours("throughput_meanwhile", "MB/s"), Column::ours("startup", "s")]);
+    }
     Row {
         id: id(name, command, scheduler),
         jobs,
@@ -100,11 +148,7 @@ fn row(
         disk: "sata2009",
         host: Host::of_2010,
         interval: Some(Duration::from_secs(1)),
-        columns: vec![
-            Column::ours("startup", "s"),
-            Column::ours("throughput", "MB/s"),
-            Column::ours("throughput_meanwhile", "MB/s"),
-        ],
+        columns,
         read_off,
     }
 }
@@ -122,9 +166,9 @@ fn read_off(outcome: &Outcome) -> Vec<f64> {
     let startup = started.and_then(ClientStats::startup_time);
     let end = started.map_or(0, |c| (c.started + c.elapsed).as_ns() / 1_000_000_000);
     vec![
-        startup.map_or(f64::NAN, |s| s.took.as_ns() as f64 / 1e9),
         mb_per_s(outcome, usize::MAX),
         mb_per_s(outcome, usize::try_from(end).unwrap_or(usize::MAX)),
+        startup.map_or(f64::NAN, |s| s.took.as_ns() as f64 / 1e9),
     ]
 }
 
@@ -136,52 +180,54 @@ fn mb_per_s(outcome: &Outcome, until: usize) -> f64 {
     seconds.map(|s| s.read_bytes + s.written_bytes).sum::<u64>() as f64 / 1e6 / count as f64
 }
 
-fn checks(figures: &[Figure]) -> Vec<Check> {
-    let mut checks: Vec<Check> = COMMANDS.iter().map(|command| faster(figures, command)).collect();
-    checks.push(throughput(figures, "throughput", "in the same time", true));
-    checks.push(throughput(
-        figures,
-        "throughput_meanwhile",
-        "while the commands start, each in its own time",
-        false,
-    ));
-    checks
+/// A claim about one cell: a metric under BFQ against the same under one CFQ.
+struct Claim {
+    background: &'static str,
+    command: &'static str,
+    cfq: &'static str,
+    /// Of what.
+    metric: &'static str,
+    /// What its quotient is called.
+    name: &'static str,
+    claimed: Published,
+    standing: Standing,
 }
 
-/// How many times slower than under BFQ a command starts under CFQ: the worst case of each CFQ.
-//= R002-1, R002-2: five to nine times, six to fourteen times
-fn faster(figures: &[Figure], command: &str) -> Check {
-    let start_up = |b: &str, s: &str| ours(figures, &id(b, command, s), "startup");
-    let mut got = Vec::new();
-    let mut best: f64 = 0.0;
-    for cfq in CFQ {
-        let ratios = BACKGROUNDS.map(|b| start_up(b.0, cfq) / start_up(b.0, BFQ));
-        best = best.max(ratios.into_iter().fold(0.0, f64::max));
-        let ratios = BACKGROUNDS.iter().zip(ratios).map(|(b, r)| format!("{} {r:.1}", b.0));
-        got.push(format!("{cfq}: {}", ratios.collect::<Vec<_>>().join(", ")));
-    }
-    Check {
-        what: format!("{command}: bfq starts it at least 5 times as fast as cfq beside some background"),
-        got: got.join("; "),
-        holds: best >= 5.0,
-        required: true,
+impl Claim {
+    fn figure(&self, figures: &[Figure]) -> Option<Figure> {
+        let of = |scheduler| ours(figures, &id(self.background, self.command, scheduler), self.metric);
+        // Who starts faster takes less time, who moves more has the larger number.
+        let values = if self.metric == "startup" { [self.cfq, BFQ] } else { [BFQ, self.cfq] }.map(of);
+        let column = Column::new(self.name, "times", self.claimed, self.standing);
+        quotient(&id(self.background, self.command, self.cfq), column, values)
     }
 }
 
-//= R002-3 to R002-5: at most 20 % lower, up to 30 % higher
-fn throughput(figures: &[Figure], metric: &str, when: &str, required: bool) -> Check {
-    let rate = |b: &str, c: &str, s: &str| ours(figures, &id(b, c, s), metric);
-    let (mut worst, mut best) = (f64::INFINITY, 0.0_f64);
-    for (background, command) in BACKGROUNDS.iter().flat_map(|b| COMMANDS.map(|c| (b.0, c))) {
-        for cfq in CFQ {
-            let ratio = rate(background, command, BFQ) / rate(background, command, cfq);
-            (worst, best) = (worst.min(ratio), best.max(ratio));
+/// What is claimed of which cells.
+///
+/// Starts: five to nine times as fast as under 2.6.32, six to fourteen under 2.6.35, by background. Throughput: 15 to 30 % more where
+/// there is nothing but throughput; at most 20 % less in all (konsole beside sequential requests); up to 30 % more with
+/// shorter commands. The last two are measured while commands start, each scheduler in its own time, which compares different loads;
+/// so the same time for both is judged as well.
+//= reference-results.md 3: R002-1 to R002-5
+fn claims() -> Vec<Claim> {
+    let range = |least, most, step| Published::Range { least, most, step };
+    let standing = Standing::Judged(Bound::Claim);
+    let mut claims = Vec::new();
+    for (background, ..) in BACKGROUNDS {
+        for (cfq, faster) in CFQ.into_iter().zip([range(5.0, 9.0, 1.0), range(6.0, 14.0, 1.0)]) {
+            let mut claim = |command, metric, name, claimed| {
+                claims.push(Claim { background, command, cfq, metric, name, claimed, standing });
+            };
+            claim(NONE, "throughput", "throughput_gain", range(1.15, 1.30, 0.01));
+            for command in COMMANDS {
+                claim(command, "startup", "faster", faster);
+                let most = if command == "konsole" { f64::INFINITY } else { 1.30 };
+                let gain = range(0.80, most, 0.01);
+                claim(command, "throughput", "throughput_gain", gain);
+                claim(command, "throughput_meanwhile", "meanwhile_gain", gain);
+            }
         }
     }
-    Check {
-        what: format!("bfq's aggregate throughput {when} is at least 0.80 of cfq's in all of these"),
-        got: format!("{worst:.2} at worst, {best:.2} at best"),
-        holds: worst >= 0.80,
-        required,
-    }
+    claims
 }

@@ -31,7 +31,9 @@
 //
 //= reference-results.md 4 (the project's transcription); devices.md 3.2, 4.6, 8.5; groups.md 6, 10
 
-use super::{Check, Column, Figure, Options, Report, Row, Table, ours, run_plain_rows};
+use super::causes;
+use super::{Bound, Check, Column, Figure, Options, Published, Report, Row, Standing, Table, Weight, ours};
+use super::{Misses, run_plain_rows};
 use crate::host::Host;
 use crate::metrics::{ClientStats, OpStats, Outcome, Result};
 use fairhead_core::Duration;
@@ -45,16 +47,15 @@ const APART: u64 = 1 << 21;
 
 /// What counts as reproduced: of two scans with equal weights, and with other weights or classes.
 //= the project's bars for these rows
-const EQUAL_TOLERANCE: f64 = 0.08;
-const TOLERANCE: f64 = 0.05;
+const EQUAL_BOUND: Bound = Bound::Relative(0.08);
+const BOUND: Bound = Bound::Relative(0.05);
 /// How much longer noop and deadline take without the controller, at least.
 const GAIN: f64 = 2.5;
 /// How long a scan alone takes, "about".
 const ALONE_S: f64 = 22.5;
 
-/// The columns of a run with the controller: version 8's two scans and version 9's.
+/// The columns of a run with the controller: version 8's two scans and version 9's, which are one simulation here.
 type Versions = [f64; 4];
-const VERSIONS: [&str; 4] = ["v8_first", "v8_second", "v9_first", "v9_second"];
 
 /// What the document calls a scheduler, ours without the controller and with it, the seconds without it and with it.
 //= reference-results.md 4.1
@@ -119,7 +120,7 @@ const READERS: [u32; 2] = [4, 5];
 pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
     let figures = run_plain_rows(&rows(), options, progress)?;
     let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
-    Ok(Report {
+    let report = Report {
         source: "003",
         title: "an IO controller over four schedulers (J. Marchand and V. Goyal, 2009)",
         seed: options.seed,
@@ -136,9 +137,24 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         notes: vec![
             "two scans that alternate lock to the platter: the rows without the controller move by whole revolutions with the layout",
             "rows that end in 'native' are schedulers that have groups of their own",
+            "versions 8 and 9 of the controller are one simulation: it is held against both, and counts once",
         ],
-    })
+        is_part: options.only.is_some(),
+        unknown: vec![],
+    };
+    Ok(report.with_known(MISSES))
 }
+
+/// Known misses: row, metric, relative error at 16 layouts from seed 1.
+#[rustfmt::skip]
+const MISSES: Misses = &[
+    (causes::SAMPLES, &[
+        ("R003-watch-03", "test2", 0.201),
+        ("R003-watch-08", "test1", 0.136),
+        ("R003-watch-12", "test1", 0.117),
+        ("R003-watch-19", "test2", -0.073),
+    ]),
+];
 
 fn rows() -> Vec<Row> {
     let mut rows = vec![alone()];
@@ -148,18 +164,18 @@ fn rows() -> Vec<Row> {
             format!("R003-E-{name}"),
             with,
             weights([1000, 1000]),
-            controlled(versions, EQUAL_TOLERANCE),
+            controlled(versions, EQUAL_BOUND),
         ));
     }
     rows.push(native("R003-E-native", weights([1000, 1000])));
     for (w, versions) in WEIGHTS {
         let id = format!("R003-W-{}-{}", w[0], w[1]);
         rows.push(native(&format!("{id}-native"), weights(w)));
-        rows.insert(rows.len() - 1, row(id, CFQ, weights(w), controlled(versions, TOLERANCE)));
+        rows.insert(rows.len() - 1, row(id, CFQ, weights(w), controlled(versions, BOUND)));
     }
     for (c, versions) in CLASSES {
         let id = format!("R003-P-{}-{}", c[0], c[1]).to_uppercase();
-        rows.push(row(id, CFQ, classes(c), controlled(versions, TOLERANCE)));
+        rows.push(row(id, CFQ, classes(c), controlled(versions, BOUND)));
     }
     rows.push(watched());
     rows.push(question("alone", "noop", false, 0));
@@ -170,8 +186,8 @@ fn rows() -> Vec<Row> {
 }
 
 /// A scan's seconds.
-fn seconds(metric: &'static str, published: f64) -> Column {
-    Column::listed(metric, "s", published)
+fn seconds(metric: &'static str, published: f64, standing: Standing) -> Column {
+    Column::new(metric, "s", Published::Number(published), standing)
 }
 
 fn row(id: String, preset: &'static str, jobs: String, columns: Vec<Column>) -> Row {
@@ -179,25 +195,26 @@ fn row(id: String, preset: &'static str, jobs: String, columns: Vec<Column>) -> 
 }
 
 fn alone() -> Row {
-    let column = Column { calibration: true, tolerance: Some(0.02), ..seconds("took", ALONE_S) };
+    let column = seconds("took", ALONE_S, Standing::Calibrates(Some(Bound::Relative(0.02))));
     row("R003-alone".to_owned(), "cfq-2.6.33", scan("first", FIRST_TABLE, ""), vec![column])
 }
 
 fn without_controller(name: &str, preset: &'static str, published: [f64; 2]) -> Row {
-    let calibration = matches!(name, "noop" | "deadline");
-    let column = |metric, published| Column {
-        calibration,
-        tolerance: Some(EQUAL_TOLERANCE),
-        ..seconds(metric, published)
+    let standing = match name {
+        "noop" | "deadline" => Standing::Calibrates(Some(EQUAL_BOUND)),
+        _ => Standing::Judged(EQUAL_BOUND),
     };
-    let columns = vec![column("without_first", published[0]), column("without_second", published[1])];
+    let columns = vec![
+        seconds("without_first", published[0], standing),
+        seconds("without_second", published[1], standing),
+    ];
     row(format!("R003-E-{name}"), preset, two_scans(["", ""]), columns)
 }
 
-/// Both versions' columns; ours are the same for both.
-fn controlled(published: Versions, tolerance: f64) -> Vec<Column> {
-    let column = |(metric, p)| Column { tolerance: Some(tolerance), ..seconds(metric, p) };
-    VERSIONS.into_iter().zip(published).map(column).collect()
+/// Both versions' numbers: ours is one simulation, and counts once.
+fn controlled([v8_first, v8_second, v9_first, v9_second]: Versions, bound: Bound) -> Vec<Column> {
+    let column = |metric, v8, v9| Column::new(metric, "s", Published::Twice(v8, v9), Standing::Judged(bound));
+    vec![column("first", v8_first, v9_first), column("second", v8_second, v9_second)]
 }
 
 fn native(id: &str, jobs: String) -> Row {
@@ -222,10 +239,9 @@ fn classes([first, second]: [&str; 2]) -> String {
     two_scans([&options("test1", first), &options("test2", second)])
 }
 
-/// How long each client took; once for each version of the controller, where there are two.
+/// How long each client took.
 fn times(outcome: &Outcome) -> Vec<f64> {
-    let times = || outcome.clients.iter().map(|c| s(c.elapsed));
-    times().chain(times()).collect()
+    outcome.clients.iter().map(|c| s(c.elapsed)).collect()
 }
 
 #[allow(clippy::cast_precision_loss, reason = "far below 2^52 ns")]
@@ -240,22 +256,14 @@ fn ms(time: Option<Duration>) -> f64 {
 // ---- disk time, watched ----------------------------------------------------------------------------------------------
 
 fn watched() -> Row {
-    let sample =
-        |metric, published, i: usize| Column { suffix: SUFFIX[i], ..Column::listed(metric, "ms", published) };
-    //= reference-results.md 4.4 (derived)
+    //= reference-results.md 4.4 (derived), 7 P13
     let mut columns = vec![
-        Column::listed("ratio", "", 1.988),
-        Column::listed("slice", "ms", 100.7),
+        Column::judged("ratio", "", 1.988, Bound::Relative(0.03)),
+        Column::judged("slice", "ms", 100.7, Bound::Relative(0.02)),
         Column::ours("whole_slices", "%"),
     ];
-    for (i, [first, second]) in WATCH.into_iter().enumerate() {
-        columns.extend([sample("test1", first, i), sample("test2", second, i)]);
-        let ratio = Column { unit: "", ..sample("ratio", first / second, i) };
-        columns.push(if first > 0.0 {
-            ratio
-        } else {
-            Column { published: Column::ours("", "").published, ..ratio }
-        });
+    for (i, times) in WATCH.into_iter().enumerate() {
+        columns.extend(sample(i, times));
     }
     Row {
         interval: Some(PERIOD),
@@ -268,6 +276,28 @@ fn watched() -> Row {
         )
     }
 }
+
+/// A sample's columns: both disk times, and their quotient where the source has one.
+fn sample(i: usize, [first, second]: [f64; 2]) -> [Column; 3] {
+    let standing = match i {
+        0 => Standing::Listed("the source's scans began at an unknown moment of this sample"),
+        17 => Standing::Listed("the source's first scan ended at an unknown moment of this sample"),
+        23 => Standing::Listed("the source's second scan ended at an unknown moment of this sample"),
+        // A slice counts where it ends.
+        _ => Standing::Judged(Bound::Absolute(SLICE_MS)),
+    };
+    let time = |metric, published| Column::new(metric, "ms", Published::Number(published), standing);
+    let ratio = if first > 0.0 {
+        Column::listed("ratio", "", first / second, "the quotient of the two times beside it")
+    } else {
+        Column::ours("ratio", "")
+    };
+    [time("test1", first), time("test2", second), ratio].map(|c| Column { suffix: SUFFIX[i], ..c })
+}
+
+/// How long a slice is, by the source's samples.
+//= reference-results.md 4.4 (derived)
+const SLICE_MS: f64 = 100.7;
 
 /// Sample by sample.
 const SUFFIX: [&str; WATCH.len()] = [
@@ -350,14 +380,14 @@ fn checks(figures: &[Figure]) -> Vec<Check> {
         what: "weights 1000 and 500: disk times in the overlap are 1.9 to 2.1 to one".to_owned(),
         got: format!("{ratio:.3}"),
         holds: RATIO.contains(&ratio),
-        required: true,
+        weight: Weight::Required,
     });
     let (slice, whole) = (ours(figures, WATCH_ID, "slice"), ours(figures, WATCH_ID, "whole_slices"));
     checks.push(Check {
         what: format!("at least {WHOLE_PCT} % of its samples are whole slices of about 100.7 ms"),
         got: format!("{whole:.0} % of {slice:.1} ms"),
         holds: whole >= WHOLE_PCT,
-        required: true,
+        weight: Weight::Required,
     });
     for n in READERS {
         checks.extend(QUESTION.iter().filter(|q| q.2).map(|&(name, ..)| answer(figures, name, n)));
@@ -367,12 +397,12 @@ fn checks(figures: &[Figure]) -> Vec<Check> {
 
 fn gain(figures: &[Figure], name: &str) -> Check {
     let row = format!("R003-E-{name}");
-    let times = ours(figures, &row, "without_second") / ours(figures, &row, "v9_second");
+    let times = ours(figures, &row, "without_second") / ours(figures, &row, "second");
     Check {
         what: format!("{name}: two scans take at least {GAIN} times as long without the controller"),
         got: format!("{times:.2} times"),
         holds: times >= GAIN,
-        required: true,
+        weight: Weight::Required,
     }
 }
 
@@ -385,7 +415,7 @@ fn answer(figures: &[Figure], name: &str, readers: u32) -> Check {
         what: format!("beside {readers} dd a query is quicker with groups under {name}"),
         got: format!("{after:.0} ms, without {before:.0} ms"),
         holds: after < before,
-        required: false,
+        weight: Weight::Listed("the source has the question and no answer"),
     }
 }
 

@@ -5,7 +5,8 @@
 //! `plextor_m5s` and [`Host::of_2016`].
 //!
 //! What calibrated these, and so predicts nothing: the link's rate on the sequential row; the CPU cost of a request on noop's
-//! random row and each scheduler's own on its; the computing of the applications on their idle times; how many reads
+//! random row and each scheduler's own on its; the computing of the applications on what they took from an idle SSD
+//! elsewhere (the device specification has it; the source has no such row); how many reads
 //! oowriter and konsole make on noop's rows with sequential readers. xterm's reads are those of its trace.
 //!
 //! What the source does not say, and is assumed: CFQ and BFQ with their defaults; the drive queues (NCQ). BFQ is `bfq-v8`; today's
@@ -14,7 +15,9 @@
 //
 //= reference-results.md 5 (the project's transcription); devices.md 4.6, 8.6
 
-use super::{Check, Column, Figure, Options, Published, Report, Row, ours, run_plain_rows};
+use super::causes;
+use super::run_plain_rows;
+use super::{Bound, Check, Column, Figure, Misses, Options, Published, Report, Row, Standing, Weight, ours};
 use crate::host::Host;
 use crate::metrics::{Outcome, Result};
 
@@ -50,8 +53,8 @@ const START_UP: [(&str, &str, [f64; 4]); 6] = [
     ("rand", "konsole", [0.88, 2.90, 1.02, 1.00]),
 ];
 
-/// Start-up times without a background, by the device specification: the source has none in its table.
-const IDLE: [(&str, f64); 3] = [("xterm", 0.2), ("oowriter", 0.8), ("konsole", 0.9)];
+/// Each starts without a background, too: the source's table has no such row, so these are ours alone.
+const APPLICATIONS: [&str; 3] = ["xterm", "oowriter", "konsole"];
 
 /// Seconds after which a start-up is given up.
 const TIMEOUT: f64 = 60.0;
@@ -59,7 +62,7 @@ const TIMEOUT: f64 = 60.0;
 pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
     let figures = run_plain_rows(&rows(), options, progress)?;
     let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
-    Ok(Report {
+    let report = Report {
         source: "004",
         title: "BFQ v8 against CFQ, deadline and noop on an SSD (P. Valente, 2016)",
         seed: options.seed,
@@ -70,17 +73,31 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         notes: vec![
             "rows that end in 'now' are today's bfq; 'bfq' is bfq-v8, without what came after the source",
         ],
-    })
+        is_part: options.only.is_some(),
+        unknown: vec![],
+    };
+    Ok(report.with_known(MISSES))
 }
+
+/// Known misses: row, metric, relative error at 16 layouts from seed 1.
+#[rustfmt::skip]
+const MISSES: Misses = &[
+    (causes::STAND_IN, &[
+        ("R004-S-seq-konsole-bfq", "startup", 0.384),
+    ]),
+    (causes::CFQ_FLASH, &[
+        ("R004-S-rand-xterm-cfq", "startup", 13.041),
+        ("R004-S-rand-konsole-cfq", "startup", 0.597),
+    ]),
+];
 
 fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for (background, published) in THROUGHPUT {
         rows.extend(SCHEDULERS.iter().zip(published).map(|(s, mbps)| throughput_row(background, s, mbps)));
     }
-    for (app, s) in IDLE.iter().flat_map(|app| SCHEDULERS.iter().map(move |s| (app, s))) {
-        let column = Column { calibration: true, ..Column::listed("startup", "s", app.1) };
-        rows.push(start_up_row("idle", app.0, s, column));
+    for app in APPLICATIONS {
+        rows.extend(SCHEDULERS.map(|s| start_up_row("idle", app, s, Column::ours("startup", "s"))));
     }
     for (background, app, published) in START_UP {
         rows.extend(
@@ -102,23 +119,31 @@ fn throughput_row(background: &str, scheduler: &'static str, published: f64) -> 
         disk: "plextor_m5s",
         host: Host::of_2016,
         interval: None,
-        columns: vec![Column {
-            calibration: background == "rand" || scheduler == "noop",
-            tolerance: Some(0.05),
-            ..Column::listed("throughput", "MB/s", published)
-        }],
+        columns: vec![column(
+            "throughput",
+            "MB/s",
+            Published::Number(published),
+            THROUGHPUT_BOUND,
+            background == "rand" || scheduler == "noop",
+        )],
         read_off: |outcome| vec![mb_per_s(outcome)],
     }
 }
 
+const THROUGHPUT_BOUND: Bound = Bound::Relative(0.05);
+/// Stated for noop and deadline beside sequential readers; the same for all.
+const START_UP_BOUND: Bound = Bound::Relative(0.30);
+
+fn column(metric: &'static str, unit: &'static str, p: Published, bound: Bound, calibrates: bool) -> Column {
+    let standing = if calibrates { Standing::Calibrates(Some(bound)) } else { Standing::Judged(bound) };
+    Column::new(metric, unit, p, standing)
+}
+
 fn start_up_column(background: &str, app: &str, scheduler: &str, published: f64) -> Column {
-    let judged = background == "seq" && matches!(scheduler, "noop" | "deadline");
-    let column = Column {
-        calibration: background == "seq" && app != "xterm" && scheduler == "noop",
-        tolerance: judged.then_some(0.30),
-        ..Column::listed("startup", "s", published)
-    };
-    if published < GIVEN_UP { column } else { Column { published: Published::MoreThan(TIMEOUT), ..column } }
+    let calibrates = background == "seq" && app != "xterm" && scheduler == "noop";
+    let published =
+        if published < GIVEN_UP { Published::Number(published) } else { Published::MoreThan(TIMEOUT) };
+    column("startup", "s", published, START_UP_BOUND, calibrates)
 }
 
 fn start_up_row(background: &str, app: &str, scheduler: &'static str, column: Column) -> Row {
@@ -176,23 +201,23 @@ fn checks(figures: &[Figure]) -> Vec<Check> {
             ),
             got: format!("{times:.2} times"),
             holds: times <= 1.3,
-            required: true,
+            weight: Weight::Required,
         });
     }
-    for app in IDLE.iter().map(|a| a.0) {
+    for app in APPLICATIONS {
         let (cfq, noop) = (start_up("seq", app, "cfq"), start_up("seq", app, "noop"));
         checks.push(Check {
             what: format!("{app} beside ten seq readers: cfq is slower than noop, and given up after 60 s"),
             got: format!("cfq {cfq:.2} s, noop {noop:.2} s"),
             holds: cfq > noop && cfq >= TIMEOUT,
-            required: false,
+            weight: Weight::Required,
         });
         let (cfq, noop) = (start_up("rand", app, "cfq"), start_up("rand", app, "noop"));
         checks.push(Check {
             what: format!("{app} beside ten rand readers: cfq is slower than noop"),
             got: format!("cfq {cfq:.2} s, noop {noop:.2} s"),
             holds: cfq > noop,
-            required: false,
+            weight: Weight::Required,
         });
     }
     checks
