@@ -30,7 +30,7 @@ use crate::bio::{Bio, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::clock::{self, Clock};
 use crate::control::{Change, work};
-use crate::depth::{Depth, is_on_platters};
+use crate::depth::{Depth, Facts};
 use crate::emulation::{Emulation, Lateness};
 use crate::engine::{Desk, Ears, Engine, Front, Mailbox, Message, OUTSIDE};
 use crate::error::{Error, ErrorKind};
@@ -75,6 +75,8 @@ pub struct DiskOptions {
     direct: bool,
     read_only: bool,
     rotational: Option<bool>,
+    /// Of the device that files will be on which come later.
+    device: Option<Facts>,
     record: Option<PathBuf>,
     faults: Option<Faults>,
     /// Files that come and go; those that are named above are the first ones.
@@ -94,6 +96,7 @@ impl DiskOptions {
             direct: true,
             read_only: false,
             rotational: None,
+            device: None,
             record: None,
             faults: None,
             table: None,
@@ -119,8 +122,8 @@ impl DiskOptions {
         self
     }
 
-    /// How many ios the disk has at a time, 1 to 1024. Default: 1 for a disk with a head; for others 32, and down to 8
-    /// while it takes long for them.
+    /// How many ios the disk has at a time, 1 to 1024. Default: as many as a disk with a head takes into its own queue, up to 32 (1 if that is
+    /// unknown); for others 32, and down to 8 while it takes long for them.
     #[must_use]
     pub const fn depth(mut self, depth: u16) -> Self {
         self.depth = Some(depth);
@@ -182,17 +185,23 @@ impl DiskOptions {
 
     /// The files that come are on the device that this is on.
     pub(crate) fn on_device_of(mut self, path: &Path) -> Self {
-        if self.emulate.is_none() {
-            self.rotational = self.rotational.or_else(|| Some(is_on_platters(path)));
-        }
+        self.device = Some(Facts::of(path));
         self
     }
 
-    /// Whether it is to be a disk with a head.
-    pub(crate) fn is_rotational(&self) -> bool {
+    /// Whether it is to be a disk with a head, and how many requests its own queue takes.
+    pub(crate) fn facts(&self) -> Facts {
         let model = self.emulate.as_ref().and_then(|params| Emulation::new(params).ok());
-        let model = model.map(|m| m.facts().rotational);
-        self.rotational.or(model).unwrap_or_else(|| self.files.iter().any(|path| is_on_platters(path)))
+        let model = model.map(|model| {
+            let facts = model.facts();
+            Facts { is_rotational: facts.rotational, queue: Some(facts.queue_depth) }
+        });
+        let facts = model.or(self.device).unwrap_or_else(|| {
+            let files = self.files.iter().map(|path| Facts::of(path));
+            // Of several, it is as slow as the slowest.
+            files.min_by_key(|facts| (!facts.is_rotational, facts.queue)).unwrap_or_default()
+        });
+        Facts { is_rotational: self.rotational.unwrap_or(facts.is_rotational), ..facts }
     }
 
     /// Sizes and times; `limits.queue_depth`, `rotational` and `actuators` are set when the disk is opened.
@@ -336,13 +345,14 @@ impl Disk {
     fn settings(options: &DiskOptions, emulation: Option<&Emulation>) -> Settings {
         let mut settings = options.settings;
         let limits = &mut settings.limits;
-        limits.rotational = options.is_rotational();
+        let facts = options.facts();
+        limits.rotational = facts.is_rotational;
         if let Some(facts) = emulation.map(Emulation::facts) {
             limits.actuators = facts.actuators;
             limits.max_sectors = limits.max_sectors.min(facts.max_request);
         }
         let is_flash = !limits.rotational && emulation.is_none();
-        limits.queue_depth = options.depth.unwrap_or_else(|| Depth::usual(limits.rotational));
+        limits.queue_depth = options.depth.unwrap_or_else(|| Depth::usual(facts.is_rotational, facts.queue));
         settings.adaptive_depth = options.depth.is_none() && is_flash;
         settings
     }
@@ -733,6 +743,28 @@ impl<T> Future for Pending<T> {
                 *outcome = Outcome::Awaited(cx.waker().clone());
                 Poll::Pending
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_emulated_disk_has_as_many_as_its_queue_takes() {
+        for (preset, depth, adapts) in
+            [("nas2020", 31, false), ("sata2009", 1, false), ("plextor_m5s", 32, false)]
+        {
+            let model = DeviceParams::preset(preset).unwrap();
+            let emulation = Emulation::new(&model).unwrap();
+            let settings = |options: DiskOptions| {
+                let settings = Disk::settings(&options, Some(&emulation));
+                (settings.limits.queue_depth, settings.adaptive_depth)
+            };
+            let options = DiskOptions::new(["/nowhere"]).emulate(model);
+            assert_eq!(settings(options.clone()), (depth, adapts), "{preset}");
+            assert_eq!(settings(options.depth(2)), (2, false), "{preset}, set to 2");
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct ServeArgs {
     /// Set a tunable, such as slice_idle=4ms. May be repeated.
     #[arg(long = "set", value_name = "TUNABLE=VALUE")]
     pub(crate) set: Vec<String>,
-    /// How many requests the disk has at a time. Default: 1 for a disk with a head; for others 32, and down to 8 while it takes long for them; or what the emulated disk has.
+    /// How many requests the disk has at a time. Default: what the disk's own queue takes, up to 32 (1 if that is unknown); for a disk without a head 32, and down to 8 while it takes long for them.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depth: Option<u16>,
     /// Be as slow as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.
@@ -132,7 +132,7 @@ pub(crate) struct MountArgs {
     /// What the threads of a cgroup get, such as tenants/gold,weight=300. May be repeated.
     #[arg(long = "group", value_name = "PATH,KEY=VALUE…")]
     pub(crate) groups: Vec<String>,
-    /// How many requests the disk has at a time. Default: 1 for a disk with a head; for others 32, and down to 8 while it takes long for them.
+    /// How many requests the disk has at a time. Default: what the disk's own queue takes, up to 32 (1 if that is unknown); for a disk without a head 32, and down to 8 while it takes long for them.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depth: Option<u16>,
     /// As slow as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.

@@ -101,7 +101,7 @@ impl Server {
         check_names(exports)?;
         let all_read_only = exports.iter().all(|e| e.read_only);
         let disk = disk.files(exports.iter().map(|e| e.file.clone())).read_only(all_read_only);
-        let rotational = disk.is_rotational();
+        let rotational = disk.facts().is_rotational;
         let mut looked = exports.iter().map(|e| look(e, disk.is_direct())).collect::<Result<Vec<_>, _>>()?;
         let (mut listeners, mut sockets, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
         for place in listen {
