@@ -127,7 +127,7 @@ pub(crate) fn run(part: Part) -> Result<Outcome, String> {
 }
 
 /// The program that is measured: `FAIRHEAD` if that is set, or one that is built now.
-fn build() -> Result<PathBuf, String> {
+pub(crate) fn build() -> Result<PathBuf, String> {
     if let Some(program) = env::var_os("FAIRHEAD") {
         return Ok(program.into());
     }

@@ -5,7 +5,7 @@
 //! skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{bench, docs, fuzz};
+use crate::{bench, docs, figures, fuzz};
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -82,6 +82,7 @@ const STEPS: &[Step] = &[
     ("same bytes in release", || tests(&mut same_bytes("release"))),
     ("docs", || plain(cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"))),
     ("measured docs, a part", || docs::run(docs::Part::Check)),
+    ("figures in the docs", || figures::run(true)),
     ("core without std", bare_metal),
     ("corpus replay", || tests(&mut fuzz::replay())),
     ("fuzzing, briefly", || fuzz::short(FUZZ)),
