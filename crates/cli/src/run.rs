@@ -1,9 +1,9 @@
 //! `fairhead run`: one simulation per scheduler, several at once, and the report.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fairhead_report::{Cast, Recorder};
-use fairhead_sim::journal::{Sink, Sinks};
+use fairhead_sim::journal::{Sink, Sinks, fio_log};
 use fairhead_sim::{Outcome, Scenario, SimError, journal, parallel, simulate, why};
 
 use crate::args::{Format, RunArgs};
@@ -18,7 +18,11 @@ use crate::replay;
 /// Runs the plan that the arguments make, and writes the report.
 pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     let plan = Plan::new(args)?;
-    outputs(args).check()?;
+    let logs: Vec<PathBuf> = (plan.schedulers.iter())
+        .flat_map(|s| fio_log::names(&plan.jobs, &part(&plan, s.name)))
+        .map(PathBuf::from)
+        .collect();
+    outputs(args, &logs).check()?;
     plan.jobs.notes.iter().for_each(|n| out::note(n));
     let sampled = args.output.format == Format::JsonPlus;
     let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(&plan, s, sampled)).collect();
@@ -29,7 +33,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     };
     let wanted =
         Wanted { why: plan.why.as_ref(), pictures: args.report.is_some() || args.pictures.is_some() };
-    let Done { outcomes, why, pictured } = match Recording::new(&args.record, scenarios.len())? {
+    let Done { outcomes, why, pictured, logs } = match Recording::new(&args.record, scenarios.len())? {
         None => {
             let all = || simulate_all(&scenarios, wanted, threads);
             replay::with_progress(&plan.jobs, scenarios.len(), "replaying", all).map_err(failed)?
@@ -44,6 +48,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     watch_is_short_enough(&plan, &outcomes)?;
     for note in new_notes(&plan, &outcomes) {
         out::note(note);
+    }
+    for (s, log) in plan.schedulers.iter().zip(logs) {
+        let files = log.finish(&plan.jobs, &part(&plan, s.name));
+        files.iter().try_for_each(|(name, text)| out::write(Some(Path::new(name)), text))?;
     }
     let file = args.output.file.as_deref();
     let export: Box<dyn Export> = match args.output.format {
@@ -70,9 +78,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The files that the arguments name for results.
-fn outputs(args: &RunArgs) -> Outputs<'_> {
-    Outputs::default()
+/// What is put into the names of fio's logs: the scheduler, if there are several.
+fn part(plan: &Plan, scheduler: &str) -> String {
+    if plan.schedulers.len() > 1 { format!("-{scheduler}") } else { String::new() }
+}
+
+/// The files that the arguments and the jobs name for results.
+fn outputs<'a>(args: &'a RunArgs, logs: &'a [PathBuf]) -> Outputs<'a> {
+    let outputs = logs.iter().fold(Outputs::default(), |all, log| all.file("a log of the job", Some(log)));
+    outputs
         .file("-o", args.output.file.as_deref())
         .file("--requests", args.record.requests.as_deref())
         .file("--trace-out", args.record.trace_out.as_deref())
@@ -146,6 +160,7 @@ struct Done {
     outcomes: Vec<Outcome>,
     why: Vec<why::Report>,
     pictured: Vec<fairhead_report::Recording>,
+    logs: Vec<fio_log::Recorder>,
 }
 
 impl Done {
@@ -153,11 +168,12 @@ impl Done {
         self.outcomes.push(one.0);
         self.why.extend(one.1);
         self.pictured.extend(one.2);
+        self.logs.extend(one.3);
     }
 }
 
 /// What came of one.
-type One = (Outcome, Option<why::Report>, Option<fairhead_report::Recording>);
+type One = (Outcome, Option<why::Report>, Option<fairhead_report::Recording>, Option<fio_log::Recorder>);
 
 /// Simulates all. Which thread runs which one changes none of them.
 fn simulate_all(scenarios: &[Scenario], wanted: Wanted<'_>, threads: usize) -> Result<Done, SimError> {
@@ -194,7 +210,10 @@ fn record_all(
 /// Simulates one, and tells what happens to whoever wants to know.
 fn one(scenario: &Scenario, wanted: Wanted<'_>, recording: Option<&mut Recording>) -> Result<One, SimError> {
     let mut recorder = wanted.pictures.then(|| Recorder::new(Cast::new(&scenario.jobs)));
+    let has_logs = scenario.jobs.jobs.iter().any(|j| !j.logs.is_empty());
+    let mut logs = has_logs.then(|| fio_log::Recorder::new(&scenario.jobs));
     let mut sinks = Sinks::default();
+    sinks.0.extend(logs.as_mut().map(|r| r as &mut dyn Sink));
     sinks.0.extend(recording.map(|r| r as &mut dyn Sink));
     sinks.0.extend(recorder.as_mut().map(|r| r as &mut dyn Sink));
     let (outcome, why) = match (wanted.why, sinks.0.is_empty()) {
@@ -204,5 +223,5 @@ fn one(scenario: &Scenario, wanted: Wanted<'_>, recording: Option<&mut Recording
             why::answer(scenario, &why.clients, why.when, &mut sinks).map(|(o, why)| (o, Some(why)))?
         }
     };
-    Ok((outcome, why, recorder.map(Recorder::finish)))
+    Ok((outcome, why, recorder.map(Recorder::finish), logs))
 }

@@ -343,6 +343,113 @@ fn what_is_not_comparable_or_missed_is_said() {
     assert!(disk.len() == 3 || disk.len() == 2, "{disk:?}");
 }
 
+/// A job with logs.
+fn logged(depth: u32, more: &str) -> String {
+    let name = format!("randread-iodepth-{depth}-numjobs-1");
+    format!(
+        "[j]\nrw=randread\nbs=16k\nsize=2m\nfilename=data\nioengine=libaio\niodepth={depth}\ndirect=1\n\
+        write_bw_log={name}\nwrite_lat_log={name}\nwrite_iops_log={name}\n{more}"
+    )
+}
+
+/// The logs in a folder: their names, and how many columns the lines of each have.
+fn columns_of_logs(dir: &Dir) -> Vec<(String, Vec<usize>)> {
+    let logs = dir.files().into_iter().filter(|f| f.ends_with(".log"));
+    logs.map(|name| {
+        let text = std::fs::read_to_string(dir.0.path().join(&name)).unwrap();
+        let mut columns: Vec<usize> = text.lines().map(|l| l.split(", ").count()).collect();
+        columns.dedup();
+        (name, columns)
+    })
+    .collect()
+}
+
+#[test]
+fn logs_are_those_of_fio() {
+    let (ours, fios) = (Dir::new(), Dir::new());
+    for dir in [&ours, &fios] {
+        std::fs::write(dir.0.path().join("job.fio"), logged(4, "numjobs=2\nlog_offset=1\n")).unwrap();
+    }
+    let fio = Command::new("fio").current_dir(&fios.0).arg("job.fio").output();
+    if !fio.is_ok_and(|f| f.status.success()) {
+        println!("skipped: no fio that does libaio here");
+        return;
+    }
+    ours.text(&["--sched", "noop"]);
+    let (mut have, want) = (columns_of_logs(&ours), columns_of_logs(&fios));
+    assert_eq!(want.len(), 10, "{want:?}");
+    for ((_, columns), (name, theirs)) in have.iter_mut().zip(&want) {
+        if name.contains("_slat.") {
+            assert!(columns.is_empty(), "a call is one piece from submission to completion");
+            columns.clone_from(theirs);
+        }
+    }
+    assert_eq!(have, want);
+    // Each scheduler has files of its own, and the job is no file to write to.
+    ours.text(&["--sched", "noop,cfq"]);
+    assert!(
+        ours.files().iter().any(|f| f == "randread-iodepth-4-numjobs-1-cfq_lat.2.log"),
+        "{:?}",
+        ours.files()
+    );
+    let clash = ours.fairhead(&["--sched", "noop", "-o", "randread-iodepth-4-numjobs-1_bw.1.log"]);
+    assert_eq!(clash.status.code(), Some(2));
+}
+
+/// A program of target/python, where `cargo xtask test` installs it, or on the path.
+fn of_python(name: &str) -> Option<std::path::PathBuf> {
+    let installed =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python/bin").join(name);
+    if installed.exists() {
+        return Some(installed);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|p| p.join(name)).find(|p| p.exists())
+}
+
+#[test]
+fn fio_plot_draws_our_results() {
+    let Some(fio_plot) = of_python("fio-plot") else {
+        println!("skipped: no fio-plot");
+        return;
+    };
+    let dir = Dir::new();
+    for depth in [1, 4, 16] {
+        let more = "log_avg_msec=500\ntime_based\nruntime=2s\n";
+        std::fs::write(dir.0.path().join("job.fio"), logged(depth, more)).unwrap();
+        let json = format!("{depth}.json");
+        assert!(dir.fairhead(&["--sched", "noop", "--output-format", "json+", "-o", &json]).status.success());
+    }
+    for how in [
+        &["-l"][..],
+        &["-L", "-t", "iops"],
+        &["-N", "-d", "4"],
+        &["-H", "-d", "4", "-n", "1"],
+        &["-g", "-t", "bw", "iops", "lat", "-d", "1", "4", "16", "-n", "1"],
+    ] {
+        let picture = dir.0.path().join("out.png");
+        let args = ["-i", ".", "-T", "t", "-r", "randread", "-o", "out.png"];
+        let said = Command::new(&fio_plot).current_dir(&dir.0).args(args).args(how).output().unwrap();
+        let head = std::fs::read(&picture).unwrap_or_default();
+        assert!(
+            said.status.success() && head.starts_with(b"\x89PNG"),
+            "{how:?}: {}{}",
+            String::from_utf8_lossy(&said.stdout),
+            String::from_utf8_lossy(&said.stderr)
+        );
+        std::fs::remove_file(picture).unwrap();
+    }
+    let Some(gnuplot) = of_python("fio2gnuplot") else {
+        println!("skipped: no fio2gnuplot");
+        return;
+    };
+    let said = Command::new(gnuplot).current_dir(&dir.0).arg("-b").output().unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains("randread-iodepth-16-numjobs-1_bw.1.log"), "{said}");
+    let mean = std::fs::read_to_string(dir.0.path().join("result.average")).unwrap_or_default();
+    assert!(mean.lines().count() >= 3, "a line for each log: {mean}");
+}
+
 /// Rates over different spans are not added: what a job's clients moved is over the longest client's time, as fio has it.
 #[test]
 fn a_jobs_rate_is_its_bytes_over_its_time() {

@@ -23,6 +23,7 @@ use super::CLIENTS_MAX;
 use super::error::{JobError, clean};
 use super::groups::{Cgroup, Change};
 use super::trace::StartUpTrace;
+use crate::journal::fio_log::Logs;
 use crate::replay::{Options, Part, Recording, Source, TraceJob};
 
 /// The most requests that all clients of a replay may have under way, as memory is bounded: 60 MB.
@@ -317,6 +318,9 @@ pub struct Job {
     /// `randseed` is given. Default true.
     pub randrepeat: bool,
 
+    /// `write_bw_log`, `write_lat_log`, `write_iops_log`: what `run` writes to files of each call.
+    pub logs: Logs,
+
     /// `fh_think`: CPU time before each call, in the client. `None`: the host's own figure.
     pub think: Option<Duration>,
     /// `fh_cpu`: CPU time for each 4 KiB moved (copying, allocating). Default none.
@@ -486,6 +490,7 @@ impl Default for Job {
             thinktime: Duration::ZERO,
             thinktime_spin: Duration::ZERO,
             thinktime_blocks: 1,
+            logs: Logs::default(),
             rate: PerOp::default(),
             rate_iops: PerOp::default(),
             exitall: false,

@@ -56,6 +56,8 @@ pub(super) struct Draft {
 pub(super) enum Effect {
     /// Needs a value, and sets something.
     Set(fn(&mut Draft, &Arg<'_>) -> Result<(), String>),
+    /// Needs none, and sets a name: empty without one.
+    Name(fn(&mut Draft, String)),
     /// Needs none, `key` is `key=1`; sets something.
     Switch(fn(&mut Draft, bool)),
     /// Needs a value, and says something of cgroups, from that line on or at a time.
@@ -108,7 +110,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("threads", "thread"),
 ];
 
-use Effect::{Groups, Set, Switch};
+use Effect::{Groups, Name, Set, Switch};
 
 const SET: &[(&str, Effect)] = &[
     ("name", Set(|d, a| text(&mut d.job.name, a))),
@@ -201,6 +203,12 @@ const SET: &[(&str, Effect)] = &[
     ("randseed", Set(|d, a| a.int(0, u64::MAX).map(|v| d.job.randseed = Some(v)))),
     ("randrepeat", Set(|d, a| a.flag().map(|v| d.job.randrepeat = v))),
     ("kb_base", Set(|d, a| a.word(&[("1024", 1024), ("1000", 1000)]).map(|v| d.kb_base = Some(v)))),
+    // What is written of it.
+    ("write_bw_log", Name(|d, name| d.job.logs.bandwidth = Some(name))),
+    ("write_lat_log", Name(|d, name| d.job.logs.latency = Some(name))),
+    ("write_iops_log", Name(|d, name| d.job.logs.iops = Some(name))),
+    ("log_avg_msec", Set(|d, a| a.int(0, LOG_MS_MAX).map(|ms| d.job.logs.interval = Duration::from_ms(ms)))),
+    ("log_offset", Set(|d, a| a.flag().map(|v| d.job.logs.offset = v))),
     // Fairhead's own.
     ("fh_workload", Set(|d, a| a.program().map(|v| d.job.program = Some(v)))),
     ("fh_startup_trace", Set(|d, a| text(d.startup_trace.get_or_insert_default(), a))),
@@ -247,12 +255,12 @@ const IGNORED: &str = "
     dedupe_global dedupe_mode dedupe_percentage dedupe_working_set_percentage directory disable_bw_measurement
     disable_clat disable_lat disable_slat disk_util error_dump exitall_on_error fixedbufs gid gtod_cpu gtod_reduce
     hipri hipri_percentage hugepage-size ignore_error iopsavgtime ioscheduler iothread lat_percentiles lockfile lockmem
-    log_alternate_epoch log_alternate_epoch_clock_id log_avg_msec log_compression log_compression_cpus log_entries log_hist_coarseness
-    log_hist_msec log_max_value log_offset log_prio log_store_compressed log_unix_epoch mem nice nonvectored
+    log_alternate_epoch log_alternate_epoch_clock_id log_compression log_compression_cpus log_entries log_hist_coarseness
+    log_hist_msec log_max_value log_prio log_store_compressed log_unix_epoch mem nice nonvectored
     numa_cpu_nodes numa_mem_policy opendir openfiles per_job_logs percentile_list random_generator read_iolog_chunked refill_buffers
     registerfiles scramble_buffers significant_figures slat_percentiles softrandommap sqthread_poll sqthread_poll_cpu stats thp thread
-    uid uncached unified_rw_reporting unit_base unlink unlink_each_loop userspace_reap write_bw_log write_hint
-    write_hist_log write_iolog write_iops_log write_lat_log zero_buffers";
+    uid uncached unified_rw_reporting unit_base unlink unlink_each_loop userspace_reap write_hint
+    write_hist_log write_iolog zero_buffers";
 
 /// Options that change what the disk sees, and that are not simulated.
 const REFUSED: &str = "
@@ -276,6 +284,8 @@ const SPLIT_ENTRIES_MAX: usize = 64;
 const IODEPTH_MAX: u32 = 4096;
 /// Calls measured as one: a query of a million reads is a scan.
 const QUERY_MAX: u32 = 1_000_000;
+/// An interval of a log: a day.
+const LOG_MS_MAX: u64 = 86_400_000;
 /// Files per client.
 const NRFILES_MAX: u32 = 4096;
 /// Entries in a `filename` list.

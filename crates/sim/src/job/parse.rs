@@ -173,6 +173,7 @@ impl Parser {
                 return Err(format!("option '{key}' has no value; write {key}=…"));
             }
             Effect::Set(set) => set(draft, &arg)?,
+            Effect::Name(set) => set(draft, arg.value.to_owned()),
             Effect::Groups(say) => say(&mut self.cgroups, draft, &arg, line)?,
             Effect::Switch(set) if value.is_none() => set(draft, true),
             Effect::Switch(set) => set(draft, arg.flag()?),

@@ -36,6 +36,7 @@
 pub mod blocks;
 mod collector;
 pub mod csv;
+pub mod fio_log;
 mod recorder;
 pub mod timeline;
 
