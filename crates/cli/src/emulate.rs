@@ -1,6 +1,6 @@
 //! `fairhead emulate`: a slow disk, in real time.
 
-use fairhead_live::{Lateness, Mount};
+use fairhead_live::{DiskOptions, Lateness, Mount};
 
 use crate::args::EmulateArgs;
 use crate::error::CliError;
@@ -12,6 +12,13 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), CliError> {
     let (name, params) = plan::choose_disk(&args.disk)?;
     let mount = Mount::emulate(params, &args.file, &args.at).map_err(|e| CliError::from(&e))?;
     serve(&mount, &format!("{} is a disk as slow as {name}; Ctrl-C ends it", args.at.join("disk").display()))
+}
+
+/// A disk of `serve` or `mount` that is as slow as the one of that name, and whose groups are guaranteed no more than a job file may promise.
+pub(crate) fn disk(options: DiskOptions, name: &str) -> Result<DiskOptions, CliError> {
+    let params = plan::choose_disk(name)?.1;
+    let capacity = fairhead_sim::capacity(&params).map_err(|e| CliError::Misuse(e.to_string()))?;
+    Ok(options.emulate(params).capacity(capacity))
 }
 
 /// Says what there is, waits until it is taken away, and tells how well time was kept, if it is emulated.

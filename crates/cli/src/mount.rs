@@ -24,7 +24,7 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
         options = options.depth(depth);
     }
     if let Some(disk) = &args.emulate {
-        options = options.emulate(plan::choose_disk(disk)?.1);
+        options = emulate::disk(options, disk)?;
     }
     if let Some(path) = &args.record {
         options = options.record(path);

@@ -14,10 +14,11 @@ use fairhead_live::{DiskOptions, Error};
 
 use crate::args::ServeArgs;
 use crate::control;
+use crate::emulate;
 use crate::error::CliError;
 use crate::files::{self, Outputs};
 use crate::out;
-use crate::plan::{choose_disk, choose_scheduler};
+use crate::plan::choose_scheduler;
 use crate::share;
 use crate::tunables::{self, Scheduler};
 
@@ -47,7 +48,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
         disk = disk.depth(depth);
     }
     if let Some(name) = &args.emulate {
-        disk = disk.emulate(choose_disk(name)?.1);
+        disk = emulate::disk(disk, name)?;
     }
     exports.iter().for_each(|w| files::will_read(&w.export.file));
     Outputs::default().file("--record", args.record.as_deref()).check()?;

@@ -46,6 +46,49 @@ fn fairhead(args: &[&str]) -> (i32, String) {
     (out.status.code().unwrap(), String::from_utf8(out.stderr).unwrap())
 }
 
+/// The same guarantee in a job file, on the command lines of `serve` and `mount`, and at the control socket: nas2020 is good for some 90 requests a
+/// second.
+#[test]
+fn a_guarantee_that_a_job_file_may_not_promise_is_refused_everywhere() {
+    let place = Place::new();
+    let job = "[a]\nrw=read\nsize=1m\ncgroup=/t\n#!fh_cgroup=min_iops=4000\n";
+    std::fs::write(place.0.path().join("job.fio"), job).unwrap();
+    let text = |name: &str| place.0.path().join(name).to_str().unwrap().to_owned();
+    let (job, file, at) = (text("job.fio"), text("disk.img"), text("mnt"));
+    let refused = "would add up to 4000 requests/s, but the disk is good for ";
+    let (code, said) = fairhead(&["run", &job, "--disk", "nas2020", "--sched", "deadline+groups"]);
+    assert!(code != 0 && said.contains(refused), "{code}: {said}");
+    let export = format!("a={file},min_iops=4000");
+    let socket = text("s");
+    let (code, said) = fairhead(&[
+        "serve",
+        "--export",
+        &export,
+        "--socket",
+        &socket,
+        "--emulate",
+        "nas2020",
+        "--run",
+        "true",
+    ]);
+    assert!(code != 0 && said.contains(refused), "{code}: {said}");
+    let emulate = ["--emulate", "nas2020", "--sched", "deadline+groups"];
+    let out =
+        place.run(&emulate, "$f ctl $control set vm1 min_iops=60; $f ctl $control set vm1 min_iops=4000");
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.status.success() && said.contains(refused) && said.matches("add up").count() == 1, "{said}");
+    std::fs::create_dir(&at).unwrap();
+    if (std::fs::File::options().write(true).open("/dev/fuse")).is_err() {
+        println!("skipped: there is no FUSE");
+        return;
+    }
+    let source = text("source");
+    std::fs::create_dir(&source).unwrap();
+    let (code, said) =
+        fairhead(&["mount", &source, &at, "--emulate", "nas2020", "--group", "a,min_iops=4000"]);
+    assert!(code != 0 && said.contains(refused), "{code}: {said}");
+}
+
 #[test]
 fn a_disk_is_changed_while_it_is_served() {
     let place = Place::new();

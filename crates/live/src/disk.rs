@@ -72,6 +72,7 @@ pub struct DiskOptions {
     settings: Settings,
     emulate: Option<DeviceParams>,
     depth: Option<u16>,
+    capacity: u32,
     direct: bool,
     read_only: bool,
     rotational: Option<bool>,
@@ -93,6 +94,7 @@ impl DiskOptions {
             settings: Settings::default(),
             emulate: None,
             depth: None,
+            capacity: 0,
             direct: true,
             read_only: false,
             rotational: None,
@@ -134,6 +136,13 @@ impl DiskOptions {
     #[must_use]
     pub fn emulate(mut self, params: DeviceParams) -> Self {
         self.emulate = Some(params);
+        self
+    }
+
+    /// How many requests a second the disk is good for: guarantees that add up to more are refused. Default 0: unknown, none is refused.
+    #[must_use]
+    pub const fn capacity(mut self, requests: u32) -> Self {
+        self.capacity = requests;
         self
     }
 
@@ -204,7 +213,7 @@ impl DiskOptions {
         Facts { is_rotational: self.rotational.unwrap_or(facts.is_rotational), ..facts }
     }
 
-    /// Sizes and times; `limits.queue_depth`, `rotational` and `actuators` are set when the disk is opened.
+    /// Sizes and times; `limits.queue_depth`, `capacity`, `rotational` and `actuators` are set when the disk is opened.
     #[must_use]
     pub const fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
@@ -347,6 +356,7 @@ impl Disk {
         let limits = &mut settings.limits;
         let facts = options.facts();
         limits.rotational = facts.is_rotational;
+        limits.capacity = options.capacity;
         if let Some(facts) = emulation.map(Emulation::facts) {
             limits.actuators = facts.actuators;
             limits.max_sectors = limits.max_sectors.min(facts.max_request);

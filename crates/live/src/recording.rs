@@ -23,10 +23,13 @@ use fairhead_core::request::{Op, Request};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler, PRESETS, Preset, preset};
 use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
 use std::fmt::{self, Display};
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::num::NonZeroU64;
 
 const HEAD: &str = "fairhead live 1";
+
+/// The longest line that is read, in bytes. The longest that is written, a scheduler with all its tunables, has some 2000.
+const LINE_MAX: usize = 64 << 10;
 
 /// What an elevator is told, and what it decides.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -477,11 +480,12 @@ impl Display for Differs {
 ///
 /// # Errors
 /// If a line is not one of a recording, or tells what cannot be.
-pub fn replay(recording: impl BufRead) -> Result<Replayed, BadLine> {
-    let mut lines = (1..).zip(recording.lines());
+pub fn replay(mut recording: impl BufRead) -> Result<Replayed, BadLine> {
+    let mut line = 0;
     let mut next = move || -> Result<Option<(u64, String)>, BadLine> {
-        let Some((line, text)) = lines.next() else { return Ok(None) };
-        text.map(|text| Some((line, text))).map_err(|e| BadLine { line, message: e.to_string() })
+        line += 1;
+        let text = read_line(&mut recording).map_err(|message| BadLine { line, message })?;
+        Ok(text.map(|text| (line, text)))
     };
     let head = next()?.map(|h| h.1).unwrap_or_default();
     if head != HEAD {
@@ -510,6 +514,23 @@ pub fn replay(recording: impl BufRead) -> Result<Replayed, BadLine> {
         }
     }
     Ok(outcome)
+}
+
+/// The next line, without its end; `None` at the end of the file.
+fn read_line(from: &mut impl BufRead) -> Result<Option<String>, String> {
+    let mut bytes = Vec::new();
+    // One more than there may be, to see that there is more.
+    let read = from.by_ref().take(LINE_MAX as u64 + 1).read_until(b'\n', &mut bytes);
+    if read.map_err(|e| e.to_string())? == 0 {
+        return Ok(None);
+    }
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+    }
+    if bytes.len() > LINE_MAX {
+        return Err(format!("the line is longer than {LINE_MAX} bytes: no recording has such a line"));
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| "the line is not text".to_owned())
 }
 
 struct Player {
@@ -581,5 +602,37 @@ mod tests {
             let event = Event::Tunables(Instant::EPOCH, config);
             assert_eq!(read_event(&event.to_string()), Ok(event));
         }
+    }
+
+    /// A file without an end, of which nobody needs to read more than this.
+    struct Endless(usize);
+
+    impl Read for Endless {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            self.0 = self.0.checked_sub(into.len()).expect("far more than a line has been read");
+            into.fill(b'7');
+            Ok(into.len())
+        }
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused_at_once() {
+        let limits = format!("{HEAD}\nlimits ");
+        for (start, at) in [("", 1), (limits.as_str(), 2)] {
+            let file = start.as_bytes().chain(Endless(1 << 20));
+            let bad = replay(std::io::BufReader::new(file)).unwrap_err();
+            assert_eq!(bad.line, at);
+            assert!(bad.message.contains("longer than 65536 bytes"), "{}", bad.message);
+        }
+    }
+
+    #[test]
+    fn the_last_line_needs_no_end() {
+        let bad = replay(&b"fairhead live 1\nlimits tags=1"[..]).unwrap_err();
+        assert_eq!(bad.line, 2);
+        assert_eq!(replay(&b""[..]).unwrap_err().line, 1);
+        let mut text = &b"a\n\nlast"[..];
+        let lines = std::iter::from_fn(|| read_line(&mut text).unwrap());
+        assert_eq!(lines.collect::<Vec<_>>(), ["a", "", "last"]);
     }
 }

@@ -21,8 +21,11 @@ const ROTATIONAL: u32 = 2_000;
 const FLASH: u32 = 50_000;
 const BLOCK: Sectors = Sectors(8);
 
-/// Requests a second; at least 1.
-pub(super) fn measure(disk: &DeviceParams) -> Result<u32> {
+/// How many requests a second a disk is good for, at least 1: what the guarantees of all groups may add up to.
+///
+/// # Errors
+/// If the disk's parameters are impossible.
+pub fn measure(disk: &DeviceParams) -> Result<u32> {
     let mut device = Device::new(disk)?;
     let facts = device.facts();
     let (count, depth) = if facts.rotational { (ROTATIONAL, 1) } else { (FLASH, facts.queue_depth) };

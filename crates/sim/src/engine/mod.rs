@@ -41,6 +41,7 @@ use crate::metrics::{CacheStats, DiskPoint, Outcome, Point, Result, Together};
 use crate::rng::Rng;
 use crate::why::{self, Recorder};
 use cache::Cache;
+pub use capacity::measure as capacity;
 use client::{Client, Region};
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::{Duration, GroupId, Instant, Tag, TaskId};
