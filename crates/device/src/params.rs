@@ -197,7 +197,8 @@ pub struct DiskParams {
     pub age_weight_permille: u32,
     /// A command older than this goes first.
     pub age_max: Duration,
-    /// How much of one sequential stream is served in a row while others wait.
+    /// How much of one sequential stream is served in a row while others wait: of reads, or of cached writes on their way to
+    /// the media. [`Self::longest_wait`] is what follows for a read.
     pub stream_burst: Sectors,
     /// Largest command.
     pub max_request: Sectors,
@@ -217,6 +218,9 @@ pub struct DiskParams {
     pub watermark_of_segment: bool,
     /// Of a read that is in the buffer in part the bus takes what is there at once, whatever the watermark. Default yes.
     pub partial_hits: bool,
+    /// What the host asked for last stays in its segment: look-ahead ends when the segment is full. Otherwise look-ahead
+    /// pushes it out.
+    pub keeps_requested: bool,
     /// Reads may be answered from what earlier ones left in the buffer. Default yes.
     pub read_cache: bool,
     /// What one segment of the read buffer holds at most; 0, the default: four times `ra_max`.

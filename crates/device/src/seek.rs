@@ -81,6 +81,12 @@ impl SeekCurve {
         }
     }
 
+    /// The longest of all seeks on so many cylinders, or a head switch if that takes longer. Curves rise; measured ones may not, quite.
+    pub(crate) fn longest(&self, cylinders: u64) -> u64 {
+        let measured = self.table.iter().map(|s| s.1).max();
+        measured.unwrap_or_else(|| self.curve(cylinders.max(1))).max(self.t_switch)
+    }
+
     /// Every place that can be reached within `time` is at most so many cylinders away.
     pub(crate) fn reach(&self, time: u64) -> u64 {
         if !self.table.is_empty() {

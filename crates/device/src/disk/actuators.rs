@@ -21,6 +21,7 @@
 //= deviates actuator-buffer
 
 use super::Disk;
+use super::link::Link;
 use crate::params::{DiskParams, Zone};
 use crate::parts::Parts;
 use crate::{Command, Counters, DeviceOp, Facts, ParamError};
@@ -34,6 +35,8 @@ pub struct MultiDisk {
     facts: Facts,
     /// When the interface that all share can take up the next command.
     interface_free: u64,
+    /// What crosses to and from the host.
+    link: Link,
     in_flight: u16,
     busy_since: Instant,
     /// The flush in flight: until it is done nothing is accepted.
@@ -58,7 +61,8 @@ impl MultiDisk {
         p.check().map_err(|e| e.of(&p.name))?;
         let (mut arms, mut starts, mut at) = (Vec::new(), Vec::new(), 0);
         for i in 0..p.actuators {
-            let disk = Disk::new(&share(p, i))?;
+            let mut disk = Disk::new(&share(p, i))?;
+            disk.keeps_link = true;
             let end = at + disk.facts().capacity;
             arms.push(Arm { disk, start: at, end });
             starts.push(Sector(at));
@@ -69,6 +73,7 @@ impl MultiDisk {
             arms: arms.into(),
             facts,
             interface_free: 0,
+            link: Link::default(),
             in_flight: 0,
             busy_since: Instant::EPOCH,
             barrier: None,
@@ -158,7 +163,9 @@ impl MultiDisk {
     fn with_interface<R>(&mut self, i: usize, turn: impl FnOnce(&mut Disk) -> R) -> R {
         let disk = &mut self.arms[i].disk;
         disk.interface_free = self.interface_free;
+        std::mem::swap(&mut disk.link, &mut self.link);
         let result = turn(disk);
+        std::mem::swap(&mut disk.link, &mut self.link);
         self.interface_free = disk.interface_free;
         result
     }

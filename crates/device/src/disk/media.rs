@@ -18,7 +18,7 @@
 //= Fairhead device notes 1.4 to 1.6
 
 use super::ncq::{self, Pending};
-use super::{Disk, NEVER, WaitingWrite};
+use super::{Disk, NEVER};
 use crate::geometry::{Arm, Geometry, Place};
 use crate::params::RaStop;
 use fairhead_core::units::{Duration, Tag};
@@ -37,14 +37,16 @@ pub(super) enum Media {
 /// Reading `lba0` from `t0` on, for as long as it lasts.
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
-    seg: usize,
+    pub(super) seg: usize,
     /// When the head is over `lba0`, whose phase is `p0`.
     t0: u64,
     lba0: u64,
     p0: u64,
     /// Until then the host waits for what is read: sectors up to `busy_end`.
-    busy_until: u64,
+    pub(super) busy_until: u64,
     busy_end: u64,
+    /// Up to there look-ahead of a stream that goes on comes before cached writes.
+    turn_end: u64,
     /// Look-ahead stops then in any case.
     halt_at: u64,
 }
@@ -52,12 +54,14 @@ pub(super) struct Stream {
 /// Writing from `t0` on.
 #[derive(Clone, Debug)]
 pub(super) struct Writing {
-    t0: u64,
-    p0: u64,
-    end: u64,
-    end_at: u64,
+    pub(super) t0: u64,
+    pub(super) p0: u64,
+    pub(super) end: u64,
+    pub(super) end_at: u64,
     /// The active extent of the write cache, or else a command's own data.
-    cached: bool,
+    pub(super) cached: bool,
+    /// Where the head was when a command began to wait for the end of it; `NEVER`: none does.
+    pub(super) contended: u64,
 }
 
 /// The stream that was left last: commands decoded before it was left may still find its last sectors unread.
@@ -80,6 +84,21 @@ impl Left {
 }
 
 impl Stream {
+    /// When look-ahead has had its turn, and cached writes may take the arm.
+    pub(super) fn turn_until(&self, geo: &Geometry, limit: u64) -> u64 {
+        let end = self.turn_end.min(limit);
+        if end <= self.busy_end {
+            self.busy_until
+        } else {
+            self.time_of(geo, end).min(self.halt_at).max(self.busy_until)
+        }
+    }
+
+    /// Sectors that the host has asked for since the stream took the arm.
+    pub(super) fn served(&self) -> u64 {
+        self.busy_end - self.lba0
+    }
+
     /// When the last sector before `end` has passed.
     fn time_of(&self, geo: &Geometry, end: u64) -> u64 {
         if end <= self.lba0 { self.t0 } else { self.t0 + (geo.end_phase(end) - self.p0) }
@@ -124,7 +143,7 @@ impl Disk {
                 let work_at = if work_at == NEVER { NEVER } else { work_at.max(s.busy_until) };
                 full_at.min(s.halt_at).min(work_at).max(self.clock)
             }
-            Media::Write(w) => w.end_at.min(self.drained_at(w)),
+            Media::Write(w) => w.end_at.min(self.drained_at(w)).min(self.yields_at(w)),
         };
     }
 
@@ -133,6 +152,7 @@ impl Disk {
         match &self.media {
             Media::Rest { .. } => self.decide(t),
             Media::Write(w) if w.end_at <= t => self.end_write(t),
+            Media::Write(w) if self.yields_at(w) <= t => self.yield_destage(t),
             Media::Write(_) => {
                 self.retry_waiting(t);
                 self.rearm();
@@ -154,7 +174,7 @@ impl Disk {
     }
 
     /// Takes the arm off the stream at `stop`, at the latest; the seek may start when the result says.
-    fn leave(&mut self, t: u64, stop: u64, ready: u64) -> u64 {
+    pub(super) fn leave(&mut self, t: u64, stop: u64, ready: u64) -> u64 {
         let mut go = ready.max(t);
         if let Media::Stream(s) = &self.media {
             let s = s.clone();
@@ -213,7 +233,7 @@ impl Disk {
     }
 
     /// Seek (settling included) and rotational wait from `arm`, starting at `t`.
-    fn position(&self, arm: Arm, t: u64, to: &Place, write: bool) -> (u64, u64) {
+    pub(super) fn position(&self, arm: Arm, t: u64, to: &Place, write: bool) -> (u64, u64) {
         let mut seek = self.seek.time(arm, to.arm);
         if write && seek > 0 {
             seek += self.t.write_settle;
@@ -223,7 +243,7 @@ impl Disk {
 
     /// Counts a positioning from where the arm is and does it; returns when the head is over `lba`, and how long it waited
     /// for that.
-    fn go_to(&mut self, t: u64, lba: u64, to: &Place, write: bool) -> (u64, u64) {
+    pub(super) fn go_to(&mut self, t: u64, lba: u64, to: &Place, write: bool) -> (u64, u64) {
         let (mut seek, mut wait) = self.position(self.arm, t, to, write);
         if write && seek < self.t.write_seek_min && lba != self.head_lba {
             seek = self.t.write_seek_min;
@@ -237,6 +257,19 @@ impl Disk {
         (t + seek + wait, wait)
     }
 
+    /// From `t` until the head, coming from `arm`, is over the first sector of a command.
+    pub(super) fn access(&self, p: &Pending, arm: Arm, t: u64) -> u64 {
+        let go = t.max(p.ready);
+        let (seek, wait) = self.position(arm, go, &p.place, p.write);
+        go - t + seek + wait
+    }
+
+    /// The command to be served next, of those that wait for the media.
+    pub(super) fn best_command(&self, arm: Arm, t: u64) -> Option<usize> {
+        let access = |p: &Pending| self.access(p, arm, t);
+        ncq::choose(&self.pending, t, self.t.age_weight_permille, self.t.age_max, access)
+    }
+
     /// The media are free at `t`, or may be taken off look-ahead: what next?
     fn decide(&mut self, t: u64) {
         if self.absorb(t) {
@@ -245,25 +278,17 @@ impl Disk {
         }
         let destage = self.destage_at() <= t;
         let arm = self.arm_at(t);
-        let access = |p: &Pending| {
-            let go = t.max(p.ready);
-            let (seek, wait) = self.position(arm, go, &p.place, p.write);
-            go - t + seek + wait
-        };
-        let pick = ncq::choose(&self.pending, t, self.t.age_weight_permille, self.t.age_max, access);
+        let pick = self.best_command(arm, t);
         // Nearly full, a cached extent competes with the commands; otherwise it comes after them.
         let compete = destage && self.facts.queue_depth > 1 && self.writes.is_nearly_full();
         match pick {
-            Some(i) if !compete => self.start_command(i, t),
-            Some(i) => {
-                let at_most = if self.a_write_is_too_old(t) { u64::MAX } else { access(&self.pending[i]) };
-                match self.nearest_extent(arm, t) {
-                    Some((e, cost)) if cost < at_most => self.start_destage(e, t),
-                    _ => self.start_command(i, t),
-                }
-            }
+            Some(i) if compete => match self.extent_before(&self.pending[i], arm, t) {
+                Some(e) => self.start_destage(e, t),
+                None => self.start_command(i, t),
+            },
+            Some(i) => self.start_command(i, t),
             None if destage => {
-                if let Some((e, _)) = self.nearest_extent(arm, t) {
+                if let Some((e, _)) = self.nearest_extent(arm, t, 0) {
                     self.start_destage(e, t);
                 }
             }
@@ -271,14 +296,6 @@ impl Disk {
         }
         self.end_flush(t);
         self.rearm();
-    }
-
-    /// Whether a write has waited for room for too long, and longer than any command for the media: it is as old as they are.
-    fn a_write_is_too_old(&self, t: u64) -> bool {
-        self.waiting_writes.front().is_some_and(|w| {
-            t.saturating_sub(w.since) > self.t.age_max
-                && self.pending.first().is_none_or(|p| w.since <= p.since)
-        })
     }
 
     /// Whether a command would be served if the stream were broken: a write that waits for room only once it is too old, as extents are nearer
@@ -301,7 +318,8 @@ impl Disk {
             .min_by_key(|(_, p)| p.start);
         let Some((i, &p)) = next else { return false };
         let others = self.pending.len() > 1 || self.a_write_is_too_old(t);
-        if others && self.burst + (p.end - p.start) > self.t.stream_burst {
+        let unfair = others && self.burst + (p.end - p.start) > self.t.stream_burst;
+        if unfair || self.stream_had_its_turn(s) {
             return false;
         }
         self.pending.remove(i);
@@ -326,14 +344,17 @@ impl Disk {
         let seg = s.seg;
         self.counters.streaming_hits += 1;
         let bus_at = if mark == 0 { t + self.t.hit_lag } else { bus_at };
-        self.done.push((passed + self.t.tail(end - start)).max(bus_at + bus), tag);
-        self.consume_live(seg, end);
+        let done = (passed + self.t.tail(end - start)).max(bus_at + bus);
+        let done = self.cross_from_media(bus_at, done, end - start);
+        self.done.push(done, tag);
+        self.consume_live(seg, start, end);
         self.rearm();
     }
 
     /// How far look-ahead of a segment may go behind a read that ends at `end`.
-    fn ra_limit(&self, seg: usize, end: u64) -> u64 {
-        let limit = (end + self.t.ra_max).min(self.geo.capacity);
+    fn ra_limit(&self, seg: usize, requested: u64, end: u64) -> u64 {
+        let full = self.t.keep.map_or(u64::MAX, |segment| (requested + segment).max(end));
+        let limit = (end + self.t.ra_max).min(self.geo.capacity).min(full);
         match self.t.ra_stop {
             RaStop::Never => limit,
             stop => limit.min(self.geo.ra_stop(self.cache.segs[seg].start, end, stop)),
@@ -341,10 +362,10 @@ impl Disk {
     }
 
     /// The host has read the live segment up to `end`: look-ahead may go on from there.
-    fn consume_live(&mut self, seg: usize, end: u64) {
-        let limit = self.ra_limit(seg, end);
+    fn consume_live(&mut self, seg: usize, start: u64, end: u64) {
+        let limit = self.ra_limit(seg, start, end);
         let s = &mut self.cache.segs[seg];
-        s.consumed = end;
+        (s.requested, s.consumed) = (start, end);
         s.limit = s.limit.max(limit);
         self.cache.touch(seg);
     }
@@ -363,7 +384,7 @@ impl Disk {
             if end > at {
                 let unfair =
                     self.someone_waits_for_the_arm(t) && self.burst + (end - start) > self.t.stream_burst;
-                if start > at + self.t.stream_gap || unfair {
+                if start > at + self.t.stream_gap || unfair || self.stream_had_its_turn(&s) {
                     return false;
                 }
                 self.stream_to(t, tag, start, end);
@@ -374,8 +395,9 @@ impl Disk {
             }
         }
         self.counters.hits += 1;
-        self.finish(t + self.t.hit_lag + self.t.bus(end - start), tag);
-        self.consume_live(seg, end);
+        let crossed = self.cross(t + self.t.hit_lag, end - start);
+        self.finish(crossed + self.t.end_lag, tag);
+        self.consume_live(seg, start, end);
         true
     }
 
@@ -394,7 +416,7 @@ impl Disk {
     pub(super) fn resume(&mut self, t: u64, seg: usize) {
         let Media::Rest { parked } = self.media else { return };
         let s = self.cache.segs[seg];
-        let limit = self.ra_limit(seg, s.consumed).max(s.limit);
+        let limit = self.ra_limit(seg, s.requested, s.consumed).max(s.limit);
         let low = parked == Some(seg) && s.end.saturating_sub(s.consumed) <= self.t.low_water;
         if !(low || self.t.ra_on_hit) || s.end >= limit || self.destage_at() <= t + self.t.ov_dest {
             return;
@@ -409,6 +431,7 @@ impl Disk {
             p0: place.phase,
             busy_until: t,
             busy_end: s.end,
+            turn_end: s.end,
             halt_at: NEVER,
         });
         self.rearm();
@@ -426,7 +449,7 @@ impl Disk {
         self.cache.overwrite(start, end);
     }
 
-    fn start_command(&mut self, i: usize, t: u64) {
+    pub(super) fn start_command(&mut self, i: usize, t: u64) {
         let p = self.pending[i];
         // Cached data that the read needs in part goes to the media first; the read stays in the queue.
         if !p.write
@@ -435,7 +458,7 @@ impl Disk {
             return self.start_destage(e, t + self.t.ov_dest);
         }
         self.pending.remove(i);
-        self.burst = 0;
+        (self.burst, self.in_a_row) = (0, 0);
         let go = self.leave(t, p.since + self.t.ra_abort, p.ready);
         if p.write { self.start_write(&p, go) } else { self.start_read(&p, go) }
     }
@@ -449,9 +472,12 @@ impl Disk {
         if self.cache.segs[seg].end >= p.end {
             // Came into the buffer while it waited.
             self.counters.hits += 1;
-            return self.done.push(go + bus, p.tag);
+            let crossed = self.cross(go, p.end - p.start);
+            return self.done.push(crossed + self.t.end_lag, p.tag);
         }
         self.counters.misses += 1;
+        let goes_on = self.cache.segs[seg].end > self.cache.segs[seg].start;
+        let turn_end = p.start + if goes_on && self.facts.queue_depth > 1 { self.t.stream_burst } else { 0 };
         let (ts, wait) = self.go_to(go, p.start, &p.place, false);
         let passed = ts + (self.geo.end_phase(p.end) - p.place.phase);
         let bus_at = match self.t.watermark(p.end - p.start) {
@@ -466,14 +492,15 @@ impl Disk {
         } else {
             in_order
         };
-        self.done.push((media_at + tail).max(bus_at + bus), p.tag);
+        let done = self.cross_from_media(bus_at, (media_at + tail).max(bus_at + bus), p.end - p.start);
+        self.done.push(done, p.tag);
         if self.t.read_on_arrival && p.start == self.cache.segs[seg].start {
             let passing = self.geo.sectors_before(p.start, wait);
             self.cache.extend_front(seg, passing);
             self.counters.look_ahead_sectors += passing;
         }
         self.cache.segs[seg].limit = 0;
-        self.consume_live(seg, p.end);
+        self.consume_live(seg, p.start, p.end);
         self.media = Media::Stream(Stream {
             seg,
             t0: ts,
@@ -481,6 +508,7 @@ impl Disk {
             p0: p.place.phase,
             busy_until: passed,
             busy_end: p.end,
+            turn_end,
             halt_at: NEVER,
         });
     }
@@ -499,9 +527,8 @@ impl Disk {
     fn start_write(&mut self, p: &Pending, go: u64) {
         let (mut t0, wait) = self.go_to(go, p.start, &p.place, true);
         let media = self.geo.end_phase(p.end) - p.place.phase;
-        let data = p.since + self.t.ov_data;
-        let first = data + self.t.cross(1);
-        let last = data + self.t.cross(p.end - p.start);
+        let first = p.data + self.t.cross(1);
+        let last = p.data + self.t.cross(p.end - p.start);
         let ready = first.max((last + p.place.sector_time).saturating_sub(media));
         let caught = if self.t.write_anywhere { self.caught(p, t0, wait) } else { None };
         // What the head comes down on is written at once if all of it is there.
@@ -515,142 +542,14 @@ impl Disk {
         let end_at = t0 + media;
         let done = caught.map_or(end_at, |(at, _)| at);
         self.done.push(done + self.t.media_end_lag, p.tag);
-        self.media = Media::Write(Writing { t0, p0: p.place.phase, end: p.end, end_at, cached: false });
-    }
-
-    /// When a cached extent has been set up and may take the arm, if nobody else wants it. The set-up begins when the
-    /// media have nothing to do for the host, and a command that comes meanwhile goes first: a sequential reader that asks
-    /// again within `ov_dest` keeps the arm.
-    //= deviates destage-setup
-    fn destage_at(&self) -> u64 {
-        let list = &self.writes.list;
-        if list.is_empty() {
-            return NEVER;
-        }
-        let free = match &self.media {
-            Media::Rest { .. } => self.rest_since,
-            Media::Stream(s) => s.busy_until,
-            Media::Write(w) => w.end_at,
-        };
-        let set_up = free.max(self.dirty_since) + self.t.ov_dest;
-        // A write that has waited for room for too long does not wait for that.
-        let set_up = match self.waiting_writes.front() {
-            Some(w) => set_up.min(free.max(w.since + self.t.age_max)),
-            None => set_up,
-        };
-        let delay = self.t.wc_delay;
-        if (delay == 0 && !self.t.destage_idle_only)
-            || self.flush.is_some()
-            || !self.waiting_writes.is_empty()
-            || self.writes.is_nearly_full()
-        {
-            return set_up;
-        }
-        let oldest = list.iter().map(|e| e.arrival).min().unwrap_or(0) + delay;
-        let due = match self.t.destage_idle_only {
-            false => oldest,
-            true if self.decoding || self.someone_waits() => return NEVER,
-            true => oldest.max(self.done.last + delay),
-        };
-        due.max(set_up)
-    }
-
-    /// The extent that can be begun first from `arm`, and the time until then.
-    fn nearest_extent(&self, arm: Arm, t: u64) -> Option<(usize, u64)> {
-        let list = &self.writes.list;
-        let mut best: Option<(u64, usize)> = None;
-        // Extents are in order of tracks: outwards from the arm, the seek of most is soon too long to look at their rotation.
-        let mut reach = u64::MAX;
-        let mid = list.partition_point(|e| e.place.arm.track < arm.track);
-        for k in 0..mid.max(list.len() - mid) {
-            for i in [mid.checked_sub(k + 1), Some(mid + k)].into_iter().flatten() {
-                let Some(e) = list.get(i).filter(|e| e.place.arm.cyl.abs_diff(arm.cyl) <= reach) else {
-                    continue;
-                };
-                let (seek, wait) = self.position(arm, t, &e.place, true);
-                let candidate = (seek + wait, i);
-                if best.is_none_or(|b| candidate < b) {
-                    best = Some(candidate);
-                    reach = self.seek.reach(candidate.0.saturating_sub(self.t.write_settle));
-                }
-            }
-        }
-        best.map(|(cost, i)| (i, cost))
-    }
-
-    fn start_destage(&mut self, i: usize, t: u64) {
-        self.leave(t, t, t);
-        let e = self.writes.activate(i);
-        let (t0, _) = self.go_to(t, e.start, &e.place, true);
-        let end_at = t0 + (self.geo.end_phase(e.end) - e.place.phase);
-        self.media = Media::Write(Writing { t0, p0: e.place.phase, end: e.end, end_at, cached: true });
-    }
-
-    /// The extent being written got longer.
-    pub(super) fn extend_destage(&mut self, end: u64) {
-        if let Media::Write(w) = &mut self.media {
-            w.end = end;
-            w.end_at = w.t0 + (self.geo.end_phase(end) - w.p0);
-        }
-    }
-
-    /// How many sectors of the active extent are on the media at `t`.
-    pub(super) fn written_out(&self, t: u64) -> u64 {
-        match (&self.media, &self.writes.active) {
-            (Media::Write(w), Some(a)) if w.cached && t > w.t0 => {
-                self.geo.lba_at(w.p0 + (t - w.t0)).min(a.end).saturating_sub(a.start)
-            }
-            _ => 0,
-        }
-    }
-
-    /// Whether the active extent has these sectors and the head has not come to them.
-    pub(super) fn is_ahead_of_destage(&self, t: u64, start: u64, end: u64) -> bool {
-        self.writes
-            .active
-            .is_some_and(|a| a.start <= start && end <= a.end && a.start + self.written_out(t) <= start)
-    }
-
-    /// When enough of the active extent is on the media for the first waiting write.
-    fn drained_at(&self, w: &Writing) -> u64 {
-        let (Some(&WaitingWrite { start, end, .. }), Some(a)) =
-            (self.waiting_writes.front(), &self.writes.active)
-        else {
-            return NEVER;
-        };
-        if !self.writes.has_slot() && self.writes.tail(start).is_none() {
-            return NEVER;
-        }
-        let excess = (self.writes.held() + (end - start)).saturating_sub(self.writes.capacity).max(1);
-        if a.start + excess > a.end {
-            return NEVER;
-        }
-        (w.t0 + (self.geo.end_phase(a.start + excess) - w.p0)).max(self.clock + 1)
-    }
-
-    /// Accepts what fits of the waiting writes, in order.
-    fn retry_waiting(&mut self, t: u64) {
-        while let Some(&WaitingWrite { tag, start, end, .. }) = self.waiting_writes.front() {
-            if !self.accept(t, tag, start, end) {
-                break;
-            }
-            self.waiting_writes.pop_front();
-        }
-    }
-
-    fn end_write(&mut self, t: u64) {
-        let Media::Write(w) = &self.media else { return };
-        (self.arm, self.head_lba) = (self.geo.arm(w.end - 1), w.end);
-        let cached = w.cached;
-        self.media = Media::Rest { parked: None };
-        self.rest_since = t;
-        if cached && let Some(e) = self.writes.active.take() {
-            self.counters.destages += 1;
-            self.counters.destaged_sectors += e.len();
-        }
-        self.retry_waiting(t);
-        self.end_flush(t);
-        self.rearm();
+        self.media = Media::Write(Writing {
+            t0,
+            p0: p.place.phase,
+            end: p.end,
+            end_at,
+            cached: false,
+            contended: NEVER,
+        });
     }
 }
 

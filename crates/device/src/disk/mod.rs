@@ -18,11 +18,12 @@
 //! Everything is evaluated lazily. The media have one timer, the instant of their next change; it is shown to the
 //! driver only while a command waits for it.
 //!
-//! What this does not do: data (timing only), bad sectors, power states, contention of the bus between hits and the
-//! last bytes of misses.
+//! What this does not do: data (timing only), bad sectors, power states.
 //= Fairhead device notes 1
 
 mod actuators;
+mod destage;
+mod link;
 mod media;
 mod ncq;
 mod read_cache;
@@ -37,6 +38,7 @@ use crate::{Command, Counters, DeviceOp, Facts, ParamError};
 pub use actuators::MultiDisk;
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Instant, Sector, Tag};
+use link::Link;
 use media::Media;
 use ncq::{Done, Pending};
 use read_cache::ReadCache;
@@ -56,6 +58,9 @@ pub struct Disk {
     // The interface machine.
     /// When the interface can take up the next command.
     interface_free: u64,
+    /// What crosses to and from the host; not kept if only one command at a time can want it.
+    link: Link,
+    keeps_link: bool,
     last_submit: u64,
     in_flight: u16,
     busy_since: u64,
@@ -89,6 +94,8 @@ pub struct Disk {
     left: media::Left,
     /// Sectors served to one stream in a row while other commands waited.
     burst: u64,
+    /// Sectors of the write cache that went to the media in a row while a command waited.
+    in_a_row: u64,
     counters: Counters,
     /// Overheads by history, if the drive has such, and whether the last command was a write.
     overheads: Option<Box<Overheads>>,
@@ -142,6 +149,8 @@ struct Timing {
     /// What the watermark is a share of, if not of the read.
     watermark_of: Option<u64>,
     partial_hits: bool,
+    /// Sectors of a segment that keeps what was asked for last.
+    keep: Option<u64>,
     read_cache: bool,
     read_anywhere: bool,
     write_anywhere: bool,
@@ -194,6 +203,7 @@ impl Timing {
             watermark: p.read_watermark_permille.map(u64::from),
             watermark_of: p.watermark_of_segment.then_some(u64::from(p.segment.0)),
             partial_hits: p.partial_hits,
+            keep: (p.keeps_requested && p.segment.0 > 0).then_some(u64::from(p.segment.0)),
             read_cache: p.read_cache,
             read_anywhere: p.read_anywhere,
             write_anywhere: p.write_anywhere,
@@ -213,7 +223,7 @@ impl Timing {
         sectors * self.bus_ps / 1000
     }
 
-    /// The same, with the end of the command.
+    /// What they take on a free bus, with the end of the command.
     fn bus(&self, sectors: u64) -> u64 {
         self.cross(sectors) + self.end_lag
     }
@@ -272,6 +282,8 @@ impl Disk {
                 actuators: Actuators::default(),
             },
             interface_free: 0,
+            link: Link::default(),
+            keeps_link: p.queue_depth > 1,
             last_submit: 0,
             in_flight: 0,
             busy_since: 0,
@@ -292,6 +304,7 @@ impl Disk {
             head_lba: 0,
             left: media::Left::default(),
             burst: 0,
+            in_a_row: 0,
             counters: Counters::default(),
             overheads: p.overheads.map(Box::new),
             wrote: false,
@@ -399,6 +412,26 @@ impl Disk {
         self.done.push(at, tag);
     }
 
+    /// When data that are in the buffer from `at` on, or come from the host, have crossed the link.
+    fn cross(&mut self, at: u64, sectors: u64) -> u64 {
+        let work = self.t.cross(sectors);
+        if !self.keeps_link {
+            return at + work;
+        }
+        self.link.forget(self.last_submit);
+        self.link.burst(at, work)
+    }
+
+    /// When a read is done whose data come from the media and cross from `from` to `done` if nothing else does.
+    fn cross_from_media(&mut self, from: u64, done: u64, sectors: u64) -> u64 {
+        if !self.keeps_link {
+            return done;
+        }
+        self.link.forget(self.last_submit);
+        let lag = self.t.end_lag;
+        self.link.spread(from, done - lag, self.t.cross(sectors)) + lag
+    }
+
     fn read(&mut self, base: u64, tag: Tag, start: u64, end: u64) {
         let t = base + self.t.ov_hit - self.t.hit_lag;
         self.advance(t);
@@ -409,7 +442,8 @@ impl Disk {
             match self.writes.cover(start, end) {
                 Cover::Full => {
                     self.counters.hits += 1;
-                    return self.finish(t + self.t.hit_lag + self.t.bus(end - start), tag);
+                    let crossed = self.cross(t + self.t.hit_lag, end - start);
+                    return self.finish(crossed + self.t.end_lag, tag);
                 }
                 Cover::Partial => return self.enqueue(base, t, tag, start, end, false),
                 Cover::None => {}
@@ -428,21 +462,27 @@ impl Disk {
     fn hit(&mut self, base: u64, t: u64, seg: usize, tag: Tag, start: u64, end: u64) {
         self.counters.hits += 1;
         let ready = self.left.ready(&self.geo, seg, end, t);
-        self.finish(ready.max(t + self.t.hit_lag) + self.t.bus(end - start), tag);
+        let crossed = self.cross(ready.max(t + self.t.hit_lag), end - start);
+        self.finish(crossed + self.t.end_lag, tag);
         //= Fairhead device notes 1.4 rule 6: a foreign hit stops the live look-ahead
         if !self.cache.is_among_recent(seg, self.t.ra_keep) {
             self.halt_stream(base + self.t.ra_abort);
         }
         self.cache.touch(seg);
-        self.cache.segs[seg].consumed = end;
+        (self.cache.segs[seg].requested, self.cache.segs[seg].consumed) = (start, end);
         self.resume(t, seg);
     }
 
     /// Puts a command into the queue for the media.
     fn enqueue(&mut self, base: u64, t: u64, tag: Tag, start: u64, end: u64, write: bool) {
+        let mut data = base + self.t.ov_data;
+        if write && self.keeps_link {
+            data = self.cross(data, end - start) - self.t.cross(end - start);
+        }
         let ready = t.max(base + self.t.ov_miss);
         let place = self.geo.place(start);
-        self.pending.push(Pending { tag, start, end, write, since: base, ready, place });
+        self.pending.push(Pending { tag, start, end, write, since: base, ready, data, place });
+        self.note_contention(t);
         self.work_arrived(t);
     }
 
@@ -487,7 +527,8 @@ impl Disk {
         } else {
             return false;
         }
-        self.finish(t.max(self.interface_free) + self.t.bus(end - start), tag);
+        let crossed = self.cross(t.max(self.interface_free), end - start);
+        self.finish(crossed + self.t.end_lag, tag);
         true
     }
 

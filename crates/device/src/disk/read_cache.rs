@@ -22,6 +22,8 @@ pub(crate) struct Segment {
     pub(crate) end: u64,
     /// End of the host's last read in it.
     pub(crate) consumed: u64,
+    /// Its first sector.
+    pub(crate) requested: u64,
     /// How far look-ahead may go.
     pub(crate) limit: u64,
     /// A stamp: larger is more recent; 0 is never.
@@ -84,7 +86,14 @@ impl ReadCache {
         }
         let s = &mut self.segs[oldest];
         self.total -= s.len();
-        *s = Segment { start, end: start, consumed: start, limit: start, last_use: s.last_use };
+        *s = Segment {
+            start,
+            end: start,
+            consumed: start,
+            requested: start,
+            limit: start,
+            last_use: s.last_use,
+        };
         oldest
     }
 

@@ -199,6 +199,23 @@ impl WriteCache {
         e
     }
 
+    /// The active extent is left at `at`: the rest of it is listed again. Newer data that were accepted meanwhile replace it.
+    pub(crate) fn put_back(&mut self, geo: &Geometry, at: u64) {
+        let Some(a) = self.active.take() else { return };
+        let (mut start, mut end) = (at, a.end);
+        while start < end
+            && let Some(i) = self.overlap(start, end)
+        {
+            let newer = &self.list[i];
+            if newer.start <= start { start = newer.end.min(end) } else { end = newer.start }
+        }
+        if start < end {
+            let i = self.list.partition_point(|e| e.start < start);
+            self.list.insert(i, Extent { start, end, place: geo.place(start), ..a });
+            self.listed += end - start;
+        }
+    }
+
     /// The books are right.
     #[cfg(test)]
     pub(crate) fn check(&self) {
@@ -260,6 +277,26 @@ mod tests {
         assert_eq!(ranges(&c), [(90, 500)]);
         c.supersede(&g, 200, 300);
         assert_eq!(ranges(&c), [(90, 500)], "a write past the cache splits nothing");
+    }
+
+    #[test]
+    fn what_is_left_of_an_extent_waits_again_and_still_grows() {
+        let (mut c, g) = cache();
+        c.insert(&g, 100, 200, 0);
+        c.activate(0);
+        c.put_back(&g, 150);
+        assert_eq!((ranges(&c), c.held(), c.list[0].place.phase), (vec![(150, 200)], 50, g.place(150).phase));
+        assert_eq!(c.tail(200), Some(false), "it is the newest");
+        // Newer data over its end, and over where the head was.
+        c.activate(0);
+        c.insert(&g, 190, 210, 0);
+        c.insert(&g, 140, 165, 0);
+        c.put_back(&g, 160);
+        assert_eq!(ranges(&c), [(140, 165), (165, 190), (190, 210)]);
+        c.activate(1);
+        c.insert(&g, 160, 200, 0);
+        c.put_back(&g, 170);
+        assert_eq!(ranges(&c), [(140, 160), (160, 200), (200, 210)], "all of it is newer");
     }
 
     #[test]

@@ -57,6 +57,21 @@ fn a_drive_with_ageing_serves_them_slowly() {
     }
 }
 
+/// The newest extent of the drive's cache grows for as long as somebody writes in order; a read waits for a turn of it.
+#[test]
+fn a_film_beside_a_copy_gets_its_rate() {
+    let jobs = "[global]\ntime_based\nruntime=10s\n[copy_in]\ndirect=1\nrw=write\nbs=1m\nsize=8g\n\
+        [film]\nrw=read\nbs=256k\nsize=8g\nrate=3m\n";
+    for scheduler in ["noop", "deadline", "mq-deadline", "kyber", "cfq", "bfq"] {
+        let plan = Plan::on("nas2020").scheduler(scheduler).load("a film beside a copy", jobs).run();
+        let clients = &plan.outcome().clients;
+        let (copy, film) = (&clients[0], &clients[1]);
+        assert!(film.read.bytes > 29 * MIB, "{scheduler}: {} bytes of 30 MiB", film.read.bytes);
+        assert!(film.read.latency_max < Duration::from_ms(100), "{scheduler}: {}", film.read.latency_max);
+        assert!(copy.write.bytes > 1000 * MIB, "{scheduler}: the copy goes on, {} bytes", copy.write.bytes);
+    }
+}
+
 #[test]
 fn exclusive_slices_protect_against_deep_streams() {
     let (calls, longest) = starting("greedy_ncq", "cfq", DEEP);
