@@ -149,6 +149,9 @@ pub struct DiskParams {
     pub seek_c_ps: u64,
     /// What a write waits longer than a read before it may begin.
     pub write_settle: Duration,
+    /// So much less does a seek take before a write; never less than nothing. For measured drives, of which some settle
+    /// sooner to write.
+    pub write_settle_less: Duration,
     /// From the command to the first byte of a hit.
     pub ov_hit: Duration,
     /// From the command to the start of the seek of a miss.
@@ -606,6 +609,7 @@ impl DiskParams {
         time("seek_a", self.seek_a, SECOND)?;
         time("seek_b", self.seek_b, SECOND)?;
         time("write_settle", self.write_settle, SECOND)?;
+        time("write_settle_less", self.write_settle_less, SECOND)?;
         time("write_seek_min", self.write_seek_min, SECOND)?;
         count("seek_knee", self.seek_knee, 1, TRACKS_MAX)?;
         let b = u128::from(self.seek_b.as_ns());

@@ -47,7 +47,8 @@ mod tests {
 
     #[test]
     fn requests_are_read_or_named() {
-        let r = recording("R Hit  10 4  1500.5  20.0\n\nW Miss 3 1 2 3\n").unwrap();
+        let r = recording("R Hit  10 4  1500.5  20.0\n\nW Miss 3 1 2 3\nR Doub 3 1 2 3\nR Trip 3 1 2 3\n")
+            .unwrap();
         let first = Recorded {
             write: false,
             start: 10,
@@ -55,7 +56,7 @@ mod tests {
             response: Duration::from_ns(1_500_500),
             think: Duration::from_us(20),
         };
-        assert_eq!((r[0], r[1].write, r[1].think, r.len()), (first, true, Duration::ZERO, 2));
+        assert_eq!((r[0], r[1].write, r[1].think, r.len()), (first, true, Duration::from_us(3), 4));
         for bad in [
             "X Hit 1 1 1 1",
             "R Hit 1 0 1 1",

@@ -90,7 +90,8 @@ impl Disk {
                 let candidate = (seek + wait, i);
                 if best.is_none_or(|b| candidate < b) {
                     best = Some(candidate);
-                    reach = self.seek.reach(candidate.0.saturating_sub(self.t.write_settle));
+                    let seek = candidate.0 + self.t.write_settle_less;
+                    reach = self.seek.reach(seek.saturating_sub(self.t.write_settle));
                 }
             }
         }

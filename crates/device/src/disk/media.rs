@@ -236,7 +236,7 @@ impl Disk {
     pub(super) fn position(&self, arm: Arm, t: u64, to: &Place, write: bool) -> (u64, u64) {
         let mut seek = self.seek.time(arm, to.arm);
         if write && seek > 0 {
-            seek += self.t.write_settle;
+            seek = (seek + self.t.write_settle).saturating_sub(self.t.write_settle_less);
         }
         (seek, self.geo.wait(t + seek, to))
     }

@@ -120,6 +120,7 @@ struct Timing {
     ov_dest: u64,
     ov_flush: u64,
     write_settle: u64,
+    write_settle_less: u64,
     /// Picoseconds per sector on the bus.
     bus_ps: u64,
     /// The last 4 KiB of a read cross the bus after the media are done with it.
@@ -183,6 +184,7 @@ impl Timing {
             ov_dest: p.ov_dest.as_ns(),
             ov_flush: p.ov_flush.as_ns(),
             write_settle: p.write_settle.as_ns(),
+            write_settle_less: p.write_settle_less.as_ns(),
             bus_ps,
             tail: bus_ps * p.read_watermark_permille.map_or(TAIL_SECTORS, |_| 1) / 1000,
             ra_max,

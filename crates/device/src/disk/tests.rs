@@ -120,6 +120,8 @@ fn measure(p: &mut DiskParams, r: &mut Rng) {
     }
     p.watermark_of_segment = r.chance(30);
     p.partial_hits = r.chance(70);
+    p.keeps_requested = r.chance(30);
+    p.write_settle_less = us(r, 900);
     p.read_cache = r.chance(80);
     (p.read_anywhere, p.write_anywhere) = (r.chance(50), r.chance(50));
     p.wc_merge = r.chance(70);
@@ -666,4 +668,40 @@ fn without_a_read_cache_the_media_are_read_again() {
         d.counters().misses
     };
     assert_eq!((misses(true), misses(false)), (1, 3));
+}
+
+/// A segment of 64 sectors, and look-ahead of as many: it pushes out what was asked for, or ends when the segment is full.
+#[test]
+fn look_ahead_keeps_what_was_asked_for_last_if_it_says_so() {
+    for keeps_requested in [false, true] {
+        let p =
+            DiskParams { segment: Sectors(64), ra_max: Sectors(64), keeps_requested, ..preset("ide2004") };
+        let mut d = disk(&p);
+        let mut now = T0;
+        let mut read = |start| {
+            now = one(&mut d, now, command(0, DeviceOp::Read, start, 8)) + 100_000_000;
+            d.counters.hits
+        };
+        let hits: Vec<_> = [1000, 1000, 1064].map(&mut read).windows(2).map(|w| w[1] - w[0]).collect();
+        // The segment ends at 1064, or, if what was asked for gives way, at 1072.
+        let expected = if keeps_requested { [1, 0] } else { [0, 1] };
+        assert_eq!(hits, expected, "keeps_requested = {keeps_requested}");
+    }
+}
+
+/// Seeks before a write are shorter, and never shorter than nothing.
+#[test]
+fn writes_may_settle_sooner() {
+    let write = |less: u64| {
+        let p = DiskParams {
+            write_settle_less: Duration::from_us(less),
+            cache_mode: CacheMode::WriteThrough,
+            ..preset("ide2004")
+        };
+        let mut d = disk(&p);
+        one(&mut d, T0, command(0, DeviceOp::Write, 20_000_000, 8));
+        d.counters.seek_time
+    };
+    assert_eq!(write(0), write(600) + Duration::from_us(600));
+    assert_eq!(write(900_000), Duration::ZERO);
 }

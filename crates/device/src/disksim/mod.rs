@@ -9,11 +9,12 @@
 //! |---|---|
 //! | zones, skews in sectors or revolutions, spares, slips, `Block count` | `map` |
 //! | `Seek type`, its numbers or its file | `seek_table` |
-//! | `Head switch time`, `Add. write settling delay`, `Minimum seek delay` | `t_switch`, `write_settle`, `write_seek_min` |
+//! | `Head switch time`, `Add. write settling delay`, `Minimum seek delay` | `t_switch`, `write_settle`, `write_settle_less`, `write_seek_min` |
 //! | all overheads, reselection and disconnection, times `Time scale for overheads` | `overheads` |
 //! | `Bulk sector transfer time`, of the drive, the buses and the controllers: the slowest | `bus_rate` |
 //! | `High (read) water mark`, `Set watermark by reqsize`, `Immed transfer partial hit` | `read_watermark`, `watermark_of_segment`, `partial_hits` |
 //! | segments, `Maximum read-ahead`, `Buffer continuous read`, `Enable caching in buffer` | `nseg`, `segment`, `ra_max`, `ra_stop`, `read_cache` |
+//! | `Read-ahead over requested` | `keeps_requested` |
 //! | `Fast write level`, `Combine seq writes` | `cache_mode`, `wc_merge` |
 //! | `Maximum number of write segments`, `Use separate write segment` | `wc_slots`, `nseg` |
 //! | `Immediate buffer read`, `Immediate buffer write`, `Read any free blocks` | `read_anywhere`, `write_anywhere`, `read_on_arrival` |
@@ -34,15 +35,22 @@ use crate::track_map::zone_sectors;
 use fairhead_core::units::{Duration, Sectors};
 use text::{Block, Files, scaled};
 
-/// What a sector takes on the bus when nothing says it: the drive leaves its rate to the bus, and no system is described.
-/// It is what DiskSim's own system around the HP C3323A says, the one drive of ours that does so.
-//= DiskSim 4.0 valid/hp_c3323a.parv, BUS1, Read block transfer time
+/// What a sector takes on the bus of the system that DiskSim itself has around a drive that leaves its rate to the bus. Nanoseconds.
+//= DiskSim 4.0 valid/*.parv, BUS1, Read block transfer time
 //= deviates disksim-bus
-const BUS_NS: u64 = 145_500;
+const OWN_SYSTEMS: [(&str, &str, u64); 5] = [
+    ("HP_C3323A", "hp_c3323a.parv", 145_500),
+    ("HP_C2490A", "hp_c2490a.parv", 148_410),
+    ("HP_C2247A", "hp_c2247a.parv", 170_100),
+    ("DEC_RZ26", "dec_rz26.parv", 70_690),
+    ("Seagate_ST41601N", "st41601n.parv", 95_520),
+];
+/// Picoseconds are what a bus is reckoned in: one that takes no time.
+const NO_BUS: u64 = 1_000_000_000_000;
 
 /// Parameters that have no part in how long a drive takes for a request, or none in this model.
 //= deviates disksim-parts
-const PASSED_OVER: [&str; 29] = [
+const PASSED_OVER: [&str; 28] = [
     // Of statistics, of DiskSim's own speed, or for the schedulers of a host.
     "Print stats",
     "Calc sector by sector",
@@ -68,7 +76,6 @@ const PASSED_OVER: [&str; 29] = [
     "Read directly to buffer",
     // The model's own rules stand in for them.
     "Allow read hits on write data",
-    "Read-ahead over requested",
     "Write hit stop prefetch",
     // Where tracks follow each other changes nothing here: skews are between tracks in the order of the sectors.
     "LBN-to-PBN mapping scheme",
@@ -107,7 +114,7 @@ impl DeviceParams {
         geometry(&mut p, model, &mut notes)?;
         mechanics(&mut p, mech, files, &mut notes)?;
         overheads(&mut p, disk)?;
-        bus(&mut p, disk, &all)?;
+        bus(&mut p, disk, &all, &mut notes)?;
         buffer(&mut p, disk)?;
         for block in [disk, model, mech] {
             block.unknown(&PASSED_OVER, &mut notes);
@@ -279,7 +286,7 @@ fn mechanics(
     let rpm = mech.number("Rotation speed (in rpms)", 10)?;
     p.rpm = u32::try_from((rpm.saturating_add(5)) / 10).unwrap_or(u32::MAX);
     p.t_switch = time(mech, "Head switch time")?;
-    p.write_settle = time(mech, "Add. write settling delay")?;
+    write_settle(p, mech, notes)?;
     let cylinders = p.map.last().map_or(1, |z| z.first_cylinder.saturating_add(z.cylinders));
     // Those of other types may be there, too.
     let (file, hpl, ten) = ("Full seek curve", "HPL seek equation values", "First ten seek times");
@@ -288,9 +295,38 @@ fn mechanics(
         "extracted" => seek_file(mech, file, files)?,
         kind => formula(mech, kind, cylinders)?,
     };
+    p.t_switch = p.t_switch.max(least_switch(p));
     // What the table does not need still has to be possible.
     p.seek_a = p.seek_table.first().map_or(Duration::ZERO, |s| s.1);
     p.seek_knee = 1;
+    Ok(())
+}
+
+/// How long a head switch takes at the least. The new track has to be found and followed as after the shortest seek, and
+/// the format's skew between tracks hides all of it: the shorter of the two.
+//= Ruemmler & Wilkes 1994, An Introduction to Disk Drive Modeling, track switching
+//= deviates disksim-switch
+fn least_switch(p: &DiskParams) -> Duration {
+    let t_rev = 60_000_000_000 / u64::from(p.rpm.max(1));
+    let skew = |z: &MapZone| u128::from(z.track_skew) * u128::from(t_rev) / 1000 / u128::from(z.spt.max(1));
+    let hidden = p.map.iter().map(skew).min().map_or(0, |ns| u64::try_from(ns).unwrap_or(u64::MAX));
+    let shortest = p.seek_table.first().map_or(0, |s| s.1.as_ns());
+    Duration::from_ns(hidden.min(shortest))
+}
+
+/// The settling before a write; below zero: writes settle sooner than reads do.
+fn write_settle(p: &mut DiskParams, mech: &Block, notes: &mut Vec<String>) -> Result<(), ParamError> {
+    const KEY: &str = "Add. write settling delay";
+    let Some(less) = mech.below_zero(KEY, 1_000_000)? else {
+        p.write_settle = time(mech, KEY)?;
+        return Ok(());
+    };
+    p.write_settle_less = Duration::from_ns(less);
+    if less > 0 {
+        notes.push(
+            mech.says(KEY, "is below zero: a seek before a write is so much shorter, never less than none"),
+        );
+    }
     Ok(())
 }
 
@@ -476,17 +512,33 @@ fn overheads(p: &mut DiskParams, disk: &Block) -> Result<(), ParamError> {
 }
 
 /// A sector crosses as fast as the slowest of drive, buses and controllers lets it.
-fn bus(p: &mut DiskParams, disk: &Block, all: &[Block]) -> Result<(), ParamError> {
-    let mut slowest = disk.number("Bulk sector transfer time", 1_000_000)?;
+fn bus(p: &mut DiskParams, disk: &Block, all: &[Block], notes: &mut Vec<String>) -> Result<(), ParamError> {
+    const KEY: &str = "Bulk sector transfer time";
+    let mut slowest = disk.number(KEY, 1_000_000)?;
     for b in all {
         let key = match () {
             () if b.is("disksim_bus") => "Read block transfer time",
-            () if b.is("disksim_ctlr") => "Bulk sector transfer time",
+            () if b.is("disksim_ctlr") => KEY,
             () => continue,
         };
         slowest = slowest.max(b.optional(key, 1_000_000)?);
     }
-    p.bus_rate = 512 * 1_000_000_000 / if slowest == 0 { BUS_NS } else { slowest };
+    if slowest == 0 {
+        let name = disk.name().trim_end_matches("_validate");
+        let own = OWN_SYSTEMS.iter().find(|s| s.0 == name);
+        slowest = own.map_or(0, |s| s.2);
+        let left = "is left to the bus around the drive";
+        notes.push(disk.says(
+            KEY,
+            &match own {
+                Some((_, file, ns)) => {
+                    format!("{left}; it is that of DiskSim's own {file}, {}.{:05} ms", ns / 1_000_000, ns / 10 % 100_000)
+                }
+                None => format!("{left}, and none is described: sectors cross in no time; --bus-rate or a .parv file says one"),
+            },
+        ));
+    }
+    p.bus_rate = (512 * 1_000_000_000u64).checked_div(slowest).unwrap_or(NO_BUS);
     Ok(())
 }
 
@@ -525,6 +577,9 @@ fn buffer(p: &mut DiskParams, disk: &Block) -> Result<(), ParamError> {
     let mark = disk.optional("High (read) water mark", 1000)?.min(1000);
     p.read_watermark_permille = Some(u32::try_from(mark).unwrap_or(1000));
     p.watermark_of_segment = disk.has("Set watermark by reqsize") && !is("Set watermark by reqsize")?;
+    p.keeps_requested = disk.has("Read-ahead over requested")
+        && disk.below_zero("Read-ahead over requested", 1)?.is_none()
+        && !is("Read-ahead over requested")?;
     p.partial_hits = !disk.has("Immed transfer partial hit") || is("Immed transfer partial hit")?;
     p.cache_mode = if is("Fast write level")? { CacheMode::WriteBack } else { CacheMode::WriteThrough };
     p.wc_merge = !disk.has("Combine seq writes") || is("Combine seq writes")?;

@@ -59,6 +59,7 @@ fn a_drive_is_what_its_files_say() {
     let p = read(&text(FILE)).unwrap();
     assert_eq!((p.rpm, p.heads, p.nseg, p.ra_max, p.segment), (6000, 2, 3, Sectors(64), Sectors(64)));
     assert_eq!(p.seek_table, [(1, Duration::from_us(1250)), (5, Duration::from_us(2500))]);
+    // The skew of the second zone, 5.5 sectors of 110, is as long as the head switch.
     assert_eq!((p.t_switch, p.write_settle), (Duration::from_us(500), Duration::from_us(250)));
     assert_eq!((p.bus_rate, p.ra_stop, p.wc_slots), (5_120_000, RaStop::Cylinder, 2));
     let o = p.overheads.unwrap();
@@ -118,8 +119,57 @@ fn the_slowest_part_of_the_way_is_the_bus() {
                   instantiate [ disk0 .. disk1 ] as TINY\n topology disksim_bus b [ disksim_disk d [], x y [] ]\n";
     let model = |t: &str| text(FILE)[text(FILE).find("dm_disk").unwrap()..].to_owned() + t;
     assert_eq!(read(&(system.to_owned() + &model(""))).unwrap().bus_rate, 2_048_000);
+    // No drive takes another's bus.
     let left = text(FILE).replace("Bulk sector transfer time = 0.1", "Bulk sector transfer time = 0");
-    assert_eq!(read(&left).unwrap().bus_rate, 3_518_900, "0.1455 ms a sector");
+    let (p, notes) = read_all(&left).unwrap();
+    assert_eq!(p.bus_rate, NO_BUS);
+    assert!(notes.len() == 1 && notes[0].contains("none is described"), "{notes:?}");
+    assert!(crate::Disk::new(&p).is_ok(), "a bus that takes no time is possible");
+    for (name, file, rate) in [
+        ("HP_C3323A", "hp_c3323a.parv, 0.14550 ms", 3_518_900),
+        ("HP_C2490A_validate", "hp_c2490a.parv, 0.14841 ms", 3_449_902),
+    ] {
+        let (p, notes) =
+            read_all(&left.replace("disksim_disk TINY", &format!("disksim_disk {name}"))).unwrap();
+        assert_eq!(p.bus_rate, rate, "{name}");
+        assert!(notes.len() == 1 && notes[0].contains(file), "{notes:?}");
+    }
+}
+
+#[test]
+fn a_settling_delay_below_zero_makes_seeks_before_writes_shorter() {
+    let t = text(FILE).replace("Add. write settling delay = 0.25", "Add. write settling delay = -0.642000");
+    let (p, notes) = read_all(&t).unwrap();
+    assert_eq!((p.write_settle, p.write_settle_less), (Duration::ZERO, Duration::from_us(642)));
+    assert!(notes.len() == 1 && notes[0].contains("settling delay: is below zero"), "{notes:?}");
+    let again = DeviceParams::from_toml(&DeviceParams::Disk(p.clone()).to_toml(), "tiny");
+    assert_eq!(again, Ok(DeviceParams::Disk(p)), "and is kept");
+    let bad = read(&text(FILE).replace("delay = 0.25", "delay = -x")).unwrap_err();
+    assert!(bad.contains("settling delay: -x is no number"), "{bad}");
+}
+
+#[test]
+fn a_head_switch_takes_no_less_than_the_shortest_seek_or_the_skew() {
+    let with = |switch: &str, skew: &str| {
+        let t = text(FILE).replace("Head switch time = 0.5", &format!("Head switch time = {switch}"));
+        read(&t.replace("Skew for track switch = 5.5", &format!("Skew for track switch = {skew}")))
+            .unwrap()
+            .t_switch
+    };
+    // A revolution of 10 ms has 100 and 110 sectors: 20 of 110 are 1.8 ms, the seek of one cylinder takes 1.25 ms.
+    assert_eq!(with("0.06", "20"), Duration::from_us(1250));
+    assert_eq!(with("0.06", "11"), Duration::from_ms(1));
+    assert_eq!(with("2.5", "11"), Duration::from_us(2500), "more, if the file says so");
+}
+
+#[test]
+fn what_was_asked_for_last_is_kept_or_not() {
+    let keeps = |value: &str| {
+        let key = format!("Read-ahead over requested = {value}, Fast write");
+        read(&text(FILE).replacen("Fast write", &key, 1)).unwrap().keeps_requested
+    };
+    assert_eq!((keeps("0"), keeps("1"), keeps("-1")), (true, false, false));
+    assert!(!read(&text(FILE)).unwrap().keeps_requested);
 }
 
 #[test]

@@ -261,7 +261,17 @@ impl Block {
             .ok_or_else(|| self.error(key, &format!("{} is no number that is possible", printable(word))))
     }
 
-    /// The same; absent is zero.
+    /// By how much a number is below zero, if it is.
+    pub(super) fn below_zero(&self, key: &str, unit: u64) -> Result<Option<u64>, ParamError> {
+        let word = self.word(key)?;
+        let Some(size) = word.strip_prefix('-') else { return Ok(None) };
+        let size = scaled(size, unit);
+        let size = size
+            .ok_or_else(|| self.error(key, &format!("{} is no number that is possible", printable(word))))?;
+        Ok(Some(size))
+    }
+
+    /// A number; absent is zero.
     pub(super) fn optional(&self, key: &str, unit: u64) -> Result<u64, ParamError> {
         if self.has(key) { self.number(key, unit) } else { Ok(0) }
     }

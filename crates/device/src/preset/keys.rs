@@ -84,6 +84,7 @@ const DISK_KEYS: &[&str] = &[
     "write_anywhere",
     "wc_merge",
     "write_seek_min",
+    "write_settle_less",
 ];
 
 fn disk_slot<'a>(p: &'a mut DiskParams, key: &str) -> Option<Slot<'a>> {
@@ -98,6 +99,7 @@ fn disk_slot<'a>(p: &'a mut DiskParams, key: &str) -> Option<Slot<'a>> {
         "seek_knee" => Slot::Count64(&mut p.seek_knee),
         "seek_c" => Slot::Picoseconds(&mut p.seek_c_ps),
         "write_settle" => Slot::Time(&mut p.write_settle),
+        "write_settle_less" => Slot::Time(&mut p.write_settle_less),
         "ov_hit" => Slot::Time(&mut p.ov_hit),
         "ov_miss" => Slot::Time(&mut p.ov_miss),
         "ov_write" => Slot::Time(&mut p.ov_write),
@@ -161,6 +163,7 @@ pub(crate) fn blank_disk() -> DiskParams {
         seek_knee: 0,
         seek_c_ps: 0,
         write_settle: t,
+        write_settle_less: t,
         ov_hit: t,
         ov_miss: t,
         ov_write: t,

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A replay needs five of them: who, how much, whether it continues the request before (`Seq`) or jumps (`Rand`), and from the flags
-//! whether it is a read-ahead that nobody waits for (`A`) and of metadata (`M`). Times are checked to be there and not used.
+//! whether it is a read-ahead that nobody waits for (`RA`) and of metadata (`M`). Whatever is not read-ahead is synchronous, and
+//! all of it is replayed as reads, as the suite's own replayer does: writes (`WS`), too. Times are checked to be there and not used.
 //!
 //! `fairhead-trace` reads these files too, for replays at the recorded times ([`crate::replay`]); it passes over whether a request jumps, which here is
 //! what the file's layout is made from.
@@ -115,13 +116,14 @@ impl StartUpTrace {
             "Rand" => true,
             _ => return Err(format!("'{}' is neither Seq nor Rand", clean(kind))),
         };
-        if !flags.starts_with('R') || flags.chars().any(|c| !"RAM".contains(c)) {
+        if !flags.starts_with(['R', 'W']) || flags[1..].chars().any(|c| !"ASMF".contains(c)) {
             return Err(format!(
-                "flags '{}' are not those of a read: R, with A for read-ahead and M for metadata",
+                "flags '{}' are not those of a read or write: R or W, with A for read-ahead, S for sync, M for metadata and F for FUA",
                 clean(flags)
             ));
         }
-        let (ahead, meta) = (flags.contains('A'), flags.contains('M'));
+        let ahead = flags.starts_with('R') && flags.contains('A');
+        let meta = flags.contains('M');
         let process = self.process(process)?;
         self.requests.push(TraceRequest { process, sectors, jumps, ahead, meta });
         Ok(())
@@ -170,6 +172,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_read_ahead_is_synchronous() {
+        let ahead = |flags: &str| {
+            let line = LINE.replacen(" RM ", &format!(" {flags} "), 1);
+            StartUpTrace::parse(line.as_bytes(), "x").unwrap().requests[0].ahead
+        };
+        assert!(ahead("RA") && ahead("RAM"));
+        assert!(!["R", "RM", "RS", "RSM", "W", "WS", "WSM", "WA", "WFS"].map(ahead).contains(&true));
+    }
+
+    #[test]
     fn damage_is_told_in_a_line_with_its_place() {
         let second = |line: &str| error(&format!("{LINE}\n{line}\n"));
         assert_eq!(error(""), "x.trace: there is no request in it");
@@ -188,8 +200,8 @@ mod tests {
         assert_eq!(replaced(".000066", "."), "x.trace:2: '.' is not a time in seconds");
         assert_eq!(replaced("4.682475", "now"), "x.trace:2: 'now' is not a stamp in seconds");
         assert_eq!(
-            replaced(" RM ", " WM "),
-            "x.trace:2: flags 'WM' are not those of a read: R, with A for read-ahead and M for metadata"
+            replaced(" RM ", " RX "),
+            "x.trace:2: flags 'RX' are not those of a read or write: R or W, with A for read-ahead, S for sync, M for metadata and F for FUA"
         );
         let e = StartUpTrace::parse(&[LINE.as_bytes(), b"\n\xff\xfe\n"].concat(), "x.trace").unwrap_err();
         assert_eq!(e.to_string(), "x.trace:2: not a text in UTF-8");

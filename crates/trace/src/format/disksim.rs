@@ -24,7 +24,7 @@
 //! between -0.06 and 0.03; counted from the arrival it would be 1, as whoever waits for a long answer sends the next request later), and in that of the HP
 //! C3323A it is the shorter one in 5153 of 9074 rows. DiskSim, too, sends the next request so long after the completion.
 //!
-//! What the drive's cache did (`Hit`, `Miss`) is passed over. The first request arrives at 0; the device is `0`.
+//! What the drive's cache did (`Hit`, `Miss`, and `Doub` and `Trip` in some recordings) is passed over. The first request arrives at 0; the device is `0`.
 //
 //= DiskSim 4.0 Reference Manual 4 "Input Workloads": Traces
 
@@ -61,6 +61,9 @@ impl LineParser for DiskSim {
     }
 }
 
+/// What a drive's cache did in a recording: served the request, did not, or took twice or three times as long as it should.
+pub(crate) const CACHE_WORDS: [&str; 4] = ["Hit", "Miss", "Doub", "Trip"];
+
 /// The form with measured times.
 #[derive(Default)]
 pub(crate) struct Validation {
@@ -75,15 +78,17 @@ impl LineParser for Validation {
         if line.trim().is_empty() {
             return Ok(None);
         }
-        let [op, cache, block, blocks, service, next] =
-            words(line, "R or W, Hit or Miss, block, blocks, service time and time to the next in µs")?;
+        let [op, cache, block, blocks, service, next] = words(
+            line,
+            "R or W, Hit, Miss, Doub or Trip, block, blocks, service time and time to the next in µs",
+        )?;
         let op = match op {
             "R" => Op::Read,
             "W" => Op::Write,
             _ => return Err(format!("operation {}: expected R or W", quote(op))),
         };
-        if !matches!(cache, "Hit" | "Miss") {
-            return Err(format!("cache {}: expected Hit or Miss", quote(cache)));
+        if !CACHE_WORDS.contains(&cache) {
+            return Err(format!("cache {}: expected Hit, Miss, Doub or Trip", quote(cache)));
         }
         let at = self.next;
         let mut record = in_sectors(at, op, number("block", block)?, number("number of blocks", blocks)?)?;

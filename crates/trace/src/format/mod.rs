@@ -92,7 +92,7 @@ impl Format {
             }
             ([first, ..], _) if named(first, "device_id") => Some(Self::Alibaba),
             (_, [_, _, _, _, "Seq" | "Rand", ..]) => Some(Self::StartUp),
-            (_, [_, "Hit" | "Miss", ..]) => Some(Self::DiskSimValidation),
+            (_, [_, cache, ..]) if disksim::CACHE_WORDS.contains(cache) => Some(Self::DiskSimValidation),
             (_, ["fio", "version", "2", "iolog"]) => Some(Self::IologV2),
             (_, ["fio", "version", "3", "iolog"]) => Some(Self::IologV3),
             ([_, _, _, op, ..], _) if named(op, "read") || named(op, "write") => Some(Self::Msr),

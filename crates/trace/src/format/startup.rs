@@ -36,9 +36,9 @@ impl LineParser for StartUp {
         if !matches!(kind, "Seq" | "Rand") {
             return Err(format!("{}: expected Seq or Rand", quote(kind)));
         }
-        let Some((op @ Op::Read, set)) = of_letters(flags) else {
+        let Some((op @ (Op::Read | Op::Write), set)) = of_letters(flags) else {
             return Err(format!(
-                "flags {}: expected those of a read, R with A for read-ahead and M for metadata",
+                "flags {}: expected those of a read or write, R or W with A for read-ahead, S for sync and M for metadata",
                 quote(flags)
             ));
         };
