@@ -75,6 +75,7 @@ pub const SWITCHES: &[Switch] = &[
     later("stable_merge", 1, "processes of one task share a queue"),
     later("actuators", 1, "every arm of a disk has work"),
     later("ncq_protection", 1, "a drive that passes over a raised request gets no others"),
+    later("streams", 1, "who reads on and on is not taken for a program that starts"),
 ];
 
 /// The switch of that name.

@@ -227,4 +227,18 @@ pub const SCENARIOS: &[Scenario] = &[
         reference: None,
         miss: None,
     },
+    // Taken for programs that start, the readers are raised for as long as they have not read 60 MB each, which takes them the longer as the
+    // disk is kept for none of them. The application is one of seven. Target: one and a half times the idle time.
+    Scenario {
+        switch: "streams",
+        claim: "an application starts quickly although six readers began four seconds before",
+        jobs: "[readers]\nrw=read\nbs=128k\ndirect=1\nsize=4g\nnumjobs=6\nruntime=100s\ntime_based\n\
+            [application]\nstartdelay=4s\nfh_workload=startup:xterm\nexitall\n",
+        disk: "nas2020",
+        low_latency: true,
+        measure: Measure::StartUpMs("application"),
+        factor_pct: 200,
+        reference: Some(("[application]\nstartdelay=4s\nfh_workload=startup:xterm\n", 150)),
+        miss: None,
+    },
 ];

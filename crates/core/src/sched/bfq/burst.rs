@@ -25,7 +25,7 @@
 //= linux-6.12 block/bfq-iosched.c bfq_handle_burst, bfq_add_to_burst (as restated in the project's specification)
 
 use super::Bfq;
-use super::queue::{QueueId, since};
+use super::queue::{Queue, QueueId, since};
 use crate::elevator::Cx;
 use crate::parts::fifo::Fifo;
 use crate::trace::Reason;
@@ -62,13 +62,22 @@ pub(super) struct Bursts {
     pub(super) large: bool,
     /// When the last queue was counted.
     pub(super) last_insert: Option<Instant>,
+    /// When the burst began.
+    pub(super) began: Instant,
     /// Whose queues these are.
     pub(super) parent: GroupId,
 }
 
 impl Default for Bursts {
     fn default() -> Self {
-        Self { list: Fifo::default(), size: 0, large: false, last_insert: None, parent: GroupId::ROOT }
+        Self {
+            list: Fifo::default(),
+            size: 0,
+            large: false,
+            last_insert: None,
+            began: Instant::EPOCH,
+            parent: GroupId::ROOT,
+        }
     }
 }
 
@@ -87,6 +96,7 @@ impl Bfq {
         if since(now, self.bursts.last_insert) > QUIET || parent != self.bursts.parent {
             self.begin_burst(q, parent);
         } else if self.bursts.large {
+            self.bursts.size = self.bursts.size.saturating_add(1);
             self.mark_large(cx, q);
         } else {
             self.grow_burst(cx, q);
@@ -102,6 +112,7 @@ impl Bfq {
         }
         self.bursts.size = 0;
         self.bursts.parent = parent;
+        self.bursts.began = self.queues[q].created;
         if self.tot_busy() == 0 {
             self.bursts.size = 1;
             self.list_in_burst(q);
@@ -126,6 +137,29 @@ impl Bfq {
         let queue = &mut self.queues[q];
         queue.burst.in_large = true;
         cx.note(Reason::LargeBurst, queue.task);
+    }
+
+    /// `q` turned out to be a [stream](super::stream), and counts no longer. A burst that is not large without its streams
+    /// is small again.
+    pub(super) fn stream_leaves_burst(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        let was_large = self.queues[q].burst.in_large;
+        let of_this = was_large && self.bursts.large && self.queues[q].created >= self.bursts.began;
+        if of_this || self.queues[q].burst.in_list {
+            self.bursts.size = self.bursts.size.saturating_sub(1);
+        }
+        self.leave_burst(q);
+        if !of_this || self.bursts.size >= LARGE {
+            return;
+        }
+        self.bursts.large = false;
+        let began = self.bursts.began;
+        let is_marked = |queue: &Queue| queue.in_use && queue.burst.in_large && queue.created >= began;
+        let next = |this: &Self| this.queues.iter().find(|(_, queue)| is_marked(queue)).map(|(q, _)| q);
+        while let Some(other) = next(self) {
+            self.queues[other].burst.in_large = false;
+            self.list_in_burst(other);
+            self.raise_after_burst(cx, other);
+        }
     }
 
     /// Puts a queue on the list, without counting it.

@@ -103,6 +103,9 @@ tunables! {
         /// Our own: when a disk that reorders requests itself passes over one of a raised queue, send it no more of others
         /// until it is done. Default on.
         pub ncq_protection: bool = true, 0, 1;
+        /// Our own: who is raised and reads more than 1 MiB in one piece is not taken for a program that starts for as long as
+        /// it reads on. Default on.
+        pub streams: bool = true, 0, 1;
         /// If not zero, clocks that the kernel keeps in ticks of 1/HZ advance in these steps: those of slots, raising, bursts
         /// and merging, but not those of idling and rates. Unlike `Limits::tick`, under which everything does. Default 0.
         pub tick: Duration = Duration::ZERO, 0, 10_000_000;
@@ -122,6 +125,7 @@ impl Config {
             stable_merge: false,
             actuators: false,
             ncq_protection: false,
+            streams: false,
             ..Self::default()
         }
     }

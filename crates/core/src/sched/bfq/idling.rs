@@ -90,7 +90,8 @@ impl Bfq {
     /// Whether idling for `q` makes for more throughput.
     #[inline]
     pub(super) fn boosts(&self, q: QueueId) -> bool {
-        if self.config.pool_limits && self.wr_busy > 0 {
+        let others = self.config.pool_limits && self.wr_busy > 0;
+        if others && !(self.knows_streams() && self.queues[q].raise.factor > 1) {
             return false;
         }
         self.would_boost(q)

@@ -75,6 +75,7 @@ mod queue_merge;
 mod rate;
 mod retune;
 mod slot;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod waker;
@@ -609,6 +610,7 @@ impl Bfq {
             self.injection_on_dispatch(q, tag);
         }
         self.rate_dispatch(cx, q, &rq);
+        self.stream_sent(cx, q, &rq);
         self.last_pos = rq.end();
         if serving {
             self.in_service_last_pos = rq.end();

@@ -23,6 +23,7 @@ use super::burst::Burst;
 use super::group::Kind;
 use super::history::{Activity, SeekHistory, ThinkTime};
 use super::injection::Inject;
+use super::stream::Stream;
 use super::waker::Waker;
 use super::weight_raising::Raise;
 use crate::elevator::{Actuators, Cx};
@@ -128,6 +129,7 @@ pub(super) struct Queue {
 
     pub(super) raise: Raise,
     pub(super) burst: Burst,
+    pub(super) stream: Stream,
     pub(super) inject: Inject,
     pub(super) waker: Waker,
 
@@ -182,6 +184,7 @@ impl Queue {
             first_io: tick,
             raise: Raise::new(tick),
             burst: Burst::default(),
+            stream: Stream::default(),
             inject: Inject::new(tick),
             waker: Waker::default(),
             merge_to: None,

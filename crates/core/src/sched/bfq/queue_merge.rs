@@ -434,12 +434,15 @@ impl Bfq {
         Some(end)
     }
 
-    /// What `q` does is known by now: it becomes one with a queue that was created with it, unless it reads sequentially.
+    /// What `q` does is known by now: it becomes one with a queue that was created with it, unless one of them reads
+    /// sequentially.
     fn decide_stable_merge(&mut self, q: QueueId, link: LinkId, target: QueueId) -> Option<QueueId> {
         self.forget_stable_target(link);
         //= deviates bfq-stable-raised
         let sequential = if self.config.quirks { self.boosts(q) } else { self.would_boost(q) };
-        if sequential { None } else { self.link_for_good(q, link, target) }
+        //= deviates bfq-streams
+        let joins_stream = self.knows_streams() && self.would_boost(target);
+        if sequential || joins_stream { None } else { self.link_for_good(q, link, target) }
     }
 
     /// A task will not merge with the queue that was created before its own.

@@ -284,10 +284,15 @@ impl Bfq {
         let now = self.tick(cx.now);
         let queue = &mut self.queues[q];
         let long_gone = queue.in_flight == 0 && since(now, queue.drained_at) > BURST_EXIT;
-        if !core::mem::replace(&mut queue.just_created, false) && long_gone {
+        let new = core::mem::replace(&mut queue.just_created, false);
+        if !new && long_gone {
             self.leave_burst(q);
         }
         self.raise_on_wakeup(cx, q, &wakeup);
+        if new && wakeup.burst && self.knows_streams() {
+            let small = self.newcomer_budget().min(self.hierarchy.budget(q));
+            self.hierarchy.set_budget(q, small);
+        }
         self.fit_budget(cx.requests, q);
         let queue = &mut self.queues[q];
         queue.last_backlog_start = now;

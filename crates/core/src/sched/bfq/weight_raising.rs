@@ -180,6 +180,7 @@ impl Bfq {
             if !self.config.quirks {
                 //= deviates bfq-raised-again
                 self.queues[q].raise.service = 0;
+                self.forget_stream(q);
             }
             self.raise_interactive(cx, q, Reason::RaisedInteractive);
         } else if wakeup.burst {
@@ -196,6 +197,7 @@ impl Bfq {
     }
 
     fn start_raising(&mut self, cx: &mut Cx<'_>, q: QueueId, interactive: bool) {
+        self.forget_stream(q);
         if interactive {
             self.queues[q].raise.service = 0;
             self.raise_interactive(cx, q, Reason::RaisedInteractive);
@@ -203,7 +205,7 @@ impl Bfq {
             self.queues[q].raise.inter_start = None;
             self.raise_soft(cx, q);
         }
-        let small = 2 * self.bmin();
+        let small = self.newcomer_budget();
         if self.hierarchy.budget(q) > small {
             self.hierarchy.set_budget(q, small);
         }
@@ -357,6 +359,6 @@ impl Bfq {
 
 /// Whether nobody asked for another weight than everyone has.
 //= deviates bfq-usual-weight
-fn is_usual(prio: IoPrio) -> bool {
+pub(super) fn is_usual(prio: IoPrio) -> bool {
     prio.level == IoPrio::default().level && prio.class != Class::Idle
 }

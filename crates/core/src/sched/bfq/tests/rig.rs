@@ -37,7 +37,14 @@ pub(super) fn in_group(rq: Request, group: u32) -> Request {
 
 /// Nothing but what a test turns on.
 pub(super) fn plain() -> Config {
-    Config { low_latency: false, queue_merge: false, stable_merge: false, bursts: false, ..Config::default() }
+    Config {
+        low_latency: false,
+        queue_merge: false,
+        stable_merge: false,
+        bursts: false,
+        streams: false,
+        ..Config::default()
+    }
 }
 
 /// The scheduler without the elevator: no merging of requests, every step by hand, everything checked after each.

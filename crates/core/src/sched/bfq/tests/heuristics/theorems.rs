@@ -25,7 +25,8 @@ fn s9_with_low_latency_off_nobody_is_ever_raised() {
 #[test]
 fn s10_raising_lasts_at_most_25_s_and_120000_sectors() {
     for sectors in [8, 256] {
-        let config = Config { soft_realtime: false, stable_merge: false, ..Config::default() };
+        let config =
+            Config { soft_realtime: false, stable_merge: false, streams: false, ..Config::default() };
         let mut lab = Lab::new(Limits::default(), config, two_ms);
         lab.add(Client::reader(1, sectors));
         lab.add(Client::reader(2, sectors));
