@@ -132,6 +132,7 @@ fn packages() -> Result<Outcome, String> {
     // Programs, and the packages that have them.
     const WANTED: &[(&str, &str)] = &[
         ("fio", "fio"),
+        ("/usr/share/doc/fio/examples/null.fio", "fio-examples"),
         ("valgrind", "valgrind"),
         ("nbdinfo", "libnbd-bin"),
         ("qemu-io", "qemu-utils"),
@@ -166,10 +167,33 @@ fn packages() -> Result<Outcome, String> {
     // Without an update a fresh container knows no packages; an update that fails may still leave old lists to use.
     let quiet = |args: &str| capture(command("apt-get", args).env("DEBIAN_FRONTEND", "noninteractive"));
     let installed = quiet("update -q").and(quiet(&format!("install -q -y --no-install-recommends {names}")));
+    if missing.contains(&"fio-examples") {
+        unpack_fio_examples()?;
+    }
     Ok(match installed {
         Ok(_) => Outcome::Passed(format!("installed {names}")),
         Err(_) => Outcome::Skipped(format!("apt-get cannot install {names}")),
     })
+}
+
+/// Where packages leave their documents out, as in many containers, fio's examples go to `target/fio-examples`.
+fn unpack_fio_examples() -> Result<(), String> {
+    let folder = root().join("target/fio-examples");
+    let example = "usr/share/doc/fio/examples/null.fio";
+    if Path::new("/").join(example).exists() || folder.join(example).exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    let package = |f: &fs::DirEntry| f.path().extension().is_some_and(|e| e == "deb");
+    // Without it the tests that want it are skipped.
+    if capture(command("apt-get", "download -q fio-examples").current_dir(&folder)).is_err() {
+        return Ok(());
+    }
+    let mut files = fs::read_dir(&folder).map_err(|e| e.to_string())?.flatten();
+    match files.find(package) {
+        Some(deb) => capture(command("dpkg-deb", "-x").arg(deb.path()).arg(&folder)).map(|_| ()),
+        None => Ok(()),
+    }
 }
 
 /// Its programs are in no path, but in a folder for each version.

@@ -9,6 +9,7 @@ use fairhead_sim::{SimError, journal};
 use crate::args::{AdviseArgs, Goal};
 use crate::error::CliError;
 use crate::files::Outputs;
+use crate::memory;
 use crate::out::{self, Progress};
 use crate::output::advice::{self, Asked};
 use crate::output::page::{self, Shown};
@@ -19,7 +20,7 @@ use crate::resume::Resume;
 pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
     let (question, asked) = question(args)?;
     question.jobs.notes.iter().for_each(|n| out::note(n));
-    let threads = args.threads.count();
+    let threads = memory::at_a_time(&question.jobs, (&question.disk, &question.host), args.threads.count())?;
     let progress = Progress::bounded("racing");
     let stage = |s: Stage| show(&progress, &question, s);
     Outputs::default()

@@ -19,6 +19,7 @@ mod error;
 mod files;
 mod ladder;
 mod list;
+mod memory;
 mod mount;
 mod out;
 mod output;

@@ -9,6 +9,7 @@ use fairhead_sim::{Outcome, Scenario, SimError, journal, parallel, simulate, why
 use crate::args::{Format, RunArgs};
 use crate::error::CliError;
 use crate::files::Outputs;
+use crate::memory;
 use crate::out::{self, Progress};
 use crate::output::{Csv, Export, Human, Json, JsonPlus, Report, fio, page, time};
 use crate::plan::{Plan, Why};
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     plan.jobs.notes.iter().for_each(|n| out::note(n));
     let sampled = args.output.format == Format::JsonPlus;
     let scenarios: Vec<Scenario> = plan.schedulers.iter().map(|s| scenario(&plan, s, sampled)).collect();
-    let threads = args.threads.count();
+    let threads = memory::at_a_time(&plan.jobs, (&plan.disk.1, &plan.host.1), args.threads.count())?;
     let failed = |e| match e {
         SimError::Group(message) => CliError::Failed(message),
         e => CliError::Misuse(e.to_string()),

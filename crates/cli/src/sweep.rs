@@ -7,6 +7,7 @@ use fairhead_sim::sweep::{Setting, Sweep, Tuned};
 use crate::args::SweepArgs;
 use crate::error::CliError;
 use crate::files::Outputs;
+use crate::memory;
 use crate::out::{self, Progress};
 use crate::output::sweep;
 use crate::plan::{choose_schedulers, choose_setting, read_jobs};
@@ -22,7 +23,10 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
         .file("--resume", args.resume.as_deref())
         .check()?;
     let resume = Resume::open(args.resume.as_deref(), fingerprint(&grid))?;
-    let threads = args.threads.count();
+    let mut threads = args.threads.count();
+    for s in &grid.settings {
+        threads = memory::at_a_time(&grid.jobs, (&s.disk, &s.host), threads)?;
+    }
     let progress = Progress::counted("sweeping", resume.count(), grid.count());
     let rows = grid.run(threads, &resume, &|done| progress.at(done, grid.count())).map_err(|e| match e {
         SimError::Group(message) => CliError::Failed(message),

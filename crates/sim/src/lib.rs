@@ -28,7 +28,7 @@ pub mod sweep;
 pub mod validate;
 pub mod why;
 
-pub use engine::{Scenario, capacity, groups_kept, simulate};
+pub use engine::{Memory, Scenario, capacity, groups_kept, memory, simulate};
 pub use error::SimError;
 pub use host::Host;
 pub use metrics::Outcome;

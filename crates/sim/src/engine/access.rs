@@ -15,7 +15,7 @@
 //= fio-3.33 HOWTO "random_distribution", "norandommap"; lib/zipf.c, lib/gauss.c (methods, not text)
 //= M. Luby, C. Rackoff, "How to construct pseudorandom permutations from pseudorandom functions", 1988
 
-use crate::job::Distribution;
+use crate::job::{Distribution, RandomZone};
 use crate::rng::Rng;
 use std::collections::BTreeMap;
 
@@ -66,15 +66,17 @@ pub(super) enum Picker {
     Pareto(f64, Permutation),
     /// Around the middle; the deviation in millionths of the range.
     Normal(u64),
+    /// In one of several parts of the file, and anywhere in it.
+    Zoned(Zones),
     /// By [`Marks`], which the client has for each file: calls differ in length.
     Marked,
 }
 
 impl Picker {
     /// For files of `blocks` blocks each.
-    pub(super) fn new(d: Distribution, repeats: bool, blocks: u64, files: usize, rng: &mut Rng) -> Self {
+    pub(super) fn new(d: &Distribution, repeats: bool, blocks: u64, files: usize, rng: &mut Rng) -> Self {
         let blocks = blocks.max(1);
-        match d {
+        match *d {
             Distribution::Uniform if repeats => Self::Uniform,
             Distribution::Uniform => {
                 Self::Once((0..files).map(|_| (Permutation::new(blocks, rng), 0)).collect())
@@ -84,6 +86,7 @@ impl Picker {
                 Self::Pareto(libm::log(h) / libm::log(1.0 - h), Permutation::new(blocks, rng))
             }
             Distribution::Normal(percent) => Self::Normal(to_u64(percent * 10_000.0)),
+            Distribution::Zoned(_) => Self::Uniform,
         }
     }
 
@@ -94,6 +97,7 @@ impl Picker {
         }
         Some(match self {
             Self::Uniform | Self::Marked => rng.below(blocks),
+            Self::Zoned(zones) => zones.draw(blocks, rng),
             Self::Once(passes) => {
                 let (permutation, drawn) = &mut passes[file];
                 if *drawn == permutation.n {
@@ -128,6 +132,44 @@ impl Picker {
         for (permutation, drawn) in passes.iter_mut().filter(|p| p.1 > 0) {
             (*permutation, *drawn) = (Permutation::new(permutation.n, rng), 0);
         }
+    }
+}
+
+/// Parts of a file, each with its share of the calls. Blocks may repeat, as with fio.
+//= fio-3.33 HOWTO "random_distribution"; bounds and repetitions seen in its logs of offsets
+#[derive(Clone, Debug)]
+pub(super) struct Zones {
+    /// Percent of the calls, where it starts and how long it is, in bytes.
+    parts: Vec<(u8, u64, u64)>,
+    span: u64,
+}
+
+impl Zones {
+    /// Parts of a range of so many bytes.
+    pub(super) fn new(zones: &[RandomZone], span: u64) -> Self {
+        let mut end = 0;
+        let part = |zone: &RandomZone| {
+            let start = end;
+            end = (start + zone.size.bytes_of(span)).min(span);
+            (zone.percent, start, end - start)
+        };
+        Self { parts: zones.iter().map(part).collect(), span: span.max(1) }
+    }
+
+    fn draw(&self, blocks: u64, rng: &mut Rng) -> u64 {
+        let mut at = rng.below(100);
+        let chosen = self.parts.iter().find(|(percent, ..)| {
+            let is_here = at < u64::from(*percent);
+            at = at.saturating_sub(u64::from(*percent));
+            is_here
+        });
+        let Some(&(_, start, len)) = chosen else { return 0 };
+        let in_blocks = |bytes: u64| {
+            let exact = u128::from(bytes) * u128::from(blocks) / u128::from(self.span);
+            u64::try_from(exact).unwrap_or(blocks)
+        };
+        // A part that is shorter than a block is one block.
+        (in_blocks(start) + rng.below(in_blocks(len).max(1))).min(blocks - 1)
     }
 }
 
@@ -273,7 +315,7 @@ mod tests {
     #[test]
     fn a_pass_visits_every_block_and_the_next_pass_in_another_order() {
         let mut rng = Rng::new(5, "test");
-        let mut picker = Picker::new(Distribution::Uniform, false, 100, 1, &mut rng);
+        let mut picker = Picker::new(&Distribution::Uniform, false, 100, 1, &mut rng);
         let mut pass = || (0..100).map(|_| picker.draw(0, 100, true, &mut rng).unwrap()).collect::<Vec<_>>();
         let (a, b) = (pass(), pass());
         assert_ne!(a, b);
@@ -311,7 +353,7 @@ mod tests {
     /// How many of 100 000 draws land on each of the blocks, most first.
     fn popularity(d: Distribution, blocks: u64) -> Vec<u32> {
         let mut rng = Rng::new(1, "test");
-        let mut picker = Picker::new(d, false, blocks, 1, &mut rng);
+        let mut picker = Picker::new(&d, false, blocks, 1, &mut rng);
         let mut hits = vec![0; usize::try_from(blocks).unwrap()];
         (0..100_000).for_each(|_| {
             hits[usize::try_from(picker.draw(0, blocks, true, &mut rng).unwrap()).unwrap()] += 1
@@ -341,7 +383,7 @@ mod tests {
     #[test]
     fn normal_is_around_the_middle() {
         let mut rng = Rng::new(2, "test");
-        let mut picker = Picker::new(Distribution::Normal(10.0), false, 1000, 1, &mut rng);
+        let mut picker = Picker::new(&Distribution::Normal(10.0), false, 1000, 1, &mut rng);
         let draws: Vec<u64> = (0..100_000).map(|_| picker.draw(0, 1000, true, &mut rng).unwrap()).collect();
         let within = |d: u64| draws.iter().filter(|&&x| x.abs_diff(500) <= d).count();
         // 68.3 % within one deviation of 100 blocks, 95.4 % within two.

@@ -11,13 +11,14 @@
 //! A lane moves on until it has to wait: for a piece, a page, a request, its turn on a CPU, a time. Whoever ends the wait calls
 //! [`Machine::advance`] again, and the phase finds out for itself what is left to do.
 
-use super::client::{Action, Call, Next};
+use super::client::{Action, Call, Client, Next};
 use super::flusher::Pass;
 use super::queue::Batch;
+use super::steer::Share;
 use super::{Machine, Owner};
 use crate::event::Due;
 use crate::ext2;
-use crate::job::{Engine, SyncMode};
+use crate::job::{Engine, ExitWhat, Job, SyncMode};
 use crate::layout::Layout;
 use crate::why::{Asked, Doing, Wait};
 use fairhead_core::{Duration, Instant, Op, Request, Sectors, TaskId};
@@ -185,9 +186,13 @@ impl Machine<'_> {
         if self.next_of_replay(lane) || self.next_of_trace(lane) {
             return;
         }
-        let client = &mut self.clients[self.lanes[lane as usize].client as usize];
+        let index = self.lanes[lane as usize].client as usize;
+        let client = &mut self.clients[index];
         match client.next(self.now) {
-            Next::Call(call) => self.prepare_call(lane, call),
+            Next::Call(call) => {
+                self.prepare_call(lane, call);
+                self.wake_flow(index);
+            }
             Next::Pause(until) => self.pause(lane, until),
             Next::Park => self.wait_for_baton(lane),
             Next::StartUp => self.begin_startup(lane),
@@ -274,6 +279,7 @@ impl Machine<'_> {
             return;
         }
         client.stats.elapsed = self.now.saturating_since(client.counts_from());
+        client.share.iter_mut().for_each(Share::leave);
         let (group, job, task) = (client.group, client.stats.job, client.task);
         self.jobs_left[job] -= 1;
         if self.jobs_left[job] == 0 {
@@ -281,35 +287,68 @@ impl Machine<'_> {
         }
         self.queue.exit_task(self.now, task);
         self.leave_group(group);
+        self.wake_flow(index);
+        self.start_waiting();
         self.wave_clients -= 1;
         if self.wave_clients == 0 {
-            self.wave += 1;
-            self.start_wave();
+            if self.exit_all && self.clients[index].job.exit_what == ExitWhat::All {
+                self.waves_left = false;
+            }
+            if self.waves_left {
+                self.wave += 1;
+                self.start_wave();
+            } else {
+                self.ended = true;
+            }
         } else if self.exit_all && !self.clients[index].stopped {
             self.stop_group(index);
         }
         self.run_queue_if_wanted();
     }
 
-    /// Ends all clients of a client's reporting group: at once those that sleep, after their call those that do not.
-    //= fio-3.33 HOWTO "exitall", "exit_what"; which jobs end was seen
-    fn stop_group(&mut self, of: usize) {
-        let group = self.clients[of].job.group;
+    /// Clients of a flow that were ahead ask again, as another has made a call or has ended.
+    fn wake_flow(&mut self, of: usize) {
+        let Some(share) = &self.clients[of].share else { return };
+        let id = share.flow().id;
         for i in 0..self.clients.len() {
             let client = &mut self.clients[i];
-            if client.job.group != group || client.job.wave != self.wave || client.lanes == 0 {
+            if !client.held || client.share.as_ref().is_none_or(|s| s.flow().id != id || s.is_ahead()) {
+                continue;
+            }
+            client.held = false;
+            self.wake_paused(i);
+        }
+    }
+
+    /// All lanes of a client that make no call ask what to do, now.
+    fn wake_paused(&mut self, client: usize) {
+        let Client { first_lane, all_lanes, .. } = self.clients[client];
+        for lane in first_lane..first_lane + all_lanes {
+            if self.lanes[lane as usize].phase == Phase::Pause {
+                self.sleep(lane, self.now);
+            }
+        }
+    }
+
+    /// Ends all clients that `exit_what` means, those of a client's reporting group if it says nothing: at once those that sleep, after their call those that do not.
+    //= fio-3.33 HOWTO "exitall", "exit_what"; which jobs end was seen
+    fn stop_group(&mut self, of: usize) {
+        let Job { group, exit_what, .. } = self.clients[of].job;
+        self.waves_left &= exit_what != ExitWhat::All;
+        for i in 0..self.clients.len() {
+            let client = &mut self.clients[i];
+            let is_meant = client.job.group == group || exit_what != ExitWhat::Group;
+            if !is_meant || client.job.wave != self.wave || client.lanes == 0 {
                 continue;
             }
             client.stopped = true;
+            if client.waits {
+                client.start(self.now);
+            }
             client.started = client.started.min(self.now);
-            let (first, count) = (client.first_lane, client.all_lanes);
             let counts_from = client.counts_from();
             self.why(|why| why.counts_from(i, counts_from));
-            for lane in first..first + count {
-                if self.lanes[lane as usize].phase == Phase::Pause {
-                    self.sleep(lane, self.now);
-                }
-            }
+            self.wake_paused(i);
         }
     }
 
@@ -523,7 +562,7 @@ impl Machine<'_> {
                 layout.piece(call.offset + u64::from(l.handed_in), left.min(self.host.max_request.0));
             if start != Layout::HOLE {
                 let no_idle = sync && op == Op::Write;
-                let prio = client.job.prio.unwrap_or_default();
+                let prio = call.prio.or(client.job.prio).unwrap_or_default();
                 let (group, meta) = (client.group, call.meta);
                 let rq = Request {
                     op,
@@ -623,7 +662,8 @@ impl Machine<'_> {
             Action::Trim | Action::Sync => {}
         }
         let (pause, job, traced) = (client.think_pause(self.now), client.stats.job, client.traced);
-        let wakes_parked = client.call_ended();
+        let latency = self.now.since(l.since);
+        let wakes_parked = client.call_ended(l.call.action, bytes, latency, self.now);
         if ramp_ends {
             self.why(|why| why.counts_from(index, now));
         }

@@ -21,6 +21,7 @@ mod files;
 mod flusher;
 mod groups;
 mod lane;
+mod memory;
 mod pattern;
 mod player;
 mod program;
@@ -28,6 +29,7 @@ mod queue;
 mod readahead;
 mod replay;
 mod startup;
+mod steer;
 mod traced;
 mod volume;
 mod zones;
@@ -35,7 +37,7 @@ mod zones;
 use crate::error::SimError;
 use crate::event::{Due, Events};
 use crate::host::{Host, MultiQueue, Plug};
-use crate::job::{JobFile, Program};
+use crate::job::{Distribution, JobFile, Program, Size};
 use crate::journal::{self, Sink};
 use crate::metrics::{CacheStats, DiskPoint, Outcome, Point, Result, Together};
 use crate::rng::Rng;
@@ -50,11 +52,13 @@ use files::Files;
 use groups::Groups;
 pub use groups::groups_kept;
 use lane::{Lane, Phase};
+pub use memory::{Memory, memory};
 use queue::{Batch, Sizes};
 use replay::Replay;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use steer::Flows;
 use traced::Traced;
 use volume::Volume;
 
@@ -189,6 +193,8 @@ struct Machine<'a> {
     /// A job has `exitall`: the first client to end ends all of its reporting group.
     exit_all: bool,
     ended: bool,
+    /// No `exit_what=all` has ended all waves.
+    waves_left: bool,
     /// The client that found the disk full.
     disk_full: Option<u32>,
     unplug_armed: bool,
@@ -212,6 +218,7 @@ struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
+    #[allow(clippy::too_many_lines, reason = "most are a list of fields, one in a line")]
     fn new(scenario: &'a Scenario, trace: u32) -> Result<Self> {
         let (jobs, host) = (&scenario.jobs, &scenario.host);
         let first_flusher = u32::try_from(jobs.client_count()).unwrap_or(u32::MAX - 4) + 1;
@@ -270,6 +277,7 @@ impl<'a> Machine<'a> {
             together_from: None,
             exit_all: jobs.jobs.iter().any(|j| j.exitall),
             ended: false,
+            waves_left: true,
             disk_full: None,
             unplug_armed: false,
             run_armed: false,
@@ -295,6 +303,7 @@ impl<'a> Machine<'a> {
         groups: &Groups<'_>,
     ) -> Result<(Vec<Client>, Vec<Lane>)> {
         let (mut clients, mut lanes) = (Vec::new(), Vec::new());
+        let mut flows = Flows::default();
         for (i, c) in scenario.jobs.clients().enumerate() {
             let used = files.of_client[i].clone();
             let region = region(&c, files, &used)?;
@@ -304,6 +313,7 @@ impl<'a> Machine<'a> {
             client.task = TaskId(number(i) + 1);
             client.group = groups.id(c.job);
             client.first_lane = number(lanes.len());
+            client.share = flows.join(c.job.flow);
             lanes.extend((0..client.all_lanes).map(|_| Lane::new(number(i))));
             clients.push(client);
         }
@@ -498,29 +508,53 @@ impl<'a> Machine<'a> {
         let mut gap = Duration::ZERO;
         for i in 0..self.clients.len() {
             let client = &mut self.clients[i];
-            if client.job.wave != self.wave {
+            if client.job.wave != self.wave || !self.waves_left {
                 continue;
             }
-            // fio counts startdelay from its own start, also behind a stone wall.
-            let delayed = Instant::EPOCH + client.job.startdelay;
-            client.started = delayed.max(self.now + client.job.wave_delay) + gap;
-            //= deviates start-order
-            if client.traced.is_none() {
-                gap += self.host.start_gap / 2 + self.starts.exponential(self.host.start_gap / 2);
-            }
-            client.stats.started = client.started.since(Instant::EPOCH);
             self.wave_clients += 1;
             self.jobs_left[client.stats.job] += 1;
-            let (started, first, count) = (client.started, client.first_lane, client.all_lanes);
-            let counts_from = client.counts_from();
-            self.why(|why| why.counts_from(i, counts_from));
-            (first..first + count).for_each(|lane| self.pause(lane, started));
-            self.prepare_cache(i);
+            client.waits = client.job.wait_for.is_some();
+            if !client.waits {
+                self.start_client(i, &mut gap);
+            }
         }
+        self.start_waiting();
         self.ended = self.wave_clients == 0;
         let mine = || self.clients.iter().filter(|c| c.job.wave == self.wave);
-        let is_alone = self.jobs_left.iter().filter(|left| **left > 0).count() < 2;
+        let is_alone = self.jobs_left.iter().filter(|left| **left > 0).count() < 2 || mine().any(|c| c.waits);
         self.together_from = mine().map(|c| c.started + c.job.ramp_time).max().filter(|_| !is_alone);
+    }
+
+    /// Starts the clients that wait for a job of which all clients have ended.
+    fn start_waiting(&mut self) {
+        let mut gap = Duration::ZERO;
+        for i in 0..self.clients.len() {
+            if !self.clients[i].waits {
+                continue;
+            }
+            let name = self.clients[i].job.wait_for.as_ref();
+            let runs = |c: &Client| c.lanes > 0 && Some(&c.job.name) == name;
+            if !self.clients[..i].iter().any(runs) {
+                self.start_client(i, &mut gap);
+            }
+        }
+    }
+
+    /// Starts a client, so long after those before it; the next starts later.
+    fn start_client(&mut self, i: usize, gap: &mut Duration) {
+        let client = &mut self.clients[i];
+        // fio counts startdelay from its own start, also behind a stone wall.
+        let delayed = Instant::EPOCH + client.job.startdelay;
+        client.start(delayed.max(self.now + client.job.wave_delay) + *gap);
+        //= deviates start-order
+        if client.traced.is_none() {
+            *gap += self.host.start_gap / 2 + self.starts.exponential(self.host.start_gap / 2);
+        }
+        let (started, first, count) = (client.started, client.first_lane, client.all_lanes);
+        let counts_from = client.counts_from();
+        self.why(|why| why.counts_from(i, counts_from));
+        (first..first + count).for_each(|lane| self.pause(lane, started));
+        self.prepare_cache(i);
     }
 
     /// The first job of a wave has ended: what was moved while all ran is known.
@@ -660,6 +694,7 @@ impl<'a> Machine<'a> {
         let watch = self.take_samples();
         let mut notes = scenario.jobs.notes.clone();
         notes.append(&mut self.groups.notes);
+        notes.extend(self.clients.iter_mut().filter_map(|c| c.note.take()));
         self.end_traces(&scenario.scheduler, &mut notes);
         let outcome = Outcome {
             groups_not_kept: self.groups.not_kept(groups_kept(&scenario.config)),
@@ -723,7 +758,13 @@ fn region(c: &crate::job::Client<'_>, files: &Files, used: &[u32]) -> Result<Reg
             ),
         });
     }
-    let region = Region { base, span, size: size.unwrap_or(span * count) };
+    if let Distribution::Zoned(zones) = &c.job.distribution
+        && zones.iter().any(|z| matches!(z.size, Size::Bytes(b) if b > span))
+    {
+        let message = format!("its random_distribution has a part that is longer than its {span} bytes");
+        return Err(SimError::Job { job: c.job.name.clone(), message });
+    }
+    let region = Region { base, span, size: size.unwrap_or(span * count), file: whole };
     let span = span / 512;
     if let Some(Program::StartUp(application)) = c.job.program
         && span < startup::sectors_needed(application)

@@ -20,10 +20,10 @@
 //!
 //! What this does not do: wait, or make calls. That is [`super::client`]'s.
 
-use super::access::{Marks, Picker};
+use super::access::{self, Marks, Picker};
 use super::client::Action;
 use super::zones::Zone;
-use crate::job::{BlockSize, Direction, FileService, Job};
+use crate::job::{BlockSize, Direction, Distribution, FileService, Job, Sequencer};
 use crate::rng::Rng;
 use fairhead_core::{Duration, Instant};
 
@@ -53,6 +53,8 @@ pub(super) struct Io {
 struct Place {
     /// The next sequential position, by direction.
     position: [u64; 3],
+    /// Where the last call began, by direction.
+    last: [u64; 3],
     zone: Zone,
     /// It has no block left in this pass.
     done: bool,
@@ -71,6 +73,13 @@ pub(super) struct Pattern {
     span: u64,
     /// The job's data: `size`, or all regions together if that is less.
     size: u64,
+    /// Where in its file the region begins, and how long the file is, in bytes.
+    base: u64,
+    file: u64,
+    /// Calls that go on from the last random place before the next one is drawn.
+    run_left: u32,
+    /// When the next call of a Poisson process comes, by direction.
+    poisson: [Duration; 3],
     /// A direction that was drawn and had to wait for its rate.
     ready: Option<Action>,
     /// From when rates count, and bytes since then by direction.
@@ -94,6 +103,10 @@ impl Pattern {
             turn: 0,
             span,
             size: size.min(span.saturating_mul(files as u64)),
+            base: 0,
+            file: span,
+            run_left: 0,
+            poisson: [Duration::ZERO; 3],
             ready: None,
             paced_from: Instant::EPOCH,
             paced: [0; 3],
@@ -103,6 +116,11 @@ impl Pattern {
             calls_of_pass: 0,
             loops_left: job.loops - 1,
         }
+    }
+
+    /// The same in files that are longer than the region and begin before it.
+    pub(super) fn inside(self, base: u64, file: u64) -> Self {
+        Self { base, file, ..self }
     }
 
     /// Calls so far.
@@ -168,6 +186,10 @@ impl Pattern {
             if let Some((offset, len)) = self.place(job, action, file, rng) {
                 let i = index(action);
                 self.places[file].position[i] = offset + u64::from(len);
+                self.places[file].last[i] = offset;
+                if job.poisson {
+                    self.poisson[i] += rng.exponential(self.mean_gap(job, action));
+                }
                 self.paced[i] += u64::from(len);
                 self.issued += u64::from(len);
                 self.calls += 1;
@@ -209,16 +231,31 @@ impl Pattern {
 
     /// When the rate of a direction lets its next call go.
     fn due(&self, job: &Job, action: Action) -> Instant {
+        let Some(rate) = Self::rate(job, action) else { return self.paced_from };
+        if job.poisson {
+            return self.paced_from + self.poisson[index(action)];
+        }
+        let ns = u128::from(self.paced[index(action)]) * 1_000_000_000 / u128::from(rate.max(1));
+        self.paced_from + Duration::from_ns(u64::try_from(ns).unwrap_or(u64::MAX / 2))
+    }
+
+    /// The mean time between two calls of a Poisson process, in whole microseconds, as fio has it.
+    //= fio-3.33 HOWTO "rate_process"
+    fn mean_gap(&self, job: &Job, action: Action) -> Duration {
+        let block = u64::from(sizes_of(job, action).min_bytes());
+        let gap = |rate: u64| Duration::from_us(1_000_000 / (rate / block).max(1));
+        Self::rate(job, action).map_or(Duration::ZERO, gap)
+    }
+
+    /// The cap of a direction in bytes a second.
+    fn rate(job: &Job, action: Action) -> Option<u64> {
         let by_calls =
             |iops: Option<u32>, bs: &BlockSize| iops.map(|n| u64::from(n) * u64::from(bs.min_bytes()));
-        let rate = match action {
+        match action {
             Action::Read => job.rate.read.or(by_calls(job.rate_iops.read, &job.bs.read)),
             Action::Write => job.rate.write.or(by_calls(job.rate_iops.write, &job.bs.write)),
             Action::Trim | Action::Sync => job.rate.trim.or(by_calls(job.rate_iops.trim, &job.bs.trim)),
-        };
-        let Some(rate) = rate else { return self.paced_from };
-        let ns = u128::from(self.paced[index(action)]) * 1_000_000_000 / u128::from(rate.max(1));
-        self.paced_from + Duration::from_ns(u64::try_from(ns).unwrap_or(u64::MAX / 2))
+        }
     }
 
     // ---- where ---------------------------------------------------------------------------------------------------
@@ -241,33 +278,36 @@ impl Pattern {
 
     /// Where in the file the next call goes and how long it is; `None` if the file has no room for it.
     fn place(&mut self, job: &Job, action: Action, file: usize, rng: &mut Rng) -> Option<(u64, u32)> {
-        let (bs, random_pct) = match action {
-            Action::Read => (&job.bs.read, job.random_pct.read),
-            Action::Write => (&job.bs.write, job.random_pct.write),
-            Action::Trim | Action::Sync => (&job.bs.trim, job.random_pct.trim),
+        let bs = sizes_of(job, action);
+        let (random_pct, unit) = match action {
+            Action::Read => (job.random_pct.read, job.align.read),
+            Action::Write => (job.random_pct.write, job.align.write),
+            Action::Trim | Action::Sync => (job.random_pct.trim, job.align.trim),
         };
         // A sequential pattern is sequential, whatever percentage_random says.
-        let jumps = job.rw.random && (random_pct == 100 || (random_pct > 0 && rng.percent(random_pct)));
+        let draws = self.draws_place(job) && job.rw.random;
+        let jumps = draws && (random_pct == 100 || (random_pct > 0 && rng.percent(random_pct)));
         if job.zones.is_some() {
             return self.place_in_zone(job, action, file, jumps, rng);
         }
-        let align = u64::from(bs.min_bytes());
-        let span = self.span;
+        let (align, span) = (u64::from(bs.min_bytes()), self.span);
+        let sequential = match job.sequencer {
+            Sequencer::Identical if job.rw.random && !draws => Some(self.places[file].last[index(action)]),
+            _ => self.sequential(job, file, index(action)).filter(|at| at + align <= span),
+        };
         let place = &mut self.places[file];
-        let position = &mut place.position[index(action)];
-        if job.time_based && *position >= span {
-            *position = 0;
-        }
-        let sequential = (*position + align <= span).then_some(*position);
         let offset = match sequential.filter(|_| !jumps) {
             Some(offset) => offset,
             None if !job.rw.random => return None,
             None => {
+                let unit = unit.map_or(align, u64::from);
+                // The last place of a coarser or finer alignment still has room for the smallest block.
+                let places = (span + unit).saturating_sub(align) / unit;
                 let block = match &mut self.picker {
-                    Picker::Marked => place.marks.draw(span / align, job.time_based, rng)?,
-                    picker => picker.draw(file, span / align, job.time_based, rng)?,
+                    Picker::Marked => place.marks.draw(places, job.time_based, rng)?,
+                    picker => picker.draw(file, places, job.time_based, rng)?,
                 };
-                block * align
+                block * unit
             }
         };
         let len = draw_size(bs, span - offset, rng);
@@ -286,6 +326,44 @@ impl Pattern {
         u32::try_from(len).ok().map(|len| (offset, len))
     }
 
+    /// Whether the next call is the first of those that a random place is for.
+    //= fio-3.33 HOWTO "rw", "rw_sequencer"; that all directions and files count together was seen in its logs
+    const fn draws_place(&mut self, job: &Job) -> bool {
+        let is_first = self.run_left == 0;
+        self.run_left = if is_first { job.run_calls - 1 } else { self.run_left - 1 };
+        is_first
+    }
+
+    /// Where the next sequential call goes, with the hop of `rw=read:8k` and the like.
+    ///
+    /// fio adds the hop to the position from where the region begins, and compares that with the length of the whole file: only a hop that leaves
+    /// the *file* begins again, at the other end of the region. A backwards job without an offset has its first call at 0.
+    //= fio-3.33: rw=read:-8k, rw=read:8k with offset, size and io_size, seen in its logs of offsets
+    fn sequential(&mut self, job: &Job, file: usize, i: usize) -> Option<u64> {
+        let position = &mut self.places[file].position[i];
+        if job.time_based && *position >= self.span {
+            *position = 0;
+        }
+        if job.hop == 0 || job.rw.random {
+            return Some(*position);
+        }
+        let whole = self.file.max(self.base + self.span);
+        if self.base + *position >= whole {
+            return None;
+        }
+        let mut at = i128::from(*position);
+        if job.hop < 0 && *position == 0 && self.base > 0 {
+            at = i128::from(self.span) - i128::from(self.base);
+        }
+        if at != 0 {
+            at += i128::from(job.hop);
+            if !(0..i128::from(whole)).contains(&at) {
+                at = if job.hop > 0 { 0 } else { i128::from(self.span) + i128::from(job.hop) };
+            }
+        }
+        u64::try_from(at).ok()
+    }
+
     fn place_in_zone(
         &mut self,
         job: &Job,
@@ -295,11 +373,7 @@ impl Pattern {
         rng: &mut Rng,
     ) -> Option<(u64, u32)> {
         let zones = job.zones?;
-        let bs = match action {
-            Action::Read => &job.bs.read,
-            Action::Write => &job.bs.write,
-            Action::Trim | Action::Sync => &job.bs.trim,
-        };
+        let bs = sizes_of(job, action);
         let len = draw_size(bs, self.span, rng);
         let place = &mut self.places[file];
         let (start, room) =
@@ -319,6 +393,15 @@ pub(super) const fn index(action: Action) -> usize {
         Action::Read => 0,
         Action::Write => 1,
         Action::Trim | Action::Sync => 2,
+    }
+}
+
+/// The block sizes of a direction.
+const fn sizes_of(job: &Job, action: Action) -> &BlockSize {
+    match action {
+        Action::Read => &job.bs.read,
+        Action::Write => &job.bs.write,
+        Action::Trim | Action::Sync => &job.bs.trim,
     }
 }
 
@@ -343,13 +426,16 @@ fn picker(job: &Job, span: u64, files: usize, rng: &mut Rng) -> Picker {
     let is_one_size = sizes[0] == sizes[1] && matches!(sizes[0], BlockSize::Fixed(_));
     let smallest = sizes.iter().map(|s| s.min_bytes()).min().unwrap_or(4096);
     // With blocks of two alignments fio's map means something else to reads and to writes: nothing that can be relied on.
-    let has_map = !job.norandommap && sizes[0].min_bytes() == sizes[1].min_bytes();
+    let is_aligned = [job.align.read, job.align.write, job.align.trim].iter().any(Option::is_some);
+    let has_map = !job.norandommap && !is_aligned && sizes[0].min_bytes() == sizes[1].min_bytes();
+    if let Distribution::Zoned(zones) = &job.distribution {
+        return Picker::Zoned(access::Zones::new(zones, span));
+    }
     let span = job.zones.map_or(span, |z| span.min(z.range * 512));
-    if has_map && !is_one_size && job.zones.is_none() && job.distribution == crate::job::Distribution::Uniform
-    {
+    if has_map && !is_one_size && job.zones.is_none() && job.distribution == Distribution::Uniform {
         return Picker::Marked;
     }
-    Picker::new(job.distribution, !(has_map && is_one_size), span / u64::from(smallest).max(1), files, rng)
+    Picker::new(&job.distribution, !(has_map && is_one_size), span / u64::from(smallest).max(1), files, rng)
 }
 
 /// A block size from its distribution, of at most `room` bytes; there is room for the smallest. In bytes.

@@ -15,6 +15,7 @@
 //
 //= fio-3.33 HOWTO "Job file format"
 
+mod cmdprio;
 mod engines;
 mod error;
 mod groups;
@@ -22,6 +23,7 @@ mod model;
 mod nearest;
 mod options;
 mod parse;
+mod steer;
 mod surroundings;
 mod trace;
 mod value;
@@ -33,14 +35,16 @@ mod fio_test;
 #[cfg(test)]
 mod tests;
 
+pub use cmdprio::CallPrio;
 pub use error::JobError;
 pub use groups::{Cgroup, Change, ChangeTo, Setting, class_word};
 pub use model::{
     Application, BlockSize, Client, Direction, Distribution, Engine, FileService, Job, JobFile, Layout,
-    Metadata, Pattern, PerOp, Placement, Program, Size, SyncMode, TraceFile, Zones,
+    Metadata, Pattern, PerOp, Placement, Program, RandomZone, Sequencer, Size, SyncMode, TraceFile, Zones,
 };
 pub use nearest::nearest;
 pub use parse::{parse, parse_bytes, parse_in};
+pub use steer::{ExitWhat, Flow, LatencyTarget, RateMin};
 pub use surroundings::Surroundings;
 pub use trace::{StartUpTrace, TRACE_BYTES_MAX, TRACE_PROCESSES_MAX, TraceRequest};
 pub use value::{size_value, time_value};

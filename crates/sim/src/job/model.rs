@@ -20,8 +20,10 @@ use std::sync::Arc;
 use fairhead_core::units::{Duration, IoPrio, Sector};
 
 use super::CLIENTS_MAX;
+use super::cmdprio::CallPrio;
 use super::error::{JobError, clean};
 use super::groups::{Cgroup, Change};
+use super::steer::{ExitWhat, Flow, LatencyTarget, RateMin};
 use super::trace::StartUpTrace;
 use crate::journal::fio_log::Logs;
 use crate::replay::{Options, Part, Recording, Source, TraceJob};
@@ -223,6 +225,14 @@ pub struct Job {
     pub bs: PerOp<BlockSize>,
     /// `rwmixread`, or 100 - `rwmixwrite`: percent of reads when [`Direction::Mixed`]. Default 50.
     pub rwmix_read_pct: u8,
+    /// `rw=read:8k`, `rw=write:-4k`: by how many bytes a sequential position moves on, or back, between two calls. Default 0.
+    pub hop: i64,
+    /// `rw=randread:8`: how many calls a random place is for. Default 1.
+    pub run_calls: u32,
+    /// `rw_sequencer`: where the other calls of [`Job::run_calls`] go.
+    pub sequencer: Sequencer,
+    /// `blockalign`: what random places are multiples of, in bytes. `None`: the smallest block.
+    pub align: PerOp<Option<u32>>,
     /// `percentage_random`: percent of calls that jump, by direction. 0 for sequential patterns, 100 for random ones, unless given.
     pub random_pct: PerOp<u8>,
     /// `random_distribution`: where jumps land.
@@ -274,6 +284,8 @@ pub struct Job {
     pub ioengine: String,
     /// `iodepth`: calls in flight. Always 1 with [`Engine::Sync`].
     pub iodepth: u32,
+    /// `io_submit_mode=offload`: each of `iodepth` calls in flight is made by a thread of its own, whatever the engine.
+    pub offload: bool,
     /// `fsync`: an fsync after that many writes; 0 never.
     pub fsync: u32,
     /// `fdatasync`: an fdatasync after that many writes; 0 never.
@@ -303,12 +315,28 @@ pub struct Job {
     pub rate: PerOp<Option<u64>>,
     /// `rate_iops`: a cap in calls a second per client, by direction.
     pub rate_iops: PerOp<Option<u32>>,
+    /// `rate_process=poisson`: calls come at random times, as many as the rate says in the mean.
+    pub poisson: bool,
+    /// `rate_min`, `rate_iops_min`, `rate_cycle`: the job ends if it is slower.
+    pub rate_min: RateMin,
+    /// `max_latency`: the job ends after a call that takes longer, by direction.
+    pub max_latency: PerOp<Option<Duration>>,
+    /// `latency_target` and what belongs to it.
+    pub latency_target: LatencyTarget,
+    /// `flow` and what belongs to it.
+    pub flow: Flow,
+    /// `wait_for`: the job above that has to have ended, with all of its clones, before this one starts.
+    pub wait_for: Option<String>,
+    /// `exit_what`: which jobs [`Job::exitall`] ends when this one is the first to end.
+    pub exit_what: ExitWhat,
     /// `exitall`: in any job, the first client to end ends all others of its [reporting group](Job::group).
     pub exitall: bool,
 
     /// `prio` and `prioclass`: the clients' I/O priority. `None` when neither is given; a class without a level is at
     /// level 0, as with fio.
     pub prio: Option<IoPrio>,
+    /// `cmdprio_percentage` and so on: calls with another priority, by direction. Of calls past the page cache only.
+    pub call_prio: PerOp<Vec<CallPrio>>,
     /// `cgroup`: the path of the group that the clients join, one of [`JobFile::cgroups`]. `None`: the root.
     pub cgroup: Option<String>,
 
@@ -436,6 +464,7 @@ impl Job {
 impl Default for Job {
     /// fio's defaults: one client that reads its own file once, 4 KiB at a time, through the page cache. Without a name
     /// or a size.
+    #[allow(clippy::too_many_lines, reason = "a list of fields, one in a line")]
     fn default() -> Self {
         Self {
             name: String::new(),
@@ -454,6 +483,10 @@ impl Default for Job {
             rw: Pattern::default(),
             bs: PerOp::default(),
             rwmix_read_pct: 50,
+            hop: 0,
+            run_calls: 1,
+            sequencer: Sequencer::default(),
+            align: PerOp::default(),
             random_pct: PerOp::default(),
             distribution: Distribution::default(),
             norandommap: false,
@@ -478,6 +511,7 @@ impl Default for Job {
             engine: Engine::default(),
             ioengine: "psync".to_owned(),
             iodepth: 1,
+            offload: false,
             fsync: 0,
             fdatasync: 0,
             end_fsync: false,
@@ -493,8 +527,16 @@ impl Default for Job {
             logs: Logs::default(),
             rate: PerOp::default(),
             rate_iops: PerOp::default(),
+            poisson: false,
+            rate_min: RateMin::default(),
+            max_latency: PerOp::default(),
+            latency_target: LatencyTarget::default(),
+            flow: Flow::default(),
+            wait_for: None,
+            exit_what: ExitWhat::default(),
             exitall: false,
             prio: None,
+            call_prio: PerOp::default(),
             cgroup: None,
             randseed: None,
             randrepeat: true,
@@ -607,7 +649,7 @@ impl Default for BlockSize {
 }
 
 /// `random_distribution`.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum Distribution {
     /// Every block alike.
     #[default]
@@ -618,6 +660,27 @@ pub enum Distribution {
     Pareto(f64),
     /// Normal around the middle, with that deviation in percent of the range.
     Normal(f64),
+    /// Some percent of the calls in each of several parts, one behind the other. Their percentages add up to 100.
+    Zoned(Vec<RandomZone>),
+}
+
+/// A part of a file and its share of random calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RandomZone {
+    /// Percent of the calls.
+    pub percent: u8,
+    /// How long it is: bytes, or percent of the range.
+    pub size: Size,
+}
+
+/// `rw_sequencer`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sequencer {
+    /// One behind the other.
+    #[default]
+    Sequential,
+    /// To the same place.
+    Identical,
 }
 
 /// `file_service_type`: how a client with several files picks the next.

@@ -19,8 +19,9 @@ use super::error::clean;
 use super::groups::{Cgroups, Setting, set_own};
 use super::model::{
     Application, BlockSize, Direction, Distribution, Engine, FileService, Job, Layout, Metadata, Pattern,
-    Placement, Program, SyncMode,
+    Placement, Program, RandomZone, Sequencer, Size, SyncMode,
 };
+use super::steer::ExitWhat;
 use super::value::{Arg, BareTime, in_units};
 use crate::replay::{Fit, Mode, Options, Skip};
 
@@ -41,6 +42,7 @@ pub(super) struct Draft {
     pub(super) startup_trace: Option<String>,
     pub(super) iolog: Option<String>,
     pub(super) replay: Options,
+    pub(super) cmdprio: super::cmdprio::Said,
     pub(super) strided: bool,
     /// In bytes; 0 as good as not given.
     pub(super) zone_size: u64,
@@ -116,7 +118,12 @@ const SET: &[(&str, Effect)] = &[
     ("name", Set(|d, a| text(&mut d.job.name, a))),
     ("description", Set(|d, a| text(d.job.description.get_or_insert_default(), a))),
     // What.
-    ("rw", Set(|d, a| a.pattern().map(|v| d.job.rw = v))),
+    (
+        "rw",
+        Set(|d, a| a.pattern().map(|(rw, hop, run)| (d.job.rw, d.job.hop, d.job.run_calls) = (rw, hop, run))),
+    ),
+    ("rw_sequencer", Set(|d, a| a.word(SEQUENCERS).map(|v| d.job.sequencer = v))),
+    ("ba", Set(|d, a| a.per_op(&d.job.align, |e| e.block().map(Some)).map(|v| d.job.align = v))),
     ("bs", Set(|d, a| a.per_op(&d.job.bs, |e| e.block().map(BlockSize::Fixed)).map(|v| d.job.bs = v))),
     ("bsrange", Set(|d, a| a.per_op(&d.job.bs, |e| e.block_range()).map(|v| d.job.bs = v))),
     ("bssplit", Set(|d, a| a.per_op(&d.job.bs, |e| e.block_split()).map(|v| d.job.bs = v))),
@@ -186,7 +193,46 @@ const SET: &[(&str, Effect)] = &[
                 .map(|v| d.job.rate_iops = v)
         }),
     ),
-    ("rate_process", Set(|_, a| a.word(&[("linear", ())]))),
+    ("rate_process", Set(|d, a| a.word(&[("linear", false), ("poisson", true)]).map(|v| d.job.poisson = v))),
+    (
+        "rate_min",
+        Set(|d, a| {
+            let min = &mut d.job.rate_min.bytes;
+            a.per_op(min, |e| e.bytes().map(some_if_not_0)).map(|v| *min = v)
+        }),
+    ),
+    (
+        "rate_iops_min",
+        Set(|d, a| {
+            let min = &mut d.job.rate_min.calls;
+            a.per_op(min, |e| e.int32(0, u32::MAX).map(some_if_not_0)).map(|v| *min = v)
+        }),
+    ),
+    ("rate_cycle", Set(|d, a| a.cycle().map(|v| d.job.rate_min.cycle = v))),
+    (
+        "max_latency",
+        Set(|d, a| {
+            a.per_op(&d.job.max_latency, |e| e.time(BareTime::Micros).map(some_if_not_0))
+                .map(|v| d.job.max_latency = v)
+        }),
+    ),
+    ("latency_target", Set(|d, a| a.time(BareTime::Micros).map(|v| d.job.latency_target.target = v))),
+    ("latency_window", Set(|d, a| a.time(BareTime::Micros).map(|v| d.job.latency_target.window = v))),
+    ("latency_percentile", Set(|d, a| a.percentile().map(|v| d.job.latency_target.percentile = v))),
+    ("latency_run", Set(|d, a| a.flag().map(|v| d.job.latency_target.run = v))),
+    ("flow", Set(|d, a| a.int32(0, FLOW_MAX).map(|v| d.job.flow.weight = v))),
+    ("flow_id", Set(|d, a| a.int32(0, u32::MAX).map(|v| d.job.flow.id = v))),
+    ("flow_sleep", Set(|d, a| a.time(BareTime::Micros).map(|v| d.job.flow.sleep = v))),
+    ("wait_for", Set(|d, a| text(d.job.wait_for.get_or_insert_default(), a))),
+    ("exit_what", Set(|d, a| a.word(EXIT_WHAT).map(|v| d.job.exit_what = v))),
+    (
+        "io_submit_mode",
+        Set(|d, a| a.word(&[("inline", false), ("offload", true)]).map(|v| d.job.offload = v)),
+    ),
+    ("cmdprio_percentage", Set(|d, a| d.cmdprio.set(a))),
+    ("cmdprio_bssplit", Set(|d, a| d.cmdprio.set(a))),
+    ("cmdprio_class", Set(|d, a| d.cmdprio.set(a))),
+    ("cmdprio", Set(|d, a| d.cmdprio.set(a))),
     ("stonewall", Switch(|d, v| d.stonewall = v)),
     ("exitall", Switch(|d, v| d.job.exitall = v)),
     // Who.
@@ -264,16 +310,14 @@ const IGNORED: &str = "
 
 /// Options that change what the disk sees, and that are not simulated.
 const REFUSED: &str = "
-    atomic ba bs_unaligned cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage create_only do_verify exec_postrun
-    exec_prerun exit_what experimental_verify filename_format fill_device flow flow_id
-    flow_sleep force_async ignore_zone_limits io_submit_mode iodepth_batch iodepth_batch_complete_max iodepth_batch_complete_min
-    iodepth_low job_max_open_zones latency_percentile latency_run latency_target latency_window max_latency
-    max_open_zones merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars nowait offset_align profile
-    rate_cycle rate_ignore_thinktime rate_iops_min rate_min read_beyond_wp rw_sequencer
+    atomic bs_unaligned create_only do_verify exec_postrun
+    exec_prerun experimental_verify filename_format fill_device force_async ignore_zone_limits iodepth_batch iodepth_batch_complete_max iodepth_batch_complete_min
+    iodepth_low job_max_open_zones max_open_zones merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars nowait offset_align profile
+    rate_ignore_thinktime read_beyond_wp
     serialize_overlap steadystate steadystate_duration steadystate_ramp_time sync_file_range
     thinktime_blocks_type thinktime_iotime trim_backlog trim_backlog_batch trim_percentage trim_verify_zero
     unique_filename verify verify_async verify_backlog verify_backlog_batch verify_dump verify_fatal
-    verify_interval verify_offset verify_only verify_pattern verify_state_load verify_state_save wait_for
+    verify_interval verify_offset verify_only verify_pattern verify_state_load verify_state_save
     write_barrier zone_reset_frequency zone_reset_threshold zonecapacity";
 
 /// The largest block: far beyond any request, and it keeps a call's bytes in 32 bits.
@@ -286,6 +330,12 @@ const IODEPTH_MAX: u32 = 4096;
 const QUERY_MAX: u32 = 1_000_000;
 /// An interval of a log: a day.
 const LOG_MS_MAX: u64 = 86_400_000;
+/// The longest `rate_cycle`: a day.
+const CYCLE_MS_MAX: u64 = 86_400_000;
+/// fio's largest weight of a flow.
+const FLOW_MAX: u32 = 1000;
+/// Parts of a zoned distribution, as many as fio takes.
+const RANDOM_ZONES_MAX: usize = 64;
 /// Files per client.
 const NRFILES_MAX: u32 = 4096;
 /// Entries in a `filename` list.
@@ -300,6 +350,12 @@ const FILE_SERVICE: &[(&str, FileService)] = &[
     ("sequential", FileService::Sequential),
     ("random", FileService::Random),
 ];
+
+const SEQUENCERS: &[(&str, Sequencer)] =
+    &[("sequential", Sequencer::Sequential), ("identical", Sequencer::Identical)];
+
+const EXIT_WHAT: &[(&str, ExitWhat)] =
+    &[("group", ExitWhat::Group), ("stonewall", ExitWhat::Stonewall), ("all", ExitWhat::All)];
 
 const SYNC: &[(&str, SyncMode)] = &[
     ("0", SyncMode::None),
@@ -372,20 +428,33 @@ fn some_if_not_0<T: Default + PartialEq>(v: T) -> Option<T> {
 
 /// The kinds of value that only one option has.
 impl Arg<'_> {
-    fn pattern(&self) -> Result<Pattern, String> {
+    /// The pattern, the hop between sequential calls, and how many calls a random place is for.
+    fn pattern(&self) -> Result<(Pattern, i64, u32), String> {
         if matches!(self.value, "trimwrite" | "randtrimwrite") {
             return Err(format!("'{}' is not simulated; use trim, or two jobs", self.show()));
         }
-        if let Some((word, _)) = self.value.split_once(':')
+        if let Some((word, behind)) = self.value.split_once(':')
             && PATTERNS.iter().any(|(known, _)| *known == word)
         {
-            return Err(format!(
-                "'{}': the part after ':' is not simulated; write {}={word}",
-                self.show(),
-                self.key
-            ));
+            let rw = self.with(word).word(PATTERNS)?;
+            if rw.random {
+                return Ok((rw, 0, self.with(behind).int32(1, u32::MAX)?));
+            }
+            let (bytes, sign) = behind.strip_prefix('-').map_or((behind, 1), |bytes| (bytes, -1));
+            let hop = i64::try_from(self.with(bytes).bytes()?).unwrap_or(i64::MAX);
+            return Ok((rw, sign * hop, 1));
         }
-        self.word(PATTERNS)
+        Ok((self.word(PATTERNS)?, 0, 1))
+    }
+
+    /// Milliseconds, as fio counts them, over which a rate is counted.
+    fn cycle(&self) -> Result<Duration, String> {
+        self.int(1, CYCLE_MS_MAX).map(Duration::from_ms)
+    }
+
+    fn percentile(&self) -> Result<f64, String> {
+        let value = self.value.parse::<f64>().ok().filter(|v| (0.0..=100.0).contains(v));
+        value.ok_or_else(|| format!("'{}' is out of range; 0 to 100, such as 99.9", self.show()))
     }
 
     fn engine(&self) -> Result<Engine, String> {
@@ -395,7 +464,7 @@ impl Arg<'_> {
         Err(engines::refusal(self.value).unwrap_or_else(|| self.unknown(engines::all())))
     }
 
-    fn block(&self) -> Result<u32, String> {
+    pub(super) fn block(&self) -> Result<u32, String> {
         self.bytes_in(1, BLOCK_BYTES_MAX).map(|b| u32::try_from(b).unwrap_or(u32::MAX))
     }
 
@@ -461,8 +530,13 @@ impl Arg<'_> {
             "zipf" => (0.0, 10.0, "zipf:1.2"),
             "pareto" => (0.0, 1.0, "pareto:0.2"),
             "normal" => (0.0, 100.0, "normal:20"),
-            "zoned" | "zoned_abs" => return Err(format!("'{}' is not simulated; use zipf:1.2", self.show())),
-            _ => return Err(self.with(name).unknown(["random", "zipf", "pareto", "normal"].into_iter())),
+            "zoned" | "zoned_abs" => {
+                return self.random_zones(parameter.unwrap_or(""), name == "zoned").map(Distribution::Zoned);
+            }
+            _ => {
+                let known = ["random", "zipf", "pareto", "normal", "zoned", "zoned_abs"];
+                return Err(self.with(name).unknown(known.into_iter()));
+            }
         };
         let Some(parameter) = parameter else {
             return Err(format!("'{}' has no parameter; write {}={example}", self.show(), self.key));
@@ -480,6 +554,42 @@ impl Arg<'_> {
                 self.show()
             )),
         }
+    }
+
+    /// `60/10:40/90`: percent of the calls, and percent of the range or bytes. The last may be the rest: `40/`.
+    fn random_zones(&self, list: &str, in_percent: bool) -> Result<Vec<RandomZone>, String> {
+        let wrong = |why: &str| format!("'{}': {why}, such as zoned:60/10:40/90", self.show());
+        let entries: Vec<&str> = list.split(':').collect();
+        if entries.len() > RANDOM_ZONES_MAX {
+            return Err(wrong(&format!("at most {RANDOM_ZONES_MAX} parts")));
+        }
+        let mut zones = Vec::new();
+        for (i, entry) in entries.iter().enumerate() {
+            let Some((percent, size)) = entry.split_once('/') else {
+                return Err(wrong("a part is a share of the calls and a size"));
+            };
+            let percent = self.with(percent).percent()?;
+            let size = match size.trim() {
+                "" if i + 1 == entries.len() => None,
+                "" => return Err(wrong("only the last part may be the rest of the range")),
+                size if in_percent => Some(Size::Percent(self.with(size).percent()?)),
+                size => Some(Size::Bytes(self.with(size).bytes()?)),
+            };
+            zones.push((percent, size));
+        }
+        let shares: u32 = zones.iter().map(|z| u32::from(z.0)).sum();
+        if shares != 100 {
+            return Err(wrong(&format!("the shares of the calls add up to {shares}, not 100")));
+        }
+        let percent = |size| if let Some(Size::Percent(p)) = size { u32::from(p) } else { 0 };
+        let taken: u32 = zones.iter().map(|z| percent(z.1)).sum();
+        if taken > 100 || (taken == 100 && zones.iter().any(|z| z.1.is_none())) {
+            return Err(wrong(&format!("the sizes add up to {taken} percent and leave no room")));
+        }
+        // The rest of sizes in bytes is as long as the range, and cut off at its end.
+        let rest = Size::Percent(100 - u8::try_from(taken).unwrap_or(100));
+        let zone = |(percent, size): (u8, Option<Size>)| RandomZone { percent, size: size.unwrap_or(rest) };
+        Ok(zones.into_iter().map(zone).collect())
     }
 
     /// A colon-separated list, in which `\:` is a colon.

@@ -9,12 +9,14 @@
 
 use fairhead_core::units::{Class, IoPrio};
 
+use super::cmdprio;
 use super::engines::refusal_of_option;
 use super::error::{JobError, clean};
 use super::groups::Cgroups;
 use super::model::{Direction, Engine, Job, JobFile, PerOp, Program, Size, TraceFile, Zones};
 use super::nearest::nearest;
 use super::options::{Draft, Effect, all_keys, find};
+use super::steer;
 use super::surroundings::Surroundings;
 use super::value::{Arg, has_reversed_prefix, in_units};
 use super::{BYTES_MAX, CLIENTS_MAX, LINE_BYTES_MAX};
@@ -63,6 +65,7 @@ pub fn parse_in(text: &str, file_name: &str, around: &Surroundings<'_>) -> Resul
             "there is no job in it; add a section such as [reader] with size=1g".to_owned(),
         )));
     }
+    parser.check_flows().map_err(fail)?;
     let notes = parser.notes();
     let (cgroups, changes) = parser.cgroups.finish(&parser.jobs).map_err(fail)?;
     Ok(JobFile { file_name: file_name.to_owned(), notes, jobs: parser.jobs, cgroups, changes })
@@ -200,7 +203,9 @@ impl Parser {
         let mut remarks = Vec::new();
         let Draft { stonewall, new_group, cgroup_nodelete, .. } = *draft;
         let own = draft.own.clone();
+        let waits = draft.given.get("wait_for").copied();
         let mut job = finish(*draft, &mut remarks)?;
+        self.check_wait(&job, waits.unwrap_or(job.line))?;
         self.cgroups.join(&mut job, &own, cgroup_nodelete)?;
         if let Some(last) = self.jobs.last() {
             job.wave = last.wave + u32::from(stonewall);
@@ -219,6 +224,38 @@ impl Parser {
         }
         self.jobs.push(job);
         remarks.into_iter().for_each(|r| self.remark(r));
+        Ok(())
+    }
+
+    /// A job waits for one above it, of which there is one.
+    //= fio-3.33 HOWTO "wait_for"
+    fn check_wait(&self, job: &Job, line: u32) -> At<()> {
+        let Some(name) = &job.wait_for else { return Ok(()) };
+        let shown = clean(name);
+        match self.jobs.iter().filter(|j| j.name == *name).count() {
+            1 => Ok(()),
+            0 => Err((line, format!("wait_for={shown}: no job above is called so"))),
+            n => Err((
+                line,
+                format!("wait_for={shown}: {n} jobs above are called so; give them names of their own"),
+            )),
+        }
+    }
+
+    /// Jobs of one flow hold each other back, so they have to run at the same time, unless they end by the clock.
+    fn check_flows(&self) -> At<()> {
+        for job in self.jobs.iter().filter(|j| j.flow.weight > 0 && j.runtime.is_none()) {
+            let others = self.jobs.iter().filter(|j| j.flow.weight > 0 && j.flow.id == job.flow.id);
+            let mut late = others.filter(|j| j.wave > job.wave || j.wait_for.is_some());
+            if let Some(late) = late.next() {
+                let message = format!(
+                    "job '{}' would wait for ever for its share of the flow beside '{}', which starts later; add a runtime, or another flow_id",
+                    clean(&job.name),
+                    clean(&late.name)
+                );
+                return Err((job.line, message));
+            }
+        }
         Ok(())
     }
 
@@ -277,6 +314,8 @@ fn sized(name: &str) -> bool {
             | "zonesize"
             | "zonerange"
             | "zoneskip"
+            | "ba"
+            | "rate_min"
     )
 }
 
@@ -294,6 +333,8 @@ fn finish(mut draft: Draft, remarks: &mut Vec<String>) -> At<Job> {
     settle_trace(&mut draft)?;
     settle_replay(&mut draft)?;
     check_access(&mut draft, remarks)?;
+    cmdprio::settle(&mut draft)?;
+    steer::check(&draft)?;
     check_sizes(&draft)?;
     check_zones(&mut draft)?;
     check_times(&mut draft, remarks)?;
@@ -303,12 +344,12 @@ fn finish(mut draft: Draft, remarks: &mut Vec<String>) -> At<Job> {
 
 impl Draft {
     /// Where the option was given, or else the section's heading.
-    fn line_of(&self, option: &str) -> u32 {
+    pub(super) fn line_of(&self, option: &str) -> u32 {
         self.given.get(option).copied().unwrap_or(self.job.line)
     }
 
     /// The last of the options, for a message about several.
-    fn last_of(&self, options: &[&str]) -> u32 {
+    pub(super) fn last_of(&self, options: &[&str]) -> u32 {
         options.iter().filter_map(|o| self.given.get(o)).max().copied().unwrap_or(self.job.line)
     }
 }
@@ -418,14 +459,14 @@ fn check_access(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
         job.engine = Engine::Null;
     }
     job.pre_read &= job.engine != Engine::Null;
-    if job.iodepth > 1 && job.engine == Engine::Sync {
+    if job.iodepth > 1 && job.engine == Engine::Sync && !job.offload {
         remarks.push(format!(
             "job '{name}': iodepth={} has no effect with ioengine={}, which makes one call at a time; libaio or io_uring make more",
             job.iodepth, job.ioengine
         ));
         job.iodepth = 1;
     }
-    if job.iodepth > 1 && job.ioengine == "libaio" && !job.direct {
+    if job.iodepth > 1 && job.ioengine == "libaio" && !job.direct && !job.offload {
         remarks.push(format!(
             "job '{name}': ioengine=libaio makes one call at a time through the page cache; add direct=1 for iodepth={}",
             job.iodepth
@@ -483,6 +524,16 @@ fn check_sizes(draft: &Draft) -> At<()> {
                 in_units(block.into())
             ),
         ));
+    }
+    let odd_align =
+        [job.align.read, job.align.write, job.align.trim].into_iter().flatten().find(|b| b % 512 != 0);
+    if let Some(bytes) = odd_align.filter(|_| job.direct) {
+        let message = format!("ba={bytes} is not a multiple of 512, which direct=1 needs");
+        return Err((draft.line_of("ba"), message));
+    }
+    if job.direct && job.hop % 512 != 0 {
+        let message = format!("the hop of {} bytes is not a multiple of 512, which direct=1 needs", job.hop);
+        return Err((draft.line_of("rw"), message));
     }
     if job.direct
         && let Some((option, bytes)) = [("offset", job.offset), ("offset_increment", job.offset_increment)]
