@@ -2,12 +2,14 @@
 
 #![allow(clippy::disallowed_methods, reason = "who waits does so in real time")]
 
+mod in_time;
 mod may_mount;
 mod scratch;
 
 use fairhead_core::Max;
 use fairhead_device::DeviceParams;
 use fairhead_live::DiskOptions;
+use in_time::{in_time, timely};
 use scratch::Scratch;
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
@@ -282,60 +284,62 @@ fn a_cgroup_is_a_group() {
 /// time, dirty pages. What others do meanwhile takes no time.
 #[test]
 fn who_is_limited_keeps_nobody_else_waiting() {
-    let Some(scratch) = Scratch::new() else { return };
-    let Some(cgroup) = Cgroup::new("limited") else { return };
-    for name in ["theirs", "mapped", "ours"] {
-        fs::write(scratch.below(name), vec![7; 16 << 20]).unwrap();
-    }
-    let mount = scratch.mount("bfq");
-    let max = Max { wbps: NonZeroU64::new(1 << 20), riops: NonZeroU64::new(10), ..Max::default() };
-    mount.disk().set_max(&cgroup.name, max).unwrap();
-    let at = |name| scratch.at(name).display().to_string();
-    let programs = [
-        format!("dd if=/dev/zero of={} bs=1M count=64 oflag=direct", at("written")),
-        format!("dd if=/dev/zero of={} bs=1M count=64 conv=fsync", at("written-too")),
-        format!("cat {}", at("theirs")),
-        format!(
-            "fio --name=many --filename={} --readonly --rw=randread --bs=4k --size=16m --direct=1 --ioengine=libaio --iodepth=400 \
+    in_time(|| {
+        let Some(scratch) = Scratch::new() else { return };
+        let Some(cgroup) = Cgroup::new("limited") else { return };
+        for name in ["theirs", "mapped", "ours"] {
+            fs::write(scratch.below(name), vec![7; 16 << 20]).unwrap();
+        }
+        let mount = scratch.mount("bfq");
+        let max = Max { wbps: NonZeroU64::new(1 << 20), riops: NonZeroU64::new(10), ..Max::default() };
+        mount.disk().set_max(&cgroup.name, max).unwrap();
+        let at = |name| scratch.at(name).display().to_string();
+        let programs = [
+            format!("dd if=/dev/zero of={} bs=1M count=64 oflag=direct", at("written")),
+            format!("dd if=/dev/zero of={} bs=1M count=64 conv=fsync", at("written-too")),
+            format!("cat {}", at("theirs")),
+            format!(
+                "fio --name=many --filename={} --readonly --rw=randread --bs=4k --size=16m --direct=1 --ioengine=libaio --iodepth=400 \
              --iodepth_batch=400 --time_based --runtime=60",
-            at("theirs")
-        ),
-        format!(
-            "python3 -c \"import mmap,os; m=mmap.mmap(os.open('{}',2),0); m[:]=b'x'*len(m); m.flush()\"",
-            at("mapped")
-        ),
-    ];
-    let begun = Instant::now();
-    let mut children: Vec<Child> = programs
-        .iter()
-        .map(|p| cgroup.command(p).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-        .collect();
-    std::thread::sleep(Duration::from_secs(1));
-    let ours = Instant::now();
-    assert!(fs::read(scratch.at("ours")).unwrap() == vec![7; 16 << 20]);
-    for i in 0..40 {
-        let file = File::create(scratch.at(&format!("small{i}"))).unwrap();
-        file.write_all_at(&[1; 5000], 0).unwrap();
-        file.sync_all().unwrap();
-        assert_eq!(fs::read(scratch.at(&format!("small{i}"))).unwrap().len(), 5000);
-    }
-    let took = ours.elapsed();
-    let all = begun.elapsed();
-    for child in &mut children {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-    let groups = mount.disk().groups().unwrap();
-    let stats = groups.iter().find(|(group, _)| *group == cgroup.name).map(|(_, stats)| stats);
-    let (written, reads) =
-        stats.map(|s| (s.io_service_bytes.write(), s.io_serviced.read())).expect("it is told of");
-    // Each of them had to wait for its share, or it was not limited at all.
-    let seconds = all.as_secs() + 2;
-    assert!((1..=(seconds + 1) << 20).contains(&written), "{written} bytes in {all:?}");
-    assert!((1..=seconds * 10).contains(&reads), "{reads} reads in {all:?}");
-    assert!(took < Duration::from_secs(3), "others waited: {took:?}");
-    println!("others: {took:?}");
-    drop(mount);
+                at("theirs")
+            ),
+            format!(
+                "python3 -c \"import mmap,os; m=mmap.mmap(os.open('{}',2),0); m[:]=b'x'*len(m); m.flush()\"",
+                at("mapped")
+            ),
+        ];
+        let begun = Instant::now();
+        let mut children: Vec<Child> = programs
+            .iter()
+            .map(|p| cgroup.command(p).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+            .collect();
+        std::thread::sleep(Duration::from_secs(1));
+        let ours = Instant::now();
+        assert!(fs::read(scratch.at("ours")).unwrap() == vec![7; 16 << 20]);
+        for i in 0..40 {
+            let file = File::create(scratch.at(&format!("small{i}"))).unwrap();
+            file.write_all_at(&[1; 5000], 0).unwrap();
+            file.sync_all().unwrap();
+            assert_eq!(fs::read(scratch.at(&format!("small{i}"))).unwrap().len(), 5000);
+        }
+        let took = ours.elapsed();
+        let all = begun.elapsed();
+        for child in &mut children {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let groups = mount.disk().groups().unwrap();
+        let stats = groups.iter().find(|(group, _)| *group == cgroup.name).map(|(_, stats)| stats);
+        let (written, reads) =
+            stats.map(|s| (s.io_service_bytes.write(), s.io_serviced.read())).expect("it is told of");
+        // Each of them had to wait for its share, or it was not limited at all.
+        let seconds = all.as_secs() + 2;
+        assert!((1..=(seconds + 1) << 20).contains(&written), "{written} bytes in {all:?}");
+        assert!((1..=seconds * 10).contains(&reads), "{reads} reads in {all:?}");
+        timely(took < Duration::from_secs(3), format_args!("others waited: {took:?}"));
+        println!("others: {took:?}");
+        drop(mount);
+    });
 }
 
 /// Whatever makes data stable makes those of others stable, too: the file below has no block any more that waits to be allocated. What the kernel

@@ -2,10 +2,12 @@
 
 #![allow(clippy::disallowed_methods, reason = "sockets and their time-outs are real")]
 
+mod in_time;
 mod nbd_client;
 
 use fairhead_live::nbd::{Export, Listen, Options, Server};
 use fairhead_live::{DiskOptions, Fault, FaultOp, Faults, Harm};
+use in_time::{in_time, timely};
 use nbd_client::{reply, request};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -186,24 +188,26 @@ fn garbage_and_hang_ups_leave_others_alone() {
 
 #[test]
 fn who_does_not_read_is_not_read_from() {
-    let place = Place::new();
-    let server = place.server(Options::default());
-    let mut deaf = place.client();
-    deaf.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
-    let ask: Vec<u8> = (0..1000).flat_map(|i| request(0, i, 0, 1 << 20)).collect();
-    let mut sent = 0_usize;
-    while let Ok(n) = deaf.write(&ask) {
-        sent += n;
-        assert!(sent < 10 << 20, "it takes requests for {} MiB and more", sent / 28);
-    }
-    let stats = server.stats()[0].1;
-    assert!(stats.read_bytes < 128 << 20, "it has read {} MiB for nobody", stats.read_bytes >> 20);
-    let mut good = place.client();
-    good.write_all(&request(0, 1, 0, 4096)).unwrap();
-    assert_eq!(reply(&mut good), (0, 1));
-    let start = Instant::now();
-    let _ = server.stop();
-    assert!(start.elapsed() < Duration::from_secs(5), "it does not stop");
+    in_time(|| {
+        let place = Place::new();
+        let server = place.server(Options::default());
+        let mut deaf = place.client();
+        deaf.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+        let ask: Vec<u8> = (0..1000).flat_map(|i| request(0, i, 0, 1 << 20)).collect();
+        let mut sent = 0_usize;
+        while let Ok(n) = deaf.write(&ask) {
+            sent += n;
+            assert!(sent < 10 << 20, "it takes requests for {} MiB and more", sent / 28);
+        }
+        let stats = server.stats()[0].1;
+        assert!(stats.read_bytes < 128 << 20, "it has read {} MiB for nobody", stats.read_bytes >> 20);
+        let mut good = place.client();
+        good.write_all(&request(0, 1, 0, 4096)).unwrap();
+        assert_eq!(reply(&mut good), (0, 1));
+        let start = Instant::now();
+        let _ = server.stop();
+        timely(start.elapsed() < Duration::from_secs(5), "it stops");
+    });
 }
 
 #[test]
@@ -249,20 +253,22 @@ fn half_a_write_keeps_no_memory_from_others() {
 
 #[test]
 fn half_open_handshakes_give_way() {
-    let place = Place::new();
-    let server = place.server(Options { connections_max: 20, ..Options::default() });
-    let mut good = place.client();
-    let half: Vec<UnixStream> = (0..200).map(|_| place.connect()).collect();
-    let mut late = place.client();
-    for socket in [&mut good, &mut late] {
-        socket.write_all(&request(0, 1, 0, 4096)).unwrap();
-        assert_eq!(reply(socket), (0, 1));
-        socket.read_exact(&mut [0; 4096]).unwrap();
-    }
-    let start = Instant::now();
-    let _ = server.stop();
-    assert!(start.elapsed() < Duration::from_secs(2), "nobody had anything to wait for");
-    half.into_iter().for_each(hung_up);
+    in_time(|| {
+        let place = Place::new();
+        let server = place.server(Options { connections_max: 20, ..Options::default() });
+        let mut good = place.client();
+        let half: Vec<UnixStream> = (0..200).map(|_| place.connect()).collect();
+        let mut late = place.client();
+        for socket in [&mut good, &mut late] {
+            socket.write_all(&request(0, 1, 0, 4096)).unwrap();
+            assert_eq!(reply(socket), (0, 1));
+            socket.read_exact(&mut [0; 4096]).unwrap();
+        }
+        let start = Instant::now();
+        let _ = server.stop();
+        timely(start.elapsed() < Duration::from_secs(2), "nobody had anything to wait for");
+        half.into_iter().for_each(hung_up);
+    });
 }
 
 #[test]

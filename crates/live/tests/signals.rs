@@ -2,11 +2,13 @@
 
 #![allow(clippy::disallowed_methods, reason = "what is stuck is stuck in real time")]
 
+mod in_time;
 mod may_mount;
 mod scratch;
 
 use fairhead_device::DeviceParams;
 use fairhead_live::{DiskOptions, Fault, FaultOp, Faults, Harm};
+use in_time::{in_time, timely};
 use scratch::Scratch;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -65,91 +67,99 @@ fn is_waiting(child: &mut Child) -> bool {
 /// One program for each way to wait for the disk; each hears a signal that it handles and waits on, then is killed.
 #[test]
 fn who_is_killed_does_not_wait_for_the_disk() {
-    let Some(scratch) = Scratch::new() else { return };
-    let say = "print('ready', flush=True)\n";
-    let ways = [
-        ("direct read", "fd = os.open(name, os.O_RDONLY | os.O_DIRECT)", "call(pread, fd, address, 4096, 0)"),
-        ("read", "fd = os.open(name, os.O_RDONLY)", "call(pread, fd, address, 4096, 0)"),
-        ("map", "m = mmap.mmap(os.open(name, os.O_RDONLY), 4096, prot=mmap.PROT_READ)", "m[5]"),
-        (
-            "direct write",
-            "fd = os.open(name, os.O_WRONLY | os.O_DIRECT)",
-            "call(pwrite, fd, address, 4096, 0)",
-        ),
-        ("write", "fd = os.open(name, os.O_WRONLY)", "call(pwrite, fd, address, 100, 50)"),
-        ("sync", "fd = os.open(name, os.O_WRONLY)", "call(libc.fsync, fd)"),
-        ("data sync", "fd = os.open(name, os.O_RDONLY)", "call(libc.fdatasync, fd)"),
-        ("dirty map", "m = mmap.mmap(os.open(name, os.O_RDWR), 4096)", "m[5] = 1; m.flush()"),
-    ];
-    let faults = Faults::default();
-    for op in [FaultOp::Read, FaultOp::Write, FaultOp::Flush] {
-        for file in 0..4 * ways.len() as u32 {
-            faults.add(Fault { op, file, bytes: 0..4096, times: u32::MAX, harm: Harm::Stuck(STUCK) });
+    in_time(|| {
+        let Some(scratch) = Scratch::new() else { return };
+        let say = "print('ready', flush=True)\n";
+        let ways = [
+            (
+                "direct read",
+                "fd = os.open(name, os.O_RDONLY | os.O_DIRECT)",
+                "call(pread, fd, address, 4096, 0)",
+            ),
+            ("read", "fd = os.open(name, os.O_RDONLY)", "call(pread, fd, address, 4096, 0)"),
+            ("map", "m = mmap.mmap(os.open(name, os.O_RDONLY), 4096, prot=mmap.PROT_READ)", "m[5]"),
+            (
+                "direct write",
+                "fd = os.open(name, os.O_WRONLY | os.O_DIRECT)",
+                "call(pwrite, fd, address, 4096, 0)",
+            ),
+            ("write", "fd = os.open(name, os.O_WRONLY)", "call(pwrite, fd, address, 100, 50)"),
+            ("sync", "fd = os.open(name, os.O_WRONLY)", "call(libc.fsync, fd)"),
+            ("data sync", "fd = os.open(name, os.O_RDONLY)", "call(libc.fdatasync, fd)"),
+            ("dirty map", "m = mmap.mmap(os.open(name, os.O_RDWR), 4096)", "m[5] = 1; m.flush()"),
+        ];
+        let faults = Faults::default();
+        for op in [FaultOp::Read, FaultOp::Write, FaultOp::Flush] {
+            for file in 0..4 * ways.len() as u32 {
+                faults.add(Fault { op, file, bytes: 0..4096, times: u32::MAX, harm: Harm::Stuck(STUCK) });
+            }
         }
-    }
-    // All of them are at the disk at the same time.
-    let mount = scratch.mount_with(DiskOptions::new::<PathBuf>([]).depth(32).faults(&faults));
-    let mut programs = Vec::new();
-    for (i, (what, open, wait)) in ways.into_iter().enumerate() {
-        let name = format!("file{i}");
-        fs::write(scratch.below(&name), vec![7; 65536]).unwrap();
-        let script = format!("{open}\n{say}{wait}\n");
-        let Some((child, _)) = program(&script, &scratch.at(&name)) else { return };
-        programs.push((what, child));
-    }
-    sleep(300 * MS);
-    for (what, child) in &mut programs {
-        assert!(is_waiting(child), "{what}: the disk is slow");
-        signal(child, libc::SIGALRM);
-        signal(child, libc::SIGSTOP);
-        signal(child, libc::SIGCONT);
-    }
-    sleep(100 * MS);
-    let killed = Instant::now();
-    for (what, child) in &mut programs {
-        assert!(is_waiting(child), "{what}: it handles that signal, and waits on");
-        child.kill().unwrap();
-    }
-    let mut late = programs;
-    while !late.is_empty() && killed.elapsed() < AT_ONCE {
-        late.retain_mut(|(_, child)| is_waiting(child));
-        sleep(10 * MS);
-    }
-    let late: Vec<_> = late.into_iter().map(|(what, mut child)| (what, child.wait())).collect();
-    assert!(late.is_empty(), "they waited for the disk: {late:?}");
-    drop(mount);
+        // All of them are at the disk at the same time.
+        let mount = scratch.mount_with(DiskOptions::new::<PathBuf>([]).depth(32).faults(&faults));
+        let mut programs = Vec::new();
+        for (i, (what, open, wait)) in ways.into_iter().enumerate() {
+            let name = format!("file{i}");
+            fs::write(scratch.below(&name), vec![7; 65536]).unwrap();
+            let script = format!("{open}\n{say}{wait}\n");
+            let Some((child, _)) = program(&script, &scratch.at(&name)) else { return };
+            programs.push((what, child));
+        }
+        sleep(300 * MS);
+        for (what, child) in &mut programs {
+            assert!(is_waiting(child), "{what}: the disk is slow");
+            signal(child, libc::SIGALRM);
+            signal(child, libc::SIGSTOP);
+            signal(child, libc::SIGCONT);
+        }
+        sleep(100 * MS);
+        let killed = Instant::now();
+        for (what, child) in &mut programs {
+            assert!(is_waiting(child), "{what}: it handles that signal, and waits on");
+            child.kill().unwrap();
+        }
+        let mut late = programs;
+        while !late.is_empty() && killed.elapsed() < AT_ONCE {
+            late.retain_mut(|(_, child)| is_waiting(child));
+            sleep(10 * MS);
+        }
+        let late: Vec<_> = late.into_iter().map(|(what, mut child)| (what, child.wait())).collect();
+        timely(late.is_empty(), format_args!("they waited for the disk: {late:?}"));
+        drop(mount);
+    });
 }
 
 /// Also who is ended by what is no SIGKILL, such as Ctrl-C.
 #[test]
 fn who_is_terminated_does_not_wait_for_the_disk() {
-    let Some(scratch) = Scratch::new() else { return };
-    let faults = Faults::default();
-    for file in 0..4 {
-        faults.add(Fault {
-            op: FaultOp::Read,
-            file,
-            bytes: 0..4096,
-            times: u32::MAX,
-            harm: Harm::Stuck(STUCK),
-        });
-    }
-    let mount = scratch.mount_with(DiskOptions::new::<PathBuf>([]).faults(&faults));
-    fs::write(scratch.below("file"), vec![7; 65536]).unwrap();
-    let script = "
+    in_time(|| {
+        let Some(scratch) = Scratch::new() else { return };
+        let faults = Faults::default();
+        for file in 0..4 {
+            faults.add(Fault {
+                op: FaultOp::Read,
+                file,
+                bytes: 0..4096,
+                times: u32::MAX,
+                harm: Harm::Stuck(STUCK),
+            });
+        }
+        let mount = scratch.mount_with(DiskOptions::new::<PathBuf>([]).faults(&faults));
+        fs::write(scratch.below("file"), vec![7; 65536]).unwrap();
+        let script = "
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 fd = os.open(name, os.O_RDONLY | os.O_DIRECT)
 print('ready', flush=True)
 call(pread, fd, address, 4096, 0)
 ";
-    let Some((mut child, _)) = program(script, &scratch.at("file")) else { return };
-    sleep(200 * MS);
-    assert!(is_waiting(&mut child), "the disk is slow");
-    let begun = Instant::now();
-    signal(&child, libc::SIGTERM);
-    child.wait().unwrap();
-    assert!(begun.elapsed() < AT_ONCE, "gone after {:?}", begun.elapsed());
-    drop(mount);
+        let Some((mut child, _)) = program(script, &scratch.at("file")) else { return };
+        sleep(200 * MS);
+        assert!(is_waiting(&mut child), "the disk is slow");
+        let begun = Instant::now();
+        signal(&child, libc::SIGTERM);
+        child.wait().unwrap();
+        timely(begun.elapsed() < AT_ONCE, format_args!("gone after {:?}", begun.elapsed()));
+        drop(mount);
+    });
 }
 
 /// A timer that fires all the time, and somebody who stops and continues: no call is cut short by that, as with a disk of the kernel's.
