@@ -9,6 +9,7 @@ mod injecting;
 mod merging;
 mod protecting;
 mod raising;
+mod streams;
 mod theorems;
 mod wakers;
 
