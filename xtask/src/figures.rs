@@ -205,7 +205,8 @@ fn command_of(lines: &[String], start: usize) -> Option<(String, usize)> {
     const REPEATABLE: [&str; 9] =
         ["run", "advise", "sweep", "ladder", "reproduce", "trace", "conform", "validate", "show"];
     if let Some(command) = lines[..start].last().and_then(|l| l.trim().strip_prefix("<!-- shows: ")) {
-        return Some((command.trim_end_matches("-->").trim().to_owned(), start + 1));
+        let typed = lines.get(start + 1).is_some_and(|l| l.starts_with("$ "));
+        return Some((command.trim_end_matches("-->").trim().to_owned(), start + 1 + usize::from(typed)));
     }
     let command = lines.get(start + 1)?.strip_prefix("$ ")?;
     let verb = command.strip_prefix("fairhead ")?.split(' ').next()?;
