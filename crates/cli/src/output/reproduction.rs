@@ -372,6 +372,7 @@ note: a note
             unit: "ms",
             published,
             ours,
+            standing: Standing::Ours,
             ..report.figures[2].clone()
         };
         let more = [
