@@ -27,8 +27,8 @@ pub(crate) fn be_punctual(at_once: bool) {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
     if at_once {
         let lowest = libc::sched_param { sched_priority: 1 };
-        let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+        // The ring's workers inherit it: the kernel forks them from this thread, which makes no others.
         // SAFETY: the parameters are read during the call.
-        unsafe { libc::sched_setscheduler(0, policy, &raw const lowest) };
+        unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) };
     }
 }

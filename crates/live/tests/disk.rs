@@ -108,6 +108,32 @@ fn nothing_is_lost_in_a_thousand_switches_and_ten_thousand_changes_of_weights() 
     assert_eq!(serviced, bytes.into_inner(), "the books of a thousand schedulers, added up");
 }
 
+/// A flush is done by a worker of the ring, which would keep an emulated disk waiting on a busy machine.
+#[test]
+fn workers_of_an_emulated_disk_are_as_urgent_as_its_engine() {
+    let scratch = scratch(MIB as usize);
+    let slow = fairhead_device::DeviceParams::preset("sata2009").unwrap();
+    let disk = Disk::open(DiskOptions::new([scratch.path()]).emulate(slow)).unwrap();
+    disk.client("").unwrap().flush(0).wait().unwrap();
+    let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+    let mut workers = 0;
+    for task in tasks {
+        let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
+        // Of `iou-wrk-ENGINE`; other tests of this binary have engines that are not urgent.
+        let Some(engine) = name.trim().strip_prefix("iou-wrk-").and_then(|tid| tid.parse().ok()) else {
+            continue;
+        };
+        let worker = task.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        // SAFETY: neither names memory.
+        let policies = unsafe { (libc::sched_getscheduler(engine) & 0xff, libc::sched_getscheduler(worker)) };
+        assert!(policies.0 != libc::SCHED_FIFO || policies.1 == libc::SCHED_FIFO, "{policies:?}");
+        workers += u32::from(policies.0 == libc::SCHED_FIFO);
+    }
+    if workers == 0 {
+        println!("skipped: no real-time priority, or no worker");
+    }
+}
+
 #[test]
 fn who_waits_can_give_up() {
     let scratch = scratch(8 * MIB as usize);
