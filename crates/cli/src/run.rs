@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fairhead_report::{Cast, Recorder};
 use fairhead_sim::journal::{Sink, Sinks, fio_log};
-use fairhead_sim::{Outcome, Scenario, SimError, journal, parallel, simulate, why};
+use fairhead_sim::{Outcome, Scenario, SimError, hang_on_starts, journal, parallel, simulate, why};
 
 use crate::args::{Format, RunArgs};
 use crate::error::CliError;
@@ -53,6 +53,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliError> {
     for (s, log) in plan.schedulers.iter().zip(logs) {
         let files = log.finish(&plan.jobs, &part(&plan, s.name));
         files.iter().try_for_each(|(name, text)| out::write(Some(Path::new(name)), text))?;
+    }
+    if args.jitter_starts {
+        for (scenario, outcome) in scenarios.iter().zip(&outcomes) {
+            hang_on_starts(scenario, outcome).map_err(failed)?.iter().for_each(|n| out::note(n));
+        }
     }
     let file = args.output.file.as_deref();
     let export: Box<dyn Export> = match args.output.format {

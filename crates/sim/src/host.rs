@@ -77,6 +77,8 @@ pub struct Host {
     pub path_jitter: Duration,
     /// From one process's start to the next when several start together, in the order of the job file; half of it is exponentially distributed.
     pub start_gap: Duration,
+    /// Whether they start in the reverse order.
+    pub starts_reversed: bool,
     /// CPU time of a buffered call, without the data: system call and look-up.
     pub buffered: Duration,
     /// CPU time of copying a page (4 KiB) between a process and the page cache.
@@ -220,6 +222,7 @@ impl Host {
             path_jitter: Duration::ZERO,
             // Hosts of published tables: their runs are compared as they are, and all of them last for seconds.
             start_gap: Duration::ZERO,
+            starts_reversed: false,
             // 60 MB/s read and written at 2 to 3 % of (presumably) four processors: about 6 us for each 4 KiB, of
             // which the call takes a third.
             //= reference-results.md 1.7, R000-V-new, column sy
@@ -333,7 +336,8 @@ impl Host {
             // HZ is that of most distributions.
             //= deviates worker-delay
             multi_queue: Some(MultiQueue { worker: Duration::from_us(15), hz: 250 }),
-            // fio 3.33 with ten jobs: the first requests of the last come 0.6 to 1.2 ms after those of the first.
+            // fio 3.33 with ten jobs: the first request of the last comes 0.6 to 1.2 ms after that of the first; with two jobs, 3 to 157 us
+            // later, or earlier, in one case of three.
             start_gap: Duration::from_us(90),
             // A memory bandwidth of 10 GB/s and a system call without mitigations: an assumption.
             buffered: Duration::from_ns(400),
@@ -394,13 +398,18 @@ impl Host {
             Some(("start_gap", value)) => {
                 self.start_gap = time_value("start_gap", value).map_err(|e| wrong(&e))?;
             }
+            Some(("starts", "reversed")) => self.starts_reversed = true,
             Some(("hz", value)) => {
                 let hz = value.parse().ok().filter(|hz| HZ.contains(hz));
                 let hz = hz.ok_or_else(|| wrong("write a number of ticks a second from 24 to 1000"))?;
                 let none = || wrong("only hosts of the multi-queue layer (2020) count in these");
                 self.multi_queue.as_mut().ok_or_else(none)?.hz = hz;
             }
-            _ => return Err(wrong("there are path=TIME, path_jitter=TIME, start_gap=TIME and hz=N")),
+            _ => {
+                return Err(wrong(
+                    "there are path=TIME, path_jitter=TIME, start_gap=TIME, starts=reversed and hz=N",
+                ));
+            }
         }
         Ok(())
     }

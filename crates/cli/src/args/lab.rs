@@ -37,6 +37,9 @@ pub(crate) struct RunArgs {
     /// Run every job for that long, whatever the file says.
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,
+    /// Also run with the jobs started in the reverse order, and say which results hang on that.
+    #[arg(long)]
+    pub(crate) jitter_starts: bool,
     /// Also report a series of intervals of that length.
     #[arg(long, value_name = "TIME")]
     pub(crate) interval: Option<String>,

@@ -505,12 +505,17 @@ impl<'a> Machine<'a> {
         if let (Some(interval), true) = (self.interval, self.wave == 0) {
             self.events.push(self.now + interval, Due::Interval);
         }
+        let mut order: Vec<usize> =
+            (0..self.clients.len()).filter(|&i| self.clients[i].job.wave == self.wave).collect();
+        if self.host.starts_reversed {
+            order.reverse();
+        }
         let mut gap = Duration::ZERO;
-        for i in 0..self.clients.len() {
-            let client = &mut self.clients[i];
-            if client.job.wave != self.wave || !self.waves_left {
+        for i in order {
+            if !self.waves_left {
                 continue;
             }
+            let client = &mut self.clients[i];
             self.wave_clients += 1;
             self.jobs_left[client.stats.job] += 1;
             client.waits = client.job.wait_for.is_some();
