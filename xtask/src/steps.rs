@@ -21,6 +21,9 @@ const PLANS: &str = "240";
 /// How many requests the exhaustive cases have.
 const SMALL: &str = "5";
 
+/// How many drawn job files are compared with fio: about a minute and a half.
+const FIO_CASES: &str = "200";
+
 /// How often a server or its clients are killed.
 const KILLS: &str = "200";
 
@@ -297,6 +300,7 @@ fn integration() -> Result<Outcome, String> {
         ("FAIRHEAD_SEEDS", seeds),
         ("FAIRHEAD_PLANS", std::env::var("FAIRHEAD_PLANS").unwrap_or_else(|_| PLANS.to_owned())),
         ("FAIRHEAD_SMALL", SMALL.to_owned()),
+        ("FAIRHEAD_FIO_CASES", std::env::var("FAIRHEAD_FIO_CASES").unwrap_or_else(|_| FIO_CASES.to_owned())),
         ("FAIRHEAD_KILLS", std::env::var("FAIRHEAD_KILLS").unwrap_or_else(|_| KILLS.to_owned())),
     ]))
 }

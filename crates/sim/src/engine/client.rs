@@ -166,10 +166,11 @@ pub(super) struct Client {
     closed: usize,
     /// It has nothing more to do.
     ended: bool,
-    last_slot: usize,
     /// Writes so far, for fsyncs.
     writes: u64,
     sync_is_due: bool,
+    /// The last call was an fsync.
+    was_sync: bool,
     /// CPU time to spin away before the next call.
     spin: Duration,
     /// Its part in a flow, and whether it waits for the others.
@@ -193,6 +194,8 @@ pub(super) struct Region {
     pub(super) size: u64,
     /// The shortest of the files.
     pub(super) file: u64,
+    /// From the base to the end of the file, as far as it was known when the job began.
+    pub(super) room: u64,
 }
 
 impl Client {
@@ -208,10 +211,10 @@ impl Client {
         let span = region.span / 512;
         let seed = if job.randrepeat { job.randseed.map_or(seed, |s| s ^ seed) } else { seed };
         let mut rng = Rng::new(seed, &format!("client.{index}.{clone}"));
-        let pattern = job.program.is_none().then(|| {
-            Pattern::new(job, region.span, region.size, files.len(), &mut rng)
-                .inside(region.base, region.file)
-        });
+        let pattern = job
+            .program
+            .is_none()
+            .then(|| Pattern::new(job, region, files.len(), &mut rng).inside(region.base, region.file));
         let lanes = lanes(job);
         let player = match job.program {
             Some(Program::Player { bits_per_s }) => Some(Player::new(bits_per_s, span)),
@@ -251,9 +254,9 @@ impl Client {
             ending: false,
             closed: 0,
             ended: false,
-            last_slot: 0,
             writes: 0,
             sync_is_due: false,
+            was_sync: false,
             spin: Duration::ZERO,
             share: None,
             held: false,
@@ -339,7 +342,9 @@ impl Client {
                 self.ending = false;
             }
             if std::mem::take(&mut self.sync_is_due) {
-                return Next::Call(self.sync_of(self.last_slot));
+                self.was_sync = true;
+                let file = pattern.file_to_sync(&self.job, &mut self.rng);
+                return Next::Call(self.sync_of(file));
             }
             if let Some(next) = self.wait_for_flow(now) {
                 return next;
@@ -369,7 +374,10 @@ impl Client {
             self.hold = Some(Duration::ZERO);
             return Some(Next::Park);
         }
-        let wanted = self.job.writes() && (self.job.end_fsync || self.job.fsync_on_close);
+        // fio leaves it out behind another fsync.
+        let wanted = self.job.writes()
+            && (self.job.end_fsync || self.job.fsync_on_close)
+            && (!self.was_sync || self.closed > 0);
         if wanted && self.closed < self.files.len() {
             self.closed += 1;
             return Some(Next::Call(self.sync_of(self.closed - 1)));
@@ -553,7 +561,7 @@ impl Client {
     fn call_of_io(&mut self, io: pattern::Io) -> Call {
         let at = self.region.base + io.offset;
         let end = at + u64::from(io.len);
-        self.last_slot = io.file;
+        self.was_sync = false;
         if io.action == Action::Write {
             self.writes += 1;
             let due = |every: u32| every > 0 && self.writes.is_multiple_of(u64::from(every));
@@ -697,7 +705,7 @@ mod tests {
         let calls = |lines: &str| {
             let text = format!("[j]\nrw=randrw\nsize=256m\nioengine=libaio\niodepth=4\ndirect=1\n{lines}\n");
             let jobs = crate::job::parse(&text, "j").unwrap();
-            let region = Region { base: 0, span: 1 << 28, size: 1 << 28, file: 1 << 28 };
+            let region = Region { base: 0, span: 1 << 28, size: 1 << 28, file: 1 << 28, room: 1 << 28 };
             let mut client = Client::new(&jobs.clients().next().unwrap(), vec![0], region, 32, 1);
             let call = |_| match client.next(Instant::EPOCH) {
                 Next::Call(call) => {

@@ -90,6 +90,8 @@ pub(super) struct Files {
     pub(super) files: Vec<File>,
     /// By client, in the order of [`JobFile::clients`].
     pub(super) of_client: Vec<Vec<u32>>,
+    /// How long in bytes the shortest of its files was when a client was set up, by client.
+    pub(super) known: Vec<u64>,
     /// The file system that allocates blocks, if a job wants one, and the file that stands for its metadata.
     pub(super) ext2: Option<Ext2>,
     pub(super) metadata: Option<u32>,
@@ -111,11 +113,11 @@ impl Files {
         if jobs.jobs.iter().any(|j| j.layout == job::Layout::Ext2) {
             placer.make_ext2();
         }
-        placer.measure(jobs);
+        let known = placer.measure(jobs);
         let clients = jobs.clients().enumerate();
         let of_client = clients.map(|(i, c)| placer.of_client(c.job, c.clone, i)).collect::<Result<_>>()?;
         let Placer { files, ext2, metadata, .. } = placer;
-        Ok(Self { disk: capacity * 512, files, of_client, ext2, metadata })
+        Ok(Self { disk: capacity * 512, files, of_client, known, ext2, metadata })
     }
 }
 
@@ -125,7 +127,7 @@ struct Placer {
     rng: Rng,
     files: Vec<File>,
     by_name: BTreeMap<String, u32>,
-    /// How much of each file whoever uses it needs, in sectors, in all and before an append.
+    /// How much of each file whoever uses it needs, in bytes, in all and before an append.
     sizes: BTreeMap<String, (u64, u64)>,
     ext2: Option<Ext2>,
     metadata: Option<u32>,
@@ -133,15 +135,27 @@ struct Placer {
 }
 
 impl Placer {
-    /// A file is as large as the largest that any of its users needs, in whatever order they stand in the job file.
-    fn measure(&mut self, jobs: &JobFile) {
-        for c in jobs.clients().filter(|c| c.job.engine != Engine::Null) {
-            let (append_from, size) = self.needed(c.job, c.clone);
-            for name in c.job.file_names(c.clone) {
-                let known = self.sizes.entry(name).or_default();
-                *known = (known.0.max(size), known.1.max(append_from));
+    /// A file is as large as the largest that any of its users needs, in whatever order they stand in the job file. Answers how large, in bytes, those
+    /// of each client are when it is set up: by it or by those before it. fio sets up the first clone of a job, then the others from the last.
+    fn measure(&mut self, jobs: &JobFile) -> Vec<u64> {
+        let mut known = Vec::new();
+        for job in &jobs.jobs {
+            let first = known.len();
+            known.resize(first + job.numjobs as usize, 0);
+            if job.engine == Engine::Null {
+                continue;
+            }
+            for clone in std::iter::once(0).chain((1..job.numjobs).rev()) {
+                let (append_from, size) = self.needed(job, clone);
+                let shortest = job.file_names(clone).into_iter().map(|name| {
+                    let known = self.sizes.entry(name).or_default();
+                    *known = (known.0.max(size), known.1.max(append_from));
+                    known.0
+                });
+                known[first + clone as usize] = shortest.min().unwrap_or(0);
             }
         }
+        known
     }
 
     fn make_ext2(&mut self) {
@@ -219,7 +233,7 @@ impl Placer {
             let fs = self.ext2.as_mut().expect("made before the first file");
             for block in 0..side_by_side.iter().map(|f| f.2).max().unwrap_or(0) {
                 for (name, file, _) in side_by_side.iter_mut().filter(|f| block < f.2) {
-                    let size = self.sizes.get(name).map_or(0, |s| s.0);
+                    let size = self.sizes.get(name).map_or(0, |s| s.0.div_ceil(512));
                     fs.allocate(file, block).map_err(|_| no_space(job, size, self.capacity))?;
                 }
             }
@@ -240,10 +254,10 @@ impl Placer {
 
     /// How much a file holds before an append, and in all, in sectors.
     fn size_of(&self, name: &str) -> (u64, u64) {
-        self.sizes.get(name).map_or((0, 0), |&(size, append_from)| (append_from, size))
+        self.sizes.get(name).map_or((0, 0), |&(size, append_from)| (append_from / 512, size.div_ceil(512)))
     }
 
-    /// How much one client needs each of its files to hold before an append, and in all, in sectors.
+    /// How much one client needs each of its files to hold before an append, and in all, in bytes.
     //= fio-3.33: sizes of files seen after runs with offset, filesize and shared names
     fn needed(&self, job: &Job, clone: u32) -> (u64, u64) {
         let disk = self.capacity * 512;
@@ -251,14 +265,14 @@ impl Placer {
         let share = |s: job::Size| s.bytes_of(disk) / files;
         let bytes = match (job.filesize, job.size) {
             (Some(f), Some(s)) if job.append => {
-                return (f.bytes_of(disk) / 512, (f.bytes_of(disk) + share(s)).div_ceil(512));
+                return (f.bytes_of(disk), f.bytes_of(disk) + share(s));
             }
             (Some(f), _) => f.bytes_of(disk),
             // The data begin at the offset. A share of the file is inside it.
             (None, Some(s)) => share(s) + offset(job, clone, 0),
             (None, None) => program_bytes(job, disk),
         };
-        (0, bytes.div_ceil(512))
+        (0, bytes)
     }
 
     fn lay_out(&mut self, job: &Job, clone: u32, size: u64) -> Result<Layout> {
@@ -276,7 +290,7 @@ impl Placer {
                 let piece = u64::from(piece_bytes).div_ceil(512);
                 let files = u64::from(job.numjobs.max(2));
                 // The last clone's is the longest, if offset_increment makes them differ.
-                let size = size.max(self.needed(job, job.numjobs - 1).1);
+                let size = size.max(self.needed(job, job.numjobs - 1).1.div_ceil(512));
                 // All clones' files start with their first pieces side by side.
                 let base = if first { start } else { from - (size.div_ceil(piece) * files) * piece };
                 let base = base + if first { 0 } else { piece * u64::from(clone) };

@@ -221,10 +221,7 @@ impl<'a> Machine<'a> {
     #[allow(clippy::too_many_lines, reason = "most are a list of fields, one in a line")]
     fn new(scenario: &'a Scenario, trace: u32) -> Result<Self> {
         let (jobs, host) = (&scenario.jobs, &scenario.host);
-        let first_flusher = u32::try_from(jobs.client_count()).unwrap_or(u32::MAX - 4) + 1;
-        let flushers = Self::flusher_threads(host.flusher, first_flusher);
-        #[allow(clippy::cast_possible_truncation, reason = "two at most")]
-        let tasks = first_flusher + flushers.len() as u32;
+        let (flushers, tasks) = Self::flushers_and_tasks(jobs, host);
         let sched_cost = host.sched_cost(&scenario.scheduler);
         let multi_queue = host.multi_queue_for(&scenario.scheduler, &scenario.config);
         let mut groups = Groups::of(jobs);
@@ -297,6 +294,15 @@ impl<'a> Machine<'a> {
         })
     }
 
+    /// The threads that write dirty pages, and how many tasks there are: nobody, the clients, and those.
+    fn flushers_and_tasks(jobs: &JobFile, host: &Host) -> (Vec<flusher::Thread>, u32) {
+        let first = u32::try_from(jobs.client_count()).unwrap_or(u32::MAX - 4) + 1;
+        let flushers = Self::flusher_threads(host.flusher, first);
+        #[allow(clippy::cast_possible_truncation, reason = "two at most")]
+        let tasks = first + flushers.len() as u32;
+        (flushers, tasks)
+    }
+
     fn make_clients(
         scenario: &Scenario,
         files: &Files,
@@ -306,7 +312,7 @@ impl<'a> Machine<'a> {
         let mut flows = Flows::default();
         for (i, c) in scenario.jobs.clients().enumerate() {
             let used = files.of_client[i].clone();
-            let region = region(&c, files, &used)?;
+            let region = region(&c, files, i)?;
             let mut client = Client::new(&c, used, region, scenario.host.read_ahead, scenario.seed);
             let number =
                 |n: usize| u32::try_from(n).expect("job files are limited to a few thousand clients");
@@ -740,7 +746,8 @@ fn replays(scenario: &Scenario) -> Result<Vec<Option<Replay>>> {
 }
 
 /// Which part of each of its files a client uses.
-fn region(c: &crate::job::Client<'_>, files: &Files, used: &[u32]) -> Result<Region> {
+fn region(c: &crate::job::Client<'_>, files: &Files, client: usize) -> Result<Region> {
+    let used = &files.of_client[client];
     let of_used = || used.iter().map(|&f| &files.files[f as usize]);
     let append_from = of_used().map(|f| f.append_from).max().unwrap_or(0) * 512;
     let whole = of_used().map(|f| f.size).min().unwrap_or(0) * 512;
@@ -769,7 +776,8 @@ fn region(c: &crate::job::Client<'_>, files: &Files, used: &[u32]) -> Result<Reg
         let message = format!("its random_distribution has a part that is longer than its {span} bytes");
         return Err(SimError::Job { job: c.job.name.clone(), message });
     }
-    let region = Region { base, span, size: size.unwrap_or(span * count), file: whole };
+    let room = files.known[client].saturating_sub(base).max(span);
+    let region = Region { base, span, size: size.unwrap_or(span * count), file: whole, room };
     let span = span / 512;
     if let Some(Program::StartUp(application)) = c.job.program
         && span < startup::sectors_needed(application)

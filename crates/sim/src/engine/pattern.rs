@@ -21,7 +21,7 @@
 //! What this does not do: wait, or make calls. That is [`super::client`]'s.
 
 use super::access::{self, Marks, Picker};
-use super::client::Action;
+use super::client::{Action, Region};
 use super::zones::Zone;
 use crate::job::{BlockSize, Direction, Distribution, FileService, Job, Sequencer};
 use crate::rng::Rng;
@@ -69,8 +69,11 @@ pub(super) struct Pattern {
     places: Vec<Place>,
     /// Which file the next call goes to, when they take turns.
     turn: usize,
-    /// How long the region of each file is, in bytes.
+    /// How much was moved in a zone, of whichever file.
+    zone_moved: u64,
+    /// How long the region of each file is, and how far it is to the end of the file, in bytes.
     span: u64,
+    room: u64,
     /// The job's data: `size`, or all regions together if that is less.
     size: u64,
     /// Where in its file the region begins, and how long the file is, in bytes.
@@ -91,17 +94,21 @@ pub(super) struct Pattern {
     issued: u64,
     calls: u64,
     calls_of_pass: u64,
+    bytes_of_pass: u64,
     loops_left: u32,
 }
 
 impl Pattern {
-    /// A pattern over `files` files, in each of which it has `span` bytes. `size` bytes are its data set.
-    pub(super) fn new(job: &Job, span: u64, size: u64, files: usize, rng: &mut Rng) -> Self {
+    /// A pattern over the `region` of each of `files` files.
+    pub(super) fn new(job: &Job, region: Region, files: usize, rng: &mut Rng) -> Self {
+        let Region { span, size, room, .. } = region;
         Self {
             picker: picker(job, span, files, rng),
             places: vec![Place::default(); files],
             turn: 0,
+            zone_moved: 0,
             span,
+            room,
             size: size.min(span.saturating_mul(files as u64)),
             base: 0,
             file: span,
@@ -114,6 +121,7 @@ impl Pattern {
             issued: 0,
             calls: 0,
             calls_of_pass: 0,
+            bytes_of_pass: 0,
             loops_left: job.loops - 1,
         }
     }
@@ -147,6 +155,7 @@ impl Pattern {
         if std::mem::take(&mut self.calls_of_pass) == 0 {
             return false;
         }
+        self.bytes_of_pass = 0;
         let goes_on = if job.time_based {
             true
         } else if self.loops_left > 0 {
@@ -161,7 +170,7 @@ impl Pattern {
             for place in &mut self.places {
                 *place = Place::default();
             }
-            self.turn = 0;
+            (self.turn, self.zone_moved) = (0, 0);
             self.picker.renew(rng);
         }
         goes_on
@@ -182,6 +191,9 @@ impl Pattern {
                 action
             }
         };
+        if self.is_pass_full(job) {
+            return Turn::Exhausted;
+        }
         while let Some(file) = self.draw_file(job, rng) {
             if let Some((offset, len)) = self.place(job, action, file, rng) {
                 let i = index(action);
@@ -194,11 +206,24 @@ impl Pattern {
                 self.issued += u64::from(len);
                 self.calls += 1;
                 self.calls_of_pass += 1;
+                self.bytes_of_pass += u64::from(len);
                 return Turn::Io(Io { action, file, offset, len });
             }
             self.places[file].done = true;
         }
         Turn::Exhausted
+    }
+
+    /// Whether a pass of an engine with several calls in flight has moved what a pass does, where its files may have more. With engines that make one call
+    /// at a time fio does not look.
+    //= fio-3.33: positions seen in its logs, with filesize and loops
+    fn is_pass_full(&self, job: &Job) -> bool {
+        let queues = matches!(job.ioengine.as_str(), "libaio" | "io_uring" | "posixaio");
+        let repeats = job.rw.direction != Direction::Read
+            && job.rw.random
+            && (job.norandommap || job.distribution != crate::job::Distribution::Uniform);
+        let most = if repeats { self.size.max(self.bytes(job)) } else { self.size };
+        queues && !job.time_based && self.bytes_of_pass >= most
     }
 
     // ---- when ----------------------------------------------------------------------------------------------------
@@ -258,6 +283,12 @@ impl Pattern {
         }
     }
 
+    /// The file that is synced: it takes a turn as a call does.
+    //= fio-3.33: seen in its logs
+    pub(super) fn file_to_sync(&mut self, job: &Job, rng: &mut Rng) -> usize {
+        self.draw_file(job, rng).unwrap_or(0)
+    }
+
     // ---- where ---------------------------------------------------------------------------------------------------
 
     /// A file that has blocks left.
@@ -293,8 +324,19 @@ impl Pattern {
         let (align, span) = (u64::from(bs.min_bytes()), self.span);
         let sequential = match job.sequencer {
             Sequencer::Identical if job.rw.random && !draws => Some(self.places[file].last[index(action)]),
-            _ => self.sequential(job, file, index(action)).filter(|at| at + align <= span),
+            _ => self.sequential(job, file, index(action)),
         };
+        // A block that begins in the region may end behind it, if the file is longer.
+        let room = self.room;
+        let fits = |at: u64| match bs {
+            BlockSize::Fixed(len) => at < span && at + u64::from(*len) <= room,
+            BlockSize::Range { .. } | BlockSize::Split(_) => at + align <= span,
+        };
+        // At the end of the file a random pattern jumps. A rest that has no room for a block, or another user's data, ends it.
+        if !jumps && sequential.is_some_and(|at| at < room && !fits(at)) {
+            return None;
+        }
+        let sequential = sequential.filter(|&at| fits(at));
         let place = &mut self.places[file];
         let offset = match sequential.filter(|_| !jumps) {
             Some(offset) => offset,
@@ -310,7 +352,7 @@ impl Pattern {
                 block * unit
             }
         };
-        let len = draw_size(bs, span - offset, rng);
+        let len = draw_size(bs, span.saturating_sub(offset), rng);
         if !matches!(self.picker, Picker::Marked) {
             return Some((offset, len));
         }
@@ -376,14 +418,21 @@ impl Pattern {
         let bs = sizes_of(job, action);
         let len = draw_size(bs, self.span, rng);
         let place = &mut self.places[file];
-        let (start, room) =
-            place.zone.enter(&zones, u64::from(len), self.span, &mut place.position, index(action));
-        if !jumps {
-            return Some((place.position[index(action)], len));
-        }
-        let align = u64::from(bs.min_bytes());
-        let block = self.picker.draw(file, room / align + 1, true, rng)?;
-        Some((start + block * align, len))
+        let (start, room) = place.zone.enter(
+            &zones,
+            u64::from(len),
+            self.room,
+            &mut place.position,
+            index(action),
+            &mut self.zone_moved,
+        );
+        let offset = if jumps {
+            let align = u64::from(bs.min_bytes());
+            start + self.picker.draw(file, room / align + 1, true, rng)? * align
+        } else {
+            place.position[index(action)]
+        };
+        (offset + u64::from(len) <= self.room).then_some((offset, len))
     }
 }
 

@@ -21,13 +21,12 @@ const SECTOR: u64 = 512;
 pub(super) struct Zone {
     /// Where the current zone starts.
     start: u64,
-    /// How much was moved in it.
-    moved: u64,
 }
 
 impl Zone {
     /// The zone of the next call, of `len` bytes, in a file of `span`: where it starts, and how far behind its start the call may
-    /// begin. Moves the positions of all directions to the start of a new zone, and that of the call's `direction` along in it.
+    /// begin. Moves the positions of all directions to the start of a new zone, and that of the call's `direction` along in it. `moved` is how much was moved in
+    /// a zone, of whichever of the client's files.
     pub(super) fn enter(
         &mut self,
         zones: &Zones,
@@ -35,24 +34,25 @@ impl Zone {
         span: u64,
         positions: &mut [u64; 3],
         direction: usize,
+        moved: &mut u64,
     ) -> (u64, u64) {
         let range = zones.range * SECTOR;
-        if self.moved >= zones.size * SECTOR {
-            self.moved = 0;
+        if *moved >= zones.size * SECTOR {
+            *moved = 0;
             self.start += range + zones.skip * SECTOR;
             *positions = [self.start; 3];
         }
-        if self.start + len > span {
+        if self.start >= span {
             (self.start, *positions) = (0, [0; 3]);
         }
         let position = &mut positions[direction];
         // A call may be longer than its zone, but no call begins outside.
-        if *position >= self.start + range || *position + len > span {
+        if *position >= self.start + range {
             *position = self.start;
         }
-        self.moved += len;
+        *moved += len;
         let room = range.saturating_sub(len).max(*position - self.start);
-        (self.start, room.min(span - len - self.start))
+        (self.start, room)
     }
 }
 
@@ -64,9 +64,9 @@ mod tests {
     fn walk(kib: [u64; 3]) -> Vec<u64> {
         let [size, range, skip] = kib.map(|k| k * 2);
         let zones = Zones { size, range, skip };
-        let (mut zone, mut positions) = (Zone::default(), [0; 3]);
+        let (mut zone, mut positions, mut moved) = (Zone::default(), [0; 3], 0);
         let call = |_| {
-            let (start, room) = zone.enter(&zones, 4096, 256 << 10, &mut positions, 0);
+            let (start, room) = zone.enter(&zones, 4096, 256 << 10, &mut positions, 0, &mut moved);
             let at = positions[0];
             assert!((start..=start + room).contains(&at));
             positions[0] += 4096;

@@ -580,6 +580,11 @@ fn check_times(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
             "time_based needs a runtime; add one such as runtime=30s".to_owned(),
         ));
     }
+    let (rate, iops) = (&draft.job.rate, &draft.job.rate_iops);
+    if (rate.read.is_some() && iops.read.is_some()) || (rate.write.is_some() && iops.write.is_some()) {
+        let line = draft.last_of(&["rate", "rate_iops"]);
+        return Err((line, "rate contradicts rate_iops; keep one of them".to_owned()));
+    }
     check_query(&draft.job).map_err(|message| (draft.line_of("fh_query"), message.to_owned()))?;
     if draft.job.thinktime_spin > draft.job.thinktime {
         return Err((

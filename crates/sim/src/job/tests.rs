@@ -492,6 +492,7 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
     ("fh_startup_trace=x\ndirect=0", "a trace is replayed past the page cache; remove direct or buffered"),
     ("fh_workload=player:0", "'fh_workload=0' is out of range; 128k to 1g"),
     ("fh_workload=playr:4m", "unknown value 'playr' for 'fh_workload'; did you mean 'player'?"),
+    ("rate=1m\nrate_iops=10", "rate contradicts rate_iops; keep one of them"),
     ("zonesize=16k", "zonesize has no zones to act on; add zonemode=strided"),
     ("zoneskip=16k", "zoneskip has no zones to act on; add zonemode=strided"),
     ("zonemode=strided", "zonemode=strided needs a zonesize; add one such as zonesize=16k"),

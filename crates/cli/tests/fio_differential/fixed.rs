@@ -1,0 +1,86 @@
+//! Job files that fio and the lab once did differently, each with the reason.
+
+/// What it is about, and the file.
+pub(super) const CASES: &[(&str, &str)] = &[
+    (
+        "a think time stops the job and not one of its calls in flight",
+        "[a]\nrw=read\nsize=400k\nbs=4k\ndirect=1\nioengine=libaio\niodepth=4\nthinktime=20ms\nnumber_ios=30\n",
+    ),
+    (
+        "a think time after several of the calls in flight",
+        "[a]\nrw=read\nsize=400k\nbs=4k\nioengine=io_uring\niodepth=8\nthinktime=20ms\nthinktime_blocks=3\nnumber_ios=40\n",
+    ),
+    ("each direction has its own position", "[a]\nrw=rw\nsize=256k\nbs=4k\n"),
+    ("data begin at the offset, and the file is longer", "[a]\nrw=read\noffset=128k\nsize=256k\nbs=16k\n"),
+    (
+        "clones have offsets of their own",
+        "[a]\nrw=write\noffset_increment=128k\nnumjobs=4\nsize=128k\nbs=16k\n",
+    ),
+    (
+        "exitall in one job ends all of its group",
+        "[a]\nrw=read\nsize=1m\nbs=4k\nthinktime=10ms\nnumber_ios=20\n[b]\nexitall\nrw=read\nsize=1m\nbs=4k\nthinktime=10ms\n\
+         [c]\nnew_group\nrw=read\nsize=1m\nbs=4k\nthinktime=10ms\nnumber_ios=40\n",
+    ),
+    (
+        "exitall ends jobs that have not begun",
+        "[a]\nrw=read\nsize=32k\nbs=4k\nthinktime=10ms\nexitall\n[b]\nstartdelay=300ms\nrw=read\nsize=64k\nbs=4k\n",
+    ),
+    (
+        "a rate for each direction",
+        "[a]\nrw=rw\nsize=400k\nbs=4k\nrate_iops=40\nrwmixread=80\nnumber_ios=24\n",
+    ),
+    ("two rates", "[a]\nrw=randrw\nsize=400k\nbs=4k\nrate_iops=40,20\nnumber_ios=24\n"),
+    ("a rate of one direction", "[a]\nrw=rw\nsize=400k\nbs=4k\nrate_iops=40,\nnumber_ios=12\n"),
+    (
+        "a rate with several calls in flight",
+        "[a]\nrw=read\nsize=400k\nbs=4k\nioengine=io_uring\niodepth=4\nrate=400k\nnumber_ios=40\n",
+    ),
+    (
+        "rate_iops is of the smallest block",
+        "[a]\nrw=write\nsize=400k\nbssplit=4k/50:16k/50\nrate_iops=100\nnumber_ios=20\n",
+    ),
+    ("number_ios is of each loop", "[a]\nrw=read\nsize=64k\nbs=4k\nnumber_ios=10\nloops=3\n"),
+    (
+        "number_ios does not end what is time_based",
+        "[a]\nrw=read\nsize=64k\nbs=8k\nnumber_ios=5\ntime_based\nthinktime=20ms\nruntime=400ms\n",
+    ),
+    ("what is sequential stays so", "[a]\nrw=read\nsize=256k\nbs=4k\npercentage_random=30\n"),
+    ("what is random jumps so often", "[a]\nrw=randread\nsize=256k\nbs=4k\npercentage_random=30\n"),
+    ("a block that does not fit is left out", "[a]\nrw=read\nsize=1000k\nbs=64k\n"),
+    ("the same at random", "[a]\nrw=randread\nsize=1000k\nbs=64k\n"),
+    ("the same at random, where blocks may repeat", "[a]\nrw=randread\nsize=1000k\nbs=64k\nnorandommap\n"),
+    ("lengths that fit are drawn", "[a]\nrw=write\nsize=90k\nbsrange=4k-16k\n"),
+    ("lengths from a list that fit", "[a]\nrw=write\nsize=101k\nbssplit=4k/50:64k/50\n"),
+    ("random lengths cover the file once", "[a]\nrw=randread\nsize=200k\nbssplit=4k/50:64k/50\n"),
+    ("blocks that are no sectors", "[a]\nrw=read\nsize=100000\nbs=1000\n"),
+    ("the same behind an offset", "[a]\nrw=write\nsize=100k\nbs=1000\noffset=7000\n"),
+    (
+        "a shared file is as large as its last user needs",
+        "[a]\nrw=read\nsize=64k\nbs=16k\nfilename=f\n[b]\nrw=read\nsize=128k\nbs=16k\nfilename=f\nstonewall\n",
+    ),
+    (
+        "and as its first user needs",
+        "[a]\nrw=read\nsize=128k\nbs=16k\nfilename=f\n[b]\nrw=read\nsize=64k\nbs=16k\nfilename=f\n",
+    ),
+    (
+        "in a larger file more is read than the size",
+        "[a]\nrw=read\nfilesize=256k\nsize=64k\noffset=16k\nio_size=400k\nbs=16k\n",
+    ),
+    ("in a file of the size it is read again", "[a]\nrw=read\nsize=64k\noffset=16k\nio_size=160k\nbs=16k\n"),
+    (
+        "with calls in flight the larger file is read from its start again",
+        "[a]\nrw=read\nfilesize=256k\nsize=64k\nloops=2\nbs=16k\ndirect=1\nioengine=libaio\niodepth=1\n",
+    ),
+    ("but not for less than a block", "[a]\nrw=read\nsize=64k\nio_size=140k\nbs=16k\n"),
+    ("files take turns from the first", "[a]\nrw=read\nnrfiles=3\nsize=96k\nbs=4k\n"),
+    ("a due sync after the last write is left out", "[a]\nrw=write\nsize=40k\nbs=4k\nfsync=5\n"),
+    ("files are synced at the end of each loop", "[a]\nrw=write\nsize=40k\nbs=4k\nloops=2\nend_fsync=1\n"),
+    (
+        "a delay counts from the start of the run",
+        "[a]\nrw=read\nsize=16k\nbs=4k\nthinktime=50ms\n[b]\nstonewall\nrw=read\nsize=16k\nbs=4k\nstartdelay=100ms\n",
+    ),
+    (
+        "rates count anew after the ramp",
+        "[a]\nrw=read\nsize=1m\nbs=4k\nrate_iops=50\nramp_time=200ms\ntime_based\nruntime=400ms\n",
+    ),
+];
