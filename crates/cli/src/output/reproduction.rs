@@ -435,6 +435,7 @@ Q-2                       7
         let reports = [report()];
         let text = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Csv);
         assert_eq!(text.lines().nth(1), Some("R-1,agg_bw,KiB/s,1000,1010.0,2.5,0.010000,0.05,0,ok,8,3,"));
-        assert_eq!(text.lines().count(), 5);
+        assert_eq!(text.lines().nth(3).map(|l| l.ends_with(",listed,8,3,a reason")), Some(true), "{text}");
+        assert_eq!(text.lines().count(), 6);
     }
 }
