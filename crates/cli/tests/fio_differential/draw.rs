@@ -51,6 +51,10 @@ struct Job {
     whole_blocks: bool,
     /// Several calls are in flight.
     deep: bool,
+    /// There is a ramp. When it is over, fio forgets how far it is in a zone.
+    ramps: bool,
+    /// A job ends others.
+    exits: bool,
     timed: bool,
 }
 
@@ -90,13 +94,15 @@ impl Draw {
             size: 0,
             whole_blocks: true,
             deep: false,
+            ramps: false,
+            exits: s.exits,
             timed: s.timed && (s.first || self.chance(70)),
         };
         self.blocks(&mut job, direct);
         self.sizes(&mut job, direct, s);
         self.engine(&mut job, direct);
         if job.timed {
-            self.times(&job);
+            self.times(&mut job);
         } else {
             self.amounts(&job);
         }
@@ -198,7 +204,7 @@ impl Draw {
     }
 
     /// Pauses and rates: each file takes less than a second.
-    fn times(&mut self, job: &Job) {
+    fn times(&mut self, job: &mut Job) {
         let calls = self.number(5, 30);
         let forever = self.chance(30);
         if forever {
@@ -213,7 +219,8 @@ impl Draw {
             }
         }
         // fio forgets think times when the ramp is over.
-        let ramps = forever && self.chance(15);
+        let ramps = forever && !job.exits && self.chance(15);
+        job.ramps = ramps;
         if ramps {
             self.line("ramp_time", "200ms");
         }
@@ -261,7 +268,7 @@ impl Draw {
         if job.random && job.whole_blocks && self.chance(20) {
             let how = self.one_of(&["zipf:1.2", "pareto:0.3", "normal:20"]);
             self.line("random_distribution", how);
-        } else if !job.random && !job.lengths && self.chance(8) {
+        } else if !job.random && !job.lengths && !job.ramps && self.chance(8) {
             let zone = self.number(1, 4) * 4096;
             self.line("zonemode", "strided");
             self.line("zonesize", zone);

@@ -432,7 +432,11 @@ impl Pattern {
         } else {
             place.position[index(action)]
         };
-        (offset + u64::from(len) <= self.room).then_some((offset, len))
+        if offset + u64::from(len) > self.room {
+            return None;
+        }
+        self.zone_moved += u64::from(len);
+        Some((offset, len))
     }
 }
 

@@ -50,7 +50,6 @@ impl Zone {
         if *position >= self.start + range {
             *position = self.start;
         }
-        *moved += len;
         let room = range.saturating_sub(len).max(*position - self.start);
         (self.start, room)
     }
@@ -70,6 +69,7 @@ mod tests {
             let at = positions[0];
             assert!((start..=start + room).contains(&at));
             positions[0] += 4096;
+            moved += 4096;
             at / 4096
         };
         (0..64).map(call).collect()
