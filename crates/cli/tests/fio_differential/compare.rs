@@ -169,7 +169,10 @@ impl Both<'_> {
             return Ok(());
         }
         // A sync takes the turn of a file.
-        if job.iodepth > 1 || (job.nrfiles > 1 && (!has_files || repeats_syncs(job))) {
+        if job.nrfiles > 1 && repeats_syncs(job) {
+            return Ok(());
+        }
+        if job.iodepth > 1 || (job.nrfiles > 1 && !has_files) {
             real.sort_unstable();
             ours.sort_unstable();
             if self.is_cut(job) {

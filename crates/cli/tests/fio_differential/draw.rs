@@ -55,6 +55,8 @@ struct Job {
     ramps: bool,
     /// A job ends others.
     exits: bool,
+    /// There are several files. How their zones go on together is told by no rule.
+    files: bool,
     timed: bool,
 }
 
@@ -96,6 +98,7 @@ impl Draw {
             deep: false,
             ramps: false,
             exits: s.exits,
+            files: false,
             timed: s.timed && (s.first || self.chance(70)),
         };
         self.blocks(&mut job, direct);
@@ -155,6 +158,7 @@ impl Draw {
             let files = self.number(2, 4);
             if job.size / files >= job.block && job.size.is_multiple_of(files) {
                 self.line("nrfiles", files);
+                job.files = true;
                 job.whole_blocks = (job.size / files).is_multiple_of(job.block);
                 let service = self.one_of(&["roundrobin", "roundrobin", "sequential", "random"]);
                 self.line("file_service_type", service);
@@ -268,7 +272,7 @@ impl Draw {
         if job.random && job.whole_blocks && self.chance(20) {
             let how = self.one_of(&["zipf:1.2", "pareto:0.3", "normal:20"]);
             self.line("random_distribution", how);
-        } else if !job.random && !job.lengths && !job.ramps && self.chance(8) {
+        } else if !job.random && !job.lengths && !job.ramps && !job.files && self.chance(8) {
             let zone = self.number(1, 4) * 4096;
             self.line("zonemode", "strided");
             self.line("zonesize", zone);

@@ -22,10 +22,6 @@ pub(super) const CASES: &[(&str, &str)] = &[
          [c]\nnew_group\nrw=read\nsize=1m\nbs=4k\nthinktime=10ms\nnumber_ios=40\n",
     ),
     (
-        "exitall ends jobs that have not begun",
-        "[a]\nrw=read\nsize=32k\nbs=4k\nthinktime=10ms\nexitall\n[b]\nstartdelay=300ms\nrw=read\nsize=64k\nbs=4k\n",
-    ),
-    (
         "a rate for each direction",
         "[a]\nrw=rw\nsize=400k\nbs=4k\nrate_iops=40\nrwmixread=80\nnumber_ios=24\n",
     ),

@@ -214,7 +214,7 @@ impl Pattern {
         Turn::Exhausted
     }
 
-    /// Whether a pass of an engine with several calls in flight has moved what a pass does, where its files may have more. With engines that make one call
+    /// Whether a pass in zones, or of an engine with several calls in flight, has moved what a pass does, where its files may have more. With engines that make one call
     /// at a time fio does not look.
     //= fio-3.33: positions seen in its logs, with filesize and loops
     fn is_pass_full(&self, job: &Job) -> bool {
@@ -223,7 +223,7 @@ impl Pattern {
             && job.rw.random
             && (job.norandommap || job.distribution != crate::job::Distribution::Uniform);
         let most = if repeats { self.size.max(self.bytes(job)) } else { self.size };
-        queues && !job.time_based && self.bytes_of_pass >= most
+        (queues || job.zones.is_some()) && !job.time_based && self.bytes_of_pass >= most
     }
 
     // ---- when ----------------------------------------------------------------------------------------------------
