@@ -155,8 +155,10 @@ impl Pattern {
         if std::mem::take(&mut self.calls_of_pass) == 0 {
             return false;
         }
+        // In zones the end of what a pass moves is no end of the files.
+        let is_full = job.zones.is_some() && self.is_pass_full(job);
         self.bytes_of_pass = 0;
-        let goes_on = if job.time_based {
+        let goes_on = if job.time_based || is_full {
             true
         } else if self.loops_left > 0 {
             self.loops_left -= 1;
