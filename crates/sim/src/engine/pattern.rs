@@ -155,10 +155,8 @@ impl Pattern {
         if std::mem::take(&mut self.calls_of_pass) == 0 {
             return false;
         }
-        // In zones the end of what a pass moves is no end of the files.
-        let is_full = job.zones.is_some() && self.is_pass_full(job);
         self.bytes_of_pass = 0;
-        let goes_on = if job.time_based || is_full {
+        let goes_on = if job.time_based {
             true
         } else if self.loops_left > 0 {
             self.loops_left -= 1;
@@ -216,16 +214,16 @@ impl Pattern {
         Turn::Exhausted
     }
 
-    /// Whether a pass in zones, or of an engine with several calls in flight, has moved what a pass does, where its files may have more. With engines that make one call
+    /// Whether a pass of an engine that queues calls has moved what a pass does, where its files may have more. With engines that make one call
     /// at a time fio does not look.
     //= fio-3.33: positions seen in its logs, with filesize and loops
     fn is_pass_full(&self, job: &Job) -> bool {
-        let queues = matches!(job.ioengine.as_str(), "libaio" | "io_uring" | "posixaio");
+        let queues = matches!(job.ioengine.as_str(), "libaio" | "io_uring" | "posixaio" | "vsync");
         let repeats = job.rw.direction != Direction::Read
             && job.rw.random
             && (job.norandommap || job.distribution != crate::job::Distribution::Uniform);
         let most = if repeats { self.size.max(self.bytes(job)) } else { self.size };
-        (queues || job.zones.is_some()) && !job.time_based && self.bytes_of_pass >= most
+        queues && !job.time_based && self.bytes_of_pass >= most
     }
 
     // ---- when ----------------------------------------------------------------------------------------------------
@@ -428,11 +426,15 @@ impl Pattern {
             index(action),
             &mut self.zone_moved,
         );
+        let position = &mut place.position[index(action)];
+        if job.time_based && *position >= self.span {
+            *position = start;
+        }
         let offset = if jumps {
             let align = u64::from(bs.min_bytes());
             start + self.picker.draw(file, room / align + 1, true, rng)? * align
         } else {
-            place.position[index(action)]
+            *position
         };
         if offset + u64::from(len) > self.room {
             return None;
