@@ -133,7 +133,7 @@ impl Both<'_> {
             // Calls in flight may begin in another order than they were drawn in.
             let both = [("fio", real, known && job.numjobs == 1), ("lab", ours, job.iodepth == 1)];
             for (who, c, _) in both.into_iter().filter(|b| b.2) {
-                if let Some(call) = jump(c, base(ours)) {
+                if let Some(call) = jump(c, base(c)) {
                     return fail(&format!("{who} jumps to {call:?}: the order"), &real.calls, &ours.calls);
                 }
             }
