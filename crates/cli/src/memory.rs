@@ -32,7 +32,7 @@ fn fit(
     let capacity = Device::new(disk).map_or(0, |d| d.facts().capacity * 512);
     let needed = memory(jobs, host, capacity);
     if needed.bytes > free {
-        let gib = |bytes: u64| format!("{}.{} GiB", bytes >> 30, (bytes % (1 << 30)) * 10 >> 30);
+        let gib = |bytes: u64| format!("{}.{} GiB", bytes >> 30, ((bytes % (1 << 30)) * 10) >> 30);
         return Err(CliError::Misuse(format!(
             "{}: a run needs about {} of memory, {} of it for {}, and {} are free; use fewer of them",
             jobs.file_name,

@@ -207,7 +207,8 @@ mod tests {
                     _ => l.spread(at, at + work + below(1000), work),
                 };
                 assert!(end >= at + work);
-                (ends.push((end, work)), starts.push((at, work)));
+                ends.push((end, work));
+                starts.push((at, work));
             }
             for &(a, _) in &starts {
                 for &(b, _) in &ends {
