@@ -436,12 +436,13 @@ impl Arg<'_> {
         if let Some((word, behind)) = self.value.split_once(':')
             && PATTERNS.iter().any(|(known, _)| *known == word)
         {
+            let in_whole = |message: String| format!("'{}': {message}", self.show());
             let rw = self.with(word).word(PATTERNS)?;
             if rw.random {
-                return Ok((rw, 0, self.with(behind).int32(1, u32::MAX)?));
+                return Ok((rw, 0, self.with(behind).int32(1, u32::MAX).map_err(in_whole)?));
             }
             let (bytes, sign) = behind.strip_prefix('-').map_or((behind, 1), |bytes| (bytes, -1));
-            let hop = i64::try_from(self.with(bytes).bytes()?).unwrap_or(i64::MAX);
+            let hop = i64::try_from(self.with(bytes).bytes().map_err(in_whole)?).unwrap_or(i64::MAX);
             return Ok((rw, sign * hop, 1));
         }
         Ok((self.word(PATTERNS)?, 0, 1))

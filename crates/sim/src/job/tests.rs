@@ -559,7 +559,7 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
         "'random_distribution=pareto:nan' is out of range; pareto takes a number above 0 and up to 1, such as pareto:0.2",
     ),
     ("random_distribution=zpif:1", "unknown value 'zpif' for 'random_distribution'; did you mean 'zipf'?"),
-    ("rw=randread:k", "'rw=randread:k': 'randread:k' is not a number; write one such as 1"),
+    ("rw=randread:k", "'rw=randread:k': 'rw=k' is not a number; write one such as 1"),
     ("rw=trimwrite", "'rw=trimwrite' is not simulated; use trim, or two jobs"),
     ("verify=crc32c", "option 'verify' is not simulated, and would change the load; remove it"),
     (

@@ -150,7 +150,8 @@ fn every_write_is_stable_when_its_call_ends() {
     for (how, options) in [
         ("buffered, O_DSYNC", "sync=dsync"),
         ("direct, O_SYNC", "direct=1\nsync=sync"),
-        ("buffered, an fdatasync after each", "fdatasync=1"),
+        // As in fio, no fdatasync follows the last write: its end is left to `end_fsync`.
+        ("buffered, an fdatasync after each", "fdatasync=1\nend_fsync=1"),
     ] {
         Plan::on("sata2009")
             .load(how, &format!("[w]\nrw=randwrite\nbs=4k\nsize=1m\n{options}\n"))

@@ -28,11 +28,11 @@ fn an_interfered_client_gets_its_ten_megabytes_a_second() {
     }
 }
 
-/// A film beside these jobs, and a `dd` of 15 MB every 4 s.
+/// A film beside these jobs, and a `dd` of 15 MB every 4 s, each in a group of its own: the end of one does not end the film.
 fn film(others: &str) -> String {
     let mut text = format!("{others}\n[film]\nsize=10m\nstartdelay=2s\nfh_workload=player:4m\nexitall\n");
     for second in [6, 10, 14, 18] {
-        text += &format!("[dd-{second}]\nrw=read\nbs=1m\nsize=15m\nstartdelay={second}s\n");
+        text += &format!("[dd-{second}]\nnew_group\nrw=read\nbs=1m\nsize=15m\nstartdelay={second}s\n");
     }
     text
 }

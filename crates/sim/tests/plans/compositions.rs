@@ -88,7 +88,7 @@ fn writes_and_flushes_go_to_both_members_and_wait_for_both() {
             .scheduler(scheduler)
             .load(
                 "8 MiB synced every 16 calls, and 8 MiB direct",
-                "[global]\nsize=8m\nbs=64k\nrw=write\n[s]\nfsync=16\n[d]\ndirect=1\n",
+                "[global]\nsize=8m\nbs=64k\nrw=write\n[s]\nfsync=16\nend_fsync=1\n[d]\ndirect=1\n",
             )
             .run()
             .check("the clients wrote 16 MiB", |o| o.disk.written_bytes == 16 * MIB)

@@ -139,7 +139,7 @@ fn a_pool_that_is_full_shows() {
 #[test]
 fn programs_have_books_too() {
     let text = "[streams]\nrw=read\nbs=64k\nnumjobs=3\nsize=1g\nruntime=60s\ntime_based\n\
-        [film]\nfh_workload=player\nruntime=5s\n[application]\nstartdelay=1s\nfh_workload=startup:bash\nfh_iterations=2\nfh_pause=1s\nexitall\n";
+        [film]\nfh_workload=player\nruntime=60s\n[application]\nstartdelay=1s\nfh_workload=startup:bash\nfh_iterations=2\nfh_pause=1s\nexitall\n";
     for preset in ["deadline", "cfq", "kyber"] {
         let (plan, report) =
             Plan::on("nas2020").scheduler(preset).load("programs", text).explain(&[0, 1, 2, 3, 4]);
