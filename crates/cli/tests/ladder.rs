@@ -10,8 +10,8 @@ use serde_json::Value;
 const JOB: &str = "[global]\nsize=64m\nruntime=500ms\ntime_based\n\
     [streams]\nrw=read\nbs=64k\nnumjobs=2\n[reader]\nrw=randread\ndirect=1\n";
 
-/// The rungs of a whole ladder: bfq-v0, 13 patches and 6 later features.
-const RUNGS: usize = 21
+/// The rungs of a whole ladder: bfq-v0, 13 patches and 7 later features.
+const RUNGS: usize = 21;
 
 /// A job file of its own for a test, removed at the end.
 fn job() -> TempPath {
