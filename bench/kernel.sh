@@ -199,7 +199,7 @@ clients() {
 
 header=disk,job,scheduler,client,MiB/s,p99_ms,mean_ms,late_workers,late_fio,stolen,moments_late,trusted
 
-# A cell that nobody believes says why.
+# A cell that is not believed says why.
 verdict() {
     local why=''
     grep -q 'not to be trusted' "$work/emulate.err" && why="disk late; "

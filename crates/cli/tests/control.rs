@@ -46,7 +46,7 @@ fn fairhead(args: &[&str]) -> (i32, String) {
     (out.status.code().unwrap(), String::from_utf8(out.stderr).unwrap())
 }
 
-/// The same guarantee in a job file, on the command lines of `serve` and `mount`, and at the control socket: nas2020 is good for some 90 requests a
+/// One guarantee in a job file, on the command lines of `serve` and `mount`, and at the control socket: nas2020 is good for some 90 requests a
 /// second.
 #[test]
 fn a_guarantee_that_a_job_file_may_not_promise_is_refused_everywhere() {

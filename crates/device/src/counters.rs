@@ -59,8 +59,8 @@ pub struct Counters {
     pub erases: u64,
     /// Programs and erases suspended for a read (solid-state).
     pub suspends: u64,
-    /// Time with at least one command of the host in flight, in periods that have ended. [`crate::Device::busy_time`] has the one
-    /// under way, too.
+    /// Time with at least one command of the host in flight, in periods that have ended. [`crate::Device::busy_time`] adds the
+    /// present one.
     pub(crate) busy_time: Duration,
 }
 

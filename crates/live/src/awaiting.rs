@@ -1,7 +1,7 @@
 //! After an answer: whether, and for how long, the disk is kept for the next bio of the task that got it.
 //!
 //! The engine learns of a completion before the client does. If it asked the scheduler at once, the scheduler would have to give the disk to
-//! somebody else, although it prefers the client's next request, which arrives a few tens of microseconds later. That is deceptive idleness.
+//! another task, although it prefers the client's next request, which arrives a few tens of microseconds later. That is deceptive idleness.
 //! A multi-queue kernel has a rule against it by accident: there a completion does not ask the scheduler; the next insertion does, and
 //! that is usually the answered client's.
 //!
@@ -16,7 +16,7 @@
 //!
 //! - the scheduler says that it would prefer the task's next request to all that wait ([`prefers`]): mq-deadline for a task whose class is
 //!   above all that wait, BFQ for the queue that it idles for, of which it would otherwise use the pause for an injection. Schedulers
-//!   that prefer nobody (noop, deadline, kyber), or hold the disk by themselves (CFQ, AS), never wait here;
+//!   that prefer no task (noop, deadline, kyber), or hold the disk by themselves (CFQ, AS), never wait here;
 //! - the task's think time is known: at least [`TRUSTED`] times it has been measured from such a completion to the task's next bio;
 //! - its mean is at most half of [`MOST`]. A pause counts as twice [`MOST`] at most, so a task that does not come back in time
 //!   once in four times or more is not waited for.

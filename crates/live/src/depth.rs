@@ -65,7 +65,7 @@ impl Depth {
         Self { now: usual, usual, can_adapt, is_set: false, count: 0, sum, was_full: false, stale: 0 }
     }
 
-    /// What a disk begins with if nobody says otherwise; `queue` is what its own queue takes, if that is known.
+    /// What a disk begins with by default; `queue` is what its own queue takes, if that is known.
     pub(crate) fn usual(is_rotational: bool, queue: Option<u16>) -> u16 {
         if is_rotational { queue.map_or(1, |queue| queue.clamp(1, MOST)) } else { MOST }
     }

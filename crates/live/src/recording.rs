@@ -604,7 +604,7 @@ mod tests {
         }
     }
 
-    /// A file without an end, of which nobody needs to read more than this.
+    /// A file without an end. The test fails if more than this is read.
     struct Endless(usize);
 
     impl Read for Endless {

@@ -1,4 +1,4 @@
-//! Who is next after an answer: closed loops of readers against a disk that takes a fixed time, in virtual time.
+//! Which client is next after an answer: closed loops of readers against a disk that takes a fixed time, in virtual time.
 
 use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, Sector, TaskId, Weight};

@@ -16,7 +16,7 @@ pub(crate) enum Due {
     Completed(u8, u16),
     /// The scheduler's lock is free again, and requests may be waiting for it.
     RunQueue,
-    /// A worker runs the request queue, as somebody asked it to.
+    /// A worker runs the request queue: the scheduler or an insertion asked for it.
     Worker,
     /// The request queue is run again after a dispatch that was given nothing.
     DelayedRun,

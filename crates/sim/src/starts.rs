@@ -7,7 +7,7 @@
 use crate::engine::{Scenario, simulate};
 use crate::metrics::{Outcome, Result};
 
-/// A job's rate may differ by this much (percent) before that is told.
+/// A job's rate may differ by this much (percent) before the difference is reported.
 const TOLD_PCT: u64 = 10;
 
 /// Runs a scenario with the processes of each job file started in the reverse order. Answers a sentence for each job whose rate differs from that

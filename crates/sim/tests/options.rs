@@ -60,7 +60,7 @@ fn blocks(lines: &str) -> String {
     calls.iter().filter(|c| c.asked != Asked::Sync).map(block).collect::<Vec<_>>().join(" ")
 }
 
-/// The same of fio 3.33: its log of offsets, by `write_lat_log` with `log_offset`. `None`: there is no fio.
+/// The blocks at which calls of fio 3.33 begin: its log of offsets, by `write_lat_log` with `log_offset`. `None`: there is no fio.
 fn blocks_of_fio(lines: &str) -> Option<String> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The same job file in the lab, on a fast disk, with as many seeds as its chance asks for.
+//! A drawn job file in the lab, on a fast disk, with as many seeds as its chance asks for.
 
 use super::{Call, Client, Entry, Seen};
 use fairhead_core::sched::any::PRESETS;

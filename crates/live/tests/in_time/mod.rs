@@ -35,7 +35,7 @@ pub(crate) fn in_time(attempt: impl Fn()) {
 
 type Attempt = (Result<(), Box<dyn Any + Send>>, Duration);
 
-/// The same, given how to run an attempt and learn how late the machine was meanwhile. Answers whether the test could be judged.
+/// Runs a test by `attempt`, which also measures how late the machine was meanwhile. Answers whether the test could be judged.
 pub(crate) fn in_time_by(mut attempt: impl FnMut() -> Attempt) -> bool {
     for _ in 0..TRIES {
         let (outcome, late) = attempt();

@@ -116,7 +116,7 @@ fn other_numbers_are_differences_and_are_adopted() {
     assert_eq!(counts(&finish, Topic::Times), (3, 2), "from equal inputs");
 }
 
-/// The kernel raises nobody, as of a large burst that began before the log; ours sees that once.
+/// The kernel raises no queue of a large burst that began before the log; ours sees that once.
 #[test]
 fn a_burst_that_the_log_shows_is_taken_over() {
     let report = report(&log("", "").replace("low_latency=0", "low_latency=1"));

@@ -303,7 +303,7 @@ impl Client {
         Next::End
     }
 
-    /// The same of a pattern. Lanes that have to wait for each other's calls are parked: [`Client::call_ended`] says when they are to ask again.
+    /// What a lane of a pattern does next. Lanes that have to wait for each other's calls are parked: [`Client::call_ended`] says when they are to ask again.
     fn next_of_pattern(&mut self, mut pattern: Pattern, now: Instant) -> Next {
         let next = self.turn_of(&mut pattern, now);
         if let Next::Call(_) = next {

@@ -126,7 +126,7 @@ impl Pattern {
         }
     }
 
-    /// The same in files that are longer than the region and begin before it.
+    /// A region in files that are longer than it and begin before it.
     pub(super) fn inside(self, base: u64, file: u64) -> Self {
         Self { base, file, ..self }
     }

@@ -226,7 +226,7 @@ impl<'a> DiskQueue<'a> {
         self
     }
 
-    /// The same, of the multi-queue layer, or not.
+    /// Sets the block layer: multi-queue, or single-queue for `None`.
     pub(super) const fn of_layer(mut self, multi_queue: Option<MultiQueue>) -> Self {
         self.multi_queue = multi_queue;
         self
@@ -563,7 +563,7 @@ impl<'a> DiskQueue<'a> {
         }
     }
 
-    /// Nobody asks the scheduler after this completion: its timer says whether it keeps the disk idle from now on.
+    /// The scheduler is not asked after this completion. Its timer says whether it keeps the disk idle from now on.
     fn look_at_idling(&mut self, now: Instant) {
         let requests = self.elevator.requests();
         let is_idle = requests.issued() == 0 && requests.queued() > 0;

@@ -44,7 +44,7 @@ pub enum Standing {
     Calibrates(Option<Bound>),
     /// It is shown and not judged, for this reason.
     Listed(&'static str),
-    /// Nobody published one.
+    /// There is no published number.
     Ours,
 }
 
@@ -142,7 +142,7 @@ impl Figure {
         error.is_finite().then_some(error)
     }
 
-    /// The error of a prediction: nothing of a number that calibrated the model, or that nobody published.
+    /// The error of a prediction: none for a number that calibrated the model, or that was not published.
     #[must_use]
     pub fn predicted(&self) -> Option<f64> {
         (!self.is_calibration()).then(|| self.error()).flatten()

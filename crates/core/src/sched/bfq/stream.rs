@@ -32,17 +32,17 @@ use crate::request::Request;
 use crate::trace::Reason;
 use crate::units::{Duration, Instant, Sector};
 
-/// So many sectors in one piece are a stream. A program's files are read in smaller runs, as they are mapped or small;
+/// Sectors in one piece that make a run of reads a stream. A program's files are read in smaller runs, as they are mapped or small;
 /// and as much is read in the time of one seek or two, so that finding out costs about what reading it elsewhere would.
 const STREAM: u64 = 2048;
 
-/// So much a newcomer may send in its first slot: some more than that.
+/// Sectors that a new queue may send in its first slot: a little more than [`STREAM`].
 const FIRST: u32 = 2560;
 
 /// In which pieces a queue reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
-    /// Where the present run goes on.
+    /// The sector at which the next read continues the present run.
     end: Sector,
     /// How long it is, in sectors.
     run: u64,
