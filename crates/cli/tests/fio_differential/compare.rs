@@ -93,10 +93,10 @@ impl Both<'_> {
                 let unit = if what.contains("bytes") { call } else { 1.0 };
                 let clients = jobs.iter().map(|j| f64::from(j.numjobs)).sum::<f64>();
                 let slack = if cut { 0.1 * spread.mean + 2.0 * unit * clients } else { 0.0 };
-                // Without pauses, how far a job was when another ended it hangs on the machine.
+                // Without pauses it hangs on the machine which job ends first, and how far the others are then.
                 let raced = self.jobs.jobs.iter().any(|j| j.exitall)
                     && !self.jobs.jobs.iter().all(|j| !j.thinktime.is_zero() || has_rate(j));
-                if raced && real <= spread.high + slack {
+                if raced {
                     continue;
                 }
                 if spread.misses(real, slack) {
