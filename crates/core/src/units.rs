@@ -55,9 +55,12 @@ impl Instant {
     #[must_use]
     #[inline]
     pub const fn floor_to(self, tick: Duration) -> Self {
-        if tick.0 == 0 {
-            return self;
-        }
+        if tick.0 == 0 { self } else { self.floored(tick) }
+    }
+
+    /// Most clocks have no ticks.
+    #[cold]
+    const fn floored(self, tick: Duration) -> Self {
         match NonZeroU64::new(self.as_ns() - self.as_ns() % tick.0) {
             Some(ns) => Self(ns),
             None => self,

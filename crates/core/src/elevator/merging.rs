@@ -31,6 +31,15 @@ impl<S: Scheduler> Elevator<S> {
         None
     }
 
+    /// Whether `rq` starts where a queued request ends, or ends where one starts, whatever else is true of the two.
+    pub(super) fn touches(&self, rq: &Request) -> bool {
+        let (start, end) = (rq.start, rq.end());
+        let hinted = self.hint.tag().map(|hint| &self.requests[hint].rq);
+        hinted.is_some_and(|hinted| hinted.end() == start || hinted.start == end)
+            || self.index.ending_at(start).next().is_some()
+            || self.sched.front_merges() && self.index.starting_at(end).next().is_some()
+    }
+
     fn find_neighbour(&self, rq: &Request) -> Option<(Tag, End)> {
         let (start, end) = (rq.start, rq.end());
         if let Some(hint) = self.hint.tag() {

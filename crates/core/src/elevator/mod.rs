@@ -307,10 +307,12 @@ impl<S: Scheduler> Elevator<S> {
     /// A request arrives that may touch another: merges them if they do and may.
     #[inline(never)]
     fn insert_in_company(&mut self, tag: Tag, rq: &Request) -> Insert {
-        self.sched.prepare_merge(cx!(self), rq);
-        if let Some((into, end)) = self.find_merge(rq, self.requests[tag].segments) {
-            self.merge(into, end, tag, false);
-            return Insert::Merged { into, end };
+        if self.touches(rq) {
+            self.sched.prepare_merge(cx!(self), rq);
+            if let Some((into, end)) = self.find_merge(rq, self.requests[tag].segments) {
+                self.merge(into, end, tag, false);
+                return Insert::Merged { into, end };
+            }
         }
         self.file(tag, rq);
         self.enqueue(tag, rq);

@@ -84,6 +84,15 @@ impl<I: Id> Links<I> {
         fifo.len += 1;
     }
 
+    /// Makes `id` the first of a queue that is empty.
+    #[inline]
+    pub fn push_only(&mut self, fifo: &mut Fifo<I>, id: I) {
+        debug_assert!(fifo.is_empty(), "there are others");
+        let at = Place::of(id);
+        self.links[at] = Link { prev: Place(NIL), next: Place(NIL) };
+        *fifo = Fifo { head: at, tail: at, len: 1, ..Fifo::default() };
+    }
+
     /// Puts `id` first.
     pub fn push_front(&mut self, fifo: &mut Fifo<I>, id: I) {
         self.insert_between(fifo, Place(NIL), id, fifo.head);

@@ -86,9 +86,11 @@ impl MergeIndex {
     #[inline(always)]
     pub fn insert(&mut self, filed: Edges, tag: Tag, start: Sector, end: Sector) {
         if filed == Edges::Both {
-            self.link(start_of(tag), start);
+            let (first, last) = (self.head(start_of(tag), start), self.head(end_of(tag), end));
+            self.edges[tag] = [first, last];
+        } else {
+            self.link(end_of(tag), end);
         }
-        self.link(end_of(tag), end);
     }
 
     /// Removes `tag`, which is filed, if its edges are first in their chains. Answers whether it is removed.
@@ -170,9 +172,15 @@ impl MergeIndex {
 
     #[inline(always)]
     fn link(&mut self, id: EdgeId, sector: Sector) {
+        *self.edge_mut(id) = self.head(id, sector);
+    }
+
+    /// Makes an edge the first of its chain; answers what is to be kept of it.
+    #[inline(always)]
+    fn head(&mut self, id: EdgeId, sector: Sector) -> Edge {
         let bucket = self.bucket(sector);
         let next = core::mem::replace(&mut self.heads[bucket], id);
-        *self.edge_mut(id) = Edge { sector, next, bucket };
+        Edge { sector, next, bucket }
     }
 
     fn unlink(&mut self, id: EdgeId) {

@@ -22,6 +22,8 @@ pub struct TaskMap {
     free: Fifo<TaskSlot>,
     links: Links<TaskSlot>,
     fallback: TaskSlot,
+    /// The last that was asked for, if it has a slot of its own: it often comes again.
+    last: Option<(TaskId, TaskSlot)>,
 }
 
 impl TaskMap {
@@ -39,6 +41,7 @@ impl TaskMap {
             free,
             links,
             fallback: TaskSlot(tasks),
+            last: None,
         }
     }
 
@@ -61,18 +64,29 @@ impl TaskMap {
     }
 
     /// The task's slot, and whether it was given just now; the fallback when none is left.
+    #[inline]
     pub fn claim(&mut self, task: TaskId) -> (TaskSlot, bool) {
+        match self.last {
+            Some((last, slot)) if last == task => (slot, false),
+            _ => self.claim_another(task),
+        }
+    }
+
+    fn claim_another(&mut self, task: TaskId) -> (TaskSlot, bool) {
         if let Some(slot) = self.find(task) {
+            self.last = Some((task, slot));
             return (slot, false);
         }
         let Some(slot) = self.links.pop_front(&mut self.free) else { return (self.fallback, false) };
         self.by_number.insert(slot, u64::from(task.0));
         self.numbers[slot] = Some(task);
+        self.last = Some((task, slot));
         (slot, true)
     }
 
     /// Gives a slot back, for another task. Of the fallback: nothing.
     pub fn release(&mut self, slot: TaskSlot) {
+        self.last = None;
         if slot != self.fallback && self.numbers[slot].take().is_some() {
             self.by_number.remove(slot);
             self.links.push_back(&mut self.free, slot);

@@ -148,15 +148,22 @@ impl<I: Id> Forest<I> {
         }
     }
 
-    /// The same, with a short way for a tree that is empty.
+    /// Adds `id` to `tree`, with a short way for a tree that is empty.
     ///
     /// # Panics
     /// If `id` is already in a tree.
     #[inline]
     pub fn insert_maybe_first(&mut self, tree: &mut Tree, id: I, key: u64) {
-        if !tree.is_empty() {
-            return self.insert(tree, id, key);
-        }
+        if tree.is_empty() { self.insert_first(tree, id, key) } else { self.insert(tree, id, key) }
+    }
+
+    /// Adds `id` to a tree that is empty.
+    ///
+    /// # Panics
+    /// If `id` is already in a tree.
+    #[inline]
+    pub fn insert_first(&mut self, tree: &mut Tree, id: I, key: u64) {
+        debug_assert!(tree.is_empty(), "there are others");
         let n = Place::of(id).0;
         let node = self.at_mut(n);
         assert!(node.thread[0] == OUT, "already in a tree");
@@ -180,6 +187,22 @@ impl<I: Id> Forest<I> {
         if parent != OUT {
             self.unindex(tree, n);
         }
+    }
+
+    /// Takes `id` out of `tree`, which has nothing else.
+    ///
+    /// # Panics
+    /// If `id` is in no tree.
+    #[inline]
+    pub fn remove_last(&mut self, tree: &mut Tree, id: I) {
+        debug_assert!(tree.len == 1, "there are others");
+        let node = self.at_mut(Place::of(id).0);
+        assert!(node.thread[0] != OUT, "in no tree");
+        if node.parent != OUT {
+            return self.remove(tree, id);
+        }
+        node.thread[0] = OUT;
+        *tree = Tree::default();
     }
 
     /// Files `id`, which is in `tree`, under another key, behind those with an equal key.

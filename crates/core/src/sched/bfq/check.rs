@@ -7,7 +7,7 @@ use super::Bfq;
 use super::group::Kind;
 use super::queue::{Queue, QueueId};
 use crate::request::{Requests, State};
-use crate::units::{GroupId, Id, Sector, Tag};
+use crate::units::{GroupId, Sector, Tag};
 
 /// How many there are, as a count of requests or queues.
 fn count(items: impl Iterator) -> u32 {
@@ -17,10 +17,8 @@ fn count(items: impl Iterator) -> u32 {
 impl Bfq {
     pub(super) fn walk(&self, requests: &Requests) {
         self.hierarchy.check();
-        for (q, queue) in self.queues.iter() {
-            if queue.in_use {
-                self.walk_queue(q, queue, requests);
-            }
+        for (q, queue) in self.used() {
+            self.walk_queue(q, queue, requests);
         }
         self.walk_counts(requests);
         self.walk_busy();
@@ -75,7 +73,12 @@ impl Bfq {
         let queued = self.used().map(|(_, queue)| queue.requests.len()).sum::<u32>();
         let in_flight = self.used().map(|(_, queue)| queue.in_flight).sum::<u32>();
         assert_eq!((queued, in_flight), (self.queued, self.in_flight), "I2: requests of all queues");
-        assert_eq!(self.in_flight_of.iter().sum::<u32>(), self.in_flight, "I2: requests by actuator");
+        let by_actuator = self.in_flight_of.iter().sum::<u32>();
+        assert_eq!(
+            by_actuator,
+            if self.several_actuators { self.in_flight } else { 0 },
+            "I2: requests by actuator"
+        );
         let mine = |&(tag, slot): &(Tag, &crate::request::Slot)| match slot.state {
             State::Issued => true,
             // One that was handed back is still at the device, for a scheduler.
@@ -83,9 +86,10 @@ impl Bfq {
             State::Free | State::Merged | State::Held => false,
         };
         assert_eq!(count(requests.iter().filter(mine)), self.in_flight, "I2: requests at the device");
-        let guarded = requests.iter().filter(mine).filter(|&(tag, _)| self.rqs[tag].guarded);
-        assert_eq!(count(guarded), self.protection.raised.len(), "guarded requests");
         let watched = self.protection.watched;
+        let guarded = |&(tag, _): &(Tag, _)| self.rqs[tag].guarded && Some(tag) != watched;
+        let guarded = requests.iter().filter(mine).filter(guarded);
+        assert_eq!(count(guarded), self.protection.raised.len(), "guarded requests");
         assert!(
             requests.iter().filter(mine).all(|(tag, _)| Some(tag) != watched) == watched.is_none(),
             "watched"
@@ -182,7 +186,7 @@ impl Bfq {
                 assert_eq!(self.links[owner].sync, Some(q), "the owner of {q:?} uses another queue");
             }
         }
-        let free = self.queues.iter().filter(|(_, queue)| !queue.in_use);
+        let free = self.all_queues().filter(|&q| !self.queues[q].in_use);
         assert_eq!(count(free), self.pool.len(), "queues in the pool");
     }
 
@@ -219,6 +223,6 @@ impl Bfq {
         }
         let last = self.last_completed_queue;
         assert!(last.is_none_or(|q| self.queues[q].in_use), "the last queue to complete is gone");
-        assert!(QueueId::FALLBACK.index() == 0 && self.queues[QueueId::FALLBACK].in_use, "no fallback");
+        assert!(self.queues[QueueId::FALLBACK].in_use, "no fallback");
     }
 }

@@ -242,8 +242,7 @@ impl Bfq {
         if !self.is_group(group) {
             return;
         }
-        for i in 0..self.queues.len() {
-            let q = QueueId::from_index(i);
+        for q in self.all_queues() {
             if self.is_busy_inside(q, group) {
                 self.take_out(cx, q);
             }
@@ -256,8 +255,7 @@ impl Bfq {
         let parent = self.group_in_range(parent);
         self.hierarchy.set_parent(group, parent);
         self.allocated_in(parent, |n| n + allocated);
-        for i in 0..self.queues.len() {
-            let q = QueueId::from_index(i);
+        for q in self.all_queues() {
             if self.is_busy_inside(q, group) {
                 self.put_back(cx, q);
             }
@@ -309,8 +307,7 @@ impl Bfq {
                 self.drop_async(cx, link);
             }
         }
-        for i in 0..self.queues.len() {
-            let q = QueueId::from_index(i);
+        for q in self.all_queues() {
             if self.queues[q].in_use && self.group_of(q) == group {
                 self.unregister_async(q);
                 self.move_queue(cx, q, home);

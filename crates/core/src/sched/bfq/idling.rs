@@ -22,7 +22,7 @@
 //= bfq_asymmetric_scenario, bfq_arm_slice_timer, bfq_idle_slice_timer_body (as restated in the project's specification)
 
 use super::Bfq;
-use super::queue::QueueId;
+use super::queue::{Queue, QueueId};
 use super::slot::Expire;
 use crate::elevator::Cx;
 use crate::trace::Reason;
@@ -90,11 +90,14 @@ impl Bfq {
     /// Whether idling for `q` makes for more throughput.
     #[inline]
     pub(super) fn boosts(&self, q: QueueId) -> bool {
-        let others = self.config.pool_limits && self.wr_busy > 0;
-        if others && !(self.knows_streams() && self.queues[q].raise.factor > 1) {
-            return false;
-        }
-        self.would_boost(q)
+        let counts = !self.raised_queues_wait() || self.knows_streams && self.queues[q].raise.factor > 1;
+        counts && self.would_boost(q)
+    }
+
+    /// Whether a raised queue is busy, which counts for more than throughput.
+    #[inline]
+    pub(super) const fn raised_queues_wait(&self) -> bool {
+        self.config.pool_limits && self.wr_busy > 0
     }
 
     /// The same, if no raised queue were busy.
@@ -112,18 +115,22 @@ impl Bfq {
         }
     }
 
-    /// Whether idling for `q` is needed for its share.
+    /// Whether a queue is raised, and others that are busy are not.
     #[inline]
+    fn is_raised_among_others(&self, queue: &Queue) -> bool {
+        queue.raise.factor > 1 && self.config.ncq_latency && self.wr_busy < self.tot_busy()
+    }
+
+    /// Whether idling for `q` is needed for its share.
     pub(super) fn needed(&self, q: QueueId) -> bool {
         let (config, queue) = (&self.config, &self.queues[q]);
         if queue.process_refs == 0 {
             return false;
         }
-        let raised = queue.raise.factor > 1
-            && config.ncq_latency
-            && (self.wr_busy < self.tot_busy()
-                || self.in_flight >= queue.in_flight + CROWD
-                || self.needed_at_greedy_disk(q));
+        let raised = self.is_raised_among_others(queue)
+            || queue.raise.factor > 1
+                && config.ncq_latency
+                && (self.in_flight >= queue.in_flight + CROWD || self.needed_at_greedy_disk(q));
         if !config.asymmetric_idling {
             return raised || self.has_idle_window(q);
         }
@@ -143,7 +150,8 @@ impl Bfq {
         if self.slice_idle.is_zero() || !queue.sync || queue.class == Class::Idle {
             return false;
         }
-        self.boosts(q) || self.needed(q)
+        // What is seen soonest comes first.
+        self.is_raised_among_others(queue) || self.boosts(q) || self.needed(q)
     }
 
     /// Whether `q` has nothing to send and is to be idled for.
@@ -153,6 +161,7 @@ impl Bfq {
     }
 
     /// The queue in service has nothing to send and nothing at the device: the disk idles.
+    #[inline]
     pub(super) fn start_idling(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         // In 2010 only if the device had nothing at all to do.
         if !self.config.throughput_boost && self.in_flight > 0 {

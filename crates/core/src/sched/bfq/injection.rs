@@ -103,15 +103,18 @@ impl Bfq {
         if !self.config.injection {
             return;
         }
-        let tick = self.tick(now);
-        if tick.saturating_since(self.queues[q].inject.changed) >= FORGET {
+        let since_change = self.tick(now).saturating_since(self.queues[q].inject.changed);
+        if since_change >= FORGET {
+            // And a change has been too recent for anything else.
             self.reset_injection(now, q);
+            return;
         }
-        let inject = &self.queues[q].inject;
+        if since_change < APART || self.in_service != Some(q) {
+            return;
+        }
         let alone = self.in_flight == 0;
-        let disturbed = !inject.base_time.is_zero() && self.injection.injected;
-        let recent = tick.saturating_since(inject.changed) < APART;
-        if self.in_service != Some(q) || recent || !(alone || disturbed) {
+        let disturbed = self.injection.injected && !self.queues[q].inject.base_time.is_zero();
+        if !(alone || disturbed) {
             return;
         }
         self.injection.occupied_at = Some(now);

@@ -193,6 +193,8 @@ pub struct Bfq {
     rate: PeakRate,
     depth: DepthProbe,
     boost: Boost,
+    /// Whether [streams](stream) are looked for.
+    knows_streams: bool,
     early: Early,
     bursts: Bursts,
     burst_links: Links<QueueId>,
@@ -213,7 +215,7 @@ impl Scheduler for Bfq {
     fn new(limits: Limits, config: Config) -> Result<Self, ConfigError> {
         config.validate()?;
         let mut this = Self::make(limits, config);
-        for q in (1..this.queues.len()).map(QueueId::from_index) {
+        for q in this.all_queues().filter(|&q| q != QueueId::FALLBACK) {
             this.pool_links.push_back(&mut this.pool, q);
         }
         this.boost = this.boost_rule();
@@ -255,7 +257,7 @@ impl Scheduler for Bfq {
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
-        if self.tot_busy() == 0 {
+        if self.in_service.is_none() && self.tot_busy() == 0 {
             return Dispatch::Empty;
         }
         if self.config.strict_guarantees && self.in_flight > 0 {
@@ -339,24 +341,24 @@ impl Scheduler for Bfq {
         let Rq { queue: q, process, actuator, kind, .. } = self.rqs[tag];
         self.injection_on_completion(cx.now, q, tag);
         self.watch_depth();
-        self.protect_completed(cx, tag);
+        self.protect_completed(cx, tag, kind);
         self.in_flight -= 1;
-        self.in_flight_of[usize::from(actuator)] -= 1;
+        if self.several_actuators {
+            self.in_flight_of[usize::from(actuator)] -= 1;
+        }
         self.early.sync_in_flight -= u32::from(kind != Kind::Async);
         self.release(q, kind);
         self.rate_complete(cx, q);
-        let (now, interactive) = (self.tick(cx.now), self.interactive_factor());
         let queue = &mut self.queues[q];
         queue.in_flight -= 1;
         queue.think.last_end = cx.now;
         self.last_completed_queue = (!queue.shared).then_some(q);
         let drained = queue.in_flight == 0;
-        let paced = queue.raise.softrt_pending && queue.raise.factor != interactive;
+        let (paced, factor) = (queue.raise.softrt_pending, queue.raise.factor);
         if drained && !queue.busy {
-            queue.drain(now);
-            self.uncount(q);
+            self.drained(cx.now, q);
         }
-        if drained && paced && self.is_empty(q) {
+        if drained && paced && factor != self.interactive_factor() && self.is_empty(q) {
             self.plan_soft_rt(cx.now, q);
         }
         let idles = self.in_service == Some(q) && !self.muted && self.review_completion(cx, q);
@@ -541,8 +543,8 @@ impl Bfq {
         let now = self.tick(cx.now);
         let queue = &self.queues[q];
         let timed_out = now >= queue.slot_deadline;
-        let small = rq.len.0 < SMALL_SECTORS && queue.requests.len() == 1;
-        if small && !timed_out && self.boosts(q) {
+        let small = || rq.len.0 < SMALL_SECTORS && queue.requests.len() == 1;
+        if !timed_out && !self.raised_queues_wait() && small() && self.would_boost(q) {
             return;
         }
         self.stop_idling(q);
@@ -610,16 +612,18 @@ impl Bfq {
             self.injection_on_dispatch(q, tag);
         }
         self.rate_dispatch(cx, q, &rq);
-        self.stream_sent(cx, q, &rq);
+        let raised = self.stream_sent(cx, q, &rq);
         self.last_pos = rq.end();
         if serving {
             self.in_service_last_pos = rq.end();
             self.early.sent += 1;
         }
         self.in_flight += 1;
-        self.in_flight_of[usize::from(self.rqs[tag].actuator)] += 1;
+        if self.several_actuators {
+            self.in_flight_of[usize::from(self.rqs[tag].actuator)] += 1;
+        }
         self.early.sync_in_flight += u32::from(rq.sync);
-        self.protect_sent(cx.now, q, tag);
+        self.protect_sent(cx.now, tag, Kind::of(&rq), raised);
         self.queued -= 1;
         let alone = self.queues[q].requests.len() == 1;
         let next = if alone { None } else { self.next_after(cx.requests, cx.now, q, tag) };
@@ -627,10 +631,17 @@ impl Bfq {
         queue.fifo_checked = true;
         queue.next_rq = next;
         queue.in_flight += 1;
-        self.sorted.remove(&mut queue.requests, tag);
+        self.sorted.remove_maybe_last(&mut queue.requests, tag);
         if !serving {
             self.settle_in(cx, q);
         }
+    }
+
+    /// The last request of `q`, which has none to send, is done.
+    fn drained(&mut self, now: Instant, q: QueueId) {
+        let tick = self.tick(now);
+        self.queues[q].drain(tick);
+        self.uncount(q);
     }
 
     /// A request left `q`, which may be empty now, or have another next one.
@@ -718,6 +729,11 @@ impl Bfq {
         whole_ticks(d, self.config.tick)
     }
 
+    /// All queues that there can be, whether in use or not.
+    fn all_queues(&self) -> impl Iterator<Item = QueueId> + use<> {
+        (1..self.queues.len()).map(QueueId::from_index)
+    }
+
     /// How many queues are busy.
     #[inline]
     fn tot_busy(&self) -> u32 {
@@ -730,7 +746,8 @@ impl Bfq {
         let links = tasks.table_len() * actuators.count();
         let groups = if config.hierarchy { limits.groups } else { 1 };
         let asyncs = groups as usize * ASYNC_KINDS * actuators.count();
-        let queues = 1 + links + links.min(asyncs) + usize::from(limits.tags);
+        // Queue 0 does not exist, and 1 is the fallback.
+        let queues = 2 + links + links.min(asyncs) + usize::from(limits.tags);
         let Derived { back, slice_idle, timeout } = Derived::from(&config);
         let queue = Queue::new(false, IoPrio::default(), TaskId(0), Instant::EPOCH, Instant::EPOCH);
         let process = Process::new(TaskId(0), GroupId::ROOT);
@@ -779,6 +796,7 @@ impl Bfq {
             rate: PeakRate::new(limits.rotational),
             depth: DepthProbe::default(),
             boost: Boost::None,
+            knows_streams: Self::streams_rule(&config),
             early: Early::default(),
             bursts: Bursts::default(),
             burst_links: Links::new(queues),

@@ -56,7 +56,7 @@ const FORGET: Duration = Duration::from_secs(60);
 pub(super) struct Protection {
     /// Whether there is anything to watch: it is a disk, and not to be compared with the kernel.
     on: bool,
-    /// Requests of raised queues at the device, in the order in which they were sent.
+    /// Requests of raised queues at the device but the one that is watched, in the order in which they were sent.
     pub(super) raised: Fifo<Tag>,
     /// How many requests were sent; wraps.
     sent: u32,
@@ -111,52 +111,54 @@ impl Bfq {
         self.is_greedy() && (self.in_flight > self.queues[q].in_flight || self.is_soft_raised(q))
     }
 
-    /// A request of `q` goes to the device.
+    /// A request goes to the device; `raised`: of a raised queue.
     #[inline]
-    pub(super) fn protect_sent(&mut self, now: Instant, q: QueueId, tag: Tag) {
-        if self.protection.on && self.config.ncq_protection && self.rqs[tag].kind == Kind::SyncRead {
-            self.watch_sent(now, q, tag);
+    pub(super) fn protect_sent(&mut self, now: Instant, tag: Tag, kind: Kind, raised: bool) {
+        if kind == Kind::SyncRead && self.protection.on && self.config.ncq_protection {
+            self.watch_sent(now, tag, raised);
         }
     }
 
-    fn watch_sent(&mut self, now: Instant, q: QueueId, tag: Tag) {
-        let raised = self.queues[q].raise.factor > 1;
+    fn watch_sent(&mut self, now: Instant, tag: Tag, raised: bool) {
         let state = &mut self.protection;
         state.sent = state.sent.wrapping_add(1);
-        self.rqs[tag].sent = state.sent;
-        self.rqs[tag].guarded = raised;
-        if raised {
-            self.raised_links.push_back(&mut state.raised, tag);
-        }
+        let rq = &mut self.rqs[tag];
+        rq.sent = state.sent;
+        rq.guarded = raised;
         if state.greedy && now >= state.until {
             state.greedy = false;
         }
         if state.watched.is_none_or(|w| raised && !self.rqs[w].guarded) {
             state.watch(Some(tag));
+        } else if raised {
+            self.raised_links.push_back(&mut state.raised, tag);
         }
     }
 
     /// A request completes, and is still counted at the device.
     #[inline]
-    pub(super) fn protect_completed(&mut self, cx: &mut Cx<'_>, tag: Tag) {
-        if self.protection.on && self.rqs[tag].kind == Kind::SyncRead {
+    pub(super) fn protect_completed(&mut self, cx: &mut Cx<'_>, tag: Tag, kind: Kind) {
+        if kind == Kind::SyncRead && self.protection.on {
             self.watch_completed(cx, tag);
         }
     }
 
     fn watch_completed(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let state = &mut self.protection;
-        if core::mem::take(&mut self.rqs[tag].guarded) {
+        let watched = match state.watched {
+            Some(watched) if watched != tag => watched,
+            _ => {
+                let next = self.raised_links.pop_front(&mut state.raised);
+                return state.watch(next);
+            }
+        };
+        let rq = self.rqs[tag];
+        if rq.guarded {
             self.raised_links.remove(&mut state.raised, tag);
         }
-        match state.watched {
-            Some(watched) if watched != tag => {
-                // Less than half of the numbers are in use at a time.
-                if self.rqs[tag].sent.wrapping_sub(self.rqs[watched].sent) < u32::MAX / 2 {
-                    self.passed_over(cx, watched);
-                }
-            }
-            _ => state.watch(state.raised.first()),
+        // Less than half of the numbers are in use at a time.
+        if rq.sent.wrapping_sub(self.rqs[watched].sent) < u32::MAX / 2 {
+            self.passed_over(cx, watched);
         }
     }
 

@@ -33,7 +33,8 @@ use crate::parts::tasks::TaskSlot;
 use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId, id};
 use core::num::NonZeroU32;
 
-/// A queue; the first is the fallback. One more than its index, so that an optional one is as small and as quick to compare.
+/// A queue; 1 is the fallback. There is no queue 0, so an optional one is as small and as quick to compare, and no table has a first entry
+/// that means anything.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct QueueId(NonZeroU32);
 
@@ -45,12 +46,12 @@ impl QueueId {
 impl Id for QueueId {
     #[inline]
     fn index(self) -> usize {
-        self.0.get() as usize - 1
+        self.0.get() as usize
     }
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "the index came from this type")]
     fn from_index(i: usize) -> Self {
-        Self(NonZeroU32::MIN.saturating_add(i as u32))
+        Self(NonZeroU32::new(i as u32).unwrap_or(NonZeroU32::MIN))
     }
 }
 
@@ -327,6 +328,9 @@ fn weight_of(prio: IoPrio) -> u32 {
 impl Bfq {
     #[inline]
     pub(super) fn link(&self, slot: TaskSlot, actuator: usize) -> LinkId {
+        if !self.several_actuators {
+            return LinkId::from_index(slot.index());
+        }
         LinkId::from_index(slot.index() * self.actuators.count() + actuator)
     }
 

@@ -41,7 +41,7 @@
 //= linux-6.12 block/bfq-iosched.c bfq_setup_cooperator, bfq_merge_bfqqs, bfq_do_or_sched_stable_merge (as restated in the project's specification)
 
 use super::Bfq;
-use super::queue::{LinkId, QueueId, Saved, since};
+use super::queue::{LinkId, Queue, QueueId, Saved, since};
 use super::weight_raising::Raise;
 use crate::elevator::Cx;
 use crate::parts::tasks::TaskSlot;
@@ -86,11 +86,12 @@ impl Bfq {
         {
             return self.decide_stable_merge(q, link, target);
         }
-        let lonely = self.in_service == Some(q) && self.lonely.contains(&position.0);
-        if !self.config.queue_merge || self.is_alone(q) || lonely || !self.may_cooperate(cx.now, q) {
+        let queue = &self.queues[q];
+        if !self.config.queue_merge || self.is_alone(queue) || !self.may_cooperate(cx.now, queue) {
             return None;
         }
-        self.find_close(cx, q, position)
+        let lonely = self.in_service == Some(q) && self.lonely.contains(&position.0);
+        if lonely { None } else { self.find_close(cx, q, position) }
     }
 
     /// The same, among those that read near `position`.
@@ -113,8 +114,8 @@ impl Bfq {
     /// busy one just the one whose stream it reads: preempting each other, the two never meet.
     //= deviates bfq-coop-alone
     #[inline]
-    fn is_alone(&self, q: QueueId) -> bool {
-        self.tot_busy() == u32::from(self.config.quirks || self.queues[q].busy)
+    fn is_alone(&self, queue: &Queue) -> bool {
+        self.tot_busy() == u32::from(self.config.quirks || queue.busy)
     }
 
     /// Whether the device sorts by itself: no merging by position, stable merges at once.
@@ -133,18 +134,13 @@ impl Bfq {
 
     /// Whether a queue could be one with another at all.
     #[inline]
-    fn may_cooperate(&self, now: Instant, q: QueueId) -> bool {
-        let queue = &self.queues[q];
-        queue.sync
-            && queue.class != Class::Idle
-            && !self.is_too_late(now, queue)
-            && !self.seeks(queue)
-            && q != QueueId::FALLBACK
+    fn may_cooperate(&self, now: Instant, queue: &Queue) -> bool {
+        queue.sync && queue.class != Class::Idle && !self.seeks(queue) && !self.is_too_late(now, queue)
     }
 
     fn are_compatible(&self, now: Instant, q: QueueId, other: QueueId) -> bool {
         q != other
-            && self.may_cooperate(now, other)
+            && self.may_cooperate(now, &self.queues[other])
             && self.class(q) == self.class(other)
             //= deviates bfq-merge-actuator
             && self.queues[q].actuator == self.queues[other].actuator
@@ -441,7 +437,7 @@ impl Bfq {
         //= deviates bfq-stable-raised
         let sequential = if self.config.quirks { self.boosts(q) } else { self.would_boost(q) };
         //= deviates bfq-streams
-        let joins_stream = self.knows_streams() && self.would_boost(target);
+        let joins_stream = self.knows_streams && self.would_boost(target);
         if sequential || joins_stream { None } else { self.link_for_good(q, link, target) }
     }
 
@@ -476,7 +472,8 @@ impl Bfq {
     #[inline]
     fn position(&self, cx: &Cx<'_>, q: QueueId) -> Option<u64> {
         let next = self.queues[q].next_rq?;
-        let fits = self.config.queue_merge && !self.merges_at_once() && self.may_cooperate(cx.now, q);
+        let fits =
+            self.config.queue_merge && !self.merges_at_once() && self.may_cooperate(cx.now, &self.queues[q]);
         //= deviates bfq-coop-eligible
         fits.then(|| cx.requests[next].rq.start.0)
     }

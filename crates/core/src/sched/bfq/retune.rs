@@ -11,11 +11,10 @@
 use super::Bfq;
 use super::config::Config;
 use super::idling::IDLE_STRICT;
-use super::queue::QueueId;
 use crate::config::{ConfigError, Tunables};
 use crate::elevator::Cx;
 use crate::parts::choose::BackSeek;
-use crate::units::{Duration, Id};
+use crate::units::Duration;
 
 /// What follows from the tunables.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +51,7 @@ impl Bfq {
         let Derived { back, slice_idle, timeout } = Derived::from(&config);
         (self.back, self.slice_idle, self.timeout) = (back, slice_idle, timeout);
         self.boost = self.boost_rule();
+        self.knows_streams = Self::streams_rule(&self.config);
         let slot_rules = |c: &Config| (c.max_budget, c.timeout_sync, c.throughput_boost);
         if slot_rules(&old) != slot_rules(&config) {
             self.recompute_bmax();
@@ -67,7 +67,7 @@ impl Bfq {
 
     /// No queue is raised any more.
     fn end_all_raising(&mut self, cx: &mut Cx<'_>) {
-        for q in (0..self.queues.len()).map(QueueId::from_index) {
+        for q in self.all_queues() {
             let queue = &self.queues[q];
             if queue.in_use && queue.raise.factor > 1 {
                 self.end_raising(cx, q);

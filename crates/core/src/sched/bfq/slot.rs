@@ -289,7 +289,7 @@ impl Bfq {
             self.leave_burst(q);
         }
         self.raise_on_wakeup(cx, q, &wakeup);
-        if new && wakeup.burst && self.knows_streams() {
+        if new && wakeup.burst && self.knows_streams {
             let small = self.newcomer_budget().min(self.hierarchy.budget(q));
             self.hierarchy.set_budget(q, small);
         }

@@ -24,9 +24,9 @@
 //! What it does not do: tell apart those that read at random; look at soft real-time, where a film is a slow stream; or at async
 //! writes, which are raised by other rules. Off with [`quirks`](super::Config::quirks).
 
-use super::Bfq;
 use super::queue::{QueueId, since};
 use super::weight_raising::is_usual;
+use super::{Bfq, Config};
 use crate::elevator::Cx;
 use crate::request::Request;
 use crate::trace::Reason;
@@ -48,7 +48,7 @@ pub(super) struct Stream {
     run: u64,
     /// How many runs there have been.
     runs: u32,
-    /// Sectors since raising began.
+    /// Sectors of the runs before, since raising began.
     service: u64,
     /// How many of these were further than [`STREAM`] into a run.
     beyond: u64,
@@ -65,12 +65,15 @@ impl Default for Stream {
 impl Stream {
     /// Counts a request. Answers whether it begins another run.
     fn count(&mut self, rq: &Request) -> bool {
-        let (len, jumps) = (u64::from(rq.len.0), rq.start != self.end);
-        self.run = if jumps { len } else { self.run + len };
-        self.runs = self.runs.saturating_add(u32::from(jumps));
+        let jumps = rq.start != self.end;
+        if jumps {
+            self.service += self.run;
+            self.beyond += self.run.saturating_sub(STREAM);
+            self.run = 0;
+            self.runs = self.runs.saturating_add(1);
+        }
+        self.run += u64::from(rq.len.0);
         self.end = rq.end();
-        self.service += len;
-        self.beyond += self.run.saturating_sub(STREAM).min(len);
         jumps
     }
 
@@ -81,57 +84,65 @@ impl Stream {
 }
 
 impl Bfq {
-    /// Whether streams are looked for.
-    #[inline]
-    pub(super) fn knows_streams(&self) -> bool {
+    /// Whether streams are looked for, by the tunables.
+    pub(super) const fn streams_rule(config: &Config) -> bool {
         //= deviates bfq-streams
-        self.config.streams && self.config.low_latency && !self.config.quirks
+        config.streams && config.low_latency && !config.quirks
     }
 
     /// How much a queue may send in the first slot of its start at most, in sectors: enough to be known as a stream.
     pub(super) fn newcomer_budget(&self) -> u32 {
-        if self.knows_streams() { FIRST.max(2 * self.bmin()) } else { 2 * self.bmin() }
+        if self.knows_streams { FIRST.max(2 * self.bmin()) } else { 2 * self.bmin() }
     }
 
-    /// A request of `q` was sent: is that a stream?
+    /// A request of `q` was sent: is that a stream? Only of queues that are raised, or would be, is that of interest.
+    /// Answers whether `q` is raised.
     #[inline]
-    pub(super) fn stream_sent(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
-        if !self.knows_streams() || !rq.sync {
-            return;
-        }
+    pub(super) fn stream_sent(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) -> bool {
         let queue = &mut self.queues[q];
+        let raised = queue.raise.factor > 1;
+        let counts = raised || queue.burst.in_list || queue.burst.in_large;
+        let suspended = queue.stream.suspended.is_some();
+        if !(counts || suspended) || !self.knows_streams || !rq.sync {
+            return raised;
+        }
         let jumps = queue.stream.count(rq);
-        let (streams, raised) = (queue.stream.streams(), queue.raise.factor > 1);
-        if streams && (raised || queue.burst.in_list || queue.burst.in_large) {
-            self.stream_found(cx, q);
-        } else if jumps && queue.stream.suspended.is_some() {
-            self.stream_ended(cx, q);
+        if counts && queue.stream.streams() {
+            self.stream_found(cx, q)
+        } else if jumps && suspended {
+            self.stream_ended(cx, q)
+        } else {
+            raised
         }
     }
 
     #[cold]
-    fn stream_found(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    fn stream_found(&mut self, cx: &mut Cx<'_>, q: QueueId) -> bool {
         let raise = self.queues[q].raise;
         if raise.factor > 1 && raise.factor == self.interactive_factor() {
             self.end_raising(cx, q);
             self.queues[q].stream.suspended = Some((raise.start, raise.len));
         }
         self.stream_leaves_burst(cx, q);
+        self.queues[q].raise.factor > 1
     }
 
     /// The run is over. Was it a piece of a program's start?
     #[cold]
-    fn stream_ended(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    fn stream_ended(&mut self, cx: &mut Cx<'_>, q: QueueId) -> bool {
         let stream = &mut self.queues[q].stream;
-        if stream.beyond * 2 > stream.service {
-            return;
-        }
-        let Some((start, len)) = stream.suspended.take() else { return };
-        if self.queues[q].raise.factor == 1 && self.tick(cx.now) <= start + len {
+        let beyond = stream.beyond + stream.run.saturating_sub(STREAM);
+        let reads_elsewhere = beyond * 2 <= stream.service + stream.run;
+        if reads_elsewhere
+            && let Some((start, len)) = stream.suspended.take()
+            && self.queues[q].raise.factor == 1
+            && self.tick(cx.now) <= start + len
+        {
             self.queues[q].raise.start = start;
             self.queues[q].raise.len = len;
             self.change_factor(cx, q, self.interactive_factor(), Reason::RaisedInteractive);
         }
+        self.queues[q].raise.factor > 1
     }
 
     /// Raising begins anew: what was read before says nothing.

@@ -33,7 +33,7 @@
 //= linux-6.12 block/bfq-iosched.c bfq_update_bfqq_wr_on_rq_arrival, bfq_update_wr_data, bfq_bfqq_softrt_next_start (as restated in the project's specification)
 
 use super::Bfq;
-use super::queue::{QueueId, since};
+use super::queue::{Queue, QueueId, since};
 use crate::elevator::Cx;
 use crate::trace::{Detail, Reason};
 use crate::units::{Class, Duration, Instant, IoPrio};
@@ -228,24 +228,32 @@ impl Bfq {
     #[inline]
     pub(super) fn check_raise_end(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let queue = &self.queues[q];
-        if queue.raise.factor > 1 || queue.weighs_more {
+        let raised = queue.raise.factor > 1;
+        if raised && self.may_be_over(cx.now, queue) {
             self.look_at_raise(cx, q);
-            let queue = &self.queues[q];
-            if queue.weighs_more != (queue.raise.factor > 1) {
-                self.apply_weight(cx, q);
-            }
+        }
+        let queue = &self.queues[q];
+        if queue.weighs_more != (queue.raise.factor > 1) {
+            self.apply_weight(cx, q);
         }
     }
 
+    /// Whether there may be a reason to end the raising of a queue.
+    #[inline]
+    fn may_be_over(&self, now: Instant, queue: &Queue) -> bool {
+        let raise = &queue.raise;
+        raise.service > u64::from(self.config.wr_max_service.0)
+            || queue.burst.in_large
+            || self.tick(now) > raise.start + raise.len
+    }
+
+    #[cold]
     fn look_at_raise(&mut self, cx: &mut Cx<'_>, q: QueueId) {
-        let raise = &self.queues[q].raise;
-        if raise.factor == 1 {
-            return;
-        }
         if self.in_large_burst(q) {
             self.end_raising(cx, q);
             return;
         }
+        let raise = &self.queues[q].raise;
         if self.tick(cx.now) > raise.start + raise.len {
             self.end_period(cx, q);
         }
