@@ -1,6 +1,6 @@
 //! mq-deadline beside the kernel's: the same arrivals and completions, and which request each sends next.
 //!
-//! The kernel's log tells no attempts, so ours is asked whenever the kernel sends a request. What it answers differently
+//! The kernel's log tells no classes: the header does, or the load's commands (see [`super::load`]). It tells no attempts, either, so ours is asked whenever the kernel sends a request. What it answers differently
 //! is put right by sending the kernel's request too: requests that ours sent ahead of the kernel are held back by the
 //! harness until the kernel sends them, and then count as agreed upon no more.
 
@@ -11,7 +11,8 @@ use super::report::{Tally, Topic};
 use super::steps::{Kind, Step, Steps};
 use super::tags::Tags;
 use fairhead_core::sched::mq_deadline::{Config, MqDeadline};
-use fairhead_core::{Dispatch, Duration, Elevator, Limits, TaskId};
+use fairhead_core::{Class, Dispatch, Duration, Elevator, IoPrio, Limits, Request, TaskId};
+use std::collections::BTreeMap;
 use std::io::BufRead;
 
 /// More than `nr_requests` ever is, many times over.
@@ -22,6 +23,9 @@ struct Replay {
     elevator: Elevator<MqDeadline>,
     tags: Tags,
     tally: Tally,
+    header: Header,
+    /// The class of each task that has sent a request.
+    classes: BTreeMap<u32, Class>,
 }
 
 /// Replays the log.
@@ -30,11 +34,13 @@ pub(super) fn compare<R: BufRead>(
     progress: &mut dyn FnMut(u64),
 ) -> Result<(Tally, u64), LogError> {
     let limits = Limits { tags: TAGS, queue_depth: TAGS, ..Limits::default() };
-    let config = config(steps.log().header());
+    let header = steps.log().header().clone();
+    let config = config(&header);
     let elevator = Elevator::new(limits, config).map_err(|e| steps.log().error_at(0, &e.to_string()))?;
-    let mut replay = Replay { elevator, tags: Tags::new(TAGS), tally: Tally::default() };
+    let mut replay =
+        Replay { elevator, tags: Tags::new(TAGS), tally: Tally::default(), header, classes: BTreeMap::new() };
     while let Some(step) = steps.next_step()? {
-        replay.step(&step).map_err(|message| steps.log().error_at(step.line, message))?;
+        replay.step(&step).map_err(|message| steps.log().error_at(step.line, &message))?;
         progress(steps.log().bytes());
     }
     Ok((replay.tally, steps.log().lost()))
@@ -57,7 +63,7 @@ fn config(header: &Header) -> Config {
 }
 
 impl Replay {
-    fn step(&mut self, step: &Step) -> Result<(), &'static str> {
+    fn step(&mut self, step: &Step) -> Result<(), String> {
         match step.kind {
             Kind::Insert(io) if io.len > 0 => self.insert(step, &io)?,
             Kind::Merge(io) if io.len > 0 && self.tags.neighbour(&io).is_some() => self.insert(step, &io)?,
@@ -73,12 +79,25 @@ impl Replay {
         Ok(())
     }
 
-    fn insert(&mut self, step: &Step, io: &Io) -> Result<(), &'static str> {
+    fn insert(&mut self, step: &Step, io: &Io) -> Result<(), String> {
+        let rq = self.request(step.thread.pid, io)?;
         let tag = self.tags.claim().ok_or("more requests at a time than any device has tags")?;
-        let rq = io.request(TaskId(step.thread.pid));
         let inserted = self.elevator.insert(step.at, tag, rq);
         self.tags.inserted(tag, rq, inserted, self.elevator.requests());
         Ok(())
+    }
+
+    /// The request, of its task's class.
+    fn request(&mut self, pid: u32, io: &Io) -> Result<Request, String> {
+        let class = match self.classes.get(&pid) {
+            Some(class) => *class,
+            None => {
+                let owner = self.header.owner(pid, io.start, None)?;
+                *self.classes.entry(pid).or_insert(owner.class.unwrap_or(Class::BestEffort))
+            }
+        };
+        let rq = io.request(TaskId(pid));
+        Ok(Request { prio: IoPrio::new(class, rq.prio.level), ..rq })
     }
 
     /// Asks ours until the kernel's request is out.

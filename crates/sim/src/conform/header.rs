@@ -26,6 +26,9 @@ pub enum Scheduler {
     MqDeadline,
 }
 
+/// A line that tells a task.
+const RIGHT: &str = "right is: # task PID group=NAME class=rt|be|idle level=0..7";
+
 /// What the `#` lines say.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Header {
@@ -33,16 +36,16 @@ pub(super) struct Header {
     scheduler: Option<String>,
     load: Load,
     tasks: BTreeMap<u32, Owner>,
-    run: String,
+    /// The load's commands, and in which line of the log each stands.
+    run: Vec<(u32, String)>,
 }
 
 impl Header {
-    /// Reads one line, which begins with `#`.
-    pub(super) fn line(&mut self, text: &str) -> Result<(), String> {
+    /// Reads one line, which begins with `#` and is line `number` of the log.
+    pub(super) fn line(&mut self, number: u32, text: &str) -> Result<(), String> {
         let mut words = Words::new(text.trim_start_matches('#'));
         if words.pass("run:").is_some() {
-            self.run.push_str(words.rest());
-            self.run.push('\n');
+            self.run.push((number, words.rest().to_owned()));
             return Ok(());
         }
         match words.clone().next() {
@@ -60,10 +63,18 @@ impl Header {
         Ok(())
     }
 
-    /// All lines are read: looks into the load's commands.
-    pub(super) fn finish(&mut self) {
-        let run = std::mem::take(&mut self.run);
-        self.load.read(&run);
+    /// All lines are read: looks into the load's commands. An error has the line of the log. Where the header names tasks
+    /// itself, commands that are not understood do not matter.
+    pub(super) fn finish(&mut self) -> Result<(), (u32, String)> {
+        let (lines, commands): (Vec<_>, Vec<_>) = std::mem::take(&mut self.run).into_iter().unzip();
+        let read = self.load.read(&commands.join("\n"));
+        if !self.tasks.is_empty() {
+            return Ok(());
+        }
+        read.map_err(|refusal| {
+            let line = lines.get(refusal.line).or(lines.last()).copied().unwrap_or(0);
+            (line, format!("the load has {}: which task is of which group and class? {RIGHT}", refusal.what))
+        })
     }
 
     fn group(&mut self, mut words: Words<'_>) -> Result<(), String> {
@@ -77,7 +88,6 @@ impl Header {
     }
 
     fn task(&mut self, mut words: Words<'_>) -> Result<(), String> {
-        const RIGHT: &str = "right is: # task PID group=NAME class=rt|be|idle level=0..7";
         words.next();
         let pid =
             words.next().and_then(|w| w.parse().ok()).ok_or(format!("a task without a number; {RIGHT}"))?;
@@ -137,11 +147,14 @@ impl Header {
     }
 
     /// Who a task is, asked when its first request comes: from sector `first` on, at this priority level.
-    pub(super) fn owner(&mut self, pid: u32, first: Sector, level: Option<u8>) -> Owner {
-        match self.tasks.get(&pid) {
-            Some(owner) => *owner,
-            None => self.load.owner(first, level),
+    pub(super) fn owner(&mut self, pid: u32, first: Sector, level: Option<u8>) -> Result<Owner, String> {
+        if let Some(owner) = self.tasks.get(&pid) {
+            return Ok(*owner);
         }
+        self.load.owner(first, level).map_err(|jobs| {
+            let first = first.0;
+            format!("task {pid} begins at sector {first}, where {jobs} may be at work; {RIGHT} (here: # task {pid} …)")
+        })
     }
 
     /// The groups and their weights.
@@ -161,8 +174,8 @@ mod tests {
 
     fn header(lines: &[&str]) -> Header {
         let mut header = Header::default();
-        lines.iter().for_each(|l| header.line(l).unwrap());
-        header.finish();
+        (1..).zip(lines).for_each(|(number, line)| header.line(number, line).unwrap());
+        header.finish().unwrap();
         header
     }
 
@@ -193,13 +206,13 @@ mod tests {
     fn tasks_and_groups_can_be_stated() {
         let mut h =
             header(&["# group a weight=300", "# group a/b weight=50", "# task 7 group=a/b class=rt level=2"]);
-        let owner = h.owner(7, Sector(0), None);
+        let owner = h.owner(7, Sector(0), None).unwrap();
         assert_eq!((owner.class, owner.level), (Some(Class::RealTime), Some(2)));
         let groups: Vec<_> = h.groups().iter().collect();
         assert_eq!(groups.len(), 2);
         assert_eq!(owner.group, groups[1].id);
         assert_eq!((groups[0].weight, groups[1].weight, groups[1].parent), (300, 50, Some(groups[0].id)));
-        assert_eq!(h.owner(8, Sector(0), None), Owner::default());
+        assert_eq!(h.owner(8, Sector(0), None), Ok(Owner::default()));
     }
 
     #[test]
@@ -211,8 +224,21 @@ mod tests {
             ("# task 5 class=high", "class=high"),
             ("# task 5 level=9", "level"),
         ] {
-            let error = Header::default().line(line).unwrap_err();
+            let error = Header::default().line(1, line).unwrap_err();
             assert!(error.contains(part), "{line}: {error}");
         }
+    }
+
+    /// The second line is the one that is not understood.
+    #[test]
+    fn a_load_that_is_not_understood_is_refused_with_its_line() {
+        let lines = ["# scheduler=bfq", "# run: sleep 1", "# run: while :; do fio --name=a; done"];
+        let mut header = Header::default();
+        (1..).zip(lines).for_each(|(number, line)| header.line(number, line).unwrap());
+        let (line, message) = header.clone().finish().unwrap_err();
+        assert_eq!(line, 3);
+        assert!(message.contains("`while`") && message.contains("# task PID"), "{message}");
+        header.line(4, "# task 7 class=idle").unwrap();
+        assert_eq!(header.finish(), Ok(()), "the tasks are named");
     }
 }

@@ -1,7 +1,7 @@
 //! What the load's commands tell of its tasks: in which group and of which class they are.
 //!
 //! The kernel's log shows neither. A recording's `# run:` lines do: `fio` and the shell around it. We read just enough
-//! of both: loops are unrolled, `echo W > …/NAME/blkio.bfq.weight` is a group's weight, `echo $$ > …/NAME/cgroup.procs`
+//! of both: `for` loops are unrolled, variables have their values, `echo W > …/NAME/blkio.bfq.weight` is a group's weight, `echo $$ > …/NAME/cgroup.procs`
 //! puts what follows in its parentheses into that group, and each `fio` job is the part of the disk that it works on.
 //! A task is then known by where its first request is.
 //!
@@ -11,13 +11,17 @@
 //!     => group fh300 of weight 300; the task whose first request is in sectors 1024000..1638400 is in it
 //! ```
 //!
-//! It is no shell: what it does not know it passes over, and then a task is of the root group and best effort.
+//! It is no shell. A command that it does not know has no effect on groups and classes, and a task of which no command tells
+//! anything is of the root group and best effort. A construct that may decide who owns a request, and that it does not
+//! understand, is refused by its name; so is a task that may be one of several jobs of different groups or classes.
 
+mod expand;
 mod fio;
+mod process;
 mod shell;
 
 use fairhead_core::{Class, GroupId, Sector};
-use shell::Command;
+use shell::{Command, Refusal};
 
 /// Where a task belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +35,14 @@ pub(super) struct Owner {
 impl Default for Owner {
     fn default() -> Self {
         Self { group: GroupId::ROOT, class: None, level: None }
+    }
+}
+
+impl Owner {
+    /// Whether both have the same group and class; the level is in the log, if it matters.
+    fn is_like(&self, other: &Self) -> bool {
+        let class = |owner: &Self| owner.class.unwrap_or(Class::BestEffort);
+        self.group == other.group && class(self) == class(other)
     }
 }
 
@@ -93,12 +105,15 @@ impl Groups {
 }
 
 /// The part of the disk that a job's clone works on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Region {
+    job: String,
     first: u64,
     /// Behind the last.
     end: u64,
     owner: Owner,
+    /// Why its place is not known.
+    unknown: Option<String>,
     taken: bool,
 }
 
@@ -111,35 +126,53 @@ pub(super) struct Load {
 
 impl Load {
     /// Reads the commands.
-    pub(super) fn read(&mut self, script: &str) {
-        for command in shell::commands(script) {
+    pub(super) fn read(&mut self, script: &str) -> Result<(), Refusal> {
+        let mut lines = Vec::new();
+        for (line, command) in shell::commands(script)? {
             match command {
                 Command::Weight { group, weight } => self.groups.set_weight(&group, weight),
-                Command::Run { group, words, class, level } => {
-                    let group = self.groups.find_or_add(&group);
-                    let owner = Owner { group, class, level };
-                    self.regions.extend(fio::regions(&words, owner));
+                Command::Run(run) => {
+                    let group = self.groups.find_or_add(&run.group);
+                    let owner = Owner { group, class: run.class, level: run.level };
+                    let regions = fio::regions(&run.words, owner);
+                    self.regions.extend(regions.map_err(|what| Refusal { line, what })?);
+                    lines.resize(self.regions.len(), line);
                 }
             }
         }
+        self.check(&lines)
     }
 
-    /// Whose request at `first` may be, from a task that has sent none yet. `level` is the task's, if known.
-    pub(super) fn owner(&mut self, first: Sector, level: Option<u8>) -> Owner {
+    /// Where jobs have different owners, the places of all of them are known.
+    fn check(&self, lines: &[usize]) -> Result<(), Refusal> {
+        if self.regions.iter().all(|r| r.owner.is_like(&Owner::default())) {
+            return Ok(());
+        }
+        let unknown =
+            self.regions.iter().zip(lines).find_map(|(r, line)| Some((r, r.unknown.as_ref()?, *line)));
+        unknown.map_or(Ok(()), |(region, why, line)| {
+            let job = &region.job;
+            Err(Refusal { line, what: format!("the part of the disk of job '{job}': {why}") })
+        })
+    }
+
+    /// Whose request at `first` may be, from a task that has sent none yet. `level` is the task's, if known. An error names
+    /// two jobs that it may be of.
+    pub(super) fn owner(&mut self, first: Sector, level: Option<u8>) -> Result<Owner, String> {
         let fits = |r: &&mut Region| {
             let is_inside = (r.first..r.end).contains(&first.0);
             is_inside && (r.owner.level.is_none() || level.is_none() || r.owner.level == level)
         };
-        // A region that nobody has yet, then one that begins here, then the smallest.
-        let best = self
-            .regions
-            .iter_mut()
-            .filter(fits)
-            .min_by_key(|r| (r.taken, r.first != first.0, r.end - r.first));
-        best.map_or_else(Owner::default, |region| {
-            region.taken = true;
-            region.owner
-        })
+        let mut fitting: Vec<_> = self.regions.iter_mut().filter(fits).collect();
+        // A region that no task has yet, then one that begins here, then the smallest.
+        fitting.sort_by_key(|r| (r.taken, r.first != first.0, r.end - r.first));
+        let Some((best, others)) = fitting.split_first_mut() else { return Ok(Owner::default()) };
+        let other = others.iter().find(|r| !r.owner.is_like(&best.owner));
+        if let Some(other) = other {
+            return Err(format!("job '{}' or job '{}'", best.job, other.job));
+        }
+        best.taken = true;
+        Ok(best.owner)
     }
 }
 
@@ -149,7 +182,7 @@ mod tests {
 
     fn load(script: &str) -> Load {
         let mut load = Load::default();
-        load.read(script);
+        load.read(script).unwrap();
         load
     }
 
@@ -164,22 +197,22 @@ mod tests {
         );
         let weights: Vec<_> = l.groups.iter().map(|g| (g.weight, g.parent)).collect();
         assert_eq!(weights, [(100, None), (300, None)]);
-        assert_eq!(l.owner(Sector(1_024_000), Some(4)).group, GroupId(2));
-        assert_eq!(l.owner(Sector(0), Some(4)).group, GroupId(1));
-        assert_eq!(l.owner(Sector(99_999_999), None), Owner::default());
+        assert_eq!(l.owner(Sector(1_024_000), Some(4)).unwrap().group, GroupId(2));
+        assert_eq!(l.owner(Sector(0), Some(4)).unwrap().group, GroupId(1));
+        assert_eq!(l.owner(Sector(99_999_999), None).unwrap(), Owner::default());
     }
 
     #[test]
     fn classes_by_level_where_jobs_share_the_disk() {
         let mut l = load("fio --size=300m --name=a --prioclass=1 --prio=2 --name=b --prioclass=3 --prio=7");
-        assert_eq!(l.owner(Sector(800), Some(7)).class, Some(Class::Idle));
-        assert_eq!(l.owner(Sector(8), Some(2)).class, Some(Class::RealTime));
+        assert_eq!(l.owner(Sector(800), Some(7)).unwrap().class, Some(Class::Idle));
+        assert_eq!(l.owner(Sector(8), Some(2)).unwrap().class, Some(Class::RealTime));
         let mut l = load("ionice -c 1 -n 0 fio --name=a --size=1m & fio --name=b --offset=1m --size=1m");
         assert_eq!(
-            l.owner(Sector(8), None),
+            l.owner(Sector(8), None).unwrap(),
             Owner { class: Some(Class::RealTime), level: Some(0), ..Owner::default() }
         );
-        assert_eq!(l.owner(Sector(2048), None), Owner::default());
+        assert_eq!(l.owner(Sector(2048), None).unwrap(), Owner::default());
     }
 
     #[test]
@@ -187,11 +220,11 @@ mod tests {
         let mut l = load(
             "for i in 0 1; do (echo $$ > /sys/fs/cgroup/g$i/cgroup.procs; fio --name=x --offset=$((i*2+1))m --size=1m); done",
         );
-        assert_eq!(l.owner(Sector(6144), None).group, GroupId(2));
-        assert_eq!(l.owner(Sector(2048), None).group, GroupId(1));
+        assert_eq!(l.owner(Sector(6144), None).unwrap().group, GroupId(2));
+        assert_eq!(l.owner(Sector(2048), None).unwrap().group, GroupId(1));
         let mut l = load("fio --numjobs=3 --offset_increment=10m --size=10m --name=r --prio=3");
         assert_eq!(l.regions.len(), 3);
-        assert_eq!(l.owner(Sector(2 * 20480 + 5), None).level, Some(3));
+        assert_eq!(l.owner(Sector(2 * 20480 + 5), None).unwrap().level, Some(3));
         assert!(l.regions[2].taken);
     }
 
@@ -203,5 +236,23 @@ mod tests {
         assert_eq!(all[0], Group { id: GroupId(1), parent: None, weight: 100 });
         assert_eq!(all[1], Group { id: GroupId(2), parent: Some(GroupId(1)), weight: 7 });
         assert_eq!(groups.find_or_add(""), GroupId::ROOT);
+    }
+
+    #[test]
+    fn jobs_of_two_classes_at_one_place_are_not_guessed() {
+        let mut l = load("fio --size=9m --name=a --prioclass=1 --name=b --prioclass=3 --name=c --offset=9m");
+        assert_eq!(l.owner(Sector(8), None), Err("job 'a' or job 'b'".to_owned()));
+        assert_eq!(l.owner(Sector(18432), None), Ok(Owner::default()));
+        let mut l = load("fio --size=9m --name=a --prioclass=2 --name=b");
+        assert!(l.owner(Sector(8), None).is_ok(), "both are best effort");
+    }
+
+    #[test]
+    fn places_must_be_known_where_classes_differ() {
+        let mut load = Load::default();
+        let refusal = load.read("sleep 1\nfio --name=a --prioclass=3 --offset=50%").unwrap_err();
+        assert_eq!(refusal.line, 1);
+        assert!(refusal.what.contains("job 'a': `--offset=50%`"), "{}", refusal.what);
+        assert_eq!(Load::default().read("fio --name=a --offset=50% --filename=x"), Ok(()));
     }
 }

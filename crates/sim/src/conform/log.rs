@@ -65,7 +65,7 @@ impl<R: BufRead> Log<R> {
             latest: None,
         };
         log.first = log.read_event()?;
-        log.header.finish();
+        log.header.finish().map_err(|(line, message)| log.error_at(line, &message))?;
         match log.first {
             Some(_) => Ok(log),
             None => {
@@ -118,7 +118,7 @@ impl<R: BufRead> Log<R> {
                 continue;
             }
             if trimmed.starts_with('#') {
-                let header = self.header.line(trimmed);
+                let header = self.header.line(self.number, trimmed);
                 header.map_err(|message| self.error_at(self.number, &message))?;
                 continue;
             }

@@ -178,3 +178,38 @@ fn no_log_makes_it_panic() {
         let _ = compare(&mut || Ok(text.as_bytes()), "x", &mut |_| {});
     }
 }
+
+/// While a best-effort request is at the device, an idle one and then a real-time one come.
+const CLASSES: &str = "# scenario classes scheduler=mq-deadline
+# run: ionice -c1 fio --name=a --size=1m & fio --name=b --offset=1m --size=1m & ionice -c 3 fio --name=c --offset=2m --size=1m & wait
+ fio-7 [000] d..1. 10.000100: 7,0 I RS 2048 + 8 [fio]
+ fio-7 [000] d..1. 10.000101: 7,0 D RS 2048 + 8 [fio]
+ fio-9 [000] d..1. 10.000200: 7,0 I RS 4096 + 8 [fio]
+ fio-8 [000] d..1. 10.000300: 7,0 I RS 16 + 8 [fio]
+ <idle>-0 [000] d.h2. 10.000400: 7,0 C RS 2048 + 8 [0]
+ kworker-3 [000] d..1. 10.000401: 7,0 D RS 16 + 8 [kworker]
+ <idle>-0 [000] d.h2. 10.000500: 7,0 C RS 16 + 8 [0]
+ kworker-3 [000] d..1. 10.000501: 7,0 D RS 4096 + 8 [kworker]
+";
+
+#[test]
+fn a_load_tells_the_classes_of_mq_deadline() {
+    assert_eq!(counts(&report(CLASSES), Topic::Requests), (3, 3));
+    // Without it all are best effort, and the batch goes on upwards.
+    let unknown = CLASSES.replace("# run:", "# ran:");
+    assert_eq!(counts(&report(&unknown), Topic::Requests), (2, 1));
+    let stated = CLASSES.replace("# run:", "# task 8 class=rt\n# task 9 class=idle\n# ran:");
+    assert_eq!(counts(&report(&stated), Topic::Requests), (3, 3));
+}
+
+#[test]
+fn a_task_of_either_of_two_classes_is_refused() {
+    let text = CLASSES.replace("--offset=2m --size=1m", "--size=1m");
+    let error = compare(&mut || Ok(text.as_bytes()), "x.txt", &mut |_| {}).unwrap_err().to_string();
+    let right =
+        "x.txt:6: task 8 begins at sector 16, where job 'a' or job 'c' may be at work; right is: # task PID";
+    assert!(error.starts_with(right), "{error}");
+    let text = CLASSES.replace("ionice -c 3 fio", "while true; do fio");
+    let error = compare(&mut || Ok(text.as_bytes()), "x.txt", &mut |_| {}).unwrap_err().to_string();
+    assert!(error.starts_with("x.txt:2: the load has `while`"), "{error}");
+}

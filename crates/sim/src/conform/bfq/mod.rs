@@ -81,7 +81,7 @@ pub(super) fn compare<R: BufRead>(
     let header = steps.log().header().clone();
     let mut replay = Replay::new(header, survey).map_err(|e| steps.log().error_at(0, &e))?;
     while let Some(step) = steps.next_step()? {
-        replay.step(&step).map_err(|message| steps.log().error_at(step.line, message))?;
+        replay.step(&step).map_err(|message| steps.log().error_at(step.line, &message))?;
         progress(steps.log().bytes());
     }
     Ok((replay.tally, steps.log().lost()))
@@ -141,7 +141,7 @@ impl Replay {
         (step.at + self.shift).max(self.latest)
     }
 
-    fn step(&mut self, step: &Step) -> Result<(), &'static str> {
+    fn step(&mut self, step: &Step) -> Result<(), String> {
         self.heard = self.names.hear_all(step);
         self.look_before(step);
         match step.kind {
@@ -294,9 +294,9 @@ impl Replay {
 
 /// The events.
 impl Replay {
-    fn arrival(&mut self, step: &Step, io: &Io) -> Result<(), &'static str> {
+    fn arrival(&mut self, step: &Step, io: &Io) -> Result<(), String> {
         let tag = self.tags.claim().ok_or("more requests at a time than the disk has tags (nr_requests)")?;
-        let rq = self.request(step, io);
+        let rq = self.request(step, io)?;
         let case = Case::new(step, None, Some(tag));
         self.decide(&case, &|elevator, now| {
             elevator.insert_apart(now, tag, rq);
@@ -320,11 +320,11 @@ impl Replay {
         self.elevator.meddle(now, |bfq, cx| bfq.force_queue(cx, task, to));
     }
 
-    fn merge(&mut self, step: &Step, io: &Io) -> Result<(), &'static str> {
+    fn merge(&mut self, step: &Step, io: &Io) -> Result<(), String> {
         // Without a neighbour it became part of one that is not in the scheduler yet.
         let Some((into, end)) = self.tags.neighbour(io) else { return Ok(()) };
         let tag = self.tags.claim().ok_or("more requests at a time than the disk has tags (nr_requests)")?;
-        let rq = self.request(step, io);
+        let rq = self.request(step, io)?;
         self.latest = self.now(step);
         self.before.clone_from(&self.elevator);
         let mut inserted = self.elevator.insert(self.latest, tag, rq);
@@ -342,7 +342,7 @@ impl Replay {
     }
 
     /// The request, with what is known of its task.
-    fn request(&mut self, step: &Step, io: &Io) -> Request {
+    fn request(&mut self, step: &Step, io: &Io) -> Result<Request, String> {
         let pid = step.thread.pid;
         let told = step.find(|s| match s.say {
             Say::Priority { level, .. } => Some(level),
@@ -351,7 +351,7 @@ impl Replay {
         let task = match self.tasks.get_mut(&pid) {
             Some(task) => task,
             None => {
-                let owner = self.header.owner(pid, io.start, told);
+                let owner = self.header.owner(pid, io.start, told)?;
                 let level = told.or(owner.level).unwrap_or(4);
                 self.tasks.entry(pid).or_insert(Task { owner, level })
             }
@@ -359,7 +359,7 @@ impl Replay {
         task.level = told.unwrap_or(task.level);
         let class = task.owner.class.unwrap_or(fairhead_core::Class::BestEffort);
         let rq = io.request(TaskId(pid));
-        Request { prio: IoPrio::new(class, task.level), group: task.owner.group, ..rq }
+        Ok(Request { prio: IoPrio::new(class, task.level), group: task.owner.group, ..rq })
     }
 
     fn attempt(&mut self, step: &Step, sent: Sent) {
