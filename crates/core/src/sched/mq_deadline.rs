@@ -42,8 +42,8 @@
 //!
 //! The kernel ages only best-effort before idle, and tries the class's usual choice for age: under a constant load that
 //! choice can be young for ever while an old write waits. Here the oldest of all starts the next batch, whatever its
-//! class (also real-time), so that the bound above holds. A choice that is rejected for its age
-//! leaves no trace here.
+//! class (also real-time), so that the bound above holds. A choice that is rejected for its age leaves no trace here;
+//! in the kernel it does. [`MqDeadline::age_as_the_kernel`] brings the kernel's rule back, for comparisons with it.
 //!
 //= linux-6.18 block/mq-deadline.c (as restated in the project's specification, section 4)
 //= deviates mqd-ageing
@@ -136,6 +136,8 @@ struct Pick {
 #[derive(Debug)]
 pub struct MqDeadline {
     config: Config,
+    /// Whether ageing is the kernel's; see [`MqDeadline::age_as_the_kernel`].
+    kernel_ageing: bool,
     links: SortedLinks,
     /// By class.
     levels: [Level; 3],
@@ -156,6 +158,7 @@ impl Scheduler for MqDeadline {
         config.validate()?;
         Ok(Self {
             config,
+            kernel_ageing: false,
             links: SortedLinks::new(limits.tags),
             levels: [Level::default(); 3],
             last_dir: Dir::Read,
@@ -174,19 +177,10 @@ impl Scheduler for MqDeadline {
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
-        if let Some((class, pick)) = self.aged(cx.requests, cx.now) {
-            return self.issue(cx, class, pick);
+        match self.choose(cx.requests, cx.now) {
+            Ok((class, pick)) => self.issue(cx, class, pick),
+            Err(why) => why,
         }
-        for class in CLASSES {
-            if let Some(pick) = self.pick(cx.requests, cx.now, class) {
-                return self.issue(cx, class, pick);
-            }
-            if self.levels[class as usize].pending > 0 {
-                let lower_waits = self.levels[class as usize + 1..].iter().any(|l| !l.is_idle());
-                return if lower_waits { Dispatch::Hold(Hold::HigherClass) } else { Dispatch::Empty };
-            }
-        }
-        Dispatch::Empty
     }
 
     fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
@@ -274,22 +268,67 @@ fn is_async(rq: &Request) -> bool {
 }
 
 impl MqDeadline {
-    /// Makes the choice.
-    fn issue(&mut self, cx: &mut Cx<'_>, class: Class, pick: Pick) -> Dispatch {
-        let writes_wait = self.levels[class as usize].waits(Dir::Write);
-        if pick.fresh {
-            self.batching = 0;
-            self.last_dir = pick.dir;
-            match pick.dir {
-                Dir::Write => self.starved = 0,
-                Dir::Read if writes_wait => self.starved = self.starved.saturating_add(1),
-                Dir::Read => {}
+    /// From now on ageing is the kernel's: best effort, then idle, tries its usual choice for age, and what a choice does to
+    /// batch, direction and count stays when the choice is too young. For comparisons with a kernel.
+    pub fn age_as_the_kernel(&mut self) {
+        self.kernel_ageing = true;
+    }
+
+    /// The driver asks. If that gives no request although some wait: what it changes, and true. Otherwise nothing changes.
+    pub fn asked_in_vain(&mut self, requests: &Requests, now: Instant) -> bool {
+        if self.levels.iter().all(Level::is_idle) {
+            return false;
+        }
+        let before = (self.batching, self.last_dir, self.starved);
+        let is_vain = self.choose(requests, now).is_err();
+        if !is_vain {
+            (self.batching, self.last_dir, self.starved) = before;
+        }
+        is_vain
+    }
+
+    /// Which class's which request is next; or why there is none.
+    fn choose(&mut self, requests: &Requests, now: Instant) -> Result<(Class, Pick), Dispatch> {
+        let aged =
+            if self.kernel_ageing { self.usual_if_aged(requests, now) } else { self.aged(requests, now) };
+        if let Some(aged) = aged {
+            return Ok(aged);
+        }
+        for class in CLASSES {
+            if let Some(pick) = self.pick(requests, now, class) {
+                return Ok((class, pick));
+            }
+            if self.levels[class as usize].pending > 0 {
+                let lower_waits = self.levels[class as usize + 1..].iter().any(|l| !l.is_idle());
+                return Err(if lower_waits { Dispatch::Hold(Hold::HigherClass) } else { Dispatch::Empty });
             }
         }
+        Err(Dispatch::Empty)
+    }
+
+    /// Makes the choice.
+    fn issue(&mut self, cx: &mut Cx<'_>, class: Class, pick: Pick) -> Dispatch {
+        self.begin(class, &pick);
         self.batching = self.batching.saturating_add(1);
         cx.why = pick.why;
         self.take(cx.requests, pick.tag);
         Dispatch::Issue(pick.tag)
+    }
+
+    /// If the choice starts a batch: starts it.
+    fn begin(&mut self, class: Class, pick: &Pick) {
+        if !pick.fresh {
+            return;
+        }
+        self.batching = 0;
+        self.last_dir = pick.dir;
+        match pick.dir {
+            Dir::Write => self.starved = 0,
+            Dir::Read if self.levels[class as usize].waits(Dir::Write) => {
+                self.starved = self.starved.saturating_add(1);
+            }
+            Dir::Read => {}
+        }
     }
 
     fn take(&mut self, requests: &Requests, tag: Tag) {
@@ -349,6 +388,21 @@ impl MqDeadline {
             Some((class, Pick { tag, dir, why: Reason::Aged, fresh: true }))
         });
         oldest.min_by_key(since).filter(is_aged)
+    }
+
+    /// The kernel's ageing: the usual choice of a lower class, if it has waited too long.
+    fn usual_if_aged(&mut self, requests: &Requests, now: Instant) -> Option<(Class, Pick)> {
+        if self.levels.iter().filter(|level| level.pending > 0).count() < 2 {
+            return None;
+        }
+        for class in [Class::BestEffort, Class::Idle] {
+            let Some(pick) = self.pick(requests, now, class) else { continue };
+            if requests[pick.tag].since + self.config.prio_aging_expire <= now {
+                return Some((class, pick));
+            }
+            self.begin(class, &pick);
+        }
+        None
     }
 
     /// The next request of the running batch in this class, unless the batch is over.

@@ -8,10 +8,11 @@ use super::header::Header;
 use super::line::Io;
 use super::log::LogError;
 use super::report::{Tally, Topic};
+use super::reruns::Reruns;
 use super::steps::{Kind, Step, Steps};
 use super::tags::Tags;
 use fairhead_core::sched::mq_deadline::{Config, MqDeadline};
-use fairhead_core::{Class, Dispatch, Duration, Elevator, IoPrio, Limits, Request, TaskId};
+use fairhead_core::{Class, Dispatch, Duration, Elevator, Instant, IoPrio, Limits, Request, TaskId};
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
@@ -26,19 +27,32 @@ struct Replay {
     header: Header,
     /// The class of each task that has sent a request.
     classes: BTreeMap<u32, Class>,
+    /// When the kernel asks again by itself.
+    reruns: Reruns,
+    /// Its next turn, after an attempt that gave nothing although requests wait.
+    due: Option<Instant>,
 }
 
 /// Replays the log.
 pub(super) fn compare<R: BufRead>(
     mut steps: Steps<R>,
+    reruns: Reruns,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(Tally, u64), LogError> {
     let limits = Limits { tags: TAGS, queue_depth: TAGS, ..Limits::default() };
     let header = steps.log().header().clone();
     let config = config(&header);
-    let elevator = Elevator::new(limits, config).map_err(|e| steps.log().error_at(0, &e.to_string()))?;
-    let mut replay =
-        Replay { elevator, tags: Tags::new(TAGS), tally: Tally::default(), header, classes: BTreeMap::new() };
+    let mut elevator = Elevator::new(limits, config).map_err(|e| steps.log().error_at(0, &e.to_string()))?;
+    elevator.meddle(Instant::EPOCH, |mq: &mut MqDeadline, _| mq.age_as_the_kernel());
+    let mut replay = Replay {
+        elevator,
+        tags: Tags::new(TAGS),
+        tally: Tally::default(),
+        header,
+        classes: BTreeMap::new(),
+        reruns,
+        due: None,
+    };
     while let Some(step) = steps.next_step()? {
         replay.step(&step).map_err(|message| steps.log().error_at(step.line, &message))?;
         progress(steps.log().bytes());
@@ -64,13 +78,16 @@ fn config(header: &Header) -> Config {
 
 impl Replay {
     fn step(&mut self, step: &Step) -> Result<(), String> {
+        while let Some(due) = self.due.filter(|due| *due <= step.at) {
+            self.ask(due);
+        }
         match step.kind {
             Kind::Insert(io) if io.len > 0 => self.insert(step, &io)?,
             Kind::Merge(io) if io.len > 0 && self.tags.neighbour(&io).is_some() => self.insert(step, &io)?,
             Kind::Issue(io) => self.issue(step, &io),
             Kind::Complete(io) => {
                 if let Some(tag) = self.tags.completed(&io) {
-                    let freed: Vec<_> = self.elevator.complete(step.at, tag).collect();
+                    let freed: Vec<_> = self.elevator.complete(self.reruns.clock(step.at), tag).collect();
                     self.tags.free(&freed);
                 }
             }
@@ -82,9 +99,17 @@ impl Replay {
     fn insert(&mut self, step: &Step, io: &Io) -> Result<(), String> {
         let rq = self.request(step.thread.pid, io)?;
         let tag = self.tags.claim().ok_or("more requests at a time than any device has tags")?;
-        let inserted = self.elevator.insert(step.at, tag, rq);
+        let inserted = self.elevator.insert(self.reruns.clock(step.at), tag, rq);
         self.tags.inserted(tag, rq, inserted, self.elevator.requests());
+        self.ask(step.at);
         Ok(())
+    }
+
+    /// The kernel asks, and if that gives nothing although requests wait, it asks again at the next tick.
+    fn ask(&mut self, at: Instant) {
+        let now = self.reruns.clock(at);
+        let is_vain = self.elevator.meddle(now, |mq, cx| mq.asked_in_vain(cx.requests, now));
+        self.due = is_vain.then(|| self.reruns.after(at));
     }
 
     /// The request, of its task's class.
@@ -108,13 +133,14 @@ impl Replay {
         };
         self.tally.requests += 1;
         let mut first = None;
-        while let Dispatch::Issue(tag) = self.elevator.dispatch(step.at) {
+        while let Dispatch::Issue(tag) = self.elevator.dispatch(self.reruns.clock(step.at)) {
             first.get_or_insert(tag);
             self.tags.issued(tag);
             if tag == theirs {
                 break;
             }
         }
+        self.ask(step.at);
         if first == Some(theirs) {
             self.tally.agree(Topic::Requests);
         } else {

@@ -18,6 +18,7 @@ mod load;
 mod log;
 mod message;
 mod report;
+mod reruns;
 mod steps;
 mod survey;
 mod tags;
@@ -54,7 +55,10 @@ pub fn compare<R: BufRead>(
     let mut first = log()?;
     let scheduler = first.header().scheduler().map_err(|message| first.error_at(0, &message))?;
     let (tally, lost) = match scheduler {
-        Scheduler::MqDeadline => deadline::compare(Steps::new(first, false), progress)?,
+        Scheduler::MqDeadline => {
+            let reruns = reruns::Reruns::of(first)?;
+            deadline::compare(Steps::new(log()?, false), reruns, progress)?
+        }
         Scheduler::Bfq => {
             let survey = Survey::of(first)?;
             bfq::compare(Steps::new(log()?, true), &survey, progress)?
