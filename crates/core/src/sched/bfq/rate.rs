@@ -244,6 +244,101 @@ mod tests {
         for mut rate in [interval(9333, 31, 31, 90_000, 1000), interval(9333, 64, 64, 90_000, 299)] {
             assert!(!rate.finish(None));
         }
+        for mut rate in [interval(9333, 32, 32, 90_000, 1000), interval(9333, 64, 64, 90_000, 300)] {
+            assert!(rate.finish(None));
+        }
+    }
+
+    #[test]
+    //= bfq.md 8.6, peak-rate UPDATE, type=test
+    fn an_interval_is_sequential_from_three_quarters_of_its_requests_on() {
+        // 6553, which lowers the estimate if the interval counts. Of 33 requests three quarters are 24.
+        for (samples, sequential, counts) in
+            [(400, 300, true), (400, 299, false), (33, 24, true), (33, 23, false)]
+        {
+            let mut rate = interval(22_000, samples, sequential, 100_000, 1000);
+            assert_eq!((sequential, rate.finish(None)), (sequential, counts));
+        }
+        // A random one counts if it raises the estimate: 6553, and 6554.
+        for (sectors, counts) in [(100_000, false), (100_016, true)] {
+            let mut rate = interval(6553, 400, 0, sectors, 1000);
+            assert_eq!((sectors, rate.finish(None)), (sectors, counts));
+        }
+    }
+
+    #[test]
+    fn no_interval_counts_for_more_than_a_half() {
+        // 13107 in 1 s and in 4 s: half of it either way.
+        let estimate = |sectors, span| {
+            let mut rate = interval(22_000, 1000, 1000, sectors, span);
+            assert!(rate.finish(None));
+            rate.peak
+        };
+        assert_eq!((estimate(200_000, 1000), estimate(800_000, 4000)), (17_553, 17_553));
+    }
+
+    /// An interval that began a while ago, at `first`, with a request of 8 sectors.
+    fn begun(first: Instant) -> PeakRate {
+        let mut rate = PeakRate::new(true);
+        rate.dispatched(first, 8, false, false, None);
+        rate
+    }
+
+    #[test]
+    fn an_interval_ends_after_a_second_or_when_an_idle_device_got_nothing_for_100_ms() {
+        let first = Instant::EPOCH + Duration::from_secs(5);
+        let ns = Duration::from_ns(1);
+        let samples = |gap, busy| {
+            let mut rate = begun(first);
+            rate.dispatched(first + gap, 8, busy, false, None);
+            rate.samples
+        };
+        assert_eq!((samples(GAP, false), samples(GAP + ns, false), samples(GAP + ns, true)), (2, 1, 2));
+        assert_eq!((samples(SPAN_FULL - ns, true), samples(SPAN_FULL, true)), (2, 1));
+    }
+
+    #[test]
+    fn a_request_is_sequential_if_it_is_near_and_the_device_was_not_idle() {
+        let first = Instant::EPOCH + Duration::from_secs(5);
+        let now = first + Duration::from_ms(10);
+        let ns = Duration::from_ns(1);
+        for (busy, near, ended, counts) in [
+            (true, true, None, 1),
+            (true, false, None, 0),
+            (false, true, None, 0),
+            (false, true, Some(now - RECENT), 0),
+            (false, true, Some(now - RECENT + ns), 1),
+            (false, false, Some(now), 0),
+        ] {
+            let mut rate = begun(first);
+            rate.dispatched(now, 8, busy, near, ended);
+            assert_eq!((busy, near, ended, rate.sequential), (busy, near, ended, counts));
+        }
+    }
+
+    #[test]
+    fn a_completion_that_is_late_for_the_largest_request_of_late_ends_the_interval() {
+        let first = Instant::EPOCH + Duration::from_secs(5);
+        let mut rate = begun(first);
+        let send = |rate: &mut PeakRate, len| rate.dispatched(first + RECENT, len, true, true, None);
+        send(&mut rate, 64);
+        send(&mut rate, 16);
+        assert_eq!(rate.max_len, 64);
+        (2..30).for_each(|_| assert!(!send(&mut rate, 8)));
+        assert_eq!((rate.samples, rate.max_len), (31, 64));
+        send(&mut rate, 8);
+        assert_eq!(rate.max_len, 8, "the 32nd says anew what is large");
+        // 8 sectors in 8192 us are 64 by 2^-16, and not too slow.
+        for (gap_us, left) in [(8192, 32), (8193, 0)] {
+            rate.completed(Duration::from_us(gap_us), None);
+            assert_eq!((gap_us, rate.samples), (gap_us, left));
+        }
+        // After a short gap nothing is too slow.
+        let mut tiny = PeakRate { max_len: 1, samples: 5, ..PeakRate::new(true) };
+        tiny.completed(RECENT, None);
+        assert_eq!(tiny.samples, 5);
+        tiny.completed(RECENT + Duration::from_us(1), None);
+        assert_eq!(tiny.samples, 0);
     }
 
     #[test]

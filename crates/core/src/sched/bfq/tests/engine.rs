@@ -412,6 +412,27 @@ mod slots {
     }
 
     #[test]
+    //= bfq.md 7.3 step 4, type=test
+    fn what_was_left_is_kept_for_three_idle_times_after_the_last_completion() {
+        for (late, resumes) in [(Duration::ZERO, true), (NS, false)] {
+            let mut rig = Rig::new(plain());
+            let large = |i: u64| Request { len: Sectors(1024), ..read(1, 1000 + 1024 * i) };
+            (0..9).for_each(|i| rig.serve(large(i)));
+            let (q, last_end) = (rig.of(1), rig.now);
+            let left = rig.bfq.hierarchy.budget(q) - 9 * 1024;
+            rig.insert(read(2, 9_000_000));
+            rig.pass(ms(8));
+            assert!(!rig.queue(1).busy && rig.queue(1).hole_credit, "idled for in vain");
+            (1..4).for_each(|i| rig.serve(read(2, 9_000_000 + 8 * i)));
+            rig.pass((last_end + rig.bfq.slice_idle * 3 + late).since(rig.now));
+            rig.insert(large(9));
+            let next = rig.queue(1).next_budget;
+            assert!(left < next, "{left} is told from {next}");
+            assert_eq!((late, rig.bfq.hierarchy.budget(q)), (late, if resumes { left } else { next }));
+        }
+    }
+
+    #[test]
     //= bfq.md 7.3 step 9, type=test
     fn who_takes_the_disk_away() {
         for (rq, preempts) in [

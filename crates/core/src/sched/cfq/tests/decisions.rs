@@ -209,6 +209,30 @@ fn classes_are_strict_and_the_idle_class_has_one_request_at_a_time() {
 }
 
 #[test]
+fn in_the_idle_class_a_turn_is_one_request() {
+    let idle = |task, start| with_prio(read(task, start), Class::Idle, 0);
+    // While others wait the turn ends with the dispatch: the next has the disk before the first has completed.
+    let mut rig = Bare::new(Config::default());
+    for i in 0..2 {
+        for task in [1, 2] {
+            rig.insert(idle(task, u64::from(task) * 1_000_000 + i * 8));
+        }
+    }
+    let (first, second) = (rig.issue(), rig.issue());
+    assert_eq!((first.1, second.1), (1, 2));
+    rig.complete(first.0);
+    assert_eq!(rig.issue().1, 1);
+    // It ends with the completion if the others came meanwhile.
+    let mut rig = Bare::new(Config::default());
+    rig.insert(idle(1, 0));
+    rig.insert(idle(1, 8));
+    let first = rig.issue();
+    rig.insert(idle(2, 1_000_000));
+    rig.complete(first.0);
+    assert_eq!((first.1, rig.issue().1), (1, 2));
+}
+
+#[test]
 fn a_changed_priority_counts_from_the_next_request_on() {
     let mut rig = Bare::new(Config::default());
     let tag = rig.insert(read(1, 0));
@@ -289,6 +313,91 @@ fn thinkers_seekers_and_fast_devices_are_not_waited_for() {
         Bare::new(Config { slice_idle: Duration::ZERO, group_idle: Duration::ZERO, ..Config::default() });
     rig.serve(read(1, 0));
     assert_eq!(rig.cfq.next_timer(), None);
+}
+
+#[test]
+fn four_waiting_requests_make_a_queue_deep() {
+    for (waiting, deep) in [(3, false), (4, true)] {
+        let mut rig = Bare::new(Config::default());
+        for i in 0..waiting {
+            rig.insert(read(1, i * 8));
+        }
+        let id = rig.sync_queue_of(1).unwrap();
+        assert_eq!((waiting, rig.queue(id).deep), (waiting, deep));
+    }
+}
+
+#[test]
+fn the_disk_does_not_idle_while_the_queue_has_a_request_at_the_device() {
+    let mut rig = Bare::new(Config::default());
+    let tags = [rig.insert(read(1, 0)), rig.insert(read(1, 8))];
+    assert_eq!([rig.issue().0, rig.issue().0], tags);
+    rig.complete(tags[0]);
+    assert_eq!(rig.cfq.next_timer(), None);
+    rig.complete(tags[1]);
+    assert_eq!(rig.cfq.next_timer(), Some((rig.now + ms(8), Timer::SliceIdle)));
+}
+
+#[test]
+//= cfq.md 9 vector 6, type=test
+fn one_long_think_counts_as_twice_what_would_be_waited_for() {
+    let config = Config { group_idle: ms(2), ..Config::default() };
+    let after = |quick: u64| {
+        let mut rig = Bare::new(config);
+        (0..quick).for_each(|i| rig.serve(read(1, i * 8)));
+        rig.pass(ms(500));
+        rig.timer();
+        rig.serve(read(1, quick * 8));
+        rig
+    };
+    // As 16 ms, after two requests without a pause: the mean is 6 ms.
+    let rig = after(2);
+    assert_eq!(rig.cfq.next_timer(), Some((rig.now + ms(8), Timer::SliceIdle)), "worth waiting for");
+    // For its group, whose first request counts as a long think, as 4 ms, after three without: the mean is 1.6 ms.
+    let mut rig = after(4);
+    let group = &rig.cfq.groups[GroupId::ROOT];
+    assert!(group.think.is_valid() && !group.think.exceeds(ms(2)) && group.think.exceeds(ms(1)));
+    // Three long thinks in a row are too much for both.
+    for i in 5..8 {
+        rig.pass(ms(500));
+        rig.timer();
+        rig.serve(read(1, i * 8));
+    }
+    let id = rig.sync_queue_of(1).unwrap();
+    assert!(!rig.queue(id).idle_window && rig.cfq.groups[GroupId::ROOT].think.exceeds(ms(2)));
+}
+
+#[test]
+//= cfq.md 3.3, type=test
+fn the_next_candidate_is_a_neighbour_as_seen_from_the_start_of_the_request_issued() {
+    let mut rig = Bare::new(Config::default());
+    rig.cfq.last_position = Sector(1000);
+    let long = rig.insert(Request { len: Sectors(64), ..read(1, 1000) });
+    // From its start 72 sectors ahead, and 20 back, which count twice; from its end 8 ahead and 84 back.
+    let [ahead, back] = [1072, 980].map(|start| rig.insert(read(1, start)));
+    assert_eq!([rig.issue().0, rig.issue().0, rig.issue().0], [long, back, ahead]);
+}
+
+#[test]
+fn timers_are_rounded_up_to_whole_ticks_as_the_clock_is_rounded_down() {
+    let tick = ms(4);
+    // It begins with a tick.
+    let at = |n| Instant::EPOCH.floor_to(tick) + ms(n);
+    for (idle, fires) in [(ms(8), 12), (ms(9), 16), (Duration::from_us(8001), 16), (ms(6), 12)] {
+        let config = Config { slice_idle: idle, ..Config::default() };
+        let limits = Limits { tick, ..Limits::default() };
+        let mut e = Elevator::<Cfq>::new(limits, config).unwrap();
+        let _ = e.insert(at(1), Tag(0), read(1, 0));
+        let _ = e.insert(at(1), Tag(1), read(2, 1 << 30));
+        assert_eq!(e.dispatch(at(1)), Dispatch::Issue(Tag(0)));
+        // It shows 4 ms.
+        let _ = e.complete(at(7), Tag(0)).count();
+        assert_eq!((idle, e.next_timer()), (idle, Some((at(fires), Timer::SliceIdle))));
+        e.timer(at(fires) - Duration::from_ns(1));
+        assert_eq!(e.dispatch(at(fires) - Duration::from_ns(1)), Dispatch::Hold(Hold::SliceIdle));
+        e.timer(at(fires));
+        assert_eq!((idle, e.dispatch(at(fires))), (idle, Dispatch::Issue(Tag(1))));
+    }
 }
 
 #[test]
