@@ -223,6 +223,12 @@ mod tests {
     }
 
     #[test]
+    //= bfq.md 8.6, type=test
+    fn at_first_it_is_two_thirds_of_a_usual_disk_of_its_kind() {
+        assert_eq!([true, false].map(|rotational| PeakRate::new(rotational).peak), [9333, 22_000]);
+    }
+
+    #[test]
     //= bfq.md 8.6, peak-rate UPDATE, type=test
     fn an_interval_enters_the_estimate_by_how_sequential_it_is() {
         let table = [
@@ -280,7 +286,7 @@ mod tests {
     /// An interval that began a while ago, at `first`, with a request of 8 sectors.
     fn begun(first: Instant) -> PeakRate {
         let mut rate = PeakRate::new(true);
-        rate.dispatched(first, 8, false, false, None);
+        assert!(!rate.dispatched(first, 8, false, false, None), "one request says nothing");
         rate
     }
 
@@ -293,21 +299,22 @@ mod tests {
             rate.dispatched(first + gap, 8, busy, false, None);
             rate.samples
         };
-        assert_eq!((samples(GAP, false), samples(GAP + ns, false), samples(GAP + ns, true)), (2, 1, 2));
-        assert_eq!((samples(SPAN_FULL - ns, true), samples(SPAN_FULL, true)), (2, 1));
+        let (gap, full) = (Duration::from_ms(100), Duration::from_secs(1));
+        assert_eq!((samples(gap, false), samples(gap + ns, false), samples(gap + ns, true)), (2, 1, 2));
+        assert_eq!((samples(full - ns, true), samples(full, true)), (2, 1));
     }
 
     #[test]
     fn a_request_is_sequential_if_it_is_near_and_the_device_was_not_idle() {
         let first = Instant::EPOCH + Duration::from_secs(5);
         let now = first + Duration::from_ms(10);
-        let ns = Duration::from_ns(1);
+        let (recent, ns) = (Duration::from_ms(2), Duration::from_ns(1));
         for (busy, near, ended, counts) in [
             (true, true, None, 1),
             (true, false, None, 0),
             (false, true, None, 0),
-            (false, true, Some(now - RECENT), 0),
-            (false, true, Some(now - RECENT + ns), 1),
+            (false, true, Some(now - recent), 0),
+            (false, true, Some(now - recent + ns), 1),
             (false, false, Some(now), 0),
         ] {
             let mut rate = begun(first);
@@ -330,15 +337,15 @@ mod tests {
         assert_eq!(rate.max_len, 8, "the 32nd says anew what is large");
         // 8 sectors in 8192 us are 64 by 2^-16, and not too slow.
         for (gap_us, left) in [(8192, 32), (8193, 0)] {
-            rate.completed(Duration::from_us(gap_us), None);
+            assert!(!rate.completed(Duration::from_us(gap_us), None), "it was too short to count");
             assert_eq!((gap_us, rate.samples), (gap_us, left));
         }
         // After a short gap nothing is too slow.
         let mut tiny = PeakRate { max_len: 1, samples: 5, ..PeakRate::new(true) };
-        tiny.completed(RECENT, None);
-        assert_eq!(tiny.samples, 5);
-        tiny.completed(RECENT + Duration::from_us(1), None);
-        assert_eq!(tiny.samples, 0);
+        for (gap_us, left) in [(2000, 5), (2001, 0)] {
+            assert!(!tiny.completed(Duration::from_us(gap_us), None));
+            assert_eq!((gap_us, tiny.samples), (gap_us, left));
+        }
     }
 
     #[test]
@@ -362,8 +369,11 @@ mod tests {
             assert!(rate.finish(None) && rate.peak >= before / 2 && rate.peak >= 1);
         }
         assert_eq!(rate.peak, 1);
+        let before = rate;
         rate.sectors = 20_001_000;
         assert!(!rate.finish(None), "no device is as fast as that");
+        rate = PeakRate { sectors: 20_000_000, ..before };
+        assert!(rate.finish(None), "this fast it may be");
     }
 
     #[test]
@@ -403,5 +413,6 @@ mod tests {
         }
         assert!(rate.slot(100, Duration::from_ms(50)));
         assert_eq!(rate.peak, (5000 << 16) / 50_000);
+        assert!(!rate.slot(100, Duration::from_ms(50)), "nothing new");
     }
 }
