@@ -145,8 +145,8 @@ pub(super) struct Client {
     /// Which replayed trace it is of, and which of its tasks it is.
     pub(super) traced: Option<(usize, usize)>,
     region: Region,
-    /// What `rw` says; programs do without.
-    pattern: Option<Pattern>,
+    /// What `rw` says; programs do without. In a box, as it is taken out for each call.
+    pattern: Option<Box<Pattern>>,
     /// Calls that have begun and not ended.
     pub(super) calling: u32,
     /// Bytes of calls that ended while all jobs of its wave ran.
@@ -214,7 +214,8 @@ impl Client {
         let pattern = job
             .program
             .is_none()
-            .then(|| Pattern::new(job, region, files.len(), &mut rng).inside(region.base, region.file));
+            .then(|| Pattern::new(job, region, files.len(), &mut rng).inside(region.base, region.file))
+            .map(Box::new);
         let lanes = lanes(job);
         let player = match job.program {
             Some(Program::Player { bits_per_s }) => Some(Player::new(bits_per_s, span)),
@@ -304,7 +305,7 @@ impl Client {
     }
 
     /// What a lane of a pattern does next. Lanes that have to wait for each other's calls are parked: [`Client::call_ended`] says when they are to ask again.
-    fn next_of_pattern(&mut self, mut pattern: Pattern, now: Instant) -> Next {
+    fn next_of_pattern(&mut self, mut pattern: Box<Pattern>, now: Instant) -> Next {
         let next = self.turn_of(&mut pattern, now);
         if let Next::Call(_) = next {
             self.in_flight += 1;
@@ -410,8 +411,17 @@ impl Client {
         }
         self.in_flight -= 1;
         self.keep_bounds(action, bytes, latency, now);
-        let steers = action != Action::Sync && self.is_measured(now);
-        let Some(depth) = self.depth.as_mut().filter(|_| steers) else { return self.in_flight == 0 };
+        if self.depth.is_some() && action != Action::Sync && self.is_measured(now) {
+            return self.steer_depth(latency, now);
+        }
+        self.in_flight == 0
+    }
+
+    /// The same where the number of calls in flight is sought.
+    #[cold]
+    #[inline(never)]
+    fn steer_depth(&mut self, latency: Duration, now: Instant) -> bool {
+        let Some(depth) = &mut self.depth else { return false };
         let verdict = depth.call_ended(latency, now);
         let found = depth.now();
         match verdict {

@@ -139,9 +139,18 @@ pub(crate) fn observe<'a>(
     let mut machine = Machine::new(scenario, TRACE)?;
     let run = machine.describe(scenario);
     let books = books.map(|books| machine.books(&run, books));
+    machine.keeps_books = books.is_some();
     machine.journal = sink.map(|sink| Rc::new(RefCell::new(machine.begin_journal(&run, sink))));
     machine.queue.listen(books, machine.journal.clone())?;
     machine.run(scenario)
+}
+
+/// Calls what an observer is told through. Few runs are observed, and all pay for what stands in their way in the loop: there it is only
+/// a test and a call, and the rest is elsewhere.
+#[cold]
+#[inline(never)]
+pub(crate) fn out_of_line<T>(tell: impl FnOnce() -> T) -> T {
+    tell()
 }
 
 /// Points of the time series, all clients together: a run that has more has longer intervals, as its memory is bounded.
@@ -156,6 +165,8 @@ struct Machine<'a> {
     queue: Volume<'a>,
     /// Hears what happens, if somebody does.
     journal: Option<queue::Journal<'a>>,
+    /// Whether the queue has books of where time goes.
+    keeps_books: bool,
     groups: Groups<'a>,
     watch: groups::Watch,
     files: Files,
@@ -244,6 +255,7 @@ impl<'a> Machine<'a> {
             events: Events::default(),
             queue,
             journal: None,
+            keeps_books: false,
             watch: groups::Watch::new(scenario.watch, groups.count()),
             groups,
             files,
@@ -384,16 +396,18 @@ impl<'a> Machine<'a> {
     }
 
     /// Tells the journal something, if one is kept.
+    #[inline]
     fn journal(&self, tell: impl FnOnce(&mut journal::Recorder<'a>)) {
         if let Some(journal) = &self.journal {
-            tell(&mut journal.borrow_mut());
+            out_of_line(|| tell(&mut journal.borrow_mut()));
         }
     }
 
     /// Tells the books something, if any are kept.
+    #[inline]
     fn why(&mut self, tell: impl FnOnce(&mut Recorder)) {
-        if let Some(why) = self.queue.why() {
-            tell(why);
+        if self.keeps_books {
+            out_of_line(|| self.queue.why().map(tell));
         }
     }
 

@@ -218,12 +218,16 @@ impl Pattern {
     /// at a time fio does not look.
     //= fio-3.33: positions seen in its logs, with filesize and loops
     fn is_pass_full(&self, job: &Job) -> bool {
+        // Most calls of most jobs need not look further.
+        if job.time_based || self.bytes_of_pass < self.size {
+            return false;
+        }
         let queues = matches!(job.ioengine.as_str(), "libaio" | "io_uring" | "posixaio" | "vsync");
         let repeats = job.rw.direction != Direction::Read
             && job.rw.random
             && (job.norandommap || job.distribution != crate::job::Distribution::Uniform);
         let most = if repeats { self.size.max(self.bytes(job)) } else { self.size };
-        queues && !job.time_based && self.bytes_of_pass >= most
+        queues && self.bytes_of_pass >= most
     }
 
     // ---- when ----------------------------------------------------------------------------------------------------

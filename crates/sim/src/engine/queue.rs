@@ -15,7 +15,7 @@
 //
 //= elevators.md 1.6, 1.7, 1.8
 
-use super::{Owner, capacity};
+use super::{Owner, capacity, out_of_line};
 use crate::host::{Host, MultiQueue, Plug};
 use crate::metrics::{DiskStats, Result};
 use crate::{journal, why};
@@ -283,9 +283,7 @@ impl<'a> DiskQueue<'a> {
             Op::Discard => {}
         }
         self.allocated[kind] += 1;
-        if let Some(tap) = &mut self.tap {
-            tap.journal(|journal, member| journal.made(member, &rq));
-        }
+        self.journal(|journal, member| journal.made(member, &rq));
         // On at 113 of 128.
         if self.allocated[kind] > self.nr_requests - self.nr_requests / 8 {
             self.congested[kind] = true;
@@ -305,9 +303,7 @@ impl<'a> DiskQueue<'a> {
     fn insert(&mut self, now: Instant, rq: Request, owner: Owner) {
         let kind = kind_of(&rq);
         let tag = self.free.pop().expect("submit has looked");
-        if let Some(tap) = &mut self.tap {
-            tap.journal(|journal, member| journal.inserted(member, Tag(tag)));
-        }
+        self.journal(|journal, member| journal.inserted(member, Tag(tag)));
         let pool = match self.elevator.insert(now, Tag(tag), rq) {
             // As the kernel holds a bio, for which there is no request yet: whoever waits for a limit keeps nobody from the pool.
             Insert::Queued if self.elevator.requests()[Tag(tag)].state == State::Held => {
@@ -322,9 +318,8 @@ impl<'a> DiskQueue<'a> {
             }
         };
         self.owners[usize::from(tag)] = (owner, pool);
-        if let Some(tap) = &mut self.tap {
-            tap.why(|why| why.inserted(Tag(tag), owner));
-            self.heed();
+        if self.tap.is_some() {
+            self.tell_inserted(Tag(tag), owner);
         }
     }
 
@@ -341,9 +336,7 @@ impl<'a> DiskQueue<'a> {
     fn hand_in_collected(&mut self, now: Instant) {
         let mut collected = std::mem::take(&mut self.collected);
         collected.sort_by_key(|(rq, _)| rq.start);
-        if let Some(tap) = &mut self.tap {
-            tap.journal(|journal, member| journal.hands_in(member));
-        }
+        self.journal(|journal, member| journal.hands_in(member));
         for (rq, owner) in collected.drain(..) {
             self.insert(now, rq, owner);
         }
@@ -413,10 +406,8 @@ impl<'a> DiskQueue<'a> {
             }
             let answer = self.elevator.dispatch(now);
             self.account_idling(now, answer);
-            if let Some(tap) = &mut self.tap {
-                tap.answer = answer;
-                self.heed();
-                self.tell_idling();
+            if self.tap.is_some() {
+                self.tell_answer(answer);
             }
             let Dispatch::Issue(tag) = answer else {
                 self.was_held = self.elevator.requests().queued() > 0;
@@ -447,9 +438,8 @@ impl<'a> DiskQueue<'a> {
 
     fn give(&mut self, now: Instant, command: Command) {
         self.device.submit(now, command);
-        if let Some(tap) = &mut self.tap {
-            let head = self.device.head(now);
-            tap.journal(|journal, member| journal.head(member, head));
+        if self.tap.is_some() {
+            self.tell_head(now, None);
         }
     }
 
@@ -465,9 +455,8 @@ impl<'a> DiskQueue<'a> {
             let (start, len) = (Sector(0), Sectors(0));
             let op = DeviceOp::Flush;
             self.send(now, Command { tag: FLUSH_TAG, op, start, len, fua: false });
-            if let Some(tap) = &mut self.tap {
-                tap.why(|why| why.flushes(FLUSH_TAG, &self.flushing));
-                tap.journal(|journal, member| journal.flushes(member));
+            if self.tap.is_some() {
+                self.tell_flush();
             }
         }
     }
@@ -475,9 +464,7 @@ impl<'a> DiskQueue<'a> {
     /// The thread wants everything that has completed to be stable.
     pub(super) fn flush(&mut self, thread: u32) {
         self.flush_waiters.push(thread);
-        if let Some(tap) = &mut self.tap {
-            tap.journal(|journal, member| journal.wants_flush(member, thread));
-        }
+        self.journal(|journal, member| journal.wants_flush(member, thread));
         self.thread_waits(thread, why::Wait::Flush);
     }
 
@@ -507,12 +494,8 @@ impl<'a> DiskQueue<'a> {
             self.give(now, command);
         }
         let done = self.device.poll(now);
-        if let (Some(tag), Some(tap)) = (done, &mut self.tap) {
-            let head = self.device.head(now);
-            tap.journal(|journal, member| {
-                journal.finished(member, tag);
-                journal.head(member, head);
-            });
+        if done.is_some() && self.tap.is_some() {
+            self.tell_head(now, done);
         }
         done
     }
@@ -529,9 +512,8 @@ impl<'a> DiskQueue<'a> {
         owners.clear();
         if tag == FLUSH_TAG {
             woken.extend(self.flushing.drain(..));
-            if let Some(tap) = &mut self.tap {
-                tap.why(|why| why.completed(tag, &[tag]));
-                tap.journal(|journal, member| journal.flushed(member));
+            if self.tap.is_some() {
+                self.tell_flushed(tag);
             }
             return;
         }
@@ -572,10 +554,8 @@ impl<'a> DiskQueue<'a> {
             _ => Dispatch::Empty,
         };
         self.account_idling(now, answer);
-        if let Some(tap) = &mut self.tap {
-            tap.answer = answer;
-            self.tell_idling();
-            self.tell_status();
+        if self.tap.is_some() {
+            self.tell_idle_status(answer);
         }
     }
 
@@ -653,14 +633,31 @@ impl<'a> DiskQueue<'a> {
         self.tap = Some(Box::new(tap));
     }
 
+    /// Tells the journal something, if one is kept.
+    #[inline]
+    fn journal(&mut self, tell: impl FnOnce(&mut journal::Recorder<'a>, u8)) {
+        if let Some(tap) = &mut self.tap {
+            out_of_line(|| tap.journal(tell));
+        }
+    }
+
     fn thread_waits(&mut self, thread: u32, wait: why::Wait) {
         if let Some(tap) = &mut self.tap {
-            tap.why(|why| why.waits(thread, wait));
+            out_of_line(|| tap.why(|why| why.waits(thread, wait)));
         }
     }
 
     /// Empties the elevator's trace, which holds what one call of it recorded.
+    #[inline]
     fn heed(&mut self) {
+        if self.tap.is_some() {
+            self.heed_trace();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn heed_trace(&mut self) {
         let Some(tap) = &mut self.tap else { return };
         let mut events = std::mem::take(&mut tap.events);
         events.extend(self.elevator.drain_trace());
@@ -678,12 +675,78 @@ impl<'a> DiskQueue<'a> {
         tap.events = events;
     }
 
+    /// A request is in the elevator.
+    #[cold]
+    #[inline(never)]
+    fn tell_inserted(&mut self, tag: Tag, owner: Owner) {
+        if let Some(tap) = &mut self.tap {
+            tap.why(|why| why.inserted(tag, owner));
+        }
+        self.heed_trace();
+    }
+
+    /// The elevator was asked for a request.
+    #[cold]
+    #[inline(never)]
+    fn tell_answer(&mut self, answer: Dispatch) {
+        if let Some(tap) = &mut self.tap {
+            tap.answer = answer;
+        }
+        self.heed_trace();
+        self.tell_idling();
+    }
+
+    /// The elevator is not asked, and would answer this.
+    #[cold]
+    #[inline(never)]
+    fn tell_idle_status(&mut self, answer: Dispatch) {
+        if let Some(tap) = &mut self.tap {
+            tap.answer = answer;
+        }
+        self.tell_idling();
+        self.tell_status();
+    }
+
+    /// Where the device's head is, which has finished a command or got one.
+    #[cold]
+    #[inline(never)]
+    fn tell_head(&mut self, now: Instant, finished: Option<Tag>) {
+        let Some(tap) = &mut self.tap else { return };
+        let head = self.device.head(now);
+        tap.journal(|journal, member| {
+            if let Some(tag) = finished {
+                journal.finished(member, tag);
+            }
+            journal.head(member, head);
+        });
+    }
+
+    /// A flush begins.
+    #[cold]
+    #[inline(never)]
+    fn tell_flush(&mut self) {
+        let Some(tap) = &mut self.tap else { return };
+        tap.why(|why| why.flushes(FLUSH_TAG, &self.flushing));
+        tap.journal(|journal, member| journal.flushes(member));
+    }
+
+    /// The flush has ended.
+    #[cold]
+    #[inline(never)]
+    fn tell_flushed(&mut self, tag: Tag) {
+        let Some(tap) = &mut self.tap else { return };
+        tap.why(|why| why.completed(tag, &[tag]));
+        tap.journal(|journal, member| journal.flushed(member));
+    }
+
     /// A request has completed, and these tags are free.
+    #[cold]
+    #[inline(never)]
     fn tell_completed(&mut self, tag: Tag, mut freed: Vec<Tag>) {
         if let Some(tap) = &mut self.tap {
             tap.why(|why| why.completed(tag, &freed));
         }
-        self.heed();
+        self.heed_trace();
         if let Some(tap) = &mut self.tap {
             tap.journal(|journal, member| journal.completed(member, tag, &freed));
             freed.clear();
@@ -701,6 +764,8 @@ impl<'a> DiskQueue<'a> {
         tap.journal(|journal, member| journal.idles(member, hold));
     }
 
+    #[cold]
+    #[inline(never)]
     fn tell_status(&mut self) {
         let has_work = self.elevator.requests().issued() > 0 || !self.flushing.is_empty();
         let is_plugged = self.is_plugged();
