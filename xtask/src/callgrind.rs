@@ -27,10 +27,26 @@ pub(crate) fn inclusive(profile: &str, suffix: &str) -> u64 {
     sum
 }
 
+/// The total of an event, by its name in the line that lists them.
+pub(crate) fn total(profile: &str, event: &str) -> Option<u64> {
+    let line = |key: &str| profile.lines().find_map(|line| line.strip_prefix(key));
+    let column = line("events:")?.split_whitespace().position(|name| name == event)?;
+    line("summary:")?.split_whitespace().nth(column)?.parse().ok()
+}
+
+/// Caches to count misses with: those of a small processor of today, the same on every machine. The first is that for instructions.
+pub(crate) const CACHES: &str = "--cache-sim=yes --I1=32768,8,64 --D1=32768,8,64 --LL=8388608,16,64";
+
 /// Runs a program under callgrind; its profile and what it printed.
 pub(crate) fn run(program: &Path, args: &str) -> Result<(String, String), String> {
+    run_with("", program, args)
+}
+
+/// Runs a program under callgrind with more options; its profile and what it printed.
+pub(crate) fn run_with(options: &str, program: &Path, args: &str) -> Result<(String, String), String> {
     let out = root().join("target").join(format!("callgrind.{}.out", std::process::id()));
     let mut valgrind = command("valgrind", "--tool=callgrind --compress-strings=no --compress-pos=no");
+    valgrind.args(options.split_whitespace());
     valgrind.arg(format!("--callgrind-out-file={}", out.display()));
     let output = capture(valgrind.arg(program).args(args.split_whitespace()))?;
     let profile = fs::read_to_string(&out).map_err(|e| format!("{}: {e}", out.display()))?;
@@ -41,6 +57,13 @@ pub(crate) fn run(program: &Path, args: &str) -> Result<(String, String), String
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn totals_are_found_by_the_name_of_their_event() {
+        let profile = "cmd: a\nevents: Ir Dr I1mr\nsummary: 1200 300 45 \n\nfn=main\n0 12\n";
+        assert_eq!([total(profile, "Ir"), total(profile, "I1mr")], [Some(1200), Some(45)]);
+        assert_eq!([total(profile, "Dw"), total("events: Ir\n", "Ir")], [None, None]);
+    }
 
     #[test]
     fn sums_the_call_sites_of_one_function() {

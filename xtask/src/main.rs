@@ -3,7 +3,7 @@
 //! ```text
 //! cargo xtask test                  everything that must hold before a change lands (CI runs exactly this)
 //! cargo xtask ci                    the same
-//! cargo xtask bench [--check]       instructions and allocations per request → bench/RESULTS.md; or only the limits
+//! cargo xtask bench [--check]       instructions and allocations per request → bench/RESULTS.md; or only the limits, the lab's too
 //! cargo xtask fuzz [--minutes N] [TARGET…]   fuzzing, 10 minutes per target unless told otherwise
 //! cargo xtask docs [tunables|pages|--check]  what is measured in docs/schedulers; or only whether a part of it is as it would be made
 //! cargo xtask figures [--check]     figures in README and docs against what the commands give: written anew; or only whether they are the same
