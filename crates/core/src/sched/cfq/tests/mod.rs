@@ -8,6 +8,7 @@ mod cooperation;
 mod decisions;
 mod groups;
 mod preemption;
+mod waiting;
 
 use super::*;
 use crate::elevator::Books;
