@@ -341,14 +341,32 @@ fn journal(scenario: &Scenario) -> (Rows, Vec<u8>) {
     (rows, bytes)
 }
 
+const LOAD: &str = "[global]\ndirect=1\nsize=4g\nioengine=libaio\n\
+    [many]\nrw=randrw\nbs=16k\niodepth=4\nnumber_ios=150\nprio=4\n\
+    [one]\nrw=randread\nbs=4k\nthinktime=7ms\nnumber_ios=60\nstartdelay=13us\n\
+    [seq]\nrw=write\nbs=64k\niodepth=2\nnumber_ios=80\nrate=2m\nstartdelay=29us\n";
+
 /// The machine records itself, and replays what it recorded: the same happens, to the nanosecond, by the clock and by the dependencies. (The jobs do
 /// not begin at the very same time: which of several tasks goes first then is not kept.)
+fn it_does_again(text: &str, disk: &str, scheduler: &str, seed: u64) {
+    let scenario = |jobs| Scenario { seed, ..scenario(jobs, disk, scheduler) };
+    let (rows, bytes) = journal(&scenario(job::parse(text, "j").unwrap()));
+    assert_eq!(rows.len(), 290);
+    let source = Source::Bytes("t".to_owned(), bytes.into());
+    for mode in [Mode::Open, Mode::Closed] {
+        let mut jobs = jobs(source.clone(), |o| o.mode = mode);
+        // The trace begins with its first request, the disk turned on before it; times past the kernel's ticks matter.
+        jobs.jobs.iter_mut().for_each(|j| j.startdelay = Duration::from_ns(rows[0].0));
+        assert_eq!(jobs.jobs.len(), 3, "a client for each");
+        let (again, _) = journal(&scenario(jobs));
+        let differs = rows.iter().zip(&again).position(|(a, b)| a != b);
+        let told = differs.map(|i| (i, rows[i], again[i]));
+        assert_eq!((told, again.len()), (None, rows.len()), "{scheduler} on {disk}, {mode:?}, seed {seed}");
+    }
+}
+
 #[test]
 fn what_a_disk_did_it_does_again() {
-    let text = "[global]\ndirect=1\nsize=4g\nioengine=libaio\n\
-                [many]\nrw=randrw\nbs=16k\niodepth=4\nnumber_ios=150\nprio=4\n\
-                [one]\nrw=randread\nbs=4k\nthinktime=7ms\nnumber_ios=60\nstartdelay=13us\n\
-                [seq]\nrw=write\nbs=64k\niodepth=2\nnumber_ios=80\nrate=2m\nstartdelay=29us\n";
     for (disk, scheduler) in [
         ("nas2020", "noop"),
         ("nas2020", "mq-deadline"),
@@ -356,27 +374,18 @@ fn what_a_disk_did_it_does_again() {
         ("nas2020", "cfq"),
         ("nas2020", "bfq"),
     ] {
-        // With BFQ's `streams` one direct write waits for admission at the very time of a completion. A recording has the time at which
-        // the wait ended; the replay's write comes then, and waits for the next completion. That tie is not kept.
-        let scenario = |jobs| {
-            let mut scenario = scenario(jobs, disk, scheduler);
-            if scheduler == "bfq" {
-                scenario.config.set("streams", 0).unwrap();
-            }
-            scenario
-        };
-        let (rows, bytes) = journal(&scenario(job::parse(text, "j").unwrap()));
-        assert_eq!(rows.len(), 290);
-        let source = Source::Bytes("t".to_owned(), bytes.into());
-        for mode in [Mode::Open, Mode::Closed] {
-            let mut jobs = jobs(source.clone(), |o| o.mode = mode);
-            // The trace begins with its first request, the disk turned on before it; times past the kernel's ticks matter.
-            jobs.jobs.iter_mut().for_each(|j| j.startdelay = Duration::from_ns(rows[0].0));
-            assert_eq!(jobs.jobs.len(), 3, "a client for each");
-            let (again, _) = journal(&scenario(jobs));
-            let differs = rows.iter().zip(&again).position(|(a, b)| a != b);
-            let told = differs.map(|i| (i, rows[i], again[i]));
-            assert_eq!((told, again.len()), (None, rows.len()), "{scheduler} on {disk}, {mode:?}");
+        it_does_again(LOAD, disk, scheduler, 1);
+    }
+}
+
+/// BFQ refuses a request while its queue has its share of the tags. The thread waits, runs the queue each time it is refused, and is refused again
+/// or not depending on what that run did. The recording has the time at which the thread first asked, so that the replay's thread waits alike.
+#[test]
+fn what_waited_for_admission_waits_again() {
+    for seed in 1..=8 {
+        for depth in [4, 8, 16] {
+            let text = LOAD.replace("iodepth=4", &format!("iodepth={depth}"));
+            it_does_again(&text, "nas2020", "bfq", seed);
         }
     }
 }

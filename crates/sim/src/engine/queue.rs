@@ -273,6 +273,10 @@ impl<'a> DiskQueue<'a> {
     ) -> std::result::Result<(), Full> {
         if !self.has_request(now, &rq, *batch) {
             self.was_held_up = self.is_held_up(&rq);
+            // What the page cache hands in is put together anew after the wait.
+            if let (Some(tap), Owner::Lane(_)) = (&mut self.tap, owner) {
+                tap.journal(|journal, member| journal.refused(member, &rq));
+            }
             return Err(Full);
         }
         let kind = kind_of(&rq);

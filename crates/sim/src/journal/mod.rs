@@ -237,9 +237,10 @@ pub struct Request {
     pub sector: Sector,
     /// How much.
     pub sectors: Sectors,
-    /// When somebody wanted it.
+    /// When a thread first asked for it. A request of a direct call may wait for a tag after that; in a mirror, and for what the page cache
+    /// hands in, the time is the end of such a wait.
     pub made: Duration,
-    /// When the scheduler got it, or the request that carries it; later than `made` for what is plugged, or waits for a limit.
+    /// When the scheduler got it, or the request that carries it; later than `made` for what is plugged, or waits for a tag or a limit.
     pub inserted: Option<Duration>,
     /// When the device got it.
     pub issued: Option<Duration>,

@@ -8,7 +8,7 @@ use crate::why::{Asked, Followers, gives_turn};
 use fairhead_core::trace::{self, Detail, Reason, TraceEvent};
 use fairhead_core::{self as core, Duration, GroupId, Hold, Instant, Op, Sector, Sectors, Tag, TaskId};
 use fairhead_device::DeviceOp;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 /// A disk and its queue.
@@ -49,6 +49,8 @@ pub(crate) struct Recorder<'a> {
     calls: u64,
     /// Who makes the next request, and whether nobody has asked for it.
     maker: (u32, bool),
+    /// By thread: the request that it has made, and that there is no room for yet.
+    refused: BTreeMap<u32, Request>,
 }
 
 impl fmt::Debug for Recorder<'_> {
@@ -72,6 +74,7 @@ impl<'a> Recorder<'a> {
             requests: 0,
             calls: 0,
             maker: (0, false),
+            refused: BTreeMap::new(),
         }
     }
 
@@ -131,8 +134,26 @@ impl<'a> Recorder<'a> {
         self.maker = (thread, ahead);
     }
 
-    /// A request is made.
+    /// A request is made, or there is room now for the one that the thread has made.
     pub(crate) fn made(&mut self, member: u8, rq: &core::Request) {
+        let waited = self.refused.remove(&self.maker.0);
+        debug_assert!(waited.is_none_or(|r| (r.sector, r.sectors) == (rq.start, rq.len)));
+        let request = waited.unwrap_or_else(|| self.make(member, rq));
+        self.members[usize::from(member)].made.push_back(request);
+    }
+
+    /// A request is made, and the thread waits for room for it. The thread makes no other meanwhile.
+    ///
+    /// A kernel's `Q` precedes the wait, too. A replay needs that time: a thread that finds no room runs the queue before it waits.
+    pub(crate) fn refused(&mut self, member: u8, rq: &core::Request) {
+        // Which member of a mirror reads is chosen anew.
+        if self.members.len() == 1 && !self.refused.contains_key(&self.maker.0) {
+            let request = self.make(member, rq);
+            self.refused.insert(self.maker.0, request);
+        }
+    }
+
+    fn make(&mut self, member: u8, rq: &core::Request) -> Request {
         let op = match rq.op {
             Op::Read => DeviceOp::Read,
             Op::Write => DeviceOp::Write,
@@ -142,7 +163,7 @@ impl<'a> Recorder<'a> {
         let kind = Kind { op, sync: rq.sync, meta: rq.meta, ahead };
         let request = self.request(member, thread, rq.task, rq.group, kind, (rq.start, rq.len));
         self.tell(member, Action::Queue, &request);
-        self.members[usize::from(member)].made.push_back(request);
+        request
     }
 
     fn request(
@@ -367,6 +388,7 @@ impl<'a> Recorder<'a> {
             open.sort_by_key(|r| r.id);
             open.iter().for_each(|r| self.sink.request(r));
         }
+        std::mem::take(&mut self.refused).values().for_each(|r| self.sink.request(r));
         let mut open: Vec<Call> = self.lanes.iter_mut().filter_map(|l| l.call.take()).collect();
         open.sort_by_key(|c| c.id);
         open.iter().for_each(|c| self.sink.call(c));
