@@ -1,17 +1,33 @@
 //! `fairhead emulate`: a slow disk, in real time.
 
-use fairhead_live::{DiskOptions, Lateness, Mount};
+use fairhead_core::Duration;
+use fairhead_live::{DiskOptions, Lateness, Mount, Watch, Way};
+use fairhead_sim::Host;
+use std::fmt::Write;
 
 use crate::args::EmulateArgs;
 use crate::error::CliError;
 use crate::out;
 use crate::plan;
 
-/// Shows the disk until it is taken away, and tells how well it kept time.
+/// Shows the disk until it is taken away, and tells how well it kept time, how far away it is, and who waited for a processor.
 pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), CliError> {
     let (name, params) = plan::choose_disk(&args.disk)?;
-    let mount = Mount::emulate(params, &args.file, &args.at).map_err(|e| CliError::from(&e))?;
-    serve(&mount, &format!("{} is a disk as slow as {name}; Ctrl-C ends it", args.at.join("disk").display()))
+    let mount = Mount::emulate(params.clone(), &args.file, &args.at).map_err(|e| CliError::from(&e))?;
+    let path = match mount.ways(&params) {
+        Ok((near, far)) => path_lines(near, far.map_err(|e| e.to_string())),
+        Err(e) => format!("path: not measured: {e}\n"),
+    };
+    let failed = |e: std::io::Error| CliError::Failed(format!("cannot watch who waits for a processor: {e}"));
+    let (watch, missing) = Watch::begin(&mount.file()).map_err(failed)?;
+    missing.iter().for_each(|line| out::note(line));
+    let what = format!("{} is a disk as slow as {name}; Ctrl-C ends it", args.at.join("disk").display());
+    let lateness = serve_until_end(&mount, &what)?.unwrap_or_default();
+    let waits = watch.end();
+    waits.missing.difference(&missing).for_each(|line| out::note(line));
+    out::print(&format!("{}{path}{}\n", report(&lateness), waits.told(&lateness)))?;
+    judge([lateness.verdict(), waits.verdict(&lateness)]);
+    Ok(())
 }
 
 /// A disk of `serve` or `mount` that is as slow as the one of that name, and whose groups are guaranteed no more than a job file may promise.
@@ -23,6 +39,14 @@ pub(crate) fn disk(options: DiskOptions, name: &str) -> Result<DiskOptions, CliE
 
 /// Says what there is, waits until it is taken away, and tells how well time was kept, if it is emulated.
 pub(crate) fn serve(mount: &Mount, what: &str) -> Result<(), CliError> {
+    let Some(lateness) = serve_until_end(mount, what)? else { return Ok(()) };
+    out::print(&report(&lateness))?;
+    judge([lateness.verdict(), None]);
+    Ok(())
+}
+
+/// Says what there is, and waits until it is taken away. Answers how well time was kept, if it is emulated.
+fn serve_until_end(mount: &Mount, what: &str) -> Result<Option<Lateness>, CliError> {
     let unmounter = mount.unmounter();
     let end = move || {
         if let Err(e) = unmounter.unmount() {
@@ -32,17 +56,41 @@ pub(crate) fn serve(mount: &Mount, what: &str) -> Result<(), CliError> {
     ctrlc::set_handler(end).map_err(|e| CliError::Failed(format!("cannot listen for Ctrl-C: {e}")))?;
     out::note(what);
     mount.wait();
-    let failed = |e: fairhead_live::Error| CliError::Failed(e.to_string());
-    let Some(lateness) = mount.lateness().map_err(failed)? else { return Ok(()) };
-    out::print(&report(&lateness))?;
-    if let Some(why) = lateness.verdict() {
+    mount.lateness().map_err(|e| CliError::Failed(e.to_string()))
+}
+
+fn judge(verdicts: [Option<String>; 2]) {
+    for why in verdicts.into_iter().flatten() {
         out::note(&format!("the figures of this run are not to be trusted: {why}"));
     }
-    Ok(())
 }
 
 fn report(lateness: &Lateness) -> String {
     format!("{} ios; {lateness}\n", lateness.ios)
+}
+
+/// How far away the disk is, for the lab.
+fn path_lines(near: Way, far: Result<Way, String>) -> String {
+    let mut text =
+        format!("path of who reads the file: {} us both ways; --host {}\n", near.mean.as_us(), host(near));
+    let _ = match far {
+        Ok(far) => writeln!(
+            text,
+            "path through a loop device: {} us both ways; --host {}",
+            far.mean.as_us(),
+            host(far)
+        ),
+        Err(e) => writeln!(text, "path through a loop device: not measured: {e}"),
+    };
+    text
+}
+
+/// A host that is as far away: the lab adds the path in each direction, the jitter on the way back, and the interrupt, which the way has in it.
+fn host(way: Way) -> String {
+    let lab = Host::of_2020();
+    let way_out = way.mean.saturating_sub(lab.irq + lab.irq_jitter).saturating_sub(way.jitter) / 2;
+    let us = |d: Duration| (d + Duration::from_ns(500)).as_us();
+    format!("2020,path={}us,path_jitter={}us", us(way_out), us(way.jitter))
 }
 
 #[cfg(test)]
@@ -52,5 +100,21 @@ mod tests {
     #[test]
     fn a_run_without_ios_is_told_too() {
         assert_eq!(report(&Lateness::default()), "0 ios; 0 moments, 99 % less than 0s late, at most 0s\n");
+        let told = fairhead_live::Waits::default().told(&Lateness::default());
+        assert!(told.contains("answers were 0.0 us later in the mean, 0.00 %"), "{told}");
+    }
+
+    /// 76 us less 6 for the interrupt and 10 of jitter: 30 us each way.
+    #[test]
+    fn a_path_is_told_as_the_lab_takes_it() {
+        let way = |mean, jitter| Way { mean: Duration::from_us(mean), jitter: Duration::from_us(jitter) };
+        let text = path_lines(way(76, 10), Err("no loop devices".to_owned()));
+        assert_eq!(
+            text,
+            "path of who reads the file: 76 us both ways; --host 2020,path=30us,path_jitter=10us\n\
+             path through a loop device: not measured: no loop devices\n"
+        );
+        assert_eq!(Host::parse(&host(way(76, 10)), "nas2020").unwrap().1.path, Duration::from_us(30));
+        assert_eq!(host(way(3, 1)), "2020,path=0us,path_jitter=1us");
     }
 }

@@ -44,7 +44,36 @@ fn a_disk_is_shown_until_it_is_told_to_end_and_then_tells_how_late_it_was() {
     assert!(fs::read(dir.path().join("mnt/disk")).unwrap() == vec![5; 1 << 20]);
     let out = end(process);
     assert!(out.contains(" ios; ") && out.contains("99 % less than"), "{out}");
+    assert!(out.contains("\nwaits for a processor: ") && out.contains(" % of the model's time"), "{out}");
     assert!(!dir.path().join("mnt/disk").exists(), "unmounted");
+    dir.close().unwrap();
+}
+
+/// What it says of its distance is what `run --host` takes; and the time that the measurement took the model is not in its figures.
+#[test]
+fn a_disk_tells_how_far_away_it_is_in_the_words_of_the_lab() {
+    let Some(dir) = scratch() else { return };
+    fs::write(dir.path().join("image"), vec![5; 1 << 20]).unwrap();
+    fs::write(dir.path().join("job.fio"), "[r]\nrw=randread\nbs=4k\ndirect=1\nsize=1m\nnumber_ios=10\n")
+        .unwrap();
+    let (process, _, _said) = begin(&dir, &["emulate", "nas2020", "image", "mnt"]);
+    let out = end(process);
+    assert!(out.starts_with("0 ios; 0 moments"), "the measurement does not count: {out}");
+    let paths: Vec<&str> = out.lines().filter(|l| l.starts_with("path ")).collect();
+    assert_eq!(paths.len(), 2, "{out}");
+    for line in paths {
+        let Some((_, host)) = line.split_once("; --host ") else {
+            assert!(line.contains("not measured: "), "{line}");
+            println!("skipped: {line}");
+            continue;
+        };
+        assert!(host.starts_with("2020,path="), "{host}");
+        let run = fairhead()
+            .args(["run", "job.fio", "--disk", "nas2020", "--host", host])
+            .current_dir(&dir)
+            .output();
+        assert!(run.unwrap().status.success(), "{host}");
+    }
     dir.close().unwrap();
 }
 

@@ -26,9 +26,23 @@ pub(crate) fn be_punctual(at_once: bool) {
     // SAFETY: it is about the calling thread, and names no memory.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
     if at_once {
-        let lowest = libc::sched_param { sched_priority: 1 };
         // The ring's workers inherit it: the kernel forks them from this thread, which makes no others.
-        // SAFETY: the parameters are read during the call.
-        unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) };
+        let _ = be_urgent(0);
     }
+}
+
+/// A thread of this process, 0 for the calling one, gets a processor before any other program's turn, unless it does so already.
+///
+/// # Errors
+/// If that is not permitted.
+pub(crate) fn be_urgent(tid: libc::pid_t) -> std::io::Result<()> {
+    let lowest = libc::sched_param { sched_priority: 1 };
+    // SAFETY: it names no memory.
+    let policy = unsafe { libc::sched_getscheduler(tid) };
+    if matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR) {
+        return Ok(());
+    }
+    // SAFETY: the parameters are read during the call.
+    let result = unsafe { libc::sched_setscheduler(tid, libc::SCHED_FIFO, &raw const lowest) };
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -508,6 +508,16 @@ impl Disk {
     pub fn lateness(&self) -> Result<Option<Lateness>, Error> {
         self.call(|desk| desk.lateness())
     }
+
+    /// The emulated disk of these parameters is as if nothing had happened to it.
+    pub(crate) fn renew_model(&self, params: &DeviceParams) -> Result<(), Error> {
+        let params = params.clone();
+        self.call(move |desk| {
+            if let Some(model) = &mut desk.emulation {
+                model.renew(&params);
+            }
+        })
+    }
 }
 
 impl Drop for Disk {

@@ -26,6 +26,7 @@ use std::fmt;
 /// What the store and the model have to say about one io, or one flush.
 #[derive(Debug)]
 struct Halves {
+    began: Instant,
     /// Commands that the model has not done.
     commands: u32,
     /// When it had done them all.
@@ -66,6 +67,8 @@ pub struct Lateness {
     pub slow_store: u64,
     /// All ios.
     pub ios: u64,
+    /// The time that the model took for them, from beginning to end, added up.
+    pub took: Duration,
 }
 
 impl Lateness {
@@ -130,6 +133,15 @@ impl Emulation {
         })
     }
 
+    /// The disk is as if nothing had happened to it, unless it is at work.
+    pub(crate) fn renew(&mut self, params: &DeviceParams) {
+        if self.halves.is_empty()
+            && let Ok(new) = Self::new(params)
+        {
+            *self = new;
+        }
+    }
+
     pub(crate) const fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -155,7 +167,7 @@ impl Emulation {
             self.line.push_back((Work::Io(io), command));
             (at, left, commands) = (at + len, left - len, commands + 1);
         }
-        self.halves.insert(Work::Io(io), Halves { commands, done: None, results: None });
+        self.halves.insert(Work::Io(io), Halves { began: now, commands, done: None, results: None });
         self.feed(now);
     }
 
@@ -163,7 +175,7 @@ impl Emulation {
     pub(crate) fn flush(&mut self, now: Instant, file: FileId) {
         let flush =
             Command { tag: Tag(0), op: DeviceOp::Flush, start: Sector(0), len: Sectors(0), fua: false };
-        self.halves.insert(Work::Flush(file), Halves { commands: 1, done: None, results: None });
+        self.halves.insert(Work::Flush(file), Halves { began: now, commands: 1, done: None, results: None });
         self.line.push_back((Work::Flush(file), flush));
         self.feed(now);
     }
@@ -211,8 +223,11 @@ impl Emulation {
                 self.feed(now);
                 let halves = self.halves.get_mut(&work).expect("began");
                 halves.commands -= 1;
-                self.lateness.ios += u64::from(halves.commands == 0);
-                halves.done = (halves.commands == 0).then_some(at);
+                if halves.commands == 0 {
+                    halves.done = Some(at);
+                    self.lateness.ios += 1;
+                    self.lateness.took += at.since(halves.began);
+                }
                 if halves.commands == 0 && halves.results.is_some() {
                     let results = self.halves.remove(&work).and_then(|h| h.results).expect("just seen");
                     return Some((work, results));

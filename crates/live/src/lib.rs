@@ -36,6 +36,7 @@ mod socket;
 mod store;
 mod succession;
 mod transfer;
+mod waits;
 
 pub use bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
 pub use buffer::{Buffer, Pool};
@@ -43,7 +44,8 @@ pub use disk::{Client, Disk, DiskOptions, Pending};
 pub use emulation::Lateness;
 pub use error::{Error, ErrorKind};
 pub use faults::{Fault, FaultOp, Faults, Harm};
-pub use fuse::{Mount, Unmount};
+pub use fuse::{Mount, Unmount, Way};
 pub use probe::Probe;
 pub use request_queue::{IoId, Piece, RequestQueue, Settings, Start};
 pub use transfer::{Run, Then, Transfer};
+pub use waits::{Waits, Watch};

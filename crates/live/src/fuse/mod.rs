@@ -22,6 +22,7 @@ mod mountpoint;
 mod nodes;
 mod one_file;
 mod protocol;
+mod way;
 
 use crate::disk::{Disk, DiskOptions};
 use crate::emulation::Lateness;
@@ -37,6 +38,7 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
+pub use way::Way;
 
 /// So many bios and bytes of one mount may wait; while more do, nothing is read from the kernel, interrupts included. The kernel lets
 /// through fewer than that where no caller waits, so it takes as many threads.
@@ -145,6 +147,30 @@ impl Mount {
     #[must_use]
     pub const fn disk(&self) -> &Disk {
         &self.disk
+    }
+
+    /// The file that [`Self::emulate`] shows.
+    #[must_use]
+    pub fn file(&self) -> PathBuf {
+        self.point.path().join(one_file::NAME)
+    }
+
+    /// What the way to the emulated disk of these parameters and back takes: for who reads the file, and through a loop device. The disk is
+    /// read for that, so ask before anybody else uses it; afterwards the model is as if it had not been.
+    ///
+    /// # Errors
+    /// Why it could not be measured. That of the loop device is an error of its own, as few may have one.
+    pub fn ways(&self, params: &DeviceParams) -> io::Result<(Way, io::Result<Way>)> {
+        let file = way::open(&self.file())?;
+        if file.metadata()?.len() < way::LEN as u64 {
+            return Err(io::Error::other("the disk is smaller than 4 KiB"));
+        }
+        let kept = || self.lateness().map_err(io::Error::other).map(Option::unwrap_or_default);
+        let mut buffer = self.disk.buffer(way::LEN);
+        let near = way::measure(&file, &mut buffer, kept)?;
+        let far = way::loop_device(&file).and_then(|device| way::measure(&device, &mut buffer, kept));
+        self.disk.renew_model(params).map_err(io::Error::other)?;
+        Ok((near, far))
     }
 
     /// How well the model keeps time, if the disk is emulated.

@@ -23,7 +23,7 @@ const BUFFERED: FileId = FileId(1);
 /// What direct I/O needs.
 const ALIGN: u64 = 4096;
 const DISK: u64 = 2;
-const NAME: &str = "disk";
+pub(super) const NAME: &str = "disk";
 /// What does not change may be remembered for as long as this.
 const VALID_S: u64 = 3600;
 
