@@ -77,6 +77,6 @@ fn most_of_fios_examples_run_and_the_others_are_refused_with_the_reason() {
         files.len()
     );
     assert!(local >= 35, "{local} files do local I/O");
-    // 80 % would be 30: those that do not run are listed in docs/job-files.md.
-    assert!(run >= 29, "{run} of {local} run");
+    // Those that do not run are listed in docs/job-files.md.
+    assert!(run * 5 >= local * 4, "{run} of {local} run");
 }

@@ -310,6 +310,46 @@ fn json_plus_has_the_keys_of_fios() {
     }
 }
 
+/// fio runs for two seconds: it takes a sample in each.
+#[test]
+fn steadystate_is_told_as_fio_tells_it() {
+    let dir = Dir::new();
+    let job = "[j]\nioengine=null\nsize=1m\nbs=4k\nrate_iops=100\ntime_based\nruntime=9\nss=iops_slope:50%\nss_dur=2\n";
+    std::fs::write(dir.0.path().join("job.fio"), job).unwrap();
+    let out = dir.fairhead(&["--sched", "noop", "--output-format", "json+"]);
+    let ours: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let ours = &ours["jobs"][0]["steadystate"];
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(
+        said.contains("job 'j': steadystate attained=yes, bw=400KiB/s, iops=100, iops slope=0.000%"),
+        "{said}"
+    );
+    assert_eq!(
+        *ours,
+        serde_json::json!({
+            "ss": "iops_slope:50.000000%", "duration": 2, "attained": 1, "criterion": "0.000000%", "max_deviation": 0.0, "slope": 0.0,
+            "data": { "bw_mean": 409_600, "iops_mean": 100, "iops": [100, 100], "bw": [409_600, 409_600] },
+        })
+    );
+    let fio = Command::new("fio").current_dir(&dir.0).args(["--output-format=json", "job.fio"]).output();
+    let Ok(fio) = fio else {
+        println!("skipped: no fio");
+        return;
+    };
+    let said = String::from_utf8_lossy(&fio.stdout).into_owned();
+    let fios: Value = serde_json::from_str(&said[said.find('{').expect("JSON")..]).unwrap();
+    let fios = &fios["jobs"][0]["steadystate"];
+    let keys = |v: &Value| {
+        let mut found = std::collections::BTreeSet::new();
+        paths(v, "", &mut found);
+        found
+    };
+    assert_eq!(keys(ours), keys(fios));
+    for key in ["ss", "duration", "attained"] {
+        assert_eq!(ours[key], fios[key], "{key}");
+    }
+}
+
 /// Two jobs, of which one ends first and one has a rate that no such disk reaches.
 #[test]
 fn what_is_not_comparable_or_missed_is_said() {

@@ -30,6 +30,8 @@ pub(crate) enum Due {
     Flusher,
     /// An interval of the time series ends.
     Interval,
+    /// A second is over in which clients were watched for a steady state.
+    Steady,
     /// A client's start-up has had its time: its client and which start-up.
     TimeOut(u32, u32),
     /// A change of groups: which of them.
@@ -45,6 +47,7 @@ impl Due {
             | Self::DelayedRun
             | Self::Flusher
             | Self::Interval
+            | Self::Steady
             | Self::TimeOut(..)
             | Self::Change(_) => 3,
         }

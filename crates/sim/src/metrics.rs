@@ -4,6 +4,7 @@
 //! its submission to the completion of its last piece.
 
 use crate::error::SimError;
+use crate::job::{SteadyFigure, SteadyState};
 use crate::latencies::Latencies;
 use fairhead_core::{Class, Duration, GroupStats, Max, Min, Weight};
 
@@ -112,6 +113,50 @@ pub struct ClientStats {
     pub frames: Option<Frames>,
     /// How a trace's task was replayed; `None` for clients that replay none.
     pub replayed: Option<Replayed>,
+    /// Whether its figures, or those of its reporting group, became steady; `None` if it did not look, or another client of the group has it.
+    pub steady: Option<Steadiness>,
+}
+
+/// What came of a job's `steadystate`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steadiness {
+    /// What it looked for.
+    pub criterion: SteadyState,
+    /// Whether it was found, which ended the job.
+    pub attained: bool,
+    /// Of the last window: its largest distance from the mean, or its slope with the sign, in calls or bytes a second. 0 if no window was full.
+    pub off: f64,
+    /// The same in the unit of the criterion's limit.
+    pub figure: f64,
+    /// Calls and bytes a second in the seconds of the last window.
+    pub samples: Vec<(u64, u64)>,
+}
+
+impl Steadiness {
+    /// The means of calls and of bytes a second.
+    #[must_use]
+    pub fn means(&self) -> (u64, u64) {
+        let n = self.samples.len().max(1) as u64;
+        let sum = self.samples.iter().fold((0, 0), |sum, s| (sum.0 + s.0, sum.1 + s.1));
+        (sum.0 / n, sum.1 / n)
+    }
+}
+
+impl std::fmt::Display for Steadiness {
+    /// fio's line.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (iops, bw) = self.means();
+        write!(
+            f,
+            "steadystate attained={}, bw={}KiB/s, iops={iops}, {}{}={:.3}{}",
+            if self.attained { "yes" } else { "no" },
+            bw / 1024,
+            if self.criterion.of == SteadyFigure::Calls { "iops" } else { "bw" },
+            if self.criterion.by_slope { " slope" } else { " mean dev" },
+            self.figure,
+            if self.criterion.in_percent { "%" } else { "" },
+        )
+    }
 }
 
 /// What a client moved in the part of a run in which all jobs that ran beside each other were running: from the last start, after

@@ -1,5 +1,6 @@
 //! What options of job files make clients do, seen in their calls.
 
+use fairhead_core::Duration;
 use fairhead_core::sched::any::preset;
 use fairhead_device::DeviceParams;
 use fairhead_sim::journal::{Call, Collector, record};
@@ -320,4 +321,68 @@ fn jobs_end_at_their_bounds() {
         error.to_string(),
         "r:4: rate_iops_min=60 is more than the cap of 50, so the job would end at once"
     );
+}
+
+#[test]
+fn a_job_ends_when_its_figures_are_steady() {
+    let text = |lines: &str| format!("[global]\nioengine=null\nsize=1g\ntime_based\nruntime=30\n{lines}\n");
+    // fio looks just before a job is a whole number of seconds old: it ends after 2.9, 5.9, 4.9, 3.9 and 3.0 s of its figures.
+    for (lines, seconds) in [
+        ("[a]\nrate_iops=100\nss=iops:5%\nss_dur=3", 3.0),
+        ("[a]\nrate_iops=100\nss=bw:5%\nss_dur=3\nss_ramp=2", 6.0),
+        ("[a]\nrate_iops=100\nss=iops_slope:5%\nss_dur=3\nss_ramp=1\nnumjobs=2", 5.0),
+        ("[a]\nrate_iops=100\nss=bw_slope:5%\nss_dur=4", 4.0),
+        ("[a]\nrate_iops=100\nss_dur=3500ms\nss=iops:2", 3.0),
+        ("[a]\nrate_iops=100\nramp_time=2500ms\nss=iops:15%\nss_dur=3", 3.0),
+    ] {
+        let (outcome, _) = run(&text(lines));
+        let client = &outcome.clients[0];
+        let took = client.elapsed.as_ns() as f64 / 1e9;
+        assert!((took - seconds).abs() < 0.05, "{lines}: {took}");
+        let steady = client.steady.as_ref().expect("it looked");
+        assert!(
+            steady.attained && steady.samples.iter().all(|s| s.0.abs_diff(100) <= 1),
+            "{lines}: {steady:?}"
+        );
+    }
+}
+
+#[test]
+fn a_job_that_is_not_steady_runs_to_its_end() {
+    // Calls at 0, 1.5, 3.0 …: one or none in a second.
+    let text = "[a]\nioengine=null\nsize=1g\ntime_based\nruntime=9\nthinktime=1500ms\nss=iops:5%\nss_dur=3\n";
+    let (outcome, _) = run(text);
+    let steady = outcome.clients[0].steady.as_ref().expect("it looked");
+    assert!(!steady.attained && outcome.clients[0].elapsed == Duration::from_secs(9), "{steady:?}");
+    // Of 1, 0 and 0 the first is 200 % off the mean, of 1, 1 and 0 the last 100 %.
+    assert!([100.0, 200.0].contains(&steady.figure.round()), "{steady:?}");
+    // Too short a window is none, and is told.
+    let (outcome, _) =
+        run("[a]\nioengine=null\nsize=1g\ntime_based\nruntime=5\nrate_iops=100\nss=iops:5%\nss_dur=500ms\n");
+    assert_eq!(outcome.clients[0].steady, None);
+    assert!(outcome.notes.iter().any(|n| n.contains("without ss_dur")), "{:?}", outcome.notes);
+}
+
+#[test]
+fn a_reporting_group_is_steady_as_one() {
+    let text = "[global]\nioengine=null\nsize=1g\ntime_based\nruntime=30\ngroup_reporting\nss=iops_slope:5%\nss_dur=4\n\
+                [fast]\nrate_iops=300\nruntime=2500ms\n[slow]\nrate_iops=100\n";
+    let (outcome, _) = run(text);
+    // 400, 400, 100, 100: the slope is -120 of 250, and does not count as small. Seconds 3 to 6 have 100 each, as a client that has ended does not
+    // count; fio ends after 5.93 s.
+    assert_eq!(outcome.clients[0].steady, None);
+    let steady = outcome.clients[1].steady.as_ref().expect("the group's");
+    let took_ms = outcome.clients[1].elapsed.as_ms();
+    assert!(steady.attained && took_ms.abs_diff(6000) < 50, "{took_ms}: {steady:?}");
+    let error = job::parse(&text.replace("[slow]", "[slow]\nss=iops:1%"), "s").unwrap_err();
+    assert!(error.to_string().contains("another steadystate than a job of its reporting group"), "{error}");
+    for (said, why) in [
+        ("iops", "has no limit"),
+        ("iops:x%", "is no limit"),
+        ("iops:0", "nothing is below"),
+        ("ipos:1", "did you mean 'iops'"),
+    ] {
+        let error = job::parse(&format!("[a]\nsize=1m\nss={said}\nss_dur=3\n"), "s").unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+    }
 }

@@ -7,7 +7,7 @@
 use fairhead_core::Duration;
 use fairhead_core::config::{Shown, Unit as TunableUnit};
 use fairhead_sim::Outcome;
-use fairhead_sim::metrics::{ClientStats, OpStats, StartUp, rate};
+use fairhead_sim::metrics::{ClientStats, OpStats, StartUp, Steadiness, rate};
 use serde_json::{Map, Value, json};
 
 use super::{Export, Report, Sum, missed};
@@ -122,10 +122,13 @@ fn together(entry: &mut Value, sum: &Sum) {
     );
 }
 
-/// Adds what programs tell of themselves: `startup_time` (the mean, each start-up's, and whether it was given up), `replayed`, and
+/// Adds what only some jobs have: `steadystate`, and what programs tell of themselves, `startup_time` (the mean, each start-up's, and whether it was given up), `replayed`, and
 /// `frames`.
 pub(super) fn programs(entry: &mut Value, sum: &Sum) {
     let Value::Object(map) = entry else { return };
+    if let Some(steady) = &sum.steady {
+        map.insert("steadystate".to_owned(), steadystate(steady));
+    }
     if let Some(mean) = StartUp::mean(sum.startups.iter().copied()) {
         map.insert(
             "startup_time".to_owned(),
@@ -156,6 +159,29 @@ pub(super) fn programs(entry: &mut Value, sum: &Sum) {
         map.insert("dropped_frames".to_owned(), json!(f.dropped));
         map.insert("drop_rate_percent".to_owned(), json!(thousandths(f.drop_rate())));
     }
+}
+
+/// fio's `steadystate`.
+//= fio-3.33 json output, seen
+fn steadystate(s: &Steadiness) -> Value {
+    let unit = if s.criterion.in_percent { "%" } else { "" };
+    let (iops, bw) = s.means();
+    let by_slope = s.criterion.by_slope;
+    let off = |is_meant: bool| if is_meant { s.off } else { 0.0 };
+    json!({
+        "ss": format!("{}:{:.6}{unit}", s.criterion.word(), s.criterion.limit),
+        "duration": s.criterion.duration.as_ns() / 1_000_000_000,
+        "attained": u8::from(s.attained),
+        "criterion": format!("{:.6}{unit}", s.figure),
+        "max_deviation": off(!by_slope),
+        "slope": off(by_slope),
+        "data": {
+            "bw_mean": bw,
+            "iops_mean": iops,
+            "iops": s.samples.iter().map(|s| s.0).collect::<Vec<_>>(),
+            "bw": s.samples.iter().map(|s| s.1).collect::<Vec<_>>(),
+        },
+    })
 }
 
 /// The tunables under their names with the unit.

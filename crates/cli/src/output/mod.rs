@@ -34,7 +34,7 @@ use fairhead_core::Duration;
 use fairhead_sim::Outcome;
 use fairhead_sim::job::{Job, JobFile};
 use fairhead_sim::metrics::{
-    ClientStats, CpuStats, DEPTHS, Frames, OpStats, Replayed, StartUp, Together, rate,
+    ClientStats, CpuStats, DEPTHS, Frames, OpStats, Replayed, StartUp, Steadiness, Together, rate,
 };
 
 use crate::plan::Plan;
@@ -76,6 +76,8 @@ pub(crate) struct Sum {
     pub(crate) replayed: Option<Replayed>,
     /// What they moved together while all jobs ran; nothing if one of them did not, or there was no such time.
     pub(crate) together: Option<Together>,
+    /// What came of the `steadystate` of the first that has one.
+    pub(crate) steady: Option<Steadiness>,
     pub(crate) cpu: CpuStats,
     /// How many calls began at which depth.
     pub(crate) depths: [u64; DEPTHS],
@@ -102,6 +104,7 @@ impl Sum {
             frames: None,
             replayed: None,
             together: None,
+            steady: None,
             cpu: CpuStats::default(),
             depths: [0; DEPTHS],
             read_rate: 0,
@@ -133,6 +136,9 @@ impl Sum {
                 (None, first) if sum.clients == 1 => first,
                 _ => None,
             };
+            if sum.steady.is_none() {
+                sum.steady.clone_from(&c.steady);
+            }
             sum.cpu.user += c.cpu.user;
             sum.cpu.system += c.cpu.system;
             sum.cpu.switches += c.cpu.switches;

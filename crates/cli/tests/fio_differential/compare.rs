@@ -66,7 +66,10 @@ impl Both<'_> {
 
     /// Whether something other than the end of its work ends a job's clients.
     fn is_cut(&self, job: &Job) -> bool {
-        job.runtime.is_some() || !job.ramp_time.is_zero() || self.jobs.jobs.iter().any(|j| j.exitall)
+        job.runtime.is_some()
+            || job.steady.is_on()
+            || !job.ramp_time.is_zero()
+            || self.jobs.jobs.iter().any(|j| j.exitall)
     }
 
     /// Calls and bytes of each entry.

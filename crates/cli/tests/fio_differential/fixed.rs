@@ -76,6 +76,19 @@ pub(super) const CASES: &[(&str, &str)] = &[
         "[a]\nrw=read\nsize=16k\nbs=4k\nthinktime=50ms\n[b]\nstonewall\nrw=read\nsize=16k\nbs=4k\nstartdelay=100ms\n",
     ),
     (
+        "a steady state ends a job",
+        "[a]\nrw=read\nsize=1m\nbs=4k\nrate_iops=50\ntime_based\nruntime=8s\nss=iops:30%\nss_dur=3\n",
+    ),
+    (
+        "a steady state is looked for behind its ramp",
+        "[a]\nrw=write\nsize=1m\nbs=4k\nrate=200k\ntime_based\nruntime=8s\nss=bw_slope:30%\nss_dur=2s\nss_ramp=1\n",
+    ),
+    (
+        "a reporting group is steady as one, and those that have ended do not count",
+        "[global]\nsize=1m\nbs=4k\ntime_based\ngroup_reporting\nss=iops_slope:15%\nss_dur=3\n[a]\nrate_iops=90\nruntime=1500ms\n\
+         [b]\nrate_iops=30\nruntime=9s\n",
+    ),
+    (
         "rates count anew after the ramp",
         "[a]\nrw=read\nsize=1m\nbs=4k\nrate_iops=50\nramp_time=200ms\ntime_based\nruntime=400ms\n",
     ),

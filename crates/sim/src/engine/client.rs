@@ -149,6 +149,9 @@ pub(super) struct Client {
     pattern: Option<Box<Pattern>>,
     /// Calls that have begun and not ended.
     pub(super) calling: u32,
+    /// Calls other than syncs that have ended, and their bytes.
+    pub(super) ended_calls: u64,
+    pub(super) ended_bytes: u64,
     /// Bytes of calls that ended while all jobs of its wave ran.
     pub(super) together: u64,
     /// Calls of the pattern that have not ended.
@@ -246,6 +249,8 @@ impl Client {
             region,
             pattern,
             calling: 0,
+            ended_calls: 0,
+            ended_bytes: 0,
             together: 0,
             in_flight: 0,
             hold: None,
@@ -672,6 +677,7 @@ fn no_stats(c: &crate::job::Client<'_>) -> ClientStats {
         startups: Vec::new(),
         frames: None,
         replayed: None,
+        steady: None,
     }
 }
 

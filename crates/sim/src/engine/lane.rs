@@ -332,24 +332,30 @@ impl Machine<'_> {
 
     /// Ends all clients that `exit_what` means, those of a client's reporting group if it says nothing: at once those that sleep, after their call those that do not.
     //= fio-3.33 HOWTO "exitall", "exit_what"; which jobs end was seen
-    fn stop_group(&mut self, of: usize) {
+    pub(super) fn stop_group(&mut self, of: usize) {
         let Job { group, exit_what, .. } = self.clients[of].job;
         self.waves_left &= exit_what != ExitWhat::All;
         for i in 0..self.clients.len() {
-            let client = &mut self.clients[i];
-            let is_meant = client.job.group == group || exit_what != ExitWhat::Group;
-            if !is_meant || client.job.wave != self.wave || client.lanes == 0 {
-                continue;
+            if self.clients[i].job.group == group || exit_what != ExitWhat::Group {
+                self.stop_client(i);
             }
-            client.stopped = true;
-            if client.waits {
-                client.start(self.now);
-            }
-            client.started = client.started.min(self.now);
-            let counts_from = client.counts_from();
-            self.why(|why| why.counts_from(i, counts_from));
-            self.wake_paused(i);
         }
+    }
+
+    /// Ends a client: at once if it sleeps, after its call if not. One of another wave, or that has ended, stays as it is.
+    pub(super) fn stop_client(&mut self, i: usize) {
+        let client = &mut self.clients[i];
+        if client.job.wave != self.wave || client.lanes == 0 {
+            return;
+        }
+        client.stopped = true;
+        if client.waits {
+            client.start(self.now);
+        }
+        client.started = client.started.min(self.now);
+        let counts_from = client.counts_from();
+        self.why(|why| why.counts_from(i, counts_from));
+        self.wake_paused(i);
     }
 
     // ---- processors ----------------------------------------------------------------------------------------------
@@ -636,6 +642,10 @@ impl Machine<'_> {
         let is_measured = client.is_measured(now);
         let ramp_ends = client.notice_ramp(now);
         client.calling -= 1;
+        if l.call.action != Action::Sync {
+            client.ended_calls += 1;
+            client.ended_bytes += bytes;
+        }
         if self.together_from.is_some_and(|from| self.now > from) {
             client.together += bytes;
         }
@@ -665,6 +675,7 @@ impl Machine<'_> {
         let latency = self.now.since(l.since);
         let wakes_parked = client.call_ended(l.call.action, bytes, latency, self.now);
         if ramp_ends {
+            self.look_anew(index);
             self.why(|why| why.counts_from(index, now));
         }
         self.why(|why| why.ends(lane, is_measured));

@@ -29,6 +29,7 @@ mod queue;
 mod readahead;
 mod replay;
 mod startup;
+mod steady;
 mod steer;
 mod traced;
 mod volume;
@@ -176,6 +177,8 @@ struct Machine<'a> {
     /// By job.
     replays: Vec<Option<Replay>>,
     traces: Vec<Traced>,
+    steady: Vec<steady::Watch>,
+    steady_at: Instant,
     /// What ends the run before its end.
     failed: Option<SimError>,
     flushers: Vec<flusher::Thread>,
@@ -264,6 +267,8 @@ impl<'a> Machine<'a> {
             lanes,
             replays: replays(scenario)?,
             traces,
+            steady: steady::watches(jobs),
+            steady_at: Instant::EPOCH,
             failed: None,
             flushers,
             flusher_armed: false,
@@ -342,6 +347,7 @@ impl<'a> Machine<'a> {
         for (change, i) in scenario.jobs.changes.iter().zip(0..) {
             self.events.push(self.now + change.at, Due::Change(i));
         }
+        self.begin_to_look();
         self.start_wave();
         while self.step() {}
         self.finish(scenario)
@@ -475,6 +481,7 @@ impl<'a> Machine<'a> {
             }
             Due::Flusher => self.flusher_due(),
             Due::Interval => self.end_interval(),
+            Due::Steady => self.look_for_steadiness(),
             Due::TimeOut(client, iteration) => self.time_out(client, iteration),
             Due::Change(index) => self.change_groups(index),
         }
@@ -720,6 +727,7 @@ impl<'a> Machine<'a> {
         let mut notes = scenario.jobs.notes.clone();
         notes.append(&mut self.groups.notes);
         notes.extend(self.clients.iter_mut().filter_map(|c| c.note.take()));
+        self.end_of_looking(&mut notes);
         self.end_traces(&scenario.scheduler, &mut notes);
         let outcome = Outcome {
             groups_not_kept: self.groups.not_kept(groups_kept(&scenario.config)),

@@ -23,6 +23,7 @@ mod model;
 mod nearest;
 mod options;
 mod parse;
+mod steady;
 mod steer;
 mod surroundings;
 mod trace;
@@ -44,6 +45,7 @@ pub use model::{
 };
 pub use nearest::nearest;
 pub use parse::{parse, parse_bytes, parse_in};
+pub use steady::{SteadyFigure, SteadyState};
 pub use steer::{ExitWhat, Flow, LatencyTarget, RateMin};
 pub use surroundings::Surroundings;
 pub use trace::{StartUpTrace, TRACE_BYTES_MAX, TRACE_PROCESSES_MAX, TraceRequest};

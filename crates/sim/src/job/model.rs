@@ -23,6 +23,7 @@ use super::CLIENTS_MAX;
 use super::cmdprio::CallPrio;
 use super::error::{JobError, clean};
 use super::groups::{Cgroup, Change};
+use super::steady::SteadyState;
 use super::steer::{ExitWhat, Flow, LatencyTarget, RateMin};
 use super::trace::StartUpTrace;
 use crate::journal::fio_log::Logs;
@@ -323,6 +324,8 @@ pub struct Job {
     pub max_latency: PerOp<Option<Duration>>,
     /// `latency_target` and what belongs to it.
     pub latency_target: LatencyTarget,
+    /// `steadystate` and what belongs to it.
+    pub steady: SteadyState,
     /// `flow` and what belongs to it.
     pub flow: Flow,
     /// `wait_for`: the job above that has to have ended, with all of its clones, before this one starts.
@@ -531,6 +534,7 @@ impl Default for Job {
             rate_min: RateMin::default(),
             max_latency: PerOp::default(),
             latency_target: LatencyTarget::default(),
+            steady: SteadyState::default(),
             flow: Flow::default(),
             wait_for: None,
             exit_what: ExitWhat::default(),

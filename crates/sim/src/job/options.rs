@@ -220,6 +220,9 @@ const SET: &[(&str, Effect)] = &[
     ("latency_window", Set(|d, a| a.time(BareTime::Micros).map(|v| d.job.latency_target.window = v))),
     ("latency_percentile", Set(|d, a| a.percentile().map(|v| d.job.latency_target.percentile = v))),
     ("latency_run", Set(|d, a| a.flag().map(|v| d.job.latency_target.run = v))),
+    ("steadystate", Set(|d, a| d.job.steady.with(a).map(|v| d.job.steady = v))),
+    ("steadystate_duration", Set(|d, a| a.time(BareTime::Seconds).map(|v| d.job.steady.duration = v))),
+    ("steadystate_ramp_time", Set(|d, a| a.time(BareTime::Seconds).map(|v| d.job.steady.ramp = v))),
     ("flow", Set(|d, a| a.int32(0, FLOW_MAX).map(|v| d.job.flow.weight = v))),
     ("flow_id", Set(|d, a| a.int32(0, u32::MAX).map(|v| d.job.flow.id = v))),
     ("flow_sleep", Set(|d, a| a.time(BareTime::Micros).map(|v| d.job.flow.sleep = v))),
@@ -314,7 +317,7 @@ const REFUSED: &str = "
     exec_prerun experimental_verify filename_format fill_device force_async ignore_zone_limits iodepth_batch iodepth_batch_complete_max iodepth_batch_complete_min
     iodepth_low job_max_open_zones max_open_zones merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars nowait offset_align profile
     rate_ignore_thinktime read_beyond_wp
-    serialize_overlap steadystate steadystate_duration steadystate_ramp_time sync_file_range
+    serialize_overlap sync_file_range
     thinktime_blocks_type thinktime_iotime trim_backlog trim_backlog_batch trim_percentage trim_verify_zero
     unique_filename verify verify_async verify_backlog verify_backlog_batch verify_dump verify_fatal
     verify_interval verify_offset verify_only verify_pattern verify_state_load verify_state_save

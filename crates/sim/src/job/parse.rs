@@ -16,6 +16,7 @@ use super::groups::Cgroups;
 use super::model::{Direction, Engine, Job, JobFile, PerOp, Program, Size, TraceFile, Zones};
 use super::nearest::nearest;
 use super::options::{Draft, Effect, all_keys, find};
+use super::steady;
 use super::steer;
 use super::surroundings::Surroundings;
 use super::value::{Arg, has_reversed_prefix, in_units};
@@ -66,6 +67,7 @@ pub fn parse_in(text: &str, file_name: &str, around: &Surroundings<'_>) -> Resul
         )));
     }
     parser.check_flows().map_err(fail)?;
+    steady::check_groups(&parser.jobs).map_err(fail)?;
     let notes = parser.notes();
     let (cgroups, changes) = parser.cgroups.finish(&parser.jobs).map_err(fail)?;
     Ok(JobFile { file_name: file_name.to_owned(), notes, jobs: parser.jobs, cgroups, changes })
@@ -335,6 +337,7 @@ fn finish(mut draft: Draft, remarks: &mut Vec<String>) -> At<Job> {
     check_access(&mut draft, remarks)?;
     cmdprio::settle(&mut draft)?;
     steer::check(&draft)?;
+    steady::check(&draft, remarks);
     check_sizes(&draft)?;
     check_zones(&mut draft)?;
     check_times(&mut draft, remarks)?;
