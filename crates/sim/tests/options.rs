@@ -386,3 +386,13 @@ fn a_reporting_group_is_steady_as_one() {
         assert!(error.to_string().contains(why), "{error}");
     }
 }
+
+#[test]
+fn a_job_without_a_size_takes_the_files_that_are_there() {
+    let text = "[global]\nbs=4k\n[w]\nrw=write\nfilename=f\noffset=16k\nsize=32k\n[r]\nstonewall\nfilename=f\n[own]\nsize=20k\n\
+                [of]\nstonewall\nfilename=own.0.0\noffset=8k\n";
+    let (outcome, _) = run(text);
+    // fio 3.33, too: 8, 12, 5 and 3 calls.
+    let calls: Vec<u64> = outcome.clients.iter().map(|c| c.read.calls + c.write.calls).collect();
+    assert_eq!(calls, [8, 12, 5, 3]);
+}

@@ -76,6 +76,11 @@ pub(super) const CASES: &[(&str, &str)] = &[
         "[a]\nrw=read\nsize=16k\nbs=4k\nthinktime=50ms\n[b]\nstonewall\nrw=read\nsize=16k\nbs=4k\nstartdelay=100ms\n",
     ),
     (
+        "what has no size takes the file that is there",
+        "[a]\nrw=write\nfilename=f\noffset=16k\nsize=32k\nbs=4k\n[b]\nstonewall\nrw=read\nfilename=f\nbs=8k\noffset=8k\n",
+    ),
+    ("what has no size and no file is refused", "[a]\nrw=read\nfilename=f\nbs=8k\n"),
+    (
         "a steady state ends a job",
         "[a]\nrw=read\nsize=1m\nbs=4k\nrate_iops=50\ntime_based\nruntime=8s\nss=iops:30%\nss_dur=3\n",
     ),

@@ -248,7 +248,8 @@ pub struct Job {
     pub nrfiles: u32,
     /// `file_service_type`: which of several files the next call goes to.
     pub file_service: FileService,
-    /// `size`: the data set, all files together. `None`: the rest of the target (only with `filename=/dev/…`, or a program).
+    /// `size`: the data set, all files together. `None`: the rest of the target, which is the disk
+    /// or files of jobs above (or a program decides).
     pub size: Option<Size>,
     /// `filesize`: each file's size, where it differs from `size / nrfiles`.
     pub filesize: Option<Size>,
@@ -419,6 +420,16 @@ impl Job {
             return self.filenames.clone();
         }
         (0..self.nrfiles).map(|i| format!("{}.{clone}.{i}", self.name)).collect()
+    }
+
+    /// Whether one of its clones uses that file.
+    pub(super) fn has_file(&self, name: &str) -> bool {
+        if !self.filenames.is_empty() {
+            return self.filenames.iter().any(|f| f == name);
+        }
+        let numbers = name.strip_prefix(&self.name).and_then(|n| n.strip_prefix('.')?.split_once('.'));
+        let below = |text: &str, end: u32| text.parse::<u32>().is_ok_and(|n| n < end);
+        numbers.is_some_and(|(clone, file)| below(clone, self.numjobs) && below(file, self.nrfiles))
     }
 
     /// How many files each clone uses.

@@ -207,6 +207,7 @@ impl Parser {
         let own = draft.own.clone();
         let waits = draft.given.get("wait_for").copied();
         let mut job = finish(*draft, &mut remarks)?;
+        self.check_size(&job)?;
         self.check_wait(&job, waits.unwrap_or(job.line))?;
         self.cgroups.join(&mut job, &own, cgroup_nodelete)?;
         if let Some(last) = self.jobs.last() {
@@ -227,6 +228,26 @@ impl Parser {
         self.jobs.push(job);
         remarks.into_iter().for_each(|r| self.remark(r));
         Ok(())
+    }
+
+    /// Files of a job without a size are there already: a job above has made them.
+    //= fio-3.33: "you need to specify size=", seen for files that are not there or that a job below makes
+    fn check_size(&self, job: &Job) -> At<()> {
+        if job.size.is_some() || job.filesize.is_some() || job.program.is_some() || job.is_raw_disk() {
+            return Ok(());
+        }
+        let above = || self.jobs.iter().filter(|j| j.engine != Engine::Null);
+        match job.filenames.iter().find(|name| !above().any(|j| j.has_file(name))) {
+            Some(name) => Err((
+                job.line,
+                format!(
+                    "job '{}' has no size, and no job above it makes its file '{}'; write one such as size=1g",
+                    clean(&job.name),
+                    clean(name)
+                ),
+            )),
+            None => Ok(()),
+        }
     }
 
     /// A job waits for one above it, of which there is one.
@@ -501,7 +522,8 @@ fn check_sizes(draft: &Draft) -> At<()> {
     if job.program.is_some() {
         return Ok(());
     }
-    if job.size.is_none() && job.filesize.is_none() && (!job.is_raw_disk() || job.engine == Engine::Null) {
+    let has_names = !job.filenames.is_empty() && job.engine != Engine::Null;
+    if job.size.is_none() && job.filesize.is_none() && !has_names {
         return Err((job.line, format!("job '{name}' has no size; write one such as size=1g")));
     }
     for (option, size) in [("size", job.size), ("filesize", job.filesize), ("io_size", job.io_size)] {

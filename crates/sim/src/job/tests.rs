@@ -435,6 +435,14 @@ fn typical_mistakes_get_one_line_that_says_what_would_be_right() {
             "job.fio:3: unknown value 'libiao' for 'ioengine'; did you mean 'libaio'?",
         ),
         ("[j]\nrw=read\n", "job.fio:1: job 'j' has no size; write one such as size=1g"),
+        (
+            "[j]\nrw=read\nfilename=f\n[k]\nfilename=f\nsize=1m\n",
+            "job.fio:1: job 'j' has no size, and no job above it makes its file 'f'; write one such as size=1g",
+        ),
+        (
+            "[k]\nsize=1m\nnumjobs=2\n[j]\nrw=read\nfilename=k.1.0:k.2.0\n",
+            "job.fio:4: job 'j' has no size, and no job above it makes its file 'k.2.0'; write one such as size=1g",
+        ),
         ("[j\nsize=1g\n", "job.fio:1: section heading '[j' has no ']'"),
     ] {
         assert_eq!(error(text), message, "{text}");
