@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # The running kernel's schedulers beside the lab's: the same jobs on the same emulated disks.
 #
-#   bench/kernel.sh [--measure] [--jobs GLOB] [--disks LIST] [--scheds LIST] [--seconds N] [--results FILE.csv] [--busy] [--recorded] [--path path=TIME]
+#   bench/kernel.sh [--measure] [--jobs GLOB] [--disks LIST] [--scheds LIST] [--seconds N] [--results FILE.csv] [--busy] [--recorded] [--vary] [--path path=TIME]
 #
 # For each cell (disk, job, scheduler) it shows the disk with `fairhead emulate`, puts a loop device on it, gives that the kernel's scheduler and
 # runs the job with fio: 2 s of ramp and --seconds (4). The rows go to --results (bench/kernel/measured.csv); a cell that is there is not measured
 # again. Then the same files run in the lab (--host 2020, the path latency that was measured), and a table puts both beside each other.
 # --measure: only measure. --recorded: measure nothing, compare with bench/kernel/recorded.csv. --busy: keep also cells that the machine was too
 # busy for; without it they are marked and measured again next time. LIST: names with commas. GLOB: such as 'h_*'.
+#
+# --vary: of each client that is off by more than 10 %, also the least and the most that the lab gives when little things are changed that no job file
+# says: the seed, the order of the starts and the time between them, and the path latency, by a third.
 #
 # --path path=45us: of a path that was not measured.
 #
@@ -20,14 +23,15 @@ export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 fairhead=${FAIRHEAD:-$here/../target/release/fairhead}
 
-globs='*' disks=nas2020,sata2009q,plextor_m5s scheds=none,mq-deadline,kyber,bfq0,bfq seconds=4 busy=no what=all path=
+globs='*' disks=nas2020,sata2009q,plextor_m5s scheds=none,mq-deadline,kyber,bfq0,bfq seconds=4 busy=no what=all path= vary=no
 results=$here/kernel/measured.csv
-usage() { sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 1; }
+usage() { sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 1; }
 while [ $# -gt 0 ]; do
     case $1 in
     --measure) what=measure ;;
     --recorded) what=recorded results=$here/kernel/recorded.csv ;;
     --busy) busy=yes ;;
+    --vary) vary=yes ;;
     --path) path=${2?} && shift ;;
     --jobs) globs=${2?} && shift ;;
     --disks) disks=${2?} && shift ;;
@@ -290,7 +294,7 @@ path_of() { # DISK
 }
 
 # CLIENT,MIB,P99,MEAN_US of each client in the lab.
-lab_run() { # DISK JOB SCHED HOST
+lab_run() { # DISK JOB SCHED HOST [SEED]
     local sched=$3 set=()
     job_for "$1" "$2" /dev/sdx >"$work/lab.fio"
     case $3 in
@@ -298,7 +302,7 @@ lab_run() { # DISK JOB SCHED HOST
     bfq0) sched=bfq set=(--set bfq.low_latency=0 --set bfq.quirks=1) ;;
     bfq) set=(--set bfq.quirks=1) ;;
     esac
-    "$fairhead" run "$work/lab.fio" --disk "$(disk_of "$1")" --host "$4" --sched "$sched" "${set[@]}" --output-format json |
+    "$fairhead" run "$work/lab.fio" --disk "$(disk_of "$1")" --host "$4" --sched "$sched" "${set[@]}" --seed "${5:-1}" --output-format json |
         jq -r '.runs[0].jobs[] | [.jobname, ((.read.bw_bytes // 0) + (.write.bw_bytes // 0)) / 1048576,
             ([.read, .write][] | select(. != null and .total_ios > 0) | .lat_ns.percentile["99.000000"]) / 1e6,
             0, ([.read, .write][] | select(. != null and .total_ios > 0) | .lat_ns.mean) / 1e3] | @csv' |
@@ -317,6 +321,39 @@ lab_all() {
     done
 }
 
+# A path that takes FACTOR times as long.
+longer() { # PATH FACTOR
+    echo "$1" | awk -F'[=u,]' -v f="$2" '{ printf "path=%dus", $2 * f; if (NF > 4) printf ",path_jitter=%dus", $5 * f; print "" }'
+}
+
+# CLIENT,MIB of a cell's clients in each variation.
+variations() { # DISK JOB SCHED
+    local way
+    way=$(cat "$work/path.$1")
+    {
+        lab_run "$1" "$2" "$3" "2020,$way" 2
+        lab_run "$1" "$2" "$3" "2020,$way" 3
+        lab_run "$1" "$2" "$3" "2020,$way,starts=reversed"
+        lab_run "$1" "$2" "$3" "2020,$way,start_gap=3ms"
+        lab_run "$1" "$2" "$3" "2020,$way,start_gap=6ms"
+        lab_run "$1" "$2" "$3" "2020,$(longer "$way" 0.67)"
+        lab_run "$1" "$2" "$3" "2020,$(longer "$way" 1.33)"
+    } | cut -d, -f1,2
+}
+
+# What the lab gives for the clients that are off when little things are changed.
+vary_all() {
+    local disk job sched client kernel lab least most
+    printf '\n| disk | job | scheduler | client | kernel, MiB/s | lab | least | most | the kernel is |\n|---|---|---|---|---:|---:|---:|---:|---|\n'
+    while IFS=, read -r disk job sched client kernel lab; do
+        [ -f "$work/vary.$disk.$job.$sched" ] || variations "$disk" "$job" "$sched" >"$work/vary.$disk.$job.$sched"
+        read -r least most < <(awk -F, -v c="$client" -v o="$lab" 'BEGIN { l = m = o }
+            $1 == c { if ($2 < l) l = $2; if ($2 > m) m = $2 } END { print l, m }' "$work/vary.$disk.$job.$sched")
+        awk -v OFMT=%.4g -v k="$kernel" -v o="$lab" -v l="$least" -v m="$most" -v c="$disk | $job | $sched | $client" 'BEGIN {
+            printf "| %s | %.4g | %.4g | %.4g | %.4g | %s |\n", c, k, o, l, m, (k >= l * 0.9 && k <= m * 1.1) ? "within" : "outside" }'
+    done <"$work/off.csv"
+}
+
 wanted() { # DISK JOB SCHED
     local job
     [[ ,$disks, == *,$1,* && ,$scheds, == *,$3,* && $2 != path ]] || return 1
@@ -327,7 +364,7 @@ wanted() { # DISK JOB SCHED
 # The table, and the bars. A cell is disk, job and scheduler; its error is that of all clients together.
 compare() {
     lab_all >"$work/lab.csv"
-    awk -F, -v lab="$work/lab.csv" '
+    awk -F, -v OFS=, -v lab="$work/lab.csv" -v off_file="$work/off.csv" '
         function off(a, b) { return b == 0 ? (a == 0 ? 0 : 999) : (a / b - 1) * 100 }
         function abs(x) { return x < 0 ? -x : x }
         function median(a, n,    i, j, t) {
@@ -350,6 +387,7 @@ compare() {
                 for (j = 1; j <= n; j++) {
                     key = cell "," list[j]; t = theirs[key] / runs[key]; o = ours[key]
                     a += o; b += t; e = off(o, t)
+                    if (abs(off(o, t)) > 10 && !doubt[cell]) print cell, list[j], t, o >off_file
                     left = left sprintf("%s%s %.4g", j > 1 ? ", " : "", list[j], t)
                     right = right sprintf("%s%.4g", j > 1 ? ", " : "", o)
                     each = each sprintf("%s%+.0f", j > 1 ? ", " : "", e)
@@ -371,4 +409,4 @@ trap end EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 [ $what = recorded ] || measure_all
-[ $what = measure ] || compare
+[ $what = measure ] || { compare && kept=0 || kept=$?; [ $vary = no ] || vary_all; exit "$kept"; }
