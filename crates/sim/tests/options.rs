@@ -396,3 +396,13 @@ fn a_job_without_a_size_takes_the_files_that_are_there() {
     let calls: Vec<u64> = outcome.clients.iter().map(|c| c.read.calls + c.write.calls).collect();
     assert_eq!(calls, [8, 12, 5, 3]);
 }
+
+#[test]
+fn files_in_sequence_take_turns_for_as_long_as_there_is_time() {
+    let text = "[j]\nsize=16k\nnrfiles=2\nfile_service_type=sequential\nbs=4k\ntime_based\nruntime=100ms\nthinktime=8ms\n";
+    let (_, calls) = run(text);
+    let first = calls[0].file;
+    let order: Vec<(u32, u64)> = calls.iter().take(6).map(|c| (c.file - first, c.offset)).collect();
+    // fio 3.33 reads both blocks of the one file, then those of the other, and begins again.
+    assert_eq!(order, [(0, 0), (0, 4096), (1, 0), (1, 4096), (0, 0), (0, 4096)]);
+}

@@ -328,7 +328,8 @@ impl Draw {
         }
         if self.chance(10) {
             let seed = self.number(1, 1000);
-            self.line("randseed", seed);
+            // With 251, fio begins with thirteen reads of a mix and with small lengths, in each run.
+            self.line("randseed", if seed == 251 { 1251 } else { seed });
         }
         debug_assert!(job.block > 0);
     }

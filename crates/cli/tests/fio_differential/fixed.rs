@@ -79,6 +79,10 @@ pub(super) const CASES: &[(&str, &str)] = &[
         "what has no size takes the file that is there",
         "[a]\nrw=write\nfilename=f\noffset=16k\nsize=32k\nbs=4k\n[b]\nstonewall\nrw=read\nfilename=f\nbs=8k\noffset=8k\n",
     ),
+    (
+        "files that are done one after the other take turns when time is left",
+        "[a]\nrw=read\nsize=16k\nnrfiles=2\nfile_service_type=sequential\nbs=4k\ntime_based\nruntime=200ms\nthinktime=8ms\n",
+    ),
     ("what has no size and no file is refused", "[a]\nrw=read\nfilename=f\nbs=8k\n"),
     (
         "a steady state ends a job",

@@ -114,7 +114,7 @@ fn judge(text: &str) -> Verdict {
                 busy &= late.is_busy();
                 last = format!("{why}\n(the machine was late: {late:?})");
             }
-            Err(compare::Difference::Hung) => "fio does not end".clone_into(&mut last),
+            Err(compare::Difference::Hung) => "fio does not end, or ends itself".clone_into(&mut last),
         }
         drop((beside, alone));
     }

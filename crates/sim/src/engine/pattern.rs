@@ -386,8 +386,10 @@ impl Pattern {
     /// the *file* begins again, at the other end of the region. A backwards job without an offset has its first call at 0.
     //= fio-3.33: rw=read:-8k, rw=read:8k with offset, size and io_size, seen in its logs of offsets
     fn sequential(&mut self, job: &Job, file: usize, i: usize) -> Option<u64> {
+        // One file after the other: the next one's turn comes first.
+        let moves_on = self.places.len() > 1 && job.file_service == FileService::Sequential;
         let position = &mut self.places[file].position[i];
-        if job.time_based && *position >= self.span {
+        if job.time_based && *position >= self.span && !moves_on {
             *position = 0;
         }
         if job.hop == 0 || job.rw.random {
