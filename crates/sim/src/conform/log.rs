@@ -33,6 +33,20 @@ impl fmt::Display for LogError {
 
 impl std::error::Error for LogError {}
 
+/// A message fit for one line, whatever words of the log it quotes: control characters are escaped, and the middle of a long one is left out.
+fn one_line(message: &str) -> String {
+    const HALF: usize = 400;
+    let mut line = Vec::new();
+    for c in message.chars() {
+        if c.is_control() { line.extend(c.escape_debug()) } else { line.push(c) }
+    }
+    if line.len() <= 2 * HALF {
+        return line.into_iter().collect();
+    }
+    let (begin, end) = (&line[..HALF], &line[line.len() - HALF..]);
+    begin.iter().chain(&[' ', '…', ' ']).chain(end).collect()
+}
+
 /// A log that is being read.
 pub(super) struct Log<R> {
     source: R,
@@ -98,7 +112,7 @@ impl<R: BufRead> Log<R> {
     }
 
     pub(super) fn error_at(&self, line: u32, message: &str) -> LogError {
-        LogError { log: self.name.clone(), line, message: message.to_owned() }
+        LogError { log: self.name.clone(), line, message: one_line(message) }
     }
 
     /// The next event; `None` at the end.
@@ -163,6 +177,17 @@ fn lost_events(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use fairhead_core::Instant;
+
+    #[test]
+    fn whatever_a_message_quotes_it_is_one_short_line() {
+        let long = "x".repeat(5000);
+        for word in ["d\0", "a\nb\u{85}", &long] {
+            let message = one_line(&format!("the level '{word}'; right is a number from 0 to 7"));
+            assert!(message.starts_with("the level '") && message.ends_with("right is a number from 0 to 7"));
+            assert!(!message.chars().any(char::is_control) && message.len() < 1000, "{message:?}");
+        }
+        assert_eq!(one_line("job 'a': 1 … 2"), "job 'a': 1 … 2");
+    }
 
     fn events(text: &str) -> Result<Vec<Line>, LogError> {
         let mut log = Log::open(text.as_bytes(), "x.txt")?;
