@@ -116,13 +116,14 @@ job_for() { # DISK JOB DEVICE
 begin_disk() { # DISK SCHED
     mkdir -p "$work/mnt"
     mount=$work/mnt image=$work/image
-    rm -f "$image"
+    # What the emulation before said must not be taken for this one's word.
+    rm -f "$image" "$work/emulate.err"
     truncate -s "$(span_of "$1")G" "$image"
     "$fairhead" emulate "$(disk_of "$1")" "$image" "$mount" >"$work/emulate.out" 2>"$work/emulate.err" &
     server=$!
     # The file is there before: the emulation measures the path to it first.
-    for _ in $(seq 500); do grep -q 'is a disk as slow' "$work/emulate.err" && break; sleep 0.02; done
-    grep -q 'is a disk as slow' "$work/emulate.err" || { cat "$work/emulate.err" >&2; fail "the disk is not there"; }
+    for _ in $(seq 500); do grep -qs 'is a disk as slow' "$work/emulate.err" && break; sleep 0.02; done
+    grep -qs 'is a disk as slow' "$work/emulate.err" || { cat "$work/emulate.err" >&2; fail "the disk is not there"; }
     loop=$(losetup -f --show --direct-io=on "$mount/disk")
     local queue=/sys/block/${loop#/dev/}/queue
     is_rotational "$1" >"$queue/rotational"
