@@ -51,7 +51,7 @@ struct Job {
     whole_blocks: bool,
     /// Several calls are in flight.
     deep: bool,
-    /// There is a ramp. When it is over, fio forgets how far it is in a zone.
+    /// There is a ramp. When it is over, fio forgets how far it is in a zone, and ends the job if a sync comes next.
     ramps: bool,
     /// A job ends others.
     exits: bool,
@@ -288,13 +288,13 @@ impl Draw {
         }
         for key in ["fsync", "fdatasync"] {
             // fio syncs with all calls that are free, and counts each for number_ios.
-            if !job.deep && self.chance(15) {
+            if !job.deep && !job.ramps && self.chance(15) {
                 let every = self.number(1, 6);
                 self.line(key, every);
             }
         }
         for key in ["end_fsync", "fsync_on_close"] {
-            if self.chance(10) {
+            if !job.ramps && self.chance(10) {
                 self.line(key, 1);
             }
         }
