@@ -51,7 +51,7 @@ struct Job {
     whole_blocks: bool,
     /// Several calls are in flight.
     deep: bool,
-    /// There is a ramp. When it is over, fio forgets how far it is in a zone, and ends the job if a sync comes next.
+    /// There is a ramp. When it is over, fio forgets how far it is in a zone.
     ramps: bool,
     /// A job ends others.
     exits: bool,
@@ -222,14 +222,18 @@ impl Draw {
                 self.line("runtime", format!("{ms}ms"));
             }
         }
-        // fio forgets think times when the ramp is over.
-        let ramps = forever && !job.exits && self.chance(15);
+        // fio forgets think times when the ramp is over, and ends a job if the ramp is over with the file.
+        let blocks = job.size / job.block;
+        let ramps = forever && !job.exits && !job.lengths && blocks > 3 && self.chance(25);
         job.ramps = ramps;
-        if ramps {
-            self.line("ramp_time", "200ms");
-        }
         if ramps || self.chance(50) {
             let calls_per_s = self.number(30, 100);
+            if ramps {
+                // Over in the middle of the file's first loop, in which there are `calls_per_s` of each direction.
+                let directions = if job.mixed { 2 } else { 1 };
+                let ms = (500 * blocks / (calls_per_s * directions)).min(200);
+                self.line("ramp_time", format!("{ms}ms"));
+            }
             let list = |d: &mut Self, per: u64| match d.number(0, 2) {
                 0 if job.mixed => format!("{},{}", per, per / 2),
                 _ => per.to_string(),
@@ -288,13 +292,13 @@ impl Draw {
         }
         for key in ["fsync", "fdatasync"] {
             // fio syncs with all calls that are free, and counts each for number_ios.
-            if !job.deep && !job.ramps && self.chance(15) {
+            if !job.deep && self.chance(15) {
                 let every = self.number(1, 6);
                 self.line(key, every);
             }
         }
         for key in ["end_fsync", "fsync_on_close"] {
-            if !job.ramps && self.chance(10) {
+            if self.chance(10) {
                 self.line(key, 1);
             }
         }
