@@ -87,8 +87,8 @@ impl Client {
 #[derive(Debug)]
 enum Verdict {
     Same,
-    /// Times differ, and the machine was late each time.
-    TooBusy(String),
+    /// Not compared: times differ and the machine was late each time, or fio hangs.
+    Skipped(String),
     Differs(String),
 }
 
@@ -112,13 +112,13 @@ fn judge(text: &str) -> Verdict {
             Err(compare::Difference::Certain(why)) => return Verdict::Differs(why),
             Err(compare::Difference::OfTime(why)) => {
                 busy &= late.is_busy();
-                last = format!("{why}\n(the machine was late: {late:?})");
+                last = format!("machine too busy: {why}\n(the machine was late: {late:?})");
             }
             Err(compare::Difference::Hung) => "fio does not end, or ends itself".clone_into(&mut last),
         }
         drop((beside, alone));
     }
-    if busy { Verdict::TooBusy(last) } else { Verdict::Differs(last) }
+    if busy { Verdict::Skipped(last) } else { Verdict::Differs(last) }
 }
 
 /// Whether there is fio 3.
@@ -150,7 +150,7 @@ fn base_seed() -> u64 {
 /// Judges `cases` at a time on a few threads, as most wait for sleeping programs. Answers what differed.
 fn judge_all(cases: usize, threads: usize, case: impl Fn(usize) -> (String, String) + Sync) -> Vec<String> {
     let next = AtomicU64::new(0);
-    let (wrong, busy) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+    let (wrong, skipped) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..threads.min(cases) {
             scope.spawn(|| {
@@ -162,7 +162,7 @@ fn judge_all(cases: usize, threads: usize, case: impl Fn(usize) -> (String, Stri
                     let (name, text) = case(i);
                     match judge(&text) {
                         Verdict::Same => {}
-                        Verdict::TooBusy(why) => busy.lock().unwrap().push(format!("{name}: {why}")),
+                        Verdict::Skipped(why) => skipped.lock().unwrap().push(format!("{name}: {why}")),
                         Verdict::Differs(why) => {
                             let said = format!("{name} differs: {why}\n--- the job file ---\n{text}---");
                             eprintln!("{said}");
@@ -173,8 +173,8 @@ fn judge_all(cases: usize, threads: usize, case: impl Fn(usize) -> (String, Stri
             });
         }
     });
-    for why in busy.into_inner().unwrap() {
-        println!("skipped: machine too busy: {why}");
+    for why in skipped.into_inner().unwrap() {
+        println!("skipped: {why}");
     }
     wrong.into_inner().unwrap()
 }
