@@ -58,6 +58,7 @@ pub(crate) fn run(file: &Path, disk: &str, work: Duration) -> Result<String, Str
         rounds: None,
         against: None,
         foreground: None,
+        only: None,
     };
     let (before, start) = (cpu_s(), Instant::now());
     let answer = advise::advise(&question, parallel::available(), &(), &|_| {}).map_err(|e| e.to_string())?;

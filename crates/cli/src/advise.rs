@@ -94,6 +94,8 @@ fn question(args: &AdviseArgs) -> Result<(Question, Asked), CliError> {
         return Err(CliError::Misuse(format!("no job '{name}'; there are {}", known.join(", "))));
     }
     let against = args.against.as_deref().map(choose_scheduler).transpose()?.map(|p| p.name);
+    let only =
+        args.sched.iter().map(|name| choose_scheduler(name).map(|p| p.name)).collect::<Result<_, _>>()?;
     let goal = match args.goal {
         Goal::Latency => advise::Goal::Latency,
         Goal::Throughput => advise::Goal::Throughput,
@@ -111,6 +113,7 @@ fn question(args: &AdviseArgs) -> Result<(Question, Asked), CliError> {
         rounds: args.rounds,
         against,
         foreground: args.foreground.clone(),
+        only: (!args.sched.is_empty()).then_some(only),
     };
     Ok((question, asked))
 }

@@ -146,8 +146,9 @@ pub(crate) fn choose_schedulers(names: &[String], jobs: &JobFile) -> Result<Vec<
     Ok(chosen)
 }
 
-/// A preset by its name.
+/// A preset by its name; `none`, as the kernel calls it, is `noop`.
 pub(crate) fn choose_scheduler(name: &str) -> Result<&'static Preset, CliError> {
+    let name = if name == "none" { "noop" } else { name };
     preset(name).ok_or_else(|| {
         CliError::Misuse(match nearest(name, PRESETS.iter().map(|p| p.name)) {
             Some(word) => format!("unknown scheduler '{name}'; did you mean '{word}'?"),

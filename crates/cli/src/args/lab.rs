@@ -163,6 +163,10 @@ pub(crate) struct AdviseArgs {
     /// What is in use now. Default: what a kernel uses on such a disk if nobody chooses.
     #[arg(long, value_name = "SCHED")]
     pub(crate) against: Option<String>,
+    /// Compare only these schedulers, without tunables, and the one that is in use now. Example: none,mq-deadline,kyber,bfq. Default: all
+    /// that make sense on the disk, with the tunables that matter.
+    #[arg(long, value_name = "SCHED[,…]", value_delimiter = ',')]
+    pub(crate) sched: Vec<String>,
     /// The job that waits. Default: what starts, plays, ends the others, or pauses.
     #[arg(long, value_name = "JOB")]
     pub(crate) foreground: Option<String>,

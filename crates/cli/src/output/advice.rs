@@ -15,7 +15,9 @@
 use fairhead_core::Duration;
 use fairhead_report::page::Chapter;
 use fairhead_sim::advise::statistics::Ratio;
-use fairhead_sim::advise::{Advice, Candidate, Figures, LetGo, Place, Question, Step, factor, steps};
+use fairhead_sim::advise::{
+    Advice, Candidate, Comparison, Figures, LetGo, Place, Question, Remedy, Step, factor, steps,
+};
 use serde_json::{Map, Value, json};
 
 use super::json::pretty;
@@ -54,7 +56,7 @@ pub(super) fn ranked(advice: &Advice) -> Vec<usize> {
 }
 
 fn todo(question: &Question, advice: &Advice) -> Vec<Step> {
-    steps(&advice.candidates[advice.race.winner()], &advice.facts, &question.jobs)
+    steps(&advice.candidates[advice.race.winner()], advice.remedy.as_ref(), &advice.facts, &question.jobs)
 }
 
 fn human(asked: &Asked, question: &Question, advice: &Advice, coloured: bool) -> String {
@@ -225,8 +227,26 @@ pub(super) fn object(asked: &Asked, question: &Question, advice: &Advice) -> Val
         "not_tried": advice.not_tried,
         "why_seed": advice.told_seed,
         "why": advice.told.as_ref().map(|t| &t.sentences),
+        "limit": advice.remedy.as_ref().map(|r| remedy(question, r)),
         "to_do": steps.iter().map(|s| json!({ "about": s.about, "lines": s.lines })).collect::<Vec<_>>(),
     })
+}
+
+/// A limit, and what it does against none.
+fn remedy(question: &Question, r: &Remedy) -> Value {
+    json!({
+        "jobs": r.names(&question.jobs),
+        "permille_of_what_they_moved": r.permille,
+        "rbps": r.rbps,
+        "wbps": r.wbps,
+        "factors": factors(&r.against),
+    })
+}
+
+/// By name, the score last.
+fn factors(against: &Comparison) -> Map<String, Value> {
+    let all = Figures::NAMES.iter().zip(against.figures).chain([(&"score", against.score)]);
+    all.map(|(name, r)| ((*name).to_owned(), r.map_or(Value::Null, ratio))).collect()
 }
 
 fn candidate(advice: &Advice, c: usize) -> Value {
@@ -234,10 +254,6 @@ fn candidate(advice: &Advice, c: usize) -> Value {
     let against = advice.race.against(c, 0);
     let [wait, moved, fair] = advice.means(c);
     let unit = if advice.waiting.what.is_time() { "wait_s" } else { "dropped_frames_per_mille_plus_one" };
-    let mut factors = Map::new();
-    for (name, r) in Figures::NAMES.iter().zip(against.figures).chain([(&"score", against.score)]) {
-        factors.insert((*name).to_owned(), r.map_or(Value::Null, ratio));
-    }
     let tunables: Map<String, Value> =
         of.set.iter().map(|&(name, raw)| (name.to_owned(), json!(of.value(name, raw)))).collect();
     json!({
@@ -251,7 +267,7 @@ fn candidate(advice: &Advice, c: usize) -> Value {
         unit: wait,
         "bytes_per_s": moved,
         "smallest_over_largest_share": fair,
-        "factors": factors,
+        "factors": factors(&against),
         "is_on_front": advice.race.front().contains(&c),
         "let_go": let_go(advice, c),
     })

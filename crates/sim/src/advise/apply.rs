@@ -11,11 +11,15 @@
 //! `io.bfq.weight`, ends at 1000, and systemd squeezes what is above 100 into that: 200 and 300 become 109 and 118, nearly the same.
 //! So weights of which any is above 100 are all divided until the largest is 100: then what BFQ gets is what was written.
 //!
+//! A limit is `io.max`, which holds under any scheduler and under none; systemd calls it `IOReadBandwidthMax=` and `IOWriteBandwidthMax=`. `io.cost` keeps weights
+//! under any scheduler, by a model of the drive that the administrator gives; the lab has no such controller, and says that.
+//!
 //! What it does not do: write anything, or know the name of the disk. `sdX` stands for it.
 //
 //= Documentation/block/switching-sched.rst; systemd.resource-control(5), IOWeight=; systemd.slice(5), systemd.unit(5): names; udev(7)
 //= github.com/systemd/systemd issues 22897 and 27622: what becomes of IOWeight= in io.bfq.weight
 
+use super::Remedy;
 use super::candidates::{Candidate, Place};
 use crate::job::{Cgroup, JobFile, Setting};
 use fairhead_core::Weight;
@@ -31,9 +35,9 @@ pub struct Step {
     pub lines: Vec<String>,
 }
 
-/// What to do to use the candidate on such a disk.
+/// What to do to use the candidate on such a disk, and the limit beside it, if there is one.
 #[must_use]
-pub fn steps(candidate: &Candidate, facts: &Facts, jobs: &JobFile) -> Vec<Step> {
+pub fn steps(candidate: &Candidate, remedy: Option<&Remedy>, facts: &Facts, jobs: &JobFile) -> Vec<Step> {
     let mut steps = Vec::new();
     if candidate.place == Place::Kernel {
         steps.push(Step {
@@ -47,10 +51,46 @@ pub fn steps(candidate: &Candidate, facts: &Facts, jobs: &JobFile) -> Vec<Step> 
         let units = systemd(jobs);
         if candidate.preset == "bfq" && !units.is_empty() {
             steps.push(Step { about: "in the units' files, one for each control group", lines: units });
+        } else if !units.is_empty() && !facts.rotational {
+            steps.push(Step {
+                about: "the weights of the control groups, which this scheduler does not keep: io.cost does under any (it is not simulated here)",
+                lines: io_cost(units),
+            });
         }
+    }
+    if let Some(remedy) = remedy {
+        steps.extend(limits(remedy, facts, jobs));
     }
     steps.push(Step { about: "with Fairhead, which has it everywhere", lines: fairhead(candidate) });
     steps
+}
+
+/// The kernel's controller of shares, switched on, and the units' weights for it.
+//= Documentation/admin-guide/cgroup-v2.rst, io.cost.qos and io.weight
+fn io_cost(units: Vec<String>) -> Vec<String> {
+    let mut lines = vec!["echo \"MAJOR:MINOR enable=1 ctrl=auto\" > /sys/fs/cgroup/io.cost.qos".to_owned()];
+    lines.extend(units);
+    lines
+}
+
+/// The limit as systemd and as the kernel's files take it; and the way without a fixed number.
+//= systemd.resource-control(5), IOReadBandwidthMax=; Documentation/admin-guide/cgroup-v2.rst, io.max
+fn limits(remedy: &Remedy, facts: &Facts, jobs: &JobFile) -> Vec<Step> {
+    let disk = names(facts).0;
+    let of = [(remedy.rbps, "IOReadBandwidthMax", "rbps"), (remedy.wbps, "IOWriteBandwidthMax", "wbps")];
+    let given = || of.iter().filter_map(|&(bps, unit, word)| Some((bps?, unit, word)));
+    let unit: Vec<String> = given().map(|(bps, unit, _)| format!("{unit}=/dev/{disk} {bps}")).collect();
+    let words: Vec<String> = given().map(|(bps, _, word)| format!("{word}={bps}")).collect();
+    let max = format!("echo \"MAJOR:MINOR {}\" > /sys/fs/cgroup/GROUP/io.max", words.join(" "));
+    let who = remedy.names(jobs).join(", ");
+    vec![
+        Step { about: "the limit, in the unit's file of those who are limited", lines: unit },
+        Step { about: "the limit, at once, for a control group", lines: vec![format!("{max}    # {who}")] },
+        Step {
+            about: "in place of the limit, shares without a fixed number: io.cost, which is not simulated here",
+            lines: io_cost(vec![format!("IOWeight=10    # in the unit's file of {who}")]),
+        },
+    ]
 }
 
 /// An example of the disk's name, and the pattern of such names.

@@ -162,9 +162,19 @@ pub fn kernels_default(facts: &Facts) -> &'static str {
     if facts.queue_depth > SATA_DEPTH { "noop" } else { "mq-deadline" }
 }
 
-/// All that make sense, the default first.
+/// What is tried, the default first: all that make sense, or of these the presets in `only`, without tunables.
+///
+/// A preset that is named is tried whether the table has it for such a disk or not.
 #[must_use]
-pub(super) fn choose(jobs: &JobFile, facts: &Facts, default: &str) -> Vec<Candidate> {
+pub(super) fn choose(
+    jobs: &JobFile,
+    facts: &Facts,
+    default: &str,
+    only: Option<&[&'static str]>,
+) -> Vec<Candidate> {
+    if let Some(only) = only {
+        return named(only, default);
+    }
     // Whether a trace writes is not known before it is read.
     let writes = jobs.jobs.iter().any(|j| j.writes() || j.program == Some(Program::Trace));
     let makes_sense = |e: &&Entry| match e.when {
@@ -182,6 +192,20 @@ pub(super) fn choose(jobs: &JobFile, facts: &Facts, default: &str) -> Vec<Candid
     }
     // Stable: the others stay in the table's order.
     all.sort_by_key(|c| !is_default(c));
+    all
+}
+
+/// These presets, without tunables, behind the default.
+fn named(only: &[&'static str], default: &str) -> Vec<Candidate> {
+    let why = |name: &str| TABLE.iter().find(|e| e.preset == name).map_or("it was asked for", |e| e.why);
+    let of =
+        |name: &str| preset(name).and_then(|p| Candidate::of(&entry(p.name, &[], When::Always, why(name))));
+    let mut all: Vec<Candidate> = of(default).into_iter().collect();
+    for name in only {
+        if all.iter().all(|c| c.preset != *name) {
+            all.extend(of(name));
+        }
+    }
     all
 }
 
@@ -220,8 +244,10 @@ mod tests {
     fn names_are_different_and_say_the_unit() {
         let jobs = crate::job::parse("[a]\nrw=write\nsize=1m\ncgroup=x\n", "t").unwrap();
         for rotational in [true, false] {
-            let mut names: Vec<String> =
-                choose(&jobs, &facts(rotational, 32), "mq-deadline").iter().map(Candidate::name).collect();
+            let mut names: Vec<String> = choose(&jobs, &facts(rotational, 32), "mq-deadline", None)
+                .iter()
+                .map(Candidate::name)
+                .collect();
             assert_eq!(names[0], "mq-deadline");
             assert!(names.contains(&"mq-deadline, read_expire=100ms".to_owned()), "{names:?}");
             assert_eq!(names.contains(&"kyber".to_owned()), !rotational);
@@ -238,11 +264,16 @@ mod tests {
         assert_eq!(kernels_default(&facts(true, 32)), "mq-deadline");
         assert_eq!(kernels_default(&facts(false, 1024)), "noop");
         for default in ["noop", "bfq", "cfq-ts1"] {
-            let all = choose(&jobs, &facts(true, 32), default);
+            let all = choose(&jobs, &facts(true, 32), default, None);
             assert_eq!((all[0].preset, all[0].set.len()), (default, 0));
             assert!(
                 !all.iter().any(|c| c.preset.ends_with("+groups") || c.set.contains(&("writes_starved", 8)))
             );
         }
+        let only = |only: &[&'static str]| -> Vec<&str> {
+            choose(&jobs, &facts(true, 32), "mq-deadline", Some(only)).iter().map(|c| c.preset).collect()
+        };
+        assert_eq!(only(&["noop", "mq-deadline", "kyber"]), ["mq-deadline", "noop", "kyber"]);
+        assert_eq!(only(&["bfq"]), ["mq-deadline", "bfq"]);
     }
 }

@@ -52,6 +52,7 @@ mod candidates;
 mod explain;
 mod figures;
 pub mod race;
+mod remedy;
 pub mod statistics;
 mod verdict;
 
@@ -61,6 +62,7 @@ pub use explain::{Told, explain};
 pub use figures::{Figures, Wait, Waiting, figures, waiting};
 pub(crate) use figures::{fairness, time_waited};
 pub use race::{Comparison, EQUAL, End, LetGo, Race};
+pub use remedy::Remedy;
 pub use verdict::factor;
 
 use crate::engine::Scenario;
@@ -159,6 +161,8 @@ pub struct Question {
     pub against: Option<&'static str>,
     /// The job that waits. `None`: by the rules of [`Waiting`].
     pub foreground: Option<String>,
+    /// The presets that are tried, without tunables, beside the default. `None`: the table's.
+    pub only: Option<Vec<&'static str>>,
 }
 
 /// How far it has come.
@@ -194,6 +198,8 @@ pub struct Advice {
     /// Where the time of those who wait went, under the default and under the winner (or the leader, if it is the default that
     /// wins), and what that says; nothing where it cannot be told.
     pub told: Option<Told>,
+    /// A limit for those who do not wait, where no scheduler is the answer.
+    pub remedy: Option<Remedy>,
 }
 
 impl Question {
@@ -229,7 +235,7 @@ pub fn advise(
 ) -> Result<Option<(Question, Advice)>> {
     let facts = Device::new(&question.disk)?.facts();
     let default = question.against.unwrap_or_else(|| kernels_default(&facts));
-    let mut candidates = candidates::choose(&question.jobs, &facts, default);
+    let mut candidates = candidates::choose(&question.jobs, &facts, default, question.only.as_deref());
     let waiting = figures::waiting(&question.jobs, question.foreground.as_deref(), question.goal);
     let mut question = question.clone();
     let Some(first) = first_run(&question, &candidates[0], &waiting, keep)? else { return Ok(None) };
@@ -249,7 +255,12 @@ pub fn advise(
     };
     let told_seed = race::seeds(question.seed, "advise.confirm", 1)[0];
     let told = tell(&question, &candidates, &race, &waiting, told_seed)?;
-    let advice = Advice { candidates, not_tried, shortened, race, waiting, facts, told_seed, told };
+    let remedy = match remedy_for(&question, &candidates, &race, (&waiting, &facts), threads, keep) {
+        Err(Stopped::Over) => return Ok(None),
+        Err(Stopped::Failed(e)) => return Err(e),
+        Ok(remedy) => remedy,
+    };
+    let advice = Advice { candidates, not_tried, shortened, race, waiting, facts, told_seed, told, remedy };
     Ok(Some((question, advice)))
 }
 
@@ -296,6 +307,25 @@ fn shorten(jobs: &mut JobFile, permille: u64) {
         job.runtime = job.runtime.map(cut);
         job.ramp_time = job.ramp_time * permille / 1000;
     }
+}
+
+/// A limit, on flash, where the winner is no scheduler, or the default for want of anything better.
+fn remedy_for(
+    question: &Question,
+    candidates: &[Candidate],
+    race: &Race,
+    (waiting, facts): (&Waiting, &Facts),
+    threads: usize,
+    keep: &dyn Keep,
+) -> std::result::Result<Option<Remedy>, Stopped> {
+    let winner = race.winner();
+    let is_no_answer = winner == 0 || candidates[winner].preset == "noop";
+    if facts.rotational || !is_no_answer || question.only.is_some() {
+        return Ok(None);
+    }
+    let seeds = race::seeds(question.seed, "advise.confirm", confirming(race.rounds));
+    let without = &race.standings[winner].fresh;
+    remedy::find(question, (winner, &candidates[winner]), waiting, (&seeds, without), threads, keep)
 }
 
 /// Why a race has no result.

@@ -346,13 +346,7 @@ impl Race {
         let (a, b) = (&self.standings[candidate], &self.standings[other]);
         let confirmed = !a.fresh.is_empty() && !b.fresh.is_empty();
         let (a, b) = if confirmed { (&a.fresh, &b.fresh) } else { (&a.race, &b.race) };
-        let of = |value: &dyn Fn(&Run, &Run) -> Option<f64>| -> Option<Ratio> {
-            let logs: Vec<f64> = a.iter().zip(b).filter_map(|(a, b)| value(a, b)).collect();
-            (!logs.is_empty()).then(|| Ratio::of(&logs, INTERVAL))
-        };
-        let figure = |i: usize| of(&|a, b| Some(libm::log(a.figures.list()[i]? / b.figures.list()[i]?)));
-        let score = of(&|a, b| Some(score(&self.weights, a, b)));
-        Comparison { figures: std::array::from_fn(figure), score, confirmed }
+        Comparison { confirmed, ..compare(&self.weights, a, b) }
     }
 
     /// Whether a kernel has it.
@@ -422,6 +416,17 @@ pub struct Comparison {
     pub score: Option<Ratio>,
     /// From fresh seeds, not from those of the race.
     pub confirmed: bool,
+}
+
+/// Runs against others on the same seeds, in pairs.
+pub(super) fn compare(weights: &[f64; Figures::COUNT], a: &[Run], b: &[Run]) -> Comparison {
+    let of = |value: &dyn Fn(&Run, &Run) -> Option<f64>| -> Option<Ratio> {
+        let logs: Vec<f64> = a.iter().zip(b).filter_map(|(a, b)| value(a, b)).collect();
+        (!logs.is_empty()).then(|| Ratio::of(&logs, INTERVAL))
+    };
+    let figure = |i: usize| of(&|a, b| Some(libm::log(a.figures.list()[i]? / b.figures.list()[i]?)));
+    let score = of(&|a, b| Some(score(weights, a, b)));
+    Comparison { figures: std::array::from_fn(figure), score, confirmed: true }
 }
 
 /// The logarithm of the weighted geometric mean of `run`'s figures over `base`'s, of those that both have.

@@ -18,6 +18,7 @@ fn question(jobs: &str, disk: &str, goal: Goal) -> Question {
         rounds: Some(1),
         against: None,
         foreground: None,
+        only: None,
     }
 }
 
@@ -113,7 +114,7 @@ fn who_starves_until_time_is_up_has_waited() {
     let (facts, waiting) =
         (Device::new(&q.disk).unwrap().facts(), figures::waiting(&q.jobs, None, Goal::Latency));
     let under = |name: &str| {
-        let c = candidates::choose(&q.jobs, &facts, name).swap_remove(0);
+        let c = candidates::choose(&q.jobs, &facts, name, None).swap_remove(0);
         let o = simulate(&q.scenario(&c, 1)).unwrap();
         let build = o.clients.iter().find(|c| c.name == "build").unwrap();
         let seconds = build.elapsed.as_ns() as f64 / 1e9;
@@ -133,7 +134,7 @@ fn who_may_wait_chooses_nothing() {
         "[global]\nrw=read\nbs=64k\nsize=256m\ndirect=1\nruntime=2s\ntime_based\n[a]\n[b]\nprioclass=3\n";
     let q = question(text, "nas2020", Goal::Throughput);
     let facts = Device::new(&q.disk).unwrap().facts();
-    let c = candidates::choose(&q.jobs, &facts, "noop").swap_remove(0);
+    let c = candidates::choose(&q.jobs, &facts, "noop", None).swap_remove(0);
     let o = simulate(&q.scenario(&c, 1)).unwrap();
     let moved = figures(&q.jobs, &figures::waiting(&q.jobs, None, q.goal), &o).throughput.unwrap();
     let (of_a, of_b) = (o.clients[0].bytes(), o.clients[1].bytes());
@@ -153,7 +154,7 @@ fn fairness_goes_by_weight() {
         );
         let q = question(&text, "nas2020", Goal::Fairness);
         let facts = Device::new(&q.disk).unwrap().facts();
-        let c = candidates::choose(&q.jobs, &facts, scheduler).swap_remove(0);
+        let c = candidates::choose(&q.jobs, &facts, scheduler, None).swap_remove(0);
         let o = simulate(&q.scenario(&c, 1)).unwrap();
         figures::figures(&q.jobs, &figures::waiting(&q.jobs, None, Goal::Balanced), &o).fairness.unwrap()
     };
@@ -168,10 +169,10 @@ fn fairness_goes_by_weight() {
 fn steps_are_what_a_kernel_takes() {
     let q = question(JOBS, "nas2020", Goal::Balanced);
     let facts = Device::new(&q.disk).unwrap().facts();
-    let all = candidates::choose(&q.jobs, &facts, "mq-deadline");
+    let all = candidates::choose(&q.jobs, &facts, "mq-deadline", None);
     let of = |name: &str| {
         let c = all.iter().find(|c| c.name() == name).unwrap_or_else(|| panic!("{name}"));
-        steps(c, &facts, &q.jobs).into_iter().flat_map(|s| s.lines).collect::<Vec<_>>()
+        steps(c, None, &facts, &q.jobs).into_iter().flat_map(|s| s.lines).collect::<Vec<_>>()
     };
     let lines = of("mq-deadline, read_expire=100ms");
     assert_eq!(lines[1], "echo 100 > /sys/block/sdX/queue/iosched/read_expire");
@@ -185,4 +186,32 @@ fn steps_are_what_a_kernel_takes() {
         of("cfq, slice_idle=0s")[1],
         "fairhead mount SOURCE MOUNTPOINT --sched cfq --set slice_idle=0s"
     );
+}
+
+/// A service reads a page now and then beside a backup that takes all the link has: no scheduler of the kernel is worth its price there, and a limit is.
+#[test]
+fn where_no_scheduler_is_the_answer_a_limit_is_tried() {
+    let text = "[global]\nruntime=300ms\ntime_based\n[bulk]\nrw=read\nbs=256k\nsize=1g\ndirect=1\nioengine=libaio\niodepth=32\n\
+                [service]\nrw=randread\nbs=16k\nsize=256m\ndirect=1\nthinktime=1ms\n";
+    let q = question(text, "nvme", Goal::Balanced);
+    let waiting = figures::waiting(&q.jobs, None, q.goal);
+    let facts = Device::new(&q.disk).unwrap().facts();
+    let noop = candidates::choose(&q.jobs, &facts, "noop", None).swap_remove(0);
+    let seeds = [1, 2, 3];
+    let without: Vec<Run> =
+        seeds.iter().map(|&s| judged(&q, &waiting, &simulate(&q.scenario(&noop, s)).unwrap())).collect();
+    let found = remedy::find(&q, (0, &noop), &waiting, (&seeds, &without), 2, &());
+    let Ok(Some(r)) = found else { panic!("no limit was found") };
+    assert_eq!((r.names(&q.jobs), r.wbps), (vec!["bulk"], None));
+    let [latency, throughput, _] = r.against.figures;
+    assert!(latency.unwrap().low > 1.5, "{:?}", r.against);
+    let kept = throughput.unwrap().ratio * 1000.0 / r.permille as f64;
+    assert!((0.9..1.1).contains(&kept), "the limit is kept: {:?}", r.against);
+    let lines: Vec<String> =
+        steps(&noop, Some(&r), &facts, &q.jobs).into_iter().flat_map(|s| s.lines).collect();
+    assert!(lines.contains(&format!("IOReadBandwidthMax=/dev/nvmeXn1 {}", r.rbps.unwrap())), "{lines:?}");
+    // Nobody waits in a job of one: there is nothing to limit for.
+    let alone = question("[bulk]\nrw=read\nbs=256k\nsize=1g\nruntime=100ms\n", "nvme", Goal::Balanced);
+    let waiting = figures::waiting(&alone.jobs, None, alone.goal);
+    assert!(matches!(remedy::find(&alone, (0, &noop), &waiting, (&seeds, &without), 1, &()), Ok(None)));
 }

@@ -7,7 +7,7 @@
 
 use super::race::NEAR;
 use super::statistics::{Finding, Ratio};
-use super::{Advice, EQUAL, End, Figures, Question};
+use super::{Advice, Comparison, EQUAL, End, Figures, Question};
 use crate::job::Program;
 
 /// A factor with three digits.
@@ -73,6 +73,7 @@ impl Advice {
         }
         said.extend(self.leader_elsewhere());
         said.extend(self.as_good());
+        said.extend(self.remedied(question));
         if question.jobs.jobs.iter().any(|j| j.program == Some(Program::Trace)) {
             said.push(
                 "A trace is one sample: seeds change hardly anything in it, so the intervals say nothing of another day."
@@ -83,9 +84,27 @@ impl Advice {
         said
     }
 
+    /// What a limit does, where no scheduler is the answer.
+    fn remedied(&self, question: &Question) -> Vec<String> {
+        let Some(r) = &self.remedy else { return Vec::new() };
+        let mut said = vec![format!(
+            "What helps is a limit: under {}, hold {} to {} % of what they move without it ({}).",
+            self.candidates[r.candidate].name(),
+            r.names(&question.jobs).join(", "),
+            r.permille / 10,
+            r.words()
+        )];
+        said.extend(self.sentences(question, &r.against));
+        said
+    }
+
     /// A sentence for each figure and for the score, against the default.
     fn compared(&self, question: &Question, candidate: usize) -> Vec<String> {
-        let c = self.race.against(candidate, 0);
+        self.sentences(question, &self.race.against(candidate, 0))
+    }
+
+    /// A sentence for each figure and for the score.
+    fn sentences(&self, question: &Question, c: &Comparison) -> Vec<String> {
         let who = self.waiting.names(&question.jobs).join(", ");
         let subjects = [
             format!("The {} of {who}", self.waiting.what.words()),

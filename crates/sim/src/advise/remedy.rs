@@ -1,0 +1,169 @@
+//! Limits instead of a scheduler: what those who do not wait are held to, so that those who wait need not.
+//!
+//! Where no scheduler is the answer (the drive is best without one, or nothing beats the default), the tail of those who wait can still be shortened:
+//! the others get an upper bound that keeps the drive below its saturation. Limits work under any scheduler and under none, and cost no lock.
+//!
+//! ```text
+//!   what the others moved, read and written, in a run without limit ─► four fifths, half, a quarter of that ─► each on the confirmation's seeds
+//!       ─► the best score against the same scheduler without limit, if it is surely better
+//! ```
+//!
+//! Example: a backup reads 3 GB/s beside a service that waits 350 us. Held to 2.4 GB/s, it leaves the drive idle for a fifth of the time, and the
+//! service waits 90 us: a gain of 3.9 for a loss of 1.25.
+//!
+//! What it does not do: search for the best limit, which three levels bracket; or simulate `io.cost`, which the advice names beside it.
+
+use super::race::{Comparison, Run, compare};
+use super::statistics::Finding;
+use super::{Candidate, EQUAL, Question, Stopped, Waiting, judged};
+use crate::job::{Cgroup, JobFile, Setting};
+use crate::kept::{self, Keep};
+use crate::metrics::{Outcome, rate};
+use crate::{Scenario, simulate};
+use std::num::NonZeroU64;
+
+/// What the others may do, of what they did, in thousandths. Four fifths keep a queue short that saturation makes long; half and a quarter are for
+/// drives whose writes disturb their reads even so.
+const LEVELS: [u64; 3] = [800, 500, 250];
+
+/// As many seeds as the shortest confirmation.
+const SEEDS: usize = 6;
+
+/// The group that a limited run puts the others into.
+const GROUP: &str = "fairhead-limited";
+
+/// A limit, and what it does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remedy {
+    /// The candidate under which it was tried.
+    pub candidate: usize,
+    /// Who is limited: indices into the file's jobs.
+    pub jobs: Vec<usize>,
+    /// Of what they moved without it, in thousandths.
+    pub permille: u64,
+    /// Bytes a second that they may read; none: they read nothing.
+    pub rbps: Option<NonZeroU64>,
+    /// Bytes a second that they may write; none: they write nothing.
+    pub wbps: Option<NonZeroU64>,
+    /// Against the same scheduler without the limit.
+    pub against: Comparison,
+}
+
+impl Remedy {
+    /// The names of the jobs that are limited, each once.
+    #[must_use]
+    pub fn names<'j>(&self, jobs: &'j JobFile) -> Vec<&'j str> {
+        let mut names: Vec<&str> = self.jobs.iter().map(|&j| jobs.jobs[j].name.as_str()).collect();
+        names.dedup();
+        names
+    }
+
+    /// The limit in words: `2400 MB/s read, 2380 MB/s written`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let part =
+            |(bps, verb): (Option<NonZeroU64>, &str)| Some(format!("{} {verb}", megabytes(bps?.get())));
+        let parts = [(self.rbps, "read"), (self.wbps, "written")].into_iter().filter_map(part);
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Bytes a second with three digits.
+fn megabytes(bps: u64) -> String {
+    match bps {
+        ..10_000_000 => format!("{}.{:02} MB/s", bps / 1_000_000, bps / 10_000 % 100),
+        10_000_000..100_000_000 => format!("{}.{} MB/s", bps / 1_000_000, bps / 100_000 % 10),
+        _ => format!("{} MB/s", bps / 1_000_000),
+    }
+}
+
+/// A limit that is tried.
+#[derive(Clone, Debug)]
+struct Limit {
+    permille: u64,
+    rbps: Option<NonZeroU64>,
+    wbps: Option<NonZeroU64>,
+}
+
+impl Limit {
+    /// The load with the limit.
+    fn apply(&self, jobs: &JobFile, limited: &[usize]) -> JobFile {
+        let mut jobs = jobs.clone();
+        let settings = vec![Setting::Rbps(self.rbps), Setting::Wbps(self.wbps)];
+        jobs.cgroups.push(Cgroup { path: GROUP.to_owned(), parent: 0, settings, stays: true });
+        for &job in limited {
+            jobs.jobs[job].cgroup = Some(GROUP.to_owned());
+        }
+        jobs
+    }
+}
+
+/// Whether limits may help: some wait, others do not, and the job file has no groups of its own.
+fn applies(jobs: &JobFile, waiting: &Waiting) -> bool {
+    !waiting.jobs.is_empty() && waiting.jobs.len() < jobs.jobs.len() && jobs.cgroups.len() == 1
+}
+
+/// The limit with the best score under a candidate, if it is surely better than none.
+///
+/// `without` are the candidate's runs on `seeds` without a limit.
+pub(super) fn find(
+    question: &Question,
+    (index, candidate): (usize, &Candidate),
+    waiting: &Waiting,
+    (seeds, without): (&[u64], &[Run]),
+    threads: usize,
+    keep: &dyn Keep,
+) -> Result<Option<Remedy>, Stopped> {
+    let count = seeds.len().min(without.len()).min(SEEDS);
+    if !applies(&question.jobs, waiting) || count == 0 {
+        return Ok(None);
+    }
+    let free = simulate(&question.scenario(candidate, seeds[0])).map_err(Stopped::Failed)?;
+    let limits = limits(waiting, &free);
+    let others: Vec<usize> = (0..question.jobs.jobs.len()).filter(|j| !waiting.jobs.contains(j)).collect();
+    let name = |i: usize| {
+        let (limit, seed) = (&limits[i / count], seeds[i % count]);
+        format!(
+            "{} {}, limited to {} {seed}",
+            super::length(&question.jobs),
+            candidate.name(),
+            limit.permille
+        )
+    };
+    let runs = kept::map(limits.len() * count, threads, keep, &|_| {}, name, |i| {
+        let (limit, seed) = (&limits[i / count], seeds[i % count]);
+        let jobs = limit.apply(&question.jobs, &others);
+        let scenario = Scenario { jobs, ..question.scenario(candidate, seed) };
+        Ok(judged(question, waiting, &simulate(&scenario)?))
+    });
+    let runs: Vec<Run> = runs
+        .into_iter()
+        .map(|run| run.ok_or(Stopped::Over)?.map_err(Stopped::Failed))
+        .collect::<Result<_, _>>()?;
+    let weights = question.goal.weights();
+    let tried = limits.iter().zip(runs.chunks(count)).map(|(limit, runs)| Remedy {
+        candidate: index,
+        jobs: others.clone(),
+        permille: limit.permille,
+        rbps: limit.rbps,
+        wbps: limit.wbps,
+        against: compare(&weights, runs, &without[..count]),
+    });
+    let score = |r: &Remedy| r.against.score.map_or(0.0, |s| s.ratio);
+    let helps = |r: &Remedy| r.against.score.is_some_and(|s| s.finding(EQUAL) == Finding::Better);
+    Ok(tried.filter(helps).max_by(|a, b| score(a).total_cmp(&score(b))))
+}
+
+/// The levels of what the disk did for those who do not wait.
+fn limits(waiting: &Waiting, free: &Outcome) -> Vec<Limit> {
+    let waits = || free.clients.iter().filter(|c| waiting.jobs.contains(&c.job));
+    let (read, written): (u64, u64) = waits().fold((0, 0), |(r, w), c| (r + c.read.bytes, w + c.write.bytes));
+    let counters = &free.disk.counters;
+    let others = [counters.bytes_read.saturating_sub(read), counters.bytes_written.saturating_sub(written)]
+        .map(|bytes| rate(bytes, free.elapsed));
+    let of = |permille: u64| {
+        let [rbps, wbps] = others.map(|bps| NonZeroU64::new(bps.saturating_mul(permille) / 1000));
+        Limit { permille, rbps, wbps }
+    };
+    LEVELS.map(of).into_iter().filter(|l| l.rbps.is_some() || l.wbps.is_some()).collect()
+}
