@@ -22,6 +22,15 @@ pub enum SimError {
     Group(String),
     /// Time cannot be explained on a set whose members have a queue each.
     ManyQueues,
+    /// The model of a disk has not been read.
+    Model(String),
+    /// There are more disks, with the members of sets, than a run can have.
+    ManyDisks {
+        /// How many there are.
+        queues: usize,
+        /// How many there may be.
+        most: usize,
+    },
 }
 
 impl fmt::Display for SimError {
@@ -31,8 +40,12 @@ impl fmt::Display for SimError {
             Self::Disk(e) => e.fmt(f),
             Self::Job { job, message } => write!(f, "job '{job}': {message}"),
             Self::Group(e) => f.write_str(e),
-            Self::ManyQueues => {
-                f.write_str("where time goes can be told of one queue only; give the set queues = \"one\"")
+            Self::ManyQueues => f.write_str(
+                "where time goes can be told of one queue only; give a set queues = \"one\", or the jobs one disk",
+            ),
+            Self::Model(name) => write!(f, "the disk model '{name}' has not been read"),
+            Self::ManyDisks { queues, most } => {
+                write!(f, "{queues} disks, with the members of sets, are more than {most}; use fewer")
             }
         }
     }

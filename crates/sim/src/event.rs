@@ -12,20 +12,20 @@ use std::collections::BinaryHeap;
 /// What is due.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Due {
-    /// The interrupt handler of a completed command has run: the member of the set, 0 for a single disk, and the tag.
+    /// The interrupt handler of a completed command has run: its queue's number, 0 for a single disk, and the tag.
     Completed(u8, u16),
     /// The scheduler's lock is free again, and requests may be waiting for it.
-    RunQueue,
+    RunQueue(u8),
     /// A worker runs the request queue: the scheduler or an insertion asked for it.
-    Worker,
+    Worker(u8),
     /// The request queue is run again after a dispatch that was given nothing.
-    DelayedRun,
+    DelayedRun(u8),
     /// A thread's CPU work is done.
     CpuDone(u32),
     /// A thread has slept enough.
     Wake(u32),
     /// The plug of a device queue has been in for long enough.
-    Unplug,
+    Unplug(u8),
     /// The flusher looks around.
     Flusher,
     /// An interval of the time series ends.
@@ -41,10 +41,10 @@ pub(crate) enum Due {
 impl Due {
     const fn class(self) -> u64 {
         match self {
-            Self::Completed(..) | Self::RunQueue | Self::Worker => 1,
+            Self::Completed(..) | Self::RunQueue(_) | Self::Worker(_) => 1,
             Self::CpuDone(_) | Self::Wake(_) => 2,
-            Self::Unplug
-            | Self::DelayedRun
+            Self::Unplug(_)
+            | Self::DelayedRun(_)
             | Self::Flusher
             | Self::Interval
             | Self::Steady
@@ -87,10 +87,10 @@ mod tests {
     fn ties_go_by_class_then_by_order() {
         let mut events = Events::default();
         let t = Instant::EPOCH;
-        for due in [Due::Unplug, Due::CpuDone(2), Due::CpuDone(1), Due::Completed(0, 9)] {
+        for due in [Due::Unplug(0), Due::CpuDone(2), Due::CpuDone(1), Due::Completed(0, 9)] {
             events.push(t, due);
         }
         let order: Vec<Due> = std::iter::from_fn(|| events.pop().map(|e| e.1)).collect();
-        assert_eq!(order, [Due::Completed(0, 9), Due::CpuDone(2), Due::CpuDone(1), Due::Unplug]);
+        assert_eq!(order, [Due::Completed(0, 9), Due::CpuDone(2), Due::CpuDone(1), Due::Unplug(0)]);
     }
 }

@@ -328,6 +328,26 @@ pub struct DiskStats {
     pub written_bytes: u64,
 }
 
+impl DiskStats {
+    /// What a series has of them.
+    pub(crate) const fn point(&self) -> DiskPoint {
+        DiskPoint { read_bytes: self.read_bytes, written_bytes: self.written_bytes, busy: self.busy }
+    }
+}
+
+/// One of several disks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskOutcome {
+    /// What the job file calls it.
+    pub label: String,
+    /// Its scheduler's (preset's) name.
+    pub scheduler: String,
+    /// What it did.
+    pub stats: DiskStats,
+    /// Per interval.
+    pub series: Vec<DiskPoint>,
+}
+
 /// What the page cache did. All in pages of 4 KiB, but for the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CacheStats {
@@ -436,13 +456,15 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// Per client, in the order of the job file.
     pub clients: Vec<ClientStats>,
-    /// The disk.
+    /// The disk; several together.
     pub disk: DiskStats,
+    /// Each of several disks, in the order of [`JobFile::disks`](crate::job::JobFile::disks); empty for one.
+    pub disks: Vec<DiskOutcome>,
     /// The length of an interval, if a series was asked for: as asked for, or doubled until a long run's points are few enough to keep.
     pub interval: Option<Duration>,
     /// Per interval, per client.
     pub series: Vec<Vec<Point>>,
-    /// Per interval, the disk.
+    /// Per interval, the disk; several together.
     pub disk_series: Vec<DiskPoint>,
     /// The control groups, the root first; none if the jobs name none.
     pub groups: Vec<GroupOutcome>,

@@ -114,7 +114,7 @@ impl Machine<'_> {
         let (call, wanted) = (l.call, l.page_end - page);
         self.cache.clear_marker(call.file, page);
         // Read-ahead is a favour, and is not done when requests are short.
-        if self.queue.is_congested(true) {
+        if self.queue.is_congested(self.disk_of(call.file), true) {
             return;
         }
         let limit = page.saturating_add(self.host.read_ahead * 4);
@@ -148,6 +148,7 @@ impl Machine<'_> {
         let (file, asked_end, client) = (l.call.file, l.page_end, &self.clients[l.client as usize]);
         let (task, group) = (client.task, client.group);
         let (prio, meta) = (client.job.prio.unwrap_or_default(), l.call.meta);
+        let disk = self.disk_of(file);
         let is_new = |cache: &super::cache::Cache, p: u32| cache.flags(file, p).is_some_and(|f| f & NEW != 0);
         while page < end {
             if !is_new(&self.cache, page) {
@@ -162,7 +163,7 @@ impl Machine<'_> {
             if let Some(journal) = &self.journal {
                 journal.borrow_mut().makes(lane, page >= asked_end);
             }
-            if self.queue.submit(self.now, rq, owner, batch).is_err() {
+            if self.queue.submit(self.now, disk, rq, owner, batch).is_err() {
                 self.queue.wait(lane, true);
                 break;
             }
@@ -187,6 +188,7 @@ impl Machine<'_> {
             self.owe_request(lane);
         }
         self.journal(|journal| journal.makes(lane, true));
+        let disk = self.disk_of(file);
         for page in first..(first + burst).min(self.pages_in(file)) {
             if self.cache.flags(file, page).is_some() {
                 continue;
@@ -195,7 +197,7 @@ impl Machine<'_> {
             let rq = Request { prio, group, ..Request::read(task, start, len) };
             let batch = &mut self.lanes[lane as usize].batch;
             let owner = Owner::Read { file, first: page, count };
-            if self.queue.submit(self.now, rq, owner, batch).is_err() {
+            if self.queue.submit(self.now, disk, rq, owner, batch).is_err() {
                 return;
             }
             self.cache.add(file, page, READING);
@@ -220,10 +222,10 @@ impl Machine<'_> {
     /// The piece of disk that holds some pages from `page` on, at most `max`; and how many.
     pub(super) fn pages_on_disk(&self, file: u32, page: u32, max: u32) -> (Piece, u32) {
         let f = &self.files.files[file as usize];
+        let facts = self.queue.facts(f.disk);
         let offset = u64::from(page) * u64::from(PAGE_SECTORS);
-        let most =
-            u64::from(max.min(self.host.max_request.0.min(self.disk_max_request) / PAGE_SECTORS).max(1))
-                * u64::from(PAGE_SECTORS);
+        let most = u64::from(max.min(self.host.max_request.0.min(facts.max_request.0) / PAGE_SECTORS).max(1))
+            * u64::from(PAGE_SECTORS);
         let left = f.size.saturating_sub(offset).max(1);
         #[allow(clippy::cast_possible_truncation, reason = "at most a request's length")]
         let (start, len) = f.layout.piece(offset, most.min(left) as u32);
@@ -234,7 +236,7 @@ impl Machine<'_> {
             return ((start, Sectors(len)), len.div_ceil(PAGE_SECTORS));
         }
         // Less than a page in one place: taken as if all of it were there.
-        let room = self.queue.facts().capacity - start.0;
+        let room = facts.capacity - start.0;
         #[allow(clippy::cast_possible_truncation, reason = "at most a page")]
         let len = left.min(u64::from(PAGE_SECTORS)).min(room) as u32;
         ((start, Sectors(len)), 1)
@@ -414,7 +416,7 @@ impl Machine<'_> {
             }
         }
         match after {
-            After::Flush if self.flushes() => Step::Go(Phase::Flush),
+            After::Flush if self.flushes(lane) => Step::Go(Phase::Flush),
             After::Flush | After::Done => Step::Done,
             After::Direct => Step::Go(Phase::Direct),
         }
@@ -434,7 +436,8 @@ impl Machine<'_> {
             file.allocated = end;
             return new;
         };
-        let Some(fs) = &mut self.files.ext2 else { return 0 };
+        let on = &mut self.files.disks[file.disk.index()];
+        let (Some(fs), metadata) = (&mut on.ext2, on.metadata) else { return 0 };
         let mut new = 0;
         let mut touched = std::mem::take(&mut self.touched);
         for block in call.offset / 8..end.div_ceil(8) {
@@ -450,7 +453,7 @@ impl Machine<'_> {
         // A direct write into a hole inside the file is made through the page cache.
         let is_inside = call.offset < file.allocated;
         file.allocated = file.allocated.max(end);
-        if let Some(meta) = self.files.metadata {
+        if let Some(meta) = metadata {
             touched.iter().for_each(|&page| self.set_dirty(meta, page, None));
         }
         touched.clear();

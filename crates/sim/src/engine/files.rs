@@ -12,7 +12,7 @@ use super::program::TABLE_BYTES;
 use super::{player, replay, startup};
 use crate::error::SimError;
 use crate::ext2::{self, Ext2};
-use crate::job::{self, Direction, Engine, Job, JobFile, Metadata, Placement, Program};
+use crate::job::{self, Direction, DiskId, Engine, Job, JobFile, Metadata, Placement, Program};
 use crate::layout::Layout;
 use crate::metrics::Result;
 use crate::rng::Rng;
@@ -32,6 +32,8 @@ const SCATTER_SECTORS: u64 = 256;
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) layout: Layout,
+    /// The disk that it lies on.
+    pub(super) disk: DiskId,
     /// Its size in sectors.
     pub(super) size: u64,
     /// Blocks below this have been allocated, in sectors; all of a file that is [old](Self::is_old).
@@ -46,8 +48,8 @@ impl File {
     const OLD: u64 = u64::MAX;
 
     /// A file, all of whose block map the host knows.
-    const fn new(layout: Layout, size: u64, allocated: u64, append_from: u64) -> Self {
-        Self { layout, size, allocated, append_from, unread_maps: Vec::new() }
+    const fn new(layout: Layout, disk: DiskId, size: u64, allocated: u64, append_from: u64) -> Self {
+        Self { layout, disk, size, allocated, append_from, unread_maps: Vec::new() }
     }
 
     /// The host forgets where its blocks are, but for those that the inode knows itself.
@@ -85,69 +87,83 @@ impl File {
 /// All files, and which of them each client uses.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// The size of the disk in bytes.
-    pub(super) disk: u64,
     pub(super) files: Vec<File>,
     /// By client, in the order of [`JobFile::clients`].
     pub(super) of_client: Vec<Vec<u32>>,
     /// How long in bytes the shortest of its files was when a client was set up, by client.
     pub(super) known: Vec<u64>,
+    /// By disk.
+    pub(super) disks: Vec<Disk>,
+}
+
+/// What is known of a disk that files are put on.
+#[derive(Debug)]
+pub(super) struct Disk {
+    /// Its size in sectors.
+    capacity: u64,
+    /// Where the next file goes.
+    next: u64,
     /// The file system that allocates blocks, if a job wants one, and the file that stands for its metadata.
     pub(super) ext2: Option<Ext2>,
     pub(super) metadata: Option<u32>,
 }
 
 impl Files {
-    pub(super) fn place(jobs: &JobFile, capacity: u64, seed: u64) -> Result<Self> {
+    /// Puts the files of jobs on disks of so many sectors each.
+    pub(super) fn place(jobs: &JobFile, capacities: impl Iterator<Item = u64>, seed: u64) -> Result<Self> {
+        let disk = |capacity| Disk { capacity, next: FIRST_SECTOR, ext2: None, metadata: None };
         let mut placer = Placer {
-            capacity,
-            next: FIRST_SECTOR,
+            jobs,
+            disks: capacities.map(disk).collect(),
             rng: Rng::new(seed, "layout"),
             files: Vec::new(),
             by_name: BTreeMap::new(),
             sizes: BTreeMap::new(),
-            ext2: None,
-            metadata: None,
             first_pid: 0,
         };
         if jobs.jobs.iter().any(|j| j.layout == job::Layout::Ext2) {
             placer.make_ext2();
         }
-        let known = placer.measure(jobs);
+        let known = placer.measure();
         let clients = jobs.clients().enumerate();
         let of_client = clients.map(|(i, c)| placer.of_client(c.job, c.clone, i)).collect::<Result<_>>()?;
-        let Placer { files, ext2, metadata, .. } = placer;
-        Ok(Self { disk: capacity * 512, files, of_client, known, ext2, metadata })
+        let Placer { files, disks, .. } = placer;
+        Ok(Self { files, of_client, known, disks })
+    }
+
+    /// The size in bytes of the disk that a client's first file lies on.
+    pub(super) fn disk_bytes(&self, client: usize) -> u64 {
+        let file = self.of_client[client].first().map(|&f| &self.files[f as usize]);
+        self.disks[file.map_or(0, |f| f.disk.index())].capacity * 512
     }
 }
 
-struct Placer {
-    capacity: u64,
-    next: u64,
+struct Placer<'a> {
+    jobs: &'a JobFile,
+    disks: Vec<Disk>,
     rng: Rng,
     files: Vec<File>,
     by_name: BTreeMap<String, u32>,
     /// How much of each file whoever uses it needs, in bytes, in all and before an append.
     sizes: BTreeMap<String, (u64, u64)>,
-    ext2: Option<Ext2>,
-    metadata: Option<u32>,
     first_pid: u64,
 }
 
-impl Placer {
+impl Placer<'_> {
     /// A file is as large as the largest that any of its users needs, in whatever order they stand in the job file. Answers how large, in bytes, those
     /// of each client are when it is set up: by it or by those before it. fio sets up the first clone of a job, then the others from the last.
-    fn measure(&mut self, jobs: &JobFile) -> Vec<u64> {
+    fn measure(&mut self) -> Vec<u64> {
         let mut known = Vec::new();
-        for job in &jobs.jobs {
+        for job in &self.jobs.jobs {
             let first = known.len();
             known.resize(first + job.numjobs as usize, 0);
             if job.engine == Engine::Null {
                 continue;
             }
             for clone in std::iter::once(0).chain((1..job.numjobs).rev()) {
-                let (append_from, size) = self.needed(job, clone);
-                let shortest = job.file_names(clone).into_iter().map(|name| {
+                let jobs = self.jobs;
+                let shortest = job.file_names(clone).into_iter().enumerate().map(|(i, name)| {
+                    let (append_from, size) = self.needed(job, clone, jobs.disk_of(job, clone, i));
                     let known = self.sizes.entry(name).or_default();
                     *known = (known.0.max(size), known.1.max(append_from));
                     known.0
@@ -159,11 +175,14 @@ impl Placer {
     }
 
     fn make_ext2(&mut self) {
-        self.ext2 = Some(Ext2::new(self.capacity));
         self.first_pid = self.rng.next_u64();
-        let layout = Layout::Contiguous { start: Sector(0) };
-        let disk = File::new(layout, self.capacity, File::OLD, 0);
-        self.metadata = Some(self.add(disk));
+        for (i, number) in (0..self.disks.len()).zip(0..) {
+            let capacity = self.disks[i].capacity;
+            let layout = Layout::Contiguous { start: Sector(0) };
+            let whole = self.add(File::new(layout, DiskId(number), capacity, File::OLD, 0));
+            let disk = &mut self.disks[i];
+            (disk.ext2, disk.metadata) = (Some(Ext2::new(capacity)), Some(whole));
+        }
     }
 
     fn add(&mut self, file: File) -> u32 {
@@ -178,29 +197,41 @@ impl Placer {
         if job.engine == Engine::Null {
             return Ok((0..job.file_count()).map(|_| self.add_nothing(job, clone)).collect());
         }
-        job.file_names(clone)
-            .into_iter()
-            .map(|name| match self.by_name.get(&name) {
-                Some(&file) => Ok(file),
-                None => self.place(job, clone, name),
-            })
-            .collect()
+        let names = job.file_names(clone).into_iter().enumerate();
+        names.map(|(i, name)| self.of_name(job, clone, name, self.jobs.disk_of(job, clone, i))).collect()
+    }
+
+    /// The file of a name, which lies on one disk.
+    fn of_name(&mut self, job: &Job, clone: u32, name: String, disk: DiskId) -> Result<u32> {
+        let Some(&file) = self.by_name.get(&name) else { return self.place(job, clone, name, disk) };
+        let lies_on = self.files[file as usize].disk;
+        if lies_on == disk {
+            return Ok(file);
+        }
+        let label = |d: DiskId| self.jobs.disks.get(d.index()).map_or("", |d| d.label.as_str());
+        let message = format!(
+            "its file '{name}' is on disk '{}', and would lie on '{}' here; give it another name, or the same fh_disk=",
+            label(lies_on),
+            label(disk)
+        );
+        Err(SimError::Job { job: job.name.clone(), message })
     }
 
     /// What a job's calls go to that reach no disk: as large as the job says, and nowhere.
     fn add_nothing(&mut self, job: &Job, clone: u32) -> u32 {
-        let size = self.needed(job, clone).1;
-        self.add(File::new(Layout::Contiguous { start: Sector(0) }, size, File::OLD, 0))
+        let size = self.needed(job, clone, DiskId(0)).1;
+        self.add(File::new(Layout::Contiguous { start: Sector(0) }, DiskId(0), size, File::OLD, 0))
     }
 
-    fn place(&mut self, job: &Job, clone: u32, name: String) -> Result<u32> {
+    fn place(&mut self, job: &Job, clone: u32, name: String, disk: DiskId) -> Result<u32> {
         let raw = is_raw(job, &name);
-        let (append_from, size) = if raw { (0, self.capacity) } else { self.size_of(&name) };
+        let capacity = self.disks[disk.index()].capacity;
+        let (append_from, size) = if raw { (0, capacity) } else { self.size_of(&name) };
         let layout =
-            if raw { Layout::Contiguous { start: Sector(0) } } else { self.lay_out(job, clone, size)? };
+            if raw { Layout::Contiguous { start: Sector(0) } } else { self.lay_out(job, clone, disk, size)? };
         let is_new = is_written_first(job) && (job.append || !job.fallocate) && !raw;
         let allocated = if is_new { append_from } else { File::OLD };
-        let mut file = File::new(layout, size, allocated, append_from);
+        let mut file = File::new(layout, disk, size, allocated, append_from);
         if job.metadata == Metadata::Cold && !raw {
             file.forget_map();
         }
@@ -213,35 +244,33 @@ impl Placer {
     /// same time, each writing its files one after the other.
     fn grow_together(&mut self, job: &Job, client: u64) -> Result<()> {
         let is_new = is_written_first(job);
-        let sector = match job.placement {
-            Some(Placement::At(sector)) => sector.0,
-            Some(Placement::Percent(p)) => self.capacity / 100 * u64::from(p),
-            None => self.next,
-        };
         let names: Vec<Vec<String>> = (0..job.numjobs).map(|clone| job.file_names(clone)).collect();
         for k in 0..names[0].len() {
             let fresh: Vec<(usize, &String)> = names.iter().map(|n| &n[k]).enumerate().collect();
-            let mut side_by_side: Vec<(String, ext2::File, u64)> = Vec::new();
+            let mut side_by_side: Vec<(String, ext2::File, u64, DiskId)> = Vec::new();
             for (clone, name) in fresh {
                 if !self.by_name.contains_key(name) && !side_by_side.iter().any(|(n, ..)| n == name) {
+                    let disk = self.jobs.disk_of(job, u32::try_from(clone).unwrap_or(0), k);
+                    let sector = self.start_of(job, disk);
                     let pid = self.first_pid.wrapping_add(client + clone as u64);
                     let (append_from, size) = self.size_of(name);
                     let old = if is_new { append_from } else { size }.div_ceil(ext2::BLOCK_SECTORS);
-                    side_by_side.push((name.clone(), ext2::File::new(sector, pid), old));
+                    side_by_side.push((name.clone(), ext2::File::new(sector, pid), old, disk));
                 }
             }
-            let fs = self.ext2.as_mut().expect("made before the first file");
             for block in 0..side_by_side.iter().map(|f| f.2).max().unwrap_or(0) {
-                for (name, file, _) in side_by_side.iter_mut().filter(|f| block < f.2) {
+                for (name, file, _, disk) in side_by_side.iter_mut().filter(|f| block < f.2) {
                     let size = self.sizes.get(name).map_or(0, |s| s.0.div_ceil(512));
-                    fs.allocate(file, block).map_err(|_| no_space(job, size, self.capacity))?;
+                    let disk = &mut self.disks[disk.index()];
+                    let fs = disk.ext2.as_mut().expect("made before the first file");
+                    fs.allocate(file, block).map_err(|_| no_space(job, size, disk.capacity))?;
                 }
             }
-            for (name, file, _) in side_by_side {
+            for (name, file, _, disk) in side_by_side {
                 let (append_from, size) = self.size_of(&name);
                 let layout = Layout::Grown(Box::new(file));
                 let allocated = if is_new { append_from } else { File::OLD };
-                let mut file = File::new(layout, size, allocated, append_from);
+                let mut file = File::new(layout, disk, size, allocated, append_from);
                 if job.metadata == Metadata::Cold {
                     file.forget_map();
                 }
@@ -252,6 +281,16 @@ impl Placer {
         Ok(())
     }
 
+    /// Where a job's first file on a disk goes.
+    fn start_of(&self, job: &Job, disk: DiskId) -> u64 {
+        let disk = &self.disks[disk.index()];
+        match job.placement {
+            Some(Placement::At(sector)) => sector.0,
+            Some(Placement::Percent(p)) => disk.capacity / 100 * u64::from(p),
+            None => disk.next,
+        }
+    }
+
     /// How much a file holds before an append, and in all, in sectors.
     fn size_of(&self, name: &str) -> (u64, u64) {
         self.sizes.get(name).map_or((0, 0), |&(size, append_from)| (append_from / 512, size.div_ceil(512)))
@@ -259,8 +298,8 @@ impl Placer {
 
     /// How much one client needs each of its files to hold before an append, and in all, in bytes.
     //= fio-3.33: sizes of files seen after runs with offset, filesize and shared names
-    fn needed(&self, job: &Job, clone: u32) -> (u64, u64) {
-        let disk = self.capacity * 512;
+    fn needed(&self, job: &Job, clone: u32, disk: DiskId) -> (u64, u64) {
+        let disk = self.disks[disk.index()].capacity * 512;
         let files = job.file_count();
         let share = |s: job::Size| s.bytes_of(disk) / files;
         let bytes = match (job.filesize, job.size) {
@@ -275,13 +314,12 @@ impl Placer {
         (0, bytes)
     }
 
-    fn lay_out(&mut self, job: &Job, clone: u32, size: u64) -> Result<Layout> {
-        let first = clone == 0;
-        let from = match job.placement {
-            Some(Placement::At(sector)) if first => sector.0,
-            Some(Placement::Percent(p)) if first => self.capacity / 100 * u64::from(p),
-            _ => self.next,
-        };
+    fn lay_out(&mut self, job: &Job, clone: u32, disk: DiskId, size: u64) -> Result<Layout> {
+        // Of the clones whose files lie on this disk, the first.
+        let before = |c: u32| (0..job.file_count()).any(|i| self.jobs.disk_of(job, c, i as usize) == disk);
+        let first = clone == 0 || (self.disks.len() > 1 && !(0..clone).any(before));
+        let Disk { capacity, next, .. } = self.disks[disk.index()];
+        let from = if first { self.start_of(job, disk) } else { next };
         let gap = self.rng.below(GAP_SECTORS_MAX / BLOCK_SECTORS) * BLOCK_SECTORS;
         let start = from + gap;
         let layout = match job.layout {
@@ -290,29 +328,29 @@ impl Placer {
                 let piece = u64::from(piece_bytes).div_ceil(512);
                 let files = u64::from(job.numjobs.max(2));
                 // The last clone's is the longest, if offset_increment makes them differ.
-                let size = size.max(self.needed(job, job.numjobs - 1).1.div_ceil(512));
+                let size = size.max(self.needed(job, job.numjobs - 1, disk).1.div_ceil(512));
                 // All clones' files start with their first pieces side by side.
                 let base = if first { start } else { from - (size.div_ceil(piece) * files) * piece };
                 let base = base + if first { 0 } else { piece * u64::from(clone) };
                 Layout::Interleaved { start: Sector(base), piece, stride: piece * files }
             }
-            job::Layout::Scattered => self.scatter(size),
+            job::Layout::Scattered => self.scatter(capacity, size),
         };
         let end = layout.end(size);
-        if end > self.capacity {
-            return Err(no_space(job, size, self.capacity));
+        if end > capacity {
+            return Err(no_space(job, size, capacity));
         }
-        self.next = self.next.max(end);
+        self.disks[disk.index()].next = next.max(end);
         Ok(layout)
     }
 
     /// Pieces anywhere on the disk; they may overlap with other files, which costs a simulation nothing.
-    fn scatter(&mut self, size: u64) -> Layout {
-        let slots = (self.capacity - FIRST_SECTOR.min(self.capacity / 2)) / SCATTER_SECTORS;
+    fn scatter(&mut self, capacity: u64, size: u64) -> Layout {
+        let slots = (capacity - FIRST_SECTOR.min(capacity / 2)) / SCATTER_SECTORS;
         let pieces = size.div_ceil(SCATTER_SECTORS).max(1);
         let map = (0..pieces).map(|i| {
             let slot = self.rng.below(slots.max(2) - 1);
-            (i * SCATTER_SECTORS, Sector(FIRST_SECTOR.min(self.capacity / 2) + slot * SCATTER_SECTORS))
+            (i * SCATTER_SECTORS, Sector(FIRST_SECTOR.min(capacity / 2) + slot * SCATTER_SECTORS))
         });
         Layout::Mapped(map.collect())
     }

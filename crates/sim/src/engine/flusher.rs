@@ -239,7 +239,7 @@ impl Machine<'_> {
                 pass.next = first + 1;
                 continue;
             }
-            if writer.nonblocking && self.queue.is_congested(false) {
+            if writer.nonblocking && self.queue.is_congested(self.disk_of(pass.file), false) {
                 return PassEnd::Congested;
             }
             let run = self.dirty_run(pass.file, first, pass.end, pass.left);
@@ -251,7 +251,8 @@ impl Machine<'_> {
             let mut batch = *self.batch_of(writer.thread);
             let owner = Owner::Write { file: pass.file, first, count };
             self.journal(|journal| journal.makes(writer.thread, false));
-            let answer = self.queue.submit(self.now, rq, owner, &mut batch);
+            let disk = self.disk_of(pass.file);
+            let answer = self.queue.submit(self.now, disk, rq, owner, &mut batch);
             *self.batch_of(writer.thread) = batch;
             if answer.is_err() {
                 return PassEnd::Full;

@@ -400,7 +400,7 @@ impl Watch {
 }
 
 /// The elevator is told what the groups are given at the start.
-pub(super) fn give(groups: &mut Groups<'_>, queue: &mut super::volume::Volume<'_>) -> Result<()> {
+pub(super) fn give(groups: &mut Groups<'_>, queue: &mut super::disks::Disks<'_>) -> Result<()> {
     for change in groups.controls() {
         queue
             .control(Instant::EPOCH, change)

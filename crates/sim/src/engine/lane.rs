@@ -12,13 +12,14 @@
 //! [`Machine::advance`] again, and the phase finds out for itself what is left to do.
 
 use super::client::{Action, Call, Client, Next};
+use super::files::File;
 use super::flusher::Pass;
 use super::queue::Batch;
 use super::steer::Share;
 use super::{Machine, Owner};
 use crate::event::Due;
 use crate::ext2;
-use crate::job::{Engine, ExitWhat, Job, SyncMode};
+use crate::job::{DiskId, Engine, ExitWhat, Job, SyncMode};
 use crate::layout::Layout;
 use crate::why::{Asked, Doing, Wait};
 use fairhead_core::{Duration, Instant, Op, Request, Sectors, TaskId};
@@ -303,7 +304,7 @@ impl Machine<'_> {
         } else if self.exit_all && !self.clients[index].stopped {
             self.stop_group(index);
         }
-        self.run_queue_if_wanted();
+        self.run_all_if_wanted();
     }
 
     /// Clients of a flow that were ahead ask again, as another has made a call or has ended.
@@ -372,7 +373,7 @@ impl Machine<'_> {
         }
         let mut inside = Duration::ZERO;
         if is_direct {
-            cost += job.think.unwrap_or(self.host.think) + self.sched_cost;
+            cost += job.think.unwrap_or(self.host.think) + self.queue.sched_cost(self.disk_of(call.file));
         } else {
             // What the last call left unpaid, as it did not have to wait, is part of this one.
             inside = self.host.buffered + self.host.copy * blocks + self.lanes[lane as usize].owed;
@@ -392,9 +393,10 @@ impl Machine<'_> {
     //= deviates request-cpu
     /// A request of a buffered call has been handed in. A direct call that goes through the cache has paid already.
     pub(super) fn owe_request(&mut self, lane: u32) {
+        let disk = self.disk_of(self.lanes[lane as usize].call.file);
         let l = &mut self.lanes[lane as usize];
         if !l.through_cache {
-            l.owed += self.host.request + self.sched_cost;
+            l.owed += self.host.request + self.queue.sched_cost(disk);
         }
     }
 
@@ -497,7 +499,7 @@ impl Machine<'_> {
             let step = match self.lanes[lane as usize].phase {
                 Phase::Settle => self.settle(lane),
                 Phase::Drain => self.drain(lane),
-                Phase::Preflush if self.flushes() => Step::Go(Phase::Preflushing),
+                Phase::Preflush if self.flushes(lane) => Step::Go(Phase::Preflushing),
                 Phase::Preflush | Phase::Preflushing => Step::Go(Phase::Map),
                 Phase::Map => self.read_map(lane),
                 Phase::Direct => self.direct(lane),
@@ -514,7 +516,8 @@ impl Machine<'_> {
                 Step::Done => return self.end_call(lane),
             }
             if matches!(self.lanes[lane as usize].phase, Phase::Flush | Phase::Preflushing) {
-                self.queue.flush(lane);
+                let disk = self.disk_of(self.lanes[lane as usize].call.file);
+                self.queue.flush(disk, lane);
                 return self.run_queue();
             }
         }
@@ -535,7 +538,7 @@ impl Machine<'_> {
         let block = Sectors(ext2::BLOCK_SECTORS as u32);
         let (meta, group) = (true, client.group);
         let rq = Request { meta, prio, group, ..Request::read(client.task, start, block) };
-        if self.queue.submit(self.now, rq, Owner::Lane(lane), &mut l.batch).is_err() {
+        if self.queue.submit(self.now, file.disk, rq, Owner::Lane(lane), &mut l.batch).is_err() {
             self.queue.wait(lane, true);
             return Step::Blocked;
         }
@@ -561,7 +564,7 @@ impl Machine<'_> {
         };
         let sync_write = client.job.direct_write_sync.or(call.sync).unwrap_or(self.host.direct_write_sync);
         let sync = op == Op::Read || sync_write;
-        let layout = &self.files.files[call.file as usize].layout;
+        let File { layout, disk, .. } = &self.files.files[call.file as usize];
         while l.handed_in < call.len {
             let left = call.len - l.handed_in;
             let (start, len) =
@@ -579,7 +582,7 @@ impl Machine<'_> {
                     meta,
                     ..Request::read(client.task, start, len)
                 };
-                if self.queue.submit(self.now, rq, Owner::Lane(lane), &mut l.batch).is_err() {
+                if self.queue.submit(self.now, *disk, rq, Owner::Lane(lane), &mut l.batch).is_err() {
                     self.queue.wait(lane, sync);
                     break;
                 }
@@ -613,16 +616,22 @@ impl Machine<'_> {
                 self.cache.invalidate(call.file, first, end - first);
             }
             let is_stable = call.fua || self.clients[l.client as usize].job.sync != SyncMode::None;
-            if is_stable && self.flushes() {
+            if is_stable && self.flushes(lane) {
                 return Step::Go(Phase::Flush);
             }
         }
         Step::Done
     }
 
-    /// Whether a sync empties the disk's cache.
-    pub(super) const fn flushes(&self) -> bool {
-        self.host.fsync_flushes && self.disk_has_cache
+    /// The disk that a file lies on.
+    pub(super) fn disk_of(&self, file: u32) -> DiskId {
+        self.files.files.get(file as usize).map_or(DiskId::default(), |f| f.disk)
+    }
+
+    /// Whether a sync of the lane's file empties the disk's cache.
+    pub(super) fn flushes(&self, lane: u32) -> bool {
+        let disk = self.disk_of(self.lanes[lane as usize].call.file);
+        self.host.fsync_flushes && self.queue.facts(disk).write_cache
     }
 
     /// Whoever waits for I/O pulls the plug.

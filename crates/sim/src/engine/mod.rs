@@ -17,6 +17,8 @@ mod buffered;
 mod cache;
 mod capacity;
 mod client;
+mod disks;
+mod earliest;
 mod files;
 mod flusher;
 mod groups;
@@ -32,21 +34,21 @@ mod startup;
 mod steady;
 mod steer;
 mod traced;
-mod volume;
 mod zones;
 
 use crate::error::SimError;
 use crate::event::{Due, Events};
-use crate::host::{Host, MultiQueue, Plug};
-use crate::job::{Distribution, JobFile, Program, Size};
+use crate::host::{Host, Plug};
+use crate::job::{self, DiskId, Distribution, JobFile, Program, Size};
 use crate::journal::{self, Sink};
-use crate::metrics::{CacheStats, DiskPoint, Outcome, Point, Result, Together};
+use crate::metrics::{CacheStats, DiskOutcome, DiskPoint, DiskStats, Outcome, Point, Result, Together};
 use crate::rng::Rng;
 use crate::why::{self, Recorder};
 use cache::Cache;
 pub use capacity::measure as capacity;
 use client::{Client, Region};
-use fairhead_core::sched::any::AnyConfig;
+use disks::{Disks, Wanted};
+use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_core::{Duration, GroupId, Instant, Tag, TaskId};
 use fairhead_device::DeviceParams;
 use files::Files;
@@ -61,14 +63,13 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use steer::Flows;
 use traced::Traced;
-use volume::Volume;
 
 /// Everything that decides a run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The load.
     pub jobs: JobFile,
-    /// The disk.
+    /// The disk; where there are several, those whose model the jobs do not say.
     pub disk: DeviceParams,
     /// The machine around it.
     pub host: Host,
@@ -163,7 +164,7 @@ const TRACE: u32 = 1 << 14;
 struct Machine<'a> {
     now: Instant,
     events: Events,
-    queue: Volume<'a>,
+    queue: Disks<'a>,
     /// Hears what happens, if somebody does.
     journal: Option<queue::Journal<'a>>,
     /// Whether the queue has books of where time goes.
@@ -184,9 +185,8 @@ struct Machine<'a> {
     flushers: Vec<flusher::Thread>,
     flusher_armed: bool,
     host: &'a Host,
-    sched_cost: Duration,
-    disk_has_cache: bool,
-    disk_max_request: u32,
+    /// By queue: which runs are coming.
+    coming: Vec<Coming>,
     /// In pages; above the first the flusher works, above the second nobody may dirty more.
     dirty_background: u32,
     dirty_hard: u32,
@@ -211,18 +211,14 @@ struct Machine<'a> {
     waves_left: bool,
     /// The client that found the disk full.
     disk_full: Option<u32>,
-    unplug_armed: bool,
-    run_armed: bool,
-    /// What runs the queue, if not everything does; and which runs are coming.
-    multi_queue: Option<MultiQueue>,
-    worker_armed: bool,
-    delayed_run_armed: bool,
     time_max: Instant,
     interval: Option<Duration>,
     series: Vec<Vec<Point>>,
     current: Vec<Point>,
     disk_series: Vec<DiskPoint>,
     disk_before: DiskPoint,
+    /// Of each disk, if there are several: its series, and its figures at the last interval's end.
+    series_of: Vec<(Vec<DiskPoint>, DiskPoint)>,
     cache_stats: CacheStats,
     handled: u64,
     // Scratch space.
@@ -236,18 +232,14 @@ impl<'a> Machine<'a> {
     fn new(scenario: &'a Scenario, trace: u32) -> Result<Self> {
         let (jobs, host) = (&scenario.jobs, &scenario.host);
         let (flushers, tasks) = Self::flushers_and_tasks(jobs, host);
-        let sched_cost = host.sched_cost(&scenario.scheduler);
-        let multi_queue = host.multi_queue_for(&scenario.scheduler, &scenario.config);
         let mut groups = Groups::of(jobs);
         // A process that has ended may leave requests behind while the next one starts.
         let starters = jobs.clients().filter(|c| c.job.iterations > 1).count();
         let slots = tasks + u32::try_from(starters).unwrap_or(0);
         let sizes = Sizes { tasks: slots, groups: groups.count(), guarantees: groups.has_guarantees() };
-        let sched = (scenario.scheduler.as_str(), scenario.config);
-        let mut queue = Volume::new(&scenario.disk, host, sched, sizes, trace)?;
+        let mut queue = Disks::new(&wanted_disks(scenario)?, host, sizes, trace)?;
         groups::give(&mut groups, &mut queue)?;
-        let facts = queue.facts();
-        let files = Files::place(jobs, facts.capacity, scenario.seed)?;
+        let files = Files::place(jobs, queue.all_facts().map(|f| f.capacity), scenario.seed)?;
         let cache = Cache::new(host.memory, files.files.len());
         let (mut clients, lanes) = Self::make_clients(scenario, &files, &groups)?;
         let traces = traced::traces(&mut clients)?;
@@ -256,7 +248,6 @@ impl<'a> Machine<'a> {
         Ok(Self {
             now: Instant::EPOCH,
             events: Events::default(),
-            queue,
             journal: None,
             keeps_books: false,
             watch: groups::Watch::new(scenario.watch, groups.count()),
@@ -273,9 +264,9 @@ impl<'a> Machine<'a> {
             flushers,
             flusher_armed: false,
             host,
-            sched_cost,
-            disk_has_cache: facts.write_cache,
-            disk_max_request: facts.max_request.0,
+            coming: vec![Coming::default(); usize::from(queue.members())],
+            series_of: several(queue.count()),
+            queue,
             dirty_background: pages(host.dirty_background_pct),
             dirty_hard: pages(host.dirty_pct),
             cache,
@@ -293,11 +284,6 @@ impl<'a> Machine<'a> {
             ended: false,
             waves_left: true,
             disk_full: None,
-            unplug_armed: false,
-            run_armed: false,
-            multi_queue,
-            worker_armed: false,
-            delayed_run_armed: false,
             time_max: scenario.time_max.map_or(Instant::EPOCH + Duration::MAX, |d| Instant::EPOCH + d),
             interval: scenario.interval,
             series: Vec::new(),
@@ -368,7 +354,7 @@ impl<'a> Machine<'a> {
         let mut tasks = vec![nobody("nobody")];
         tasks.extend(scenario.jobs.clients().enumerate().map(client));
         tasks.extend(self.flushers.iter().map(|_| nobody("the flusher")));
-        let facts = self.queue.facts();
+        let facts = self.queue.facts(DiskId::default());
         journal::Run {
             scheduler: scenario.scheduler.clone(),
             seed: scenario.seed,
@@ -424,8 +410,7 @@ impl<'a> Machine<'a> {
 
     /// Handles the earliest event; false when all clients have ended or time is up.
     fn step(&mut self) -> bool {
-        let device = self.queue.device_due();
-        let timer = self.queue.timer_due();
+        let (device, timer) = self.queue.due();
         let event = self.events.peek();
         // Ties: the device first, then events by class, the elevator's timer among the timers.
         let earliest = [device.map(|t| (t, 0)), event, timer.map(|t| (t, 3))].into_iter().flatten().min();
@@ -451,33 +436,40 @@ impl<'a> Machine<'a> {
                 self.handle(due);
             }
         } else {
-            // What a limit let pass is an insertion.
-            if self.queue.timer(self.now) { self.run_queue() } else { self.run_queue_if_wanted() }
+            self.timer();
         }
         true
     }
 
+    /// The timer of an elevator is due.
+    fn timer(&mut self) {
+        let Some(member) = self.queue.due_timer(self.now) else { return };
+        // What a limit let pass is an insertion.
+        if self.queue.timer(self.now, member) { self.run_member(member) } else { self.run_if_wanted(member) }
+    }
+
     fn handle(&mut self, due: Due) {
         match due {
-            Due::Completed(member, tag) => self.complete(member, Tag(tag)),
+            Due::Completed(member, tag) => self.complete(usize::from(member), Tag(tag)),
             Due::CpuDone(lane) => self.cpu_done(lane),
             Due::Wake(thread) => self.wake(thread),
-            Due::Unplug => {
-                self.unplug_armed = false;
-                self.queue.unplug(self.now);
-                self.run_queue();
+            Due::Unplug(member) => {
+                let member = usize::from(member);
+                self.coming[member].unplug = false;
+                self.queue.unplug_member(self.now, member);
+                self.run_member(member);
             }
-            Due::RunQueue => {
-                self.run_armed = false;
-                self.run_queue();
+            Due::RunQueue(member) => {
+                self.coming[usize::from(member)].run = false;
+                self.run_member(usize::from(member));
             }
-            Due::Worker => {
-                self.worker_armed = false;
-                self.run_queue();
+            Due::Worker(member) => {
+                self.coming[usize::from(member)].worker = false;
+                self.run_member(usize::from(member));
             }
-            Due::DelayedRun => {
-                self.delayed_run_armed = false;
-                self.run_queue();
+            Due::DelayedRun(member) => {
+                self.coming[usize::from(member)].delayed = false;
+                self.run_member(usize::from(member));
             }
             Due::Flusher => self.flusher_due(),
             Due::Interval => self.end_interval(),
@@ -600,36 +592,54 @@ impl<'a> Machine<'a> {
 
     // ---- the request queue ---------------------------------------------------------------------------------------
 
+    /// Runs the queues that have been handed something.
     fn run_queue(&mut self) {
-        if let Some(at) = self.queue.run(self.now).filter(|_| !self.run_armed) {
-            self.run_armed = true;
-            self.events.push(at, Due::RunQueue);
-        }
-        if let Some(layer) = self.multi_queue
-            && self.queue.wants_delayed_run()
-            && !self.delayed_run_armed
-        {
-            self.delayed_run_armed = true;
-            self.events.push(layer.delayed_run(self.now), Due::DelayedRun);
-        }
-        if self.queue.is_plugged() && !self.unplug_armed {
-            self.unplug_armed = true;
-            self.events.push(self.now + Plug::DELAY, Due::Unplug);
+        for member in disks::bits(self.queue.take_touched()) {
+            self.run_member(member);
         }
     }
 
-    /// Something has happened that is no insertion. In the single-queue layer that runs the queue at once; in the multi-queue layer a worker
-    /// does it, if anybody asks.
-    fn run_queue_if_wanted(&mut self) {
-        let Some(layer) = self.multi_queue else { return self.run_queue() };
-        if self.queue.wants_run() && !self.worker_armed {
-            self.worker_armed = true;
-            self.events.push(self.now + layer.worker, Due::Worker);
+    /// Runs a queue, and arms what is to run it later.
+    fn run_member(&mut self, member: usize) {
+        #[allow(clippy::cast_possible_truncation, reason = "64 at most")]
+        let number = member as u8;
+        let coming = &mut self.coming[member];
+        if let Some(at) = self.queue.run(self.now, member).filter(|_| !coming.run) {
+            coming.run = true;
+            self.events.push(at, Due::RunQueue(number));
         }
+        if let Some(layer) = self.queue.layer(member)
+            && self.queue.wants_delayed_run(member)
+            && !coming.delayed
+        {
+            coming.delayed = true;
+            self.events.push(layer.delayed_run(self.now), Due::DelayedRun(number));
+        }
+        if self.queue.is_plugged(member) && !coming.unplug {
+            coming.unplug = true;
+            self.events.push(self.now + Plug::DELAY, Due::Unplug(number));
+        }
+    }
+
+    /// Something has happened to a queue that is no insertion. In the single-queue layer that runs the queue at once; in the multi-queue
+    /// layer a worker does it, if anybody asks.
+    fn run_if_wanted(&mut self, member: usize) {
+        let Some(layer) = self.queue.layer(member) else { return self.run_member(member) };
+        let coming = &mut self.coming[member];
+        if self.queue.wants_run(member) && !coming.worker {
+            coming.worker = true;
+            #[allow(clippy::cast_possible_truncation, reason = "64 at most")]
+            self.events.push(self.now + layer.worker, Due::Worker(member as u8));
+        }
+    }
+
+    /// Something has happened to all queues that is no insertion.
+    fn run_all_if_wanted(&mut self) {
+        (0..usize::from(self.queue.members())).for_each(|member| self.run_if_wanted(member));
     }
 
     /// The interrupt handler: completes a request, runs the queue if that is its business, and only then wakes who waited.
-    fn complete(&mut self, member: u8, tag: Tag) {
+    fn complete(&mut self, member: usize, tag: Tag) {
         let mut owners = std::mem::take(&mut self.owners);
         let mut woken = std::mem::take(&mut self.woken);
         self.queue.complete(self.now, member, tag, &mut owners, &mut woken);
@@ -648,10 +658,10 @@ impl<'a> Machine<'a> {
                 }
             }
         }
-        self.run_queue_if_wanted();
+        self.run_if_wanted(member);
         // Each that waits for a request gets one chance: there may be fewer to be had than it needs.
-        for _ in 0..self.queue.waiting() {
-            let Some(thread) = self.queue.pop_waiter() else { break };
+        for _ in 0..self.queue.waiting(member) {
+            let Some(thread) = self.queue.pop_waiter(member) else { break };
             self.grant_batch(thread);
             self.resume(thread);
         }
@@ -674,11 +684,14 @@ impl<'a> Machine<'a> {
     fn end_interval(&mut self) {
         let points = std::mem::replace(&mut self.current, vec![Point::default(); self.clients.len()]);
         self.series.push(points);
-        let stats = self.queue.stats(self.now);
-        let all =
-            DiskPoint { read_bytes: stats.read_bytes, written_bytes: stats.written_bytes, busy: stats.busy };
+        let each: Vec<_> = (0..self.queue.count()).map(|disk| self.queue.stats(self.now, disk)).collect();
+        let all = disks::together(&each).point();
         self.disk_series.push(all.since(&self.disk_before));
         self.disk_before = all;
+        for ((series, before), stats) in self.series_of.iter_mut().zip(&each) {
+            series.push(stats.point().since(before));
+            *before = stats.point();
+        }
         if self.series.len() * self.clients.len() >= POINTS_MAX && self.series.len().is_multiple_of(2) {
             self.double_interval();
         }
@@ -696,8 +709,12 @@ impl<'a> Machine<'a> {
             row.iter_mut().zip(&next).for_each(|(a, b)| a.add(b));
             self.series.push(row);
         }
-        let all = std::mem::take(&mut self.disk_series);
-        self.disk_series = all.chunks(2).map(|two| two[1..].iter().fold(two[0], DiskPoint::plus)).collect();
+        for series in
+            std::iter::once(&mut self.disk_series).chain(self.series_of.iter_mut().map(|s| &mut s.0))
+        {
+            let all = std::mem::take(series);
+            *series = all.chunks(2).map(|two| two[1..].iter().fold(two[0], DiskPoint::plus)).collect();
+        }
     }
 
     fn finish(mut self, scenario: &Scenario) -> Result<(Outcome, Option<why::Report>)> {
@@ -705,8 +722,9 @@ impl<'a> Machine<'a> {
         self.journal(|journal| journal.finish(now, lost));
         let report = self.queue.take_report();
         if let Some(client) = self.disk_full {
-            let (job, size) = (&self.clients[client as usize].job, self.files.files[0].size);
-            return Err(files::no_space(job, size, self.queue.facts().capacity));
+            let (job, capacity) =
+                (&self.clients[client as usize].job, self.files.disk_bytes(client as usize) / 512);
+            return Err(files::no_space(job, capacity, capacity));
         }
         if self.failed.is_none() {
             self.check_traces();
@@ -729,14 +747,17 @@ impl<'a> Machine<'a> {
         notes.extend(self.clients.iter_mut().filter_map(|c| c.note.take()));
         self.end_of_looking(&mut notes);
         self.end_traces(&scenario.scheduler, &mut notes);
+        let groups = self.groups.outcomes(|g| self.queue.group_stats(g));
+        let (disk, disks) = disk_figures(self.queue, self.now, self.series_of);
         let outcome = Outcome {
             groups_not_kept: self.groups.not_kept(groups_kept(&scenario.config)),
-            groups: self.groups.outcomes(|g| self.queue.group_stats(g)),
+            groups,
             watch,
             scheduler: scenario.scheduler.clone(),
             seed: scenario.seed,
             elapsed: self.now.since(Instant::EPOCH),
-            disk: self.queue.finish(self.now),
+            disk,
+            disks,
             clients: self.clients.into_iter().map(|c| c.into_stats(self.now)).collect(),
             interval: self.interval,
             series: self.series,
@@ -749,6 +770,56 @@ impl<'a> Machine<'a> {
         };
         Ok((outcome, report))
     }
+}
+
+/// Which runs of a queue are coming.
+#[derive(Clone, Copy, Debug, Default)]
+struct Coming {
+    unplug: bool,
+    run: bool,
+    worker: bool,
+    delayed: bool,
+}
+
+/// A place for the series of each disk, if there are several.
+fn several(disks: usize) -> Vec<(Vec<DiskPoint>, DiskPoint)> {
+    if disks > 1 { vec![Default::default(); disks] } else { Vec::new() }
+}
+
+/// The disks that a scenario asks for.
+fn wanted_disks<'a>(scenario: &'a Scenario) -> Result<Vec<Wanted<'a>>> {
+    let (model, scheduler, config) = (&scenario.disk, scenario.scheduler.as_str(), scenario.config);
+    let of_run = Wanted { label: "", model, scheduler, config };
+    let wanted = |disk: &'a job::Disk| -> Result<Wanted<'a>> {
+        let mut wanted = of_run;
+        if let Some(preset) = disk.scheduler.filter(|name| *name != scheduler).and_then(preset) {
+            (wanted.scheduler, wanted.config) = (preset.name, (preset.config)());
+        }
+        if let Some(model) = &disk.model {
+            wanted.model = model.params.as_deref().ok_or_else(|| SimError::Model(model.name.clone()))?;
+        }
+        Ok(wanted)
+    };
+    if scenario.jobs.disks.is_empty() {
+        return Ok(vec![of_run]);
+    }
+    let disks = scenario.jobs.disks.iter();
+    disks.map(|disk| Ok(Wanted { label: &disk.label, ..wanted(disk)? })).collect()
+}
+
+/// What the disks did: all together, and one by one if there are several.
+fn disk_figures(
+    disks: Disks<'_>,
+    now: Instant,
+    series: Vec<(Vec<DiskPoint>, DiskPoint)>,
+) -> (DiskStats, Vec<DiskOutcome>) {
+    let done = disks.finish(now);
+    let stats: Vec<DiskStats> = done.iter().map(|d| d.stats.clone()).collect();
+    let one = |(done, (series, _)): (disks::Done, _)| {
+        let disks::Done { label, scheduler, stats } = done;
+        DiskOutcome { label, scheduler, stats, series }
+    };
+    (disks::together(&stats), done.into_iter().zip(series).map(one).collect())
 }
 
 /// The replays of recorded start-ups, by job.
@@ -776,10 +847,11 @@ fn region(c: &crate::job::Client<'_>, files: &Files, client: usize) -> Result<Re
     let base = files::offset(c.job, c.clone, whole) + append_from;
     let room = whole.saturating_sub(base);
     let count = used.len() as u64;
+    let disk = files.disk_bytes(client);
     // A file system check is of the whole disk, whatever the size.
-    let size = c.job.size.filter(|_| c.job.program != Some(Program::Fsck)).map(|s| s.bytes_of(files.disk));
+    let size = c.job.size.filter(|_| c.job.program != Some(Program::Fsck)).map(|s| s.bytes_of(disk));
     let span = match (c.job.filesize, size) {
-        (Some(file), _) if !c.job.append => file.bytes_of(files.disk).saturating_sub(base).min(room),
+        (Some(file), _) if !c.job.append => file.bytes_of(disk).saturating_sub(base).min(room),
         (_, Some(size)) => (size / count).min(room),
         (_, None) => room,
     };

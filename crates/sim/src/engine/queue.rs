@@ -232,6 +232,11 @@ impl<'a> DiskQueue<'a> {
         self
     }
 
+    /// What runs the queue; none: whatever happens.
+    pub(super) const fn layer(&self) -> Option<MultiQueue> {
+        self.multi_queue
+    }
+
     pub(super) fn facts(&self) -> Facts {
         self.device.facts()
     }

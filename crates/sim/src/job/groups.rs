@@ -13,7 +13,7 @@
 //! Words are those of cgroup v2's `io.max` and `io.weight`; systemd's settings are the same under other names, with its own
 //! meaning of `K` (1000). A group is one thing, whoever speaks of it: two statements that differ are an error that names both.
 //!
-//! What it does not do: per-device weights, as there is one disk; and it does not know which scheduler keeps what.
+//! What it does not do: per-device weights, as a weight holds on all disks alike; and it does not know which scheduler keeps what.
 //
 //= Documentation/admin-guide/cgroup-v2.rst, io.max and io.weight
 //= systemd.resource-control(5), IO accounting and control
@@ -455,10 +455,10 @@ const NOT_HERE: &[(&str, &str)] = &[
         "it holds while a system boots, and none does here; use IOWeight, or fh_at to change it later",
     ),
     ("StartupBlockIOWeight", "it holds while a system boots, and none does here; use IOWeight"),
-    ("IODeviceWeight", "there is one disk; use IOWeight"),
-    ("BlockIODeviceWeight", "there is one disk; use IOWeight"),
-    ("io.policy", "there is one disk; use weight and class"),
-    ("blkio.weight_device", "there is one disk; use weight"),
+    ("IODeviceWeight", "a weight holds on all disks alike; use IOWeight"),
+    ("BlockIODeviceWeight", "a weight holds on all disks alike; use IOWeight"),
+    ("io.policy", "a weight holds on all disks alike; use weight and class"),
+    ("blkio.weight_device", "a weight holds on all disks alike; use weight"),
     ("IODeviceLatencyTargetSec", "latency targets are not simulated"),
     ("io.latency", "latency targets are not simulated"),
     ("io.max", "write its words by themselves, such as rbps=10m wiops=120"),

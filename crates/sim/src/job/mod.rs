@@ -16,6 +16,7 @@
 //= fio-3.33 HOWTO "Job file format"
 
 mod cmdprio;
+mod disks;
 mod engines;
 mod error;
 mod groups;
@@ -37,6 +38,7 @@ mod fio_test;
 mod tests;
 
 pub use cmdprio::CallPrio;
+pub use disks::{DISKS_MAX, Disk, DiskId, Model};
 pub use error::JobError;
 pub use groups::{Cgroup, Change, ChangeTo, Setting, class_word};
 pub use model::{

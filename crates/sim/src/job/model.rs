@@ -21,6 +21,7 @@ use fairhead_core::units::{Duration, IoPrio, Sector};
 
 use super::CLIENTS_MAX;
 use super::cmdprio::CallPrio;
+use super::disks::Disk;
 use super::error::{JobError, clean};
 use super::groups::{Cgroup, Change};
 use super::steady::SteadyState;
@@ -39,6 +40,8 @@ pub struct JobFile {
     pub file_name: String,
     /// The jobs in file order; at least one.
     pub jobs: Vec<Job>,
+    /// The disks that the jobs name, the first that of files of no disk. Empty: there is one, without a name.
+    pub disks: Vec<Disk>,
     /// The control groups: the root, then in file order, each after the one around it.
     pub cgroups: Vec<Cgroup>,
     /// What changes while the jobs run, in the order of time.
@@ -124,8 +127,14 @@ impl JobFile {
     pub fn of_trace(name: &str, source: Source, options: Options) -> Self {
         let replay = Some(TraceJob { source, line: 0, options, part: None });
         let job = Job { name: name.to_owned(), replay, ..Job::of_trace() };
-        let cgroups = vec![Cgroup::root()];
-        Self { file_name: name.to_owned(), jobs: vec![job], cgroups, changes: Vec::new(), notes: Vec::new() }
+        Self {
+            file_name: name.to_owned(),
+            jobs: vec![job],
+            disks: Vec::new(),
+            cgroups: vec![Cgroup::root()],
+            changes: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Reads the traces of jobs with `read_iolog` to their ends. In the place of each such job there are then as many as the trace has
@@ -244,6 +253,8 @@ pub struct Job {
     /// `filename` (a colon-separated list): the files or the disk, shared by all clones and by every job that names them.
     /// Empty: each clone has its own, see [`Job::file_names`].
     pub filenames: Vec<String>,
+    /// `fh_disk`: the names of the disks that its files lie on, by turns. Empty: see [`JobFile::disk_of`].
+    pub disks: Vec<String>,
     /// `nrfiles`: how many files each client has, when [`Job::filenames`] is empty. Default 1.
     pub nrfiles: u32,
     /// `file_service_type`: which of several files the next call goes to.
@@ -505,6 +516,7 @@ impl Default for Job {
             distribution: Distribution::default(),
             norandommap: false,
             filenames: Vec::new(),
+            disks: Vec::new(),
             nrfiles: 1,
             file_service: FileService::default(),
             size: None,

@@ -51,6 +51,8 @@ pub(super) struct Draft {
     /// What is said of the job's own cgroup.
     pub(super) own: super::groups::Own,
     pub(super) cgroup_nodelete: bool,
+    /// The disks that the job's files lie on.
+    pub(super) disks: Vec<super::disks::Disk>,
 }
 
 /// What an option does.
@@ -282,6 +284,7 @@ const SET: &[(&str, Effect)] = &[
     ("fh_think", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.think = Some(v)))),
     ("fh_cpu", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.cpu_per_4k = v))),
     ("fh_query", Set(|d, a| a.int32(1, QUERY_MAX).map(|v| d.job.query_calls = v))),
+    ("fh_disk", Set(|d, a| super::disks::value(a).map(|v| d.disks = v))),
     ("fh_layout", Set(|d, a| a.layout().map(|v| d.job.layout = v))),
     ("fh_start", Set(|d, a| a.placement().map(|v| d.job.placement = Some(v)))),
     (
@@ -621,8 +624,11 @@ impl Arg<'_> {
     fn file_names(&self) -> Result<Vec<String>, String> {
         let names = self.names()?;
         let raw = names.iter().filter(|n| n.starts_with("/dev/")).count();
-        if raw > 1 || (raw == 1 && names.len() > 1) {
-            return Err(format!("'{}': there is one disk, and it cannot be mixed with files", self.show()));
+        if raw > 0 && raw < names.len() {
+            return Err(format!(
+                "'{}' mixes disks with files; give the files a job of their own",
+                self.show()
+            ));
         }
         Ok(names)
     }

@@ -10,6 +10,7 @@
 use fairhead_core::units::{Class, IoPrio};
 
 use super::cmdprio;
+use super::disks::Disks;
 use super::engines::refusal_of_option;
 use super::error::{JobError, clean};
 use super::groups::Cgroups;
@@ -70,7 +71,8 @@ pub fn parse_in(text: &str, file_name: &str, around: &Surroundings<'_>) -> Resul
     steady::check_groups(&parser.jobs).map_err(fail)?;
     let notes = parser.notes();
     let (cgroups, changes) = parser.cgroups.finish(&parser.jobs).map_err(fail)?;
-    Ok(JobFile { file_name: file_name.to_owned(), notes, jobs: parser.jobs, cgroups, changes })
+    let disks = parser.disks.finish().map_err(|message| fail((0, message)))?;
+    Ok(JobFile { file_name: file_name.to_owned(), notes, jobs: parser.jobs, disks, cgroups, changes })
 }
 
 /// Reads a job file from bytes that may not be text.
@@ -94,6 +96,7 @@ type At<T> = Result<T, (u32, String)>;
 struct Parser {
     jobs: Vec<Job>,
     cgroups: Cgroups,
+    disks: Disks,
     global: Draft,
     section: Section,
     clients: u32,
@@ -204,12 +207,14 @@ impl Parser {
         let Section::Job(draft) = std::mem::take(&mut self.section) else { return Ok(()) };
         let mut remarks = Vec::new();
         let Draft { stonewall, new_group, cgroup_nodelete, .. } = *draft;
+        let (disks, at) = (draft.disks.clone(), draft.last_of(&["fh_disk", "filename"]));
         let own = draft.own.clone();
         let waits = draft.given.get("wait_for").copied();
         let mut job = finish(*draft, &mut remarks)?;
         self.check_size(&job)?;
         self.check_wait(&job, waits.unwrap_or(job.line))?;
         self.cgroups.join(&mut job, &own, cgroup_nodelete)?;
+        self.disks.join(&mut job, disks, at).map_err(|message| (at, message))?;
         if let Some(last) = self.jobs.last() {
             job.wave = last.wave + u32::from(stonewall);
             job.group = last.group + u32::from(stonewall || new_group);

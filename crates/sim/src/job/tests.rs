@@ -577,8 +577,8 @@ const RARER_MISTAKES: &[(&str, &str)] = &[
     ("numjobs=$ncpus", "'numjobs=$ncpus': $ncpus is a host's, and there is not one host; write the value"),
     ("include other.fio", "'include' is not supported; put the options into this file"),
     (
-        "filename=/dev/sda:/dev/sdb",
-        "'filename=/dev/sda:/dev/sdb': there is one disk, and it cannot be mixed with files",
+        "filename=/dev/sda:a",
+        "'filename=/dev/sda:a' mixes disks with files; give the files a job of their own",
     ),
     ("filename=::", "'filename=::' names no file"),
     ("[]", "the section heading is empty; write a name such as [reader]"),

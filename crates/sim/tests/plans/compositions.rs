@@ -131,7 +131,8 @@ fn where_time_goes_is_not_told_of_two_queues() {
         watch: None,
     };
     let error = why::explain(&scenario("per-member"), &[0]).map(|_| ()).map_err(|e| e.to_string());
-    let wanted = "where time goes can be told of one queue only; give the set queues = \"one\"";
+    let wanted =
+        "where time goes can be told of one queue only; give a set queues = \"one\", or the jobs one disk";
     assert_eq!(error, Err(wanted.to_owned()));
     assert!(why::explain(&scenario("one"), &[0]).is_ok());
 }

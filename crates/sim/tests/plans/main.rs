@@ -8,6 +8,7 @@ mod buffered;
 mod claims;
 mod compositions;
 mod cpu;
+mod disks;
 mod files;
 mod groups;
 mod journal;

@@ -1,0 +1,570 @@
+//! The disks of a run, as the clients see them: each is one queue, or the queues of a set's members.
+//!
+//! ```text
+//!   a job's file ─► its disk ─┬─ one drive, a controller's set ──► DiskQueue (pool, plug, elevator) ─► device
+//!                             ├─ RAID 1 as Linux md does it: reads to the member that ReadBalance names,
+//!                             │  writes to all, done when the last is ──► a DiskQueue for each member
+//!                             └─ …
+//! ```
+//!
+//! Each queue has a number of its own over all disks: 0 to `members() - 1`. Queues have their own scheduler, pool, plug and lock, and share
+//! the host's processors only. What happens to one makes none of the others run.
+//!
+//! md has no scheduler of its own: each member has one, with the same tunables, and each sees its share of the load only. A
+//! write is handed in whole or not at all: if one member has no request left, the writer waits for that member's. A flush
+//! goes to all members, and who asked for it is woken by the last.
+//!
+//! With one queue everything here is a plain call of that queue. With more, [`Earliest`] knows which device and which timer is next, and
+//! a set of bits which queues have been handed something and are to be run. What this does not do: members that fail, or the
+//! books of [`why`] for more than one queue.
+//
+//= devices.md 2.5
+
+use super::Owner;
+use super::earliest::Earliest;
+use super::queue::{Batch, DiskQueue, FLUSH_TAG, Full, Journal, Sizes, Tap};
+use crate::error::SimError;
+use crate::host::{Host, MultiQueue};
+use crate::job;
+use crate::metrics::{DiskStats, Result};
+use crate::why;
+use fairhead_core::sched::any::AnyConfig;
+use fairhead_core::{Control, Duration, GroupId, GroupStats, Instant, Op, Refusal, Request, Tag, TaskId};
+use fairhead_device::{Counters, DeviceParams, Facts, ReadBalance};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// What a disk of the run is to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'s> {
+    /// What the job file calls it.
+    pub(super) label: &'s str,
+    pub(super) model: &'s DeviceParams,
+    /// The name that its scheduler has in the host's costs.
+    pub(super) scheduler: &'s str,
+    pub(super) config: AnyConfig,
+}
+
+/// How a disk's requests get to its queues.
+#[derive(Debug)]
+enum Spread {
+    /// To the one queue.
+    One,
+    /// Reads to one of them, the rest to all.
+    Mirror(ReadBalance),
+}
+
+/// A disk of the run.
+#[derive(Debug)]
+struct Disk {
+    label: String,
+    scheduler: String,
+    /// Its queues.
+    members: Range<usize>,
+    facts: Facts,
+    spread: Spread,
+    /// What its scheduler costs for each request.
+    sched_cost: Duration,
+}
+
+/// What one disk did.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) label: String,
+    pub(super) scheduler: String,
+    pub(super) stats: DiskStats,
+}
+
+/// All disks.
+#[derive(Debug)]
+pub(super) struct Disks<'a> {
+    disks: Vec<Disk>,
+    members: Vec<DiskQueue<'a>>,
+    /// When devices and elevators' timers are due; not kept for one queue. Those of the queues in `stale` may have changed.
+    devices: Earliest,
+    timers: Earliest,
+    stale: u64,
+    /// Queues that have been handed something, and are to be run; and those that may hold back what tasks have handed in. One bit each.
+    touched: u64,
+    plugged: u64,
+    /// The queue that had no request for the last submission that failed.
+    full: usize,
+    /// Requests that several members have: who handed one in, and how many members are not done. Free entries are listed.
+    shared: Vec<(Owner, usize)>,
+    free: Vec<u32>,
+    /// Threads that wait for a flush of several members, and for how many.
+    flushing: Vec<(u32, usize)>,
+}
+
+/// The numbers of the bits that are set, from the lowest.
+pub(super) fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = set.trailing_zeros();
+        set &= set.wrapping_sub(1);
+        (bit < u64::BITS).then_some(bit as usize)
+    })
+}
+
+impl<'a> Disks<'a> {
+    /// The most queues of all disks together.
+    const MEMBERS_MAX: usize = 64;
+
+    pub(super) fn new(wanted: &[Wanted<'_>], host: &Host, sizes: Sizes, trace: u32) -> Result<Self> {
+        let (mut disks, mut members) = (Vec::new(), Vec::new());
+        for w in wanted {
+            let models = w.model.members().unwrap_or(std::slice::from_ref(w.model));
+            let first = members.len();
+            let lock = if host.sched_serial { host.sched_cost(w.scheduler) } else { Duration::ZERO };
+            let layer = host.multi_queue_for(w.scheduler, &w.config);
+            for model in models {
+                let queue = DiskQueue::new(model, host, w.config, sizes, trace)?;
+                members.push(queue.with_lock(lock).of_layer(layer));
+            }
+            let mine = &members[first..];
+            let (facts, spread) = match mine {
+                [one] => (one.facts(), Spread::One),
+                all => {
+                    let facts = Facts::mirrored(all.iter().map(DiskQueue::facts));
+                    (facts, Spread::Mirror(ReadBalance::new(all.len())))
+                }
+            };
+            disks.push(Disk {
+                label: w.label.to_owned(),
+                scheduler: w.scheduler.to_owned(),
+                members: first..members.len(),
+                facts,
+                spread,
+                sched_cost: host.sched_cost(w.scheduler),
+            });
+        }
+        if members.len() > Self::MEMBERS_MAX {
+            return Err(SimError::ManyDisks { queues: members.len(), most: Self::MEMBERS_MAX });
+        }
+        Ok(Self {
+            disks,
+            devices: Earliest::new(members.len()),
+            timers: Earliest::new(members.len()),
+            stale: 0,
+            touched: 0,
+            plugged: 0,
+            full: 0,
+            shared: Vec::new(),
+            free: Vec::new(),
+            flushing: Vec::new(),
+            members,
+        })
+    }
+
+    pub(super) fn facts(&self, disk: job::DiskId) -> Facts {
+        self.disks[disk.index()].facts
+    }
+
+    /// The facts of all disks, in order.
+    pub(super) fn all_facts(&self) -> impl Iterator<Item = Facts> + '_ {
+        self.disks.iter().map(|d| d.facts)
+    }
+
+    /// What the disk's scheduler costs for each request.
+    pub(super) fn sched_cost(&self, disk: job::DiskId) -> Duration {
+        self.disks[disk.index()].sched_cost
+    }
+
+    /// What runs a queue, if not everything does.
+    pub(super) fn layer(&self, member: usize) -> Option<MultiQueue> {
+        self.members[member].layer()
+    }
+
+    /// A queue, of which nothing stays as it was.
+    #[inline]
+    fn member(&mut self, member: usize) -> &mut DiskQueue<'a> {
+        self.stale |= 1 << member;
+        &mut self.members[member]
+    }
+
+    // ---- requests in ---------------------------------------------------------------------------------------------
+
+    /// Hands in a request to a disk, from a thread that may overdraw the pools within its batch.
+    #[inline]
+    pub(super) fn submit(
+        &mut self,
+        now: Instant,
+        disk: job::DiskId,
+        rq: Request,
+        owner: Owner,
+        batch: &mut Batch,
+    ) -> std::result::Result<(), Full> {
+        if let [one] = &mut self.members[..] {
+            return one.submit(now, rq, owner, batch);
+        }
+        self.submit_to_one(now, disk, rq, owner, batch)
+    }
+
+    /// Hands in a request where there are several queues.
+    fn submit_to_one(
+        &mut self,
+        now: Instant,
+        disk: job::DiskId,
+        rq: Request,
+        owner: Owner,
+        batch: &mut Batch,
+    ) -> std::result::Result<(), Full> {
+        let Disk { members, spread, .. } = &mut self.disks[disk.index()];
+        let first = members.start;
+        match spread {
+            Spread::One => self.hand_to(now, first, rq, owner, batch),
+            Spread::Mirror(balance) if rq.op == Op::Read => {
+                let m = balance.choose(rq.start, |m| self.members[first + m].is_idle());
+                let is_in = self.hand_to(now, first + m, rq, owner, batch);
+                if is_in.is_ok()
+                    && let Spread::Mirror(balance) = &mut self.disks[disk.index()].spread
+                {
+                    balance.read(m, rq.end());
+                }
+                is_in
+            }
+            Spread::Mirror(balance) => {
+                let members = members.clone();
+                let full = members.clone().find(|&m| !self.members[m].has_request(now, &rq, *batch));
+                if let Some(full) = full {
+                    self.full = full;
+                    return Err(Full);
+                }
+                balance.write(rq.end());
+                let share = self.share(owner, members.len());
+                let before = *batch;
+                for m in members {
+                    *batch = before;
+                    self.hand_to(now, m, rq, share, batch)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Hands in a request to a queue.
+    fn hand_to(
+        &mut self,
+        now: Instant,
+        member: usize,
+        rq: Request,
+        owner: Owner,
+        batch: &mut Batch,
+    ) -> std::result::Result<(), Full> {
+        self.full = member;
+        self.touched |= 1 << member;
+        self.plugged |= 1 << member;
+        self.member(member).submit(now, rq, owner, batch)
+    }
+
+    /// What stands for an owner in the queues of so many members.
+    fn share(&mut self, owner: Owner, members: usize) -> Owner {
+        let entry = (owner, members);
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.shared.push(entry);
+            u32::try_from(self.shared.len() - 1).expect("no more than tags")
+        });
+        self.shared[index as usize] = entry;
+        Owner::Shared(index)
+    }
+
+    /// The owner of a request that one more member is done with; nobody if others are not.
+    fn unshare(&mut self, owner: Owner) -> Owner {
+        let Owner::Shared(index) = owner else { return owner };
+        let (owner, left) = &mut self.shared[index as usize];
+        *left -= 1;
+        if *left > 0 {
+            return Owner::Nobody;
+        }
+        self.free.push(index);
+        *owner
+    }
+
+    /// The current task waits for I/O: what it has handed in is held back no longer.
+    pub(super) fn unplug(&mut self, now: Instant) {
+        if let [one] = &mut self.members[..] {
+            return one.unplug(now);
+        }
+        self.touched |= self.plugged;
+        for m in bits(std::mem::take(&mut self.plugged)) {
+            self.member(m).unplug(now);
+        }
+    }
+
+    /// The plug of one queue has been in for long enough.
+    pub(super) fn unplug_member(&mut self, now: Instant, member: usize) {
+        self.member(member).unplug(now);
+    }
+
+    pub(super) fn end_batch(&mut self, now: Instant) {
+        if let [one] = &mut self.members[..] {
+            return one.end_batch(now);
+        }
+        self.touched |= self.plugged;
+        for m in bits(self.plugged) {
+            self.member(m).end_batch(now);
+        }
+    }
+
+    pub(super) fn is_plugged(&self, member: usize) -> bool {
+        self.members[member].is_plugged()
+    }
+
+    /// The queues that have been handed something and not been run since. With one queue: that one, as whoever asks wants it to be run.
+    #[inline]
+    pub(super) fn take_touched(&mut self) -> u64 {
+        let touched = std::mem::take(&mut self.touched);
+        if self.members.len() == 1 { 1 } else { touched }
+    }
+
+    /// Gives a device what it has room for. Answers when to run its queue again, if a lock has to be free for that.
+    #[must_use]
+    pub(super) fn run(&mut self, now: Instant, member: usize) -> Option<Instant> {
+        self.member(member).run(now)
+    }
+
+    /// Whether a queue is to be run after what it has just been told of.
+    pub(super) fn wants_run(&self, member: usize) -> bool {
+        self.members[member].wants_run()
+    }
+
+    /// Whether a queue is to be run again after a while.
+    pub(super) fn wants_delayed_run(&self, member: usize) -> bool {
+        self.members[member].wants_delayed_run()
+    }
+
+    /// The thread wants everything that has completed on a disk to be stable.
+    pub(super) fn flush(&mut self, disk: job::DiskId, thread: u32) {
+        let members = self.disks[disk.index()].members.clone();
+        if members.len() > 1 {
+            self.flushing.push((thread, members.len()));
+        }
+        for m in members {
+            self.touched |= 1 << m;
+            self.member(m).flush(thread);
+        }
+    }
+
+    // ---- completions and timers ----------------------------------------------------------------------------------
+
+    /// When the first device wants to be polled, and when the first elevator's timer is due. Asked before each event.
+    #[inline]
+    pub(super) fn due(&mut self) -> (Option<Instant>, Option<Instant>) {
+        if let [one] = &self.members[..] {
+            return (one.device_due(), one.timer_due());
+        }
+        self.refresh();
+        (self.devices.first().map(|d| d.0), self.timers.first().map(|t| t.0))
+    }
+
+    fn refresh(&mut self) {
+        for m in bits(std::mem::take(&mut self.stale)) {
+            self.devices.set(m, self.members[m].device_due());
+            self.timers.set(m, self.members[m].timer_due());
+        }
+    }
+
+    /// The next command that a device has finished, and which queue's it is.
+    #[inline]
+    pub(super) fn poll(&mut self, now: Instant) -> Option<(u8, Tag)> {
+        if let [one] = &mut self.members[..] {
+            return Some((0, one.poll(now)?));
+        }
+        loop {
+            let (_, m) = self.devices.first().filter(|first| first.0 <= now)?;
+            let done = self.members[m].poll(now);
+            self.devices.set(m, self.members[m].device_due());
+            self.stale |= 1 << m;
+            if let Some(tag) = done {
+                #[allow(clippy::cast_possible_truncation, reason = "64 at most")]
+                return Some((m as u8, tag));
+            }
+        }
+    }
+
+    /// The interrupt handler ends a request of a queue. Answers through `owners` who handed in its pieces, nobody for those that
+    /// other members still have; through `woken` who waited for a flush, or for writes not to be congested.
+    pub(super) fn complete(
+        &mut self,
+        now: Instant,
+        member: usize,
+        tag: Tag,
+        owners: &mut Vec<Owner>,
+        woken: &mut VecDeque<u32>,
+    ) {
+        if let [one] = &mut self.members[..] {
+            return one.complete(now, tag, owners, woken);
+        }
+        let before = woken.len();
+        self.member(member).complete(now, tag, owners, woken);
+        for owner in owners.iter_mut() {
+            *owner = self.unshare(*owner);
+        }
+        if tag == FLUSH_TAG && !self.flushing.is_empty() {
+            for thread in woken.split_off(before) {
+                // Only those that wait for several members are listed.
+                let Some(i) = self.flushing.iter().position(|f| f.0 == thread) else {
+                    woken.push_back(thread);
+                    continue;
+                };
+                self.flushing[i].1 -= 1;
+                if self.flushing[i].1 == 0 {
+                    self.flushing.remove(i);
+                    woken.push_back(thread);
+                }
+            }
+        }
+    }
+
+    /// A queue whose elevator's timer is due.
+    pub(super) fn due_timer(&mut self, now: Instant) -> Option<usize> {
+        if let [one] = &self.members[..] {
+            return one.timer_due().filter(|&at| at <= now).map(|_| 0);
+        }
+        self.refresh();
+        self.timers.first().filter(|first| first.0 <= now).map(|first| first.1)
+    }
+
+    /// The timer of a queue's elevator. Answers whether limits let requests pass now.
+    pub(super) fn timer(&mut self, now: Instant, member: usize) -> bool {
+        self.member(member).timer(now)
+    }
+
+    pub(super) fn control(&mut self, now: Instant, change: Control) -> std::result::Result<(), Refusal> {
+        (0..self.members.len()).try_for_each(|m| self.member(m).control(now, change))
+    }
+
+    pub(super) fn exit_task(&mut self, now: Instant, task: TaskId) {
+        (0..self.members.len()).for_each(|m| self.member(m).exit_task(now, task));
+    }
+
+    // ---- pools ---------------------------------------------------------------------------------------------------
+
+    pub(super) fn is_congested(&self, disk: job::DiskId, sync: bool) -> bool {
+        self.members[self.disks[disk.index()].members.clone()].iter().any(|m| m.is_congested(sync))
+    }
+
+    /// How many threads wait for requests of a queue.
+    pub(super) fn waiting(&self, member: usize) -> usize {
+        self.members[member].waiting()
+    }
+
+    /// A thread that waits for a request of a queue and can have one now.
+    pub(super) fn pop_waiter(&mut self, member: usize) -> Option<u32> {
+        self.members[member].pop_waiter()
+    }
+
+    /// Puts a thread, whose submission has just failed, at the end of the queue for a request of that kind.
+    pub(super) fn wait(&mut self, thread: u32, sync: bool) {
+        self.members[self.full].wait(thread, sync);
+    }
+
+    /// The thread is woken when writes are no longer congested; it sets itself a limit.
+    pub(super) fn wait_for_congestion(&mut self, thread: u32) {
+        let congested = self.members.iter().position(|m| m.is_congested(false));
+        self.members[congested.unwrap_or(0)].wait_for_congestion(thread);
+    }
+
+    pub(super) fn end_wait_for_congestion(&mut self, thread: u32) {
+        self.members.iter_mut().for_each(|m| m.end_wait_for_congestion(thread));
+    }
+
+    // ---- figures -------------------------------------------------------------------------------------------------
+
+    /// How many queues there are.
+    pub(super) fn members(&self) -> u8 {
+        u8::try_from(self.members.len()).expect("64 at most")
+    }
+
+    /// How many disks there are.
+    pub(super) fn count(&self) -> usize {
+        self.disks.len()
+    }
+
+    /// From now on these hear of everything.
+    ///
+    /// # Errors
+    /// If there is more than one queue, and books are to be kept.
+    pub(super) fn listen(
+        &mut self,
+        mut why: Option<why::Recorder>,
+        journal: Option<Journal<'a>>,
+    ) -> Result<()> {
+        if why.is_some() && self.members.len() > 1 {
+            return Err(SimError::ManyQueues);
+        }
+        for (i, member) in (0..).zip(&mut self.members) {
+            member.listen(Tap::new(i, why.take(), journal.clone()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn why(&mut self) -> Option<&mut why::Recorder> {
+        self.members[0].tap.as_deref_mut()?.why.as_mut()
+    }
+
+    /// What the books say, if any were kept.
+    pub(super) fn take_report(&mut self) -> Option<why::Report> {
+        let why = self.members[0].tap.as_deref_mut()?.why.take()?;
+        Some(why.report(self.trace_lost()))
+    }
+
+    /// Events that the elevators' traces have lost.
+    pub(super) fn trace_lost(&self) -> u64 {
+        self.members.iter().map(DiskQueue::trace_lost).sum()
+    }
+
+    /// A group's books: those of all queues, added up.
+    pub(super) fn group_stats(&self, group: GroupId) -> GroupStats {
+        let mut sum = GroupStats::default();
+        self.members.iter().for_each(|m| sum.add(m.group_stats(group)));
+        sum
+    }
+
+    /// The figures of a disk until `now`.
+    pub(super) fn stats(&self, now: Instant, disk: usize) -> DiskStats {
+        let disk = &self.disks[disk];
+        disk.combine(self.members[disk.members.clone()].iter().map(|m| m.stats(now)).collect())
+    }
+
+    /// The figures at the end, disk by disk.
+    pub(super) fn finish(self, now: Instant) -> Vec<Done> {
+        let mut members = self.members.into_iter().map(|m| m.finish(now));
+        let done = |disk: Disk| {
+            let stats = disk.combine(members.by_ref().take(disk.members.len()).collect());
+            Done { label: disk.label, scheduler: disk.scheduler, stats }
+        };
+        self.disks.into_iter().map(done).collect()
+    }
+}
+
+impl Disk {
+    /// What its queues did together: requests and work of all, times as their mean, bytes as the clients asked for them.
+    fn combine(&self, mut all: Vec<DiskStats>) -> DiskStats {
+        if all.len() == 1 {
+            return all.remove(0);
+        }
+        let once = all[0].written_bytes;
+        let sum = together(&all);
+        match self.spread {
+            // Every member has all of them.
+            Spread::Mirror(_) => DiskStats { written_bytes: once, ..sum },
+            Spread::One => sum,
+        }
+    }
+}
+
+/// What several did together: requests, bytes and work added up, times as their mean.
+pub(super) fn together(all: &[DiskStats]) -> DiskStats {
+    let n = all.len().max(1) as u64;
+    let mean = |of: fn(&DiskStats) -> Duration| all.iter().map(of).fold(Duration::ZERO, |a, b| a + b) / n;
+    let sum = |of: fn(&DiskStats) -> u64| all.iter().map(of).sum();
+    DiskStats {
+        counters: Counters::sum(all.iter().map(|s| &s.counters)),
+        busy: mean(|s| s.busy),
+        idled: mean(|s| s.idled),
+        issued: sum(|s| s.issued),
+        merged: sum(|s| s.merged),
+        read_bytes: sum(|s| s.read_bytes),
+        written_bytes: sum(|s| s.written_bytes),
+    }
+}
