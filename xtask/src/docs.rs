@@ -1,15 +1,16 @@
-//! `cargo xtask docs`: the parts of `docs/schedulers` that are measured.
+//! `cargo xtask docs`: the parts of `docs/schedulers` that are measured, and that of `docs/nvme.md` ([`defaults`]).
 //!
-//! Two kinds, from runs of the `fairhead` binary with seed 1, so the same bytes every time:
+//! In `docs/schedulers` two kinds, from runs of the `fairhead` binary with seed 1, so the same bytes every time:
 //!
 //! - a page for each scheduler that has tunables, `tunables/NAME.md`: each tunable alone takes a few values, over the jobs of [`JOBS`].
 //!   The picture and the table are of the job in which it matters most; where it changes nothing, the page says that;
 //! - in each scheduler's own page, behind the line [`MARK`]: a table of these jobs, and where the head is while one of them runs.
 //!
-//! `--check` compares instead of writing: everything of one tunable for each scheduler, which takes a minute.
+//! `--check` compares instead of writing: everything of one tunable for each scheduler, and one load of `docs/nvme.md`, which takes a minute.
 //!
 //! What this does not do: choose values that make a tunable look good. They are multiples of the default, or the same few for all.
 
+use crate::defaults;
 use crate::shell::{capture, cargo, root};
 use crate::steps::Outcome;
 use crate::svg;
@@ -73,7 +74,7 @@ const PAGES: [(&str, &[&str]); 9] = [
 ];
 
 /// Behind it a page is made by this.
-const MARK: &str = "<!-- measured by cargo xtask docs -->";
+pub(crate) const MARK: &str = "<!-- measured by cargo xtask docs -->";
 
 /// What changes by less is not told as an effect, thousandths.
 const NOTHING: f64 = 0.02;
@@ -102,6 +103,8 @@ pub(crate) enum Part {
     Tunables,
     /// What is measured in the schedulers' own pages.
     Pages,
+    /// The defaults of distributions, judged.
+    Defaults,
     /// Nothing: what there is of the first tunable of each scheduler is compared.
     Check,
 }
@@ -112,7 +115,10 @@ pub(crate) fn run(part: Part) -> Result<Outcome, String> {
     let mut lab = Lab { program, known: BTreeMap::new() };
     let mut files = BTreeMap::new();
     let check = part == Part::Check;
-    for (page, presets) in PAGES {
+    if matches!(part, Part::All | Part::Defaults | Part::Check) {
+        defaults::make(&lab.program, check, &mut files)?;
+    }
+    for (page, presets) in PAGES.iter().filter(|_| part != Part::Defaults) {
         let sched = presets[presets.len() - 1];
         let tunables = lab.tunables(sched)?;
         if part != Part::Pages {
@@ -134,6 +140,11 @@ pub(crate) fn build() -> Result<PathBuf, String> {
     capture(&mut cargo("build --quiet --profile sim --package fairhead"))?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     Ok(target.join("sim/fairhead"))
+}
+
+/// A file of the repository.
+pub(crate) fn root_file(path: &str) -> PathBuf {
+    root().join(path)
 }
 
 fn folder() -> PathBuf {

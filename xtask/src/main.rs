@@ -5,7 +5,7 @@
 //! cargo xtask ci                    the same
 //! cargo xtask bench [--check]       instructions and allocations per request → bench/RESULTS.md; or only the limits, the lab's too
 //! cargo xtask fuzz [--minutes N] [TARGET…]   fuzzing, 10 minutes per target unless told otherwise
-//! cargo xtask docs [tunables|pages|--check]  what is measured in docs/schedulers; or only whether a part of it is as it would be made
+//! cargo xtask docs [tunables|pages|defaults|--check]  what is measured in docs/schedulers and docs/nvme.md; or only whether a part of it is as it would be made
 //! cargo xtask figures [--check]     figures in README and docs against what the commands give: written anew; or only whether they are the same
 //! cargo xtask dist                  what a package has: the program, manual pages, completions → target/dist
 //! ```
@@ -14,10 +14,12 @@
 
 mod bench;
 mod callgrind;
+mod defaults;
 mod dist;
 mod docs;
 mod figures;
 mod fuzz;
+mod json;
 mod shell;
 mod steps;
 mod svg;
@@ -28,7 +30,7 @@ mod arch;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | --check] | figures [--check] | dist";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | --check] | figures [--check] | dist";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::run(docs::Part::All).map(|outcome| println!("{outcome}")),
         ["docs", "tunables"] => docs::run(docs::Part::Tunables).map(|outcome| println!("{outcome}")),
         ["docs", "pages"] => docs::run(docs::Part::Pages).map(|outcome| println!("{outcome}")),
+        ["docs", "defaults"] => docs::run(docs::Part::Defaults).map(|outcome| println!("{outcome}")),
         ["docs", "--check"] => docs::run(docs::Part::Check).map(|outcome| println!("{outcome}")),
         ["figures"] => figures::run(false).map(|outcome| println!("{outcome}")),
         ["figures", "--check"] => figures::run(true).map(|outcome| println!("{outcome}")),

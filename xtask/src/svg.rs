@@ -91,6 +91,60 @@ fn panel(out: &mut String, left: f64, title: &str, points: &[Point], i: usize) {
     }
 }
 
+/// A cell of a table of tiles: what it says, and a value from 0 to 1 that its colour follows from.
+pub(crate) struct Tile {
+    pub(crate) label: String,
+    pub(crate) value: f64,
+}
+
+/// A table of coloured tiles, each with its label and its value in per cent.
+pub(crate) fn tiles(name: &str, columns: &[&str], rows: &[(&str, Vec<Tile>)]) -> String {
+    const LEFT: f64 = 92.0;
+    const TOP: f64 = 42.0;
+    const ROW: f64 = 34.0;
+    let (width, height) = (720.0, TOP + ROW * rows.len() as f64 + 8.0);
+    let column = (width - LEFT - 8.0) / columns.len().max(1) as f64;
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+         font-family=\"sans-serif\" font-size=\"11\" role=\"img\">\n<title>{0}</title>\n\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n\
+         <text x=\"{1}\" y=\"14\" text-anchor=\"middle\" font-weight=\"bold\" fill=\"#333\">{0}</text>\n",
+        escaped(name),
+        width / 2.0
+    );
+    let text = |x: f64, y: f64, anchor: &str, words: &str| {
+        let words = escaped(words);
+        format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"#333\">{words}</text>\n")
+    };
+    for (i, name) in columns.iter().enumerate() {
+        out.push_str(&text(LEFT + column * (i as f64 + 0.5), TOP - 8.0, "middle", name));
+    }
+    for (r, (name, tiles)) in rows.iter().enumerate() {
+        let y = TOP + ROW * r as f64;
+        out.push_str(&text(LEFT - 8.0, y + ROW / 2.0 + 4.0, "end", name));
+        for (i, tile) in tiles.iter().enumerate() {
+            let x = LEFT + column * i as f64;
+            let _ = writeln!(
+                out,
+                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{}\"/>",
+                column - 3.0,
+                ROW - 3.0,
+                shade(tile.value)
+            );
+            let words = format!("{} {:.0} %", tile.label, tile.value * 100.0);
+            out.push_str(&text(x + (column - 3.0) / 2.0, y + ROW / 2.0 + 3.0, "middle", &words));
+        }
+    }
+    out + "</svg>\n"
+}
+
+/// From orange for a half or less to green for the best; light, so that black is read on it.
+fn shade(value: f64) -> String {
+    let part = ((value - 0.5) / 0.5).clamp(0.0, 1.0);
+    let between = |from: f64, to: f64| (from + (to - from) * part).round();
+    format!("rgb({},{},{})", between(246.0, 160.0), between(178.0, 218.0), between(120.0, 170.0))
+}
+
 /// The next of 1, 2, 2.5, 5 and 10 times a power of ten; 1 for nothing.
 fn round_up(v: f64) -> f64 {
     if v <= 0.0 {
@@ -121,6 +175,15 @@ mod tests {
     fn scales_end_at_round_numbers() {
         assert_eq!([0.0, 0.7, 1.0, 17.0, 260.0].map(round_up), [1.0, 1.0, 1.0, 20.0, 500.0]);
         assert_eq!([0.0, 0.25, 5.0, 250.0].map(short), ["0", "0.25", "5", "250"]);
+    }
+
+    #[test]
+    fn tiles_have_their_words_and_colours() {
+        let tile = |value| Tile { label: "none".to_owned(), value };
+        let svg = tiles("t", &["a", "b"], &[("x<y", vec![tile(1.0), tile(0.25)])]);
+        assert!(svg.contains("none 100 %") && svg.contains("none 25 %") && svg.contains("x&lt;y"), "{svg}");
+        assert!(svg.contains(&shade(1.0)) && svg.contains(&shade(0.5)) && shade(0.5) == shade(0.1));
+        assert!(svg.ends_with("</svg>\n"));
     }
 
     #[test]
