@@ -33,6 +33,7 @@ fn sizes_are_those_of_the_drives() {
         ("plextor_m5s", 256),
         ("sata_ssd", 1000),
         ("nvme", 1000),
+        ("980pro", 1000),
         ("emmc51", 64),
         ("microsd_a1", 64),
     ] {
@@ -172,7 +173,7 @@ fn each_mistake_gets_one_clear_line() {
     assert_eq!(error("kind = 4"), "my.toml:1: kind: a word in quotes is needed");
     let unknown = DeviceParams::preset("floppy").map(|p| p.name().to_owned());
     let all = "no preset floppy; there are ide2004, sata2009, nas2020, greedy_ncq, dual_actuator, raid1_2009, flashcard2010, \
-               plextor_m5s, sata_ssd, nvme, emmc51, microsd_a1";
+               plextor_m5s, sata_ssd, nvme, 980pro, emmc51, microsd_a1";
     assert_eq!(unknown.map_err(|e| e.to_string()), Err(all.to_owned()));
 }
 

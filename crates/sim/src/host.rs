@@ -30,7 +30,10 @@
 //
 //= devices.md 4.1, 4.2 (the project's specification of hosts)
 
+mod cores;
+
 use crate::job::time_value;
+pub use cores::{Cores, Elevator, Lock};
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::{Duration, Instant, Sectors};
 use std::ops::RangeInclusive;
@@ -70,6 +73,9 @@ pub struct Host {
     pub plug: Plug,
     /// The multi-queue layer, on hosts of its time; none: the single-queue layer, which runs the queue at each completion.
     pub multi_queue: Option<MultiQueue>,
+    /// What an I/O costs the processors, on hosts where a process runs on one at a time and requests are given out by hardware queue; none:
+    /// each call takes any processor that is free (`think`, `sched_cost`), and requests come from one pool.
+    pub cores: Option<Cores>,
     /// What the way from a call to the device takes, and again from the device's completion to the interrupt: a loop device, FUSE or NBD
     /// in between. It occupies no processor, and requests travel side by side.
     pub path: Duration,
@@ -183,6 +189,9 @@ impl Plug {
     /// How many requests a task collects at most.
     //= elevators.md 1.6
     pub const TASK_REQUESTS: usize = 16;
+    /// The same in the multi-queue layer.
+    //= nvme.md section 1, no scheduler
+    pub const QUEUES_REQUESTS: usize = 32;
     /// A task that collected a request this long hands everything in.
     //= elevators.md 1.6
     pub const TASK_SECTORS: Sectors = Sectors(256);
@@ -218,6 +227,7 @@ impl Host {
             direct_write_sync: false,
             plug: Plug::Device,
             multi_queue: None,
+            cores: None,
             path: Duration::ZERO,
             path_jitter: Duration::ZERO,
             // Hosts of published tables: their runs are compared as they are, and all of them last for seconds.
@@ -348,8 +358,64 @@ impl Host {
         }
     }
 
+    /// The machine of a study of schedulers on NVMe drives: ten cores, Linux 6.3.
+    ///
+    /// Calibrated with the rows of `reproduce icpe24` that are named below, all of which are marked there: one process at depth 1 and 256, and 1 and
+    /// 256 processes. The shares of lock time at 2, 5 and 10 processes of depth 128 say how the hand-over grows; no other row tells.
+    #[must_use]
+    pub fn of_2023() -> Self {
+        let ns = Duration::from_ns;
+        let lock = |[insert, dispatch, complete, alone, hand_over]: [u64; 5], waiters_max| Lock {
+            insert: ns(insert),
+            dispatch: ns(dispatch),
+            complete: ns(complete),
+            alone: ns(alone),
+            hand_over: ns(hand_over),
+            waiters_max,
+            insert_batch: 1,
+            dispatch_batch: 1,
+        };
+        // Together 0.59 us a request: 295.3k of one process where none has 357.9k. What a lone request costs more, and the hand-over: 425.3k of 256
+        // processes. How much of the first is under the lock is an assumption.
+        //= icpe24 D256-mq-deadline, N256-mq-deadline, L2, L5 and L10-mq-deadline
+        let mq_deadline = Elevator { work: ns(50), lock: Some(lock([270, 270, 0, 400, 680], 1)) };
+        // 1.46 us: 235.0k; 281.5k of 256 processes.
+        //= icpe24 D256-bfq, N256-bfq, L2, L5 and L10-bfq
+        let bfq = Elevator { work: ns(100), lock: Some(lock([500, 460, 400, 1_000, 190], 2)) };
+        Self {
+            cpus: 10,
+            //= icpe24 D1-none: 69.4 us from call to call, of which 68.4 are the call's
+            think: ns(300),
+            // Waking and completing are CPU time below.
+            irq: Duration::ZERO,
+            irq_jitter: Duration::ZERO,
+            sched_cost: Vec::new(),
+            sched_serial: false,
+            // With `think` 2.79 us a request: 357.9k of one process. How they share that is an assumption.
+            //= icpe24 D256-none
+            cores: Some(Cores {
+                call: ns(400),
+                submit: ns(890),
+                complete: ns(1_200),
+                // Half of `complete`: an assumption.
+                poll: ns(600),
+                // An assumption.
+                wake: ns(1_500),
+                spread_pct: 30,
+                schedulers: vec![
+                    ("mq-deadline", mq_deadline),
+                    ("bfq", bfq),
+                    // 274.8k; its locks are as many as there are processors and queues.
+                    //= icpe24 D256-kyber
+                    ("kyber", Elevator { work: ns(850), lock: None }),
+                ],
+            }),
+            ..Self::of_2020()
+        }
+    }
+
     /// The names of the hosts: the years whose habits they have.
-    pub const NAMES: &'static [&'static str] = &["2004", "2010", "2016", "2020"];
+    pub const NAMES: &'static [&'static str] = &["2004", "2010", "2016", "2020", "2023"];
 
     /// The host of that name.
     #[must_use]
@@ -359,6 +425,7 @@ impl Host {
             "2010" => Some(Self::of_2010()),
             "2016" => Some(Self::of_2016()),
             "2020" => Some(Self::of_2020()),
+            "2023" => Some(Self::of_2023()),
             _ => None,
         }
     }
@@ -421,6 +488,7 @@ impl Host {
             "ide2004" => "2004",
             "sata2009" | "raid1_2009" | "flashcard2010" => "2010",
             "plextor_m5s" => "2016",
+            "nvme" | "980pro" => "2023",
             _ => "2020",
         }
     }

@@ -180,6 +180,52 @@ pub struct CpuStats {
     pub switches: u64,
 }
 
+/// What the processors did, all processes added up, on hosts of the multi-queue era ([`Cores`](crate::host::Cores)).
+///
+/// ```
+/// # use fairhead_core::Duration;
+/// # use fairhead_sim::metrics::CpuBooks;
+/// let us = Duration::from_us;
+/// let books = CpuBooks { submit: us(5), complete: us(3), lock_wait: us(2), ..CpuBooks::default() };
+/// assert_eq!((books.total(), books.lock_permille()), (us(10), 200));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct CpuBooks {
+    /// The programs' own computing: `thinktime_spin`, `fh_cpu`, and the like.
+    pub user: Duration,
+    /// Preparing and submitting calls: program and system call, block layer, driver; of buffered calls copying, too.
+    pub submit: Duration,
+    /// Completions: interrupts, waking processes, and their taking note.
+    pub complete: Duration,
+    /// The scheduler's own work, under its lock or not; with what taking over a contended lock costs.
+    pub scheduler: Duration,
+    /// Waiting for the scheduler's lock.
+    pub lock_wait: Duration,
+}
+
+impl CpuBooks {
+    /// All of it: the time that processors worked.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        self.user + self.submit + self.complete + self.scheduler + self.lock_wait
+    }
+
+    /// The share of that time that went into waiting for the lock, in thousandths.
+    #[must_use]
+    pub fn lock_permille(&self) -> u64 {
+        rate(self.lock_wait.as_ns(), self.total()) / 1_000_000
+    }
+
+    /// Adds another's.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.user += other.user;
+        self.submit += other.submit;
+        self.complete += other.complete;
+        self.scheduler += other.scheduler;
+        self.lock_wait += other.lock_wait;
+    }
+}
+
 /// The number of classes of [`ClientStats::depths`].
 pub const DEPTHS: usize = 7;
 
@@ -318,6 +364,9 @@ pub struct DiskStats {
     pub busy: Duration,
     /// Time during which requests waited, the disk had nothing to do, and the scheduler kept it so on purpose.
     pub idled: Duration,
+    /// Time during which the scheduler's lock was held, on hosts of the multi-queue era. It ends a little after the run if visits are still
+    /// to come.
+    pub lock_held: Duration,
     /// Requests issued.
     pub issued: u64,
     /// Pieces of calls that were merged into others' requests.
@@ -477,6 +526,8 @@ pub struct Outcome {
     pub cache: CacheStats,
     /// How long the host's processors worked, all added up.
     pub cpu_busy: Duration,
+    /// What they did, on hosts of the multi-queue era; nothing on others.
+    pub cpu: CpuBooks,
     /// How many of them there were.
     pub cpus: u32,
     /// How many events the simulator handled.

@@ -41,6 +41,10 @@ impl Export for Human {
             text.push('\n');
         }
         text.push_str(&disk_table(report).render(self.coloured));
+        if let Some(table) = cpu_table(report) {
+            text.push('\n');
+            text.push_str(&table.render(self.coloured));
+        }
         if plan.interval.is_some() {
             text.push('\n');
             text.push_str(&series_table(report).render(self.coloured));
@@ -175,6 +179,42 @@ pub(super) fn disk_table(report: &Report<'_>) -> Table<'static> {
         ]
     };
     Table { words: 2, columns, blocks: vec![report.outcomes.iter().enumerate().map(row).collect()] }
+}
+
+/// What the processors did meanwhile; `None` on hosts whose lab does not tell. Shares of the time that they worked.
+pub(super) fn cpu_table(report: &Report<'_>) -> Option<Table<'static>> {
+    let columns = vec![
+        ("processors", Best::None),
+        ("scheduler", Best::None),
+        ("busy", Best::None),
+        ("user", Best::None),
+        ("submit", Best::None),
+        ("complete", Best::None),
+        ("in scheduler", Best::None),
+        ("wait for lock", Best::None),
+        ("lock held", Best::None),
+    ];
+    let row = |(k, o): (usize, &Outcome)| {
+        let (cpu, all) = (&o.cpu, o.elapsed * u64::from(o.cpus));
+        let part = |time: Duration| Cell::label(share(time, cpu.total()));
+        vec![
+            Cell::label(if k == 0 { o.cpus.to_string() } else { String::new() }),
+            Cell::label(&o.scheduler),
+            Cell::label(share(o.cpu_busy, all)),
+            part(cpu.user),
+            part(cpu.submit),
+            part(cpu.complete),
+            part(cpu.scheduler),
+            part(cpu.lock_wait),
+            Cell::label(share(o.disk.lock_held, o.elapsed)),
+        ]
+    };
+    let told = report.outcomes.iter().any(|o| !o.cpu.total().is_zero());
+    told.then(|| Table {
+        words: 2,
+        columns,
+        blocks: vec![report.outcomes.iter().enumerate().map(row).collect()],
+    })
 }
 
 /// Per job and scheduler, and of the disk: MiB/s in each interval, one line of numbers.

@@ -87,6 +87,7 @@ fn run(report: &Report<'_>, scheduler: &Scheduler, o: &Outcome) -> Value {
         "cgroups": super::groups::json(o),
         "cgroups_not_kept": o.groups_not_kept,
         "disk": disk(o),
+        "cpu": cpu(o),
         "watch": report.plan.watch.map(|interval| super::watch::json(o, interval)),
         "series": series(report, o),
     })
@@ -199,6 +200,27 @@ fn tunables(s: &Scheduler) -> Value {
         map.insert(format!("{}{suffix}", t.name), value);
     }
     Value::Object(map)
+}
+
+/// What the processors did; `null` on hosts whose lab does not tell.
+fn cpu(o: &Outcome) -> Value {
+    let (cpu, all) = (&o.cpu, o.elapsed * u64::from(o.cpus));
+    if cpu.total().is_zero() {
+        return Value::Null;
+    }
+    json!({
+        "cpus": o.cpus,
+        "busy_ns": o.cpu_busy.as_ns(),
+        "busy_percent": percent(o.cpu_busy, all),
+        "user_ns": cpu.user.as_ns(),
+        "submit_ns": cpu.submit.as_ns(),
+        "complete_ns": cpu.complete.as_ns(),
+        "scheduler_ns": cpu.scheduler.as_ns(),
+        "lock_wait_ns": cpu.lock_wait.as_ns(),
+        "lock_wait_percent": percent(cpu.lock_wait, cpu.total()),
+        "lock_held_ns": o.disk.lock_held.as_ns(),
+        "lock_held_percent": percent(o.disk.lock_held, o.elapsed),
+    })
 }
 
 fn disk(o: &Outcome) -> Value {

@@ -16,6 +16,7 @@ pub(crate) fn run(report: &Report<'_>, recordings: &[Recording], command: &str) 
     let mut tables = vec![human::jobs_table(report).for_page("Job by job")];
     tables.extend(groups::table(report).map(|t| t.for_page("Control groups")));
     tables.push(human::disk_table(report).for_page("The disk"));
+    tables.extend(human::cpu_table(report).map(|t| t.for_page("The processors")));
     let runs = runs(report, recordings);
     let mut made = made(command);
     made.extend([

@@ -39,7 +39,7 @@ use values::bytes_per_second;
 pub(crate) use values::decimal;
 
 /// Name and text of the built-in presets.
-const PRESETS: [(&str, &str); 12] = [
+const PRESETS: [(&str, &str); 13] = [
     ("ide2004", include_str!("../../presets/ide2004.toml")),
     ("sata2009", include_str!("../../presets/sata2009.toml")),
     ("nas2020", include_str!("../../presets/nas2020.toml")),
@@ -50,6 +50,7 @@ const PRESETS: [(&str, &str); 12] = [
     ("plextor_m5s", include_str!("../../presets/plextor_m5s.toml")),
     ("sata_ssd", include_str!("../../presets/sata_ssd.toml")),
     ("nvme", include_str!("../../presets/nvme.toml")),
+    ("980pro", include_str!("../../presets/980pro.toml")),
     ("emmc51", include_str!("../../presets/emmc51.toml")),
     ("microsd_a1", include_str!("../../presets/microsd_a1.toml")),
 ];

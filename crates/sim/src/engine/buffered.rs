@@ -164,7 +164,7 @@ impl Machine<'_> {
                 journal.borrow_mut().makes(lane, page >= asked_end);
             }
             if self.queue.submit(self.now, disk, rq, owner, batch).is_err() {
-                self.queue.wait(lane, true);
+                self.queue.wait(lane, true, self.lanes[lane as usize].batch.queue);
                 break;
             }
             self.owe_request(lane);
@@ -347,7 +347,7 @@ impl Machine<'_> {
             match end {
                 PassEnd::Full => {
                     l.pass = Some(pass);
-                    self.queue.wait(lane, false);
+                    self.queue.wait(lane, false, self.lanes[lane as usize].batch.queue);
                     self.wait_for_io();
                     return Step::Blocked;
                 }
@@ -400,7 +400,7 @@ impl Machine<'_> {
             }
             match end {
                 PassEnd::Busy(page) => self.wait_for_page(call.file, page, lane),
-                PassEnd::Full => self.queue.wait(lane, sync),
+                PassEnd::Full => self.queue.wait(lane, sync, self.lanes[lane as usize].batch.queue),
                 _ => {}
             }
             let l = &mut self.lanes[lane as usize];

@@ -22,6 +22,7 @@
 
 use super::Owner;
 use super::earliest::Earliest;
+use super::locks::Visit;
 use super::queue::{Batch, DiskQueue, FLUSH_TAG, Full, Journal, Sizes, Tap};
 use crate::error::SimError;
 use crate::host::{Host, MultiQueue};
@@ -63,7 +64,7 @@ struct Disk {
     members: Range<usize>,
     facts: Facts,
     spread: Spread,
-    /// What its scheduler costs for each request.
+    /// What its scheduler costs for each request, outside the lock that processors wait for.
     sched_cost: Duration,
 }
 
@@ -116,9 +117,10 @@ impl<'a> Disks<'a> {
             let first = members.len();
             let lock = if host.sched_serial { host.sched_cost(w.scheduler) } else { Duration::ZERO };
             let layer = host.multi_queue_for(w.scheduler, &w.config);
+            let costs = host.cores.as_ref().map(|c| c.scheduler(w.scheduler));
             for model in models {
-                let queue = DiskQueue::new(model, host, w.config, sizes, trace)?;
-                members.push(queue.with_lock(lock).of_layer(layer));
+                let queue = DiskQueue::new(model, host, (w.config, layer), sizes, trace)?;
+                members.push(queue.with_lock(lock).with_disk_lock(costs.and_then(|c| c.lock)));
             }
             let mine = &members[first..];
             let (facts, spread) = match mine {
@@ -134,7 +136,7 @@ impl<'a> Disks<'a> {
                 members: first..members.len(),
                 facts,
                 spread,
-                sched_cost: host.sched_cost(w.scheduler),
+                sched_cost: costs.map_or_else(|| host.sched_cost(w.scheduler), |c| c.work),
             });
         }
         if members.len() > Self::MEMBERS_MAX {
@@ -164,7 +166,7 @@ impl<'a> Disks<'a> {
         self.disks.iter().map(|d| d.facts)
     }
 
-    /// What the disk's scheduler costs for each request.
+    /// What the disk's scheduler costs for each request, outside the lock that processors wait for.
     pub(super) fn sched_cost(&self, disk: job::DiskId) -> Duration {
         self.disks[disk.index()].sched_cost
     }
@@ -179,6 +181,25 @@ impl<'a> Disks<'a> {
     fn member(&mut self, member: usize) -> &mut DiskQueue<'a> {
         self.stale |= 1 << member;
         &mut self.members[member]
+    }
+
+    // ---- locks ---------------------------------------------------------------------------------------------------
+
+    /// A processor takes a disk's scheduler's lock, if there is one, to insert and dispatch so many requests, of which so many are their processes'
+    /// only ones. Of a set's members the first stands for all.
+    pub(super) fn lock_to_submit(
+        &mut self,
+        now: Instant,
+        disk: job::DiskId,
+        requests: u32,
+        alone: u32,
+    ) -> Option<Visit> {
+        self.members[self.disks[disk.index()].members.start].lock_to_submit(now, requests, alone)
+    }
+
+    /// A processor takes a disk's scheduler's lock to end a request, if the scheduler has it do so.
+    pub(super) fn lock_to_complete(&mut self, now: Instant, disk: job::DiskId) -> Option<Visit> {
+        self.members[self.disks[disk.index()].members.start].lock_to_complete(now)
     }
 
     // ---- requests in ---------------------------------------------------------------------------------------------
@@ -454,8 +475,8 @@ impl<'a> Disks<'a> {
     }
 
     /// Puts a thread, whose submission has just failed, at the end of the queue for a request of that kind.
-    pub(super) fn wait(&mut self, thread: u32, sync: bool) {
-        self.members[self.full].wait(thread, sync);
+    pub(super) fn wait(&mut self, thread: u32, sync: bool, queue: u16) {
+        self.members[self.full].wait(thread, sync, queue);
     }
 
     /// The thread is woken when writes are no longer congested; it sets itself a limit.
@@ -562,6 +583,7 @@ pub(super) fn together(all: &[DiskStats]) -> DiskStats {
         counters: Counters::sum(all.iter().map(|s| &s.counters)),
         busy: mean(|s| s.busy),
         idled: mean(|s| s.idled),
+        lock_held: mean(|s| s.lock_held),
         issued: sum(|s| s.issued),
         merged: sum(|s| s.merged),
         read_bytes: sum(|s| s.read_bytes),

@@ -178,7 +178,7 @@ impl Machine<'_> {
                 PassEnd::Full => {
                     f.pass = Some(pass);
                     f.waits_for_request = true;
-                    self.queue.wait(thread, false);
+                    self.queue.wait(thread, false, 0);
                     self.queue.unplug(self.now);
                     break;
                 }

@@ -14,6 +14,7 @@
 use super::client::{Action, Call, Client, Next};
 use super::files::File;
 use super::flusher::Pass;
+use super::processors::Work;
 use super::queue::Batch;
 use super::steer::Share;
 use super::{Machine, Owner};
@@ -86,7 +87,10 @@ pub(super) struct Lane {
     /// When the call began.
     since: Instant,
     /// CPU time that is part of the call.
-    inside: Duration,
+    pub(super) inside: Duration,
+    /// Of what precedes the call: its program's computing, and the scheduler's work.
+    pub(super) user: Duration,
+    pub(super) scheduler: Duration,
     /// By how much the call of a replayed trace is late: part of its latency.
     pub(super) late: Duration,
     /// CPU time of requests that it has handed in and not paid for.
@@ -122,6 +126,8 @@ impl Lane {
             phase: Phase::Pause,
             since: Instant::EPOCH,
             inside: Duration::ZERO,
+            user: Duration::ZERO,
+            scheduler: Duration::ZERO,
             late: Duration::ZERO,
             owed: Duration::ZERO,
             pays: false,
@@ -207,6 +213,7 @@ impl Machine<'_> {
         let cpu = self.cpu_cost(lane, call);
         let client = &mut self.clients[self.lanes[lane as usize].client as usize];
         let user = call.cpu + client.job.cpu_per_4k * u64::from(call.len.div_ceil(8));
+        self.lanes[lane as usize].user = user;
         client.stats.cpu.user += user;
         client.stats.cpu.system += cpu - user;
         self.lanes[lane as usize].phase = Phase::Cpu;
@@ -372,8 +379,19 @@ impl Machine<'_> {
             return cost + job.think.unwrap_or(self.host.think);
         }
         let mut inside = Duration::ZERO;
+        let mut scheduler = self.queue.sched_cost(self.disk_of(call.file));
         if is_direct {
-            cost += job.think.unwrap_or(self.host.think) + self.queue.sched_cost(self.disk_of(call.file));
+            cost += job.think.unwrap_or(self.host.think);
+            match &self.host.cores {
+                None => cost += scheduler,
+                Some(cores) => {
+                    let pieces = u64::from(call.len.div_ceil(self.host.max_request.0));
+                    let each_call = if job.iodepth_batch > 1 { Duration::ZERO } else { cores.call };
+                    scheduler = scheduler * pieces;
+                    inside = each_call + cores.submit * pieces + scheduler;
+                    cost += inside;
+                }
+            }
         } else {
             // What the last call left unpaid, as it did not have to wait, is part of this one.
             inside = self.host.buffered + self.host.copy * blocks + self.lanes[lane as usize].owed;
@@ -386,7 +404,7 @@ impl Machine<'_> {
             cost += if is_direct { (self.host.allocate + hole) * new } else { Duration::ZERO };
         }
         let l = &mut self.lanes[lane as usize];
-        (l.inside, l.owed) = (inside, Duration::ZERO);
+        (l.inside, l.owed, l.scheduler) = (inside, Duration::ZERO, scheduler);
         cost
     }
 
@@ -401,12 +419,15 @@ impl Machine<'_> {
     }
 
     /// A lane that waits pays for its requests meanwhile.
-    fn pay(&mut self, lane: u32) {
+    pub(super) fn pay(&mut self, lane: u32) {
         let l = &mut self.lanes[lane as usize];
         let owed = std::mem::take(&mut l.owed);
         if !owed.is_zero() {
             l.pays = true;
             self.clients[l.client as usize].stats.cpu.system += owed;
+            if self.processors.is_some() {
+                return self.add_work(lane, Work::Pay(lane, owed));
+            }
             self.take_cpu(lane, owed);
         }
     }
@@ -423,7 +444,14 @@ impl Machine<'_> {
 
     /// A lane's work on a CPU is done: what precedes a call, or what it had to pay.
     pub(super) fn cpu_done(&mut self, lane: u32) {
+        if self.processors.is_some() {
+            return self.work_done(self.lanes[lane as usize].client as usize);
+        }
         self.release_cpu();
+        self.paid_or_begins(lane);
+    }
+
+    pub(super) fn paid_or_begins(&mut self, lane: u32) {
         let l = &mut self.lanes[lane as usize];
         if !std::mem::take(&mut l.pays) {
             self.begin_call(lane);
@@ -433,6 +461,9 @@ impl Machine<'_> {
     }
 
     fn take_cpu(&mut self, lane: u32, cost: Duration) {
+        if self.processors.is_some() {
+            return self.add_work(lane, Work::Prepare(lane, cost));
+        }
         if self.cpus.idle == 0 {
             self.cpu_queue.push_back((lane, cost));
             return;
@@ -539,7 +570,7 @@ impl Machine<'_> {
         let (meta, group) = (true, client.group);
         let rq = Request { meta, prio, group, ..Request::read(client.task, start, block) };
         if self.queue.submit(self.now, file.disk, rq, Owner::Lane(lane), &mut l.batch).is_err() {
-            self.queue.wait(lane, true);
+            self.queue.wait(lane, true, l.batch.queue);
             return Step::Blocked;
         }
         file.map_is_read(l.call.offset);
@@ -583,7 +614,7 @@ impl Machine<'_> {
                     ..Request::read(client.task, start, len)
                 };
                 if self.queue.submit(self.now, *disk, rq, Owner::Lane(lane), &mut l.batch).is_err() {
-                    self.queue.wait(lane, sync);
+                    self.queue.wait(lane, sync, l.batch.queue);
                     break;
                 }
                 l.pending += 1;
@@ -636,6 +667,9 @@ impl Machine<'_> {
 
     /// Whoever waits for I/O pulls the plug.
     pub(super) fn wait_for_io(&mut self) {
+        if self.is_submitting {
+            return;
+        }
         self.queue.unplug(self.now);
         self.run_queue();
     }

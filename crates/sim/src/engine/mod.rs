@@ -23,9 +23,12 @@ mod files;
 mod flusher;
 mod groups;
 mod lane;
+mod locks;
 mod memory;
 mod pattern;
 mod player;
+mod pools;
+mod processors;
 mod program;
 mod queue;
 mod readahead;
@@ -34,6 +37,7 @@ mod startup;
 mod steady;
 mod steer;
 mod traced;
+mod work;
 mod zones;
 
 use crate::error::SimError;
@@ -41,7 +45,9 @@ use crate::event::{Due, Events};
 use crate::host::{Host, Plug};
 use crate::job::{self, DiskId, Distribution, JobFile, Program, Size};
 use crate::journal::{self, Sink};
-use crate::metrics::{CacheStats, DiskOutcome, DiskPoint, DiskStats, Outcome, Point, Result, Together};
+use crate::metrics::{
+    CacheStats, CpuBooks, DiskOutcome, DiskPoint, DiskStats, Outcome, Point, Result, Together,
+};
 use crate::rng::Rng;
 use crate::why::{self, Recorder};
 use cache::Cache;
@@ -56,7 +62,8 @@ use groups::Groups;
 pub use groups::groups_kept;
 use lane::{Lane, Phase};
 pub use memory::{Memory, memory};
-use queue::{Batch, Sizes};
+use processors::{Processors, Work};
+use queue::Sizes;
 use replay::Replay;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -195,6 +202,14 @@ struct Machine<'a> {
     starts: Rng,
     cpus: lane::Cpus,
     cpu_queue: VecDeque<(u32, Duration)>,
+    /// Who runs where, on hosts of the multi-queue era; and for each process what its present work takes.
+    processors: Option<Processors>,
+    spent: Vec<CpuBooks>,
+    cpu_books: CpuBooks,
+    /// How long work takes.
+    cpu_chance: Rng,
+    /// Several calls are being submitted as one batch.
+    is_submitting: bool,
     /// The number of the next process that a client starts.
     next_task: u32,
     /// The wave that runs, and how many of its clients have not ended.
@@ -243,6 +258,8 @@ impl<'a> Machine<'a> {
         let cache = Cache::new(host.memory, files.files.len());
         let (mut clients, lanes) = Self::make_clients(scenario, &files, &groups)?;
         let traces = traced::traces(&mut clients)?;
+        let processors = work::processors(jobs, host)?;
+        let spent = vec![CpuBooks::default(); clients.len()];
         let share = |percent: u8| u64::from(cache.capacity()) * u64::from(percent) / 100;
         let pages = |percent: u8| u32::try_from(share(percent)).unwrap_or(u32::MAX);
         Ok(Self {
@@ -273,8 +290,13 @@ impl<'a> Machine<'a> {
             limit_exceeded: false,
             jitter: Rng::new(scenario.seed, "host.jitter"),
             starts: Rng::new(scenario.seed, "host.starts"),
-            cpus: lane::Cpus::new(host.cpus),
+            cpus: lane::Cpus::new(jobs.cpus.unwrap_or(host.cpus)),
             cpu_queue: VecDeque::new(),
+            processors,
+            spent,
+            cpu_books: CpuBooks::default(),
+            cpu_chance: Rng::new(scenario.seed, "host.work"),
+            is_submitting: false,
             next_task: tasks,
             wave: 0,
             wave_clients: 0,
@@ -429,7 +451,11 @@ impl<'a> Machine<'a> {
             while let Some((member, tag)) = self.queue.poll(self.now) {
                 let way_back = self.host.path + self.jitter.exponential(self.host.path_jitter);
                 let irq = way_back + self.host.irq + self.jitter.exponential(self.host.irq_jitter);
-                self.events.push(self.now + irq, Due::Completed(member, tag.0));
+                if irq.is_zero() {
+                    self.complete(usize::from(member), tag);
+                } else {
+                    self.events.push(self.now + irq, Due::Completed(member, tag.0));
+                }
             }
         } else if event.is_some_and(|e| e == (at, class)) {
             if let Some((_, due)) = self.events.pop() {
@@ -493,7 +519,11 @@ impl<'a> Machine<'a> {
                 lane.sleep_until = None;
                 let client = lane.client as usize;
                 self.clients[client].stats.cpu.switches += 1;
-                self.go_on(thread);
+                if self.processors.is_some() {
+                    self.add_work(thread, Work::TakeUp(thread));
+                } else {
+                    self.go_on(thread);
+                }
             }
             None => self.resume_flusher(thread as usize - lanes),
         }
@@ -663,7 +693,8 @@ impl<'a> Machine<'a> {
         for _ in 0..self.queue.waiting(member) {
             let Some(thread) = self.queue.pop_waiter(member) else { break };
             self.grant_batch(thread);
-            self.resume(thread);
+            // Whoever is first in line takes what is free before the next is looked at.
+            if (thread as usize) < self.lanes.len() { self.go_on(thread) } else { self.resume(thread) }
         }
         while let Some(thread) = woken.pop_front() {
             self.resume(thread);
@@ -672,11 +703,12 @@ impl<'a> Machine<'a> {
     }
 
     fn grant_batch(&mut self, thread: u32) {
-        let (lanes, batch) = (self.lanes.len(), Batch::granted(self.now));
-        match self.lanes.get_mut(thread as usize) {
-            Some(lane) => lane.batch = batch,
-            None => self.flushers[thread as usize - lanes].batch = batch,
-        }
+        let lanes = self.lanes.len();
+        let batch = match self.lanes.get_mut(thread as usize) {
+            Some(lane) => &mut lane.batch,
+            None => &mut self.flushers[thread as usize - lanes].batch,
+        };
+        *batch = batch.granted(self.now);
     }
 
     // ---- figures -------------------------------------------------------------------------------------------------
@@ -749,6 +781,7 @@ impl<'a> Machine<'a> {
         self.end_traces(&scenario.scheduler, &mut notes);
         let groups = self.groups.outcomes(|g| self.queue.group_stats(g));
         let (disk, disks) = disk_figures(self.queue, self.now, self.series_of);
+        let cpus = scenario.jobs.cpus.unwrap_or(self.host.cpus);
         let outcome = Outcome {
             groups_not_kept: self.groups.not_kept(groups_kept(&scenario.config)),
             groups,
@@ -763,8 +796,13 @@ impl<'a> Machine<'a> {
             series: self.series,
             disk_series: self.disk_series,
             cache: self.cache_stats,
-            cpu_busy: self.cpus.count(self.now),
-            cpus: self.host.cpus,
+            cpu_busy: if self.processors.is_some() {
+                self.cpu_books.total()
+            } else {
+                self.cpus.count(self.now)
+            },
+            cpu: self.cpu_books,
+            cpus,
             events: self.handled,
             notes,
         };

@@ -15,8 +15,10 @@
 //
 //= elevators.md 1.6, 1.7, 1.8
 
+use super::locks::{DiskLock, Visit};
+use super::pools::Pools;
 use super::{Owner, capacity, out_of_line};
-use crate::host::{Host, MultiQueue, Plug};
+use crate::host::{Host, Lock, MultiQueue, Plug};
 use crate::metrics::{DiskStats, Result};
 use crate::{journal, why};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
@@ -29,13 +31,11 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The two kinds of requests that have a pool each.
-const ASYNC: usize = 0;
-const SYNC: usize = 1;
-
 /// Tags of the elevator for each request of a pool. A piece that is merged keeps its tag: there has to be room for more
 /// pieces than requests; not for many more, as a table that fits the processor's caches is searched faster.
 const TAGS_PER_REQUEST: u32 = 16;
+/// SATA, eMMC and SAS drives queue at most so many commands.
+const SHALLOW: u32 = 256;
 /// The tag of the one flush that may be under way.
 pub(super) const FLUSH_TAG: Tag = Tag(u16::MAX);
 
@@ -44,16 +44,23 @@ pub(super) const FLUSH_TAG: Tag = Tag(u16::MAX);
 pub(super) struct Batch {
     left: u8,
     until: Instant,
+    /// The hardware queue of the processor that the thread is on.
+    pub(super) queue: u16,
 }
 
 impl Batch {
-    pub(super) const NONE: Self = Self { left: 0, until: Instant::EPOCH };
+    pub(super) const NONE: Self = Self { left: 0, until: Instant::EPOCH, queue: 0 };
     //= linux-2.6.33 block/blk-core.c BLK_BATCH_REQ, BLK_BATCH_TIME
     const REQUESTS: u8 = 32;
     const TIME: Duration = Duration::from_ms(20);
 
-    pub(super) fn granted(now: Instant) -> Self {
-        Self { left: Self::REQUESTS, until: now + Self::TIME }
+    /// Whether it may overdraw the pool now.
+    pub(super) fn is_open(self, now: Instant) -> bool {
+        self.left > 0 && now <= self.until
+    }
+
+    pub(super) fn granted(self, now: Instant) -> Self {
+        Self { left: Self::REQUESTS, until: now + Self::TIME, ..self }
     }
 }
 
@@ -78,11 +85,7 @@ pub(super) struct DiskQueue<'a> {
     owners: Vec<(Owner, Option<usize>)>,
     free: Vec<u16>,
     depth: u32,
-    nr_requests: u32,
-    allocated: [u32; 2],
-    congested: [bool; 2],
-    /// Threads that wait for a request, in order.
-    waiters: [VecDeque<u32>; 2],
+    pools: Pools,
     /// Threads that wait until fewer requests wait for limits, in order; and whether the last that found no request is one.
     limit_waiters: VecDeque<u32>,
     was_held_up: bool,
@@ -90,14 +93,20 @@ pub(super) struct DiskQueue<'a> {
     congestion_waiters: Vec<u32>,
     plug: Plug,
     plugged: bool,
+    /// How many requests a task collects at most.
+    plug_max: usize,
     /// What the current task has collected ([`Plug::Task`]).
-    collected: Vec<(Request, Owner)>,
+    collected: Vec<(Request, Owner, usize)>,
     /// Threads that wait for the flush under way, and for the next.
     flushing: Vec<u32>,
     flush_waiters: Vec<u32>,
     /// How long the scheduler's lock is held for each request, and until when it is held.
     lock: Duration,
     locked_until: Instant,
+    /// The scheduler's lock on hosts whose processors wait for it.
+    disk_lock: Option<DiskLock>,
+    /// Pools whose requests a completion gives back: scratch space.
+    given_back: Vec<usize>,
     /// What the way to the device takes, and commands that are on it: when they arrive.
     path: Duration,
     on_the_way: VecDeque<(Instant, Command)>,
@@ -166,18 +175,21 @@ impl<'a> DiskQueue<'a> {
     pub(super) fn new(
         disk: &DeviceParams,
         host: &Host,
-        sched: AnyConfig,
+        (sched, layer): (AnyConfig, Option<MultiQueue>),
         sizes: Sizes,
         trace: u32,
     ) -> Result<Self> {
         let device = Device::new(disk)?;
         let capacity = if sizes.guarantees { capacity::measure(disk)? } else { 0 };
         let facts = device.facts();
+        let pools = pools(host, layer, &sched, facts.queue_depth);
         let (sched, tick) = clock(sched, host.tick);
-        let tags = u16::try_from(host.nr_requests.saturating_mul(TAGS_PER_REQUEST)).unwrap_or(u16::MAX - 1);
+        let requests = pools.requests();
+        let tags = host.nr_requests.saturating_mul(TAGS_PER_REQUEST).max(requests + requests / 2);
+        let tags = u16::try_from(tags).unwrap_or(u16::MAX - 1);
         let limits = Limits {
             tags,
-            pool: u16::try_from(host.nr_requests).unwrap_or(u16::MAX),
+            pool: u16::try_from(requests).unwrap_or(u16::MAX),
             tasks: sizes.tasks,
             groups: sizes.groups,
             capacity,
@@ -195,23 +207,23 @@ impl<'a> DiskQueue<'a> {
             owners: vec![(Owner::Nobody, None); usize::from(tags)],
             free: (0..tags).rev().collect(),
             depth: u32::from(facts.queue_depth),
-            nr_requests: host.nr_requests,
-            allocated: [0; 2],
-            congested: [false; 2],
-            waiters: [VecDeque::new(), VecDeque::new()],
+            pools,
             limit_waiters: VecDeque::new(),
             was_held_up: false,
             congestion_waiters: Vec::new(),
             plug: host.plug,
             plugged: false,
+            plug_max: if layer.is_some() { Plug::QUEUES_REQUESTS } else { Plug::TASK_REQUESTS },
             collected: Vec::with_capacity(Plug::TASK_REQUESTS),
             flushing: Vec::new(),
             flush_waiters: Vec::new(),
             lock: Duration::ZERO,
             locked_until: Instant::EPOCH,
+            disk_lock: None,
+            given_back: Vec::new(),
             path: host.path,
             on_the_way: VecDeque::new(),
-            multi_queue: None,
+            multi_queue: layer,
             was_full: false,
             was_held: false,
             idle_since: None,
@@ -226,15 +238,25 @@ impl<'a> DiskQueue<'a> {
         self
     }
 
-    /// Sets the block layer: multi-queue, or single-queue for `None`.
-    pub(super) const fn of_layer(mut self, multi_queue: Option<MultiQueue>) -> Self {
-        self.multi_queue = multi_queue;
+    /// The same, with a lock that processors wait for.
+    pub(super) fn with_disk_lock(mut self, lock: Option<Lock>) -> Self {
+        self.disk_lock = lock.map(DiskLock::new);
         self
     }
 
     /// What runs the queue; none: whatever happens.
     pub(super) const fn layer(&self) -> Option<MultiQueue> {
         self.multi_queue
+    }
+
+    /// A processor takes the scheduler's lock, if there is one, to insert and dispatch so many requests.
+    pub(super) fn lock_to_submit(&mut self, now: Instant, requests: u32, alone: u32) -> Option<Visit> {
+        self.disk_lock.as_mut().map(|lock| lock.submit(now, requests, alone))
+    }
+
+    /// A processor takes the scheduler's lock to end a request, if the scheduler has it do so.
+    pub(super) fn lock_to_complete(&mut self, now: Instant) -> Option<Visit> {
+        self.disk_lock.as_mut()?.complete(now)
     }
 
     pub(super) fn facts(&self) -> Facts {
@@ -249,9 +271,8 @@ impl<'a> DiskQueue<'a> {
 
     /// Whether there is a request to be had for this one, from a thread that may overdraw the pool within its batch.
     pub(super) fn has_request(&self, now: Instant, rq: &Request, batch: Batch) -> bool {
-        let is_batcher = batch.left > 0 && now <= batch.until;
-        let limit = if is_batcher { self.nr_requests * 3 / 2 } else { self.nr_requests };
-        let is_full = self.allocated[kind_of(rq)] >= limit || self.free.len() <= self.collected.len();
+        let pool = self.pools.of(rq.sync, batch.queue);
+        let is_full = self.pools.is_full(pool, now, batch) || self.free.len() <= self.collected.len();
         !is_full && !self.is_held_up(rq) && self.elevator.has_room(rq)
     }
 
@@ -284,77 +305,63 @@ impl<'a> DiskQueue<'a> {
             }
             return Err(Full);
         }
-        let kind = kind_of(&rq);
+        let pool = self.pools.of(rq.sync, batch.queue);
         batch.left = batch.left.saturating_sub(1);
         match rq.op {
             Op::Read => self.stats.read_bytes += rq.len.bytes(),
             Op::Write => self.stats.written_bytes += rq.len.bytes(),
             Op::Discard => {}
         }
-        self.allocated[kind] += 1;
+        self.pools.take(pool);
         self.journal(|journal, member| journal.made(member, &rq));
-        // On at 113 of 128.
-        if self.allocated[kind] > self.nr_requests - self.nr_requests / 8 {
-            self.congested[kind] = true;
-        }
         if self.plug == Plug::Device {
             self.plugged |= self.elevator.requests().queued() == 0;
-            self.insert(now, rq, owner);
+            self.insert(now, rq, owner, pool);
             return Ok(());
         }
-        self.collected.push((rq, owner));
-        if self.collected.len() >= Plug::TASK_REQUESTS || rq.len >= Plug::TASK_SECTORS {
+        self.collected.push((rq, owner, pool));
+        if self.collected.len() >= self.plug_max || rq.len >= Plug::TASK_SECTORS {
             self.hand_in_collected(now);
         }
         Ok(())
     }
 
-    fn insert(&mut self, now: Instant, rq: Request, owner: Owner) {
-        let kind = kind_of(&rq);
+    fn insert(&mut self, now: Instant, rq: Request, owner: Owner, pool: usize) {
         let tag = self.free.pop().expect("submit has looked");
         self.journal(|journal, member| journal.inserted(member, Tag(tag)));
-        let pool = match self.elevator.insert(now, Tag(tag), rq) {
+        let taken = match self.elevator.insert(now, Tag(tag), rq) {
             // As the kernel holds a bio, for which there is no request yet: whoever waits for a limit keeps nobody from the pool.
             Insert::Queued if self.elevator.requests()[Tag(tag)].state == State::Held => {
-                self.release(kind);
+                self.pools.give_back(pool);
                 None
             }
-            Insert::Queued => Some(kind),
+            Insert::Queued => Some(pool),
             Insert::Merged { .. } => {
                 self.stats.merged += 1;
-                self.release(kind);
+                self.pools.give_back(pool);
                 None
             }
         };
-        self.owners[usize::from(tag)] = (owner, pool);
+        self.owners[usize::from(tag)] = (owner, taken);
         if self.tap.is_some() {
             self.tell_inserted(Tag(tag), owner);
-        }
-    }
-
-    fn release(&mut self, kind: usize) {
-        self.allocated[kind] -= 1;
-        // Off below 103 of 128.
-        let off = self.nr_requests - self.nr_requests / 8 - self.nr_requests / 16 - 1;
-        if self.allocated[kind] < off {
-            self.congested[kind] = false;
         }
     }
 
     /// A task has collected enough, or is about to wait: its requests go in, in the order of the disk.
     fn hand_in_collected(&mut self, now: Instant) {
         let mut collected = std::mem::take(&mut self.collected);
-        collected.sort_by_key(|(rq, _)| rq.start);
+        collected.sort_by_key(|(rq, ..)| rq.start);
         self.journal(|journal, member| journal.hands_in(member));
-        for (rq, owner) in collected.drain(..) {
-            self.insert(now, rq, owner);
+        for (rq, owner, pool) in collected.drain(..) {
+            self.insert(now, rq, owner, pool);
         }
         self.collected = collected;
     }
 
     /// Whether requests of this kind are nearly used up.
-    pub(super) const fn is_congested(&self, sync: bool) -> bool {
-        self.congested[if sync { SYNC } else { ASYNC }]
+    pub(super) fn is_congested(&self, sync: bool) -> bool {
+        self.pools.is_congested(sync)
     }
 
     /// Whether requests are held back; if so, somebody has to pull the plug after [`Plug::DELAY`].
@@ -526,7 +533,6 @@ impl<'a> DiskQueue<'a> {
             }
             return;
         }
-        let mut pools = [0; 2];
         let mut freed = self.tap.as_mut().map(|tap| std::mem::take(&mut tap.tags));
         for free in self.elevator.complete(now, tag) {
             if let Some(freed) = &mut freed {
@@ -534,19 +540,15 @@ impl<'a> DiskQueue<'a> {
             }
             let (owner, pool) = self.owners[usize::from(free.0)];
             owners.push(owner);
-            if let Some(kind) = pool {
-                pools[kind] += 1;
-            }
+            self.given_back.extend(pool);
             self.free.push(free.0);
         }
         if let Some(freed) = freed {
             self.tell_completed(tag, freed);
         }
-        let was_congested = self.congested[ASYNC];
-        for kind in [ASYNC, SYNC] {
-            (0..pools[kind]).for_each(|_| self.release(kind));
-        }
-        if was_congested && !self.congested[ASYNC] {
+        let was_congested = self.pools.is_congested(false);
+        self.given_back.drain(..).for_each(|pool| self.pools.give_back(pool));
+        if was_congested && !self.pools.is_congested(false) {
             woken.extend(self.congestion_waiters.drain(..));
         }
         if self.multi_queue.is_some() {
@@ -570,29 +572,22 @@ impl<'a> DiskQueue<'a> {
 
     /// How many threads wait for requests.
     pub(super) fn waiting(&self) -> usize {
-        self.waiters[SYNC].len() + self.waiters[ASYNC].len() + self.limit_waiters.len().min(self.limit_room())
+        self.pools.waiting() + self.limit_waiters.len().min(self.limit_room())
     }
 
     /// A thread that waits for a request and can have one now.
     pub(super) fn pop_waiter(&mut self) -> Option<u32> {
-        let kind = [SYNC, ASYNC]
-            .into_iter()
-            .find(|&k| self.allocated[k] < self.nr_requests && !self.waiters[k].is_empty());
-        match kind {
-            Some(kind) => self.waiters[kind].pop_front(),
-            None if self.limit_room() > 0 => self.limit_waiters.pop_front(),
-            None => None,
-        }
+        let thread = self.pools.pop_waiter();
+        if thread.is_none() && self.limit_room() > 0 { self.limit_waiters.pop_front() } else { thread }
     }
 
-    /// Puts a thread at the end of the queue for a request of that kind.
-    pub(super) fn wait(&mut self, thread: u32, sync: bool) {
-        let waiters = match (std::mem::take(&mut self.was_held_up), sync) {
-            (true, _) => &mut self.limit_waiters,
-            (false, true) => &mut self.waiters[SYNC],
-            (false, false) => &mut self.waiters[ASYNC],
-        };
-        waiters.push_back(thread);
+    /// Puts a thread at the end of the queue for a request of that kind, from a processor with that hardware queue.
+    pub(super) fn wait(&mut self, thread: u32, sync: bool, queue: u16) {
+        if std::mem::take(&mut self.was_held_up) {
+            self.limit_waiters.push_back(thread);
+        } else {
+            self.pools.wait(thread, sync, queue);
+        }
         self.thread_waits(thread, why::Wait::Tag);
     }
 
@@ -802,7 +797,8 @@ impl<'a> DiskQueue<'a> {
     /// The disk's figures until `now`.
     pub(super) fn stats(&self, now: Instant) -> DiskStats {
         let (counters, busy) = (*self.device.counters(), self.device.busy_time(now));
-        DiskStats { counters, busy, ..self.stats.clone() }
+        let lock_held = self.disk_lock.as_ref().map_or(Duration::ZERO, |lock| lock.held);
+        DiskStats { counters, busy, lock_held, ..self.stats.clone() }
     }
 
     /// The disk's figures, at the end.
@@ -814,6 +810,17 @@ impl<'a> DiskQueue<'a> {
     }
 }
 
-const fn kind_of(rq: &Request) -> usize {
-    if rq.sync { SYNC } else { ASYNC }
+/// The requests of a disk under a scheduler. A drive with a deep queue is an NVMe one: it has a hardware queue for each processor, each as deep.
+//= nvme.md section 1, tags
+fn pools(host: &Host, layer: Option<MultiQueue>, sched: &AnyConfig, depth: u16) -> Pools {
+    if host.cores.is_none() || layer.is_none() {
+        return Pools::of_kinds(host.nr_requests);
+    }
+    let depth = u32::from(depth);
+    let queues = if depth > SHALLOW { host.cpus } else { 1 };
+    let size = match sched {
+        AnyConfig::Noop(_) => depth,
+        _ => host.nr_requests.min(2 * depth.min(128)),
+    };
+    Pools::of_queues(size, queues)
 }

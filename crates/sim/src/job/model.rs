@@ -44,6 +44,8 @@ pub struct JobFile {
     pub disks: Vec<Disk>,
     /// The control groups: the root, then in file order, each after the one around it.
     pub cgroups: Vec<Cgroup>,
+    /// `fh_cpus`: how many processors the host has. `None`: as many as it has by itself.
+    pub cpus: Option<u32>,
     /// What changes while the jobs run, in the order of time.
     pub changes: Vec<Change>,
     /// Lines for the user about options that were accepted and change nothing, or mean less than they seem to. Each is
@@ -132,6 +134,7 @@ impl JobFile {
             jobs: vec![job],
             disks: Vec::new(),
             cgroups: vec![Cgroup::root()],
+            cpus: None,
             changes: Vec::new(),
             notes: Vec::new(),
         }
@@ -364,6 +367,16 @@ pub struct Job {
     /// `write_bw_log`, `write_lat_log`, `write_iops_log`: what `run` writes to files of each call.
     pub logs: Logs,
 
+    /// `iodepth_batch`: how many calls are submitted at a time, if so many are to be. Default 1.
+    pub iodepth_batch: u32,
+    /// `iodepth_batch_complete_max`: how many completions are taken up before calls are made in their place. Default 1.
+    pub iodepth_batch_complete: u32,
+    /// `hipri`: the program polls for completions and does not sleep. Default false.
+    pub hipri: bool,
+    /// `cpus_allowed`: the processors that the clients may use. Empty: all.
+    pub cpus_allowed: Vec<u32>,
+    /// `cpus_allowed_policy=split`: each clone has one of [`Job::cpus_allowed`] to itself, in turn. Default false.
+    pub cpus_split: bool,
     /// `fh_think`: CPU time before each call, in the client. `None`: the host's own figure.
     pub think: Option<Duration>,
     /// `fh_cpu`: CPU time for each 4 KiB moved (copying, allocating). Default none.
@@ -568,6 +581,11 @@ impl Default for Job {
             randseed: None,
             randrepeat: true,
             think: None,
+            iodepth_batch: 1,
+            iodepth_batch_complete: 1,
+            hipri: false,
+            cpus_allowed: Vec::new(),
+            cpus_split: false,
             cpu_per_4k: Duration::ZERO,
             fadvise: true,
             query_calls: 1,

@@ -53,6 +53,7 @@ pub(super) struct Draft {
     pub(super) cgroup_nodelete: bool,
     /// The disks that the job's files lie on.
     pub(super) disks: Vec<super::disks::Disk>,
+    pub(super) cpus: Option<u32>,
 }
 
 /// What an option does.
@@ -174,6 +175,17 @@ const SET: &[(&str, Effect)] = &[
         }),
     ),
     ("iodepth", Set(|d, a| a.int32(1, IODEPTH_MAX).map(|v| d.job.iodepth = v))),
+    ("iodepth_batch", Set(|d, a| a.int32(1, IODEPTH_MAX).map(|v| d.job.iodepth_batch = v))),
+    (
+        "iodepth_batch_complete_max",
+        Set(|d, a| a.int32(1, IODEPTH_MAX).map(|v| d.job.iodepth_batch_complete = v)),
+    ),
+    ("hipri", Switch(|d, v| d.job.hipri = v)),
+    ("cpus_allowed", Set(|d, a| a.cpus().map(|v| d.job.cpus_allowed = v))),
+    (
+        "cpus_allowed_policy",
+        Set(|d, a| a.word(&[("shared", false), ("split", true)]).map(|v| d.job.cpus_split = v)),
+    ),
     ("fsync", Set(|d, a| a.int32(0, u32::MAX).map(|v| d.job.fsync = v))),
     ("fdatasync", Set(|d, a| a.int32(0, u32::MAX).map(|v| d.job.fdatasync = v))),
     ("end_fsync", Set(|d, a| a.flag().map(|v| d.job.end_fsync = v))),
@@ -283,6 +295,7 @@ const SET: &[(&str, Effect)] = &[
     ("fh_startdelay", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.wave_delay = v))),
     ("fh_think", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.think = Some(v)))),
     ("fh_cpu", Set(|d, a| a.time(BareTime::Refused).map(|v| d.job.cpu_per_4k = v))),
+    ("fh_cpus", Set(|d, a| a.int32(1, CPUS_MAX).map(|v| d.cpus = Some(v)))),
     ("fh_query", Set(|d, a| a.int32(1, QUERY_MAX).map(|v| d.job.query_calls = v))),
     ("fh_disk", Set(|d, a| super::disks::value(a).map(|v| d.disks = v))),
     ("fh_layout", Set(|d, a| a.layout().map(|v| d.job.layout = v))),
@@ -303,10 +316,10 @@ const SET: &[(&str, Effect)] = &[
 const IGNORED: &str = "
     allow_file_create allow_mounted_write allrandrepeat block_error_percentiles buffer_compress_chunk
     buffer_compress_percentage buffer_pattern bwavgtime clat_percentiles clocksource
-    continue_on_error cpumask cpus_allowed cpus_allowed_policy create_fsync create_on_open create_serialize
+    continue_on_error cpumask create_fsync create_on_open create_serialize
     dedupe_global dedupe_mode dedupe_percentage dedupe_working_set_percentage directory disable_bw_measurement
     disable_clat disable_lat disable_slat disk_util error_dump exitall_on_error fixedbufs gid gtod_cpu gtod_reduce
-    hipri hipri_percentage hugepage-size ignore_error iopsavgtime ioscheduler iothread lat_percentiles lockfile lockmem
+    hipri_percentage hugepage-size ignore_error iopsavgtime ioscheduler iothread lat_percentiles lockfile lockmem
     log_alternate_epoch log_alternate_epoch_clock_id log_compression log_compression_cpus log_entries log_hist_coarseness
     log_hist_msec log_max_value log_prio log_store_compressed log_unix_epoch mem nice nonvectored
     numa_cpu_nodes numa_mem_policy opendir openfiles per_job_logs percentile_list random_generator read_iolog_chunked refill_buffers
@@ -317,7 +330,7 @@ const IGNORED: &str = "
 /// Options that change what the disk sees, and that are not simulated.
 const REFUSED: &str = "
     atomic bs_unaligned create_only do_verify exec_postrun
-    exec_prerun experimental_verify filename_format fill_device force_async ignore_zone_limits iodepth_batch iodepth_batch_complete_max iodepth_batch_complete_min
+    exec_prerun experimental_verify filename_format fill_device force_async ignore_zone_limits iodepth_batch_complete_min
     iodepth_low job_max_open_zones max_open_zones merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars nowait offset_align profile
     rate_ignore_thinktime read_beyond_wp
     serialize_overlap sync_file_range
@@ -332,6 +345,8 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 const SPLIT_ENTRIES_MAX: usize = 64;
 /// Calls in flight per client: four times the deepest device queue of devices.md 3.
 const IODEPTH_MAX: u32 = 4096;
+/// Processors of a host.
+pub(super) const CPUS_MAX: u32 = 1024;
 /// Calls measured as one: a query of a million reads is a scan.
 const QUERY_MAX: u32 = 1_000_000;
 /// An interval of a log: a day.
@@ -457,6 +472,23 @@ impl Arg<'_> {
     /// Milliseconds, as fio counts them, over which a rate is counted.
     fn cycle(&self) -> Result<Duration, String> {
         self.int(1, CYCLE_MS_MAX).map(Duration::from_ms)
+    }
+
+    /// Numbers of processors: a list of numbers and ranges, such as `0-3,8`.
+    fn cpus(&self) -> Result<Vec<u32>, String> {
+        let mut all = Vec::new();
+        for part in self.value.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) =
+                (self.with(first).int32(0, CPUS_MAX - 1)?, self.with(last).int32(0, CPUS_MAX - 1)?);
+            if last < first {
+                return Err(format!("'{}': the range {first}-{last} is from large to small", self.show()));
+            }
+            all.extend(first..=last);
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(all)
     }
 
     fn percentile(&self) -> Result<f64, String> {

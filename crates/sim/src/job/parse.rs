@@ -72,7 +72,15 @@ pub fn parse_in(text: &str, file_name: &str, around: &Surroundings<'_>) -> Resul
     let notes = parser.notes();
     let (cgroups, changes) = parser.cgroups.finish(&parser.jobs).map_err(fail)?;
     let disks = parser.disks.finish().map_err(|message| fail((0, message)))?;
-    Ok(JobFile { file_name: file_name.to_owned(), notes, jobs: parser.jobs, disks, cgroups, changes })
+    Ok(JobFile {
+        file_name: file_name.to_owned(),
+        notes,
+        jobs: parser.jobs,
+        disks,
+        cpus: parser.cpus.map(|c| c.0),
+        cgroups,
+        changes,
+    })
 }
 
 /// Reads a job file from bytes that may not be text.
@@ -100,6 +108,8 @@ struct Parser {
     global: Draft,
     section: Section,
     clients: u32,
+    /// `fh_cpus`, and the line that has it.
+    cpus: Option<(u32, u32)>,
     ignored: Vec<&'static str>,
     remarks: Vec<String>,
 }
@@ -209,6 +219,7 @@ impl Parser {
         let Draft { stonewall, new_group, cgroup_nodelete, .. } = *draft;
         let (disks, at) = (draft.disks.clone(), draft.last_of(&["fh_disk", "filename"]));
         let own = draft.own.clone();
+        self.set_cpus(&draft)?;
         let waits = draft.given.get("wait_for").copied();
         let mut job = finish(*draft, &mut remarks)?;
         self.check_size(&job)?;
@@ -233,6 +244,21 @@ impl Parser {
         self.jobs.push(job);
         remarks.into_iter().for_each(|r| self.remark(r));
         Ok(())
+    }
+
+    /// All jobs run on one host.
+    fn set_cpus(&mut self, draft: &Draft) -> At<()> {
+        let Some(cpus) = draft.cpus else { return Ok(()) };
+        let line = draft.line_of("fh_cpus");
+        match self.cpus.replace((cpus, line)) {
+            Some((before, there)) if before != cpus => Err((
+                line,
+                format!(
+                    "fh_cpus={cpus} contradicts fh_cpus={before} of line {there}: all jobs run on one host"
+                ),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Files of a job without a size are there already: a job above has made them.

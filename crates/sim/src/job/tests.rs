@@ -729,3 +729,22 @@ fn no_option_of_fio_is_unknown() {
     let unknown: Vec<&&str> = names.iter().filter(|n| super::options::find(n).is_none()).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }
+
+#[test]
+fn processors_are_given_by_number_and_range_and_their_number_once() {
+    let j = job(
+        "cpus_allowed=0-2,8,1\ncpus_allowed_policy=split\nioengine=io_uring\niodepth_batch_submit=8\nhipri",
+    );
+    assert_eq!((j.cpus_allowed, j.cpus_split, j.iodepth_batch, j.hipri), (vec![0, 1, 2, 8], true, 8, true));
+    assert_eq!(ok("[global]\nsize=1m\n#!fh_cpus=4\n[a]\n[b]\n").cpus, Some(4));
+    assert_eq!(ok("[a]\nsize=1m\n").cpus, None);
+    for (text, wrong) in [
+        ("[a]\nsize=1m\ncpus_allowed=3-1\n", "from large to small"),
+        ("[a]\nsize=1m\ncpus_allowed=x\n", "cpus_allowed=x"),
+        ("[a]\nsize=1m\nfh_cpus=0\n", "1 to 1024"),
+        ("[a]\nsize=1m\nfh_cpus=2\n[b]\nsize=1m\nfh_cpus=3\n", "contradicts fh_cpus=2 of line 3"),
+    ] {
+        let message = parse(text, "j").unwrap_err().to_string();
+        assert!(message.contains(wrong), "{text}: {message}");
+    }
+}

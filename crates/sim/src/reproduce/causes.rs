@@ -75,3 +75,9 @@ pub(super) const CFQ_FLASH: Cause = Cause {
     id: "miss-cfq-flash",
     why: "cfq lets a start beside random readers on flash wait longer than was published (miss-cfq-flash)",
 };
+
+//= deviates miss-one-process
+pub(super) const ONE_PROCESS: Cause = Cause {
+    id: "miss-one-process",
+    why: "the drive answered one process on ten cores in 54 us and one on one core in 68; nothing else tells the two rows apart (miss-one-process)",
+};

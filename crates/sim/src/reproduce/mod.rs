@@ -11,6 +11,7 @@
 
 mod causes;
 mod figure;
+mod icpe24;
 mod seed000;
 mod seed001;
 mod seed002;
@@ -139,7 +140,7 @@ impl Report {
 }
 
 /// The sources that can be reproduced.
-pub const SOURCES: &[&str] = &["000", "001", "002", "003", "004"];
+pub const SOURCES: &[&str] = &["000", "001", "002", "003", "004", "icpe24"];
 
 /// Reproduces a source's tables. `progress` hears how many of how many runs are done.
 ///
@@ -156,6 +157,7 @@ pub fn reproduce(
         "002" => seed002::reproduce(options, progress).map(Some),
         "003" => seed003::reproduce(options, progress).map(Some),
         "004" => seed004::reproduce(options, progress).map(Some),
+        "icpe24" => icpe24::reproduce(options, progress).map(Some),
         _ => Ok(None),
     }
 }

@@ -7,6 +7,7 @@ mod plan;
 mod buffered;
 mod claims;
 mod compositions;
+mod cores;
 mod cpu;
 mod disks;
 mod files;

@@ -1,0 +1,126 @@
+//! Requests to be had: how many there are, and who waits for one.
+//!
+//! ```text
+//!   single-queue layer                          multi-queue layer
+//!
+//!     sync   128 ── one pool for each kind        hardware queue 0   256 ── sync and async from one
+//!     async  128 ── of all processors             hardware queue 1   256    a queue for each processor
+//!                                                 …
+//! ```
+//!
+//! In the single-queue layer a pool is *congested* from 7/8 on, until it is below 13/16; a thread that had to wait may overdraw it by half for a
+//! moment. The multi-queue layer has neither rule.
+//
+//= elevators.md 1.6 to 1.8; nvme.md section 1
+
+use super::queue::Batch;
+use fairhead_core::Instant;
+use std::collections::VecDeque;
+
+/// The two pools of the single-queue layer.
+const ASYNC: usize = 0;
+const SYNC: usize = 1;
+
+#[derive(Debug, Default)]
+struct Pool {
+    allocated: u32,
+    congested: bool,
+    /// Threads that wait for a request, in order.
+    waiters: VecDeque<u32>,
+}
+
+#[derive(Debug)]
+pub(super) struct Pools {
+    /// How many requests each has.
+    size: u32,
+    /// A pool for each hardware queue, rather than for each kind.
+    by_queue: bool,
+    all: Vec<Pool>,
+    waiting: usize,
+}
+
+impl Pools {
+    /// Those of the single-queue layer.
+    pub(super) fn of_kinds(size: u32) -> Self {
+        Self { size, by_queue: false, all: (0..2).map(|_| Pool::default()).collect(), waiting: 0 }
+    }
+
+    /// Those of the multi-queue layer: so many for each hardware queue.
+    pub(super) fn of_queues(size: u32, queues: u32) -> Self {
+        let all = (0..queues.max(1)).map(|_| Pool::default()).collect();
+        Self { size, by_queue: true, all, waiting: 0 }
+    }
+
+    /// How many requests there are in all.
+    pub(super) fn requests(&self) -> u32 {
+        let pools = if self.by_queue { u32::try_from(self.all.len()).unwrap_or(u32::MAX) } else { 1 };
+        self.size.saturating_mul(pools)
+    }
+
+    /// The pool that a request is from, of a thread on a processor with that hardware queue.
+    pub(super) fn of(&self, sync: bool, queue: u16) -> usize {
+        match (self.by_queue, sync) {
+            (true, _) => usize::from(queue) % self.all.len(),
+            (false, true) => SYNC,
+            (false, false) => ASYNC,
+        }
+    }
+
+    /// Whether a thread cannot have a request from a pool, which it may overdraw within its batch.
+    pub(super) fn is_full(&self, pool: usize, now: Instant, batch: Batch) -> bool {
+        let is_batcher = !self.by_queue && batch.is_open(now);
+        let limit = if is_batcher { self.size * 3 / 2 } else { self.size };
+        self.all[pool].allocated >= limit
+    }
+
+    pub(super) fn take(&mut self, pool: usize) {
+        let p = &mut self.all[pool];
+        p.allocated += 1;
+        // On at 113 of 128.
+        if !self.by_queue && p.allocated > self.size - self.size / 8 {
+            p.congested = true;
+        }
+    }
+
+    pub(super) fn give_back(&mut self, pool: usize) {
+        let p = &mut self.all[pool];
+        p.allocated -= 1;
+        // Off below 103 of 128.
+        if p.congested && p.allocated < self.size - self.size / 8 - self.size / 16 - 1 {
+            p.congested = false;
+        }
+    }
+
+    /// Whether requests of this kind are nearly used up.
+    pub(super) fn is_congested(&self, sync: bool) -> bool {
+        !self.by_queue && self.all[if sync { SYNC } else { ASYNC }].congested
+    }
+
+    /// A thread that found no request waits for one of that kind, or of its hardware queue.
+    pub(super) fn wait(&mut self, thread: u32, sync: bool, queue: u16) {
+        let pool = self.of(sync, queue);
+        self.waiting += 1;
+        self.all[pool].waiters.push_back(thread);
+    }
+
+    /// How many threads wait.
+    pub(super) const fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// A thread that waits for a request and can have one now. Of the two kinds sync ones come first.
+    pub(super) fn pop_waiter(&mut self) -> Option<u32> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let can_be_had = |p: &&mut Pool| p.allocated < self.size && !p.waiters.is_empty();
+        let pool = if self.by_queue {
+            self.all.iter_mut().find(can_be_had)
+        } else {
+            self.all.iter_mut().rev().find(can_be_had)
+        };
+        let thread = pool?.waiters.pop_front();
+        self.waiting -= 1;
+        thread
+    }
+}

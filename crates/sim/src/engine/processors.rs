@@ -1,0 +1,328 @@
+//! Who runs on which processor, on hosts of the multi-queue era.
+//!
+//! Each client is a process. What it has to do is a list; it does one thing after the other, on one processor at a time:
+//!
+//! ```text
+//!   completion, think time ends ─► ready list of the process ─► (asleep? place it) ─► processor ─► next thing, or sleep
+//!                                                                                 ▲        │ behind the first that waits?
+//!                                                                                 └────────┘
+//! ```
+//!
+//! A process that wakes goes to the processor that it was on, to an idle one that it may use, or into the shortest queue. A processor that has
+//! nothing to do takes a process from another's queue. Between two things a process gives way to one in its queue that has had less CPU time,
+//! by [`Processors::GRAIN`]; one that has slept is behind by at most [`Processors::CREDIT`], so that sleepers come at once and cannot save up.
+//
+//= nvme.md section 3 (the project's specification of fast flash)
+
+use fairhead_core::Duration;
+use std::collections::VecDeque;
+
+/// Something that a process does on a processor, for one of its lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Computes before a call, for that long; then the call is submitted.
+    Prepare(u32, Duration),
+    /// Takes note that what a lane waited for has come.
+    TakeUp(u32),
+    /// Pays for requests that a buffered call has handed in.
+    Pay(u32, Duration),
+    /// Submits the calls that it has prepared.
+    Submit(u32),
+}
+
+impl Work {
+    pub(super) const fn lane(self) -> u32 {
+        match self {
+            Self::Prepare(lane, _) | Self::TakeUp(lane) | Self::Pay(lane, _) | Self::Submit(lane) => lane,
+        }
+    }
+}
+
+/// Where a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It has nothing to do.
+    Asleep,
+    /// It waits in the queue of its processor.
+    Waits,
+    /// It is on its processor.
+    Runs,
+}
+
+/// Processors that a process may use, one bit each; `None`: all.
+pub(super) type Allowed = Option<Box<[u64]>>;
+
+#[derive(Debug)]
+struct Process {
+    state: State,
+    /// Calls to be prepared; and everything else.
+    calls: VecDeque<Work>,
+    ready: VecDeque<Work>,
+    /// How many completions it takes up before it prepares calls, and how many it has.
+    reaps: u32,
+    reaped: u32,
+    /// Lanes whose calls are prepared and not submitted.
+    staged: Vec<u32>,
+    /// What it does now.
+    doing: Option<Work>,
+    /// It was woken, and has not paid for that.
+    is_waking: bool,
+    /// The processor that it is on, or was on last.
+    cpu: u16,
+    allowed: Allowed,
+    /// CPU time that it has had, as far as it counts.
+    had: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Processor {
+    running: Option<u32>,
+    waiting: VecDeque<u32>,
+    /// What the process on it has had, or the last.
+    clock: Duration,
+}
+
+#[derive(Debug)]
+pub(super) struct Processors {
+    all: Vec<Processor>,
+    idle: usize,
+    /// Processes in queues.
+    queued: usize,
+    processes: Vec<Process>,
+}
+
+impl Processors {
+    /// By so much less CPU time a waiting process must have had to come before the one that runs.
+    const GRAIN: Duration = Duration::from_ms(1);
+    /// By so much less than others a process is taken to have had after a sleep, at most.
+    const CREDIT: Duration = Duration::from_ms(3);
+
+    /// Processors for processes, each with the processors that it may use and how many completions it takes up at a time.
+    pub(super) fn new(cpus: u32, of: Vec<(Allowed, u32)>) -> Self {
+        let count = cpus.max(1) as usize;
+        let processes = of.into_iter().enumerate().map(|(i, (allowed, reaps))| Process {
+            state: State::Asleep,
+            calls: VecDeque::new(),
+            ready: VecDeque::new(),
+            reaps,
+            reaped: 0,
+            staged: Vec::new(),
+            doing: None,
+            is_waking: false,
+            #[allow(clippy::cast_possible_truncation, reason = "there are at most 1024 processors")]
+            cpu: (i % count) as u16,
+            allowed,
+            had: Duration::ZERO,
+        });
+        Self {
+            processes: processes.collect(),
+            all: (0..count).map(|_| Processor::default()).collect(),
+            idle: count,
+            queued: 0,
+        }
+    }
+
+    /// The processor that a process is on, or was on last.
+    pub(super) fn cpu_of(&self, process: usize) -> u16 {
+        self.processes[process].cpu
+    }
+
+    /// What a process does now.
+    pub(super) fn doing(&self, process: usize) -> Option<Work> {
+        self.processes[process].doing
+    }
+
+    /// A process has something more to do. True if it slept, and has got a processor: it is to be started.
+    pub(super) fn add(&mut self, process: usize, work: Work) -> bool {
+        let p = &mut self.processes[process];
+        let list = if matches!(work, Work::Prepare(..)) { &mut p.calls } else { &mut p.ready };
+        list.push_back(work);
+        p.state == State::Asleep && self.wake(process)
+    }
+
+    fn may_use(&self, process: usize, cpu: usize) -> bool {
+        let allowed = self.processes[process].allowed.as_deref();
+        allowed.is_none_or(|set| set.get(cpu / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1))
+    }
+
+    /// Finds a processor for a process that slept. True if it is on one now.
+    fn wake(&mut self, process: usize) -> bool {
+        let last = usize::from(self.processes[process].cpu);
+        let is_free = |cpu: &usize| self.all[*cpu].running.is_none() && self.may_use(process, *cpu);
+        let found = is_free(&last).then_some(last);
+        let found = found.or_else(|| (self.idle > 0).then(|| (0..self.all.len()).find(is_free)).flatten());
+        self.processes[process].is_waking = true;
+        if let Some(cpu) = found {
+            self.catch_up(process, cpu);
+            self.put(process, cpu);
+            return true;
+        }
+        let length = |cpu: &usize| (self.all[*cpu].waiting.len(), *cpu != last);
+        let usable = (0..self.all.len()).filter(|&cpu| self.may_use(process, cpu));
+        let cpu = usable.min_by_key(length).unwrap_or(last);
+        self.catch_up(process, cpu);
+        self.enqueue(process, cpu);
+        false
+    }
+
+    /// A process comes to a processor: it counts as not much behind those that are there, nor ahead of them.
+    fn catch_up(&mut self, process: usize, cpu: usize) {
+        let clock = self.all[cpu].clock;
+        let p = &mut self.processes[process];
+        p.had = p.had.clamp(clock.saturating_sub(Self::CREDIT), clock);
+    }
+
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "there are at most 1024 processors, and fewer than 2^32 processes"
+    )]
+    fn put(&mut self, process: usize, cpu: usize) {
+        self.idle -= 1;
+        self.all[cpu].running = Some(process as u32);
+        let p = &mut self.processes[process];
+        (p.state, p.cpu) = (State::Runs, cpu as u16);
+    }
+
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "there are at most 1024 processors, and fewer than 2^32 processes"
+    )]
+    fn enqueue(&mut self, process: usize, cpu: usize) {
+        self.queued += 1;
+        self.all[cpu].waiting.push_back(process as u32);
+        let p = &mut self.processes[process];
+        (p.state, p.cpu) = (State::Waits, cpu as u16);
+    }
+
+    /// What the process, which is on a processor, does next; and whether it was just woken. It has nothing: `None`.
+    pub(super) fn next(&mut self, process: usize) -> Option<(Work, bool)> {
+        let p = &mut self.processes[process];
+        // A program such as fio takes up one completion and makes a call in its place, unless it is told to take more at a time.
+        let prepares = p.reaped >= p.reaps || p.ready.is_empty();
+        let work = if prepares { p.calls.pop_front() } else { None };
+        let work = work.or_else(|| {
+            p.reaped = if p.calls.is_empty() && prepares { 1 } else { p.reaped + 1 };
+            p.ready.pop_front()
+        });
+        p.doing = work;
+        Some((work?, std::mem::take(&mut p.is_waking)))
+    }
+
+    /// The process does this now.
+    pub(super) fn does(&mut self, process: usize, work: Work) {
+        self.processes[process].doing = Some(work);
+    }
+
+    /// The process has had so much CPU time.
+    pub(super) fn charge(&mut self, process: usize, time: Duration) {
+        let p = &mut self.processes[process];
+        p.had += time;
+        self.all[usize::from(p.cpu)].clock = p.had;
+    }
+
+    /// A call is prepared. True if it is time to submit those that are.
+    pub(super) fn stage(&mut self, process: usize, lane: u32, batch: u32) -> bool {
+        let p = &mut self.processes[process];
+        p.staged.push(lane);
+        p.calls.is_empty() || p.staged.len() >= batch as usize
+    }
+
+    /// The calls that are prepared; they are no longer.
+    pub(super) fn take_staged(&mut self, process: usize) -> Vec<u32> {
+        std::mem::take(&mut self.processes[process].staged)
+    }
+
+    /// Gives back what [`take_staged`](Self::take_staged) gave, or its memory.
+    pub(super) fn return_staged(&mut self, process: usize, staged: Vec<u32>) {
+        let p = &mut self.processes[process];
+        if p.staged.is_empty() {
+            p.staged = staged;
+        }
+    }
+
+    /// A process has done one thing. Who is on its processor from now on: itself, another that waited, or nobody.
+    pub(super) fn turn(&mut self, process: usize) -> Option<usize> {
+        let p = &self.processes[process];
+        let (cpu, sleeps, had) = (usize::from(p.cpu), p.ready.is_empty() && p.calls.is_empty(), p.had);
+        if self.queued == 0 && !sleeps {
+            return Some(process);
+        }
+        if !sleeps {
+            let first = self.first_of(cpu).filter(|&(_, least)| least + Self::GRAIN <= had);
+            let Some((at, _)) = first else { return Some(process) };
+            let next = self.leave_queue(cpu, at);
+            self.leave(process, State::Waits);
+            self.enqueue(process, cpu);
+            self.put(next, cpu);
+            return Some(next);
+        }
+        self.leave(process, State::Asleep);
+        if self.queued == 0 {
+            return None;
+        }
+        let (from, at) = match self.first_of(cpu) {
+            Some((at, _)) => (cpu, at),
+            None => self.steal_for(cpu)?,
+        };
+        let next = self.leave_queue(from, at);
+        if from != cpu {
+            self.catch_up(next, cpu);
+        }
+        self.put(next, cpu);
+        Some(next)
+    }
+
+    fn leave(&mut self, process: usize, state: State) {
+        self.idle += 1;
+        let p = &mut self.processes[process];
+        (p.state, p.doing) = (state, None);
+        self.all[usize::from(p.cpu)].running = None;
+    }
+
+    /// Of those who wait for a processor the one that has had the least CPU time: its place in the queue, and what it has had.
+    fn first_of(&self, cpu: usize) -> Option<(usize, Duration)> {
+        let had = |(at, &p): (usize, &u32)| (at, self.processes[p as usize].had);
+        self.all[cpu].waiting.iter().enumerate().map(had).min_by_key(|&(_, had)| had)
+    }
+
+    fn leave_queue(&mut self, cpu: usize, at: usize) -> usize {
+        self.queued -= 1;
+        self.all[cpu].waiting.remove(at).expect("a place in the queue") as usize
+    }
+
+    /// Whom an idle processor takes from the longest queue that has somebody for it.
+    fn steal_for(&self, cpu: usize) -> Option<(usize, usize)> {
+        let stealable = |from: usize| {
+            let waiting = &self.all[from].waiting;
+            let at = waiting.iter().position(|&p| self.may_use(p as usize, cpu))?;
+            Some((waiting.len(), from, at))
+        };
+        let longest =
+            (0..self.all.len()).filter_map(stealable).max_by_key(|s| (s.0, std::cmp::Reverse(s.1)))?;
+        Some((longest.1, longest.2))
+    }
+
+    /// Panics if the books do not agree with each other: a process on two processors, or on one and in a queue.
+    #[cfg(debug_assertions)]
+    pub(super) fn check(&self) {
+        let mut seen = vec![0; self.processes.len()];
+        for (i, cpu) in self.all.iter().enumerate() {
+            let here = cpu.running.iter().map(|p| (p, State::Runs));
+            for (&p, state) in here.chain(cpu.waiting.iter().map(|p| (p, State::Waits))) {
+                seen[p as usize] += 1;
+                let process = &self.processes[p as usize];
+                assert_eq!((process.state, usize::from(process.cpu)), (state, i), "where a process is");
+                assert!(self.may_use(p as usize, i), "process {p} may not use processor {i}");
+            }
+        }
+        assert_eq!(self.idle, self.all.iter().filter(|c| c.running.is_none()).count(), "idle processors");
+        assert_eq!(
+            self.queued,
+            self.all.iter().map(|c| c.waiting.len()).sum::<usize>(),
+            "processes in queues"
+        );
+        for (p, count) in self.processes.iter().zip(seen) {
+            assert_eq!(count, i32::from(p.state != State::Asleep), "a process is in one place");
+        }
+    }
+}

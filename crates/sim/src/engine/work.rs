@@ -1,0 +1,235 @@
+//! What processes do on the processors of the multi-queue era, and what it costs ([`Cores`](crate::host::Cores)).
+//!
+//! ```text
+//!   a piece completes ─► TakeUp: complete, end the call, ask for the next ─► Prepare: think, submit ─► all prepared, or a batch
+//!                                                                                                    │
+//!                        the drive has it  ◄── insert, dispatch ◄── Submit: wait for the lock ◄──────┘
+//! ```
+
+use super::Machine;
+use super::lane::Phase;
+use super::processors::{Allowed, Processors, Work};
+use crate::error::SimError;
+use crate::event::Due;
+use crate::host::{Cores, Host};
+use crate::job::{Client, DiskId, Engine, Job, JobFile};
+use crate::metrics::{CpuBooks, Result};
+
+/// The processors of a host of the multi-queue era, with the clients of a job file on them.
+pub(super) fn processors(jobs: &JobFile, host: &Host) -> Result<Option<Processors>> {
+    if host.cores.is_none() {
+        return Ok(None);
+    }
+    let cpus = jobs.cpus.unwrap_or(host.cpus);
+    let of = |c: Client<'_>| Ok((allowed(c.job, c.clone, cpus)?, c.job.iodepth_batch_complete));
+    let processes = jobs.clients().map(of).collect::<Result<_>>()?;
+    Ok(Some(Processors::new(cpus, processes)))
+}
+
+/// The processors that a clone may use, one bit each; `None`: all.
+fn allowed(job: &Job, clone: u32, cpus: u32) -> Result<Allowed> {
+    let list = &job.cpus_allowed;
+    if list.is_empty() {
+        return Ok(None);
+    }
+    if let Some(cpu) = list.iter().find(|cpu| **cpu >= cpus) {
+        let message = format!(
+            "cpus_allowed names processor {cpu}, and the host has {cpus}, numbered from 0; raise fh_cpus=, or name others"
+        );
+        return Err(SimError::Job { job: job.name.clone(), message });
+    }
+    let mut set = vec![0; cpus.div_ceil(64) as usize];
+    let mut add = |cpu: u32| set[cpu as usize / 64] |= 1_u64 << (cpu % 64);
+    if job.cpus_split {
+        add(list[clone as usize % list.len()]);
+    } else {
+        list.iter().copied().for_each(add);
+    }
+    Ok(Some(set.into_boxed_slice()))
+}
+
+impl Machine<'_> {
+    const fn cores(&self) -> Option<&Cores> {
+        self.host.cores.as_ref()
+    }
+
+    /// A lane's process has something more to do.
+    pub(super) fn add_work(&mut self, lane: u32, work: Work) {
+        let process = self.lanes[lane as usize].client as usize;
+        let Some(processors) = &mut self.processors else { return };
+        if processors.add(process, work) {
+            self.start_work(process);
+        }
+    }
+
+    /// A process, which is on a processor, begins with the next thing that it has to do.
+    fn start_work(&mut self, process: usize) {
+        let Some((work, wakes)) = self.processors.as_mut().and_then(|p| p.next(process)) else { return };
+        let mut spent = CpuBooks::default();
+        let lane = work.lane();
+        if wakes
+            && let Some(cores) = self.cores()
+            && !self.clients[process].job.hipri
+        {
+            spent.complete = cores.wake;
+        }
+        match work {
+            Work::Prepare(_, cost) => {
+                let l = &self.lanes[lane as usize];
+                (spent.user, spent.scheduler) = (l.user, l.scheduler);
+                spent.submit = cost.saturating_sub(l.user + l.scheduler);
+            }
+            Work::TakeUp(_) => self.cost_of_completion(process, lane, &mut spent),
+            Work::Pay(_, cost) => spent.submit = cost,
+            Work::Submit(_) => {}
+        }
+        self.spread(&mut spent);
+        self.begin_work(process, lane, spent);
+    }
+
+    /// Makes work that is no visit of a lock longer or shorter by chance.
+    fn spread(&mut self, spent: &mut CpuBooks) {
+        let Some(cores) = &self.host.cores else { return };
+        let most = u64::from(cores.spread_pct);
+        if most > 0 {
+            let percent = 100 - most + self.cpu_chance.below(2 * most + 1);
+            spent.submit = spent.submit * percent / 100;
+            spent.complete = spent.complete * percent / 100;
+        }
+    }
+
+    fn begin_work(&mut self, process: usize, lane: u32, spent: CpuBooks) {
+        let takes = spent.total();
+        if let Some(processors) = &mut self.processors {
+            processors.charge(process, takes);
+        }
+        self.spent[process] = spent;
+        self.events.push(self.now + takes, Due::CpuDone(lane));
+    }
+
+    /// What it costs to take note that a lane's requests have completed.
+    fn cost_of_completion(&mut self, process: usize, lane: u32, spent: &mut CpuBooks) {
+        let l = &self.lanes[lane as usize];
+        let Some(cores) = self.host.cores.as_ref().filter(|_| matches!(l.phase, Phase::Direct | Phase::Map))
+        else {
+            return;
+        };
+        let pieces = u64::from(l.call.len.div_ceil(self.host.max_request.0).max(1));
+        let each = if self.clients[process].job.hipri { cores.poll } else { cores.complete };
+        spent.complete += each * pieces;
+        let disk = self.disk_of(l.call.file);
+        if let Some(visit) = self.queue.lock_to_complete(self.now, disk) {
+            spent.lock_wait += visit.waits;
+            spent.scheduler += visit.end.since(self.now).saturating_sub(visit.waits);
+        }
+    }
+
+    /// A process has done what it was at.
+    pub(super) fn work_done(&mut self, process: usize) {
+        let spent = std::mem::take(&mut self.spent[process]);
+        self.cpu_books.add(&spent);
+        let Some(work) = self.processors.as_ref().and_then(|p| p.doing(process)) else { return };
+        match work {
+            Work::Prepare(lane, _) if self.is_direct(lane) => {
+                if self.stage(process, lane) {
+                    return;
+                }
+            }
+            Work::Prepare(lane, _) | Work::Pay(lane, _) => self.paid_or_begins(lane),
+            Work::TakeUp(lane) => self.go_on(lane),
+            Work::Submit(_) => self.begin_staged(process, spent),
+        }
+        self.next_turn(process);
+    }
+
+    fn next_turn(&mut self, process: usize) {
+        let Some(processors) = &mut self.processors else { return };
+        if let Some(next) = processors.turn(process) {
+            self.start_work(next);
+        }
+        #[cfg(debug_assertions)]
+        if let Some(processors) = &self.processors {
+            processors.check();
+        }
+    }
+
+    /// Whether a lane's call hands in requests of its own.
+    fn is_direct(&self, lane: u32) -> bool {
+        let l = &self.lanes[lane as usize];
+        let job = &self.clients[l.client as usize].job;
+        job.engine != Engine::Null && !l.inside.is_zero() && job.direct && !l.through_cache
+    }
+
+    /// A call is prepared. True if the process goes on to submit it, with others.
+    fn stage(&mut self, process: usize, lane: u32) -> bool {
+        let batch = self.clients[process].job.iodepth_batch;
+        let Some(processors) = &mut self.processors else { return false };
+        if !processors.stage(process, lane, batch) {
+            return false;
+        }
+        let mut spent = CpuBooks::default();
+        if batch > 1
+            && let Some(cores) = &self.host.cores
+        {
+            spent.submit = cores.call;
+        }
+        self.take_locks(process, &mut spent);
+        if spent.total().is_zero() {
+            self.begin_staged(process, spent);
+            return false;
+        }
+        if let Some(processors) = &mut self.processors {
+            processors.does(process, Work::Submit(lane));
+        }
+        self.begin_work(process, lane, spent);
+        true
+    }
+
+    /// The process takes the lock of each disk that it has prepared calls for, one after the other.
+    fn take_locks(&mut self, process: usize, spent: &mut CpuBooks) {
+        let Some(staged) = self.processors.as_mut().map(|p| p.take_staged(process)) else { return };
+        let mut alone = u32::from(self.clients[process].calling == 0);
+        let mut left = &staged[..];
+        while let Some(&lane) = left.first() {
+            let disk = self.disk_of_call(lane);
+            let of_disk = left.iter().take_while(|&&lane| self.disk_of_call(lane) == disk);
+            let pieces = |&lane: &u32| self.lanes[lane as usize].call.len.div_ceil(self.host.max_request.0);
+            let (calls, requests) =
+                of_disk.fold((0, 0), |(calls, sum), lane| (calls + 1, sum + pieces(lane)));
+            left = &left[calls..];
+            let at = self.now + spent.lock_wait + spent.scheduler;
+            if let Some(visit) = self.queue.lock_to_submit(at, disk, requests, alone) {
+                spent.lock_wait += visit.waits;
+                spent.scheduler += visit.end.since(at).saturating_sub(visit.waits);
+            }
+            alone = 0;
+        }
+        if let Some(processors) = &mut self.processors {
+            processors.return_staged(process, staged);
+        }
+    }
+
+    fn disk_of_call(&self, lane: u32) -> DiskId {
+        self.disk_of(self.lanes[lane as usize].call.file)
+    }
+
+    /// The calls that a process has prepared begin, and their requests are handed in as one plug.
+    fn begin_staged(&mut self, process: usize, spent: CpuBooks) {
+        let Some(processors) = &mut self.processors else { return };
+        let (mut lanes, queue) = (processors.take_staged(process), processors.cpu_of(process));
+        self.is_submitting = lanes.len() > 1;
+        for &lane in &lanes {
+            let l = &mut self.lanes[lane as usize];
+            l.inside += spent.total();
+            l.batch.queue = queue;
+            self.begin_call(lane);
+        }
+        if std::mem::take(&mut self.is_submitting) {
+            self.wait_for_io();
+        }
+        if let Some(processors) = &mut self.processors {
+            lanes.clear();
+            processors.return_staged(process, lanes);
+        }
+    }
+}
