@@ -4,7 +4,7 @@ use fairhead_core::Duration;
 use fairhead_report::{Cast, Recorder};
 use fairhead_sim::advise::{self, Advice, Question, Stage, WORK_PER_S};
 use fairhead_sim::kept::fingerprint;
-use fairhead_sim::{SimError, journal};
+use fairhead_sim::{Host, SimError, journal};
 
 use crate::args::{AdviseArgs, Goal};
 use crate::error::CliError;
@@ -13,7 +13,7 @@ use crate::memory;
 use crate::out::{self, Progress};
 use crate::output::advice::{self, Asked};
 use crate::output::page::{self, Shown};
-use crate::plan::{choose_scheduler, choose_setting, positive_time, read_jobs};
+use crate::plan::{choose_load, choose_scheduler, positive_time, read_jobs};
 use crate::resume::Resume;
 
 /// Asks what the arguments say, and writes the answer.
@@ -87,8 +87,8 @@ fn show(progress: &Progress, question: &Question, s: Stage) {
 
 fn question(args: &AdviseArgs) -> Result<(Question, Asked), CliError> {
     let budget = positive_time("--budget", &args.budget)?;
-    let (disk, host) = choose_setting(&args.disk, args.host.as_deref())?;
-    let jobs = read_jobs(Some(&args.job), Some(&host.1), &args.replay, args.runtime.as_deref())?;
+    let load = |host: &Host| read_jobs(Some(&args.job), Some(host), &args.replay, args.runtime.as_deref());
+    let ((disk, host), jobs) = choose_load(&args.disk, args.host.as_deref(), load)?;
     if let Some(name) = args.foreground.as_deref().filter(|n| jobs.jobs.iter().all(|j| j.name != *n)) {
         let known: Vec<&str> = jobs.jobs.iter().map(|j| j.name.as_str()).collect();
         return Err(CliError::Misuse(format!("no job '{name}'; there are {}", known.join(", "))));

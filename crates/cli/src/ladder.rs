@@ -4,14 +4,14 @@ use std::path::Path;
 
 use fairhead_sim::job::{JobFile, nearest};
 use fairhead_sim::ladder::{self, Rung, SCENARIOS, SWITCHES, Verdict};
-use fairhead_sim::{Outcome, Scenario, SimError, parallel, simulate};
+use fairhead_sim::{Host, Outcome, Scenario, SimError, parallel, simulate};
 
 use crate::args::{LadderArgs, ReplayArgs};
 use crate::error::CliError;
 use crate::files::Outputs;
 use crate::out::{self, Progress};
 use crate::output::{Ladder, Verdicts};
-use crate::plan::{choose_setting, read_jobs};
+use crate::plan::{choose_load, read_jobs};
 
 /// What a ladder is climbed with unless a job is named: three applications that start while ten readers stream.
 const DEFAULT: &str = "startup-10r-seq";
@@ -44,8 +44,9 @@ pub(crate) fn ladder(args: &LadderArgs) -> Result<(), CliError> {
 /// The job on every rung.
 fn climb(args: &LadderArgs, threads: usize, coloured: bool) -> Result<String, CliError> {
     let job = args.job.as_deref().unwrap_or(Path::new(DEFAULT));
-    let (disk, host) = choose_setting(&args.disk, args.host.as_deref())?;
-    let jobs = read_jobs(Some(job), Some(&host.1), &ReplayArgs::default(), args.runtime.as_deref())?;
+    let load =
+        |host: &Host| read_jobs(Some(job), Some(host), &ReplayArgs::default(), args.runtime.as_deref());
+    let ((disk, host), jobs) = choose_load(&args.disk, args.host.as_deref(), load)?;
     let foreground = choose_foreground(&jobs, args.foreground.as_deref())?;
     let rungs = choose_rungs(args)?;
     Outputs::default().file("-o", args.output.file.as_deref()).check()?;

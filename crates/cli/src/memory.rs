@@ -29,7 +29,8 @@ fn fit(
     threads: usize,
     free: u64,
 ) -> Result<usize, CliError> {
-    let capacity = Device::new(disk).map_or(0, |d| d.facts().capacity * 512);
+    let bytes = |model: &DeviceParams| Device::new(model).map_or(0, |d| d.facts().capacity * 512);
+    let capacity = jobs.models(disk).into_iter().map(bytes).max().unwrap_or(0);
     let needed = memory(jobs, host, capacity);
     if needed.bytes > free {
         let gib = |bytes: u64| format!("{}.{} GiB", bytes >> 30, ((bytes % (1 << 30)) * 10) >> 30);

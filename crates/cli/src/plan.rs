@@ -24,8 +24,10 @@ use crate::workloads::{self, WORKLOADS};
 pub(crate) struct Plan {
     /// What is done.
     pub(crate) jobs: JobFile,
-    /// To which disk, and its name.
+    /// To which disk, and its name; that of all disks if there are several. The model is for those of which the jobs do not say it.
     pub(crate) disk: (String, DeviceParams),
+    /// What `--disk` names.
+    pub(crate) of_run: String,
     /// In which machine, and its name.
     pub(crate) host: (String, Host),
     /// Under which schedulers, in this order.
@@ -44,8 +46,9 @@ impl Plan {
     /// What the arguments mean.
     pub(crate) fn new(args: &RunArgs) -> Result<Self, CliError> {
         let interval = args.interval.as_deref().map(|t| positive_time("--interval", t)).transpose()?;
-        let (disk, host) = choose_setting(&args.disk, args.host.as_deref())?;
-        let jobs = read_jobs(args.job.as_deref(), Some(&host.1), &args.replay, args.runtime.as_deref())?;
+        let load =
+            |host: &Host| read_jobs(args.job.as_deref(), Some(host), &args.replay, args.runtime.as_deref());
+        let ((disk, host), jobs) = choose_load(&args.disk, args.host.as_deref(), load)?;
         let mut schedulers = choose_schedulers(&args.sched, &jobs)?;
         args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
         let why = args.why.as_deref().map(|text| choose_clients(&jobs, text)).transpose()?;
@@ -54,7 +57,8 @@ impl Plan {
             return Err(CliError::Misuse(wrong.to_owned()));
         }
         let watch = choose_watch(args, &jobs)?;
-        Ok(Self { jobs, disk, host, schedulers, seed: args.seed, interval, watch, why })
+        let of_run = choose_disk(&args.disk)?.0;
+        Ok(Self { jobs, disk, of_run, host, schedulers, seed: args.seed, interval, watch, why })
     }
 }
 
@@ -167,6 +171,48 @@ pub(crate) fn choose_setting(disk: &str, host: Option<&str>) -> Result<Setting, 
     Ok((disk, host))
 }
 
+/// A disk, the machine around it, and the jobs, which may name disks of their own.
+pub(crate) fn choose_load(
+    disk: &str,
+    host: Option<&str>,
+    read: impl Fn(&Host) -> Result<JobFile, CliError>,
+) -> Result<(Setting, JobFile), CliError> {
+    let first = choose_setting(disk, host)?;
+    let jobs = read(&first.1.1)?;
+    let setting = with_disks_of(&jobs, first.clone(), host)?;
+    // A job file may ask for its host's figures.
+    let is_other = setting.1.0 != first.1.0;
+    let jobs = if is_other { read(&setting.1.1)? } else { jobs };
+    Ok((setting, jobs))
+}
+
+/// The setting for jobs that may name disks of their own: called after all of them, on a host of the time of the newest.
+pub(crate) fn with_disks_of(
+    jobs: &JobFile,
+    (disk, machine): Setting,
+    host: Option<&str>,
+) -> Result<Setting, CliError> {
+    let names = jobs.model_names(&disk.0);
+    if names == [disk.0.as_str()] {
+        return Ok((disk, machine));
+    }
+    let newest = names.iter().copied().max_by_key(|name| Host::name_for_disk(name)).unwrap_or(&disk.0);
+    let machine = Host::parse(host.unwrap_or_default(), newest).map_err(CliError::Misuse)?;
+    Ok(((in_words(jobs, &names), disk.1), machine))
+}
+
+/// `4 nvme` for disks of one model; of several models each with the name that the job file gives the disk: `nvme (log), nas2020 (data)`.
+fn in_words(jobs: &JobFile, names: &[&str]) -> String {
+    match names {
+        [one] => (*one).to_owned(),
+        [first, rest @ ..] if rest.iter().all(|name| name == first) => format!("{} {first}", names.len()),
+        _ => {
+            let each = jobs.disks.iter().zip(names).map(|(d, name)| format!("{name} ({})", d.label));
+            each.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
 /// A preset, or a description in a file.
 pub(crate) fn choose_disk(name: &str) -> Result<(String, DeviceParams), CliError> {
     if preset_names().contains(&name) {
@@ -237,6 +283,7 @@ pub(crate) fn read_jobs(
         Source::File(path) => files::will_read(path),
         Source::Bytes(..) => {}
     });
+    jobs.read_disks(|name| choose_disk(name).map(|d| d.1).map_err(|e| e.to_string())).map_err(misuse)?;
     jobs.read_traces(|file| read_up_to(Path::new(file), job::TRACE_BYTES_MAX)).map_err(misuse)?;
     let progress = Progress::timed("reading the trace");
     let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);

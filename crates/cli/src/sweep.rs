@@ -10,7 +10,7 @@ use crate::files::Outputs;
 use crate::memory;
 use crate::out::{self, Progress};
 use crate::output::sweep;
-use crate::plan::{choose_schedulers, choose_setting, read_jobs};
+use crate::plan::{choose_schedulers, choose_setting, read_jobs, with_disks_of};
 use crate::resume::Resume;
 use crate::tunables::{self, Scheduler};
 
@@ -58,7 +58,8 @@ fn grid(args: &SweepArgs) -> Result<Sweep, CliError> {
     let jobs = read_jobs(Some(&args.job), None, &args.replay, args.runtime.as_deref())?;
     let tuned = tuned(&choose_schedulers(&args.sched, &jobs)?, &args.set)?;
     let setting = |name: &String| {
-        let ((name, disk), (_, host)) = choose_setting(name.trim(), args.host.as_deref())?;
+        let first = choose_setting(name.trim(), args.host.as_deref())?;
+        let ((name, disk), (_, host)) = with_disks_of(&jobs, first, args.host.as_deref())?;
         Ok(Setting { name, disk, host })
     };
     let settings = args.disk.iter().map(setting).collect::<Result<Vec<_>, CliError>>()?;

@@ -22,6 +22,8 @@ pub enum SimError {
     Group(String),
     /// Time cannot be explained on a set whose members have a queue each.
     ManyQueues,
+    /// Advice is asked for disks that turn and disks that do not.
+    MixedDisks,
     /// The model of a disk has not been read.
     Model(String),
     /// There are more disks, with the members of sets, than a run can have.
@@ -42,6 +44,9 @@ impl fmt::Display for SimError {
             Self::Group(e) => f.write_str(e),
             Self::ManyQueues => f.write_str(
                 "where time goes can be told of one queue only; give a set queues = \"one\", or the jobs one disk",
+            ),
+            Self::MixedDisks => f.write_str(
+                "the jobs use disks that turn and disks that do not, which need advice apart; ask for the jobs of each kind",
             ),
             Self::Model(name) => write!(f, "the disk model '{name}' has not been read"),
             Self::ManyDisks { queues, most } => {

@@ -1,9 +1,10 @@
-//! CSV: a line per scheduler and job; with `--interval` a line per scheduler, client and interval; with `--watch` one per
+//! CSV: a line per scheduler and job, and of several disks one for each without a job; with `--interval` a line per scheduler, client and interval; with `--watch` one per
 //! scheduler, control group and interval. Names are quoted when
 //! they need to be (RFC 4180); every column carries its unit.
 
 use super::{Export, Report, Sum};
-use fairhead_sim::metrics::rate;
+use fairhead_sim::Outcome;
+use fairhead_sim::metrics::{DiskOutcome, rate};
 
 /// Comma-separated values with a heading.
 pub(crate) struct Csv;
@@ -64,8 +65,37 @@ fn totals(report: &Report<'_>) -> String {
             ];
             text.push_str(&(fields.join(",") + "\n"));
         }
+        o.disks.iter().for_each(|d| text.push_str(&disk_line(d, o, plan.seed)));
     }
     text
+}
+
+/// The line of one of several disks: its name for the disk's, no job, and of the figures those that are of a disk.
+fn disk_line(d: &DiskOutcome, o: &Outcome, seed: u64) -> String {
+    let (s, c) = (&d.stats, &d.stats.counters);
+    let per_s = |n: u64| rate(n, o.elapsed).to_string();
+    let mut fields = vec![String::new(); TOTALS.split(',').count()];
+    let figures = [
+        ("scheduler", quoted(&d.scheduler)),
+        ("disk", quoted(&d.label)),
+        ("seed", seed.to_string()),
+        ("elapsed_ns", o.elapsed.as_ns().to_string()),
+        ("read_bytes", c.bytes_read.to_string()),
+        ("write_bytes", c.bytes_written.to_string()),
+        ("read_bytes_per_s", per_s(c.bytes_read)),
+        ("write_bytes_per_s", per_s(c.bytes_written)),
+        ("ios", s.issued.to_string()),
+        ("ios_per_s", per_s(s.issued)),
+        ("disk_busy_ns", s.busy.as_ns().to_string()),
+        ("disk_idled_on_purpose_ns", s.idled.as_ns().to_string()),
+        ("disk_seeks", c.seeks.to_string()),
+    ];
+    for (name, value) in figures {
+        if let Some(i) = TOTALS.split(',').position(|column| column == name) {
+            fields[i] = value;
+        }
+    }
+    fields.join(",") + "\n"
 }
 
 fn series(report: &Report<'_>) -> String {
@@ -88,6 +118,20 @@ fn series(report: &Report<'_>) -> String {
                     point.written_bytes,
                     point.calls,
                     point.latency_max.as_ns()
+                ));
+            }
+            for (disk, point) in
+                o.disks.iter().filter_map(|d| Some((d, d.series.get(usize::try_from(n).ok()?)?)))
+            {
+                text.push_str(&format!(
+                    "{},{},{},,,{},{},{},{},,\n",
+                    quoted(&disk.scheduler),
+                    quoted(&disk.label),
+                    report.plan.seed,
+                    (interval * n).as_ns(),
+                    interval.as_ns(),
+                    point.read_bytes,
+                    point.written_bytes,
                 ));
             }
         }

@@ -15,7 +15,7 @@
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;
 use fairhead_sim::job::{BlockSize, Direction, Job, PerOp, Size};
-use fairhead_sim::metrics::{OpStats, Point, rate};
+use fairhead_sim::metrics::{DiskStats, OpStats, Point, rate};
 use serde_json::{Map, Value, json};
 
 use super::json::{Bins, directions, float, percent, pretty, programs, syncs};
@@ -43,12 +43,18 @@ impl Export for JsonPlus {
                 samples(&mut entry, unit, &units, outcome);
                 jobs.push(entry);
             }
-            utils.push(json!({
-                "name": format!("{prefix}{}", plan.disk.0),
-                "read_ios": outcome.disk.counters.reads,
-                "write_ios": outcome.disk.counters.writes,
-                "util": percent(outcome.disk.busy, outcome.elapsed),
-            }));
+            let util = |name: &str, disk: &DiskStats| {
+                json!({
+                    "name": format!("{prefix}{name}"),
+                    "read_ios": disk.counters.reads,
+                    "write_ios": disk.counters.writes,
+                    "util": percent(disk.busy, outcome.elapsed),
+                })
+            };
+            match &outcome.disks[..] {
+                [] | [_] => utils.push(util(&plan.disk.0, &outcome.disk)),
+                several => utils.extend(several.iter().map(|d| util(&d.label, &d.stats))),
+            }
         }
         pretty(&json!({
             "fio version": concat!("fairhead-", env!("CARGO_PKG_VERSION")),

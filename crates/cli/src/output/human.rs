@@ -15,7 +15,7 @@ use super::table::{Best, Cell, Table, mib, time};
 use super::{Export, Report, Sum, missed};
 use fairhead_core::Duration;
 use fairhead_sim::Outcome;
-use fairhead_sim::metrics::{DiskPoint, Frames, StartUp, Together, rate};
+use fairhead_sim::metrics::{DiskOutcome, DiskPoint, DiskStats, Frames, StartUp, Together, rate};
 
 /// A table; `coloured` for terminals.
 pub(crate) struct Human {
@@ -165,20 +165,37 @@ pub(super) fn disk_table(report: &Report<'_>) -> Table<'static> {
         ("idled on purpose", Best::None),
         ("merged", Best::None),
     ];
-    let row = |(k, o): (usize, &Outcome)| {
-        let c = &o.disk.counters;
-        let name = if k == 0 { report.plan.disk.0.clone() } else { String::new() };
+    let row = |name: &str, k: usize, scheduler: String, o: &Outcome, disk: &DiskStats| {
+        let c = &disk.counters;
         vec![
-            Cell::label(name),
-            Cell::label(&o.scheduler),
+            Cell::label(if k == 0 { name.to_owned() } else { String::new() }),
+            Cell::label(scheduler),
             Cell::rate(rate(c.bytes_read + c.bytes_written, o.elapsed)),
-            Cell::label(share(o.disk.busy, o.elapsed)),
+            Cell::label(share(disk.busy, o.elapsed)),
             Cell::count(rate(c.seeks, o.elapsed)),
-            Cell::label(share(o.disk.idled, o.elapsed)),
-            Cell::count(o.disk.merged),
+            Cell::label(share(disk.idled, o.elapsed)),
+            Cell::count(disk.merged),
         ]
     };
-    Table { words: 2, columns, blocks: vec![report.outcomes.iter().enumerate().map(row).collect()] }
+    let outcomes = || report.outcomes.iter().enumerate();
+    let all = outcomes().map(|(k, o)| row(&report.plan.disk.0, k, o.scheduler.clone(), o, &o.disk));
+    let mut blocks = vec![all.collect()];
+    blocks.extend((0..report.disks()).map(|i| {
+        let of = |(k, o): (usize, &Outcome)| {
+            let disk = &o.disks[i];
+            row(&disk.label, k, scheduler_of(o, disk), o, &disk.stats)
+        };
+        outcomes().map(of).collect()
+    }));
+    Table { words: 2, columns, blocks }
+}
+
+/// The run's scheduler, and in brackets the disk's if it has another.
+fn scheduler_of(o: &Outcome, disk: &DiskOutcome) -> String {
+    match disk.scheduler == o.scheduler {
+        true => o.scheduler.clone(),
+        false => format!("{} ({})", o.scheduler, disk.scheduler),
+    }
 }
 
 /// What the processors did meanwhile; `None` on hosts whose lab does not tell. Shares of the time that they worked.
@@ -233,14 +250,23 @@ fn series_table(report: &Report<'_>) -> Table<'static> {
         };
         report.outcomes.iter().enumerate().map(row).collect()
     };
-    let disk = |(k, o): (usize, &Outcome)| {
+    let disk = |name: &str, k: usize, scheduler: String, o: &Outcome, series: &[DiskPoint]| {
         let per_s = |p: &DiskPoint| mib(rate(p.read_bytes + p.written_bytes, o.interval.unwrap_or_default()));
-        let line: Vec<String> = o.disk_series.iter().map(per_s).collect();
-        let name = if k == 0 { report.plan.disk.0.clone() } else { String::new() };
-        vec![Cell::label(name), Cell::label(&o.scheduler), Cell::label(line.join(" "))]
+        let line: Vec<String> = series.iter().map(per_s).collect();
+        let name = if k == 0 { name.to_owned() } else { String::new() };
+        vec![Cell::label(name), Cell::label(scheduler), Cell::label(line.join(" "))]
     };
+    let outcomes = || report.outcomes.iter().enumerate();
     let mut blocks: Vec<Vec<Vec<Cell>>> = report.jobs().jobs.iter().enumerate().map(block).collect();
-    blocks.push(report.outcomes.iter().enumerate().map(disk).collect());
+    let all = outcomes().map(|(k, o)| disk(&report.plan.disk.0, k, o.scheduler.clone(), o, &o.disk_series));
+    blocks.push(all.collect());
+    blocks.extend((0..report.disks()).map(|i| {
+        let of = |(k, o): (usize, &Outcome)| {
+            let one = &o.disks[i];
+            disk(&one.label, k, scheduler_of(o, one), o, &one.series)
+        };
+        outcomes().map(of).collect()
+    }));
     Table { words: 3, columns, blocks }
 }
 

@@ -7,7 +7,7 @@
 use fairhead_core::Duration;
 use fairhead_core::config::{Shown, Unit as TunableUnit};
 use fairhead_sim::Outcome;
-use fairhead_sim::metrics::{ClientStats, OpStats, StartUp, Steadiness, rate};
+use fairhead_sim::metrics::{ClientStats, DiskOutcome, DiskStats, OpStats, StartUp, Steadiness, rate};
 use serde_json::{Map, Value, json};
 
 use super::{Export, Report, Sum, missed};
@@ -76,7 +76,7 @@ fn run(report: &Report<'_>, scheduler: &Scheduler, o: &Outcome) -> Value {
         })
         .collect();
     let clients: Vec<Value> = o.clients.iter().map(client).collect();
-    json!({
+    let mut entry = json!({
         "scheduler": scheduler.name,
         "tunables": tunables(scheduler),
         "elapsed_ns": o.elapsed.as_ns(),
@@ -86,11 +86,25 @@ fn run(report: &Report<'_>, scheduler: &Scheduler, o: &Outcome) -> Value {
         "clients": clients,
         "cgroups": super::groups::json(o),
         "cgroups_not_kept": o.groups_not_kept,
-        "disk": disk(o),
+        "disk": disk(&o.disk, o),
         "cpu": cpu(o),
         "watch": report.plan.watch.map(|interval| super::watch::json(o, interval)),
         "series": series(report, o),
-    })
+    });
+    if !o.disks.is_empty() {
+        let models = jobs.model_names(&report.plan.of_run);
+        entry["disks"] = o.disks.iter().zip(models).map(|(d, model)| one_disk(d, model, o)).collect();
+    }
+    entry
+}
+
+/// One of several disks.
+fn one_disk(d: &DiskOutcome, model: &str, o: &Outcome) -> Value {
+    let mut entry = disk(&d.stats, o);
+    for (key, value) in [("name", d.label.as_str()), ("model", model), ("scheduler", &d.scheduler)] {
+        entry[key] = json!(value);
+    }
+    entry
 }
 
 fn client(c: &ClientStats) -> Value {
@@ -223,8 +237,8 @@ fn cpu(o: &Outcome) -> Value {
     })
 }
 
-fn disk(o: &Outcome) -> Value {
-    let (d, c) = (&o.disk, &o.disk.counters);
+fn disk(d: &DiskStats, o: &Outcome) -> Value {
+    let c = &d.counters;
     json!({
         "issued": d.issued,
         "merged": d.merged,
@@ -263,8 +277,13 @@ fn series(report: &Report<'_>, o: &Outcome) -> Value {
         })
         .collect();
     let disk = |p: &fairhead_sim::metrics::DiskPoint| json!({ "read_bytes": p.read_bytes, "written_bytes": p.written_bytes, "busy_ns": p.busy.as_ns() });
-    let disk: Vec<Value> = o.disk_series.iter().map(disk).collect();
-    json!({ "interval_ns": interval.as_ns(), "points": points, "disk": disk })
+    let all: Vec<Value> = o.disk_series.iter().map(disk).collect();
+    let mut entry = json!({ "interval_ns": interval.as_ns(), "points": points, "disk": all });
+    if !o.disks.is_empty() {
+        let one = |d: &DiskOutcome| (d.label.clone(), d.series.iter().map(disk).collect());
+        entry["disks"] = Value::Object(o.disks.iter().map(one).collect());
+    }
+    entry
 }
 
 /// Whether to write out whole histograms.

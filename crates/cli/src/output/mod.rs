@@ -59,6 +59,11 @@ impl Report<'_> {
     fn jobs(&self) -> &JobFile {
         &self.plan.jobs
     }
+
+    /// How many disks have figures of their own: none if there is one.
+    fn disks(&self) -> usize {
+        self.outcomes.first().map_or(0, |o| o.disks.len())
+    }
 }
 
 /// Several clients' figures as one.

@@ -233,7 +233,7 @@ pub fn advise(
     keep: &dyn Keep,
     stage: &(dyn Fn(Stage) + Sync),
 ) -> Result<Option<(Question, Advice)>> {
-    let facts = Device::new(&question.disk)?.facts();
+    let facts = facts(question)?;
     let default = question.against.unwrap_or_else(|| kernels_default(&facts));
     let mut candidates = candidates::choose(&question.jobs, &facts, default, question.only.as_deref());
     let waiting = figures::waiting(&question.jobs, question.foreground.as_deref(), question.goal);
@@ -262,6 +262,16 @@ pub fn advise(
     };
     let advice = Advice { candidates, not_tried, shortened, race, waiting, facts, told_seed, told, remedy };
     Ok(Some((question, advice)))
+}
+
+/// What a driver knows of the disk; of several, of the first: they are of one kind.
+fn facts(question: &Question) -> Result<Facts> {
+    let models = question.jobs.models(&question.disk).into_iter();
+    let all = models.map(|m| Ok(Device::new(m)?.facts())).collect::<Result<Vec<Facts>>>()?;
+    match all.iter().all(|f| f.rotational == all[0].rotational) {
+        true => Ok(all[0]),
+        false => Err(crate::SimError::MixedDisks),
+    }
 }
 
 /// A run of the default, for what it costs.
@@ -388,8 +398,10 @@ fn tell(
         0 => race.leader,
         winner => winner,
     };
-    // A set whose members have a queue each cannot be told of; its load runs all the same.
-    if other == 0 || waiting.jobs.is_empty() || question.disk.members().is_some() {
+    // Several queues cannot be told of; their load runs all the same.
+    let models = question.jobs.models(&question.disk);
+    let is_one = models.len() == 1 && models[0].members().is_none();
+    if other == 0 || waiting.jobs.is_empty() || !is_one {
         return Ok(None);
     }
     let clients = waiting.clients(&question.jobs);

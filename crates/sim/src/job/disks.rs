@@ -219,6 +219,20 @@ impl JobFile {
         DiskId(u8::try_from(index).unwrap_or(0))
     }
 
+    /// The models of all disks, where that of a disk is `of_run` unless the jobs say it.
+    #[must_use]
+    pub fn models<'m>(&'m self, of_run: &'m DeviceParams) -> Vec<&'m DeviceParams> {
+        let said = |d: &'m Disk| d.model.as_ref().and_then(|m| m.params.as_deref()).unwrap_or(of_run);
+        if self.disks.is_empty() { vec![of_run] } else { self.disks.iter().map(said).collect() }
+    }
+
+    /// The names of the models of all disks, where that of a disk is `of_run` unless the jobs say it.
+    #[must_use]
+    pub fn model_names<'m>(&'m self, of_run: &'m str) -> Vec<&'m str> {
+        let said = |d: &'m Disk| d.model.as_ref().map_or(of_run, |m| m.name.as_str());
+        if self.disks.is_empty() { vec![of_run] } else { self.disks.iter().map(said).collect() }
+    }
+
     /// Reads the models of disks that are no presets, by means of `read`, which answers a description or what is wrong with it.
     ///
     /// # Errors
