@@ -10,7 +10,7 @@
 //!            ◄──────────────────────────────               │                          └ write  ┘ look-ahead, destage
 //!                 poll(now) → tag                          ├─ Card: latency and allocation units
 //!                 next_event() → when                      ├─ Ssd: command processor, dies, channels, link, write buffer
-//!                                                          └─ MultiDisk, Mirror: several of them behind one queue
+//!                                                          └─ MultiDisk, Set: several of them behind one queue
 //! ```
 //!
 //! What it owes its driver and gets back:
@@ -87,19 +87,23 @@ mod params;
 mod parts;
 mod preset;
 mod seek;
+mod set;
 mod ssd;
+mod stripe;
 mod track_map;
 
 pub use card::Card;
 pub use counters::Counters;
 pub use disk::{Disk, MultiDisk};
-pub use mirror::{Mirror, ReadBalance};
+pub use mirror::ReadBalance;
 pub use params::{
     CacheMode, CardParams, DeviceParams, DiskParams, Layout, MapZone, Overheads, ParamError, Queues, RaStop,
-    Raid1Params, SpareUnit, SsdParams, Zone,
+    Raid0Params, Raid1Params, SpareUnit, SsdParams, Zone,
 };
 pub use preset::{nearest_word, preset_names, preset_text};
+pub use set::Set;
 pub use ssd::Ssd;
+pub use stripe::StripeMap;
 
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
@@ -163,8 +167,8 @@ pub enum Device {
     Card(Box<Card>),
     /// A solid-state device.
     Ssd(Box<Ssd>),
-    /// Several devices with the same contents.
-    Mirror(Box<Mirror>),
+    /// Several devices with the same contents, or whose sectors are used by turns.
+    Set(Box<Set>),
 }
 
 macro_rules! each {
@@ -174,7 +178,7 @@ macro_rules! each {
             Device::MultiDisk($d) => $e,
             Device::Card($d) => $e,
             Device::Ssd($d) => $e,
-            Device::Mirror($d) => $e,
+            Device::Set($d) => $e,
         }
     };
 }
@@ -191,7 +195,8 @@ impl Device {
             DeviceParams::Disk(p) => Self::Disk(Box::new(Disk::new(p)?)),
             DeviceParams::Card(p) => Self::Card(Box::new(Card::new(p)?)),
             DeviceParams::Ssd(p) => Self::Ssd(Box::new(Ssd::new(p)?)),
-            DeviceParams::Raid1(p) => Self::Mirror(Box::new(Mirror::new(p)?)),
+            DeviceParams::Raid1(p) => Self::Set(Box::new(Set::mirror(p)?)),
+            DeviceParams::Raid0(p) => Self::Set(Box::new(Set::stripe(p)?)),
         })
     }
 

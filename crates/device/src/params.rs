@@ -375,6 +375,21 @@ pub struct Raid1Params {
     pub queues: Queues,
 }
 
+/// Several devices whose sectors are used by turns.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Raid0Params {
+    /// What reports call it.
+    pub name: String,
+    /// One sentence on what it is.
+    pub about: String,
+    /// 2 to 32 of them; none is a set itself.
+    pub members: Vec<DeviceParams>,
+    /// How many sectors of a member come before those of the next.
+    pub chunk: Sectors,
+    /// Who sees them. Default: the host.
+    pub queues: Queues,
+}
+
 /// The description of a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -388,6 +403,8 @@ pub enum DeviceParams {
     Ssd(SsdParams),
     /// Several devices with the same contents.
     Raid1(Raid1Params),
+    /// Several devices whose sectors are used by turns.
+    Raid0(Raid0Params),
 }
 
 impl DeviceParams {
@@ -396,8 +413,23 @@ impl DeviceParams {
     pub fn members(&self) -> Option<&[Self]> {
         match self {
             Self::Raid1(p) if p.queues == Queues::PerMember => Some(&p.members),
+            Self::Raid0(p) if p.queues == Queues::PerMember => Some(&p.members),
             _ => None,
         }
+    }
+
+    /// The chunk by which the members' sectors are used by turns; none for what is no stripe.
+    #[must_use]
+    pub const fn stripe_chunk(&self) -> Option<Sectors> {
+        match self {
+            Self::Raid0(p) => Some(p.chunk),
+            _ => None,
+        }
+    }
+
+    /// Whether it is made of others.
+    const fn is_set(&self) -> bool {
+        matches!(self, Self::Raid1(_) | Self::Raid0(_))
     }
 }
 
@@ -774,9 +806,27 @@ impl Raid1Params {
     /// Whether a set like this is possible.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         count("members", self.members.len() as u64, 2, 8)?;
-        if self.members.iter().any(|m| matches!(m, DeviceParams::Raid1(_))) {
-            return fault("members", "a set within a set is not possible".to_owned());
+        no_sets(&self.members)
+    }
+}
+
+impl Raid0Params {
+    /// Whether a stripe like this is possible.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        count("members", self.members.len() as u64, 2, 32)?;
+        no_sets(&self.members)?;
+        //= md(4), mdadm(8) "--chunk": a multiple of 4 KiB
+        bytes("chunk", self.chunk.bytes(), 4 * KIB, GIB)?;
+        if !self.chunk.bytes().is_multiple_of(4 * KIB) {
+            return fault("chunk", format!("{}B is not a multiple of 4KiB", self.chunk.bytes()));
         }
         Ok(())
     }
+}
+
+fn no_sets(members: &[DeviceParams]) -> Result<(), Fault> {
+    if members.iter().any(DeviceParams::is_set) {
+        return fault("members", "a set within a set is not possible".to_owned());
+    }
+    Ok(())
 }

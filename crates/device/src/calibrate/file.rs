@@ -10,6 +10,7 @@ pub(super) fn toml(c: &Calibration) -> String {
         DeviceParams::Card(_) => "card",
         DeviceParams::Ssd(_) => "ssd",
         DeviceParams::Raid1(_) => "raid1",
+        DeviceParams::Raid0(_) => "raid0",
     };
     let d = &c.demerit;
     let mut text = format!(

@@ -3,7 +3,8 @@
 
 use super::values::Slot;
 use crate::params::{
-    CacheMode, CardParams, DeviceParams, DiskParams, Layout, Queues, RaStop, Raid1Params, SsdParams,
+    CacheMode, CardParams, DeviceParams, DiskParams, Layout, Queues, RaStop, Raid0Params, Raid1Params,
+    SsdParams,
 };
 use fairhead_core::units::{Duration, Sectors};
 
@@ -15,6 +16,7 @@ impl DeviceParams {
             Self::Card(p) => card_slot(p, key),
             Self::Ssd(p) => ssd_slot(p, key),
             Self::Raid1(p) => raid1_slot(p, key),
+            Self::Raid0(p) => raid0_slot(p, key),
         }
     }
 
@@ -25,6 +27,7 @@ impl DeviceParams {
             Self::Card(_) => (CARD_KEYS, CARD_REQUIRED),
             Self::Ssd(_) => (SSD_KEYS, SSD_REQUIRED),
             Self::Raid1(_) => (RAID1_KEYS, RAID1_REQUIRED),
+            Self::Raid0(_) => (RAID0_KEYS, RAID0_REQUIRED),
         }
     }
 }
@@ -410,4 +413,28 @@ fn raid1_slot<'a>(p: &'a mut Raid1Params, key: &str) -> Option<Slot<'a>> {
 /// A set without members.
 pub(super) fn blank_raid1() -> Raid1Params {
     Raid1Params { name: String::new(), about: String::new(), members: Vec::new(), queues: Queues::default() }
+}
+
+const RAID0_REQUIRED: usize = 1;
+const RAID0_KEYS: &[&str] = &["members", "chunk", "queues"];
+
+fn raid0_slot<'a>(p: &'a mut Raid0Params, key: &str) -> Option<Slot<'a>> {
+    Some(match key {
+        "members" => Slot::Members(&mut p.members),
+        "chunk" => Slot::Sectors(&mut p.chunk),
+        "queues" => Slot::Queues(&mut p.queues),
+        _ => return None,
+    })
+}
+
+/// A stripe without members, with the chunk that Linux md takes.
+//= mdadm(8) "--chunk": the default is 512 KiB
+pub(super) fn blank_raid0() -> Raid0Params {
+    Raid0Params {
+        name: String::new(),
+        about: String::new(),
+        members: Vec::new(),
+        chunk: Sectors(1024),
+        queues: Queues::default(),
+    }
 }

@@ -17,6 +17,8 @@
 //! queues = "one"          # a controller; "per-member", the default, is Linux md: a queue and a scheduler for each
 //! ```
 //!
+//! A stripe does the same, with `kind = "raid0"` and a `chunk`.
+//!
 //! Without a `base` every value of the drive itself has to be there; options have defaults. Nothing is guessed: an unknown
 //! key, a missing unit or an impossible value is refused by name, with its line and what would be right. Numbers are read
 //! digit by digit into integers, so no float ever decides anything.
@@ -24,7 +26,8 @@
 //! What this does not do: includes, units other than those in the messages.
 
 use crate::params::{
-    CardParams, DeviceParams, DiskParams, Fault, MapZone, ParamError, Raid1Params, SsdParams, Zone, printable,
+    CardParams, DeviceParams, DiskParams, Fault, MapZone, ParamError, Raid0Params, Raid1Params, SsdParams,
+    Zone, printable,
 };
 use toml::de::{DeTable, DeValue};
 
@@ -34,7 +37,7 @@ mod out;
 mod values;
 
 pub(crate) use keys::blank_disk;
-use keys::{blank_card, blank_raid1, blank_ssd};
+use keys::{blank_card, blank_raid0, blank_raid1, blank_ssd};
 use values::bytes_per_second;
 pub(crate) use values::decimal;
 
@@ -172,6 +175,7 @@ impl DeviceParams {
             Self::Card(p) => &p.name,
             Self::Ssd(p) => &p.name,
             Self::Raid1(p) => &p.name,
+            Self::Raid0(p) => &p.name,
         }
     }
 
@@ -183,6 +187,7 @@ impl DeviceParams {
             Self::Card(p) => &p.about,
             Self::Ssd(p) => &p.about,
             Self::Raid1(p) => &p.about,
+            Self::Raid0(p) => &p.about,
         }
     }
 
@@ -192,6 +197,7 @@ impl DeviceParams {
             Self::Card(p) => p.check(),
             Self::Ssd(p) => p.check(),
             Self::Raid1(p) => p.check(),
+            Self::Raid0(p) => p.check(),
         }
     }
 }
@@ -210,7 +216,7 @@ struct File<'a> {
     name: &'a str,
 }
 
-const KINDS: &str = "\"disk\", \"card\", \"ssd\", \"raid1\"";
+const KINDS: &str = "\"disk\", \"card\", \"ssd\", \"raid1\", \"raid0\"";
 
 /// Keys that every description may have.
 const COMMON: [&str; 4] = ["base", "kind", "name", "about"];
@@ -239,6 +245,7 @@ impl File<'_> {
                 Some(("card", _)) => Ok(DeviceParams::Card(blank_card())),
                 Some(("ssd", _)) => Ok(DeviceParams::Ssd(blank_ssd())),
                 Some(("raid1", _)) => Ok(DeviceParams::Raid1(blank_raid1())),
+                Some(("raid0", _)) => Ok(DeviceParams::Raid0(blank_raid0())),
                 Some((other, at)) => {
                     let other = printable(other);
                     Err(self.error(at, &format!("kind: {other} is not possible, {KINDS} are")))
@@ -252,6 +259,7 @@ impl File<'_> {
             DeviceParams::Card(_) => "card",
             DeviceParams::Ssd(_) => "ssd",
             DeviceParams::Raid1(_) => "raid1",
+            DeviceParams::Raid0(_) => "raid0",
         };
         match kind {
             Some((k, at)) if k != is => Err(self.error(at, &format!("kind: the base is of kind {is}"))),
@@ -267,7 +275,8 @@ impl File<'_> {
             DeviceParams::Disk(DiskParams { name: n, about: a, .. })
             | DeviceParams::Card(CardParams { name: n, about: a, .. })
             | DeviceParams::Ssd(SsdParams { name: n, about: a, .. })
-            | DeviceParams::Raid1(Raid1Params { name: n, about: a, .. }) => {
+            | DeviceParams::Raid1(Raid1Params { name: n, about: a, .. })
+            | DeviceParams::Raid0(Raid0Params { name: n, about: a, .. }) => {
                 name.clone_into(n);
                 *a = about.unwrap_or_else(|| std::mem::take(a));
             }

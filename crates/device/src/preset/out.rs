@@ -32,6 +32,7 @@ impl DeviceParams {
             Self::Card(_) => "card",
             Self::Ssd(_) => "ssd",
             Self::Raid1(_) => "raid1",
+            Self::Raid0(_) => "raid0",
         };
         let mut text =
             format!("kind = \"{kind}\"\nname = {}\nabout = {}\n", quoted(self.name()), quoted(self.about()));

@@ -4,14 +4,15 @@
 //!   a job's file ─► its disk ─┬─ one drive, a controller's set ──► DiskQueue (pool, plug, elevator) ─► device
 //!                             ├─ RAID 1 as Linux md does it: reads to the member that ReadBalance names,
 //!                             │  writes to all, done when the last is ──► a DiskQueue for each member
-//!                             └─ …
+//!                             └─ RAID 0 as Linux md and LVM do it: to the members that have a part of the
+//!                                request by StripeMap, done when the last is ──► a DiskQueue for each member
 //! ```
 //!
 //! Each queue has a number of its own over all disks: 0 to `members() - 1`. Queues have their own scheduler, pool, plug and lock, and share
 //! the host's processors only. What happens to one makes none of the others run.
 //!
-//! md has no scheduler of its own: each member has one, with the same tunables, and each sees its share of the load only. A
-//! write is handed in whole or not at all: if one member has no request left, the writer waits for that member's. A flush
+//! md has no scheduler of its own: each member has one, with the same tunables, and each sees its share of the load only. What goes to
+//! several members is handed in whole or not at all: if one has no request left, the thread waits for that member's. A flush
 //! goes to all members, and who asked for it is woken by the last.
 //!
 //! With one queue everything here is a plain call of that queue. With more, [`Earliest`] knows which device and which timer is next, and
@@ -31,7 +32,7 @@ use crate::metrics::{DiskStats, Result};
 use crate::why;
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::{Control, Duration, GroupId, GroupStats, Instant, Op, Refusal, Request, Tag, TaskId};
-use fairhead_device::{Counters, DeviceParams, Facts, ReadBalance};
+use fairhead_device::{Counters, DeviceParams, Facts, ReadBalance, StripeMap};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -53,6 +54,8 @@ enum Spread {
     One,
     /// Reads to one of them, the rest to all.
     Mirror(ReadBalance),
+    /// To those that have a part of it.
+    Stripe(StripeMap),
 }
 
 /// A disk of the run.
@@ -95,6 +98,8 @@ pub(super) struct Disks<'a> {
     free: Vec<u32>,
     /// Threads that wait for a flush of several members, and for how many.
     flushing: Vec<(u32, usize)>,
+    /// Scratch space.
+    parts: Vec<(usize, Request)>,
 }
 
 /// The numbers of the bits that are set, from the lowest.
@@ -123,9 +128,15 @@ impl<'a> Disks<'a> {
                 members.push(queue.with_lock(lock).with_disk_lock(costs.and_then(|c| c.lock)));
             }
             let mine = &members[first..];
-            let (facts, spread) = match mine {
-                [one] => (one.facts(), Spread::One),
-                all => {
+            let (facts, spread) = match (mine, w.model.stripe_chunk()) {
+                ([one], _) => (one.facts(), Spread::One),
+                (all, Some(chunk)) => {
+                    let capacities: Vec<u64> = all.iter().map(|m| m.facts().capacity).collect();
+                    let map = StripeMap::new(chunk, &capacities);
+                    let facts = Facts::striped(all.iter().map(DiskQueue::facts), map.capacity());
+                    (facts, Spread::Stripe(map))
+                }
+                (all, None) => {
                     let facts = Facts::mirrored(all.iter().map(DiskQueue::facts));
                     (facts, Spread::Mirror(ReadBalance::new(all.len())))
                 }
@@ -153,6 +164,7 @@ impl<'a> Disks<'a> {
             shared: Vec::new(),
             free: Vec::new(),
             flushing: Vec::new(),
+            parts: Vec::new(),
             members,
         })
     }
@@ -259,7 +271,40 @@ impl<'a> Disks<'a> {
                 }
                 Ok(())
             }
+            Spread::Stripe(map) => {
+                let mut parts = std::mem::take(&mut self.parts);
+                let part = |(m, start, len)| (first + m, Request { start, len, ..rq });
+                parts.extend(map.parts(rq.start, rq.len).map(part));
+                let is_in = self.hand_parts(now, &parts, owner, batch);
+                parts.clear();
+                self.parts = parts;
+                is_in
+            }
         }
+    }
+
+    /// Hands in the parts of a request to their queues: all, or none if one of those has no request left.
+    fn hand_parts(
+        &mut self,
+        now: Instant,
+        parts: &[(usize, Request)],
+        owner: Owner,
+        batch: &mut Batch,
+    ) -> std::result::Result<(), Full> {
+        if let [(m, rq)] = *parts {
+            return self.hand_to(now, m, rq, owner, batch);
+        }
+        if let Some((full, _)) = parts.iter().find(|(m, rq)| !self.members[*m].has_request(now, rq, *batch)) {
+            self.full = *full;
+            return Err(Full);
+        }
+        let share = self.share(owner, parts.len());
+        let before = *batch;
+        for &(m, rq) in parts {
+            *batch = before;
+            self.hand_to(now, m, rq, share, batch)?;
+        }
+        Ok(())
     }
 
     /// Hands in a request to a queue.
@@ -569,7 +614,7 @@ impl Disk {
         match self.spread {
             // Every member has all of them.
             Spread::Mirror(_) => DiskStats { written_bytes: once, ..sum },
-            Spread::One => sum,
+            Spread::One | Spread::Stripe(_) => sum,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::plan::{MIB, Plan};
 use fairhead_core::sched::any::PRESETS;
+use fairhead_device::DeviceParams;
 use fairhead_sim::Outcome;
 use fairhead_sim::metrics::DiskStats;
 
@@ -138,4 +139,85 @@ fn what_cannot_be_is_said() {
     assert!(
         fails("[a]\nsize=1m\nfh_disk=x:ide2004\n[b]\nsize=100%\nfh_disk=x\n").contains("do not fit the disk")
     );
+}
+
+/// A stripe of some disks of one model, in chunks of 64 KiB.
+fn stripe(members: usize, model: &str, queues: &str) -> DeviceParams {
+    let members = vec![format!("\"{model}\""); members].join(", ");
+    let text = format!("kind = \"raid0\"\nmembers = [{members}]\nchunk = \"64KiB\"\nqueues = \"{queues}\"\n");
+    DeviceParams::from_toml(&text, "a stripe").expect("a valid disk")
+}
+
+/// Chunks of 128 sectors by turns: computed by hand.
+#[test]
+fn a_stripe_gives_each_member_its_chunks() {
+    // A file from sector 25 600 on, which is chunk 200, the first of row 50; 96 KiB are a chunk and a half.
+    let load = "[r]\nfilename=/dev/md0\nbs=96k\noffset=12800k\nsize=288k\ndirect=1\n";
+    for queues in ["per-member", "one"] {
+        let plan = Plan::on("sata2009").disk(queues, |d| *d = stripe(4, "sata2009", queues));
+        let (plan, journal) = plan.scheduler("noop").load("three calls of a chunk and a half", load).record();
+        let mut got: Vec<(u8, u64, u32)> =
+            journal.requests.iter().map(|r| (r.member, r.sector.0, r.sectors.0)).collect();
+        let told = format!("{queues}: {got:?}");
+        if queues == "one" {
+            assert_eq!(got, [(0, 25_600, 192), (0, 25_792, 192), (0, 25_984, 192)], "{told}");
+        } else {
+            got.sort_unstable();
+            // Calls: chunks 200 and half of 201; the rest of 201 and 202; 203 and half of 204.
+            let wanted =
+                [(0, 6400, 128), (0, 6528, 64), (1, 6400, 64), (1, 6464, 64), (2, 6400, 128), (3, 6400, 128)];
+            assert_eq!(got, wanted, "{told}");
+        }
+        plan.check("and that is all", |o| o.disk.read_bytes == 288 * 1024);
+    }
+}
+
+#[test]
+fn a_stripe_of_four_reads_nearly_four_times_as_much_at_random() {
+    let load = "[r]\nfilename=/dev/md0\nrw=randread\nbs=4k\ndirect=1\nnorandommap\nnumjobs=64\ntime_based\nruntime=5s\n";
+    for scheduler in ["noop", "mq-deadline"] {
+        let iops = |disk: &dyn Fn(&mut DeviceParams)| {
+            let plan = Plan::on("nas2020").disk("alone or striped", disk).scheduler(scheduler);
+            let plan = plan.load("64 random readers", load).run();
+            plan.outcome().clients.iter().map(|c| c.milli_iops()).sum::<u64>() / 1000
+        };
+        let one = iops(&|_| {});
+        for queues in ["per-member", "one"] {
+            let four = iops(&|d| *d = stripe(4, "nas2020", queues));
+            // One disk chooses among the 32 requests in its queue; each of four has 16.
+            assert!(
+                four * 10 > one * 30 && four * 10 < one * 41,
+                "{scheduler}, {queues}: {four}, one disk {one}"
+            );
+        }
+    }
+    let ssd = |disk: &dyn Fn(&mut DeviceParams)| {
+        let load = "[r]\nrw=randread\nbs=4k\ndirect=1\nsize=4g\nnumjobs=4\nioengine=io_uring\niodepth=256\ntime_based\nruntime=100ms\n";
+        let plan = Plan::on("sata_ssd").disk("alone or striped", disk).scheduler("noop");
+        let plan = plan
+            .host("with 32 processors", |h| h.cpus = 32)
+            .load("four random readers at depth 256", load)
+            .run();
+        plan.outcome().clients.iter().map(|c| c.milli_iops()).sum::<u64>() / 1000
+    };
+    let (one, four) = (ssd(&|_| {}), ssd(&|d| *d = stripe(4, "sata_ssd", "per-member")));
+    assert!(four * 10 > one * 38 && four * 10 < one * 41, "SSDs: {four}, one {one}");
+}
+
+#[test]
+fn nothing_is_lost_on_a_stripe_whatever_the_scheduler() {
+    let load = "[global]\nsize=16m\nio_size=2m\n[a]\nrw=randrw\nbs=4k\ndirect=1\nioengine=libaio\niodepth=32\n[b]\nrw=randrw\nbs=8k\nfsync=10\n[c]\nrw=write\nbs=256k\nend_fsync=1\n[d]\nrw=read\nbs=64k\noffset=32k\n[e]\nrw=randtrim\nbs=256k\ndirect=1\n[f]\nrw=randrw\nbs=512k\noffset=20k\ndirect=1\n";
+    for preset in PRESETS {
+        for nr_requests in [128, 4] {
+            Plan::on("sata2009")
+                .disk("striped", |d| *d = stripe(3, "sata2009", "per-member"))
+                .scheduler(preset.name)
+                .host("with many requests, or few", |h| h.nr_requests = nr_requests)
+                .load("readers, writers, syncs and trims", load)
+                .run()
+                .check("every client did all of its work", |o| {
+                    o.clients.iter().all(|c| c.bytes() == 2 * MIB)
+                });
+        }
+    }
 }
