@@ -7,6 +7,7 @@
 //! fairhead-bench list                                 the presets, one a line
 //! fairhead-bench run PRESET TASKS REQUESTS [GROUPS]   a loop of that many requests; prints heap calls in it
 //! fairhead-bench run-any …                            the same through `AnyScheduler`
+//! fairhead-bench waiting PRESET CLIENTS REQUESTS      the live request queue, with so many clients that wait for a limit
 //! fairhead-bench simulate PRESET SECONDS              the lab for that much virtual time; prints requests and CPU nanoseconds
 //! fairhead-bench work FOLDER                          all job files of a folder: what they cost, and are reckoned to
 //! fairhead-bench confirm FILE DISK SECONDS            advice for a job file or a trace, and whether ten times the seeds confirm it
@@ -32,6 +33,7 @@ mod alloc;
 mod closed_loop;
 mod confirm;
 mod simulate;
+mod waiting;
 mod work;
 
 use fairhead_core::sched::any::{PRESETS, preset};
@@ -61,6 +63,13 @@ fn main() -> ExitCode {
                 _ => misuse(&format!("{how}: no such preset, or not a number: {name} {tasks} {requests}")),
             }
         }
+        ["waiting", name, clients, requests] => match (preset(name), clients.parse(), requests.parse()) {
+            (Some(preset), Ok(clients), Ok(requests)) => {
+                println!("{}", waiting::run(preset, clients, requests));
+                ExitCode::SUCCESS
+            }
+            _ => misuse(&format!("waiting: no such preset, or not a number: {name} {clients} {requests}")),
+        },
         ["simulate", name, seconds] => match (preset(name), seconds.parse()) {
             (Some(preset), Ok(seconds)) => {
                 let (requests, ns) = simulate::run(preset, seconds);
@@ -87,7 +96,7 @@ fn main() -> ExitCode {
             }
         }
         _ => misuse(
-            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | simulate PRESET SECONDS | work FOLDER | confirm FILE DISK SECONDS",
+            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | waiting PRESET CLIENTS REQUESTS | simulate PRESET SECONDS | work FOLDER | confirm FILE DISK SECONDS",
         ),
     }
 }

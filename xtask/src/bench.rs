@@ -60,6 +60,11 @@ const CONTROLLED: &str = "+groups";
 /// How many groups a cost is measured with.
 const GROUPS_MAX: u16 = 4096;
 
+/// At most so many times what an io costs in the live request queue beside few clients that wait it may cost beside many.
+const WAITING_GROWTH: u64 = 2;
+const WAITING: [u32; 2] = [10, 10_000];
+const WAITING_PRESETS: [&str; 2] = ["noop", "bfq"];
+
 fn limit(preset: &str) -> u64 {
     if let Some(plain) = preset.strip_suffix(CONTROLLED) {
         return limit(plain) + CONTROLLER_ALONE;
@@ -201,6 +206,35 @@ fn check_lab(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, Stri
     Ok(over)
 }
 
+/// Holds the live request queue to what an io may cost while many clients wait for something else. Answers what is over.
+fn check_waiting(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, String> {
+    let mut over = Vec::new();
+    for preset in WAITING_PRESETS {
+        let mut costs = Vec::new();
+        for clients in WAITING {
+            let args = format!("waiting {preset} {clients} {REQUESTS}");
+            let (profile, _) = callgrind::run(program, &args)?;
+            costs.push(callgrind::inclusive(&profile, "phase::io").div_ceil(REQUESTS));
+        }
+        let [few, many] = costs[..] else { unreachable!("one for each") };
+        if few == 0 {
+            return Err(format!("waiting {preset}: the profile does not show the ios"));
+        }
+        said.push(format!(
+            "live {preset} beside {} and {} that wait {few} and {many}",
+            WAITING[0], WAITING[1]
+        ));
+        if many > few * WAITING_GROWTH {
+            over.push(format!(
+                "waiting {preset} {}: {many} instructions for an io, limit {}",
+                WAITING[1],
+                few * WAITING_GROWTH
+            ));
+        }
+    }
+    Ok(over)
+}
+
 /// Holds every preset to its limit, and the lab.
 pub(crate) fn check() -> Result<Outcome, String> {
     if !exists("valgrind") {
@@ -209,6 +243,7 @@ pub(crate) fn check() -> Result<Outcome, String> {
     let program = build()?;
     let mut said = Vec::new();
     let mut over = check_lab(&program, &mut said)?;
+    over.extend(check_waiting(&program, &mut said)?);
     for preset in presets(&program)? {
         let cost = measure(&program, &preset, LIMIT_TASKS, 1, false)?;
         said.push(format!("{preset} {}", cost.total()));

@@ -7,21 +7,15 @@
 //!
 //! ```text
 //!   ready:  xterm, reads ─ b7                              lanes take turns, each with its oldest bio
-//!   away:   dd.1, reads ─ b2 b5   dd.2, writes ─ b3 b6     tried again when the disk is done with something, a few at a time
+//!   away:   dd.1, reads ─ b2 b5   dd.2, writes ─ b3 b6     each with its ticket: `causes.rs` has the lines in which they wait
 //! ```
 //!
-//! **A few.** Of a thousand tasks of a group that has used up its limit, all would be turned away each time. [`RETRIES`] are tried, the others the
-//! next time. That there is one is the queue's business: of [more](Lanes::has_more) than are tried at once, those in front may wait for something that
-//! takes long, and the others for nothing any more.
-//!
-//! What it does not do: decide who is turned away.
+//! What it does not do: decide who is turned away, and when to ask again.
 
 use crate::bio::{Bio, Op};
+use crate::causes::Ticket;
 use fairhead_core::units::TaskId;
-use std::collections::VecDeque;
-
-/// So many lanes that were turned away are tried each time. More than programs that a disk can serve at once, and few enough to cost nothing.
-const RETRIES: usize = 16;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What schedulers and limits tell apart when they turn somebody away.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -49,149 +43,176 @@ impl LaneId {
 
 #[derive(Debug)]
 struct Lane {
-    id: LaneId,
     bios: VecDeque<usize>,
+    /// Of one that was turned away, until its oldest bio is placed; whether it waits there.
+    ticket: Option<Ticket>,
+    is_away: bool,
 }
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
-    /// In order. Each has a bio at least, and is either ready or away.
-    lanes: Vec<Lane>,
+    /// Each has a bio at least, and is either ready or away.
+    lanes: BTreeMap<LaneId, Lane>,
     ready: VecDeque<LaneId>,
-    away: VecDeque<LaneId>,
+    away: usize,
     /// Of a lane that is empty, for the next.
     spare: VecDeque<usize>,
 }
 
 impl Lanes {
-    fn find(&self, id: LaneId) -> Result<usize, usize> {
-        self.lanes.binary_search_by_key(&id, |lane| lane.id)
+    fn at(&mut self, id: LaneId) -> &mut Lane {
+        self.lanes.get_mut(&id).expect("a lane stays as long as it has a bio")
     }
 
     pub(crate) fn push(&mut self, id: LaneId, bio: usize) {
-        match self.find(id) {
-            Ok(at) => self.lanes[at].bios.push_back(bio),
-            Err(at) => {
-                let mut bios = std::mem::take(&mut self.spare);
-                bios.push_back(bio);
-                self.lanes.insert(at, Lane { id, bios });
-                self.ready.push_back(id);
-            }
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            return lane.bios.push_back(bio);
         }
+        let mut bios = std::mem::take(&mut self.spare);
+        bios.push_back(bio);
+        self.lanes.insert(id, Lane { bios, ticket: None, is_away: false });
+        self.ready.push_back(id);
     }
 
-    /// The lane whose turn it is, and its oldest bio. It is in no place until one of the three below is said of it.
-    pub(crate) fn next(&mut self) -> Option<(LaneId, usize)> {
+    fn close(&mut self, id: LaneId) -> Lane {
+        self.lanes.remove(&id).expect("a lane stays as long as it has a bio")
+    }
+
+    /// The lane whose turn it is, its oldest bio, and the number that it had where it was turned away before. It is in no place until one
+    /// of the three below is said of it.
+    pub(crate) fn next(&mut self) -> Option<(LaneId, usize, Option<u64>)> {
         let id = self.ready.pop_front()?;
-        let at = self.find(id).expect("it is ready");
-        Some((id, self.lanes[at].bios[0]))
+        let lane = self.at(id);
+        Some((id, lane.bios[0], lane.ticket.map(|t| t.number)))
     }
 
     /// The bio has more to place.
     pub(crate) fn goes_on(&mut self, id: LaneId) {
+        self.at(id).ticket = None;
         self.ready.push_back(id);
     }
 
     /// The bio has all its tags.
     pub(crate) fn placed(&mut self, id: LaneId) {
-        let at = self.find(id).expect("its turn");
-        self.lanes[at].bios.pop_front();
-        if self.lanes[at].bios.is_empty() {
-            self.spare = self.lanes.remove(at).bios;
+        let lane = self.at(id);
+        lane.ticket = None;
+        lane.bios.pop_front();
+        if lane.bios.is_empty() {
+            self.spare = self.close(id).bios;
         } else {
             self.ready.push_back(id);
         }
     }
 
-    /// The elevator has no room for it.
-    pub(crate) fn turned_away(&mut self, id: LaneId) {
-        self.away.push_back(id);
+    /// There is no room for it: it waits there.
+    pub(crate) fn turned_away(&mut self, id: LaneId, ticket: Ticket) {
+        let lane = self.at(id);
+        lane.ticket = Some(ticket);
+        let is_new = !std::mem::replace(&mut lane.is_away, true);
+        self.away += usize::from(is_new);
     }
 
-    /// Those who were turned away may try again, those first who have waited longest for that.
-    pub(crate) fn retry(&mut self) {
-        let few = self.away.len().min(RETRIES);
-        self.ready.extend(self.away.drain(..few));
+    /// A lane that was turned away may try again, before the others of its client.
+    pub(crate) fn retry(&mut self, id: LaneId) {
+        let was_away = std::mem::replace(&mut self.at(id).is_away, false);
+        assert!(was_away, "{id:?} was not turned away");
+        self.away -= 1;
+        self.ready.push_front(id);
     }
 
-    /// Whether more have been turned away than try again at once.
-    pub(crate) fn has_more(&self) -> bool {
-        self.away.len() > RETRIES
+    /// The oldest bio of a lane.
+    pub(crate) fn oldest(&self, id: LaneId) -> Option<usize> {
+        self.lanes.get(&id).map(|lane| lane.bios[0])
     }
 
-    /// A bio waits no more.
-    pub(crate) fn remove(&mut self, id: LaneId, bio: usize) {
-        let Ok(at) = self.find(id) else { return };
-        self.lanes[at].bios.retain(|&b| b != bio);
-        if self.lanes[at].bios.is_empty() {
-            self.lanes.remove(at);
-            self.ready.retain(|&l| l != id);
-            self.away.retain(|&l| l != id);
+    /// A bio waits no more. Answers where its lane waited, if there is no other in it.
+    pub(crate) fn remove(&mut self, id: LaneId, bio: usize) -> Option<Ticket> {
+        let lane = self.lanes.get_mut(&id)?;
+        lane.bios.retain(|&b| b != bio);
+        if !lane.bios.is_empty() {
+            return None;
         }
+        let lane = self.close(id);
+        if lane.is_away {
+            self.away -= 1;
+            return lane.ticket;
+        }
+        self.ready.retain(|&l| l != id);
+        None
     }
 
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    pub(crate) fn has_away(&self) -> bool {
-        !self.away.is_empty()
+    /// The lanes that were turned away, and where they wait.
+    pub(crate) fn away(&self) -> impl Iterator<Item = (Ticket, LaneId)> + '_ {
+        let away = self.lanes.iter().filter(|(_, lane)| lane.is_away);
+        away.map(|(&id, lane)| (lane.ticket.expect("it waits"), id))
     }
 
     /// All bios that wait.
     pub(crate) fn bios(&self) -> impl Iterator<Item = usize> + '_ {
-        self.lanes.iter().flat_map(|lane| &lane.bios).copied()
+        self.lanes.values().flat_map(|lane| &lane.bios).copied()
     }
 
     /// Panics if anything is inconsistent.
     pub(crate) fn check(&self) {
-        let mut places: Vec<_> = self.ready.iter().chain(&self.away).copied().collect();
+        let away = self.away().map(|(_, id)| id);
+        let mut places: Vec<_> = self.ready.iter().copied().chain(away).collect();
         places.sort_unstable();
-        assert!(
-            places.iter().eq(self.lanes.iter().map(|l| &l.id)),
-            "{self:?}: each lane is ready or away, once"
-        );
-        assert!(self.lanes.iter().all(|l| !l.bios.is_empty()), "{self:?}");
+        assert!(places.iter().eq(self.lanes.keys()), "{self:?}: each lane is ready or away, once");
+        assert_eq!(self.away().count(), self.away);
+        assert!(self.lanes.values().all(|l| !l.bios.is_empty()), "{self:?}");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::causes::Cause;
 
     fn reads(task: usize) -> LaneId {
         LaneId(TaskId(task as u32), Kind::Read)
     }
 
+    fn ticket(number: u64) -> Ticket {
+        Ticket { cause: Cause::Behind(0), number }
+    }
+
     #[test]
-    fn who_is_turned_away_keeps_nobody_else_and_is_tried_again_in_turn() {
+    fn who_is_turned_away_keeps_nobody_else_and_is_the_first_to_try_again() {
         let mut lanes = Lanes::default();
-        for reader in 0..2 * RETRIES {
+        for reader in 0..20 {
             lanes.push(reads(reader), reader);
-            let (lane, _) = lanes.next().unwrap();
-            lanes.turned_away(lane);
+            let (lane, _, number) = lanes.next().unwrap();
+            assert_eq!(number, None);
+            lanes.turned_away(lane, ticket(reader as u64));
         }
         lanes.push(reads(0), 100);
         lanes.check();
         assert!(!lanes.has_ready(), "behind its own, which was turned away");
         for free in [reads(99), LaneId(TaskId(0), Kind::SyncWrite)] {
             lanes.push(free, 7);
-            assert_eq!(lanes.next(), Some((free, 7)));
+            assert_eq!(lanes.next(), Some((free, 7, None)));
             lanes.placed(free);
             lanes.check();
         }
-        for first in [0, RETRIES, 0] {
-            assert!(lanes.has_more());
-            lanes.retry();
-            assert!(!lanes.has_more());
-            for reader in first..first + RETRIES {
-                assert_eq!(lanes.next(), Some((reads(reader), reader)));
-                lanes.turned_away(reads(reader));
-            }
-            assert_eq!(lanes.next(), None);
-            lanes.check();
-        }
+        lanes.push(reads(50), 50);
+        lanes.retry(reads(7));
+        lanes.check();
+        assert_eq!(lanes.next(), Some((reads(7), 7, Some(7))), "with its number");
+        lanes.turned_away(reads(7), ticket(7));
+        lanes.retry(reads(0));
+        assert_eq!(lanes.next(), Some((reads(0), 0, Some(0))));
+        lanes.placed(reads(0));
+        assert_eq!(lanes.next(), Some((reads(50), 50, None)));
+        lanes.placed(reads(50));
+        assert_eq!(lanes.next(), Some((reads(0), 100, None)), "the next bio comes anew");
+        lanes.placed(reads(0));
+        lanes.check();
+        assert_eq!(lanes.away().count(), 19);
     }
 
     #[test]
@@ -200,14 +221,16 @@ mod tests {
         lanes.push(reads(1), 1);
         lanes.push(reads(2), 2);
         lanes.push(reads(2), 3);
-        lanes.remove(reads(1), 1);
-        lanes.remove(reads(2), 2);
+        assert_eq!(lanes.next(), Some((reads(1), 1, None)));
+        lanes.turned_away(reads(1), ticket(9));
+        assert_eq!(lanes.remove(reads(1), 1), Some(ticket(9)));
+        assert_eq!(lanes.remove(reads(2), 2), None);
         lanes.check();
         assert_eq!(lanes.bios().collect::<Vec<_>>(), [3]);
-        assert_eq!(lanes.next(), Some((reads(2), 3)));
+        assert_eq!(lanes.next(), Some((reads(2), 3, None)));
         lanes.goes_on(reads(2));
-        lanes.remove(reads(2), 3);
+        assert_eq!(lanes.remove(reads(2), 3), None);
         lanes.check();
-        assert!(!lanes.has_ready() && !lanes.has_away());
+        assert!(!lanes.has_ready() && lanes.away().count() == 0);
     }
 }

@@ -11,6 +11,7 @@ mod at_disk;
 mod awaiting;
 mod bio;
 pub mod buffer;
+mod causes;
 mod clock;
 pub mod control;
 mod depth;

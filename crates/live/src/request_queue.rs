@@ -12,8 +12,9 @@
 //! ```
 //!
 //! **Clients** take turns for tags, and a client's tasks among themselves; and the elevator has its say ([`Elevator::has_room`]): of a group at its
-//! limit, not all tags wait. The task that it turns away waits alone, and asks again when the disk is done with something, when the elevator's
-//! timer or a limit's time comes, or somebody changes something; if there are many such tasks, also every millisecond.
+//! limit, not all tags wait. The task that it turns away waits alone, in line with those that wait for the same cause (`causes.rs`). The first one of a line asks for
+//! all: when the disk is done with something, when the elevator's timer or a limit's time comes, or somebody changes something; if there are
+//! more causes than questions, also every millisecond. So what waits costs the others nothing, however many wait.
 //! Each client may have so many bios and bytes here ([`RequestQueue::has_room`]); a front stops reading from one that has no room.
 //!
 //! **Cancel.** A bio that is taken back is answered at once. Its requests stay in the elevator until it issues them, and then
@@ -37,6 +38,7 @@
 use crate::at_disk::{AtDisk, Io};
 use crate::awaiting::Awaiting;
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
+use crate::causes::{Cause, Causes, RETRIES, Waiter};
 use crate::depth::{AT_DISK_MAX, Depth};
 use crate::flushes::Flushes;
 use crate::lanes::{LaneId, Lanes};
@@ -53,7 +55,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 const SECTOR: u64 = 512;
 
-/// Those who were turned away and are too many to be tried at once are tried again so much later, if nothing else comes: rare enough to cost nothing,
+/// If there are more causes than are asked about at once, the others are asked about so much later, if nothing else comes: rare enough to cost nothing,
 /// and soon for a disk.
 const RETRY_AFTER: Duration = Duration::from_ms(1);
 
@@ -131,6 +133,15 @@ pub enum Start {
     Flush(FileId),
 }
 
+/// What came of asking for those that wait for a cause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asked {
+    Placed,
+    InVain,
+    /// The first one waits for something else now, and the next one has not been asked.
+    Moved,
+}
+
 #[derive(Debug)]
 struct Pending<D> {
     bio: Bio,
@@ -170,9 +181,8 @@ struct Client {
     unplaced: Lanes,
     /// Failed flushes that it has heard of, by file.
     heard: BTreeMap<FileId, u64>,
-    /// Whether it is in line for tags; and among those of whom the elevator has turned some task away.
+    /// Whether it is in line for tags.
     is_in_line: bool,
-    is_stalled: bool,
     /// Goes when the last bio is answered; or is gone, and hears nothing any more.
     is_leaving: bool,
     is_gone: bool,
@@ -191,10 +201,10 @@ pub struct RequestQueue<D> {
     freed: Vec<Tag>,
     clients: Slab<Client>,
     bios: Slab<Pending<D>>,
-    /// Clients that have something to place, in turn; and those of whom the elevator has turned some task away.
+    /// Clients that have something to place, in turn; and lanes that were turned away.
     line: VecDeque<usize>,
-    stalled: Vec<usize>,
-    /// When they may try again, whatever else happens.
+    stalled: Causes,
+    /// When those are asked about again that there was no time for, whatever else happens.
     retry_at: Option<Instant>,
     at_disk: AtDisk,
     depth: Depth,
@@ -224,7 +234,7 @@ impl<D> RequestQueue<D> {
             clients: Slab::new(),
             bios: Slab::new(),
             line: VecDeque::new(),
-            stalled: Vec::new(),
+            stalled: Causes::default(),
             retry_at: None,
             at_disk: AtDisk::new(settings.timeout),
             depth: Depth::new(settings.limits.queue_depth, settings.adaptive_depth),
@@ -269,8 +279,8 @@ impl<D> RequestQueue<D> {
     }
 
     fn drop_if_done(&mut self, slot: usize) {
-        let c = &self.clients[slot];
-        if (c.is_gone || c.is_leaving) && c.bios == 0 && !c.is_in_line && !c.is_stalled {
+        let Some(c) = self.clients.get(slot) else { return };
+        if (c.is_gone || c.is_leaving) && c.bios == 0 && !c.is_in_line {
             self.clients.remove(slot);
         }
     }
@@ -339,7 +349,8 @@ impl<D> RequestQueue<D> {
         };
         if p.placed < p.bio.len {
             p.placed = p.bio.len;
-            self.clients[p.client.slot].unplaced.remove(LaneId::of(&p.bio), bio.slot);
+            let ticket = self.clients[p.client.slot].unplaced.remove(LaneId::of(&p.bio), bio.slot);
+            ticket.into_iter().for_each(|t| self.stalled.leave(t));
         }
         p.result = Err(Errno::INTR);
         self.answer_early(bio.slot);
@@ -400,19 +411,16 @@ impl<D> RequestQueue<D> {
             let Some(client) = self.line.pop_front() else { return };
             let c = &mut self.clients[client];
             c.is_in_line = false;
-            let Some((lane, slot)) = c.unplaced.next() else {
+            let Some((lane, slot, number)) = c.unplaced.next() else {
                 self.drop_if_done(client);
                 continue;
             };
             let (piece, request) = self.cut(slot);
-            if self.is_behind(&piece) || !self.elevator().has_room(&request) {
-                let opens = self.elevator().room_at(&request);
-                self.retry_at = [self.retry_at, opens].into_iter().flatten().min();
-                let c = &mut self.clients[client];
-                c.unplaced.turned_away(lane);
-                if !std::mem::replace(&mut c.is_stalled, true) {
-                    self.stalled.push(client);
-                }
+            let limit = Cause::Limit(request.group, piece.op == Op::Read);
+            if self.stalled.is_behind(limit, number) {
+                self.turn_away((client, lane), number, (limit, None));
+            } else if let Some(why) = self.obstacle(lane, &piece, &request) {
+                self.turn_away((client, lane), number, why);
             } else {
                 let (p, c) = (&mut self.bios[slot], &mut self.clients[client]);
                 p.placed += piece.len;
@@ -428,6 +436,24 @@ impl<D> RequestQueue<D> {
         }
     }
 
+    /// What stands in the way of a piece; and when that is gone at the latest, if it is known.
+    fn obstacle(&self, lane: LaneId, piece: &Piece, request: &Request) -> Option<(Cause, Option<Instant>)> {
+        if self.is_behind(piece) {
+            return Some((Cause::Behind(piece.bio.slot), None));
+        }
+        if self.elevator().has_room(request) {
+            return None;
+        }
+        let opens = self.elevator().room_at(request);
+        let limit = Cause::Limit(request.group, piece.op == Op::Read);
+        Some((opens.map_or(Cause::Scheduler(lane), |_| limit), opens))
+    }
+
+    fn turn_away(&mut self, waiter: Waiter, number: Option<u64>, (cause, due): (Cause, Option<Instant>)) {
+        let ticket = self.stalled.wait(cause, due, waiter, number);
+        self.clients[waiter.0].unplaced.turned_away(waiter.1, ticket);
+    }
+
     /// A client takes its place behind the others, if it has anything to ask.
     fn line_up(&mut self, client: usize) {
         let c = &mut self.clients[client];
@@ -436,23 +462,73 @@ impl<D> RequestQueue<D> {
         }
     }
 
-    /// Who was turned away by the elevator may try again.
-    fn unstall(&mut self, now: Instant) {
-        let mut stalled = std::mem::take(&mut self.stalled);
-        let mut are_more = false;
-        stalled.retain(|&client| {
-            let c = &mut self.clients[client];
-            are_more |= c.unplaced.has_more();
-            c.unplaced.retry();
-            c.is_stalled = c.unplaced.has_away();
-            let stays = c.is_stalled;
-            self.line_up(client);
-            self.drop_if_done(client);
-            stays
-        });
-        self.stalled = stalled;
-        self.retry_at = are_more.then_some(now + RETRY_AFTER);
+    /// Something has changed; `done` is what the disk is done with, if it is that. Those that were turned away are asked about, by cause.
+    fn unstall(&mut self, now: Instant, done: Option<&Request>) {
         self.place(now);
+        if self.stalled.is_empty() {
+            self.retry_at = None;
+            return;
+        }
+        let mut is_all = true;
+        while !self.free.is_empty()
+            && let Some(cause) = self.stalled.due(now)
+        {
+            is_all &= self.ask_again(now, cause) != Asked::Moved;
+            // One that is due and has no room all the same is asked about with the others.
+            if self.stalled.due(now) == Some(cause) {
+                self.stalled.set_due(cause, None);
+                is_all = false;
+            }
+        }
+        if let Some(rq) = done {
+            is_all &= self.ask_again(now, Cause::Limit(rq.group, rq.op == request::Op::Read)) != Asked::Moved;
+        }
+        let mut in_vain = 0;
+        while in_vain < RETRIES.min(self.stalled.len())
+            && !self.free.is_empty()
+            && let Some(cause) = self.stalled.next()
+        {
+            let asked = self.ask_again(now, cause);
+            in_vain += usize::from(asked != Asked::Placed);
+            is_all &= asked != Asked::Moved;
+        }
+        is_all &= self.stalled.len() <= RETRIES;
+        self.retry_at = (!is_all).then_some(now + RETRY_AFTER);
+    }
+
+    /// Those that wait for this are placed, the first one first, as long as there is room.
+    fn ask_again(&mut self, now: Instant, cause: Cause) -> Asked {
+        let mut asked = Asked::InVain;
+        while !self.free.is_empty()
+            && let Some((ticket, (client, lane))) = self.stalled.first(cause)
+        {
+            let slot = self.clients[client].unplaced.oldest(lane).expect("it waits");
+            let (piece, request) = self.cut(slot);
+            match self.obstacle(lane, &piece, &request) {
+                Some((still, due)) if still == cause => {
+                    self.stalled.set_due(cause, due);
+                    return asked;
+                }
+                Some(other) => {
+                    // Its bio is another by now, or something else stands in the way of it.
+                    self.stalled.leave(ticket);
+                    self.turn_away((client, lane), Some(ticket.number), other);
+                    return Asked::Moved;
+                }
+                None => {
+                    self.stalled.leave(ticket);
+                    self.clients[client].unplaced.retry(lane);
+                    self.line_up(client);
+                    self.place(now);
+                    // Others in line may have taken its room; then it waits again, as the first one.
+                    if self.stalled.first(cause).is_some_and(|(t, _)| t == ticket) {
+                        return asked;
+                    }
+                    asked = Asked::Placed;
+                }
+            }
+        }
+        asked
     }
 
     /// The next piece of a bio, and the request that it is.
@@ -510,7 +586,7 @@ impl<D> RequestQueue<D> {
             }
             let io = self.at_disk.ends(io);
             self.leave_disk(now, io.era, io.tag);
-            self.unstall(now);
+            self.unstall(now, Some(&io.request));
         }
         None
     }
@@ -578,7 +654,7 @@ impl<D> RequestQueue<D> {
         if io.era == self.elevators.era() && self.elevator().prefers(&io.request) {
             self.awaiting.answered(now, io.request.task);
         }
-        self.unstall(now);
+        self.unstall(now, Some(&io.request));
     }
 
     fn drop_pieces(&mut self, pieces: &[Piece]) {
@@ -608,7 +684,7 @@ impl<D> RequestQueue<D> {
         while let Some((file, whom)) = self.flushes.give_up(now) {
             self.answer_flushes(file, whom, Err(Errno::TIMEDOUT));
         }
-        self.unstall(now);
+        self.unstall(now, None);
     }
 
     fn give_up(&mut self, now: Instant, id: IoId) {
@@ -633,7 +709,8 @@ impl<D> RequestQueue<D> {
         for slot in doubtful {
             let p = &mut self.bios[slot];
             (p.placed, p.result) = (p.bio.len, Err(Errno::TIMEDOUT));
-            self.clients[p.client.slot].unplaced.remove(LaneId::of(&p.bio), slot);
+            let ticket = self.clients[p.client.slot].unplaced.remove(LaneId::of(&p.bio), slot);
+            ticket.into_iter().for_each(|t| self.stalled.leave(t));
             if p.open == 0 {
                 self.finish_bio(slot);
             }
@@ -643,10 +720,9 @@ impl<D> RequestQueue<D> {
     /// When to call [`Self::timer`] at the latest.
     #[must_use]
     pub fn next_timer(&self) -> Option<Instant> {
-        let retry = self.retry_at.filter(|_| !self.stalled.is_empty());
-        let timers =
-            [self.elevators.next_timer(), self.at_disk.next_timer(), self.flushes.next_timer(), retry];
-        let timers = timers.into_iter().chain([self.awaiting.until()]);
+        let retries = [self.retry_at, self.stalled.next_due()].into_iter().filter(|_| !self.free.is_empty());
+        let timers = [self.elevators.next_timer(), self.at_disk.next_timer(), self.flushes.next_timer()];
+        let timers = timers.into_iter().chain(retries).chain([self.awaiting.until()]);
         timers.flatten().min()
     }
 }
@@ -710,7 +786,7 @@ impl<D> RequestQueue<D> {
     pub fn control(&mut self, now: Instant, change: Control) -> Result<(), Refusal> {
         self.elevators.control(now, change)?;
         self.awaiting.end();
-        self.unstall(now);
+        self.unstall(now, None);
         Ok(())
     }
 
@@ -726,7 +802,7 @@ impl<D> RequestQueue<D> {
             let piece = self.tags[tag.index()].expect("it waits");
             self.elevators.insert(now, tag, self.request_of(&piece));
         }
-        self.unstall(now);
+        self.unstall(now, None);
         Ok(())
     }
 
@@ -836,7 +912,12 @@ impl<D> RequestQueue<D> {
                 c.is_in_line || !c.unplaced.has_ready(),
                 "client {slot} waits for tags and is not in line"
             );
-            assert!(c.is_stalled || !c.unplaced.has_away(), "client {slot} was turned away and is forgotten");
         }
+        self.stalled.check();
+        let away =
+            self.clients.iter().flat_map(|(slot, c)| c.unplaced.away().map(move |(t, l)| (t, (slot, l))));
+        let mut away: Vec<_> = away.collect();
+        away.sort_unstable();
+        assert!(self.stalled.all().eq(away), "who was turned away stands in a line");
     }
 }

@@ -701,6 +701,84 @@ fn whoever_stands_behind_many_that_are_turned_away_is_tried_too() {
     assert!(took < Duration::from_ms(50), "{took:?}");
 }
 
+/// Each client that waits for the same cause is woken when it is gone, and in the order in which it came: clients of several limited groups, among them
+/// some that take back what they asked for, beside a busy one, under each scheduler.
+#[test]
+fn whoever_waits_for_the_same_limit_is_served_as_it_came() {
+    for (name, seed) in ["noop", "mq-deadline", "kyber", "bfq", "cfq"].into_iter().zip(1..) {
+        let mut chance = Chance::Seed(seed);
+        let mut s = Small::with_scheduler(name, 16, 2);
+        let busy = s.queue.join();
+        let groups: Vec<GroupId> = (1..=4).map(|g| limited(&mut s, g, 200 * u64::from(g), 300)).collect();
+        let (mut asked, mut open) = (BTreeMap::<(GroupId, bool), Vec<u64>>::new(), Vec::new());
+        for cookie in 0..400_u64 {
+            let (group, op) = (*chance.pick(&groups), *chance.pick(&[Op::Read, Op::Write]));
+            let client = s.queue.join();
+            let bio = Bio { group, task: TaskId(cookie as u32), ..Small::bio(op, cookie * 2, cookie) };
+            let id = s.queue.submit(s.now, client, bio, None);
+            if chance.percent(10) {
+                s.queue.cancel(s.now, id);
+            } else {
+                asked.entry((group, op == Op::Read)).or_default().push(cookie);
+                open.push(cookie);
+            }
+            if chance.percent(30) {
+                s.ask(busy, Op::Read, 5000 + cookie * 2, 1000 + cookie);
+            }
+            s.queue.check();
+        }
+        let mut began = Vec::new();
+        for _ in 0..20_000 {
+            while let Some(io) = s.start() {
+                let pieces = s.queue.pieces(io).to_vec();
+                began.extend(pieces.iter().map(|p| s.queue.bio(p).cookie));
+                s.finish(io);
+                s.heard();
+            }
+            began.retain(|c| *c < 1000);
+            if began.len() == open.len() {
+                break;
+            }
+            s.now =
+                s.now.max(s.queue.next_timer().unwrap_or_else(|| panic!("{name}: {began:?} of {open:?}")));
+            s.queue.timer(s.now);
+        }
+        assert_eq!(began.len(), open.len(), "{name}: somebody is forgotten");
+        if name == "noop" {
+            // Under the others the scheduler has a say, too.
+            for (line, cookies) in asked {
+                let order: Vec<u64> = began.iter().copied().filter(|c| cookies.contains(c)).collect();
+                assert_eq!(order, cookies, "{line:?}");
+            }
+        }
+    }
+}
+
+/// Whoever came later found room that a limit had just got, and went before all that waited for it.
+#[test]
+fn who_comes_later_stands_behind_those_who_wait_for_the_same_limit() {
+    let mut s = Small::with_scheduler("noop", 8, 1);
+    let group = limited(&mut s, 1, 100, 100);
+    let ask = |s: &mut Small, cookie: u64| {
+        let client = s.queue.join();
+        let bio = Bio { group, task: TaskId(cookie as u32), ..Small::bio(Op::Read, cookie * 2, cookie) };
+        s.queue.submit(s.now, client, bio, None);
+    };
+    (0..30).for_each(|cookie| ask(&mut s, cookie));
+    let mut order = Vec::new();
+    for cookie in 30..200 {
+        s.now = s.now + Duration::from_ms(5);
+        // It comes before the timer is heard, as a client of a busy engine does.
+        ask(&mut s, cookie);
+        s.queue.timer(s.now);
+        while let Some(io) = s.start() {
+            s.finish(io);
+            order.extend(s.heard().into_iter().map(|h| h.0));
+        }
+    }
+    assert!(order.len() > 50 && order.is_sorted(), "{order:?}");
+}
+
 #[test]
 fn flushes_that_come_while_one_is_under_way_share_the_next() {
     let mut s = Small::new(2);
