@@ -29,6 +29,7 @@ workloads! {
     "backup": "a backup runs, customers ask, and an office program starts (docs/tutorial.md)",
     "tenants": "a service, a nightly job and a scrub, by I/O priority",
     "small-queries": "queries of five dependent reads in one group while four dd stream in another",
+    "four-drives": "eight processes read from four NVMe drives under one host",
     "cgroups": "customers and tenants in nested control groups, with a limit, a guarantee and a change under way",
     "throughput-sync": "S suite: one reader, ten, ten at random",
     "throughput-sync-writers": "S suite: five readers and five writers, sequential, then random",

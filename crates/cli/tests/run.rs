@@ -235,6 +235,42 @@ fn a_disk_may_be_a_file() {
     );
 }
 
+#[test]
+fn several_disks_have_a_row_each_in_every_format() {
+    let dir = Dir::new();
+    let disks = "[mixed]\nfh_disk=log:mine.toml:deadline\n";
+    let job = JOB.replace("[global]", "[global]\nfh_disk=a,b").replace("[mixed]", disks.trim_end());
+    std::fs::write(dir.0.path().join("job.fio"), job).unwrap();
+    std::fs::write(dir.0.path().join("mine.toml"), "base = \"sata2009\"\n").unwrap();
+    let text = dir.text(&["--sched", "noop", "--interval", "250ms"]);
+    assert!(text.starts_with("job.fio on ide2004 (a), ide2004 (b), mine.toml (log), host of 2020"), "{text}");
+    for row in ["\na ", "\nb ", "\nlog "] {
+        assert_eq!(text.matches(row).count(), 2, "{row:?} in the table of disks and in the series: {text}");
+    }
+    assert!(text.contains("noop (deadline)"), "{text}");
+    let json = dir.json(&["--sched", "noop", "--output-format", "json", "--interval", "250ms"]);
+    let run = &json["runs"][0];
+    let all = run["disks"].as_array().unwrap();
+    let names: Vec<&str> = all.iter().map(|d| d["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["a", "b", "log"]);
+    assert_eq!((&all[2]["model"], &all[2]["scheduler"]), (&"mine.toml".into(), &"deadline".into()));
+    let sum = |key: &str| all.iter().map(|d| d[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(run["disk"]["read_bytes"].as_u64(), Some(sum("read_bytes")));
+    assert!(run["series"]["disks"]["log"].as_array().unwrap().len() > 1);
+    let fio = dir.json(&["--sched", "noop", "--output-format", "json+"]);
+    let utils = fio["disk_util"].as_array().unwrap();
+    assert_eq!(utils.iter().map(|u| u["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
+    let csv = dir.text(&["--sched", "noop", "--output-format", "csv"]);
+    assert_eq!(csv.lines().count(), 1 + 2 + 3);
+    let columns = |l: &str| l.replace("ide2004 (a), ide2004 (b), mine.toml (log)", "").split(',').count();
+    assert!(csv.lines().all(|l| columns(l) == columns(csv.lines().next().unwrap())), "{csv}");
+    let refused = |args: &[&str]| String::from_utf8_lossy(&dir.fairhead(args).stderr).into_owned();
+    assert!(refused(&["--sched", "noop", "--why", "mixed"]).contains("one queue only"));
+    std::fs::remove_file(dir.0.path().join("mine.toml")).unwrap();
+    let told = refused(&["--sched", "noop"]);
+    assert!(told.starts_with("fairhead: job.fio:9: unknown disk 'mine.toml'"), "{told}");
+}
+
 /// Keys of fio's that ours leaves out: no time of day is in a result, and a modelled disk has no kernel's books.
 const LEFT_OUT: [&str; 8] = [
     "timestamp",

@@ -437,13 +437,13 @@ impl<'a> Disks<'a> {
         }
         loop {
             let (_, m) = self.devices.first().filter(|first| first.0 <= now)?;
-            let done = self.members[m].poll(now);
-            self.devices.set(m, self.members[m].device_due());
-            self.stale |= 1 << m;
-            if let Some(tag) = done {
+            // Other queues than this may have been handed something for an earlier completion of this instant; they come next.
+            if let Some(tag) = self.members[m].poll(now) {
+                self.stale |= 1 << m;
                 #[allow(clippy::cast_possible_truncation, reason = "64 at most")]
                 return Some((m as u8, tag));
             }
+            self.devices.set(m, self.members[m].device_due());
         }
     }
 

@@ -13,43 +13,54 @@ use fairhead_core::Instant;
 /// The earliest of a few times; of equal ones that with the smallest number.
 #[derive(Clone, Debug)]
 pub(super) struct Earliest {
-    /// The number of leaves, a power of two.
-    leaves: usize,
-    /// The root at 1, the children of `i` at `2i` and `2i + 1`: the earliest time below, and whose it is.
-    nodes: Box<[(Instant, usize)]>,
+    /// By number, up to a power of two.
+    times: Box<[Instant]>,
+    /// Who is first: of all at 1, of the two halves at 2 and 3, and so on; a number's own place is behind those.
+    first: Box<[u8]>,
 }
 
 impl Earliest {
     /// Later than anything.
     const NEVER: Instant = Instant::from_ns(u64::MAX);
 
-    /// So many times, none of which is set.
+    /// So many times, 128 at most, none of which is set.
     pub(super) fn new(count: usize) -> Self {
         let leaves = count.next_power_of_two();
-        let mut nodes = vec![(Self::NEVER, 0); 2 * leaves].into_boxed_slice();
-        (0..leaves).for_each(|i| nodes[leaves + i].1 = i);
-        (1..leaves).rev().for_each(|i| nodes[i] = nodes[2 * i].min(nodes[2 * i + 1]));
-        Self { leaves, nodes }
+        let number = |i: usize| u8::try_from(i).expect("128 at most");
+        let mut first = vec![0; 2 * leaves].into_boxed_slice();
+        (0..leaves).for_each(|i| first[leaves + i] = number(i));
+        (1..leaves).rev().for_each(|i| first[i] = first[2 * i]);
+        Self { times: vec![Self::NEVER; leaves].into(), first }
     }
 
     /// Changes one of the times.
+    #[inline]
     pub(super) fn set(&mut self, i: usize, at: Option<Instant>) {
-        let mut node = self.leaves + i;
-        self.nodes[node].0 = at.unwrap_or(Self::NEVER);
+        let at = at.unwrap_or(Self::NEVER);
+        // Most timers of schedulers are never set.
+        if std::mem::replace(&mut self.times[i], at) != at {
+            self.play(i);
+        }
+    }
+
+    /// Plays the matches of one whose time has changed.
+    fn play(&mut self, i: usize) {
+        let mut node = self.times.len() + i;
         while node > 1 {
+            // Siblings are an even number and the next.
+            let (left, right) = (self.first[node & !1], self.first[node | 1]);
+            let is_right = self.times[usize::from(right)] < self.times[usize::from(left)];
             node /= 2;
-            let winner = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
-            if self.nodes[node] == winner {
-                return;
-            }
-            self.nodes[node] = winner;
+            self.first[node] = if is_right { right } else { left };
         }
     }
 
     /// The earliest time and its number, if any time is set.
+    #[inline]
     pub(super) fn first(&self) -> Option<(Instant, usize)> {
-        let first = self.nodes[1];
-        (first.0 < Self::NEVER).then_some(first)
+        let first = usize::from(self.first[1]);
+        let at = self.times[first];
+        (at < Self::NEVER).then_some((at, first))
     }
 }
 

@@ -162,6 +162,9 @@ pub(crate) fn out_of_line<T>(tell: impl FnOnce() -> T) -> T {
     tell()
 }
 
+/// Later than anything that happens.
+const NEVER: Instant = Instant::from_ns(u64::MAX);
+
 /// Points of the time series, all clients together: a run that has more has longer intervals, as its memory is bounded.
 const POINTS_MAX: usize = 1 << 20;
 
@@ -435,12 +438,16 @@ impl<'a> Machine<'a> {
         let (device, timer) = self.queue.due();
         let event = self.events.peek();
         // Ties: the device first, then events by class, the elevator's timer among the timers.
-        let earliest = [device.map(|t| (t, 0)), event, timer.map(|t| (t, 3))].into_iter().flatten().min();
-        let Some((at, class)) =
-            earliest.filter(|e| !self.ended && !self.has_failed() && e.0 <= self.time_max)
-        else {
+        let (mut at, mut class) = event.unwrap_or((NEVER, u64::MAX));
+        if let Some(t) = device.filter(|&t| t <= at) {
+            (at, class) = (t, 0);
+        }
+        if let Some(t) = timer.filter(|&t| (t, 3) < (at, class)) {
+            (at, class) = (t, 3);
+        }
+        if at > self.time_max || at == NEVER || self.ended || self.has_failed() {
             return false;
-        };
+        }
         self.sample(at);
         self.now = self.now.max(at);
         self.handled += 1;
