@@ -268,7 +268,7 @@ fn several_disks_have_a_row_each_in_every_format() {
     assert!(refused(&["--sched", "noop", "--why", "mixed"]).contains("one queue only"));
     std::fs::remove_file(dir.0.path().join("mine.toml")).unwrap();
     let told = refused(&["--sched", "noop"]);
-    assert!(told.starts_with("fairhead: job.fio:9: unknown disk 'mine.toml'"), "{told}");
+    assert!(told.starts_with("fairhead: job.fio:12: unknown disk 'mine.toml'"), "{told}");
 }
 
 /// Keys of fio's that ours leaves out: no time of day is in a result, and a modelled disk has no kernel's books.
