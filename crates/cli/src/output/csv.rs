@@ -76,7 +76,7 @@ fn disk_line(d: &DiskOutcome, o: &Outcome, seed: u64) -> String {
     let per_s = |n: u64| rate(n, o.elapsed).to_string();
     let mut fields = vec![String::new(); TOTALS.split(',').count()];
     let figures = [
-        ("scheduler", quoted(&d.scheduler)),
+        ("scheduler", quoted(&o.scheduler)),
         ("disk", quoted(&d.label)),
         ("seed", seed.to_string()),
         ("elapsed_ns", o.elapsed.as_ns().to_string()),
@@ -125,7 +125,7 @@ fn series(report: &Report<'_>) -> String {
             {
                 text.push_str(&format!(
                     "{},{},{},,,{},{},{},{},,\n",
-                    quoted(&disk.scheduler),
+                    quoted(&o.scheduler),
                     quoted(&disk.label),
                     report.plan.seed,
                     (interval * n).as_ns(),
