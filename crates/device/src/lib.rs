@@ -98,7 +98,7 @@ pub use disk::{Disk, MultiDisk};
 pub use mirror::ReadBalance;
 pub use params::{
     CacheMode, CardParams, DeviceParams, DiskParams, Layout, MapZone, Overheads, ParamError, Queues, RaStop,
-    Raid0Params, Raid1Params, SpareUnit, SsdParams, Zone,
+    Raid0Params, Raid1Params, SlcFull, SpareUnit, SsdParams, Zone,
 };
 pub use preset::{nearest_word, preset_names, preset_text};
 pub use set::Set;

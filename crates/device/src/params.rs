@@ -275,6 +275,16 @@ pub struct CardParams {
     pub max_request: Sectors,
 }
 
+/// What a full SLC cache does with more data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SlcFull {
+    /// They go to the native cells; the cache is emptied in the gaps.
+    #[default]
+    Direct,
+    /// They wait until as much has moved from the cache to the native cells.
+    Fold,
+}
+
 /// A solid-state device: SATA or NVMe drive, eMMC, microSD card. Rates in bytes per second.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SsdParams {
@@ -328,8 +338,22 @@ pub struct SsdParams {
     pub flush_queued: bool,
     /// Buffered writes survive a power failure, so that a flush waits for nothing. Default no.
     pub power_loss_protection: bool,
-    /// The SLC cache, bytes. Default none.
+    /// The SLC cache in flash of its own, bytes. Default none.
     pub slc: u64,
+    /// So much more of it in flash that holds no data, bytes. Default none.
+    pub slc_dynamic: u64,
+    /// What a full SLC cache does with more. Default: lets it pass.
+    pub slc_full: SlcFull,
+    /// Bits of a native cell, 2 to 5: a unit in the SLC cache takes the room of so many. Default 3.
+    pub cell_bits: u32,
+    /// Share of the capacity that holds data at first, from its beginning, thousandths. Default 1000.
+    pub fill_permille: u32,
+    /// Garbage collection and folding move pages inside a die; else through the channel. Default yes.
+    pub copy_back: bool,
+    /// Generation of the PCIe link, 1 to 6, which bounds `link_rate`; zero: the link is none. Default zero.
+    pub pcie: u32,
+    /// Lanes of it, 1 to 16. Default 4.
+    pub pcie_lanes: u32,
     /// The SLC cache is emptied when the host has been idle for so long. Default 100 ms.
     pub slc_idle: Duration,
     /// Over-provisioning: flash beyond the capacity, thousandths of it. Default 70.
@@ -757,6 +781,7 @@ impl SsdParams {
             time(key, v, SECOND)?;
         }
         rate("link_rate", self.link_rate)?;
+        self.check_pcie()?;
         count("cmd_servers", u64::from(self.cmd_servers), 1, 64)?;
         count("queue_depth", u64::from(self.queue_depth), 1, 1024)?;
         if self.prefetch > 0 {
@@ -765,8 +790,34 @@ impl SsdParams {
         Ok(())
     }
 
+    /// The link carries no more than its lanes do.
+    fn check_pcie(&self) -> Result<(), Fault> {
+        count("pcie", u64::from(self.pcie), 0, 6)?;
+        count("pcie_lanes", u64::from(self.pcie_lanes), 1, 16)?;
+        let most = pcie_rate(self.pcie, self.pcie_lanes);
+        if self.pcie > 0 && self.link_rate > most {
+            let (mb, lanes) = (most / 1_000_000, self.pcie_lanes);
+            return fault(
+                "link_rate",
+                format!(
+                    "{}B/s is not possible, PCIe {} x{lanes} carries {mb}MB/s",
+                    self.link_rate, self.pcie
+                ),
+            );
+        }
+        Ok(())
+    }
+
     fn check_writes(&self) -> Result<(), Fault> {
         let unit = self.page.bytes() * u64::from(self.planes);
+        count("cell_bits", u64::from(self.cell_bits), 2, 5)?;
+        count("fill", u64::from(self.fill_permille), 0, 1000)?;
+        if self.slc_dynamic > 0 {
+            bytes("slc_dynamic", self.slc_dynamic, unit, self.capacity * 512)?;
+        }
+        if self.slc_full == SlcFull::Fold && self.slc == 0 {
+            return fault("slc_full", "\"fold\" needs a part of the cache of its own, slc".to_owned());
+        }
         bytes("write_buffer", self.write_buffer, 2 * unit, 4 * GIB)?;
         if self.slc > 0 {
             bytes("slc", self.slc, unit, self.capacity * 512)?;
@@ -800,6 +851,23 @@ impl SsdParams {
     fn dies(&self) -> u32 {
         self.channels.saturating_mul(self.dies_per_channel)
     }
+}
+
+/// What lanes of a generation carry in one direction, bytes per second: transfers a second, less the line code.
+///
+/// Packets take a few percent more, so that drives reach at most nine tenths of it.
+fn pcie_rate(generation: u32, lanes: u32) -> u64 {
+    // Bits of data on a lane in a microsecond.
+    let bits: u64 = match generation {
+        0 | 1 => 2500 * 8 / 10,
+        2 => 5000 * 8 / 10,
+        3 => 8000 * 128 / 130,
+        4 => 16_000 * 128 / 130,
+        5 => 32_000 * 128 / 130,
+        // Blocks of 256 bytes with 14 of check and 6 of framing.
+        _ => 64_000 * 236 / 256,
+    };
+    bits * 1_000_000 / 8 * u64::from(lanes)
 }
 
 impl Raid1Params {

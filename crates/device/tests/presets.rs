@@ -34,6 +34,9 @@ fn sizes_are_those_of_the_drives() {
         ("sata_ssd", 1000),
         ("nvme", 1000),
         ("980pro", 1000),
+        ("pcie4", 2000),
+        ("pcie5", 2000),
+        ("dramless", 1000),
         ("emmc51", 64),
         ("microsd_a1", 64),
     ] {
@@ -162,24 +165,36 @@ fn each_mistake_gets_one_clear_line() {
     }
     assert_eq!(
         error(""),
-        "my.toml:1: kind = one of \"disk\", \"card\", \"ssd\", \"raid1\", or base = a preset, is needed"
+        "my.toml:1: kind = one of \"disk\", \"card\", \"ssd\", \"raid1\", \"raid0\", or base = a preset, is needed"
     );
     assert_eq!(
         error("kind = \"disc\""),
-        "my.toml:1: kind: disc is not possible, \"disk\", \"card\", \"ssd\", \"raid1\" are"
+        "my.toml:1: kind: disc is not possible, \"disk\", \"card\", \"ssd\", \"raid1\", \"raid0\" are"
     );
     assert_eq!(error("kind = \"disk\""), "my.toml:1: rpm: is needed (or base = a preset to start from)");
     assert_eq!(error("base = \"ide2005\""), "my.toml:1: base: no preset ide2005, did you mean ide2004?");
     assert_eq!(error("kind = 4"), "my.toml:1: kind: a word in quotes is needed");
     let unknown = DeviceParams::preset("floppy").map(|p| p.name().to_owned());
     let all = "no preset floppy; there are ide2004, sata2009, nas2020, greedy_ncq, dual_actuator, raid1_2009, flashcard2010, \
-               plextor_m5s, sata_ssd, nvme, 980pro, emmc51, microsd_a1";
+               plextor_m5s, sata_ssd, nvme, 980pro, pcie4, pcie5, dramless, emmc51, microsd_a1";
     assert_eq!(unknown.map_err(|e| e.to_string()), Err(all.to_owned()));
 }
 
 #[test]
 fn each_mistake_in_a_solid_state_drive_gets_one_clear_line() {
     for (line, message) in [
+        ("slc_full = \"both\"", "slc_full: \"direct\" or \"fold\" is needed"),
+        ("slc = \"0B\"\nslc_full = \"fold\"", "slc_full: \"fold\" needs a part of the cache of its own, slc"),
+        ("slc_dynamic = \"4KiB\"", "slc_dynamic: 4096B is not possible, 32768B to 1000204886016B is"),
+        ("cell_bits = 1", "cell_bits: 1 is not possible, 2 to 5 is"),
+        ("fill = 1.5", "fill: a share from 0 to 1 is needed, such as 0.5"),
+        ("copy_back = 1", "copy_back: true or false is needed"),
+        ("pcie = 7", "pcie: 7 is not possible, 0 to 6 is"),
+        ("pcie = 4\npcie_lanes = 0", "pcie_lanes: 0 is not possible, 1 to 16 is"),
+        (
+            "pcie = 3\nlink_rate = \"4GB/s\"",
+            "link_rate: 4000000000B/s is not possible, PCIe 3 x4 carries 3938MB/s",
+        ),
         ("channels = 0", "channels: 0 is not possible, 1 to 64 is"),
         (
             "channels = 64\ndies_per_channel = 64",

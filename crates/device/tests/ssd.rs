@@ -300,3 +300,70 @@ fn reads_follow_the_formulas() {
         assert_eq!(differs, None, "seed {seed}: the first read that is not done when the formula says");
     }
 }
+
+#[test]
+fn drives_reach_their_link_and_no_more() {
+    for name in ["980pro", "pcie4", "pcie5", "dramless"] {
+        let p = SsdParams { prefetch: 0, ..ssd(name) };
+        let (mb_s, most) = (reads(&p, 128, 32) * 131_072 / 1_000_000, p.link_rate / 1_000_000);
+        println!("{name}, 128 KiB 32 at once: {mb_s} MB/s of {most}");
+        assert!(mb_s <= most && mb_s * 100 >= most * 96, "{name}: {mb_s} MB/s of {most}");
+    }
+}
+
+/// Data sheets: 980 Pro 5000 MB/s written, SN850X 6600, T700 11,800. Reviews: NV2 2800 MB/s, and after the cache 600.
+#[test]
+fn drives_write_as_fast_as_sheets_and_reviews_say() {
+    for (name, cache, native) in
+        [("980pro", 5000, 1500), ("pcie4", 6600, 3400), ("pcie5", 11_800, 3000), ("dramless", 2800, 600)]
+    {
+        let p = SsdParams { write_buffer: 4 << 20, ..ssd(name) };
+        let full = SsdParams { slc: 0, slc_dynamic: 0, ..p.clone() };
+        within(&format!("{name}, into the cache, MB/s"), writes_mb_s(&p, 2000, 10_000), cache, 4);
+        within(&format!("{name}, native cells, MB/s"), writes_mb_s(&full, 2000, 10_000), native, 4);
+    }
+}
+
+/// Microseconds that the slowest of a hundred reads takes beside so many random writes of 4 KiB at once.
+fn slowest_read(p: &SsdParams, writes: u16) -> u64 {
+    let load = Load { op: DeviceOp::Write, kib: 4, depth: 64, random_in: Some(p.capacity) };
+    let mut host = Loop::new(p);
+    if writes > 0 {
+        host.run(load, 300_000);
+    }
+    let mut slowest = 0;
+    for _ in 0..200 {
+        let before = host.now;
+        let place = Sector(host.rng.below(p.capacity / 8) * 8);
+        for tag in 1..=writes {
+            let start = Sector(host.rng.below(p.capacity / 8) * 8);
+            host.dev.submit(
+                before,
+                Command { tag: Tag(tag), op: DeviceOp::Write, start, len: Sectors(8), fua: false },
+            );
+        }
+        host.dev.submit(
+            before,
+            Command { tag: Tag(0), op: DeviceOp::Read, start: place, len: Sectors(8), fua: false },
+        );
+        while let Some(now) = host.dev.next_event() {
+            host.now = now;
+            while let Some(tag) = host.dev.poll(now) {
+                if tag.0 == 0 {
+                    slowest = slowest.max(now.since(before).as_ns() / 1000);
+                }
+            }
+        }
+    }
+    slowest
+}
+
+#[test]
+fn reads_beside_writers_wait_in_the_drive() {
+    // When the SLC cache is used up.
+    let p = SsdParams { slc: 0, slc_dynamic: 0, ..ssd("980pro") };
+    let (alone, few, many) = (slowest_read(&p, 0), slowest_read(&p, 4), slowest_read(&p, 256));
+    println!("980pro, slowest read: {alone} us alone, {few} beside 4 writes, {many} beside 256");
+    assert!(alone < 100, "{alone} us");
+    assert!(many > 10 * alone && few < many, "{few} us beside 4 writes, {many} us beside 256");
+}

@@ -42,7 +42,7 @@ use values::bytes_per_second;
 pub(crate) use values::decimal;
 
 /// Name and text of the built-in presets.
-const PRESETS: [(&str, &str); 13] = [
+const PRESETS: [(&str, &str); 16] = [
     ("ide2004", include_str!("../../presets/ide2004.toml")),
     ("sata2009", include_str!("../../presets/sata2009.toml")),
     ("nas2020", include_str!("../../presets/nas2020.toml")),
@@ -54,6 +54,9 @@ const PRESETS: [(&str, &str); 13] = [
     ("sata_ssd", include_str!("../../presets/sata_ssd.toml")),
     ("nvme", include_str!("../../presets/nvme.toml")),
     ("980pro", include_str!("../../presets/980pro.toml")),
+    ("pcie4", include_str!("../../presets/pcie4.toml")),
+    ("pcie5", include_str!("../../presets/pcie5.toml")),
+    ("dramless", include_str!("../../presets/dramless.toml")),
     ("emmc51", include_str!("../../presets/emmc51.toml")),
     ("microsd_a1", include_str!("../../presets/microsd_a1.toml")),
 ];

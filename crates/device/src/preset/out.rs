@@ -11,7 +11,9 @@
 //! are not built in.
 
 use super::values::Slot;
-use crate::params::{CacheMode, DeviceParams, Layout, MapZone, Overheads, Queues, RaStop, SpareUnit, Zone};
+use crate::params::{
+    CacheMode, DeviceParams, Layout, MapZone, Overheads, Queues, RaStop, SlcFull, SpareUnit, Zone,
+};
 use fairhead_core::units::Duration;
 use std::fmt::Write as _;
 
@@ -87,6 +89,8 @@ impl Slot<'_> {
             Self::SeekTable(t) if t.is_empty() => return None,
             Self::SeekTable(t) => lines(t.iter().map(|&(d, t)| format!("[{d}, {}]", time(t)))),
             Self::Overheads(o) => overheads(&(*o)?),
+            Self::SlcFull(SlcFull::Direct) => "\"direct\"".to_owned(),
+            Self::SlcFull(SlcFull::Fold) => "\"fold\"".to_owned(),
             Self::RaStop(RaStop::Never) => "\"never\"".to_owned(),
             Self::RaStop(RaStop::Track) => "\"track\"".to_owned(),
             Self::RaStop(RaStop::Cylinder) => "\"cylinder\"".to_owned(),

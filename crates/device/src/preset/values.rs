@@ -3,7 +3,9 @@
 //! Digits are read one by one into integers; the unit is part of the text (`"4ms"`, `"85MB/s"`).
 
 use super::measured::{self, known, narrow};
-use crate::params::{CacheMode, DeviceParams, Layout, MapZone, Overheads, Queues, RaStop, Zone, printable};
+use crate::params::{
+    CacheMode, DeviceParams, Layout, MapZone, Overheads, Queues, RaStop, SlcFull, Zone, printable,
+};
 use fairhead_core::units::{Duration, Sectors};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -40,6 +42,7 @@ pub(super) enum Slot<'a> {
     SeekTable(&'a mut Vec<(u64, Duration)>),
     Overheads(&'a mut Option<Overheads>),
     RaStop(&'a mut RaStop),
+    SlcFull(&'a mut SlcFull),
 }
 
 const TIME_UNITS: [(&str, u64); 5] =
@@ -169,6 +172,13 @@ impl Slot<'_> {
             Self::SeekTable(to) => *to = measured::seek_table(v)?,
             Self::Overheads(to) => *to = Some(measured::overheads(v)?),
             Self::RaStop(to) => *to = measured::ra_stop(v)?,
+            Self::SlcFull(to) => {
+                *to = match v.as_str() {
+                    Some("direct") => SlcFull::Direct,
+                    Some("fold") => SlcFull::Fold,
+                    _ => return Err("\"direct\" or \"fold\" is needed".to_owned()),
+                }
+            }
         }
         Ok(())
     }

@@ -5,6 +5,8 @@
 //!              channel                          |─ bytes ─|    first ready, first moved
 //!   program:   channel  |─ unit ─|
 //!              die      |········|──────── t_prog ────────|
+//!   move:      die      |── sense ──|··hold···············|─── t_prog ───|   in a die: without channel and wait
+//!              channel              |─ unit out, unit in ─|
 //! ```
 //!
 //! What a free die does next, in this order: reads; a program that was suspended for them; what garbage collection owes;
@@ -98,6 +100,10 @@ enum Doing {
     Program {
         sectors: u32,
         epoch: u32,
+    },
+    /// Senses a unit that leaves for another place, or holds it until it has been to the controller and back.
+    Fetch {
+        migrates: bool,
     },
     Move,
     Erase,
@@ -218,7 +224,7 @@ impl Dies {
         match self.dies[die].doing {
             Doing::Nothing => self.start(now, die),
             Doing::Program { .. } | Doing::Move | Doing::Erase | Doing::Migrate => self.suspend(now, die),
-            Doing::Read | Doing::Load { .. } => {}
+            Doing::Read | Doing::Load { .. } | Doing::Fetch { .. } => {}
         }
     }
 
@@ -279,7 +285,7 @@ impl Dies {
             (Doing::Erase, self.t.erase)
         } else if d.moves > 0 {
             d.moves -= 1;
-            (Doing::Move, self.t.read + self.t.prog)
+            relocation(&self.t, false)
         } else if d.programs.head != NIL {
             d.passed = 0;
             let program = d.programs.head;
@@ -289,7 +295,7 @@ impl Dies {
         } else if self.to_migrate > 0 {
             self.to_migrate -= 1;
             self.migrating += 1;
-            (Doing::Migrate, self.t.read + self.t.prog)
+            relocation(&self.t, true)
         } else {
             d.doing = Doing::Nothing;
             d.passed = 0;
@@ -297,6 +303,16 @@ impl Dies {
         };
         d.doing = doing;
         self.timers.set(die, now + time);
+    }
+
+    /// Units that leave the SLC cache in gaps.
+    pub(super) fn migrating(&self) -> u64 {
+        self.migrating
+    }
+
+    /// So many units are left in the SLC cache, and no more may leave.
+    pub(super) fn hold_back(&mut self, units: u64) {
+        self.to_migrate = self.to_migrate.min(units.saturating_sub(self.migrating));
     }
 
     /// Senses the oldest read's next pages: as many as the planes do at once.
@@ -343,6 +359,8 @@ impl Dies {
         let sectors = match die.doing {
             Doing::Read => die.sensed.first_page(self.t.page),
             Doing::Load { program } => self.programs[program as usize].sectors,
+            // Out, checked, and in again.
+            Doing::Fetch { .. } => 2 * (self.t.page as u32) * self.t.planes,
             other => unreachable!("{other:?} moves no data"),
         };
         self.timers.set(self.dies.len() + k, now + self.t.channel(sectors));
@@ -359,7 +377,7 @@ impl Dies {
 
     fn end_operation(&mut self, now: u64, die: usize) -> Outcome {
         let outcome = match self.dies[die].doing {
-            Doing::Read => {
+            Doing::Read | Doing::Fetch { .. } => {
                 self.join_channel(now, die);
                 return Outcome::Step;
             }
@@ -404,6 +422,15 @@ impl Dies {
                 self.begin_program(now, die, program);
                 Outcome::Step
             }
+            Doing::Fetch { migrates } => {
+                self.dies[die].doing = if migrates { Doing::Migrate } else { Doing::Move };
+                self.timers.set(die, now + self.t.prog);
+                // A read that came while the unit was moved.
+                if self.dies[die].reads.head != NIL {
+                    self.suspend(now, die);
+                }
+                Outcome::Step
+            }
             other => unreachable!("{other:?} moves no data"),
         }
     }
@@ -422,6 +449,15 @@ impl Dies {
         if self.dies[die].reads.head != NIL {
             self.suspend(now, die);
         }
+    }
+}
+
+/// Moving a unit: all of it inside the die, or its first part.
+fn relocation(t: &Timing, migrates: bool) -> (Doing, u64) {
+    match (t.copy_back, migrates) {
+        (false, _) => (Doing::Fetch { migrates }, t.read),
+        (true, false) => (Doing::Move, t.read + t.prog),
+        (true, true) => (Doing::Migrate, t.read + t.prog),
     }
 }
 

@@ -13,13 +13,33 @@
 //! ended, or is as large as a block.
 //!
 //! **SLC cache.** Programs are fast until its room is used up, then native. It is emptied while the host has been idle for
-//! `slc_idle`; once full also in the gaps between the programs, and it is used again when half of it is free.
+//! `slc_idle`; once full also in the gaps between the programs, and it is used again when half of it is free. Its room is
+//! flash of its own (`slc`) and, where the drive holds no data, more of it (`slc_dynamic`). A unit in a cell of one bit
+//! takes the room of `b` native ones, and one of these was its own in any case:
 //!
-//! What this does not do: know which pages are valid. The estimate holds for a drive in a steady state; it says nothing on
-//! when garbage collection begins on a fresh one, or on hot and cold data.
+//! ```text
+//!     room = slc + min(slc_dynamic, free / (b - 1))       three bits, drive of 900 GB, no limit: the first 300 GB
+//! ```
+//!
+//! As the drive fills up, the room shrinks. What is beyond it must leave at once: such units are *folded*, which is moved
+//! to native cells, on the dies of the programs that come in. So the speed of a drive that is written through falls twice:
+//!
+//! ```text
+//!   GB/s  ████████                            cost of a unit:   t_prog_slc
+//!                 ██████                                        t_prog
+//!                       ███████████                             t_prog + (t_read + t_prog) / (b - 1)
+//!         ─ slc_dynamic ┴ free / (b - 1) = slc_dynamic
+//! ```
+//!
+//! With `slc_full = "fold"` all data pass through the cache, and a full one folds a unit for each that comes in:
+//! `t_prog_slc + t_read + t_prog`. The blocks of the cache are erased then, too, `b` times as often as native ones.
+//!
+//! What this does not do: know which pages are valid. The estimate holds for a drive in a steady state: while parts of it
+//! were never written these count as spare, but not when the first block comes free; nor does it know hot and cold data.
 //= Fairhead device notes 2.2
+//= deviates ssd-slc-room
 
-use crate::params::SsdParams;
+use crate::params::{SlcFull, SsdParams};
 
 /// Streams of sequential writes that are told apart.
 const STREAMS: usize = 16;
@@ -33,9 +53,14 @@ pub(super) struct Charge {
     pub(super) slc: bool,
     /// Units to move on that die.
     pub(super) moves: u32,
+    /// Units to fold on it: out of the SLC cache into native cells.
+    pub(super) folds: u32,
     /// Blocks to erase on it.
     pub(super) erases: u32,
 }
+
+/// Units that leave the SLC cache with a program while far too many are in it.
+const FOLDS: u64 = 4;
 
 /// What a die has to do for what was programmed on it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,6 +69,8 @@ struct Debt {
     moves: u64,
     /// Sectors to erase.
     erases: u64,
+    /// Native programs since the last fold.
+    folds: u64,
 }
 
 /// The state of the flash translation layer. Lengths in sectors.
@@ -69,7 +96,14 @@ pub(super) struct Ftl {
     discarded_sum: u64,
     // The SLC cache, in units.
     slc_size: u64,
+    slc_dynamic: u64,
     pub(super) slc_used: u64,
+    /// Bits of a native cell.
+    bits: u64,
+    /// A full cache folds.
+    fold: bool,
+    /// Thousandths of sectors to move for what is in the cache of such a drive.
+    owed_cached: u64,
     /// It was full, and is not half empty yet.
     pub(super) slc_full: bool,
 }
@@ -77,7 +111,7 @@ pub(super) struct Ftl {
 impl Ftl {
     pub(super) fn new(p: &SsdParams) -> Self {
         let unit = u64::from(p.page.0) * u64::from(p.planes);
-        Self {
+        let mut ftl = Self {
             dies: p.channels * p.dies_per_channel,
             next_die: 0,
             unit,
@@ -91,9 +125,26 @@ impl Ftl {
             discarded: vec![0; usize::try_from(PARTS).unwrap_or(0)],
             discarded_sum: 0,
             slc_size: p.slc / 512 / unit,
+            slc_dynamic: p.slc_dynamic / 512 / unit,
             slc_used: 0,
+            bits: u64::from(p.cell_bits),
+            fold: p.slc_full == SlcFull::Fold,
+            owed_cached: 0,
             slc_full: false,
-        }
+        };
+        // Below 2^41 sectors, so a thousand of them fit.
+        ftl.discard(p.capacity * u64::from(p.fill_permille) / 1000, p.capacity);
+        ftl
+    }
+
+    /// Units that the SLC cache has room for, those in it included.
+    fn slc_room(&self) -> u64 {
+        self.slc_size + self.slc_dynamic.min(self.discarded_sum / (self.bits - 1) / self.unit)
+    }
+
+    /// Sectors of flash without data that the SLC cache takes.
+    fn slc_borrowed(&self) -> u64 {
+        self.slc_used.saturating_sub(self.slc_size) * (self.bits - 1) * self.unit
     }
 
     /// Whether garbage collection pays for a write of `[start, end)`.
@@ -105,12 +156,13 @@ impl Ftl {
     }
 
     /// Thousandths of pages programmed for each page of random overwrites.
-    fn amplification(&self) -> u64 {
+    pub(super) fn amplification(&self) -> u64 {
         if let Some(fixed) = self.fixed {
             return fixed;
         }
         let data = self.capacity - self.discarded_sum;
-        let spare = self.capacity * self.spare_permille / 1000 + self.discarded_sum;
+        let free = self.discarded_sum.saturating_sub(self.slc_borrowed());
+        let spare = self.capacity * self.spare_permille / 1000 + free;
         // Both are below 2^41, so thousands of them fit.
         ((data + spare) * 1000 / (2 * spare).max(1)).clamp(1000, 10_000)
     }
@@ -122,36 +174,82 @@ impl Ftl {
         }
     }
 
-    /// Where the next unit is programmed, and what comes with it.
+    /// Where the next unit is programmed, and what comes with it, while so many units leave the SLC cache in the gaps.
     #[allow(clippy::cast_possible_truncation, reason = "a few operations each")]
-    pub(super) fn program(&mut self) -> Charge {
+    pub(super) fn program(&mut self, migrating: u64) -> Charge {
         let die = self.next_die;
         self.next_die = (die + 1) % self.dies;
-        if self.slc_used < self.slc_size && !self.slc_full {
+        let room = self.slc_room();
+        // Its room may have grown: the host has discarded.
+        self.slc_full &= self.slc_used > room / 2;
+        if self.slc_used < room && !self.slc_full {
             self.slc_used += 1;
-            self.slc_full = self.slc_used == self.slc_size;
-            // Collected when it leaves the cache, in a migration's own programs.
-            self.owed = 0;
-            return Charge { die, slc: true, moves: 0, erases: 0 };
+            self.slc_full = self.slc_used == room;
+            // Collected when it leaves the cache: by a fold, or in a migration's own programs.
+            let owed = std::mem::take(&mut self.owed);
+            self.owed_cached += if self.fold { owed } else { 0 };
+            return Charge { die, slc: true, moves: 0, folds: 0, erases: 0 };
         }
+        self.slc_full |= self.has_slc();
+        let folds = self.fold_out(die as usize, room, migrating);
         let debt = &mut self.debts[die as usize];
         debt.moves += std::mem::take(&mut self.owed);
         let moves = debt.moves / (1000 * self.unit);
         debt.moves -= moves * 1000 * self.unit;
-        debt.erases += (1 + moves) * self.unit;
+        // Native cells take what comes in or what is folded; the cache's blocks hold less.
+        let native = u64::from(!self.fold) + folds + moves;
+        debt.erases += (native + folds * self.bits) * self.unit;
         let erases = debt.erases / self.block;
         debt.erases -= erases * self.block;
-        Charge { die, slc: false, moves: moves as u32, erases: erases as u32 }
+        Charge { die, slc: self.fold, moves: moves as u32, folds: folds as u32, erases: erases as u32 }
+    }
+
+    /// Units leave the SLC cache for one that comes in: what is beyond its room, not counting those on their way out.
+    ///
+    /// Each die has its share of them: a native program takes the room of `1 / (b - 1)` units.
+    fn fold_out(&mut self, die: usize, room: u64, migrating: u64) -> u64 {
+        let arrives = u64::from(self.fold);
+        let stay = self.slc_used.saturating_sub(migrating);
+        let over = (stay + arrives).saturating_sub(room);
+        let debt = &mut self.debts[die].folds;
+        *debt += u64::from(over > 0);
+        let mut folds = arrives;
+        if !self.fold && *debt >= self.bits - 1 {
+            (*debt, folds) = (0, 1);
+        }
+        if over > 2 * u64::from(self.dies) {
+            folds = FOLDS;
+        }
+        let folds = folds.min(over).min(stay);
+        self.slc_used = self.slc_used + arrives - folds;
+        if self.fold {
+            self.owed_cached += std::mem::take(&mut self.owed);
+            self.owed = self.leave(folds);
+        }
+        folds
+    }
+
+    /// The share of such units in what is owed for the SLC cache.
+    fn leave(&mut self, units: u64) -> u64 {
+        if self.owed_cached == 0 {
+            return 0;
+        }
+        let all = self.slc_used + units;
+        let share = u128::from(self.owed_cached) * u128::from(units) / u128::from(all.max(1));
+        let share = u64::try_from(share).unwrap_or(self.owed_cached);
+        self.owed_cached -= share;
+        share
     }
 
     pub(super) fn has_slc(&self) -> bool {
-        self.slc_size > 0
+        self.slc_size + self.slc_dynamic > 0
     }
 
-    /// A unit has left the SLC cache.
+    /// A unit has left the SLC cache in a gap, and its share of garbage collection is done there, too.
     pub(super) fn migrated(&mut self) {
         self.slc_used -= 1;
-        self.slc_full &= self.slc_used > self.slc_size / 2;
+        self.slc_full &= self.slc_used > self.slc_room() / 2;
+        self.leave(1);
     }
 
     /// The host does not need these sectors.
@@ -180,5 +278,22 @@ impl Ftl {
             *count = new;
             at = stop;
         }
+    }
+}
+
+#[cfg(test)]
+impl Ftl {
+    /// Sectors without data.
+    pub(super) fn free(&self) -> u64 {
+        self.discarded_sum
+    }
+
+    /// What must hold at any time, while so many units leave the SLC cache in the gaps.
+    pub(super) fn check(&self, migrating: u64) {
+        assert!(self.discarded_sum <= self.capacity, "no more is free than there is");
+        assert!(migrating <= self.slc_used, "only what is in the cache leaves it");
+        let most = self.slc_size + self.slc_dynamic;
+        assert!(self.slc_used - migrating <= most, "{} units in a cache of {most}", self.slc_used);
+        assert!(self.slc_used < most || most == 0 || self.slc_full, "a cache without room is full");
     }
 }

@@ -67,6 +67,8 @@ struct Timing {
     prog: u64,
     prog_slc: u64,
     erase: u64,
+    /// Pages move inside a die.
+    copy_back: bool,
     /// What a read waits when it suspends a program; zero: it cannot.
     suspend: u64,
     /// Picoseconds per sector.
@@ -91,6 +93,7 @@ impl Timing {
             prog: p.t_prog.as_ns(),
             prog_slc: p.t_prog_slc.as_ns(),
             erase: p.t_erase.as_ns(),
+            copy_back: p.copy_back,
             suspend: p.t_suspend.as_ns(),
             channel_ps: ps(p.channel_rate),
             link_ps: ps(p.link_rate),
@@ -516,9 +519,12 @@ impl Ssd {
         self.ftl.wrote(u64::from(landing.sectors), landing.random);
         while let Some((sectors, epoch)) = self.buffer.unit(landing.barrier.is_some()) {
             let was_full = self.ftl.slc_full;
-            let charge = self.ftl.program();
-            let (slc, moves, erases) = (charge.slc, charge.moves, charge.erases);
-            self.counters.page_moves += u64::from(moves * self.t.planes);
+            let charge = self.ftl.program(self.dies.migrating());
+            let (slc, moves, erases) = (charge.slc, charge.moves + charge.folds, charge.erases);
+            self.counters.page_moves += u64::from(charge.moves * self.t.planes);
+            if charge.folds > 0 {
+                self.dies.hold_back(self.ftl.slc_used);
+            }
             self.counters.erases += u64::from(erases);
             self.dies.program(
                 now,

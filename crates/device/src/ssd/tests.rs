@@ -2,7 +2,7 @@
 //! numbers are worked out in the test.
 
 use super::*;
-use crate::params::DeviceParams;
+use crate::params::{DeviceParams, SlcFull};
 
 fn preset(name: &str) -> SsdParams {
     match DeviceParams::preset(name) {
@@ -24,6 +24,7 @@ impl Ssd {
     fn check(&self) {
         self.buffer.check();
         self.dies.check();
+        self.ftl.check(self.dies.migrating());
         assert!(self.done.len() <= usize::from(self.in_flight), "no more completions than commands");
         assert!(self.slots.len() <= usize::from(self.facts.queue_depth), "no more slots than commands");
         assert!(!self.someone_waits() || self.next_event().is_some(), "nobody waits without an event");
@@ -78,6 +79,15 @@ fn random_params(r: &mut Rng) -> SsdParams {
         p.slc = (u64::from(p.planes) * p.page.bytes() * (1 + r.below(30))).min(p.capacity * 512);
     } else {
         p.slc = 0;
+    }
+    p.fill_permille = [0, 500, 1000][r.below(3) as usize];
+    p.cell_bits = 2 + r.below(4) as u32;
+    p.copy_back = r.chance(50);
+    if r.chance(40) {
+        p.slc_dynamic = (u64::from(p.planes) * p.page.bytes() * (1 + r.below(60))).min(p.capacity * 512);
+    }
+    if p.slc > 0 && r.chance(50) {
+        p.slc_full = SlcFull::Fold;
     }
     p.prefetch = [0, p.page.bytes(), 100_000, 1 << 20][r.below(4) as usize];
     p.slc_idle = Duration::from_us(r.below(5000));
@@ -434,4 +444,222 @@ fn a_half_duplex_link_is_shared() {
         let log = drain(&mut dev);
         assert!(log.contains(&(0, 81_000)) && log.contains(&(1, read_done)), "{half_duplex}: {log:?}");
     }
+}
+
+/// Writes `pages` in sequence, eight at a time, as fast as they get in. Microseconds until each eighth of them was in.
+fn write_through(dev: &mut Ssd, pages: u64, mut each: impl FnMut(&Ssd)) -> Vec<u64> {
+    let (mut now, mut sent, mut done, mut log) = (Instant::EPOCH, 0, 0, Vec::new());
+    let mut free: Vec<u16> = (0..8).collect();
+    while done < pages {
+        while sent < pages
+            && let Some(tag) = free.pop()
+        {
+            dev.submit(now, command(tag, WRITE, page(sent), 64));
+            sent += 8;
+        }
+        now = dev.next_event().unwrap_or_else(|| panic!("stuck"));
+        while let Some(tag) = dev.poll(now) {
+            free.push(tag.0);
+            done += 8;
+            if done % (pages / 8) == 0 {
+                log.push(now.since(Instant::EPOCH).as_ns() / 1000);
+            }
+            each(dev);
+        }
+        dev.check();
+    }
+    log
+}
+
+#[track_caller]
+fn near(what: &str, ours: u64, by_hand: u64, permille: u64) {
+    println!("{what}: {ours}, by hand {by_hand}");
+    assert!(1000 * ours.abs_diff(by_hand) <= permille * by_hand, "{what}: {ours}, by hand {by_hand}");
+}
+
+/// Drives whose eight dies take a page in 1 us, programs in 100 us of the cache and 500 us of native cells, 50 us to sense.
+fn cached() -> SsdParams {
+    SsdParams {
+        t_prog_slc: Duration::from_us(100),
+        slc_idle: Duration::from_secs(9),
+        pages_per_block: 65_536,
+        write_buffer: 1 << 20,
+        link_rate: 4_096_000_000,
+        ..round()
+    }
+}
+
+#[test]
+fn a_folding_cache_has_its_cliff_where_it_is_full() {
+    let mut dev = ssd(&SsdParams { slc: 4000 * 4096, slc_full: SlcFull::Fold, ..cached() });
+    let log = write_through(&mut dev, 8000, |_| {});
+    // Eight pages in 101 us until 4000 are there; then also a sense and a native program each: 651 us. The write buffer is
+    // 256 pages ahead of the dies, which moves the cliff behind.
+    let fast = |pages: u64| pages * 101 / 8;
+    for eighth in 1..=4 {
+        near("in the cache", log[eighth as usize - 1], fast(1000 * eighth - 256), 25);
+    }
+    for eighth in 5..=8 {
+        let slow = (1000 * eighth - 256 - 4000) * 651 / 8;
+        near("behind the cliff", log[eighth as usize - 1], fast(4000) + slow, 25);
+    }
+    assert_eq!(dev.ftl.slc_used, 4000, "as many leave as come");
+}
+
+#[test]
+fn a_cache_in_free_flash_shrinks_as_the_drive_fills_up() {
+    let pages = 16_000;
+    let p = SsdParams {
+        capacity: page(pages),
+        fill_permille: 0,
+        slc: 0,
+        slc_dynamic: 4000 * 4096,
+        cell_bits: 3,
+        ..cached()
+    };
+    let mut dev = ssd(&p);
+    let mut most = 0;
+    let log = write_through(&mut dev, pages, |dev| {
+        most = most.max(dev.ftl.slc_used);
+        // Cells: what is in the cache takes two pages more each than it will. Commands and buffer are ahead of that,
+        // and two pages of each die may be late.
+        let (extra, free) = (2 * dev.ftl.slc_used, dev.ftl.free() / 8);
+        assert!(extra <= free + 2 * (64 + 256 + 16), "{extra} pages borrowed of {free}");
+    });
+    assert_eq!(most, 4000);
+    // 4000 pages into the cache, 101 us for eight; then 501 us, until 8000 are free; then half a page is folded for each
+    // that comes, which takes 275 us more.
+    // The write buffer's 256 pages are ahead of the dies, and so of each stage.
+    let slc = |pages: u64| pages * 101 / 8;
+    near("the cache, less the buffer", log[1], slc(4000 - 256), 10);
+    near("native cells", log[3] - log[1], slc(256) + (4000 - 256) * 501 / 8, 10);
+    near("native cells, and folded", log[7] - log[3], 8000 * 776 / 8, 10);
+    // Discarded, and left alone, it is as large as at first.
+    let end = dev.next_event().unwrap_or(Instant::EPOCH + Duration::from_secs(60));
+    dev.submit(end, command(0, DeviceOp::Discard, 0, page(pages) as u32));
+    drain(&mut dev);
+    for (ms, op) in [(60_000, WRITE), (60_001, READ)] {
+        dev.submit(end + Duration::from_ms(ms), command(0, op, 0, 8));
+        drain(&mut dev);
+    }
+    assert_eq!(dev.ftl.slc_used, 1, "emptied meanwhile");
+}
+
+#[test]
+fn a_whole_drive_as_cache_ends_at_a_third_of_it() {
+    let pages = 12_000;
+    for (bits, stays) in [(3, 4000), (4, 3000)] {
+        let p = SsdParams {
+            capacity: page(pages),
+            fill_permille: 0,
+            slc: 0,
+            slc_dynamic: page(pages) * 512,
+            cell_bits: bits,
+            ..cached()
+        };
+        let mut dev = ssd(&p);
+        let mut most = 0;
+        write_through(&mut dev, pages, |dev| most = most.max(dev.ftl.slc_used));
+        // Data on their way count as there, so it is full up to the buffer and eight commands sooner.
+        assert!(most <= stays && most > stays - 320, "{bits} bits: {most} pages");
+    }
+}
+
+#[test]
+fn a_read_waits_for_an_erase() {
+    let mut dev = ssd(&SsdParams { pages_per_block: 1, t_erase: Duration::from_ms(4), ..round() });
+    dev.submit(Instant::EPOCH, command(0, WRITE, 0, 8));
+    // In the buffer at 19 us, on the die at 20, programmed at 520, erased at 4520. The read is there at 1015.
+    dev.submit(Instant::EPOCH + Duration::from_ms(1), command(1, READ, 0, 8));
+    assert!(drain(&mut dev).contains(&(1, 4_520_000 + 50_000 + 3000)));
+}
+
+#[test]
+fn pages_that_move_take_the_channel() {
+    // Programmed at 520 us; another page is sensed until 570, out and in until 572. The read of the other die on that
+    // channel is sensed at 571.
+    for (copy_back, ready) in [(true, 571_000), (false, 572_000)] {
+        let p = SsdParams { write_amplification_permille: Some(2000), copy_back, ..round() };
+        let mut dev = ssd(&p);
+        dev.submit(Instant::EPOCH, command(0, WRITE, page(8), 8));
+        dev.submit(Instant::EPOCH + Duration::from_us(506), command(1, READ, page(4), 8));
+        assert!(drain(&mut dev).contains(&(1, ready + 3000)), "{copy_back}");
+        assert_eq!(dev.counters.page_moves, 1);
+    }
+}
+
+/// Pages programmed for each page written, in thousandths, of a page map whose garbage collection takes the block with the
+/// fewest valid pages: the real thing, small.
+fn greedy(blocks: usize, pages: usize, data: usize) -> u64 {
+    const NONE: usize = usize::MAX;
+    let mut r = Rng(99);
+    let (mut place, mut owner) = (vec![NONE; data], vec![NONE; blocks * pages]);
+    let mut valid = vec![0_usize; blocks];
+    let mut free: Vec<usize> = (1..blocks).collect();
+    let (mut open, mut next, mut programmed) = (0, 0, 0_u64);
+    let (warm, counted) = (4 * data, 4 * data);
+    let mut base = 0;
+    for i in 0..warm + counted {
+        if i == warm {
+            base = programmed;
+        }
+        // In order at first, then at random.
+        let mut todo = vec![if i < data { i } else { r.below(data as u64) as usize }];
+        while let Some(lpn) = todo.pop() {
+            if next == pages {
+                if free.len() <= 1 {
+                    let closed = (0..blocks).filter(|b| *b != open && !free.contains(b));
+                    let victim = closed.min_by_key(|&b| valid[b]).unwrap_or(0);
+                    for cell in &mut owner[victim * pages..(victim + 1) * pages] {
+                        let lpn = std::mem::replace(cell, NONE);
+                        if lpn != NONE {
+                            todo.push(lpn);
+                            place[lpn] = NONE;
+                        }
+                    }
+                    valid[victim] = 0;
+                    free.insert(0, victim);
+                }
+                (open, next) = (free.pop().unwrap_or_else(|| panic!("no block")), 0);
+            }
+            let old = std::mem::replace(&mut place[lpn], open * pages + next);
+            if old != NONE {
+                (owner[old], valid[old / pages]) = (NONE, valid[old / pages] - 1);
+            }
+            owner[open * pages + next] = lpn;
+            valid[open] += 1;
+            next += 1;
+            programmed += 1;
+        }
+    }
+    (programmed - base) * 1000 / counted as u64
+}
+
+#[test]
+//= Fairhead device notes 2.2 type=test
+fn write_amplification_is_that_of_greedy_garbage_collection() {
+    // As many pages in a block as make it a large one; of small ones greedy finds emptier.
+    let (blocks, pages) = (128, 256);
+    for spare in [100, 150, 200, 300] {
+        let p = SsdParams { spare_permille: spare, ..round() };
+        let formula = Ftl::new(&p).amplification();
+        assert_eq!(formula, u64::from((1000 + spare) * 1000 / (2 * spare)), "(1 + s) / 2 s");
+        let data = (blocks - 2) * pages * 1000 / (1000 + spare as usize);
+        near(&format!("{spare} thousandths spare"), formula, greedy(blocks, pages, data), 100);
+    }
+}
+
+#[test]
+fn write_amplification_grows_with_the_fill() {
+    let mut last = 0;
+    for fill in [300, 500, 700, 800, 900, 1000] {
+        let p = SsdParams { fill_permille: fill, ..round() };
+        let wa = Ftl::new(&p).amplification();
+        // The rest of the capacity is spare, too: (data + spare) / (2 spare), at least 1.
+        let fill = u64::from(fill);
+        near(&format!("{fill} full"), wa, (1_070_000 / (2 * (1070 - fill))).max(1000), 5);
+        assert!(wa >= last);
+        last = wa;
+    }
+    assert!(last > 7000);
 }
