@@ -1,7 +1,12 @@
 #!/bin/bash
 # Measures `serve` and `mount` beside others, one after the other, round after round: reads a second, and CPU time for each.
 #
-#   bench/live.sh [ROUNDS [SECONDS [nbd|mount|all]]]
+#   bench/live.sh [ROUNDS [SECONDS [nbd|mount|all|rows]]]
+#
+# `rows` has `serve` beside nbdkit's file plugin row by row: sizes, reads and writes, depths, one connection, two on two exports, four with bfq. In
+# each round, each row is measured with ours, with an earlier build (FAIRHEAD_BASE=PATH; without it, with ours and `--threads 0`), and with nbdkit, one after
+# the other; what is printed is the median of the rounds, and of the quotients within a round. PRIORITY='chrt --rr 1' before all programs has them at
+# real-time priority. `PRIORITY= bench/live.sh 3 1 rows` takes about 4 minutes.
 #
 # The same file in memory and the same client for all. NBD: 4 KiB at random places by one connection (the example nbd_load), 64 under way
 # and one. FUSE: 4 KiB direct reads by fio's psync, one thread and two. The order is turned round every other round. Prints Markdown:
@@ -110,7 +115,85 @@ mount_case() {
     esac
 }
 
+# row SERVER DEPTH BYTES OP CONNECTIONS SCHED: one figure of one round.
+row() {
+    local server_name=$1 depth=$2 bytes=$3 op=$4 connections=$5 sched=$6 exports=disk,other program=$fairhead more=() count
+    case $connections in 1) exports=disk ;; 4) exports=disk,other,disk,other ;; esac
+    rm -f "$dir/socket"
+    case $server_name in
+        nbdkit)
+            exports=${exports//[a-z]/}
+            $priority nbdkit -f -U "$dir/socket" file "$file" >/dev/null 2>&1 &
+            ;;
+        *)
+            if [ "$server_name" = before ]; then
+                if [ -n "${FAIRHEAD_BASE:-}" ]; then program=$FAIRHEAD_BASE; else more=(--threads 0); fi
+            fi
+            $priority "$program" serve --export "disk=$file" --export "other=$dir/files/other" --socket "$dir/socket" --sched "$sched" \
+                "${more[@]}" >/dev/null 2>&1 &
+            ;;
+    esac
+    server=$!
+    until_there test -S "$dir/socket"
+    sleep 0.1
+    count=$($priority "$load" "$dir/socket" "$depth" "$seconds" "$exports" "$bytes" "$op" | awk '{ print $3 }')
+    kill "$server"
+    wait "$server" || true
+    server=
+    printf '%s\t%s %s, depth %s, connections %s, %s\t%s\n' "$server_name" "$bytes" "$op" "$depth" "$connections" "$sched" "$count" >>"$dir/rows"
+}
+
+rows() {
+    local round server_name line
+    cp "$file" "$dir/files/other"
+    for round in $(seq "$rounds"); do
+        while read -r -a line; do
+            for server_name in $([ $((round % 2)) = 1 ] && echo ours before nbdkit || echo nbdkit before ours); do
+                row "$server_name" "${line[@]}" </dev/null
+            done
+        done <<'END'
+1 4096 read 1 noop
+4 4096 read 1 noop
+16 4096 read 1 noop
+64 4096 read 1 noop
+16 4096 write 1 noop
+1 65536 read 1 noop
+16 65536 read 1 noop
+16 65536 write 1 noop
+4 1048576 read 1 noop
+4 1048576 write 1 noop
+16 4096 read 4 bfq
+32 4096 read 2 noop
+16 65536 read 2 noop
+4 1048576 read 2 noop
+END
+    done
+    echo "| row | ours, a second | nbdkit | ours / nbdkit | ours / before |"
+    echo "|---|---:|---:|---:|---:|"
+    awk -F'\t' '
+        function median(v, n,    i, j, t) {
+            for (i = 2; i <= n; i++) for (j = i; j > 1 && v[j] < v[j - 1]; j--) { t = v[j]; v[j] = v[j - 1]; v[j - 1] = t }
+            return (v[int((n + 1) / 2)] + v[int(n / 2) + 1]) / 2
+        }
+        { if (!($2 in seen)) { seen[$2]; order[++keys] = $2 } n[$1, $2]++; rate[$1, $2, n[$1, $2]] = $3 }
+        END {
+            for (k = 1; k <= keys; k++) {
+                key = order[k]; m = n["ours", key]
+                for (i = 1; i <= m; i++) {
+                    o = rate["ours", key, i]; a[i] = o; b[i] = rate["nbdkit", key, i]
+                    c[i] = o / (b[i] > 0 ? b[i] : 1); d[i] = o / (rate["before", key, i] > 0 ? rate["before", key, i] : 1)
+                }
+                printf "| %s | %.0f | %.0f | %.2f | %.2f |\n", key, median(a, m), median(b, m), median(c, m), median(d, m)
+            }
+        }' "$dir/rows"
+}
+
 : >"$dir/rows"
+priority=${PRIORITY:-}
+if [ "$what" = rows ]; then
+    rows
+    exit
+fi
 if [ "$what" != nbd ]; then
     for example in passthrough_ll passthrough; do
         # shellcheck disable=SC2046 # flags are words

@@ -1,28 +1,28 @@
 //! `fairhead reproduce`: the published tables beside ours.
 
+use fairhead_device::preset_names;
 use fairhead_sim::job::nearest;
-use fairhead_sim::reproduce::{Options, Report, SOURCES, reproduce as simulate};
+use fairhead_sim::reproduce::{Options, Report, SOURCES, Setting, hold_against, reproduce as simulate};
+use std::path::Path;
 
-use crate::args::ReproduceArgs;
+use crate::args::{ReplayArgs, ReproduceArgs};
 use crate::error::CliError;
 use crate::out::{self, Progress};
 use crate::output::Reproductions;
+use crate::plan::{choose_setting, read_jobs, read_text};
 
 /// Runs the sources that the arguments name, writes the tables, and judges them if asked to.
 pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
-    let sources = choose(args.source.as_deref())?;
     let options = Options {
         layouts: args.layouts,
         seed: args.seed,
         threads: args.threads.count(),
         only: args.only.clone(),
     };
-    let mut reports = Vec::new();
-    for source in sources {
-        let progress = Progress::new("reproducing");
-        let report = simulate(source, &options, &|done, total| progress.at(done, total));
-        reports.extend(report.map_err(|e| CliError::Failed(e.to_string()))?);
-    }
+    let reports = match &args.figures {
+        Some(file) => vec![figures(args, file, &options)?],
+        None => tables(args, &options)?,
+    };
     if let Some(only) = &args.only
         && reports.iter().all(|r| r.figures.is_empty())
     {
@@ -35,6 +35,37 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
         out::note(&format!("seed {}", args.seed));
     }
     if args.check { judge(&reports) } else { Ok(()) }
+}
+
+/// The published tables.
+fn tables(args: &ReproduceArgs, options: &Options) -> Result<Vec<Report>, CliError> {
+    let mut reports = Vec::new();
+    for source in choose(args.source.as_deref())? {
+        let progress = Progress::new("reproducing");
+        let report = simulate(source, options, &|done, total| progress.at(done, total));
+        reports.extend(report.map_err(|e| CliError::Failed(e.to_string()))?);
+    }
+    Ok(reports)
+}
+
+/// Somebody's own measurements, whose job files, and disks in files, are named from the folder of the file.
+fn figures(args: &ReproduceArgs, file: &Path, options: &Options) -> Result<Report, CliError> {
+    let text = read_text(file)?;
+    let beside = |name: &str| file.parent().unwrap_or(Path::new("")).join(name);
+    let read = |job: &str, disk: Option<&str>, host: Option<&str>| {
+        let own = disk.map(|d| {
+            if preset_names().contains(&d) { d.to_owned() } else { beside(d).display().to_string() }
+        });
+        let host = host.or(args.host.as_deref());
+        let (disk, host) =
+            choose_setting(own.as_deref().unwrap_or(&args.disk), host).map_err(|e| e.to_string())?;
+        let jobs = read_jobs(Some(&beside(job)), Some(&host.1), &ReplayArgs::default(), None);
+        Ok(Setting { jobs: jobs.map_err(|e| e.to_string())?, disk: disk.1, host: host.1 })
+    };
+    let progress = Progress::new("reproducing");
+    let report =
+        hold_against(&text, &file.to_string_lossy(), options, &read, &|done, total| progress.at(done, total));
+    report.map_err(CliError::Misuse)
 }
 
 /// The source of that name; all without one.

@@ -47,6 +47,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     if let Some(depth) = args.depth {
         disk = disk.depth(depth);
     }
+    if let Some(threads) = args.threads {
+        disk = disk.threads(threads.into());
+    }
     if let Some(name) = &args.emulate {
         disk = emulate::disk(disk, name)?;
     }

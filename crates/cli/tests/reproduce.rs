@@ -153,3 +153,47 @@ fn what_is_not_there_is_misuse() {
         assert_eq!(String::from_utf8_lossy(&out.stderr), line);
     }
 }
+
+/// A file in the repository.
+fn in_repository(name: &str) -> String {
+    format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn figures_of_ones_own_stand_beside_the_labs() {
+    let file = in_repository("examples/figures/nvme.csv");
+    let args = ["--figures", &file, "--layouts", "1", "--check"];
+    let table = text(&args);
+    assert_eq!(table.lines().filter(|l| l.contains(".fio")).count(), 7, "{table}");
+    let json: Vec<Value> =
+        serde_json::from_str(&text(&[&args[..], &["--output-format", "json"]].concat())).unwrap();
+    assert!(json.iter().all(|f| f["verdict"] == "ok"), "{json:?}");
+}
+
+#[test]
+fn figures_that_are_missed_or_cannot_be_read_fail_with_one_line() {
+    let folder = std::env::temp_dir().join(format!("fairhead-figures-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("mine.csv");
+    std::fs::copy(in_repository("examples/figures/depth32.fio"), folder.join("a.fio")).unwrap();
+    for (line, code, told) in [
+        ("a.fio,none,iops,1000", 1, "a.fio noop iops: published 1000"),
+        ("b.fio,none,iops,1000", 2, "mine.csv:2: no job file"),
+        ("a.fio,none,ipos,1000", 2, "mine.csv:2: no metric 'ipos'; did you mean 'iops'?"),
+    ] {
+        std::fs::write(&file, format!("job,scheduler,metric,published\n{line}\n")).unwrap();
+        let out = reproduce(&["--figures", file.to_str().unwrap(), "--layouts", "1", "--check"]);
+        let error = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(code), "{error}");
+        assert!(error.contains(told), "{error}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn every_metric_is_in_the_manual() {
+    let page = std::fs::read_to_string(in_repository("docs/reproduce.md")).unwrap();
+    for m in fairhead_sim::reproduce::METRICS {
+        assert!(page.contains(&format!("| `{}` | {} |", m.name, m.unit)), "{}", m.name);
+    }
+}

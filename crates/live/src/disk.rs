@@ -72,6 +72,7 @@ pub struct DiskOptions {
     settings: Settings,
     emulate: Option<DeviceParams>,
     depth: Option<u16>,
+    threads: Option<u32>,
     capacity: u32,
     direct: bool,
     read_only: bool,
@@ -94,6 +95,7 @@ impl DiskOptions {
             settings: Settings::default(),
             emulate: None,
             depth: None,
+            threads: None,
             capacity: 0,
             direct: true,
             read_only: false,
@@ -129,6 +131,14 @@ impl DiskOptions {
     #[must_use]
     pub const fn depth(mut self, depth: u16) -> Self {
         self.depth = Some(depth);
+        self
+    }
+
+    /// How many threads may copy large data beside the engine's own. Default: four for each processor. With 0, one thread does everything that
+    /// the kernel does not hand over by itself.
+    #[must_use]
+    pub const fn threads(mut self, threads: u32) -> Self {
+        self.threads = Some(threads);
         self
     }
 
@@ -319,6 +329,9 @@ impl Disk {
         let pool = Pool::new(ARENA);
         let front = front(&extents, &pool);
         let faults = options.faults;
+        let threads = options
+            .threads
+            .unwrap_or_else(|| 4 * thread::available_parallelism().map_or(1, |n| n.get() as u32));
         let shared = Shared {
             mail: Arc::clone(&mail),
             pool: Arc::clone(&pool),
@@ -328,13 +341,14 @@ impl Disk {
         };
         let (ready, started) = mpsc::channel();
         let thread = thread::Builder::new().name("fairhead".to_owned()).spawn(move || {
-            let ring = match Ring::new() {
+            let mut ring = match Ring::new() {
                 Ok(ring) => ring,
                 Err(e) => {
                     let _ = ready.send(Err(e));
                     return Ok(());
                 }
             };
+            ring.set_threads(threads);
             clock::be_punctual(is_emulated);
             // SAFETY: the engine has the store, which has the pool, and drops the ring before both.
             let is_registered = pool.arena().is_some_and(|(start, len)| unsafe { ring.register(start, len) });

@@ -285,6 +285,11 @@ impl<D> RequestQueue<D> {
         }
     }
 
+    /// How many bios are here.
+    pub(crate) fn bios(&self) -> usize {
+        self.bios.len()
+    }
+
     /// Whether anything that is here is about this file.
     #[must_use]
     pub fn knows(&self, file: FileId) -> bool {

@@ -3,6 +3,13 @@
 //! One thread has it. Operations are put in line and go to the kernel when the thread waits, all at once; it waits for the first
 //! outcome, or until a time, in the same call, so idling costs no timer. Each operation carries a [`Token`] that comes back.
 //!
+//! **Copies on other threads.** An operation that copies much, from or to a file in memory or a socket, takes the thread that does it for as long: 50 to 100
+//! us for a MiB. The thread has the scheduler and all sockets, so nothing else happens meanwhile. Therefore large operations go to the
+//! kernel's workers of this ring, at most [as many](Ring::set_threads) at a time; if all are busy, the thread does its share itself. One that
+//! is alone stays with the thread, as nothing else waits for it: it costs no wake-up. Order is nobody's business here: whoever needs one after the
+//! other puts the second one in line when the first one's outcome has come. Small operations never go elsewhere: to wake a worker costs more
+//! than to copy 4 KiB.
+//!
 //! What it does not do: know what operations are about. Whoever puts one in line answers for the memory that it names.
 
 use fairhead_core::units::Duration;
@@ -48,12 +55,24 @@ pub(crate) struct Outcome {
     pub(crate) result: i32,
 }
 
+/// Copies that are at least so long are large: shorter ones cost less than to hand them over.
+pub(crate) const LARGE: u64 = 32 << 10;
+
+/// And these are long.
+const LONG: u64 = 256 << 10;
+
+/// A bit of the number that comes back: a worker does it.
+const APART: u64 = 1 << 63;
+
 /// Operations that can be in line; outcomes that can wait.
 const ENTRIES: u32 = 256;
 const OUTCOMES: u32 = 8192;
 
 pub(crate) struct Ring {
     ring: IoUring,
+    /// How many operations workers may have at a time, and have.
+    threads: u32,
+    apart: u32,
 }
 
 impl Ring {
@@ -68,7 +87,7 @@ impl Ring {
             .setup_cqsize(OUTCOMES)
             .dontfork()
             .build(ENTRIES)?;
-        Ok(Self { ring })
+        Ok(Self { ring, threads: 0, apart: 0 })
     }
 
     /// Tells the kernel of memory that many operations will name, as buffer 0. Answers whether it agrees; limits on locked memory may
@@ -87,12 +106,41 @@ impl Ring {
     /// # Safety
     /// What it names stays as it is until its outcome comes.
     pub(crate) unsafe fn push(&mut self, operation: squeue::Entry, token: Token) -> io::Result<()> {
-        let operation = operation.user_data(token.encode());
+        // SAFETY: as the caller says.
+        unsafe { self.push_as(operation, token.encode()) }
+    }
+
+    /// # Safety
+    /// As for [`Self::push`].
+    unsafe fn push_as(&mut self, operation: squeue::Entry, number: u64) -> io::Result<()> {
+        let operation = operation.user_data(number);
         // SAFETY: as the caller says.
         while unsafe { self.ring.submission().push(&operation) }.is_err() {
             self.ring.submit()?;
         }
         Ok(())
+    }
+
+    /// So many large operations may be done by workers at a time. At first 0: none.
+    pub(crate) const fn set_threads(&mut self, threads: u32) {
+        self.threads = threads;
+    }
+
+    /// Whether a worker is free for a copy of so many bytes. Half of them are for long ones: to wake more than a few for short ones costs
+    /// more than it brings.
+    pub(crate) const fn has_worker(&self, bytes: u64) -> bool {
+        self.apart < if bytes < LONG { self.threads.div_ceil(2) } else { self.threads }
+    }
+
+    /// Puts an operation in line that a worker does.
+    ///
+    /// # Safety
+    /// As for [`Self::push`].
+    pub(crate) unsafe fn push_apart(&mut self, operation: squeue::Entry, token: Token) -> io::Result<()> {
+        self.apart += 1;
+        let operation = operation.flags(squeue::Flags::ASYNC);
+        // SAFETY: as the caller says.
+        unsafe { self.push_as(operation, token.encode() | APART) }
     }
 
     /// Sends what is in line, and waits for an outcome, but not longer than `most`; `None`: as long as it takes.
@@ -127,7 +175,9 @@ impl Ring {
     /// The next outcome that is here.
     pub(crate) fn next(&mut self) -> Option<Outcome> {
         let entry = self.ring.completion().next()?;
-        Some(Outcome { token: Token::decode(entry.user_data()), result: entry.result() })
+        let number = entry.user_data();
+        self.apart -= u32::from(number & APART != 0);
+        Some(Outcome { token: Token::decode(number & !APART), result: entry.result() })
     }
 }
 
@@ -161,8 +211,36 @@ mod tests {
     }
 
     #[test]
+    fn workers_are_bounded_and_free_again_after_the_outcome() {
+        let mut ring = match Ring::new() {
+            Ok(ring) => ring,
+            Err(e) => return println!("skipped: io_uring: {e}"),
+        };
+        assert!(!ring.has_worker(LONG), "none at first");
+        ring.set_threads(2);
+        for round in 0..3 {
+            let mut open = 0;
+            while ring.has_worker(LONG) {
+                assert_eq!(ring.has_worker(LARGE), open == 0, "half are for long ones");
+                // SAFETY: it names no memory.
+                unsafe { ring.push_apart(io_uring::opcode::Nop::new().build(), Token::Store(open)) }.unwrap();
+                open += 1;
+            }
+            assert_eq!(open, 2, "round {round}");
+            let mut heard = [false; 2];
+            while heard.contains(&false) {
+                ring.wait(Some(Duration::from_ms(100))).unwrap();
+                while let Some(outcome) = ring.next() {
+                    let Token::Store(i) = outcome.token else { panic!("{outcome:?}") };
+                    assert!(!std::mem::replace(&mut heard[i], true), "{i} twice");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn tokens_come_back_as_they_went() {
-        for token in [Token::Wake, Token::Store(0), Token::Store(usize::MAX >> 2), Token::Front(3)] {
+        for token in [Token::Wake, Token::Store(0), Token::Store(usize::MAX >> 3), Token::Front(3)] {
             assert_eq!(Token::decode(token.encode()), token);
         }
     }

@@ -14,7 +14,7 @@ use crate::bio::{Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::faults::{FaultOp, Faults, Harm, Injector, Meaning, shorten};
 use crate::request_queue::{IoId, RequestQueue};
-use crate::ring::{Ring, Token};
+use crate::ring::{LARGE, Ring, Token};
 use crate::transfer::{Run, Then, Transfer};
 use io_uring::opcode::{Fallocate, Fsync, ReadFixed, Readv, WriteFixed, Writev};
 use io_uring::squeue::Entry;
@@ -25,6 +25,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A write that is alone is copied by a worker if it is at least so long.
+const LONE_WRITE: u64 = 256 << 10;
 
 /// How a run is done; if one way is not supported, the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,21 +78,31 @@ pub(crate) enum Finished {
     Flush(FileId, Result<(), Errno>),
 }
 
+#[derive(Debug)]
+struct Open {
+    file: File,
+    /// Whether the processor copies what is read and written: it is in the page cache, or in memory altogether.
+    is_copied: bool,
+}
+
 /// The files of a disk by number. They may come and go; one that goes must not be asked for any more.
 #[derive(Debug, Default)]
 pub(crate) struct FileTable {
-    files: Mutex<Slab<File>>,
+    files: Mutex<Slab<Open>>,
     /// Whose next flush is of times and the like, too.
     whole: Mutex<Vec<FileId>>,
 }
 
 impl FileTable {
-    fn files(&self) -> MutexGuard<'_, Slab<File>> {
+    fn files(&self) -> MutexGuard<'_, Slab<Open>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn add(&self, file: File) -> FileId {
-        FileId(self.files().insert(file) as u32)
+        // SAFETY: it names no memory.
+        let is_cached = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) & libc::O_DIRECT == 0 };
+        let is_copied = is_cached || crate::disk::is_in_memory(&file);
+        FileId(self.files().insert(Open { file, is_copied }) as u32)
     }
 
     pub(crate) fn remove(&self, file: FileId) {
@@ -119,10 +132,15 @@ impl FileTable {
         unsafe { libc::fcntl(self.fd(file), libc::F_GETFL) & libc::O_DIRECT == 0 }
     }
 
+    /// Whether the processor copies what is read and written.
+    fn is_copied(&self, file: FileId) -> bool {
+        self.files()[file.0 as usize].is_copied
+    }
+
     /// # Panics
     /// If there is none of that number.
     fn fd(&self, file: FileId) -> RawFd {
-        self.files()[file.0 as usize].as_raw_fd()
+        self.files()[file.0 as usize].file.as_raw_fd()
     }
 }
 
@@ -185,7 +203,7 @@ impl Store {
         let harm = self.injector.as_ref().and_then(|i| i.hit(FaultOp::Flush, file, &(0..u64::MAX)));
         let entry = self.sync(file, self.files.flush_flags(file));
         // SAFETY: it names no memory.
-        unsafe { self.send(ring, entry, Operation::Flush(file), harm) }
+        unsafe { self.send(ring, entry, Operation::Flush(file), harm, false) }
     }
 
     /// # Safety
@@ -196,14 +214,22 @@ impl Store {
         entry: Entry,
         operation: Operation,
         harm: Option<Harm>,
+        is_apart: bool,
     ) -> io::Result<()> {
         let number = self.operations.insert(operation);
-        let entry = match (&mut self.injector, harm) {
-            (Some(injector), Some(harm)) => injector.replace(number, entry, harm),
-            _ => entry,
-        };
-        // SAFETY: as the caller says; what there may be instead keeps what it names as long.
-        unsafe { ring.push(entry, Token::Store(number)) }
+        if let (Some(injector), Some(harm)) = (&mut self.injector, harm) {
+            let entry = injector.replace(number, entry, harm);
+            // SAFETY: what there may be instead keeps what it names as long.
+            return unsafe { ring.push(entry, Token::Store(number)) };
+        }
+        // SAFETY: as the caller says.
+        unsafe {
+            if is_apart {
+                ring.push_apart(entry, Token::Store(number))
+            } else {
+                ring.push(entry, Token::Store(number))
+            }
+        }
     }
 
     fn fd(&self, file: FileId) -> Fd {
@@ -278,10 +304,14 @@ impl Store {
             }
             (Way::Sync, ..) => self.sync(first.file, FsyncFlags::DATASYNC),
         };
+        // One that is alone is done soonest here. Of large writes the next one may be on its way, unseen.
+        let is_alone = queue.bios() == 1 && (first.op == Op::Read || len < LONE_WRITE);
+        let is_apart = way == Way::Transfer && len >= LARGE && !is_alone && ring.has_worker(len);
+        let is_apart = is_apart && self.files.is_copied(first.file);
         let doing = Operation::Do(Doing { io, run, way, vectors });
         // SAFETY: the vectors are kept with the operation. The data belong to bios that the queue keeps, where they are, until it is told that
         // the io is finished, which is after this operation's outcome; the zeros are kept as long as the store.
-        unsafe { self.send(ring, operation, doing, harm) }
+        unsafe { self.send(ring, operation, doing, harm, is_apart) }
     }
 
     /// An operation came to an end.

@@ -323,3 +323,104 @@ fn tcp_is_for_this_machine_unless_told() {
     drop(server);
     hung_up(socket);
 }
+
+/// Several clients with large requests: the ring's workers copy.
+fn with_workers(place: &Place, threads: u32) -> Server {
+    let disk = DiskOptions::new::<&str>([]).scheduler("bfq").unwrap().depth(8).threads(threads);
+    // By the page cache, where every transfer is a copy.
+    let exports = [Export::new("disk", place.file())];
+    Server::start(disk.direct(false), &exports, &[Listen::Unix(place.socket())], Options::default()).unwrap()
+}
+
+/// Each client writes to a part of its own, flushes, and reads, eight requests of 256 KiB at a time, with a pattern of its own each time. What it reads after
+/// the answers to its writes is what it wrote; what is in the file after a flush, too.
+#[test]
+fn large_data_are_the_same_whoever_copies_them() {
+    const LEN: usize = 256 << 10;
+    for threads in [0, 1, 4] {
+        let place = Place::new();
+        let server = with_workers(&place, threads);
+        let work = |client: usize| {
+            let mut socket = place.client();
+            let at = |i: usize| ((client * 8 + i) * LEN) as u64;
+            for round in 0..6 {
+                let data = |i: usize| pattern(LEN, client * 1000 + round * 8 + i);
+                for i in 0..8 {
+                    socket.write_all(&request(1, i as u64, at(i), LEN as u32)).unwrap();
+                    socket.write_all(&data(i)).unwrap();
+                }
+                (0..8).for_each(|_| assert_eq!(reply(&mut socket).0, 0));
+                socket.write_all(&request(3, 99, 0, 0)).unwrap();
+                assert_eq!(reply(&mut socket), (0, 99));
+                let file = File::open(place.file()).unwrap();
+                let asked: Vec<u8> = (0..8).flat_map(|i| request(0, i as u64, at(i), LEN as u32)).collect();
+                socket.write_all(&asked).unwrap();
+                let mut got = vec![0; LEN];
+                for _ in 0..8 {
+                    let (error, i) = reply(&mut socket);
+                    assert_eq!(error, 0);
+                    socket.read_exact(&mut got).unwrap();
+                    assert!(got == data(i as usize), "client {client}, round {round}, {i}: other data");
+                    file.read_exact_at(&mut got, at(i as usize)).unwrap();
+                    assert!(got == data(i as usize), "client {client}, round {round}, {i}: not in the file");
+                }
+            }
+        };
+        std::thread::scope(|s| {
+            for client in 0..4 {
+                s.spawn(move || work(client));
+            }
+        });
+        let done = server.stop();
+        assert_eq!(done.len(), 1);
+    }
+}
+
+/// Clients hang up while workers copy their data, to and fro, and before they have sent what they announced. The others notice nothing, and the server stops at once
+/// with everything full.
+#[test]
+fn who_hangs_up_in_the_middle_of_large_data_harms_nobody() {
+    const LEN: usize = 1 << 20;
+    let place = Place::new();
+    let server = with_workers(&place, 4);
+    let mut other = place.client();
+    for round in 0..16 {
+        let mut socket = place.client();
+        let reads: Vec<u8> = (0..8).flat_map(|i| request(0, i, i * LEN as u64, LEN as u32)).collect();
+        socket.write_all(&reads).unwrap();
+        let mut some = vec![0; round * 25_000 + 1];
+        socket.read_exact(&mut some).unwrap();
+        if round % 2 == 0 {
+            // The reply is not read, and the rest of this never comes.
+            socket.write_all(&request(1, 9, 4 << 20, LEN as u32)).unwrap();
+            let _ = socket.set_write_timeout(Some(Duration::from_millis(20)));
+            let _ = socket.write(&pattern(LEN / 2, round));
+        }
+        drop(socket);
+        let data = pattern(LEN, round);
+        other.write_all(&[request(1, 1, 0, LEN as u32), data.clone(), request(3, 2, 0, 0)].concat()).unwrap();
+        let mut heard = [reply(&mut other), reply(&mut other)];
+        heard.sort_unstable();
+        assert_eq!(heard, [(0, 1), (0, 2)]);
+        other.write_all(&request(0, 3, 0, LEN as u32)).unwrap();
+        assert_eq!(reply(&mut other), (0, 3));
+        let mut got = vec![0; LEN];
+        other.read_exact(&mut got).unwrap();
+        assert!(got == data, "round {round}");
+    }
+    // Nobody reads these.
+    let full: Vec<UnixStream> = (0..4)
+        .map(|_| {
+            let mut socket = place.client();
+            let reads: Vec<u8> =
+                (0..32).flat_map(|i| request(0, i, i % 8 * LEN as u64, LEN as u32)).collect();
+            socket.write_all(&reads).unwrap();
+            socket
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(100));
+    let began = Instant::now();
+    let _ = server.stop();
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    drop(full);
+}

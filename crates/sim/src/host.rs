@@ -381,7 +381,7 @@ impl Host {
         let mq_deadline = Elevator { work: ns(50), lock: Some(lock([270, 270, 0, 400, 680], 1)) };
         // 1.46 us: 235.0k; 281.5k of 256 processes.
         //= icpe24 D256-bfq, N256-bfq, L2, L5 and L10-bfq
-        let bfq = Elevator { work: ns(100), lock: Some(lock([500, 460, 400, 1_000, 190], 2)) };
+        let bfq = Elevator { work: ns(100), lock: Some(lock([500, 460, 400, 950, 210], 2)) };
         Self {
             cpus: 10,
             //= icpe24 D1-none: 69.4 us from call to call, of which 68.4 are the call's

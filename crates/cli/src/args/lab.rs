@@ -297,9 +297,19 @@ times as much the disk moves. 1.00x is nothing bought.";
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArgs {
     /// The source: 000 (time-sliced CFQ, 2004), 001 (seeky processes on flash, 2010), 002 (BFQ announced, 2010), 003 (an IO
-    /// controller, 2009) or 004 (BFQ on an SSD, 2016). Default: all.
+    /// controller, 2009), 004 (BFQ on an SSD, 2016) or icpe24 (schedulers on NVMe, 2024). Default: all.
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<String>,
+    /// Hold the lab against your own measurements instead: a CSV file with the columns job, scheduler, metric and published, and, if you like,
+    /// of, disk, host and bound (docs/reproduce.md).
+    #[arg(long, value_name = "FILE", conflicts_with = "source")]
+    pub(crate) figures: Option<PathBuf>,
+    /// The disk of lines of --figures that name none: a preset or a TOML file.
+    #[arg(long, value_name = "PRESET|FILE", default_value = "980pro", requires = "figures")]
+    pub(crate) disk: String,
+    /// The host of lines of --figures that name none. Default: the disk's time.
+    #[arg(long, value_name = "YEAR[,SETTING…]", requires = "figures")]
+    pub(crate) host: Option<String>,
     /// Name the known misses with their reasons, and fail (exit code 1) on a miss that is not known, is worse than known, or is gone.
     #[arg(long)]
     pub(crate) check: bool,

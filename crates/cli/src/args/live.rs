@@ -34,6 +34,9 @@ pub(crate) struct ServeArgs {
     /// Go through the page cache instead of around it: then any offset and length will do, and the disk is not seen.
     #[arg(long)]
     pub(crate) cached: bool,
+    /// How many threads may copy large data beside the scheduler's own, which serves all exports. Default: four for each processor. With 0, that one thread copies everything.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=64))]
+    pub(crate) threads: Option<u16>,
     /// How many connections there may be.
     #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) connections: u16,

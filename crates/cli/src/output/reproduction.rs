@@ -312,7 +312,7 @@ mod tests {
         let known = Some(Known { error: 0.2, cause });
         Report {
             source: "000",
-            title: "a source",
+            title: "a source".into(),
             seed: 3,
             layouts: 8,
             figures: vec![

@@ -6,7 +6,7 @@
 use super::session::{Head, INPUT_MAX, Request, Session};
 use crate::bio::ClientId;
 use crate::buffer::Buffer;
-use crate::ring::{Ring, Token};
+use crate::ring::{LARGE, Ring, Token};
 use fairhead_core::units::{GroupId, Instant, TaskId};
 use io_uring::opcode::{Recv, SendMsg};
 use io_uring::types::Fd;
@@ -25,6 +25,10 @@ const STRAIGHT: usize = 16 << 10;
 /// The kernel takes so many parts of a message, of 1024.
 const PARTS_MAX: usize = 256;
 
+/// A unix socket takes so many bytes that were not read: a few replies of 64 KiB, so that the next ones are read while the client takes these. Usual are
+/// 208 KiB, which are full after three. TCP sockets find theirs by themselves.
+const UNIX_ROOM: libc::c_int = 1 << 20;
+
 /// A socket, of whatever kind.
 #[derive(Debug)]
 pub(super) enum Socket {
@@ -35,6 +39,14 @@ pub(super) enum Socket {
 impl Socket {
     pub(super) fn new(fd: OwnedFd, is_tcp: bool) -> Self {
         if !is_tcp {
+            let room = UNIX_ROOM;
+            let len = size_of_val(&room) as libc::socklen_t;
+            // The system may give less; what does not fit is sent later.
+            // SAFETY: the number is read during the call.
+            let _ = unsafe {
+                let at = (&raw const room).cast();
+                libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, at, len)
+            };
             return Self::Unix(fd.into());
         }
         let socket = TcpStream::from(fd);
@@ -261,8 +273,14 @@ impl Connection {
         !self.batch.is_empty() || !self.out.is_empty()
     }
 
-    /// Sends as much as fits a message: at once what the socket takes, which is answered; else through the ring.
-    pub(super) fn send(&mut self, ring: &mut Ring, token: Token) -> io::Result<Option<usize>> {
+    /// Sends as much as fits a message: at once what the socket takes, which is answered; else through the ring. If there are other
+    /// connections, a worker sends what is long.
+    pub(super) fn send(
+        &mut self,
+        ring: &mut Ring,
+        token: Token,
+        has_others: bool,
+    ) -> io::Result<Option<usize>> {
         if self.batch.is_empty() {
             let count = self.out.len().min(PARTS_MAX / 2);
             self.batch.extend(self.out.drain(..count));
@@ -283,13 +301,20 @@ impl Connection {
         message.header.msg_iov = message.parts.as_mut_ptr();
         message.header.msg_iovlen = message.parts.len() as _;
         let (fd, header) = (self.socket.as_raw_fd(), &raw const message.header);
+        let bytes: u64 = message.parts.iter().map(|part| part.iov_len as u64).sum();
+        let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
+        let send = SendMsg::new(Fd(fd), header).flags(flags).build();
+        if has_others && bytes >= LARGE && ring.has_worker(bytes) {
+            self.is_sending = true;
+            // SAFETY: as below.
+            unsafe { ring.push_apart(send, token)? }
+            return Ok(None);
+        }
         // SAFETY: the kernel reads the message, its parts and the batch during the call.
         let sent = unsafe { libc::sendmsg(fd, header, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
         if let Ok(sent) = usize::try_from(sent) {
             return Ok(Some(sent));
         }
-        let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
-        let send = SendMsg::new(Fd(fd), header).flags(flags).build();
         self.is_sending = true;
         // SAFETY: the message is in a box of its own, and neither it nor the batch is touched while `is_sending`; the connection stays
         // until that ends.

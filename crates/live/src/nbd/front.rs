@@ -8,7 +8,8 @@
 //!
 //! All complete requests of what came in one go are handed in before more is asked for, and all replies of a turn go out in one message
 //! for each connection, at once as far as its socket takes them: by a call, since a client waits for it, and what the ring would
-//! say of it would only wake the engine. Who has no room is not read from: because of what it has in the queue, because it does not read its replies, or because
+//! say of it would only wake the engine. Where there are several connections, a worker of the ring sends what is long, so that no client
+//! waits for the copying of another one's data. Who has no room is not read from: because of what it has in the queue, because it does not read its replies, or because
 //! all together hold too much. Who keeps us waiting is dropped: a handshake takes ten seconds at most, and somebody who reads nothing for
 //! half a minute while there is something to read is gone, as is who does not send the data that he has announced. If memory is scarce, that
 //! goes faster; if all places are taken, the oldest handshake gives way.
@@ -536,7 +537,8 @@ impl NbdFront {
     fn send(&mut self, desk: &mut Desk, ring: &mut Ring, slot: usize) -> io::Result<()> {
         let token = Token::Front(slot * 4 + SEND);
         while self.connections[slot].has_output() {
-            let Some(len) = self.connections[slot].send(ring, token)? else { return Ok(()) };
+            let has_others = self.connections.len() > 1;
+            let Some(len) = self.connections[slot].send(ring, token, has_others)? else { return Ok(()) };
             self.gone(desk, slot, len);
         }
         Ok(())

@@ -11,6 +11,7 @@
 
 mod causes;
 mod figure;
+mod figures;
 mod icpe24;
 mod seed000;
 mod seed001;
@@ -19,6 +20,7 @@ mod seed003;
 mod seed004;
 
 pub use figure::{Bound, Cause, Check, Figure, Known, Published, Standing, Verdict, Weight, short};
+pub use figures::{METRICS, Metric, Reader, Setting, hold_against};
 
 use crate::engine::{Scenario, simulate};
 use crate::error::SimError;
@@ -28,6 +30,7 @@ use crate::metrics::{Outcome, Result};
 use fairhead_core::Duration;
 use fairhead_core::sched::any::preset;
 use fairhead_device::DeviceParams;
+use std::borrow::Cow;
 
 /// How to run a reproduction.
 #[derive(Clone, Debug)]
@@ -63,7 +66,7 @@ pub struct Report {
     /// The source: `000`, `001`.
     pub source: &'static str,
     /// Its title.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// The seed of the first layout.
     pub seed: u64,
     /// How many layouts.
@@ -349,7 +352,7 @@ mod tests {
     fn report(layouts: u32) -> Report {
         Report {
             source: "000",
-            title: "",
+            title: "".into(),
             seed: 1,
             layouts,
             figures: vec![],

@@ -95,7 +95,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
     let report = Report {
         source: "000",
-        title: "time-sliced CFQ against deadline and AS (J. Axboe, 2004)",
+        title: "time-sliced CFQ against deadline and AS (J. Axboe, 2004)".into(),
         seed: options.seed,
         layouts: options.layouts.max(1),
         figures,

@@ -54,7 +54,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     )?;
     Ok(Report {
         source: "001",
-        title: "seeky detection on flash (C. Zoccolo, 2010)",
+        title: "seeky detection on flash (C. Zoccolo, 2010)".into(),
         seed: options.seed,
         layouts: options.layouts.max(1),
         figures,

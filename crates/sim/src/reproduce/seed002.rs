@@ -39,7 +39,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     figures.extend(claimed);
     let report = Report {
         source: "002",
-        title: "the announcement of BFQ (P. Valente, 2010)",
+        title: "the announcement of BFQ (P. Valente, 2010)".into(),
         seed: options.seed,
         layouts: options.layouts.max(1),
         figures,

@@ -122,7 +122,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
     let report = Report {
         source: "003",
-        title: "an IO controller over four schedulers (J. Marchand and V. Goyal, 2009)",
+        title: "an IO controller over four schedulers (J. Marchand and V. Goyal, 2009)".into(),
         seed: options.seed,
         layouts: options.layouts.max(1),
         figures,

@@ -64,7 +64,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
     let report = Report {
         source: "004",
-        title: "BFQ v8 against CFQ, deadline and noop on an SSD (P. Valente, 2016)",
+        title: "BFQ v8 against CFQ, deadline and noop on an SSD (P. Valente, 2016)".into(),
         seed: options.seed,
         layouts: options.layouts.max(1),
         figures,
