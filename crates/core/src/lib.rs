@@ -40,7 +40,9 @@ pub mod table;
 pub mod trace;
 pub mod units;
 
-pub use elevator::{Actuators, Books, Control, Cx, Dispatch, Elevator, End, Hold, Insert, Limits, Timer};
+pub use elevator::{
+    Act, Actuators, Books, Control, Cx, Dispatch, Elevator, End, Hold, Insert, Limits, Rest, Timer,
+};
 pub use groups::{GroupStats, Groups, Max, Min, Policy, Refusal, Split};
 pub use request::{Op, Request, Requests, State};
 pub use trace::{Action, Detail, Reason, TraceEvent};

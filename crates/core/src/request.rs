@@ -212,7 +212,7 @@ impl Requests {
         self.held
     }
 
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(crate) fn claim(&mut self, tag: Tag, rq: Request, now: Instant) {
         let slot = self.slots.get_mut(tag).expect("unknown tag");
@@ -247,7 +247,7 @@ impl Requests {
         self.queued += 1;
     }
 
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(crate) fn issue(&mut self, tag: Tag) {
         let slot = &mut self.slots[tag];
@@ -267,7 +267,7 @@ impl Requests {
         self.issued -= 1;
     }
 
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(crate) fn assert_issued(&self, tag: Tag) {
         let slot = self.slots.get(tag).expect("unknown tag");
@@ -275,7 +275,7 @@ impl Requests {
     }
 
     /// Frees `tag` and those that it carries, and answers the first of the latter, for [`Self::freed`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn free(&mut self, tag: Tag) -> Link {
         self.issued -= 1;
         let slot = &mut self.slots[tag];

@@ -35,16 +35,20 @@ impl Books {
         self.is_observed
     }
 
-    /// A request goes to the scheduler as it comes.
+    /// A request arrives. Answers whether there is its group; if not, nothing is recorded.
+    #[inline(always)]
+    pub(super) fn arrives(&mut self, now: Instant, tag: Tag, rq: &Request, chooses: bool) -> bool {
+        self.groups.arrives(now, tag, rq, chooses)
+    }
+
+    /// It goes to the scheduler as it comes.
     #[inline(always)]
     pub(super) fn inserted(&mut self, now: Instant, tag: Tag, rq: &Request) {
-        self.groups.inserted(now, tag, rq);
         self.trace(now, Action::Insert, Reason::None, tag, rq);
     }
 
     /// It begins to wait for a limit.
     pub(super) fn held(&mut self, now: Instant, tag: Tag, rq: &Request) {
-        self.groups.inserted(now, tag, rq);
         self.trace(now, Action::Note, Reason::Limit, tag, rq);
     }
 
@@ -55,40 +59,47 @@ impl Books {
     }
 
     /// It is merged into another as it comes.
-    pub(super) fn merged(&mut self, now: Instant, action: Action, tag: Tag, rq: &Request) {
-        self.groups.merged(rq);
+    pub(super) fn merged(&mut self, now: Instant, action: Action, tag: Tag, rq: &Request, chooses: bool) {
+        self.groups.merged(rq, chooses);
         self.trace(now, action, Reason::None, tag, rq);
     }
 
     /// It is merged into `kept` after it waited for a limit.
-    pub(super) fn merged_late(&mut self, now: Instant, action: Action, kept: Tag, tag: Tag, rq: &Request) {
+    pub(super) fn merged_late(
+        &mut self,
+        now: Instant,
+        action: Action,
+        (kept, tag): (Tag, Tag),
+        rq: &Request,
+        chooses: bool,
+    ) {
         self.groups.let_pass(now, tag, rq);
-        self.groups.joined(now, kept, tag, rq);
+        self.groups.joined(kept, tag, rq, chooses);
         self.trace(now, action, Reason::Limit, tag, rq);
     }
 
     /// It was with the scheduler, and is a part of `kept` now.
-    pub(super) fn joined(&mut self, now: Instant, kept: Tag, tag: Tag, rq: &Request) {
-        self.groups.joined(now, kept, tag, rq);
+    pub(super) fn joined(&mut self, now: Instant, kept: Tag, tag: Tag, rq: &Request, chooses: bool) {
+        self.groups.joined(kept, tag, rq, chooses);
         self.trace(now, Action::Join, Reason::None, tag, rq);
     }
 
     /// The device gets it.
     #[inline(always)]
-    pub(super) fn issued(&mut self, now: Instant, tag: Tag, rq: &Request, why: Reason) {
-        self.groups.issued(now, tag, rq, false);
+    pub(super) fn issued(&mut self, now: Instant, tag: Tag, rq: &Request, why: Reason, chooses: bool) {
+        self.groups.issued(now, tag, rq, false, chooses);
         self.trace(now, Action::Issue, why, tag, rq);
     }
 
     /// The device, which handed it back, gets it again.
-    pub(super) fn issued_again(&mut self, now: Instant, tag: Tag, rq: &Request) {
-        self.groups.issued(now, tag, rq, true);
+    pub(super) fn issued_again(&mut self, now: Instant, tag: Tag, rq: &Request, chooses: bool) {
+        self.groups.issued(now, tag, rq, true, chooses);
         self.trace(now, Action::Issue, Reason::Requeued, tag, rq);
     }
 
     /// The device hands it back.
-    pub(super) fn requeued(&mut self, now: Instant, tag: Tag, rq: &Request) {
-        self.groups.requeued(now, rq);
+    pub(super) fn requeued(&mut self, now: Instant, tag: Tag, rq: &Request, chooses: bool) {
+        self.groups.requeued(now, rq, chooses);
         self.trace(now, Action::Requeue, Reason::None, tag, rq);
     }
 

@@ -10,17 +10,22 @@
 //!
 //! It does not know *where* two touch: edges are filed in the [merge index](crate::parts::merge).
 
-use super::{Elevator, End, cx};
+use super::{Common, End, cx};
 use crate::parts::merge::Edges;
 use crate::request::{Link, Request};
 use crate::sched::Scheduler;
 use crate::trace::Action;
 use crate::units::{Sectors, Tag};
 
-impl<S: Scheduler> Elevator<S> {
+impl Common {
     /// A queued request that `rq` can be merged into, and at which end.
-    pub(super) fn find_merge(&mut self, rq: &Request, segments: u32) -> Option<(Tag, End)> {
-        let (into, end) = self.find_neighbour(rq)?;
+    pub(super) fn find_merge<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        rq: &Request,
+        segments: u32,
+    ) -> Option<(Tag, End)> {
+        let (into, end) = self.find_neighbour(sched, rq)?;
         if self.fits(into, rq.len, segments) {
             return Some((into, end));
         }
@@ -32,15 +37,15 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Whether `rq` starts where a queued request ends, or ends where one starts, whatever else is true of the two.
-    pub(super) fn touches(&self, rq: &Request) -> bool {
+    pub(super) fn touches<S: Scheduler>(&self, sched: &S, rq: &Request) -> bool {
         let (start, end) = (rq.start, rq.end());
         let hinted = self.hint.tag().map(|hint| &self.requests[hint].rq);
         hinted.is_some_and(|hinted| hinted.end() == start || hinted.start == end)
             || self.index.ending_at(start).next().is_some()
-            || self.sched.front_merges() && self.index.starting_at(end).next().is_some()
+            || sched.front_merges() && self.index.starting_at(end).next().is_some()
     }
 
-    fn find_neighbour(&self, rq: &Request) -> Option<(Tag, End)> {
+    fn find_neighbour<S: Scheduler>(&self, sched: &S, rq: &Request) -> Option<(Tag, End)> {
         let (start, end) = (rq.start, rq.end());
         if let Some(hint) = self.hint.tag() {
             let hinted = &self.requests[hint].rq;
@@ -50,27 +55,27 @@ impl<S: Scheduler> Elevator<S> {
                 _ => None,
             };
             if let Some(at) = touches
-                && self.compatible(hint, rq)
+                && self.compatible(sched, hint, rq)
             {
                 return Some((hint, at));
             }
         }
-        if let Some(tag) = self.index.ending_at(start).find(|&t| self.compatible(t, rq)) {
+        if let Some(tag) = self.index.ending_at(start).find(|&t| self.compatible(sched, t, rq)) {
             return Some((tag, End::Back));
         }
-        if !self.sched.front_merges() {
+        if !sched.front_merges() {
             return None;
         }
-        let tag = self.index.starting_at(end).find(|&t| self.compatible(t, rq))?;
+        let tag = self.index.starting_at(end).find(|&t| self.compatible(sched, t, rq))?;
         Some((tag, End::Front))
     }
 
-    fn compatible(&self, into: Tag, rq: &Request) -> bool {
+    fn compatible<S: Scheduler>(&self, sched: &S, into: Tag, rq: &Request) -> bool {
         let slot = &self.requests[into];
         !slot.no_merge
             && slot.rq.op == rq.op
             && slot.rq.group == rq.group
-            && self.sched.may_merge(&self.requests, into, rq)
+            && sched.may_merge(&self.requests, into, rq)
     }
 
     fn fits(&self, into: Tag, len: Sectors, segments: u32) -> bool {
@@ -80,35 +85,35 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Merges `tag` into another; `late`: after it waited for a limit.
-    pub(super) fn merge(&mut self, into: Tag, end: End, tag: Tag, late: bool) {
+    pub(super) fn merge<S: Scheduler>(&mut self, sched: &mut S, into: Tag, end: End, tag: Tag, late: bool) {
         let action = if end == End::Back { Action::BackMerge } else { Action::FrontMerge };
         let (now, rq) = (self.now, &self.requests[tag].rq);
         if late {
-            self.books.merged_late(now, action, into, tag, rq);
+            self.books.merged_late(now, action, (into, tag), rq, sched.chooses_groups());
         } else {
-            self.books.merged(now, action, tag, rq);
+            self.books.merged(now, action, tag, rq, sched.chooses_groups());
         }
         self.requests.merge(into, tag);
         // A merge at one end leaves the other where it was.
         let rq = self.requests[into].rq;
         match end {
             End::Back => self.index.move_end(into, rq.end()),
-            End::Front => self.index.move_start(self.sched.edges(), into, rq.start),
+            End::Front => self.index.move_start(sched.edges(), into, rq.start),
         }
-        self.sched.merged(cx!(self), into, end);
+        sched.merged(cx!(self), into, end);
         self.hint = Link::to(into);
         self.hint_start = rq.start;
-        self.join_neighbour(into, end);
+        self.join_neighbour(sched, into, end);
     }
 
     /// After `tag` grew at `end`: if it touches another request there, makes the two one.
-    fn join_neighbour(&mut self, tag: Tag, end: End) {
+    fn join_neighbour<S: Scheduler>(&mut self, sched: &mut S, tag: Tag, end: End) {
         let rq = self.requests[tag].rq;
-        let joins = |&t: &Tag| t != tag && self.compatible(t, &rq);
-        let other = match (self.sched.edges(), end) {
+        let joins = |&t: &Tag| t != tag && self.compatible(sched, t, &rq);
+        let other = match (sched.edges(), end) {
             (Edges::Both, End::Back) => self.index.starting_at(rq.end()).find(joins),
             (Edges::Both, End::Front) => self.index.ending_at(rq.start).find(joins),
-            (Edges::Ends, _) => self.sched.neighbour(tag, end).filter(|&t| {
+            (Edges::Ends, _) => sched.neighbour(tag, end).filter(|&t| {
                 let neighbour = &self.requests[t].rq;
                 let touches =
                     if end == End::Back { neighbour.start == rq.end() } else { neighbour.end() == rq.start };
@@ -122,9 +127,9 @@ impl<S: Scheduler> Elevator<S> {
         if self.requests[kept].no_merge || !self.fits(kept, slot.rq.len, slot.segments) {
             return;
         }
-        self.sched.joined(cx!(self), kept, gone);
-        self.books.joined(self.now, kept, gone, &slot.rq);
-        self.index.remove(self.sched.edges(), gone);
+        sched.joined(cx!(self), kept, gone);
+        self.books.joined(self.now, kept, gone, &slot.rq, sched.chooses_groups());
+        self.index.remove(sched.edges(), gone);
         self.requests.merge(kept, gone);
         self.index.move_end(kept, slot.rq.end());
         self.hint = Link::to(kept);

@@ -12,7 +12,7 @@
 //!             next_timer()  → (when, why)
 //! ```
 //!
-//! What is not here: merging (`merging.rs`), the waiting for limits of groups (`waiting.rs`), and calls that replay somebody else's
+//! What is not here: several requests in one call (`batch.rs`), merging (`merging.rs`), the waiting for limits of groups (`waiting.rs`), and calls that replay somebody else's
 //! decisions (`replay.rs`).
 //!
 //! # What it does not do
@@ -21,12 +21,14 @@
 //!
 //= linux-2.6.33 block/elevator.c, block/blk-merge.c (as restated in the project's specification)
 
+mod batch;
 mod books;
 mod limits;
 mod merging;
 mod replay;
 mod waiting;
 
+pub use self::batch::Rest;
 pub use self::books::Books;
 pub use self::limits::{Actuators, Limits};
 use crate::config::ConfigError;
@@ -192,6 +194,13 @@ impl Cx<'_> {
 #[derive(Clone, Debug)]
 pub struct Elevator<S> {
     sched: S,
+    common: Common,
+}
+
+/// What all schedulers share: everything of an [`Elevator`] but its scheduler, which is an argument here. So the calls that each
+/// request makes are compiled for each scheduler, also where it is chosen at run time ([`Act`]).
+#[derive(Clone, Debug)]
+struct Common {
     limits: Limits,
     requests: Requests,
     books: Books,
@@ -212,21 +221,80 @@ pub struct Elevator<S> {
     now: Instant,
 }
 
+/// The part of an [`Elevator`]'s work that is done with its scheduler. [`Scheduler::act`] calls [`Act::with`] once with the scheduler
+/// that decides, whose type is known from there on.
+pub trait Act {
+    /// What comes of it.
+    type Answer;
+    /// Does the work.
+    fn with<S: Scheduler>(self, sched: &mut S) -> Self::Answer;
+}
+
 /// A borrow of everything but the scheduler, for its calls.
 macro_rules! cx {
-    ($self:ident) => {
-        cx!($self, $self.now.floor_to($self.limits.tick))
+    ($common:expr) => {
+        cx!($common, $common.shown())
     };
-    ($self:ident, $now:expr) => {
+    ($common:expr, $now:expr) => {
         &mut $crate::elevator::Cx {
             now: $now,
-            requests: &mut $self.requests,
-            books: &mut $self.books,
+            requests: &mut $common.requests,
+            books: &mut $common.books,
             why: $crate::trace::Reason::None,
         }
     };
 }
 use cx;
+
+/// A request arrives. `PLAIN`, here and below: [`Common::is_plain`].
+struct Arrival<'a, const PLAIN: bool> {
+    common: &'a mut Common,
+    now: Instant,
+    tag: Tag,
+    rq: &'a Request,
+}
+
+impl<const PLAIN: bool> Act for Arrival<'_, PLAIN> {
+    type Answer = Insert;
+    #[inline(always)]
+    fn with<S: Scheduler>(self, sched: &mut S) -> Insert {
+        let Self { common, now, tag, rq } = self;
+        if PLAIN {
+            common.insert_plain(sched, now, tag, rq)
+        } else {
+            common.insert_observed(sched, now, tag, rq)
+        }
+    }
+}
+
+/// The device has room.
+struct Room<'a, const PLAIN: bool> {
+    common: &'a mut Common,
+    now: Instant,
+}
+
+impl<const PLAIN: bool> Act for Room<'_, PLAIN> {
+    type Answer = Dispatch;
+    #[inline(always)]
+    fn with<S: Scheduler>(self, sched: &mut S) -> Dispatch {
+        self.common.dispatch::<S, PLAIN>(sched, self.now)
+    }
+}
+
+/// The device has finished a request.
+struct Completion<'a, const PLAIN: bool> {
+    common: &'a mut Common,
+    now: Instant,
+    tag: Tag,
+}
+
+impl<const PLAIN: bool> Act for Completion<'_, PLAIN> {
+    type Answer = Link;
+    #[inline(always)]
+    fn with<S: Scheduler>(self, sched: &mut S) -> Link {
+        self.common.complete::<S, PLAIN>(sched, self.now, self.tag)
+    }
+}
 
 impl<S: Scheduler> Elevator<S> {
     /// An elevator for a device. The only call that allocates.
@@ -237,8 +305,7 @@ impl<S: Scheduler> Elevator<S> {
         limits.validate()?;
         let tags = usize::from(limits.tags);
         let books = Books::new(&limits);
-        Ok(Self {
-            sched: S::new(limits, config)?,
+        let common = Common {
             limits,
             requests: Requests::new(limits.tags),
             is_plain: limits.merges && !books.is_observed(),
@@ -251,96 +318,20 @@ impl<S: Scheduler> Elevator<S> {
             throttle: Throttle::new(limits.groups, limits.tags, limits.requests()),
             aside: 0,
             now: Instant::EPOCH - Duration::MAX,
-        })
+        };
+        Ok(Self { sched: S::new(limits, config)?, common })
     }
 
     /// A request arrives.
     ///
     /// # Panics
     /// If time goes backwards, the tag is in use or out of range, or the request is empty: bugs of the driver.
+    #[inline(never)]
     pub fn insert(&mut self, now: Instant, tag: Tag, rq: Request) -> Insert {
-        if !self.is_plain {
-            return self.insert_otherwise(now, tag, &rq);
+        if !self.common.is_plain {
+            return self.insert_observed(now, tag, &rq);
         }
-        self.advance(now);
-        let shown = self.now.floor_to(self.limits.tick);
-        self.requests.claim(tag, rq, shown);
-        if !self.is_quiet(&rq) {
-            return self.insert_in_company(tag, &rq);
-        }
-        self.file(tag, &rq);
-        self.sched.insert(cx!(self, shown), tag);
-        Insert::Queued
-    }
-
-    /// The same where books are kept, or nothing is merged. That is a function of its own, here and below, so that otherwise nothing is
-    /// in the way.
-    #[inline(never)]
-    fn insert_otherwise(&mut self, now: Instant, tag: Tag, rq: &Request) -> Insert {
-        let group = self.books.groups.home(rq.group);
-        if group != rq.group {
-            return self.insert_into_group(now, tag, &Request { group, ..*rq });
-        }
-        self.advance(now);
-        let shown = self.now.floor_to(self.limits.tick);
-        self.requests.claim(tag, *rq, shown);
-        if !self.throttle.is_unused() && self.is_held(tag, rq) {
-            return Insert::Queued;
-        }
-        if self.limits.merges {
-            if !self.is_quiet(rq) {
-                return self.insert_in_company(tag, rq);
-            }
-            self.file(tag, rq);
-        }
-        self.books.inserted(now, tag, rq);
-        self.sched.insert(cx!(self, shown), tag);
-        Insert::Queued
-    }
-
-    /// The same for a request of a group that is no more: it belongs to this one.
-    #[cold]
-    fn insert_into_group(&mut self, now: Instant, tag: Tag, rq: &Request) -> Insert {
-        self.insert_otherwise(now, tag, rq)
-    }
-
-    /// A request arrives that may touch another: merges them if they do and may.
-    #[inline(never)]
-    fn insert_in_company(&mut self, tag: Tag, rq: &Request) -> Insert {
-        if self.touches(rq) {
-            self.sched.prepare_merge(cx!(self), rq);
-            if let Some((into, end)) = self.find_merge(rq, self.requests[tag].segments) {
-                self.merge(into, end, tag, false);
-                return Insert::Merged { into, end };
-            }
-        }
-        self.file(tag, rq);
-        self.enqueue(tag, rq);
-        Insert::Queued
-    }
-
-    /// Whether surely nothing touches `rq` that it could be merged with.
-    #[inline(always)]
-    fn is_quiet(&self, rq: &Request) -> bool {
-        let edges = self.sched.edges();
-        let is_before_hint = edges == Edges::Ends && self.hint_start == rq.end();
-        self.index.is_quiet(edges, rq.start, rq.end()) && !is_before_hint
-    }
-
-    /// From now on others may be merged into `tag`.
-    #[inline(always)]
-    fn file(&mut self, tag: Tag, rq: &Request) {
-        self.index.insert(self.sched.edges(), tag, rq.start, rq.end());
-        if self.hint == Link::NONE {
-            self.hint = Link::to(tag);
-            self.hint_start = rq.start;
-        }
-    }
-
-    #[inline(never)]
-    fn enqueue(&mut self, tag: Tag, rq: &Request) {
-        self.books.inserted(self.now, tag, rq);
-        self.sched.insert(cx!(self), tag);
+        self.sched.act(Arrival::<true> { common: &mut self.common, now, tag, rq: &rq })
     }
 
     /// Whether the scheduler would have the driver give a tag to a request like this one now, rather than later.
@@ -349,7 +340,7 @@ impl<S: Scheduler> Elevator<S> {
     /// that hands out tags asks before it does; nothing here depends on that.
     #[must_use]
     pub fn has_room(&self, rq: &Request) -> bool {
-        (self.throttle.is_unused() || self.throttle_has_room(rq)) && self.sched.has_room(rq)
+        (self.common.throttle.is_unused() || self.common.throttle_has_room(rq)) && self.sched.has_room(rq)
     }
 
     /// Whether requests wait, and the next one of the task that sent `done`, which has just completed, would go before them all if it
@@ -358,38 +349,351 @@ impl<S: Scheduler> Elevator<S> {
     /// For drivers that can wait for it instead of giving the device to another at once; nothing here depends on that.
     #[must_use]
     pub fn prefers(&self, done: &Request) -> bool {
-        self.requests.queued() > 0 && self.sched.prefers(done)
+        self.common.requests.queued() > 0 && self.sched.prefers(done)
     }
 
     /// The device has room: what now?
     ///
     /// # Panics
     /// If time goes backwards.
+    #[inline(never)]
     pub fn dispatch(&mut self, now: Instant) -> Dispatch {
-        if self.is_plain { self.dispatch_as::<true>(now) } else { self.dispatch_otherwise(now) }
+        if !self.common.is_plain {
+            return self.dispatch_observed(now);
+        }
+        self.sched.act(Room::<true> { common: &mut self.common, now })
+    }
+
+    // Functions of their own, here and below, so that otherwise nothing is in the way.
+
+    #[inline(never)]
+    fn insert_observed(&mut self, now: Instant, tag: Tag, rq: &Request) -> Insert {
+        self.sched.act(Arrival::<false> { common: &mut self.common, now, tag, rq })
     }
 
     #[inline(never)]
-    fn dispatch_otherwise(&mut self, now: Instant) -> Dispatch {
-        self.dispatch_as::<false>(now)
+    fn dispatch_observed(&mut self, now: Instant) -> Dispatch {
+        self.sched.act(Room::<false> { common: &mut self.common, now })
+    }
+
+    #[inline(never)]
+    fn complete_observed(&mut self, now: Instant, tag: Tag) -> Link {
+        self.sched.act(Completion::<false> { common: &mut self.common, now, tag })
+    }
+
+    /// The next request whatever the scheduler would rather wait for, and whatever limits say, until `None`: to empty the queue before
+    /// the scheduler is exchanged.
+    ///
+    /// # Panics
+    /// If time goes backwards.
+    pub fn drain(&mut self, now: Instant) -> Option<Tag> {
+        let Self { sched, common } = self;
+        common.advance(now);
+        if let Some(tag) = common.requeued.first() {
+            let _ = common.issue_again(sched, tag);
+            return Some(tag);
+        }
+        while let Some(tag) = common.throttle.take(&common.books.groups, &common.requests) {
+            common.hand_over(sched, tag);
+        }
+        let Some(tag) = sched.drain(cx!(common)) else {
+            assert!(common.requests.queued() == 0, "drained, but requests wait");
+            return None;
+        };
+        Some(common.issue::<S, false>(sched, tag, Reason::Drain))
+    }
+
+    /// The device finished a request, well or not. Answers the tags that are free now: it and those merged into it.
+    ///
+    /// # Panics
+    /// If time goes backwards, or the device does not have that request.
+    #[inline]
+    pub fn complete(&mut self, now: Instant, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
+        let carried = if self.common.is_plain {
+            self.sched.act(Completion::<true> { common: &mut self.common, now, tag })
+        } else {
+            self.complete_observed(now, tag)
+        };
+        self.common.requests.freed(tag, carried)
+    }
+
+    /// The device could not take a request, or gave it back: it is issued again before anything else.
+    ///
+    /// # Panics
+    /// If time goes backwards, or the device does not have that request.
+    pub fn requeue(&mut self, now: Instant, tag: Tag) {
+        let Self { sched, common } = self;
+        common.advance(now);
+        common.requests.requeue(tag);
+        sched.requeue(cx!(common), tag);
+        common.requeued_links.push_back(&mut common.requeued, tag);
+        common.aside += 1;
+        common.books.requeued(common.now, tag, &common.requests[tag].rq, sched.chooses_groups());
+    }
+
+    /// Something changes from outside.
+    ///
+    /// # Errors
+    /// If it cannot be; then nothing has changed. Tasks can always be changed, also those that are not known.
+    ///
+    /// # Panics
+    /// If time goes backwards.
+    pub fn control(&mut self, now: Instant, change: Control) -> Result<(), Refusal> {
+        let Self { sched, common } = self;
+        common.advance(now);
+        let limited = match change {
+            // The second may make a new group, without limits, and who is gone has none.
+            Control::SetMax(group, _) | Control::SetParent(group, _) | Control::GroupExit(group)
+                if group.index() < common.books.groups.count() =>
+            {
+                common.let_pass(sched);
+                Some((group, common.books.groups.max(group)))
+            }
+            _ => None,
+        };
+        common.books.groups.control(&change)?;
+        sched.control(cx!(common), &change);
+        if let Some((group, old)) = limited {
+            common.throttle.change(common.now, &common.books.groups, group, &old);
+            common.let_pass(sched);
+        }
+        Ok(())
+    }
+
+    /// A group's books begin anew; what waits in it is counted as before. Groups in it keep theirs.
+    ///
+    /// # Errors
+    /// If there is no such group.
+    ///
+    /// # Panics
+    /// If time goes backwards.
+    pub fn reset_stats(&mut self, now: Instant, group: GroupId) -> Result<(), Refusal> {
+        self.common.advance(now);
+        self.common.books.groups.reset_stats(now, group)
+    }
+
+    /// The groups, and what each got.
+    #[must_use]
+    pub const fn groups(&self) -> &Groups {
+        &self.common.books.groups
+    }
+
+    /// The recorded events, oldest first; they are gone afterwards.
+    pub fn drain_trace(&mut self) -> impl Iterator<Item = TraceEvent> + '_ {
+        core::iter::from_fn(|| self.common.books.trace.pop())
+    }
+
+    /// How many events were overwritten before they were read.
+    #[must_use]
+    pub fn trace_lost(&self) -> u64 {
+        self.common.books.trace.lost()
+    }
+
+    /// All requests.
+    #[must_use]
+    pub const fn requests(&self) -> &Requests {
+        &self.common.requests
+    }
+
+    /// The scheduler, to look at.
+    #[must_use]
+    pub const fn scheduler(&self) -> &S {
+        &self.sched
+    }
+
+    /// Gives the scheduler other tunables while it works. Answers whether it took them over; if not, nothing has changed,
+    /// and who wants them must [drain](Self::drain) this elevator and make another.
+    ///
+    /// # Errors
+    /// If a tunable is out of range; then nothing has changed.
+    ///
+    /// # Panics
+    /// If time goes backwards.
+    pub fn reconfigure(&mut self, now: Instant, config: S::Config) -> Result<bool, ConfigError> {
+        self.common.advance(now);
+        self.sched.reconfigure(cx!(self.common), config)
+    }
+
+    /// The timer that `next_timer` asked for, or any other moment: a spurious call changes nothing.
+    ///
+    /// # Panics
+    /// If time goes backwards.
+    pub fn timer(&mut self, now: Instant) {
+        let Self { sched, common } = self;
+        common.advance(now);
+        common.let_pass(sched);
+        sched.timer(cx!(common));
+    }
+
+    /// When to call [`Self::timer`], and what for.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<(Instant, Timer)> {
+        let timer = self.next_sched_timer();
+        if self.common.requests.held() == 0 { timer } else { self.common.with_limits(timer) }
+    }
+
+    #[inline]
+    fn next_sched_timer(&self) -> Option<(Instant, Timer)> {
+        let (when, why) = self.sched.next_timer()?;
+        let tick = self.common.limits.tick;
+        if tick.is_zero() {
+            return Some((when, why));
+        }
+        Some(((when + (tick - Duration::from_ns(1))).floor_to(tick), why))
+    }
+
+    /// Whether the scheduler itself asks for a dispatch after the completion, timer or change that it has just been told of.
+    ///
+    /// Only for drivers that do not dispatch after each of these anyway, as those of Linux's multi-queue layer do not: with them a request
+    /// that was held back waits for the next insertion, unless the scheduler asks, or the device was full.
+    #[must_use]
+    pub fn wants_run(&self) -> bool {
+        self.common.requests.queued() > 0 && self.sched.wants_run()
+    }
+
+    /// Walks everything and panics if anything is inconsistent. For tests and the simulator.
+    pub fn check(&self) {
+        let Self { sched, common } = self;
+        common.requests.check();
+        sched.check(&common.requests);
+        common.throttle.check(&common.books.groups);
+        assert_eq!(common.throttle.waiting(), common.requests.held(), "who waits for limits");
+        assert_eq!(common.aside, common.requests.held() + common.requeued.len(), "who waits aside");
+        for (tag, slot) in common.requests.iter() {
+            if slot.state == State::Queued && common.limits.merges && !common.is_requeued(tag) {
+                let by_end = common.index.ending_at(slot.rq.end()).any(|t| t == tag);
+                let by_start =
+                    sched.edges() == Edges::Ends || common.index.starting_at(slot.rq.start).any(|t| t == tag);
+                assert!(by_end && by_start, "a queued request is not in the merge index");
+            }
+            let is_held = slot.state == State::Held;
+            assert!(!is_held || common.throttle.holds(tag, &slot.rq), "held, but not by a limit");
+        }
+        if let Some(hint) = common.hint.tag() {
+            assert!(common.requests[hint].state == State::Queued, "the merge hint has left");
+            assert!(common.requests[hint].rq.start == common.hint_start, "the merge hint's start is stale");
+        }
+    }
+}
+
+impl Common {
+    /// The time that the scheduler sees.
+    #[inline(always)]
+    fn shown(&self) -> Instant {
+        self.now.floor_to(self.limits.tick)
     }
 
     #[inline(always)]
-    fn dispatch_as<const PLAIN: bool>(&mut self, now: Instant) -> Dispatch {
+    fn insert_plain<S: Scheduler>(&mut self, sched: &mut S, now: Instant, tag: Tag, rq: &Request) -> Insert {
+        self.advance(now);
+        let shown = self.shown();
+        self.requests.claim(tag, *rq, shown);
+        if !self.is_quiet(sched, rq) {
+            return self.insert_in_company(sched, tag, rq);
+        }
+        self.file(sched, tag, rq);
+        sched.insert(cx!(self, shown), tag);
+        Insert::Queued
+    }
+
+    /// The same where books are kept, or nothing is merged.
+    #[inline(always)]
+    fn insert_observed<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        now: Instant,
+        tag: Tag,
+        rq: &Request,
+    ) -> Insert {
+        if !self.books.arrives(now, tag, rq, sched.chooses_groups()) {
+            return self.insert_into_home(sched, now, tag, rq);
+        }
+        self.advance(now);
+        let shown = self.shown();
+        self.requests.claim(tag, *rq, shown);
+        if !self.throttle.is_unused() && self.is_held(sched, tag, rq) {
+            return Insert::Queued;
+        }
+        if self.limits.merges {
+            if !self.is_quiet(sched, rq) {
+                return self.insert_in_company(sched, tag, rq);
+            }
+            self.file(sched, tag, rq);
+        }
+        self.books.inserted(now, tag, rq);
+        sched.insert(cx!(self, shown), tag);
+        Insert::Queued
+    }
+
+    /// The same for a request of a group that is no more: it belongs to the nearest one above that is left.
+    #[cold]
+    #[inline(never)]
+    fn insert_into_home<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        now: Instant,
+        tag: Tag,
+        rq: &Request,
+    ) -> Insert {
+        let group = self.books.groups.home(rq.group);
+        self.insert_observed(sched, now, tag, &Request { group, ..*rq })
+    }
+
+    /// A request arrives that may touch another: merges them if they do and may.
+    #[inline(never)]
+    fn insert_in_company<S: Scheduler>(&mut self, sched: &mut S, tag: Tag, rq: &Request) -> Insert {
+        if self.touches(sched, rq) {
+            sched.prepare_merge(cx!(self), rq);
+            if let Some((into, end)) = self.find_merge(sched, rq, self.requests[tag].segments) {
+                self.merge(sched, into, end, tag, false);
+                return Insert::Merged { into, end };
+            }
+        }
+        self.file(sched, tag, rq);
+        self.enqueue(sched, tag, rq);
+        Insert::Queued
+    }
+
+    /// Whether surely nothing touches `rq` that it could be merged with.
+    #[inline(always)]
+    fn is_quiet<S: Scheduler>(&self, sched: &S, rq: &Request) -> bool {
+        let edges = sched.edges();
+        let is_before_hint = edges == Edges::Ends && self.hint_start == rq.end();
+        self.index.is_quiet(edges, rq.start, rq.end()) && !is_before_hint
+    }
+
+    /// From now on others may be merged into `tag`.
+    #[inline(always)]
+    fn file<S: Scheduler>(&mut self, sched: &S, tag: Tag, rq: &Request) {
+        self.index.insert(sched.edges(), tag, rq.start, rq.end());
+        if self.hint == Link::NONE {
+            self.hint = Link::to(tag);
+            self.hint_start = rq.start;
+        }
+    }
+
+    #[inline(never)]
+    fn enqueue<S: Scheduler>(&mut self, sched: &mut S, tag: Tag, rq: &Request) {
+        self.books.inserted(self.now, tag, rq);
+        sched.insert(cx!(self), tag);
+    }
+
+    #[inline(always)]
+    fn dispatch<S: Scheduler, const PLAIN: bool>(&mut self, sched: &mut S, now: Instant) -> Dispatch {
         self.advance(now);
         if self.aside > 0
-            && let Some(tag) = self.look_aside()
+            && let Some(tag) = self.look_aside(sched)
         {
-            return self.issue_again(tag);
+            return self.issue_again(sched, tag);
         }
         let cx = cx!(self);
-        let answer = self.sched.dispatch(cx);
+        let answer = sched.dispatch(cx);
         let why = cx.why;
         match answer {
-            Dispatch::Issue(tag) => return Dispatch::Issue(self.issue::<PLAIN>(tag, why)),
+            Dispatch::Issue(tag) => return Dispatch::Issue(self.issue::<S, PLAIN>(sched, tag, why)),
             Dispatch::Hold(_) if self.requests.queued() == 0 => return self.nothing_waits(),
             Dispatch::Hold(_) => debug_assert!(
-                self.requests.issued() > 0 || self.sched.next_timer().is_some(),
+                self.requests.issued() > 0 || sched.next_timer().is_some(),
                 "held, but nothing is coming to end it"
             ),
             Dispatch::Empty => {
@@ -406,218 +710,24 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     #[cold]
-    fn issue_again(&mut self, tag: Tag) -> Dispatch {
+    fn issue_again<S: Scheduler>(&mut self, sched: &mut S, tag: Tag) -> Dispatch {
         self.aside -= 1;
         self.requeued_links.remove(&mut self.requeued, tag);
         self.requests.issue(tag);
-        self.sched.reissue(cx!(self), tag);
-        self.books.issued_again(self.now, tag, &self.requests[tag].rq);
+        sched.reissue(cx!(self), tag);
+        self.books.issued_again(self.now, tag, &self.requests[tag].rq, sched.chooses_groups());
         Dispatch::Issue(tag)
     }
 
-    /// The next request whatever the scheduler would rather wait for, and whatever limits say, until `None`: to empty the queue before
-    /// the scheduler is exchanged.
-    ///
-    /// # Panics
-    /// If time goes backwards.
-    pub fn drain(&mut self, now: Instant) -> Option<Tag> {
-        self.advance(now);
-        if let Some(tag) = self.requeued.first() {
-            let _ = self.issue_again(tag);
-            return Some(tag);
-        }
-        while let Some(tag) = self.throttle.take(&self.books.groups, &self.requests) {
-            self.hand_over(tag);
-        }
-        let Some(tag) = self.sched.drain(cx!(self)) else {
-            assert!(self.requests.queued() == 0, "drained, but requests wait");
-            return None;
-        };
-        Some(self.issue::<false>(tag, Reason::Drain))
-    }
-
-    /// The device finished a request, well or not. Answers the tags that are free now: it and those merged into it.
-    ///
-    /// # Panics
-    /// If time goes backwards, or the device does not have that request.
-    #[inline]
-    pub fn complete(&mut self, now: Instant, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
-        let carried = if self.is_plain {
-            self.complete_as::<true>(now, tag)
-        } else {
-            self.complete_otherwise(now, tag)
-        };
-        self.requests.freed(tag, carried)
-    }
-
-    #[inline(never)]
-    fn complete_otherwise(&mut self, now: Instant, tag: Tag) -> Link {
-        self.complete_as::<false>(now, tag)
-    }
-
     #[inline(always)]
-    fn complete_as<const PLAIN: bool>(&mut self, now: Instant, tag: Tag) -> Link {
+    fn complete<S: Scheduler, const PLAIN: bool>(&mut self, sched: &mut S, now: Instant, tag: Tag) -> Link {
         self.advance(now);
         self.requests.assert_issued(tag);
-        self.sched.complete(cx!(self), tag);
+        sched.complete(cx!(self), tag);
         if !PLAIN {
             self.books.completed(now, tag, &self.requests[tag].rq);
         }
         self.requests.free(tag)
-    }
-
-    /// The device could not take a request, or gave it back: it is issued again before anything else.
-    ///
-    /// # Panics
-    /// If time goes backwards, or the device does not have that request.
-    pub fn requeue(&mut self, now: Instant, tag: Tag) {
-        self.advance(now);
-        self.requests.requeue(tag);
-        self.sched.requeue(cx!(self), tag);
-        self.requeued_links.push_back(&mut self.requeued, tag);
-        self.aside += 1;
-        self.books.requeued(self.now, tag, &self.requests[tag].rq);
-    }
-
-    /// Something changes from outside.
-    ///
-    /// # Errors
-    /// If it cannot be; then nothing has changed. Tasks can always be changed, also those that are not known.
-    ///
-    /// # Panics
-    /// If time goes backwards.
-    pub fn control(&mut self, now: Instant, change: Control) -> Result<(), Refusal> {
-        self.advance(now);
-        let limited = match change {
-            // The second may make a new group, without limits, and who is gone has none.
-            Control::SetMax(group, _) | Control::SetParent(group, _) | Control::GroupExit(group)
-                if group.index() < self.books.groups.count() =>
-            {
-                self.let_pass();
-                Some((group, self.books.groups.max(group)))
-            }
-            _ => None,
-        };
-        self.books.groups.control(&change)?;
-        self.sched.control(cx!(self), &change);
-        if let Some((group, old)) = limited {
-            self.throttle.change(self.now, &self.books.groups, group, &old);
-            self.let_pass();
-        }
-        Ok(())
-    }
-
-    /// A group's books begin anew; what waits in it is counted as before. Groups in it keep theirs.
-    ///
-    /// # Errors
-    /// If there is no such group.
-    ///
-    /// # Panics
-    /// If time goes backwards.
-    pub fn reset_stats(&mut self, now: Instant, group: GroupId) -> Result<(), Refusal> {
-        self.advance(now);
-        self.books.groups.reset_stats(now, group)
-    }
-
-    /// The groups, and what each got.
-    #[must_use]
-    pub const fn groups(&self) -> &Groups {
-        &self.books.groups
-    }
-
-    /// Gives the scheduler other tunables while it works. Answers whether it took them over; if not, nothing has changed,
-    /// and who wants them must [drain](Self::drain) this elevator and make another.
-    ///
-    /// # Errors
-    /// If a tunable is out of range; then nothing has changed.
-    ///
-    /// # Panics
-    /// If time goes backwards.
-    pub fn reconfigure(&mut self, now: Instant, config: S::Config) -> Result<bool, ConfigError> {
-        self.advance(now);
-        self.sched.reconfigure(cx!(self), config)
-    }
-
-    /// The timer that `next_timer` asked for, or any other moment: a spurious call changes nothing.
-    ///
-    /// # Panics
-    /// If time goes backwards.
-    pub fn timer(&mut self, now: Instant) {
-        self.advance(now);
-        self.let_pass();
-        self.sched.timer(cx!(self));
-    }
-
-    /// When to call [`Self::timer`], and what for.
-    #[must_use]
-    pub fn next_timer(&self) -> Option<(Instant, Timer)> {
-        let timer = self.next_sched_timer();
-        if self.requests.held() == 0 { timer } else { self.with_limits(timer) }
-    }
-
-    #[inline]
-    fn next_sched_timer(&self) -> Option<(Instant, Timer)> {
-        let (when, why) = self.sched.next_timer()?;
-        let tick = self.limits.tick;
-        if tick.is_zero() {
-            return Some((when, why));
-        }
-        Some(((when + (tick - Duration::from_ns(1))).floor_to(tick), why))
-    }
-
-    /// Whether the scheduler itself asks for a dispatch after the completion, timer or change that it has just been told of.
-    ///
-    /// Only for drivers that do not dispatch after each of these anyway, as those of Linux's multi-queue layer do not: with them a request
-    /// that was held back waits for the next insertion, unless the scheduler asks, or the device was full.
-    #[must_use]
-    pub fn wants_run(&self) -> bool {
-        self.requests.queued() > 0 && self.sched.wants_run()
-    }
-
-    /// The recorded events, oldest first; they are gone afterwards.
-    pub fn drain_trace(&mut self) -> impl Iterator<Item = TraceEvent> + '_ {
-        core::iter::from_fn(|| self.books.trace.pop())
-    }
-
-    /// How many events were overwritten before they were read.
-    #[must_use]
-    pub fn trace_lost(&self) -> u64 {
-        self.books.trace.lost()
-    }
-
-    /// All requests.
-    #[must_use]
-    pub const fn requests(&self) -> &Requests {
-        &self.requests
-    }
-
-    /// The scheduler, to look at.
-    #[must_use]
-    pub const fn scheduler(&self) -> &S {
-        &self.sched
-    }
-
-    /// Walks everything and panics if anything is inconsistent. For tests and the simulator.
-    pub fn check(&self) {
-        self.requests.check();
-        self.sched.check(&self.requests);
-        self.throttle.check(&self.books.groups);
-        assert_eq!(self.throttle.waiting(), self.requests.held(), "who waits for limits");
-        assert_eq!(self.aside, self.requests.held() + self.requeued.len(), "who waits aside");
-        for (tag, slot) in self.requests.iter() {
-            if slot.state == State::Queued && self.limits.merges && !self.is_requeued(tag) {
-                let by_end = self.index.ending_at(slot.rq.end()).any(|t| t == tag);
-                let by_start = self.sched.edges() == Edges::Ends
-                    || self.index.starting_at(slot.rq.start).any(|t| t == tag);
-                assert!(by_end && by_start, "a queued request is not in the merge index");
-            }
-            let is_held = slot.state == State::Held;
-            assert!(!is_held || self.throttle.holds(tag, &slot.rq), "held, but not by a limit");
-        }
-        if let Some(hint) = self.hint.tag() {
-            assert!(self.requests[hint].state == State::Queued, "the merge hint has left");
-            assert!(self.requests[hint].rq.start == self.hint_start, "the merge hint's start is stale");
-        }
     }
 
     fn is_requeued(&self, tag: Tag) -> bool {
@@ -632,23 +742,23 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Answers the tag again, so that the caller need not keep it.
     #[inline(always)]
-    fn issue<const PLAIN: bool>(&mut self, tag: Tag, why: Reason) -> Tag {
+    fn issue<S: Scheduler, const PLAIN: bool>(&mut self, sched: &S, tag: Tag, why: Reason) -> Tag {
         self.requests.issue(tag);
         if self.hint == Link::to(tag) {
             self.hint = Link::NONE;
         }
         if !PLAIN {
-            self.books.issued(self.now, tag, &self.requests[tag].rq, why);
+            self.books.issued(self.now, tag, &self.requests[tag].rq, why, sched.chooses_groups());
         }
         // Where nothing is filed, nothing is first.
-        if self.index.remove_first(self.sched.edges(), tag) { tag } else { self.unfile(tag) }
+        if self.index.remove_first(sched.edges(), tag) { tag } else { self.unfile(sched, tag) }
     }
 
     /// The same if others are filed before it, or nothing is.
     #[inline(never)]
-    fn unfile(&mut self, tag: Tag) -> Tag {
+    fn unfile<S: Scheduler>(&mut self, sched: &S, tag: Tag) -> Tag {
         if self.limits.merges {
-            self.index.remove(self.sched.edges(), tag);
+            self.index.remove(sched.edges(), tag);
         }
         tag
     }

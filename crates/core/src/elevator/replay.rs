@@ -13,27 +13,31 @@ impl<S: Scheduler> Elevator<S> {
     /// As [`Self::insert`], but never merged with another: for comparisons with an implementation that did not.
     ///
     /// # Panics
-    /// As [`Self::insert`].
+    /// As [`Self::insert`], and if there is no such group.
     pub fn insert_apart(&mut self, now: Instant, tag: Tag, rq: Request) {
-        self.advance(now);
-        self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
-        if self.limits.merges {
-            self.sched.prepare_merge(cx!(self), &rq);
-            self.file(tag, &rq);
+        let Self { sched, common } = self;
+        common.advance(now);
+        assert!(common.books.arrives(now, tag, &rq, sched.chooses_groups()), "of a group that is no more");
+        common.requests.claim(tag, rq, common.shown());
+        if common.limits.merges {
+            sched.prepare_merge(cx!(common), &rq);
+            common.file(sched, tag, &rq);
         }
-        self.enqueue(tag, &rq);
+        common.enqueue(sched, tag, &rq);
     }
 
     /// As [`Self::insert`], but merged with `into` whatever the scheduler says: for comparisons with an implementation that
     /// merged them.
     ///
     /// # Panics
-    /// As [`Self::insert`], and if `into` does not wait.
+    /// As [`Self::insert`], if there is no such group, and if `into` does not wait.
     pub fn insert_into(&mut self, now: Instant, tag: Tag, rq: Request, into: Tag, end: End) {
-        self.advance(now);
-        assert!(self.requests[into].state == State::Queued, "merged with a request that does not wait");
-        self.requests.claim(tag, rq, self.now.floor_to(self.limits.tick));
-        self.merge(into, end, tag, false);
+        let Self { sched, common } = self;
+        common.advance(now);
+        assert!(common.requests[into].state == State::Queued, "merged with a request that does not wait");
+        assert!(common.books.arrives(now, tag, &rq, sched.chooses_groups()), "of a group that is no more");
+        common.requests.claim(tag, rq, common.shown());
+        common.merge(sched, into, end, tag, false);
     }
 
     /// As [`Self::dispatch`], with an answer from elsewhere: for comparisons with an implementation that gave it.
@@ -45,12 +49,13 @@ impl<S: Scheduler> Elevator<S> {
         now: Instant,
         choose: impl FnOnce(&mut S, &mut Cx<'_>) -> Dispatch,
     ) -> Dispatch {
-        self.advance(now);
-        let cx = cx!(self);
-        let answer = choose(&mut self.sched, cx);
+        let Self { sched, common } = self;
+        common.advance(now);
+        let cx = cx!(common);
+        let answer = choose(sched, cx);
         let why = cx.why;
         if let Dispatch::Issue(tag) = answer {
-            self.issue::<false>(tag, why);
+            common.issue::<S, false>(sched, tag, why);
         }
         answer
     }
@@ -60,7 +65,8 @@ impl<S: Scheduler> Elevator<S> {
     /// # Panics
     /// If time goes backwards.
     pub fn meddle<R>(&mut self, now: Instant, change: impl FnOnce(&mut S, &mut Cx<'_>) -> R) -> R {
-        self.advance(now);
-        change(&mut self.sched, cx!(self))
+        let Self { sched, common } = self;
+        common.advance(now);
+        change(sched, cx!(common))
     }
 }

@@ -8,16 +8,16 @@
 //!
 //! Who has to wait, and until when, is [`Throttle`](crate::parts::throttle::Throttle)'s to say.
 
-use super::{Elevator, Timer, cx};
+use super::{Common, Elevator, Timer, cx};
 use crate::request::Request;
 use crate::sched::Scheduler;
 use crate::units::{Instant, Tag};
 
-impl<S: Scheduler> Elevator<S> {
+impl Common {
     /// Whether a request that arrives has to wait for a limit.
     #[inline(never)]
-    pub(super) fn is_held(&mut self, tag: Tag, rq: &Request) -> bool {
-        self.let_pass();
+    pub(super) fn is_held<S: Scheduler>(&mut self, sched: &mut S, tag: Tag, rq: &Request) -> bool {
+        self.let_pass(sched);
         if self.throttle.admit(self.now, &self.books.groups, tag, rq) {
             return false;
         }
@@ -29,36 +29,36 @@ impl<S: Scheduler> Elevator<S> {
 
     /// Those that limits let pass by now go to the scheduler.
     #[inline(never)]
-    pub(super) fn let_pass(&mut self) {
+    pub(super) fn let_pass<S: Scheduler>(&mut self, sched: &mut S) {
         while self.requests.held() > 0
             && let Some(tag) = self.throttle.pass(self.now, &self.books.groups, &self.requests)
         {
-            self.hand_over(tag);
+            self.hand_over(sched, tag);
         }
     }
 
     /// A request need not wait for limits any longer: as [`Self::insert`], but that nobody is told if it is merged.
-    pub(super) fn hand_over(&mut self, tag: Tag) {
+    pub(super) fn hand_over<S: Scheduler>(&mut self, sched: &mut S, tag: Tag) {
         self.aside -= 1;
         self.requests.let_go(tag, self.now.floor_to(self.limits.tick));
         let rq = self.requests[tag].rq;
         if self.limits.merges {
-            if !self.is_quiet(&rq) {
-                self.sched.prepare_merge(cx!(self), &rq);
-                if let Some((into, end)) = self.find_merge(&rq, self.requests[tag].segments) {
-                    return self.merge(into, end, tag, true);
+            if !self.is_quiet(sched, &rq) {
+                sched.prepare_merge(cx!(self), &rq);
+                if let Some((into, end)) = self.find_merge(sched, &rq, self.requests[tag].segments) {
+                    return self.merge(sched, into, end, tag, true);
                 }
             }
-            self.file(tag, &rq);
+            self.file(sched, tag, &rq);
         }
         self.books.let_pass(self.now, tag, &rq);
-        self.sched.insert(cx!(self), tag);
+        sched.insert(cx!(self), tag);
     }
 
     /// Who is due goes to the scheduler. Answers a request that was handed back, if there is one.
     #[cold]
-    pub(super) fn look_aside(&mut self) -> Option<Tag> {
-        self.let_pass();
+    pub(super) fn look_aside<S: Scheduler>(&mut self, sched: &mut S) -> Option<Tag> {
+        self.let_pass(sched);
         self.requeued.first()
     }
 
@@ -68,22 +68,24 @@ impl<S: Scheduler> Elevator<S> {
         self.throttle.has_room(self.now, &self.books.groups, &Request { group, ..*rq })
     }
 
-    /// When a limit that keeps a request like this one out ([`Self::has_room`]) will let it in, if one does; it may be the past by now.
-    ///
-    /// There is no timer for that: timers are for what waits here.
-    #[must_use]
-    pub fn room_at(&self, rq: &Request) -> Option<Instant> {
-        if self.throttle.is_unused() || self.throttle_has_room(rq) {
-            return None;
-        }
-        let group = self.books.groups.home(rq.group);
-        Some(self.throttle.opens_at(&self.books.groups, &Request { group, ..*rq }))
-    }
-
     /// Ticks are the scheduler's business, not that of limits.
     #[cold]
     pub(super) fn with_limits(&self, timer: Option<(Instant, Timer)>) -> Option<(Instant, Timer)> {
         let due = self.throttle.next_due().map(|when| (when, Timer::Limit));
         timer.into_iter().chain(due).min_by_key(|&(when, _)| when)
+    }
+}
+
+impl<S: Scheduler> Elevator<S> {
+    /// When a limit that keeps a request like this one out ([`Self::has_room`]) will let it in, if one does; it may be the past by now.
+    ///
+    /// There is no timer for that: timers are for what waits here.
+    #[must_use]
+    pub fn room_at(&self, rq: &Request) -> Option<Instant> {
+        if self.common.throttle.is_unused() || self.common.throttle_has_room(rq) {
+            return None;
+        }
+        let group = self.common.books.groups.home(rq.group);
+        Some(self.common.throttle.opens_at(&self.common.books.groups, &Request { group, ..*rq }))
     }
 }

@@ -91,7 +91,8 @@ pub struct GroupStats {
     pub io_merged: Split,
     /// Requests that wait, also those that do for limits.
     pub io_queued: Split,
-    /// `io_queued` at all moments when the group, or a queue of its, was chosen, added up, and how many moments.
+    /// `io_queued` at all moments when the group, or a queue of its, was chosen, added up, and how many moments. This and what follows
+    /// only of schedulers that choose groups.
     pub queue_size_sum: u64,
     /// See `queue_size_sum`.
     pub queue_size_samples: u64,
@@ -211,16 +212,22 @@ impl Groups {
 }
 
 /// What the elevator has to say for the books: for each thing that can happen to a request, what it means for them. Where no
-/// books are kept, nothing.
+/// books are kept, nothing. `chooses`: whether the scheduler chooses groups, and says so here ([`Scheduler::chooses_groups`]).
+///
+/// [`Scheduler::chooses_groups`]: crate::sched::Scheduler::chooses_groups
 impl Groups {
-    /// It arrived.
+    /// It arrives. Answers whether there is its group; if not, nothing is entered.
     #[inline(always)]
-    pub(crate) fn inserted(&mut self, now: Instant, tag: Tag, rq: &Request) {
-        let Some(times) = self.times.get_mut(tag) else { return };
+    pub(crate) fn arrives(&mut self, now: Instant, tag: Tag, rq: &Request, chooses: bool) -> bool {
+        let Some(g) = self.groups.get_mut(rq.group).filter(|g| !g.is_gone) else { return false };
+        let Some(times) = self.times.get_mut(tag) else { return true };
         times.inserted = now;
-        let g = &mut self.groups[rq.group];
         g.requests += 1;
-        g.queue(now, rq, self.served);
+        g.stats.io_queued.add(rq, 1);
+        if chooses {
+            g.queue(now, rq.group, self.served);
+        }
+        true
     }
 
     /// It arrived some time ago, had to wait for a limit, and goes on now.
@@ -230,44 +237,54 @@ impl Groups {
         self.groups[rq.group].stats.throttled_time.add(rq, waited.as_ns());
     }
 
-    /// It was merged into another when it came.
-    pub(crate) fn merged(&mut self, rq: &Request) {
-        if !self.times.is_empty() {
-            self.groups[rq.group].stats.io_merged.add(rq, 1);
+    /// It is merged into another of its group as it comes.
+    pub(crate) fn merged(&mut self, rq: &Request, chooses: bool) {
+        if self.times.is_empty() {
+            return;
         }
+        let g = &mut self.groups[rq.group];
+        g.requests -= 1;
+        g.stats.io_queued.sub(rq, 1);
+        g.queued -= u32::from(chooses);
+        g.stats.io_merged.add(rq, 1);
     }
 
     /// `gone`, which has waited, is a part of `kept` now; that is as old as the older of both.
-    pub(crate) fn joined(&mut self, now: Instant, kept: Tag, gone: Tag, rq: &Request) {
+    pub(crate) fn joined(&mut self, kept: Tag, gone: Tag, rq: &Request, chooses: bool) {
         if self.times.is_empty() {
             return;
         }
         self.times[kept].inserted = self.times[kept].inserted.min(self.times[gone].inserted);
-        let g = &mut self.groups[rq.group];
-        g.requests -= 1;
-        g.unqueue(now, rq, self.served);
-        g.stats.io_merged.add(rq, 1);
+        self.merged(rq, chooses);
     }
 
     /// The device got it, for the first time or `again`.
     #[inline(always)]
-    pub(crate) fn issued(&mut self, now: Instant, tag: Tag, rq: &Request, again: bool) {
+    pub(crate) fn issued(&mut self, now: Instant, tag: Tag, rq: &Request, again: bool, chooses: bool) {
         let Some(times) = self.times.get_mut(tag) else { return };
         times.issued = now;
         let g = &mut self.groups[rq.group];
-        g.unqueue(now, rq, self.served);
+        g.stats.io_queued.sub(rq, 1);
         if !again {
             g.stats.disk_sectors += u64::from(rq.len.0);
         }
-        if self.idle_since.is_some() {
-            self.idled(now);
+        if chooses {
+            g.unqueue(now, rq.group, self.served);
+            if self.idle_since.is_some() {
+                self.idled(now);
+            }
         }
     }
 
     /// The device handed it back.
-    pub(crate) fn requeued(&mut self, now: Instant, rq: &Request) {
-        if !self.times.is_empty() {
-            self.groups[rq.group].queue(now, rq, self.served);
+    pub(crate) fn requeued(&mut self, now: Instant, rq: &Request, chooses: bool) {
+        if self.times.is_empty() {
+            return;
+        }
+        let g = &mut self.groups[rq.group];
+        g.stats.io_queued.add(rq, 1);
+        if chooses {
+            g.queue(now, rq.group, self.served);
         }
     }
 
@@ -297,13 +314,13 @@ impl Groups {
     }
 }
 
+/// Of schedulers that choose groups: who waits while others are served.
 impl Group {
     /// One more request waits. If it is the first, and out of turn, the group waits from now on.
     #[inline(always)]
-    fn queue(&mut self, now: Instant, rq: &Request, served: Option<GroupId>) {
-        self.stats.io_queued.add(rq, 1);
+    fn queue(&mut self, now: Instant, group: GroupId, served: Option<GroupId>) {
         self.queued += 1;
-        if self.queued == 1 && served != Some(rq.group) {
+        if self.queued == 1 && served != Some(group) {
             let empty = self.begin(now);
             self.stats.empty_time += empty;
         }
@@ -311,10 +328,9 @@ impl Group {
 
     /// One request fewer waits. If it was the last, and out of turn, the group has what it waited for.
     #[inline(always)]
-    fn unqueue(&mut self, now: Instant, rq: &Request, served: Option<GroupId>) {
-        self.stats.io_queued.sub(rq, 1);
+    fn unqueue(&mut self, now: Instant, group: GroupId, served: Option<GroupId>) {
         self.queued -= 1;
-        if self.queued == 0 && served != Some(rq.group) {
+        if self.queued == 0 && served != Some(group) {
             let waited = self.begin(now);
             self.stats.group_wait_time += waited;
         }

@@ -187,7 +187,7 @@ struct Group {
     stats: GroupStats,
     /// Of groups that were in it and are no more.
     gone: GroupStats,
-    /// Those of its requests that wait: all of `stats.io_queued`.
+    /// Those of its requests that wait, if the scheduler chooses groups: all of `stats.io_queued`.
     queued: u32,
     /// While it is not served, and was seen: since when it has had requests, or since when it has had none.
     since: Option<Instant>,

@@ -6,7 +6,7 @@
 use super::fair::{self, Fair};
 use super::{Scheduler, anticipatory, bfq, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
 use crate::config::{ConfigError, Tunable, Tunables, Unit};
-use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
+use crate::elevator::{Act, Control, Cx, Dispatch, End, Limits, Timer};
 use crate::parts::merge::Edges;
 use crate::request::{Request, Requests};
 use crate::units::{Instant, Tag};
@@ -288,12 +288,22 @@ impl Tunables for AnyConfig {
     }
 }
 
+/// A function for each scheduler: in one for all, the needs of the largest would be paid for by each.
+#[inline(never)]
+fn apart<A: Act, S: Scheduler>(act: A, sched: &mut S) -> A::Answer {
+    act.with(sched)
+}
+
 impl Scheduler for AnyScheduler {
     const NAME: &'static str = "any";
     type Config = AnyConfig;
 
     fn new(limits: Limits, config: AnyConfig) -> Result<Self, ConfigError> {
         Self::make(limits, config)
+    }
+    #[inline(always)]
+    fn act<A: Act>(&mut self, act: A) -> A::Answer {
+        each!(self, s => apart(act, s))
     }
     #[inline]
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
@@ -348,6 +358,9 @@ impl Scheduler for AnyScheduler {
     }
     fn has_room(&self, rq: &Request) -> bool {
         each!(self, s => s.has_room(rq))
+    }
+    fn chooses_groups(&self) -> bool {
+        each!(self, s => s.chooses_groups())
     }
     fn front_merges(&self) -> bool {
         each!(self, s => s.front_merges())

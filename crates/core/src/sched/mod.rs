@@ -1,7 +1,7 @@
 //! The schedulers, and what one is.
 
 use crate::config::{ConfigError, Tunables};
-use crate::elevator::{Control, Cx, Dispatch, End, Limits, Timer};
+use crate::elevator::{Act, Control, Cx, Dispatch, End, Limits, Timer};
 use crate::parts::merge::Edges;
 use crate::request::{Request, Requests};
 use crate::units::{Instant, Tag};
@@ -33,6 +33,12 @@ pub trait Scheduler: Sized {
     /// # Errors
     /// If a tunable is out of range.
     fn new(limits: Limits, config: Self::Config) -> Result<Self, ConfigError>;
+
+    /// Calls [`Act::with`] with the scheduler that decides. That is this one, unless it stands for another.
+    #[inline(always)]
+    fn act<A: Act>(&mut self, act: A) -> A::Answer {
+        act.with(self)
+    }
 
     /// A request arrives, and was not merged.
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag);
@@ -108,6 +114,11 @@ pub trait Scheduler: Sized {
     /// request soon, the driver may wait for that request. The default is no: the order of requests does not depend on who came last, or
     /// `dispatch` itself answers [`Dispatch::Hold`].
     fn prefers(&self, _done: &Request) -> bool {
+        false
+    }
+
+    /// Whether it chooses between groups, and says in the [books](Cx::books) whose turn it is.
+    fn chooses_groups(&self) -> bool {
         false
     }
 

@@ -6,8 +6,7 @@
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler, preset};
 use fairhead_core::units::Id;
 use fairhead_core::{
-    Control, Dispatch, Duration, Elevator, GroupId, Instant, Limits, Op, Refusal, Request, Sector, Sectors,
-    Tag, TaskId,
+    Control, Duration, Elevator, GroupId, Instant, Limits, Op, Refusal, Request, Sector, Sectors, Tag, TaskId,
 };
 use std::collections::BTreeSet;
 
@@ -227,12 +226,14 @@ impl World {
         task.next = if self.toy.rotational { rq.end() } else { rq.end() + Sectors(8) };
         self.owner[tag.index()] = (i, task.moves);
         self.open += 1;
-        let _ = self.elevator.insert(self.now, tag, rq);
+        self.elevator.insert_batch(self.now, [(tag, rq)], |_, _| ());
     }
 
     fn pump(&mut self) {
-        while self.flights.len() < usize::from(self.toy.depth) {
-            let Dispatch::Issue(tag) = self.elevator.dispatch(self.now) else { return };
+        let room = usize::from(self.toy.depth).saturating_sub(self.flights.len());
+        let mut issued = Vec::new();
+        let _ = self.elevator.dispatch_batch(self.now, room, |tag| issued.push(tag));
+        for tag in issued {
             let rq = &self.elevator.requests()[tag].rq;
             let seek = if rq.start == self.head { Duration::ZERO } else { self.toy.seek };
             self.head = rq.end();

@@ -76,7 +76,7 @@ impl<'a> Calm<'a> {
             any_async: clients.iter().any(|c| !c.template.sync),
             classes: clients.iter().any(|c| c.template.prio.class != clients[0].template.prio.class),
         };
-        let mut subject = Subject::new(limits, config, Twin::None);
+        let mut subject = Subject::new(limits, config, Twin::Batches);
         subject.check_every = 16;
         if super::seeds::verbose() {
             eprintln!("{limits:?}\n{config:?}\n{load:?}");

@@ -152,7 +152,7 @@ impl<'a> Storm<'a> {
         let tasks = (0..count).map(|_| narrow(chance.below(1 << 32))).map(TaskId);
         let tasks = tasks.collect::<Vec<_>>();
         let tasks = tasks.into_iter().map(|id| Task::draw(chance, &mix, id)).collect();
-        let twin = *chance.pick(&[Twin::None, Twin::None, Twin::Replay, Twin::SpuriousTimers]);
+        let twin = *chance.pick(&[Twin::None, Twin::Batches, Twin::Replay, Twin::SpuriousTimers]);
         let knobs = Knobs::draw(chance);
         let now = match chance.percent(95) {
             true => Instant::EPOCH + Duration::from_us(chance.scaled(0, 1 << 40)),

@@ -2,7 +2,8 @@
 //! and repeated on a twin.
 //!
 //! The twin is a second elevator that gets the same calls and, if asked for, spurious timer calls in between. Its
-//! answers must be the same: the same events give the same decisions, and spurious timers change nothing.
+//! answers must be the same: the same events give the same decisions, and spurious timers change nothing. Or the twin gets calls
+//! that follow each other at one time as batches, and must give the same answers in the same order.
 
 use super::alloc::without;
 use super::ledger::{Done, Ledger};
@@ -10,7 +11,7 @@ use super::seeds;
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
 use fairhead_core::trace::Action;
 use fairhead_core::{
-    Control, Dispatch, Elevator, End, Hold, Insert, Instant, Limits, Request, Requests, Tag, Timer,
+    Control, Dispatch, Elevator, End, Hold, Insert, Instant, Limits, Request, Requests, Rest, Tag, Timer,
     TraceEvent,
 };
 
@@ -25,6 +26,56 @@ pub(crate) enum Twin {
     Replay,
     /// The same calls, with a spurious timer before and after each.
     SpuriousTimers,
+    /// The same calls in batches.
+    Batches,
+}
+
+/// Calls of one kind at one time, which the twin has not had yet.
+#[derive(Default)]
+struct Batch {
+    now: Option<Instant>,
+    inserted: Vec<(Tag, Request, Insert)>,
+    issued: Vec<Tag>,
+    /// What was answered instead of another request.
+    rest: Option<Rest>,
+}
+
+impl Batch {
+    fn is_empty(&self) -> bool {
+        self.now.is_none()
+    }
+
+    /// Whether another insertion, or another dispatch, can belong to it.
+    fn takes(&self, now: Instant, is_insert: bool) -> bool {
+        self.is_empty() || self.now == Some(now) && self.rest.is_none() && is_insert == self.issued.is_empty()
+    }
+
+    /// The twin gets it.
+    fn end(&mut self, twin: &mut Any) {
+        let Some(now) = self.now.take() else { return };
+        if !self.inserted.is_empty() {
+            let (mut expected, batch) = (self.inserted.iter(), self.inserted.iter().map(|i| (i.0, i.1)));
+            without("insert_batch", || {
+                twin.insert_batch(now, batch, |tag, answer| {
+                    let (own, _, said) = expected.next().expect("an answer for each");
+                    assert_eq!((tag, answer), (*own, *said), "the batched twin decides otherwise: insert");
+                });
+            });
+            assert!(expected.next().is_none(), "an answer is missing");
+        } else {
+            let (mut expected, room) = (self.issued.iter(), self.issued.len() + self.rest.iter().len());
+            let rest = without("dispatch_batch", || {
+                twin.dispatch_batch(now, room, |tag| {
+                    assert_eq!(Some(&tag), expected.next(), "the batched twin decides otherwise: dispatch");
+                })
+            });
+            assert_eq!(rest, self.rest.unwrap_or(Rest::Full), "the batched twin ends otherwise");
+            assert!(expected.next().is_none(), "the batched twin issues fewer");
+        }
+        self.inserted.clear();
+        self.issued.clear();
+        self.rest = None;
+    }
 }
 
 /// See the [module](self).
@@ -32,6 +83,8 @@ pub(crate) struct Subject {
     elevator: Any,
     twin: Option<Any>,
     spurious: bool,
+    /// What the twin gets next, if it gets batches.
+    batch: Option<Batch>,
     pub(crate) ledger: Ledger,
     /// Call `check()` after every so many events.
     pub(crate) check_every: u32,
@@ -39,6 +92,8 @@ pub(crate) struct Subject {
     freed: Vec<Tag>,
     trace: Vec<TraceEvent>,
     twin_trace: Vec<TraceEvent>,
+    /// What the twin will have recorded at the end of its batch.
+    owed_trace: Vec<TraceEvent>,
     /// Everything recorded so far, if asked for.
     pub(crate) history: Option<Vec<TraceEvent>>,
     log: bool,
@@ -56,12 +111,14 @@ impl Subject {
             elevator: make(),
             twin: (twin != Twin::None).then(make),
             spurious: twin == Twin::SpuriousTimers,
+            batch: (twin == Twin::Batches).then(Batch::default),
             ledger: Ledger::new(limits),
             check_every: 1,
             events: 0,
             freed: Vec::with_capacity(room),
             trace: Vec::with_capacity(TRACE_ROOM),
             twin_trace: Vec::with_capacity(TRACE_ROOM),
+            owed_trace: Vec::with_capacity(TRACE_ROOM),
             history: None,
             log: seeds::verbose(),
             tracing: limits.trace > 0,
@@ -83,7 +140,8 @@ impl Subject {
         assert!(room || !is_idle, "no room for {rq:?} in an empty elevator: a driver would wait for ever");
         // Who had a spurious timer may have let requests pass their limits that the other will when it is called next.
         let held = self.requests().held();
-        if let Some(twin) = self.twin.as_ref().filter(|t| t.requests().held() == held) {
+        let owes = self.batch.as_ref().is_some_and(|b| !b.is_empty());
+        if let Some(twin) = self.twin.as_ref().filter(|t| !owes && t.requests().held() == held) {
             assert_eq!(twin.has_room(rq), room, "the twin decides otherwise: has_room");
         }
         room
@@ -91,9 +149,13 @@ impl Subject {
 
     pub(crate) fn insert(&mut self, now: Instant, tag: Tag, rq: Request) -> Insert {
         self.disturb(now);
+        self.end_batch_unless(|batch| batch.takes(now, true));
         self.say(now, || format!("insert {tag:?} {rq:?}"));
         let answer = without("insert", || self.elevator.insert(now, tag, rq));
-        if let Some(twin) = &mut self.twin {
+        if let Some(batch) = &mut self.batch {
+            batch.now = Some(now);
+            batch.inserted.push((tag, rq, answer));
+        } else if let Some(twin) = &mut self.twin {
             assert_eq!(twin.insert(now, tag, rq), answer, "the twin decides otherwise: insert {tag:?}");
         }
         self.say(now, || format!("  -> {answer:?}"));
@@ -111,8 +173,16 @@ impl Subject {
 
     pub(crate) fn dispatch(&mut self, now: Instant) -> Dispatch {
         self.disturb(now);
+        self.end_batch_unless(|batch| batch.takes(now, false));
         let answer = without("dispatch", || self.elevator.dispatch(now));
-        if let Some(twin) = &mut self.twin {
+        if let Some(batch) = &mut self.batch {
+            batch.now = Some(now);
+            match answer {
+                Dispatch::Issue(tag) => batch.issued.push(tag),
+                Dispatch::Hold(why) => batch.rest = Some(Rest::Hold(why)),
+                Dispatch::Empty => batch.rest = Some(Rest::Empty),
+            }
+        } else if let Some(twin) = &mut self.twin {
             assert_eq!(twin.dispatch(now), answer, "the twin decides otherwise: dispatch");
         }
         self.say(now, || format!("dispatch -> {answer:?}"));
@@ -150,6 +220,7 @@ impl Subject {
 
     pub(crate) fn drain(&mut self, now: Instant) -> Option<Tag> {
         self.disturb(now);
+        self.end_batch_unless(|_| false);
         let answer = without("drain", || self.elevator.drain(now));
         if let Some(twin) = &mut self.twin {
             assert_eq!(twin.drain(now), answer, "the twin decides otherwise: drain");
@@ -166,6 +237,7 @@ impl Subject {
 
     pub(crate) fn complete(&mut self, now: Instant, tag: Tag) -> Vec<Done> {
         self.disturb(now);
+        self.end_batch_unless(|_| false);
         self.say(now, || format!("complete {tag:?}"));
         let (elevator, freed) = (&mut self.elevator, &mut self.freed);
         freed.clear();
@@ -184,6 +256,7 @@ impl Subject {
 
     pub(crate) fn requeue(&mut self, now: Instant, tag: Tag) {
         self.disturb(now);
+        self.end_batch_unless(|_| false);
         self.say(now, || format!("requeue {tag:?}"));
         without("requeue", || self.elevator.requeue(now, tag));
         if let Some(twin) = &mut self.twin {
@@ -195,6 +268,7 @@ impl Subject {
 
     pub(crate) fn control(&mut self, now: Instant, change: Control) {
         self.disturb(now);
+        self.end_batch_unless(|_| false);
         self.say(now, || format!("control {change:?}"));
         let made = without("control", || self.elevator.control(now, change));
         if let Some(twin) = &mut self.twin {
@@ -209,6 +283,7 @@ impl Subject {
     /// Other tunables, if the scheduler can take them over.
     pub(crate) fn reconfigure(&mut self, now: Instant, config: AnyConfig) -> bool {
         self.disturb(now);
+        self.end_batch_unless(|_| false);
         self.say(now, || format!("reconfigure {config:?}"));
         let elevator = &mut self.elevator;
         let done =
@@ -223,6 +298,7 @@ impl Subject {
     /// A timer call, due or not.
     pub(crate) fn timer(&mut self, now: Instant) {
         self.disturb(now);
+        self.end_batch_unless(|_| false);
         self.say(now, || format!("timer (due {:?})", self.elevator.next_timer()));
         without("timer", || self.elevator.timer(now));
         if let Some(twin) = &mut self.twin {
@@ -232,6 +308,19 @@ impl Subject {
             assert!(when > now, "{why:?} is due at {when:?} even after the timer call: a driver would spin");
         }
         self.after(now, None);
+    }
+
+    /// The twin gets the batch, unless what comes next belongs to it.
+    fn end_batch_unless(&mut self, goes_on: impl FnOnce(&Batch) -> bool) {
+        if let (Some(twin), Some(batch)) = (&mut self.twin, &mut self.batch)
+            && !goes_on(batch)
+        {
+            batch.end(twin);
+            self.twin_trace.extend(twin.drain_trace());
+            assert_eq!(self.twin_trace, self.owed_trace, "the batched twin recorded something else");
+            self.twin_trace.clear();
+            self.owed_trace.clear();
+        }
     }
 
     /// A timer call on the twin alone, if it is spurious.
@@ -258,11 +347,15 @@ impl Subject {
             }
         }
         self.disturb(now);
-        if let Some(twin) = &mut self.twin {
+        let owes = self.batch.as_ref().is_some_and(|b| !b.is_empty());
+        if owes {
+            self.owed_trace.extend_from_slice(&self.trace);
+        } else if let Some(twin) = &mut self.twin {
             self.twin_trace.clear();
             self.twin_trace.extend(twin.drain_trace());
             assert_eq!(self.twin_trace, self.trace, "the twin recorded something else");
             assert_eq!(twin.next_timer(), self.elevator.next_timer(), "the twin wants another timer");
+            self.twin_trace.clear();
         }
         if self.events.is_multiple_of(self.check_every) {
             self.elevator.check();

@@ -230,6 +230,11 @@ impl Scheduler for Bfq {
         Ok(this)
     }
 
+    #[inline]
+    fn chooses_groups(&self) -> bool {
+        true
+    }
+
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let rq = cx.requests[tag].rq;
         let slot = self.process(cx, &rq);

@@ -370,6 +370,11 @@ impl Scheduler for Cfq {
         })
     }
 
+    #[inline]
+    fn chooses_groups(&self) -> bool {
+        true
+    }
+
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let rq = cx.requests[tag].rq;
         let slot = self.context(cx.now, rq.task);

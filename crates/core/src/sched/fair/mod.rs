@@ -175,6 +175,11 @@ impl<S: Divisible> Scheduler for Fair<S> {
     }
 
     #[inline]
+    fn chooses_groups(&self) -> bool {
+        true
+    }
+
+    #[inline]
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         if self.mode != Mode::Single {
             self.arrive(cx, tag);

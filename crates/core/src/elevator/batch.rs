@@ -1,0 +1,160 @@
+//! Several requests in one call.
+//!
+//! A driver that collects requests, or serves many at a time, holds its lock once for all of them:
+//!
+//! ```text
+//!   core 0: staged ─┐
+//!   core 1: staged ─┴─ lock ─► insert_batch(now, …) ─► dispatch_batch(now, room, …) ─ unlock ─► the device
+//! ```
+//!
+//! A batch is the single calls in its order, at one time: merging, limits, books and trace are the same. The scheduler is looked up
+//! once for all of them where it is chosen at run time.
+//!
+//! **Its time may be in the past.** Cores read their clocks before they get the lock. A batch that is older than the last call counts
+//! as of that call.
+//!
+//! It does not collect anything: batches are the driver's.
+
+use super::{Act, Common, Dispatch, Elevator, Hold, Insert};
+use crate::request::Request;
+use crate::sched::Scheduler;
+use crate::units::{Instant, Tag};
+
+/// Why a batch of dispatches ended.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rest {
+    /// As many were issued as there was room for. More may wait.
+    Full,
+    /// As [`Dispatch::Hold`].
+    Hold(Hold),
+    /// As [`Dispatch::Empty`].
+    Empty,
+}
+
+struct Arrivals<'a, I, F, const PLAIN: bool> {
+    common: &'a mut Common,
+    now: Instant,
+    batch: I,
+    each: F,
+}
+
+impl<I, F, const PLAIN: bool> Act for Arrivals<'_, I, F, PLAIN>
+where
+    I: IntoIterator<Item = (Tag, Request)>,
+    F: FnMut(Tag, Insert),
+{
+    type Answer = ();
+    #[inline(always)]
+    fn with<S: Scheduler>(mut self, sched: &mut S) {
+        for (tag, rq) in self.batch {
+            let answer = if PLAIN {
+                self.common.insert_plain(sched, self.now, tag, &rq)
+            } else {
+                self.common.insert_observed(sched, self.now, tag, &rq)
+            };
+            (self.each)(tag, answer);
+        }
+    }
+}
+
+struct Rooms<'a, F, const PLAIN: bool> {
+    common: &'a mut Common,
+    now: Instant,
+    room: usize,
+    issue: F,
+}
+
+impl<F: FnMut(Tag), const PLAIN: bool> Act for Rooms<'_, F, PLAIN> {
+    type Answer = Rest;
+    #[inline(always)]
+    fn with<S: Scheduler>(mut self, sched: &mut S) -> Rest {
+        for _ in 0..self.room {
+            match self.common.dispatch::<S, PLAIN>(sched, self.now) {
+                Dispatch::Issue(tag) => (self.issue)(tag),
+                Dispatch::Hold(why) => return Rest::Hold(why),
+                Dispatch::Empty => return Rest::Empty,
+            }
+        }
+        Rest::Full
+    }
+}
+
+impl<S: Scheduler> Elevator<S> {
+    /// Requests arrive together, in this order: [`Self::insert`] for each. `each` gets every tag with what became of it, in the same
+    /// order. A time before that of the last call counts as that.
+    ///
+    /// # Panics
+    /// If a tag is in use or out of range, or a request is empty: bugs of the driver.
+    pub fn insert_batch(
+        &mut self,
+        now: Instant,
+        batch: impl IntoIterator<Item = (Tag, Request)>,
+        each: impl FnMut(Tag, Insert),
+    ) {
+        let now = now.max(self.common.now);
+        let common = &mut self.common;
+        if common.is_plain {
+            self.sched.act(Arrivals::<_, _, true> { common, now, batch, each });
+        } else {
+            self.sched.act(Arrivals::<_, _, false> { common, now, batch, each });
+        }
+    }
+
+    /// The device has room for so many: [`Self::dispatch`] until there is none, or the answer is another than a request. `issue` gets
+    /// each request's tag, in order: a promise to obey. A time before that of the last call counts as that.
+    pub fn dispatch_batch(&mut self, now: Instant, room: usize, issue: impl FnMut(Tag)) -> Rest {
+        let now = now.max(self.common.now);
+        let common = &mut self.common;
+        if common.is_plain {
+            self.sched.act(Rooms::<_, true> { common, now, room, issue })
+        } else {
+            self.sched.act(Rooms::<_, false> { common, now, room, issue })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::elevator::{End, Limits};
+    use crate::sched::noop::Noop;
+    use crate::units::{Duration, Sector, Sectors, TaskId};
+    use std::vec::Vec;
+
+    fn read(start: u64) -> Request {
+        Request::read(TaskId(1), Sector(start), Sectors(8))
+    }
+
+    fn at(us: u64) -> Instant {
+        Instant::EPOCH + Duration::from_us(us)
+    }
+
+    #[test]
+    fn a_batch_merges_within_itself_and_ends_where_there_is_no_room() {
+        let mut e = Elevator::<Noop>::new(Limits::default(), Default::default()).unwrap();
+        let mut answers = Vec::new();
+        let batch = [0, 8, 100, 200].into_iter().zip(0..).map(|(start, tag)| (Tag(tag), read(start)));
+        e.insert_batch(at(1), batch, |tag, answer| answers.push((tag.0, answer)));
+        let merged = Insert::Merged { into: Tag(0), end: End::Back };
+        assert_eq!(answers, [(0, Insert::Queued), (1, merged), (2, Insert::Queued), (3, Insert::Queued)]);
+        let mut issued = Vec::new();
+        assert_eq!(e.dispatch_batch(at(1), 0, |tag| issued.push(tag.0)), Rest::Full);
+        assert_eq!(e.dispatch_batch(at(1), 2, |tag| issued.push(tag.0)), Rest::Full);
+        assert_eq!(issued, [0, 2]);
+        assert_eq!(e.dispatch_batch(at(1), 2, |tag| issued.push(tag.0)), Rest::Empty);
+        assert_eq!(issued, [0, 2, 3]);
+        assert_eq!(e.complete(at(2), Tag(0)).count(), 2);
+    }
+
+    #[test]
+    fn a_batch_of_a_core_whose_clock_is_behind_counts_as_of_the_last_call() {
+        let mut e = Elevator::<Noop>::new(Limits::default(), Default::default()).unwrap();
+        e.insert_batch(at(10), [(Tag(0), read(0))], |_, _| ());
+        e.insert_batch(at(7), [(Tag(1), read(100))], |_, _| ());
+        assert_eq!(e.requests()[Tag(1)].since, at(10));
+        assert_eq!(e.dispatch_batch(at(3), 9, |_| ()), Rest::Empty);
+        e.check();
+    }
+}
