@@ -19,7 +19,7 @@ pub(crate) struct RunArgs {
     /// The disk: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
     pub(crate) disk: String,
-    /// The machine around the disk, by the year of its habits: 2004, 2010, 2016, 2020 or 2023. Default: the disk's time, 2020 for a
+    /// The machine around the disk, by the year of its habits: 2004, 2010, 2016, 2020, 2023 or 2024. Default: the disk's time, 2020 for a
     /// disk of your own. Settings follow behind commas, as in 2020,path=60us: path is what the way to the disk takes, in each
     /// direction, of a disk behind a loop device, FUSE or NBD (default 0); hz is the kernel's ticks a second (default 250).
     #[arg(long, value_name = "YEAR[,SETTING…]")]
@@ -148,7 +148,7 @@ pub(crate) struct AdviseArgs {
     /// The disk: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
     pub(crate) disk: String,
-    /// The machine around the disk: 2004, 2010, 2016, 2020 or 2023. Default: the disk's time. Settings as for `run`: 2020,path=60us.
+    /// The machine around the disk: 2004, 2010, 2016, 2020, 2023 or 2024. Default: the disk's time. Settings as for `run`: 2020,path=60us.
     #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
     /// What counts most: latency, throughput and fairness count three quarters and the others an eighth each; balanced, all alike.
@@ -219,7 +219,7 @@ pub(crate) struct SweepArgs {
     /// The disks: presets (`fairhead list disks`) or TOML files.
     #[arg(long, value_name = "PRESET|FILE[,…]", default_value = DISK, value_delimiter = ',')]
     pub(crate) disk: Vec<String>,
-    /// The machine around the disks: 2004, 2010, 2016, 2020 or 2023. Default: each disk's time. Settings as for `run`: 2020,path=60us.
+    /// The machine around the disks: 2004, 2010, 2016, 2020, 2023 or 2024. Default: each disk's time. Settings as for `run`: 2020,path=60us.
     #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
     /// The schedulers (`fairhead list schedulers`). Default: as for run.
@@ -261,7 +261,7 @@ pub(crate) struct LadderArgs {
     /// The disk: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE", default_value = DISK, conflicts_with = "scenario")]
     pub(crate) disk: String,
-    /// The machine around the disk: 2004, 2010, 2016, 2020 or 2023. Default: the disk's time.
+    /// The machine around the disk: 2004, 2010, 2016, 2020, 2023 or 2024. Default: the disk's time.
     #[arg(long, value_name = "YEAR", conflicts_with = "scenario")]
     pub(crate) host: Option<String>,
     /// Whose latency is told. Default: a job that starts an application, or plays a film, or else the last one.

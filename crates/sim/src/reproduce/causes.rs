@@ -81,3 +81,9 @@ pub(super) const ONE_PROCESS: Cause = Cause {
     id: "miss-one-process",
     why: "the drive answered one process on ten cores in 54 us and one on one core in 68; nothing else tells the two rows apart (miss-one-process)",
 };
+
+//= deviates miss-run-queue
+pub(super) const RUN_QUEUE: Cause = Cause {
+    id: "miss-run-queue",
+    why: "who waits longest for one of ten saturated processors depends on the kernel's run queues, which are simple here (miss-run-queue)",
+};

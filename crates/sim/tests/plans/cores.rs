@@ -129,14 +129,10 @@ fn a_lock_bounds_the_disk_and_contention_slows_it() {
 /// Batches of insertions and dispatches make a contended lock nearly as good as none.
 #[test]
 fn later_kernels_take_the_lock_for_many_requests_at_a_time() {
-    let run = |batch| {
+    let run = |host: fn() -> Host| {
         let mut rate = 0;
         plan("mq-deadline")
-            .host("with batches", |h| {
-                let cores = h.cores.as_mut().expect("a host of the multi-queue era");
-                let lock = cores.schedulers[0].1.lock.as_mut().expect("mq-deadline has a lock");
-                (lock.insert_batch, lock.dispatch_batch) = (batch, batch);
-            })
+            .host("of that year", |h| *h = host())
             .load(
                 "ten processes that submit 16 calls at a time",
                 &load("iodepth=64\nnumjobs=10\niodepth_batch=16\niodepth_batch_complete_max=16"),
@@ -148,7 +144,7 @@ fn later_kernels_take_the_lock_for_many_requests_at_a_time() {
             });
         rate
     };
-    let (one, many) = (run(1), run(32));
+    let (one, many) = (run(Host::of_2023), run(Host::of_2024));
     assert!(many * 10 > one * 13, "{one} and {many} a second");
 }
 
