@@ -133,6 +133,9 @@ pub enum Start {
     Flush(FileId),
 }
 
+/// After so many bios that came alone, none is expected beside the next one.
+const CROWD: u32 = 16;
+
 /// What came of asking for those that wait for a cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Asked {
@@ -211,6 +214,8 @@ pub struct RequestQueue<D> {
     awaiting: Awaiting,
     /// Bios that are answered, while they may still change something.
     orphans: u32,
+    /// How many bios may come alone before that is expected.
+    crowd: u32,
     flushes: Flushes<(ClientId, u64)>,
     answers: VecDeque<Answer<D>>,
     serial: u64,
@@ -240,6 +245,7 @@ impl<D> RequestQueue<D> {
             depth: Depth::new(settings.limits.queue_depth, settings.adaptive_depth),
             awaiting: Awaiting::new(settings.limits.tasks),
             orphans: 0,
+            crowd: 0,
             flushes: Flushes::new(),
             answers: VecDeque::new(),
             serial: 0,
@@ -285,9 +291,14 @@ impl<D> RequestQueue<D> {
         }
     }
 
-    /// How many bios are here.
-    pub(crate) fn bios(&self) -> usize {
-        self.bios.len()
+    /// A client has sent more while it waited for an answer: so it goes on doing, for a while.
+    pub(crate) const fn expect_more(&mut self) {
+        self.crowd = CROWD;
+    }
+
+    /// Whether one bio is here, and none is expected before it is answered.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.bios.len() == 1 && self.crowd == 0
     }
 
     /// Whether anything that is here is about this file.
@@ -318,6 +329,9 @@ impl<D> RequestQueue<D> {
         c.bios += 1;
         c.bytes += u64::from(bio.len);
         self.awaiting.asked(now, bio.task);
+        if self.bios.is_empty() {
+            self.crowd = self.crowd.saturating_sub(1);
+        }
         let slot = self.bios.insert(Pending {
             bio,
             client,

@@ -26,9 +26,6 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A write that is alone is copied by a worker if it is at least so long.
-const LONE_WRITE: u64 = 256 << 10;
-
 /// How a run is done; if one way is not supported, the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
@@ -304,9 +301,8 @@ impl Store {
             }
             (Way::Sync, ..) => self.sync(first.file, FsyncFlags::DATASYNC),
         };
-        // One that is alone is done soonest here. Of large writes the next one may be on its way, unseen.
-        let is_alone = queue.bios() == 1 && (first.op == Op::Read || len < LONE_WRITE);
-        let is_apart = way == Way::Transfer && len >= LARGE && !is_alone && ring.has_worker(len);
+        // One that is alone is done soonest here.
+        let is_apart = way == Way::Transfer && len >= LARGE && !queue.is_alone() && ring.has_worker(len);
         let is_apart = is_apart && self.files.is_copied(first.file);
         let doing = Operation::Do(Doing { io, run, way, vectors });
         // SAFETY: the vectors are kept with the operation. The data belong to bios that the queue keeps, where they are, until it is told that

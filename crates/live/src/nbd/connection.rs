@@ -304,7 +304,9 @@ impl Connection {
         let bytes: u64 = message.parts.iter().map(|part| part.iov_len as u64).sum();
         let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
         let send = SendMsg::new(Fd(fd), header).flags(flags).build();
-        if has_others && bytes >= LARGE && ring.has_worker(bytes) {
+        // Of short replies many fit, and to copy them here costs less than to wake a worker for each few.
+        let is_long = bytes >= LARGE * self.batch.len() as u64;
+        if has_others && is_long && ring.has_worker(bytes) {
             self.is_sending = true;
             // SAFETY: as below.
             unsafe { ring.push_apart(send, token)? }

@@ -326,6 +326,9 @@ impl NbdFront {
             State::Open if result > 0 => {
                 c.heard = desk.now;
                 c.received(result as usize);
+                if c.open > 0 {
+                    desk.queue.expect_more();
+                }
                 self.read(desk, slot);
             }
             State::Open if matches!(-result, libc::EINTR | libc::EAGAIN) => self.deaf.push(slot),
