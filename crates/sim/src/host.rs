@@ -379,7 +379,8 @@ impl Host {
         // processes. How much of the first is under the lock is an assumption.
         //= icpe24 D256-mq-deadline, N256-mq-deadline, L2, L5 and L10-mq-deadline
         let mq_deadline = Elevator { work: ns(50), lock: Some(lock([270, 270, 0, 400, 680], 1)) };
-        // 1.46 us: 235.0k; 281.5k of 256 processes.
+        // 1.46 us: 235.0k; 281.5k of 256 processes. The hand-over was 190 and the lone request's part 1,000 until
+        // five deep readers got less than half of what they get without a scheduler, which is said of the study's hardware.
         //= icpe24 D256-bfq, N256-bfq, L2, L5 and L10-bfq
         let bfq = Elevator { work: ns(100), lock: Some(lock([500, 460, 400, 950, 210], 2)) };
         Self {
