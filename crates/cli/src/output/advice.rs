@@ -16,7 +16,7 @@ use fairhead_core::Duration;
 use fairhead_report::page::Chapter;
 use fairhead_sim::advise::statistics::Ratio;
 use fairhead_sim::advise::{
-    Advice, Candidate, Comparison, Figures, LetGo, Place, Question, Remedy, Step, factor, steps,
+    Advice, Candidate, Comparison, Cost, Figures, LetGo, Place, Question, Remedy, Step, factor, steps,
 };
 use serde_json::{Map, Value, json};
 
@@ -73,6 +73,10 @@ fn human(asked: &Asked, question: &Question, advice: &Advice, coloured: bool) ->
         names => format!("\nwait: {} of {}\n\n", advice.waiting.what.words(), names.join(", ")),
     });
     text.push_str(&table(advice).render(coloured));
+    if let Some(costs) = costs(advice) {
+        text.push_str(&format!("\nwhat requests cost the processors (seed {})\n\n", advice.told_seed));
+        text.push_str(&costs.render(coloured));
+    }
     if let Some(told) = cut(advice) {
         text.push_str(&format!("\n{told}\n"));
     }
@@ -168,6 +172,58 @@ pub(super) fn table(advice: &Advice) -> Table<'static> {
     Table { words: 2, columns: heads.map(|h| (h, Best::None)).to_vec(), blocks: vec![rows] }
 }
 
+/// Processor time for a request under the schedulers of a kernel; `None` where it is not told.
+pub(super) fn costs(advice: &Advice) -> Option<Table<'static>> {
+    let columns = [
+        "scheduler",
+        "limited by",
+        "time a request",
+        "more than none",
+        "in scheduler",
+        "wait for lock",
+        "processors busy",
+        "requests/s",
+    ];
+    let none = advice.costs.iter().find(|c| advice.candidates[c.candidate].preset == "noop");
+    let more = |c: &Cost| {
+        let of = none.filter(|n| n.candidate != c.candidate)?;
+        Some(time(c.per_request.saturating_sub(of.per_request)))
+    };
+    let row = |c: &Cost| {
+        let cells = [
+            advice.candidates[c.candidate].name(),
+            c.limit.words().to_owned(),
+            time(c.per_request),
+            more(c).unwrap_or_default(),
+            time(c.in_scheduler),
+            time(c.lock_wait),
+            format!("{}%", c.busy_permille / 10),
+            c.iops.to_string(),
+        ];
+        cells.into_iter().map(Cell::label).collect()
+    };
+    let rows: Vec<Vec<Cell>> = advice.costs.iter().map(row).collect();
+    (!rows.is_empty()).then(|| Table {
+        words: 2,
+        columns: columns.map(|c| (c, Best::None)).to_vec(),
+        blocks: vec![rows],
+    })
+}
+
+/// A cost, for programs.
+fn cost(advice: &Advice, c: &Cost) -> Value {
+    json!({
+        "scheduler": advice.candidates[c.candidate].preset,
+        "limited_by": c.limit.words(),
+        "requests": c.requests,
+        "processor_ns_per_request": c.per_request.as_ns(),
+        "in_scheduler_ns_per_request": c.in_scheduler.as_ns(),
+        "lock_wait_ns_per_request": c.lock_wait.as_ns(),
+        "processors_busy_permille": c.busy_permille,
+        "requests_per_s": c.iops,
+    })
+}
+
 const fn place(c: &Candidate) -> &'static str {
     match c.place {
         Place::Kernel => "kernel",
@@ -224,6 +280,7 @@ pub(super) fn object(asked: &Asked, question: &Question, advice: &Advice) -> Val
             "jobs": advice.waiting.names(&question.jobs),
         },
         "candidates": candidates,
+        "costs": advice.costs.iter().map(|c| cost(advice, c)).collect::<Vec<_>>(),
         "not_tried": advice.not_tried,
         "why_seed": advice.told_seed,
         "why": advice.told.as_ref().map(|t| &t.sentences),

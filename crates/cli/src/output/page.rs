@@ -92,6 +92,8 @@ pub(crate) fn advice(
         ("seed", question.seed.to_string()),
         ("rounds", advice.race.rounds.to_string()),
     ]);
+    let mut tables = vec![advice::table(advice).for_page("Candidates")];
+    tables.extend(advice::costs(advice).map(|t| t.for_page("What requests cost the processors")));
     let of_runs = format!(
         "What follows shows one run of each of {}, with the seed {}, the first of those that confirmed.",
         names.join("; "),
@@ -101,7 +103,7 @@ pub(crate) fn advice(
         title: format!("{} on {}: which scheduler?", question.jobs.file_name, asked.disk),
         verdict: Some((advice.verdict(question), pictures::factors(advice, &order))),
         chapters: advice::chapters(question, advice),
-        tables: vec![advice::table(advice).for_page("Candidates")],
+        tables,
         runs_note: Some(of_runs),
         runs: Runs::grouped(&question.jobs, &runs),
         why: Vec::new(),

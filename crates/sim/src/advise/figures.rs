@@ -28,7 +28,7 @@
 //! and 300 got 40 and 60 MB/s, which is 40 and 20 for each hundred: 0.5. (Jain's index, 0.9 here, tells extremes hardly apart: of two
 //! who got 1 and 10 it is 0.6, and never below a half.)
 
-use super::Goal;
+use super::{Goal, cost};
 use crate::job::{Direction, Job, JobFile, Program};
 use crate::metrics::{ClientStats, OpStats, Outcome, StartUp, rate};
 use fairhead_core::{Class, Duration};
@@ -45,6 +45,9 @@ pub struct Figures {
     pub throughput: Option<f64>,
     /// The smallest share over the largest.
     pub fairness: Option<f64>,
+    /// The share of all processors that the requests would take for each byte a second; none where that is not modelled. It has no weight of its own: it is a price
+    /// of the throughput ([`Figures::price`]).
+    pub processors: Option<f64>,
 }
 
 impl Figures {
@@ -52,6 +55,18 @@ impl Figures {
     pub const COUNT: usize = 3;
     /// What they are called.
     pub const NAMES: [&'static str; Self::COUNT] = ["latency", "throughput", "fairness"];
+
+    /// By what factor this is cheaper for the same work than another: what a drive and the host's processors cost together, in drives, where all processors are worth
+    /// one drive and the work is what the other did.
+    ///
+    /// Example: a scheduler that takes 60 % of the processors for what takes 40 % without it has 1.4 / 1.6, or 0.875: the load costs a seventh more.
+    #[must_use]
+    pub fn price(&self, other: &Self) -> f64 {
+        match (self.processors, other.processors, other.throughput) {
+            (Some(mine), Some(others), Some(work)) => (1.0 + others * work) / (1.0 + mine * work),
+            _ => 1.0,
+        }
+    }
 
     /// As a list.
     #[must_use]
@@ -198,7 +213,16 @@ pub fn figures(jobs: &JobFile, waiting: &Waiting, o: &Outcome) -> Figures {
         latency: waited(waiting, o).map(|w| 1.0 / w),
         throughput: (moved > 0).then(|| real(moved)),
         fairness: fairness(jobs, o),
+        processors: processors(moved, o),
     }
+}
+
+/// The share of all processors for each byte a second.
+fn processors(bytes_per_s: u64, o: &Outcome) -> Option<f64> {
+    let busy = cost::for_requests(o);
+    let all = o.elapsed * u64::from(o.cpus);
+    (bytes_per_s > 0 && !busy.is_zero() && !all.is_zero())
+        .then(|| real(busy.as_ns()) / real(all.as_ns()) / real(bytes_per_s))
 }
 
 /// Bytes that count.

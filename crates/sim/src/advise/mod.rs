@@ -49,6 +49,7 @@
 
 mod apply;
 mod candidates;
+pub mod cost;
 mod explain;
 mod figures;
 pub mod race;
@@ -58,6 +59,7 @@ mod verdict;
 
 pub use apply::{Step, steps};
 pub use candidates::{Candidate, Place, kernels_default};
+pub use cost::{Cost, Limit};
 pub use explain::{Told, explain};
 pub use figures::{Figures, Wait, Waiting, figures, waiting};
 pub(crate) use figures::{fairness, time_waited};
@@ -200,6 +202,8 @@ pub struct Advice {
     pub told: Option<Told>,
     /// A limit for those who do not wait, where no scheduler is the answer.
     pub remedy: Option<Remedy>,
+    /// What the schedulers of a kernel cost the processors, with the seed of the explanation; none where that is not modelled, or hardly anything.
+    pub costs: Vec<Cost>,
 }
 
 impl Question {
@@ -236,7 +240,13 @@ pub fn advise(
     let facts = facts(question)?;
     let default = question.against.unwrap_or_else(|| kernels_default(&facts));
     let mut candidates = candidates::choose(&question.jobs, &facts, default, question.only.as_deref());
-    let waiting = figures::waiting(&question.jobs, question.foreground.as_deref(), question.goal);
+    let is_told = cost::is_told(question, &facts);
+    if is_told {
+        // A scheduler whose cost is not known would look free.
+        let known = |c: &Candidate| c.preset == default || cost::is_known(&question.host, c.preset);
+        candidates.retain(|c| question.only.is_some() || known(c));
+    }
+    let waiting = who_waits(question, is_told);
     let mut question = question.clone();
     let Some(first) = first_run(&question, &candidates[0], &waiting, keep)? else { return Ok(None) };
     let shortened = shortened(&question, first.work, candidates.len());
@@ -260,7 +270,9 @@ pub fn advise(
         Err(Stopped::Failed(e)) => return Err(e),
         Ok(remedy) => remedy,
     };
-    let advice = Advice { candidates, not_tried, shortened, race, waiting, facts, told_seed, told, remedy };
+    let costs = if is_told { cost::costs(&question, &candidates, told_seed)? } else { Vec::new() };
+    let advice =
+        Advice { candidates, not_tried, shortened, race, waiting, facts, told_seed, told, remedy, costs };
     Ok(Some((question, advice)))
 }
 
@@ -272,6 +284,17 @@ fn facts(question: &Question) -> Result<Facts> {
         true => Ok(all[0]),
         false => Err(crate::SimError::MixedDisks),
     }
+}
+
+/// Who waits: by the rules of [`Waiting`]; where that is nobody, everybody on flash whose requests have a price in processor time, since what
+/// a scheduler costs there it can only earn by shorter tails.
+fn who_waits(question: &Question, is_told: bool) -> Waiting {
+    let (jobs, name) = (&question.jobs, question.foreground.as_deref());
+    let waiting = figures::waiting(jobs, name, question.goal);
+    if waiting.jobs.is_empty() && is_told {
+        return figures::waiting(jobs, name, Goal::Latency);
+    }
+    waiting
 }
 
 /// A run of the default, for what it costs.

@@ -52,7 +52,7 @@ impl Line for Run {
     fn write(&self) -> String {
         let figure = |f: Option<f64>| f.map_or_else(|| "-".to_owned(), |f| format!("{:016x}", f.to_bits()));
         let [a, b, c] = self.figures.list().map(figure);
-        format!("{a} {b} {c} {}", self.work.as_ns())
+        format!("{a} {b} {c} {} {}", figure(self.figures.processors), self.work.as_ns())
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -61,7 +61,8 @@ impl Line for Run {
             "-" => Some(None),
             bits => u64::from_str_radix(bits, 16).ok().map(f64::from_bits).map(Some),
         };
-        let figures = Figures { latency: figure()?, throughput: figure()?, fairness: figure()? };
+        let (latency, throughput, fairness) = (figure()?, figure()?, figure()?);
+        let figures = Figures { latency, throughput, fairness, processors: figure()? };
         let work = Duration::from_ns(words.next()?.parse().ok()?);
         words.next().is_none().then_some(Self { figures, work })
     }
@@ -429,9 +430,10 @@ pub(super) fn compare(weights: &[f64; Figures::COUNT], a: &[Run], b: &[Run]) -> 
     Comparison { figures: std::array::from_fn(figure), score, confirmed: true }
 }
 
-/// The logarithm of the weighted geometric mean of `run`'s figures over `base`'s, of those that both have.
+/// The logarithm of the weighted geometric mean of `run`'s figures over `base`'s, of those that both have. What the throughput costs the processors
+/// counts with it.
 fn score(weights: &[f64; Figures::COUNT], run: &Run, base: &Run) -> f64 {
-    let (mut sum, mut all) = (0.0, 0.0);
+    let (mut sum, mut all) = (weights[1] * libm::log(run.figures.price(&base.figures)), 0.0);
     for ((w, a), b) in weights.iter().zip(run.figures.list()).zip(base.figures.list()) {
         if let (Some(a), Some(b)) = (a, b) {
             sum += w * libm::log(a / b);
@@ -463,7 +465,7 @@ mod tests {
                 let alone = unit(&mut Rng::new(s, &format!("own.{c}"))) * own;
                 let latency = Some(libm::exp(means[c] + both + alone));
                 Run {
-                    figures: Figures { latency, throughput: Some(1.0), fairness: None },
+                    figures: Figures { latency, throughput: Some(1.0), fairness: None, processors: None },
                     work: Duration::from_ns(10),
                 }
             };
@@ -606,6 +608,30 @@ mod tests {
         assert!(holds >= 366, "{holds} of 400");
     }
 
+    /// Half of the throughput's weight of three, and a load that takes 60 % of the processors where the base takes 40 %.
+    #[test]
+    fn processor_time_is_a_price_of_the_throughput() {
+        let run = |throughput: f64, busy: f64| Run {
+            figures: Figures {
+                latency: Some(1.0),
+                throughput: Some(throughput),
+                fairness: None,
+                processors: Some(busy / throughput),
+            },
+            work: Duration::ZERO,
+        };
+        let weights = [0.5, 0.5, 0.0];
+        let of = |a: &Run, b: &Run| libm::exp(score(&weights, a, b));
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+        assert!(near(of(&run(100.0, 0.6), &run(100.0, 0.4)), libm::sqrt(1.4 / 1.6)));
+        // At half of the work the same share of the processors is twice the cost: what the base did would take 80 %.
+        assert!(near(of(&run(50.0, 0.4), &run(100.0, 0.4)), libm::sqrt(0.5 * 1.4 / 1.8)));
+        let free =
+            Run { figures: Figures { processors: None, ..run(100.0, 0.0).figures }, work: Duration::ZERO };
+        assert!(near(of(&free, &run(100.0, 0.4)), 1.0), "not told of both: no price");
+        assert_eq!(Run::read(&run(100.0, 0.6).write()), Some(run(100.0, 0.6)));
+    }
+
     /// Who is on the front, of candidates that have this latency and throughput with every seed.
     fn front(figures: &[(f64, f64)]) -> Vec<usize> {
         let mut fixed = |_: u32, work: &[(usize, u64)]| -> Result<Vec<Run>, ()> {
@@ -614,6 +640,7 @@ mod tests {
                     latency: Some(figures[c].0),
                     throughput: Some(figures[c].1),
                     fairness: None,
+                    processors: None,
                 },
                 work: Duration::from_ns(1),
             };

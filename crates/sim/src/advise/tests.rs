@@ -215,3 +215,57 @@ fn where_no_scheduler_is_the_answer_a_limit_is_tried() {
     let waiting = figures::waiting(&alone.jobs, None, alone.goal);
     assert!(matches!(remedy::find(&alone, (0, &noop), &waiting, (&seeds, &without), 1, &()), Ok(None)));
 }
+
+/// Advice on one of the jobs of examples/flash, cut to some milliseconds, under the four schedulers that a kernel has.
+fn on_flash(text: &str, runtime: Duration) -> Advice {
+    let mut q = question(text, "980pro", Goal::Balanced);
+    q.jobs.jobs.iter_mut().for_each(|j| j.runtime = Some(runtime));
+    q.only = Some(vec!["noop", "mq-deadline", "kyber", "bfq"]);
+    answer(&q, 2)
+}
+
+fn cost_of<'a>(a: &'a Advice, preset: &str) -> &'a Cost {
+    a.costs.iter().find(|c| a.candidates[c.candidate].preset == preset).unwrap()
+}
+
+/// Five processes with 128 requests each have BFQ's lock held all the time: it moves half of what goes without a scheduler, and its tail is no shorter.
+#[test]
+fn deep_readers_on_nvme_are_not_told_to_use_bfq() {
+    let a = on_flash(include_str!("../../../../examples/flash/deep-readers.fio"), Duration::from_ms(20));
+    assert_eq!(a.candidates[a.race.winner()].preset, "noop");
+    assert_eq!(a.waiting.jobs, [0], "nobody is in a hurry: the tail of all counts");
+    let bfq = a.candidates.iter().position(|c| c.preset == "bfq").unwrap();
+    let [_, throughput, _] = a.race.against(bfq, 0).figures;
+    assert!(throughput.unwrap().high < 0.75, "{throughput:?}");
+    assert_eq!(cost_of(&a, "bfq").limit, Limit::Lock);
+    assert_eq!(cost_of(&a, "mq-deadline").limit, Limit::Lock);
+    assert_eq!(cost_of(&a, "noop").limit, Limit::Drive);
+    assert!(cost_of(&a, "bfq").lock_wait > cost_of(&a, "bfq").in_scheduler);
+}
+
+/// What the study of 2024 has for one process at depth 256, where its processor is saturated: CPU time for a request of 2.79 us without a scheduler.
+//= nvme.md section 2.1 type=test
+#[test]
+fn pure_throughput_is_told_to_use_none_and_what_others_cost() {
+    let a = on_flash(include_str!("../../../../examples/flash/throughput.fio"), Duration::from_ms(20));
+    assert_eq!(a.candidates[a.race.winner()].preset, "noop");
+    let ns = |preset: &str| cost_of(&a, preset).per_request.as_ns() as f64;
+    for (preset, published) in [("mq-deadline", 590.0), ("kyber", 850.0), ("bfq", 1460.0)] {
+        let more = ns(preset) - ns("noop");
+        assert!((more / published - 1.0).abs() < 0.15, "{preset}: {more} ns, published {published}");
+        assert_eq!(cost_of(&a, preset).limit, Limit::Processor, "{preset}");
+    }
+    assert!((ns("noop") / 2790.0 - 1.0).abs() < 0.15);
+    let said = a.verdict(&question("[a]\nrw=read\nsize=1m\n", "980pro", Goal::Balanced)).join(" ");
+    assert!(said.contains("the processor holds the load back under noop"), "{said}");
+}
+
+/// A drive with room, and one without: what each request takes, and what the jobs want, is no limit.
+#[test]
+fn a_load_that_wants_no_more_is_limited_by_nothing() {
+    let text = "[a]\nrw=randread\nbs=4k\nsize=64m\ndirect=1\n";
+    let alone = on_flash(text, Duration::from_ms(20));
+    assert_eq!(cost_of(&alone, "noop").limit, Limit::Nothing);
+    let paced = on_flash(&format!("{text}thinktime=200us\n"), Duration::from_ms(20));
+    assert_eq!(cost_of(&paced, "bfq").limit, Limit::Nothing);
+}

@@ -7,8 +7,9 @@
 
 use super::race::NEAR;
 use super::statistics::{Finding, Ratio};
-use super::{Advice, Comparison, EQUAL, End, Figures, Question};
+use super::{Advice, Comparison, Cost, EQUAL, End, Figures, Limit, Question};
 use crate::job::Program;
+use crate::why::time;
 
 /// A factor with three digits.
 #[must_use]
@@ -71,6 +72,7 @@ impl Advice {
                 }
             }
         }
+        said.extend(self.priced());
         said.extend(self.leader_elsewhere());
         said.extend(self.as_good());
         said.extend(self.remedied(question));
@@ -82,6 +84,40 @@ impl Advice {
         }
         said.push(self.ended());
         said
+    }
+
+    /// What a request costs the processors under the default, and under who is compared with it; and what holds the load back.
+    fn priced(&self) -> Vec<String> {
+        let of = |c: usize| {
+            let is_it = |cost: &&Cost| self.candidates[cost.candidate].preset == self.candidates[c].preset;
+            self.costs.iter().find(is_it)
+        };
+        let Some(before) = of(0) else { return Vec::new() };
+        let name = |cost: &Cost| self.candidates[cost.candidate].preset;
+        let limited = |cost: &Cost| match cost.limit {
+            Limit::Nothing => format!("nothing holds the load back under {}", name(cost)),
+            limit => format!("the {} holds the load back under {}", limit.words(), name(cost)),
+        };
+        let winner = if self.race.winner() == 0 { self.race.leader } else { self.race.winner() };
+        let after = of(winner).filter(|after| after.candidate != before.candidate);
+        let sentence = match after {
+            None => format!(
+                "A request takes {} of processor time under {}; {}.",
+                time(before.per_request),
+                name(before),
+                limited(before)
+            ),
+            Some(after) => format!(
+                "A request takes {} of processor time under {}, and {} under {}; {}, and {}.",
+                time(after.per_request),
+                name(after),
+                time(before.per_request),
+                name(before),
+                limited(after),
+                limited(before)
+            ),
+        };
+        vec![sentence]
     }
 
     /// What a limit does, where no scheduler is the answer.

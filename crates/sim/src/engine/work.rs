@@ -14,6 +14,7 @@ use crate::event::Due;
 use crate::host::{Cores, Host};
 use crate::job::{Client, DiskId, Engine, Job, JobFile};
 use crate::metrics::{CpuBooks, Result};
+use crate::why::Wait;
 
 /// The processors of a host of the multi-queue era, with the clients of a job file on them.
 pub(super) fn processors(jobs: &JobFile, host: &Host) -> Result<Option<Processors>> {
@@ -56,6 +57,10 @@ impl Machine<'_> {
     /// A lane's process has something more to do.
     pub(super) fn add_work(&mut self, lane: u32, work: Work) {
         let process = self.lanes[lane as usize].client as usize;
+        if matches!(work, Work::TakeUp(_)) {
+            // What it needed is there; from now on it waits for its turn on the processor.
+            self.why(|why| why.waits(lane, Wait::Cpu));
+        }
         let Some(processors) = &mut self.processors else { return };
         if processors.add(process, work) {
             self.start_work(process);

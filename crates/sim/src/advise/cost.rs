@@ -1,0 +1,179 @@
+//! What requests cost the processors under each scheduler, and what holds a load back.
+//!
+//! **The cost** is processor time for a request, without what the programs compute: submission, completion, the scheduler's work, and waiting for its
+//! lock. Example: one process that reads as fast as one processor can ask takes 2.79 us for a request without a scheduler and 4.25 us under BFQ; so BFQ
+//! costs 1.46 us, and 34 % of the requests a second.
+//!
+//! **What holds a load back** ([`Limit`]) is found by trying, not by thresholds on busy times: a queue at the drive does not say whether the drive or the load
+//! made it so deep.
+//!
+//! ```text
+//!   the load as it is ────────────────────────────► T
+//!   processors and locks ten times as quick ──────► is it more than T by a tenth?  ─yes─► the lock, if it is held nine tenths of the time; else the processors
+//!                                                         │ no
+//!   the same, and every job twice ────────────────► is that more by a quarter?     ─yes─► nothing: each request takes its time, or the jobs want no more
+//!                                                         └ no ──────────────────────────► the drive
+//! ```
+//!
+//! The tenth is above what seeds do to a throughput. A quarter tells a drive that is nearly full, where twice the load still gains a little, from one that is not, where it
+//! gains nearly all of its double.
+//!
+//! What it does not do: tell which of several drives is the limit; look at hosts whose processors are not modelled one by one
+//! ([`Cores`](crate::host::Cores)); or look at disks with an arm, whose few hundred requests a second cost the processors less than a thousandth.
+
+use super::{Candidate, Place, Question};
+use crate::engine::Scenario;
+use crate::host::{Cores, Elevator, Host, Lock};
+use crate::metrics::{Outcome, Result, rate};
+use crate::simulate;
+use fairhead_core::Duration;
+use fairhead_device::Facts;
+
+/// What holds a load back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The processors that its processes may use, or the one that each process runs on.
+    Processor,
+    /// The lock of the scheduler.
+    Lock,
+    /// The drive.
+    Drive,
+    /// Nothing: requests take their time, or the jobs want no more.
+    Nothing,
+}
+
+impl Limit {
+    /// What it is, in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Processor => "processor",
+            Self::Lock => "lock",
+            Self::Drive => "drive",
+            Self::Nothing => "nothing",
+        }
+    }
+}
+
+/// What a load costs under one scheduler, in one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Which candidate.
+    pub candidate: usize,
+    /// Requests that the disk got.
+    pub requests: u64,
+    /// Processor time for each, without the programs' own computing.
+    pub per_request: Duration,
+    /// Of that, the scheduler's own work.
+    pub in_scheduler: Duration,
+    /// Of that, waiting for the scheduler's lock.
+    pub lock_wait: Duration,
+    /// The share of all processors' time that it took, in thousandths.
+    pub busy_permille: u64,
+    /// Requests a second.
+    pub iops: u64,
+    /// What holds the load back.
+    pub limit: Limit,
+}
+
+/// So much quicker are processors and locks in the first trial.
+const QUICKER: u64 = 10;
+/// A gain of more than that, in percent, is one of the processors.
+const GAIN_PCT: u64 = 10;
+/// A gain of more than that by twice the load, in percent, says that the drive has room.
+const ROOM_PCT: u64 = 25;
+/// A lock that is held for that many thousandths of the time is full: nobody else could have it more.
+const FULL_PERMILLE: u64 = 900;
+
+/// Whether costs can be told: a disk without an arm, on a host with processors.
+pub(super) fn is_told(question: &Question, facts: &Facts) -> bool {
+    !facts.rotational && question.host.cores.is_some()
+}
+
+/// Whether the host says what a scheduler costs: none costs nothing, and what it does not list it does not know.
+pub(super) fn is_known(host: &Host, preset: &str) -> bool {
+    let lists = |c: &Cores| c.schedulers.iter().any(|(begins, _)| preset.starts_with(begins));
+    preset == "noop" || host.cores.as_ref().is_none_or(lists)
+}
+
+/// What the schedulers that a kernel has cost, without tunables, in the order of the candidates.
+pub(super) fn costs(question: &Question, candidates: &[Candidate], seed: u64) -> Result<Vec<Cost>> {
+    let plain = |c: &Candidate| c.place == Place::Kernel && c.set.is_empty();
+    let all = candidates.iter().enumerate().filter(|(_, c)| plain(c));
+    all.map(|(index, c)| cost(index, &question.scenario(c, seed))).collect()
+}
+
+fn cost(candidate: usize, scenario: &Scenario) -> Result<Cost> {
+    let o = simulate(scenario)?;
+    let requests = o.disk.issued.max(1);
+    let part = |time: Duration| time / requests;
+    Ok(Cost {
+        candidate,
+        requests: o.disk.issued,
+        per_request: part(for_requests(&o)),
+        in_scheduler: part(o.cpu.scheduler),
+        lock_wait: part(o.cpu.lock_wait),
+        busy_permille: permille(o.cpu.total(), o.elapsed * u64::from(o.cpus)),
+        iops: rate(o.disk.issued, o.elapsed),
+        limit: limit(scenario, &o)?,
+    })
+}
+
+/// Processor time that requests took, without what programs computed.
+pub(super) fn for_requests(o: &Outcome) -> Duration {
+    o.cpu.total().saturating_sub(o.cpu.user)
+}
+
+fn permille(part: Duration, all: Duration) -> u64 {
+    rate(part.as_ns(), all) / 1_000_000
+}
+
+/// What holds a load back that gave this.
+fn limit(scenario: &Scenario, o: &Outcome) -> Result<Limit> {
+    let moved = |o: &Outcome| rate(o.clients.iter().map(|c| c.bytes()).sum(), o.elapsed);
+    let is_more = |a: u64, b: u64, pct: u64| u128::from(a) * 100 > u128::from(b) * u128::from(100 + pct);
+    let mut quick = Scenario { host: quicker(&scenario.host), ..scenario.clone() };
+    let now = moved(o);
+    let with_quick = moved(&simulate(&quick)?);
+    if is_more(with_quick, now, GAIN_PCT) {
+        let is_full = permille(o.disk.lock_held, o.elapsed) >= FULL_PERMILLE;
+        return Ok(if is_full { Limit::Lock } else { Limit::Processor });
+    }
+    quick.jobs.jobs.iter_mut().for_each(|j| j.numjobs = j.numjobs.saturating_mul(2));
+    let doubled = moved(&simulate(&quick)?);
+    Ok(if is_more(doubled, with_quick, ROOM_PCT) { Limit::Nothing } else { Limit::Drive })
+}
+
+/// The host with processors and locks that are [`QUICKER`] times as quick.
+fn quicker(host: &Host) -> Host {
+    let part = |time: Duration| time / QUICKER;
+    let lock = |lock: &Lock| Lock {
+        insert: part(lock.insert),
+        dispatch: part(lock.dispatch),
+        complete: part(lock.complete),
+        alone: part(lock.alone),
+        hand_over: part(lock.hand_over),
+        ..*lock
+    };
+    let scheduler = |&(name, e): &(&'static str, Elevator)| {
+        (name, Elevator { work: part(e.work), lock: e.lock.as_ref().map(lock) })
+    };
+    let cores = |c: &Cores| Cores {
+        call: part(c.call),
+        submit: part(c.submit),
+        complete: part(c.complete),
+        poll: part(c.poll),
+        wake: part(c.wake),
+        schedulers: c.schedulers.iter().map(scheduler).collect(),
+        ..c.clone()
+    };
+    Host {
+        think: part(host.think),
+        buffered: part(host.buffered),
+        copy: part(host.copy),
+        allocate: part(host.allocate),
+        hole: part(host.hole),
+        cores: host.cores.as_ref().map(cores),
+        ..host.clone()
+    }
+}
