@@ -35,16 +35,16 @@ const DISKS: [Disk; 5] = [
     Disk {
         name: "laptop NVMe",
         preset: "nvme",
-        host: "2020",
+        host: "2023",
         runtime: "1s",
-        about: "a drive of 2019, four processors",
+        about: "a drive of 2019, ten processors",
     },
     Disk {
         name: "server NVMe",
-        preset: "nvme",
-        host: "2020",
+        preset: "980pro",
+        host: "2023",
         runtime: "1s",
-        about: "the drive of the study, ten processors",
+        about: "the drive of the study, full, ten processors",
     },
     Disk { name: "SATA SSD", preset: "sata_ssd", host: "2020", runtime: "3s", about: "one queue of 31" },
     Disk {
