@@ -145,7 +145,7 @@ fn what_is_shown_without_a_verdict_has_a_reason() {
 fn what_is_not_there_is_misuse() {
     for (args, line) in [
         (&["014"][..], "fairhead: there is no source '014'; did you mean '004'?\n"),
-        (&["x"], "fairhead: there is no source 'x'; known are 000, 001, 002, 003, 004\n"),
+        (&["x"], "fairhead: there is no source 'x'; known are 000, 001, 002, 003, 004, icpe24\n"),
         (&["001", "--only", "R009"], "fairhead: --only R009: no row has that in its id\n"),
     ] {
         let out = reproduce(args);

@@ -19,7 +19,7 @@
 //! gains nearly all of its double.
 //!
 //! What it does not do: tell which of several drives is the limit; look at hosts whose processors are not modelled one by one
-//! ([`Cores`](crate::host::Cores)); or look at disks with an arm, whose few hundred requests a second cost the processors less than a thousandth.
+//! ([`Cores`]); or look at disks with an arm, whose few hundred requests a second cost the processors less than a thousandth.
 
 use super::{Candidate, Place, Question};
 use crate::engine::Scenario;

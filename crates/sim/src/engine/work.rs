@@ -89,6 +89,11 @@ impl Machine<'_> {
             Work::Submit(_) => {}
         }
         self.spread(&mut spent);
+        if matches!(work, Work::Prepare(..)) {
+            // A call does not begin before the work that prepares it.
+            let l = &mut self.lanes[lane as usize];
+            l.inside = l.inside.min(spent.total());
+        }
         self.begin_work(process, lane, spent);
     }
 
