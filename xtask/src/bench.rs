@@ -17,7 +17,7 @@ const TASKS: [u16; 4] = [1, 16, 256, 4096];
 const LIMIT_TASKS: u16 = 16;
 
 /// The largest number of instructions per request, insert to complete, by how a preset's name begins.
-//= design.md "Bars that hold everywhere", cost
+//= CONTRIBUTING.md#bars
 const LIMITS: [(&str, u64); 8] = [
     ("noop", 200),
     ("deadline", 500),

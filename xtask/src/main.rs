@@ -20,6 +20,7 @@ mod docs;
 mod figures;
 mod fuzz;
 mod json;
+mod links;
 mod shell;
 mod steps;
 mod svg;

@@ -5,7 +5,7 @@
 //! skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{bench, docs, figures, fuzz};
+use crate::{bench, docs, figures, fuzz, links};
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -75,6 +75,7 @@ const STEPS: &[Step] = &[
     ("a guest", guest),
     ("format", || plain(&mut cargo("fmt --all --check"))),
     ("clippy", || plain(&mut cargo("clippy --workspace --all-targets --quiet -- -D warnings"))),
+    ("links and citations", links::check),
     ("unit tests", || tests(&mut cargo("test --workspace --lib --bins --no-fail-fast -- --show-output"))),
     ("examples in the docs", || tests(&mut cargo("test --workspace --doc --no-fail-fast"))),
     ("suites of others", suites),

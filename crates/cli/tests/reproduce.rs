@@ -26,7 +26,7 @@ fn json_has_an_object_for_each_published_number() {
     assert_eq!(all.len(), 4);
     assert!(all.iter().all(|f| f["row"] == "R001-P-0" && f["seed"] == 1 && f["layouts"] == 1));
     let aggregate = find("aggrb");
-    // reference-results.md, seed 001, patched run, group 0.
+    // docs/reference/published-results.md#21-results, patched run, group 0.
     assert_eq!((&aggregate["published"], &aggregate["calibration"]), (&4409.into(), &false.into()));
     let ours = aggregate["ours"].as_f64().unwrap();
     let error = aggregate["error"].as_f64().unwrap();
@@ -62,7 +62,7 @@ fn scans_with_and_without_the_controller_stand_side_by_side() {
         let f = json.iter().find(|f| f["metric"] == metric).unwrap();
         (f["published"].clone(), f["ours"].as_f64().unwrap(), f["verdict"].as_str().unwrap())
     };
-    // reference-results.md, 4.1; versions 8 and 9 are one simulation.
+    // docs/reference/published-results.md#41-equal-weights; versions 8 and 9 are one simulation.
     let (without, with) = (ours("without_second"), ours("second"));
     assert_eq!((&without.0, without.2), (&138.into(), "calibrates"));
     assert_eq!((&with.0, with.2), (&serde_json::json!([48.4, 48.8]), "ok"));

@@ -1,8 +1,8 @@
-//! Naive twins: schedulers written a second time, as plainly as the specification, over vectors that are searched from
+//! Naive twins: schedulers written a second time, as plainly as docs/reference has it, over vectors that are searched from
 //! end to end.
 //!
 //! The twin and the real one get the same random requests and must issue the same ones. Merging is off (the suite
-//! checks that apart), but for noop, whose whole policy it is. What a twin shares with the real one is the specification
+//! checks that apart), but for noop, whose whole policy it is. What a twin shares with the real one is docs/reference
 //! and nothing else.
 //!
 //! The parts have twins beside them (`src/parts/*`): trees, fifos and indices against sorted vectors.
@@ -32,7 +32,7 @@ struct Waiting {
 }
 
 /// deadline, since about 2.6.24.
-//= spec: elevators.md 3.2 type=test
+//= docs/reference/elevators.md#32-variant-b type=test
 struct NaiveDeadline {
     /// In order of arrival.
     waiting: Vec<Waiting>,
@@ -118,7 +118,7 @@ impl Twin for NaiveDeadline {
 }
 
 /// noop: a queue in order of arrival, the hint, and the elevator's merging.
-//= spec: elevators.md 1.3, 2 type=test
+//= docs/reference/elevators.md#13-merging, docs/reference/elevators.md#2-noop type=test
 struct NaiveNoop {
     queue: VecDeque<(Tag, Request, Instant)>,
     hint: Option<Tag>,

@@ -13,7 +13,7 @@
 //! number (`flashcard2010`): an AU abandoned after 1 MiB costs 3072 KiB x 86 us + 2 ms = 267 ms.
 //!
 //! What this does not do: remember which pages hold data (an AU's unwritten part always counts as valid).
-//= Fairhead device notes 2.1
+//= docs/reference/devices.md#21-simple-cards
 
 use crate::Counters;
 use fairhead_core::units::{Duration, Sectors};

@@ -5,7 +5,7 @@
 //!
 //! What this does not do: remember which pages hold data (an AU's unwritten part always counts as valid), wear, the FAT
 //! area of SD cards that takes random writes well.
-//= Fairhead device notes 2.1
+//= docs/reference/devices.md#21-simple-cards
 
 use crate::au::{Costs, Units, per_kib};
 use crate::params::CardParams;
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    //= Fairhead device notes 3.3 type=test
+    //= docs/reference/devices.md#33-flashcard2010 type=test
     fn reads_cost_what_was_calibrated() {
         let mut c = card();
         for (kib, us_published) in [(4, 1276), (32, 2481), (64, 3859)] {

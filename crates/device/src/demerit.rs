@@ -17,7 +17,7 @@
 //! What this does not do: say whether single requests are right. A drive's angle drifts by revolutions between requests, so a
 //! model that is right in every parameter still waits for another part of the turn; the distribution does not see that.
 //= Ruemmler & Wilkes 1994, demerit figure
-//= Fairhead device notes 5.2
+//= docs/reference/devices.md#52-metrics
 
 use crate::{Command, Device, DeviceOp, DeviceParams};
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};

@@ -19,7 +19,7 @@
 //! next track that `P` of the following sector contains.
 //!
 //! Different skews for head and cylinder switches, and spared sectors, are `track_map.rs`, for drives that were measured.
-//= Fairhead device notes 1.1
+//= docs/reference/devices.md#11-geometry
 
 use crate::params::{DiskParams, Layout, RaStop};
 use crate::track_map::TrackMap;

@@ -6,7 +6,7 @@
 //!
 //! Worked number (`raid1_2009`, queues = "one"): of two sequential readers the first goes to member 0 and the second, as
 //! member 0 is busy, to member 1; 72 MB/s each. Reads of one stream never alternate, so one reader gets 72 MB/s.
-//= Fairhead device notes 2.5
+//= docs/reference/devices.md#25-compositions
 
 use crate::Facts;
 use fairhead_core::elevator::Actuators;

@@ -5,7 +5,7 @@
 //! never wrong.
 //!
 //! What this does not do: read files (`preset/`); describe a host.
-//= Fairhead device notes 1.7, 2.1 to 2.4
+//= docs/reference/devices.md#17-parameters, docs/reference/devices.md#21-simple-cards to 2.4
 
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Sectors};

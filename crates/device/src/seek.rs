@@ -13,7 +13,7 @@
 //! b = 0.0676 ms, knee = 12,000, c = 270 ns and 35,000 cylinders a full stroke takes 1.2 + 7.4 + 6.2 = 14.8 ms.
 //! Square roots are integer square roots of `b^2 (d - 1)`, exact to a nanosecond and the same on every machine.
 //= Ruemmler & Wilkes 1994, seek time: a square root up to a knee, linear beyond
-//= Fairhead device notes 1.2
+//= docs/reference/devices.md#12-seek
 
 use crate::geometry::Arm;
 use crate::params::DiskParams;

@@ -11,7 +11,7 @@
 //! a member has no room for waits in front of it, in order. A command is done when the last member that has a part of it is.
 //!
 //! What this does not do: fail, rebuild, or give a member with a shorter queue more than its turn.
-//= Fairhead device notes 2.5
+//= docs/reference/devices.md#25-compositions
 
 use crate::mirror::ReadBalance;
 use crate::params::{Raid0Params, Raid1Params};

@@ -3,7 +3,9 @@
 //!
 //! Strictly alternating requests lock to the platter, so rows with several streams move by 10 to 25 % with the angle
 //! between the files. They are means over eight offsets here, as published where a spread is given.
-//= Fairhead device notes 3.5, 6.4, 8.1 to 8.3 type=test
+//= docs/reference/devices.md#35-nas2020 type=test
+//= docs/reference/published-results.md#8-what-the-rows-say-about-the-machines type=test
+//= docs/reference/devices.md#8-evidence-for-the-structure type=test
 
 mod host;
 

@@ -1,6 +1,6 @@
 //! What ageing in a drive's queue is for: without it a far command waits for as long as near ones keep coming, and no
 //! longer.
-//= Fairhead device notes 1.6 type=test
+//= docs/reference/devices.md#16-queueing type=test
 
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
 use fairhead_device::{Command, Device, DeviceOp, DeviceParams};

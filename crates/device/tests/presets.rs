@@ -21,7 +21,8 @@ fn presets_make_devices() {
 }
 
 #[test]
-//= Fairhead device notes 3.1, 3.2, 3.4, 3.5 type=test
+//= docs/reference/devices.md#31-ide2004, docs/reference/devices.md#32-sata2009 type=test
+//= docs/reference/devices.md#34-solid-state-presets, docs/reference/devices.md#35-nas2020 type=test
 fn sizes_are_those_of_the_drives() {
     for (name, gb) in [
         ("ide2004", 30),

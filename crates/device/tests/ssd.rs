@@ -2,7 +2,7 @@
 //!
 //! A closed loop: so many commands outstanding, each followed by the next one 3 us after its completion, which is what the
 //! host of the table took.
-//= Fairhead device notes 2.2 to 2.4, 3.4 type=test
+//= docs/reference/devices.md#22-sata-ssds to 2.4, docs/reference/devices.md#34-solid-state-presets type=test
 
 mod host;
 
@@ -108,8 +108,8 @@ fn within(what: &str, ours: u64, table: u64, percent: u64) {
 /// Two differ for `nvme`. 128 KiB take 107.6 us of which 38.6 us are on the link, so that it takes three to fill it. And the
 /// table's 367k reads a second come from channels that serve pages in the order of their commands; in the order in which
 /// they are ready, 128 commands at once do what the command processor can, 1/1.55 us. The data sheet says 600k.
-//= deviates ssd-nvme-depth
-//= deviates ssd-channel-order
+//= docs/reference/devices.md#34-solid-state-presets
+//= docs/reference/devices.md#22-sata-ssds
 #[test]
 fn presets_read_as_fast_as_the_table_says() {
     for (name, depth, alone, most, seq_alone, seq_most) in [
@@ -227,7 +227,7 @@ fn random_writes_of_embedded_flash_are_in_the_range_of_their_class() {
     assert!(wide < 50, "every write closes a unit: {wide}");
 }
 
-/// When each read is done by the specification's formulas, taken literally: pages in the order of the commands.
+/// When each read is done by literal formulas: pages in the order of the commands.
 fn by_formula(p: &SsdParams, reads: &[(u64, u64, u64)]) -> Vec<u64> {
     let ps = |rate: u64, sectors: u64| sectors * (512_000_000_000_000 / rate) / 1000;
     let (dies, page) = (u64::from(p.channels * p.dies_per_channel), u64::from(p.page.0));

@@ -1,5 +1,5 @@
 //! How long a read waits in a drive with a queue: never longer than [`DiskParams::longest_wait`], whatever else there is to do.
-//= Fairhead device notes 1.6 type=test
+//= docs/reference/devices.md#16-queueing type=test
 
 mod host;
 

@@ -30,7 +30,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// A disk without a head has no fewer, and no more, unless somebody sets it.
-//= the project's specification, live.md section 8, "8 to 32 on SSD"
+//= docs/reference/live.md#8-rules-of-the-engine, "8 to 32 on an SSD"
 const LEAST: u16 = 8;
 const MOST: u16 = 32;
 

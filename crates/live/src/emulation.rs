@@ -203,7 +203,7 @@ impl Emulation {
             return None;
         };
         self.halves.remove(&work);
-        //= deviates live-slow-store
+        //= docs/reference/choices.md#live-slow-store
         self.lateness.slow_store += u64::from(now.since(done) > Lateness::P99_MAX);
         Some(results)
     }

@@ -36,7 +36,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// A wait ends about so late; the last of it is spun away when a model's moment is due.
-//= the project's specification, live.md section 6, measured
+//= docs/reference/live.md#6-timers, measured
 const SPIN: Duration = Duration::from_us(30);
 
 /// How long a stopping engine waits for the store and for clients: all in all, stopping takes five seconds at most.

@@ -135,7 +135,7 @@ impl<'a> World<'a> {
 const BEST_EFFORT: Reader = Reader::new(Class::BestEffort, 4, us(30));
 const IDLE: Reader = Reader::new(Class::Idle, 0, us(30));
 
-/// On a kernel, 198 MiB/s beside nothing (the project's specification, nvme.md section 4).
+/// On a kernel, 198 MiB/s beside nothing (docs/reference/nvme.md#4-after-a-completion).
 #[test]
 fn under_mq_deadline_the_idle_class_waits_for_a_best_effort_reader() {
     for depth in [1, 8] {

@@ -16,7 +16,7 @@
 //!
 //! It does not free blocks, reserve any for root, or know of directories: all files of a [`File::new`] group share one.
 //
-//= devices.md 4.5
+//= docs/reference/hosts.md#file-layout
 
 /// Sectors of a block.
 pub const BLOCK_SECTORS: u64 = 8;
@@ -24,7 +24,7 @@ pub const BLOCK_SECTORS: u64 = 8;
 const GROUP_BLOCKS: u64 = 32_768;
 const WORDS: usize = 512;
 /// Blocks of inodes in each group: 16 320 inodes of 128 bytes.
-//= devices.md 4.5
+//= docs/reference/hosts.md#file-layout
 pub const INODE_BLOCKS: u64 = 510;
 /// Block and inode bitmap.
 pub const BITMAP_BLOCKS: u64 = 2;

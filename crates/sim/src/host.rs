@@ -28,7 +28,7 @@
 //! What this does not do: charge the CPU for the flusher's requests, prefer one process to another (the run queue is first come,
 //! first served), or tell one CPU's caches from another's.
 //
-//= devices.md 4.1, 4.2 (the project's specification of hosts)
+//= docs/reference/hosts.md#processors-and-costs, docs/reference/hosts.md#submission-paths
 
 mod cores;
 
@@ -144,7 +144,7 @@ pub enum Throttle {
 ///                └─► wake the process ─ 6 µs ─► its next insertion ─► dispatch: it comes first
 ///   dispatch was given nothing ─ 4 to 8 ms (HZ = 250) ─► dispatch
 /// ```
-//= nvme.md section 4 (the project's specification of fast flash)
+//= docs/reference/nvme.md#4-after-a-completion
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MultiQueue {
     /// From the wish for a run to the worker's dispatch.
@@ -155,7 +155,7 @@ pub struct MultiQueue {
 
 impl MultiQueue {
     /// After how long a dispatch that was given nothing is repeated.
-    //= nvme.md section 4, (d)
+    //= docs/reference/nvme.md#4-after-a-completion (d)
     pub const DELAY: Duration = Duration::from_ms(3);
 
     /// When the delayed run is due that begins to wait now. The delay is rounded up to whole ticks and is counted from the next tick on.
@@ -187,13 +187,13 @@ impl Plug {
     //= linux-2.6.33 block/blk-settings.c unplug_delay
     pub const DELAY: Duration = Duration::from_ms(3);
     /// How many requests a task collects at most.
-    //= elevators.md 1.6
+    //= docs/reference/elevators.md#16-plugging
     pub const TASK_REQUESTS: usize = 16;
     /// The same in the multi-queue layer.
-    //= nvme.md section 1, no scheduler
+    //= docs/reference/nvme.md#1-the-path-of-a-request no scheduler
     pub const QUEUES_REQUESTS: usize = 32;
     /// A task that collected a request this long hands everything in.
-    //= elevators.md 1.6
+    //= docs/reference/elevators.md#16-plugging
     pub const TASK_SECTORS: Sectors = Sectors(256);
 }
 
@@ -204,22 +204,22 @@ impl Host {
         Self {
             cpus: 1,
             // A 4 KiB hit takes 0.2016 ms in all (19 837 KiB/s): less irq, the drive's hit overhead and the bus.
-            //= seed 000, case 1, deadline, 1 client
+            //= cfq-timeslices-2004, case 1, deadline, 1 client
             think: Duration::from_ns(98_400),
             irq: Duration::from_us(20),
             irq_jitter: Duration::from_us(5),
             // In the cost of a call's pages, from which it was not told apart.
             request: Duration::ZERO,
             // 19 480 and 19 433 KiB/s against deadline's 19 837.
-            //= seed 000, case 1, as and cfq, 1 client
+            //= cfq-timeslices-2004, case 1, as and cfq, 1 client
             sched_cost: vec![("as", Duration::from_ns(3_700)), ("cfq", Duration::from_ns(4_200))],
             // With one CPU there is nobody to lock out.
             sched_serial: false,
             // 13 406 KiB/s for new files against what the drive's cache takes.
-            //= seed 000, case 3, deadline, 1 client
+            //= cfq-timeslices-2004, case 3, deadline, 1 client
             allocate: Duration::from_us(113),
             // 6749 KiB/s for random writes of a sparse file, where new files take 13 406.
-            //= seed 000, case 4, deadline, 1 client
+            //= cfq-timeslices-2004, case 4, deadline, 1 client
             hole: Duration::from_us(289),
             tick: Duration::from_ms(1),
             max_request: Sectors(256),
@@ -235,14 +235,14 @@ impl Host {
             starts_reversed: false,
             // 60 MB/s read and written at 2 to 3 % of (presumably) four processors: about 6 us for each 4 KiB, of
             // which the call takes a third.
-            //= reference-results.md 1.7, R000-V-new, column sy
+            //= docs/reference/published-results.md#17-vmstat R000-V-new, column sy
             buffered: Duration::from_us(2),
             copy: Duration::from_us(4),
-            //= devices.md 4.3
+            //= docs/reference/hosts.md#page-cache-and-readahead
             memory: 1 << 30,
-            //= devices.md 4.3
+            //= docs/reference/hosts.md#page-cache-and-readahead
             read_ahead: 32,
-            //= devices.md 4.4
+            //= docs/reference/hosts.md#dirty-pages-and-flusher
             dirty_background_pct: 10,
             dirty_pct: 40,
             flush_interval: Duration::from_secs(5),
@@ -293,10 +293,10 @@ impl Host {
             think: Duration::from_us(10),
             irq: Duration::from_us(10),
             // With the call and its page 80.7 us for a random read of 4 KiB: 203 MB/s on four CPUs without idle time.
-            //= seed 004, 10 raw random readers, noop (R004-T-rand)
+            //= bfq-v8-2016, 10 raw random readers, noop (R004-T-rand)
             request: Duration::from_us(79),
             // 202, 193 and 191 MB/s against noop's 203; contention for the queue's lock included.
-            //= seed 004, 10 raw random readers, deadline, cfq and bfq (R004-T-rand)
+            //= bfq-v8-2016, 10 raw random readers, deadline, cfq and bfq (R004-T-rand)
             sched_cost: vec![
                 ("deadline", Duration::from_ns(400)),
                 ("cfq", Duration::from_ns(4_200)),
@@ -305,7 +305,7 @@ impl Host {
             // Half of 2010's: assumptions.
             allocate: Duration::from_us(10),
             hole: Duration::from_us(25),
-            //= devices.md 4.3
+            //= docs/reference/hosts.md#page-cache-and-readahead
             max_request: Sectors(1024),
             plug: Plug::Task,
             // 4 GB/s, and a system call: assumptions; `request` is fitted with them.
@@ -324,7 +324,8 @@ impl Host {
             think: Duration::from_us(5),
             irq: Duration::from_us(5),
             irq_jitter: Duration::from_us(1),
-            //= devices.md 4.1: none, mq-deadline, bfq; the others as the one that is most like them
+            // The page has none, mq-deadline and bfq; the others as the one that is most like them.
+            //= docs/reference/hosts.md#processors-and-costs
             sched_cost: vec![
                 ("noop", Duration::from_ns(300)),
                 ("deadline", Duration::from_ns(700)),
@@ -344,7 +345,7 @@ impl Host {
             plug: Plug::Task,
             // Traced on Linux 6.18 on a virtual machine: 13 to 50 us from queueing the work to its start; less where nothing is in the way.
             // HZ is that of most distributions.
-            //= deviates worker-delay
+            //= docs/reference/hosts.md#worker-delay
             multi_queue: Some(MultiQueue { worker: Duration::from_us(15), hz: 250 }),
             // fio 3.33 with ten jobs: the first request of the last comes 0.6 to 1.2 ms after that of the first; with two jobs, 3 to 157 us
             // later, or earlier, in one case of three.
@@ -417,7 +418,7 @@ impl Host {
 
     /// The machine of 2023 with a later kernel: mq-deadline inserts and dispatches up to 32 requests each time that it takes its lock. Nothing else
     /// is known to differ, and no row is fitted to it.
-    //= nvme.md section 2.3, later kernels
+    //= docs/reference/nvme.md#23-lock-contention later kernels
     #[must_use]
     pub fn of_2024() -> Self {
         let mut host = Self::of_2023();

@@ -1,6 +1,6 @@
 //! A disk model against a recorded drive: what was recorded. The figure itself is the device crate's, which a calibration
 //! needs too.
-//= Fairhead device notes 5.2
+//= docs/reference/devices.md#52-metrics
 
 use fairhead_core::units::Duration;
 pub use fairhead_device::demerit::{Demerit, Recorded, demerit, quantile, replay, sorted_ms};

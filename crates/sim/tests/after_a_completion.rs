@@ -11,7 +11,7 @@
 //!
 //! Two rows differ in the share, by the reason that is written under `delayed-run` in the deviations. They are held to what the lab has now.
 //
-//= nvme.md section 4 type=test
+//= docs/reference/nvme.md#4-after-a-completion type=test
 
 use fairhead_core::sched::any::preset;
 use fairhead_core::{Duration, TaskId};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use fairhead_sim::parallel;
 
-/// The modern 7200 rpm disk of devices.md 3.5.
+/// The modern 7200 rpm disk of docs/reference/devices.md#35-nas2020.
 pub(super) const DISK: &str = "nas2020";
 /// Any number will do, as long as it is the same tomorrow.
 pub(super) const SEED: &str = "1";

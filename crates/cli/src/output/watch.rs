@@ -12,7 +12,7 @@
 //! A group's time is that of everything inside it; the root's is its own tasks' and is left out if there is none. The last
 //! interval may be shorter. Schedulers that charge no disk time have a line that says so.
 //
-//= seed 003, watch_cgroup.sh
+//= io-controller-v9-2009, watch_cgroup.sh
 
 use super::table::{Best, Cell, Table, time};
 use super::{Report, csv::quoted};
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_first_group_is_put_beside_the_others() {
-        //= seed 003, watch_cgroup.sh 2, rows 2, 3 and 20 type=test
+        //= io-controller-v9-2009, watch_cgroup.sh 2, rows 2, 3 and 20 type=test
         let o =
             outcome(&["test1", "test2", "test3"], &[&[0, 805, 301, 0], &[0, 1209, 714, 0], &[0, 0, 2124, 0]]);
         assert_eq!(

@@ -51,7 +51,7 @@ pub struct Actuators {
 
 impl Actuators {
     /// The most that there may be.
-    //= linux-6.12 block/bfq-iosched.h BFQ_MAX_ACTUATORS (as restated in the project's specification)
+    //= linux-6.12 block/bfq-iosched.h BFQ_MAX_ACTUATORS, docs/reference/bfq.md#45-actuators
     pub const MAX: usize = 8;
 
     /// One actuator for the sectors below the first of `starts`, and one from each of these on.

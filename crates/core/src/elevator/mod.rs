@@ -19,7 +19,7 @@
 //!
 //! It does not order flushes, retry errors, split what is too large for the device, or plug: those are the driver's.
 //!
-//= linux-2.6.33 block/elevator.c, block/blk-merge.c (as restated in the project's specification)
+//= linux-2.6.33 block/elevator.c, block/blk-merge.c, docs/reference/elevators.md#13-merging
 
 mod batch;
 mod books;

@@ -24,7 +24,8 @@
 //!
 //! It does not decide anything, and knows no queues. Numbers come from the driver, names are the driver's too.
 //!
-//= linux-4.20 block/blk-cgroup.c, block/cfq-iosched.c; Documentation/admin-guide/cgroup-v2.rst (as restated in the project's specification)
+//= linux-4.20 block/blk-cgroup.c, block/cfq-iosched.c; Documentation/admin-guide/cgroup-v2.rst
+//= docs/reference/cfq.md#68-files-of-the-blkio-controller, docs/reference/groups.md#11-later-mechanisms
 
 mod books;
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! With `last` = 1000 and penalty 2: 1100 costs 100, 960 costs 80 and wins; 950 costs 100, a tie, and the one further
 //! on (1100) wins.
 //!
-//= linux-2.6.33 block/cfq-iosched.c cfq_choose_req (as restated in the project's specification)
+//= linux-2.6.33 block/cfq-iosched.c cfq_choose_req, docs/reference/cfq.md#33-best-request
 
 use crate::units::Sector;
 

@@ -34,7 +34,7 @@
 //!
 //! It knows no slices, no idling and no requests, and not what is counted as service.
 //!
-//= spec: groups.md 3
+//= docs/reference/groups.md#3-engine-f
 //= deviates fair-forget
 //= paper: P. Goyal, H. Vin, H. Cheng 1996, "Start-time fair queuing" (the bound)
 
@@ -519,7 +519,7 @@ mod tests {
         assert_eq!(turns(&mut tree, 2, 100), [B, A]);
     }
 
-    //= spec: groups.md 3 type=test
+    //= docs/reference/groups.md#3-engine-f type=test
     #[test]
     fn debts_are_forgotten_when_nobody_cares() {
         for (away, second) in [(Duration::from_secs(1), B), (Duration::from_ms(1001), A)] {

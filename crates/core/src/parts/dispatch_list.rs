@@ -15,7 +15,7 @@
 //! refuses merges into it. Taking the head is O(1); an insertion walks past the entries that it does not stop at.
 //! Requests that the driver hands back do not return here; the elevator keeps those.
 //!
-//= linux-2.6.11 drivers/block/cfq-iosched.c cfq_dispatch_sort (as restated in the project's specification, cfq 3.2)
+//= linux-2.6.11 drivers/block/cfq-iosched.c cfq_dispatch_sort, docs/reference/cfq.md#32-version-2
 
 use super::fifo::{Fifo, Links};
 use crate::request::Requests;

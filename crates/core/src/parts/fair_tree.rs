@@ -19,7 +19,7 @@
 //! What is counted as service (time, sectors, requests) is the caller's business, and so are turns: how long, and whether the
 //! disk is kept idle for a leaf that has nothing to do for a moment. Such a leaf is to stay active.
 //!
-//= spec: groups.md 2 to 4
+//= docs/reference/groups.md#2-entities-weights-and-classes to 4
 
 use super::disk_time::DiskTime;
 use super::hierarchy::Hierarchy;
@@ -480,7 +480,7 @@ mod tests {
         turns
     }
 
-    //= spec: groups.md 12, vector 1 type=test
+    //= docs/reference/groups.md#12-test-vectors vector 1 type=test
     #[test]
     fn twice_the_weight_has_two_turns_of_three() {
         let mut tree = flat(Engine::DiskTime, &[1000, 500]);
@@ -492,7 +492,7 @@ mod tests {
         }
     }
 
-    //= spec: groups.md 12, vector 8 type=test
+    //= docs/reference/groups.md#12-test-vectors vector 8 type=test
     #[test]
     fn groups_in_groups() {
         for engine in ENGINES {
@@ -510,7 +510,7 @@ mod tests {
         }
     }
 
-    //= spec: groups.md 12, vector 2 type=test
+    //= docs/reference/groups.md#12-test-vectors vector 2 type=test
     #[test]
     fn who_is_outranked_waits_and_pays_nothing() {
         for engine in ENGINES {
@@ -556,7 +556,7 @@ mod tests {
         done
     }
 
-    //= spec: groups.md 12, vector 4 type=test
+    //= docs/reference/groups.md#12-test-vectors vector 4 type=test
     #[test]
     fn jobs_are_done_when_processor_sharing_has_them_done() {
         let cases: [(&[u32], &[u32]); 4] = [

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    //= cfq.md 9 vector 6, type=test
+    //= docs/reference/cfq.md#9-test-vectors vector 6 type=test
     fn the_third_think_time_is_trusted() {
         let mut think = ThinkTime::since(Instant::EPOCH);
         let idle = Duration::from_ms(8);

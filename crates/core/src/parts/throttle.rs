@@ -36,7 +36,7 @@
 //!
 //= ITU-T I.371, the generic cell rate algorithm (virtual scheduling)
 //= P. Goyal, H. Vin, H. Cheng 1996, "Start-time fair queuing"
-//= linux-6.12 block/blk-throttle.c: what is limited (as restated in the project's specification)
+//= linux-6.12 block/blk-throttle.c: what is limited, docs/reference/groups.md#11-later-mechanisms
 
 use super::fifo::{Fifo, Links};
 use super::tree::{Forest, Tree};

@@ -38,7 +38,7 @@ use crate::units::Id;
 use core::marker::PhantomData;
 
 /// How many binary places of a virtual time are fraction.
-//= linux-6.12 block/bfq-wf2q.c WFQ_SERVICE_SHIFT (as restated in the project's specification)
+//= linux-6.12 block/bfq-wf2q.c WFQ_SERVICE_SHIFT, docs/reference/bfq.md#12-timestamps-and-virtual-time
 const SHIFT: u32 = 22;
 
 /// The virtual time that serving `sectors` to `weight` takes, rounded down.
@@ -703,7 +703,7 @@ mod tests {
         }
     }
 
-    //= linux-6.12 block/bfq-wf2q.c bfq_forget_idle (as restated in the project's specification) type=test
+    //= linux-6.12 block/bfq-wf2q.c bfq_forget_idle, docs/reference/bfq.md#14-operations-on-one-tree type=test
     #[test]
     fn virtual_time_goes_back_only_as_in_the_kernel() {
         for kernel in [false, true] {

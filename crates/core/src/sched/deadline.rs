@@ -36,7 +36,8 @@
 //!
 //! No classes ([`super::mq_deadline`] has them), no fairness between tasks.
 //!
-//= linux-4.20 block/deadline-iosched.c (as restated in the project's specification, sections 3.1 to 3.4)
+//= linux-4.20 block/deadline-iosched.c
+//= docs/reference/elevators.md#31-tunables, docs/reference/elevators.md#34-direct-clients
 
 use super::Scheduler;
 use super::fair::Divisible;

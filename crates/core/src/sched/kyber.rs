@@ -39,7 +39,7 @@
 //! There is one queue per domain instead of one per CPU, and a request that the device hands back keeps its token, so
 //! that it can be issued again at once. The device and total histograms of a domain fill independently.
 //!
-//= linux-6.18 block/kyber-iosched.c (as restated in the project's specification, section 6)
+//= linux-6.18 block/kyber-iosched.c, docs/reference/elevators.md#6-kyber
 
 use super::Scheduler;
 use crate::config::{ConfigError, Tunables};

@@ -45,7 +45,7 @@
 //! class (also real-time), so that the bound above holds. A choice that is rejected for its age leaves no trace here;
 //! in the kernel it does. [`MqDeadline::age_as_the_kernel`] brings the kernel's rule back, for comparisons with it.
 //!
-//= linux-6.18 block/mq-deadline.c (as restated in the project's specification, section 4)
+//= linux-6.18 block/mq-deadline.c, docs/reference/elevators.md#4-mq-deadline
 //= deviates mqd-ageing
 
 use super::Scheduler;

@@ -58,7 +58,7 @@ fn rest(share: Ratio) -> Ratio {
     Ratio::ONE - share
 }
 
-//= spec: bfq.md 1.8 T1, T2, T3 type=test
+//= docs/reference/bfq.md#18-guarantees T1, T2, T3 type=test
 #[test]
 fn one_level_lag_and_lead() {
     seeds::each_of("one_level_lag_and_lead", 30_000, |seed| {
@@ -89,7 +89,7 @@ fn one_level_lag_and_lead() {
     });
 }
 
-//= spec: bfq.md 8.4 S6 type=test
+//= docs/reference/bfq.md#84-scheduling-theorems S6 type=test
 #[test]
 fn two_readers_share_by_weight() {
     seeds::each_of("two_readers_share_by_weight", 3_000, |seed| {
@@ -209,20 +209,20 @@ fn check_forest(chance: &mut Chance, depth: u64) {
     }
 }
 
-//= spec: bfq.md 1.8 T5, T6 type=test
+//= docs/reference/bfq.md#18-guarantees T5, T6 type=test
 #[test]
 fn two_levels_lag_and_lead() {
     seeds::each_of("two_levels_lag_and_lead", 16_000, |seed| check_forest(&mut Chance::Seed(seed), 1));
 }
 
-//= spec: bfq.md 1.8 T7 type=test
+//= docs/reference/bfq.md#18-guarantees T7 type=test
 #[test]
 fn deeper_trees_lag_and_lead() {
     seeds::each_of("deeper_trees_lag_and_lead", 10_000, |seed| check_forest(&mut Chance::Seed(seed), 3));
 }
 
 /// The device needs one unit of time for a sector and is never idle, so time is total service.
-//= spec: bfq.md 1.8 T8 type=test
+//= docs/reference/bfq.md#18-guarantees T8 type=test
 #[test]
 fn a_request_is_done_in_bounded_time() {
     seeds::each_of("a_request_is_done_in_bounded_time", 8_000, |seed| {

@@ -74,7 +74,7 @@ impl Scene {
         len
     }
 
-    //= spec: bfq.md 1.8 T4, T8 type=test
+    //= docs/reference/bfq.md#18-guarantees T4, T8 type=test
     fn check(&self) {
         for (i, stay) in self.stays.iter().enumerate() {
             let Some(stay) = stay else { continue };
@@ -129,7 +129,7 @@ fn lag_while_others_come_and_go() {
     });
 }
 
-//= spec: bfq.md 1.8 T9 type=test
+//= docs/reference/bfq.md#18-guarantees T9 type=test
 #[test]
 fn the_idle_class_has_its_turn() {
     seeds::each_of("the_idle_class_has_its_turn", 3_000, |seed| {

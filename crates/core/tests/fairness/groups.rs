@@ -368,7 +368,7 @@ fn nobody_gains_by_coming_and_going() {
 }
 
 /// At every level the one served is of the highest class there that has work, whatever changes.
-//= spec: groups.md 12, vector 2 type=test
+//= docs/reference/groups.md#12-test-vectors vector 2 type=test
 #[test]
 fn classes_are_strict_at_every_level() {
     seeds::each_of("classes_are_strict_at_every_level", 150, |seed| {

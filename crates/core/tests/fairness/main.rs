@@ -1,5 +1,5 @@
 //! What B-WF2Q+ promises, held against exact arithmetic: theorems T1 to T9 and the rules of time V1 to V9 of the project's
-//! specification (bfq.md 1.8 and 8.2), on the group hierarchy alone, without a scheduler around it.
+//! reference (docs/reference/bfq.md#18-guarantees and 8.2), on the group hierarchy alone, without a scheduler around it.
 //!
 //! ```text
 //!   seed ──► a tree of weights, budgets, requests ──► Load ──► Hierarchy

@@ -33,7 +33,7 @@ impl Scene {
         Self { load, origin, log: Vec::new() }
     }
 
-    //= spec: bfq.md 8.2 V5, V6 type=test
+    //= docs/reference/bfq.md#82-time V5, V6 type=test
     fn activate(&mut self, chance: &mut Chance, i: usize, credit: bool) {
         let tag = Tag::from_index(i);
         let h = &self.load.h;
@@ -68,7 +68,7 @@ impl Scene {
         }
         let paid = vt(self.load.h.service(tag), u64::from(self.load.queues[i].weight));
         self.load.expire(chance, i);
-        //= spec: bfq.md 8.2 V4 type=test
+        //= docs/reference/bfq.md#82-time V4 type=test
         assert_eq!(self.load.h.times(tag).0, start.wrapping_add(paid), "V4: it pays for its service");
     }
 
@@ -95,7 +95,7 @@ impl Scene {
     }
 }
 
-//= spec: bfq.md 8.2 V7 type=test
+//= docs/reference/bfq.md#82-time V7 type=test
 #[test]
 fn nothing_depends_on_where_virtual_time_starts() {
     seeds::each_of("nothing_depends_on_where_virtual_time_starts", 8_000, |seed| {
@@ -109,7 +109,7 @@ fn nothing_depends_on_where_virtual_time_starts() {
 }
 
 /// The sum of what a group pays is what it was given, though others become active in it meanwhile.
-//= spec: bfq.md 8.2 V4 type=test
+//= docs/reference/bfq.md#82-time V4 type=test
 #[test]
 fn a_group_pays_once() {
     seeds::each_of("a_group_pays_once", 4_000, |seed| {
@@ -154,7 +154,7 @@ fn a_group_pays_once() {
     });
 }
 
-//= spec: bfq.md 8.2 V8 type=test
+//= docs/reference/bfq.md#82-time V8 type=test
 #[test]
 fn only_proportions_of_weights_count() {
     seeds::each_of("only_proportions_of_weights_count", 6_000, |seed| {
@@ -205,7 +205,7 @@ fn times(load: &Load) -> Vec<u64> {
     std::iter::once(load.h.vtime(GroupId::ROOT, BE)).chain(leaves).collect()
 }
 
-//= spec: bfq.md 8.2 V9 type=test
+//= docs/reference/bfq.md#82-time V9 type=test
 #[test]
 fn equals_take_turns() {
     seeds::each_of("equals_take_turns", 3_000, |seed| {

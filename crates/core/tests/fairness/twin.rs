@@ -1,4 +1,4 @@
-//! The hierarchy written a second time, as plainly as the specification: entities in one vector, searched from end to
+//! The hierarchy written a second time, as plainly as docs/reference/bfq.md has it: entities in one vector, searched from end to
 //! end; weights summed up and the next child looked for anew each time; recursion up the groups. Both get the same random
 //! events and must agree on every time, weight and choice after each.
 
@@ -368,7 +368,7 @@ impl Twin {
     }
 
     /// Whoever is selected is eligible, and nobody eligible of its class finishes before it.
-    //= spec: bfq.md 8.2 V3 type=test
+    //= docs/reference/bfq.md#82-time V3 type=test
     fn check_choice(&self, group: usize, e: usize) {
         let best = self.best(group, self.entities[e].class).map(|best| best.0);
         assert_eq!(best, Some(e), "V3: selected in group {group}");

@@ -124,7 +124,7 @@ impl<'a> Case<'a> {
     /// that comes is placed behind all others, and has one slice at the share it came with. So all that is from before has gone by
     /// after two slices at the smallest share that anybody has while tasks of before and of after both send: in each group no
     /// more weighs in than before and after together.
-    //= cfq.md 6.2, 6.6 type=test
+    //= docs/reference/cfq.md#62-group-tree, docs/reference/cfq.md#66-hierarchy type=test
     fn debts(&self, before: u64) -> Duration {
         SLICE * (2 * (before + self.parts_most()))
     }
@@ -174,7 +174,7 @@ changes! {
 /// A group's own tasks, of leaf weight 1 beside a group of 999 in there, get one part in 2000, beside another group of the same weight. When
 /// the inner group stops, half is due. But a slice of 1 ms has cost 2 s of virtual time, which the other one, alone, takes 1 s to come
 /// through; and so does the next slice.
-//= cfq.md 6.6 type=test
+//= docs/reference/cfq.md#66-hierarchy type=test
 #[test]
 fn cfq_pays_for_a_slice_at_the_share_of_before() {
     let mut world = World::new(Toy::CARD, 4, "cfq", &[("slice_sync", SLICE.as_ns()), ("low_latency", 0)]);

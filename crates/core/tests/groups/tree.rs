@@ -121,7 +121,7 @@ impl Tree {
 #[test]
 fn the_ideal_is_what_one_works_out_by_hand() {
     let node = |parent, weight, has_tasks| Node { parent, weight, has_tasks, ..Node::ROOT };
-    //= spec: groups.md 12, vector 8 type=test
+    //= docs/reference/groups.md#12-test-vectors vector 8 type=test
     let mut tree = Tree(vec![
         node(0, 100, false),
         node(0, 500, false),

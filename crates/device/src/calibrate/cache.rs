@@ -10,7 +10,7 @@
 //!
 //! An answer at once is one that takes hardly longer than a hit after a rest, by which time whoever handles requests on the way has gone to sleep. A miss
 //! can be that quick only if it is near and its sector happens to come by, so answers in fresh places vote, up to five.
-//= Fairhead device notes 5.1 step 6
+//= docs/reference/devices.md#51-microbenchmarks step 6
 
 use super::Refusal;
 use super::drive::{Bench, median, spread};
@@ -78,7 +78,7 @@ pub(super) fn segments(b: &mut Bench<'_>, hits: Hits) -> Result<usize, Refusal> 
 }
 
 /// Asks until there are three answers alike.
-//= deviates calibrate-hits
+//= docs/reference/choices.md#calibrate-hits
 fn vote(mut ask: impl FnMut() -> Result<bool, Refusal>) -> Result<bool, Refusal> {
     let (mut yes, mut no) = (0, 0);
     while yes < 3 && no < 3 {

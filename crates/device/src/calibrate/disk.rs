@@ -443,7 +443,7 @@ fn writes(f: &mut Findings) {
 }
 
 /// A queue that the drive sorts makes 32 at a time at least so much faster.
-//= Fairhead device notes 1.6: 1.4 at depth 4, 2.2 to 2.5 at depth 32
+//= docs/reference/devices.md#16-queueing: 1.4 at depth 4, 2.2 to 2.5 at depth 32
 const SORTED: f64 = 1.25;
 
 fn queueing(f: &mut Findings, (four, many): (f64, f64)) {

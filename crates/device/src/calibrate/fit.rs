@@ -6,7 +6,7 @@
 //!
 //! A cylinder is as many tracks as there are surfaces, which reads hardly show: `b sqrt(d)` over tracks is the same curve for any
 //! number, but for its first few cylinders. The number that fits best is taken, and its confidence is low.
-//= Fairhead device notes 1.2
+//= docs/reference/devices.md#12-seek
 
 use super::seeks::Point;
 

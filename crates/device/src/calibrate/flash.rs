@@ -4,7 +4,7 @@
 //! numbers. Else it is an *SSD*, with more parts than reads from outside can tell apart: link and command processor show in the
 //! largest rates, page size and channel in the latency of small reads; for the rest the model itself is asked, with
 //! several numbers of dies and several ways to share the latency, and what is nearest at all depths is taken.
-//= Fairhead device notes 5.1 steps 9 and 10
+//= docs/reference/devices.md#51-microbenchmarks steps 9 and 10
 
 use super::disk::finish;
 use super::drive::{Bench, median};

@@ -31,7 +31,7 @@
 //! assert_eq!(card.read_latency.as_us(), 1103);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//= Fairhead device notes 5
+//= docs/reference/devices.md#5-measuring-a-real-drive
 
 mod cache;
 mod disk;
@@ -169,7 +169,8 @@ impl Calibration {
 }
 
 /// Above this the model is not the drive.
-//= Fairhead device notes 5.2: well under 10 % for models with seek curve, rotation and cache; 100 % for constant times
+// Well under 10 % for models with seek curve, rotation and cache; 100 % for constant times.
+//= docs/reference/devices.md#52-metrics
 const DEMERIT_REFUSED: f64 = 50.0;
 /// Above this it says so.
 const DEMERIT_DOUBTFUL: f64 = 15.0;

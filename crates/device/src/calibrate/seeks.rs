@@ -16,7 +16,7 @@
 //! ahead: the arm stays there.
 //!
 //! What this does not do: tell the surfaces apart, or heads' switches from short seeks; see `fit.rs`.
-//= Fairhead device notes 5.1 steps 2 and 5
+//= docs/reference/devices.md#51-microbenchmarks steps 2 and 5
 
 use super::Refusal;
 use super::drive::{Bench, Ns};

@@ -159,7 +159,7 @@ fn row(what: &str, is: u64, found: u64) -> Row {
 const DISKS: [&str; 3] = ["ide2004", "sata2009", "nas2020"];
 
 #[test]
-//= Fairhead device notes 5.1 type=test
+//= docs/reference/devices.md#51-microbenchmarks type=test
 fn the_parameters_of_the_presets_come_back() {
     for name in DISKS {
         let p = preset_disk(name);

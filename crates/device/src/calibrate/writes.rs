@@ -5,7 +5,7 @@
 //! tells how many bytes it has, less what went to the media meanwhile. A single write that takes as long as a revolution was not cached.
 //!
 //! What this does not do: `write_settle`, the order of destaging, and what several writers do to each other.
-//= Fairhead device notes 5.1 step 7
+//= docs/reference/devices.md#51-microbenchmarks step 7
 
 use super::Refusal;
 use super::drive::{Bench, median};

@@ -17,7 +17,7 @@
 //! What this does not do: tracks of different lengths beside each other, as surfaces of their own density have. The middle
 //! of what is seen counts.
 //= N. Talagala, R. Arpaci-Dusseau, D. Patterson, Microbenchmark-based Extraction of Local and Global Disk Characteristics
-//= Fairhead device notes 5.1 steps 3 and 4
+//= docs/reference/devices.md#51-microbenchmarks steps 3 and 4
 
 use super::Refusal;
 use super::drive::{Bench, median, quantile_of, spread};

@@ -17,7 +17,7 @@
 //! Each arm is a [`Disk`] of its own here, with its share of tracks, surfaces and buffer, and they hand the interface round.
 //!
 //! What this does not do: let one range use another's idle buffer; move parts of a command at different times over the bus.
-//= Fairhead device notes 2.5
+//= docs/reference/devices.md#25-compositions
 //= deviates actuator-buffer
 
 use super::Disk;

@@ -14,7 +14,7 @@
 //! and a rotation, and not until the writer rests.
 //!
 //! What this does not do: yield with a queue depth of 1, where a cached extent is never longer than the cache.
-//= Fairhead device notes 1.5, 1.6
+//= docs/reference/devices.md#15-write-buffer-and-destaging, docs/reference/devices.md#16-queueing
 
 use super::media::{Media, Stream, Writing};
 use super::ncq::Pending;
@@ -33,7 +33,7 @@ impl Disk {
     /// When a cached extent has been set up and may take the arm, if nobody else wants it. The set-up begins when the
     /// media have nothing to do for the host, and a command that comes meanwhile goes first: a sequential reader that asks
     /// again within `ov_dest` keeps the arm.
-    //= deviates destage-setup
+    //= docs/reference/devices.md#destage
     pub(super) fn destage_at(&self) -> u64 {
         let list = &self.writes.list;
         if list.is_empty() {
@@ -42,7 +42,7 @@ impl Disk {
         let free = match &self.media {
             Media::Rest { .. } => self.rest_since,
             Media::Stream(s) if self.flush.is_some() => s.busy_until,
-            //= deviates destage-yields
+            //= docs/reference/devices.md#destage
             Media::Stream(s) => s.turn_until(&self.geo, self.cache.segs[s.seg].limit),
             Media::Write(w) => w.end_at,
         };
@@ -240,7 +240,7 @@ impl Disk {
     }
 
     /// The extent being written gives up the arm: the rest of it waits again, and a command is served.
-    //= deviates destage-yields
+    //= docs/reference/devices.md#destage
     pub(super) fn yield_destage(&mut self, t: u64) {
         let (Media::Write(w), Some(active)) = (&self.media, self.writes.active) else { return };
         let at = active.start + self.written_out(t);

@@ -15,7 +15,7 @@
 //! At the end of an operation, in this order: a sequential continuation of the stream (only with a queue, and only for
 //! so long), a command, a cached extent, more look-ahead. Above three quarters of the write cache, commands and extents
 //! compete by access time.
-//= Fairhead device notes 1.4 to 1.6
+//= docs/reference/devices.md#14-read-buffer-and-look-ahead to 1.6
 
 use super::ncq::{self, Pending};
 use super::{Disk, NEVER};

@@ -19,7 +19,7 @@
 //! driver only while a command waits for it.
 //!
 //! What this does not do: data (timing only), bad sectors, power states.
-//= Fairhead device notes 1
+//= docs/reference/devices.md#1-hard-disk
 
 mod actuators;
 mod destage;
@@ -166,10 +166,10 @@ struct Timing {
 }
 
 /// The tail of a read: what crosses the bus after the last sector has passed.
-//= Fairhead device notes 1.3
+//= docs/reference/devices.md#13-command-timeline
 const TAIL_SECTORS: u64 = 8;
 /// History kept behind a segment's end, in multiples of the look-ahead.
-//= Fairhead device notes 1.4 rule 7
+//= docs/reference/devices.md#14-read-buffer-and-look-ahead rule 7
 const HISTORY: u64 = 4;
 
 impl Timing {
@@ -466,7 +466,7 @@ impl Disk {
         let ready = self.left.ready(&self.geo, seg, end, t);
         let crossed = self.cross(ready.max(t + self.t.hit_lag), end - start);
         self.finish(crossed + self.t.end_lag, tag);
-        //= Fairhead device notes 1.4 rule 6: a foreign hit stops the live look-ahead
+        //= docs/reference/devices.md#14-read-buffer-and-look-ahead rule 6
         if !self.cache.is_among_recent(seg, self.t.ra_keep) {
             self.halt_stream(base + self.t.ra_abort);
         }

@@ -7,7 +7,7 @@
 //!
 //! What waits is bounded ([`DiskParams::longest_wait`]). A command that is older than `age_max` goes before all that are younger,
 //! and cached writes have one turn at most between two commands: an extent, or as much of it as `stream_burst`.
-//= Fairhead device notes 1.6
+//= docs/reference/devices.md#16-queueing
 
 use crate::geometry::Place;
 use crate::params::DiskParams;

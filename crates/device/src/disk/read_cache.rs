@@ -13,7 +13,7 @@
 //! History is kept for at most four times the look-ahead, and all segments together stay within the buffer: the least
 //! recently used give way, oldest data first. What this does not do: segments of fixed size, wrap-around inside a
 //! segment.
-//= Fairhead device notes 1.4 (state, rules 4, 6, 7)
+//= docs/reference/devices.md#14-read-buffer-and-look-ahead (state, rules 4, 6 and 7)
 
 /// One run of buffered sectors.
 #[derive(Clone, Copy, Debug, Default)]

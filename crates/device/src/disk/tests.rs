@@ -270,7 +270,7 @@ fn one(d: &mut Disk, now: u64, cmd: Command) -> u64 {
 const T0: u64 = 1 << 42;
 
 #[test]
-//= Fairhead device notes 1.3 type=test
+//= docs/reference/devices.md#13-command-timeline type=test
 fn a_miss_a_streaming_hit_and_a_hit_take_what_the_notes_say() {
     let mut d = disk(&preset("ide2004"));
     // 8 sectors at 85 MB/s.
@@ -291,7 +291,7 @@ fn a_miss_a_streaming_hit_and_a_hit_take_what_the_notes_say() {
 }
 
 #[test]
-//= Fairhead device notes 1.4 rule 5 type=test
+//= docs/reference/devices.md#14-read-buffer-and-look-ahead rule 5 type=test
 fn look_ahead_parks_when_full_and_resumes_at_low_water() {
     let mut d = disk(&preset("ide2004"));
     let mut now = one(&mut d, T0, command(0, DeviceOp::Read, 0, 8)) + 100_000_000;
@@ -311,7 +311,7 @@ fn look_ahead_parks_when_full_and_resumes_at_low_water() {
 }
 
 #[test]
-//= Fairhead device notes 1.4 rule 8 type=test
+//= docs/reference/devices.md#14-read-buffer-and-look-ahead rule 8 type=test
 fn cached_writes_are_read_from_the_cache() {
     let mut d = disk(&preset("ide2004"));
     let now = one(&mut d, T0, command(0, DeviceOp::Write, 1000, 16));
@@ -325,7 +325,7 @@ fn cached_writes_are_read_from_the_cache() {
 }
 
 #[test]
-//= Fairhead device notes 1.5 type=test
+//= docs/reference/devices.md#15-write-buffer-and-destaging type=test
 fn a_write_waits_for_a_slot_and_a_flush_for_everything() {
     let p = DiskParams { wc_slots: 2, ..preset("ide2004") };
     let mut d = disk(&p);
@@ -358,7 +358,7 @@ fn a_fast_sequential_writer_streams() {
 }
 
 #[test]
-//= Fairhead device notes 1.6 type=test
+//= docs/reference/devices.md#16-queueing type=test
 fn a_flush_is_not_queued() {
     let p = DiskParams { queue_depth: 8, ..preset("ide2004") };
     let mut d = disk(&p);
@@ -375,7 +375,7 @@ fn a_flush_is_not_queued() {
 }
 
 #[test]
-//= Fairhead device notes 1.6 type=test
+//= docs/reference/devices.md#16-queueing type=test
 fn a_queue_serves_hits_at_once_and_the_nearest_first() {
     let p = DiskParams { queue_depth: 8, ..preset("ide2004") };
     let mut d = disk(&p);
@@ -426,7 +426,7 @@ fn a_write_beside_readers(readers: u64) -> Duration {
 }
 
 #[test]
-//= Fairhead device notes 1.6 type=test
+//= docs/reference/devices.md#16-queueing type=test
 fn a_write_that_waits_for_room_ages_as_a_command_does() {
     for readers in 1..=4 {
         let took = a_write_beside_readers(readers);

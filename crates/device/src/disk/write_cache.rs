@@ -6,7 +6,7 @@
 //!
 //! Extents are sorted by start and disjoint; the one being written ([`WriteCache::active`]) stands apart and may overlap
 //! a newer one.
-//= Fairhead device notes 1.5
+//= docs/reference/devices.md#15-write-buffer-and-destaging
 
 use crate::geometry::{Geometry, Place};
 

@@ -171,7 +171,8 @@ pub(crate) fn blank_disk() -> DiskParams {
         ov_miss: t,
         ov_write: t,
         ov_dest: t,
-        //= Fairhead device notes 1.5, 1.4, 1.6, 1.4
+        //= docs/reference/devices.md#15-write-buffer-and-destaging
+        //= docs/reference/devices.md#14-read-buffer-and-look-ahead, docs/reference/devices.md#16-queueing
         ov_flush: Duration::from_us(100),
         bus_rate: 0,
         nseg: 0,
@@ -190,7 +191,7 @@ pub(crate) fn blank_disk() -> DiskParams {
         wc_delay: t,
         destage_idle_only: false,
         queue_depth: 0,
-        //= Fairhead device notes 1.6: 0.02 to 0.1; 500 ms; 2 MB
+        //= docs/reference/devices.md#16-queueing: 0.02 to 0.1; 500 ms; 2 MB
         age_weight_permille: 20,
         age_max: Duration::from_ms(500),
         stream_burst: Sectors(4096),
@@ -262,7 +263,8 @@ pub(super) fn blank_card() -> CardParams {
         read_cross: t,
         write_latency: t,
         write_per_kib_ps: 0,
-        //= Fairhead device notes 2.1, 3.3: 4 MiB typical, 2 open
+        //= docs/reference/devices.md#21-simple-cards
+        //= docs/reference/devices.md#33-flashcard2010: 4 MiB typical, 2 open
         au: Sectors(8192),
         open_au: 2,
         copy_per_kib_ps: 0,
@@ -393,7 +395,7 @@ pub(super) fn blank_ssd() -> SsdParams {
         t_fix_write: t,
         queue_depth: 0,
         write_buffer: 0,
-        //= Fairhead device notes 2.2: 0.5 to 3 ms; at least 0.1 s; 7 % is 1024 sold as 953
+        //= docs/reference/devices.md#22-sata-ssds: 0.5 to 3 ms; at least 0.1 s; 7 % is 1024 sold as 953
         t_flush: Duration::from_us(500),
         flush_queued: false,
         power_loss_protection: false,
@@ -410,7 +412,7 @@ pub(super) fn blank_ssd() -> SsdParams {
         write_amplification_permille: None,
         prefetch: 0,
         au: none,
-        //= Fairhead device notes 2.1: as of a card
+        //= docs/reference/devices.md#21-simple-cards: as of a card
         open_au: 2,
         copy_per_kib_ps: 0,
         page_rmw: t,

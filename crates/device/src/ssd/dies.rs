@@ -17,7 +17,7 @@
 //!
 //! What this does not do: decide where data go (`ftl.rs`), or what follows for commands (`mod.rs`): both get to hear of it
 //! as an [`Outcome`].
-//= Fairhead device notes 2.2
+//= docs/reference/devices.md#22-sata-ssds
 
 use super::Timing;
 use super::timers::{NEVER, Timers};
@@ -28,7 +28,7 @@ const NIL: u32 = u32::MAX;
 /// So many reads of a die pass its programs while a command waits for those, or while one is suspended.
 ///
 /// Reads have priority, yet nobody may wait for ever. At 80 us each they take about as long as a program does.
-//= deviates ssd-read-bound
+//= docs/reference/devices.md#22-sata-ssds
 pub(super) const READS_IN_A_ROW: u32 = 16;
 
 /// What the flash has done.
@@ -339,7 +339,7 @@ impl Dies {
     }
 
     /// The die waits for its channel, behind those whose data were ready before.
-    //= deviates ssd-channel-order
+    //= docs/reference/devices.md#22-sata-ssds
     fn join_channel(&mut self, now: u64, die: usize) {
         self.timers.set(die, NEVER);
         self.dies[die].next = NIL;

@@ -36,8 +36,8 @@
 //!
 //! What this does not do: know which pages are valid. The estimate holds for a drive in a steady state: while parts of it
 //! were never written these count as spare, but not when the first block comes free; nor does it know hot and cold data.
-//= Fairhead device notes 2.2
-//= deviates ssd-slc-room
+//= docs/reference/devices.md#22-sata-ssds
+//= docs/reference/devices.md#slc-cache
 
 use crate::params::{SlcFull, SsdParams};
 

@@ -27,7 +27,7 @@
 //! What this does not do: data; a page map. Reads find their page where a drive that was written in order has it, even
 //! when it is still in the write buffer, and what garbage collection costs is computed (`ftl.rs`), not played out block by
 //! block. No wear, no errors, no temperature, no power states.
-//= Fairhead device notes 2.2 to 2.4
+//= docs/reference/devices.md#22-sata-ssds to 2.4
 
 mod dies;
 mod ftl;

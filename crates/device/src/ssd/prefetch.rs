@@ -12,7 +12,7 @@
 //! Fetches queue on the dies like reads do. What they fetch for a reader that has left is not used.
 //!
 //! What this does not do: notice that fetched data have been overwritten, which would cost the same.
-//= Fairhead device notes 2.2
+//= docs/reference/devices.md#22-sata-ssds
 
 /// Streams that are told apart.
 const STREAMS: usize = 8;

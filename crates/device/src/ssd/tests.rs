@@ -212,7 +212,7 @@ const WRITE: DeviceOp = DeviceOp::Write;
 const FLUSH: DeviceOp = DeviceOp::Flush;
 
 #[test]
-//= Fairhead device notes 2.2, 7 no. 11 type=test
+//= docs/reference/devices.md#22-sata-ssds, docs/reference/devices.md#7-what-is-easily-wrong no. 11 type=test
 fn a_large_read_that_waits_does_not_block_small_ones_that_are_ready() {
     let mut dev = ssd(&round());
     // Five reads of die 0 and five of die 1, then a large one of both, then a small one elsewhere.
@@ -278,7 +278,7 @@ fn a_write_is_done_in_the_buffer_and_a_flush_when_it_is_programmed() {
 }
 
 #[test]
-//= Fairhead device notes 2.3 type=test
+//= docs/reference/devices.md#23-nvme type=test
 fn a_queued_flush_waits_for_earlier_writes_only() {
     let mut dev = ssd(&SsdParams { flush_queued: true, ..round() });
     for (tag, op) in [(0, WRITE), (1, FLUSH), (2, WRITE), (3, READ)] {
@@ -347,7 +347,7 @@ fn a_read_waits_for_a_program_or_suspends_it() {
 }
 
 #[test]
-//= Fairhead device notes 2.2 type=test
+//= docs/reference/devices.md#22-sata-ssds type=test
 fn the_slc_cache_is_fast_until_it_is_full_and_again_after_a_rest() {
     let slc = SsdParams {
         t_prog_slc: Duration::from_us(100),
@@ -403,7 +403,7 @@ fn readers_of_one_die_cannot_keep_a_flush_waiting() {
 }
 
 #[test]
-//= Fairhead device notes 2.2 type=test
+//= docs/reference/devices.md#22-sata-ssds type=test
 fn random_overwrites_are_amplified_and_sequential_ones_are_not() {
     let p = SsdParams { spare_permille: 70, capacity: 1 << 21, pages_per_block: 16, ..round() };
     // Pages moved for each page written, in thousandths.
@@ -636,7 +636,7 @@ fn greedy(blocks: usize, pages: usize, data: usize) -> u64 {
 }
 
 #[test]
-//= Fairhead device notes 2.2 type=test
+//= docs/reference/devices.md#22-sata-ssds type=test
 fn write_amplification_is_that_of_greedy_garbage_collection() {
     // As many pages in a block as make it a large one; of small ones greedy finds emptier.
     let (blocks, pages) = (128, 256);

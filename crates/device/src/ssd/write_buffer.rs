@@ -12,7 +12,7 @@
 //! is, and the command is done when no unit of its epoch, or of an earlier one, is on its way.
 //!
 //! What this does not do: merge overwrites; hold data back until the drive is idle: a full unit goes out at once.
-//= Fairhead device notes 2.2
+//= docs/reference/devices.md#22-sata-ssds
 
 use std::collections::VecDeque;
 

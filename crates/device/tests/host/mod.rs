@@ -46,7 +46,7 @@ pub(crate) struct Load {
 }
 
 /// The calibrated think time of the 2004 machine, and what allocating a new block costs it.
-//= Fairhead device notes 3.1
+//= docs/reference/devices.md#31-ide2004
 const THINK: Duration = Duration::from_ns(98_400);
 const ALLOCATE: Duration = Duration::from_us(113);
 const GIB: u64 = 2 << 20;

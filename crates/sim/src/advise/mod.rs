@@ -83,7 +83,7 @@ pub const WORK_PER_S: Duration = Duration::from_secs(1);
 
 /// Nanoseconds of one core that a run's parts are reckoned to take, on the machine that we measured on (`bench/RESULTS.md`, reckoned
 /// work): between half of what they took and two and a half times as much, for all example jobs on four disks under six schedulers.
-//= deviates advise-work
+//= docs/reference/choices.md#advise-work
 const EVENT_NS: u64 = 90;
 const REQUEST_NS: u64 = 500;
 const PAGE_NS: u64 = 40;

@@ -35,7 +35,7 @@ pub const INTERVAL: f64 = 0.95;
 pub const EQUAL: f64 = 1.05;
 /// Candidates whose scores are so near to each other are told apart by which is plainer, not by which is better: half of [`EQUAL`], so that
 /// the one that is advised is within it of the best even if the runs have erred by the other half.
-//= deviates advise-near
+//= docs/reference/choices.md#advise-near
 pub const NEAR: f64 = 1.025;
 
 /// What a run gave.

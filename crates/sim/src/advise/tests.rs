@@ -244,7 +244,7 @@ fn deep_readers_on_nvme_are_not_told_to_use_bfq() {
 }
 
 /// What the study of 2024 has for one process at depth 256, where its processor is saturated: CPU time for a request of 2.79 us without a scheduler.
-//= nvme.md section 2.1 type=test
+//= docs/reference/nvme.md#21-one-process-on-one-core type=test
 #[test]
 fn pure_throughput_is_told_to_use_none_and_what_others_cost() {
     let a = on_flash(include_str!("../../../../examples/flash/throughput.fio"), Duration::from_ms(20));

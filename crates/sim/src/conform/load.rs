@@ -56,7 +56,7 @@ pub(super) struct Group {
 }
 
 /// What a group weighs that nobody gave a weight.
-//= linux-6.12 block/bfq-cgroup.c CGROUP_WEIGHT_DFL (as restated in the project's specification)
+//= linux-6.12 block/bfq-cgroup.c CGROUP_WEIGHT_DFL, docs/reference/bfq.md#17-weights-and-their-changes
 const DEFAULT_WEIGHT: u16 = 100;
 
 /// All groups; parents come before their children.

@@ -12,8 +12,9 @@
 //!
 //! Metadata reads are not modelled: what a file system knows of its files is taken as cached.
 //
-//= devices.md 4.2, 4.3, 4.4
-//= linux-2.6.9 mm/page-writeback.c balance_dirty_pages (as restated there)
+//= docs/reference/hosts.md#submission-paths, docs/reference/hosts.md#page-cache-and-readahead
+//= docs/reference/hosts.md#dirty-pages-and-flusher
+//= linux-2.6.9 mm/page-writeback.c balance_dirty_pages
 
 use super::cache::{DIRTY, MARKER, NEW, PAGE_SECTORS, READING, UPTODATE};
 use super::client::{Action, Call};

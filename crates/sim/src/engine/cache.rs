@@ -15,7 +15,7 @@
 //! It does not decide when to read ahead, when to write, or who waits: see `readahead`, `flusher` and `buffered`.
 //! When all pages are dirty or busy it exceeds its size rather than wait; the limits on dirty pages keep that small.
 //
-//= devices.md 4.3, 4.4
+//= docs/reference/hosts.md#page-cache-and-readahead, docs/reference/hosts.md#dirty-pages-and-flusher
 
 use fairhead_core::{GroupId, Instant};
 use std::collections::{BTreeSet, VecDeque};

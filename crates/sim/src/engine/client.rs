@@ -516,7 +516,7 @@ impl Client {
     }
 
     /// Whether it has one window of read-ahead under way at most: the next is sent for when the one before has come.
-    //= deviates scan-one-window
+    //= docs/reference/hosts.md#one-window-per-scan
     pub(super) fn has_one_window(&self) -> bool {
         self.job.program == Some(Program::DbScan)
     }
@@ -699,7 +699,7 @@ fn startups(c: &crate::job::Client<'_>, span: u64, seed: u64) -> Option<StartUps
 }
 
 /// The largest window of read-ahead after what fio tells the kernel about the file.
-//= devices.md 4.3
+//= docs/reference/hosts.md#page-cache-and-readahead
 fn advice(job: &Job, pages: u32) -> u32 {
     match (job.program, job.rw.random) {
         // Its reads are those that reached the disk: read-ahead was had.

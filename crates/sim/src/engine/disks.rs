@@ -19,7 +19,7 @@
 //! a set of bits which queues have been handed something and are to be run. What this does not do: members that fail, or the
 //! books of [`why`] for more than one queue.
 //
-//= devices.md 2.5
+//= docs/reference/devices.md#25-compositions
 
 use super::Owner;
 use super::earliest::Earliest;

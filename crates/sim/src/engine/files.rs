@@ -20,7 +20,7 @@ use fairhead_core::Sector;
 use std::collections::BTreeMap;
 
 /// Where the first file starts.
-//= devices.md 3.1
+//= docs/reference/devices.md#31-ide2004
 const FIRST_SECTOR: u64 = 20_000;
 /// Gaps are multiples of a block and shorter than this: several tracks of any disk built so far.
 const GAP_SECTORS_MAX: u64 = 8192;

@@ -11,7 +11,7 @@
 //! thread's own name: what a task dirtied is no longer its own when it is written. Its control group's it is, where that is
 //! tracked: a request belongs to the group that first dirtied its first page; else to the root.
 //
-//= devices.md 4.4
+//= docs/reference/hosts.md#dirty-pages-and-flusher
 
 use super::buffered::CONGESTION_WAIT;
 use super::queue::Batch;

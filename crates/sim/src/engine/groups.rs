@@ -13,7 +13,8 @@
 //!
 //! Schedulers that know no groups take no notice; limits hold under all of them, as the elevator keeps them.
 //
-//= linux-4.20 Documentation/cgroup-v1/blkio-controller.txt (as restated in the project's specification)
+//= linux-4.20 Documentation/cgroup-v1/blkio-controller.txt
+//= docs/reference/cfq.md#68-files-of-the-blkio-controller
 
 use std::collections::BTreeSet;
 

@@ -408,7 +408,7 @@ impl Machine<'_> {
         cost
     }
 
-    //= deviates request-cpu
+    //= docs/reference/hosts.md#cpu-of-buffered-calls
     /// A request of a buffered call has been handed in. A direct call that goes through the cache has paid already.
     pub(super) fn owe_request(&mut self, lane: u32) {
         let disk = self.disk_of(self.lanes[lane as usize].call.file);

@@ -11,7 +11,7 @@
 //!
 //! A processor that comes knows how many are in line, so its visit is settled at once. Those that come later slow the next visits, not this.
 //
-//= nvme.md section 2.3 (the project's specification of fast flash)
+//= docs/reference/nvme.md#23-lock-contention
 
 use crate::host::Lock;
 use fairhead_core::{Duration, Instant};

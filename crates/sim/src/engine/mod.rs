@@ -607,7 +607,7 @@ impl<'a> Machine<'a> {
         // fio counts startdelay from its own start, also behind a stone wall.
         let delayed = Instant::EPOCH + client.job.startdelay;
         client.start(delayed.max(self.now + client.job.wave_delay) + *gap);
-        //= deviates start-order
+        //= docs/reference/hosts.md#start-gap
         if client.traced.is_none() {
             *gap += self.host.start_gap / 2 + self.starts.exponential(self.host.start_gap / 2);
         }

@@ -14,7 +14,7 @@
 //!
 //! What it does not do: buffer ahead itself (as with mplayer's -nocache), audio, and frames of different sizes.
 //
-//= benchmarks.md 5
+//= docs/reference/benchmarks.md#5-video
 
 use super::program::Step;
 use crate::metrics::Frames;
@@ -25,7 +25,7 @@ const RATE: u64 = 24;
 /// CPU time for decoding a frame: an assumption.
 const DECODE: Duration = Duration::from_ms(5);
 /// How long the film is, unless `runtime` or `size` say otherwise.
-//= benchmarks.md 5: 20 s
+//= docs/reference/benchmarks.md#5-video: 20 s
 pub(super) const LENGTH: Duration = Duration::from_secs(20);
 
 /// Bytes of a film that plays for so long.

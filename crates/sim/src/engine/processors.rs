@@ -12,7 +12,7 @@
 //! nothing to do takes a process from another's queue. Between two things a process gives way to one in its queue that has had less CPU time,
 //! by [`Processors::GRAIN`]; one that has slept is behind by at most [`Processors::CREDIT`], so that sleepers come at once and cannot save up.
 //
-//= nvme.md section 3 (the project's specification of fast flash)
+//= docs/reference/nvme.md#3-what-a-model-needs
 
 use fairhead_core::Duration;
 use std::collections::VecDeque;

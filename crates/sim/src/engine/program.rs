@@ -16,7 +16,9 @@
 //!
 //! Both run once and end, whatever `size` says of other jobs; a `size` given to dbscan is the table's.
 //
-//= devices.md 4.6, 6.1, 8.2 (the specification of the workloads)
+//= docs/reference/hosts.md#workloads
+//= docs/reference/published-results.md#8-what-the-rows-say-about-the-machines
+//= docs/reference/hosts.md#workloads
 
 use crate::job::Program;
 use fairhead_core::Duration;
@@ -34,7 +36,7 @@ pub(super) struct Step {
 }
 
 /// Bytes of the table that `dbscan` reads, unless `size` says otherwise.
-//= devices.md 4.6: 6.0 M rows; 13 428 requests of 128 KiB for two scans (6.5)
+//= docs/reference/hosts.md#workloads: 6.0 M rows; 13 428 requests of 128 KiB for two scans
 pub(super) const TABLE_BYTES: u64 = 880_000_000;
 
 const GROUPS: u64 = 230;

@@ -13,7 +13,8 @@
 //! scheduler may keep a part of a pool free for urgent requests ([`Elevator::has_room`]): to all others it is empty then. What
 //! a task has collected and not yet handed in escapes that count.
 //
-//= elevators.md 1.6, 1.7, 1.8
+//= docs/reference/elevators.md#16-plugging, docs/reference/elevators.md#17-request-pool
+//= docs/reference/elevators.md#18-barriers-and-flushes
 
 use super::locks::{DiskLock, Visit};
 use super::pools::Pools;
@@ -157,7 +158,8 @@ impl<'a> Tap<'a> {
 
 /// Whose clock goes in steps of `tick`: the elevator's, so the scheduler's altogether, or only those of the scheduler's that
 /// the kernel kept in ticks.
-//= linux-6.12 block/bfq-iosched.c, kyber-iosched.c: blk_time_get_ns, hrtimer (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c, kyber-iosched.c: blk_time_get_ns, hrtimer
+//= docs/reference/bfq.md#0-conventions
 fn clock(sched: AnyConfig, tick: Duration) -> (AnyConfig, Duration) {
     match sched {
         AnyConfig::Bfq(mut config) => {
@@ -811,7 +813,7 @@ impl<'a> DiskQueue<'a> {
 }
 
 /// The requests of a disk under a scheduler. A drive with a deep queue is an NVMe one: it has a hardware queue for each processor, each as deep.
-//= nvme.md section 1, tags
+//= docs/reference/nvme.md#1-the-path-of-a-request tags
 fn pools(host: &Host, layer: Option<MultiQueue>, sched: &AnyConfig, depth: u16) -> Pools {
     if host.cores.is_none() || layer.is_none() {
         return Pools::of_kinds(host.nr_requests);

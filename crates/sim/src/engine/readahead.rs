@@ -13,8 +13,8 @@
 //!
 //! It knows pages and windows only; what is in memory already is skipped by whoever hands the window in.
 //
-//= devices.md 4.3
-//= linux-2.6.33 mm/readahead.c ondemand_readahead, get_init_ra_size, get_next_ra_size (as restated there)
+//= docs/reference/hosts.md#page-cache-and-readahead
+//= linux-2.6.33 mm/readahead.c ondemand_readahead, get_init_ra_size, get_next_ra_size
 
 /// What to read: pages `start..start + len`, and the page to mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

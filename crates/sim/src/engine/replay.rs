@@ -13,7 +13,7 @@
 //!
 //! The latency of read-ahead, in the figures, is that of handing it in.
 //
-//= benchmarks.md 4
+//= docs/reference/benchmarks.md#4-replayed-start-ups
 
 use super::Machine;
 use super::client::{Action, Call};

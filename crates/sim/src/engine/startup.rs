@@ -15,8 +15,9 @@
 //! What it does not do: a second process (the trace of xterm has 86 requests of the X server), writes, and libraries that
 //! happen to be in memory.
 //
-//= devices.md 4.6 "application start-up" (counts of reads by size, shares of random reads, CPU times)
-//= benchmarks.md 3 (iterations, pause, time-out), 4 (read-ahead requests by trace)
+//= docs/reference/hosts.md#application-start-up
+//= docs/reference/benchmarks.md#3-start-up-latency (iterations, pause, time-out)
+//= docs/reference/benchmarks.md#4-replayed-start-ups (read-ahead requests by trace)
 
 use super::program::Step;
 use crate::job::Application;
@@ -28,7 +29,7 @@ use fairhead_core::{Duration, Instant};
 /// files. In the trace of xterm half of the jumps are shorter than 0.6 GB.
 const SPREAD_BYTES: u64 = 4 << 30;
 /// Blocks of 4 KiB in a burst of read-ahead.
-//= devices.md 4.6: bursts of about 29
+//= docs/reference/hosts.md#application-start-up: bursts of about 29
 const BURST_BLOCKS: u32 = 29;
 const BLOCK_SECTORS: u32 = 8;
 const KIB_SECTORS: u32 = 2;
@@ -347,7 +348,8 @@ mod tests {
     #[test]
     fn each_application_reads_what_was_published() {
         use Application::{GnomeTerminal, Konsole, LoWriter, OoWriter, Xterm};
-        // Sectors less read-ahead requests, of benchmarks.md 4's table; for the last two, of the mix.
+        // Sectors less read-ahead requests; for the last two, of the mix.
+        //= docs/reference/benchmarks.md#4-replayed-start-ups type=test
         let published = [
             (Xterm, 164, 12_072 * 512, 554),
             (GnomeTerminal, 789, 41_120 * 512, 1992),

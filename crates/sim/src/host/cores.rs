@@ -25,7 +25,7 @@
 //! What this does not do: prefer a processor's own caches, stop a process for an interrupt of another's (a completion costs the process
 //! that waits for it, which is on the processor that submitted), or charge a processor for the requests of the flusher.
 //
-//= nvme.md sections 1 and 3 (the project's specification of fast flash)
+//= docs/reference/nvme.md#1-the-path-of-a-request, docs/reference/nvme.md#3-what-a-model-needs
 
 use fairhead_core::Duration;
 

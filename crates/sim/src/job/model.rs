@@ -400,10 +400,10 @@ pub struct Job {
 
 impl Job {
     /// The pause between two start-ups unless `fh_pause` says otherwise.
-    //= benchmarks.md 3: sleep 3 s, then 1 s
+    //= docs/reference/benchmarks.md#3-start-up-latency: sleep 3 s, then 1 s
     pub const ITERATION_PAUSE: Duration = Duration::from_secs(4);
     /// When a start-up is given up unless `fh_timeout` says otherwise.
-    //= benchmarks.md 3: time-out, main run
+    //= docs/reference/benchmarks.md#3-start-up-latency: time-out, main run
     pub const TIMEOUT: Duration = Duration::from_secs(60);
 
     /// What all replays of traces have in common: direct calls to the disk itself, many at a time.
@@ -792,7 +792,7 @@ impl Default for Size {
     }
 }
 
-/// `fh_workload`: programs that a pattern cannot describe (devices.md 4.6).
+/// `fh_workload`: programs that a pattern cannot describe (docs/reference/hosts.md#workloads).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
     /// A file system check: bitmaps and inode table of every block group, over the whole disk.

@@ -343,7 +343,7 @@ const REFUSED: &str = "
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 /// fio's own limit of entries in a `bssplit`.
 const SPLIT_ENTRIES_MAX: usize = 64;
-/// Calls in flight per client: four times the deepest device queue of devices.md 3.
+/// Calls in flight per client: four times the deepest device queue of docs/reference/devices.md#3-presets.
 const IODEPTH_MAX: u32 = 4096;
 /// Processors of a host.
 pub(super) const CPUS_MAX: u32 = 1024;
@@ -363,7 +363,7 @@ const NRFILES_MAX: u32 = 4096;
 const FILENAMES_MAX: usize = 256;
 /// Calls per client: more than a year at a million a second.
 const COUNT_MAX: u64 = 1 << 45;
-/// How large a piece concurrent writers leave when none is given (devices.md 4.5, consequence b).
+/// How large a piece concurrent writers leave when none is given (docs/reference/hosts.md#file-layout).
 const PIECE_BYTES: u32 = 32 * 1024;
 
 const FILE_SERVICE: &[(&str, FileService)] = &[
@@ -399,7 +399,7 @@ const FALLOCATE: &[(&str, bool)] = &[
 const FADVISE: &[(&str, bool)] = &[("0", false), ("none", false), ("1", true)];
 
 /// A film's bits per second: what a 720p trailer has, and the limits.
-//= benchmarks.md 5: 2-8 Mbit/s
+//= docs/reference/benchmarks.md#5-video: 2-8 Mbit/s
 const BIT_RATE: u64 = 4 << 20;
 const BIT_RATE_MIN: u64 = 128 << 10;
 const BIT_RATE_MAX: u64 = 1 << 30;

@@ -14,7 +14,7 @@
 //! `fairhead-trace` reads these files too, for replays at the recorded times ([`crate::replay`]); it passes over whether a request jumps, which here is
 //! what the file's layout is made from.
 //
-//= benchmarks.md 4; the traces' own notes
+//= docs/reference/benchmarks.md#4-replayed-start-ups the traces' own notes
 
 use super::error::{JobError, clean};
 

@@ -17,7 +17,7 @@ use super::error::clean;
 use super::model::{PerOp, Size};
 use super::nearest::nearest;
 
-/// No size may reach this: room to add a few without overflow, and 256 times the largest disk there is (devices.md 3.5
+/// No size may reach this: room to add a few without overflow, and 256 times the largest disk there is (nas2020
 /// has 7.7 TB).
 const BYTES_MAX: u64 = 1 << 53;
 

@@ -19,7 +19,8 @@
 //! Scenarios of the v8 series run without the later features (injection, wakers, …), which would mask some of them; those
 //! of later features run with everything else on.
 //
-//= bfq v8 series of 2016, 22 patches (as restated in the project's specification, 3 and 4)
+//= bfq v8 series of 2016, 22 patches
+//= docs/reference/bfq.md#3-the-v8-series, docs/reference/bfq.md#4-later-additions
 
 mod scenarios;
 

@@ -5,9 +5,9 @@
 //! one processor, the drive's dies, and the lock.
 //!
 //! Calibrated with: depth 1 and 256, 1 and 256 processes (all schedulers), and the lock's shares at 2, 5 and 10 processes, as no other row tells how
-//! a hand-over grows; see [`Host::of_2023`] and the preset `980pro`. All else is predicted. The study's title and rows: nvme.md 2.1 to 2.3.
+//! a hand-over grows; see [`Host::of_2023`] and the preset `980pro`. All else is predicted.
 //
-//= nvme.md section 2 (the project's specification of fast flash)
+//= docs/reference/nvme.md#2-published-figures
 
 use super::{
     Bound, Column, Misses, Options, Published, Report, Row, Standing, Table, causes, run_plain_rows,

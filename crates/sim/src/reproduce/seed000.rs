@@ -193,7 +193,7 @@ fn rows() -> Vec<Row> {
 ///
 /// Stated for the aggregates, and the same for the fastest and the slowest client. Case 4 is good for a factor: its own
 /// single-client rows differ by 64 % between schedulers, which no scheduler explains.
-//= devices.md 8.2
+//= docs/reference/hosts.md#workloads
 const fn bounds(case: Case, scheduler: &str) -> (Bound, Bound) {
     let latency = Bound::Relative(0.25);
     match (case, scheduler.as_bytes()) {
@@ -239,7 +239,7 @@ fn case_row(case: Case, &(scheduler, clients, max, min, agg, latency): &CaseRow)
 
 /// Which rows had a hand in the model, and so predict nothing. One client: the host's and the drive's times, see
 /// [`Host::of_2004`] and the disk preset. Several under deadline in cases 1 and 3: the structure of the drive's caches was
-/// chosen with them in view (the device specification says so), and `ra_abort` with all three of case 1. Eight random
+/// chosen with them in view (docs/reference/devices.md#31-ide2004), and `ra_abort` with all three of case 1. Eight random
 /// readers under deadline: that some block maps were not in memory ([`cold_files`]). They keep their bounds.
 fn calibrates(case: Case, scheduler: &str, clients: u32) -> bool {
     match (case, clients) {
@@ -250,7 +250,7 @@ fn calibrates(case: Case, scheduler: &str, clients: u32) -> bool {
 }
 
 /// Whether the source's own columns exclude each other.
-//= reference-results.md 6, A2
+//= docs/reference/published-results.md#6-ambiguities A2
 fn is_misprint(case: Case, scheduler: &str, clients: u32, metric: &str) -> bool {
     (case, scheduler, clients) == (3, "cfq", 8) && metric != "agg_bw"
 }
@@ -277,7 +277,7 @@ fn case_jobs(case: Case, scheduler: &str, clients: u32) -> String {
 /// Deadline's runs came first, and with eight clients, and only then, its longest reads take two sweeps of the disk instead
 /// of one, in both cases; in the random one the slowest client gets 0.72 of the fastest. A read that needs an
 /// indirect block first does that. Half of the files is a guess, and the rows are marked as not predicted.
-//= deviates cold-metadata
+//= docs/reference/choices.md#cold-metadata
 fn cold_files(case: Case, scheduler: &str, clients: u32) -> u32 {
     if case <= 2 && scheduler == "deadline" && clients == 8 { 4 } else { 0 }
 }
@@ -318,8 +318,8 @@ fn mixed_columns(scheduler: &str, [reader, reader_ms, writer, writer_ms]: [f64; 
     ]
 }
 
-/// The files lie 4 GiB apart, as in the device specification's own runs of this case.
-//= devices.md 8.2
+/// The files lie 4 GiB apart, see docs/reference/hosts.md#mixed-placement.
+//= docs/reference/hosts.md#workloads
 fn mixed_jobs(pairs: u32) -> String {
     format!(
         "[global]\nbs=64k\ndirect=1\nsize=1g\ntime_based\nruntime=30s\nnumjobs={pairs}\n\
@@ -376,7 +376,7 @@ fn fsck_row(&(scheduler, real, user, sys): &(&'static str, f64, f64, f64)) -> Ro
         ],
         read_off: |outcome| {
             // 7.07 s of CPU time in all, of which a user's share of 26 %.
-            //= devices.md 4.6, reference-results.md 1.6
+            //= docs/reference/hosts.md#workloads, docs/reference/published-results.md#16-fsck
             let cpu = 7.07;
             vec![ms(outcome.clients[0].elapsed) / 1000.0, cpu * 0.26, cpu * 0.74]
         },
@@ -394,7 +394,7 @@ const VMSTAT_OLD: &[(&str, f64, f64)] = &[
 const VMSTAT_NEW: &[(&str, f64, f64)] =
     &[("-1", 55360.0, 5576.0), ("-2", 51200.0, 4480.0), ("-3", 55104.0, 4864.0), ("-4", 58240.0, 4992.0)];
 /// bi and bo with slices against without: the quotients of the samples' means; "about 4x", says the source of the first.
-//= reference-results.md 1.7 (derived)
+//= docs/reference/published-results.md#17-vmstat (derived)
 const READ_CHANGE: f64 = 3.51;
 const WRITE_CHANGE: f64 = 0.64;
 const VMSTAT_BOUND: Bound = Bound::Relative(0.25);

@@ -4,13 +4,14 @@
 //! it takes, and how much the disk moves: in a time that is the same for all schedulers, and while the command starts three times.
 //! The second is how the S suite measures, but it compares different loads: who starts a program ten times as fast has it running
 //! ten times as large a part of the time. The announcement compared BFQ with the CFQ of Linux 2.6.32 and 2.6.35;
-//! ours are those of 2.6.33 and 2.6.34 (the second differs from 2.6.35's in nothing that the specification knows of).
+//! ours are those of 2.6.33 and 2.6.34 (the second differs from 2.6.35's in nothing that is known here).
 //!
 //! BFQ is `bfq-v8`, with the heuristics for latency and without what came after 2016; the engine without heuristics, `bfq-v0`, and
 //! today's `bfq` stand beside it. The disk of the announcement is
 //! not known: `sata2009`, of the year before.
 //
-//= reference-results.md 3 (the project's transcription); benchmarks.md 1, 3
+//= docs/reference/published-results.md#3-bfq-2010, docs/reference/benchmarks.md#1-common-ground
+//= docs/reference/benchmarks.md#3-start-up-latency
 
 use super::causes;
 use super::run_plain_rows;
@@ -104,10 +105,10 @@ fn rows() -> Vec<Row> {
 const NONE: &str = "none";
 
 /// Seconds until the background runs at its own pace.
-//= benchmarks.md 3
+//= docs/reference/benchmarks.md#3-start-up-latency
 const TRANSITORY: usize = 7;
 /// Before each start-up.
-//= benchmarks.md 3
+//= docs/reference/benchmarks.md#3-start-up-latency
 const PAUSE_MS: usize = 4200;
 
 /// Over how many seconds throughput is compared: more than three start-ups and pauses take under either CFQ.
@@ -154,7 +155,7 @@ fn row(
 }
 
 /// All writers together write 4000 kB/s, a sixtieth of that at random.
-//= benchmarks.md 1, write cap
+//= docs/reference/benchmarks.md#1-common-ground write cap
 fn write_cap(writers: u32, rand: &str) -> String {
     let total = if rand.is_empty() { 4_000_000 } else { 4_000_000 / 60 };
     format!("rate=,{}\n", total / writers)
@@ -209,7 +210,7 @@ impl Claim {
 /// there is nothing but throughput; at most 20 % less in all (konsole beside sequential requests); up to 30 % more with
 /// shorter commands. The last two are measured while commands start, each scheduler in its own time, which compares different loads;
 /// so the same time for both is judged as well.
-//= reference-results.md 3: R002-1 to R002-5
+//= docs/reference/published-results.md#3-bfq-2010: R002-1 to R002-5
 fn claims() -> Vec<Claim> {
     let range = |least, most, step| Published::Range { least, most, step };
     let standing = Standing::Judged(Bound::Claim);

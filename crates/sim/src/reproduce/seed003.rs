@@ -5,7 +5,7 @@
 //! younger than the source's. CFQ without the controller is that of 2.6.33, the nearest there is; under the controller it is `cfq+groups`.
 //!
 //! What calibrated these, and so predicts nothing: where on the disk the tables lie, on the 22.5 s of a scan alone; and that a scan has one
-//! window of read-ahead under way, on noop's and deadline's rows without the controller (`scan-one-window` in the list of deviations).
+//! window of read-ahead under way, on noop's and deadline's rows without the controller (docs/reference/hosts.md#one-window-per-scan).
 //!
 //! Two alternating scans lock to the platter: a row is a matter of whole revolutions, and moves with the angle between the two tables. It
 //! is drawn anew in each layout.
@@ -29,7 +29,9 @@
 //!   a few hundred queries; the table and the files lie in one zone, so seeks are as short as the source's.
 //! - Both groups have the same weight and class. What is without the controller has no groups at all.
 //
-//= reference-results.md 4 (the project's transcription); devices.md 3.2, 4.6, 8.5; groups.md 6, 10
+//= docs/reference/published-results.md#4-io-controller-v9-2009, docs/reference/devices.md#32-sata2009
+//= docs/reference/hosts.md#workloads, docs/reference/devices.md#32-sata2009
+//= docs/reference/groups.md#6-schedulers-in-the-layer, docs/reference/groups.md#10-expected-results
 
 use super::causes;
 use super::{Bound, Check, Column, Figure, Options, Published, Report, Row, Standing, Table, Weight, ours};
@@ -39,10 +41,10 @@ use crate::metrics::{ClientStats, OpStats, Outcome, Result};
 use fairhead_core::Duration;
 
 /// Where the first table lies: in the zone of 39.1 MB/s.
-//= deviates scan-zone
+//= docs/reference/devices.md#32-sata2009
 const FIRST_TABLE: u64 = 445_000_000;
 /// From the first table to the second: 1.0 GiB.
-//= devices.md 3.2
+//= docs/reference/devices.md#32-sata2009
 const APART: u64 = 1 << 21;
 
 /// What counts as reproduced: of two scans with equal weights, and with other weights or classes.
@@ -58,7 +60,7 @@ const ALONE_S: f64 = 22.5;
 type Versions = [f64; 4];
 
 /// What the document calls a scheduler, ours without the controller and with it, the seconds without it and with it.
-//= reference-results.md 4.1
+//= docs/reference/published-results.md#41-equal-weights
 const EQUAL: [(&str, &str, &str, [f64; 2], Versions); 4] = [
     ("cfq", "cfq-2.6.33", "cfq+groups", [48.4, 48.4], [48.2, 48.2, 48.1, 48.5]),
     ("noop", "noop", "noop+groups", [138.0, 138.0], [48.3, 48.4, 48.5, 48.8]),
@@ -67,12 +69,12 @@ const EQUAL: [(&str, &str, &str, [f64; 2], Versions); 4] = [
 ];
 
 /// Weights and the seconds, under CFQ.
-//= reference-results.md 4.2
+//= docs/reference/published-results.md#42-different-weights
 const WEIGHTS: [([u32; 2], Versions); 2] =
     [([1000, 500], [35.6, 46.7, 35.6, 46.7]), ([1000, 250], [29.2, 45.8, 29.2, 45.6])];
 
 /// Classes and the seconds, under CFQ.
-//= reference-results.md 4.3
+//= docs/reference/published-results.md#43-different-policies
 const CLASSES: [([&str; 2], Versions); 2] =
     [(["rt", "be"], [22.5, 45.3, 22.4, 45.0]), (["be", "idle"], [22.6, 44.8, 22.4, 45.0])];
 
@@ -81,7 +83,7 @@ const CFQ: &str = "cfq+groups";
 const NATIVE: &str = "cfq";
 
 /// Disk time in ms in each 2 s, of weights 1000 and 500.
-//= reference-results.md 4.4
+//= docs/reference/published-results.md#44-disk-time-every-2-s
 #[rustfmt::skip]
 const WATCH: [[f64; 2]; 25] = [
     [805.0, 301.0], [1209.0, 714.0], [1306.0, 503.0], [1210.0, 604.0], [1207.0, 605.0],
@@ -256,7 +258,8 @@ fn ms(time: Option<Duration>) -> f64 {
 // ---- disk time, watched ----------------------------------------------------------------------------------------------
 
 fn watched() -> Row {
-    //= reference-results.md 4.4 (derived), 7 P13
+    //= docs/reference/published-results.md#44-disk-time-every-2-s (derived)
+    //= docs/reference/published-results.md#7-properties P13
     let mut columns = vec![
         Column::judged("ratio", "", 1.988, Bound::Relative(0.03)),
         Column::judged("slice", "ms", 100.7, Bound::Relative(0.02)),
@@ -296,7 +299,7 @@ fn sample(i: usize, [first, second]: [f64; 2]) -> [Column; 3] {
 }
 
 /// How long a slice is, by the source's samples.
-//= reference-results.md 4.4 (derived)
+//= docs/reference/published-results.md#44-disk-time-every-2-s (derived)
 const SLICE_MS: f64 = 100.7;
 
 /// Sample by sample.
@@ -426,7 +429,8 @@ mod tests {
 
     #[test]
     fn the_samples_add_up_as_the_source_has_them() {
-        //= reference-results.md 4.4 (derived): totals, and the ratio while both run
+        // Totals, and the ratio while both run.
+        //= docs/reference/published-results.md#44-disk-time-every-2-s (derived)
         let sum = |range: std::ops::Range<usize>, i: usize| WATCH[range].iter().map(|s| s[i]).sum::<f64>();
         assert_eq!((sum(0..25, 0), sum(0..25, 1)), (21_140.0, 21_303.0));
         assert!((sum(0..18, 0) / sum(0..18, 1) - 1.977).abs() < 5e-4);

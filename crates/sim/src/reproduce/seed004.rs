@@ -6,14 +6,15 @@
 //!
 //! What calibrated these, and so predicts nothing: the link's rate on the sequential row; the CPU cost of a request on noop's
 //! random row and each scheduler's own on its; the computing of the applications on what they took from an idle SSD
-//! elsewhere (the device specification has it; the source has no such row); how many reads
+//! elsewhere (docs/reference/hosts.md#application-start-up; the source has no such row); how many reads
 //! oowriter and konsole make on noop's rows with sequential readers. xterm's reads are those of its trace.
 //!
 //! What the source does not say, and is assumed: CFQ and BFQ with their defaults; the drive queues (NCQ). BFQ is `bfq-v8`; today's
 //! `bfq` stands beside it in rows that end in `now`. It ends the raising of a queue that got 58.6 MiB, and the stand-in of konsole
 //! reads 74 MiB.
 //
-//= reference-results.md 5 (the project's transcription); devices.md 4.6, 8.6
+//= docs/reference/published-results.md#5-bfq-v8-2016, docs/reference/hosts.md#workloads
+//= docs/reference/hosts.md#application-start-up
 
 use super::causes;
 use super::run_plain_rows;
@@ -163,7 +164,7 @@ fn start_up_row(background: &str, app: &str, scheduler: &'static str, column: Co
 }
 
 /// Ten processes, each with a hundredth of the disk.
-//= benchmarks.md 1: raw mode, device size / 100
+//= docs/reference/benchmarks.md#1-common-ground: raw mode, device size / 100
 fn readers(background: &str, seconds: u32) -> String {
     let rw = match background {
         "seq" => "read",

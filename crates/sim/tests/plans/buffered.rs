@@ -82,7 +82,7 @@ fn fsck_takes_as_long_as_it_did() {
             .scheduler(scheduler)
             .load("fsck of the whole disk", "[fsck]\nfh_workload=fsck\n")
             .run()
-            // Published 27.9 to 30.6 s; the specification's prototype had 22.9 s and 2.3 s for the bitmaps.
+            // Published 27.9 to 30.6 s; a prototype of the model had 22.9 s and 2.3 s for the bitmaps.
             .check("22 to 28 s", |o| (22..28).contains(&(o.elapsed.as_ms() / 1000)))
             .check("230 groups of 510 + 2 blocks", |o| o.clients[0].read.bytes == 230 * 512 * 4096);
     }
@@ -237,7 +237,7 @@ fn nobody_starves_between_a_stream_in_and_a_stream_out() {
 
 #[test]
 fn time_slices_let_a_reader_stream_beside_a_writer() {
-    // The hosting provider's run of the reference results, section 1.7, in small.
+    // The hosting provider's run of docs/reference/published-results.md#17-vmstat, in small.
     let rate = |scheduler: &str| {
         let plan = Plan::on("sata2009")
             .host("of 2004, with 256 MiB", |h| {

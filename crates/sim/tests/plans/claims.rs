@@ -1,6 +1,6 @@
 //! What BFQ is for, as its authors' benchmarks ask for it: bandwidth beside greedy neighbours, films, readers that start together.
 //
-//= benchmarks.md 5 to 8 (the project's specification of benchmarks)
+//= docs/reference/benchmarks.md#5-video to 8
 
 use crate::plan::{MIB, Plan};
 use fairhead_core::Duration;

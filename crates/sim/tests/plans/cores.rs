@@ -165,7 +165,7 @@ fn polling_takes_less_time_and_more_of_the_processor() {
 
 /// What the study says in words: when many processes only read, bfq's tail is longer than none's, and it moves less than half as much.
 #[test]
-//= nvme.md section 5 type=test
+//= docs/reference/nvme.md#5-what-the-study-says-in-words type=test
 fn bfq_is_no_advice_for_five_deep_readers() {
     let five = |scheduler| {
         let mut got = (0, Duration::ZERO);

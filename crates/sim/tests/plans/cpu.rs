@@ -81,7 +81,7 @@ fn ten_raw_readers(scheduler: &str, pattern: &str) -> Plan {
 }
 
 #[test]
-//= reference-results.md 5.1, R004-T-seq type=test
+//= docs/reference/published-results.md#51-table R004-T-seq type=test
 fn ten_sequential_readers_of_the_ssd_are_bound_by_its_link() {
     for scheduler in ["noop", "deadline", "cfq"] {
         ten_raw_readers(scheduler, "read")
@@ -96,7 +96,7 @@ fn ten_sequential_readers_of_the_ssd_are_bound_by_its_link() {
 }
 
 #[test]
-//= reference-results.md 5.1, R004-T-rand type=test
+//= docs/reference/published-results.md#51-table R004-T-rand type=test
 fn ten_random_readers_of_the_ssd_are_bound_by_four_cpus() {
     for (scheduler, published) in [("noop", 203), ("deadline", 202), ("cfq", 193)] {
         ten_raw_readers(scheduler, "randread")

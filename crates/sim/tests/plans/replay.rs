@@ -33,7 +33,7 @@ fn the_recording_of_xterm_has_the_published_figures() {
     assert_eq!((count(|r| r.jumps), count(|r| !r.jumps), count(|r| r.ahead)), (109, 609, 554));
     let sectors = |p: u16| t.requests.iter().filter(|r| r.process == p).map(|r| r.sectors).sum::<u32>();
     assert_eq!((sectors(0) + sectors(1), sectors(0).max(sectors(1))), (12_072, 10_528));
-    // The reads that somebody waits for, as devices.md 4.6 counts them by size.
+    // The reads that somebody waits for, as docs/reference/hosts.md#application-start-up counts them by size.
     let waited = || t.requests.iter().filter(|r| !r.ahead).map(|r| r.sectors / 2);
     let classes = [4..=4, 8..=16, 17..=32, 33..=64, 65..=127, 128..=128];
     let counts = classes.map(|c| waited().filter(|kib| c.contains(kib)).count());

@@ -12,7 +12,7 @@
 //!
 //! The simulator's `fh_startup_trace` reads these files itself, as it replays their order and not their times.
 //
-//= benchmarks.md 4
+//= docs/reference/benchmarks.md#4-replayed-start-ups
 
 use super::{LineParser, words};
 use crate::error::quote;

@@ -40,7 +40,7 @@
 //! [`Hierarchy::set_kernel_forget`] and [`Hierarchy::set_kernel_next`] bring back the kernel's ways where we know
 //! better, for comparisons.
 
-//= linux-6.12 block/bfq-wf2q.c (as restated in the project's specification)
+//= linux-6.12 block/bfq-wf2q.c, docs/reference/bfq.md#16-hierarchy
 //= paper: J. Bennett, H. Zhang 1997, "Hierarchical packet fair queueing algorithms"
 
 mod check;
@@ -51,10 +51,10 @@ use crate::units::{Class, Duration, GroupId, Id, Instant, id};
 use core::marker::PhantomData;
 
 /// The IDLE class has a turn when it had none for longer than this.
-//= linux-6.12 block/bfq-wf2q.c BFQ_CL_IDLE_TIMEOUT (as restated in the project's specification)
+//= linux-6.12 block/bfq-wf2q.c BFQ_CL_IDLE_TIMEOUT, docs/reference/bfq.md#15-choosing-across-classes
 const IDLE_TURN: Duration = Duration::from_ms(200);
 /// A group's weight until it is set.
-//= linux-6.12 block/bfq-cgroup.c CGROUP_WEIGHT_DFL (as restated in the project's specification)
+//= linux-6.12 block/bfq-cgroup.c CGROUP_WEIGHT_DFL, docs/reference/bfq.md#17-weights-and-their-changes
 const GROUP_WEIGHT: u32 = 100;
 /// A leaf's weight until it is placed: that of best effort, level 4.
 const LEAF_WEIGHT: u32 = 40;
@@ -685,7 +685,8 @@ impl<I: Id> Hierarchy<I> {
 
     /// Whether `leaf` is of a higher class than `other`, or weighs more. Leaves of one group are compared by their own
     /// weights, else by their groups' (a child of the root by its own).
-    //= linux-6.12 block/bfq-iosched.c bfq_bfqq_higher_class_or_weight (as restated in the project's specification)
+    //= linux-6.12 block/bfq-iosched.c bfq_bfqq_higher_class_or_weight
+    //= docs/reference/bfq.md#73-from-idle-to-busy
     #[must_use]
     pub fn outweighs(&self, leaf: I, other: I) -> bool {
         //= deviates bfq-preempt-class

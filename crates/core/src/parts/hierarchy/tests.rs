@@ -37,7 +37,7 @@ fn slot_at(h: &mut Hierarchy<Tag>, now: Instant) -> (u64, Tag) {
     (vtime, tag)
 }
 
-/// The order and the times that the specification lists for three backlogged queues.
+/// The order and the times that docs/reference/bfq.md#86-test-vectors lists for three backlogged queues.
 #[test]
 fn serves_in_the_specified_order() {
     let mut h = Hierarchy::<Tag>::new(3, 1);

@@ -60,7 +60,7 @@
 //! pool's limit (`may_queue`) belongs to whoever keeps the pool.
 //!
 //= linux-2.6.9 drivers/block/as-iosched.c
-//= linux-2.6.32 block/as-iosched.c, Documentation/block/as-iosched.txt (as restated in the project's specification)
+//= linux-2.6.32 block/as-iosched.c, Documentation/block/as-iosched.txt, docs/reference/elevators.md#5-as
 //= paper: S. Iyer, P. Druschel, "Anticipatory scheduling", SOSP 2001
 
 use super::Scheduler;
@@ -393,7 +393,7 @@ impl Divisible for Anticipatory {
         !self.wait.is_on() && !self.own.batch.is_changing()
     }
 
-    //= spec: groups.md 6
+    //= docs/reference/groups.md#6-schedulers-in-the-layer
     //= deviates fair-as-writes
     fn leave(&mut self, cx: &mut Cx<'_>) {
         if self.wait.is_on() {

@@ -319,7 +319,7 @@ fn sequential_readers_take_turns_of_read_expire() {
 
 /// Two far readers on a device that takes two requests: after each request of reader 1, the disk waits for its next.
 /// Reader 2's request expires at 126 ms, but the look at 125 ms comes too early and the next one is at 250 ms.
-//= type=test elevators section 8 vector 5
+//= docs/reference/elevators.md#8-test-vectors vector 5 type=test
 #[test]
 fn a_sequential_reader_keeps_the_disk_until_the_other_expires() {
     let mut rig = Rig::new(late());
@@ -371,7 +371,7 @@ fn the_reasons_for_waiting_and_for_giving_up() {
 }
 
 /// What the first sync request after an async batch says about that batch, by how long it took.
-//= type=test elevators section 8 vector 6
+//= docs/reference/elevators.md#8-test-vectors vector 6 type=test
 #[test]
 fn async_batches_adapt_to_their_target() {
     let size_after = |took: u64, issued: u32, idled: bool| {
@@ -399,7 +399,7 @@ fn async_batches_adapt_to_their_target() {
 }
 
 /// A think time of 4 ms, again and again: the mean starts at 8 because of rounding, and passes 5.
-//= type=test elevators section 8 vector 7
+//= docs/reference/elevators.md#8-test-vectors vector 7 type=test
 #[test]
 fn think_times_are_filtered_in_ticks() {
     let mut rig = Rig::with(late(), Limits { tick: Duration::from_ms(1), ..Limits::default() });
@@ -428,7 +428,7 @@ fn long_think_times_count_as_19_ms_and_make_waiting_useless() {
 }
 
 /// After 3 ms in vain, 256 sectors ahead are close in 2.6.9, and 65536 in 2.6.32; half as much behind.
-//= type=test elevators section 8 vector 8
+//= docs/reference/elevators.md#8-test-vectors vector 8 type=test
 #[test]
 fn closeness_grows_while_the_disk_waits() {
     for (config, waited, ahead) in

@@ -18,7 +18,8 @@
 //! rules are in [`early`](super::early).
 //
 //= linux-6.12 block/bfq-iosched.c __bfq_bfqq_recalc_budget, bfq_bfqq_charge_time, bfq_bfqq_is_slow, bfq_serv_to_charge,
-//= bfq_bfqq_budget_timeout, bfq_may_expire_for_budg_timeout (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_bfqq_budget_timeout, bfq_may_expire_for_budg_timeout
+//= docs/reference/bfq.md#25-slot-clock
 
 use super::Bfq;
 use super::queue::QueueId;
@@ -27,24 +28,24 @@ use crate::request::Requests;
 use crate::units::{Duration, Instant, Sectors, Tag};
 
 /// B until it is known better, in sectors.
-//= linux-6.12 block/bfq-iosched.c bfq_default_max_budget (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_default_max_budget, docs/reference/bfq.md#21-maximum-budget
 pub(super) const DEFAULT_BUDGET: u32 = 16 * 1024;
 /// `slots_seen` from which on the measured B counts.
-//= linux-6.12 block/bfq-iosched.c bfq_stats_min_budgets (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_stats_min_budgets, docs/reference/bfq.md#21-maximum-budget
 const SLOTS_WARM: u32 = 194;
 /// The smallest budget is this part of B.
 const SMALLEST_PART: u32 = 32;
 /// What an async request costs, in units of its length.
-//= linux-6.12 block/bfq-iosched.c bfq_async_charge_factor (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_async_charge_factor, docs/reference/bfq.md#23-cost-of-a-request
 const ASYNC_COST: u32 = 3;
 /// A slot shorter than this says nothing about its queue's speed.
-//= linux-6.12 block/bfq-iosched.c bfq_bfqq_is_slow (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_bfqq_is_slow, docs/reference/bfq.md#24-charge-by-time
 const BRIEF: Duration = Duration::from_ms(1);
 /// One longer than this does.
-//= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT, docs/reference/bfq.md#24-charge-by-time
 pub(super) const TELLING: Duration = Duration::from_ms(20);
 /// What a brief slot counts as on a disk without a head; on others it is `slice_idle`.
-//= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT / 10 (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT / 10, docs/reference/bfq.md#24-charge-by-time
 const BRIEF_COUNTS_AS: Duration = Duration::from_ms(2);
 /// The largest charge: so that sums fit.
 const CHARGE_MAX: u32 = 1 << 30;
@@ -177,8 +178,8 @@ impl Bfq {
         }
         let time = end.saturating_since(self.slot_start);
         if time < BRIEF {
-            //= linux-6.12 block/bfq-iosched.c bfq_slice_idle, where the tunable is not looked at (as restated in the
-            //= project's specification, B2)
+            //= linux-6.12 block/bfq-iosched.c bfq_slice_idle, where the tunable is not looked at
+            //= docs/reference/bfq.md#b-kernel-quirks
             let idle = if self.config.quirks { Duration::from_ms(8) } else { self.slice_idle };
             return (self.is_seeky(q), if self.limits.rotational { idle } else { BRIEF_COUNTS_AS });
         }
@@ -188,9 +189,9 @@ impl Bfq {
     }
 
     /// Charges for `time` at the peak rate, if that is more than the service. In whole milliseconds.
-    //= deviates bfq-whole-milliseconds
+    //= docs/reference/bfq.md#24-charge-by-time
     fn charge_time(&mut self, now: Instant, q: QueueId, time: Duration) {
-        // Compile-time constants in the kernel (B11 in the project's specification).
+        // Compile-time constants in the kernel (docs/reference/bfq.md#b-kernel-quirks, B11).
         let whole = if self.config.quirks { self.ticks(Duration::from_ms(125)) } else { self.timeout };
         let (part, whole) = (time.as_ms().min(whole.as_ms()), whole.as_ms().max(1));
         let service = self.hierarchy.service(q);

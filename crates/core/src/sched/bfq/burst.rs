@@ -22,7 +22,7 @@
 //! What it does not do: look at what these tasks have in common. Eight programs of one session that start together are a
 //! burst too.
 //!
-//= linux-6.12 block/bfq-iosched.c bfq_handle_burst, bfq_add_to_burst (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_handle_burst, bfq_add_to_burst, docs/reference/bfq.md#34-bursts
 
 use super::Bfq;
 use super::queue::{Queue, QueueId, since};
@@ -32,11 +32,11 @@ use crate::trace::Reason;
 use crate::units::{Duration, GroupId, Instant};
 
 /// So many queues make a burst large.
-//= linux-6.12 block/bfq-iosched.c bfq_large_burst_thresh (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_large_burst_thresh, docs/reference/bfq.md#34-bursts
 const LARGE: u32 = 8;
 
 /// A longer quiet ends a burst.
-//= linux-6.12 block/bfq-iosched.c bfq_burst_interval (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_burst_interval, docs/reference/bfq.md#34-bursts
 const QUIET: Duration = Duration::from_ms(180);
 
 /// A queue that was split off so recently is not new.

@@ -1,6 +1,7 @@
 //! What must hold between events: counts agree with structures, links with what they point to.
 //!
-//! The numbers are those of the project's specification, 8.1. What concerns virtual times (I8 to I13) is checked by the
+//! The numbers are those of docs/reference/bfq.md#81-conservation-and-structure.
+//! What concerns virtual times (I8 to I13) is checked by the
 //! [hierarchy](crate::parts::hierarchy).
 
 use super::Bfq;

@@ -4,7 +4,8 @@
 //! With every switch off what remains is the engine of 2010 (*v0*): B-WF2Q+ over budgets, additive feedback, a rate
 //! taken from whole slots. With every switch on, the default, it is the scheduler of Linux 6.12.
 //
-//= linux-6.12 block/bfq-iosched.c bfq_attrs; bfq v8 series of 2016, 22 patches (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_attrs; bfq v8 series of 2016, 22 patches
+//= docs/reference/bfq.md#5-tunables
 
 use crate::config::KiB;
 use crate::tunables;
@@ -50,7 +51,7 @@ tunables! {
         pub wr_rt_max_time: Duration = Duration::from_ms(300), MIN_TIME, MAX_TIME;
         /// An interactive queue that gets more sectors than this while it is raised copies a file, and is raised no longer. 0:
         /// there is no such limit, as before Linux 4.17. Default 120000.
-        //= linux-6.12 block/bfq-iosched.c max_service_from_wr (as restated in the project's specification)
+        //= linux-6.12 block/bfq-iosched.c max_service_from_wr, docs/reference/bfq.md#38-interactive-queues
         pub wr_max_service: Sectors = Sectors(120_000), 0, 1 << 30;
         /// How long a queue must have been idle to count as interactive when it becomes busy. Default 2 s.
         pub wr_min_idle_time: Duration = Duration::from_ms(2000), 0, MAX_TIME;

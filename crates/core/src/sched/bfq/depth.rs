@@ -3,18 +3,18 @@
 //! It is taken to queue until 33 completions under load have shown that it does not; once it has had more than three at a
 //! time, the question is settled. What the driver says about its depth is not asked: the kernel does not know either.
 //
-//= linux-6.12 block/bfq-iosched.c bfq_update_hw_tag (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_update_hw_tag, docs/reference/bfq.md#310-low-latency-with-ncq
 
 use super::Bfq;
 
 /// A device that has more than so many requests queues them; fewer are no load.
-//= linux-6.12 block/bfq-iosched.c BFQ_HW_QUEUE_THRESHOLD (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQ_HW_QUEUE_THRESHOLD, docs/reference/bfq.md#310-low-latency-with-ncq
 const QUEUEING: u32 = 3;
 /// The same in 2010.
-//= bfq-2010 BFQ_HW_QUEUE_THRESHOLD (as restated in the project's specification)
+//= bfq-2010 BFQ_HW_QUEUE_THRESHOLD, docs/reference/bfq.md#310-low-latency-with-ncq
 const QUEUEING_2010: u32 = 4;
 /// So many completions under load are watched before saying that a device does not queue.
-//= linux-6.12 block/bfq-iosched.c BFQ_HW_QUEUE_SAMPLES (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQ_HW_QUEUE_SAMPLES, docs/reference/bfq.md#310-low-latency-with-ncq
 const SAMPLES: u32 = 32;
 
 /// What is known.

@@ -10,8 +10,8 @@
 //! A queue is *slow* if at its rate its budget would not be used up within `timeout_sync`. (The published test has the
 //! comparison the other way round; this is what its description says.)
 //
-//= bfq-2010 __bfq_bfqq_recalc_budget, bfq_update_peak_rate, bfq_charge_full_budget, bfq_dispatch_requests (as restated in
-//= the project's specification, 2)
+//= bfq-2010 __bfq_bfqq_recalc_budget, bfq_update_peak_rate, bfq_charge_full_budget, bfq_dispatch_requests
+//= docs/reference/bfq.md#2-the-v0-engine
 
 use super::Bfq;
 use super::budget::TELLING;
@@ -20,15 +20,15 @@ use super::slot::Expire;
 use crate::units::{Duration, Instant};
 
 /// Sectors by which a budget shrinks when its queue was idled for in vain.
-//= bfq-2010 __bfq_bfqq_recalc_budget (as restated in the project's specification)
+//= bfq-2010 __bfq_bfqq_recalc_budget, docs/reference/bfq.md#2-the-v0-engine
 const STEP_DOWN: u32 = 128;
 /// Sectors by which one grows that was used up.
 const STEP_UP: u32 = 8 * 128;
 /// Requests that an async queue may send in a slot if others wait.
-//= bfq-2010 bfq_max_budget_async_rq (as restated in the project's specification)
+//= bfq-2010 bfq_max_budget_async_rq, docs/reference/bfq.md#2-the-v0-engine
 const ASYNC_REQUESTS: u32 = 4;
 /// How long the slot of an async queue lasts.
-//= bfq-2010 bfq_timeout_async (as restated in the project's specification)
+//= bfq-2010 bfq_timeout_async, docs/reference/bfq.md#2-the-v0-engine
 const ASYNC_TIMEOUT: Duration = Duration::from_ms(40);
 
 /// What only these rules keep.

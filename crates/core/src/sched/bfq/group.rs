@@ -15,7 +15,8 @@
 //! moves them to the root.)
 //
 //= linux-6.12 block/bfq-cgroup.c bfq_bfqq_move, bfq_bic_update_cgroup, bfq_pd_offline; block/bfq-iosched.c
-//= bfq_check_ioprio_change, bfq_limit_depth, bfqq_request_over_limit (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_check_ioprio_change, bfq_limit_depth, bfqq_request_over_limit
+//= docs/reference/bfq.md#712-priority-changes
 
 use super::Bfq;
 use super::queue::{LinkId, Process, QueueId};
@@ -26,15 +27,15 @@ use crate::request::{Op, Request};
 use crate::units::{Class, GroupId, Id, IoPrio, TaskId, Weight};
 
 /// Of a group.
-//= linux-6.12 block/bfq-iosched.h BFQ_MAX_WEIGHT (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.h BFQ_MAX_WEIGHT, docs/reference/bfq.md#17-weights-and-their-changes
 const WEIGHT_MAX: u32 = 1000;
 /// Of a group that nobody has given another.
-//= linux-6.12 block/bfq-cgroup.c CGROUP_WEIGHT_DFL (as restated in the project's specification)
+//= linux-6.12 block/bfq-cgroup.c CGROUP_WEIGHT_DFL, docs/reference/bfq.md#17-weights-and-their-changes
 const WEIGHT_DEFAULT: u32 = 100;
 
 /// The kinds of requests whose number is limited, and what part of the tags each may have, in sixteenths: while nobody is
 /// raised, and while somebody is.
-//= linux-6.12 block/bfq-iosched.c bfq_update_depths (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_update_depths, docs/reference/bfq.md#311-request-pool-saturation
 const ASYNC_PART: [u32; 2] = [8, 3];
 const WRITE_PART: [u32; 2] = [12, 6];
 

@@ -13,8 +13,8 @@
 //!
 //! In the engine of 2010 a queue was seeky when its mean distance was above 8192 sectors.
 //
-//= linux-6.12 block/bfq-iosched.c bfq_update_io_thinktime, bfq_update_io_seektime, bfq_update_io_intensity (as restated in
-//= the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_update_io_thinktime, bfq_update_io_seektime, bfq_update_io_intensity
+//= docs/reference/bfq.md#28-think-time
 
 use super::Bfq;
 use super::queue::{Queue, QueueId};
@@ -24,25 +24,26 @@ use crate::request::Request;
 use crate::units::{Class, Duration, Instant, Sector, Sectors};
 
 /// For so long from its first service on may a queue that became backlogged be merged by position.
-//= linux-6.12 block/bfq-iosched.c bfq_merge_time_limit (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_merge_time_limit, docs/reference/bfq.md#32-early-queue-merge
 const MERGE_TIME: Duration = Duration::from_ms(100);
 /// A request this far from the last one, or farther, is a seek.
-//= linux-6.12 block/bfq-iosched.c BFQQ_SEEK_THR (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQQ_SEEK_THR, docs/reference/bfq.md#27-seekiness
 const FAR_SECTORS: u64 = 8 * 100;
 /// Without a head, distance counts only for requests shorter than this.
-//= linux-6.12 block/bfq-iosched.c BFQQ_SECT_THR_NONROT (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQQ_SECT_THR_NONROT, docs/reference/bfq.md#27-seekiness
 const SMALL_SECTORS: u32 = 2 * 32;
 /// More seeks than this among the last 32 requests make a queue seeky.
-//= linux-6.12 block/bfq-iosched.c BFQQ_SEEKY (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQQ_SEEKY, docs/reference/bfq.md#27-seekiness
 const SEEKY_MARKS: u32 = 19;
 /// The mean distance above which a queue was seeky in 2010.
-//= bfq-2010 BFQQ_SEEK_THR (as restated in the project's specification, C3)
+//= bfq-2010 BFQQ_SEEK_THR, docs/reference/bfq.md#c-open-points
 const SEEKY_MEAN_SECTORS: u64 = 8 * 1024;
 /// The window in which idleness is looked at.
-//= linux-6.12 block/bfq-iosched.c bfq_update_io_intensity (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_update_io_intensity, docs/reference/bfq.md#33-asymmetric-scenarios
 const ACTIVITY_WINDOW: Duration = Duration::from_ms(200);
 /// For so long after a split the think time says nothing.
-//= linux-6.12 block/bfq-iosched.c bfq_update_has_short_ttime, bfq_wr_min_idle_time (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_update_has_short_ttime, bfq_wr_min_idle_time
+//= docs/reference/bfq.md#28-think-time
 const QUIET_AFTER_SPLIT: Duration = Duration::from_secs(2);
 
 /// The time between a completion and the next request.
@@ -218,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    //= bfq.md 8.6, think time, type=test
+    //= docs/reference/bfq.md#86-test-vectors think time type=test
     fn the_third_think_time_is_trusted() {
         let (idle, mut think, mut now) =
             (Duration::from_ms(8), ThinkTime::since(Instant::EPOCH), Instant::EPOCH);

@@ -19,7 +19,8 @@
 //! The disk idles for at most `slice_idle` (8 ms), 2 ms for a seeky queue among equals, and at least 20 ms for a raised one.
 //
 //= linux-6.12 block/bfq-iosched.c bfq_better_to_idle, idling_boosts_thr_without_issues, idling_needed_for_service_guarantees,
-//= bfq_asymmetric_scenario, bfq_arm_slice_timer, bfq_idle_slice_timer_body (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_asymmetric_scenario, bfq_arm_slice_timer, bfq_idle_slice_timer_body
+//= docs/reference/bfq.md#33-asymmetric-scenarios
 
 use super::Bfq;
 use super::queue::{Queue, QueueId};
@@ -29,16 +30,16 @@ use crate::trace::Reason;
 use crate::units::{Class, Duration};
 
 /// For how long a seeky queue among equals is idled for, at most.
-//= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT, docs/reference/bfq.md#26-idling
 const IDLE_SEEKY: Duration = Duration::from_ms(2);
 /// For how long a raised queue is, at least.
-//= linux-6.12 block/bfq-iosched.c bfq_arm_slice_timer (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_arm_slice_timer, docs/reference/bfq.md#26-idling
 const IDLE_RAISED: Duration = Duration::from_ms(20);
 /// `strict_guarantees` idles for so long at least.
-//= linux-6.12 block/bfq-iosched.c bfq_strict_guarantees_store (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_strict_guarantees_store, docs/reference/bfq.md#43-strict-guarantees
 pub(super) const IDLE_STRICT: Duration = Duration::from_ms(8);
 /// So many more requests of others at the device delay a raised queue.
-//= linux-6.12 block/bfq-iosched.c idling_needed_for_service_guarantees (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c idling_needed_for_service_guarantees, docs/reference/bfq.md#41-when-to-idle
 const CROWD: u32 = 4;
 
 /// What idling for a queue does for throughput, on this device.

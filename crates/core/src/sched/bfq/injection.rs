@@ -29,7 +29,9 @@
 //! Where the kernel means to try a limit of 1 for a queue that is awaited for long without any measurement, but adds
 //! nanoseconds to ticks and so never does, we do (unless [`quirks`](super::Config::quirks)).
 //!
-//= linux-6.12 block/bfq-iosched.c bfq_choose_bfqq_for_injection, bfq_update_inject_limit, bfq_find_bfqq_for_underused_actuator (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_choose_bfqq_for_injection, bfq_update_inject_limit
+//= linux-6.12 block/bfq-iosched.c bfq_find_bfqq_for_underused_actuator
+//= docs/reference/bfq.md#42-injection, docs/reference/bfq.md#45-actuators
 
 use super::Bfq;
 use super::queue::{QueueId, since};
@@ -39,22 +41,22 @@ use crate::trace::Reason;
 use crate::units::{Duration, Instant, Tag};
 
 /// Measurements are forgotten when the limit has not been lowered for so long.
-//= linux-6.12 block/bfq-iosched.c bfq_add_request (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_add_request, docs/reference/bfq.md#42-injection
 const FORGET: Duration = Duration::from_ms(1000);
 
 /// Between a lowering and the next measurement.
 const APART: Duration = Duration::from_ms(10);
 
 /// A change of think time that is so soon after a reset does not reset again.
-//= linux-6.12 block/bfq-iosched.c bfq_update_has_short_ttime (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_update_has_short_ttime, docs/reference/bfq.md#42-injection
 const STEADY: Duration = Duration::from_ms(100);
 
 /// On flash, a request of so many sectors or more is large.
-//= linux-6.12 block/bfq-iosched.c BFQQ_SECT_THR_NONROT (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQQ_SECT_THR_NONROT, docs/reference/bfq.md#42-injection
 const LARGE: u32 = 64;
 
 /// An actuator with so many requests has enough.
-//= linux-6.12 block/bfq-iosched.c actuator_load_threshold (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c actuator_load_threshold, docs/reference/bfq.md#45-actuators
 const ENOUGH: u32 = 4;
 
 /// A queue's measurements.

@@ -54,7 +54,7 @@
 //! Flush and pass-through requests (the driver's), statistics of groups (whoever reads the trace), one queue for all threads of
 //! a program (it sees tasks). It has one lock's worth of state, so many fast devices are better off without.
 //!
-//= linux-6.12 block/bfq-iosched.c, block/bfq-wf2q.c, block/bfq-cgroup.c (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c, block/bfq-wf2q.c, block/bfq-cgroup.c, docs/reference/bfq.md
 //= paper: P. Valente, F. Checconi 2010, "High throughput disk scheduling with fair bandwidth distribution", IEEE TC 59(9)
 //= paper: P. Valente, A. Avanzini 2015, "Evolution of the BFQ storage-I/O scheduler", MST
 
@@ -392,7 +392,8 @@ impl Scheduler for Bfq {
     }
 
     /// When the device has run empty, unless that is what idling is for; when idling has ended in vain; and when the task in service is gone.
-    //= linux-6.12 block/bfq-iosched.c bfq_completed_request, bfq_idle_slice_timer (as restated in the project's specification)
+    //= linux-6.12 block/bfq-iosched.c bfq_completed_request, bfq_idle_slice_timer
+    //= docs/reference/bfq.md#77-complete
     fn wants_run(&self) -> bool {
         self.wants_run
     }
@@ -543,7 +544,7 @@ impl Bfq {
     /// The queue in service, for which the disk idles, has a request again. A small one might grow, if the slot is not
     /// over: then only its dispatch ends the idling.
     fn end_idling(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
-        //= linux-6.12 block/bfq-iosched.c bfq_rq_enqueued (as restated in the project's specification)
+        //= linux-6.12 block/bfq-iosched.c bfq_rq_enqueued, docs/reference/bfq.md#71-insert
         const SMALL_SECTORS: u32 = 32;
         let now = self.tick(cx.now);
         let queue = &self.queues[q];

@@ -16,7 +16,7 @@
 //! queue, which everyone shares who has nothing better (`oom_bfqq` in the kernel): async, best effort, level 4.
 //
 //= linux-6.12 block/bfq-iosched.h struct bfq_queue, struct bfq_io_cq; block/bfq-iosched.c bfq_init_bfqq, bfq_put_queue,
-//= bfq_exit_icq (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_exit_icq, docs/reference/bfq.md#710-exit
 
 use super::Bfq;
 use super::burst::Burst;
@@ -319,7 +319,8 @@ pub(super) fn since(now: Instant, then: Option<Instant>) -> Duration {
 }
 
 /// What a queue of this priority weighs.
-//= linux-6.12 block/bfq-iosched.h BFQ_WEIGHT_CONVERSION_COEFF (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.h BFQ_WEIGHT_CONVERSION_COEFF
+//= docs/reference/bfq.md#17-weights-and-their-changes
 fn weight_of(prio: IoPrio) -> u32 {
     if prio.class == Class::Idle { 10 } else { 10 * (8 - u32::from(prio.level.min(7))) }
 }

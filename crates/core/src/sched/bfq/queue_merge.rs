@@ -38,7 +38,8 @@
 //! What it does not do: merge on flash that queues requests by position, which sorts by itself; nor follow threads: they are
 //! guessed by what they do.
 //!
-//= linux-6.12 block/bfq-iosched.c bfq_setup_cooperator, bfq_merge_bfqqs, bfq_do_or_sched_stable_merge (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_setup_cooperator, bfq_merge_bfqqs, bfq_do_or_sched_stable_merge
+//= docs/reference/bfq.md#32-early-queue-merge
 
 use super::Bfq;
 use super::queue::{LinkId, Queue, QueueId, Saved, since};
@@ -49,19 +50,19 @@ use crate::trace::Reason;
 use crate::units::{Class, Duration, Instant, Sector};
 
 /// Requests so near to each other may belong to one stream.
-//= linux-6.12 block/bfq-iosched.c BFQQ_CLOSE_THR (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQQ_CLOSE_THR, docs/reference/bfq.md#32-early-queue-merge
 const CLOSE_SECTORS: u64 = 8 * 1024;
 
 /// Created so shortly after each other, queues are to be merged for good.
-//= linux-6.12 block/bfq-iosched.c bfq_do_or_sched_stable_merge (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_do_or_sched_stable_merge, docs/reference/bfq.md#46-stable-merge
 const TOGETHER: Duration = Duration::from_ms(180);
 
 /// So long the last created queue is what newcomers are compared with.
-//= linux-6.12 block/bfq-iosched.c bfq_activation_stable_merging (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_activation_stable_merging, docs/reference/bfq.md#46-stable-merge
 const REMEMBERED: Duration = Duration::from_ms(600);
 
 /// So long a queue is watched before it is merged for good, or after a split.
-//= linux-6.12 block/bfq-iosched.c bfq_late_stable_merging (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_late_stable_merging, docs/reference/bfq.md#46-stable-merge
 const WATCHED: Duration = Duration::from_ms(600);
 
 impl Bfq {

@@ -11,8 +11,8 @@
 //!
 //! The engine of 2010 took the best rate of a single slot: see [`early`](super::early).
 //
-//= linux-6.12 block/bfq-iosched.c bfq_update_peak_rate, bfq_update_rate_reset, bfq_reset_rate_computation (as restated in
-//= the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_update_peak_rate, bfq_update_rate_reset, bfq_reset_rate_computation
+//= docs/reference/bfq.md#36-peak-rate-estimator
 
 use super::Bfq;
 use super::budget::TELLING;
@@ -26,33 +26,34 @@ use crate::units::{Duration, Instant};
 /// A rate in 2^-16 sectors per microsecond.
 const SHIFT: u32 = 16;
 /// What a disk is taken to be until it is known better: two thirds of this.
-//= linux-6.12 block/bfq-iosched.c ref_rate (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c ref_rate, docs/reference/bfq.md#36-peak-rate-estimator
 pub(super) const REFERENCE_ROT: u64 = 14_000;
 /// The same without a head.
 pub(super) const REFERENCE_NONROT: u64 = 33_000;
 /// An interval that says something has at least so many requests,
-//= linux-6.12 block/bfq-iosched.c BFQ_RATE_MIN_SAMPLES (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQ_RATE_MIN_SAMPLES, docs/reference/bfq.md#36-peak-rate-estimator
 const SAMPLES_MIN: u32 = 32;
 /// and lasts for so long;
-//= linux-6.12 block/bfq-iosched.c BFQ_RATE_MIN_INTERVAL (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQ_RATE_MIN_INTERVAL, docs/reference/bfq.md#36-peak-rate-estimator
 const SPAN_MIN: Duration = Duration::from_ms(300);
 /// after so long it ends.
-//= linux-6.12 block/bfq-iosched.c BFQ_RATE_REF_INTERVAL (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQ_RATE_REF_INTERVAL, docs/reference/bfq.md#36-peak-rate-estimator
 const SPAN_FULL: Duration = Duration::from_secs(1);
 /// It ends early when nothing was sent for so long.
-//= linux-6.12 block/bfq-iosched.c bfq_update_peak_rate, 100 ms (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_update_peak_rate, 100 ms, docs/reference/bfq.md#36-peak-rate-estimator
 const GAP: Duration = Duration::from_ms(100);
 /// A device that finished its last request so recently was not idle.
-//= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT / 10 (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT / 10, docs/reference/bfq.md#36-peak-rate-estimator
 const RECENT: Duration = Duration::from_ms(2);
 /// No device is faster: 20 million sectors per second.
-//= linux-6.12 block/bfq-iosched.c bfq_update_rate_reset (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_update_rate_reset, docs/reference/bfq.md#36-peak-rate-estimator
 const RATE_MAX: u64 = 20 << SHIFT;
 /// A completion after a gap is too slow for its size below this rate.
-//= linux-6.12 block/bfq-iosched.c bfq_completed_request, 1 << (BFQ_RATE_SHIFT - 10) (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_completed_request, 1 << (BFQ_RATE_SHIFT - 10)
+//= docs/reference/bfq.md#36-peak-rate-estimator
 const RATE_SLUGGISH: u64 = 1 << (SHIFT - 10);
 /// Slots that must have been seen by the rule of 2010.
-//= bfq-2010 BFQ_PEAK_RATE_SAMPLES (as restated in the project's specification)
+//= bfq-2010 BFQ_PEAK_RATE_SAMPLES, docs/reference/bfq.md#36-peak-rate-estimator
 const SLOTS_MIN: u32 = 32;
 
 /// The estimate, and the interval that is being observed.
@@ -223,13 +224,13 @@ mod tests {
     }
 
     #[test]
-    //= bfq.md 8.6, type=test
+    //= docs/reference/bfq.md#86-test-vectors type=test
     fn at_first_it_is_two_thirds_of_a_usual_disk_of_its_kind() {
         assert_eq!([true, false].map(|rotational| PeakRate::new(rotational).peak), [9333, 22_000]);
     }
 
     #[test]
-    //= bfq.md 8.6, peak-rate UPDATE, type=test
+    //= docs/reference/bfq.md#86-test-vectors peak-rate UPDATE type=test
     fn an_interval_enters_the_estimate_by_how_sequential_it_is() {
         let table = [
             (interval(22_000, 1000, 990, 200_000, 1000), Some(17_553)),
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    //= bfq.md 8.6, peak-rate UPDATE, type=test
+    //= docs/reference/bfq.md#86-test-vectors peak-rate UPDATE type=test
     fn an_interval_is_sequential_from_three_quarters_of_its_requests_on() {
         // 6553, which lowers the estimate if the interval counts. Of 33 requests three quarters are 24.
         for (samples, sequential, counts) in
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    //= bfq.md 8.4 S15, type=test
+    //= docs/reference/bfq.md#84-scheduling-theorems S15 type=test
     fn the_estimate_stays_in_range_and_never_falls_by_more_than_a_half() {
         let mut rate = interval(22_000, 1000, 1000, 1, 1000);
         for _ in 0..40 {
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    //= bfq.md 8.4 S16, type=test
+    //= docs/reference/bfq.md#84-scheduling-theorems S16 type=test
     fn a_saturating_stream_is_found_out() {
         let mut rate = PeakRate::new(true);
         let mut now = Instant::EPOCH;

@@ -5,8 +5,8 @@
 //! `low_latency` off, or other factors, no queue is raised any more; their weights follow when they are next put on a
 //! tree.
 //
-//= linux-6.12 block/bfq-iosched.c bfq_low_latency_store, bfq_strict_guarantees_store, bfq_max_budget_store (as restated in the
-//= project's specification, 7.13)
+//= linux-6.12 block/bfq-iosched.c bfq_low_latency_store, bfq_strict_guarantees_store, bfq_max_budget_store
+//= docs/reference/bfq.md#713-tunables-and-shutdown
 
 use super::Bfq;
 use super::config::Config;

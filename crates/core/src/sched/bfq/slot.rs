@@ -16,7 +16,8 @@
 //! that, and with its old timestamps: it is as if it had never stopped.
 //
 //= linux-6.12 block/bfq-iosched.c bfq_select_queue, __bfq_set_in_service_queue, bfq_bfqq_expire, __bfq_bfqq_expire,
-//= bfq_bfqq_handle_idle_busy_switch, bfq_updated_next_req (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_bfqq_handle_idle_busy_switch, bfq_updated_next_req
+//= docs/reference/bfq.md#73-from-idle-to-busy
 
 use super::Bfq;
 use super::queue::{LinkId, QueueId, since};
@@ -25,7 +26,8 @@ use crate::trace::{Detail, Reason};
 use crate::units::{Duration, GroupId, Instant, Sector, Sectors};
 
 /// A queue that drained for longer than this has left the burst it began in.
-//= linux-6.12 block/bfq-iosched.c bfq_bfqq_handle_idle_busy_switch (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_bfqq_handle_idle_busy_switch
+//= docs/reference/bfq.md#73-from-idle-to-busy
 const BURST_EXIT: Duration = Duration::from_secs(10);
 
 /// Why a slot ends.

@@ -21,7 +21,7 @@
 //! What it does not do: choose whom to serve, which is [`super::injection`]'s; or know anything: two tasks that happen to
 //! alternate are waker and woken too.
 //!
-//= linux-6.12 block/bfq-iosched.c bfq_check_waker (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_check_waker, docs/reference/bfq.md#43a-wakers
 
 use super::Bfq;
 use super::queue::{QueueId, since};
@@ -37,7 +37,7 @@ const CLOSE: Duration = Duration::from_ms(4);
 const OFTEN: u32 = 3;
 
 /// In units of `slice_idle`: counting takes at most so long.
-//= linux-6.12 block/bfq-iosched.c bfq_check_waker (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_check_waker, docs/reference/bfq.md#43a-wakers
 const WITHIN: u64 = 128;
 
 /// A queue's relations. The woken list's nodes are `Bfq::woken_links`.

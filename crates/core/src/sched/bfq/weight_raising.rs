@@ -30,7 +30,9 @@
 //! [`super::protect`]. The factor in force is the [hierarchy](crate::parts::hierarchy)'s: it learns of a change at
 //! the queue's next insertion, or right after a dispatch if the queue is in service.
 //!
-//= linux-6.12 block/bfq-iosched.c bfq_update_bfqq_wr_on_rq_arrival, bfq_update_wr_data, bfq_bfqq_softrt_next_start (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_update_bfqq_wr_on_rq_arrival, bfq_update_wr_data
+//= linux-6.12 block/bfq-iosched.c bfq_bfqq_softrt_next_start
+//= docs/reference/bfq.md#38-interactive-queues, docs/reference/bfq.md#39-soft-real-time
 
 use super::Bfq;
 use super::queue::{Queue, QueueId, since};
@@ -45,21 +47,22 @@ struct Reference {
     start_up: Duration,
 }
 
-//= linux-6.12 block/bfq-iosched.c ref_rate, ref_wr_duration (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c ref_rate, ref_wr_duration, docs/reference/bfq.md#38-interactive-queues
 const DISK: Reference = Reference { rate: 14000, start_up: Duration::from_ms(7000) };
 const FLASH: Reference = Reference { rate: 33000, start_up: Duration::from_ms(2500) };
 
 /// Bounds of the duration of interactive raising.
-//= linux-6.12 block/bfq-iosched.c bfq_wr_duration (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_wr_duration, docs/reference/bfq.md#38-interactive-queues
 const SHORTEST: Duration = Duration::from_ms(3000);
 const LONGEST: Duration = Duration::from_ms(25000);
 
 /// By how much more a soft real-time queue is raised than an interactive one.
-//= linux-6.12 block/bfq-iosched.h BFQ_SOFTRT_WEIGHT_FACTOR (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.h BFQ_SOFTRT_WEIGHT_FACTOR, docs/reference/bfq.md#39-soft-real-time
 const SOFT_RT_TIMES: u32 = 100;
 
 /// So long after a split a queue's raising stays as it is.
-//= linux-6.12 block/bfq-iosched.c bfq_bfqq_handle_idle_busy_switch (as restated in the project's specification)
+//= linux-6.12 block/bfq-iosched.c bfq_bfqq_handle_idle_busy_switch
+//= docs/reference/bfq.md#73-from-idle-to-busy
 const QUIET_AFTER_SPLIT: Duration = Duration::from_ms(2000);
 
 /// The tick of a kernel with 250 per second, where a rule counts ticks and clocks are exact.
@@ -320,7 +323,7 @@ impl Bfq {
             return;
         }
         let queue = &mut self.queues[q];
-        //= deviates bfq-soft-shift
+        //= docs/reference/bfq.md#39-soft-real-time
         let (waits_since, start) = (queue.waits_since, queue.raise.start);
         if start < now && waits_since < now {
             let waited = now.since(waits_since);

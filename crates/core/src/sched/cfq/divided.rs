@@ -18,7 +18,7 @@
 //!
 //! It does not wait for the sake of a group that lost the disk, nor refuse to lose it: the head will be elsewhere.
 //!
-//= spec: groups.md 6, CFQ
+//= docs/reference/groups.md#6-schedulers-in-the-layer CFQ
 
 use super::service_tree::Place;
 use super::slices::Expire;

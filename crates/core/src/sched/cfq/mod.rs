@@ -56,7 +56,7 @@
 //! A group's class means nothing here: classes of groups, like guarantees for them, are the [controller](super::fair)'s. Under
 //! it, as `cfq+groups`, the controller chooses the group (divided.rs).
 //!
-//= linux-2.6.33, linux-2.6.34, linux-3.10 block/cfq-iosched.c (as restated in the project's specification)
+//= linux-2.6.33, linux-2.6.34, linux-3.10 block/cfq-iosched.c, docs/reference/cfq.md#5-workload-trees
 
 mod check;
 mod cooperate;

@@ -19,7 +19,8 @@
 //!
 //! It knows no queues, and does not know why a group is charged.
 //!
-//= linux-2.6.33, linux-3.10 block/cfq-iosched.c cfq_group_service_tree_add, cfqg_scale_charge (as restated in the project's specification)
+//= linux-2.6.33, linux-3.10 block/cfq-iosched.c cfq_group_service_tree_add, cfqg_scale_charge
+//= docs/reference/cfq.md#62-group-tree
 
 use crate::groups::Groups;
 use crate::parts::tree::{Forest, Tree};

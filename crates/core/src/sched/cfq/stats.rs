@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    //= cfq.md 9 vector 7, type=test
+    //= docs/reference/cfq.md#9-test-vectors vector 7 type=test
     fn five_jumps_in_thirty_two_requests_are_seeky() {
         assert!(seeky(Seek::Distance, stream(27, 5)));
         assert!(!seeky(Seek::Distance, stream(28, 4)));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    //= cfq.md 9 vector 7, type=test
+    //= docs/reference/cfq.md#9-test-vectors vector 7 type=test
     fn five_small_requests_are_seeky_on_flash_even_if_contiguous() {
         assert!(seeky(Seek::Size, stream(5, 0)));
         assert!(!seeky(Seek::Size, stream(4, 0)));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    //= cfq.md 9 vector 8, type=test
+    //= docs/reference/cfq.md#9-test-vectors vector 8 type=test
     fn fifty_one_completions_under_load_decide_about_queueing() {
         let mut probe = DepthProbe::default();
         for n in 0..51 {

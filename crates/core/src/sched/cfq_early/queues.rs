@@ -14,7 +14,8 @@
 //! Which queue may move requests, and how many, is the policy's: this module has no notion of a slice or of service.
 //! `S` is what the policy remembers about each queue.
 //!
-//= linux-2.6.11 drivers/block/cfq-iosched.c (as restated in the project's specification, cfq 3.2 and 3.3)
+//= linux-2.6.11 drivers/block/cfq-iosched.c
+//= docs/reference/cfq.md#32-version-2, docs/reference/cfq.md#33-best-request
 
 use super::PickRules;
 use crate::elevator::{Cx, End, Limits};

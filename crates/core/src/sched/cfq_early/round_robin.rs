@@ -27,7 +27,7 @@
 //!
 //! Cost: O(log tasks + log requests) per request; the visits of a round are shared by the requests that it moves.
 //!
-//= linux-2.6.11 drivers/block/cfq-iosched.c (as restated in the project's specification, cfq 3.2)
+//= linux-2.6.11 drivers/block/cfq-iosched.c, docs/reference/cfq.md#32-version-2
 
 use super::queues::{Queue, Queues};
 use crate::config::{ConfigError, KiB, Tunables};

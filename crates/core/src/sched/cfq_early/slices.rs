@@ -35,8 +35,8 @@
 //! The host's plug: these versions ran the queue at once when an awaited request came (#1 without unplugging), and so
 //! does a driver that asks after each insertion.
 //!
-//= lkml 2004-12-02 J. Axboe, "Time sliced CFQ io scheduler" (as restated in the project's specification, cfq 4.1)
-//= lkml 2004-12-04 J. Axboe, "Time sliced CFQ #2" (as restated in the project's specification, cfq 4.2)
+//= lkml 2004-12-02 J. Axboe, "Time sliced CFQ io scheduler", docs/reference/cfq.md#41-version-1
+//= lkml 2004-12-04 J. Axboe, "Time sliced CFQ #2", docs/reference/cfq.md#42-version-2
 
 use super::PickRules;
 use super::queues::Queues;

@@ -120,7 +120,7 @@ fn assert_timeline(got: &str, want: &str) {
 
 // What happens within a queue, which all three share.
 
-//= cfq.md section 9 vector 1
+//= docs/reference/cfq.md#9-test-vectors vector 1
 #[test]
 fn the_nearest_request_is_chosen_with_going_back_dearer() {
     let order = |at: u64, a: u64, b: u64| {
@@ -162,7 +162,7 @@ fn the_oldest_request_goes_first_when_it_has_expired() {
     assert_eq!(first_to_expire(false)[0], 900_000, "sync ones after 500 ms");
 }
 
-//= cfq.md section 8 Q2
+//= docs/reference/cfq.md#8-quirks Q2
 #[test]
 fn the_released_kernels_expired_async_requests_after_the_time_of_sync_ones() {
     assert_eq!(first_to_expire(true)[0], 800_000);
@@ -386,7 +386,7 @@ fn an_awaited_request_is_served_even_when_the_slice_is_over() {
     assert_eq!(rig.serve(ms(15)), [116]);
 }
 
-//= cfq.md section 8 Q3
+//= docs/reference/cfq.md#8-quirks Q3
 #[test]
 fn the_idle_period_starts_with_the_last_completion_unless_the_quirk_is_on() {
     for quirk in [false, true] {
@@ -699,7 +699,7 @@ fn ignores_spurious_timers<S: Scheduler>(config: S::Config) {
     assert_eq!(spurious.run(ms(2000)).log, plain.log);
 }
 
-//= cfq.md section 9 vector 11
+//= docs/reference/cfq.md#9-test-vectors vector 11
 #[test]
 fn two_equal_readers_alternate_in_slices_of_83_ms() {
     let world = World::<CfqTs1>::new(Ts1::of_2004(), &[Client::reader(1), Client::reader(2)]).run(ms(3000));
@@ -713,7 +713,7 @@ fn two_equal_readers_alternate_in_slices_of_83_ms() {
     }
 }
 
-//= reference-results.md section 1.1 R000-C1-cfq-2 R000-C1-cfq-4 R000-C1-cfq-8
+//= docs/reference/published-results.md#11-case-1 R000-C1-cfq-2 R000-C1-cfq-4 R000-C1-cfq-8
 #[test]
 fn the_worst_latency_is_about_the_slices_of_the_others() {
     let alone = World::<CfqTs1>::new(Ts1::of_2004(), &[Client::reader(1)]).run(ms(5000)).clients[0].served;
@@ -740,7 +740,7 @@ fn reader_and_writer<S: Scheduler>(config: S::Config) -> [u64; 2] {
     [world.clients[0].served, world.clients[1].served]
 }
 
-//= reference-results.md section 1.7 R000-V-old-1 R000-V-new-1
+//= docs/reference/published-results.md#17-vmstat R000-V-old-1 R000-V-new-1
 #[test]
 fn a_reader_beside_a_deep_writer_gets_nearly_the_whole_disk_from_ts2_on() {
     let [reader, writer] = reader_and_writer::<CfqTs2>(Ts2::of_2004());

@@ -69,7 +69,7 @@ impl Rig {
     }
 }
 
-//= elevators.md section 8 vector 3
+//= docs/reference/elevators.md#8-test-vectors vector 3
 #[test]
 fn two_batches_of_reads_for_one_of_writes() {
     let mut rig = Rig::new(Config { fifo_batch: 2, ..Config::default() });
@@ -173,7 +173,7 @@ fn discards_wait_with_the_writes() {
     assert_eq!(rig.steps(0, 3), "R900 | W100 W200 ");
 }
 
-//= elevators.md section 8 vector 4
+//= docs/reference/elevators.md#8-test-vectors vector 4
 #[test]
 fn the_old_rule_alternates_between_two_streams() {
     // Two clients, each with one request queued at all times: reads of 0, 8, 16, … and of 1000000, 1000008, …

@@ -30,7 +30,7 @@ tunables! {
         pub engine: Engine = Engine::DiskTime, 0, 1;
         /// 0: throughput first. 1: also keep groups apart that only write, and flash that queues requests: slices and idling
         /// there, too. 2: a group's slice begins when the device has finished the requests of the others. Default 0.
-        //= spec: groups.md 5, fairness
+        //= docs/reference/groups.md#5-slices-idling-and-expiry fairness
         pub fairness: u32 = 0, 0, 2;
         /// How long a group has the disk at a time. Default 100 ms.
         //= linux-2.6.33 block/cfq-iosched.c cfq_slice_sync
@@ -44,7 +44,7 @@ tunables! {
         //= linux-4.20 block/cfq-iosched.c cfq_target_latency
         pub group_target: Duration = Duration::from_ms(300), 0, MAX_TIME;
         /// How many requests of a kind, sync or async, a group may have in the elevator and at the device. Default 128.
-        //= spec: groups.md 8
+        //= docs/reference/groups.md#8-request-descriptors-per-group
         pub group_requests: u32 = 128, 1, 65_535;
         /// What groups share: time, sectors or requests; auto is time, but sectors on flash that queues requests. Default auto.
         pub charge: Charge = Charge::Auto, 0, 3;

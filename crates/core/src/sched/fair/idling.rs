@@ -12,7 +12,7 @@
 //! queues requests, unless `fairness` says so. The think times are those of whole groups: what a scheduler knows of
 //! tasks is its own business, and it idles for these as always.
 //!
-//= spec: groups.md 5, group idling
+//= docs/reference/groups.md#5-slices-idling-and-expiry group idling
 //= linux-2.6.33 block/cfq-iosched.c cfq_should_wait_busy; linux-4.20 cfq_arm_slice_timer (group_idle)
 
 use super::{Divisible, Fair};

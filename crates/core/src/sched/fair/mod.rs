@@ -39,8 +39,8 @@
 //! Limits are kept in front of every scheduler, this one too. Who owns an async write is up to whoever hands it in. A group's
 //! sync and async requests are one queue here, and count as sync; the scheduler inside tells them apart.
 //!
-//= paper: V. Goyal, IO scheduler based IO controller V9, 2009 (as restated in the project's specification)
-//= spec: groups.md 5 to 8
+//= paper: V. Goyal, IO scheduler based IO controller V9, 2009, docs/reference/groups.md
+//= docs/reference/groups.md#5-slices-idling-and-expiry to 8
 
 mod check;
 mod config;
@@ -349,7 +349,7 @@ impl<S: Divisible> Fair<S> {
     }
 
     /// Whose turn is it? The whole policy, but for who comes next ([`FairTree`]).
-    //= spec: groups.md 5, select
+    //= docs/reference/groups.md#5-slices-idling-and-expiry select
     #[inline(always)]
     fn dispatch_in_turn(&mut self, cx: &mut Cx<'_>) -> Dispatch {
         let mut turn = self.active;

@@ -11,7 +11,7 @@
 //!
 //! Who waits for a request, and who is told when there is one, is the business of whoever keeps the pool.
 //!
-//= spec: groups.md 8
+//= docs/reference/groups.md#8-request-descriptors-per-group
 //= deviates fair-pool
 
 use super::{Divisible, Fair};

@@ -22,9 +22,9 @@
 //! Where groups [share](super::Mode::Shared) the device, a turn is `group_quantum` requests, and ends at once when the group
 //! has none.
 //!
-//= linux-2.6.33 block/cfq-iosched.c cfq_cfqq_slice_usage, cfq_group_served (as restated in the project's specification)
-//= spec: groups.md 5, charged time
-//= deviates fair-overrun
+//= linux-2.6.33 block/cfq-iosched.c cfq_cfqq_slice_usage, cfq_group_served, docs/reference/cfq.md#63-charging
+//= docs/reference/groups.md#5-slices-idling-and-expiry charged time
+//= docs/reference/groups.md#5-slices-idling-and-expiry
 
 use super::{Divisible, Fair, Mode};
 use crate::elevator::Cx;

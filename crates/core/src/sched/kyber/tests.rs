@@ -126,7 +126,7 @@ fn tokens_limit_what_is_at_the_device() {
     assert_eq!(rig.issue(2), None);
 }
 
-//= elevators.md section 8 vector 9
+//= docs/reference/elevators.md#8-test-vectors vector 9
 #[test]
 fn a_congested_device_rescales_the_domains_by_their_99th_percentile() {
     let mut rig = Rig::new();

@@ -77,7 +77,7 @@ impl Rig {
     }
 }
 
-//= elevators.md section 4 step 3
+//= docs/reference/elevators.md#4-mq-deadline step 3
 #[test]
 fn higher_classes_go_first() {
     let mut rig = Rig::new(Config::default());
@@ -103,7 +103,7 @@ fn a_lower_class_waits_while_a_higher_one_is_at_the_device() {
     assert_eq!(rig.log, "rt R100, be R50, be R50, idle R10, ");
 }
 
-//= elevators.md section 4 step 2
+//= docs/reference/elevators.md#4-mq-deadline step 2
 #[test]
 fn a_request_ages_past_higher_classes() {
     let mut rig = Rig::new(Config::default());

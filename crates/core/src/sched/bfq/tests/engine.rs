@@ -35,7 +35,7 @@ mod budgets {
     use super::*;
 
     #[test]
-    //= bfq.md 8.6, slots_seen, type=test
+    //= docs/reference/bfq.md#86-test-vectors slots_seen type=test
     fn the_eleventh_slot_makes_the_measured_budget_count() {
         let mut rig = Rig::new(plain());
         rig.bfq.bmax_now = 40_000;
@@ -63,7 +63,7 @@ mod budgets {
     }
 
     #[test]
-    //= bfq.md 2.2, type=test
+    //= docs/reference/bfq.md#22-feedback-at-expiry type=test
     fn budgets_grow_by_factors_and_shrink_by_steps() {
         use Expire::*;
         let mut rig = Rig::new(plain());
@@ -87,7 +87,7 @@ mod budgets {
     }
 
     #[test]
-    //= bfq.md 8.3 U3, type=test
+    //= docs/reference/bfq.md#83-budgets U3 type=test
     fn who_always_uses_it_up_has_the_largest_after_three_slots() {
         let mut rig = Rig::new(plain());
         rig.serve(read(1, 1000));
@@ -99,7 +99,7 @@ mod budgets {
     }
 
     #[test]
-    //= bfq.md 2.2, type=test
+    //= docs/reference/bfq.md#22-feedback-at-expiry type=test
     fn raised_queues_have_small_budgets_and_async_ones_the_largest() {
         let mut rig = Rig::new(plain());
         rig.serve(read(1, 1000));
@@ -115,7 +115,7 @@ mod budgets {
     }
 
     #[test]
-    //= bfq.md 8.3 U1, type=test
+    //= docs/reference/bfq.md#83-budgets U1 type=test
     fn once_slots_were_seen_no_budget_is_above_the_measured_one() {
         let mut rig = Rig::new(plain());
         rig.serve(read(1, 1000));
@@ -137,7 +137,7 @@ mod budgets {
     }
 
     #[test]
-    //= bfq.md 2.4, type=test
+    //= docs/reference/bfq.md#24-charge-by-time type=test
     fn slow_queues_pay_for_their_time() {
         let mut rig = two_readers(plain());
         // More than 20 ms, and less than half of what the disk could do.
@@ -153,7 +153,7 @@ mod budgets {
     }
 
     #[test]
-    //= bfq.md 2.4, type=test
+    //= docs/reference/bfq.md#24-charge-by-time type=test
     fn who_times_out_with_a_third_of_its_budget_left_pays_for_its_time() {
         let mut rig = two_readers(plain());
         rig.bfq.bmax_now = 500;
@@ -163,7 +163,7 @@ mod budgets {
     }
 
     #[test]
-    //= bfq.md 2.3, type=test
+    //= docs/reference/bfq.md#23-cost-of-a-request type=test
     fn an_async_request_costs_three_times_its_size_among_equals() {
         let mut rig = Rig::new(plain());
         let write = rig.insert(write(1, 5000));
@@ -175,7 +175,7 @@ mod budgets {
     }
 
     #[test]
-    //= bfq.md 2.5, type=test
+    //= docs/reference/bfq.md#25-slot-clock type=test
     fn an_awaited_queue_that_used_most_of_its_budget_is_not_cut() {
         let mut rig = Rig::new(plain());
         rig.serve(read(1, 1000));
@@ -196,7 +196,7 @@ mod idles {
     use super::*;
 
     #[test]
-    //= bfq.md 4.1, type=test
+    //= docs/reference/bfq.md#41-when-to-idle type=test
     fn the_merged_truth_table() {
         // A queue with others beside it, all alike; then the rows that need idling, one by one.
         for needed in [false, true] {
@@ -221,7 +221,7 @@ mod idles {
     }
 
     #[test]
-    //= bfq.md 4.1, type=test
+    //= docs/reference/bfq.md#41-when-to-idle type=test
     fn what_a_device_is_decides_for_whom_idling_pays() {
         let rule = |rotational, queues: bool| {
             let limits = Limits { rotational, ..Limits::default() };
@@ -247,7 +247,7 @@ mod idles {
     }
 
     #[test]
-    //= bfq.md 4.1, type=test
+    //= docs/reference/bfq.md#41-when-to-idle type=test
     fn the_guards_come_first() {
         let mut rig = two_readers(plain());
         let q = rig.of(1);
@@ -268,7 +268,7 @@ mod idles {
     }
 
     #[test]
-    //= bfq.md 4.1 needed, type=test
+    //= docs/reference/bfq.md#41-when-to-idle needed type=test
     fn a_raised_queue_is_protected_from_those_that_are_not() {
         let mut rig = two_readers(plain());
         let q = rig.of(1);
@@ -289,7 +289,7 @@ mod idles {
     }
 
     #[test]
-    //= bfq.md 3.3, type=test
+    //= docs/reference/bfq.md#33-asymmetric-scenarios type=test
     fn the_lightest_queue_needs_no_protection() {
         let mut rig = Rig::new(plain());
         for (task, level) in [(1, 0), (2, 4), (3, 4)] {
@@ -322,7 +322,7 @@ mod idles {
     }
 
     #[test]
-    //= bfq.md 2.6, type=test
+    //= docs/reference/bfq.md#26-idling type=test
     fn how_long_the_disk_idles() {
         assert_eq!(idle_time(|_| ()), ms(8));
         assert_eq!(idle_time(|rig| seek(rig, 1, true)), ms(2), "a seeky one among equals");
@@ -334,7 +334,7 @@ mod idles {
     }
 
     #[test]
-    //= bfq.md 4.3; 8.4 S8, type=test
+    //= docs/reference/bfq.md#43-strict-guarantees, docs/reference/bfq.md#84-scheduling-theorems S8 type=test
     fn strict_guarantees_mean_one_request_at_a_time_and_idling_for_all() {
         let config = Config { strict_guarantees: true, slice_idle: Duration::ZERO, ..plain() };
         let mut rig = Rig::new(config);
@@ -349,7 +349,7 @@ mod idles {
     }
 
     #[test]
-    //= bfq.md 8.4 S1, type=test
+    //= docs/reference/bfq.md#84-scheduling-theorems S1 type=test
     fn without_idling_no_request_is_held() {
         let mut rig = Rig::new(Config { slice_idle: Duration::ZERO, ..Config::default() });
         for i in 0..200 {
@@ -384,7 +384,7 @@ mod slots {
     use super::*;
 
     #[test]
-    //= bfq.md 7.3 step 4, 7.8 step 7, type=test
+    //= docs/reference/bfq.md#73-from-idle-to-busy step 4, docs/reference/bfq.md#78-expire step 7 type=test
     fn who_comes_back_in_time_goes_on_with_what_was_left() {
         for (pause, resumes) in [(ms(15), true), (ms(30), false)] {
             let mut rig = Rig::new(plain());
@@ -412,7 +412,7 @@ mod slots {
     }
 
     #[test]
-    //= bfq.md 7.3 step 4, type=test
+    //= docs/reference/bfq.md#73-from-idle-to-busy step 4 type=test
     fn what_was_left_is_kept_for_three_idle_times_after_the_last_completion() {
         for (late, resumes) in [(Duration::ZERO, true), (NS, false)] {
             let mut rig = Rig::new(plain());
@@ -433,7 +433,7 @@ mod slots {
     }
 
     #[test]
-    //= bfq.md 7.3 step 9, type=test
+    //= docs/reference/bfq.md#73-from-idle-to-busy step 9 type=test
     fn who_takes_the_disk_away() {
         for (rq, preempts) in [
             (of_level(read(3, 5_000_000), Class::RealTime, 7), true),
@@ -454,7 +454,7 @@ mod slots {
     }
 
     #[test]
-    //= bfq.md 1.5, 7.6 step 8, type=test
+    //= docs/reference/bfq.md#15-choosing-across-classes, docs/reference/bfq.md#76-dispatch step 8 type=test
     fn an_idle_class_queue_sends_one_request_a_slot_and_is_not_starved() {
         let mut rig = Rig::new(plain());
         for i in 0..4 {
@@ -482,7 +482,7 @@ mod slots {
     }
 
     #[test]
-    //= bfq.md 2.9; 8.4 S5, type=test
+    //= docs/reference/bfq.md#29-choosing-a-request, docs/reference/bfq.md#84-scheduling-theorems S5 type=test
     fn once_in_a_slot_the_oldest_goes_out_of_order() {
         let mut rig = Rig::new(plain());
         rig.serve(read(1, 1000));
@@ -503,7 +503,7 @@ mod slots {
     }
 
     #[test]
-    //= bfq.md 8.4 S5, type=test
+    //= docs/reference/bfq.md#84-scheduling-theorems S5 type=test
     fn arrivals_do_not_pass_the_oldest_once_it_has_waited_for_too_long() {
         let mut rig = Rig::new(plain());
         rig.serve(read(1, 1000));
@@ -527,7 +527,7 @@ mod slots {
     }
 
     #[test]
-    //= bfq.md 8.3 U5, type=test
+    //= docs/reference/bfq.md#83-budgets U5 type=test
     fn no_slot_lasts_longer_than_its_time_and_an_event() {
         let mut rig = Rig::new(plain());
         for i in 0..100 {
@@ -551,7 +551,7 @@ mod slots {
     }
 
     #[test]
-    //= bfq.md 7.10, type=test
+    //= docs/reference/bfq.md#710-exit type=test
     fn a_task_that_exits_in_its_slot_leaves_its_requests() {
         let mut rig = two_readers(plain());
         rig.exit(1);
@@ -591,7 +591,7 @@ mod outside {
     }
 
     #[test]
-    //= bfq.md 7.12, type=test
+    //= docs/reference/bfq.md#712-priority-changes type=test
     fn a_new_priority_counts_from_the_next_insertion_on() {
         let mut rig = two_readers(plain());
         rig.control(Control::SetPrio(TaskId(2), IoPrio::new(Class::BestEffort, 0)));
@@ -627,7 +627,7 @@ mod outside {
     }
 
     #[test]
-    //= bfq.md 7.11, type=test
+    //= docs/reference/bfq.md#711-group-changes type=test
     fn a_queue_changes_its_group_whatever_it_is_doing() {
         for state in 0..5 {
             let mut rig = two_readers(plain());
@@ -657,7 +657,7 @@ mod outside {
     }
 
     #[test]
-    //= bfq.md 7.11, type=test
+    //= docs/reference/bfq.md#711-group-changes type=test
     fn a_group_that_goes_leaves_its_queues_to_the_group_above() {
         let mut rig = Rig::new(plain());
         rig.control(Control::SetParent(GroupId(2), GroupId(1)));
@@ -806,7 +806,7 @@ mod outside {
     }
 
     #[test]
-    //= bfq.md 3.11, type=test
+    //= docs/reference/bfq.md#311-request-pool-saturation type=test
     fn a_part_of_the_tags_is_for_those_who_wait() {
         let limits = Limits { tags: 160, groups: 4, ..Limits::default() };
         let mut rig = Rig::with(limits, plain());
@@ -827,7 +827,7 @@ mod outside {
     }
 
     #[test]
-    //= bfq.md 3.11, type=test
+    //= docs/reference/bfq.md#311-request-pool-saturation type=test
     fn groups_have_their_part_of_the_tags_by_weight() {
         let limits = Limits { tags: 256, groups: 4, ..Limits::default() };
         let mut rig = Rig::with(limits, plain());
@@ -853,7 +853,8 @@ mod retuning {
     }
 
     #[test]
-    //= bfq.md 7.13; 8.4 S9, type=test
+    //= docs/reference/bfq.md#713-tunables-and-shutdown type=test
+    //= docs/reference/bfq.md#84-scheduling-theorems S9 type=test
     fn with_low_latency_off_nobody_is_raised_any_more() {
         let mut rig = Rig::new(Config::default());
         rig.insert(read(1, 1000));
@@ -869,7 +870,7 @@ mod retuning {
     }
 
     #[test]
-    //= bfq.md 4.3, 7.13, type=test
+    //= docs/reference/bfq.md#43-strict-guarantees, docs/reference/bfq.md#713-tunables-and-shutdown type=test
     fn strict_guarantees_bring_idling_back() {
         let off = Config { slice_idle: Duration::ZERO, ..plain() };
         let mut rig = Rig::new(off);
@@ -910,7 +911,7 @@ mod engine_of_2010 {
     use super::*;
 
     #[test]
-    //= bfq.md 2, table, type=test
+    //= docs/reference/bfq.md#2-the-v0-engine table type=test
     fn an_async_queue_sends_four_requests_and_lets_sync_ones_finish() {
         let mut rig = Rig::new(Config::v0());
         for i in 0..8 {
@@ -932,7 +933,7 @@ mod engine_of_2010 {
     }
 
     #[test]
-    //= bfq.md 2, table, type=test
+    //= docs/reference/bfq.md#2-the-v0-engine table type=test
     fn a_slot_begins_with_its_first_completion() {
         let mut rig = Rig::new(Config::v0());
         let tag = rig.insert(read(1, 1000));
@@ -947,7 +948,7 @@ mod engine_of_2010 {
     }
 
     #[test]
-    //= bfq.md 2, table, type=test
+    //= docs/reference/bfq.md#2-the-v0-engine table type=test
     fn who_times_out_pays_for_a_whole_budget() {
         let mut rig = Rig::new(Config::v0());
         rig.insert(read(1, 1000));
@@ -963,7 +964,7 @@ mod engine_of_2010 {
     }
 
     #[test]
-    //= bfq.md 3.0, 3.8, type=test
+    //= docs/reference/bfq.md#30-cfq-clean-ups, docs/reference/bfq.md#38-interactive-queues type=test
     fn nobody_takes_the_disk_away() {
         let mut rig = two_readers(Config::v0());
         rig.insert(of_level(read(3, 5_000_000), Class::RealTime, 0));
@@ -972,7 +973,7 @@ mod engine_of_2010 {
     }
 
     #[test]
-    //= bfq.md 2, table, type=test
+    //= docs/reference/bfq.md#2-the-v0-engine table type=test
     fn budgets_go_by_steps() {
         let mut rig = Rig::new(Config::v0());
         rig.serve(read(1, 1000));

@@ -46,7 +46,7 @@ fn example() -> (Groups, Shares) {
 }
 
 #[test]
-//= cfq.md 6.6, 9 vector 10, type=test
+//= docs/reference/cfq.md#66-hierarchy, docs/reference/cfq.md#9-test-vectors vector 10 type=test
 fn the_example_of_the_hierarchy() {
     let (groups, mut shares) = example();
     let [b, aa, ab] = [2, 3, 4];
@@ -104,7 +104,7 @@ fn own_queues_weigh_the_leaf_weight_among_the_groups_inside() {
 }
 
 #[test]
-//= cfq.md 9 vector 9, type=test
+//= docs/reference/cfq.md#9-test-vectors vector 9 type=test
 fn flat_two_to_one_is_a_a_b() {
     let (mut groups, _) = groups(&[(100, 0), (200, 0), (100, 1)]);
     let mut shares = Shares::new(3, true, TICK);
@@ -129,7 +129,7 @@ fn flat_two_to_one_is_a_a_b() {
 }
 
 #[test]
-//= cfq.md 6.2, 8 Q7, type=test
+//= docs/reference/cfq.md#62-group-tree, docs/reference/cfq.md#8-quirks Q7 type=test
 fn a_group_that_becomes_active_goes_to_the_end_with_next_to_no_delay() {
     let (groups, mut shares) = groups(&[(100, 0), (100, 0), (100, 0)]);
     shares.activate(&groups, g(1));

@@ -68,7 +68,7 @@ fn levels_divide_the_time() {
 }
 
 #[test]
-//= cfq.md 9 vector 12, type=test
+//= docs/reference/cfq.md#9-test-vectors vector 12 type=test
 fn a_reader_beside_a_deep_writer_keeps_most_of_the_disk() {
     for era in [Era::Linux2_6_33, Era::Linux2_6_34, Era::Linux3_10] {
         let mut lab = Lab::new(Limits::default(), old(era), one_ms);
@@ -139,7 +139,7 @@ fn reproduces(config: Config, rows: [(u32, [u64; 2]); 4]) {
 }
 
 #[test]
-//= reference-results.md 2.2 R001-U, type=test
+//= docs/reference/published-results.md#22-derived-numbers R001-U type=test
 fn by_distance_two_random_readers_on_flash_get_equal_numbers_of_requests() {
     let rows = [(8, [3625, 3567]), (16, [3240, 3129]), (32, [2517, 2592]), (64, [1858, 1905])];
     reproduces(Config::linux_2_6_33(), rows);
@@ -148,7 +148,7 @@ fn by_distance_two_random_readers_on_flash_get_equal_numbers_of_requests() {
 }
 
 #[test]
-//= reference-results.md 2.2 R001-P, type=test
+//= docs/reference/published-results.md#22-derived-numbers R001-P type=test
 fn by_size_large_requests_get_equal_time_and_small_ones_equal_numbers() {
     let rows = [(8, [3689, 3538]), (16, [3118, 3219]), (32, [3848, 1983]), (64, [3691, 1304])];
     reproduces(Config { seek: Seek::Size, ..Config::linux_2_6_34() }, rows);

@@ -18,7 +18,7 @@ fn settled_slice(limits: Limits, n: u32, level: u8) -> Duration {
 }
 
 #[test]
-//= cfq.md 9 vector 2, type=test
+//= docs/reference/cfq.md#9-test-vectors vector 2 type=test
 fn slices_shrink_as_more_queues_are_busy() {
     let ticks = Limits { tick: ms(1), ..Limits::default() };
     let expected = [(1, 100), (2, 100), (3, 100), (4, 75), (6, 50), (8, 37), (10, 30), (20, 16)];
@@ -31,7 +31,7 @@ fn slices_shrink_as_more_queues_are_busy() {
 }
 
 #[test]
-//= cfq.md 2.3, type=test
+//= docs/reference/cfq.md#23-slices-and-quotas-by-priority type=test
 fn full_slices_and_quotas_follow_the_level() {
     let cfq = Cfq::new(Limits::default(), Config::default()).unwrap();
     let in_ms = |sync: usize| cfq.slices[sync].map(Duration::as_ms);
@@ -44,7 +44,7 @@ fn full_slices_and_quotas_follow_the_level() {
 }
 
 #[test]
-//= cfq.md 9 vector 3, type=test
+//= docs/reference/cfq.md#9-test-vectors vector 3 type=test
 fn the_average_of_busy_queues_grows_fast_and_stops_falling_at_three() {
     let mut rig = Bare::new(Config::default());
     for task in 0..4 {
@@ -59,7 +59,7 @@ fn the_average_of_busy_queues_grows_fast_and_stops_falling_at_three() {
 }
 
 #[test]
-//= cfq.md 9 vector 4, type=test
+//= docs/reference/cfq.md#9-test-vectors vector 4 type=test
 fn an_async_queue_sends_its_quota_and_then_makes_room() {
     let mut rig = Bare::new(Config::default());
     for i in 0..20 {
@@ -80,7 +80,7 @@ fn an_async_queue_sends_its_quota_and_then_makes_room() {
 }
 
 #[test]
-//= cfq.md 9 vector 5, type=test
+//= docs/reference/cfq.md#9-test-vectors vector 5 type=test
 fn async_depth_restarts_at_one_after_a_sync_request_was_late() {
     for (late_ms, want) in [(250, 2), (50, 1), (1000, 10)] {
         let mut rig = Bare::new(Config { quantum: 100, ..Config::default() });
@@ -122,7 +122,7 @@ fn depth(rig: &mut Bare, task: u32) -> usize {
 }
 
 #[test]
-//= cfq.md 5.5 may_dispatch, type=test
+//= docs/reference/cfq.md#55-dispatch may_dispatch type=test
 fn depth_of_a_sync_queue_by_era() {
     for (era, alone, with_reader, with_writer) in [
         (Era::Linux2_6_33, 20, 4, 4),
@@ -339,7 +339,7 @@ fn the_disk_does_not_idle_while_the_queue_has_a_request_at_the_device() {
 }
 
 #[test]
-//= cfq.md 9 vector 6, type=test
+//= docs/reference/cfq.md#9-test-vectors vector 6 type=test
 fn one_long_think_counts_as_twice_what_would_be_waited_for() {
     let config = Config { group_idle: ms(2), ..Config::default() };
     let after = |quick: u64| {
@@ -368,7 +368,7 @@ fn one_long_think_counts_as_twice_what_would_be_waited_for() {
 }
 
 #[test]
-//= cfq.md 3.3, type=test
+//= docs/reference/cfq.md#33-best-request type=test
 fn the_next_candidate_is_a_neighbour_as_seen_from_the_start_of_the_request_issued() {
     let mut rig = Bare::new(Config::default());
     rig.cfq.last_position = Sector(1000);
@@ -424,7 +424,7 @@ fn only_the_last_seeky_queue_idles_for_all_of_them() {
 }
 
 #[test]
-//= cfq.md 6.5, type=test
+//= docs/reference/cfq.md#65-keeping-a-share type=test
 fn a_lone_queue_not_worth_waiting_for_keeps_the_disk_for_group_idle() {
     for (era, idles) in [(Era::Linux3_10, true), (Era::Linux2_6_34, false)] {
         // Idling for queues is off, so only the group is left to be waited for.

@@ -140,7 +140,7 @@ fn a_group_that_blinks_keeps_its_share_if_it_is_waited_for() {
 }
 
 #[test]
-//= cfq.md 6.3, type=test
+//= docs/reference/cfq.md#63-charging type=test
 fn without_slice_idle_groups_share_requests_and_not_time() {
     // 1 ms for the small ones, 4 ms for the large ones.
     let by_size: fn(&Request) -> Duration = |rq| if rq.len.0 > 64 { ms(4) } else { ms(1) };
@@ -170,7 +170,7 @@ fn new_weights_count_within_a_second() {
 }
 
 #[test]
-//= cfq.md 6.3, type=test
+//= docs/reference/cfq.md#63-charging type=test
 fn a_group_of_async_requests_alone_is_charged_its_whole_slice() {
     let charged = |era| {
         let mut rig = Bare::with(several(2), old(era));
@@ -212,7 +212,7 @@ fn active_in_group_1(config: Config, idles: bool) -> Bare {
 }
 
 #[test]
-//= cfq.md 6.7, type=test
+//= docs/reference/cfq.md#67-isolation type=test
 fn a_queue_of_another_group_preempts_only_by_kind_and_class() {
     use super::super::preempt::Rule;
     let rule = |rig: &mut Bare, rq: Request| {
@@ -241,7 +241,7 @@ fn a_queue_of_another_group_preempts_only_by_kind_and_class() {
 }
 
 #[test]
-//= cfq.md 6.7, type=test
+//= docs/reference/cfq.md#67-isolation type=test
 fn queues_of_different_groups_do_not_cooperate() {
     for (group, cooperates) in [(1, true), (2, false)] {
         let mut rig = active_in_group_1(Config::default(), false);
@@ -253,7 +253,7 @@ fn queues_of_different_groups_do_not_cooperate() {
 }
 
 #[test]
-//= cfq.md 6.7, type=test
+//= docs/reference/cfq.md#67-isolation type=test
 fn queues_of_different_groups_do_not_cooperate_in_the_root_either() {
     for (era, group) in [Era::Linux2_6_33, Era::Linux2_6_34].into_iter().flat_map(|e| [(e, 1), (e, 2)]) {
         let mut rig = Bare::with(several(3), old(era));
@@ -350,7 +350,7 @@ fn a_group_that_is_waited_for_can_be_put_elsewhere() {
 }
 
 #[test]
-//= cfq.md 6.7, type=test
+//= docs/reference/cfq.md#67-isolation type=test
 fn without_isolation_seeky_queues_are_the_roots_in_the_first_kernels() {
     for (config, isolated) in [
         (Config::linux_2_6_34(), false),

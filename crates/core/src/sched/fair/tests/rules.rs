@@ -68,7 +68,7 @@ impl Rig {
     }
 }
 
-//= spec: groups.md 12, vector 7 type=test
+//= docs/reference/groups.md#12-test-vectors vector 7 type=test
 #[test]
 fn the_time_to_the_first_completion_is_not_charged() {
     let mut rig = Rig::new(Layer::default());
@@ -117,7 +117,7 @@ fn time_that_nobody_wanted_is_not_charged() {
     assert_eq!(rig.stats(G1).disk_time, Duration::from_ms(20));
 }
 
-//= spec: groups.md 12, vector 2 type=test
+//= docs/reference/groups.md#12-test-vectors vector 2 type=test
 #[test]
 fn a_higher_class_takes_the_disk_away_and_keeps_it() {
     let mut rig = Rig::new(Layer::default());
@@ -199,7 +199,7 @@ fn with_fairness_2_a_slice_begins_when_the_others_are_done() {
     }
 }
 
-//= spec: groups.md 12, vector 6 type=test
+//= docs/reference/groups.md#12-test-vectors vector 6 type=test
 #[test]
 fn the_pool_has_room_for_every_group() {
     let limits = Limits { pool: 3, ..limits(4) };

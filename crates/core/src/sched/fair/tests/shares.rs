@@ -49,7 +49,7 @@ fn many_requests_do_not_make_a_share() {
     assert_near(two_to_one::<deadline::Deadline>(Layer::default(), &clients), 667);
 }
 
-//= spec: groups.md 12, vector 3 type=test
+//= docs/reference/groups.md#12-test-vectors vector 3 type=test
 #[test]
 fn a_group_that_blinks_keeps_its_share_if_it_is_waited_for() {
     let blinking = Client { think: Duration::from_ms(2), ..Client::reader(G1) };
@@ -70,7 +70,7 @@ fn a_group_that_blinks_keeps_its_share_if_it_is_waited_for() {
     assert!(requests as u64 <= slices + slices / 10, "{requests} requests in {slices} slices of the other");
 }
 
-//= spec: groups.md 12, vector 8 type=test
+//= docs/reference/groups.md#12-test-vectors vector 8 type=test
 #[test]
 fn groups_in_groups() {
     let readers = [G3, GroupId(4), G2].map(Client::reader);

@@ -1,5 +1,7 @@
 //! The life of queues, tried with random events: tasks that read streams together and part again, exit with requests
-//! anywhere, change groups and priorities; groups that go, come back and move; queues that run out; a clock that jumps. (bfq 8.5)
+//! anywhere, change groups and priorities; groups that go, come back and move; queues that run out; a clock that jumps.
+//
+//= docs/reference/bfq.md#85-lifecycle type=test
 //!
 //! The suite's storms do this to every scheduler. Here tasks are made to meet, so that merges, splits, wakers and bursts come
 //! by the hundred; the test counts them. Everything is walked after each event, and in the end all must have been given back.

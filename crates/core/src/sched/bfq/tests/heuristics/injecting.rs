@@ -228,7 +228,7 @@ fn a_change_of_think_time_resets_only_what_is_not_yet_known() {
 }
 
 #[test]
-//= bfq.md 4.2, appendix B1, type=test
+//= docs/reference/bfq.md#42-injection, docs/reference/bfq.md#b-kernel-quirks type=test
 fn an_unknown_queue_that_is_awaited_for_long_gets_a_try_but_not_in_the_kernel() {
     for (quirks, expected) in [(false, true), (true, false)] {
         let mut rig = idling(injecting());

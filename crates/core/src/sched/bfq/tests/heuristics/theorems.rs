@@ -1,4 +1,6 @@
-//! Theorems S9 to S13 and S17 of the specification (bfq 8.4), in a closed world. (S12 is with the bursts, S14 with injection.)
+//! Theorems S9 to S13 and S17, in a closed world. (S12 is with the bursts, S14 with injection.)
+//
+//= docs/reference/bfq.md#84-scheduling-theorems type=test
 
 use super::*;
 
@@ -55,7 +57,7 @@ fn s10_raising_lasts_at_most_25_s_and_120000_sectors() {
 #[test]
 fn s11_a_greedy_reader_is_never_soft_real_time() {
     // It sends within `slice_idle` of each completion; beside it others, so that it is preempted, expires and idles in all
-    // ways. In an interactive period it may be: see the deviation bfq-soft-greedy.
+    // ways. In an interactive period it may be: docs/reference/bfq.md#84-scheduling-theorems, S11.
     for (think, sectors, beside) in [(0, 8, 0), (7, 8, 0), (0, 256, 1), (7, 8, 1), (4, 64, 2), (7, 1, 3)] {
         let config =
             Config { interactive: false, stable_merge: false, queue_merge: false, ..Config::default() };
