@@ -2,7 +2,7 @@
 
 use fairhead_device::preset_names;
 use fairhead_sim::job::nearest;
-use fairhead_sim::reproduce::{Options, Report, SOURCES, Setting, hold_against, reproduce as simulate};
+use fairhead_sim::reproduce::{Options, Report, SOURCES, Setting, Source, hold_against};
 use std::path::Path;
 
 use crate::args::{ReplayArgs, ReproduceArgs};
@@ -42,8 +42,8 @@ fn tables(args: &ReproduceArgs, options: &Options) -> Result<Vec<Report>, CliErr
     let mut reports = Vec::new();
     for source in choose(args.source.as_deref())? {
         let progress = Progress::new("reproducing");
-        let report = simulate(source, options, &|done, total| progress.at(done, total));
-        reports.extend(report.map_err(|e| CliError::Failed(e.to_string()))?);
+        let report = source.reproduce(options, &|done, total| progress.at(done, total));
+        reports.push(report.map_err(|e| CliError::Failed(e.to_string()))?);
     }
     Ok(reports)
 }
@@ -68,16 +68,17 @@ fn figures(args: &ReproduceArgs, file: &Path, options: &Options) -> Result<Repor
     report.map_err(CliError::Misuse)
 }
 
-/// The source of that name; all without one.
-fn choose(name: Option<&str>) -> Result<Vec<&'static str>, CliError> {
-    let Some(name) = name else { return Ok(SOURCES.to_vec()) };
-    match SOURCES.iter().find(|s| **s == name) {
-        Some(source) => Ok(vec![source]),
-        None => Err(CliError::Misuse(match nearest(name, SOURCES.iter().copied()) {
-            Some(word) => format!("there is no source '{name}'; did you mean '{word}'?"),
-            None => format!("there is no source '{name}'; known are {}", SOURCES.join(", ")),
-        })),
+/// The source of that name or number; all sources without one.
+fn choose(name: Option<&str>) -> Result<Vec<&'static Source>, CliError> {
+    let Some(name) = name else { return Ok(SOURCES.iter().collect()) };
+    if let Some(source) = Source::named(name) {
+        return Ok(vec![source]);
     }
+    let names = SOURCES.iter().map(|s| s.name);
+    Err(CliError::Misuse(match nearest(name, names.clone()) {
+        Some(word) => format!("there is no source '{name}'; did you mean '{word}'?"),
+        None => format!("there is no source '{name}'; known are {}", names.collect::<Vec<_>>().join(", ")),
+    }))
 }
 
 /// Names the known misses, with their reasons, and fails on what is not as the list of them has it.

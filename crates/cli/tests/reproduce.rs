@@ -15,8 +15,8 @@ fn text(args: &[&str]) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// One group of clients of seed 001: four published numbers.
-const ROW: [&str; 5] = ["001", "--only", "R001-P-0", "--layouts", "1"];
+/// One group of clients: four published numbers.
+const ROW: [&str; 5] = ["cfq-seeky-ssd-2010", "--only", "R001-P-0", "--layouts", "1"];
 
 #[test]
 fn json_has_an_object_for_each_published_number() {
@@ -43,7 +43,7 @@ fn the_table_and_csv_have_a_line_for_each_published_number_and_the_seed() {
 
 #[test]
 fn a_source_without_numbers_has_rows_of_ours() {
-    let rows = ["002", "--layouts", "1", "--only", "10r-seq-bash-bfq-v8"];
+    let rows = ["bfq-2010", "--layouts", "1", "--only", "10r-seq-bash-bfq-v8"];
     let table = text(&rows);
     assert!(table.contains("3 are ours alone"), "{table}");
     let json: Vec<Value> =
@@ -55,7 +55,7 @@ fn a_source_without_numbers_has_rows_of_ours() {
 
 #[test]
 fn scans_with_and_without_the_controller_stand_side_by_side() {
-    let rows = ["003", "--layouts", "1", "--only", "R003-E-noop"];
+    let rows = ["io-controller-v9-2009", "--layouts", "1", "--only", "R003-E-noop"];
     let json: Vec<Value> =
         serde_json::from_str(&text(&[&rows[..], &["--output-format", "json"]].concat())).unwrap();
     let ours = |metric: &str| {
@@ -73,20 +73,27 @@ fn scans_with_and_without_the_controller_stand_side_by_side() {
 #[test]
 fn weights_and_classes_pass_their_check() {
     for (rows, numbers) in [("R003-W-1000-500", 4), ("R003-P", 4)] {
-        let table = text(&["003", "--layouts", "1", "--only", rows, "--check"]);
+        let table = text(&["io-controller-v9-2009", "--layouts", "1", "--only", rows, "--check"]);
         assert!(table.contains(&format!("{numbers} numbers: ")) && table.contains(" 0 missed"), "{table}");
     }
 }
 
 #[test]
 fn the_question_that_nobody_answered_has_a_table_marked_as_ours() {
-    let rows = ["003", "--layouts", "1", "--only", "R003-Q4-noop"];
+    let rows = ["io-controller-v9-2009", "--layouts", "1", "--only", "R003-Q4-noop"];
     let table = text(&rows);
     let at = table.find("ours, new: no published figures)\n").unwrap_or_else(|| panic!("{table}"));
     let lines: Vec<&str> = table[at..].lines().skip(1).take(3).collect();
     assert_eq!(lines[0], "row                  mean ms  median ms  p99 ms  max ms  readers MB/s");
     assert!(lines[1].starts_with("R003-Q4-noop ") && lines[2].starts_with("R003-Q4-noop+groups "), "{table}");
     assert!(table.contains("10 are ours alone"), "{table}");
+}
+
+#[test]
+fn a_number_names_the_same_source() {
+    let named = text(&ROW);
+    assert!(named.starts_with("cfq-seeky-ssd-2010: "), "{named}");
+    assert_eq!(text(&[&["001"], &ROW[1..]].concat()), named);
 }
 
 #[test]
@@ -97,7 +104,7 @@ fn threads_change_nothing() {
 
 #[test]
 fn check_agrees_with_the_verdicts() {
-    let rows = ["001", "--layouts", "1", "--only", "R001-P"];
+    let rows = ["cfq-seeky-ssd-2010", "--layouts", "1", "--only", "R001-P"];
     let misses = text(&rows).lines().filter(|l| l.ends_with("MISS")).count();
     let out = reproduce(&[&rows[..], &["--check"]].concat());
     assert_eq!(out.status.code(), Some(i32::from(misses > 0)));
@@ -107,7 +114,7 @@ fn check_agrees_with_the_verdicts() {
 
 #[test]
 fn an_idle_start_has_no_published_time() {
-    let rows = ["004", "--layouts", "1", "--only", "S-idle-xterm-noop", "--output-format", "json"];
+    let rows = ["bfq-v8-2016", "--layouts", "1", "--only", "S-idle-xterm-noop", "--output-format", "json"];
     let json: Vec<Value> = serde_json::from_str(&text(&rows)).unwrap();
     assert_eq!(
         (json.len(), &json[0]["published"], json[0]["verdict"].as_str()),
@@ -117,7 +124,7 @@ fn an_idle_start_has_no_published_time() {
 
 #[test]
 fn a_claim_is_judged_in_the_cell_that_it_speaks_of() {
-    let rows = ["002", "--layouts", "1", "--only", "R002-5r5w-seq-none", "--output-format", "json"];
+    let rows = ["bfq-2010", "--layouts", "1", "--only", "R002-5r5w-seq-none", "--output-format", "json"];
     let json: Vec<Value> = serde_json::from_str(&text(&rows)).unwrap();
     let claims: Vec<&Value> = json.iter().filter(|f| f["metric"] == "throughput_gain").collect();
     assert_eq!(claims.len(), 2, "one for each CFQ");
@@ -135,7 +142,7 @@ fn a_claim_is_judged_in_the_cell_that_it_speaks_of() {
 
 #[test]
 fn what_is_shown_without_a_verdict_has_a_reason() {
-    let rows = ["003", "--layouts", "1", "--only", "R003-watch", "--output-format", "json"];
+    let rows = ["io-controller-v9-2009", "--layouts", "1", "--only", "R003-watch", "--output-format", "json"];
     let json: Vec<Value> = serde_json::from_str(&text(&rows)).unwrap();
     let listed: Vec<&Value> = json.iter().filter(|f| f["verdict"] == "listed").collect();
     assert!(!listed.is_empty() && listed.iter().all(|f| f["reason"].is_string()), "{listed:?}");
@@ -144,9 +151,13 @@ fn what_is_shown_without_a_verdict_has_a_reason() {
 #[test]
 fn what_is_not_there_is_misuse() {
     for (args, line) in [
-        (&["014"][..], "fairhead: there is no source '014'; did you mean '004'?\n"),
-        (&["x"], "fairhead: there is no source 'x'; known are 000, 001, 002, 003, 004, icpe24\n"),
-        (&["001", "--only", "R009"], "fairhead: --only R009: no row has that in its id\n"),
+        (&["bfq-2011"][..], "fairhead: there is no source 'bfq-2011'; did you mean 'bfq-2010'?\n"),
+        (
+            &["x"],
+            "fairhead: there is no source 'x'; known are cfq-timeslices-2004, cfq-seeky-ssd-2010, bfq-2010, \
+             io-controller-v9-2009, bfq-v8-2016, icpe24\n",
+        ),
+        (&["cfq-seeky-ssd-2010", "--only", "R009"], "fairhead: --only R009: no row has that in its id\n"),
     ] {
         let out = reproduce(args);
         assert_eq!(out.status.code(), Some(2));

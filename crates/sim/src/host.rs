@@ -198,7 +198,7 @@ impl Plug {
 }
 
 impl Host {
-    /// The machine of seed 000: one processor of 2004, an IDE disk, Linux 2.6.10-rc.
+    /// The machine of `cfq-timeslices-2004`: one processor of 2004, an IDE disk, Linux 2.6.10-rc.
     #[must_use]
     pub fn of_2004() -> Self {
         Self {
@@ -257,7 +257,7 @@ impl Host {
         }
     }
 
-    /// The machine of seed 001: Linux 2.6.33 and a flash card.
+    /// The machine of `cfq-seeky-ssd-2010`: Linux 2.6.33 and a flash card.
     #[must_use]
     pub fn of_2010() -> Self {
         Self {
@@ -284,7 +284,7 @@ impl Host {
         }
     }
 
-    /// The machine of seed 004: four processors, a SATA SSD, a Linux between 3.17 and 4.7, whose disks had one queue.
+    /// The machine of `bfq-v8-2016`: four processors, a SATA SSD, a Linux between 3.17 and 4.7, whose disks had one queue.
     #[must_use]
     pub fn of_2016() -> Self {
         Self {

@@ -296,8 +296,9 @@ times as much the disk moves. 1.00x is nothing bought.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArgs {
-    /// The source: 000 (time-sliced CFQ, 2004), 001 (seeky processes on flash, 2010), 002 (BFQ announced, 2010), 003 (an IO
-    /// controller, 2009), 004 (BFQ on an SSD, 2016) or icpe24 (schedulers on NVMe, 2024). Default: all.
+    /// The published source: cfq-timeslices-2004 (time-sliced CFQ), cfq-seeky-ssd-2010 (seeky processes on flash), bfq-2010
+    /// (BFQ announced), io-controller-v9-2009 (an IO controller), bfq-v8-2016 (BFQ on an SSD) or icpe24 (schedulers on NVMe
+    /// drives). 000 to 004 mean the first five, in this order. Default: all.
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<String>,
     /// Hold the lab against your own measurements instead: a CSV file with the columns job, scheduler, metric and published, and, if you like,
@@ -416,7 +417,7 @@ mod tests {
             (none.output.format, none.output.file, none.threads.threads),
             (TableFormat::Human, None, None)
         );
-        assert_eq!(parse(&["000"]).source.as_deref(), Some("000"));
+        assert_eq!(parse(&["bfq-2010"]).source.as_deref(), Some("bfq-2010"));
         assert!(parse(&["--check"]).check);
         assert_eq!(parse(&["--only", "R000-C1"]).only.as_deref(), Some("R000-C1"));
         assert_eq!(parse(&["--layouts", "2"]).layouts, 2);

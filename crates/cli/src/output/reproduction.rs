@@ -311,7 +311,7 @@ mod tests {
         let cause = Cause { id: "x", why: "a cause" };
         let known = Some(Known { error: 0.2, cause });
         Report {
-            source: "000",
+            source: "cfq-2004",
             title: "a source".into(),
             seed: 3,
             layouts: 8,
@@ -340,7 +340,7 @@ mod tests {
         let reports = [report()];
         let text = Reproductions { reports: &reports, coloured: false }.render(TableFormat::Human);
         let want = "\
-000: a source; mean of 8 layouts, seed 3
+cfq-2004: a source; mean of 8 layouts, seed 3
 
 row  metric  unit   published  ours    ±    error  allowed     verdict
 R-1  agg_bw  KiB/s       1000  1010  2.5    +1.0%       5%          ok

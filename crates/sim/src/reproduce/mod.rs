@@ -1,6 +1,6 @@
 //! Published tables beside ours.
 //!
-//! Each source document's tables are transcribed once, with the row ids of the project's reference results. A
+//! Each source's tables are transcribed once, with the row ids of docs/reference/published-results.md. A
 //! reproduction runs every row over several file layouts, takes the mean, and puts it beside the published number with
 //! the error, the bound that it is held to, and whether the row was used to calibrate the model: such a row
 //! proves nothing, and says so.
@@ -9,15 +9,15 @@
 //! The gate ([`Report::faults`]) fails on a miss that is not on the list, on one that is worse than listed, and on one that
 //! misses no longer, so that the list stays true.
 
+mod bfq_2010;
+mod bfq_v8_2016;
 mod causes;
+mod cfq_seeky_ssd_2010;
+mod cfq_timeslices_2004;
 mod figure;
 mod figures;
 mod icpe24;
-mod seed000;
-mod seed001;
-mod seed002;
-mod seed003;
-mod seed004;
+mod io_controller_v9_2009;
 
 pub use figure::{Bound, Cause, Check, Figure, Known, Published, Standing, Verdict, Weight, short};
 pub use figures::{METRICS, Metric, Reader, Setting, hold_against};
@@ -63,7 +63,7 @@ pub struct Table {
 /// A reproduction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The source: `000`, `001`.
+    /// The name of the source, as in [`SOURCES`].
     pub source: &'static str,
     /// Its title.
     pub title: Cow<'static, str>,
@@ -142,28 +142,69 @@ impl Report {
     }
 }
 
-/// The sources that can be reproduced.
-pub const SOURCES: &[&str] = &["000", "001", "002", "003", "004", "icpe24"];
+/// A published source that can be reproduced.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// What it is called: its subject and year.
+    //= docs/reference/sources.md
+    pub name: &'static str,
+    /// A number that means the same source.
+    pub number: Option<&'static str>,
+    /// What it is about, in a few words.
+    pub about: &'static str,
+    run: fn(&Options, Progress<'_>) -> Result<Report>,
+}
 
-/// Reproduces a source's tables. `progress` hears how many of how many runs are done.
-///
-/// # Errors
-/// If there is no such source (`None`), or a run cannot be made.
-pub fn reproduce(
-    source: &str,
-    options: &Options,
-    progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Option<Report>> {
-    match source {
-        "000" => seed000::reproduce(options, progress).map(Some),
-        "001" => seed001::reproduce(options, progress).map(Some),
-        "002" => seed002::reproduce(options, progress).map(Some),
-        "003" => seed003::reproduce(options, progress).map(Some),
-        "004" => seed004::reproduce(options, progress).map(Some),
-        "icpe24" => icpe24::reproduce(options, progress).map(Some),
-        _ => Ok(None),
+/// Called with how many of how many runs are done.
+type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+impl Source {
+    /// The source of that name, or of that number.
+    ///
+    /// ```
+    /// use fairhead_sim::reproduce::Source;
+    ///
+    /// assert_eq!(Source::named("002").unwrap().name, "bfq-2010");
+    /// assert!(Source::named("bfq-2011").is_none());
+    /// ```
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SOURCES.iter().find(|s| s.name == name || s.number == Some(name))
+    }
+
+    /// Reproduces the source's tables. `progress` is called with how many of how many runs are done.
+    ///
+    /// # Errors
+    /// If a run cannot be made.
+    pub fn reproduce(&self, options: &Options, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report> {
+        (self.run)(options, progress)
     }
 }
+
+/// The sources that can be reproduced.
+pub const SOURCES: &[Source] = &[
+    Source {
+        name: "cfq-timeslices-2004",
+        number: Some("000"),
+        about: "time-sliced CFQ",
+        run: cfq_timeslices_2004::reproduce,
+    },
+    Source {
+        name: "cfq-seeky-ssd-2010",
+        number: Some("001"),
+        about: "seeky processes on flash",
+        run: cfq_seeky_ssd_2010::reproduce,
+    },
+    Source { name: "bfq-2010", number: Some("002"), about: "BFQ announced", run: bfq_2010::reproduce },
+    Source {
+        name: "io-controller-v9-2009",
+        number: Some("003"),
+        about: "an IO controller over four schedulers",
+        run: io_controller_v9_2009::reproduce,
+    },
+    Source { name: "bfq-v8-2016", number: Some("004"), about: "BFQ on an SSD", run: bfq_v8_2016::reproduce },
+    Source { name: "icpe24", number: None, about: "schedulers on NVMe drives, 2024", run: icpe24::reproduce },
+];
 
 /// A run that makes one row: its id, how, and what was published.
 struct Row {
@@ -179,11 +220,7 @@ struct Row {
 }
 
 /// Runs each of `rows` that is asked for on each layout; answers the figures of every row.
-fn run_plain_rows(
-    rows: &[Row],
-    options: &Options,
-    progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Vec<Figure>> {
+fn run_plain_rows(rows: &[Row], options: &Options, progress: Progress<'_>) -> Result<Vec<Figure>> {
     run_rows(
         rows,
         |r| r.id.as_str(),
@@ -215,7 +252,7 @@ fn run_rows<R: Sync>(
     id: impl Fn(&R) -> &str,
     columns: impl Fn(&R) -> Vec<Column>,
     options: &Options,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    progress: Progress<'_>,
     run: impl Fn(&R, u64) -> Result<Vec<f64>> + Sync,
 ) -> Result<Vec<Figure>> {
     let wanted = |r: &&R| options.only.as_ref().is_none_or(|only| id(r).contains(only.as_str()));
@@ -315,6 +352,19 @@ mod tests {
     const CAUSE: Cause = Cause { id: "x", why: "for a reason" };
 
     #[test]
+    fn every_source_has_one_name_and_is_described() {
+        let page = include_str!("../../../../docs/reference/sources.md");
+        for (i, source) in SOURCES.iter().enumerate() {
+            assert_eq!(Source::named(source.name).map(|s| s.name), Some(source.name));
+            assert!(page.contains(&format!("\n## {}\n", source.name)), "{} is not in the page", source.name);
+            let others = || SOURCES[..i].iter();
+            assert!(
+                others().all(|o| o.name != source.name && (o.number.is_none() || o.number != source.number))
+            );
+        }
+    }
+
+    #[test]
     fn a_miss_is_named_a_listed_row_is_not_judged_and_all_predictions_count() {
         let column = |standing| Column::new("agg_bw", "KiB/s", Published::Number(100.0), standing);
         let judged = Standing::Judged(Bound::Relative(0.05));
@@ -351,7 +401,7 @@ mod tests {
 
     fn report(layouts: u32) -> Report {
         Report {
-            source: "000",
+            source: "a-source",
             title: "".into(),
             seed: 1,
             layouts,

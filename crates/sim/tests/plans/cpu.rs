@@ -5,7 +5,7 @@ use fairhead_core::Duration;
 use fairhead_device::DeviceParams;
 use fairhead_sim::Host;
 
-/// Random reads of 4 KiB through the page cache for five seconds: the load of seed 004.
+/// Random reads of 4 KiB through the page cache for five seconds: the load of `bfq-v8-2016`.
 fn readers(n: u32) -> String {
     format!("[r]\nrw=randread\nbs=4k\nsize=400m\nnumjobs={n}\ntime_based\nruntime=5s\n")
 }
@@ -72,7 +72,7 @@ fn a_scheduler_of_one_lock_lets_no_two_requests_out_within_its_time() {
     }
 }
 
-/// Ten raw readers of seed 004's SSD, each with a part of it.
+/// Ten raw readers of the SSD of `bfq-v8-2016`, each with a part of it.
 fn ten_raw_readers(scheduler: &str, pattern: &str) -> Plan {
     let text = format!(
         "[r]\nrw={pattern}\nbs=4k\nfilename=/dev/sda\nsize=20g\noffset_increment=20g\nnumjobs=10\ntime_based\nruntime=1s\n"

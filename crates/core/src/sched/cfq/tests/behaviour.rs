@@ -101,7 +101,7 @@ fn the_idle_class_gets_what_others_leave() {
     assert!(beside[0].requests <= 15 && beside[1].requests > 850, "{beside:?}");
 }
 
-/// Seed 001's card: 1.1034 ms and 0.04306 ms for each KiB.
+/// The card of `cfq-seeky-ssd-2010`: 1.1034 ms and 0.04306 ms for each KiB.
 fn card(rq: &Request) -> Duration {
     Duration::from_ns(1_103_400 + 43_060 * u64::from(rq.len.0) / 2)
 }

@@ -1,4 +1,4 @@
-//! Seed 004: "[PATCH RFC V8 00/22] Replace the CFQ I/O Scheduler with BFQ", July 2016.
+//! `bfq-v8-2016`: "[PATCH RFC V8 00/22] Replace the CFQ I/O Scheduler with BFQ", July 2016.
 //!
 //! Ten processes read the whole SSD, each a part of its own, sequentially or at random: the aggregate throughput, and how long an
 //! application takes to start from a cold cache meanwhile. A start-up that takes 60 s is given up. The device and host are
@@ -64,7 +64,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let figures = run_plain_rows(&rows(), options, progress)?;
     let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
     let report = Report {
-        source: "004",
+        source: "bfq-v8-2016",
         title: "BFQ v8 against CFQ, deadline and noop on an SSD (P. Valente, 2016)".into(),
         seed: options.seed,
         layouts: options.layouts.max(1),

@@ -1,4 +1,4 @@
-//! Seed 002: the announcement of BFQ, August 2010. It has claims and no table; the table is ours.
+//! `bfq-2010`: the announcement of BFQ, August 2010. It has claims and no table; the table is ours.
 //!
 //! A command starts from a cold cache on a 7200 rpm disk, three times, while ten processes read and write files of 500 MB: how long
 //! it takes, and how much the disk moves: in a time that is the same for all schedulers, and while the command starts three times.
@@ -39,7 +39,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let claimed: Vec<Figure> = claims().iter().filter_map(|c| c.figure(&figures)).collect();
     figures.extend(claimed);
     let report = Report {
-        source: "002",
+        source: "bfq-2010",
         title: "the announcement of BFQ (P. Valente, 2010)".into(),
         seed: options.seed,
         layouts: options.layouts.max(1),

@@ -1,4 +1,4 @@
-//! Seed 000: "Time sliced CFQ io scheduler", December 2004.
+//! `cfq-timeslices-2004`: "Time sliced CFQ io scheduler", December 2004.
 //!
 //! Cases 1 to 4 run n clients for 30 s on an IDE disk, each with a file of its own, O_DIRECT, under deadline, AS and
 //! the first time-sliced CFQ. The mixed case sets a reader against a writer. The fsck figure and the hosting
@@ -94,7 +94,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     figures.extend(changes);
     let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
     let report = Report {
-        source: "000",
+        source: "cfq-timeslices-2004",
         title: "time-sliced CFQ against deadline and AS (J. Axboe, 2004)".into(),
         seed: options.seed,
         layouts: options.layouts.max(1),

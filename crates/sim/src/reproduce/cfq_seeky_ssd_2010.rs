@@ -1,4 +1,4 @@
-//! Seed 001: "cfq-iosched: rethink seeky detection for SSDs", March 2010.
+//! `cfq-seeky-ssd-2010`: "cfq-iosched: rethink seeky detection for SSDs", March 2010.
 //!
 //! Two processes read at random from a flash card without queueing, one always 4 KiB, the other 8 to 64 KiB. Unpatched
 //! (the seek rule of 2.6.33) both count as seeky and take turns, request by request. Patched (by request size) the one
@@ -53,7 +53,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
         |&(kernel, seek, row), seed| run(kernel, seek, row, seed),
     )?;
     Ok(Report {
-        source: "001",
+        source: "cfq-seeky-ssd-2010",
         title: "seeky detection on flash (C. Zoccolo, 2010)".into(),
         seed: options.seed,
         layouts: options.layouts.max(1),

@@ -1,4 +1,4 @@
-//! Seed 003: "IO scheduler based IO controller V9", September 2009.
+//! `io-controller-v9-2009`: "IO scheduler based IO controller V9", September 2009.
 //!
 //! Two databases, each in a group of its own, are asked at once to count the rows of a table of 880 MB: two scans of a disk, and how
 //! long each takes. The disk is not stated; it is `sata2009` here, and the host [`Host::of_2010`], whose kernel is two versions
@@ -123,7 +123,7 @@ pub(super) fn reproduce(options: &Options, progress: &(dyn Fn(usize, usize) + Sy
     let figures = run_plain_rows(&rows(), options, progress)?;
     let checks = if options.only.is_none() { checks(&figures) } else { vec![] };
     let report = Report {
-        source: "003",
+        source: "io-controller-v9-2009",
         title: "an IO controller over four schedulers (J. Marchand and V. Goyal, 2009)".into(),
         seed: options.seed,
         layouts: options.layouts.max(1),
