@@ -22,8 +22,8 @@
 //= docs/reference/bfq.md#25-slot-clock
 
 use super::Bfq;
-use super::queue::QueueId;
 use super::slot::Expire;
+use super::view::QueueId;
 use crate::request::Requests;
 use crate::units::{Duration, Instant, Sectors, Tag};
 
@@ -75,7 +75,7 @@ impl Bfq {
             self.bmax_now = self.config.max_budget.0;
             return;
         }
-        let sectors = (self.peak() * 1000 * self.timeout.as_ms()) >> 16;
+        let sectors = (self.rules.rate.peak() * 1000 * self.timeout.as_ms()) >> 16;
         let sectors = if self.config.throughput_boost { sectors } else { sectors * 3 / 4 };
         self.bmax_now = u32::try_from(sectors).unwrap_or(u32::MAX).clamp(1, CHARGE_MAX);
     }

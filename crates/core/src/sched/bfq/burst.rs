@@ -25,7 +25,8 @@
 //= linux-6.12 block/bfq-iosched.c bfq_handle_burst, bfq_add_to_burst, docs/reference/bfq.md#34-bursts
 
 use super::Bfq;
-use super::queue::{Queue, QueueId, since};
+use super::queue::Queue;
+use super::view::{QueueId, since};
 use crate::elevator::Cx;
 use crate::parts::fifo::Fifo;
 use crate::trace::Reason;

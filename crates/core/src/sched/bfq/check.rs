@@ -6,7 +6,8 @@
 
 use super::Bfq;
 use super::group::Kind;
-use super::queue::{Queue, QueueId};
+use super::queue::Queue;
+use super::view::QueueId;
 use crate::request::{Requests, State};
 use crate::units::{GroupId, Sector, Tag};
 

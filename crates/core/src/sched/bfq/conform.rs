@@ -12,8 +12,9 @@
 //! ```
 
 use super::Bfq;
-use super::queue::{LinkId, QueueId};
+use super::queue::LinkId;
 use super::slot::Expire;
+use super::view::QueueId;
 use crate::elevator::{Cx, Dispatch};
 use crate::trace::Reason;
 use crate::units::{Class, Duration, Instant, Tag, TaskId};

@@ -15,8 +15,8 @@
 
 use super::Bfq;
 use super::budget::TELLING;
-use super::queue::QueueId;
 use super::slot::Expire;
+use super::view::QueueId;
 use crate::units::{Duration, Instant};
 
 /// Sectors by which a budget shrinks when its queue was idled for in vain.
@@ -80,7 +80,7 @@ impl Bfq {
     /// Whether `q` was the kind of queue that is idled for.
     pub(super) fn has_idle_window(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
-        !(queue.think.exceeds(self.slice_idle) || self.depth.may_queue() && self.is_seeky(q))
+        !(queue.think.exceeds(self.slice_idle) || self.rules.depth.may_queue() && self.is_seeky(q))
     }
 
     /// The first completion of a slot starts its clock.

@@ -19,8 +19,9 @@
 //= docs/reference/bfq.md#712-priority-changes
 
 use super::Bfq;
-use super::queue::{LinkId, Process, QueueId};
+use super::queue::{LinkId, Process};
 use super::slot::Expire;
+use super::view::QueueId;
 use crate::elevator::{Control, Cx};
 use crate::parts::tasks::TaskSlot;
 use crate::request::{Op, Request};

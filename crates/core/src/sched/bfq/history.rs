@@ -17,7 +17,8 @@
 //= docs/reference/bfq.md#28-think-time
 
 use super::Bfq;
-use super::queue::{Queue, QueueId};
+use super::queue::Queue;
+use super::view::QueueId;
 use crate::elevator::Cx;
 use crate::parts::decay::Decayed;
 use crate::request::Request;

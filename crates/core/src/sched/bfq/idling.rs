@@ -23,8 +23,9 @@
 //= docs/reference/bfq.md#33-asymmetric-scenarios
 
 use super::Bfq;
-use super::queue::{Queue, QueueId};
+use super::queue::Queue;
 use super::slot::Expire;
+use super::view::QueueId;
 use crate::elevator::Cx;
 use crate::trace::Reason;
 use crate::units::{Class, Duration};
@@ -59,7 +60,7 @@ impl Bfq {
     /// For whom idling pays, as far as the device is known.
     pub(super) fn boost_rule(&self) -> Boost {
         let (config, rotational) = (&self.config, self.limits.rotational);
-        let queues = self.depth.may_queue();
+        let queues = self.rules.depth.may_queue();
         match rotational {
             _ if !config.throughput_boost => Boost::Early,
             true if queues && config.ncq_random => Boost::Sequential,

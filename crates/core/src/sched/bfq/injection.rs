@@ -34,7 +34,7 @@
 //= docs/reference/bfq.md#42-injection, docs/reference/bfq.md#45-actuators
 
 use super::Bfq;
-use super::queue::{QueueId, since};
+use super::view::{QueueId, since};
 use crate::elevator::Cx;
 use crate::request::Requests;
 use crate::trace::Reason;
@@ -147,7 +147,7 @@ impl Bfq {
     fn learn_inject_limit(&mut self, now: Instant, q: QueueId) {
         let took = since(now, self.injection.occupied_at);
         let (alone, injected) = (self.in_flight == 1, self.injection.injected);
-        let (most, tick) = (self.max_in_flight(), self.tick(now));
+        let (most, tick) = (self.rules.depth.most(), self.tick(now));
         let inject = &mut self.queues[q].inject;
         let (old, base) = (inject.limit, inject.base_time);
         if !base.is_zero() && injected {
@@ -232,7 +232,7 @@ impl Bfq {
             return None;
         }
         let only_raised = queue.raise.factor > 1 && queue.short_think;
-        let only_small = !self.rotational() && self.in_flight > 0;
+        let only_small = !self.limits.rotational && self.in_flight > 0;
         let suits = |&q: &QueueId| {
             let Some(next) = self.queues[q].next_rq else { return false };
             let raised = self.queues[q].raise.factor > 1;

@@ -63,21 +63,23 @@ mod burst;
 mod check;
 mod config;
 pub mod conform;
-mod depth;
 mod early;
+mod era;
 mod group;
 mod history;
+mod hooks;
 mod idling;
 mod injection;
 mod protect;
 mod queue;
 mod queue_merge;
-mod rate;
 mod retune;
+mod rules;
 mod slot;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod view;
 mod waker;
 mod weight_raising;
 
@@ -85,16 +87,16 @@ pub use self::config::Config;
 
 use self::budget::DEFAULT_BUDGET;
 use self::burst::Bursts;
-use self::depth::DepthProbe;
 use self::early::Early;
 use self::group::Kind;
 use self::idling::Boost;
 use self::injection::Injection;
 use self::protect::Protection;
-use self::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, QueueId, Rq};
-use self::rate::PeakRate;
+use self::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, Rq};
 use self::retune::Derived;
+use self::rules::Rules;
 use self::slot::Expire;
+use self::view::QueueId;
 use super::Scheduler;
 use crate::config::{ConfigError, Tunables};
 use crate::elevator::{Actuators, Control, Cx, Dispatch, End, Hold, Limits, Timer};
@@ -190,8 +192,7 @@ pub struct Bfq {
     slots_seen: u32,
     /// Sectors at peak rate within `timeout_sync`.
     bmax_now: u32,
-    rate: PeakRate,
-    depth: DepthProbe,
+    rules: Rules,
     boost: Boost,
     /// Whether [streams](stream) are looked for.
     knows_streams: bool,
@@ -345,15 +346,14 @@ impl Scheduler for Bfq {
     fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let Rq { queue: q, process, actuator, kind, .. } = self.rqs[tag];
         self.injection_on_completion(cx.now, q, tag);
-        self.watch_depth();
         self.protect_completed(cx, tag, kind);
+        self.rules_completed(cx, q);
         self.in_flight -= 1;
         if self.several_actuators {
             self.in_flight_of[usize::from(actuator)] -= 1;
         }
         self.early.sync_in_flight -= u32::from(kind != Kind::Async);
         self.release(q, kind);
-        self.rate_complete(cx, q);
         let queue = &mut self.queues[q];
         queue.in_flight -= 1;
         queue.think.last_end = cx.now;
@@ -617,7 +617,7 @@ impl Bfq {
         if serving {
             self.injection_on_dispatch(q, tag);
         }
-        self.rate_dispatch(cx, q, &rq);
+        self.rules_dispatched(cx, q, &rq);
         let raised = self.stream_sent(cx, q, &rq);
         self.last_pos = rq.end();
         if serving {
@@ -799,8 +799,7 @@ impl Bfq {
             idle_timer: None,
             slots_seen: 0,
             bmax_now: DEFAULT_BUDGET,
-            rate: PeakRate::new(limits.rotational),
-            depth: DepthProbe::default(),
+            rules: Rules::new(&config, &limits),
             boost: Boost::None,
             knows_streams: Self::streams_rule(&config),
             early: Early::default(),

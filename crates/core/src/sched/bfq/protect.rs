@@ -34,7 +34,8 @@
 
 use super::Bfq;
 use super::group::Kind;
-use super::queue::{QueueId, Rq};
+use super::queue::Rq;
+use super::view::QueueId;
 use crate::elevator::Cx;
 use crate::parts::fifo::Fifo;
 use crate::trace::Reason;

@@ -24,36 +24,14 @@ use super::group::Kind;
 use super::history::{Activity, SeekHistory, ThinkTime};
 use super::injection::Inject;
 use super::stream::Stream;
+use super::view::QueueId;
 use super::waker::Waker;
 use super::weight_raising::Raise;
 use crate::elevator::{Actuators, Cx};
 use crate::parts::decay::Decayed;
 use crate::parts::sorted::SortedQueue;
 use crate::parts::tasks::TaskSlot;
-use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId, id};
-use core::num::NonZeroU32;
-
-/// A queue; 1 is the fallback. There is no queue 0, so an optional one is as small and as quick to compare, and no table has a first entry
-/// that means anything.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct QueueId(NonZeroU32);
-
-impl QueueId {
-    /// The queue of everyone for whom there is no other: async, best effort, level 4. Never merged, in a burst or a waker.
-    pub(super) const FALLBACK: Self = Self(NonZeroU32::MIN);
-}
-
-impl Id for QueueId {
-    #[inline]
-    fn index(self) -> usize {
-        self.0.get() as usize
-    }
-    #[inline]
-    #[allow(clippy::cast_possible_truncation, reason = "the index came from this type")]
-    fn from_index(i: usize) -> Self {
-        Self(NonZeroU32::new(i as u32).unwrap_or(NonZeroU32::MIN))
-    }
-}
+use crate::units::{Class, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId, id};
 
 id! {
     /// What a task has with one actuator: `slot * actuators + actuator`.
@@ -311,11 +289,6 @@ impl Rq {
             deadline: Instant::EPOCH,
         }
     }
-}
-
-/// How long ago `then` was; for ever if it never was.
-pub(super) fn since(now: Instant, then: Option<Instant>) -> Duration {
-    then.map_or(Duration::MAX, |t| now.saturating_since(t))
 }
 
 /// What a queue of this priority weighs.

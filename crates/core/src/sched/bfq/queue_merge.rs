@@ -42,7 +42,8 @@
 //= docs/reference/bfq.md#32-early-queue-merge
 
 use super::Bfq;
-use super::queue::{LinkId, Queue, QueueId, Saved, since};
+use super::queue::{LinkId, Queue, Saved};
+use super::view::{QueueId, since};
 use super::weight_raising::Raise;
 use crate::elevator::Cx;
 use crate::parts::tasks::TaskSlot;
@@ -122,7 +123,7 @@ impl Bfq {
     /// Whether the device sorts by itself: no merging by position, stable merges at once.
     #[inline]
     fn merges_at_once(&self) -> bool {
-        self.nonrot_with_queueing() && self.config.ncq_flash
+        !self.limits.rotational && self.rules.depth.may_queue() && self.config.ncq_flash
     }
 
     fn was_watched(&self, now: Instant, q: QueueId) -> bool {

@@ -20,7 +20,8 @@
 //= docs/reference/bfq.md#73-from-idle-to-busy
 
 use super::Bfq;
-use super::queue::{LinkId, QueueId, since};
+use super::queue::LinkId;
+use super::view::{QueueId, since};
 use crate::elevator::Cx;
 use crate::trace::{Detail, Reason};
 use crate::units::{Duration, GroupId, Instant, Sector, Sectors};
@@ -186,7 +187,7 @@ impl Bfq {
         let Some(q) = self.in_service else { return };
         let sent = self.hierarchy.service(q);
         let slow = self.settle(cx.now, q, reason, end);
-        self.rate_slot(cx, q, sent, end);
+        self.rules_expired(cx, q, sent, end);
         let now = self.tick(cx.now);
         let empty = self.is_empty(q);
         if self.config.low_latency {

@@ -24,7 +24,7 @@
 //! What it does not do: tell apart those that read at random; look at soft real-time, where a film is a slow stream; or at async
 //! writes, which are raised by other rules. Off with [`quirks`](super::Config::quirks).
 
-use super::queue::{QueueId, since};
+use super::view::{QueueId, since};
 use super::weight_raising::is_usual;
 use super::{Bfq, Config};
 use crate::elevator::Cx;

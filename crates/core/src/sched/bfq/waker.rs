@@ -24,7 +24,7 @@
 //= linux-6.12 block/bfq-iosched.c bfq_check_waker, docs/reference/bfq.md#43a-wakers
 
 use super::Bfq;
-use super::queue::{QueueId, since};
+use super::view::{QueueId, since};
 use crate::elevator::Cx;
 use crate::parts::fifo::Fifo;
 use crate::trace::Reason;

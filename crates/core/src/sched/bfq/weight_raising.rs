@@ -35,7 +35,8 @@
 //= docs/reference/bfq.md#38-interactive-queues, docs/reference/bfq.md#39-soft-real-time
 
 use super::Bfq;
-use super::queue::{Queue, QueueId, since};
+use super::queue::Queue;
+use super::view::{QueueId, since};
 use crate::elevator::Cx;
 use crate::trace::{Detail, Reason};
 use crate::units::{Class, Duration, Instant, IoPrio};
@@ -142,10 +143,14 @@ impl Bfq {
         if !self.config.wr_max_time.is_zero() {
             return self.config.wr_max_time;
         }
-        let disk = if self.rotational() { DISK } else { FLASH };
+        let disk = if self.limits.rotational { DISK } else { FLASH };
         let tick = self.config.tick.as_ns().max(1);
         //= deviates bfq-protection
-        let peak = if self.is_greedy() { self.peak().min(disk.rate * 2 / 3) } else { self.peak() };
+        let peak = if self.is_greedy() {
+            self.rules.rate.peak().min(disk.rate * 2 / 3)
+        } else {
+            self.rules.rate.peak()
+        };
         let ticks = disk.rate * (disk.start_up.as_ns() / tick) / peak.max(1);
         Duration::from_ns(ticks * tick).clamp(SHORTEST, LONGEST)
     }

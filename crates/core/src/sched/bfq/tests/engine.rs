@@ -233,7 +233,7 @@ mod idles {
                 }
                 rig.drain();
             }
-            assert_eq!(rig.bfq.depth.may_queue(), queues);
+            assert_eq!(rig.bfq.rules.depth.may_queue(), queues);
             rig.bfq.boost
         };
         assert_eq!((rule(true, false), rule(true, true)), (Boost::All, Boost::Sequential));

@@ -157,7 +157,7 @@ fn learn(limit: u32, base: u64, took: u64, injected: bool, in_flight: u32, most:
     rig.bfq.injection.occupied_at = Some(now);
     rig.bfq.injection.injected = injected;
     rig.bfq.in_flight = in_flight;
-    rig.bfq.depth.most = most;
+    rig.bfq.rules.depth.has_seen(most);
     rig.bfq.injection_on_completion(now + ms(took), one, Tag(6));
     assert_eq!(rig.bfq.injection.waited_rq, Some(Tag(7)), "another request says nothing");
     rig.bfq.injection_on_completion(now + ms(took), one, Tag(7));

@@ -35,7 +35,7 @@ fn the_duration_is_clamped() {
         [(false, 60_000, ms(3000)), (true, 100, ms(25_000)), (true, 3920, ms(25_000))]
     {
         let mut rig = Rig::with(Limits { rotational, ..Limits::default() }, raising());
-        rig.bfq.rate.peak = peak;
+        rig.bfq.rules.rate.is_known_as(peak);
         assert_eq!(rig.bfq.raise_duration(), expected, "at {peak}");
     }
 }

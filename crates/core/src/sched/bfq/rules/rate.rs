@@ -1,4 +1,4 @@
-//! The device's peak rate, from which B and the length of weight raising follow.
+//! The device's peak rate, from which the largest budget and the length of weight raising follow.
 //!
 //! What a device that queues has *taken* in a moment says little about what it *does*. Over a long time the two agree, so
 //! the rate is what was dispatched over an interval of at least 300 ms, usually 1 s, and enters a mean. An interval ends
@@ -9,40 +9,34 @@
 //! Example, rates in 2^-16 sectors/us: estimate 22000; in 1 s 200000 sectors are dispatched in 1000 requests, 990 of them
 //! sequential. The rate is 13107, its part 1/2, the new estimate 17553 (134 MB/s).
 //!
-//! The engine of 2010 took the best rate of a single slot: see [`early`](super::early).
+//! The engine of 2010 took the best rate of a single slot of more than 20 ms, from the 32nd such slot on.
 //
 //= linux-6.12 block/bfq-iosched.c bfq_update_peak_rate, bfq_update_rate_reset, bfq_reset_rate_computation
-//= docs/reference/bfq.md#36-peak-rate-estimator
+//= bfq-2010 bfq_update_peak_rate, docs/reference/bfq.md#36-peak-rate-estimator
 
-use super::Bfq;
-use super::budget::TELLING;
-use super::history::is_far;
-use super::queue::QueueId;
-use crate::elevator::Cx;
-use crate::request::Request;
-use crate::trace::{Detail, Reason};
-use crate::units::{Duration, Instant};
+use crate::sched::bfq::view::{Effect, View};
+use crate::units::{Duration, Instant, Sectors};
 
 /// A rate in 2^-16 sectors per microsecond.
 const SHIFT: u32 = 16;
-/// What a disk is taken to be until it is known better: two thirds of this.
+/// What a disk with a head is taken for until its rate is known better: two thirds of this.
 //= linux-6.12 block/bfq-iosched.c ref_rate, docs/reference/bfq.md#36-peak-rate-estimator
-pub(super) const REFERENCE_ROT: u64 = 14_000;
-/// The same without a head.
-pub(super) const REFERENCE_NONROT: u64 = 33_000;
-/// An interval that says something has at least so many requests,
+const REFERENCE_ROT: u64 = 14_000;
+/// What a disk without a head is taken for: two thirds of this.
+const REFERENCE_NONROT: u64 = 33_000;
+/// An interval with fewer requests than this says nothing.
 //= linux-6.12 block/bfq-iosched.c BFQ_RATE_MIN_SAMPLES, docs/reference/bfq.md#36-peak-rate-estimator
 const SAMPLES_MIN: u32 = 32;
-/// and lasts for so long;
+/// An interval that is shorter than this says nothing.
 //= linux-6.12 block/bfq-iosched.c BFQ_RATE_MIN_INTERVAL, docs/reference/bfq.md#36-peak-rate-estimator
 const SPAN_MIN: Duration = Duration::from_ms(300);
-/// after so long it ends.
+/// The length at which an interval ends.
 //= linux-6.12 block/bfq-iosched.c BFQ_RATE_REF_INTERVAL, docs/reference/bfq.md#36-peak-rate-estimator
 const SPAN_FULL: Duration = Duration::from_secs(1);
-/// It ends early when nothing was sent for so long.
+/// An interval ends early when nothing was sent for longer than this.
 //= linux-6.12 block/bfq-iosched.c bfq_update_peak_rate, 100 ms, docs/reference/bfq.md#36-peak-rate-estimator
 const GAP: Duration = Duration::from_ms(100);
-/// A device that finished its last request so recently was not idle.
+/// A device that finished its last request less than this ago was not idle.
 //= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT / 10, docs/reference/bfq.md#36-peak-rate-estimator
 const RECENT: Duration = Duration::from_ms(2);
 /// No device is faster: 20 million sectors per second.
@@ -50,16 +44,28 @@ const RECENT: Duration = Duration::from_ms(2);
 const RATE_MAX: u64 = 20 << SHIFT;
 /// A completion after a gap is too slow for its size below this rate.
 //= linux-6.12 block/bfq-iosched.c bfq_completed_request, 1 << (BFQ_RATE_SHIFT - 10)
-//= docs/reference/bfq.md#36-peak-rate-estimator
 const RATE_SLUGGISH: u64 = 1 << (SHIFT - 10);
-/// Slots that must have been seen by the rule of 2010.
+/// The number of slots that must have been seen by the rule of 2010.
 //= bfq-2010 BFQ_PEAK_RATE_SAMPLES, docs/reference/bfq.md#36-peak-rate-estimator
 const SLOTS_MIN: u32 = 32;
+/// By the rule of 2010, a slot that is not longer than this says nothing.
+//= bfq-2010 bfq_update_peak_rate, docs/reference/bfq.md#36-peak-rate-estimator
+const SLOT_MIN: Duration = Duration::from_ms(20);
+
+/// What a rate is taken from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Method {
+    /// What was dispatched over long intervals.
+    Intervals,
+    /// The best single slot: the rule of 2010.
+    BestSlot,
+}
 
 /// The estimate, and the interval that is being observed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PeakRate {
-    pub(super) peak: u64,
+pub(crate) struct Rate {
+    pub(crate) method: Method,
+    peak: u64,
     samples: u32,
     sequential: u32,
     sectors: u64,
@@ -73,10 +79,17 @@ pub(super) struct PeakRate {
     best_slot: u64,
 }
 
-impl PeakRate {
-    pub(super) fn new(rotational: bool) -> Self {
+/// What the engine is asked for if the estimate is another.
+const fn effect(changed: bool) -> Effect {
+    if changed { Effect::Rerate } else { Effect::None }
+}
+
+impl Rate {
+    /// A device whose rate is guessed from its kind.
+    pub(crate) fn new(method: Method, rotational: bool) -> Self {
         let reference = if rotational { REFERENCE_ROT } else { REFERENCE_NONROT };
         Self {
+            method,
             peak: reference * 2 / 3,
             samples: 0,
             sequential: 0,
@@ -90,18 +103,29 @@ impl PeakRate {
         }
     }
 
-    /// A request of `len` sectors goes to a device that is busy or not. Answers whether the estimate changed.
+    /// The estimate, in 2^-16 sectors per microsecond.
+    pub(crate) const fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    /// A request of length `len` goes to the device; `near` says whether it begins close to where the one before ended.
     #[inline]
-    fn dispatched(&mut self, now: Instant, len: u32, busy: bool, near: bool, ended: Option<Instant>) -> bool {
+    pub(crate) fn dispatched(&mut self, view: &View, len: Sectors, near: bool) -> Effect {
+        if self.method != Method::Intervals {
+            return Effect::None;
+        }
+        let (now, len, busy, ended) = (view.now, len.0, view.in_flight > 0, view.last_completion);
         if self.samples == 0 {
             self.restart(now, len);
-            return false;
+            return Effect::None;
         }
         let mut changed = false;
         if !busy && now.saturating_since(self.last_dispatch) > GAP {
+            // The pause says nothing about the device: the interval ends before it.
             changed = self.finish(ended);
             self.restart(now, len);
         } else {
+            // After a pause, even a short one, a near request is not the continuation that a busy device would see.
             let recent = busy || ended.is_some_and(|t| now.saturating_since(t) < RECENT);
             self.samples += 1;
             self.sequential += u32::from(recent && near);
@@ -114,7 +138,7 @@ impl PeakRate {
             }
         }
         self.last_dispatch = now;
-        changed
+        effect(changed)
     }
 
     fn restart(&mut self, now: Instant, len: u32) {
@@ -136,6 +160,8 @@ impl PeakRate {
         if (random && rate <= self.peak) || rate > RATE_MAX {
             return false;
         }
+        // From 0 for a random or very short interval to 8 for a long sequential one; a part of 1/10 to 1/2. Whole numbers round down
+        // at each step, as in the kernel.
         let trust = u64::from(9 * self.sequential / self.samples);
         let trust = (trust * self.span.as_us() / SPAN_FULL.as_us()).min(8);
         let part = 10 - trust;
@@ -143,74 +169,38 @@ impl PeakRate {
         true
     }
 
-    /// A request completed, `gap` after the one before. Answers whether the estimate changed.
+    /// A request completed.
     #[inline]
-    fn completed(&mut self, gap: Duration, ended: Option<Instant>) -> bool {
-        if gap.as_us() <= RECENT.as_us() || (u64::from(self.max_len) << SHIFT) / gap.as_us() >= RATE_SLUGGISH
-        {
-            return false;
+    pub(crate) fn completed(&mut self, view: &View) -> Effect {
+        let gap = view.last_completion.map_or(Duration::MAX, |t| view.now.saturating_since(t));
+        let in_time = || (u64::from(self.max_len) << SHIFT) / gap.as_us() >= RATE_SLUGGISH;
+        if self.method != Method::Intervals || gap.as_us() <= RECENT.as_us() || in_time() {
+            return Effect::None;
         }
-        let changed = self.finish(ended);
+        let changed = self.finish(view.last_completion);
         self.samples = 0;
-        changed
+        effect(changed)
     }
 
-    /// A slot of `time` ended in which `sectors` were sent: the rule of 2010.
-    fn slot(&mut self, sectors: u32, time: Duration) -> bool {
-        self.best_slot =
-            self.best_slot.max((u64::from(sectors) << SHIFT) / time.as_us().max(1)).min(RATE_MAX);
+    /// The slot of a sync queue, in which it sent `sectors`, ended after `time`.
+    pub(crate) fn expired(&mut self, sectors: u32, time: Duration) -> Effect {
+        if self.method != Method::BestSlot || time <= SLOT_MIN {
+            return Effect::None;
+        }
+        let rate = (u64::from(sectors) << SHIFT) / time.as_us();
+        self.best_slot = self.best_slot.max(rate).min(RATE_MAX);
         self.slots = (self.slots + 1).min(SLOTS_MIN);
-        let changed = self.slots == SLOTS_MIN && self.peak != self.best_slot.max(1);
-        if changed {
-            self.peak = self.best_slot.max(1);
+        if self.slots < SLOTS_MIN || self.peak == self.best_slot.max(1) {
+            return Effect::None;
         }
-        changed
-    }
-}
-
-impl Bfq {
-    /// The device's peak rate, in 2^-16 sectors per microsecond.
-    pub(super) const fn peak(&self) -> u64 {
-        self.rate.peak
+        self.peak = self.best_slot.max(1);
+        Effect::Rerate
     }
 
-    /// `rq` goes to the device, which has `in_flight` others.
-    #[inline]
-    pub(super) fn rate_dispatch(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
-        if !self.config.rate_estimator {
-            return;
-        }
-        let near = !is_far(self.limits.rotational, self.last_pos, rq.start, rq.len);
-        if self.rate.dispatched(cx.now, rq.len.0, self.in_flight > 0, near, self.last_completion) {
-            self.rate_changed(cx, q);
-        }
-    }
-
-    /// A request of `q` completed.
-    #[inline]
-    pub(super) fn rate_complete(&mut self, cx: &mut Cx<'_>, q: QueueId) {
-        let gap = self.last_completion.map_or(Duration::MAX, |t| cx.now.saturating_since(t));
-        if self.config.rate_estimator && self.rate.completed(gap, self.last_completion) {
-            self.rate_changed(cx, q);
-        }
-        self.last_completion = Some(cx.now);
-    }
-
-    /// The slot of `q` is over.
-    pub(super) fn rate_slot(&mut self, cx: &mut Cx<'_>, q: QueueId, sectors: u32, end: Instant) {
-        let time = end.saturating_since(self.slot_start);
-        if self.config.rate_estimator || !self.queues[q].sync || time <= TELLING {
-            return;
-        }
-        if self.rate.slot(sectors, time) {
-            self.rate_changed(cx, q);
-        }
-    }
-
-    #[cold]
-    fn rate_changed(&mut self, cx: &mut Cx<'_>, q: QueueId) {
-        self.recompute_bmax();
-        cx.note_in_numbers(Reason::RateUpdate, self.queues[q].task, Detail::Rate { rate: self.rate.peak });
+    /// Has this estimate: for tests of what follows from it.
+    #[cfg(test)]
+    pub(crate) const fn is_known_as(&mut self, peak: u64) {
+        self.peak = peak;
     }
 }
 
@@ -218,15 +208,42 @@ impl Bfq {
 mod tests {
     use super::*;
 
-    fn interval(peak: u64, samples: u32, sequential: u32, sectors: u64, span_ms: u64) -> PeakRate {
+    fn new() -> Rate {
+        Rate::new(Method::Intervals, true)
+    }
+
+    /// Answers whether the estimate changed.
+    fn dispatched(
+        rate: &mut Rate,
+        now: Instant,
+        len: u32,
+        busy: bool,
+        near: bool,
+        ended: Option<Instant>,
+    ) -> bool {
+        let view = View { in_flight: u32::from(busy), last_completion: ended, ..View::at(now) };
+        rate.dispatched(&view, Sectors(len), near) == Effect::Rerate
+    }
+
+    /// A request completes `gap` after the one before.
+    fn completed(rate: &mut Rate, gap: Duration) {
+        let before = Instant::EPOCH + Duration::from_secs(5);
+        let view = View { last_completion: Some(before), ..View::at(before + gap) };
+        assert_eq!(rate.completed(&view), Effect::None, "it was too short to count");
+    }
+
+    fn interval(peak: u64, samples: u32, sequential: u32, sectors: u64, span_ms: u64) -> Rate {
         let span = Duration::from_ms(span_ms);
-        PeakRate { peak, samples, sequential, sectors, span, ..PeakRate::new(true) }
+        Rate { peak, samples, sequential, sectors, span, ..new() }
     }
 
     #[test]
     //= docs/reference/bfq.md#86-test-vectors type=test
     fn at_first_it_is_two_thirds_of_a_usual_disk_of_its_kind() {
-        assert_eq!([true, false].map(|rotational| PeakRate::new(rotational).peak), [9333, 22_000]);
+        assert_eq!(
+            [true, false].map(|rotational| Rate::new(Method::Intervals, rotational).peak()),
+            [9333, 22_000]
+        );
     }
 
     #[test]
@@ -285,9 +302,9 @@ mod tests {
     }
 
     /// An interval that began a while ago, at `first`, with a request of 8 sectors.
-    fn begun(first: Instant) -> PeakRate {
-        let mut rate = PeakRate::new(true);
-        assert!(!rate.dispatched(first, 8, false, false, None), "one request says nothing");
+    fn begun(first: Instant) -> Rate {
+        let mut rate = new();
+        assert!(!dispatched(&mut rate, first, 8, false, false, None), "one request says nothing");
         rate
     }
 
@@ -297,7 +314,7 @@ mod tests {
         let ns = Duration::from_ns(1);
         let samples = |gap, busy| {
             let mut rate = begun(first);
-            rate.dispatched(first + gap, 8, busy, false, None);
+            dispatched(&mut rate, first + gap, 8, busy, false, None);
             rate.samples
         };
         let (gap, full) = (Duration::from_ms(100), Duration::from_secs(1));
@@ -319,7 +336,7 @@ mod tests {
             (false, false, Some(now), 0),
         ] {
             let mut rate = begun(first);
-            rate.dispatched(now, 8, busy, near, ended);
+            dispatched(&mut rate, now, 8, busy, near, ended);
             assert_eq!((busy, near, ended, rate.sequential), (busy, near, ended, counts));
         }
     }
@@ -328,7 +345,7 @@ mod tests {
     fn a_completion_that_is_late_for_the_largest_request_of_late_ends_the_interval() {
         let first = Instant::EPOCH + Duration::from_secs(5);
         let mut rate = begun(first);
-        let send = |rate: &mut PeakRate, len| rate.dispatched(first + RECENT, len, true, true, None);
+        let send = |rate: &mut Rate, len| dispatched(rate, first + RECENT, len, true, true, None);
         send(&mut rate, 64);
         send(&mut rate, 16);
         assert_eq!(rate.max_len, 64);
@@ -338,13 +355,13 @@ mod tests {
         assert_eq!(rate.max_len, 8, "the 32nd says anew what is large");
         // 8 sectors in 8192 us are 64 by 2^-16, and not too slow.
         for (gap_us, left) in [(8192, 32), (8193, 0)] {
-            assert!(!rate.completed(Duration::from_us(gap_us), None), "it was too short to count");
+            completed(&mut rate, Duration::from_us(gap_us));
             assert_eq!((gap_us, rate.samples), (gap_us, left));
         }
         // After a short gap nothing is too slow.
-        let mut tiny = PeakRate { max_len: 1, samples: 5, ..PeakRate::new(true) };
+        let mut tiny = Rate { max_len: 1, samples: 5, ..new() };
         for (gap_us, left) in [(2000, 5), (2001, 0)] {
-            assert!(!tiny.completed(Duration::from_us(gap_us), None));
+            completed(&mut tiny, Duration::from_us(gap_us));
             assert_eq!((gap_us, tiny.samples), (gap_us, left));
         }
     }
@@ -373,47 +390,65 @@ mod tests {
         let before = rate;
         rate.sectors = 20_001_000;
         assert!(!rate.finish(None), "no device is as fast as that");
-        rate = PeakRate { sectors: 20_000_000, ..before };
+        rate = Rate { sectors: 20_000_000, ..before };
         assert!(rate.finish(None), "this fast it may be");
     }
 
     #[test]
     //= docs/reference/bfq.md#84-scheduling-theorems S16 type=test
     fn a_saturating_stream_is_found_out() {
-        let mut rate = PeakRate::new(true);
+        let mut rate = new();
         let mut now = Instant::EPOCH;
         // 256 sectors in each ms: 16777.
         for _ in 0..60_000 {
             let ended = Some(now);
             now = now + Duration::from_ms(1);
-            rate.dispatched(now, 256, true, true, ended);
+            dispatched(&mut rate, now, 256, true, true, ended);
         }
         assert!(rate.peak.abs_diff(16_777) < 100, "{}", rate.peak);
     }
 
     #[test]
     fn an_idle_device_ends_the_interval_and_its_time_does_not_count() {
-        let mut rate = PeakRate::new(true);
+        let mut rate = new();
         let mut now = Instant::EPOCH;
         for _ in 0..400 {
             now = now + Duration::from_ms(1);
-            rate.dispatched(now, 256, true, true, Some(now));
+            dispatched(&mut rate, now, 256, true, true, Some(now));
         }
         let before = rate.peak;
         now = now + Duration::from_secs(50);
-        assert!(rate.dispatched(now, 256, false, false, Some(now - Duration::from_secs(50))));
+        assert!(dispatched(&mut rate, now, 256, false, false, Some(now - Duration::from_secs(50))));
         assert!(rate.peak > before, "16777 in 400 ms, not next to nothing in 50 s: {}", rate.peak);
         assert_eq!((rate.samples, rate.sectors), (1, 256));
     }
 
     #[test]
     fn the_rule_of_2010_takes_the_best_slot_once_32_were_seen() {
-        let mut rate = PeakRate::new(true);
+        let mut rate = Rate::new(Method::BestSlot, true);
+        let slot = |rate: &mut Rate, sectors, ms| rate.expired(sectors, Duration::from_ms(ms));
         for _ in 0..31 {
-            assert!(!rate.slot(5000, Duration::from_ms(50)));
+            assert_eq!(slot(&mut rate, 5000, 50), Effect::None);
+            assert_eq!(slot(&mut rate, 9000, 20), Effect::None, "it was too short to count");
         }
-        assert!(rate.slot(100, Duration::from_ms(50)));
-        assert_eq!(rate.peak, (5000 << 16) / 50_000);
-        assert!(!rate.slot(100, Duration::from_ms(50)), "nothing new");
+        assert_eq!(slot(&mut rate, 100, 50), Effect::Rerate);
+        assert_eq!(rate.peak(), (5000 << 16) / 50_000);
+        assert_eq!(slot(&mut rate, 100, 50), Effect::None, "nothing new");
+        assert_eq!(slot(&mut rate, 6000, 50), Effect::Rerate, "a better one");
+        assert_eq!(slot(&mut rate, 9_000_000, 21), Effect::Rerate);
+        assert_eq!(rate.peak(), RATE_MAX, "no device is faster");
+    }
+
+    #[test]
+    fn each_method_sees_its_own_events_only() {
+        let mut rate = Rate { method: Method::BestSlot, ..interval(9333, 64, 64, 90_000, 1000) };
+        let first = Instant::EPOCH + Duration::from_secs(5);
+        assert!(!dispatched(&mut rate, first, 8, false, true, None));
+        completed(&mut rate, Duration::from_secs(1));
+        assert_eq!((rate.samples, rate.peak), (64, 9333));
+        let mut rate = new();
+        for _ in 0..99 {
+            assert_eq!(rate.expired(5000, Duration::from_ms(50)), Effect::None);
+        }
     }
 }

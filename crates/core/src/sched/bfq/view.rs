@@ -1,0 +1,75 @@
+//! What passes between the engine and its rules: names of queues, what a rule may see, what it may ask for.
+//!
+//! ```text
+//!              View, and facts as plain values
+//!   engine ───────────────────────────────────────► rule      arrived, dispatched, completed, expired, …
+//!   engine ◄─────────────────────────────────────── rule      Effect, or the answer to a question
+//! ```
+//!
+//! A [`View`] is a copy, so a rule can change nothing through it, and a unit test of a rule is written with literal values. What costs
+//! something to find out is passed as a closure, which a rule calls only if it needs the fact.
+
+use crate::units::{Duration, Id, Instant};
+use core::num::NonZeroU32;
+
+/// A queue; 1 is the fallback. There is no queue 0, so an optional id is as small and as quick to compare, and no table has a first entry
+/// that means anything.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct QueueId(NonZeroU32);
+
+impl QueueId {
+    /// The queue of every task for which there is no other: async, best effort, level 4. Never merged, in a burst or a waker.
+    pub(crate) const FALLBACK: Self = Self(NonZeroU32::MIN);
+}
+
+impl Id for QueueId {
+    #[inline]
+    fn index(self) -> usize {
+        self.0.get() as usize
+    }
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "the index came from this type")]
+    fn from_index(i: usize) -> Self {
+        Self(NonZeroU32::new(i as u32).unwrap_or(NonZeroU32::MIN))
+    }
+}
+
+/// What a rule may know of the device at one event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    /// The time of the event.
+    pub(crate) now: Instant,
+    /// The same time on the clock that advances in steps of `Config::tick`, which rules of weight raising and bursts use.
+    pub(crate) tick: Instant,
+    /// Requests at the device. At a completion, the one that completes is still counted.
+    pub(crate) in_flight: u32,
+    /// Requests that wait in queues.
+    pub(crate) queued: u32,
+    /// When a request last completed, before this event.
+    pub(crate) last_completion: Option<Instant>,
+}
+
+impl View {
+    /// A view of a device that has nothing to do.
+    #[cfg(test)]
+    pub(crate) const fn at(now: Instant) -> Self {
+        Self { now, tick: now, in_flight: 0, queued: 0, last_completion: None }
+    }
+}
+
+/// What a rule asks the engine for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(crate) enum Effect {
+    /// Nothing changes.
+    None,
+    /// The peak rate has another estimate: the largest budget follows from it.
+    Rerate,
+    /// Whether the device queues requests itself is known anew: for which queues idling pays follows from it.
+    Rejudge,
+}
+
+/// How long ago `then` was; for ever if it never was.
+pub(crate) fn since(now: Instant, then: Option<Instant>) -> Duration {
+    then.map_or(Duration::MAX, |t| now.saturating_since(t))
+}
