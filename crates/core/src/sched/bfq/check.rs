@@ -88,15 +88,8 @@ impl Bfq {
             State::Free | State::Merged | State::Held => false,
         };
         assert_eq!(count(requests.iter().filter(mine)), self.in_flight, "I2: requests at the device");
-        let watched = self.protection.watched;
-        let guarded = |&(tag, _): &(Tag, _)| self.rqs[tag].guarded && Some(tag) != watched;
-        let guarded = requests.iter().filter(mine).filter(guarded);
-        assert_eq!(count(guarded), self.protection.raised.len(), "guarded requests");
-        assert!(
-            requests.iter().filter(mine).all(|(tag, _)| Some(tag) != watched) == watched.is_none(),
-            "watched"
-        );
-        assert!(!self.holds_all() || watched.is_some(), "a hold without end");
+        let reads = |&(tag, _): &(Tag, _)| self.rqs[tag].kind == Kind::SyncRead;
+        self.rules.protect.check(requests.iter().filter(mine).filter(reads).map(|(tag, _)| tag));
         let all = || requests.iter().filter(|(_, s)| matches!(s.state, State::Issued | State::Queued));
         for kind in [Kind::SyncRead, Kind::SyncWrite, Kind::Async] {
             let such = all().filter(|(_, s)| Kind::of(&s.rq) == kind);
@@ -209,22 +202,8 @@ impl Bfq {
     }
 
     fn walk_relations(&self) {
-        let listed = self.used().filter(|(_, queue)| queue.burst.in_list);
-        assert_eq!(count(listed), self.bursts.list.len(), "I20: the list of the burst");
-        for q in self.burst_links.iter(&self.bursts.list) {
-            let burst = &self.queues[q].burst;
-            assert!(burst.in_list && !burst.in_large, "I20: in the list and in a large burst");
-        }
-        assert!(self.bursts.large || self.bursts.size < 8, "I20: a burst of {} is large", self.bursts.size);
-        for (q, queue) in self.used() {
-            for woken in self.woken_links.iter(&queue.waker.woken) {
-                assert_eq!(self.queues[woken].waker.waker, Some(q), "woken by somebody else");
-            }
-            let wakes = self.used().filter(|(_, other)| other.waker.waker == Some(q));
-            assert_eq!(count(wakes), queue.waker.woken.len(), "whom {q:?} wakes");
-        }
-        let last = self.last_completed_queue;
-        assert!(last.is_none_or(|q| self.queues[q].in_use), "the last queue to complete is gone");
+        self.rules.bursts.check(|q| self.queues[q].in_use);
+        self.rules.wakers.check(|q| self.queues[q].in_use);
         assert!(self.queues[QueueId::FALLBACK].in_use, "no fallback");
     }
 }

@@ -139,7 +139,7 @@ impl Bfq {
             seeky: self.is_seeky(q),
             deadline: queue.slot_deadline,
             credit: queue.hole_credit,
-            in_large_burst: queue.burst.in_large,
+            in_large_burst: self.rules.bursts.in_large(q),
         }
     }
 
@@ -270,7 +270,7 @@ impl Bfq {
     pub fn adopt_factor(&mut self, cx: &mut Cx<'_>, queue: QueueRef, factor: u32, began: bool) {
         let q = queue.0;
         let in_large = factor == 1 && began && self.queues[q].raise.factor > 1;
-        if self.config.bursts && in_large != self.queues[q].burst.in_large && (in_large || factor > 1) {
+        if self.config.bursts && in_large != self.in_large_burst(q) && (in_large || factor > 1) {
             self.adopt_large_burst(cx, q, in_large);
         }
         let len = match factor {

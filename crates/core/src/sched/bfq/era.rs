@@ -5,24 +5,38 @@
 
 use super::config::Config;
 use super::rules::Rules;
+use super::rules::burst::{self, Bursts};
 use super::rules::depth::{self, Depth};
+use super::rules::protect::Protect;
 use super::rules::rate::{Method, Rate};
+use super::rules::waker::{self, Wakers};
 use crate::elevator::Limits;
+use crate::units::Duration;
 
 impl Rules {
-    /// The rules for a device of which nothing is known yet.
-    pub(super) fn new(config: &Config, limits: &Limits) -> Self {
+    /// The rules for a device of which nothing is known yet, and as many queues.
+    pub(super) fn new(config: &Config, slice_idle: Duration, limits: &Limits, queues: usize) -> Self {
         Self {
+            bursts: Bursts::new(bursts(config), queues),
             depth: Depth::new(depth_threshold(config)),
+            protect: Protect::new(limits.rotational && !config.quirks, config.ncq_protection, limits.tags),
             rate: Rate::new(rate_method(config), limits.rotational),
+            wakers: Wakers::new(wakers(config, slice_idle), queues),
         }
     }
 
     /// Takes other tunables over, and keeps what the rules have found out.
-    pub(super) fn retune(&mut self, config: &Config) {
+    pub(super) fn retune(&mut self, config: &Config, slice_idle: Duration) {
+        self.bursts.setting = bursts(config);
         self.depth.threshold = depth_threshold(config);
+        self.protect.on = config.ncq_protection;
         self.rate.method = rate_method(config);
+        self.wakers.setting = wakers(config, slice_idle);
     }
+}
+
+const fn bursts(config: &Config) -> burst::Setting {
+    burst::Setting { on: config.bursts, counts_exited: config.quirks }
 }
 
 const fn depth_threshold(config: &Config) -> u32 {
@@ -31,4 +45,8 @@ const fn depth_threshold(config: &Config) -> u32 {
 
 const fn rate_method(config: &Config) -> Method {
     if config.rate_estimator { Method::Intervals } else { Method::BestSlot }
+}
+
+const fn wakers(config: &Config, slice_idle: Duration) -> waker::Setting {
+    waker::Setting { on: config.wakers, slice_idle }
 }

@@ -3,48 +3,117 @@
 //! A hook gathers the facts that a rule looks at, calls the rule, and hands its [`Effect`] to [`Bfq::apply`].
 
 use super::Bfq;
+use super::group::Kind;
 use super::history::is_far;
+use super::rules::burst::Newcomer;
 use super::rules::depth::Served;
 use super::view::{Effect, QueueId, View};
 use crate::elevator::Cx;
 use crate::request::Request;
 use crate::trace::{Detail, Reason};
-use crate::units::Instant;
+use crate::units::{Instant, Tag};
 
 /// What rules see, and what they ask for.
 impl Bfq {
     /// What a rule may know of the device now.
     #[inline(always)]
-    fn seen(&self, now: Instant) -> View {
+    pub(super) fn seen(&self, now: Instant) -> View {
         View {
             now,
-            tick: self.tick(now),
+            step: self.config.tick,
             in_flight: self.in_flight,
             queued: self.queued,
+            busy: self.tot_busy(),
             last_completion: self.last_completion,
         }
     }
 
-    /// Does what a rule asks for at an event of `q`.
-    #[inline]
+    /// Does what a rule asks for at an event of `q`: most often nothing.
+    #[inline(always)]
     fn apply(&mut self, cx: &mut Cx<'_>, q: QueueId, effect: Effect) {
-        match effect {
-            Effect::None => {}
-            Effect::Rerate => self.rerate(cx, q),
-            Effect::Rejudge => self.boost = self.boost_rule(),
+        if !matches!(effect, Effect::None) {
+            self.act(cx, q, effect);
         }
     }
 
     #[cold]
+    #[inline(never)]
+    fn act(&mut self, cx: &mut Cx<'_>, q: QueueId, effect: Effect) {
+        match effect {
+            Effect::None => {}
+            Effect::Rerate => self.rerate(cx, q),
+            Effect::Rejudge => self.boost = self.boost_rule(),
+            Effect::Note(what) => cx.note(what, self.queues[q].task),
+            Effect::Protect(tag) => self.protect(cx, tag),
+        }
+    }
+
     fn rerate(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         self.recompute_bmax();
         let rate = self.rules.rate.peak();
         cx.note_in_numbers(Reason::RateUpdate, self.queues[q].task, Detail::Rate { rate });
     }
+
+    /// The disk passes over a request of a raised queue: if that is interactive, it is raised for as long as the start of a program
+    /// takes on such a disk.
+    fn protect(&mut self, cx: &mut Cx<'_>, tag: Tag) {
+        let q = self.rqs[tag].queue;
+        let (longer, interactive) = (self.raise_duration(), self.interactive_factor());
+        let raise = &mut self.queues[q].raise;
+        if raise.factor == interactive && raise.factor > 1 {
+            raise.len = raise.len.max(longer);
+        }
+        cx.note(Reason::Protected, self.queues[q].task);
+    }
+
+    /// Whether a queue is in a large burst, and so is not to be raised.
+    #[inline]
+    pub(super) fn in_large_burst(&self, q: QueueId) -> bool {
+        self.rules.bursts.in_large(q)
+    }
+
+    /// Whether the disk is to be idled for `q`, which is raised, though everybody busy is and little is at the device.
+    //= deviates bfq-protection
+    #[inline]
+    pub(super) fn needed_at_greedy_disk(&self, q: QueueId) -> bool {
+        self.rules.protect.is_greedy()
+            && (self.in_flight > self.queues[q].in_flight || self.is_soft_raised(q))
+    }
+
+    /// For comparisons: a queue that began just now is in a large burst, or is not.
+    pub(super) fn adopt_large_burst(&mut self, cx: &mut Cx<'_>, q: QueueId, large: bool) {
+        let queues = &self.queues;
+        self.rules.bursts.adopt(q, large, |marked| cx.note(Reason::LargeBurst, queues[marked].task));
+    }
 }
 
 /// Events.
 impl Bfq {
+    /// A request comes to `q`, which was created just now.
+    pub(super) fn rules_created(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        let view = self.seen(cx.now);
+        let new = Newcomer { q, group: self.group_of(q), split: self.queues[q].split_time };
+        let queues = &self.queues;
+        self.rules.bursts.arrived(&view, new, |marked| cx.note(Reason::LargeBurst, queues[marked].task));
+    }
+
+    /// The only request of its task comes to `q`, a sync queue.
+    #[inline]
+    pub(super) fn rules_arrived_alone(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        let view = self.seen(cx.now);
+        let effect = self.rules.wakers.arrived(&view, q, self.queues[q].short_think);
+        self.apply(cx, q, effect);
+    }
+
+    /// A request went to the device; `raised` says whether its queue is.
+    #[inline]
+    pub(super) fn rules_sent(&mut self, now: Instant, tag: Tag, kind: Kind, raised: bool) {
+        if kind == Kind::SyncRead {
+            let view = self.seen(now);
+            self.rules.protect.dispatched(&view, tag, raised);
+        }
+    }
+
     /// `rq` of `q` is about to go to the device.
     #[inline]
     pub(super) fn rules_dispatched(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
@@ -55,8 +124,12 @@ impl Bfq {
 
     /// A request of `q` completed, and is still counted at the device.
     #[inline]
-    pub(super) fn rules_completed(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    pub(super) fn rules_completed(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag, kind: Kind) {
         let view = self.seen(cx.now);
+        if kind == Kind::SyncRead {
+            let effect = self.rules.protect.completed(&view, tag);
+            self.apply(cx, q, effect);
+        }
         let (queues, serving) = (&self.queues, self.in_service);
         let served = || {
             let queue = &queues[serving?];

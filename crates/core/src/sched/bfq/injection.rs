@@ -16,7 +16,7 @@
 //! Whom to serve, the first that there is:
 //!
 //! 1. the async queue of the same task, if the request is that task's: it may wait for its own writes;
-//! 2. the queue's [waker](super::waker), and 3. the first that it wakes itself: idling would keep away what it waits for;
+//! 2. the queue's [waker](super::rules::waker), and 3. the first that it wakes itself: idling would keep away what it waits for;
 //! 4. *general* injection: any busy queue, most recently activated first, while fewer than `limit` requests are at the
 //!    device. Not where idling gains throughput, and not for a raised queue that will soon go on.
 //!
@@ -186,8 +186,8 @@ impl Bfq {
             return Some((own, Reason::Injected));
         }
         if self.config.wakers {
-            let relations = &self.queues[s].waker;
-            let (waker, woken) = (relations.waker, relations.woken.first());
+            let wakers = &self.rules.wakers;
+            let (waker, woken) = (wakers.waker(s), wakers.first_woken(s));
             if let Some(q) = waker.filter(|&q| self.fits(cx.requests, q)) {
                 return Some((q, Reason::Waker));
             }
@@ -197,7 +197,8 @@ impl Bfq {
         }
         let queue = &self.queues[s];
         //= deviates bfq-protection
-        let soon = queue.raise.factor > 1 && (self.is_greedy() || self.wr_busy <= 1 && queue.short_think);
+        let soon = queue.raise.factor > 1
+            && (self.rules.protect.is_greedy() || self.wr_busy <= 1 && queue.short_think);
         if !self.config.injection || soon || self.boosts(s) {
             return None;
         }

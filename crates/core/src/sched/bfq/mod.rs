@@ -6,12 +6,25 @@
 //!
 //! ```text
 //!  insert ──► queue of the task (queue.rs) ──► hierarchy: group × class, B-WF2Q+ ──► queue in service ──► device
-//!               │ burst.rs, queue_merge.rs       (parts/hierarchy/)                  slot.rs: budget, time, idling
+//!               ├─ queue_merge.rs: shared?       (parts/hierarchy/)                  slot.rs: budget, time, idling
 //!               ├─ history.rs: thinks? seeks?                                        ├─ budget.rs: charge, feed back
-//!               ├─ weight_raising.rs: interactive? plays?                            ├─ idling.rs: wait for it?
-//!               └─ waker.rs: who waits for whom?                                     └─ injection.rs: others meanwhile
-//!  from outside: group.rs (groups, priorities, tags)        from completions: rate.rs, depth.rs, protect.rs
+//!               └─ weight_raising.rs: interactive? plays?                            ├─ idling.rs: wait for it?
+//!  from outside: group.rs (groups, priorities, tags)                                 └─ injection.rs: others meanwhile
+//!
+//!  hooks.rs: what happened ──► rules/: burst, depth, protect, rate, waker ──► Effect ──► hooks.rs: applies it
 //! ```
+//!
+//! # Engine and rules
+//!
+//! The *engine* keeps queues and gives turns. A *rule* watches what happens, keeps its own state, and asks for an effect; it cannot
+//! reach a queue. The rules (`rules/`) are being taken out of the engine one by one: five stand apart; the files `history`, `idling`,
+//! `injection`, `queue_merge`, `stream`, `weight_raising` and `early` are still written as parts of [`Bfq`]. `era.rs` chooses
+//! the rules' settings from the tunables, `hooks.rs` is the one file where the engine asks them.
+//!
+//! A request's way, file by file: `mod.rs` (`insert`) finds its queue in `queue.rs` and `queue_merge.rs`, has `history.rs` learn from
+//! it and `hooks.rs` ask the rules, and puts it in; a queue that was idle becomes busy in `slot.rs`. `dispatch` selects a queue in
+//! `slot.rs` (`idling.rs` says whether to wait), and issues its next request in `mod.rs`, with `budget.rs` for what that costs.
+//! `complete` is in `mod.rs` and `hooks.rs` again.
 //!
 //! A queue is selected with a budget, in sectors, and has the disk until it has sent so many (or something else ends its
 //! *slot*: see `slot.rs`). Then it is due again when everyone else has had a share of the same size for its weight. Budgets
@@ -59,7 +72,6 @@
 //= paper: P. Valente, A. Avanzini 2015, "Evolution of the BFQ storage-I/O scheduler", MST
 
 mod budget;
-mod burst;
 mod check;
 mod config;
 pub mod conform;
@@ -70,7 +82,6 @@ mod history;
 mod hooks;
 mod idling;
 mod injection;
-mod protect;
 mod queue;
 mod queue_merge;
 mod retune;
@@ -80,18 +91,15 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod view;
-mod waker;
 mod weight_raising;
 
 pub use self::config::Config;
 
 use self::budget::DEFAULT_BUDGET;
-use self::burst::Bursts;
 use self::early::Early;
 use self::group::Kind;
 use self::idling::Boost;
 use self::injection::Injection;
-use self::protect::Protection;
 use self::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, Rq};
 use self::retune::Derived;
 use self::rules::Rules;
@@ -185,7 +193,6 @@ pub struct Bfq {
     in_service_last_pos: Sector,
     last_pos: Sector,
     last_completion: Option<Instant>,
-    last_completed_queue: Option<QueueId>,
     slot_start: Instant,
     idle_start: Instant,
     idle_timer: Option<Instant>,
@@ -197,12 +204,7 @@ pub struct Bfq {
     /// Whether [streams](stream) are looked for.
     knows_streams: bool,
     early: Early,
-    bursts: Bursts,
-    burst_links: Links<QueueId>,
     injection: Injection,
-    protection: Protection,
-    raised_links: Links<Tag>,
-    woken_links: Links<QueueId>,
     /// The last completion, timer or change asks the driver for a dispatch.
     wants_run: bool,
     /// Arrivals and completions decide nothing: see [`conform`].
@@ -248,12 +250,12 @@ impl Scheduler for Bfq {
         #[allow(clippy::cast_possible_truncation, reason = "there are at most 8")]
         let actuator = actuator as u8;
         let deadline = cx.now + expire;
-        self.rqs[tag] = Rq { queue: q, process: slot, actuator, kind, deadline, guarded: false, sent: 0 };
+        self.rqs[tag] = Rq { queue: q, process: slot, actuator, kind, deadline };
         self.learn(cx, q, &rq);
         let process = &mut self.processes[slot];
         process.requests += 1;
         if process.requests == 1 && rq.sync {
-            self.check_waker(cx, q);
+            self.rules_arrived_alone(cx, q);
             self.injection_on_arrival(cx.now, q);
         }
         self.store(cx, q, tag, link, &rq);
@@ -269,7 +271,7 @@ impl Scheduler for Bfq {
         if self.config.strict_guarantees && self.in_flight > 0 {
             return Dispatch::Hold(Hold::Depth);
         }
-        if self.holds_all() {
+        if self.rules.protect.holds_all() {
             return Dispatch::Hold(Hold::Depth);
         }
         let Some((q, why)) = self.select(cx) else { return Dispatch::Hold(Hold::SliceIdle) };
@@ -346,8 +348,7 @@ impl Scheduler for Bfq {
     fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let Rq { queue: q, process, actuator, kind, .. } = self.rqs[tag];
         self.injection_on_completion(cx.now, q, tag);
-        self.protect_completed(cx, tag, kind);
-        self.rules_completed(cx, q);
+        self.rules_completed(cx, q, tag, kind);
         self.in_flight -= 1;
         if self.several_actuators {
             self.in_flight_of[usize::from(actuator)] -= 1;
@@ -357,7 +358,7 @@ impl Scheduler for Bfq {
         let queue = &mut self.queues[q];
         queue.in_flight -= 1;
         queue.think.last_end = cx.now;
-        self.last_completed_queue = (!queue.shared).then_some(q);
+        self.rules.wakers.completed(q, !queue.shared);
         let drained = queue.in_flight == 0;
         let (paced, factor) = (queue.raise.softrt_pending, queue.raise.factor);
         if drained && !queue.busy {
@@ -484,7 +485,7 @@ impl Bfq {
             queue.owner = Some(link);
         }
         if queue.just_created {
-            self.note_activation(cx, q);
+            self.rules_created(cx, q);
         }
         q
     }
@@ -629,7 +630,7 @@ impl Bfq {
             self.in_flight_of[usize::from(self.rqs[tag].actuator)] += 1;
         }
         self.early.sync_in_flight += u32::from(rq.sync);
-        self.protect_sent(cx.now, tag, Kind::of(&rq), raised);
+        self.rules_sent(cx.now, tag, Kind::of(&rq), raised);
         self.queued -= 1;
         let alone = self.queues[q].requests.len() == 1;
         let next = if alone { None } else { self.next_after(cx.requests, cx.now, q, tag) };
@@ -793,22 +794,16 @@ impl Bfq {
             in_service_last_pos: Sector(0),
             last_pos: Sector(0),
             last_completion: None,
-            last_completed_queue: None,
             slot_start: Instant::EPOCH,
             idle_start: Instant::EPOCH,
             idle_timer: None,
             slots_seen: 0,
             bmax_now: DEFAULT_BUDGET,
-            rules: Rules::new(&config, &limits),
+            rules: Rules::new(&config, slice_idle, &limits, queues),
             boost: Boost::None,
             knows_streams: Self::streams_rule(&config),
             early: Early::default(),
-            bursts: Bursts::default(),
-            burst_links: Links::new(queues),
             injection: Injection::default(),
-            protection: Protection::new(limits.rotational && !config.quirks),
-            raised_links: Links::new(usize::from(limits.tags)),
-            woken_links: Links::new(queues),
             wants_run: false,
             muted: false,
             limits,

@@ -19,13 +19,12 @@
 //= linux-6.12 block/bfq-iosched.c bfq_exit_icq, docs/reference/bfq.md#710-exit
 
 use super::Bfq;
-use super::burst::Burst;
 use super::group::Kind;
 use super::history::{Activity, SeekHistory, ThinkTime};
 use super::injection::Inject;
+use super::rules::burst;
 use super::stream::Stream;
 use super::view::QueueId;
-use super::waker::Waker;
 use super::weight_raising::Raise;
 use crate::elevator::{Actuators, Cx};
 use crate::parts::decay::Decayed;
@@ -107,10 +106,8 @@ pub(super) struct Queue {
     pub(super) first_io: Instant,
 
     pub(super) raise: Raise,
-    pub(super) burst: Burst,
     pub(super) stream: Stream,
     pub(super) inject: Inject,
-    pub(super) waker: Waker,
 
     /// Its tasks' next requests go to that queue.
     pub(super) merge_to: Option<QueueId>,
@@ -162,10 +159,8 @@ impl Queue {
             since_backlog: 0,
             first_io: tick,
             raise: Raise::new(tick),
-            burst: Burst::default(),
             stream: Stream::default(),
             inject: Inject::new(tick),
-            waker: Waker::default(),
             merge_to: None,
             shared: false,
             split_wanted: false,
@@ -181,8 +176,7 @@ pub(super) struct Saved {
     pub(super) short_think: bool,
     pub(super) think: ThinkTime,
     pub(super) activity: Activity,
-    pub(super) in_large_burst: bool,
-    pub(super) was_in_burst_list: bool,
+    pub(super) burst: burst::Past,
     pub(super) raise: Raise,
     pub(super) inject: Inject,
 }
@@ -256,10 +250,6 @@ pub(super) struct Rq {
     pub(super) process: TaskSlot,
     pub(super) actuator: u8,
     pub(super) kind: Kind,
-    /// Sent while its queue was raised, and not yet done.
-    pub(super) guarded: bool,
-    /// The how manyth read it was that was sent; wraps.
-    pub(super) sent: u32,
     pub(super) deadline: Instant,
 }
 
@@ -279,15 +269,7 @@ impl Queue {
 impl Rq {
     /// Of a tag that is not in use.
     pub(super) fn blank(process: TaskSlot) -> Self {
-        Self {
-            queue: QueueId::FALLBACK,
-            process,
-            actuator: 0,
-            kind: Kind::Async,
-            guarded: false,
-            sent: 0,
-            deadline: Instant::EPOCH,
-        }
+        Self { queue: QueueId::FALLBACK, process, actuator: 0, kind: Kind::Async, deadline: Instant::EPOCH }
     }
 }
 
@@ -363,6 +345,9 @@ impl Bfq {
         queue.next_budget = self.first_budget();
         queue.actuator = u8::try_from(actuator).unwrap_or(0);
         self.queues[q] = queue;
+        let view = self.seen(now);
+        self.rules.bursts.created(&view, q);
+        self.rules.wakers.created(&view, q);
         self.hierarchy.place(q, group, prio.class, weight_of(prio));
         Some(q)
     }
@@ -459,8 +444,9 @@ impl Bfq {
 
     fn free_queue(&mut self, q: QueueId) {
         debug_assert!(self.is_empty(q), "freed while it is used");
-        self.burst_queue_freed(q);
-        self.waker_queue_freed(q);
+        let owned = self.queues[q].owner.is_some();
+        self.rules.bursts.freed(q, owned);
+        self.rules.wakers.freed(q);
         self.merge_queue_freed(q);
         //= deviates bfq-freed-weight
         if !self.config.quirks {

@@ -238,10 +238,7 @@ impl Bfq {
             self.queues[q].activity.io_bound = false;
             self.queues[x].activity.io_bound = true;
         }
-        if self.queues[x].waker.waker.is_none() {
-            let waker = self.queues[q].waker.waker.filter(|&w| w != x);
-            self.set_waker(x, waker);
-        }
+        self.rules.wakers.merged(q, x);
         self.hand_over_raising(cx, q, x);
         self.links[link].sync = Some(x);
         self.queues[x].shared = true;
@@ -281,7 +278,8 @@ impl Bfq {
         let queue = &self.queues[q];
         let Some(link) = queue.owner else { return };
         let mut raise = queue.raise;
-        let new = queue.just_created && !queue.burst.in_large;
+        let burst = self.rules.bursts.past(q);
+        let new = queue.just_created && !burst.in_large;
         if new && self.config.low_latency && self.config.interactive {
             // It would have been raised, but for the merge.
             let (factor, len) = (self.interactive_factor(), self.raise_duration());
@@ -291,8 +289,7 @@ impl Bfq {
             short_think: queue.short_think,
             think: queue.think,
             activity: queue.activity,
-            in_large_burst: queue.burst.in_large,
-            was_in_burst_list: queue.burst.in_list,
+            burst,
             raise,
             inject: queue.inject,
         });
@@ -313,7 +310,7 @@ impl Bfq {
         if self.in_large_burst(q)
             && let Some(saved) = &mut self.links[link].saved
         {
-            saved.in_large_burst = true;
+            saved.burst.in_large = true;
         }
         cx.note(Reason::QueueSplit, self.processes[slot].task);
         let queue = &mut self.queues[q];
@@ -328,7 +325,7 @@ impl Bfq {
             return q;
         }
         self.drop_redirections(cx, q);
-        let waker = self.queues[q].waker.waker;
+        let waker = self.rules.wakers.waker(q);
         self.links[link].sync = None;
         self.leave_queue(cx, q);
         let own = self.new_sync_queue(cx, slot, link, true);
@@ -336,20 +333,12 @@ impl Bfq {
             return own;
         }
         self.queues[own].split_time = Some(self.tick(cx.now));
-        self.rejoin_burst(own, link);
-        self.resume(cx, own, link);
-        self.set_waker(own, waker.filter(|&w| w != own));
-        own
-    }
-
-    /// A queue that was split off is in the bursts that it was in.
-    fn rejoin_burst(&mut self, q: QueueId, link: LinkId) {
-        let Some(saved) = &self.links[link].saved else { return };
-        if saved.in_large_burst || saved.was_in_burst_list && self.bursts.large {
-            self.queues[q].burst.in_large = true;
-        } else if saved.was_in_burst_list {
-            self.list_in_burst(q);
+        if let Some(saved) = &self.links[link].saved {
+            self.rules.bursts.split(own, saved.burst);
         }
+        self.resume(cx, own, link);
+        self.rules.wakers.set(own, waker.filter(|&w| w != own));
+        own
     }
 
     /// Gives a queue back what was remembered of its task's.
@@ -360,7 +349,7 @@ impl Bfq {
         queue.short_think = saved.short_think;
         queue.activity = saved.activity;
         queue.inject = saved.inject;
-        let (was, burst) = (saved.raise, queue.burst.in_large);
+        let (was, burst) = (saved.raise, self.rules.bursts.in_large(q));
         queue.raise = Raise {
             factor: queue.raise.factor,
             soft_rt_next: queue.raise.soft_rt_next,

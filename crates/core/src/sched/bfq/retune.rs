@@ -50,7 +50,7 @@ impl Bfq {
         }
         let Derived { back, slice_idle, timeout } = Derived::from(&config);
         (self.back, self.slice_idle, self.timeout) = (back, slice_idle, timeout);
-        self.rules.retune(&config);
+        self.rules.retune(&config, slice_idle);
         self.boost = self.boost_rule();
         self.knows_streams = Self::streams_rule(&self.config);
         let slot_rules = |c: &Config| (c.max_budget, c.timeout_sync, c.throughput_boost);

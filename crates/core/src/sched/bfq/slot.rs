@@ -289,7 +289,7 @@ impl Bfq {
         let long_gone = queue.in_flight == 0 && since(now, queue.drained_at) > BURST_EXIT;
         let new = core::mem::replace(&mut queue.just_created, false);
         if !new && long_gone {
-            self.leave_burst(q);
+            self.rules.bursts.leave(q);
         }
         self.raise_on_wakeup(cx, q, &wakeup);
         if new && wakeup.burst && self.knows_streams {
@@ -349,7 +349,7 @@ impl Bfq {
         self.wr_busy += u32::from(queue.raise.factor > 1);
         self.active_links.push_front(&mut self.active[usize::from(queue.actuator)], q);
         self.count(q);
-        self.waker_busy(q);
+        self.rules.wakers.woke(q);
         self.note_times(cx, q);
     }
 

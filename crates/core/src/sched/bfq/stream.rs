@@ -16,7 +16,7 @@
 //! - Raising is *suspended*: a program that reads one large file in its start gets back what is left of its period.
 //! - A queue that is raised itself is idled for if that makes for throughput, as any other stream is: each reader that has just begun
 //!   gets through its first MiB in a slot.
-//! - A stream counts in no [burst](super::burst), for that is about short tasks. If fewer than eight are left, each of these is
+//! - A stream counts in no [burst](super::rules::burst), for that is about short tasks. If fewer than eight are left, each of these is
 //!   raised after all when it reads elsewhere: a program that begins in the same moment as ten readers is found among them.
 //! - The first slot of a newcomer that is raised, or in a large burst, is just long enough to find out.
 //! - No queue becomes one with a sequential one because both began together ([stable merges](super::queue_merge)).
@@ -101,7 +101,7 @@ impl Bfq {
     pub(super) fn stream_sent(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) -> bool {
         let queue = &mut self.queues[q];
         let raised = queue.raise.factor > 1;
-        let counts = raised || queue.burst.in_list || queue.burst.in_large;
+        let counts = raised || self.rules.bursts.is_member(q);
         let suspended = queue.stream.suspended.is_some();
         if !(counts || suspended) || !self.knows_streams || !rq.sync {
             return raised;
@@ -123,7 +123,11 @@ impl Bfq {
             self.end_raising(cx, q);
             self.queues[q].stream.suspended = Some((raise.start, raise.len));
         }
-        self.stream_leaves_burst(cx, q);
+        if self.rules.bursts.streams(q) {
+            while let Some(other) = self.rules.bursts.release() {
+                self.raise_after_burst(cx, other);
+            }
+        }
         self.queues[q].raise.factor > 1
     }
 

@@ -9,7 +9,8 @@
 //! A [`View`] is a copy, so a rule can change nothing through it, and a unit test of a rule is written with literal values. What costs
 //! something to find out is passed as a closure, which a rule calls only if it needs the fact.
 
-use crate::units::{Duration, Id, Instant};
+use crate::trace::Reason;
+use crate::units::{Duration, Id, Instant, Tag};
 use core::num::NonZeroU32;
 
 /// A queue; 1 is the fallback. There is no queue 0, so an optional id is as small and as quick to compare, and no table has a first entry
@@ -39,21 +40,29 @@ impl Id for QueueId {
 pub(crate) struct View {
     /// The time of the event.
     pub(crate) now: Instant,
-    /// The same time on the clock that advances in steps of `Config::tick`, which rules of weight raising and bursts use.
-    pub(crate) tick: Instant,
+    /// The step of coarse clocks: `Config::tick`.
+    pub(crate) step: Duration,
     /// Requests at the device. At a completion, the one that completes is still counted.
     pub(crate) in_flight: u32,
     /// Requests that wait in queues.
     pub(crate) queued: u32,
+    /// Queues that have requests or the disk.
+    pub(crate) busy: u32,
     /// When a request last completed, before this event.
     pub(crate) last_completion: Option<Instant>,
 }
 
 impl View {
+    /// The time of the event on a coarse clock, which whatever is not measured finely goes by: raising, bursts and merging.
+    #[inline]
+    pub(crate) fn tick(&self) -> Instant {
+        self.now.floor_to(self.step)
+    }
+
     /// A view of a device that has nothing to do.
     #[cfg(test)]
     pub(crate) const fn at(now: Instant) -> Self {
-        Self { now, tick: now, in_flight: 0, queued: 0, last_completion: None }
+        Self { now, step: Duration::ZERO, in_flight: 0, queued: 0, busy: 0, last_completion: None }
     }
 }
 
@@ -67,6 +76,10 @@ pub(crate) enum Effect {
     Rerate,
     /// Whether the device queues requests itself is known anew: for which queues idling pays follows from it.
     Rejudge,
+    /// The trace is to say this of the queue.
+    Note(Reason),
+    /// The disk passes over this request of a raised queue, which is to be raised for longer.
+    Protect(Tag),
 }
 
 /// How long ago `then` was; for ever if it never was.

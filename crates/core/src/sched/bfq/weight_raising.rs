@@ -23,11 +23,11 @@
 //!
 //! **Async.** A busy async queue that nobody has heard of for 500 ms is raised as interactive: a daemon that seldom writes.
 //!
-//! Not raised are queues of a [large burst](super::burst), shared ones (but for the [stably merged](super::queue_merge)),
+//! Not raised are queues of a [large burst](super::rules::burst), shared ones (but for the [stably merged](super::queue_merge)),
 //! and those with another weight than 40: whoever set that wants to decide alone. For 2 s after a split nothing changes.
 //!
 //! What it does not do: protect a raised queue's requests once the device has them; that is for [`super::idling`] and
-//! [`super::protect`]. The factor in force is the [hierarchy](crate::parts::hierarchy)'s: it learns of a change at
+//! [`super::rules::protect`]. The factor in force is the [hierarchy](crate::parts::hierarchy)'s: it learns of a change at
 //! the queue's next insertion, or right after a dispatch if the queue is in service.
 //!
 //= linux-6.12 block/bfq-iosched.c bfq_update_bfqq_wr_on_rq_arrival, bfq_update_wr_data
@@ -35,7 +35,6 @@
 //= docs/reference/bfq.md#38-interactive-queues, docs/reference/bfq.md#39-soft-real-time
 
 use super::Bfq;
-use super::queue::Queue;
 use super::view::{QueueId, since};
 use crate::elevator::Cx;
 use crate::trace::{Detail, Reason};
@@ -146,7 +145,7 @@ impl Bfq {
         let disk = if self.limits.rotational { DISK } else { FLASH };
         let tick = self.config.tick.as_ns().max(1);
         //= deviates bfq-protection
-        let peak = if self.is_greedy() {
+        let peak = if self.rules.protect.is_greedy() {
             self.rules.rate.peak().min(disk.rate * 2 / 3)
         } else {
             self.rules.rate.peak()
@@ -237,7 +236,7 @@ impl Bfq {
     pub(super) fn check_raise_end(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let queue = &self.queues[q];
         let raised = queue.raise.factor > 1;
-        if raised && self.may_be_over(cx.now, queue) {
+        if raised && self.may_be_over(cx.now, q) {
             self.look_at_raise(cx, q);
         }
         let queue = &self.queues[q];
@@ -248,10 +247,10 @@ impl Bfq {
 
     /// Whether there may be a reason to end the raising of a queue.
     #[inline]
-    fn may_be_over(&self, now: Instant, queue: &Queue) -> bool {
-        let raise = &queue.raise;
+    fn may_be_over(&self, now: Instant, q: QueueId) -> bool {
+        let raise = &self.queues[q].raise;
         raise.service > u64::from(self.config.wr_max_service.0)
-            || queue.burst.in_large
+            || self.in_large_burst(q)
             || self.tick(now) > raise.start + raise.len
     }
 

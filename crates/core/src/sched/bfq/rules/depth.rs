@@ -74,6 +74,7 @@ impl Depth {
     }
 
     /// Counts a completion under load, and judges the device when there were enough.
+    #[inline]
     fn judge(&mut self) -> Effect {
         self.samples += 1;
         if self.samples <= SAMPLES {

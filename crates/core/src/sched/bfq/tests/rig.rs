@@ -251,6 +251,11 @@ impl Rig {
         self.bfq.queues[self.of(task)].raise.factor
     }
 
+    /// The queue that wakes a task's.
+    pub(super) fn waker(&self, task: u32) -> Option<QueueId> {
+        self.bfq.rules.wakers.waker(self.of(task))
+    }
+
     /// The weight in force of a task's sync queue.
     pub(super) fn weight(&self, task: u32) -> u32 {
         self.bfq.hierarchy.weight(self.of(task))

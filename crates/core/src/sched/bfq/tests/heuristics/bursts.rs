@@ -27,7 +27,7 @@ fn the_eighth_makes_a_burst_large_and_takes_the_others_with_it() {
     assert!(!rig.notes().contains(&Reason::LargeBurst));
     begin(&mut rig, 8..10);
     assert_eq!(in_large(&rig, 1..10), (1..10).collect::<Vec<_>>());
-    assert_eq!(rig.bfq.bursts.list.len(), 0);
+    assert_eq!(rig.bfq.rules.bursts.counts().1, 0);
     assert_eq!((rig.factor(8), rig.factor(9), rig.factor(1)), (1, 1, 30));
     let large = rig.notes().iter().filter(|&&r| r == Reason::LargeBurst).count();
     assert_eq!(large, 9, "each is said once");
@@ -47,7 +47,7 @@ fn more_than_180_ms_of_quiet_or_another_group_end_a_burst() {
     for (quiet, expected) in [(ms(180), 8), (ms(180) + NS, 0)] {
         let mut rig = Rig::new(bursts());
         begin(&mut rig, 1..8);
-        let last = rig.bfq.bursts.last_insert.unwrap();
+        let last = rig.bfq.rules.bursts.last_insert().unwrap();
         rig.pass(quiet - rig.now.since(last));
         begin(&mut rig, 8..9);
         assert_eq!(in_large(&rig, 1..9).len(), expected, "after {quiet:?}");
@@ -57,7 +57,7 @@ fn more_than_180_ms_of_quiet_or_another_group_end_a_burst() {
     rig.pass(ms(50));
     rig.serve(in_group(read(8, 8_000_000), 1));
     assert_eq!(in_large(&rig, 1..9), []);
-    assert_eq!((rig.bfq.bursts.size, rig.bfq.bursts.parent), (1, GroupId(1)));
+    assert_eq!((rig.bfq.rules.bursts.counts().0, rig.bfq.rules.bursts.parent()), (1, GroupId(1)));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn who_begins_while_others_work_begins_no_burst() {
         rig.insert(read(task, 1_000_000 * u64::from(task)));
         rig.now = rig.now + ms(5);
     }
-    assert_eq!(rig.bfq.bursts.size, 0, "the old burst is over, and this is none");
+    assert_eq!(rig.bfq.rules.bursts.counts().0, 0, "the old burst is over, and this is none");
     assert_eq!(in_large(&rig, 1..20), []);
     rig.drain();
 }
@@ -81,7 +81,7 @@ fn a_task_that_exits_no_longer_counts() {
     begin(&mut rig, 1..8);
     rig.exit(3);
     rig.pass(ms(20));
-    assert_eq!((rig.bfq.bursts.size, rig.bfq.bursts.list.len()), (6, 6));
+    assert_eq!(rig.bfq.rules.bursts.counts(), (6, 6));
     begin(&mut rig, 8..9);
     assert_eq!(in_large(&rig, 8..9), [], "the seventh again");
     begin(&mut rig, 9..10);
@@ -96,7 +96,7 @@ fn with_quirks_a_task_that_exits_still_counts() {
     begin(&mut rig, 1..8);
     rig.exit(3);
     rig.pass(ms(20));
-    assert_eq!((rig.bfq.bursts.size, rig.bfq.bursts.list.len()), (7, 6));
+    assert_eq!(rig.bfq.rules.bursts.counts(), (7, 6));
     begin(&mut rig, 8..9);
     assert_eq!(in_large(&rig, 8..9), [8], "the eighth");
 }
@@ -130,7 +130,7 @@ fn all_of_a_burst_may_exit_and_their_queues_serve_others() {
             rig.exit(task);
         }
         rig.pass(ms(30));
-        assert_eq!((rig.bfq.bursts.size, rig.bfq.bursts.list.len()), (0, 0), "round {round}");
+        assert_eq!(rig.bfq.rules.bursts.counts(), (0, 0), "round {round}");
     }
     begin(&mut rig, 1..10);
     assert_eq!(in_large(&rig, 1..10).len(), 9);

@@ -238,6 +238,6 @@ fn when_queues_run_out_the_fallback_takes_all_and_heuristics_leave_it_alone() {
     }
     let fallback = &rig.bfq.queues[QueueId::FALLBACK];
     assert_eq!((fallback.raise.factor, fallback.merge_to, fallback.shared), (1, None, false));
-    assert!(!fallback.burst.in_list && !fallback.burst.in_large);
-    assert!(fallback.waker.woken.is_empty());
+    assert!(!rig.bfq.rules.bursts.is_member(QueueId::FALLBACK));
+    assert_eq!(rig.bfq.rules.wakers.first_woken(QueueId::FALLBACK), None);
 }

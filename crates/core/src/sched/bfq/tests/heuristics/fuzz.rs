@@ -229,7 +229,8 @@ impl Storm {
         let left: Vec<_> = bfq.queues.iter().filter(|(_, queue)| queue.in_use).skip(1).collect();
         assert!(left.is_empty(), "seed {}: only the fallback is to be left: {left:#?}", self.seed);
         assert!(
-            bfq.bursts.list.is_empty() && bfq.last_completed_queue.is_none_or(|q| q == QueueId::FALLBACK)
+            bfq.rules.bursts.counts().1 == 0
+                && bfq.rules.wakers.last_completed().is_none_or(|q| q == QueueId::FALLBACK)
         );
         assert!(
             bfq.groups.iter().all(|(_, group)| group.last_created.is_none() && group.positions.is_empty())

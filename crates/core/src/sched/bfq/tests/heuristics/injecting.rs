@@ -106,10 +106,10 @@ fn on_flash_large_requests_are_not_injected_beside_others() {
 fn the_tasks_own_async_queue_comes_first_then_the_waker_then_the_woken() {
     let mut rig = idling_beside(injecting(), 3..5);
     let (one, two, three, four) = (rig.of(1), rig.of(2), rig.of(3), rig.of(4));
-    rig.bfq.set_waker(one, Some(three));
-    rig.bfq.set_waker(four, Some(one));
+    rig.bfq.rules.wakers.set(one, Some(three));
+    rig.bfq.rules.wakers.set(four, Some(one));
     assert_eq!(choose(&mut rig), Some((three, Reason::Waker)));
-    rig.bfq.set_waker(one, None);
+    rig.bfq.rules.wakers.set(one, None);
     assert_eq!(choose(&mut rig), Some((four, Reason::Waker)));
     rig.insert(write(1, 77_000));
     let own = rig.asyn(1);

@@ -214,7 +214,7 @@ fn what_a_queue_was_goes_over_to_the_other() {
     for q in [one, two] {
         rig.cx(|bfq, cx| bfq.end_raising(cx, q));
     }
-    rig.bfq.set_waker(one, Some(five));
+    rig.bfq.rules.wakers.set(one, Some(five));
     rig.bfq.set_factor(one, 30);
     rig.queue(1).raise.len = ms(4000);
     rig.queue(1).raise.start = rig.now - ms(1);
@@ -228,7 +228,7 @@ fn what_a_queue_was_goes_over_to_the_other() {
     assert_eq!(rig.of(1), two);
     let queue = &rig.bfq.queues[two];
     assert!(queue.activity.io_bound);
-    assert_eq!(queue.waker.waker, Some(five));
+    assert_eq!(rig.bfq.rules.wakers.waker(two), Some(five));
     assert_eq!((queue.raise.factor, queue.raise.len, queue.raise.start), (30, raise.len, raise.start));
     assert_eq!(rig.bfq.queues[one].raise.factor, 1);
     rig.drain();
@@ -280,7 +280,7 @@ fn raising_is_resumed_after_a_split_if_its_time_is_not_over() {
         saved.raise.start = now;
         saved.raise.len = if before == 30 { ms(10_500) } else { ms(300) };
         saved.raise.inter_start = ago.map(|ago| now - ago);
-        saved.in_large_burst = burst;
+        saved.burst.in_large = burst;
         make_seeky(&mut rig, 1);
         rig.queue(1).split_wanted = true;
         rig.now = rig.now + shared;

@@ -41,9 +41,9 @@ fn eight_rounds_without_it_stop_everything_until_it_is_done() {
     let (mut rig, far, mut near) = eight_at_the_device(Config::default());
     // All of them were sent later.
     pass_over(&mut rig, &mut near, 63);
-    assert!(!rig.bfq.holds_all() && !rig.bfq.is_greedy());
+    assert!(!rig.bfq.rules.protect.holds_all() && !rig.bfq.rules.protect.is_greedy());
     pass_over(&mut rig, &mut near, 1);
-    assert!(rig.bfq.holds_all() && rig.bfq.is_greedy());
+    assert!(rig.bfq.rules.protect.holds_all() && rig.bfq.rules.protect.is_greedy());
     assert!(rig.notes().contains(&Reason::Protected));
     rig.insert(read(3, 0));
     rig.insert(read(1, FAR + 8));
@@ -53,7 +53,7 @@ fn eight_rounds_without_it_stop_everything_until_it_is_done() {
     }
     assert_eq!(rig.dispatch(), Dispatch::Hold(Hold::Depth), "also when nothing else is left");
     rig.complete(far);
-    assert!(!rig.bfq.holds_all() && matches!(rig.dispatch(), Dispatch::Issue(_)));
+    assert!(!rig.bfq.rules.protect.holds_all() && matches!(rig.dispatch(), Dispatch::Issue(_)));
 }
 
 #[test]
@@ -72,9 +72,9 @@ fn one_round_is_enough_for_a_minute_once_the_disk_is_known() {
         rig.requests.issue(far);
         // The first seven were sent before it.
         pass_over(&mut rig, &mut near, 7 + 8 * rounds - 1);
-        assert!(!rig.bfq.holds_all(), "{rounds}");
+        assert!(!rig.bfq.rules.protect.holds_all(), "{rounds}");
         pass_over(&mut rig, &mut near, 1);
-        assert!(rig.bfq.holds_all(), "{rounds}");
+        assert!(rig.bfq.rules.protect.holds_all(), "{rounds}");
         rig.complete(far);
     }
 }
@@ -95,7 +95,7 @@ fn what_was_sent_earlier_and_writes_pass_nobody_over() {
         rig.requests.issue(tag);
         rig.complete(tag);
     }
-    assert!(!rig.bfq.is_greedy());
+    assert!(!rig.bfq.rules.protect.is_greedy());
 }
 
 #[test]
@@ -105,21 +105,21 @@ fn off_on_request_on_flash_and_for_comparisons() {
     for config in [off, quirks] {
         let (mut rig, _, mut near) = eight_at_the_device(config);
         pass_over(&mut rig, &mut near, 100);
-        assert!(!rig.bfq.holds_all() && !rig.bfq.is_greedy());
+        assert!(!rig.bfq.rules.protect.holds_all() && !rig.bfq.rules.protect.is_greedy());
     }
     let mut flash = Rig::flash(Config::default());
     let far = flash.insert(read(1, FAR));
     assert_eq!(flash.issue(), (far, 1));
     let mut near = (0..7).map(|i| send_near(&mut flash, i)).collect();
     pass_over(&mut flash, &mut near, 100);
-    assert!(!flash.bfq.is_greedy());
+    assert!(!flash.bfq.rules.protect.is_greedy());
 }
 
 #[test]
 fn nothing_stops_for_who_is_not_raised() {
     let (mut rig, far, mut near) = eight_at_the_device(Config { low_latency: false, ..Config::default() });
     pass_over(&mut rig, &mut near, 100);
-    assert!(rig.bfq.is_greedy() && !rig.bfq.holds_all());
+    assert!(rig.bfq.rules.protect.is_greedy() && !rig.bfq.rules.protect.holds_all());
     rig.complete(far);
 }
 
@@ -143,7 +143,7 @@ fn a_device_that_serves_the_last_first_ends_every_hold_and_loses_nothing() {
                     _ => break,
                 }
             }
-            holds += u32::from(rig.bfq.holds_all());
+            holds += u32::from(rig.bfq.rules.protect.holds_all());
             match at_device.pop() {
                 Some(tag) => rig.complete(tag),
                 None => rig.pass(ms(1)),

@@ -63,7 +63,7 @@ fn a_burst_without_its_streams_is_small() {
     assert!(rig.bfq.in_large_burst(rig.of(8)));
     rig.serve(read(8, 80_000_000));
     read_on(&mut rig, 1, 50_000_000, 9);
-    assert!(!rig.bfq.bursts.large);
+    assert!(!rig.bfq.rules.bursts.is_large());
     assert_eq!((rig.factor(1), rig.factor(8)), (1, 30));
     rig.check();
 }

@@ -33,12 +33,12 @@ fn three_times_make_a_waker() {
     let mut rig = two(waking());
     let (one, two) = (rig.of(1), rig.of(2));
     for count in 1..=3 {
-        assert_eq!(rig.queue(2).waker.waker, None);
+        assert_eq!(rig.waker(2), None);
         wake(&mut rig, 1, 2, ms(1));
-        assert_eq!(rig.queue(2).waker.count, count);
+        assert_eq!(rig.bfq.rules.wakers.count(rig.of(2)), count);
     }
-    assert_eq!(rig.queue(2).waker.waker, Some(one));
-    assert_eq!(rig.bfq.queues[one].waker.woken.first(), Some(two));
+    assert_eq!(rig.waker(2), Some(one));
+    assert_eq!(rig.bfq.rules.wakers.first_woken(one), Some(two));
     assert!(rig.notes().contains(&Reason::WakerFound));
 }
 
@@ -49,19 +49,19 @@ fn later_requests_and_quick_tasks_say_nothing() {
         for _ in 0..5 {
             wake(&mut rig, 1, 2, gap);
         }
-        assert_eq!(rig.queue(2).waker.waker.is_some(), found, "{gap:?} after the completion");
+        assert_eq!(rig.waker(2).is_some(), found, "{gap:?} after the completion");
     }
     let mut rig = Rig::new(waking());
     for i in 0..5 {
         rig.serve(read(1, 1000 + 8 * i));
         rig.serve(read(2, 1_000_000 + 8 * i));
-        assert_eq!((rig.queue(2).short_think, rig.queue(2).waker.count), (true, 0));
+        assert_eq!((rig.queue(2).short_think, rig.bfq.rules.wakers.count(rig.of(2))), (true, 0));
     }
     let mut rig = two(Config { wakers: false, ..waking() });
     for _ in 0..5 {
         wake(&mut rig, 1, 2, ms(1));
     }
-    assert_eq!(rig.queue(2).waker.waker, None, "switched off");
+    assert_eq!(rig.waker(2), None, "switched off");
 }
 
 #[test]
@@ -72,12 +72,12 @@ fn another_candidate_or_too_much_time_begin_anew() {
     wake(&mut rig, 1, 2, ms(1));
     wake(&mut rig, 1, 2, ms(1));
     wake(&mut rig, 3, 2, ms(1));
-    assert_eq!(rig.queue(2).waker.count, 1, "another one came in between");
+    assert_eq!(rig.bfq.rules.wakers.count(rig.of(2)), 1, "another one came in between");
     wake(&mut rig, 1, 2, ms(1));
     wake(&mut rig, 1, 2, ms(1));
     rig.pass(ms(1024));
     wake(&mut rig, 1, 2, ms(1));
-    assert_eq!((rig.queue(2).waker.count, rig.queue(2).waker.waker), (1, None), "128 * 8 ms have passed");
+    assert_eq!((rig.bfq.rules.wakers.count(rig.of(2)), rig.waker(2)), (1, None), "128 * 8 ms have passed");
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn a_waker_that_goes_leaves_nothing_behind() {
     rig.exit(1);
     rig.pass(ms(100));
     assert!(!rig.bfq.queues[one].in_use);
-    assert_eq!(rig.queue(2).waker.waker, None);
-    assert_ne!(rig.bfq.last_completed_queue, Some(one));
+    assert_eq!(rig.waker(2), None);
+    assert_ne!(rig.bfq.rules.wakers.last_completed(), Some(one));
     // And the other way round.
     let mut rig = two(waking());
     for _ in 0..3 {
@@ -99,7 +99,7 @@ fn a_waker_that_goes_leaves_nothing_behind() {
     }
     rig.exit(2);
     rig.pass(ms(100));
-    assert!(rig.queue(1).waker.woken.is_empty());
+    assert!(rig.bfq.rules.wakers.first_woken(rig.of(1)).is_none());
 }
 
 #[test]
@@ -122,9 +122,10 @@ fn a_newcomer_with_the_number_of_a_candidate_is_not_taken_for_it() {
         rig.pass(ms(1));
         task += 1;
     }
-    rig.queue(2).waker.since = Some(rig.now);
+    let (q, now) = (rig.of(2), rig.now);
+    rig.bfq.rules.wakers.counts_since(q, now);
     wake(&mut rig, task, 2, ms(1));
-    assert_eq!((rig.queue(2).waker.count, rig.queue(2).waker.waker), (1, None));
+    assert_eq!((rig.bfq.rules.wakers.count(rig.of(2)), rig.waker(2)), (1, None));
 }
 
 #[test]
@@ -133,13 +134,13 @@ fn who_became_busy_last_is_first_among_the_woken() {
     rig.serve(read(3, 80_000_000));
     rig.pass(ms(30));
     let (one, two, three) = (rig.of(1), rig.of(2), rig.of(3));
-    rig.bfq.set_waker(two, Some(one));
-    rig.bfq.set_waker(three, Some(one));
-    let woken = |rig: &Rig| rig.bfq.woken_links.iter(&rig.bfq.queues[one].waker.woken).collect::<Vec<_>>();
+    rig.bfq.rules.wakers.set(two, Some(one));
+    rig.bfq.rules.wakers.set(three, Some(one));
+    let woken = |rig: &Rig| rig.bfq.rules.wakers.woken(one).collect::<Vec<_>>();
     assert_eq!(woken(&rig), [three, two]);
     rig.insert(read(2, 2_000_000));
     assert_eq!(woken(&rig), [two, three]);
-    rig.bfq.set_waker(two, None);
+    rig.bfq.rules.wakers.set(two, None);
     assert_eq!(woken(&rig), [three]);
     rig.drain();
 }
@@ -151,5 +152,5 @@ fn a_shared_queue_is_no_waker() {
     for _ in 0..5 {
         wake(&mut rig, 1, 2, ms(1));
     }
-    assert_eq!(rig.queue(2).waker.waker, None);
+    assert_eq!(rig.waker(2), None);
 }
