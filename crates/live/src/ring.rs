@@ -132,6 +132,11 @@ impl Ring {
         self.apart < if bytes < LONG { self.threads.div_ceil(2) } else { self.threads }
     }
 
+    /// Whether workers are at work.
+    pub(crate) const fn has_busy_workers(&self) -> bool {
+        self.apart > 0
+    }
+
     /// Puts an operation in line that a worker does.
     ///
     /// # Safety
@@ -146,6 +151,8 @@ impl Ring {
     /// Sends what is in line, and waits for an outcome, but not longer than `most`; `None`: as long as it takes.
     pub(crate) fn wait(&mut self, most: Option<Duration>) -> io::Result<()> {
         let outcome = match most {
+            // Without work for it, there is no need to ask the kernel.
+            Some(most) if most.is_zero() && !self.has_work() => return Ok(()),
             Some(most) if most.is_zero() => self.ring.submit(),
             Some(most) => {
                 let (s, ns) = (most.as_ns() / 1_000_000_000, most.as_ns() % 1_000_000_000);
@@ -165,6 +172,12 @@ impl Ring {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the kernel has anything to do: operations in line, outcomes that it keeps, or work that makes some.
+    fn has_work(&mut self) -> bool {
+        let line = self.ring.submission();
+        !line.is_empty() || line.taskrun() || line.cq_overflow()
     }
 
     /// Whether there are outcomes, or work that makes some; found out without the kernel.

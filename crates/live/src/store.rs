@@ -8,12 +8,17 @@
 //! hole; where the file system cannot, it does nothing, as a disk may. Zeroing punches a hole if that is allowed, else asks for zeroed space, else
 //! writes zeros. What must be stable when it is answered is written so (`RWF_DSYNC`), or made so afterwards.
 //!
+//! **Files in memory** take no time but that of copying. What is small is copied by a call, here and now: a turn through the ring costs more than that. Large
+//! reads are not copied, if a socket will have them: `pipes.rs`. Large writes are for the ring's workers. Where something is to go wrong on purpose,
+//! everything goes through the ring.
+//!
 //! What it does not do: decide anything. Errors go back to whoever asked; those that only mean "not now" are tried again.
 
 use crate::bio::{Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
+use crate::data::Data;
 use crate::faults::{FaultOp, Faults, Harm, Injector, Meaning, shorten};
-use crate::request_queue::{IoId, RequestQueue};
+use crate::request_queue::{IoId, Piece, RequestQueue};
 use crate::ring::{LARGE, Ring, Token};
 use crate::transfer::{Run, Then, Transfer};
 use io_uring::opcode::{Fallocate, Fsync, ReadFixed, Readv, WriteFixed, Writev};
@@ -23,7 +28,8 @@ use slab::Slab;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a run is done; if one way is not supported, the next.
@@ -80,6 +86,8 @@ struct Open {
     file: File,
     /// Whether the processor copies what is read and written: it is in the page cache, or in memory altogether.
     is_copied: bool,
+    /// The file by another way, if it is in memory: its pages can be handed on as they are.
+    pages: Option<File>,
 }
 
 /// The files of a disk by number. They may come and go; one that goes must not be asked for any more.
@@ -98,8 +106,12 @@ impl FileTable {
     pub(crate) fn add(&self, file: File) -> FileId {
         // SAFETY: it names no memory.
         let is_cached = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) & libc::O_DIRECT == 0 };
-        let is_copied = is_cached || crate::disk::is_in_memory(&file);
-        FileId(self.files().insert(Open { file, is_copied }) as u32)
+        let is_in_memory = crate::disk::is_in_memory(&file);
+        let is_copied = is_cached || is_in_memory;
+        // What is opened around the page cache hands on copies.
+        let pages =
+            is_in_memory.then(|| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()).flatten();
+        FileId(self.files().insert(Open { file, is_copied, pages }) as u32)
     }
 
     pub(crate) fn remove(&self, file: FileId) {
@@ -171,17 +183,20 @@ impl Store {
         self.operations.len()
     }
 
-    /// Begins an io.
+    /// Begins an io. Answers how many bytes it was, if it has come to its end already. Then it went well: what does not is left to the ring.
     pub(crate) fn start(
         &mut self,
         ring: &mut Ring,
-        queue: &mut RequestQueue<Buffer>,
+        queue: &mut RequestQueue<Data>,
         io: IoId,
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<u64>> {
+        let done = self.do_here(queue, io);
+        if done.is_some() {
+            return Ok(done);
+        }
         let pieces = queue.pieces(io).to_vec();
         for piece in pieces.iter().filter(|p| p.op == Op::Read) {
-            let len = queue.bio(piece).len as usize;
-            queue.data(piece).get_or_insert_with(|| self.pool.buffer(len));
+            self.give_memory(queue, piece)?;
         }
         let (transfer, runs) = Transfer::new(&pieces);
         self.transfers.insert(io.0, transfer);
@@ -192,7 +207,59 @@ impl Store {
                 Op::Zero { may_discard: false } => Way::ZeroRange,
             };
             self.push(ring, queue, io, run, way)
-        })
+        })?;
+        Ok(None)
+    }
+
+    /// Does an io of files in memory, if no piece of it takes long: to hand it to the ring and to hear of it costs more than to copy a few KiB. Answers how
+    /// many bytes it was. If anything is unusual about a piece, all are for the ring, also those that have been done: that changes nothing.
+    fn do_here(&self, queue: &mut RequestQueue<Data>, io: IoId) -> Option<u64> {
+        if self.injector.is_some() {
+            return None;
+        }
+        let files = self.files.files();
+        let mut bytes = 0;
+        for i in 0..queue.pieces(io).len() {
+            let piece = queue.pieces(io)[i];
+            let Open { file, pages: Some(pages), .. } = &files[piece.file.0 as usize] else { return None };
+            let (from, to) = (piece.at as usize, (piece.at + piece.len) as usize);
+            let bio_len = queue.bio(&piece).len as usize;
+            let is_done = match (piece.op, queue.data(&piece)) {
+                (Op::Read, Some(Data::Piped(piped))) => {
+                    piped.fill(pages.as_fd(), piece.offset, piece.at, piece.len)
+                }
+                (Op::Read, data) if u64::from(piece.len) < LARGE => {
+                    let data = data.get_or_insert_with(|| Data::Memory(self.pool.buffer(bio_len)));
+                    pages
+                        .read_at(&mut data.memory_mut()[from..to], piece.offset)
+                        .is_ok_and(|n| n == to - from)
+                }
+                (Op::Write, Some(data)) if u64::from(piece.len) < LARGE && !piece.fua => {
+                    file.write_at(&data.memory_mut()[from..to], piece.offset).is_ok_and(|n| n == to - from)
+                }
+                _ => false,
+            };
+            if !is_done {
+                return None;
+            }
+            bytes += u64::from(piece.len);
+        }
+        Some(bytes)
+    }
+
+    /// Room for what is read, and in it what other pieces of the bio have read elsewhere.
+    fn give_memory(&self, queue: &mut RequestQueue<Data>, piece: &Piece) -> io::Result<()> {
+        let len = queue.bio(piece).len as usize;
+        let data = queue.data(piece);
+        if let Some(Data::Memory(_)) = data {
+            return Ok(());
+        }
+        let mut memory = self.pool.buffer(len);
+        if let Some(Data::Piped(piped)) = data.take() {
+            piped.unload(&mut memory)?;
+        }
+        *data = Some(Data::Memory(memory));
+        Ok(())
     }
 
     /// Makes stable what was written to a file.
@@ -240,7 +307,7 @@ impl Store {
     fn push(
         &mut self,
         ring: &mut Ring,
-        queue: &mut RequestQueue<Buffer>,
+        queue: &mut RequestQueue<Data>,
         io: IoId,
         run: Run,
         way: Way,
@@ -256,8 +323,11 @@ impl Store {
             vectors = transfer
                 .rest(&run)
                 .map(|(piece, bytes)| {
-                    let data =
-                        queue.data(piece).as_mut().expect("reads were given some, writes brought some");
+                    let data = queue
+                        .data(piece)
+                        .as_mut()
+                        .expect("reads were given some, writes brought some")
+                        .memory_mut();
                     is_fixed = self.is_registered && data.is_fixed();
                     let from = (piece.at + bytes.start) as usize;
                     let data = &mut data[from..from + (bytes.end - bytes.start) as usize];
@@ -314,7 +384,7 @@ impl Store {
     pub(crate) fn completed(
         &mut self,
         ring: &mut Ring,
-        queue: &mut RequestQueue<Buffer>,
+        queue: &mut RequestQueue<Data>,
         number: usize,
         result: i32,
     ) -> io::Result<Option<Finished>> {
@@ -350,7 +420,7 @@ impl Store {
     fn advance(
         &mut self,
         ring: &mut Ring,
-        queue: &mut RequestQueue<Buffer>,
+        queue: &mut RequestQueue<Data>,
         doing: Doing,
         outcome: Result<u64, Errno>,
     ) -> io::Result<()> {
@@ -389,7 +459,7 @@ impl Store {
             Then::Do(runs) => runs.into_iter().try_for_each(|run| self.push(ring, queue, io, run, way)),
             Then::ZeroFill(run) => {
                 for (piece, bytes) in transfer.rest(&run) {
-                    let data = queue.data(piece).as_mut().expect("read into");
+                    let data = queue.data(piece).as_mut().expect("read into").memory_mut();
                     data[(piece.at + bytes.start) as usize..(piece.at + bytes.end) as usize].fill(0);
                 }
                 Ok(())

@@ -29,6 +29,17 @@ impl Place {
         File::create(place.file()).unwrap().set_len(SIZE).unwrap();
         place
     }
+    /// In memory: the server reads such files by itself, and sends the pages of large reads as they are.
+    fn in_memory() -> Option<Self> {
+        let place = Self(tempfile::tempdir_in("/dev/shm").ok()?);
+        // Data, no hole: only then it is known that any bytes can be read.
+        std::fs::write(place.file(), vec![0; SIZE as usize]).unwrap();
+        Some(place)
+    }
+    /// One of each kind.
+    fn all() -> impl Iterator<Item = Self> {
+        [Some(Self::new()), Self::in_memory()].into_iter().flatten()
+    }
     fn file(&self) -> PathBuf {
         self.0.path().join("disk.img")
     }
@@ -67,7 +78,10 @@ fn pattern(len: usize, seed: usize) -> Vec<u8> {
 
 #[test]
 fn what_is_written_is_read_whatever_its_size() {
-    let place = Place::new();
+    Place::all().for_each(|place| reads_what_it_wrote(&place));
+}
+
+fn reads_what_it_wrote(place: &Place) {
     let server = place.server(Options::default());
     let mut socket = place.client();
     for (i, len) in [512, 4096, 12_288, 65_536, 100_352, 1 << 20, 5 << 20].into_iter().enumerate() {
@@ -337,9 +351,10 @@ fn with_workers(place: &Place, threads: u32) -> Server {
 #[test]
 fn large_data_are_the_same_whoever_copies_them() {
     const LEN: usize = 256 << 10;
-    for threads in [0, 1, 4] {
-        let place = Place::new();
-        let server = with_workers(&place, threads);
+    for (threads, place) in [0, 1, 4].into_iter().flat_map(|threads| Place::all().map(move |p| (threads, p)))
+    {
+        let place = &place;
+        let server = with_workers(place, threads);
         let work = |client: usize| {
             let mut socket = place.client();
             let at = |i: usize| ((client * 8 + i) * LEN) as u64;
@@ -380,9 +395,12 @@ fn large_data_are_the_same_whoever_copies_them() {
 /// with everything full.
 #[test]
 fn who_hangs_up_in_the_middle_of_large_data_harms_nobody() {
+    Place::all().for_each(|place| hang_up_in_the_middle(&place));
+}
+
+fn hang_up_in_the_middle(place: &Place) {
     const LEN: usize = 1 << 20;
-    let place = Place::new();
-    let server = with_workers(&place, 4);
+    let server = with_workers(place, 4);
     let mut other = place.client();
     for round in 0..16 {
         let mut socket = place.client();
@@ -423,4 +441,82 @@ fn who_hangs_up_in_the_middle_of_large_data_harms_nobody() {
     let _ = server.stop();
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     drop(full);
+}
+
+/// The pages of a file in memory are sent as they are. What is behind the end of one that was cut has none: these bytes are zeros, also where the other half of
+/// the read has pages.
+#[test]
+fn a_file_in_memory_that_was_cut_reads_as_zeros_behind_its_end() {
+    const LEN: usize = 1 << 20;
+    const END: usize = (700 << 10) + 100;
+    let Some(place) = Place::in_memory() else { return println!("skipped: no files in memory") };
+    let server = with_workers(&place, 4);
+    let mut socket = place.client();
+    let data = pattern(LEN, 1);
+    std::fs::write(place.file(), &data).unwrap();
+    let file = OpenOptions::new().write(true).open(place.file()).unwrap();
+    file.set_len(END as u64).unwrap();
+    for round in 0..3 {
+        socket.write_all(&request(0, round, 0, LEN as u32)).unwrap();
+        assert_eq!(reply(&mut socket), (0, round));
+        let mut got = vec![9; LEN];
+        socket.read_exact(&mut got).unwrap();
+        assert!(got[..END] == data[..END], "round {round}");
+        assert!(got[END..].iter().all(|b| *b == 0), "round {round}");
+    }
+    drop(socket);
+    let _ = server.stop();
+}
+
+/// Resident memory of this process, in bytes.
+fn resident() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+/// Forty clients ask for 16 MiB each, by a MiB, and read nothing. Their replies take no more memory than all together may have. Then they read, and each gets
+/// everything.
+#[test]
+fn replies_that_nobody_reads_are_bounded_whoever_copies_them() {
+    const LEN: usize = 1 << 20;
+    const EACH: u64 = 16;
+    for place in Place::all() {
+        std::fs::write(place.file(), pattern(SIZE as usize, 3)).unwrap();
+        let server = with_workers(&place, 4);
+        let before = resident();
+        let mut clients: Vec<UnixStream> = (0..40)
+            .map(|_| {
+                let mut socket = place.client();
+                let asked: Vec<u8> =
+                    (0..EACH).flat_map(|i| request(0, i, i % 8 * LEN as u64, LEN as u32)).collect();
+                socket.write_all(&asked).unwrap();
+                socket
+            })
+            .collect();
+        // Until no more is read.
+        let (mut reads, mut still) = (0, 0);
+        while still < 5 {
+            std::thread::sleep(Duration::from_millis(50));
+            let now = server.stats()[0].1.reads;
+            still = if now == reads { still + 1 } else { 0 };
+            reads = now;
+        }
+        let grown = resident().saturating_sub(before) >> 20;
+        assert!(grown < 512, "{grown} MiB for {reads} replies");
+        assert!(reads < 40 * EACH, "all {reads} replies wait: nothing was held back");
+        let (all, mut got) = (pattern(SIZE as usize, 3), vec![0; LEN]);
+        for socket in &mut clients {
+            let mut seen = [false; EACH as usize];
+            for _ in 0..EACH {
+                let (error, i) = reply(socket);
+                assert!(
+                    error == 0 && !std::mem::replace(&mut seen[i as usize], true),
+                    "{error}, {i} once more"
+                );
+                socket.read_exact(&mut got).unwrap();
+                assert!(got == all[(i as usize % 8) * LEN..][..LEN], "{i}: other data");
+            }
+        }
+        let _ = server.stop();
+    }
 }

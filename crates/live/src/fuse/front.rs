@@ -14,6 +14,7 @@ use super::callers::is_ending;
 use super::protocol::{self, HEADER, Header, Operation, Reply, Terms, WRITE_HEADER};
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
+use crate::data::Data;
 use crate::engine::{Desk, Front};
 use crate::ring::{Outcome, Ring};
 use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId};
@@ -382,7 +383,7 @@ impl<T: Tree> FuseFront<T> {
         self.asked.insert(unique, Asked { what, bio: None, thread: header.pid });
         self.writing += data.as_ref().map_or(0, |_| u64::from(answered));
         let client = self.client(desk, group);
-        let id = desk.queue.submit(desk.now, client, bio, data);
+        let id = desk.queue.submit(desk.now, client, bio, data.map(Data::Memory));
         if let Some(asked) = self.asked.get_mut(&unique) {
             asked.bio = Some(id);
         }
@@ -442,7 +443,7 @@ impl<T: Tree> Front for FuseFront<T> {
         Ok(())
     }
 
-    fn answer(&mut self, _: &mut Desk, answer: Answer<Buffer>) {
+    fn answer(&mut self, _: &mut Desk, answer: Answer<Data>) {
         let unique = answer.cookie;
         let Some(asked) = self.asked.remove(&unique) else { return };
         if let What::Write { answered } = asked.what {
@@ -453,7 +454,8 @@ impl<T: Tree> Front for FuseFront<T> {
         };
         match asked.what {
             What::Read { answered } => {
-                let data = answer.data.as_deref().unwrap_or_default();
+                let data = answer.data.and_then(Data::memory);
+                let data = data.as_deref().unwrap_or_default();
                 self.channel.reply(unique, Ok(&data[..data.len().min(answered as usize)]));
             }
             What::Write { answered } => {

@@ -3,23 +3,24 @@
 //! Memory that the kernel has been told of, which is `input`, the data of a write and the `batch`, stays as it is until the operation's
 //! outcome has come; so a connection that is dropped remains, dead, until both its operations have ended.
 
-use super::session::{Head, INPUT_MAX, Request, Session};
+use super::session::{Head, INPUT_MAX, REQUEST_HEADER, Request, Session};
 use crate::bio::ClientId;
 use crate::buffer::Buffer;
+use crate::pipes::Piped;
 use crate::ring::{LARGE, Ring, Token};
 use fairhead_core::units::{GroupId, Instant, TaskId};
-use io_uring::opcode::{Recv, SendMsg};
+use io_uring::opcode::{PollAdd, Recv, RecvMsg, SendMsg};
 use io_uring::types::Fd;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 /// Input is read into so much memory at a time; during the handshake, into as much as it needs.
 const INPUT: usize = 64 << 10;
 
-/// The rest of a write's data that is at least so long goes straight to where it belongs.
+/// The data of a write that is at least so long go straight to where they belong.
 const STRAIGHT: usize = 16 << 10;
 
 /// The kernel takes so many parts of a message, of 1024.
@@ -64,6 +65,15 @@ impl Socket {
     }
 }
 
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(s) => s.as_fd(),
+            Self::Tcp(s) => s.as_fd(),
+        }
+    }
+}
+
 impl AsRawFd for Socket {
     fn as_raw_fd(&self) -> RawFd {
         match self {
@@ -79,6 +89,8 @@ pub(super) enum Out {
     Bytes(Vec<u8>),
     /// A reply, and the data of a read.
     Reply(Head, Option<Buffer>),
+    /// The reply to a read of so many bytes, with its data.
+    Piped(Piped, u32),
 }
 
 impl Out {
@@ -86,15 +98,25 @@ impl Out {
     pub(super) fn weight(&self) -> u64 {
         let data = match self {
             Self::Bytes(bytes) => bytes.len(),
-            Self::Reply(_, data) => data.as_ref().map_or(0, |d| d.len()),
+            Self::Reply(..) | Self::Piped(..) => return self.data_len() + 64,
         };
         data as u64 + 64
+    }
+
+    /// The bytes of a read's data.
+    fn data_len(&self) -> u64 {
+        match self {
+            Self::Bytes(_) => 0,
+            Self::Reply(_, data) => data.as_ref().map_or(0, |d| d.len() as u64),
+            Self::Piped(_, len) => u64::from(*len),
+        }
     }
 
     fn parts(&self) -> [&[u8]; 2] {
         match self {
             Self::Bytes(bytes) => [bytes, &[]],
             Self::Reply(head, data) => [head.bytes(), data.as_deref().unwrap_or(&[])],
+            Self::Piped(..) => [&[], &[]],
         }
     }
 }
@@ -124,7 +146,31 @@ pub(super) enum State {
     Dead,
 }
 
-/// The message that the kernel is sending.
+/// What became of a message.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sent {
+    /// The socket has taken so many bytes of it.
+    Now(usize),
+    /// The ring will say.
+    Later,
+    /// Nothing can be sent any more.
+    Broken,
+}
+
+/// Where the next bytes that come are put.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Target {
+    /// To the input, as much as there is room for.
+    Input,
+    /// To the data of a large write, and of what follows no more than one header to the input: if that is another large write's, its data
+    /// can go straight to where they belong, too.
+    Data,
+    /// A header that has to come after a large write.
+    Header,
+}
+
+/// A message that the kernel is sending, or receives.
 struct Message {
     parts: Vec<libc::iovec>,
     header: libc::msghdr,
@@ -164,7 +210,8 @@ pub(super) struct Connection {
     input: Vec<u8>,
     start: usize,
     end: usize,
-    is_straight: bool,
+    target: Target,
+    incoming: Box<Message>,
     out: VecDeque<Out>,
     unsent: u64,
     batch: Vec<Out>,
@@ -195,7 +242,8 @@ impl Connection {
             input: vec![0; INPUT_MAX],
             start: 0,
             end: 0,
-            is_straight: false,
+            target: Target::Input,
+            incoming: Box::new(Message { parts: Vec::new(), header }),
             out: VecDeque::new(),
             unsent: 0,
             batch: Vec::new(),
@@ -236,25 +284,49 @@ impl Connection {
         }
         self.input.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
-        let rest = self.writing.as_mut().map_or(&mut [][..], |w| &mut w.data[w.filled..]);
-        self.is_straight = self.end == 0 && rest.len() >= STRAIGHT;
-        let into = if self.is_straight { rest } else { &mut self.input[self.end..] };
-        debug_assert!(!into.is_empty(), "a step needs no more than there is room for");
-        let recv = Recv::new(Fd(self.socket.as_raw_fd()), into.as_mut_ptr(), into.len() as u32).build();
+        self.target = self.next_target();
+        let fd = Fd(self.socket.as_raw_fd());
+        let input = match self.target {
+            Target::Input => &mut self.input[self.end..],
+            Target::Data | Target::Header => &mut self.input[self.end..REQUEST_HEADER],
+        };
+        debug_assert!(!input.is_empty(), "a step needs no more than there is room for");
+        let recv = if let (Target::Data, Some(w)) = (self.target, &mut self.writing) {
+            let Message { parts, header } = &mut *self.incoming;
+            let part =
+                |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+            parts.clear();
+            parts.extend([part(&mut w.data[w.filled..]), part(input)]);
+            (header.msg_iov, header.msg_iovlen) = (parts.as_mut_ptr(), parts.len() as _);
+            RecvMsg::new(fd, &raw mut *header).build()
+        } else {
+            Recv::new(fd, input.as_mut_ptr(), input.len() as u32).build()
+        };
         self.is_receiving = true;
-        // SAFETY: nobody touches the input, or the write, while `is_receiving`; the connection stays until that ends.
+        // SAFETY: nobody touches the message, the input, or the write, while `is_receiving`; the connection stays until that ends.
         unsafe { ring.push(recv, token) }
+    }
+
+    fn next_target(&self) -> Target {
+        let is_partial = self.target == Target::Header && self.end > 0;
+        match &self.writing {
+            Some(w) if self.end == 0 && w.data.len() >= STRAIGHT => Target::Data,
+            None if self.end < REQUEST_HEADER && (self.target == Target::Data || is_partial) => {
+                Target::Header
+            }
+            _ => Target::Input,
+        }
     }
 
     /// So many bytes have come.
     pub(super) fn received(&mut self, len: usize) {
-        match &mut self.writing {
-            Some(w) if self.is_straight => {
-                w.filled += len;
-                self.session.data_came(len as u32);
-            }
-            _ => self.end += len,
+        let mut data = 0;
+        if let (Target::Data, Some(w)) = (self.target, &mut self.writing) {
+            data = len.min(w.data.len() - w.filled);
+            w.filled += data;
+            self.session.data_came(data as u32);
         }
+        self.end += len - data;
     }
 
     /// Something is to be sent.
@@ -275,16 +347,12 @@ impl Connection {
 
     /// Sends as much as fits a message: at once what the socket takes, which is answered; else through the ring. If there are other
     /// connections, a worker sends what is long.
-    pub(super) fn send(
-        &mut self,
-        ring: &mut Ring,
-        token: Token,
-        has_others: bool,
-    ) -> io::Result<Option<usize>> {
+    pub(super) fn send(&mut self, ring: &mut Ring, token: Token, has_others: bool) -> io::Result<Sent> {
         if self.batch.is_empty() {
-            let count = self.out.len().min(PARTS_MAX / 2);
-            self.batch.extend(self.out.drain(..count));
-            self.sent = 0;
+            self.fill_batch();
+        }
+        if self.is_piping() {
+            return self.send_pipe(ring, token);
         }
         let message = &mut *self.message;
         message.parts.clear();
@@ -310,33 +378,61 @@ impl Connection {
             self.is_sending = true;
             // SAFETY: as below.
             unsafe { ring.push_apart(send, token)? }
-            return Ok(None);
+            return Ok(Sent::Later);
         }
         // SAFETY: the kernel reads the message, its parts and the batch during the call.
         let sent = unsafe { libc::sendmsg(fd, header, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
         if let Ok(sent) = usize::try_from(sent) {
-            return Ok(Some(sent));
+            return Ok(Sent::Now(sent));
         }
         self.is_sending = true;
         // SAFETY: the message is in a box of its own, and neither it nor the batch is touched while `is_sending`; the connection stays
         // until that ends.
         unsafe { ring.push(send, token)? }
-        Ok(None)
+        Ok(Sent::Later)
+    }
+
+    /// The next message: parts in memory, or one in pipes.
+    fn fill_batch(&mut self) {
+        let most = self.out.iter().take(PARTS_MAX / 2);
+        let in_memory = most.take_while(|out| !matches!(out, Out::Piped(..))).count();
+        self.batch.extend(self.out.drain(..in_memory.max(1)));
+        self.sent = 0;
+    }
+
+    /// Whether what is sent now is in pipes.
+    pub(super) fn is_piping(&self) -> bool {
+        matches!(self.batch.first(), Some(Out::Piped(..)))
+    }
+
+    /// Sends from pipes what the socket takes. If it is full, the ring says when it has room.
+    fn send_pipe(&mut self, ring: &mut Ring, token: Token) -> io::Result<Sent> {
+        let Some(Out::Piped(piped, _)) = self.batch.first_mut() else { return Ok(Sent::Now(0)) };
+        match piped.send(self.socket.as_fd()) {
+            Ok(true) => return Ok(Sent::Now(0)),
+            Ok(false) => {}
+            Err(_) => return Ok(Sent::Broken),
+        }
+        self.is_sending = true;
+        let poll = PollAdd::new(Fd(self.socket.as_raw_fd()), libc::POLLOUT as u32).build();
+        // SAFETY: it names no memory.
+        unsafe { ring.push(poll, token)? }
+        Ok(Sent::Later)
     }
 
     /// So many bytes have gone. Answers how much memory is free again.
     pub(super) fn sent(&mut self, len: usize) -> u64 {
         self.sent += len;
         let all: usize = self.batch.iter().flat_map(Out::parts).map(<[u8]>::len).sum();
-        if self.sent < all {
+        let is_over = match self.batch.first() {
+            Some(Out::Piped(piped, _)) => piped.is_gone(),
+            _ => self.sent >= all,
+        };
+        if !is_over {
             return 0;
         }
         let freed: u64 = self.batch.iter().map(Out::weight).sum();
         self.unsent -= freed;
-        let data = self.batch.drain(..).map(|o| match o {
-            Out::Reply(_, Some(data)) => data.len() as u64,
-            _ => 0,
-        });
-        data.sum()
+        self.batch.drain(..).map(|out| out.data_len()).sum()
     }
 }

@@ -16,13 +16,15 @@
 //!
 //! A connection that ends takes what it asked for with it ([`leave`](crate::RequestQueue::leave)); if it says so first, it gets what it asked for.
 
-use super::connection::{Connection, Identity, Out, Socket, State, Writing};
+use super::connection::{Connection, Identity, Out, Sent, Socket, State, Writing};
 use super::session::{Command, Errno, Facts, Request, Session, Step};
 use super::stats::Counters;
 use crate::bio::{Answer, Bio, FileId, Op};
-use crate::buffer::{Buffer, Pool};
+use crate::buffer::Pool;
+use crate::data::Data;
 use crate::engine::{Desk, Front};
-use crate::ring::{Outcome, Ring, Token};
+use crate::pipes::Pipes;
+use crate::ring::{LARGE, Outcome, Ring, Token};
 use fairhead_core::Control;
 use fairhead_core::units::{Duration, Instant, IoPrio, Sector, TaskId};
 use io_uring::opcode::Accept;
@@ -97,6 +99,8 @@ pub(super) struct Served {
     pub(super) prio: IoPrio,
     /// To find holes.
     pub(super) holes: File,
+    /// Whether its pages can be sent as they are.
+    pub(super) has_pages: bool,
     pub(super) counters: Arc<Counters>,
 }
 
@@ -118,6 +122,7 @@ pub(super) struct NbdFront {
     listeners: Vec<(Listener, bool)>,
     connections_max: usize,
     pool: Arc<Pool>,
+    pipes: Arc<Pipes>,
     connections: Slab<Connection>,
     asked: Slab<Asked>,
     /// Who wants to hear, who to send, who waits for room.
@@ -145,6 +150,7 @@ impl NbdFront {
             listeners: listeners.into_iter().map(|l| (l, false)).collect(),
             connections_max,
             pool,
+            pipes: Arc::default(),
             connections: Slab::new(),
             asked: Slab::new(),
             deaf: Vec::new(),
@@ -174,7 +180,7 @@ impl Front for NbdFront {
         Ok(())
     }
 
-    fn answer(&mut self, desk: &mut Desk, answer: Answer<Buffer>) {
+    fn answer(&mut self, desk: &mut Desk, answer: Answer<Data>) {
         self.answered(desk, answer);
         self.retry(desk);
     }
@@ -380,7 +386,7 @@ impl NbdFront {
                 continue;
             }
             if let Some(Writing { request, data, .. }) = c.written() {
-                self.submit(desk, slot, request, Some(data));
+                self.submit(desk, slot, request, Some(Data::Memory(data)));
                 continue;
             }
             if c.unsent() > UNSENT_MAX {
@@ -443,13 +449,24 @@ impl NbdFront {
                 self.connections[slot].put(Out::Reply(head, None));
                 self.soil(slot);
             }
-            Command::Read | Command::Flush | Command::Trim | Command::Zero { .. } => {
+            Command::Read => {
+                let data = self.pipe(slot, &request);
+                self.submit(desk, slot, request, data);
+            }
+            Command::Flush | Command::Trim | Command::Zero { .. } => {
                 self.submit(desk, slot, request, None);
             }
         }
     }
 
-    fn submit(&mut self, desk: &mut Desk, slot: usize, request: Request, data: Option<Buffer>) {
+    /// Where a large read of a file in memory goes.
+    fn pipe(&self, slot: usize, request: &Request) -> Option<Data> {
+        let session = &self.connections[slot].session;
+        let is_piped = self.exports[session.export()?].has_pages && u64::from(request.len) >= LARGE;
+        is_piped.then(|| Data::Piped(self.pipes.reply(session.head(request, Ok(())).bytes())))
+    }
+
+    fn submit(&mut self, desk: &mut Desk, slot: usize, request: Request, data: Option<Data>) {
         let c = &mut self.connections[slot];
         let (Some(identity), Some(export)) = (c.identity, c.session.export()) else { return };
         c.open += 1;
@@ -492,7 +509,7 @@ impl NbdFront {
 
 /// What goes out.
 impl NbdFront {
-    fn answered(&mut self, desk: &mut Desk, answer: Answer<Buffer>) {
+    fn answered(&mut self, desk: &mut Desk, answer: Answer<Data>) {
         let number = answer.cookie as usize;
         // What a connection asked for that is gone may still be answered; its number may be another's.
         let is_known = self.asked.get(number).is_some_and(|a| a.identity.client == answer.client);
@@ -516,8 +533,10 @@ impl NbdFront {
         if !c.is_sending && !c.has_output() {
             c.progress = desk.now;
         }
-        let head = c.session.head(&request, result);
-        c.put(Out::Reply(head, data));
+        c.put(match data {
+            Some(Data::Piped(piped)) => Out::Piped(piped, request.len),
+            data => Out::Reply(c.session.head(&request, result), data.and_then(Data::memory)),
+        });
         self.soil(slot);
     }
 
@@ -541,8 +560,14 @@ impl NbdFront {
         let token = Token::Front(slot * 4 + SEND);
         while self.connections[slot].has_output() {
             let has_others = self.connections.len() > 1;
-            let Some(len) = self.connections[slot].send(ring, token, has_others)? else { return Ok(()) };
-            self.gone(desk, slot, len);
+            match self.connections[slot].send(ring, token, has_others)? {
+                Sent::Now(len) => self.gone(desk, slot, len),
+                Sent::Later => return Ok(()),
+                Sent::Broken => {
+                    self.end(desk, slot);
+                    return Ok(());
+                }
+            }
         }
         Ok(())
     }
@@ -556,7 +581,9 @@ impl NbdFront {
         if result < 0 && !matches!(-result, libc::EINTR | libc::EAGAIN) {
             return self.end(desk, slot);
         }
-        self.gone(desk, slot, result.max(0) as usize);
+        // Of a socket that was waited for, the outcome says no more than that it has room.
+        let len = if c.is_piping() { 0 } else { result.max(0) as usize };
+        self.gone(desk, slot, len);
         self.soil(slot);
     }
 

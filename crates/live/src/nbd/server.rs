@@ -5,7 +5,7 @@ use super::session::Facts;
 use super::stats::{Counters, ExportStats, Exports};
 use crate::bio::FileId;
 use crate::buffer::Pool;
-use crate::disk::{Disk, DiskOptions};
+use crate::disk::{Disk, DiskOptions, is_in_memory};
 use crate::error::{Error, ErrorKind};
 use crate::socket::{SocketFile, open_unix};
 use fairhead_core::units::IoPrio;
@@ -128,6 +128,7 @@ impl Server {
                     start: extent.start,
                     group: export.group.clone(),
                     prio: export.prio,
+                    has_pages: is_in_memory(&looked.holes),
                     holes: looked.holes,
                     counters: Arc::clone(counters),
                 },

@@ -26,7 +26,7 @@ pub const INPUT_MAX: usize = OPTION_HEADER + OPTION_MAX;
 const OPTION_MAX: usize = 16 << 10;
 const NAME_MAX: usize = 4096;
 const OPTION_HEADER: usize = 16;
-const REQUEST_HEADER: usize = 28;
+pub(super) const REQUEST_HEADER: usize = 28;
 
 /// The most that is read or written at a time: what clients take for granted.
 //= nbd doc/proto.md Block size constraints
