@@ -217,6 +217,8 @@ pub struct RequestQueue<D> {
     /// How many bios may come alone before that is expected.
     crowd: u32,
     flushes: Flushes<(ClientId, u64)>,
+    /// How often it was asked whether something may go to the elevator.
+    questions: u64,
     answers: VecDeque<Answer<D>>,
     serial: u64,
 }
@@ -247,6 +249,7 @@ impl<D> RequestQueue<D> {
             orphans: 0,
             crowd: 0,
             flushes: Flushes::new(),
+            questions: 0,
             answers: VecDeque::new(),
             serial: 0,
         })
@@ -456,7 +459,13 @@ impl<D> RequestQueue<D> {
     }
 
     /// What stands in the way of a piece; and when that is gone at the latest, if it is known.
-    fn obstacle(&self, lane: LaneId, piece: &Piece, request: &Request) -> Option<(Cause, Option<Instant>)> {
+    fn obstacle(
+        &mut self,
+        lane: LaneId,
+        piece: &Piece,
+        request: &Request,
+    ) -> Option<(Cause, Option<Instant>)> {
+        self.questions += 1;
         if self.is_behind(piece) {
             return Some((Cause::Behind(piece.bio.slot), None));
         }
@@ -883,6 +892,12 @@ impl<D> RequestQueue<D> {
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.settings.limits
+    }
+
+    /// How often it was asked whether a bio may go to the elevator, since the queue was made: what those that wait cost the others.
+    #[must_use]
+    pub const fn questions(&self) -> u64 {
+        self.questions
     }
 
     /// How many ios the disk may have at a time, and whether that adapts.

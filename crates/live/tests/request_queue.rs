@@ -754,6 +754,41 @@ fn whoever_waits_for_the_same_limit_is_served_as_it_came() {
     }
 }
 
+/// The most that is asked for one io of a busy client, beside so many others in a group that may read once a second, each with one read.
+fn questions_beside(clients: u64) -> u64 {
+    let mut s = Small::with_depth(64, 8);
+    let group = limited(&mut s, 1, 1, 1);
+    let busy = s.queue.join();
+    for i in 0..clients {
+        let client = s.queue.join();
+        let bio =
+            Bio { task: TaskId(100 + i as u32), group, ..Small::bio(Op::Read, 1000 + i * 2, 1 << 32 | i) };
+        s.queue.submit(s.now, client, bio, None);
+    }
+    let mut most = 0;
+    for i in 0..1000 {
+        let before = s.queue.questions();
+        s.ask(busy, Op::Read, i % 400 * 2, i);
+        while let Some(io) = s.start() {
+            s.finish(io);
+        }
+        assert!(s.heard().contains(&(i, Ok(()))), "{i} waits, too");
+        // Time that does not open the limit.
+        s.now = s.now + Duration::from_us(20);
+        s.queue.timer(s.now);
+        most = most.max(s.queue.questions() - before);
+    }
+    most
+}
+
+/// Each completion asked about all that waited. Now the first of a line asks for all.
+#[test]
+fn what_waits_costs_the_others_no_more_questions_if_it_is_more() {
+    let (few, many) = (questions_beside(10), questions_beside(10_000));
+    assert!(few > 1, "{few}: nothing waits");
+    assert!(many <= few + 2, "{few} questions for an io beside 10 that wait, {many} beside 10,000");
+}
+
 /// Whoever came later found room that a limit had just got, and went before all that waited for it.
 #[test]
 fn who_comes_later_stands_behind_those_who_wait_for_the_same_limit() {
