@@ -8,6 +8,7 @@
 //! fairhead-bench run PRESET TASKS REQUESTS [GROUPS]   a loop of that many requests; prints heap calls in it
 //! fairhead-bench run-any …                            the same through `AnyScheduler`
 //! fairhead-bench waiting PRESET CLIENTS REQUESTS      the live request queue, with so many clients that wait for a limit
+//! fairhead-bench crowd PRESET CLIENTS REQUESTS        the live request queue, with so many clients that have one read each, without limits
 //! fairhead-bench simulate PRESET SECONDS              the lab for that much virtual time; prints requests and CPU nanoseconds
 //! fairhead-bench work FOLDER                          all job files of a folder: what they cost, and are reckoned to
 //! fairhead-bench confirm FILE DISK SECONDS            advice for a job file or a trace, and whether ten times the seeds confirm it
@@ -63,13 +64,16 @@ fn main() -> ExitCode {
                 _ => misuse(&format!("{how}: no such preset, or not a number: {name} {tasks} {requests}")),
             }
         }
-        ["waiting", name, clients, requests] => match (preset(name), clients.parse(), requests.parse()) {
-            (Some(preset), Ok(clients), Ok(requests)) => {
-                println!("{}", waiting::run(preset, clients, requests));
-                ExitCode::SUCCESS
+        [how @ ("waiting" | "crowd"), name, clients, requests] => {
+            match (preset(name), clients.parse(), requests.parse()) {
+                (Some(preset), Ok(clients), Ok(requests)) => {
+                    let run = if *how == "waiting" { waiting::run } else { waiting::run_crowd };
+                    println!("{}", run(preset, clients, requests));
+                    ExitCode::SUCCESS
+                }
+                _ => misuse(&format!("{how}: no such preset, or not a number: {name} {clients} {requests}")),
             }
-            _ => misuse(&format!("waiting: no such preset, or not a number: {name} {clients} {requests}")),
-        },
+        }
         ["simulate", name, seconds] => match (preset(name), seconds.parse()) {
             (Some(preset), Ok(seconds)) => {
                 let (requests, ns) = simulate::run(preset, seconds);
@@ -96,7 +100,7 @@ fn main() -> ExitCode {
             }
         }
         _ => misuse(
-            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | waiting PRESET CLIENTS REQUESTS | simulate PRESET SECONDS | work FOLDER | confirm FILE DISK SECONDS",
+            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | waiting PRESET CLIENTS REQUESTS | crowd … | simulate PRESET SECONDS | work FOLDER | confirm FILE DISK SECONDS",
         ),
     }
 }

@@ -3,6 +3,9 @@
 //! The clients that wait are in a group that may read once a second, one read each. So some wait in front of the scheduler, and the rest
 //! has no tag. The busy client keeps eight reads under way at a disk that has eight at a time and needs 20 us for each. What
 //! is counted is everything that the queue does for one of its reads: handed in, issued, done, answered.
+//!
+//! In a *crowd* no client has a limit and each is busy, with one read at a time. What is counted is what the queue does for one of these. More clients
+//! than there are tags wait for a tag, and whatever the scheduler turns away waits for that.
 
 use fairhead_core::sched::any::Preset;
 use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId};
@@ -20,6 +23,8 @@ struct Rig {
     now: Instant,
     busy: ClientId,
     asked: u64,
+    /// Clients that ask again when they are answered. A cookie is the index of one.
+    crowd: Vec<ClientId>,
 }
 
 fn bio(task: u32, group: u32, n: u64) -> Bio {
@@ -41,7 +46,8 @@ fn bio(task: u32, group: u32, n: u64) -> Bio {
 }
 
 impl Rig {
-    fn new(preset: &Preset, clients: u32) -> Self {
+    /// A queue with a group that may read once a second, another that may do as it likes, and one client.
+    fn empty(preset: &Preset) -> Self {
         let tags = Limits { tags: 1024, tasks: 1024, groups: 16, queue_depth: 8, ..Limits::default() };
         let settings = Settings { limits: tags, ..Settings::default() };
         let mut queue = RequestQueue::new(settings, (preset.config)()).expect("a preset");
@@ -52,13 +58,33 @@ impl Rig {
             queue.control(now, Control::SetMax(GroupId(group), max)).expect("a limit");
         }
         let busy = queue.join();
+        Self { queue, now, busy, asked: 0, crowd: Vec::new() }
+    }
+
+    fn new(preset: &Preset, clients: u32) -> Self {
+        let mut rig = Self::empty(preset);
         for n in 0..clients {
-            let client = queue.join();
-            queue.submit(now, client, bio(100 + n, 1, u64::from(n) + (1 << 32)), None);
+            let client = rig.queue.join();
+            rig.queue.submit(rig.now, client, bio(100 + n, 1, u64::from(n) + (1 << 32)), None);
         }
-        let mut rig = Self { queue, now, busy, asked: 0 };
         (0..UNDER_WAY).for_each(|_| rig.ask());
         rig
+    }
+
+    /// So many clients without limits, and no other.
+    fn crowd(preset: &Preset, clients: u32) -> Self {
+        let mut rig = Self::empty(preset);
+        rig.crowd = (0..clients).map(|_| rig.queue.join()).collect();
+        (0..u64::from(clients)).for_each(|client| rig.ask_for(client));
+        rig
+    }
+
+    /// The next read of one of the crowd.
+    fn ask_for(&mut self, client: u64) {
+        self.asked += 1;
+        let mut bio = bio(100 + client as u32, BUSY, self.asked);
+        bio.cookie = client;
+        self.queue.submit(self.now, self.crowd[client as usize], bio, None);
     }
 
     fn ask(&mut self) {
@@ -81,7 +107,10 @@ impl Rig {
         self.queue.finished(self.now, io, &[Ok(())]);
         let mut answered = 0;
         while let Some(answer) = self.queue.answer() {
-            if answer.client == self.busy {
+            if !self.crowd.is_empty() {
+                answered += 1;
+                self.ask_for(answer.cookie);
+            } else if answer.client == self.busy {
                 answered += 1;
                 self.ask();
             }
@@ -100,9 +129,20 @@ mod phase {
 
 /// Does so many reads of the busy client beside so many that wait, and answers how many.
 pub(crate) fn run(preset: &Preset, clients: u32, requests: u64) -> u64 {
-    let mut rig = Rig::new(preset, clients);
+    run_in(Rig::new(preset, clients), requests)
+}
+
+/// Does so many reads of a crowd, and answers how many.
+pub(crate) fn run_crowd(preset: &Preset, clients: u32, requests: u64) -> u64 {
+    let rig = Rig::crowd(preset, clients);
+    run_in(rig, requests)
+}
+
+fn run_in(mut rig: Rig, requests: u64) -> u64 {
     let mut turns = 0;
-    while rig.asked < 2 * 1024 {
+    // Each client has been answered, and all tags have been used, a few times.
+    let warm = 2 * (1024 + rig.crowd.len() as u64);
+    while rig.asked < warm {
         rig.turn();
         turns += 1;
         assert!(turns < 100_000, "the disk has nothing to do");

@@ -217,24 +217,24 @@ fn check_lab(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, Stri
 /// Holds the live request queue to what an io may cost while many clients wait for something else. Answers what is over.
 fn check_waiting(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, String> {
     let mut over = Vec::new();
-    for preset in WAITING_PRESETS {
+    for (how, preset) in ["waiting", "crowd"].into_iter().flat_map(|how| WAITING_PRESETS.map(|p| (how, p))) {
         let mut costs = Vec::new();
         for clients in WAITING {
-            let args = format!("waiting {preset} {clients} {REQUESTS}");
+            let args = format!("{how} {preset} {clients} {REQUESTS}");
             let (profile, _) = callgrind::run(program, &args)?;
             costs.push(callgrind::inclusive(&profile, "phase::io").div_ceil(REQUESTS));
         }
         let [few, many] = costs[..] else { unreachable!("one for each") };
         if few == 0 {
-            return Err(format!("waiting {preset}: the profile does not show the ios"));
+            return Err(format!("{how} {preset}: the profile does not show the ios"));
         }
         said.push(format!(
-            "live {preset} beside {} and {} that wait {few} and {many}",
+            "live {how} {preset} with {} and {} clients {few} and {many}",
             WAITING[0], WAITING[1]
         ));
         if many > few * WAITING_GROWTH {
             over.push(format!(
-                "waiting {preset} {}: {many} instructions for an io, limit {}",
+                "{how} {preset} {}: {many} instructions for an io, limit {}",
                 WAITING[1],
                 few * WAITING_GROWTH
             ));
