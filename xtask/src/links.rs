@@ -124,7 +124,7 @@ impl Checked {
 }
 
 /// Documents, code and settings below a folder, without what git ignores and what is not text.
-fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
+pub(crate) fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut paths: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
     paths.sort();
@@ -142,7 +142,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
 }
 
 /// A path without `.` and `..`.
-fn clean(path: &Path) -> PathBuf {
+pub(crate) fn clean(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {
@@ -187,6 +187,11 @@ fn without_spans(text: &str) -> String {
     kept
 }
 
+/// The targets of a document's links.
+pub(crate) fn targets(document: &str) -> Vec<String> {
+    links(&prose(document)).into_iter().map(|(_, link)| link).collect()
+}
+
 /// The targets of links in prose, with where they begin.
 fn links(prose: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
@@ -213,7 +218,8 @@ fn links(prose: &str) -> Vec<(usize, String)> {
     found
 }
 
-fn is_outside(link: &str) -> bool {
+/// Whether a link leaves the repository.
+pub(crate) fn is_outside(link: &str) -> bool {
     link.contains("://") || link.starts_with("mailto:")
 }
 

@@ -6,6 +6,7 @@
 //! cargo xtask bench [--check]       instructions and allocations per request → bench/RESULTS.md; or only the limits, the lab's too
 //! cargo xtask fuzz [--minutes N] [TARGET…]   fuzzing, 10 minutes per target unless told otherwise
 //! cargo xtask docs [tunables|pages|defaults|--check]  what is measured in docs/schedulers and docs/nvme.md; or only whether a part of it is as it would be made
+//! cargo xtask docs --book            the documents as a book, by mdBook → target/book
 //! cargo xtask figures [--check]     figures in README and docs against what the commands give: written anew; or only whether they are the same
 //! cargo xtask dist                  what a package has: the program, manual pages, completions → target/dist
 //! ```
@@ -13,6 +14,7 @@
 //! No dependencies: a bare clone builds this in a second or two, before anything else can go wrong.
 
 mod bench;
+mod book;
 mod callgrind;
 mod defaults;
 mod dist;
@@ -31,7 +33,7 @@ mod arch;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | --check] | figures [--check] | dist";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | --check | --book] | figures [--check] | dist";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         ["docs", "tunables"] => docs::run(docs::Part::Tunables).map(|outcome| println!("{outcome}")),
         ["docs", "pages"] => docs::run(docs::Part::Pages).map(|outcome| println!("{outcome}")),
         ["docs", "defaults"] => docs::run(docs::Part::Defaults).map(|outcome| println!("{outcome}")),
+        ["docs", "--book"] => book::make().map(|outcome| println!("{outcome}")),
         ["docs", "--check"] => docs::run(docs::Part::Check).map(|outcome| println!("{outcome}")),
         ["figures"] => figures::run(false).map(|outcome| println!("{outcome}")),
         ["figures", "--check"] => figures::run(true).map(|outcome| println!("{outcome}")),

@@ -84,6 +84,8 @@ const STEPS: &[Step] = &[
     ("inbox, all interleavings", || tests(&mut loom())),
     ("same bytes in debug", || tests(&mut same_bytes("dev"))),
     ("same bytes in release", || tests(&mut same_bytes("release"))),
+    ("dependencies", dependencies),
+    ("packages of the crates", publishable),
     ("docs", || plain(cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"))),
     ("measured docs, a part", || docs::run(docs::Part::Check)),
     ("figures in the docs", || figures::run(true)),
@@ -129,6 +131,41 @@ pub(crate) fn run() -> ExitCode {
 
 fn plain(command: &mut Command) -> Result<Outcome, String> {
     capture(command).map(|_| Outcome::Passed(String::new()))
+}
+
+/// Licences, advisories and sources of dependencies, as `deny.toml` has them.
+fn dependencies() -> Result<Outcome, String> {
+    if !exists("cargo-deny") {
+        return Ok(Outcome::Skipped("no cargo-deny".to_owned()));
+    }
+    // Without the network there are no advisories to compare with.
+    plain(&mut cargo("deny --all-features check licenses bans sources"))?;
+    Ok(match capture(&mut cargo("deny --all-features check advisories")) {
+        Ok(_) => Outcome::Passed(String::new()),
+        Err(said) if said.contains("failed to fetch") => {
+            Outcome::Passed("without advisories, which could not be fetched".to_owned())
+        }
+        Err(said) => return Err(said),
+    })
+}
+
+/// Packages all crates that can be published, in order, and builds each from its package.
+fn publishable() -> Result<Outcome, String> {
+    match capture(&mut cargo("publish --workspace --dry-run --locked --allow-dirty")) {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let count = said.lines().filter(|l| l.trim_start().starts_with("Packaged ")).count();
+            Ok(Outcome::Passed(format!("{count} crates can be published")))
+        }
+        Err(said)
+            if ["failed to download", "Could not resolve host", "failed to fetch"]
+                .iter()
+                .any(|w| said.contains(w)) =>
+        {
+            Ok(Outcome::Skipped("no registry can be reached".to_owned()))
+        }
+        Err(said) => Err(said),
+    }
 }
 
 /// Installs what tests like to have, where this may be done. Without it they are skipped.
