@@ -47,3 +47,8 @@ pub use groups::{GroupStats, Groups, Max, Min, Policy, Refusal, Split};
 pub use request::{Op, Request, Requests, State};
 pub use trace::{Action, Detail, Reason, TraceEvent};
 pub use units::{Class, Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId, Weight};
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -261,3 +261,8 @@ impl Device {
         each!(self, d => d.is_idle())
     }
 }
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -46,3 +46,8 @@ pub use format::Format;
 pub use reader::{Trace, files_of, open, read, read_as, read_set};
 pub use record::{DeviceId, Flags, NAMES_MAX, Names, Notes, Op, Record};
 pub use summary::{OpSummary, SizeCount, Summary};
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
