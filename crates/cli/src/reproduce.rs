@@ -48,7 +48,7 @@ fn tables(args: &ReproduceArgs, options: &Options) -> Result<Vec<Report>, CliErr
     Ok(reports)
 }
 
-/// Somebody's own measurements, whose job files, and disks in files, are named from the folder of the file.
+/// The user's own measurements. Paths of job files and disk files are relative to the folder of the CSV file.
 fn figures(args: &ReproduceArgs, file: &Path, options: &Options) -> Result<Report, CliError> {
     let text = read_text(file)?;
     let beside = |name: &str| file.parent().unwrap_or(Path::new("")).join(name);

@@ -310,7 +310,7 @@ impl Column {
         Self::new(metric, unit, Published::Number(published), Standing::Listed(reason))
     }
 
-    /// A figure of ours that nobody published.
+    /// A figure of ours without a published one.
     const fn ours(metric: &'static str, unit: &'static str) -> Self {
         Self::new(metric, unit, Published::Nothing, Standing::Ours)
     }
