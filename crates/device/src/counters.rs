@@ -47,6 +47,8 @@ pub struct Counters {
     pub tail_merges: u64,
     /// Writes that had to wait for room in the cache.
     pub write_waits: u64,
+    /// Reads that stood behind such writes (solid-state, where they share the buffer).
+    pub read_waits: u64,
     /// Writes that went to the media before they completed.
     pub media_writes: u64,
     /// Allocation units closed with garbage collection (flash).
@@ -98,6 +100,7 @@ impl Counters {
             destaged_sectors: self.destaged_sectors + other.destaged_sectors,
             tail_merges: self.tail_merges + other.tail_merges,
             write_waits: self.write_waits + other.write_waits,
+            read_waits: self.read_waits + other.read_waits,
             media_writes: self.media_writes + other.media_writes,
             unit_merges: self.unit_merges + other.unit_merges,
             page_rewrites: self.page_rewrites + other.page_rewrites,

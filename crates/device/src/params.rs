@@ -283,6 +283,8 @@ pub enum SlcFull {
     Direct,
     /// They wait until as much has moved from the cache to the native cells.
     Fold,
+    /// They go to the native cells, and the cache is emptied beside them. It is used again when it is empty.
+    Drain,
 }
 
 /// A solid-state device: SATA or NVMe drive, eMMC, microSD card. Rates in bytes per second.
@@ -332,6 +334,8 @@ pub struct SsdParams {
     pub queue_depth: u16,
     /// The write buffer, bytes; at least two programs' worth.
     pub write_buffer: u64,
+    /// Reads take their turn for the buffer with writes, so that they wait behind those that find it full. Default no.
+    pub shared_buffer: bool,
     /// A flush takes so long beyond what it waits for. Default 0.5 ms.
     pub t_flush: Duration,
     /// A flush is a command like others (NVMe); else nothing is accepted until it is done. Default no.
@@ -344,6 +348,8 @@ pub struct SsdParams {
     pub slc_dynamic: u64,
     /// What a full SLC cache does with more. Default: lets it pass.
     pub slc_full: SlcFull,
+    /// Share of the SLC cache that is in use at first, thousandths; no more than there are data. Default none.
+    pub slc_fill_permille: u32,
     /// Bits of a native cell, 2 to 5: a unit in the SLC cache takes the room of so many. Default 3.
     pub cell_bits: u32,
     /// Share of the capacity that holds data at first, from its beginning, thousandths. Default 1000.
@@ -358,6 +364,8 @@ pub struct SsdParams {
     pub slc_idle: Duration,
     /// Over-provisioning: flash beyond the capacity, thousandths of it. Default 70.
     pub spare_permille: u32,
+    /// Garbage collection moves data of those parts only that were overwritten at random of late. Default: of the whole drive.
+    pub hot_parts: bool,
     /// Write amplification of random overwrites, thousandths, 1000 to 100,000; `None`: from the spare flash.
     pub write_amplification_permille: Option<u32>,
     /// Read ahead of a sequential reader into memory, bytes. Default none.
@@ -812,6 +820,7 @@ impl SsdParams {
         let unit = self.page.bytes() * u64::from(self.planes);
         count("cell_bits", u64::from(self.cell_bits), 2, 5)?;
         count("fill", u64::from(self.fill_permille), 0, 1000)?;
+        count("slc_fill", u64::from(self.slc_fill_permille), 0, 1000)?;
         if self.slc_dynamic > 0 {
             bytes("slc_dynamic", self.slc_dynamic, unit, self.capacity * 512)?;
         }

@@ -91,6 +91,7 @@ impl Slot<'_> {
             Self::Overheads(o) => overheads(&(*o)?),
             Self::SlcFull(SlcFull::Direct) => "\"direct\"".to_owned(),
             Self::SlcFull(SlcFull::Fold) => "\"fold\"".to_owned(),
+            Self::SlcFull(SlcFull::Drain) => "\"drain\"".to_owned(),
             Self::RaStop(RaStop::Never) => "\"never\"".to_owned(),
             Self::RaStop(RaStop::Track) => "\"track\"".to_owned(),
             Self::RaStop(RaStop::Cylinder) => "\"cylinder\"".to_owned(),

@@ -176,7 +176,8 @@ impl Slot<'_> {
                 *to = match v.as_str() {
                     Some("direct") => SlcFull::Direct,
                     Some("fold") => SlcFull::Fold,
-                    _ => return Err("\"direct\" or \"fold\" is needed".to_owned()),
+                    Some("drain") => SlcFull::Drain,
+                    _ => return Err("\"direct\", \"fold\" or \"drain\" is needed".to_owned()),
                 }
             }
         }

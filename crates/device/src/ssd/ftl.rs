@@ -34,8 +34,20 @@
 //! With `slc_full = "fold"` all data pass through the cache, and a full one folds a unit for each that comes in:
 //! `t_prog_slc + t_read + t_prog`. The blocks of the cache are erased then, too, `b` times as often as native ones.
 //!
-//! What this does not do: know which pages are valid. The estimate holds for a drive in a steady state: while parts of it
-//! were never written these count as spare, but not when the first block comes free; nor does it know hot and cold data.
+//! With `slc_full = "drain"` a full cache is folded away beside the native programs, `1 / (b - 1)` of a unit with each as if there
+//! were no room, and is used again once it is empty: a drive that is written through gets fast again.
+//!
+//! **Hot parts.** The formula is for a drive that is overwritten everywhere. What is never overwritten ends up in blocks of its own, in
+//! which nothing is to be gained, so that all of the spare flash serves the rest. With `hot_parts` the data in the formula are those of the
+//! parts that random overwrites have touched since the spare flash was last written twice over:
+//!
+//! ```text
+//!     1 TB, 90 GB spare, overwritten all over:   (1000 + 90) / 180 = 6.06        100 GB of it: 1.06        4 GB of it: 1
+//! ```
+//!
+//! What this does not do: know which pages are valid. The estimate holds for a drive in the steady state of its load: while parts of it
+//! were never written these count as spare, but not when the first block comes free, nor does it tell how the blocks sort themselves
+//! out when the load changes.
 //= docs/reference/devices.md#22-sata-ssds
 //= docs/reference/devices.md#slc-cache
 
@@ -73,6 +85,44 @@ struct Debt {
     folds: u64,
 }
 
+/// Parts that random overwrites have touched of late: now, and in the time before.
+#[derive(Clone, Debug)]
+struct Hot {
+    now: [u64; WORDS],
+    before: [u64; WORDS],
+    /// In either.
+    parts: u64,
+    /// Sectors overwritten at random in the present time.
+    written: u64,
+}
+
+/// A bit for each part.
+#[allow(clippy::cast_possible_truncation, reason = "64")]
+const WORDS: usize = PARTS as usize / 64;
+
+impl Default for Hot {
+    fn default() -> Self {
+        Self { now: [0; WORDS], before: [0; WORDS], parts: 0, written: 0 }
+    }
+}
+
+impl Hot {
+    /// A random overwrite of so many sectors of the parts `first` to `last`. A time ends when the spare flash was written once over.
+    #[allow(clippy::cast_possible_truncation, reason = "there are 4096 parts")]
+    fn touch(&mut self, first: u64, last: u64, sectors: u64, spare: u64) {
+        for part in first..=last {
+            let (word, bit) = (part as usize / 64, 1 << (part % 64));
+            self.parts += u64::from((self.now[word] | self.before[word]) & bit == 0);
+            self.now[word] |= bit;
+        }
+        self.written += sectors;
+        if self.written >= spare {
+            (self.before, self.now, self.written) = (self.now, [0; WORDS], 0);
+            self.parts = self.before.iter().map(|w| u64::from(w.count_ones())).sum();
+        }
+    }
+}
+
 /// The state of the flash translation layer. Lengths in sectors.
 #[derive(Clone, Debug)]
 pub(super) struct Ftl {
@@ -91,6 +141,8 @@ pub(super) struct Ftl {
     /// For each die. A common account would come due on the same dies again and again, as often as its period and the
     /// number of dies have a divisor in common.
     debts: Vec<Debt>,
+    /// Parts that are overwritten at random; none: all count.
+    hot: Option<Hot>,
     /// Discarded and not written since, in each part of the device.
     discarded: Vec<u64>,
     discarded_sum: u64,
@@ -102,6 +154,10 @@ pub(super) struct Ftl {
     bits: u64,
     /// A full cache folds.
     fold: bool,
+    /// A full cache is emptied before it is used again.
+    drain: bool,
+    /// Nothing has been programmed yet, so that a cache may be full at first and not know.
+    untouched: bool,
     /// Thousandths of sectors to move for what is in the cache of such a drive.
     owed_cached: u64,
     /// It was full, and is not half empty yet.
@@ -122,6 +178,7 @@ impl Ftl {
             streams: [0; STREAMS],
             owed: 0,
             debts: vec![Debt::default(); (p.channels * p.dies_per_channel) as usize],
+            hot: p.hot_parts.then(Hot::default),
             discarded: vec![0; usize::try_from(PARTS).unwrap_or(0)],
             discarded_sum: 0,
             slc_size: p.slc / 512 / unit,
@@ -129,11 +186,15 @@ impl Ftl {
             slc_used: 0,
             bits: u64::from(p.cell_bits),
             fold: p.slc_full == SlcFull::Fold,
+            drain: p.slc_full == SlcFull::Drain,
+            untouched: true,
             owed_cached: 0,
             slc_full: false,
         };
         // Below 2^41 sectors, so a thousand of them fit.
         ftl.discard(p.capacity * u64::from(p.fill_permille) / 1000, p.capacity);
+        let data = (ftl.capacity - ftl.discarded_sum) / unit;
+        ftl.slc_used = (ftl.slc_room() * u64::from(p.slc_fill_permille) / 1000).min(data);
         ftl
     }
 
@@ -152,7 +213,12 @@ impl Ftl {
         let known = self.streams.iter().position(|&e| e == start);
         self.streams[known.unwrap_or(0)..].rotate_left(1);
         self.streams[STREAMS - 1] = end;
-        known.is_none() && end - start < self.block
+        let is_random = known.is_none() && end - start < self.block;
+        if is_random && let Some(hot) = &mut self.hot {
+            let (size, spare) = (self.capacity.div_ceil(PARTS), self.capacity * self.spare_permille / 1000);
+            hot.touch(start / size, (end - 1) / size, end - start, spare);
+        }
+        is_random
     }
 
     /// Thousandths of pages programmed for each page of random overwrites.
@@ -160,11 +226,16 @@ impl Ftl {
         if let Some(fixed) = self.fixed {
             return fixed;
         }
-        let data = self.capacity - self.discarded_sum;
+        let data = (self.capacity - self.discarded_sum).min(self.hot_sectors());
         let free = self.discarded_sum.saturating_sub(self.slc_borrowed());
         let spare = self.capacity * self.spare_permille / 1000 + free;
         // Both are below 2^41, so thousands of them fit.
         ((data + spare) * 1000 / (2 * spare).max(1)).clamp(1000, 10_000)
+    }
+
+    /// Sectors of parts that are overwritten at random; more than there are, if that is not known.
+    fn hot_sectors(&self) -> u64 {
+        self.hot.as_ref().map_or(u64::MAX, |hot| hot.parts * self.capacity.div_ceil(PARTS))
     }
 
     /// Sectors have come in.
@@ -180,8 +251,9 @@ impl Ftl {
         let die = self.next_die;
         self.next_die = (die + 1) % self.dies;
         let room = self.slc_room();
+        self.untouched = false;
         // Its room may have grown: the host has discarded.
-        self.slc_full &= self.slc_used > room / 2;
+        self.slc_full &= self.slc_used > self.low_water(room);
         if self.slc_used < room && !self.slc_full {
             self.slc_used += 1;
             self.slc_full = self.slc_used == room;
@@ -204,20 +276,26 @@ impl Ftl {
         Charge { die, slc: self.fold, moves: moves as u32, folds: folds as u32, erases: erases as u32 }
     }
 
-    /// Units leave the SLC cache for one that comes in: what is beyond its room, not counting those on their way out.
+    /// A full cache is used again when no more units than that are left in it.
+    fn low_water(&self, room: u64) -> u64 {
+        if self.drain { 0 } else { room / 2 }
+    }
+
+    /// Units leave the SLC cache for one that comes in: what is beyond its room, or all in turn, not counting those on their way out.
     ///
     /// Each die has its share of them: a native program takes the room of `1 / (b - 1)` units.
     fn fold_out(&mut self, die: usize, room: u64, migrating: u64) -> u64 {
         let arrives = u64::from(self.fold);
         let stay = self.slc_used.saturating_sub(migrating);
-        let over = (stay + arrives).saturating_sub(room);
+        let beyond = (stay + arrives).saturating_sub(room);
+        let over = if self.drain { stay } else { beyond };
         let debt = &mut self.debts[die].folds;
         *debt += u64::from(over > 0);
         let mut folds = arrives;
         if !self.fold && *debt >= self.bits - 1 {
             (*debt, folds) = (0, 1);
         }
-        if over > 2 * u64::from(self.dies) {
+        if beyond > 2 * u64::from(self.dies) {
             folds = FOLDS;
         }
         let folds = folds.min(over).min(stay);
@@ -248,7 +326,7 @@ impl Ftl {
     /// A unit has left the SLC cache in a gap, and its share of garbage collection is done there, too.
     pub(super) fn migrated(&mut self) {
         self.slc_used -= 1;
-        self.slc_full &= self.slc_used > self.slc_room() / 2;
+        self.slc_full &= self.slc_used > self.low_water(self.slc_room());
         self.leave(1);
     }
 
@@ -294,6 +372,7 @@ impl Ftl {
         assert!(migrating <= self.slc_used, "only what is in the cache leaves it");
         let most = self.slc_size + self.slc_dynamic;
         assert!(self.slc_used - migrating <= most, "{} units in a cache of {most}", self.slc_used);
-        assert!(self.slc_used < most || most == 0 || self.slc_full, "a cache without room is full");
+        let is_known = self.slc_full || self.untouched;
+        assert!(self.slc_used < most || most == 0 || is_known, "a cache without room is full");
     }
 }

@@ -21,6 +21,9 @@
 //!
 //! Sequential readers may be read ahead of (`prefetch.rs`).
 //!
+//! Where reads and writes share the buffer (`shared_buffer`), a read does not go past writes that wait for room: it takes its turn
+//! behind them, and goes to its die when they are in. It holds no room itself.
+//!
 //! The link serves commands by the time their first page is ready, never by the order of submission: a large read whose
 //! pages wait for busy dies does not block small ones that are ready. The same goes for the channels.
 //!
@@ -134,6 +137,8 @@ pub struct Ssd {
     facts: Facts,
     flush_queued: bool,
     durable: bool,
+    /// Reads take their turn for the buffer.
+    shared: bool,
     // Commands.
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -184,11 +189,13 @@ impl Ssd {
             },
             flush_queued: p.flush_queued,
             durable: p.power_loss_protection,
+            shared: p.shared_buffer,
             slots: Vec::with_capacity(depth),
             free: Vec::with_capacity(depth),
             last_submit: 0,
             in_flight: 0,
-            since: 0,
+            // It has worked until now: what was written before is where it was.
+            since: Instant::EPOCH.as_ns(),
             servers: vec![0; p.cmd_servers as usize],
             reads: VecDeque::with_capacity(depth),
             others: VecDeque::with_capacity(depth),
@@ -408,8 +415,18 @@ impl Ssd {
         }
     }
 
-    /// A read may go to the dies, unless it has been fetched ahead.
+    /// A read has come out of the command processor. Where it takes its turn with writes it stands behind those that wait for room.
+    //= deviates ssd-shared-buffer
     fn begin_read(&mut self, now: u64, slot: u32) {
+        if self.shared && !self.buffer.waiting.is_empty() {
+            self.counters.read_waits += 1;
+            return self.buffer.waiting.push_back(slot);
+        }
+        self.sense(now, slot);
+    }
+
+    /// A read may go to the dies, unless it has been fetched ahead.
+    fn sense(&mut self, now: u64, slot: u32) {
         let (start, end) = (self.slots[slot as usize].start, self.slots[slot as usize].end);
         let pages = match self.prefetch.look_up(slot, start, end) {
             Lookup::Miss => {
@@ -484,6 +501,11 @@ impl Ssd {
         while let Some(&slot) = self.buffer.waiting.front() {
             let at = now.max(self.link_free[self.inbound]);
             let s = &mut self.slots[slot as usize];
+            if s.op == DeviceOp::Read {
+                self.buffer.waiting.pop_front();
+                self.sense(now, slot);
+                continue;
+            }
             if s.op == DeviceOp::Flush {
                 self.buffer.waiting.pop_front();
                 if self.durable {

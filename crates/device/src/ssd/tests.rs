@@ -83,11 +83,16 @@ fn random_params(r: &mut Rng) -> SsdParams {
     p.fill_permille = [0, 500, 1000][r.below(3) as usize];
     p.cell_bits = 2 + r.below(4) as u32;
     p.copy_back = r.chance(50);
+    p.shared_buffer = r.chance(50);
+    p.hot_parts = r.chance(50);
+    p.slc_fill_permille = [0, 300, 1000][r.below(3) as usize];
     if r.chance(40) {
         p.slc_dynamic = (u64::from(p.planes) * p.page.bytes() * (1 + r.below(60))).min(p.capacity * 512);
     }
     if p.slc > 0 && r.chance(50) {
         p.slc_full = SlcFull::Fold;
+    } else if r.chance(50) {
+        p.slc_full = SlcFull::Drain;
     }
     p.prefetch = [0, p.page.bytes(), 100_000, 1 << 20][r.below(4) as usize];
     p.slc_idle = Duration::from_us(r.below(5000));
@@ -328,6 +333,28 @@ fn a_full_buffer_lets_a_write_in_as_pages_are_programmed() {
     );
 }
 
+/// Four pages of buffer, six writes of a page, and a read behind them.
+#[test]
+fn a_read_takes_its_turn_for_a_shared_buffer() {
+    let run = |shared_buffer, writes: u16| {
+        let mut dev = ssd(&SsdParams { write_buffer: 16 << 10, shared_buffer, ..round() });
+        for i in 0..writes {
+            dev.submit(Instant::EPOCH, command(i, WRITE, page(u64::from(i)), 8));
+        }
+        // On a die of its own.
+        dev.submit(Instant::EPOCH, command(9, READ, page(7), 8));
+        let log = drain(&mut dev);
+        (log.iter().find(|l| l.0 == 9).map(|l| l.1), dev.counters.read_waits)
+    };
+    // Command 7 of one processor is out at 70 us, and goes to the die at 75: 50 us to sense, one on the channel, two on the link.
+    assert_eq!(run(false, 6), (Some(75_000 + 53_000), 0));
+    // The last write gets room when the program of the second ends, at 530 us, and the read's turn comes at once.
+    assert_eq!(run(true, 6), (Some(530_000 + 53_000), 1));
+    // One write more waits for the third program; one that finds room does not matter.
+    assert_eq!(run(true, 7), (Some(540_000 + 53_000), 1));
+    assert_eq!(run(true, 4), (Some(55_000 + 53_000), 0));
+}
+
 #[test]
 fn a_read_waits_for_a_program_or_suspends_it() {
     for (suspend, wait) in [(0, 441_000), (30, 30_000)] {
@@ -507,6 +534,45 @@ fn a_folding_cache_has_its_cliff_where_it_is_full() {
 }
 
 #[test]
+fn a_cache_that_is_drained_is_fast_again() {
+    let p = SsdParams { slc: 1000 * 4096, slc_full: SlcFull::Drain, ..cached() };
+    let log = write_through(&mut ssd(&p), 8000, |_| {});
+    // 1000 pages in 101 us for eight; with three bits, half a page leaves with each native program: 501 + 275 us for eight, for
+    // 2000 pages. So each 3000 pages are alike, and the third time begins at 6000. The buffer's 256 pages are ahead of the dies.
+    let at = |pages: u64| {
+        let (rounds, rest) = (pages / 3000, pages % 3000);
+        let (fast, slow) = (rest.min(1000), rest.saturating_sub(1000));
+        rounds * (1000 * 101 + 2000 * 776) / 8 + (fast * 101 + slow * 776) / 8
+    };
+    for eighth in 1..=8 {
+        near("drained", log[eighth as usize - 1], at(1000 * eighth - 256), 25);
+    }
+}
+
+/// The cache of a drive that was at work until now is where it was; that of one that rests is not.
+#[test]
+fn a_cache_may_be_full_at_first() {
+    let p = SsdParams { slc: 1000 * 4096, slc_fill_permille: 1000, ..cached() };
+    let log = write_through(&mut ssd(&p), 8000, |_| {});
+    near("native from the beginning", log[7], (8000 - 256) * 501 / 8, 10);
+    // Of one that holds no data there are none in the cache.
+    let empty = ssd(&SsdParams { fill_permille: 0, ..p.clone() });
+    assert_eq!(empty.ftl.slc_used, 0);
+    // Readers leave it alone; a rest empties it.
+    for (pause, left) in [(Duration::from_us(100), 1000), (Duration::from_secs(20), 0)] {
+        let mut dev = ssd(&p);
+        let mut now = Instant::EPOCH;
+        for i in 0..100 {
+            now = now + if i == 50 { pause } else { Duration::from_us(100) };
+            dev.submit(now, command(0, READ, page(i), 8));
+            now = Instant::EPOCH + Duration::from_ns(drain(&mut dev)[0].1);
+            dev.check();
+        }
+        assert_eq!(dev.ftl.slc_used, left, "{pause:?}");
+    }
+}
+
+#[test]
 fn a_cache_in_free_flash_shrinks_as_the_drive_fills_up() {
     let pages = 16_000;
     let p = SsdParams {
@@ -589,8 +655,8 @@ fn pages_that_move_take_the_channel() {
 }
 
 /// Pages programmed for each page written, in thousandths, of a page map whose garbage collection takes the block with the
-/// fewest valid pages: the real thing, small.
-fn greedy(blocks: usize, pages: usize, data: usize) -> u64 {
+/// fewest valid pages: the real thing, small. All `data` are written in order, then the first `hot` pages of them at random.
+fn greedy(blocks: usize, pages: usize, data: usize, hot: usize) -> u64 {
     const NONE: usize = usize::MAX;
     let mut r = Rng(99);
     let (mut place, mut owner) = (vec![NONE; data], vec![NONE; blocks * pages]);
@@ -604,7 +670,7 @@ fn greedy(blocks: usize, pages: usize, data: usize) -> u64 {
             base = programmed;
         }
         // In order at first, then at random.
-        let mut todo = vec![if i < data { i } else { r.below(data as u64) as usize }];
+        let mut todo = vec![if i < data { i } else { r.below(hot as u64) as usize }];
         while let Some(lpn) = todo.pop() {
             if next == pages {
                 if free.len() <= 1 {
@@ -645,8 +711,48 @@ fn write_amplification_is_that_of_greedy_garbage_collection() {
         let formula = Ftl::new(&p).amplification();
         assert_eq!(formula, u64::from((1000 + spare) * 1000 / (2 * spare)), "(1 + s) / 2 s");
         let data = (blocks - 2) * pages * 1000 / (1000 + spare as usize);
-        near(&format!("{spare} thousandths spare"), formula, greedy(blocks, pages, data), 100);
+        near(&format!("{spare} thousandths spare"), formula, greedy(blocks, pages, data, data), 100);
     }
+}
+
+/// A part that is overwritten at random has all of the spare flash for itself, in the page map too.
+#[test]
+//= deviates ssd-hot-parts type=test
+fn what_is_never_overwritten_is_not_moved() {
+    let (blocks, pages, spare) = (128, 256, 150);
+    for hot in [1000, 700, 400] {
+        let p = SsdParams { spare_permille: spare, hot_parts: true, capacity: 1 << 20, ..round() };
+        let mut ftl = Ftl::new(&p);
+        assert_eq!(ftl.amplification(), 1000, "nothing has been overwritten");
+        let mut r = Rng(5);
+        for _ in 0..100_000 {
+            let start = r.below(p.capacity * hot / 8000) * 8;
+            ftl.is_random(start, start + 8);
+        }
+        let formula = ftl.amplification();
+        near("(hot + s) / 2 s", formula, ((hot + u64::from(spare)) * 500 / u64::from(spare)).max(1000), 15);
+        let data = (blocks - 2) * pages * 1000 / (1000 + spare as usize);
+        let map = greedy(blocks, pages, data, data * hot as usize / 1000);
+        near(&format!("{hot} thousandths hot"), formula, map, 100);
+    }
+}
+
+#[test]
+fn parts_that_are_left_alone_are_forgotten() {
+    let p = SsdParams { spare_permille: 100, hot_parts: true, capacity: 1 << 20, ..round() };
+    let mut ftl = Ftl::new(&p);
+    let mut r = Rng(5);
+    let mut write = |ftl: &mut Ftl, sectors: u64, range: u64| {
+        for _ in 0..sectors / 8 {
+            let start = r.below(range / 8) * 8;
+            ftl.is_random(start, start + 8);
+        }
+        ftl.amplification()
+    };
+    near("all of it", write(&mut ftl, p.capacity / 2, p.capacity), 5500, 15);
+    // A tenth of it: the rest is forgotten when twice as much as there is spare has been written.
+    assert!(write(&mut ftl, p.capacity / 20, p.capacity / 10) > 5000);
+    near("a tenth", write(&mut ftl, p.capacity / 5, p.capacity / 10), 1000, 30);
 }
 
 #[test]
