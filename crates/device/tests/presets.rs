@@ -49,7 +49,7 @@ fn sizes_are_those_of_the_drives() {
 
 #[test]
 fn every_value_of_a_preset_names_its_source() {
-    const MARKS: [&str; 4] = ["[datasheet]", "[calibrated]", "[structure]", "[assumed]"];
+    const MARKS: [&str; 5] = ["[datasheet]", "[review]", "[calibrated]", "[structure]", "[assumed]"];
     for name in preset_names() {
         let text = preset_text(name).unwrap_or_default();
         let (mut above, mut values) = (String::new(), 0);
@@ -184,7 +184,7 @@ fn each_mistake_gets_one_clear_line() {
 #[test]
 fn each_mistake_in_a_solid_state_drive_gets_one_clear_line() {
     for (line, message) in [
-        ("slc_full = \"both\"", "slc_full: \"direct\" or \"fold\" is needed"),
+        ("slc_full = \"both\"", "slc_full: \"direct\", \"fold\" or \"drain\" is needed"),
         ("slc = \"0B\"\nslc_full = \"fold\"", "slc_full: \"fold\" needs a part of the cache of its own, slc"),
         ("slc_dynamic = \"4KiB\"", "slc_dynamic: 4096B is not possible, 32768B to 1000204886016B is"),
         ("cell_bits = 1", "cell_bits: 1 is not possible, 2 to 5 is"),
