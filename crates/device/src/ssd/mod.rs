@@ -416,7 +416,7 @@ impl Ssd {
     }
 
     /// A read has come out of the command processor. Where it takes its turn with writes it stands behind those that wait for room.
-    //= deviates ssd-shared-buffer
+    //= docs/reference/devices.md#shared-buffer
     fn begin_read(&mut self, now: u64, slot: u32) {
         if self.shared && !self.buffer.waiting.is_empty() {
             self.counters.read_waits += 1;

@@ -717,7 +717,7 @@ fn write_amplification_is_that_of_greedy_garbage_collection() {
 
 /// A part that is overwritten at random has all of the spare flash for itself, in the page map too.
 #[test]
-//= deviates ssd-hot-parts type=test
+//= docs/reference/devices.md#hot-parts type=test
 fn what_is_never_overwritten_is_not_moved() {
     let (blocks, pages, spare) = (128, 256, 150);
     for hot in [1000, 700, 400] {
