@@ -1,14 +1,16 @@
 //! Which rules a scheduler has: chosen from its tunables once, when it is made or retuned.
 //!
-//! A switch of [`Config`] that turns a rule on, or to its form of another year, is looked at here and nowhere else. The rule has
-//! the outcome as its own setting.
+//! A switch of [`Config`] that turns a rule on, or to its form of another year, is looked at here and nowhere
+//! else. The rule has the outcome as its own setting.
 
 use super::config::Config;
 use super::rules::Rules;
 use super::rules::burst::{self, Bursts};
 use super::rules::depth::{self, Depth};
+use super::rules::inject::{self, Inject};
 use super::rules::protect::Protect;
 use super::rules::rate::{Method, Rate};
+use super::rules::stream::Streams;
 use super::rules::waker::{self, Wakers};
 use crate::elevator::Limits;
 use crate::units::Duration;
@@ -20,7 +22,9 @@ impl Rules {
             bursts: Bursts::new(bursts(config), queues),
             depth: Depth::new(depth_threshold(config)),
             protect: Protect::new(limits.rotational && !config.quirks, config.ncq_protection, limits.tags),
+            inject: Inject::new(inject(config, slice_idle, limits.rotational), queues),
             rate: Rate::new(rate_method(config), limits.rotational),
+            streams: Streams::new(streams(config), queues),
             wakers: Wakers::new(wakers(config, slice_idle), queues),
         }
     }
@@ -30,7 +34,9 @@ impl Rules {
         self.bursts.setting = bursts(config);
         self.depth.threshold = depth_threshold(config);
         self.protect.on = config.ncq_protection;
+        self.inject.setting = inject(config, slice_idle, self.inject.setting.rotational);
         self.rate.method = rate_method(config);
+        self.streams.on = streams(config);
         self.wakers.setting = wakers(config, slice_idle);
     }
 }
@@ -45,6 +51,15 @@ const fn depth_threshold(config: &Config) -> u32 {
 
 const fn rate_method(config: &Config) -> Method {
     if config.rate_estimator { Method::Intervals } else { Method::BestSlot }
+}
+
+const fn inject(config: &Config, slice_idle: Duration, rotational: bool) -> inject::Setting {
+    inject::Setting { on: config.injection, tries: !config.quirks, slice_idle, rotational }
+}
+
+const fn streams(config: &Config) -> bool {
+    //= deviates bfq-streams
+    config.streams && config.low_latency && !config.quirks
 }
 
 const fn wakers(config: &Config, slice_idle: Duration) -> waker::Setting {

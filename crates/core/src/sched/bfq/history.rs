@@ -181,7 +181,7 @@ impl Bfq {
             queue.seek_mean.push_seek(if last.0 == 0 { 0 } else { last.distance(rq.start) });
         }
         if was_short != queue.short_think {
-            self.injection_on_think_change(now, q);
+            self.rules_think_changed(now, q);
         }
         if seeks && self.is_soft_raised(q) {
             self.end_soft_rt(cx, q);

@@ -7,7 +7,8 @@ use super::group::Kind;
 use super::history::is_far;
 use super::rules::burst::Newcomer;
 use super::rules::depth::Served;
-use super::view::{Effect, QueueId, View};
+use super::view::{Effect, QueueId, View, since};
+use super::weight_raising::is_usual;
 use crate::elevator::Cx;
 use crate::request::Request;
 use crate::trace::{Detail, Reason};
@@ -45,6 +46,8 @@ impl Bfq {
             Effect::Rejudge => self.boost = self.boost_rule(),
             Effect::Note(what) => cx.note(what, self.queues[q].task),
             Effect::Protect(tag) => self.protect(cx, tag),
+            Effect::Streams => self.suspend_raising(cx, q),
+            Effect::StreamEnded => self.resume_suspended(cx, q),
         }
     }
 
@@ -54,8 +57,8 @@ impl Bfq {
         cx.note_in_numbers(Reason::RateUpdate, self.queues[q].task, Detail::Rate { rate });
     }
 
-    /// The disk passes over a request of a raised queue: if that is interactive, it is raised for as long as the start of a program
-    /// takes on such a disk.
+    /// The disk passes over a request of a raised queue: if that is interactive, it is raised for as long as
+    /// the start of a program takes on such a disk.
     fn protect(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let q = self.rqs[tag].queue;
         let (longer, interactive) = (self.raise_duration(), self.interactive_factor());
@@ -66,13 +69,61 @@ impl Bfq {
         cx.note(Reason::Protected, self.queues[q].task);
     }
 
+    /// `q` reads a stream: it is not a program that starts, and counts in no burst.
+    fn suspend_raising(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        let raise = self.queues[q].raise;
+        if raise.factor > 1 && raise.factor == self.interactive_factor() {
+            self.end_raising(cx, q);
+            self.rules.streams.suspend(q, raise.start, raise.len);
+        }
+        if self.rules.bursts.streams(q) {
+            while let Some(other) = self.rules.bursts.release() {
+                self.raise_after_burst(cx, other);
+            }
+        }
+    }
+
+    /// The run that `q` read is over. Was it a piece of a program's start?
+    fn resume_suspended(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        if let Some((start, len)) = self.rules.streams.resume(q)
+            && self.queues[q].raise.factor == 1
+            && self.tick(cx.now) <= start + len
+        {
+            self.queues[q].raise.start = start;
+            self.queues[q].raise.len = len;
+            self.change_factor(cx, q, self.interactive_factor(), Reason::RaisedInteractive);
+        }
+    }
+
+    /// A queue was in a large burst, which is none any more: it is raised as it would have been then, if it
+    /// has read in more places than one, or as soon as it does. Those that have not may be streams, too,
+    /// which have not got far.
+    fn raise_after_burst(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        let (queue, len) = (&self.queues[q], self.raise_duration());
+        let alone = queue.sync && queue.owner.is_some() && !queue.shared && queue.raise.factor == 1;
+        let wanted = self.config.interactive && is_usual(queue.prio);
+        if !alone || !wanted || since(self.tick(cx.now), Some(queue.created)) > len {
+            return;
+        }
+        self.rules.streams.suspend(q, queue.created, len);
+        if self.rules.streams.has_jumped(q) {
+            self.resume_suspended(cx, q);
+        }
+    }
+
+    /// How much a queue may send in the first slot of its start at most, in sectors.
+    pub(super) fn newcomer_budget(&self) -> u32 {
+        self.rules.streams.first_budget(self.bmin())
+    }
+
     /// Whether a queue is in a large burst, and so is not to be raised.
     #[inline]
     pub(super) fn in_large_burst(&self, q: QueueId) -> bool {
         self.rules.bursts.in_large(q)
     }
 
-    /// Whether the disk is to be idled for `q`, which is raised, though everybody busy is and little is at the device.
+    /// Whether the disk is to be idled for `q`, which is raised, though everybody busy is and little is at
+    /// the device.
     //= deviates bfq-protection
     #[inline]
     pub(super) fn needed_at_greedy_disk(&self, q: QueueId) -> bool {
@@ -89,6 +140,21 @@ impl Bfq {
 
 /// Events.
 impl Bfq {
+    /// `q` is new.
+    pub(super) fn rules_new_queue(&mut self, now: Instant, q: QueueId) {
+        let view = self.seen(now);
+        self.rules.bursts.created(&view, q);
+        self.rules.inject.created(&view, q);
+        self.rules.streams.created(q);
+        self.rules.wakers.created(&view, q);
+    }
+
+    /// The think time of `q` turned short or long.
+    pub(super) fn rules_think_changed(&mut self, now: Instant, q: QueueId) {
+        let view = self.seen(now);
+        self.rules.inject.think_changed(&view, q, self.queues[q].short_think);
+    }
+
     /// A request comes to `q`, which was created just now.
     pub(super) fn rules_created(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let view = self.seen(cx.now);
@@ -101,8 +167,10 @@ impl Bfq {
     #[inline]
     pub(super) fn rules_arrived_alone(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let view = self.seen(cx.now);
-        let effect = self.rules.wakers.arrived(&view, q, self.queues[q].short_think);
+        let short_think = self.queues[q].short_think;
+        let effect = self.rules.wakers.arrived(&view, q, short_think);
         self.apply(cx, q, effect);
+        self.rules.inject.arrived(&view, q, self.in_service == Some(q), short_think);
     }
 
     /// A request went to the device; `raised` says whether its queue is.
@@ -114,18 +182,32 @@ impl Bfq {
         }
     }
 
-    /// `rq` of `q` is about to go to the device.
+    /// `rq` of `q` is about to go to the device. Answers whether `q` is raised, when the rules have seen it.
     #[inline]
-    pub(super) fn rules_dispatched(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
+    pub(super) fn rules_dispatched(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag, rq: &Request) -> bool {
+        if self.in_service == Some(q) {
+            self.rules.inject.dispatched(tag);
+        }
         let near = !is_far(self.limits.rotational, self.last_pos, rq.start, rq.len);
         let effect = self.rules.rate.dispatched(&self.seen(cx.now), rq.len, near);
         self.apply(cx, q, effect);
+        let raised = self.queues[q].raise.factor > 1;
+        let counts = raised || self.rules.bursts.is_member(q);
+        match self.rules.streams.dispatched(q, rq, counts) {
+            Effect::None => raised,
+            effect => {
+                self.apply(cx, q, effect);
+                self.queues[q].raise.factor > 1
+            }
+        }
     }
 
     /// A request of `q` completed, and is still counted at the device.
     #[inline]
     pub(super) fn rules_completed(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag, kind: Kind) {
         let view = self.seen(cx.now);
+        let depth = &self.rules.depth;
+        self.rules.inject.completed(&view, q, tag, || depth.most());
         if kind == Kind::SyncRead {
             let effect = self.rules.protect.completed(&view, tag);
             self.apply(cx, q, effect);
@@ -144,6 +226,7 @@ impl Bfq {
 
     /// The slot of `q`, in which it sent `sectors`, is over; it was of use until `end`.
     pub(super) fn rules_expired(&mut self, cx: &mut Cx<'_>, q: QueueId, sectors: u32, end: Instant) {
+        self.rules.inject.expired();
         if self.queues[q].sync {
             let time = end.saturating_since(self.slot_start);
             let effect = self.rules.rate.expired(sectors, time);

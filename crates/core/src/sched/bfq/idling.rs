@@ -92,7 +92,7 @@ impl Bfq {
     /// Whether idling for `q` makes for more throughput.
     #[inline]
     pub(super) fn boosts(&self, q: QueueId) -> bool {
-        let counts = !self.raised_queues_wait() || self.knows_streams && self.queues[q].raise.factor > 1;
+        let counts = !self.raised_queues_wait() || self.rules.streams.on && self.queues[q].raise.factor > 1;
         counts && self.would_boost(q)
     }
 

@@ -1,8 +1,10 @@
-//! BFQ, budget fair queueing: each task's requests have a queue, and each queue gets the disk for a budget of sectors.
+//! BFQ, budget fair queueing: each task's requests have a queue, and each queue gets the disk for a budget of
+//! sectors.
 //!
-//! For whatever several tasks share, from a card to an array: each gets its part of the *service* by its weight, whatever the
-//! others do, and within that what a user waits for comes first. This is the scheduler of Linux 6.12; each patch of its
-//! history is a switch of [`Config`], and with all of them off what is left is the engine of 2010.
+//! For whatever several tasks share, from a card to an array: each gets its part of the *service* by its
+//! weight, whatever the others do, and within that what a user waits for comes first. This is the scheduler
+//! of Linux 6.12; each patch of its history is a switch of [`Config`], and with all of them off what is left
+//! is the engine of 2010.
 //!
 //! ```text
 //!  insert ──► queue of the task (queue.rs) ──► hierarchy: group × class, B-WF2Q+ ──► queue in service ──► device
@@ -11,61 +13,72 @@
 //!               └─ weight_raising.rs: interactive? plays?                            ├─ idling.rs: wait for it?
 //!  from outside: group.rs (groups, priorities, tags)                                 └─ injection.rs: others meanwhile
 //!
-//!  hooks.rs: what happened ──► rules/: burst, depth, protect, rate, waker ──► Effect ──► hooks.rs: applies it
+//!  hooks.rs: what happened ──► rules/: burst, depth, inject, protect, rate, stream, waker
+//!  hooks.rs: applies it  ◄── Effect ──┘
 //! ```
 //!
 //! # Engine and rules
 //!
-//! The *engine* keeps queues and gives turns. A *rule* watches what happens, keeps its own state, and asks for an effect; it cannot
-//! reach a queue. The rules (`rules/`) are being taken out of the engine one by one: five stand apart; the files `history`, `idling`,
-//! `injection`, `queue_merge`, `stream`, `weight_raising` and `early` are still written as parts of [`Bfq`]. `era.rs` chooses
-//! the rules' settings from the tunables, `hooks.rs` is the one file where the engine asks them.
+//! The *engine* keeps queues and gives turns. A *rule* watches what happens, keeps its own state, and asks
+//! for an effect; it cannot reach a queue. The rules (`rules/`) are being taken out of the engine one by one:
+//! seven stand apart; `history`, `idling`, `queue_merge`, `weight_raising` and `early` are still written as
+//! parts of [`Bfq`]. `era.rs` chooses the rules' settings from the tunables, `hooks.rs` is where the engine
+//! asks them, and `injection.rs` where it chooses among queues on their terms.
 //!
-//! A request's way, file by file: `mod.rs` (`insert`) finds its queue in `queue.rs` and `queue_merge.rs`, has `history.rs` learn from
-//! it and `hooks.rs` ask the rules, and puts it in; a queue that was idle becomes busy in `slot.rs`. `dispatch` selects a queue in
-//! `slot.rs` (`idling.rs` says whether to wait), and issues its next request in `mod.rs`, with `budget.rs` for what that costs.
-//! `complete` is in `mod.rs` and `hooks.rs` again.
+//! A request's way, file by file: `mod.rs` (`insert`) finds its queue in `queue.rs` and `queue_merge.rs`, has
+//! `history.rs` learn from it and `hooks.rs` ask the rules, and puts it in; a queue that was idle becomes
+//! busy in `slot.rs`. `dispatch` selects a queue in `slot.rs` (`idling.rs` says whether to wait), and issues
+//! its next request in `mod.rs`, with `budget.rs` for what that costs. `complete` is in `mod.rs` and
+//! `hooks.rs` again.
 //!
-//! A queue is selected with a budget, in sectors, and has the disk until it has sent so many (or something else ends its
-//! *slot*: see `slot.rs`). Then it is due again when everyone else has had a share of the same size for its weight. Budgets
-//! say how long turns are, weights how much one gets: a queue with a large budget has long turns, and waits for as long.
+//! A queue is selected with a budget, in sectors, and has the disk until it has sent so many (or something
+//! else ends its *slot*: see `slot.rs`). Then it is due again when everyone else has had a share of the same
+//! size for its weight. Budgets say how long turns are, weights how much one gets: a queue with a large
+//! budget has long turns, and waits for as long.
 //!
-//! Example: two tasks read in sequence, weights 40 and 80, budgets of 256 sectors each. Virtual time is service divided by
-//! the sum of the weights, 120. The budget of the first takes it 256 / 40 = 6.4 of it to pay off, that of the second
-//! 3.2: so both start at 0, the second finishes first, at 3.2, has a second turn until 6.4, and then the first has its turn:
+//! Example: two tasks read in sequence, weights 40 and 80, budgets of 256 sectors each. Virtual time is
+//! service divided by the sum of the weights, 120. The budget of the first takes it 256 / 40 = 6.4 of it to
+//! pay off, that of the second 3.2: so both start at 0, the second finishes first, at 3.2, has a second turn
+//! until 6.4, and then the first has its turn:
 //!
 //! ```text
 //!   turn       2         2         1         2         2         1             per turn 256 sectors, 4 requests of 64
 //!   virtual    0 ─ 2.1 ─── 4.3 ─────  6.4 ─── 8.5 ─── 10.7 ───── 12.8
 //! ```
 //!
-//! Between its requests each thinks for 0.1 ms, and the disk idles for it, at most 8 ms. Now a program starts, whose 4 reads
-//! need 3 ms of computing each before the next. Its queue is new, so interactive: it weighs 30 times as much and takes the disk
-//! away at once; the disk idles for it while it computes, and the readers wait for 20 ms in all instead of it for each of
-//! its reads. What was left of the preempted reader's budget is its when it comes back.
+//! Between its requests each thinks for 0.1 ms, and the disk idles for it, at most 8 ms. Now a program
+//! starts, whose 4 reads need 3 ms of computing each before the next. Its queue is new, so interactive: it
+//! weighs 30 times as much and takes the disk away at once; the disk idles for it while it computes, and the
+//! readers wait for 20 ms in all instead of it for each of its reads. What was left of the preempted reader's
+//! budget is its when it comes back.
 //!
 //! # How long one waits
 //!
-//! Classes are strict: RT requests can keep BE and IDLE ones waiting for ever, BE ones IDLE ones, but that an IDLE queue has
-//! a turn after at most 200 ms and one slot. Within a class and group, a queue of weight w among weights that sum to W, with
-//! Q sectors to go, is through when the device has done (Q + B + B + L) W / w sectors, where B is the largest budget and L the
-//! largest request; a slot lasts for at most `timeout_sync` times the factor of raising, until the next event, and
-//! then one idle period. With groups these add up, level by level. A raised queue counts with 30 or 3000 times its weight, for
-//! at most 25 s or as long as it plays: meanwhile others get next to nothing if it takes everything, which is why it is raised no
-//! longer than for 120000 sectors. Within a queue a request is passed over until its fifo time; then it is next in the queue's
-//! slot, unless a newcomer is nearer. What the device does with the requests that it has is not in this bound.
+//! Classes are strict: RT requests can keep BE and IDLE ones waiting for ever, BE ones IDLE ones, but that an
+//! IDLE queue has a turn after at most 200 ms and one slot. Within a class and group, a queue of weight w
+//! among weights that sum to W, with Q sectors to go, is through when the device has done (Q + B + B + L) W /
+//! w sectors, where B is the largest budget and L the largest request; a slot lasts for at most
+//! `timeout_sync` times the factor of raising, until the next event, and then one idle period. With groups
+//! these add up, level by level. A raised queue counts with 30 or 3000 times its weight, for at most 25 s or
+//! as long as it plays: meanwhile others get next to nothing if it takes everything, which is why it is
+//! raised no longer than for 120000 sectors. Within a queue a request is passed over until its fifo time;
+//! then it is next in the queue's slot, unless a newcomer is nearer. What the device does with the requests
+//! that it has is not in this bound.
 //!
 //! # From the kernel's hooks to ours
 //!
-//! - "Run the queue" is `wants_run`, for drivers that do not dispatch after every completion and timer anyway.
-//! - A request that is handed back stays with the elevator, which issues it first: for BFQ it is still at the device.
+//! - "Run the queue" is `wants_run`, for drivers that do not dispatch after every completion and timer
+//!   anyway.
+//! - A request that is handed back stays with the elevator, which issues it first: for BFQ it is still at the
+//!   device.
 //! - "Has a running thread" is true of a task until it exits.
 //! - Where the kernel counts in ticks, [`Config::tick`] does, if it is not zero.
 //!
 //! # What it does not do
 //!
-//! Flush and pass-through requests (the driver's), statistics of groups (whoever reads the trace), one queue for all threads of
-//! a program (it sees tasks). It has one lock's worth of state, so many fast devices are better off without.
+//! Flush and pass-through requests (the driver's), statistics of groups (whoever reads the trace), one queue
+//! for all threads of a program (it sees tasks). It has one lock's worth of state, so many fast devices are
+//! better off without.
 //!
 //= linux-6.12 block/bfq-iosched.c, block/bfq-wf2q.c, block/bfq-cgroup.c, docs/reference/bfq.md
 //= paper: P. Valente, F. Checconi 2010, "High throughput disk scheduling with fair bandwidth distribution", IEEE TC 59(9)
@@ -87,7 +100,6 @@ mod queue_merge;
 mod retune;
 mod rules;
 mod slot;
-mod stream;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -99,7 +111,6 @@ use self::budget::DEFAULT_BUDGET;
 use self::early::Early;
 use self::group::Kind;
 use self::idling::Boost;
-use self::injection::Injection;
 use self::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, Rq};
 use self::retune::Derived;
 use self::rules::Rules;
@@ -179,7 +190,8 @@ pub struct Bfq {
     busy: [u32; 3],
     wr_busy: u32,
     groups_pending: u32,
-    /// How many queues are counted under each weight (10, 20, … 80), and a bit for each weight under which there are any.
+    /// How many queues are counted under each weight (10, 20, … 80), and a bit for each weight under which
+    /// there are any.
     weights: [u32; WEIGHTS],
     weights_in_use: u32,
     queued: u32,
@@ -201,10 +213,7 @@ pub struct Bfq {
     bmax_now: u32,
     rules: Rules,
     boost: Boost,
-    /// Whether [streams](stream) are looked for.
-    knows_streams: bool,
     early: Early,
-    injection: Injection,
     /// The last completion, timer or change asks the driver for a dispatch.
     wants_run: bool,
     /// Arrivals and completions decide nothing: see [`conform`].
@@ -256,7 +265,6 @@ impl Scheduler for Bfq {
         process.requests += 1;
         if process.requests == 1 && rq.sync {
             self.rules_arrived_alone(cx, q);
-            self.injection_on_arrival(cx.now, q);
         }
         self.store(cx, q, tag, link, &rq);
         if self.in_service == Some(q) && self.queues[q].waiting {
@@ -347,7 +355,6 @@ impl Scheduler for Bfq {
 
     fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let Rq { queue: q, process, actuator, kind, .. } = self.rqs[tag];
-        self.injection_on_completion(cx.now, q, tag);
         self.rules_completed(cx, q, tag, kind);
         self.in_flight -= 1;
         if self.several_actuators {
@@ -392,7 +399,8 @@ impl Scheduler for Bfq {
         }
     }
 
-    /// When the device has run empty, unless that is what idling is for; when idling has ended in vain; and when the task in service is gone.
+    /// When the device has run empty, unless that is what idling is for; when idling has ended in vain; and
+    /// when the task in service is gone.
     //= linux-6.12 block/bfq-iosched.c bfq_completed_request, bfq_idle_slice_timer
     //= docs/reference/bfq.md#77-complete
     fn wants_run(&self) -> bool {
@@ -490,7 +498,8 @@ impl Bfq {
         q
     }
 
-    /// A request of `link` at `position` comes to `q`: the queue that it goes to, after the merge that may be due.
+    /// A request of `link` at `position` comes to `q`: the queue that it goes to, after the merge that may be
+    /// due.
     #[inline(always)]
     fn cooperate(&mut self, cx: &mut Cx<'_>, q: QueueId, link: LinkId, position: Sector) -> QueueId {
         if self.find_cooperator(cx, q, position, link).is_none() {
@@ -542,8 +551,8 @@ impl Bfq {
         }
     }
 
-    /// The queue in service, for which the disk idles, has a request again. A small one might grow, if the slot is not
-    /// over: then only its dispatch ends the idling.
+    /// The queue in service, for which the disk idles, has a request again. A small one might grow, if the
+    /// slot is not over: then only its dispatch ends the idling.
     fn end_idling(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
         //= linux-6.12 block/bfq-iosched.c bfq_rq_enqueued, docs/reference/bfq.md#71-insert
         const SMALL_SECTORS: u32 = 32;
@@ -560,8 +569,8 @@ impl Bfq {
         }
     }
 
-    /// Makes `tag` the next request of `q` if it is better than the present one, seen from where the head is; not if that is next
-    /// because it had waited for too long.
+    /// Makes `tag` the next request of `q` if it is better than the present one, seen from where the head is;
+    /// not if that is next because it had waited for too long.
     //= deviates bfq-overdue
     #[inline]
     fn prefer(&mut self, cx: &Cx<'_>, q: QueueId, tag: Tag) {
@@ -615,11 +624,7 @@ impl Bfq {
         let cost = self.cost(q, rq.len);
         self.served(cx.now, q, cost);
         let serving = self.in_service == Some(q);
-        if serving {
-            self.injection_on_dispatch(q, tag);
-        }
-        self.rules_dispatched(cx, q, &rq);
-        let raised = self.stream_sent(cx, q, &rq);
+        let raised = self.rules_dispatched(cx, q, tag, &rq);
         self.last_pos = rq.end();
         if serving {
             self.in_service_last_pos = rq.end();
@@ -668,7 +673,8 @@ impl Bfq {
         }
     }
 
-    /// A queue that others' turns have emptied has no expiry that would look at its pace: its last completion does.
+    /// A queue that others' turns have emptied has no expiry that would look at its pace: its last completion
+    /// does.
     //= deviates bfq-soft-injected
     fn plan_soft_rt_later(&mut self, q: QueueId) {
         let config = &self.config;
@@ -677,8 +683,8 @@ impl Bfq {
         }
     }
 
-    /// Who is next in `q` when `tag` has gone: once in a slot the oldest if it has waited for too long, else the nearer
-    /// neighbour, where behind the last is the first.
+    /// Who is next in `q` when `tag` has gone: once in a slot the oldest if it has waited for too long, else
+    /// the nearer neighbour, where behind the last is the first.
     fn next_after(&mut self, requests: &Requests, now: Instant, q: QueueId, tag: Tag) -> Option<Tag> {
         let queue = &mut self.queues[q];
         if !core::mem::replace(&mut queue.fifo_checked, true) {
@@ -703,7 +709,8 @@ impl Bfq {
         if expired { Reason::FifoExpired } else { why }
     }
 
-    /// A request of the queue in service completed: does it keep the disk? Answers whether it has nothing to send and is waited for.
+    /// A request of the queue in service completed: does it keep the disk? Answers whether it has nothing to
+    /// send and is waited for.
     fn review_completion(&mut self, cx: &mut Cx<'_>, q: QueueId) -> bool {
         self.start_clock_as_in_2010(cx.now, q);
         let queue = &self.queues[q];
@@ -801,9 +808,7 @@ impl Bfq {
             bmax_now: DEFAULT_BUDGET,
             rules: Rules::new(&config, slice_idle, &limits, queues),
             boost: Boost::None,
-            knows_streams: Self::streams_rule(&config),
             early: Early::default(),
-            injection: Injection::default(),
             wants_run: false,
             muted: false,
             limits,

@@ -21,9 +21,8 @@
 use super::Bfq;
 use super::group::Kind;
 use super::history::{Activity, SeekHistory, ThinkTime};
-use super::injection::Inject;
 use super::rules::burst;
-use super::stream::Stream;
+use super::rules::inject::Measured;
 use super::view::QueueId;
 use super::weight_raising::Raise;
 use crate::elevator::{Actuators, Cx};
@@ -106,8 +105,6 @@ pub(super) struct Queue {
     pub(super) first_io: Instant,
 
     pub(super) raise: Raise,
-    pub(super) stream: Stream,
-    pub(super) inject: Inject,
 
     /// Its tasks' next requests go to that queue.
     pub(super) merge_to: Option<QueueId>,
@@ -159,8 +156,6 @@ impl Queue {
             since_backlog: 0,
             first_io: tick,
             raise: Raise::new(tick),
-            stream: Stream::default(),
-            inject: Inject::new(tick),
             merge_to: None,
             shared: false,
             split_wanted: false,
@@ -178,7 +173,7 @@ pub(super) struct Saved {
     pub(super) activity: Activity,
     pub(super) burst: burst::Past,
     pub(super) raise: Raise,
-    pub(super) inject: Inject,
+    pub(super) inject: Measured,
 }
 
 /// What a task has with one actuator.
@@ -345,9 +340,7 @@ impl Bfq {
         queue.next_budget = self.first_budget();
         queue.actuator = u8::try_from(actuator).unwrap_or(0);
         self.queues[q] = queue;
-        let view = self.seen(now);
-        self.rules.bursts.created(&view, q);
-        self.rules.wakers.created(&view, q);
+        self.rules_new_queue(now, q);
         self.hierarchy.place(q, group, prio.class, weight_of(prio));
         Some(q)
     }

@@ -291,7 +291,7 @@ impl Bfq {
             activity: queue.activity,
             burst,
             raise,
-            inject: queue.inject,
+            inject: self.rules.inject.measured(q),
         });
     }
 
@@ -348,7 +348,7 @@ impl Bfq {
         queue.think = saved.think;
         queue.short_think = saved.short_think;
         queue.activity = saved.activity;
-        queue.inject = saved.inject;
+        self.rules.inject.split(q, saved.inject);
         let (was, burst) = (saved.raise, self.rules.bursts.in_large(q));
         queue.raise = Raise {
             factor: queue.raise.factor,
@@ -428,7 +428,7 @@ impl Bfq {
         //= deviates bfq-stable-raised
         let sequential = if self.config.quirks { self.boosts(q) } else { self.would_boost(q) };
         //= deviates bfq-streams
-        let joins_stream = self.knows_streams && self.would_boost(target);
+        let joins_stream = self.rules.streams.on && self.would_boost(target);
         if sequential || joins_stream { None } else { self.link_for_good(q, link, target) }
     }
 

@@ -203,7 +203,6 @@ impl Bfq {
                 }
             }
         }
-        self.clear_injection();
         let service = self.hierarchy.service(q);
         self.feed_back(cx.requests, q, reason);
         self.note_seeky_shared(q);
@@ -292,7 +291,7 @@ impl Bfq {
             self.rules.bursts.leave(q);
         }
         self.raise_on_wakeup(cx, q, &wakeup);
-        if new && wakeup.burst && self.knows_streams {
+        if new && wakeup.burst && self.rules.streams.on {
             let small = self.newcomer_budget().min(self.hierarchy.budget(q));
             self.hierarchy.set_budget(q, small);
         }

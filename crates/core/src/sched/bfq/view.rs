@@ -1,25 +1,27 @@
 //! What passes between the engine and its rules: names of queues, what a rule may see, what it may ask for.
 //!
 //! ```text
-//!              View, and facts as plain values
-//!   engine ───────────────────────────────────────► rule      arrived, dispatched, completed, expired, …
-//!   engine ◄─────────────────────────────────────── rule      Effect, or the answer to a question
+//!             View, and facts as plain values
+//!   engine ───────────────────────────────────► rule     created, arrived, dispatched, completed, expired …
+//!   engine ◄─────────────────────────────────── rule     Effect, or the answer to a question
 //! ```
 //!
-//! A [`View`] is a copy, so a rule can change nothing through it, and a unit test of a rule is written with literal values. What costs
-//! something to find out is passed as a closure, which a rule calls only if it needs the fact.
+//! A [`View`] is a copy, so a rule can change nothing through it, and a unit test of a rule is written with
+//! literal values. What costs something to find out is passed as a closure, which a rule calls only if it
+//! needs the fact.
 
 use crate::trace::Reason;
 use crate::units::{Duration, Id, Instant, Tag};
 use core::num::NonZeroU32;
 
-/// A queue; 1 is the fallback. There is no queue 0, so an optional id is as small and as quick to compare, and no table has a first entry
-/// that means anything.
+/// A queue; 1 is the fallback. There is no queue 0, so an optional id is as small and as quick to compare,
+/// and no table has a first entry that means anything.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct QueueId(NonZeroU32);
 
 impl QueueId {
-    /// The queue of every task for which there is no other: async, best effort, level 4. Never merged, in a burst or a waker.
+    /// The queue of every task for which there is no other: async, best effort, level 4. Never merged, in a
+    /// burst or a waker.
     pub(crate) const FALLBACK: Self = Self(NonZeroU32::MIN);
 }
 
@@ -53,7 +55,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// The time of the event on a coarse clock, which whatever is not measured finely goes by: raising, bursts and merging.
+    /// The time of the event on a coarse clock, which whatever is not measured finely goes by: raising,
+    /// bursts and merging.
     #[inline]
     pub(crate) fn tick(&self) -> Instant {
         self.now.floor_to(self.step)
@@ -80,6 +83,10 @@ pub(crate) enum Effect {
     Note(Reason),
     /// The disk passes over this request of a raised queue, which is to be raised for longer.
     Protect(Tag),
+    /// The queue reads a stream: interactive raising is suspended, and it is in no burst.
+    Streams,
+    /// The queue has read a stream to its end: raising that was suspended may resume.
+    StreamEnded,
 }
 
 /// How long ago `then` was; for ever if it never was.

@@ -187,7 +187,7 @@ impl Bfq {
             if !self.config.quirks {
                 //= deviates bfq-raised-again
                 self.queues[q].raise.service = 0;
-                self.forget_stream(q);
+                self.rules.streams.raised(q);
             }
             self.raise_interactive(cx, q, Reason::RaisedInteractive);
         } else if wakeup.burst {
@@ -204,7 +204,7 @@ impl Bfq {
     }
 
     fn start_raising(&mut self, cx: &mut Cx<'_>, q: QueueId, interactive: bool) {
-        self.forget_stream(q);
+        self.rules.streams.raised(q);
         if interactive {
             self.queues[q].raise.service = 0;
             self.raise_interactive(cx, q, Reason::RaisedInteractive);

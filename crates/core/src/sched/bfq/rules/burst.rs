@@ -1,9 +1,9 @@
 //! Bursts of queue activations: tasks that begin together want throughput, not to be raised.
 //!
-//! A system that starts, a build, a search through a source tree: many short tasks begin within moments, each looks
-//! interactive, and raising them all raises none and costs the disk its order. One program that starts has few helpers. So a
-//! task that begins within 180 ms of the one before, under the same group, is in one *burst* with it;
-//! the eighth makes the burst *large*, and from then on no queue in it is raised.
+//! A system that starts, a build, a search through a source tree: many short tasks begin within moments, each
+//! looks interactive, and raising them all raises none and costs the disk its order. One program that starts
+//! has few helpers. So a task that begins within 180 ms of the one before, under the same group, is in one
+//! *burst* with it; the eighth makes the burst *large*, and from then on no queue in it is raised.
 //!
 //! ```text
 //!   new queue   a    b    c     d  e   f     g   h    i            (less than 180 ms between neighbours)
@@ -12,15 +12,17 @@
 //!   in a large burst                              a…h  a…i          those of a…g that are raised already lose it
 //! ```
 //!
-//! A new queue counts if there is a burst already or nothing is busy: what begins while others work is a program that its user has
-//! just started, not the system. More than 180 ms of quiet or another group end the burst.
+//! A new queue counts if there is a burst already or nothing is busy: what begins while others work is a
+//! program that its user has just started, not the system. More than 180 ms of quiet or another group end the
+//! burst.
 //!
-//! A queue stays in its burst until it has been idle for 10 s. One that is freed while on the list, because its task has
-//! exited, no longer counts: the shell commands in the script that starts a program come and go. Linux meant so, and has
-//! counted it all the same since about 6.2; with [`Setting::counts_exited`] this rule does, too.
+//! A queue stays in its burst until it has been idle for 10 s. One that is freed while on the list, because
+//! its task has exited, no longer counts: the shell commands in the script that starts a program come and go.
+//! Linux meant so, and has counted it all the same since about 6.2; with [`Setting::counts_exited`] this rule
+//! does, too.
 //!
-//! What it does not do: look at what these tasks have in common. Eight programs of one session that start together are a
-//! burst too.
+//! What it does not do: look at what these tasks have in common. Eight programs of one session that start
+//! together are a burst too.
 //
 //= linux-6.12 block/bfq-iosched.c bfq_handle_burst, bfq_add_to_burst, docs/reference/bfq.md#34-bursts
 
@@ -188,8 +190,8 @@ impl Bursts {
         Some(q)
     }
 
-    /// `q` turned out to read one stream, and counts no longer: bursts are about short tasks. Answers whether the burst, without it, is
-    /// small again; then [`Self::release`] is due.
+    /// `q` turned out to read one stream, and counts no longer: bursts are about short tasks. Answers whether
+    /// the burst, without it, is small again; then [`Self::release`] is due.
     pub(crate) fn streams(&mut self, q: QueueId) -> bool {
         let member = self.members[q];
         let of_this = member.in_large && self.large && member.created >= self.began;
@@ -202,7 +204,8 @@ impl Bursts {
         small
     }
 
-    /// The burst is small again: the next of its queues that was in a large one, and is on the list from now on.
+    /// The burst is small again: the next of its queues that was in a large one, and is on the list from now
+    /// on.
     pub(crate) fn release(&mut self) -> Option<QueueId> {
         let began = self.began;
         let (q, _) = self.members.iter().find(|(_, member)| member.in_large && member.created >= began)?;
@@ -249,8 +252,8 @@ impl Bursts {
         self.leave(q);
     }
 
-    /// For comparisons: a queue that began just now is in a large burst, or is not, and the burst that it began in is
-    /// what this shows.
+    /// For comparisons: a queue that began just now is in a large burst, or is not, and the burst that it
+    /// began in is what this shows.
     pub(crate) fn adopt(&mut self, q: QueueId, large: bool, marked: impl FnMut(QueueId)) {
         if large {
             self.unlist(q);

@@ -1,7 +1,9 @@
-//! Whether the device queues requests itself (NCQ, TCQ), found out from how many it has when more are waiting.
+//! Whether the device queues requests itself (NCQ, TCQ), found out from how many it has when more are
+//! waiting.
 //!
-//! A device is taken to queue until 33 completions under load have shown that it does not. Once it has had more than three
-//! requests at a time, the question is settled. What the driver says about its depth is not asked: the kernel does not know either.
+//! A device is taken to queue until 33 completions under load have shown that it does not. Once it has had
+//! more than three requests at a time, the question is settled. What the driver says about its depth is not
+//! asked: the kernel does not know either.
 //!
 //! ```text
 //!   at the device   3 3 3 3 …  (33 completions while others wait)  ──► it does not queue
@@ -12,7 +14,8 @@
 
 use crate::sched::bfq::view::{Effect, View};
 
-/// A device that has more requests than this at a time queues them; with fewer queued and at the device there is no load.
+/// A device that has more requests than this at a time queues them; with fewer queued and at the device there
+/// is no load.
 //= linux-6.12 block/bfq-iosched.c BFQ_HW_QUEUE_THRESHOLD, docs/reference/bfq.md#310-low-latency-with-ncq
 pub(crate) const THRESHOLD: u32 = 3;
 /// The threshold of 2010.
@@ -64,8 +67,8 @@ impl Depth {
         if self.verdict == Some(true) || view.in_flight + view.queued <= self.threshold {
             return Effect::None;
         }
-        // A queue that is idled for and has little in hand keeps others' load away from the device: that the device has
-        // few requests then says nothing about what it would take.
+        // A queue that is idled for and has little in hand keeps others' load away from the device: that the
+        // device has few requests then says nothing about what it would take.
         let kept_away = |s: Served| s.short_think && s.requests < self.threshold;
         if view.in_flight < self.threshold && served().is_some_and(kept_away) {
             return Effect::None;
@@ -83,12 +86,6 @@ impl Depth {
         self.verdict = Some(self.most > self.threshold);
         (self.most, self.samples) = (0, 0);
         Effect::Rejudge
-    }
-
-    /// Has seen that many requests at the device: for tests of rules that ask for the most.
-    #[cfg(test)]
-    pub(crate) const fn has_seen(&mut self, most: u32) {
-        self.most = most;
     }
 }
 

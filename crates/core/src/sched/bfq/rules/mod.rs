@@ -1,28 +1,41 @@
-//! BFQ's rules: each watches what happens, keeps its own state, and asks the engine for an effect. No rule changes a queue.
+//! BFQ's rules: each watches what happens, keeps its own state, and asks the engine for an effect. No rule
+//! changes a queue.
 //!
-//! | rule | finds out | hooks | asks for |
-//! |---|---|---|---|
-//! | [`burst`] | which queues begin together | arrived | (marks its queues) |
-//! | [`depth`] | whether the device queues requests itself | completed | judge anew for which queues idling pays |
-//! | [`rate`] | the device's peak rate | dispatched, completed, expired | another largest budget |
-//! | [`protect`] | whether the disk passes over what is far away | dispatched, completed | send nothing else; raise for longer |
-//! | [`waker`] | which queue waits for which | arrived, completed | (knows its relations) |
+//! | rule | finds out | asks for |
+//! |---|---|---|
+//! | [`burst`] | which queues begin together | marks them; a marked queue is not raised |
+//! | [`depth`] | whether the device queues requests itself | judge anew for which queues idling pays |
+//! | [`inject`] | how many requests of others do no harm | answers on which terms one is sent |
+//! | [`protect`] | whether the disk passes over what is far away | send nothing else; raise for longer |
+//! | [`rate`] | the device's peak rate | another largest budget |
+//! | [`stream`] | which queue reads on and on | suspend its raising, or resume it |
+//! | [`waker`] | which queue waits for which | serve one in the other's turn |
 //!
-//! The other rules are still parts of the engine: `history`, `idling`, `injection`, `queue_merge`, `stream`, `weight_raising`.
+//! Hooks have the same names everywhere, and a rule has those that it needs: `created` and `freed` (a queue),
+//! `arrived`, `dispatched` and `completed` (a request), `expired` (a slot), `merged` and `split` (tasks that
+//! share a queue).
 //!
-//! A rule's file imports [`view`](super::view) and shared parts, and no other rule: it can be read, tested and changed alone. A fact
-//! that one rule has and another needs goes through the engine, as an argument of a hook.
+//! A rule's file imports [`view`](super::view) and shared parts, and no other rule: it can be read, tested
+//! and changed alone, which a test holds. A fact that one rule has and another needs goes through the engine,
+//! as an argument of a hook. State by queue is a table of the rule's own.
+//!
+//! The other rules are still parts of the engine: `history`, `idling`, `queue_merge`, `weight_raising` and
+//! the rules of 2010 in `early`.
 
 pub(crate) mod burst;
 pub(crate) mod depth;
+pub(crate) mod inject;
 pub(crate) mod protect;
 pub(crate) mod rate;
+pub(crate) mod stream;
 pub(crate) mod waker;
 
 use self::burst::Bursts;
 use self::depth::Depth;
+use self::inject::Inject;
 use self::protect::Protect;
 use self::rate::Rate;
+use self::stream::Streams;
 use self::waker::Wakers;
 
 /// The rules, as [`era`](super::era) chose them.
@@ -30,7 +43,36 @@ use self::waker::Wakers;
 pub(crate) struct Rules {
     pub(crate) bursts: Bursts,
     pub(crate) depth: Depth,
+    pub(crate) inject: Inject,
     pub(crate) protect: Protect,
     pub(crate) rate: Rate,
+    pub(crate) streams: Streams,
     pub(crate) wakers: Wakers,
+}
+
+#[cfg(test)]
+mod tests {
+    /// What a rule may import of the scheduler: names of queues, the view and the effects.
+    const DOOR: &str = "use crate::sched::bfq::view::";
+
+    #[test]
+    fn a_rule_imports_the_view_and_no_other_rule() {
+        let files = [
+            include_str!("burst.rs"),
+            include_str!("depth.rs"),
+            include_str!("inject.rs"),
+            include_str!("protect.rs"),
+            include_str!("rate.rs"),
+            include_str!("stream.rs"),
+            include_str!("waker.rs"),
+        ];
+        for file in files {
+            let (rule, _) = file.split_once("#[cfg(test)]\nmod tests").expect("each has its unit tests");
+            assert!(rule.contains(DOOR), "a rule without a view");
+            let inside = rule.lines().filter(|line| line.contains("super::") || line.contains("sched::"));
+            for line in inside.filter(|line| !line.trim_start().starts_with("//")) {
+                assert!(line.starts_with(DOOR), "a rule reaches for more than its view: {line}");
+            }
+        }
+    }
 }

@@ -1,13 +1,16 @@
-//! Protection: what to do about a disk that passes over the requests of a raised queue. Ours, not the kernel's.
+//! Protection: what to do about a disk that passes over the requests of a raised queue. Ours, not the
+//! kernel's.
 //!
-//! A disk that queues serves what is nearest first. If it does so whatever the age, a request far from the others waits for as
-//! long as others are sent, and raising its queue does not help: the elevator gave it the disk long ago. All that is left is to
-//! send nothing else. That costs throughput, so it is done only where it is seen to be needed, and how much the disk
-//! reorders is found out by counting, with neither clocks nor knowledge of the disk.
+//! A disk that queues serves what is nearest first. If it does so whatever the age, a request far from the
+//! others waits for as long as others are sent, and raising its queue does not help: the elevator gave it the
+//! disk long ago. All that is left is to send nothing else. That costs throughput, so it is done only where
+//! it is seen to be needed, and how much the disk reorders is found out by counting, with neither clocks nor
+//! knowledge of the disk.
 //!
-//! One read at the device is *watched*: the oldest of raised queues, or, if there is none, any. Each read that was sent later and
-//! completes earlier passes it over. A fair disk with n requests does that to nobody for much more than n times, as
-//! every round is a new chance to be the nearest. After 8 rounds it is taken for *greedy*, for the next minute:
+//! One read at the device is *watched*: the oldest of raised queues, or, if there is none, any. Each read
+//! that was sent later and completes earlier passes it over. A fair disk with n requests does that to nobody
+//! for much more than n times, as every round is a new chance to be the nearest. After 8 rounds it is taken
+//! for *greedy*, for the next minute:
 //!
 //! ```text
 //!   at the device:  W a b c d e f g      W is watched, n = 8, a..g and those that follow them are near each other
@@ -17,29 +20,32 @@
 //!
 //! With a greedy disk
 //!
-//! - a raised queue's request that was passed over by one round stops everything: nothing is sent until it is done. The device
-//!   has only to finish what it has, so the wait is bounded: one round until it is noticed, one to finish;
-//! - a raised queue that has nothing to send keeps the disk if *any* other request is at the device (not only if four are, as on
-//!   other disks), also when all busy queues are raised, and always if it is soft real-time;
+//! - a raised queue's request that was passed over by one round stops everything: nothing is sent until it is
+//!   done. The device has only to finish what it has, so the wait is bounded: one round until it is noticed,
+//!   one to finish;
+//! - a raised queue that has nothing to send keeps the disk if *any* other request is at the device (not only
+//!   if four are, as on other disks), also when all busy queues are raised, and always if it is soft
+//!   real-time;
 //! - no others' requests are injected in its turn but those that it may wait for;
-//! - an interactive queue is raised for as long as before the peak rate is known: how fast the disk reads in sequence says little
-//!   about how soon it gets through.
+//! - an interactive queue is raised for as long as before the peak rate is known: how fast the disk reads in
+//!   sequence says little about how soon it gets through.
 //!
-//! Between two stops others complete a round of requests, so an endless raised queue starves nobody by this. When nothing is
-//! raised, nothing is different.
+//! Between two stops others complete a round of requests, so an endless raised queue starves nobody by this.
+//! When nothing is raised, nothing is different.
 //!
-//! What it does not do: count writes, which a disk's cache accepts at once; look at flash, where reads complete out of order
-//! for other reasons than distance; shorten the first wait: until a disk is known, one request waits for 8 rounds; help a queue that
-//! is not raised, which such a disk still starves. No kernel does this, so a comparison with one has it off.
+//! What it does not do: count writes, which a disk's cache accepts at once; look at flash, where reads
+//! complete out of order for other reasons than distance; shorten the first wait: until a disk is known, one
+//! request waits for 8 rounds; help a queue that is not raised, which such a disk still starves. No kernel
+//! does this, so a comparison with one has it off.
 
 use crate::parts::fifo::{Fifo, Links};
 use crate::sched::bfq::view::{Effect, View};
 use crate::table::Table;
 use crate::units::{Duration, Instant, Tag};
 
-/// A disk that passes over a request for this many rounds is greedy. If every request were as likely as any other to be the next,
-/// one in e^8, about 3000, would be passed over so often. A disk with ageing can seem greedy when all but one are close together:
-/// then there it is.
+/// A disk that passes over a request for this many rounds is greedy. If every request were as likely as any
+/// other to be the next, one in e^8, about 3000, would be passed over so often. A disk with ageing can seem
+/// greedy when all but one are close together: then there it is.
 const ROUNDS: u32 = 8;
 /// The number of rounds for a raised queue's request at a disk that is known to be greedy.
 const ROUNDS_GREEDY: u32 = 1;
@@ -65,7 +71,8 @@ pub(crate) struct Protect {
     /// Whether a greedy disk is answered: the tunable.
     pub(crate) on: bool,
     sent: Table<Tag, Sent>,
-    /// Reads of raised queues at the device but the one that is watched, in the order in which they were sent.
+    /// Reads of raised queues at the device but the one that is watched, in the order in which they were
+    /// sent.
     raised: Fifo<Tag>,
     links: Links<Tag>,
     /// The number of reads that were sent; wraps.
@@ -318,5 +325,19 @@ mod tests {
         assert!(!protect.is_greedy() && !protect.holds_all());
         send(&mut protect, 1..2, true);
         assert_eq!(protect.raised.len(), 0, "while off nothing new is watched");
+    }
+
+    #[test]
+    fn a_read_that_was_sent_while_the_rule_was_off_passes_nothing_over() {
+        let mut protect = new();
+        send(&mut protect, 0..2, true);
+        let _ = protect.completed(&view(0), Tag(0));
+        let _ = protect.completed(&view(0), Tag(1));
+        protect.on = false;
+        send(&mut protect, 1..2, true);
+        protect.on = true;
+        send(&mut protect, 2..3, true);
+        let _ = protect.completed(&view(0), Tag(1));
+        assert_eq!((protect.watched, protect.passed, protect.raised.len()), (Some(Tag(2)), 0, 0));
     }
 }

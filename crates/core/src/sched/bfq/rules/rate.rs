@@ -1,13 +1,14 @@
 //! The device's peak rate, from which the largest budget and the length of weight raising follow.
 //!
-//! What a device that queues has *taken* in a moment says little about what it *does*. Over a long time the two agree, so
-//! the rate is what was dispatched over an interval of at least 300 ms, usually 1 s, and enters a mean. An interval ends
-//! early when the device has had nothing to do for 100 ms. Sequential intervals count for more (half of the new estimate
-//! if the interval is long and all of it sequential, a tenth if not), and a mostly random one counts only if it raises the
-//! estimate: a random load says nothing about what the disk could do.
+//! What a device that queues has *taken* in a moment says little about what it *does*. Over a long time the
+//! two agree, so the rate is what was dispatched over an interval of at least 300 ms, usually 1 s, and enters
+//! a mean. An interval ends early when the device has had nothing to do for 100 ms. Sequential intervals
+//! count for more (half of the new estimate if the interval is long and all of it sequential, a tenth if
+//! not), and a mostly random one counts only if it raises the estimate: a random load says nothing about what
+//! the disk could do.
 //!
-//! Example, rates in 2^-16 sectors/us: estimate 22000; in 1 s 200000 sectors are dispatched in 1000 requests, 990 of them
-//! sequential. The rate is 13107, its part 1/2, the new estimate 17553 (134 MB/s).
+//! Example, rates in 2^-16 sectors/us: estimate 22000; in 1 s 200000 sectors are dispatched in 1000 requests,
+//! 990 of them sequential. The rate is 13107, its part 1/2, the new estimate 17553 (134 MB/s).
 //!
 //! The engine of 2010 took the best rate of a single slot of more than 20 ms, from the 32nd such slot on.
 //
@@ -108,7 +109,8 @@ impl Rate {
         self.peak
     }
 
-    /// A request of length `len` goes to the device; `near` says whether it begins close to where the one before ended.
+    /// A request of length `len` goes to the device; `near` says whether it begins close to where the one
+    /// before ended.
     #[inline]
     pub(crate) fn dispatched(&mut self, view: &View, len: Sectors, near: bool) -> Effect {
         if self.method != Method::Intervals {
@@ -125,7 +127,8 @@ impl Rate {
             changed = self.finish(ended);
             self.restart(now, len);
         } else {
-            // After a pause, even a short one, a near request is not the continuation that a busy device would see.
+            // After a pause, even a short one, a near request is not the continuation that a busy device
+            // would see.
             let recent = busy || ended.is_some_and(|t| now.saturating_since(t) < RECENT);
             self.samples += 1;
             self.sequential += u32::from(recent && near);
@@ -160,8 +163,8 @@ impl Rate {
         if (random && rate <= self.peak) || rate > RATE_MAX {
             return false;
         }
-        // From 0 for a random or very short interval to 8 for a long sequential one; a part of 1/10 to 1/2. Whole numbers round down
-        // at each step, as in the kernel.
+        // From 0 for a random or very short interval to 8 for a long sequential one; a part of 1/10 to 1/2.
+        // Whole numbers round down at each step, as in the kernel.
         let trust = u64::from(9 * self.sequential / self.samples);
         let trust = (trust * self.span.as_us() / SPAN_FULL.as_us()).min(8);
         let part = 10 - trust;
@@ -305,6 +308,7 @@ mod tests {
     fn begun(first: Instant) -> Rate {
         let mut rate = new();
         assert!(!dispatched(&mut rate, first, 8, false, false, None), "one request says nothing");
+        assert_eq!((rate.samples, rate.sectors, rate.first_dispatch), (1, 8, first), "it begins an interval");
         rate
     }
 

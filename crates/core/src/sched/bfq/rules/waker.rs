@@ -1,10 +1,12 @@
 //! Wakers: which queue's completed requests wake which other queue.
 //!
-//! A journal writes what a database waits for, and the database then reads what the journal waits for. Idling for the one
-//! would keep the very request away that lets it go on. So the two are to be served in each other's turn.
+//! A journal writes what a database waits for, and the database then reads what the journal waits for. Idling
+//! for the one would keep the very request away that lets it go on. So the two are to be served in each
+//! other's turn.
 //!
-//! No task says what it waits for; it shows in when requests come. `q`, a queue with long pauses, gets a request within
-//! 4 ms of the completion of one of another queue's, three times in a row from the same other: that is its *waker*.
+//! No task says what it waits for; it shows in when requests come. `q`, a queue with long pauses, gets a
+//! request within 4 ms of the completion of one of another queue's, three times in a row from the same other:
+//! that is its *waker*.
 //!
 //! ```text
 //!   journal   ─────C            ─────C            ─────C                       C: a request completes
@@ -12,14 +14,16 @@
 //!   count            1                  2                 3: found
 //! ```
 //!
-//! If some other queue's completion comes in between, or three do not come within 128 times `slice_idle` (about 1 s),
-//! counting begins anew. A queue has one waker, and may wake many: those are its *woken* list, the one that became busy last first.
+//! If some other queue's completion comes in between, or three do not come within 128 times `slice_idle`
+//! (about 1 s), counting begins anew. A queue has one waker, and may wake many: those are its *woken* list,
+//! the one that became busy last first.
 //!
-//! A queue that is freed leaves its waker's list, and those it woke have no waker from then on. The candidate is
-//! remembered with the instant of its creation, so that a newcomer with the same number is not taken for it.
+//! A queue that is freed leaves its waker's list, and those it woke have no waker from then on. The candidate
+//! is remembered with the instant of its creation, so that a newcomer with the same number is not taken for
+//! it.
 //!
-//! What it does not do: choose which queue to serve, which is injection's; or know anything: two tasks that happen to
-//! alternate are waker and woken too.
+//! What it does not do: choose which queue to serve, which is injection's; or know anything: two tasks that
+//! happen to alternate are waker and woken too.
 //
 //= linux-6.12 block/bfq-iosched.c bfq_check_waker, docs/reference/bfq.md#43a-wakers
 
@@ -111,7 +115,8 @@ impl Wakers {
         self.last = if alone { Some(q) } else { None };
     }
 
-    /// The only request of its task comes to `q`, a sync queue; `short_think` says whether that was expected soon.
+    /// The only request of its task comes to `q`, a sync queue; `short_think` says whether that was expected
+    /// soon.
     #[inline]
     pub(crate) fn arrived(&mut self, view: &View, q: QueueId, short_think: bool) -> Effect {
         if !self.setting.on || short_think || q == QueueId::FALLBACK {

@@ -147,7 +147,7 @@ impl Rig {
         let q = self.bfq.rqs[tag].queue;
         assert_ne!(q, s, "injected is what others send");
         if own != Some(q) {
-            let limit = queue.inject.limit.max(1);
+            let limit = self.bfq.rules.inject.known(s).0.max(1);
             assert!(self.bfq.in_flight <= limit, "{} at the device, limit {limit}", self.bfq.in_flight);
             self.injections += 1;
         }

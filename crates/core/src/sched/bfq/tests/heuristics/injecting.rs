@@ -1,6 +1,6 @@
 //! Injection and actuators.
 
-use super::super::super::injection::Inject;
+use super::super::super::rules::inject::Measured;
 use super::*;
 
 fn injecting() -> Config {
@@ -23,8 +23,20 @@ fn idling_beside(config: Config, others: core::ops::Range<u32>) -> Rig {
     assert!(rig.bfq.in_service == Some(one) && rig.queue(1).waiting);
     // Idling gains nothing here, so that injection is allowed.
     rig.queue(1).activity.io_bound = false;
-    rig.queue(1).inject.limit = 0;
+    limit(&mut rig, 0);
     rig
+}
+
+/// So many requests may be at the device for others to be injected beside task 1's queue.
+fn limit(rig: &mut Rig, limit: u32) {
+    let (q, now) = (rig.of(1), rig.now);
+    rig.bfq.rules.inject.has_measured(q, Measured::of(limit, Duration::ZERO, now));
+}
+
+/// The limit of task 1's queue was lowered that long ago.
+fn changed(rig: &mut Rig, ago: Duration) {
+    let (q, at) = (rig.of(1), rig.now - ago);
+    rig.bfq.rules.inject.has_measured(q, Measured::of(0, Duration::ZERO, at));
 }
 
 fn idling(config: Config) -> Rig {
@@ -40,25 +52,25 @@ fn choose(rig: &mut Rig) -> Option<(QueueId, Reason)> {
 fn general_injection_goes_up_to_the_limit() {
     let mut rig = idling(injecting());
     assert_eq!(choose(&mut rig), None, "limit 0");
-    assert!(!rig.bfq.injection.injected);
-    rig.queue(1).inject.limit = 1;
+    assert!(!rig.bfq.rules.inject.state().0);
+    limit(&mut rig, 1);
     assert_eq!(choose(&mut rig), Some((rig.of(2), Reason::Injected)));
-    assert!(rig.bfq.injection.injected);
+    assert!(rig.bfq.rules.inject.state().0);
     assert_eq!(rig.issue().1, 2);
     assert_eq!(rig.bfq.in_service, Some(rig.of(1)), "its turn goes on");
     assert_eq!(choose(&mut rig), None, "one is at the device");
-    rig.queue(1).inject.limit = 2;
+    limit(&mut rig, 2);
     assert!(choose(&mut rig).is_some());
 }
 
 #[test]
 fn no_general_injection_where_idling_gains_throughput_or_a_raised_queue_goes_on_soon() {
     let mut rig = idling(injecting());
-    rig.queue(1).inject.limit = 1;
+    limit(&mut rig, 1);
     rig.queue(1).activity.io_bound = true;
     assert_eq!(choose(&mut rig), None, "sequential on a disk");
     let mut rig = idling(injecting());
-    rig.queue(1).inject.limit = 1;
+    limit(&mut rig, 1);
     let one = rig.of(1);
     rig.bfq.set_factor(one, 30);
     assert_eq!(choose(&mut rig), None, "the only raised queue");
@@ -69,14 +81,14 @@ fn no_general_injection_where_idling_gains_throughput_or_a_raised_queue_goes_on_
     rig.bfq.set_factor(two, 30);
     assert_eq!(choose(&mut rig).map(|c| c.0), Some(two), "the other is raised too");
     let mut rig = idling(Config { injection: false, ..injecting() });
-    rig.queue(1).inject.limit = 5;
+    limit(&mut rig, 5);
     assert_eq!(choose(&mut rig), None, "switched off");
 }
 
 #[test]
 fn only_raised_queues_are_injected_for_a_raised_one_that_goes_on_soon() {
     let mut rig = idling_beside(injecting(), 3..4);
-    rig.queue(1).inject.limit = 1;
+    limit(&mut rig, 1);
     let (one, two, three) = (rig.of(1), rig.of(2), rig.of(3));
     rig.bfq.set_factor(one, 30);
     rig.bfq.set_factor(two, 30);
@@ -95,7 +107,7 @@ fn on_flash_large_requests_are_not_injected_beside_others() {
         rig.insert(Request { len: Sectors(sectors), ..read(2, 1_000_000) });
         let one = rig.of(1);
         rig.bfq.in_flight += u32::from(beside);
-        rig.queue(1).inject.limit = 2;
+        limit(&mut rig, 2);
         let chosen = rig.cx(|bfq, cx| bfq.choose_injected(cx, one));
         assert_eq!(chosen.is_some(), expected, "{sectors} sectors");
         rig.bfq.in_flight -= u32::from(beside);
@@ -114,7 +126,7 @@ fn the_tasks_own_async_queue_comes_first_then_the_waker_then_the_woken() {
     rig.insert(write(1, 77_000));
     let own = rig.asyn(1);
     assert_eq!(choose(&mut rig), Some((own, Reason::Injected)), "before {two:?}, {three:?}, {four:?}");
-    assert!(!rig.bfq.injection.injected, "that is no general injection");
+    assert!(!rig.bfq.rules.inject.state().0, "that is no general injection");
 }
 
 #[test]
@@ -133,7 +145,7 @@ fn an_injected_queue_that_empties_has_neither_budget_nor_service() {
     let mut rig = idling(injecting());
     let two = rig.of(2);
     for _ in 0..2 {
-        rig.queue(1).inject.limit = 4;
+        limit(&mut rig, 4);
         let (tag, task) = rig.issue();
         assert_eq!(task, 2);
         rig.complete(tag);
@@ -147,84 +159,21 @@ fn an_injected_queue_that_empties_has_neither_budget_nor_service() {
     rig.drain();
 }
 
-/// The outcome of one measurement: limit and base time, in ms.
-fn learn(limit: u32, base: u64, took: u64, injected: bool, in_flight: u32, most: u32) -> (u32, u64) {
-    let mut rig = Rig::new(injecting());
-    rig.serve(read(1, 1000));
-    let (one, now) = (rig.of(1), rig.now);
-    rig.queue(1).inject = Inject { limit, base_time: ms(base), changed: now };
-    rig.bfq.injection.waited_rq = Some(Tag(7));
-    rig.bfq.injection.occupied_at = Some(now);
-    rig.bfq.injection.injected = injected;
-    rig.bfq.in_flight = in_flight;
-    rig.bfq.rules.depth.has_seen(most);
-    rig.bfq.injection_on_completion(now + ms(took), one, Tag(6));
-    assert_eq!(rig.bfq.injection.waited_rq, Some(Tag(7)), "another request says nothing");
-    rig.bfq.injection_on_completion(now + ms(took), one, Tag(7));
-    assert_eq!((rig.bfq.injection.waited_rq, rig.bfq.injection.injected), (None, false));
-    let inject = rig.queue(1).inject;
-    assert_eq!(inject.changed > now, inject.limit < limit, "the time of a lowering");
-    (inject.limit, inject.base_time.as_ms())
-}
-
-#[test]
-fn the_limit_follows_what_injection_costs() {
-    assert_eq!(learn(0, 0, 4, false, 1, 9), (1, 4), "nothing known: the base time, and a limit of 1");
-    assert_eq!(learn(3, 0, 4, false, 1, 9), (3, 4));
-    assert_eq!(learn(0, 0, 4, true, 2, 9), (0, 0), "nothing known, and others at the device");
-    assert_eq!(learn(1, 4, 5, true, 2, 9), (2, 4), "below 1.5 * 4 ms");
-    assert_eq!(learn(2, 4, 6, true, 2, 9), (1, 4), "not below it");
-    assert_eq!(learn(0, 4, 7, true, 2, 9), (0, 4));
-    assert_eq!(learn(2, 4, 5, true, 2, 2), (3, 4), "one more than the device ever had");
-    assert_eq!(learn(3, 4, 5, true, 2, 2), (3, 4));
-    assert_eq!(learn(1, 4, 3, true, 2, 9), (2, 3), "faster than ever: the new base");
-    assert_eq!(learn(1, 4, 9, false, 1, 9), (1, 9), "alone, and slower: the new base too");
-    assert_eq!(learn(1, 4, 9, false, 2, 9), (1, 4));
-}
-
 #[test]
 fn a_measurement_begins_when_a_request_comes_to_an_idle_device() {
     let mut rig = idling(injecting());
-    rig.queue(1).inject.changed = rig.now - ms(10);
+    changed(&mut rig, ms(10));
     rig.insert(read(1, 1016));
-    assert!(rig.bfq.injection.wait_dispatch);
+    assert!(rig.bfq.rules.inject.state().1);
     let tag = rig.issue().0;
-    assert_eq!(rig.bfq.injection.waited_rq, Some(tag));
+    assert_eq!(rig.bfq.rules.inject.state().2, Some(tag));
     rig.pass(ms(3));
     rig.complete(tag);
-    assert!(rig.queue(1).inject.base_time >= ms(3));
+    assert!(rig.bfq.rules.inject.known(rig.of(1)).1 >= ms(3));
     let mut rig = idling(injecting());
-    rig.queue(1).inject.changed = rig.now - ms(9);
+    changed(&mut rig, ms(9));
     rig.insert(read(1, 1016));
-    assert!(!rig.bfq.injection.wait_dispatch, "too soon after the limit was lowered");
-}
-
-#[test]
-fn measurements_are_forgotten_after_a_second() {
-    for (short, limit) in [(true, 0), (false, 1)] {
-        let mut rig = idling(injecting());
-        let (one, now) = (rig.of(1), rig.now);
-        rig.queue(1).short_think = short;
-        rig.queue(1).inject = Inject { limit: 5, base_time: ms(4), changed: now - ms(1000) };
-        rig.bfq.injection_on_arrival(now, one);
-        let inject = rig.queue(1).inject;
-        assert_eq!((inject.limit, inject.base_time, inject.changed), (limit, Duration::ZERO, now));
-    }
-}
-
-#[test]
-fn a_change_of_think_time_resets_only_what_is_not_yet_known() {
-    // (how long ago, short, base time, forgotten)
-    for (ago, short, base, forgotten) in
-        [(100, true, 0, true), (99, true, 0, false), (0, false, 0, true), (500, false, 4, false)]
-    {
-        let mut rig = idling(injecting());
-        let (one, now) = (rig.of(1), rig.now);
-        rig.queue(1).short_think = short;
-        rig.queue(1).inject = Inject { limit: 5, base_time: ms(base), changed: now - ms(ago) };
-        rig.bfq.injection_on_think_change(now, one);
-        assert_eq!(rig.queue(1).inject.limit != 5, forgotten, "{ago} ms ago, short {short}, base {base} ms");
-    }
+    assert!(!rig.bfq.rules.inject.state().1, "too soon after the limit was lowered");
 }
 
 #[test]
@@ -232,9 +181,9 @@ fn a_change_of_think_time_resets_only_what_is_not_yet_known() {
 fn an_unknown_queue_that_is_awaited_for_long_gets_a_try_but_not_in_the_kernel() {
     for (quirks, expected) in [(false, true), (true, false)] {
         let mut rig = idling(injecting());
-        rig.bfq.config.quirks = quirks;
+        rig.bfq.rules.inject.setting.tries = !quirks;
         let one = rig.of(1);
-        rig.queue(1).inject.base_time = Duration::ZERO;
+        limit(&mut rig, 0);
         assert_eq!(choose(&mut rig), None, "not yet");
         rig.now = rig.bfq.idle_start + ms(8);
         let chosen = rig.cx(|bfq, cx| bfq.choose_injected(cx, one));

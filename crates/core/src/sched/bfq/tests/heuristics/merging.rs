@@ -248,7 +248,7 @@ fn a_shared_queue_that_seeks_is_split_and_each_task_gets_its_past_back() {
     assert_ne!(own, shared);
     assert_eq!(rig.bfq.queues[own].split_time, Some(rig.now));
     assert_eq!(rig.bfq.queues[own].owner, Some(link));
-    assert_eq!(rig.bfq.queues[own].inject.base_time, saved.inject.base_time);
+    assert_eq!(rig.bfq.rules.inject.measured(own), saved.inject);
     assert_eq!(rig.queue(2).process_refs, 1);
     // The last one keeps it.
     rig.insert(read(2, 90_000_000));
