@@ -265,7 +265,13 @@ fn several_disks_have_a_row_each_in_every_format() {
     let columns = |l: &str| l.replace("ide2004 (a), ide2004 (b), mine.toml (log)", "").split(',').count();
     assert!(csv.lines().all(|l| columns(l) == columns(csv.lines().next().unwrap())), "{csv}");
     let refused = |args: &[&str]| String::from_utf8_lossy(&dir.fairhead(args).stderr).into_owned();
-    assert!(refused(&["--sched", "noop", "--why", "mixed"]).contains("one queue only"));
+    let why = dir.json(&["--sched", "noop", "--why", "mixed", "--output-format", "json"]);
+    let disks = why["runs"][0]["why"]["disks"].as_array().unwrap();
+    assert_eq!(disks.iter().map(|d| d["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
+    let table = dir.text(&["--sched", "noop", "--why", "mixed"]);
+    let rows =
+        |label: &str| table.lines().filter(|l| l.split_whitespace().take(2).eq(["noop", label])).count();
+    assert_eq!((rows("all"), rows("b")), (1, 1), "{table}");
     std::fs::remove_file(dir.0.path().join("mine.toml")).unwrap();
     let told = refused(&["--sched", "noop"]);
     assert!(told.starts_with("fairhead: job.fio:12: unknown disk 'mine.toml'"), "{told}");

@@ -20,8 +20,6 @@ pub enum SimError {
     },
     /// A control group cannot be as the jobs say.
     Group(String),
-    /// Time cannot be explained on a set whose members have a queue each.
-    ManyQueues,
     /// Advice is asked for disks that turn and disks that do not.
     MixedDisks,
     /// The model of a disk has not been read.
@@ -42,9 +40,6 @@ impl fmt::Display for SimError {
             Self::Disk(e) => e.fmt(f),
             Self::Job { job, message } => write!(f, "job '{job}': {message}"),
             Self::Group(e) => f.write_str(e),
-            Self::ManyQueues => f.write_str(
-                "where time goes can be told of one queue only; give a set queues = \"one\", or the jobs one disk",
-            ),
             Self::MixedDisks => f.write_str(
                 "the jobs use disks that turn and disks that do not, which need advice apart; ask for the jobs of each kind",
             ),

@@ -64,7 +64,8 @@ pub(super) fn human(report: &Report<'_>, coloured: bool) -> String {
 }
 
 fn shares(report: &Report<'_>) -> Table<'static> {
-    let columns = vec![
+    let several = report.why.iter().any(|w| !w.disks.is_empty());
+    let mut columns = vec![
         ("scheduler", Best::None),
         ("time", Best::None),
         ("paused", Best::None),
@@ -79,13 +80,16 @@ fn shares(report: &Report<'_>) -> Table<'static> {
         ("boosted", Best::None),
         ("idled for it", Best::None),
     ];
-    let row = |(o, w): (&fairhead_sim::Outcome, &why::Report)| {
-        let a = &w.total;
-        let whole = a.total();
+    if several {
+        columns.insert(1, ("at disk", Best::None));
+    }
+    // At one of several disks: shares of all of the time, so that rows can be added up.
+    let row = |o: &fairhead_sim::Outcome, disk: &str, a: &Account, whole: Duration| {
         let share = |part: Duration| share(part, whole);
-        vec![
-            Cell::label(&o.scheduler),
-            Cell::time(Some(whole)),
+        let mut names = vec![Cell::label(&o.scheduler)];
+        names.extend(several.then(|| Cell::label(disk)));
+        let figures = [
+            Cell::time(Some(a.total())),
             share(a.paused),
             share(a.computing),
             share(a.tag),
@@ -97,9 +101,19 @@ fn shares(report: &Report<'_>) -> Table<'static> {
             share(a.served),
             share(a.raised_interactive + a.raised_soft_real_time),
             share(a.idled_for_it),
-        ]
+        ];
+        names.extend(figures);
+        names
     };
-    Table { words: 1, columns, blocks: vec![report.outcomes.iter().zip(report.why).map(row).collect()] }
+    let both = || report.outcomes.iter().zip(report.why);
+    let all = both().map(|(o, w)| row(o, "all", &w.total, w.total.total())).collect();
+    let disks = report.why.first().map_or(0, |w| w.disks.len());
+    let of_disk = |i: usize| {
+        let one = |(o, w): (_, &why::Report)| row(o, &w.disks[i].disk, &w.disks[i].account, w.total.total());
+        both().map(one).collect()
+    };
+    let blocks = std::iter::once(all).chain((0..disks).map(of_disk)).collect();
+    Table { words: 1 + usize::from(several), columns, blocks }
 }
 
 /// A share in percent, with one digit behind the point; nothing of nothing.
@@ -346,12 +360,15 @@ pub(super) fn json(report: &Report<'_>, mut runs: Vec<Value>) -> Vec<Value> {
         let clients: Vec<Value> =
             w.clients.iter().map(|c| json!({ "name": c.name, "account": account(w, &c.account) })).collect();
         let slowest: Vec<Value> = w.slowest.iter().map(|s| told(w, s)).collect();
+        let disk = |d: &why::OnDisk| json!({ "name": d.disk, "account": account(w, &d.account) });
+        let disks: Vec<Value> = w.disks.iter().map(disk).collect();
         if let Value::Object(map) = run {
             map.insert(
                 "why".to_owned(),
                 json!({
                     "client": name,
                     "account": account(w, &w.total),
+                    "disks": disks,
                     "clients": clients,
                     "window": w.window.as_ref().map(|told| window_json(w, told)),
                     "slowest": slowest,

@@ -421,10 +421,7 @@ fn tell(
         0 => race.leader,
         winner => winner,
     };
-    // Several queues cannot be told of; their load runs all the same.
-    let models = question.jobs.models(&question.disk);
-    let is_one = models.len() == 1 && models[0].members().is_none();
-    if other == 0 || waiting.jobs.is_empty() || !is_one {
+    if other == 0 || waiting.jobs.is_empty() {
         return Ok(None);
     }
     let clients = waiting.clients(&question.jobs);

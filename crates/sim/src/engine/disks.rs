@@ -16,15 +16,14 @@
 //! goes to all members, and who asked for it is woken by the last.
 //!
 //! With one queue everything here is a plain call of that queue. With more, [`Earliest`] knows which device and which timer is next, and
-//! a set of bits which queues have been handed something and are to be run. What this does not do: members that fail, or the
-//! books of [`why`] for more than one queue.
+//! a set of bits which queues have been handed something and are to be run. What this does not do: members that fail.
 //
 //= docs/reference/devices.md#25-compositions
 
 use super::Owner;
 use super::earliest::Earliest;
 use super::locks::Visit;
-use super::queue::{Batch, DiskQueue, FLUSH_TAG, Full, Journal, Sizes, Tap};
+use super::queue::{Batch, Books, DiskQueue, FLUSH_TAG, Full, Journal, Sizes, Tap};
 use crate::error::SimError;
 use crate::host::{Host, MultiQueue};
 use crate::job;
@@ -33,8 +32,10 @@ use crate::why;
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::{Control, Duration, GroupId, GroupStats, Instant, Op, Refusal, Request, Tag, TaskId};
 use fairhead_device::{Counters, DeviceParams, Facts, ReadBalance, StripeMap};
+use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// What a disk of the run is to be.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +99,8 @@ pub(super) struct Disks<'a> {
     free: Vec<u32>,
     /// Threads that wait for a flush of several members, and for how many.
     flushing: Vec<(u32, usize)>,
+    /// Books of where time goes, if any are kept.
+    books: Option<Books>,
     /// Scratch space.
     parts: Vec<(usize, Request)>,
 }
@@ -164,6 +167,7 @@ impl<'a> Disks<'a> {
             shared: Vec::new(),
             free: Vec::new(),
             flushing: Vec::new(),
+            books: None,
             parts: Vec::new(),
             members,
         })
@@ -330,6 +334,9 @@ impl<'a> Disks<'a> {
             u32::try_from(self.shared.len() - 1).expect("no more than tags")
         });
         self.shared[index as usize] = entry;
+        if let Some(books) = &self.books {
+            books.borrow_mut().shares(index, owner);
+        }
         Owner::Shared(index)
     }
 
@@ -547,31 +554,33 @@ impl<'a> Disks<'a> {
     }
 
     /// From now on these hear of everything.
-    ///
-    /// # Errors
-    /// If there is more than one queue, and books are to be kept.
-    pub(super) fn listen(
-        &mut self,
-        mut why: Option<why::Recorder>,
-        journal: Option<Journal<'a>>,
-    ) -> Result<()> {
-        if why.is_some() && self.members.len() > 1 {
-            return Err(SimError::ManyQueues);
-        }
+    pub(super) fn listen(&mut self, why: Option<why::Recorder>, journal: Option<Journal<'a>>) {
+        self.books = why.map(|why| Rc::new(RefCell::new(why)));
         for (i, member) in (0..).zip(&mut self.members) {
-            member.listen(Tap::new(i, why.take(), journal.clone()));
+            member.listen(Tap::new(i, self.books.clone(), journal.clone()));
         }
-        Ok(())
     }
 
-    pub(super) fn why(&mut self) -> Option<&mut why::Recorder> {
-        self.members[0].tap.as_deref_mut()?.why.as_mut()
+    /// Which disk each queue is of.
+    pub(super) fn disk_of_members(&self) -> impl Iterator<Item = usize> + '_ {
+        self.disks.iter().enumerate().flat_map(|(i, disk)| disk.members.clone().map(move |_| i))
     }
 
-    /// What the books say, if any were kept.
+    /// The names of the disks.
+    pub(super) fn labels(&self) -> Vec<String> {
+        self.disks.iter().map(|disk| disk.label.clone()).collect()
+    }
+
+    pub(super) fn why(&self) -> Option<RefMut<'_, why::Recorder>> {
+        self.books.as_ref().map(|books| books.borrow_mut())
+    }
+
+    /// What the books say, if any were kept. From now on nobody hears of anything.
     pub(super) fn take_report(&mut self) -> Option<why::Report> {
-        let why = self.members[0].tap.as_deref_mut()?.why.take()?;
-        Some(why.report(self.trace_lost()))
+        let lost = self.trace_lost();
+        self.members.iter_mut().for_each(|m| m.tap = None);
+        let books = Rc::try_unwrap(self.books.take()?).expect("all who heard of it are gone");
+        Some(books.into_inner().report(lost))
     }
 
     /// Events that the elevators' traces have lost.

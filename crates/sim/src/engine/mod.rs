@@ -150,7 +150,7 @@ pub(crate) fn observe<'a>(
     let books = books.map(|books| machine.books(&run, books));
     machine.keeps_books = books.is_some();
     machine.journal = sink.map(|sink| Rc::new(RefCell::new(machine.begin_journal(&run, sink))));
-    machine.queue.listen(books, machine.journal.clone())?;
+    machine.queue.listen(books, machine.journal.clone());
     machine.run(scenario)
 }
 
@@ -397,6 +397,7 @@ impl<'a> Machine<'a> {
         let names = run.tasks.iter().map(|t| t.name.clone()).collect();
         let task_of = self.lanes.iter().map(|l| self.clients[l.client as usize].task).collect();
         let mut recorder = Recorder::new(names, task_of);
+        recorder.keeps(self.queue.disk_of_members(), self.queue.labels());
         if let Some(window) = books.window {
             recorder.asks_about(window);
         }
@@ -424,7 +425,7 @@ impl<'a> Machine<'a> {
     #[inline]
     fn why(&mut self, tell: impl FnOnce(&mut Recorder)) {
         if self.keeps_books {
-            out_of_line(|| self.queue.why().map(tell));
+            out_of_line(|| self.queue.why().map(|mut why| tell(&mut why)));
         }
     }
 

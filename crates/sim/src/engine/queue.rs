@@ -127,11 +127,14 @@ pub(super) struct DiskQueue<'a> {
 /// A run's journal, which all queues write.
 pub(super) type Journal<'a> = Rc<RefCell<journal::Recorder<'a>>>;
 
+/// A run's books of where time goes, which all queues keep.
+pub(super) type Books = Rc<RefCell<why::Recorder>>;
+
 /// Who hears of everything that happens here: books of where time goes, the journal. And scratch space for what they are told.
 #[derive(Debug)]
 pub(super) struct Tap<'a> {
     member: u8,
-    pub(super) why: Option<why::Recorder>,
+    why: Option<Books>,
     journal: Option<Journal<'a>>,
     answer: Dispatch,
     events: Vec<TraceEvent>,
@@ -139,13 +142,13 @@ pub(super) struct Tap<'a> {
 }
 
 impl<'a> Tap<'a> {
-    pub(super) fn new(member: u8, why: Option<why::Recorder>, journal: Option<Journal<'a>>) -> Self {
+    pub(super) fn new(member: u8, why: Option<Books>, journal: Option<Journal<'a>>) -> Self {
         Self { member, why, journal, answer: Dispatch::Empty, events: Vec::new(), tags: Vec::new() }
     }
 
-    fn why(&mut self, tell: impl FnOnce(&mut why::Recorder)) {
-        if let Some(why) = &mut self.why {
-            tell(why);
+    fn why(&mut self, tell: impl FnOnce(&mut why::Recorder, u8)) {
+        if let Some(why) = &self.why {
+            tell(&mut why.borrow_mut(), self.member);
         }
     }
 
@@ -483,7 +486,9 @@ impl<'a> DiskQueue<'a> {
     pub(super) fn flush(&mut self, thread: u32) {
         self.flush_waiters.push(thread);
         self.journal(|journal, member| journal.wants_flush(member, thread));
-        self.thread_waits(thread, why::Wait::Flush);
+        if let Some(tap) = &mut self.tap {
+            out_of_line(|| tap.why(|why, member| why.waits_for_flush(thread, member)));
+        }
     }
 
     fn account_idling(&mut self, now: Instant, answer: Dispatch) {
@@ -590,13 +595,17 @@ impl<'a> DiskQueue<'a> {
         } else {
             self.pools.wait(thread, sync, queue);
         }
-        self.thread_waits(thread, why::Wait::Tag);
+        if let Some(tap) = &mut self.tap {
+            out_of_line(|| tap.why(|why, member| why.waits(thread, why::Wait::Tag { member })));
+        }
     }
 
     /// The thread is woken when writes are no longer congested; it sets itself a limit.
     pub(super) fn wait_for_congestion(&mut self, thread: u32) {
         self.congestion_waiters.push(thread);
-        self.thread_waits(thread, why::Wait::Throttle);
+        if let Some(tap) = &mut self.tap {
+            out_of_line(|| tap.why(|why, _| why.waits(thread, why::Wait::Throttle)));
+        }
     }
 
     /// The thread's limit has passed.
@@ -647,12 +656,6 @@ impl<'a> DiskQueue<'a> {
         }
     }
 
-    fn thread_waits(&mut self, thread: u32, wait: why::Wait) {
-        if let Some(tap) = &mut self.tap {
-            out_of_line(|| tap.why(|why| why.waits(thread, wait)));
-        }
-    }
-
     /// Empties the elevator's trace, which holds what one call of it recorded.
     #[inline]
     fn heed(&mut self) {
@@ -673,7 +676,7 @@ impl<'a> DiskQueue<'a> {
                 tap.tags.extend(self.elevator.requests().carried(tag));
             }
             let tags = std::mem::take(&mut tap.tags);
-            tap.why(|why| why.heard(&event, &tags));
+            tap.why(|why, member| why.heard(member, &event, &tags));
             tap.journal(|journal, member| journal.heard(member, &event, &tags));
             tap.tags = tags;
         }
@@ -686,7 +689,7 @@ impl<'a> DiskQueue<'a> {
     #[inline(never)]
     fn tell_inserted(&mut self, tag: Tag, owner: Owner) {
         if let Some(tap) = &mut self.tap {
-            tap.why(|why| why.inserted(tag, owner));
+            tap.why(|why, member| why.inserted(member, tag, owner));
         }
         self.heed_trace();
     }
@@ -732,7 +735,7 @@ impl<'a> DiskQueue<'a> {
     #[inline(never)]
     fn tell_flush(&mut self) {
         let Some(tap) = &mut self.tap else { return };
-        tap.why(|why| why.flushes(FLUSH_TAG, &self.flushing));
+        tap.why(|why, member| why.flushes(member, FLUSH_TAG, &self.flushing));
         tap.journal(|journal, member| journal.flushes(member));
     }
 
@@ -741,7 +744,7 @@ impl<'a> DiskQueue<'a> {
     #[inline(never)]
     fn tell_flushed(&mut self, tag: Tag) {
         let Some(tap) = &mut self.tap else { return };
-        tap.why(|why| why.completed(tag, &[tag]));
+        tap.why(|why, member| why.completed(member, tag, &[tag]));
         tap.journal(|journal, member| journal.flushed(member));
     }
 
@@ -750,7 +753,7 @@ impl<'a> DiskQueue<'a> {
     #[inline(never)]
     fn tell_completed(&mut self, tag: Tag, mut freed: Vec<Tag>) {
         if let Some(tap) = &mut self.tap {
-            tap.why(|why| why.completed(tag, &freed));
+            tap.why(|why, member| why.completed(member, tag, &freed));
         }
         self.heed_trace();
         if let Some(tap) = &mut self.tap {
@@ -783,7 +786,7 @@ impl<'a> DiskQueue<'a> {
             }
             _ => why::Status::Empty,
         };
-        tap.why(|why| why.has(status));
+        tap.why(|why, member| why.has(member, status));
     }
 
     /// Events that the elevator's trace has lost.

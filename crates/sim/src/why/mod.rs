@@ -90,13 +90,15 @@ pub struct Report {
     pub clients: Vec<ClientReport>,
     /// All of them together.
     pub total: Account,
+    /// What of that they waited at each disk, in the order of the job file; none if there is one disk.
+    pub disks: Vec<OnDisk>,
     /// The same for a part of the run, and why they were slow then, if that was asked.
     pub window: Option<WindowReport>,
     /// Their slowest calls, the slowest first; at most [`SLOWEST`].
     pub slowest: Vec<Story>,
     /// The names of all tasks, by [`TaskId`]: the clients and the host's threads that write dirty pages.
     pub names: Vec<String>,
-    /// The scheduler's last estimate of the device's peak rate, in 2^-16 sectors per microsecond, if it makes any.
+    /// The scheduler's last estimate of the device's peak rate, in 2^-16 sectors per microsecond, if it makes any; none of several devices.
     pub peak_rate: Option<u64>,
     /// Events that the trace lost. Zero, or else whom the disk idled for may be wrong.
     pub lost: u64,
@@ -108,6 +110,16 @@ impl Report {
     pub fn name(&self, task: TaskId) -> &str {
         self.names.get(task.0 as usize).map_or("nobody", String::as_str)
     }
+}
+
+/// What of the clients' time was spent waiting at one of several disks: for its tags, in its queue, in the device. Time that they compute or pause is
+/// none of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OnDisk {
+    /// The disk's name.
+    pub disk: String,
+    /// The parts of the time.
+    pub account: Account,
 }
 
 /// One client's time.

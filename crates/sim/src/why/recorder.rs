@@ -3,9 +3,13 @@
 //! Between two instants nothing changes, so [`Recorder::settle`] puts the time since the last one where the states of then say.
 //! Only two kinds of time have to wait for their entry: that which passed while the device was busy is *pending* until its
 //! next completion tells whom it worked for.
+//!
+//! Each queue of the run has its own tags, its own device and its own turn. Time that a client waits belongs to the queue of its most advanced request, and
+//! is entered twice where there are several disks: for the client, and for the client on that disk.
 
 use super::{
-    Account, Asked, Calls, ClientReport, Phase, Report, SLOWEST, Step, Story, Window, WindowReport, count,
+    Account, Asked, Calls, ClientReport, OnDisk, Phase, Report, SLOWEST, Step, Story, Window, WindowReport,
+    count,
 };
 use crate::engine::Owner;
 use fairhead_core::trace::{Action, Detail, Reason, TraceEvent};
@@ -35,14 +39,14 @@ pub(crate) enum Doing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     None,
-    /// A request of the pool.
-    Tag,
+    /// A request of this queue's pool.
+    Tag {
+        member: u8,
+    },
     /// Fewer dirty pages.
     Throttle,
     /// Its own work on a CPU.
     Cpu,
-    /// A flush that has not begun.
-    Flush,
     /// A page that somebody is about to ask for.
     Page {
         file: u32,
@@ -50,16 +54,34 @@ pub(crate) enum Wait {
     },
 }
 
-/// Time during which the device was busy, and nobody knows yet with what.
+/// A tag of a queue.
+type Key = u32;
+
+fn key(member: u8, tag: Tag) -> Key {
+    Key::from(member) << 16 | Key::from(tag.0)
+}
+
+const fn member_of(key: Key) -> u8 {
+    (key >> 16) as u8
+}
+
+/// Time during which a device was busy, and nobody knows yet with what.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     queued: Duration,
     device: Duration,
 }
 
+/// Such time of each queue.
+type AllPending = Box<[Pending]>;
+
+fn none_pending(members: usize) -> AllPending {
+    vec![Pending::default(); members].into()
+}
+
 impl Pending {
-    fn settle(&mut self, account: &mut Account, end: &End, mine: bool) {
-        let Self { queued, device } = std::mem::take(self);
+    fn settle(self, account: &mut Account, end: &End, mine: bool) {
+        let Self { queued, device } = self;
         if !queued.is_zero() {
             account.blame(if mine { end.oldest_other } else { end.task }).queued += queued;
         }
@@ -81,17 +103,19 @@ struct End {
 struct Lane {
     doing: Doing,
     wait: Wait,
-    /// The tags of requests that it waits for.
-    needs: Vec<u16>,
+    /// The requests that it waits for.
+    needs: Vec<Key>,
+    /// Queues whose flush it waits for and which have not begun it, one bit each.
+    flushes: u64,
     since: Instant,
     asked: Asked,
     bytes: u64,
     call: Account,
-    call_pending: Pending,
+    call_pending: AllPending,
     /// Outside the window and inside.
-    client_pending: [Pending; 2],
+    client_pending: [AllPending; 2],
     /// What the call went through, if a window is asked about.
-    steps: Vec<(Step, Pending)>,
+    steps: Vec<(Step, AllPending)>,
     chosen: Reason,
 }
 
@@ -99,32 +123,43 @@ struct Lane {
 const STEPS: usize = 32;
 
 impl Lane {
-    fn new() -> Self {
+    fn new(members: usize) -> Self {
         Self {
             doing: Doing::Paused,
             wait: Wait::None,
             needs: Vec::new(),
+            flushes: 0,
             since: Instant::EPOCH,
             asked: Asked::Read,
             bytes: 0,
             call: Account::default(),
-            call_pending: Pending::default(),
-            client_pending: [Pending::default(); 2],
+            call_pending: none_pending(members),
+            client_pending: [none_pending(members), none_pending(members)],
             steps: Vec::new(),
             chosen: Reason::None,
         }
     }
 
     /// The step of its call that this time belongs to.
-    fn step(&mut self, phase: Phase, from: Instant, to: Instant) -> &mut (Step, Pending) {
+    fn step(&mut self, phase: Phase, from: Instant, to: Instant) -> &mut (Step, AllPending) {
         let (from, to) = (from.since(Instant::EPOCH), to.since(Instant::EPOCH));
         let goes_on = self.steps.last().is_some_and(|s| s.0.phase == phase) || self.steps.len() >= STEPS;
         if !goes_on {
-            self.steps.push((Step { phase, from, to, account: Account::default() }, Pending::default()));
+            let pending = none_pending(self.call_pending.len());
+            self.steps.push((Step { phase, from, to, account: Account::default() }, pending));
         }
         let last = self.steps.last_mut().expect("one was pushed, or there are some");
         last.0.to = to;
         last
+    }
+
+    /// A request of a queue has completed: it is known what its device did while the call waited there.
+    fn settle_pending(&mut self, member: u8, end: &End, mine: bool) {
+        let member = usize::from(member);
+        std::mem::take(&mut self.call_pending[member]).settle(&mut self.call, end, mine);
+        for (step, pending) in &mut self.steps {
+            std::mem::take(&mut pending[member]).settle(&mut step.account, end, mine);
+        }
     }
 
     /// The story of its call, which ends now, or has not ended when the run does.
@@ -164,13 +199,44 @@ struct Client {
     counts_from: Instant,
     /// Outside the window and inside.
     accounts: [Account; 2],
-    raised: Option<Reason>,
+    /// By disk, if there are several: what of its time it waited there.
+    on_disks: Vec<Account>,
+    /// By queue: why its weight is raised there, if it is.
+    raised: Box<[Option<Reason>]>,
+}
+
+impl Client {
+    /// Enters what is told of a time besides where it went: at which disk, whether disks idled for the client, whether its weight was raised.
+    fn note(
+        &mut self,
+        region: usize,
+        time: Duration,
+        (state, member): (LaneState, Option<u8>),
+        queues: &[Queue],
+    ) {
+        let queue = member.map(|member| &queues[usize::from(member)]);
+        if let Some((queue, account)) = queue.and_then(|q| Some((q, self.on_disks.get_mut(q.disk)?))) {
+            enter_known(account, time, state, queue.now());
+        }
+        let account = &mut self.accounts[region];
+        let thinks = matches!(state, LaneState::Computing | LaneState::Paused);
+        if thinks && queues.iter().any(|q| q.now() == (Status::Idling, Some(self.task))) {
+            account.idled_for_it += time;
+        }
+        match self.raised.iter().flatten().next() {
+            Some(Reason::RaisedSoftRealTime) => account.raised_soft_real_time += time,
+            Some(_) => account.raised_interactive += time,
+            None => {}
+        }
+    }
 }
 
 /// A piece of a file under way.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
-    tag: u16,
+    tag: Key,
+    /// The entry of a request that several queues have a part of.
+    shared: Option<u32>,
     is_write: bool,
     file: u32,
     first: u32,
@@ -182,6 +248,25 @@ const FREE: u8 = 0;
 const QUEUED: u8 = 1;
 const ISSUED: u8 = 2;
 
+/// A queue and its device.
+#[derive(Debug)]
+struct Queue {
+    /// Its disk.
+    disk: usize,
+    status: Status,
+    /// Whose turn it is, for whom the disk idles if it does.
+    turn: Option<TaskId>,
+    /// In the device, in the order of issue.
+    in_device: Vec<(Key, TaskId)>,
+}
+
+impl Queue {
+    /// What the device has to do, and whose turn it is.
+    const fn now(&self) -> (Status, Option<TaskId>) {
+        (self.status, self.turn)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Recorder {
     now: Instant,
@@ -192,14 +277,14 @@ pub(crate) struct Recorder {
     /// By lane: whose.
     task_of: Vec<TaskId>,
     followers: Followers,
-    status: Status,
-    /// Whose turn it is, for whom the disk idles if it does.
-    turn: Option<TaskId>,
+    queues: Vec<Queue>,
+    /// The names of the disks, if there are several.
+    disks: Vec<String>,
+    /// By entry: who handed in a request that several queues have a part of.
+    shared: Vec<Owner>,
     /// By tag: how it stands, and why it was chosen.
     tags: Vec<u8>,
     chosen: Vec<Reason>,
-    /// In the device, in the order of issue.
-    in_device: Vec<(u16, TaskId)>,
     flights: Vec<Flight>,
     slowest: Vec<Story>,
     /// A part of the run that is asked about, and what is known of it: calls that ended outside and inside, the slowest that were under way in it.
@@ -220,11 +305,11 @@ impl Recorder {
             client_of: vec![None; task_of.len()],
             task_of,
             followers: Followers::behind(tasks),
-            status: Status::Empty,
-            turn: None,
-            tags: vec![FREE; 1 << 16],
-            chosen: vec![Reason::None; 1 << 16],
-            in_device: Vec::new(),
+            queues: Vec::new(),
+            disks: Vec::new(),
+            shared: Vec::new(),
+            tags: Vec::new(),
+            chosen: Vec::new(),
             flights: Vec::new(),
             slowest: Vec::new(),
             window: None,
@@ -232,6 +317,15 @@ impl Recorder {
             slowest_inside: Vec::new(),
             peak_rate: None,
         }
+    }
+
+    /// Keeps books of these queues, each of the disk with that number, and of several disks one by one by their names. Before any client is watched.
+    pub(crate) fn keeps(&mut self, disk_of: impl Iterator<Item = usize>, disks: Vec<String>) {
+        let queue = |disk| Queue { disk, status: Status::Empty, turn: None, in_device: Vec::new() };
+        self.queues = disk_of.map(queue).collect();
+        self.disks = if disks.len() > 1 { disks } else { Vec::new() };
+        self.tags = vec![FREE; self.queues.len() << 16];
+        self.chosen = vec![Reason::None; self.queues.len() << 16];
     }
 
     /// A client has started another process after this one, which has the next number.
@@ -258,10 +352,11 @@ impl Recorder {
             task,
             name: self.names[task.0 as usize].clone(),
             first_lane,
-            lanes: (0..lanes).map(|_| Lane::new()).collect(),
+            lanes: (0..lanes).map(|_| Lane::new(self.queues.len())).collect(),
             counts_from: Instant::EPOCH + Duration::MAX,
             accounts: [Account::default(), Account::default()],
-            raised: None,
+            on_disks: vec![Account::default(); self.disks.len()],
+            raised: vec![None; self.queues.len()].into(),
         });
     }
 
@@ -285,39 +380,39 @@ impl Recorder {
         if past.is_zero() {
             return;
         }
-        let device = (self.status, self.turn);
         let (before, region, has_steps) = (self.now, self.region(self.now), self.window.is_some());
+        let (tags, queues) = (&self.tags, &self.queues);
         for client in &mut self.clients {
             let counted = now.saturating_since(client.counts_from).min(past);
             let front = (0..client.lanes.len()).min_by_key(|&i| client.lanes[i].rank());
+            let mut shown = None;
             for (i, lane) in client.lanes.iter_mut().enumerate() {
+                let stands = match lane.doing {
+                    Doing::InCall => state(lane, tags),
+                    Doing::Computing => (LaneState::Computing, None),
+                    Doing::Paused => (LaneState::Paused, None),
+                    Doing::Ended => continue,
+                };
                 if lane.doing == Doing::InCall {
-                    let state = state(lane.wait, &lane.needs, &self.tags);
-                    enter(&mut lane.call, &mut lane.call_pending, past, state, device);
+                    enter(&mut lane.call, &mut lane.call_pending, past, stands, queues);
                     if has_steps {
-                        let (step, pending) = lane.step(state.phase(), before, now);
-                        enter(&mut step.account, pending, past, state, device);
+                        let (step, pending) = lane.step(stands.0.phase(), before, now);
+                        enter(&mut step.account, pending, past, stands, queues);
                     }
                 }
-                if Some(i) == front && !counted.is_zero() {
-                    let state = match lane.doing {
-                        Doing::InCall => state(lane.wait, &lane.needs, &self.tags),
-                        Doing::Computing => LaneState::Computing,
-                        Doing::Paused => LaneState::Paused,
-                        Doing::Ended => continue,
-                    };
-                    let account = &mut client.accounts[region];
-                    enter(account, &mut lane.client_pending[region], counted, state, device);
-                    let thinks = matches!(state, LaneState::Computing | LaneState::Paused);
-                    if thinks && device == (Status::Idling, Some(client.task)) {
-                        account.idled_for_it += counted;
-                    }
-                    match client.raised {
-                        Some(Reason::RaisedSoftRealTime) => account.raised_soft_real_time += counted,
-                        Some(_) => account.raised_interactive += counted,
-                        None => {}
-                    }
+                if Some(i) == front {
+                    shown = Some(stands);
+                    enter(
+                        &mut client.accounts[region],
+                        &mut lane.client_pending[region],
+                        counted,
+                        stands,
+                        queues,
+                    );
                 }
+            }
+            if let Some(stands) = shown.filter(|_| !counted.is_zero()) {
+                client.note(region, counted, stands, queues);
             }
         }
         self.now = now;
@@ -353,7 +448,7 @@ impl Recorder {
     pub(crate) fn begins(&mut self, lane: u32, since: Instant, asked: Asked, bytes: u64) {
         let (now, inside, has_steps) = (self.now, self.now.since(since), self.window.is_some());
         if let Some(lane) = self.lane(lane) {
-            (lane.doing, lane.wait) = (Doing::InCall, Wait::None);
+            (lane.doing, lane.wait, lane.flushes) = (Doing::InCall, Wait::None, 0);
             (lane.since, lane.asked, lane.bytes) = (since, asked, bytes);
             lane.call = Account { computing: inside, ..Account::default() };
             lane.chosen = Reason::None;
@@ -371,25 +466,48 @@ impl Recorder {
         }
     }
 
+    /// The lane waits for a flush of a queue, which has not begun.
+    pub(crate) fn waits_for_flush(&mut self, lane: u32, member: u8) {
+        if let Some(lane) = self.lane(lane) {
+            lane.wait = Wait::None;
+            lane.flushes |= 1 << member;
+        }
+    }
+
+    /// So that a request that several queues have a part of is known by its entry.
+    pub(crate) fn shares(&mut self, entry: u32, owner: Owner) {
+        let entry = entry as usize;
+        if self.shared.len() <= entry {
+            self.shared.resize(entry + 1, Owner::Nobody);
+        }
+        self.shared[entry] = owner;
+    }
+
     /// The lane waits for the I/O of a page.
     pub(crate) fn waits_for_page(&mut self, lane: u32, file: u32, page: u32) {
         let covers = |f: &&Flight| f.file == file && f.first <= page && page < f.end;
-        let tag = self.flights.iter().find(covers).map(|f| (f.tag, self.chosen[usize::from(f.tag)]));
-        if let Some(lane) = self.lane(lane) {
-            match tag {
-                Some((tag, why)) => {
-                    lane.needs.push(tag);
-                    lane.chosen = why;
-                }
-                None => lane.wait = Wait::Page { file, page },
+        let Some(first) = self.flights.iter().find(covers).copied() else {
+            if let Some(lane) = self.lane(lane) {
+                lane.wait = Wait::Page { file, page };
             }
+            return;
+        };
+        let parts = self
+            .flights
+            .iter()
+            .filter(|f| f.tag == first.tag || f.shared.is_some() && f.shared == first.shared);
+        let parts: Vec<Key> = parts.map(|f| f.tag).collect();
+        let chosen = self.chosen[first.tag as usize];
+        if let Some(lane) = self.lane(lane) {
+            lane.needs.extend(parts);
+            lane.chosen = chosen;
         }
     }
 
     /// The lane waits for all writes of a file that have begun.
     pub(crate) fn waits_for_writes(&mut self, lane: u32, file: u32) {
         let flights = self.flights.iter().filter(|f| f.is_write && f.file == file);
-        let tags: Vec<u16> = flights.map(|f| f.tag).collect();
+        let tags: Vec<Key> = flights.map(|f| f.tag).collect();
         if let Some(lane) = self.lane(lane) {
             lane.needs = tags;
         }
@@ -402,7 +520,7 @@ impl Recorder {
         let client = &mut self.clients[client];
         let l = &mut client.lanes[lane as usize - client.first_lane];
         (l.doing, l.wait) = (Doing::Computing, Wait::None);
-        l.needs.retain(|&t| self.tags[usize::from(t)] != FREE);
+        l.needs.retain(|&t| self.tags[t as usize] != FREE);
         let index = client.index;
         if !told {
             return;
@@ -429,15 +547,19 @@ impl Recorder {
     // ---- requests ------------------------------------------------------------------------------------------------
 
     /// A request, or a part of one, got its tag.
-    pub(crate) fn inserted(&mut self, tag: Tag, owner: Owner) {
-        self.tags[usize::from(tag.0)] = QUEUED;
-        self.chosen[usize::from(tag.0)] = Reason::None;
+    pub(crate) fn inserted(&mut self, member: u8, tag: Tag, owner: Owner) {
+        let tag = key(member, tag);
+        self.tags[tag as usize] = QUEUED;
+        self.chosen[tag as usize] = Reason::None;
+        let (owner, shared) = match owner {
+            Owner::Shared(entry) => (self.shared[entry as usize], Some(entry)),
+            owner => (owner, None),
+        };
         let (is_write, file, first, count) = match owner {
-            // Books are kept of one queue; nobody shares then.
             Owner::Nobody | Owner::Shared(_) => return,
             Owner::Lane(lane) => {
                 if let Some(lane) = self.lane(lane) {
-                    lane.needs.push(tag.0);
+                    lane.needs.push(tag);
                 }
                 return;
             }
@@ -445,93 +567,106 @@ impl Recorder {
             Owner::Write { file, first, count } => (true, file, first, count),
         };
         let end = first + count;
-        self.flights.push(Flight { tag: tag.0, is_write, file, first, end });
+        // Whoever waits for a part that is in waits for this one, too.
+        let parts = self.flights.iter().filter(|f| shared.is_some() && f.shared == shared);
+        let parts: Vec<Key> = parts.map(|f| f.tag).collect();
+        self.flights.push(Flight { tag, shared, is_write, file, first, end });
         for lane in self.lanes() {
-            if matches!(lane.wait, Wait::Page { file: f, page } if f == file && (first..end).contains(&page))
-            {
+            let waits = matches!(lane.wait, Wait::Page { file: f, page } if f == file && (first..end).contains(&page));
+            if waits {
                 lane.wait = Wait::None;
-                lane.needs.push(tag.0);
+            }
+            if waits || lane.needs.iter().any(|need| parts.contains(need)) {
+                lane.needs.push(tag);
             }
         }
     }
 
     /// Those threads' flush goes to the device.
-    pub(crate) fn flushes(&mut self, tag: Tag, threads: &[u32]) {
-        self.tags[usize::from(tag.0)] = ISSUED;
+    pub(crate) fn flushes(&mut self, member: u8, tag: Tag, threads: &[u32]) {
+        let tag = key(member, tag);
+        self.tags[tag as usize] = ISSUED;
         let whose = threads.first().and_then(|&t| self.task_of.get(t as usize)).copied();
-        self.in_device.push((tag.0, whose.unwrap_or(TaskId(0))));
+        self.queues[usize::from(member)].in_device.push((tag, whose.unwrap_or(TaskId(0))));
         for &thread in threads {
             if let Some(lane) = self.lane(thread) {
                 lane.wait = Wait::None;
-                lane.needs.push(tag.0);
+                lane.flushes &= !(1 << member);
+                lane.needs.push(tag);
             }
         }
     }
 
     /// The device has finished a request; these tags are free now.
-    pub(crate) fn completed(&mut self, tag: Tag, freed: &[Tag]) {
-        let Some(at) = self.in_device.iter().position(|d| d.0 == tag.0) else { return };
-        let task = self.in_device.remove(at).1;
-        let oldest_other = self.in_device.first().map_or(task, |d| d.1);
+    pub(crate) fn completed(&mut self, member: u8, tag: Tag, freed: &[Tag]) {
+        let queue = &mut self.queues[usize::from(member)];
+        let (tag, disk) = (key(member, tag), queue.disk);
+        let Some(at) = queue.in_device.iter().position(|d| d.0 == tag) else { return };
+        let task = queue.in_device.remove(at).1;
+        let oldest_other = queue.in_device.first().map_or(task, |d| d.1);
         let end = End { task, oldest_other };
         for &tag in freed {
-            self.tags[usize::from(tag.0)] = FREE;
+            self.tags[key(member, tag) as usize] = FREE;
         }
-        self.flights.retain(|f| self.tags[usize::from(f.tag)] != FREE);
+        self.flights.retain(|f| self.tags[f.tag as usize] != FREE);
         for client in &mut self.clients {
             for lane in &mut client.lanes {
                 let before = lane.needs.len();
-                lane.needs.retain(|&t| self.tags[usize::from(t)] != FREE);
+                lane.needs.retain(|&t| self.tags[t as usize] != FREE);
                 let mine = lane.needs.len() < before;
-                lane.call_pending.settle(&mut lane.call, &end, mine);
-                lane.steps
-                    .iter_mut()
-                    .for_each(|(step, pending)| pending.settle(&mut step.account, &end, mine));
+                lane.settle_pending(member, &end, mine);
                 for (pending, account) in lane.client_pending.iter_mut().zip(&mut client.accounts) {
+                    let pending = std::mem::take(&mut pending[usize::from(member)]);
                     pending.settle(account, &end, mine);
+                    if let Some(account) = client.on_disks.get_mut(disk) {
+                        pending.settle(account, &end, mine);
+                    }
                 }
             }
         }
     }
 
-    /// What the device has to do from now on.
-    pub(crate) fn has(&mut self, status: Status) {
-        self.status = status;
+    /// What a device has to do from now on.
+    pub(crate) fn has(&mut self, member: u8, status: Status) {
+        self.queues[usize::from(member)].status = status;
     }
 
     /// Something that the elevator recorded; `carried` are the tags merged into the request, if it is of one.
-    pub(crate) fn heard(&mut self, event: &TraceEvent, carried: &[Tag]) {
+    pub(crate) fn heard(&mut self, member: u8, event: &TraceEvent, carried: &[Tag]) {
         let event = &TraceEvent { task: self.followers.in_books(event.task), ..*event };
         match (event.action, event.tag) {
-            (Action::Issue, Some(tag)) => self.issued(tag, event, carried),
-            (Action::Note, _) => self.noted(event),
+            (Action::Issue, Some(tag)) => self.issued(member, tag, event, carried),
+            (Action::Note, _) => self.noted(member, event),
             _ => {}
         }
     }
 
-    fn issued(&mut self, tag: Tag, event: &TraceEvent, carried: &[Tag]) {
-        self.in_device.push((tag.0, event.task));
+    fn issued(&mut self, member: u8, tag: Tag, event: &TraceEvent, carried: &[Tag]) {
+        let first = key(member, tag);
+        self.queues[usize::from(member)].in_device.push((first, event.task));
         let (reason, region) = (event.reason, self.region(self.now));
         for &tag in [tag].iter().chain(carried) {
-            self.tags[usize::from(tag.0)] = ISSUED;
-            self.chosen[usize::from(tag.0)] = reason;
+            let tag = key(member, tag) as usize;
+            self.tags[tag] = ISSUED;
+            self.chosen[tag] = reason;
         }
+        let is_in = |t: Key| t == first || carried.iter().any(|&c| key(member, c) == t);
         for client in &mut self.clients {
             if client.task == event.task {
                 count(&mut client.accounts[region].chosen, reason, 1);
             }
             for lane in &mut client.lanes {
-                if lane.needs.iter().any(|&t| t == tag.0 || carried.contains(&Tag(t))) {
+                if lane.needs.iter().any(|&t| is_in(t)) {
                     lane.chosen = reason;
                 }
             }
         }
     }
 
-    fn noted(&mut self, event: &TraceEvent) {
+    fn noted(&mut self, member: u8, event: &TraceEvent) {
         let reason = event.reason;
         if gives_turn(reason) {
-            self.turn = Some(event.task);
+            self.queues[usize::from(member)].turn = Some(event.task);
         }
         if let Detail::Rate { rate } = event.detail {
             self.peak_rate = Some(rate);
@@ -544,35 +679,42 @@ impl Recorder {
         for client in self.clients.iter_mut().filter(|c| c.task == event.task) {
             count(&mut client.accounts[region].noted, reason, 1);
             if let Detail::Raised { factor, .. } = event.detail {
-                client.raised = (factor > 1).then_some(reason);
+                client.raised[usize::from(member)] = (factor > 1).then_some(reason);
             }
         }
     }
 
     /// The report; `lost` events were not heard.
     pub(crate) fn report(mut self, lost: u64) -> Report {
-        let nobody = End { task: TaskId(0), oldest_other: TaskId(0) };
-        // What the device was doing when the run ended: the oldest request that it has is as good as any.
-        let oldest = self.in_device.first().copied();
-        let task = oldest.map_or(nobody.task, |d| d.1);
-        let end = End { task, oldest_other: task };
+        let oldest: Vec<_> = self.queues.iter().map(|q| q.in_device.first().copied()).collect();
         let (mut total, mut inside, mut outside) =
             (Account::default(), Account::default(), Account::default());
+        let mut on_disks = vec![Account::default(); self.disks.len()];
         let mut clients = Vec::new();
         for mut client in self.clients.drain(..) {
             for lane in &mut client.lanes {
-                let mine = oldest.is_some_and(|d| lane.needs.contains(&d.0));
-                for (pending, account) in lane.client_pending.iter_mut().zip(&mut client.accounts) {
-                    pending.settle(account, &end, mine);
+                let is_open = lane.doing == Doing::InCall
+                    && self.window.is_some_and(|w| w.overlaps(lane.since, self.now));
+                for ((member, queue), oldest) in (0..).zip(&self.queues).zip(&oldest) {
+                    // What a device was doing when the run ended: the oldest request that it has is as good as any.
+                    let (tag, task) = oldest.unwrap_or((Key::MAX, TaskId(0)));
+                    let (end, mine) = (End { task, oldest_other: task }, lane.needs.contains(&tag));
+                    for (pending, account) in lane.client_pending.iter_mut().zip(&mut client.accounts) {
+                        let pending = std::mem::take(&mut pending[usize::from(member)]);
+                        pending.settle(account, &end, mine);
+                        if let Some(account) = client.on_disks.get_mut(queue.disk) {
+                            pending.settle(account, &end, mine);
+                        }
+                    }
+                    if is_open {
+                        lane.settle_pending(member, &end, mine);
+                    }
                 }
-                let is_open = lane.doing == Doing::InCall;
-                if is_open && self.window.is_some_and(|w| w.overlaps(lane.since, self.now)) {
-                    lane.call_pending.settle(&mut lane.call, &end, mine);
-                    let steps = lane.steps.iter_mut();
-                    steps.for_each(|(step, pending)| pending.settle(&mut step.account, &end, mine));
+                if is_open {
                     keep_slow(&mut self.slowest_inside, lane.story(client.index, self.now, false));
                 }
             }
+            on_disks.iter_mut().zip(&client.on_disks).for_each(|(sum, part)| sum.add(part));
             let [mut account, within] = client.accounts;
             outside.add(&account);
             inside.add(&within);
@@ -595,8 +737,12 @@ impl Recorder {
             dropped: 0,
             slowest: self.slowest_inside,
         });
-        let (slowest, names, peak_rate) = (self.slowest, self.names, self.peak_rate);
-        Report { clients, total, window, slowest, names, peak_rate, lost }
+        let (slowest, names) = (self.slowest, self.names);
+        // Of several devices none stands for all.
+        let peak_rate = self.peak_rate.filter(|_| self.queues.len() == 1);
+        let disk = |(disk, account)| OnDisk { disk, account };
+        let disks = self.disks.into_iter().zip(on_disks).map(disk).collect();
+        Report { clients, total, disks, window, slowest, names, peak_rate, lost }
     }
 }
 
@@ -672,30 +818,48 @@ impl LaneState {
     }
 }
 
-fn state(wait: Wait, needs: &[u16], tags: &[u8]) -> LaneState {
-    let mut queued = wait == Wait::Flush;
-    for &tag in needs {
-        match tags[usize::from(tag)] {
-            ISSUED => return LaneState::InDevice,
-            _ => queued = true,
-        }
+/// Where a lane in a call stands, and in which queue.
+fn state(lane: &Lane, tags: &[u8]) -> (LaneState, Option<u8>) {
+    let issued = lane.needs.iter().find(|&&tag| tags[tag as usize] == ISSUED);
+    if let Some(&tag) = issued {
+        return (LaneState::InDevice, Some(member_of(tag)));
     }
-    if queued {
-        return LaneState::Queued;
+    #[allow(clippy::cast_possible_truncation, reason = "a bit of 64")]
+    let flush = (lane.flushes > 0).then(|| lane.flushes.trailing_zeros() as u8);
+    if let Some(member) = lane.needs.first().map(|&tag| member_of(tag)).or(flush) {
+        return (LaneState::Queued, Some(member));
     }
-    match wait {
-        Wait::Tag | Wait::Page { .. } => LaneState::Tag,
-        Wait::Throttle => LaneState::Throttled,
-        Wait::None | Wait::Cpu | Wait::Flush => {
-            debug_assert!(wait == Wait::Cpu, "a lane waits, and nobody said for what");
-            LaneState::Computing
+    match lane.wait {
+        Wait::Tag { member } => (LaneState::Tag, Some(member)),
+        Wait::Page { .. } => (LaneState::Tag, None),
+        Wait::Throttle => (LaneState::Throttled, None),
+        Wait::None | Wait::Cpu => {
+            debug_assert!(lane.wait == Wait::Cpu, "a lane waits, and nobody said for what");
+            (LaneState::Computing, None)
         }
     }
 }
 
+/// Enters a time, as pending if it is not known yet what the device did.
 fn enter(
     account: &mut Account,
-    pending: &mut Pending,
+    pending: &mut [Pending],
+    time: Duration,
+    (state, member): (LaneState, Option<u8>),
+    queues: &[Queue],
+) {
+    let member = usize::from(member.unwrap_or(0));
+    let now = queues[member].now();
+    match (state, now.0) {
+        (LaneState::InDevice, _) => pending[member].device += time,
+        (LaneState::Queued, Status::Busy) => pending[member].queued += time,
+        _ => enter_known(account, time, state, now),
+    }
+}
+
+/// Enters a time of which it is known what it went into; no other.
+fn enter_known(
+    account: &mut Account,
     time: Duration,
     state: LaneState,
     (status, turn): (Status, Option<TaskId>),
@@ -705,8 +869,7 @@ fn enter(
         (LaneState::Computing, ..) => account.computing += time,
         (LaneState::Tag, ..) => account.tag += time,
         (LaneState::Throttled, ..) => account.throttled += time,
-        (LaneState::InDevice, ..) => pending.device += time,
-        (LaneState::Queued, Status::Busy, _) => pending.queued += time,
+        (LaneState::InDevice, ..) | (LaneState::Queued, Status::Busy, _) => {}
         (LaneState::Queued, Status::Idling, Some(task)) => account.blame(task).idled += time,
         (LaneState::Queued, ..) => account.held += time,
     }

@@ -1,9 +1,9 @@
 //! Disks with several arms, and several disks.
 
 use crate::plan::{MIB, Plan};
-use fairhead_core::sched::any::{PRESETS, preset};
+use fairhead_core::sched::any::PRESETS;
 use fairhead_device::DeviceParams;
-use fairhead_sim::{Host, Scenario, job, why};
+use fairhead_sim::Host;
 
 /// MB/s of two sequential readers of 128 KiB that start at these places, together.
 fn two_readers(disk: &str, scheduler: &str, first: &str, second: &str) -> u64 {
@@ -115,26 +115,6 @@ fn nothing_is_lost_with_two_queues_whatever_the_scheduler() {
                 });
         }
     }
-}
-
-#[test]
-fn where_time_goes_is_not_told_of_two_queues() {
-    let scenario = |queues: &str| Scenario {
-        jobs: job::parse("[r]\nrw=randread\nbs=4k\ndirect=1\nsize=1m\n", "plan").expect("a valid job file"),
-        disk: mirror(queues),
-        host: Host::of_2010(),
-        scheduler: "noop".to_owned(),
-        config: (preset("noop").expect("a built-in scheduler").config)(),
-        seed: 1,
-        interval: None,
-        time_max: None,
-        watch: None,
-    };
-    let error = why::explain(&scenario("per-member"), &[0]).map(|_| ()).map_err(|e| e.to_string());
-    let wanted =
-        "where time goes can be told of one queue only; give a set queues = \"one\", or the jobs one disk";
-    assert_eq!(error, Err(wanted.to_owned()));
-    assert!(why::explain(&scenario("one"), &[0]).is_ok());
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::plan::Plan;
 use crate::random;
 use fairhead_core::sched::any::PRESETS;
 use fairhead_core::{Duration, TaskId};
+use fairhead_device::DeviceParams;
 use fairhead_sim::why::{Account, Report, SLOWEST};
 
 /// The parts of every client's time are its time, those of every slow call the call, whatever ran.
@@ -30,7 +31,7 @@ fn balances(plan: &Plan, report: &Report, what: &str) {
 }
 
 fn check(seed: u64, preset: &str) {
-    let plan = random::plan(seed, random::ONE_QUEUE).scheduler(preset);
+    let plan = random::plan(seed, random::DISKS).scheduler(preset);
     if plan.error().is_some() {
         return;
     }
@@ -134,6 +135,62 @@ fn a_pool_that_is_full_shows() {
     // Four of eight have a request at any time.
     let share = report.total.tag.as_ms() * 100 / report.total.total().as_ms();
     assert!((40..60).contains(&share), "{share} % of the time: {:?}", report.total);
+}
+
+/// One disk serves a stream and random reads, the other a stream alone.
+const THREE: &str = "[global]\ndirect=1\ntime_based\nruntime=2s\nsize=64m\n[a]\nrw=read\nbs=16k\nfh_disk=one\n\
+    [b]\nrw=randread\nbs=64k\nfh_disk=one\n[c]\nrw=read\nbs=64k\nfh_disk=two\n[d]\nrw=randread\nbs=4k\nfilename=x:y\nfh_disk=one,two\n";
+
+#[test]
+fn of_several_disks_each_keeps_those_waiting_whom_it_serves() {
+    for preset in ["noop", "deadline", "cfq", "bfq"] {
+        let plan = Plan::on("sata2009").scheduler(preset).load("three disks' worth", THREE);
+        let (plan, report) = plan.explain(&[0, 2]);
+        balances(&plan, &report, preset);
+        let (a, c) = (&report.clients[0].account, &report.clients[1].account);
+        let blames = |account: &Account, task: u32| {
+            account.blame.iter().any(|b| b.task == TaskId(task) && !b.total().is_zero())
+        };
+        assert!(blames(a, 2) && blames(a, 4) && blames(c, 4), "{preset}: of its own disk: {a:?} {c:?}");
+        assert!(!blames(a, 3) && !blames(c, 1) && !blames(c, 2), "{preset}: of the other: {a:?} {c:?}");
+        let [one, two] = &report.disks[..] else { panic!("{preset}: {:?}", report.disks) };
+        assert_eq!((one.disk.as_str(), two.disk.as_str()), ("one", "two"));
+        for (disk, client) in [(one, a), (two, c)] {
+            let here = client.total() - client.computing - client.paused - client.throttled;
+            assert_eq!(disk.account.total(), here, "{preset}: all that a client waits is on its disk");
+            assert_eq!(
+                (disk.account.served, &disk.account.blame),
+                (client.served, &client.blame),
+                "{preset}"
+            );
+        }
+    }
+}
+
+/// An fsync of a file on both disks of a mirror waits for two flushes; a read of a stripe for the later of its parts.
+#[test]
+fn the_parts_add_up_where_a_request_goes_to_several_queues() {
+    let load = "[w]\nrw=randwrite\nbs=64k\nsize=16m\nfsync=4\nruntime=3s\n[r]\nrw=read\nbs=1m\nsize=64m\ndirect=1\nruntime=3s\n\
+        [b]\nrw=read\nbs=256k\nsize=64m\nruntime=3s\n";
+    let stripe = "kind = \"raid0\"\nmembers = [\"sata2009\", \"sata2009\", \"ide2004\"]\nchunk = \"64KiB\"\nqueues = \"per-member\"\n";
+    for preset in ["noop", "mq-deadline", "cfq", "bfq"] {
+        for text in [None, Some(stripe)] {
+            let set = |d: &mut DeviceParams| {
+                if let Some(text) = text {
+                    *d = DeviceParams::from_toml(text, "a stripe").expect("a valid disk");
+                }
+            };
+            let plan = Plan::on("raid1_2009")
+                .disk("a set", set)
+                .scheduler(preset)
+                .load("a writer and readers", load);
+            let (plan, report) = plan.explain(&[0, 1, 2]);
+            balances(&plan, &report, &format!("{preset} {text:?}"));
+            assert!(report.disks.is_empty(), "a set is one disk");
+            let waits = |a: &Account| !a.served.is_zero() && !a.queued().is_zero();
+            assert!(report.clients.iter().all(|c| waits(&c.account)), "{preset}: {:?}", report.clients);
+        }
+    }
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn a_part_and_the_rest_are_the_whole_whatever_is_drawn() {
     for (i, preset) in PRESETS.iter().enumerate().step_by(usize::try_from(480 / plans.clamp(1, 480)).unwrap())
     {
         let seed = 700_000 + i as u64;
-        let plan = random::plan(seed, random::ONE_QUEUE).scheduler(preset.name);
+        let plan = random::plan(seed, random::DISKS).scheduler(preset.name);
         if plan.error().is_some() {
             continue;
         }
