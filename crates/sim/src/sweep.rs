@@ -7,6 +7,8 @@
 //! A row has the figures of [`COLUMNS`], all whole numbers with their unit in the name, and none where the job has no such
 //! thing. Example: two disks, `cfq` with three values of `slice_idle` and `noop`, five seeds are 2 · (3 + 1) · 5 = 40 points.
 //!
+//! Of several disks a row also has the figures of each, as far as they are of a disk.
+//!
 //! Points are independent and known beforehand, so any thread may run any of them; a row is a function of its point. What
 //! is asked of whom waits and how fairly is shared is as in [`advise`](crate::advise).
 //!
@@ -17,7 +19,7 @@ use crate::engine::Scenario;
 use crate::host::Host;
 use crate::job::JobFile;
 use crate::kept::{self, Keep, Line};
-use crate::metrics::{Frames, OpStats, Outcome, Result, rate};
+use crate::metrics::{DiskOutcome, Frames, OpStats, Outcome, Result, rate};
 use crate::simulate;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::AnyConfig;
@@ -132,6 +134,23 @@ struct Run<'r> {
     outcome: &'r Outcome,
 }
 
+/// The figures of one of several disks, each under its column; all else is of clients.
+fn of_disk(disk: &DiskOutcome, elapsed: Duration) -> Figures {
+    let (s, c) = (&disk.stats, &disk.stats.counters);
+    let figures = [
+        ("elapsed_ns", elapsed.as_ns()),
+        ("disk_bytes_per_s", rate(c.bytes_read + c.bytes_written, elapsed)),
+        ("read_bytes_per_s", rate(c.bytes_read, elapsed)),
+        ("write_bytes_per_s", rate(c.bytes_written, elapsed)),
+        ("ios_per_s", rate(s.issued, elapsed)),
+        ("disk_busy_ns", s.busy.as_ns()),
+        ("disk_idled_on_purpose_ns", s.idled.as_ns()),
+        ("disk_requests", s.issued + s.merged),
+        ("disk_seeks", c.seeks),
+    ];
+    COLUMNS.map(|name| figures.iter().find(|f| f.0 == name).map(|f| f.1))
+}
+
 impl Run<'_> {
     fn all(&self) -> OpStats {
         let mut all = OpStats::new();
@@ -153,6 +172,8 @@ type Column = (&'static str, fn(&Run<'_>, &OpStats) -> Option<u64>);
 /// - `disk_bytes_per_s`: what the disk moved; `read_…` and `write_bytes_per_s`: what clients did, over the run's time;
 /// - `ios_per_s`, `lat_…_ns`: calls of all clients, syncs left out;
 /// - `disk_…`: how long it was busy, was kept idle on purpose, its requests (with those merged into others) and seeks.
+///
+/// One of several disks has what it moved in the columns of bytes, its requests as `ios_per_s`, and none of the columns about waiting and latencies.
 const TABLE: [Column; COLUMN_COUNT] = [
     ("elapsed_ns", |r, _| Some(r.outcome.elapsed.as_ns())),
     ("wait_ns", |r, _| wait(r).map(Duration::as_ns)),
@@ -204,39 +225,71 @@ fn wait(r: &Run<'_>) -> Option<Duration> {
     time_waited(r.waiting.what, r.outcome.clients.iter().filter(|c| r.waiting.jobs.contains(&c.job)))
 }
 
+/// A figure for each of [`COLUMNS`].
+pub type Figures = [Option<u64>; COLUMN_COUNT];
+
 /// The figures of a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row([Option<u64>; COLUMN_COUNT]);
+pub struct Row {
+    all: Figures,
+    disks: Vec<Figures>,
+}
 
 impl Row {
     fn of(run: &Run<'_>) -> Self {
         let all = run.all();
-        Self(TABLE.map(|(_, figure)| figure(run, &all)))
+        let outcome = run.outcome;
+        Self {
+            all: TABLE.map(|(_, figure)| figure(run, &all)),
+            disks: outcome.disks.iter().map(|disk| of_disk(disk, outcome.elapsed)).collect(),
+        }
     }
 
-    /// The figures in the order of [`COLUMNS`].
+    /// The figures in the order of [`COLUMNS`], of all disks together.
     #[must_use]
-    pub const fn figures(&self) -> &[Option<u64>; COLUMN_COUNT] {
-        &self.0
+    pub const fn figures(&self) -> &Figures {
+        &self.all
+    }
+
+    /// The figures of each disk, in the order of the job file; none if there is one disk.
+    #[must_use]
+    pub fn disks(&self) -> &[Figures] {
+        &self.disks
     }
 
     /// The figure of that name.
     #[must_use]
     pub fn get(&self, column: &str) -> Option<u64> {
-        COLUMNS.iter().position(|c| *c == column).and_then(|i| self.0[i])
+        figure(&self.all, column)
     }
 }
 
-/// Figures and `-`, with blanks between.
+/// The figure of that name.
+#[must_use]
+pub fn figure(figures: &Figures, column: &str) -> Option<u64> {
+    COLUMNS.iter().position(|c| *c == column).and_then(|i| figures[i])
+}
+
+/// Between the figures of all disks and those of each.
+const DISK: &str = " / ";
+
+/// Figures and `-`, with blanks between; of all disks, then of each.
 impl Line for Row {
     fn write(&self) -> String {
-        self.0.map(|f| f.map_or_else(|| "-".to_owned(), |n| n.to_string())).join(" ")
+        let words = |figures: &Figures| {
+            figures.map(|f| f.map_or_else(|| "-".to_owned(), |n| n.to_string())).join(" ")
+        };
+        let parts: Vec<String> = std::iter::once(&self.all).chain(&self.disks).map(words).collect();
+        parts.join(DISK)
     }
 
     fn read(text: &str) -> Option<Self> {
         let figure = |word: &str| if word == "-" { Some(None) } else { word.parse().ok().map(Some) };
-        let figures: Option<Vec<Option<u64>>> = text.split(' ').map(figure).collect();
-        figures?.try_into().ok().map(Self)
+        let figures = |part: &str| -> Option<Figures> {
+            part.split(' ').map(figure).collect::<Option<Vec<Option<u64>>>>()?.try_into().ok()
+        };
+        let mut parts = text.split(DISK).map(figures);
+        Some(Self { all: parts.next()??, disks: parts.collect::<Option<_>>()? })
     }
 }
 
@@ -296,12 +349,35 @@ mod tests {
 
     #[test]
     fn a_row_is_read_as_it_was_written() {
-        let mut row = Row([Some(u64::MAX); COLUMN_COUNT]);
-        row.0[3] = None;
-        row.0[4] = Some(0);
+        let mut row = Row { all: [Some(u64::MAX); COLUMN_COUNT], disks: Vec::new() };
+        row.all[3] = None;
+        row.all[4] = Some(0);
         assert_eq!(Row::read(&row.write()), Some(row.clone()));
+        let with_disks = Row { disks: vec![[None; COLUMN_COUNT], [Some(7); COLUMN_COUNT]], ..row.clone() };
+        assert_eq!(Row::read(&with_disks.write()), Some(with_disks.clone()));
+        assert_eq!(Row::read(&format!("{} / 1", with_disks.write())), None);
         for bad in ["", "1 2", &format!("{} 1", row.write()), &row.write().replace('-', "x")] {
             assert_eq!(Row::read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn several_disks_have_figures_of_their_own_that_add_up() {
+        let mut s = sweep();
+        let jobs = "[a]\nrw=read\nbs=64k\nsize=8m\ndirect=1\nfh_disk=one\n[b]\nrw=write\nbs=64k\nsize=2m\ndirect=1\nfh_disk=two\n";
+        s.jobs = parse(jobs, "t").unwrap();
+        (s.seeds, s.tuned) = (1, s.tuned[..1].to_vec());
+        for row in s.run(1, &(), &|_| {}).unwrap().into_iter().flatten() {
+            let [one, two] = row.disks() else { panic!("{row:?}") };
+            for column in ["disk_bytes_per_s", "disk_requests"] {
+                let of = |figures| figure(figures, column).unwrap();
+                assert!(row.get(column).unwrap().abs_diff(of(one) + of(two)) <= 1, "{column}: {row:?}");
+            }
+            assert_eq!(
+                (figure(one, "write_bytes_per_s"), figure(two, "read_bytes_per_s")),
+                (Some(0), Some(0))
+            );
+            assert_eq!((figure(one, "lat_p99_ns"), figure(one, "elapsed_ns")), (None, row.get("elapsed_ns")));
         }
     }
 

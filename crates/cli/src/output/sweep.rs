@@ -1,11 +1,11 @@
 //! A sweep as CSV (a line for each point), as JSON (an object for each), or as a table for people (a row for all seeds together).
 //!
 //! The table has means over the seeds, and in brackets how far from them the true ones may be, in percent: half the interval
-//! of 95 % by Student's t. Points that were not run, because somebody interrupted, are left out everywhere.
+//! of 95 % by Student's t. Several disks have lines of their own behind all together (JSON: `disks` of a point). Points that were not run, because somebody interrupted, are left out everywhere.
 
 use fairhead_core::Duration;
 use fairhead_sim::advise::statistics::Mean;
-use fairhead_sim::sweep::{COLUMNS, Row, Sweep};
+use fairhead_sim::sweep::{COLUMNS, Figures, Row, Sweep, figure};
 use serde_json::{Map, Value, json};
 
 use super::csv::quoted;
@@ -32,9 +32,13 @@ fn csv(sweep: &Sweep, rows: &[Option<Row>]) -> String {
     for (i, row) in done(rows) {
         let p = sweep.point(i);
         let tuned = &sweep.tuned[p.tuned];
-        let names = [&sweep.settings[p.setting].name, tuned.scheduler, &tuned.set].map(quoted).join(",");
-        let figures = row.figures().map(|f| f.map_or_else(String::new, |n| n.to_string())).join(",");
-        text.push_str(&format!("{names},{},{figures}\n", p.seed));
+        let mut line = |disk: &str, figures: &Figures| {
+            let names = [disk, tuned.scheduler, &tuned.set].map(quoted).join(",");
+            let figures = figures.map(|f| f.map_or_else(String::new, |n| n.to_string())).join(",");
+            text.push_str(&format!("{names},{},{figures}\n", p.seed));
+        };
+        line(&sweep.settings[p.setting].name, row.figures());
+        sweep.jobs.disks.iter().zip(row.disks()).for_each(|(disk, figures)| line(&disk.label, figures));
     }
     text
 }
@@ -54,7 +58,15 @@ fn object(sweep: &Sweep, rows: &[Option<Row>]) -> Value {
         of.insert("scheduler".to_owned(), json!(tuned.scheduler));
         of.insert("set".to_owned(), Value::Object(set));
         of.insert("seed".to_owned(), json!(p.seed));
-        of.extend(COLUMNS.iter().zip(row.figures()).map(|(name, f)| ((*name).to_owned(), json!(f))));
+        of.extend(named(row.figures()));
+        if !row.disks().is_empty() {
+            let disks = sweep.jobs.disks.iter().zip(row.disks());
+            let disk = |(disk, figures): (&fairhead_sim::job::Disk, &Figures)| {
+                let name = [("name".to_owned(), json!(disk.label))];
+                Value::Object(name.into_iter().chain(named(figures).filter(|f| !f.1.is_null())).collect())
+            };
+            of.insert("disks".to_owned(), disks.map(disk).collect());
+        }
         Value::Object(of)
     };
     json!({
@@ -64,6 +76,11 @@ fn object(sweep: &Sweep, rows: &[Option<Row>]) -> Value {
         "seeds": sweep.seeds,
         "points": done(rows).map(point).collect::<Vec<_>>(),
     })
+}
+
+/// Figures with the names of their columns.
+fn named(figures: &Figures) -> impl Iterator<Item = (String, Value)> + '_ {
+    COLUMNS.iter().zip(figures).map(|(name, f)| ((*name).to_owned(), json!(f)))
 }
 
 /// A column of the table: heading, figure, what wins, how it is shown.
@@ -86,16 +103,21 @@ const SHOWN: [Shown; 12] = [
 
 fn human(sweep: &Sweep, rows: &[Option<Row>], coloured: bool) -> String {
     let all: Vec<(usize, &Row)> = done(rows).collect();
-    let of_disk = |disk: usize| -> Vec<Vec<Cell>> {
+    // Of a setting all disks together, or one of several.
+    let block = |(setting, disk): (usize, Option<usize>)| -> Vec<Vec<Cell>> {
+        let name = disk.map_or(&sweep.settings[setting].name, |disk| &sweep.jobs.disks[disk].label);
         let row = |tuned: usize| {
             let is_here = |i: usize| {
                 let p = sweep.point(i);
-                (p.setting, p.tuned) == (disk, tuned)
+                (p.setting, p.tuned) == (setting, tuned)
             };
-            let seeds: Vec<&Row> = all.iter().filter(|(i, _)| is_here(*i)).map(|(_, row)| *row).collect();
+            let here = all.iter().filter(|(i, _)| is_here(*i));
+            let figures =
+                here.filter_map(|(_, row)| disk.map_or(Some(row.figures()), |disk| row.disks().get(disk)));
+            let seeds: Vec<&Figures> = figures.collect();
             (!seeds.is_empty()).then(|| {
                 let t = &sweep.tuned[tuned];
-                let names = [sweep.settings[disk].name.clone(), t.scheduler.to_owned(), t.set.clone()];
+                let names = [name.clone(), t.scheduler.to_owned(), t.set.clone()];
                 let mut cells: Vec<Cell> = names.into_iter().map(Cell::label).collect();
                 cells.push(Cell::label(seeds.len().to_string()));
                 cells.extend(SHOWN.map(|(_, figure, _, show)| cell(&seeds, figure, show)));
@@ -106,7 +128,11 @@ fn human(sweep: &Sweep, rows: &[Option<Row>], coloured: bool) -> String {
     };
     let heads = ["disk", "scheduler", "set", "seeds"].map(|h| (h, Best::None));
     let columns = heads.into_iter().chain(SHOWN.map(|(head, _, best, _)| (head, best))).collect();
-    let blocks: Vec<_> = (0..sweep.settings.len()).map(of_disk).filter(|b| !b.is_empty()).collect();
+    let each = |setting| {
+        std::iter::once(None).chain((0..sweep.jobs.disks.len()).map(Some)).map(move |d| (setting, d))
+    };
+    let blocks: Vec<_> =
+        (0..sweep.settings.len()).flat_map(each).map(block).filter(|b| !b.is_empty()).collect();
     let seeds = match sweep.seeds {
         1 => format!("seed {}", sweep.seed),
         n => format!(
@@ -125,8 +151,8 @@ fn human(sweep: &Sweep, rows: &[Option<Row>], coloured: bool) -> String {
     clippy::cast_precision_loss,
     reason = "shown with three digits"
 )]
-fn cell(seeds: &[&Row], figure: &str, show: fn(u64) -> String) -> Cell {
-    let values: Vec<f64> = seeds.iter().filter_map(|r| r.get(figure)).map(|n| n as f64).collect();
+fn cell(seeds: &[&Figures], name: &str, show: fn(u64) -> String) -> Cell {
+    let values: Vec<f64> = seeds.iter().filter_map(|f| figure(f, name)).map(|n| n as f64).collect();
     if values.is_empty() {
         return Cell::default();
     }
