@@ -575,7 +575,7 @@ impl<'a> Disks<'a> {
         self.books.as_ref().map(|books| books.borrow_mut())
     }
 
-    /// What the books say, if any were kept. From now on nobody hears of anything.
+    /// What the books say, if any were kept. Observers are detached.
     pub(super) fn take_report(&mut self) -> Option<why::Report> {
         let lost = self.trace_lost();
         self.members.iter_mut().for_each(|m| m.tap = None);

@@ -65,7 +65,7 @@ const fn member_of(key: Key) -> u8 {
     (key >> 16) as u8
 }
 
-/// Time during which a device was busy, and nobody knows yet with what.
+/// Time during which a device was busy, and it is not known yet with what.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     queued: Duration,
@@ -206,7 +206,7 @@ struct Client {
 }
 
 impl Client {
-    /// Enters what is told of a time besides where it went: at which disk, whether disks idled for the client, whether its weight was raised.
+    /// Enters the time of the disk that it was spent at, and whether disks idled for the client or its weight was raised.
     fn note(
         &mut self,
         region: usize,
@@ -254,7 +254,7 @@ struct Queue {
     /// Its disk.
     disk: usize,
     status: Status,
-    /// Whose turn it is, for whom the disk idles if it does.
+    /// The task whose turn it is: the disk idles for it, if it idles.
     turn: Option<TaskId>,
     /// In the device, in the order of issue.
     in_device: Vec<(Key, TaskId)>,
@@ -280,7 +280,7 @@ pub(crate) struct Recorder {
     queues: Vec<Queue>,
     /// The names of the disks, if there are several.
     disks: Vec<String>,
-    /// By entry: who handed in a request that several queues have a part of.
+    /// By entry: the owner of a request that several queues have a part of.
     shared: Vec<Owner>,
     /// By tag: how it stands, and why it was chosen.
     tags: Vec<u8>,
@@ -567,7 +567,7 @@ impl Recorder {
             Owner::Write { file, first, count } => (true, file, first, count),
         };
         let end = first + count;
-        // Whoever waits for a part that is in waits for this one, too.
+        // A lane that waits for a part already inserted waits for this one, too.
         let parts = self.flights.iter().filter(|f| shared.is_some() && f.shared == shared);
         let parts: Vec<Key> = parts.map(|f| f.tag).collect();
         self.flights.push(Flight { tag, shared, is_write, file, first, end });
@@ -834,7 +834,7 @@ fn state(lane: &Lane, tags: &[u8]) -> (LaneState, Option<u8>) {
         Wait::Page { .. } => (LaneState::Tag, None),
         Wait::Throttle => (LaneState::Throttled, None),
         Wait::None | Wait::Cpu => {
-            debug_assert!(lane.wait == Wait::Cpu, "a lane waits, and nobody said for what");
+            debug_assert!(lane.wait == Wait::Cpu, "a lane waits, and it was not said for what");
             (LaneState::Computing, None)
         }
     }
