@@ -19,9 +19,9 @@
 //! 2. Arm one timer at [`Device::next_event`], or none.
 //! 3. When it fires, call [`Device::poll`] until it returns `None`. Go to 1.
 //!
-//! Time never goes backwards. `next_event` is the very instant of a completion, or of an inner step that a command waits for
-//! (room in the write cache, the arm); then `poll` returns `None` and the next `next_event` is later. Extra polls do no
-//! harm. Nothing is allocated per command.
+//! Time never goes backwards. `next_event` is the very instant of a completion, or an earlier one: of an inner step that a command waits for
+//! (room in the write cache, the arm), or before which none can be done; then `poll` returns `None` and the next `next_event` is later.
+//! Extra polls do no harm. Nothing is allocated per command.
 //!
 //! # Example
 //!
@@ -230,6 +230,27 @@ impl Device {
     /// The next command that was done at or before `now`. Call until `None`.
     pub fn poll(&mut self, now: Instant) -> Option<Tag> {
         each!(self, d => d.poll(now))
+    }
+
+    /// Brings [`counters`](Self::counters) and [`unseen`](Self::unseen) up to `now`, where they are of the last call. Answers when what they
+    /// were brought up by happened last.
+    pub fn catch_up(&mut self, now: Instant) -> Option<Instant> {
+        match self {
+            Self::Ssd(ssd) => ssd.catch_up(now),
+            Self::Set(set) => set.catch_up(now),
+            Self::Disk(_) | Self::MultiDisk(_) | Self::Card(_) => None,
+        }
+    }
+
+    /// How many instants there were at which something happened inside that a command waited for, and the driver did not poll, less its polls at which
+    /// there was nothing. So how much a run does can be counted whatever is polled.
+    #[must_use]
+    pub fn unseen(&self) -> i64 {
+        match self {
+            Self::Ssd(ssd) => ssd.unseen(),
+            Self::Set(set) => set.unseen(),
+            Self::Disk(_) | Self::MultiDisk(_) | Self::Card(_) => 0,
+        }
     }
 
     /// The sector that the head is about to reach, where there is one head; asking changes nothing. What the drive does on its own

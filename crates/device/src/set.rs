@@ -200,6 +200,16 @@ impl Set {
         }
     }
 
+    pub(crate) fn catch_up(&mut self, now: Instant) -> Option<Instant> {
+        let last = self.members.iter_mut().filter_map(|m| m.device.catch_up(now)).max();
+        self.count();
+        last
+    }
+
+    pub(crate) fn unseen(&self) -> i64 {
+        self.members.iter().map(|m| m.device.unseen()).sum()
+    }
+
     fn count(&mut self) {
         let busy_time = self.counters.busy_time;
         self.counters = Counters::sum(self.members.iter().map(|m| m.device.counters()));

@@ -123,7 +123,8 @@ struct Die {
     erases: u32,
     /// Reads in a row that passed a program.
     passed: u32,
-    /// The next die in the queue for the channel.
+    /// Its channel, and the next die in the queue for that.
+    channel: u32,
     next: u32,
 }
 
@@ -136,8 +137,9 @@ pub(super) struct Dies {
     t: Timing,
     dies: Vec<Die>,
     channels: Vec<Channel>,
-    /// Of the dies, then of the channels.
+    /// When each is done with what it is at: dies, and transfers on channels.
     timers: Timers,
+    transfers: Timers,
     runs: Vec<Run>,
     free_runs: u32,
     programs: Vec<Program>,
@@ -160,7 +162,7 @@ impl Dies {
     /// For at most so many reads at once, and so many units in the write buffer.
     pub(super) fn new(t: &Timing, reads: usize, units: usize) -> Self {
         let (dies, channels) = (t.dies as usize, t.channels as usize);
-        let die = Die {
+        let die = |i: usize| Die {
             doing: Doing::Nothing,
             sensed: Run { start: 0, end: 0, lpn: 0, pages: 0, id: 0, next: NIL },
             suspended: None,
@@ -169,6 +171,7 @@ impl Dies {
             moves: 0,
             erases: 0,
             passed: 0,
+            channel: (i % channels) as u32,
             next: NIL,
         };
         let runs = reads * dies;
@@ -178,9 +181,10 @@ impl Dies {
             |i| Program { sectors: 0, epoch: 0, slc: false, moves: 0, erases: 0, next: link(i, units) };
         Self {
             t: *t,
-            dies: vec![die; dies],
+            dies: (0..dies).map(die).collect(),
             channels: vec![EMPTY; channels],
-            timers: Timers::new(dies + channels),
+            timers: Timers::new(dies),
+            transfers: Timers::new(channels),
             runs: (0..runs).map(run).collect(),
             free_runs: 0,
             programs: (0..units).map(program).collect(),
@@ -193,8 +197,19 @@ impl Dies {
     }
 
     /// When something happens here next.
+    #[inline]
     pub(super) fn next(&self) -> u64 {
-        self.timers.next().0
+        self.timers.next().0.min(self.transfers.next().0)
+    }
+
+    /// Not later than the next command ends for what happens here: `sensed` is the least that passes from a page's having been sensed to
+    /// that, and `moved` from its having crossed the channel. Programs are looked at if a command waits for them.
+    #[inline]
+    pub(super) fn soonest(&self, sensed: u64, moved: u64) -> u64 {
+        let program = self.t.prog.min(self.t.prog_slc);
+        let (sensed, moved) = if self.pressed { (0, moved.min(program)) } else { (sensed, moved) };
+        let (die, channel) = (self.timers.next().0, self.transfers.next().0);
+        die.saturating_add(sensed).min(channel.saturating_add(moved))
     }
 
     /// Queues the pages of `[start, end)` on their dies. Answers how many there are.
@@ -325,7 +340,7 @@ impl Dies {
             run.lpn += dies;
             run.pages -= 1;
             sensed.pages += 1;
-            if run.pages == 0 || (run.lpn / dies).is_multiple_of(planes) {
+            if run.pages == 0 || planes == 1 || (run.lpn / dies).is_multiple_of(planes) {
                 break;
             }
         }
@@ -343,7 +358,7 @@ impl Dies {
     fn join_channel(&mut self, now: u64, die: usize) {
         self.timers.set(die, NEVER);
         self.dies[die].next = NIL;
-        let k = die % self.channels.len();
+        let k = self.dies[die].channel as usize;
         let channel = &mut self.channels[k];
         if channel.head == NIL {
             *channel = Fifo { head: die as u32, tail: die as u32 };
@@ -363,15 +378,16 @@ impl Dies {
             Doing::Fetch { .. } => 2 * (self.t.page as u32) * self.t.planes,
             other => unreachable!("{other:?} moves no data"),
         };
-        self.timers.set(self.dies.len() + k, now + self.t.channel(sectors));
+        self.transfers.set(k, now + self.t.channel(sectors));
     }
 
     /// The next thing that happens, which must be due.
     pub(super) fn step(&mut self) -> Outcome {
-        let (now, i) = self.timers.next();
-        match i.checked_sub(self.dies.len()) {
-            Some(channel) => self.end_transfer(now, channel),
-            None => self.end_operation(now, i),
+        let (die, channel) = (self.timers.next(), self.transfers.next());
+        if channel.0 < die.0 {
+            self.end_transfer(channel.0, channel.1)
+        } else {
+            self.end_operation(die.0, die.1)
         }
     }
 
@@ -400,7 +416,7 @@ impl Dies {
         let next = self.dies[die].next;
         self.channels[k].head = next;
         if next == NIL {
-            self.timers.set(self.dies.len() + k, NEVER);
+            self.transfers.set(k, NEVER);
         } else {
             self.start_transfer(now, k);
         }
@@ -474,7 +490,7 @@ impl Dies {
             assert!(d.passed <= READS_IN_A_ROW);
         }
         for (k, channel) in self.channels.iter().enumerate() {
-            let timed = self.timers.get(self.dies.len() + k) != NEVER;
+            let timed = self.transfers.get(k) != NEVER;
             assert_eq!(timed, channel.head != NIL, "channel {k} works while a die waits for it");
         }
     }

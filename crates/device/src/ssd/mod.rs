@@ -27,6 +27,9 @@
 //! The link serves commands by the time their first page is ready, never by the order of submission: a large read whose
 //! pages wait for busy dies does not block small ones that are ready. The same goes for the channels.
 //!
+//! What happens inside is played when somebody asks: at the next command, and at the first instant at which a command may be done
+//! ([`Ssd::soonest`]). A drive with many reads in flight is polled once for each, not at each of its steps.
+//!
 //! What this does not do: data; a page map. Reads find their page where a drive that was written in order has it, even
 //! when it is still in the write buffer, and what garbage collection costs is computed (`ftl.rs`), not played out block by
 //! block. No wear, no errors, no temperature, no power states.
@@ -61,6 +64,8 @@ struct Timing {
     dies: u32,
     planes: u32,
     page: u64,
+    /// The bits of a sector's number that are its place in its page, if pages are a power of two.
+    in_page: Option<u64>,
     cmd: u64,
     fix: u64,
     fix_write: u64,
@@ -87,6 +92,7 @@ impl Timing {
             dies: p.channels * p.dies_per_channel,
             planes: p.planes,
             page: u64::from(p.page.0),
+            in_page: p.page.0.is_power_of_two().then(|| u64::from(p.page.0) - 1),
             cmd: p.t_cmd.as_ns(),
             fix: p.t_fix.as_ns(),
             fix_write: p.t_fix_write.as_ns(),
@@ -110,6 +116,15 @@ impl Timing {
     fn link(&self, sectors: u64) -> u64 {
         sectors * self.link_ps / 1000
     }
+
+    /// The least that any of the pages that `[start, end)` is on takes on its channel.
+    #[allow(clippy::cast_possible_truncation, reason = "at most a page of 256 KiB")]
+    fn least_channel(&self, start: u64, end: u64) -> u64 {
+        let Some(in_page) = self.in_page else { return self.channel(1) };
+        let (len, first) = (end - start, self.page - (start & in_page));
+        let least = if len <= first { len } else { first.min(((end - 1) & in_page) + 1) };
+        self.channel(least as u32)
+    }
 }
 
 /// A command between submission and the decision on when it is done.
@@ -120,8 +135,9 @@ struct Slot {
     fua: bool,
     start: u64,
     end: u64,
-    /// Pages of a read that are not in the controller yet.
+    /// Pages of a read that are not in the controller yet; and whether the dies were asked for several.
     pages: u32,
+    is_large: bool,
     /// When the last byte crosses the link, if that is known.
     link_end: u64,
     /// Sectors of a write that are not in the buffer yet.
@@ -148,6 +164,15 @@ pub struct Ssd {
     since: u64,
     /// When each command processor is free.
     servers: Vec<u64>,
+    /// Reads that the dies were asked for several pages of, and that are not done.
+    large: u32,
+    /// The least that part of a read on one page has taken on a channel, and a read on the link.
+    least_channel: u64,
+    least_link: u64,
+    /// The last instant that was an event of a drive that is polled at each of its steps; and how many such instants passed without a poll, less the
+    /// polls at which there was none.
+    seen_at: u64,
+    unseen: i64,
     /// Reads on their way to the dies, and everything else on its way to the write buffer, in order.
     reads: VecDeque<(u64, u32)>,
     others: VecDeque<(u64, u32)>,
@@ -197,6 +222,11 @@ impl Ssd {
             // It has worked until now: what was written before is where it was.
             since: Instant::EPOCH.as_ns(),
             servers: vec![0; p.cmd_servers as usize],
+            large: 0,
+            least_channel: NEVER,
+            least_link: NEVER,
+            seen_at: 0,
+            unseen: 0,
             reads: VecDeque::with_capacity(depth),
             others: VecDeque::with_capacity(depth),
             held_flush: None,
@@ -242,20 +272,39 @@ impl Ssd {
         usize::from(self.in_flight) > self.done.len()
     }
 
+    #[inline]
     pub(crate) fn next_event(&self) -> Option<Instant> {
         let done = self.done.peek().map_or(NEVER, |d| d.0.0);
-        let at = if self.someone_waits() { done.min(self.next_step().0) } else { done };
+        let at = if self.someone_waits() { done.min(self.soonest()) } else { done };
         (at != NEVER).then(|| Instant::from_ns(at.max(1)))
+    }
+
+    /// Not later than any command is done of which that is not decided. Later than the next step if that cannot end one:
+    ///
+    /// ```text
+    ///   a read has to   be processed ─► be sensed ─► cross the channel ─► cross the link     each takes at least what its smallest part
+    ///                    at t_read       at least     at least                               takes, or the smallest of all before it
+    /// ```
+    fn soonest(&self) -> u64 {
+        // The link is behind the first page of a read. Of several pages the last may be there when all is across.
+        let moved = if self.large > 0 { 0 } else { self.least_link };
+        let sensed = self.least_channel.saturating_add(moved);
+        let found = if self.prefetch.may_hit() { 0 } else { self.t.read.saturating_add(sensed) };
+        let read = self.reads.front().map_or(NEVER, |r| r.0.saturating_add(found));
+        let other = self.others.front().map_or(NEVER, |o| o.0);
+        let landing = self.buffer.next().unwrap_or(NEVER);
+        self.dies.soonest(sensed, moved).min(read).min(other).min(landing)
     }
 
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Tag> {
         let now = now.as_ns();
-        if self.someone_waits() {
-            self.advance(now);
+        self.advance_while_awaited(now, true);
+        let done = self.done.peek().filter(|d| d.0.0 <= now);
+        if done.is_none() && self.seen_at != now && self.last_submit != now {
+            self.unseen -= 1;
         }
-        if self.done.peek()?.0.0 > now {
-            return None;
-        }
+        self.seen_at = now;
+        done?;
         let Reverse((at, _, tag)) = self.done.pop()?;
         self.in_flight -= 1;
         if self.barrier == Some(tag) {
@@ -264,6 +313,17 @@ impl Ssd {
         self.counters.busy_time += Duration::from_ns(at - self.since);
         self.since = at;
         Some(tag)
+    }
+
+    /// Brings figures and [`Self::unseen`] up to `now`, as if it were polled at each step. Answers when the last of them was.
+    pub(crate) fn catch_up(&mut self, now: Instant) -> Option<Instant> {
+        self.advance_while_awaited(now.as_ns(), false);
+        (self.seen_at > 0).then(|| Instant::from_ns(self.seen_at))
+    }
+
+    /// How many more events this would have been if it were polled at each step that a command waits for. Less than none: fewer.
+    pub(crate) fn unseen(&self) -> i64 {
+        self.unseen
     }
 
     pub(crate) fn submit(&mut self, now: Instant, cmd: Command) {
@@ -282,9 +342,13 @@ impl Ssd {
             self.since = now;
         }
         self.advance(now);
+        // What this command does at once is another event.
+        self.seen_at = 0;
         self.in_flight += 1;
         match cmd.op {
             DeviceOp::Read => {
+                self.least_link = self.least_link.min(self.t.link(end - start));
+                self.least_channel = self.least_channel.min(self.t.least_channel(start, end));
                 self.counters.reads += 1;
                 self.counters.bytes_read += (end - start) * 512;
                 let at = self.process(now, 0) + self.t.fix;
@@ -338,7 +402,7 @@ impl Ssd {
     fn slot(&mut self, cmd: &Command, end: u64, random: bool) -> u32 {
         let (start, rest) = (cmd.start.0, u64::from(cmd.len.0));
         let (tag, op, fua) = (cmd.tag, cmd.op, cmd.fua && !self.durable);
-        let new = Slot { tag, op, fua, start, end, pages: 0, link_end: 0, rest, random };
+        let new = Slot { tag, op, fua, start, end, pages: 0, is_large: false, link_end: 0, rest, random };
         if let Some(slot) = self.free.pop() {
             self.slots[slot as usize] = new;
             return slot;
@@ -372,27 +436,51 @@ impl Ssd {
 
     /// Plays everything that happens until `until`.
     fn advance(&mut self, until: u64) {
+        self.advance_while_awaited(until, false);
         loop {
             let (now, step) = self.next_step();
             if now > until || now == NEVER {
                 return;
             }
-            match step {
-                Step::Flash => self.flash(now),
-                Step::Landing => self.land(now),
-                Step::Read => {
-                    if let Some((_, slot)) = self.reads.pop_front() {
-                        self.begin_read(now, slot);
-                    }
-                }
-                Step::Other => {
-                    if let Some((_, slot)) = self.others.pop_front() {
-                        self.arrive(now, slot);
-                    }
+            self.play(now, step);
+        }
+    }
+
+    /// Plays what happens until `until`, up to the instant after which no command waits for anything. The driver counts an event at that instant
+    /// if this is a poll.
+    fn advance_while_awaited(&mut self, until: u64, is_poll: bool) {
+        let mut at = 0;
+        loop {
+            let (now, step) = self.next_step();
+            if now > until || now == NEVER || now != at && !self.someone_waits() {
+                return;
+            }
+            at = now;
+            if now != self.seen_at {
+                self.seen_at = now;
+                self.unseen += i64::from(now < until || !is_poll);
+            }
+            self.play(now, step);
+        }
+    }
+
+    #[inline]
+    fn play(&mut self, now: u64, step: Step) {
+        match step {
+            Step::Flash => self.flash(now),
+            Step::Landing => self.land(now),
+            Step::Read => {
+                if let Some((_, slot)) = self.reads.pop_front() {
+                    self.begin_read(now, slot);
                 }
             }
-            self.release_flush(now);
+            Step::Other => {
+                if let Some((_, slot)) = self.others.pop_front() {
+                    self.arrive(now, slot);
+                }
+            }
         }
+        self.release_flush(now);
     }
 
     fn flash(&mut self, now: u64) {
@@ -442,12 +530,15 @@ impl Ssd {
                 1
             }
         };
-        self.slots[slot as usize].pages = pages;
+        let s = &mut self.slots[slot as usize];
+        (s.pages, s.is_large) = (pages, pages > 1);
+        self.large += u32::from(pages > 1);
         if pages == 0 {
             self.send(now, slot);
         }
         while let Some(fetch) = self.prefetch.fetch() {
             self.counters.look_ahead_sectors += fetch.end - fetch.start;
+            self.least_channel = self.least_channel.min(self.t.least_channel(fetch.start, fetch.end));
             let pages = self.dies.read(now, fetch.id, fetch.start, fetch.end);
             self.prefetch.fetching(fetch.id, pages);
         }
@@ -475,6 +566,7 @@ impl Ssd {
             self.link_free[0] = s.link_end;
         }
         if s.pages == 0 {
+            self.large -= u32::from(s.is_large);
             let at = s.link_end.max(now);
             self.finish(at, slot);
         }

@@ -14,6 +14,8 @@
 //! What this does not do: notice that fetched data have been overwritten, which would cost the same.
 //= docs/reference/devices.md#22-sata-ssds
 
+use std::collections::VecDeque;
+
 /// Streams that are told apart.
 const STREAMS: usize = 8;
 /// Chunks of a stream that can be in memory.
@@ -54,13 +56,10 @@ struct Cell {
 
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// Cells with pages on their way.
-    awaited: u32,
-    /// Whether any of them was ever used for this stream.
+    /// Whether any of the cells was ever used for this stream.
     fetched: bool,
     /// The next chunk to fetch.
     next: u64,
-    used: u64,
     cells: [Cell; CHUNKS as usize],
 }
 
@@ -85,8 +84,15 @@ pub(super) struct Prefetch {
     clock: u64,
     /// The end of each stream's last read; none while the stream is unused.
     ends: [u64; STREAMS],
+    /// When each was used last, and how many of its cells have pages on their way.
+    used: [u64; STREAMS],
+    awaited: [u32; STREAMS],
+    /// Streams for which something was fetched.
+    fetched: u32,
     streams: Vec<Stream>,
-    waiting: Vec<Waiter>,
+    /// In the order in which they came; and how many of them wait for nothing any more.
+    waiting: VecDeque<Waiter>,
+    ready: usize,
     /// The stream of the last read.
     current: Option<usize>,
 }
@@ -96,7 +102,7 @@ impl Prefetch {
     /// Ahead by so many sectors; zero: never. Fetches are numbered from `base`, the number of commands.
     pub(super) fn new(ahead: u64, page: u64, capacity: u64, base: usize) -> Self {
         let cell = Cell { chunk: NONE, from: 0, pages: 0 };
-        let stream = Stream { awaited: 0, fetched: false, next: 0, used: 0, cells: [cell; CHUNKS as usize] };
+        let stream = Stream { fetched: false, next: 0, cells: [cell; CHUNKS as usize] };
         Self {
             ahead,
             chunk: (ahead / AHEAD).next_multiple_of(page).max(page),
@@ -104,8 +110,12 @@ impl Prefetch {
             base: base as u32,
             clock: 0,
             ends: [NONE; STREAMS],
+            used: [0; STREAMS],
+            awaited: [0; STREAMS],
+            fetched: 0,
             streams: vec![stream; if ahead > 0 { STREAMS } else { 0 }],
-            waiting: Vec::with_capacity(base),
+            waiting: VecDeque::with_capacity(base),
+            ready: 0,
             current: None,
         }
     }
@@ -126,9 +136,9 @@ impl Prefetch {
             self.begin(end);
             return Lookup::Miss;
         };
-        let (chunk, clock) = (self.chunk, self.clock);
+        let chunk = self.chunk;
         let stream = &mut self.streams[i];
-        (self.ends[i], stream.used) = (end, clock);
+        (self.ends[i], self.used[i]) = (end, self.clock);
         self.current = Some(i);
         let (first, last) = (start / chunk, (end - 1) / chunk);
         let (mut chunks, mut here) = (0, last - first < CHUNKS);
@@ -144,19 +154,27 @@ impl Prefetch {
         if chunks == 0 {
             return Lookup::Hit;
         }
-        self.waiting.push(Waiter { slot, stream: i, first, last, chunks });
+        self.waiting.push_back(Waiter { slot, stream: i, first, last, chunks });
         Lookup::Awaited
     }
 
     /// A new stream, in place of the one that was used longest ago and has nothing on its way.
     fn begin(&mut self, end: u64) {
-        let idle = self.streams.iter().enumerate().filter(|(_, s)| s.awaited == 0);
-        let Some((i, _)) = idle.min_by_key(|(_, s)| s.used) else { return };
+        let idle = (0..STREAMS).filter(|&i| self.awaited[i] == 0);
+        let Some(i) = idle.min_by_key(|&i| self.used[i]) else { return };
         let stream = &mut self.streams[i];
         if std::mem::take(&mut stream.fetched) {
+            self.fetched -= 1;
             stream.cells.iter_mut().for_each(|c| c.chunk = NONE);
         }
-        (self.ends[i], stream.next, stream.used) = (end, end / self.chunk, self.clock);
+        // Nothing of it is in memory, so its next read says what to fetch first.
+        (self.ends[i], self.used[i]) = (end, self.clock);
+    }
+
+    /// Whether the next read may find something in memory.
+    #[inline]
+    pub(super) fn may_hit(&self) -> bool {
+        self.fetched > 0
     }
 
     /// What to fetch now. Call until `None`, each time telling with [`fetching`](Self::fetching) how many pages it is.
@@ -173,7 +191,7 @@ impl Prefetch {
             return None;
         }
         s.next += 1;
-        s.fetched = true;
+        self.fetched += u32::from(!std::mem::replace(&mut s.fetched, true));
         (cell.chunk, cell.from) = (c, start);
         Some(Fetch { id: self.base + i as u32 * CHUNKS as u32 + (c % CHUNKS) as u32, start, end })
     }
@@ -187,7 +205,7 @@ impl Prefetch {
     pub(super) fn fetching(&mut self, id: u32, pages: u32) {
         let (stream, cell) = self.cell(id);
         cell.pages = pages;
-        self.streams[stream].awaited += 1;
+        self.awaited[stream] += 1;
     }
 
     /// A fetched page is in memory.
@@ -196,17 +214,23 @@ impl Prefetch {
         cell.pages -= 1;
         if cell.pages == 0 {
             let chunk = cell.chunk;
-            self.streams[stream].awaited -= 1;
-            for w in self.waiting.iter_mut().filter(|w| w.stream == stream) {
-                w.chunks -= u64::from((w.first..=w.last).contains(&chunk));
+            self.awaited[stream] -= 1;
+            let has_it = |w: &&mut Waiter| w.stream == stream && (w.first..=w.last).contains(&chunk);
+            for w in self.waiting.iter_mut().filter(has_it) {
+                w.chunks -= 1;
+                self.ready += usize::from(w.chunks == 0);
             }
         }
     }
 
     /// A read whose chunks are in memory, oldest first.
     pub(super) fn ready(&mut self) -> Option<u32> {
+        if self.ready == 0 {
+            return None;
+        }
+        self.ready -= 1;
         let i = self.waiting.iter().position(|w| w.chunks == 0)?;
-        Some(self.waiting.remove(i).slot)
+        self.waiting.remove(i).map(|w| w.slot)
     }
 
     /// How much the list holds without allocating.

@@ -105,6 +105,78 @@ fn random_params(r: &mut Rng) -> SsdParams {
     p
 }
 
+impl Ssd {
+    /// The next step or completion, where the drive says when one may be done.
+    fn next_instant(&self) -> Option<Instant> {
+        let done = self.done.peek().map_or(NEVER, |d| d.0.0);
+        let at = if self.someone_waits() { done.min(self.next_step().0) } else { done };
+        (at != NEVER).then(|| Instant::from_ns(at.max(1)))
+    }
+}
+
+/// What a drive does with given commands if it is polled when `next` says: tag and instant of each completion, events, figures.
+fn play(
+    p: &SsdParams,
+    commands: &[(Instant, Command)],
+    next: impl Fn(&Ssd) -> Option<Instant>,
+) -> (Vec<(u16, u64)>, i64, Counters) {
+    let (mut dev, mut log, mut polls) = (ssd(p), Vec::new(), 0);
+    let mut commands = commands.iter().peekable();
+    loop {
+        let arrival = commands.peek().map(|c| c.0).filter(|_| dev.can_accept());
+        let event = next(&dev);
+        let Some(now) = event.into_iter().chain(arrival).min() else { break };
+        if event == Some(now) {
+            polls += 1;
+            while let Some(tag) = dev.poll(now) {
+                log.push((tag.0, now.as_ns()));
+            }
+        } else if let Some(&(_, command)) = commands.next() {
+            // One that had to wait comes when there is room.
+            dev.submit(log.last().map_or(now, |l| now.max(Instant::from_ns(l.1))), command);
+        }
+        dev.check();
+    }
+    dev.catch_up(Instant::from_ns(NEVER - 1));
+    (log, polls + dev.unseen(), dev.counters)
+}
+
+/// Polled when a command may be done it does what it does if it is polled at each of its steps.
+#[test]
+fn polling_at_each_step_gives_the_same() {
+    for seed in 1..400 {
+        let mut r = Rng(seed);
+        let p = random_params(&mut r);
+        let (mut now, mut at) = (Instant::EPOCH, 0);
+        let (writes, sequential, gap) =
+            (r.below(95), r.below(100), [10, 1000, 30_000, 400_000][r.below(4) as usize]);
+        let mut command = |tag: u16| {
+            let op = match r.below(100) {
+                0..2 => DeviceOp::Flush,
+                2..4 => DeviceOp::Discard,
+                n if n < 4 + writes => DeviceOp::Write,
+                _ => DeviceOp::Read,
+            };
+            let longest = if r.chance(10) { 2000 } else { 32 };
+            let len = 1 + r.below(longest).min(p.capacity - 1);
+            if !r.chance(sequential) || at + len > p.capacity {
+                at = r.below(p.capacity - len + 1);
+            }
+            now = now + Duration::from_ns(r.below(2 * gap));
+            let start = at;
+            at += len;
+            (now, Command { fua: r.chance(5), ..command(tag, op, start, len as u32) })
+        };
+        let commands: Vec<_> = (0..300).map(&mut command).collect();
+        let (lazy, lazy_events, lazy_figures) = play(&p, &commands, Ssd::next_event);
+        let (eager, eager_events, eager_figures) = play(&p, &commands, Ssd::next_instant);
+        assert_eq!(lazy.len(), 300, "seed {seed}");
+        assert_eq!(lazy, eager, "seed {seed}");
+        assert_eq!(lazy_figures, eager_figures, "seed {seed}");
+        assert_eq!(lazy_events, eager_events, "seed {seed}");
+    }
+}
+
 /// What a run of random commands gave: tag and instant of each completion.
 fn random_run(seed: u64, commands: u32) -> Vec<(u16, u64)> {
     let mut r = Rng(seed);

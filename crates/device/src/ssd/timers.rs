@@ -1,7 +1,7 @@
 //! One timer for each of a fixed number of resources, and which of them is next.
 //!
-//! A tournament: every inner node names the earlier of its two children, so that setting a timer costs one comparison
-//! per level, and the next one is at the root. Of equals the lower number wins.
+//! A tournament: every inner node is the earlier of its two children, and the next timer is at the root. Setting one costs a comparison
+//! for each level up to the first match that it neither had won nor wins now. Of equals the lower number wins.
 //!
 //! ```text
 //!            [1: 1]                timers 0..4 at 30, 10, 40, 20
@@ -12,13 +12,19 @@
 /// No instant: later than any.
 pub(super) const NEVER: u64 = u64::MAX;
 
+/// A timer, or the one that wins a match.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: u64,
+    number: u32,
+}
+
 /// Timers numbered from 0.
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
-    /// When each goes off; as many as there are leaves.
-    at: Vec<u64>,
-    /// The winner below each inner node; the root is 1.
-    winner: Vec<u32>,
+    /// The winner of all at 1, of the two halves at 2 and 3, and so on; the timers themselves are the second half. With its time, so that a
+    /// match looks at two neighbours and nothing else.
+    entries: Box<[Entry]>,
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "a device has at most 2048 resources")]
@@ -26,33 +32,34 @@ impl Timers {
     pub(super) fn new(count: usize) -> Self {
         let leaves = count.next_power_of_two().max(2);
         // Of equals the left child wins.
-        let winner = (0..leaves).map(|i| first_leaf(i.max(1), leaves) as u32).collect();
-        Self { at: vec![NEVER; leaves], winner }
+        let entry = |i: usize| Entry { at: NEVER, number: first_leaf(i.max(1), leaves) as u32 };
+        Self { entries: (0..2 * leaves).map(entry).collect() }
     }
 
     /// The earliest: when, and whose.
+    #[inline]
     pub(super) fn next(&self) -> (u64, usize) {
-        let i = self.winner[1] as usize;
-        (self.at[i], i)
+        (self.entries[1].at, self.entries[1].number as usize)
     }
 
+    #[inline]
     pub(super) fn get(&self, i: usize) -> u64 {
-        self.at[i]
+        self.entries[self.entries.len() / 2 + i].at
     }
 
+    #[inline]
     pub(super) fn set(&mut self, i: usize, at: u64) {
-        let leaves = self.at.len();
-        self.at[i] = at;
-        let mut node = (leaves + i) / 2;
-        let (mut left, mut right) = ((i & !1) as u32, (i | 1) as u32);
-        loop {
-            let wins = if self.at[right as usize] < self.at[left as usize] { right } else { left };
-            self.winner[node] = wins;
-            if node == 1 {
+        let mut node = self.entries.len() / 2 + i;
+        self.entries[node].at = at;
+        while node > 1 {
+            let (left, right) = (self.entries[node & !1], self.entries[node | 1]);
+            let wins = if right.at < left.at { right } else { left };
+            node /= 2;
+            let before = std::mem::replace(&mut self.entries[node], wins);
+            // It neither won this match nor does now: nothing changes above.
+            if before.number != i as u32 && wins.number != i as u32 {
                 return;
             }
-            (left, right) = (self.winner[node & !1], self.winner[node | 1]);
-            node /= 2;
         }
     }
 }

@@ -595,6 +595,16 @@ impl<'a> Disks<'a> {
         sum
     }
 
+    /// Plays what happens inside the devices until `now`, and answers when that was last. Nothing of it ends a request.
+    pub(super) fn catch_up(&mut self, now: Instant) -> Option<Instant> {
+        self.members.iter_mut().filter_map(|m| m.catch_up(now)).max()
+    }
+
+    /// How many more events there were than polls.
+    pub(super) fn unseen(&self) -> i64 {
+        self.members.iter().map(DiskQueue::unseen).sum()
+    }
+
     /// The figures of a disk until `now`.
     pub(super) fn stats(&self, now: Instant, disk: usize) -> DiskStats {
         let disk = &self.disks[disk];

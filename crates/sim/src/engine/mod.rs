@@ -447,6 +447,7 @@ impl<'a> Machine<'a> {
             (at, class) = (t, 3);
         }
         if at > self.time_max || at == NEVER || self.ended || self.has_failed() {
+            self.end(at);
             return false;
         }
         self.sample(at);
@@ -473,6 +474,16 @@ impl<'a> Machine<'a> {
             self.timer();
         }
         true
+    }
+
+    /// The run is over before `at`.
+    #[cold]
+    fn end(&mut self, at: Instant) {
+        if at > self.time_max && !self.ended && !self.has_failed() {
+            // What a drive was at by then.
+            self.now = self.now.max(self.queue.catch_up(self.time_max).unwrap_or(self.now));
+        }
+        self.queue.catch_up(self.now);
     }
 
     /// The timer of an elevator is due.
@@ -788,6 +799,7 @@ impl<'a> Machine<'a> {
         self.end_of_looking(&mut notes);
         self.end_traces(&scenario.scheduler, &mut notes);
         let groups = self.groups.outcomes(|g| self.queue.group_stats(g));
+        let unseen = self.queue.unseen();
         let (disk, disks) = disk_figures(self.queue, self.now, self.series_of);
         let cpus = scenario.jobs.cpus.unwrap_or(self.host.cpus);
         let outcome = Outcome {
@@ -811,7 +823,7 @@ impl<'a> Machine<'a> {
             },
             cpu: self.cpu_books,
             cpus,
-            events: self.handled,
+            events: self.handled.saturating_add_signed(unseen),
             notes,
         };
         Ok((outcome, report))

@@ -806,6 +806,16 @@ impl<'a> DiskQueue<'a> {
         DiskStats { counters, busy, lock_held, ..self.stats.clone() }
     }
 
+    /// Plays what happens inside the device until `now`, and answers when that was. Nothing of it ends a request.
+    pub(super) fn catch_up(&mut self, now: Instant) -> Option<Instant> {
+        self.device.catch_up(now)
+    }
+
+    /// How many more events there were than polls.
+    pub(super) fn unseen(&self) -> i64 {
+        self.device.unseen()
+    }
+
     /// The disk's figures, at the end.
     pub(super) fn finish(mut self, now: Instant) -> DiskStats {
         if let Some(since) = self.idle_since {
