@@ -298,8 +298,10 @@ impl Pattern {
     /// A file that has blocks left.
     fn draw_file(&mut self, job: &Job, rng: &mut Rng) -> Option<usize> {
         let files = self.places.len();
+        if files == 1 {
+            return (!self.places[0].done).then_some(0);
+        }
         let from = match job.file_service {
-            _ if files == 1 => 0,
             FileService::RoundRobin | FileService::Sequential => self.turn,
             FileService::Random => usize::try_from(rng.below(files as u64)).unwrap_or(0),
         };

@@ -355,9 +355,14 @@ impl<'a> DiskQueue<'a> {
 
     /// A task has collected enough, or is about to wait: its requests go in, in the order of the disk.
     fn hand_in_collected(&mut self, now: Instant) {
+        self.journal(|journal, member| journal.hands_in(member));
+        if let [_] = self.collected[..]
+            && let Some((rq, owner, pool)) = self.collected.pop()
+        {
+            return self.insert(now, rq, owner, pool);
+        }
         let mut collected = std::mem::take(&mut self.collected);
         collected.sort_by_key(|(rq, ..)| rq.start);
-        self.journal(|journal, member| journal.hands_in(member));
         for (rq, owner, pool) in collected.drain(..) {
             self.insert(now, rq, owner, pool);
         }
@@ -506,8 +511,11 @@ impl<'a> DiskQueue<'a> {
 
     /// When the device wants to be polled.
     pub(super) fn device_due(&self) -> Option<Instant> {
-        let arrival = self.on_the_way.front().map(|a| a.0);
-        self.device.next_event().into_iter().chain(arrival).min()
+        let due = self.device.next_event();
+        match self.on_the_way.front() {
+            None => due,
+            Some(&(arrival, _)) => Some(due.map_or(arrival, |due| due.min(arrival))),
+        }
     }
 
     /// The next command that the device has finished.
