@@ -358,6 +358,7 @@ impl Machine<'_> {
         }
         client.stopped = true;
         if client.waits {
+            self.clients_waiting -= 1;
             client.start(self.now);
         }
         client.started = client.started.min(self.now);

@@ -37,6 +37,7 @@ mod startup;
 mod steady;
 mod steer;
 mod traced;
+mod waiting;
 mod work;
 mod zones;
 
@@ -218,6 +219,8 @@ struct Machine<'a> {
     /// The wave that runs, and how many of its clients have not ended.
     wave: u32,
     wave_clients: u32,
+    /// How many clients wait for a job to end before they start.
+    clients_waiting: u32,
     /// How many clients of each job have not ended, of the wave that runs.
     jobs_left: Vec<u32>,
     /// When all jobs of the wave have started, as long as none has ended; none if there is one job only.
@@ -303,6 +306,7 @@ impl<'a> Machine<'a> {
             next_task: tasks,
             wave: 0,
             wave_clients: 0,
+            clients_waiting: 0,
             jobs_left: vec![0; scenario.jobs.jobs.len()],
             together_from: None,
             exit_all: jobs.jobs.iter().any(|j| j.exitall),
@@ -587,6 +591,7 @@ impl<'a> Machine<'a> {
             self.wave_clients += 1;
             self.jobs_left[client.stats.job] += 1;
             client.waits = client.job.wait_for.is_some();
+            self.clients_waiting += u32::from(client.waits);
             if !client.waits {
                 self.start_client(i, &mut gap);
             }
@@ -600,6 +605,9 @@ impl<'a> Machine<'a> {
 
     /// Starts the clients that wait for a job of which all clients have ended.
     fn start_waiting(&mut self) {
+        if self.clients_waiting == 0 {
+            return;
+        }
         let mut gap = Duration::ZERO;
         for i in 0..self.clients.len() {
             if !self.clients[i].waits {
@@ -616,6 +624,7 @@ impl<'a> Machine<'a> {
     /// Starts a client, so long after those before it; the next starts later.
     fn start_client(&mut self, i: usize, gap: &mut Duration) {
         let client = &mut self.clients[i];
+        self.clients_waiting -= u32::from(client.waits);
         // fio counts startdelay from its own start, also behind a stone wall.
         let delayed = Instant::EPOCH + client.job.startdelay;
         client.start(delayed.max(self.now + client.job.wave_delay) + *gap);

@@ -14,6 +14,7 @@
 //
 //= docs/reference/nvme.md#3-what-a-model-needs
 
+use super::waiting::{Line, Tickets};
 use fairhead_core::Duration;
 use std::collections::VecDeque;
 
@@ -74,10 +75,17 @@ struct Process {
     had: Duration,
 }
 
+impl Process {
+    fn may_use(&self, cpu: usize) -> bool {
+        let allowed = self.allowed.as_deref();
+        allowed.is_none_or(|set| set.get(cpu / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1))
+    }
+}
+
 #[derive(Debug, Default)]
 struct Processor {
     running: Option<u32>,
-    waiting: VecDeque<u32>,
+    waiting: Line,
     /// What the process on it has had, or the last.
     clock: Duration,
 }
@@ -88,6 +96,7 @@ pub(super) struct Processors {
     idle: usize,
     /// Processes in queues.
     queued: usize,
+    tickets: Tickets,
     processes: Vec<Process>,
 }
 
@@ -114,8 +123,10 @@ impl Processors {
             allowed,
             had: Duration::ZERO,
         });
+        let processes: Vec<Process> = processes.collect();
         Self {
-            processes: processes.collect(),
+            tickets: Tickets::new(processes.len()),
+            processes,
             all: (0..count).map(|_| Processor::default()).collect(),
             idle: count,
             queued: 0,
@@ -141,8 +152,7 @@ impl Processors {
     }
 
     fn may_use(&self, process: usize, cpu: usize) -> bool {
-        let allowed = self.processes[process].allowed.as_deref();
-        allowed.is_none_or(|set| set.get(cpu / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1))
+        self.processes[process].may_use(cpu)
     }
 
     /// Finds a processor for a process that slept. True if it is on one now.
@@ -189,9 +199,9 @@ impl Processors {
     )]
     fn enqueue(&mut self, process: usize, cpu: usize) {
         self.queued += 1;
-        self.all[cpu].waiting.push_back(process as u32);
         let p = &mut self.processes[process];
         (p.state, p.cpu) = (State::Waits, cpu as u16);
+        self.all[cpu].waiting.push(&mut self.tickets, process as u32, p.had);
     }
 
     /// What the process, which is on a processor, does next; and whether it was just woken. It has nothing: `None`.
@@ -248,9 +258,9 @@ impl Processors {
             return Some(process);
         }
         if !sleeps {
-            let first = self.first_of(cpu).filter(|&(_, least)| least + Self::GRAIN <= had);
-            let Some((at, _)) = first else { return Some(process) };
-            let next = self.leave_queue(cpu, at);
+            let least = self.all[cpu].waiting.least(&self.tickets);
+            let next = least.filter(|least| *least + Self::GRAIN <= had).and_then(|_| self.call(cpu));
+            let Some(next) = next else { return Some(process) };
             self.leave(process, State::Waits);
             self.enqueue(process, cpu);
             self.put(next, cpu);
@@ -260,14 +270,14 @@ impl Processors {
         if self.queued == 0 {
             return None;
         }
-        let (from, at) = match self.first_of(cpu) {
-            Some((at, _)) => (cpu, at),
-            None => self.steal_for(cpu)?,
+        let next = match self.call(cpu) {
+            Some(next) => next,
+            None => {
+                let next = self.steal_for(cpu)?;
+                self.catch_up(next, cpu);
+                next
+            }
         };
-        let next = self.leave_queue(from, at);
-        if from != cpu {
-            self.catch_up(next, cpu);
-        }
         self.put(next, cpu);
         Some(next)
     }
@@ -279,27 +289,31 @@ impl Processors {
         self.all[usize::from(p.cpu)].running = None;
     }
 
-    /// Of those who wait for a processor the one that has had the least CPU time: its place in the queue, and what it has had.
-    fn first_of(&self, cpu: usize) -> Option<(usize, Duration)> {
-        let had = |(at, &p): (usize, &u32)| (at, self.processes[p as usize].had);
-        self.all[cpu].waiting.iter().enumerate().map(had).min_by_key(|&(_, had)| had)
-    }
-
-    fn leave_queue(&mut self, cpu: usize, at: usize) -> usize {
+    /// Of those who wait for a processor the one that has had the least CPU time leaves its queue.
+    fn call(&mut self, cpu: usize) -> Option<usize> {
+        let next = self.all[cpu].waiting.call(&mut self.tickets)?;
         self.queued -= 1;
-        self.all[cpu].waiting.remove(at).expect("a place in the queue") as usize
+        Some(next as usize)
     }
 
     /// Whom an idle processor takes from the longest queue that has somebody for it.
-    fn steal_for(&self, cpu: usize) -> Option<(usize, usize)> {
-        let stealable = |from: usize| {
-            let waiting = &self.all[from].waiting;
-            let at = waiting.iter().position(|&p| self.may_use(p as usize, cpu))?;
-            Some((waiting.len(), from, at))
-        };
-        let longest =
-            (0..self.all.len()).filter_map(stealable).max_by_key(|s| (s.0, std::cmp::Reverse(s.1)))?;
-        Some((longest.1, longest.2))
+    fn steal_for(&mut self, cpu: usize) -> Option<usize> {
+        let mut longest: Option<(usize, usize, u32)> = None;
+        for from in 0..self.all.len() {
+            let len = self.all[from].waiting.len();
+            if len <= longest.map_or(0, |l| l.0) {
+                continue;
+            }
+            let (processes, tickets) = (&self.processes, &self.tickets);
+            let may_have = |p: u32| processes[p as usize].may_use(cpu);
+            if let Some(process) = self.all[from].waiting.oldest(tickets, may_have) {
+                longest = Some((len, from, process));
+            }
+        }
+        let (_, from, process) = longest?;
+        self.all[from].waiting.leave(&mut self.tickets, process);
+        self.queued -= 1;
+        Some(process as usize)
     }
 
     /// Panics if the books do not agree with each other: a process on two processors, or on one and in a queue.
@@ -308,7 +322,8 @@ impl Processors {
         let mut seen = vec![0; self.processes.len()];
         for (i, cpu) in self.all.iter().enumerate() {
             let here = cpu.running.iter().map(|p| (p, State::Runs));
-            for (&p, state) in here.chain(cpu.waiting.iter().map(|p| (p, State::Waits))) {
+            let here = here.map(|(&p, state)| (p, state));
+            for (p, state) in here.chain(cpu.waiting.iter(&self.tickets).map(|p| (p, State::Waits))) {
                 seen[p as usize] += 1;
                 let process = &self.processes[p as usize];
                 assert_eq!((process.state, usize::from(process.cpu)), (state, i), "where a process is");
