@@ -23,11 +23,10 @@ use crate::units::{Id, Sector, Tag};
 /// in their bucket, and a request costs 3 (noop) to 11 instructions more.
 const BUCKETS_PER_TAG: usize = 32;
 
-/// For more tags than that there are [`BUCKETS_MANY`] buckets: tags that are many are for hardware queues that hold requests after they
-/// were issued, and those are not filed. A table of 2 MiB for each of several disks would not fit the processor's caches, and a miss costs
-/// more than a stranger.
-const TAGS_FEW: usize = 4096;
-const BUCKETS_MANY: usize = 1 << 15;
+/// There are no more buckets than that: tags that are many are for hardware queues that hold requests after they were issued, and
+/// those are not filed. Tables of 512 KiB or 2 MiB for each of several disks would not fit the processor's caches, and a miss costs more than a
+/// stranger.
+const BUCKETS_MAX: usize = 1 << 15;
 /// 2^64 divided by the golden ratio: Fibonacci hashing.
 //= D. Knuth, The Art of Computer Programming, volume 3, section 6.4
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -68,8 +67,7 @@ impl MergeIndex {
     #[must_use]
     pub fn new(tags: u16) -> Self {
         let tags = usize::from(tags);
-        let buckets =
-            if tags > TAGS_FEW { BUCKETS_MANY } else { (tags.max(1) * BUCKETS_PER_TAG).next_power_of_two() };
+        let buckets = (tags.max(1) * BUCKETS_PER_TAG).next_power_of_two().min(BUCKETS_MAX);
         let edge = Edge { sector: Sector(0), next: NIL, bucket: Place(0) };
         Self {
             heads: Table::new(buckets, NIL),
