@@ -10,6 +10,7 @@
 //! fairhead-bench waiting PRESET CLIENTS REQUESTS      the live request queue, with so many clients that wait for a limit
 //! fairhead-bench crowd PRESET CLIENTS REQUESTS        the live request queue, with so many clients that have one read each, without limits
 //! fairhead-bench simulate PRESET SECONDS              the lab for that much virtual time; prints requests and CPU nanoseconds
+//! fairhead-bench drives PRESET MILLISECONDS           the same on four fast drives
 //! fairhead-bench work FOLDER                          all job files of a folder: what they cost, and are reckoned to
 //! fairhead-bench confirm FILE DISK SECONDS            advice for a job file or a trace, and whether ten times the seeds confirm it
 //! ```
@@ -74,13 +75,14 @@ fn main() -> ExitCode {
                 _ => misuse(&format!("{how}: no such preset, or not a number: {name} {clients} {requests}")),
             }
         }
-        ["simulate", name, seconds] => match (preset(name), seconds.parse()) {
-            (Some(preset), Ok(seconds)) => {
-                let (requests, ns) = simulate::run(preset, seconds);
+        [what @ ("simulate" | "drives"), name, time] => match (preset(name), time.parse()) {
+            (Some(preset), Ok(time)) => {
+                let run = if *what == "drives" { simulate::run_drives } else { simulate::run };
+                let (requests, ns) = run(preset, time);
                 println!("{requests} {ns}");
                 ExitCode::SUCCESS
             }
-            _ => misuse(&format!("simulate: no such preset, or not a number: {name} {seconds}")),
+            _ => misuse(&format!("{what}: no such preset, or not a number: {name} {time}")),
         },
         ["work", folder] => match work::run(folder.as_ref()) {
             Ok(()) => ExitCode::SUCCESS,
@@ -100,7 +102,7 @@ fn main() -> ExitCode {
             }
         }
         _ => misuse(
-            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | waiting PRESET CLIENTS REQUESTS | crowd … | simulate PRESET SECONDS | work FOLDER | confirm FILE DISK SECONDS",
+            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | waiting PRESET CLIENTS REQUESTS | crowd … | simulate PRESET SECONDS | drives PRESET MILLISECONDS | work FOLDER | confirm FILE DISK SECONDS",
         ),
     }
 }

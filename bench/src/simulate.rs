@@ -1,10 +1,15 @@
-//! How many requests the lab simulates per second of CPU time.
+//! How many requests the lab simulates per second of CPU time: on a disk, and on several fast drives.
 //!
-//! Four clients on the disk model `ide2004`, direct I/O: two read sequentially, one reads at random, one writes
-//! sequentially, 4 KiB each, for as much virtual time as makes a few hundred thousand requests. CPU time is what the kernel says
-//! that this process had (`/proc/self/schedstat`), so neighbours on the machine count little; it includes making the
-//! scenario. A request is one that the device got or that was merged into one.
+//! *On a disk*: four clients on the disk model `ide2004`, direct I/O: two read sequentially, one reads at random, one writes
+//! sequentially, 4 KiB each, for as much virtual time as makes a few hundred thousand requests.
+//!
+//! *On drives*: eight processes that each keep 128 random reads of 4 KiB under way on four PCIe drives, two processes for each
+//! (`examples/four-drives.fio`), on the host of 2023.
+//!
+//! CPU time is what the kernel says that this process had (`/proc/self/schedstat`), so neighbours on the machine count little; it includes
+//! making the scenario. A request is one that a device got or that was merged into one.
 
+use fairhead_core::Duration;
 use fairhead_core::sched::any::Preset;
 use fairhead_device::DeviceParams;
 use fairhead_sim::job::{self, JobFile};
@@ -25,6 +30,8 @@ rw=randread
 rw=write
 overwrite=1
 ";
+
+const DRIVES: &str = include_str!("../../examples/four-drives.fio");
 
 /// Nanoseconds that this process has been on a CPU; 0 where nobody says.
 pub(crate) fn cpu_ns() -> u64 {
@@ -51,8 +58,19 @@ pub(crate) fn scenario(jobs: JobFile, disk: DeviceParams, host: Host, preset: &P
 pub(crate) fn run(preset: &Preset, seconds: u64) -> (u64, u64) {
     let text = JOB.replace("time_based", &format!("time_based\nruntime={seconds}s"));
     let jobs = job::parse(&text, "bench").expect("a valid job file");
-    let disk = DeviceParams::preset("ide2004").expect("a built-in disk");
-    let scenario = scenario(jobs, disk, Host::of_2004(), preset);
+    measured(jobs, "ide2004", preset)
+}
+
+/// The same on several drives, for so many milliseconds.
+pub(crate) fn run_drives(preset: &Preset, ms: u64) -> (u64, u64) {
+    let mut jobs = job::parse(DRIVES, "four-drives.fio").expect("a valid job file");
+    jobs.jobs.iter_mut().for_each(|job| job.runtime = Some(Duration::from_ms(ms)));
+    measured(jobs, "nvme", preset)
+}
+
+fn measured(jobs: JobFile, disk: &str, preset: &Preset) -> (u64, u64) {
+    let params = DeviceParams::preset(disk).expect("a built-in disk");
+    let scenario = scenario(jobs, params, Host::for_disk(disk), preset);
     let before = cpu_ns();
     let outcome = simulate(&scenario).expect("a valid scenario");
     (outcome.disk.issued + outcome.disk.merged, cpu_ns() - before)
