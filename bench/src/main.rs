@@ -10,7 +10,7 @@
 //! fairhead-bench waiting PRESET CLIENTS REQUESTS      the live request queue, with so many clients that wait for a limit
 //! fairhead-bench crowd PRESET CLIENTS REQUESTS        the live request queue, with so many clients that have one read each, without limits
 //! fairhead-bench simulate PRESET SECONDS              the lab for that much virtual time; prints requests and CPU nanoseconds
-//! fairhead-bench drives PRESET MILLISECONDS           the same on four fast drives
+//! fairhead-bench drives PRESET MILLISECONDS [PROCESSES DEPTH]   the same on four fast drives
 //! fairhead-bench work FOLDER                          all job files of a folder: what they cost, and are reckoned to
 //! fairhead-bench confirm FILE DISK SECONDS            advice for a job file or a trace, and whether ten times the seeds confirm it
 //! ```
@@ -75,15 +75,15 @@ fn main() -> ExitCode {
                 _ => misuse(&format!("{how}: no such preset, or not a number: {name} {clients} {requests}")),
             }
         }
-        [what @ ("simulate" | "drives"), name, time] => match (preset(name), time.parse()) {
-            (Some(preset), Ok(time)) => {
-                let run = if *what == "drives" { simulate::run_drives } else { simulate::run };
-                let (requests, ns) = run(preset, time);
+        ["simulate", name, seconds] => match (preset(name), seconds.parse()) {
+            (Some(preset), Ok(seconds)) => {
+                let (requests, ns) = simulate::run(preset, seconds);
                 println!("{requests} {ns}");
                 ExitCode::SUCCESS
             }
-            _ => misuse(&format!("{what}: no such preset, or not a number: {name} {time}")),
+            _ => misuse(&format!("simulate: no such preset, or not a number: {name} {seconds}")),
         },
+        ["drives", name, numbers @ ..] => drives(name, numbers),
         ["work", folder] => match work::run(folder.as_ref()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(e) => misuse(&format!("work: {folder}: {e}")),
@@ -102,9 +102,27 @@ fn main() -> ExitCode {
             }
         }
         _ => misuse(
-            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | waiting PRESET CLIENTS REQUESTS | crowd … | simulate PRESET SECONDS | drives PRESET MILLISECONDS | work FOLDER | confirm FILE DISK SECONDS",
+            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | waiting PRESET CLIENTS REQUESTS | crowd … | simulate PRESET SECONDS | drives PRESET MILLISECONDS [PROCESSES DEPTH] | work FOLDER | confirm FILE DISK SECONDS",
         ),
     }
+}
+
+/// Simulates four drives for so many milliseconds, with a load of its own if that is given.
+fn drives(name: &str, numbers: &[&str]) -> ExitCode {
+    let numbers: Option<Vec<u32>> = numbers.iter().map(|n| n.parse().ok()).collect();
+    let (ms, load) = match numbers.as_deref() {
+        Some([ms]) => (*ms, simulate::DRIVES_LOAD),
+        Some([ms, processes, depth]) => (*ms, (*processes, *depth)),
+        _ => {
+            return misuse(&format!(
+                "drives {name}: write how many milliseconds, processes, and calls of each"
+            ));
+        }
+    };
+    let Some(preset) = preset(name) else { return misuse(&format!("drives: no such preset: {name}")) };
+    let (requests, ns) = simulate::run_drives(preset, ms, load);
+    println!("{requests} {ns}");
+    ExitCode::SUCCESS
 }
 
 fn misuse(message: &str) -> ExitCode {

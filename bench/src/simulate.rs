@@ -9,7 +9,6 @@
 //! CPU time is what the kernel says that this process had (`/proc/self/schedstat`), so neighbours on the machine count little; it includes
 //! making the scenario. A request is one that a device got or that was merged into one.
 
-use fairhead_core::Duration;
 use fairhead_core::sched::any::Preset;
 use fairhead_device::DeviceParams;
 use fairhead_sim::job::{self, JobFile};
@@ -61,10 +60,16 @@ pub(crate) fn run(preset: &Preset, seconds: u64) -> (u64, u64) {
     measured(jobs, "ide2004", preset)
 }
 
-/// The same on several drives, for so many milliseconds.
-pub(crate) fn run_drives(preset: &Preset, ms: u64) -> (u64, u64) {
-    let mut jobs = job::parse(DRIVES, "four-drives.fio").expect("a valid job file");
-    jobs.jobs.iter_mut().for_each(|job| job.runtime = Some(Duration::from_ms(ms)));
+/// Processes, and calls of each in flight, of the example.
+pub(crate) const DRIVES_LOAD: (u32, u32) = (8, 128);
+
+/// The same on several drives, for so many milliseconds, with so many processes and calls of each in flight.
+pub(crate) fn run_drives(preset: &Preset, ms: u32, (processes, depth): (u32, u32)) -> (u64, u64) {
+    let text = DRIVES
+        .replace("numjobs=8", &format!("numjobs={processes}"))
+        .replace("iodepth=128", &format!("iodepth={depth}"))
+        .replace("runtime=1s", &format!("runtime={ms}ms"));
+    let jobs = job::parse(&text, "four-drives.fio").expect("a valid job file");
     measured(jobs, "nvme", preset)
 }
 
