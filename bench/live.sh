@@ -7,6 +7,8 @@
 # each round, each row is measured with ours, with an earlier build (FAIRHEAD_BASE=PATH; without it, with ours and `--threads 0`), and with nbdkit, one after
 # the other; what is printed is the median of the rounds, and of the quotients within a round. PRIORITY='chrt --rr 1' before all programs has them at
 # real-time priority. `PRIORITY= bench/live.sh 3 1 rows` takes about 4 minutes.
+# All files are in memory, so what is measured is what docs/serve.md says of those: small requests done by a call, large reads as pages, large writes by workers.
+# On a machine that others use, only runs at real-time priority mean anything: at normal priority a server with many threads gets a larger share.
 #
 # The same file in memory and the same client for all. NBD: 4 KiB at random places by one connection (the example nbd_load), 64 under way
 # and one. FUSE: 4 KiB direct reads by fio's psync, one thread and two. The order is turned round every other round. Prints Markdown:

@@ -15,7 +15,8 @@
 //! **Bounded.** There are at most [`PIPES_MAX`] pipes. If none is free, or the file ends within the read, the read is done with memory.
 //! [`Piped::unload`] then saves what other pieces of it have.
 //!
-//! What it does not do: wait. A socket that has no room leaves the rest in the pipe.
+//! What it does not do: wait. A socket that has no room leaves the rest in the pipe. If the client is gone, the kernel raises SIGPIPE, which
+//! programs in Rust ignore from the start.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};

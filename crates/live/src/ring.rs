@@ -58,8 +58,8 @@ pub(crate) struct Outcome {
 /// Copies that are at least so long are large: shorter ones cost less than to hand them over.
 pub(crate) const LARGE: u64 = 32 << 10;
 
-/// And these are long.
-const LONG: u64 = 256 << 10;
+/// Copies that are at least so long are worth another thread's waking up wherever they are from.
+pub(crate) const LONG: u64 = 256 << 10;
 
 /// A bit of the number that comes back: a worker does it.
 const APART: u64 = 1 << 63;

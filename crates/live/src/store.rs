@@ -9,7 +9,7 @@
 //! writes zeros. What must be stable when it is answered is written so (`RWF_DSYNC`), or made so afterwards.
 //!
 //! **Files in memory** take no time but that of copying. What is small is copied by a call, here and now: a turn through the ring costs more than that. Large
-//! reads are not copied, if a socket will have them: `pipes.rs`. Large writes are for the ring's workers. Where something is to go wrong on purpose,
+//! reads are not copied, if a socket will have them: `pipes.rs`. Writes of 256 KiB and more are for the ring's workers. Where something is to go wrong on purpose,
 //! everything goes through the ring.
 //!
 //! What it does not do: decide anything. Errors go back to whoever asked; those that only mean "not now" are tried again.
@@ -19,7 +19,7 @@ use crate::buffer::{Buffer, Pool};
 use crate::data::Data;
 use crate::faults::{FaultOp, Faults, Harm, Injector, Meaning, shorten};
 use crate::request_queue::{IoId, Piece, RequestQueue};
-use crate::ring::{LARGE, Ring, Token};
+use crate::ring::{LARGE, LONG, Ring, Token};
 use crate::transfer::{Run, Then, Transfer};
 use io_uring::opcode::{Fallocate, Fsync, ReadFixed, Readv, WriteFixed, Writev};
 use io_uring::squeue::Entry;
@@ -217,6 +217,7 @@ impl Store {
         if self.injector.is_some() {
             return None;
         }
+        let is_short = queue.request(io).len.bytes() < LONG;
         let files = self.files.files();
         let mut bytes = 0;
         for i in 0..queue.pieces(io).len() {
@@ -234,7 +235,7 @@ impl Store {
                         .read_at(&mut data.memory_mut()[from..to], piece.offset)
                         .is_ok_and(|n| n == to - from)
                 }
-                (Op::Write, Some(data)) if u64::from(piece.len) < LARGE && !piece.fua => {
+                (Op::Write, Some(data)) if is_short && !piece.fua => {
                     file.write_at(&data.memory_mut()[from..to], piece.offset).is_ok_and(|n| n == to - from)
                 }
                 _ => false,
