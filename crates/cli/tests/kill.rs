@@ -30,9 +30,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Blocks of a client, and of one request.
-const PART: u64 = 96;
-const RUN: u64 = 8;
+/// Blocks of a client.
+const PART: u64 = 384;
+/// The most blocks of one request: of seven out of eight, and of the others, which other threads copy, or which are sent as pages.
+const SHORT: u64 = 8;
+const RUN: u64 = 96;
 const CLIENTS: u64 = 2;
 /// Requests of a client that are under way.
 const DEPTH: usize = 16;
@@ -42,7 +44,14 @@ struct Place(TempDir);
 
 impl Place {
     fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
+        Self::with(tempfile::tempdir().unwrap())
+    }
+    /// In memory, where the server sends the pages of large reads as they are.
+    fn in_memory() -> Option<Self> {
+        Some(Self::with(tempfile::tempdir_in("/dev/shm").ok()?))
+    }
+    fn with(folder: TempDir) -> Self {
+        let place = Self(folder);
         File::create(place.file()).unwrap().set_len(PART * CLIENTS * BLOCK as u64).unwrap();
         place
     }
@@ -121,7 +130,8 @@ impl Client {
             return Some(request(FLUSH, serial, 0, 0));
         }
         let first = self.chance.below(PART);
-        let count = 1 + self.chance.below(RUN.min(PART - first));
+        let most = if self.chance.below(8) == 0 { RUN } else { SHORT };
+        let count = 1 + self.chance.below(most.min(PART - first));
         let range = first as usize..(first + count) as usize;
         if self.busy[range.clone()].contains(&true) {
             return None;
@@ -231,9 +241,18 @@ impl Client {
 
 #[test]
 fn what_was_acknowledged_is_there_whoever_is_killed() {
+    kill_at(&Place::new());
+}
+
+#[test]
+fn what_was_acknowledged_is_there_also_in_a_file_in_memory() {
+    let Some(place) = Place::in_memory() else { return println!("skipped: no files in memory") };
+    kill_at(&place);
+}
+
+fn kill_at(place: &Place) {
     let number = |name: &str| std::env::var(name).ok().map(|n| n.parse::<u64>().expect("a number"));
     let cycles = number("FAIRHEAD_KILLS").unwrap_or(20);
-    let place = Place::new();
     let seed = std::env::var("FAIRHEAD_SEED").unwrap_or_default();
     let seed =
         seed.bytes().fold(0x9e37_79b9_7f4a_7c15_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
@@ -244,8 +263,9 @@ fn what_was_acknowledged_is_there_whoever_is_killed() {
     for _ in 0..cycles {
         let running = server.take().unwrap_or_else(|| {
             let sched = ["noop", "deadline", "bfq", "cfq", "kyber"][chance.below(5) as usize];
-            let more = [&[][..], &["--cached"]][chance.below(2) as usize];
-            place.serve(sched, more)
+            let threads = ["0", "1", "4"][chance.below(3) as usize];
+            let more = [&["--threads", threads][..], &["--threads", threads, "--cached"]];
+            place.serve(sched, more[chance.below(2) as usize])
         });
         let end = AtomicBool::new(false);
         let kills = chance.below(2) == 0;
