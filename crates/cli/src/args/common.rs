@@ -1,13 +1,13 @@
-//! What several commands have in common: disk and seed, how many simulations run at once, and how and where results are written.
+//! Arguments that several commands share: disk, seed, threads, and the format and file of the results.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use fairhead_sim::parallel;
 
-/// The modern 7200 rpm disk of docs/reference/devices.md#35-nas2020.
+/// The disk preset used by default: a modern 7200 rpm disk (docs/reference/devices.md#35-nas2020).
 pub(super) const DISK: &str = "nas2020";
-/// Any number will do, as long as it is the same tomorrow.
+/// The default random seed. Any number will do, as long as it never changes.
 pub(super) const SEED: &str = "1";
 
 pub(super) fn seed(text: &str) -> Result<u64, String> {
@@ -18,73 +18,73 @@ pub(super) fn seed(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| format!("a number from 0 to {}, decimal or 0x…", u64::MAX))
 }
 
-/// How many simulations run at once.
+/// The number of simulations that run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub(crate) struct Threads {
-    /// How many simulations run at once. Changes no result. Default: the number of CPUs.
+    /// Run this many simulations at once. Changes no result. Default: the number of CPUs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Option<u16>,
 }
 
 impl Threads {
-    /// As many as were asked for, or as there are CPUs.
+    /// The number of threads to use: the given number, or else the number of CPUs.
     pub(crate) fn count(self) -> usize {
         self.threads.map_or_else(parallel::available, usize::from)
     }
 }
 
-/// How results are written, and where to.
+/// The format of the results and the file they are written to.
 #[derive(Debug, PartialEq, Eq, Args)]
 pub(crate) struct Output<F: ValueEnum + Send + Sync + 'static> {
-    /// How the results are written.
+    /// The format of the results.
     #[arg(long = "output-format", id = "output_format", value_name = "FORMAT", default_value = "human")]
     pub(crate) format: F,
-    /// Write them to a file instead of the terminal.
+    /// Write the results to this file instead of the terminal.
     #[arg(short = 'o', long = "output", id = "output", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }
 
-/// How results are written.
+/// The format of the results of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// A table.
     Human,
-    /// One object, fields with their unit in the name.
+    /// One JSON object; the names of fields end in their unit.
     Json,
-    /// fio's json+ layout, one object per scheduler.
+    /// fio's json+ format, one object per scheduler.
     #[value(name = "json+")]
     JsonPlus,
-    /// A line per job and scheduler.
+    /// CSV, a row per job and scheduler.
     Csv,
 }
 
-/// How a table is written.
+/// The format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TableFormat {
     /// A table.
     Human,
-    /// An array with an object for each row.
+    /// A JSON array with an object per row.
     Json,
-    /// A line for each row.
+    /// CSV.
     Csv,
 }
 
-/// How a sweep is written.
+/// The format of a sweep's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SweepFormat {
-    /// A table, with a row for all seeds together.
+    /// A table, with one row for all seeds of a point.
     Human,
-    /// An object for each point.
+    /// JSON, with an object per point and seed.
     Json,
-    /// A line for each point.
+    /// CSV, a row per point and seed.
     Csv,
 }
 
-/// How findings are written.
+/// The format of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
-    /// For people.
+    /// Text for people.
     Human,
-    /// One object.
+    /// One JSON object.
     Json,
 }

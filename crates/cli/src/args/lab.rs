@@ -1,4 +1,4 @@
-//! The lab: runs, advice, sweeps, ladders and published tables.
+//! Arguments of the commands of the lab: `run`, `advise`, `sweep`, `ladder`, `reproduce`.
 
 use std::path::PathBuf;
 
@@ -10,52 +10,55 @@ use super::recorded::TraceTarget;
 #[derive(Debug, Args)]
 #[command(after_help = RUN_LEGEND)]
 pub(crate) struct RunArgs {
-    /// A fio job file, the name of a built-in workload (`fairhead list workloads`), or a recorded trace of any format that `fairhead trace`
-    /// knows.
+    /// A fio job file, a built-in workload (`fairhead list workloads`), or a recorded trace in any format
+    /// that `fairhead trace` reads.
     #[arg(value_name = "JOB|TRACE")]
     pub(crate) job: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) replay: ReplayArgs,
-    /// The disk: a preset (`fairhead list disks`) or a TOML file.
+    /// The disk model: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
     pub(crate) disk: String,
-    /// The machine around the disk, by the year of its habits: 2004, 2010, 2016, 2020, 2023 or 2024. Default: the disk's time, 2020 for a
-    /// disk of your own. Settings follow behind commas, as in 2020,path=60us: path is what the way to the disk takes, in each
-    /// direction, of a disk behind a loop device, FUSE or NBD (default 0); hz is the kernel's ticks a second (default 250).
+    /// The machine around the disk, by year: 2004, 2010, 2016, 2020, 2023 or 2024. Default: the year of the
+    /// disk preset, 2020 for a disk from a file. Settings follow after commas, as in 2020,path=60us. path:
+    /// the time that a request takes to reach the disk, and again its completion to come back, for disks
+    /// behind a loop device, FUSE or NBD (default 0). hz: the kernel's timer ticks per second (default 250).
     #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
-    /// The schedulers to compare (`fairhead list schedulers`). Default: all; those that know groups, with and without, if the job
-    /// names control groups.
+    /// The schedulers to compare (`fairhead list schedulers`). Default: all. If the job names control groups:
+    /// the schedulers that can share by group, each with and without that.
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
     pub(crate) sched: Vec<String>,
-    /// Set a tunable, such as cfq.slice_idle=4ms. May be repeated.
+    /// Set a tunable of a scheduler, such as cfq.slice_idle=4ms (`fairhead show SCHED` lists them). May be
+    /// repeated.
     #[arg(long = "set", value_name = "SCHED.TUNABLE=VALUE")]
     pub(crate) set: Vec<String>,
-    /// What all chance in the run follows from: a number, decimal or 0x….
+    /// Random seed, a number in decimal or 0x…: the same seed gives the same result.
     #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
     pub(crate) seed: u64,
-    /// Run every job for that long, whatever the file says.
+    /// Run every job for this time, such as 10s, instead of the job file's `runtime`.
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,
-    /// Also run with the jobs started in the reverse order, and say which results hang on that.
+    /// Run a second time with the jobs started in the reverse order, and list the results that change.
     #[arg(long)]
     pub(crate) jitter_starts: bool,
-    /// Also report a series of intervals of that length.
+    /// Also report the figures of each interval of this length, such as 1s.
     #[arg(long, value_name = "TIME")]
     pub(crate) interval: Option<String>,
-    /// Also report the disk time of control groups per interval of that length, and the first one's ratio to the others.
+    /// Also report the disk time of each control group in each interval of this length, such as 2s (at least
+    /// 10ms), and the ratio of the first group to each other one.
     #[arg(long, value_name = "TIME")]
     pub(crate) watch: Option<String>,
-    /// Also tell where the time of a client went: of all clones of a job, or of one as JOB.CLONE; and why it was slow when it was
-    /// slowest, or in a part of the run, as in JOB@3s-4s.
+    /// Also explain where the time of a job's clients went. CLIENT is a job, or one clone of it as JOB.CLONE.
+    /// FROM-TO selects a part of the run, as in JOB@3s-4s. Default: the part in which the client was slowest.
     #[arg(long, value_name = "CLIENT[@FROM-TO]")]
     pub(crate) why: Option<String>,
     #[command(flatten)]
     pub(crate) record: RecordArgs,
-    /// Also write a page with the verdict, the figures and pictures of the runs: one file, for any browser.
+    /// Also write an HTML page with the results and pictures of the runs, as one self-contained file.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
-    /// Also write the pictures of the runs into a folder, as SVG.
+    /// Also write the pictures of the runs into this folder, as SVG files.
     #[arg(long, value_name = "DIR")]
     pub(crate) pictures: Option<PathBuf>,
     #[command(flatten)]
@@ -64,122 +67,138 @@ pub(crate) struct RunArgs {
     pub(crate) output: Output<Format>,
 }
 
-/// What is written down of what happens in a run, beside its figures. It changes none of them; schedulers run one after the other.
+/// Recordings of what happens in a run. They change no result; with any of them the schedulers run one after
+/// the other.
 #[derive(Debug, Default, Args)]
 pub(crate) struct RecordArgs {
-    /// Write a row for each request, as CSV: whose, where, when it was made, inserted, issued, completed, and why it was chosen.
-    /// - is the terminal, and then the results are not printed without -o.
+    /// Write a CSV row for each request: its client, its place, the times of its creation, insertion, issue
+    /// and completion, and why the scheduler chose it. With - the rows go to the terminal, and the results
+    /// only to the file of -o.
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) requests: Option<PathBuf>,
-    /// Write a timeline for ui.perfetto.dev: calls, what the disk works on and idles for, each decision with its reason.
+    /// Write a timeline for ui.perfetto.dev: calls, what the disk works on or idles for, and each decision
+    /// with its reason.
     #[arg(long, value_name = "FILE")]
     pub(crate) timeline: Option<PathBuf>,
-    /// Write what happened as a trace of the block layer. Of one scheduler.
+    /// Write a trace of the block layer's events, in the format of --trace-format. Needs a run of one
+    /// scheduler.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace_out: Option<PathBuf>,
-    /// As what: blktrace's binary form (for blkparse and btt), blkparse's text, or a log that fio replays.
+    /// The format of --trace-out: blktrace's binary form (for blkparse and btt), blkparse's text, or a log
+    /// that fio replays.
     #[arg(long, value_name = "FORMAT", default_value = "blktrace", requires = "trace_out")]
     pub(crate) trace_format: TraceTarget,
 }
 
-/// How a recorded trace is replayed.
+/// The options that say how a recorded trace is replayed.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Traces")]
 pub(crate) struct ReplayArgs {
-    /// When a trace's requests are made. Default: closed if the trace tells when they were answered, else open.
+    /// When the requests of a trace are sent. Default: closed if the trace has completion times, else open.
     #[arg(long, value_name = "HOW")]
     pub(crate) replay: Option<ReplayMode>,
-    /// The speed of a trace's time in percent: at 200 all gaps are half as long.
+    /// Replay a trace at this speed, in percent: 200 halves all gaps between requests. Default: 100.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=8_640_000))]
     pub(crate) replay_time_scale: Option<u32>,
-    /// How a trace of a larger disk gets onto this one.
+    /// How the addresses of a trace are mapped if its disk is larger than this one. Default: scale.
     #[arg(long, value_name = "HOW")]
     pub(crate) replay_fit: Option<ReplayFit>,
-    /// Replay only the requests of this device of the trace. May be repeated.
+    /// Replay only the requests of this device of the trace. May be repeated. Default: all devices.
     #[arg(long, value_name = "NAME")]
     pub(crate) replay_device: Vec<String>,
-    /// Replay all devices as one, each request at its own sector, instead of one after the other on the disk.
+    /// Map all devices of a trace to the same sectors of the disk. Default: each device has a region of its
+    /// own, one behind the other.
     #[arg(long)]
     pub(crate) replay_redirect: bool,
-    /// How many tasks of a trace have a client of their own; all others share one. Default: 16.
+    /// Number of tasks of a trace that have a client each; all other tasks share one. Default: 16.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) replay_clients: Option<u32>,
-    /// How many requests of a client may be under way. Default: 256.
+    /// The most requests that a client of a trace has in flight. Default: 256.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) replay_depth: Option<u32>,
 }
 
-/// When a trace's requests are made.
+/// When the requests of a trace are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayMode {
-    /// At their recorded times, whatever the disk does.
+    /// At their recorded times, however slow the disk is.
     Open,
-    /// So long after the completion that each followed.
+    /// As long after the completion before it as in the recording.
     Closed,
-    /// As fast as they are done.
+    /// As soon as the request before it has completed, without pauses.
     NoStall,
 }
 
-/// How a trace gets onto a smaller disk.
+/// How the addresses of a trace are mapped to a smaller disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayFit {
-    /// All places move together.
+    /// Scale all addresses down.
     Scale,
-    /// What is beyond the end begins again at the start.
+    /// Wrap addresses beyond the end to the start of the disk.
     Wrap,
 }
 
-/// What the columns of the table mean.
+/// Help below the options of `run`: the columns of its table.
 const RUN_LEGEND: &str = "\
-The table has a row for each job and scheduler; on a terminal the best of each column is bold. min/max: the slowest client's
-rate over the fastest's, 1 is fair. mean, p99, max: latency of a call. sync: of an fsync or fdatasync. took: the longest
-client's time, which the rates of the row are over. MiB/s while all ran: where jobs beside each other end at different times, what
-the job moved before the first ended, and how long that was. idled on purpose: the disk had nothing to do and requests waited, because the scheduler expected a better one.";
+The table has a row for each job and scheduler; on a terminal the best value of each column is bold.
+min/max: the rate of the slowest client over that of the fastest; 1 is fair. mean, p99, max: latency of a call.
+sync: latency of an fsync or fdatasync. took: the time of the longest client; the rates of the row are over this
+time. MiB/s while all ran: for jobs that end at different times, the rate until the first of them ended, and how
+long that was. idled on purpose: share of the time in which the disk had nothing to do although requests waited,
+because the scheduler expected a better request.";
 
 #[derive(Debug, Args)]
 #[command(after_help = ADVISE_LEGEND)]
 pub(crate) struct AdviseArgs {
-    /// A fio job file, the name of a built-in workload (`fairhead list workloads`), or a recorded trace of any format that `fairhead trace`
-    /// knows.
+    /// A fio job file, a built-in workload (`fairhead list workloads`), or a recorded trace in any format
+    /// that `fairhead trace` reads.
     #[arg(value_name = "JOB|TRACE")]
     pub(crate) job: PathBuf,
     #[command(flatten)]
     pub(crate) replay: ReplayArgs,
-    /// The disk: a preset (`fairhead list disks`) or a TOML file.
+    /// The disk model: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
     pub(crate) disk: String,
-    /// The machine around the disk: 2004, 2010, 2016, 2020, 2023 or 2024. Default: the disk's time. Settings as for `run`: 2020,path=60us.
+    /// The machine around the disk, by year: 2004, 2010, 2016, 2020, 2023 or 2024, with settings as for
+    /// `run`, such as 2020,path=60us. Default: the year of the disk preset, 2020 for a disk from a file.
     #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
-    /// What counts most: latency, throughput and fairness count three quarters and the others an eighth each; balanced, all alike.
+    /// What the score weighs most. latency, throughput, fairness: this figure three quarters, the other two
+    /// an eighth each. balanced: a third each.
     #[arg(long, value_name = "GOAL", default_value = "balanced")]
     pub(crate) goal: Goal,
-    /// How much may be simulated, as a time on two cores. It is reckoned from what runs do, so that a machine's speed changes no result.
+    /// How much to simulate, as an approximate time on two cores. The cost of a run is computed from its
+    /// events, not measured, so the same budget gives the same answer on every machine.
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) budget: String,
-    /// That many rounds of seeds at most, whatever they take, instead of as many as the budget allows.
+    /// Run at most this many rounds of seeds, without regard to --budget. Default: as many as the budget
+    /// allows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5))]
     pub(crate) rounds: Option<u32>,
-    /// What is in use now. Default: what a kernel uses on such a disk if nobody chooses.
+    /// The scheduler in use now, which all others are compared with. Default: the kernel's default for such a
+    /// disk.
     #[arg(long, value_name = "SCHED")]
     pub(crate) against: Option<String>,
-    /// Compare only these schedulers, without tunables, and the one that is in use now. Example: none,mq-deadline,kyber,bfq. Default: all
-    /// that make sense on the disk, with the tunables that matter.
+    /// Compare only these schedulers, with default tunables, and the one in use now, as in
+    /// none,mq-deadline,kyber,bfq. Default: all that suit the disk, with the tunables that matter.
     #[arg(long, value_name = "SCHED[,…]", value_delimiter = ',')]
     pub(crate) sched: Vec<String>,
-    /// The job that waits. Default: what starts, plays, ends the others, or pauses.
+    /// The job whose wait is judged. Default: found from the job file: applications that start, films, jobs
+    /// with `exitall`, and so on (docs/advise.md).
     #[arg(long, value_name = "JOB")]
     pub(crate) foreground: Option<String>,
-    /// What all chance in the runs follows from: a number, decimal or 0x….
+    /// Random seed, a number in decimal or 0x…: the same seed gives the same result.
     #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
     pub(crate) seed: u64,
-    /// Run every job for that long, whatever the file says.
+    /// Run every job for this time, such as 10s, instead of the job file's `runtime`.
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,
-    /// Also write a page with the verdict, the evidence and pictures of winner and default: one file, for any browser.
+    /// Also write an HTML page with the verdict, the figures behind it, and pictures of the winner and the
+    /// default.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
-    /// Keep the results of runs there, and do not run again what it has: who was interrupted goes on.
+    /// Keep the results of finished runs in this file, and reuse those that it has: the same command resumes
+    /// after an interruption.
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
@@ -188,56 +207,59 @@ pub(crate) struct AdviseArgs {
     pub(crate) output: Output<ReportFormat>,
 }
 
-/// What counts most.
+/// What the score of advice weighs most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Goal {
     /// Who waits.
     Latency,
-    /// What the disk moves.
+    /// The bytes per second that the disk moves.
     Throughput,
-    /// Who gets what.
+    /// The smallest share over the largest.
     Fairness,
-    /// All alike.
+    /// All three alike.
     Balanced,
 }
 
-/// What the columns of advice mean.
+/// Help below the options of `advise`: the columns of its table.
 const ADVISE_LEGEND: &str = "\
-The best comes first. The figures of winner and default are from fresh seeds, the others' from the race. Factors are against the
-default, seed by seed; above 1 is better, in brackets the interval of 95 %. front: nothing else is at least as good in everything
-and better in something.";
+The best candidate comes first. The figures of the winner and the default are from fresh seeds, those of the others
+from the race. Factors compare with the default, seed by seed: above 1 is better; the 95 % confidence interval is in
+brackets. front: no other candidate is better in one figure without being worse by as much in another.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SWEEP_LEGEND)]
 pub(crate) struct SweepArgs {
-    /// A fio job file, the name of a built-in workload (`fairhead list workloads`), or a recorded trace of any format that `fairhead trace`
-    /// knows.
+    /// A fio job file, a built-in workload (`fairhead list workloads`), or a recorded trace in any format
+    /// that `fairhead trace` reads.
     #[arg(value_name = "JOB|TRACE")]
     pub(crate) job: PathBuf,
     #[command(flatten)]
     pub(crate) replay: ReplayArgs,
-    /// The disks: presets (`fairhead list disks`) or TOML files.
+    /// The disk models: presets (`fairhead list disks`) or TOML files.
     #[arg(long, value_name = "PRESET|FILE[,…]", default_value = DISK, value_delimiter = ',')]
     pub(crate) disk: Vec<String>,
-    /// The machine around the disks: 2004, 2010, 2016, 2020, 2023 or 2024. Default: each disk's time. Settings as for `run`: 2020,path=60us.
+    /// The machine around the disks, by year: 2004, 2010, 2016, 2020, 2023 or 2024, with settings as for
+    /// `run`, such as 2020,path=60us. Default: the year of each disk preset, 2020 for a disk from a file.
     #[arg(long, value_name = "YEAR[,SETTING…]")]
     pub(crate) host: Option<String>,
-    /// The schedulers (`fairhead list schedulers`). Default: as for run.
+    /// The schedulers (`fairhead list schedulers`). Default: all, as for `run`.
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
     pub(crate) sched: Vec<String>,
-    /// Values of a tunable, such as cfq.slice_idle=0,2ms,4ms,8ms. May be repeated: all combinations are run.
+    /// The values of a tunable, such as cfq.slice_idle=0,2ms,4ms,8ms. May be repeated: every combination is
+    /// run.
     #[arg(long = "set", value_name = "SCHED.TUNABLE=VALUE[,…]")]
     pub(crate) set: Vec<String>,
-    /// The first seed: a number, decimal or 0x….
+    /// The first random seed, a number in decimal or 0x…: the same seed gives the same result.
     #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
     pub(crate) seed: u64,
-    /// How many seeds, one after the other.
+    /// The number of seeds for each point: --seed and the numbers after it.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) seeds: u32,
-    /// Run every job for that long, whatever the file says.
+    /// Run every job for this time, such as 10s, instead of the job file's `runtime`.
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,
-    /// Keep the results of runs there, and do not run again what it has: who was interrupted goes on.
+    /// Keep the results of finished runs in this file, and reuse those that it has: the same command resumes
+    /// after an interruption.
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
@@ -246,40 +268,43 @@ pub(crate) struct SweepArgs {
     pub(crate) output: Output<SweepFormat>,
 }
 
-/// What the columns of a sweep mean.
+/// Help below the options of `sweep`: the columns of its table.
 const SWEEP_LEGEND: &str = "\
-wait: of those who wait (docs/advise.md), the mean start-up time, the time until they are done or for each call, or the 99th percentile of a call.
-min/max: the smallest share over the largest. mean, p99, max: latency of a call. Ctrl-C ends after the runs under way and writes
-the rows that are done; a second one ends at once.";
+wait: for the jobs that wait (docs/advise.md): their mean start-up time, else the time until they are done or for each
+of their calls, else the 99th percentile of a call. min/max: the smallest share over the largest. mean, p99, max:
+latency of a call. Ctrl-C lets the current runs finish and writes the rows that are done; a second Ctrl-C ends at once.";
 
 #[derive(Debug, Args)]
 #[command(after_help = LADDER_LEGEND)]
 pub(crate) struct LadderArgs {
-    /// A fio job file, or the name of a built-in workload (`fairhead list workloads`). Default: startup-10r-seq.
+    /// A fio job file or a built-in workload (`fairhead list workloads`). Default: startup-10r-seq.
     #[arg(value_name = "JOB.fio", conflicts_with = "scenario")]
     pub(crate) job: Option<PathBuf>,
-    /// The disk: a preset (`fairhead list disks`) or a TOML file.
+    /// The disk model: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE", default_value = DISK, conflicts_with = "scenario")]
     pub(crate) disk: String,
-    /// The machine around the disk: 2004, 2010, 2016, 2020, 2023 or 2024. Default: the disk's time.
+    /// The machine around the disk, by year: 2004, 2010, 2016, 2020, 2023 or 2024. Default: the year of the
+    /// disk preset, 2020 for a disk from a file.
     #[arg(long, value_name = "YEAR", conflicts_with = "scenario")]
     pub(crate) host: Option<String>,
-    /// Whose latency is told. Default: a job that starts an application, or plays a film, or else the last one.
+    /// The job whose latency is reported. Default: the first that starts an application, else the first that
+    /// plays a film, else the last job.
     #[arg(long, value_name = "JOB", conflicts_with = "scenario")]
     pub(crate) foreground: Option<String>,
-    /// Only this switch: on top of nothing, and on top of everything else.
+    /// Try only this switch of BFQ: with all others off, and with all others on.
     #[arg(long, value_name = "SWITCH", conflicts_with_all = ["scenario", "without_each"])]
     pub(crate) only: Option<String>,
-    /// Everything on, and then everything but one.
+    /// Run with all switches on, then with all but one, for each switch.
     #[arg(long, conflicts_with = "scenario")]
     pub(crate) without_each: bool,
-    /// The load that a switch was written for, with and without it, instead of a job: a switch, or all.
+    /// Instead of a job, run the load that a switch was written for, with and without the switch; all: for
+    /// each switch.
     #[arg(long, value_name = "SWITCH|all")]
     pub(crate) scenario: Option<String>,
-    /// What all chance in the runs follows from: a number, decimal or 0x….
+    /// Random seed, a number in decimal or 0x…: the same seed gives the same result.
     #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
     pub(crate) seed: u64,
-    /// Run every job for that long, whatever the file says.
+    /// Run every job for this time, such as 10s, instead of the job file's `runtime`.
     #[arg(long, value_name = "TIME", conflicts_with = "scenario")]
     pub(crate) runtime: Option<String>,
     #[command(flatten)]
@@ -288,39 +313,41 @@ pub(crate) struct LadderArgs {
     pub(crate) output: Output<TableFormat>,
 }
 
-/// What the columns of a ladder mean.
+/// Help below the options of `ladder`: the columns of its table.
 const LADDER_LEGEND: &str = "\
-Each row has one switch of BFQ more than the row before (with --without-each: one less than bfq). quicker: how many times
-shorter the foreground job's start-up, or else its 99th percentile, is than in the row before (than bfq's); more: how many
-times as much the disk moves. 1.00x is nothing bought.";
+Each row has one switch of BFQ more than the row before (with --without-each: one less than bfq). quicker: how many
+times shorter the foreground job's start-up time, or else its p99, is than in the row before (than bfq's). more: how
+many times as many bytes per second the disk moves. 1.00x: no difference.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArgs {
-    /// The published source: cfq-timeslices-2004 (time-sliced CFQ), cfq-seeky-ssd-2010 (seeky processes on flash), bfq-2010
-    /// (BFQ announced), io-controller-v9-2009 (an IO controller), bfq-v8-2016 (BFQ on an SSD) or icpe24 (schedulers on NVMe
-    /// drives). 000 to 004 mean the first five, in this order. Default: all.
+    /// The published source: cfq-timeslices-2004 (time-sliced CFQ), cfq-seeky-ssd-2010 (seeky processes on
+    /// flash), bfq-2010 (BFQ announced), io-controller-v9-2009 (an IO controller), bfq-v8-2016 (BFQ on an
+    /// SSD) or icpe24 (schedulers on NVMe drives). 000 to 004 mean the first five, in this order. Default:
+    /// all.
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<String>,
-    /// Hold the lab against your own measurements instead: a CSV file with the columns job, scheduler, metric and published, and, if you like,
-    /// of, disk, host and bound (docs/reproduce.md).
+    /// Compare with your own measurements instead: a CSV file with the columns job, scheduler, metric and
+    /// published, and optionally of, disk, host and bound (docs/reproduce.md).
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     pub(crate) figures: Option<PathBuf>,
-    /// The disk of lines of --figures that name none: a preset or a TOML file.
+    /// The disk model for rows of --figures that name none: a preset or a TOML file.
     #[arg(long, value_name = "PRESET|FILE", default_value = "980pro", requires = "figures")]
     pub(crate) disk: String,
-    /// The host of lines of --figures that name none. Default: the disk's time.
+    /// The machine for rows of --figures that name none, as for `run`. Default: the year of the disk preset.
     #[arg(long, value_name = "YEAR[,SETTING…]", requires = "figures")]
     pub(crate) host: Option<String>,
-    /// Name the known misses with their reasons, and fail (exit code 1) on a miss that is not known, is worse than known, or is gone.
+    /// List the known misses with their reasons, and fail (exit code 1) if a miss is new, worse than known,
+    /// or gone.
     #[arg(long)]
     pub(crate) check: bool,
-    /// Only rows whose id contains this.
+    /// Run only the rows whose id contains this text.
     #[arg(long, value_name = "ROW")]
     pub(crate) only: Option<String>,
-    /// The mean is over that many file layouts.
+    /// The number of random file layouts; each figure is the mean over them.
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) layouts: u32,
-    /// The seed of the first layout; the others follow.
+    /// The random seed of the first layout, a number in decimal or 0x…; the others use the numbers after it.
     #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
     pub(crate) seed: u64,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Live: servers and mounts, and those who ask or control them.
+//! Arguments of the live commands: `serve`, `mount`, `emulate`, `ctl`, `top`, `replay-live`.
 
 use std::path::PathBuf;
 
@@ -7,62 +7,71 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_LEGEND)]
 pub(crate) struct ServeArgs {
-    /// A file or block device, and what clients call it. May be repeated: all are on one disk and share it.
+    /// Export this file or block device under NAME, with settings as below. May be repeated: all exports
+    /// share one disk.
     #[arg(long = "export", value_name = "NAME=FILE[,KEY=VALUE…]", required = true)]
     pub(crate) exports: Vec<String>,
-    /// Listen on a unix socket, which only its owner can open. May be repeated.
+    /// Listen on this Unix socket, which only its owner can open. May be repeated.
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Vec<PathBuf>,
-    /// Listen on TCP: a port of this machine, or ADDRESS:PORT. May be repeated.
+    /// Listen on TCP, at PORT of 127.0.0.1 or at ADDR:PORT. May be repeated.
     #[arg(long, value_name = "[ADDR:]PORT")]
     pub(crate) listen: Vec<String>,
-    /// Let other machines connect, though nothing is encrypted and nobody is asked for a password.
+    /// Allow --listen on addresses that other machines can reach. There is no encryption and no password.
     #[arg(long)]
     pub(crate) insecure_remote: bool,
     /// The scheduler (`fairhead list schedulers`).
     #[arg(long, value_name = "NAME", default_value = "bfq")]
     pub(crate) sched: String,
-    /// Set a tunable, such as slice_idle=4ms. May be repeated.
+    /// Set a tunable of the scheduler, such as slice_idle=4ms (`fairhead show SCHED` lists them). May be
+    /// repeated.
     #[arg(long = "set", value_name = "TUNABLE=VALUE")]
     pub(crate) set: Vec<String>,
-    /// How many requests the disk has at a time. Default: what the disk's own queue takes, up to 32 (1 if that is unknown); for a disk without a head 32, and down to 8 while it takes long for them.
+    /// The most requests that are at the disk at a time. Default for hard disks: the length of the disk's own
+    /// queue, at most 32 (1 if unknown). Default for others: 32, lowered to as few as 8 while requests take
+    /// long.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depth: Option<u16>,
-    /// Be as slow as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.
+    /// Answer as slowly as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE")]
     pub(crate) emulate: Option<String>,
-    /// Go through the page cache instead of around it: then any offset and length will do, and the disk is not seen.
+    /// Use the page cache instead of direct I/O. Any offset and length is allowed then, but the scheduler no
+    /// longer decides what the disk does.
     #[arg(long)]
     pub(crate) cached: bool,
-    /// How many threads may copy large data beside the scheduler's own, which serves all exports. Default: four for each processor. With 0, that one thread copies everything.
+    /// The most threads that copy large data, beside the one thread that schedules all exports. Default: four
+    /// per processor. With 0 the scheduling thread copies everything itself.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=64))]
     pub(crate) threads: Option<u16>,
-    /// How many connections there may be.
+    /// The most connections at a time.
     #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) connections: u16,
-    /// Record what the scheduler is told and decides, for `fairhead replay-live`.
+    /// Record every event and decision of the scheduler in this file, for `fairhead replay-live`.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Serve only while this shell command runs; $uri and $socket tell it where, $control where it can be controlled.
+    /// Run this shell command and serve until it ends. It finds the server in $uri and $socket, and the
+    /// control socket in $control.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) run: Option<String>,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
 }
 
-/// What an export can be told.
+/// Help below the options of `serve`: the settings of an export.
 const SERVE_LEGEND: &str = "\
-Keys of an export: weight=1…10000, class=rt|be|idle, rbps=, wbps= (such as 50m), riops=, wiops= (a number): the most it gets; min_iops= the \
-requests a second it gets at least; leaf_weight= and burst= as in docs/control.md; group=PATH, if not a group of its own name; readonly; description=TEXT. Ctrl-C or SIGTERM end it: what \
-is under way is finished, and a table tells what each export did.";
+Settings of an export: weight=1…10000 (default 100), class=rt|be|idle (default be); limits rbps=, wbps= in bytes per \
+second (such as 50m), riops=, wiops= in requests per second; min_iops=, the guaranteed requests per second; \
+leaf_weight= and burst= as in docs/control.md; group=PATH (default: a group named after the export); readonly; \
+description=TEXT. Ctrl-C or SIGTERM ends the server: it finishes the requests in flight and prints a table of what \
+each export did.";
 
-/// Of all that run until they are told to end.
+/// Arguments of the commands that run until they are stopped.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ControlArgs {
-    /// Listen on a unix socket, which only its owner can open, for `fairhead ctl` and `fairhead top`.
+    /// Listen on this Unix socket, which only its owner can open, for `fairhead ctl` and `fairhead top`.
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
-    /// Tell Prometheus, over HTTP: a port of this machine, or ADDRESS:PORT.
+    /// Serve Prometheus metrics at http://ADDR:PORT/metrics. With PORT alone ADDR is 127.0.0.1.
     #[arg(long, value_name = "[ADDR:]PORT")]
     pub(crate) metrics: Option<String>,
 }
@@ -70,30 +79,31 @@ pub(crate) struct ControlArgs {
 #[derive(Debug, Args)]
 #[command(after_help = CTL_LEGEND)]
 pub(crate) struct CtlArgs {
-    /// The socket of --control.
+    /// The socket that `serve` or `mount` was given as --control.
     #[arg(value_name = "SOCKET")]
     pub(crate) socket: PathBuf,
-    /// What to do. Default: stats.
+    /// The request, as below. Default: stats.
     #[arg(value_name = "WORD")]
     pub(crate) words: Vec<String>,
 }
 
-/// What can be said.
+/// Help below the options of `ctl`: the requests.
 const CTL_LEGEND: &str = "\
-stats: everything there is to know, as JSON; metrics: the same as Prometheus reads it; make GROUP [KEY=VALUE…], set GROUP KEY=VALUE…, \
-remove GROUP; sched NAME [TUNABLE=VALUE…]: another scheduler; tune TUNABLE=VALUE…: other tunables; \
-depth N|auto: the most requests at the disk. Keys: weight=, leaf_weight= 1…10000, \
-class=rt|be|idle, rbps=, wbps= (such as 50m), riops=, wiops= (a number), or max for no limit, burst= (a time), min_iops=. docs/control.md.";
+stats: print all statistics as JSON. metrics: print the statistics in Prometheus' format. make GROUP [KEY=VALUE…]: \
+create a group. set GROUP KEY=VALUE…: change a group. remove GROUP: delete a group. sched NAME [TUNABLE=VALUE…]: change \
+the scheduler. tune TUNABLE=VALUE…: change tunables. depth N|auto: the most requests at the disk. Keys: weight=, \
+leaf_weight=, 1…10000; class=rt|be|idle; rbps=, wbps= in bytes per second (such as 50m), riops=, wiops= in requests \
+per second, or max for no limit; burst=, a time; min_iops=, requests per second. See docs/control.md.";
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// The socket of --control.
+    /// The socket that `serve` or `mount` was given as --control.
     #[arg(value_name = "SOCKET")]
     pub(crate) socket: PathBuf,
-    /// How long to look each time.
+    /// The time between two tables, such as 5s. Each table covers this time.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub(crate) interval: String,
-    /// End after that many tables.
+    /// End after this many tables. Default: run until Ctrl-C.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 }
@@ -101,61 +111,67 @@ pub(crate) struct TopArgs {
 #[derive(Debug, Args)]
 #[command(after_help = EMULATE_LEGEND)]
 pub(crate) struct EmulateArgs {
-    /// The disk: a preset (`fairhead list disks`) or a TOML file.
+    /// The disk model: a preset (`fairhead list disks`) or a TOML file.
     #[arg(value_name = "PRESET|FILE")]
     pub(crate) disk: String,
-    /// What is on it: a file, whose size is the disk's, or a block device. It has to be faster than the disk that it plays.
+    /// The file or block device that holds the data. Its size is the size of the disk; it must be faster than
+    /// the disk model.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// A folder, in which it is shown as `disk`.
+    /// An existing folder: the emulated disk is the file `disk` in it.
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) at: PathBuf,
 }
 
-/// How it ends.
+/// Help below the options of `emulate`: how it ends.
 const EMULATE_LEGEND: &str = "\
-It ends by Ctrl-C, SIGTERM or `umount MOUNTPOINT`, and tells then how late it was. Requests reach the disk in the order in which they
-come, so that whoever uses it schedules: docs/emulate.md.";
+Ctrl-C, SIGTERM or `umount MOUNTPOINT` ends it; it then prints how late its answers were. It does not schedule:
+requests reach the disk model in the order of their arrival, so the program or kernel that uses it is what schedules.
+See docs/emulate.md.";
 
 #[derive(Debug, Args)]
 #[command(after_help = MOUNT_LEGEND)]
 pub(crate) struct MountArgs {
-    /// The folder whose files are read and written.
+    /// The folder whose files are shown.
     #[arg(value_name = "SOURCE")]
     pub(crate) source: PathBuf,
-    /// The folder where it is shown.
+    /// An existing folder: SOURCE appears here, with scheduled reads and writes.
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) at: PathBuf,
     /// The scheduler (`fairhead list schedulers`).
     #[arg(long, value_name = "NAME", default_value = "bfq")]
     pub(crate) sched: String,
-    /// Set a tunable, such as bfq.low_latency=0. May be repeated.
+    /// Set a tunable of a scheduler, such as bfq.low_latency=0 (`fairhead show SCHED` lists them). May be
+    /// repeated.
     #[arg(long = "set", value_name = "SCHED.TUNABLE=VALUE")]
     pub(crate) set: Vec<String>,
-    /// What the threads of a cgroup get, such as tenants/gold,weight=300. May be repeated.
+    /// Settings of the threads of a cgroup, as below, such as tenants/gold,weight=300. May be repeated.
     #[arg(long = "group", value_name = "PATH,KEY=VALUE…")]
     pub(crate) groups: Vec<String>,
-    /// How many requests the disk has at a time. Default: what the disk's own queue takes, up to 32 (1 if that is unknown); for a disk without a head 32, and down to 8 while it takes long for them.
+    /// The most requests that are at the disk at a time. Default for hard disks: the length of the disk's own
+    /// queue, at most 32 (1 if unknown). Default for others: 32, lowered to as few as 8 while requests take
+    /// long.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depth: Option<u16>,
-    /// As slow as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.
+    /// Answer as slowly as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.
     #[arg(long, value_name = "PRESET|FILE")]
     pub(crate) emulate: Option<String>,
-    /// Record what the scheduler is told and decides, for `fairhead replay-live`.
+    /// Record every event and decision of the scheduler in this file, for `fairhead replay-live`.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
 }
 
-/// What a group can be told.
+/// Help below the options of `mount`: the settings of a group.
 const MOUNT_LEGEND: &str = "\
-Keys of a group: weight=1…10000, class=rt|be|idle, rbps=, wbps= (such as 50m), riops=, wiops= (a number): the most it gets; min_iops= the \
-requests a second it gets at least. It ends by Ctrl-C, SIGTERM or `umount MOUNTPOINT`; docs/mount.md.";
+Settings of a group: weight=1…10000 (default 100), class=rt|be|idle (default be); limits rbps=, wbps= in bytes per \
+second (such as 50m), riops=, wiops= in requests per second; min_iops=, the guaranteed requests per second. Ctrl-C, \
+SIGTERM or `umount MOUNTPOINT` ends it. See docs/mount.md.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayLiveArgs {
-    /// The recording.
+    /// A recording, as written by `serve --record` or `mount --record`.
     #[arg(value_name = "FILE")]
     pub(crate) recording: PathBuf,
 }

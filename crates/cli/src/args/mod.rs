@@ -23,12 +23,12 @@ use fairhead_sim::job::nearest;
 
 use crate::error::{CliError, fail, one_line};
 
-/// Which disk scheduler and which tunables for my workload on my disk, and why?
+/// Compare disk schedulers: which one, with which tunables, suits my workload on my disk, and why.
 #[derive(Debug, Parser)]
 #[command(name = "fairhead", version, max_term_width = 110, disable_help_subcommand = true)]
 #[command(
-    after_help = "Without a command: `fairhead run`, an application that starts while ten readers stream, under every scheduler.\n\n\
-        Exit codes: 0 done; 1 failed; 2 misuse: the command line is wrong, or a file that it names is missing or malformed."
+    after_help = "Without a command it does `fairhead run`: an application starts while ten readers stream, under every scheduler.\n\n\
+        Exit codes: 0 success; 1 failure; 2 misuse: the command line is wrong, or a file that it names is missing or malformed."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -37,43 +37,46 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Simulate a fio job file under one or several schedulers and compare.
+    /// Simulate a fio job file or a trace under one or several schedulers and compare the results.
     Run(RunArgs),
-    /// Find the scheduler and the tunables for a job on a disk, by many runs, and say why and what to do.
+    /// Find the best scheduler and tunables for a job on a disk by many simulations, and explain the choice.
     Advise(AdviseArgs),
-    /// Run a grid of schedulers, tunables, disks and seeds, and write a row of figures for each point.
+    /// Simulate every combination of schedulers, tunables, disks and seeds, and write a row of figures for
+    /// each.
     Sweep(SweepArgs),
-    /// Turn BFQ's heuristics on one by one and tell what each buys.
+    /// Turn BFQ's heuristics on one by one and report what each gains.
     Ladder(LadderArgs),
-    /// Put the published tables of a source beside ours, number by number.
+    /// Simulate published measurements and compare the results with them, number by number.
     Reproduce(ReproduceArgs),
-    /// Tell what is in a recorded block trace of any known format, or write it in another.
+    /// Describe a recorded block trace, or convert it to another format.
     Trace(TraceArgs),
-    /// Replay a running kernel's log into our scheduler, and say where the two decide differently.
+    /// Replay a kernel's log of its scheduler into Fairhead's, and list where the two decide differently.
     Conform(ConformArgs),
-    /// Replay a recorded drive's requests through a disk model, and say how far its response times are from the drive's.
+    /// Replay the recorded requests of a drive through a disk model, and report the error of its response
+    /// times.
     Validate(ValidateArgs),
-    /// Measure a real disk, without changing what is on it, and write it down as a disk file.
+    /// Measure a real disk, without changing its data, and fit a disk model to it.
     Calibrate(CalibrateArgs),
-    /// Serve files as block devices over NBD, so that each client gets its share of the disk.
+    /// Serve files as block devices over NBD, with scheduling, weights and limits for each.
     Serve(ServeArgs),
-    /// Replay a recording of `serve --record` or `mount --record`, and say whether everything is decided as it was.
+    /// Replay a recording of `serve --record` or `mount --record`, and check that every decision is the same.
     ReplayLive(ReplayLiveArgs),
-    /// Show a file that is as slow as a disk, in real time, for any program or for the kernel's own schedulers.
+    /// Mount a file that is as slow as a given disk, in real time, for any program or a loop device.
     Emulate(EmulateArgs),
-    /// Show a folder so that what is read and written there is scheduled: by thread, I/O priority and cgroup.
+    /// Mount a folder so that its reads and writes are scheduled by thread, I/O priority and cgroup.
     Mount(MountArgs),
-    /// Ask a running `serve` or `mount` for its statistics, or change what it does.
+    /// Read the statistics of a running `serve` or `mount`, or change its groups, scheduler, tunables or
+    /// depth.
     Ctl(CtlArgs),
-    /// Show who gets what of the disk of a running `serve` or `mount`, again and again.
+    /// Show the share of each group of a running `serve` or `mount`, once per interval.
     Top(TopArgs),
-    /// List what can be named: disks, schedulers or workloads.
+    /// List the disks, schedulers or workloads that are built in.
     List(ListArgs),
-    /// Show a scheduler's tunables, a disk's description or a workload's job file.
+    /// Show the tunables of a scheduler, the description of a disk or the job file of a workload.
     Show(ShowArgs),
-    /// Print the script that completes commands and options in a shell.
+    /// Print a completion script for a shell.
     Completions(CompletionsArgs),
-    /// Print the manual page, or write one for each command.
+    /// Print the manual page, or write a page for each command into a folder.
     Man(ManArgs),
 }
 
@@ -98,28 +101,29 @@ pub(crate) enum Listed {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// A scheduler, disk or workload; or a disk's FILE (TOML, or DiskSim's .diskspecs or .parv), which is printed as TOML.
+    /// A scheduler, disk or workload, or a disk file (TOML, or DiskSim's .diskspecs or .parv), which is
+    /// printed as TOML.
     pub(crate) name: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
-    /// For which shell.
+    /// The shell.
     pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Write fairhead.1 and a page for each command into this folder.
+    /// Write fairhead.1 and a page for each command into this folder. Default: print fairhead.1.
     #[arg(value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// The command line, or the exit code after an answer to `--help` or a line about what is wrong.
+/// Parses the command line. On `--help` or an error it prints the text and returns the exit code.
 pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, ExitCode> {
     Cli::try_parse_from(argv).map_err(|e| match e.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A closed pipe is no reason to complain.
+            // A closed pipe is not an error.
             let _ = e.print();
             ExitCode::SUCCESS
         }
@@ -127,7 +131,7 @@ pub(crate) fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Cli, Exi
     })
 }
 
-/// clap's finding in one line, with the nearest word if it knows one.
+/// Returns clap's message in one line, with the nearest valid word if there is one.
 fn explain(e: &clap::Error) -> String {
     let text = e.to_string();
     let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
@@ -148,7 +152,8 @@ fn explain(e: &clap::Error) -> String {
     line
 }
 
-/// What was meant: clap's guess, or else the nearest of the known words by typing errors, which clap does not count.
+/// Returns the word that was probably meant: clap's guess, or else the valid word with the fewest typing
+/// errors, which clap does not count.
 fn suggestion(e: &clap::Error) -> Option<String> {
     let text = |kind| match e.get(kind) {
         Some(ContextValue::String(s)) => Some(s.clone()),

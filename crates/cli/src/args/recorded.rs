@@ -1,4 +1,4 @@
-//! What was recorded or is measured: traces, logs of kernels, drives.
+//! Arguments of the commands on recordings and real drives: `trace`, `conform`, `validate`, `calibrate`.
 
 use std::path::PathBuf;
 
@@ -9,23 +9,24 @@ use super::common::{Output, ReportFormat, SEED, seed};
 #[derive(Debug, Args)]
 #[command(after_help = TRACE_LEGEND)]
 pub(crate) struct TraceArgs {
-    /// The trace: blktrace (one file of a set opens all), blkparse, ftrace, fio iolog, MSR, Alibaba, Tencent, SPC, DiskSim or a
-    /// recorded start-up; plain, or compressed by gzip, xz, zstd or bzip2.
+    /// The trace: blktrace (any file of a set stands for the set), blkparse, ftrace, fio iolog, MSR, Alibaba,
+    /// Tencent, SPC, DiskSim or a recorded start-up; plain or compressed (gzip, xz, zstd, bzip2).
     #[arg(value_name = "FILE")]
     pub(crate) trace: PathBuf,
-    /// Write the trace anew, in this format, instead of telling what is in it.
+    /// Convert the trace to this format, instead of describing it.
     #[arg(long, value_name = "FORMAT", conflicts_with = "output_format")]
     pub(crate) to: Option<TraceTarget>,
     #[command(flatten)]
     pub(crate) output: Output<ReportFormat>,
 }
 
-/// What the columns of a trace's table mean.
+/// Help below the options of `trace`: the columns of its table.
 const TRACE_LEGEND: &str = "\
-sync: reads that are no read-ahead, and what is flagged so. sequential: begins where the one before of the same task, device and
-operation ended. latency: from the request to its completion, where the trace tells it.";
+sync: reads other than read-ahead, and requests that are flagged as sync. sequential: requests that begin where the
+previous one of the same task, device and operation ended. latency: from the request to its completion, if the trace
+has completions.";
 
-/// What a trace can be written as.
+/// The format in which a trace is written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TraceTarget {
     /// blktrace's binary form, for blkparse and btt.
@@ -39,10 +40,11 @@ pub(crate) enum TraceTarget {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConformArgs {
-    /// A log of the blk tracer, plain or compressed by xz; docs/conformance.md says how to record one.
+    /// A log of the kernel's blk tracer, plain or compressed by xz. docs/conformance.md says how to record
+    /// one.
     #[arg(value_name = "LOG")]
     pub(crate) log: PathBuf,
-    /// How many of the first differences are shown.
+    /// Print at most this many differences, the first ones.
     #[arg(long, value_name = "N", default_value = "10")]
     pub(crate) differences: usize,
     #[command(flatten)]
@@ -52,59 +54,64 @@ pub(crate) struct ConformArgs {
 #[derive(Debug, Args)]
 #[command(after_help = VALIDATE_LEGEND)]
 pub(crate) struct ValidateArgs {
-    /// The model: a preset (`fairhead list disks`), a TOML file, or DiskSim's FILE.diskspecs or FILE.parv.
+    /// The disk model: a preset (`fairhead list disks`), a TOML file, or DiskSim's FILE.diskspecs or
+    /// FILE.parv.
     #[arg(value_name = "PRESET|FILE")]
     pub(crate) disk: String,
-    /// What the drive did: DiskSim's validation form, a request a line.
+    /// The recording of the drive, in DiskSim's validation format: one request per line.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: PathBuf,
-    /// Behind a bus of this rate, such as 10MB/s, instead of the model's own.
+    /// The transfer rate of the bus, such as 10MB/s. Default: the model's own.
     #[arg(long, value_name = "RATE")]
     pub(crate) bus_rate: Option<String>,
     #[command(flatten)]
     pub(crate) output: Output<ReportFormat>,
 }
 
-/// What the figure means.
+/// Help below the options of `validate`: the demerit figure.
 const VALIDATE_LEGEND: &str = "\
 The demerit figure is the root mean square of the horizontal distance between the two distributions of response times
-(Ruemmler and Wilkes 1994): how wrong the model is, in time. Requests are sent so long after the answer to the one before as
-in the recording.";
+(Ruemmler and Wilkes 1994): the error of the model, as a time. 0 is perfect. Each request is sent as long after the
+previous completion as in the recording.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CALIBRATE_LEGEND)]
 pub(crate) struct CalibrateArgs {
-    /// A block device, or a file (of `fairhead emulate`, say). It is read only, past the page cache.
+    /// A block device, or a file such as the one of `fairhead emulate`. Without --write it is only read. The
+    /// page cache is bypassed.
     #[arg(value_name = "DEVICE|FILE", required_unless_present = "model")]
     pub(crate) device: Option<PathBuf>,
-    /// Calibrate a disk model instead, in virtual time: a preset (`fairhead list disks`) or a disk file.
+    /// Calibrate a disk model instead of a device, in virtual time: a preset (`fairhead list disks`) or a
+    /// TOML file.
     #[arg(long, value_name = "PRESET|FILE", conflicts_with_all = ["device", "write"])]
     pub(crate) model: Option<String>,
-    /// What the fitted disk is called. Default: the file name of what is measured, or of the disk file.
+    /// The name of the fitted disk. Default: the name of the output file, or else of the measured device.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Take about that long, with fewer samples if need be. Default: what it takes, a minute or two.
+    /// Measure for about this time, such as 30s, with fewer samples if necessary. Default: as long as all
+    /// samples take, one or two minutes.
     #[arg(long, value_name = "TIME")]
     pub(crate) time: Option<String>,
-    /// Measure writes, too. Everything on the device is lost! It must not be mounted.
+    /// Measure writes, too. This destroys all data on the device, which must not be mounted.
     #[arg(long)]
     pub(crate) write: bool,
-    /// Where to look is drawn from this: a number, decimal or 0x….
+    /// Random seed for the places that are read, a number in decimal or 0x….
     #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
     pub(crate) seed: u64,
-    /// How the report is written.
+    /// The format of the report.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) output_format: ReportFormat,
-    /// Write the disk file here: every command that takes a disk takes it.
+    /// Write the fitted disk to this file, for --disk and every other argument that takes a disk.
     #[arg(short, long, value_name = "FILE.toml")]
     pub(crate) output: Option<PathBuf>,
 }
 
-/// What the words mean.
+/// Help below the options of `calibrate`: its words.
 const CALIBRATE_LEGEND: &str = "\
-Confidence: high, measured by itself and alike each time; fair, measured within a few percent as a rule; low, near what was
-measured, or one of several that would explain it; assumed, a default that reads do not show. The demerit figure is the distance of
-the fitted model from the drive on fresh requests, as in fairhead validate. Close other programs that use the disk.";
+Confidence: high, measured directly and with the same result each time; fair, as a rule measured within a few percent;
+low, close to what was measured, or one of several values that would explain it; assumed, a default, because reads do
+not show it. The demerit figure is the distance of the fitted model from the drive on fresh requests, as in `fairhead
+validate`. Close other programs that use the disk while it is measured.";
 
 #[cfg(test)]
 mod tests {
