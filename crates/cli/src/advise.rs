@@ -55,8 +55,11 @@ fn of_runs(q: &Question) -> u64 {
 }
 
 fn interrupted(args: &AdviseArgs) -> CliError {
-    let how =
-        if args.resume.is_some() { "the same command goes on" } else { "--resume FILE keeps what is done" };
+    let how = if args.resume.is_some() {
+        "the same command resumes"
+    } else {
+        "--resume FILE would keep the finished runs"
+    };
     CliError::Failed(format!("interrupted before there was an answer; {how}"))
 }
 

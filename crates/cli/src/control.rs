@@ -54,7 +54,7 @@ pub(crate) fn ctl(args: &CtlArgs) -> Result<(), CliError> {
                 _ => out::print(&format!("{:#}\n", Value::Object(map))),
             }
         }
-        _ => Err(CliError::Failed("the answer is no object".to_owned())),
+        _ => Err(CliError::Failed("the answer of the server is not a JSON object".to_owned())),
     }
 }
 

@@ -18,7 +18,9 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), CliError> {
         Ok((near, far)) => path_lines(near, far.map_err(|e| e.to_string())),
         Err(e) => format!("path: not measured: {e}\n"),
     };
-    let failed = |e: std::io::Error| CliError::Failed(format!("cannot watch who waits for a processor: {e}"));
+    let failed = |e: std::io::Error| {
+        CliError::Failed(format!("cannot see how long threads wait for a processor: {e}"))
+    };
     let (watch, missing) = Watch::begin(&mount.file()).map_err(failed)?;
     missing.iter().for_each(|line| out::note(line));
     let what = format!("{} is a disk as slow as {name}; Ctrl-C ends it", args.at.join("disk").display());
@@ -71,8 +73,11 @@ fn report(lateness: &Lateness) -> String {
 
 /// How far away the disk is, for the lab.
 fn path_lines(near: Way, far: Result<Way, String>) -> String {
-    let mut text =
-        format!("path of who reads the file: {} us both ways; --host {}\n", near.mean.as_us(), host(near));
+    let mut text = format!(
+        "path of a program that reads the file: {} us both ways; --host {}\n",
+        near.mean.as_us(),
+        host(near)
+    );
     let _ = match far {
         Ok(far) => writeln!(
             text,
@@ -111,7 +116,7 @@ mod tests {
         let text = path_lines(way(76, 10), Err("no loop devices".to_owned()));
         assert_eq!(
             text,
-            "path of who reads the file: 76 us both ways; --host 2020,path=30us,path_jitter=10us\n\
+            "path of a program that reads the file: 76 us both ways; --host 2020,path=30us,path_jitter=10us\n\
              path through a loop device: not measured: no loop devices\n"
         );
         assert_eq!(Host::parse(&host(way(76, 10)), "nas2020").unwrap().1.path, Duration::from_us(30));

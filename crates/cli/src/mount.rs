@@ -50,7 +50,9 @@ fn groups(texts: &[String]) -> Result<Vec<(String, Change)>, CliError> {
             return Err(misuse("write PATH,KEY=VALUE, such as tenants/gold,weight=300".to_owned()));
         }
         if groups.iter().any(|(other, _)| other == path) {
-            return Err(misuse("it is told twice; say it at once".to_owned()));
+            return Err(misuse(
+                "this group is named twice; write all its settings in one --group".to_owned(),
+            ));
         }
         let mut told = Change::default();
         for part in keys.split(',') {
@@ -92,7 +94,10 @@ mod tests {
             ),
             (&["a,weight"], "--group a,weight: weight has no value"),
             (&["a,weight=10001"], "--group a,weight=10001: weight=10001: 1 to 10000"),
-            (&["a,weight=2", "/a,class=be"], "--group /a,class=be: it is told twice; say it at once"),
+            (
+                &["a,weight=2", "/a,class=be"],
+                "--group /a,class=be: this group is named twice; write all its settings in one --group",
+            ),
         ] {
             assert_eq!(parse(texts).unwrap_err(), why);
         }

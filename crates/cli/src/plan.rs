@@ -53,7 +53,7 @@ impl Plan {
         args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
         let why = args.why.as_deref().map(|text| choose_clients(&jobs, text)).transpose()?;
         if why.is_some() && !matches!(args.output.format, Format::Human | Format::Json) {
-            let wrong = "--why is told by --output-format human and json only";
+            let wrong = "--why needs --output-format human or json";
             return Err(CliError::Misuse(wrong.to_owned()));
         }
         let watch = choose_watch(args, &jobs)?;
@@ -71,14 +71,14 @@ fn choose_watch(args: &RunArgs, jobs: &JobFile) -> Result<Option<Duration>, CliE
     let period = positive_time("--watch", text)?;
     let misuse = |message: &str| Err(CliError::Misuse(format!("--watch={text}: {message}")));
     if period < WATCH_MIN {
-        return misuse("that is more often than anybody is charged; at least 10ms");
+        return misuse("too short; write at least 10ms");
     }
     if jobs.cgroups.len() < 2 {
         return misuse("there are no control groups to watch; add cgroup=NAME to jobs");
     }
     match args.output.format {
         Format::JsonPlus => misuse("fio's json+ has no place for it; use --output-format human, json or csv"),
-        Format::Csv if args.interval.is_some() => misuse("csv has one series; remove --interval"),
+        Format::Csv if args.interval.is_some() => misuse("CSV output has one series only; remove --interval"),
         _ => Ok(Some(period)),
     }
 }
@@ -103,12 +103,12 @@ fn choose_clients(jobs: &JobFile, text: &str) -> Result<Why, CliError> {
     };
     let misuse = |message: &str| CliError::Misuse(format!("--why={text}: {message}, such as {name}@3s-4s"));
     let Some((from, to)) = part.split_once('-') else {
-        return Err(misuse("a part of the run is from one time to another"));
+        return Err(misuse("write a part of the run as FROM-TO"));
     };
     let time = |t: &str| time_value("--why", t).map_err(|e| misuse(&format!("{e}; write two times")));
     let (from, to) = (time(from)?, time(to)?);
     if from >= to {
-        return Err(misuse("it ends before it begins; write the earlier time first"));
+        return Err(misuse("the part ends before it begins; write the earlier time first"));
     }
     let when = When::Within(Window { from, to });
     Ok(Why { name: name.to_owned(), clients: clients(name)?, when })
@@ -117,7 +117,7 @@ fn choose_clients(jobs: &JobFile, text: &str) -> Result<Why, CliError> {
 pub(crate) fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError> {
     match time_value(flag, text).map_err(CliError::Misuse)? {
         Duration::ZERO => {
-            Err(CliError::Misuse(format!("'{flag}={text}' is no time at all; write one such as {flag}=10s")))
+            Err(CliError::Misuse(format!("'{flag}={text}' is zero; write a time such as {flag}=10s")))
         }
         time => Ok(time),
     }
@@ -255,7 +255,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
 /// The text of a file that another one names, in the same folder and nowhere else.
 fn beside(path: &Path, file: &str) -> Result<String, String> {
     if Path::new(file).file_name().is_none_or(|f| f != file) {
-        return Err(format!("'{file}' is not the name of a file beside it"));
+        return Err(format!("'{file}' is not the name of a file in the same folder"));
     }
     read_text(&path.with_file_name(file)).map_err(|e| e.to_string())
 }
@@ -273,7 +273,8 @@ pub(crate) fn read_jobs(
     let mut jobs = match path.filter(|p| replay::is_trace(p)) {
         Some(path) => replay::jobs(path, replay),
         None if replay::is_given(replay) => {
-            let wrong = "--replay… is about a TRACE; in a job file write read_iolog=FILE with fh_replay=…";
+            let wrong =
+                "the options --replay… need a TRACE; in a job file write read_iolog=FILE and fh_replay=…";
             return Err(CliError::Misuse(wrong.to_owned()));
         }
         None => parse_jobs(path, host)?,

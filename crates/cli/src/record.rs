@@ -39,7 +39,9 @@ impl Recording {
             return Ok(None);
         }
         if args.trace_out.is_some() && runs != 1 {
-            let message = format!("--trace-out is of one scheduler, not {runs}; name it with --sched");
+            let message = format!(
+                "--trace-out needs a run of one scheduler, and this run has {runs}; name one with --sched"
+            );
             return Err(CliError::Misuse(message));
         }
         let form = match args.trace_format {

@@ -171,7 +171,9 @@ fn places(args: &ServeArgs) -> Result<Vec<Listen>, CliError> {
         places.push(Listen::Tcp(address("--listen", text)?));
     }
     if places.is_empty() {
-        return Err(CliError::Misuse("where? write --socket PATH or --listen PORT".to_owned()));
+        return Err(CliError::Misuse(
+            "no address to listen on; write --socket PATH or --listen PORT".to_owned(),
+        ));
     }
     Ok(places)
 }
@@ -234,7 +236,7 @@ fn check_groups(exports: &[Wanted]) -> Result<(), CliError> {
         let group = &w.export.group;
         if exports[..i].iter().any(|o| o.change != Change::default() && o.export.group == *group) {
             return Err(CliError::Misuse(format!(
-                "group {group}: two exports say what it gets; say it at one of them"
+                "group {group}: two exports have settings for it; write them at one export"
             )));
         }
     }

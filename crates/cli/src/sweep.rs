@@ -44,8 +44,11 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
     match rows.iter().filter(|r| r.is_some()).count() {
         done if done == rows.len() => Ok(()),
         done => {
-            let how =
-                if args.resume.is_some() { "the same command goes on" } else { "--resume FILE keeps them" };
+            let how = if args.resume.is_some() {
+                "the same command resumes"
+            } else {
+                "--resume FILE would keep them"
+            };
             Err(CliError::Failed(format!("interrupted: {done} of {} points are done; {how}", rows.len())))
         }
     }

@@ -129,7 +129,7 @@ fn mistakes_are_one_line() {
     for (args, message) in [
         (&["tenants", "--foreground", "servce"][..], "no job 'servce'; there are service, nightly, scrub"),
         (&["tenants", "--against", "mq-deadlin"], "did you mean 'mq-deadline'?"),
-        (&["tenants", "--budget", "0s"], "'--budget=0s' is no time at all"),
+        (&["tenants", "--budget", "0s"], "'--budget=0s' is zero"),
         (&["tenant"], "did you mean the workload 'tenants'?"),
     ] {
         let said = refused(args);

@@ -54,7 +54,7 @@ fn misuse_is_one_line_and_exit_code_2() {
     );
     assert_eq!(
         refusal(&["run", "--runtime", "0s"], 2),
-        "'--runtime=0s' is no time at all; write one such as --runtime=10s"
+        "'--runtime=0s' is zero; write a time such as --runtime=10s"
     );
     assert_eq!(
         refusal(&["run", "--set", "deadline.read_expire=4"], 2),
@@ -180,5 +180,5 @@ fn validate_prints_the_figure_and_names_what_is_wrong() {
     // The files that a .diskspecs names are looked for beside it and nowhere else.
     let specs = temp("d.diskspecs", "disksim_disk D { Model = source ../../x.model }\n");
     let line = refusal(&["validate", specs.to_str().unwrap(), "--trace", trace.to_str().unwrap()], 2);
-    assert!(line.contains("is not the name of a file beside it"), "{line}");
+    assert!(line.contains("is not the name of a file in the same folder"), "{line}");
 }

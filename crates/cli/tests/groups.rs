@@ -100,8 +100,8 @@ fn a_time_to_watch_by_makes_sense_or_is_refused() {
     let dir = Dir::new(JOB);
     for (time, line) in [
         ("2", "'--watch=2' has no unit; write us, ms or s: --watch=8ms"),
-        ("0s", "'--watch=0s' is no time at all; write one such as --watch=10s"),
-        ("1ms", "--watch=1ms: that is more often than anybody is charged; at least 10ms"),
+        ("0s", "'--watch=0s' is zero; write a time such as --watch=10s"),
+        ("1ms", "--watch=1ms: too short; write at least 10ms"),
         ("1m", "--watch=60.0s is longer than the run, which ended after 5"),
     ] {
         let (code, told) = dir.refused(&["--sched", "noop", "--watch", time]);

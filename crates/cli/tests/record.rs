@@ -289,7 +289,7 @@ fn a_part_of_a_run_is_asked_about() {
     let sum: u64 = steps.iter().map(|s| ns(&s["account"]["total_ns"])).sum();
     assert_eq!(sum, ns(&slowest["took_ns"]));
     for (what, says) in [
-        ("log@1s", "a part of the run is from one time to another, such as log@3s-4s"),
+        ("log@1s", "write a part of the run as FROM-TO, such as log@3s-4s"),
         ("log@2s-1s", "it ends before it begins; write the earlier time first, such as log@3s-4s"),
         ("log@1-2", "has no unit"),
         ("lag@1s-2s", "no client 'lag'; there are log, scan; did you mean 'log'?"),
@@ -305,7 +305,11 @@ fn a_part_of_a_run_is_asked_about() {
 fn what_cannot_be_written_is_refused_in_a_line() {
     let dir = Dir::new();
     for (args, code, says) in [
-        (&["--sched", "noop,bfq", "--trace-out", "x"][..], 2, "--trace-out is of one scheduler, not 2"),
+        (
+            &["--sched", "noop,bfq", "--trace-out", "x"][..],
+            2,
+            "--trace-out needs a run of one scheduler, and this run has 2",
+        ),
         (
             &["--sched", "noop", "--trace-out", "x", "--requests", "x"],
             2,

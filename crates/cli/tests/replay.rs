@@ -64,7 +64,7 @@ fn flags_say_how() {
     assert!(elapsed(&slow) >= 199_000_000, "19.9 ms, ten times slower: {slow}");
     json(&["--replay", "no-stall", "--replay-depth", "2", "--replay-fit", "wrap", "--replay-redirect"]);
     let wrong = refusal(&["run", path(&file), "--replay-device", "9,9"]);
-    assert!(wrong.contains("no device '9,9' in it; there are 8,0, 8,16"), "{wrong}");
+    assert!(wrong.contains("it has no device '9,9'; it has 8,0, 8,16"), "{wrong}");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn what_is_no_trace_and_no_job_is_told() {
         "{wrong}"
     );
     let wrong = refusal(&["run", path(&golden("alibaba.csv")), "--replay", "closed"]);
-    assert!(wrong.contains("does not tell when requests were answered"), "{wrong}");
+    assert!(wrong.contains("has no completion times"), "{wrong}");
 }
 
 /// A pipe gives its bytes once; a job file may come from one, a trace may not.

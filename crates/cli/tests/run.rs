@@ -141,7 +141,7 @@ fn why_of_nobody_names_who_is_there() {
     );
     assert_eq!(
         refused(&["--why", "mixed", "--output-format", "csv"]),
-        "fairhead: --why is told by --output-format human and json only\n"
+        "fairhead: --why needs --output-format human or json\n"
     );
 }
 

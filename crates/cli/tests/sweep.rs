@@ -173,7 +173,7 @@ fn ctrl_c_writes_what_is_done() {
     let done = rows.lines().count() - 1;
     assert!(done >= 4 && done == lines() - 1, "{done} rows, {} kept", lines() - 1);
     assert!(
-        said.contains(&format!("interrupted: {done} of 100000 points are done; the same command goes on")),
+        said.contains(&format!("interrupted: {done} of 100000 points are done; the same command resumes")),
         "{said}"
     );
 }

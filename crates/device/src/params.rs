@@ -505,19 +505,15 @@ fn fault<T>(key: &'static str, why: String) -> Result<T, Fault> {
 }
 
 fn count(key: &'static str, v: u64, lo: u64, hi: u64) -> Result<(), Fault> {
-    if (lo..=hi).contains(&v) { Ok(()) } else { fault(key, format!("{v} is not possible, {lo} to {hi} is")) }
+    if (lo..=hi).contains(&v) { Ok(()) } else { fault(key, format!("{v} is out of range: {lo} to {hi}")) }
 }
 
 fn time(key: &'static str, v: Duration, most: Duration) -> Result<(), Fault> {
-    if v <= most { Ok(()) } else { fault(key, format!("{v} is not possible, 0ns to {most} is")) }
+    if v <= most { Ok(()) } else { fault(key, format!("{v} is out of range: 0ns to {most}")) }
 }
 
 fn bytes(key: &'static str, v: u64, lo: u64, hi: u64) -> Result<(), Fault> {
-    if (lo..=hi).contains(&v) {
-        Ok(())
-    } else {
-        fault(key, format!("{v}B is not possible, {lo}B to {hi}B is"))
-    }
+    if (lo..=hi).contains(&v) { Ok(()) } else { fault(key, format!("{v}B is out of range: {lo}B to {hi}B")) }
 }
 
 /// Below 1 MB/s the time of the largest request would not fit 64 bits of picoseconds.
@@ -525,7 +521,7 @@ fn rate(key: &'static str, v: u64) -> Result<(), Fault> {
     if (1_000_000..=1_000_000_000_000).contains(&v) {
         Ok(())
     } else {
-        fault(key, format!("{v}B/s is not possible, 1MB/s to 1000GB/s is"))
+        fault(key, format!("{v}B/s is out of range: 1MB/s to 1000GB/s"))
     }
 }
 
@@ -578,10 +574,10 @@ impl DiskParams {
         for (i, z) in self.zones.iter().enumerate() {
             let bad = |why: String| fault("zones", format!("zone {i}: {why}"));
             if !(1..=TRACKS_MAX).contains(&z.tracks) {
-                return bad(format!("{} tracks are not possible, 1 to {TRACKS_MAX} are", z.tracks));
+                return bad(format!("{} tracks are out of range: 1 to {TRACKS_MAX}", z.tracks));
             }
             if !(1..=100_000).contains(&z.spt) {
-                return bad(format!("{} sectors per track are not possible, 1 to 100000 are", z.spt));
+                return bad(format!("{} sectors per track are out of range: 1 to 100000", z.spt));
             }
             if i > 0 && self.map.is_empty() && z.spt > self.zones[i - 1].spt {
                 return bad(format!(
@@ -659,7 +655,12 @@ impl DiskParams {
             let skews = [z.track_skew, z.cylinder_skew, z.offset].iter().all(|&s| s <= 1_000_000_000);
             let ordered = z.slips.is_sorted() && z.first_cylinder >= next;
             if !(same && room && skews && ordered) || z.first_cylinder > TRACKS_MAX || tracks == 0 {
-                return fault("map", format!("zone {i} is not possible"));
+                return fault(
+                    "map",
+                    format!(
+                        "zone {i} is inconsistent: its tracks, slips or first cylinder do not fit the zones before it"
+                    ),
+                );
             }
             if crate::track_map::zone_sectors(z, heads) == 0 {
                 return fault("map", format!("zone {i} holds no data"));
@@ -685,7 +686,7 @@ impl DiskParams {
             );
         }
         if self.seek_c_ps > 1_000_000_000 {
-            return fault("seek_c", format!("{}ps is not possible, 0ns to 1ms is", self.seek_c_ps));
+            return fault("seek_c", format!("{}ps is out of range: 0ns to 1ms", self.seek_c_ps));
         }
         Ok(())
     }
@@ -695,14 +696,14 @@ impl DiskParams {
         bytes("buffer", self.buffer_bytes, 4 * KIB, 64 * GIB)?;
         if self.ra_max.bytes() > self.buffer_bytes {
             let (ra, buffer) = (self.ra_max.bytes(), self.buffer_bytes);
-            return fault("ra_max", format!("{ra}B is not possible with a buffer of {buffer}B"));
+            return fault("ra_max", format!("{ra}B does not fit a buffer of {buffer}B"));
         }
         if self.low_water_permille > 1000 {
             return fault("low_water", "must be 0 to 1".to_owned());
         }
         if self.min_ra > self.ra_max {
             let (min, max) = (self.min_ra.bytes(), self.ra_max.bytes());
-            return fault("min_ra", format!("{min}B is not possible with ra_max of {max}B"));
+            return fault("min_ra", format!("{min}B is more than ra_max, {max}B"));
         }
         count("wc_slots", u64::from(self.wc_slots), 1, 65_536)?;
         bytes("wc_bytes", self.wc_bytes, 4 * KIB, 64 * GIB)?;
@@ -731,7 +732,7 @@ impl CardParams {
         ] {
             // 2^31 KiB in the largest request, at 1 ms each, are 2^61 ps.
             if ps > 1_000_000_000 {
-                return fault(key, format!("{ps}ps is not possible, 0ns to 1ms is"));
+                return fault(key, format!("{ps}ps is out of range: 0ns to 1ms"));
             }
         }
         bytes("au", self.au.bytes(), 4 * KIB, GIB)?;
@@ -758,7 +759,7 @@ impl SsdParams {
         if self.dies() > 1024 {
             return fault(
                 "dies_per_channel",
-                format!("{} dies are not possible, 1024 in all are", self.dies()),
+                format!("{} dies are too many: at most 1024 in all", self.dies()),
             );
         }
         count("planes", u64::from(self.planes), 1, 8)?;
@@ -807,10 +808,7 @@ impl SsdParams {
             let (mb, lanes) = (most / 1_000_000, self.pcie_lanes);
             return fault(
                 "link_rate",
-                format!(
-                    "{}B/s is not possible, PCIe {} x{lanes} carries {mb}MB/s",
-                    self.link_rate, self.pcie
-                ),
+                format!("{}B/s is too much: PCIe {} x{lanes} carries {mb}MB/s", self.link_rate, self.pcie),
             );
         }
         Ok(())
@@ -846,13 +844,10 @@ impl SsdParams {
         count("au_log", u64::from(self.au_log), 1, 1_000_000)?;
         time("page_rmw", self.page_rmw, SECOND)?;
         if self.copy_per_kib_ps > 1_000_000_000 {
-            return fault(
-                "copy_per_kib",
-                format!("{}ps is not possible, 0ns to 1ms is", self.copy_per_kib_ps),
-            );
+            return fault("copy_per_kib", format!("{}ps is out of range: 0ns to 1ms", self.copy_per_kib_ps));
         }
         if self.cmd_servers > 1 {
-            return fault("cmd_servers", "more than one is not possible with allocation units".to_owned());
+            return fault("cmd_servers", "must be 1 with allocation units".to_owned());
         }
         Ok(())
     }
@@ -903,7 +898,7 @@ impl Raid0Params {
 
 fn no_sets(members: &[DeviceParams]) -> Result<(), Fault> {
     if members.iter().any(DeviceParams::is_set) {
-        return fault("members", "a set within a set is not possible".to_owned());
+        return fault("members", "a set cannot contain a set".to_owned());
     }
     Ok(())
 }

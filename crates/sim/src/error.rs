@@ -41,11 +41,11 @@ impl fmt::Display for SimError {
             Self::Job { job, message } => write!(f, "job '{job}': {message}"),
             Self::Group(e) => f.write_str(e),
             Self::MixedDisks => f.write_str(
-                "the jobs use disks that turn and disks that do not, which need advice apart; ask for the jobs of each kind",
+                "the jobs use both hard disks and flash, which need separate advice; ask for the jobs of each kind",
             ),
             Self::Model(name) => write!(f, "the disk model '{name}' has not been read"),
             Self::ManyDisks { queues, most } => {
-                write!(f, "{queues} disks, with the members of sets, are more than {most}; use fewer")
+                write!(f, "{queues} disks, counting the members of sets, are more than {most}; use fewer")
             }
         }
     }

@@ -21,10 +21,12 @@ pub fn read_recording(trace: Trace, name: &str) -> Result<Vec<Recorded>, String>
             Op::Write => true,
             Op::Discard | Op::Flush => return Err(wrong("a recording has reads and writes only")),
         };
-        let completed = r.completed.ok_or_else(|| wrong("when it was answered is not recorded"))?;
+        let completed = r.completed.ok_or_else(|| wrong("its completion is not recorded"))?;
         if let Some((answered, last)) = answered.zip(recorded.last_mut()) {
             if r.at < answered {
-                return Err(wrong("made before the one before was answered; a recording has one at a time"));
+                return Err(wrong(
+                    "it was sent before the previous one completed; the recording must have one request at a time",
+                ));
             }
             last.think = r.at.saturating_sub(answered);
         }
@@ -33,7 +35,7 @@ pub fn read_recording(trace: Trace, name: &str) -> Result<Vec<Recorded>, String>
         let (start, sectors) = (r.sector.0, r.sectors);
         recorded.push(Recorded { write, start, sectors, response, think: Duration::ZERO });
     }
-    if recorded.is_empty() { Err(format!("{name}: there is no request in it")) } else { Ok(recorded) }
+    if recorded.is_empty() { Err(format!("{name}: it has no requests")) } else { Ok(recorded) }
 }
 
 #[cfg(test)]

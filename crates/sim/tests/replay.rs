@@ -296,12 +296,15 @@ fn what_cannot_be_replayed_is_told() {
     };
     let alibaba = "0,R,0,4096,5\n0,W,4096,4096,9\n";
     let no_ends = refuse(alibaba, &|o| o.mode = Mode::Closed);
-    assert!(no_ends.contains("Alibaba CSV does not tell when requests were answered"), "{no_ends}");
+    assert!(no_ends.contains("Alibaba CSV has no completion times"), "{no_ends}");
     assert!(refuse("0,R,0,4096,5\n0,W,x,4096,9\n", &|_| {}).contains("t:2: "));
     assert!(
-        refuse(alibaba, &|o| o.devices = vec!["7".to_owned()]).contains("no device '7' in it; there are 0")
+        refuse(alibaba, &|o| o.devices = vec!["7".to_owned()]).contains("it has no device '7'; it has 0")
     );
-    assert!(refuse(alibaba, &|o| (o.skip.reads, o.skip.writes) = (true, true)).contains("no request in it"));
+    assert!(
+        refuse(alibaba, &|o| (o.skip.reads, o.skip.writes) = (true, true))
+            .contains("it has no request to replay")
+    );
     assert!(refuse("hello\n", &|_| {}).contains("no trace of a known format"));
     // Memory is bounded by what may be under way, too.
     let rows: String = (0..100).map(|i| format!("{i},R,0,4096,5\n")).collect();

@@ -69,7 +69,10 @@ fn human(asked: &Asked, question: &Question, advice: &Advice, coloured: bool) ->
         text.push_str(&format!("{line}\n"));
     }
     text.push_str(&match advice.waiting.names(jobs).as_slice() {
-        [] => "\nnobody waits in this job, by its options; --foreground JOB names who does\n\n".to_owned(),
+        [] => {
+            "\nno job waits, judging by the options of the job file; --foreground JOB names one that does\n\n"
+                .to_owned()
+        }
         names => format!("\nwait: {} of {}\n\n", advice.waiting.what.words(), names.join(", ")),
     });
     text.push_str(&table(advice).render(coloured));

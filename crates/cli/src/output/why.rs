@@ -134,7 +134,7 @@ fn details(w: &why::Report) -> Vec<String> {
         }
     };
     blame("queued while the disk worked for others", a.queued(), &|b| b.queued);
-    blame("queued while the disk idled for somebody", a.idled(), &|b| b.idled);
+    blame("queued while the disk idled for others", a.idled(), &|b| b.idled);
     blame("in the device behind others", a.device(), &|b| b.device);
     for (what, part) in [
         ("boosted as interactive", a.raised_interactive),

@@ -145,7 +145,7 @@ fn geometry(p: &mut DiskParams, model: &Block, notes: &mut Vec<String>) -> Resul
             None
         }
         other => {
-            let why = format!("{} is not possible, dm_layout_g1 and dm_layout_g2 are", printable(other));
+            let why = format!("{} is not supported; dm_layout_g1 and dm_layout_g2 are", printable(other));
             return Err(model.error("Layout Model", &why));
         }
     };
@@ -182,7 +182,7 @@ impl Skew {
         match (unit, block) {
             ("sectors" | "revolutions", _) | (_, None) => {}
             (other, Some(b)) => {
-                let why = format!("{} is not possible, sectors and revolutions are", printable(other));
+                let why = format!("{} is not supported; sectors and revolutions are", printable(other));
                 return Err(b.error("Skew units", &why));
             }
         }
@@ -241,9 +241,7 @@ fn zone(z: &Block, skew: &Skew, heads: u64, scheme: u64, range: u64) -> Result<M
         9 => (spares, None),
         10 => (spares.saturating_add(slips.len() as u64), None),
         n => {
-            return Err(
-                z.error("Number of spares", &format!("sparing scheme {n} is not possible, 0 to 10 are"))
-            );
+            return Err(z.error("Number of spares", &format!("sparing scheme {n} is out of range: 0 to 10")));
         }
     };
     // Nothing spare is no unit.

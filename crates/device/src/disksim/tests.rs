@@ -181,7 +181,7 @@ fn skews_have_two_units() {
     let own = turns.replace("Number of spares", "Skew units = revolutions, Number of spares");
     assert_eq!(zone(&own), zone(&whole));
     let e = read(&own.replace("= revolutions", "= degrees")).unwrap_err();
-    assert!(e.contains("Skew units: degrees is not possible"), "{e}");
+    assert!(e.contains("Skew units: degrees is not supported"), "{e}");
 }
 
 #[test]
@@ -291,9 +291,9 @@ fn damage_is_one_line() {
         ("tiny.seek", "other.seek", "no other.seek"),
         ("tiny.model", "other.model", "no other.model"),
         ("disksim_disk TINY", "disksim_bus TINY", "disksim_disk NAME { … } is needed"),
-        ("Blocks per track = 110", "Blocks per track = 0", "0 sectors per track are not possible"),
-        ("Last cylinder number = 19", "Last cylinder number = 1", "0 tracks are not possible"),
-        ("First cylinder number = 11", "First cylinder number = 5", "zone 1 is not possible"),
+        ("Blocks per track = 110", "Blocks per track = 0", "0 sectors per track are out of range"),
+        ("Last cylinder number = 19", "Last cylinder number = 1", "0 tracks are out of range"),
+        ("First cylinder number = 11", "First cylinder number = 5", "zone 1 is inconsistent"),
     ] {
         let e = read(&whole.replacen(from, to, 1)).unwrap_err();
         assert!(e.contains(part) && !e.contains('\n') && e.starts_with("tiny."), "{part}: {e}");

@@ -251,7 +251,7 @@ impl File<'_> {
                 Some(("raid0", _)) => Ok(DeviceParams::Raid0(blank_raid0())),
                 Some((other, at)) => {
                     let other = printable(other);
-                    Err(self.error(at, &format!("kind: {other} is not possible, {KINDS} are")))
+                    Err(self.error(at, &format!("kind: {other} is not valid; write one of {KINDS}")))
                 }
                 None => Err(self.error(0, &format!("kind = one of {KINDS}, or base = a preset, is needed"))),
             };

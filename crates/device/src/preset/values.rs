@@ -81,9 +81,9 @@ fn with_unit(value: &DeValue<'_>, units: &[(&str, u64)], example: &str) -> Resul
     let (number, unit) = (&text[..at], text[at..].trim_start());
     match units.iter().find(|u| u.0 == unit) {
         Some(u) => decimal(number, u.1)
-            .ok_or_else(|| format!("{} is not possible, \"{example}\" is", printable(text))),
+            .ok_or_else(|| format!("{} is not valid; write a value such as \"{example}\"", printable(text))),
         None if unit.is_empty() => Err(format!("needs a unit, such as \"{example}\"")),
-        None => Err(format!("{} is not possible, \"{example}\" is", printable(text))),
+        None => Err(format!("{} is not valid; write a value such as \"{example}\"", printable(text))),
     }
 }
 
@@ -141,7 +141,7 @@ impl Slot<'_> {
             Self::Capacity(to) => *to = whole_sectors(v)?,
             Self::Sectors(to) => {
                 let n = whole_sectors(v)?;
-                *to = Sectors(u32::try_from(n).map_err(|_| "2TiB or more is not possible".to_owned())?);
+                *to = Sectors(u32::try_from(n).map_err(|_| "2TiB or more is out of range".to_owned())?);
             }
             Self::Rate(to) => *to = bytes_per_second(v)?,
             Self::Permille(to) => *to = permille(v)?,

@@ -74,7 +74,7 @@ impl StartUpTrace {
             trace.line(line).map_err(|message| fail(number, message))?;
         }
         if trace.requests.is_empty() {
-            return Err(fail(0, "there is no request in it".to_owned()));
+            return Err(fail(0, "it has no requests".to_owned()));
         }
         Ok(trace)
     }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn damage_is_told_in_a_line_with_its_place() {
         let second = |line: &str| error(&format!("{LINE}\n{line}\n"));
-        assert_eq!(error(""), "x.trace: there is no request in it");
+        assert_eq!(error(""), "x.trace: it has no requests");
         assert!(
             second("xterm-1 .000066 8 1132").starts_with("x.trace:2: 4 fields; a request has 10: process")
         );

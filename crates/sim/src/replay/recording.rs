@@ -222,14 +222,14 @@ impl Recording {
             let all: Vec<&str> = (0..trace.names().devices().min(10))
                 .map(|i| trace.names().device(DeviceId(i as u32)))
                 .collect();
-            return Err(wrong(format!("no device '{name}' in it; there are {}", all.join(", "))));
+            return Err(wrong(format!("it has no device '{name}'; it has {}", all.join(", "))));
         }
         if census.requests == 0 {
-            return Err(wrong("there is no request in it that is to be replayed".to_owned()));
+            return Err(wrong("it has no request to replay".to_owned()));
         }
         if options.mode == Mode::Closed && census.answered == 0 {
             return Err(wrong(format!(
-                "{} does not tell when requests were answered, which a closed replay goes by; replay it open",
+                "{} has no completion times, which a closed replay needs; replay it open",
                 trace.format()
             )));
         }
@@ -282,10 +282,10 @@ impl Recording {
         let (tasks, count) = (&self.tasks, self.recorded_tasks);
         match self.options.mode {
             Mode::Closed if self.by_itself => notes.push(format!(
-                "{name}: replayed closed: each request so long after the completion that it followed when it was recorded"
+                "{name}: replayed closed: each request as long after the completion before it as in the recording"
             )),
             Mode::Open if self.by_itself => notes.push(format!(
-                "{name}: replayed open, at the recorded times: {} does not tell when requests were answered",
+                "{name}: replayed open, at the recorded times: {} has no completion times",
                 self.format
             )),
             _ => {}
@@ -300,7 +300,7 @@ impl Recording {
         if self.options.mode == Mode::Closed && self.answered < self.requests {
             let unknown = self.requests - self.answered;
             notes.push(format!(
-                "{name}: when {unknown} of {} requests were answered is not recorded; nobody waits for those",
+                "{name}: {unknown} of {} requests have no recorded completion; no other request waits for those",
                 self.requests
             ));
         }

@@ -134,7 +134,7 @@ fn what_cannot_be_is_said() {
     let lines = many.chunks(16).zip(0..).map(|(c, i)| format!("[j{i}]\nfh_disk={}\n", c.join(",")));
     assert_eq!(
         fails(&format!("[global]\nsize=1m\n{}", lines.collect::<String>())),
-        "66 disks, with the members of sets, are more than 64; use fewer"
+        "66 disks, counting the members of sets, are more than 64; use fewer"
     );
     assert!(
         fails("[a]\nsize=1m\nfh_disk=x:ide2004\n[b]\nsize=100%\nfh_disk=x\n").contains("do not fit the disk")
