@@ -438,7 +438,8 @@ fn scheduler_page(
     let all = presets.iter().flat_map(|&sched| (0..JOBS.len()).map(move |job| Ask { job, sched, set: None }));
     lab.ask(all.chain((0..JOBS.len()).map(|job| Ask { job, sched: "noop", set: None })).collect::<Vec<_>>());
     let mut text = format!(
-        "{MARK}\n\n## Measured\n\nTen seconds of each job with seed 1, a start as long as it takes: the time named behind the job, and what all get together in MB/s.\n\n| job |"
+        "{MARK}\n\n## Measured\n\nEach job runs for ten seconds with seed 1, or until its application has started. Each cell has the time that\n\
+         the job's name says, and the throughput of all clients together in MB/s.\n\n| job |"
     );
     let columns: Vec<&'static str> =
         if presets.contains(&"noop") { presets.to_vec() } else { [presets, &["noop"]].concat() };
@@ -475,7 +476,7 @@ fn scheduler_page(
         "--pictures",
     ]);
     capture(run.arg(&scratch))?;
-    for (picture, what) in [("throughput", "Who gets how much"), ("position", "Where the head is")] {
+    for (picture, what) in [("throughput", "What each client gets"), ("position", "Where the head is")] {
         let name = format!("{picture}-{last}.svg");
         let made = fs::read_to_string(scratch.join(&name)).map_err(|e| format!("{name}: {e}"))?;
         files.insert(folder().join("pictures").join(&name), made);
