@@ -9,6 +9,7 @@
 //! cargo xtask docs --book            the documents as a book, by mdBook → target/book
 //! cargo xtask figures [--check]     figures in README and docs against what the commands give: written anew; or only whether they are the same
 //! cargo xtask dist                  what a package has: the program, manual pages, completions → target/dist
+//! cargo xtask tidy [PART|--lower]   lines whose words or width break the rules of plain English; or notes lower counts
 //! ```
 //!
 //! No dependencies: a bare clone builds this in a second or two, before anything else can go wrong.
@@ -26,6 +27,7 @@ mod links;
 mod shell;
 mod steps;
 mod svg;
+mod tidy;
 
 #[cfg(test)]
 mod arch;
@@ -33,7 +35,7 @@ mod arch;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | --check | --book] | figures [--check] | dist";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | --check | --book] | figures [--check] | dist | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -52,6 +54,9 @@ fn main() -> ExitCode {
         ["figures"] => figures::run(false).map(|outcome| println!("{outcome}")),
         ["figures", "--check"] => figures::run(true).map(|outcome| println!("{outcome}")),
         ["dist"] => dist::run(),
+        ["tidy"] => tidy::list(None),
+        ["tidy", "--lower"] => tidy::lower(),
+        ["tidy", part] => tidy::list(Some(part)),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

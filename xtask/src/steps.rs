@@ -5,7 +5,7 @@
 //! skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{bench, docs, figures, fuzz, links};
+use crate::{bench, docs, figures, fuzz, links, tidy};
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -76,6 +76,7 @@ const STEPS: &[Step] = &[
     ("format", || plain(&mut cargo("fmt --all --check"))),
     ("clippy", || plain(&mut cargo("clippy --workspace --all-targets --quiet -- -D warnings"))),
     ("links and citations", links::check),
+    ("plain English", tidy::check),
     ("unit tests", || tests(&mut cargo("test --workspace --lib --bins --no-fail-fast -- --show-output"))),
     ("examples in the docs", || tests(&mut cargo("test --workspace --doc --no-fail-fast"))),
     ("suites of others", suites),
