@@ -290,7 +290,7 @@ fn a_part_of_a_run_is_asked_about() {
     assert_eq!(sum, ns(&slowest["took_ns"]));
     for (what, says) in [
         ("log@1s", "write a part of the run as FROM-TO, such as log@3s-4s"),
-        ("log@2s-1s", "it ends before it begins; write the earlier time first, such as log@3s-4s"),
+        ("log@2s-1s", "the part ends before it begins; write the earlier time first, such as log@3s-4s"),
         ("log@1-2", "has no unit"),
         ("lag@1s-2s", "no client 'lag'; there are log, scan; did you mean 'log'?"),
     ] {

@@ -1,10 +1,12 @@
-//! Writes a trace of any size, for measurements: blktrace's binary form of a machine with a backup, a database, a log and its flusher.
+//! Writes a trace of any size, for measurements: blktrace's binary form of a machine with a backup, a
+//! database, a log and its flusher.
 //!
 //! ```text
 //! cargo run --release -p fairhead-trace --example big_trace -- 10240 big.blktrace.0      # MiB, file
 //! ```
 //!
-//! Some 60 requests a second, each with its issue and its completion: 144 bytes. The same size gives the same bytes.
+//! Some 60 requests a second, each with its issue and its completion: 144 bytes. The same size gives the same
+//! bytes.
 
 use fairhead_core::{Duration, Sector, TaskId};
 use fairhead_trace::format::blktrace::Writer;

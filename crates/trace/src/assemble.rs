@@ -1,55 +1,59 @@
-//! Requests out of the events of a kernel's trace.
+//! Assembles requests from the events of a kernel's trace.
 //!
-//! A bio is queued (`Q`), becomes a request (`G`) or part of one (`M` behind, `F` in front), is inserted (`I`), issued (`D`), and completes
-//! (`C`) with all that was merged:
+//! A bio is queued (`Q`), becomes a request (`G`) or part of one (`M` behind, `F` in front), is inserted
+//! (`I`), issued (`D`), and completes (`C`) with all that was merged:
 //!
 //! ```text
 //! Q 100+8   G   Q 108+8   M   I 100+16   D 100+16   C 100+16      two records: 100+8 and 108+8, issued and
 //! └ record      └ record                 └ both     └ both        completed at the same instant
 //! ```
 //!
-//! **Which event makes a record.** `Q`, if there is one among the first 4096 events: what programs wanted, before the recorded
-//! scheduler merged it. If there is none (the recording was of `I`, `D` or `C` only), then each request of the recorded machine: `I`, or `D` where a
-//! request went past the scheduler. A merge after `I` then shows as a `D` that is longer; the record grows to it.
+//! **Which event makes a record.** `Q`, if there is one among the first 4096 events: the bios of programs,
+//! before the recorded scheduler merged them. If there is none (a recording of `I`, `D` or `C` only), each
+//! request of the recorded machine: `I`, or `D` for a request that bypassed the scheduler. A merge after `I`
+//! then shows as a `D` that is longer; the record grows to its length.
 //!
-//! **What is matched how.** `D` and `C` belong to the records of the same device and operation whose sectors they overlap; of several with
-//! the same first sector, to the one that waits longest. A record is complete when all its sectors are, be it in pieces (`X`). A request that is
-//! given back (`R`) and issued again keeps its first time of issue. What was under way when recording began is not known and left out.
+//! **How events are matched.** `D` and `C` belong to the records of the same device and operation whose
+//! sectors they overlap; of several with the same first sector, to the one that has waited longest. A record
+//! is complete when all its sectors are, even in pieces (`X`). A request that is requeued (`R`) and issued
+//! again keeps its first time of issue. Requests that were in flight when recording began are left out.
 //!
-//! **Remaps** (`A`) are passed over: by the time a bio of a partition is queued its sectors are the disk's. Through a stacked device (dm, md) a
-//! bio is queued twice, on both devices; whoever replays has to choose one of them.
+//! **Remaps** (`A`) are ignored: by the time a bio of a partition is queued, its sectors are the disk's.
+//! Through a stacked device (dm, md) a bio is queued twice, on both devices; a replay has to select one of
+//! them.
 //!
-//! **Memory.** Records wait, in order, for their completion, at most [`WINDOW`] of them; then the first goes without.
+//! **Memory.** At most [`WINDOW`] records wait, in order, for their completion; one more ends the wait of the
+//! first, which is then without a completion.
 
 use crate::event::{Action, Event};
 use crate::record::{Op, Record};
 use fairhead_core::{Duration, Sector};
 use std::collections::{BTreeSet, VecDeque};
 
-/// How many events are looked at to see which kinds there are.
+/// The number of events that are read to see which kinds there are.
 const LOOK: usize = 4096;
-/// How many records wait for completions.
+/// The most records that wait for completions.
 const WINDOW: usize = 1 << 16;
 
-/// A record that waits.
+/// A record that waits for its completion.
 struct Pending {
     record: Record,
-    /// Sectors that have not completed.
+    /// The number of sectors that have not completed.
     left: u32,
 }
 
-/// Takes events in order of time, gives records in order of time.
+/// Takes events in order of time and returns records in order of time.
 pub(crate) struct Assembler {
-    /// The first events, until it is known what makes a record.
+    /// The first events, until it is known which kind of event makes a record.
     first: Vec<Event>,
-    /// Whether `Q` makes records; `None` while that is unknown.
+    /// Whether `Q` makes records; `None` until that is known.
     by_queue: Option<bool>,
     waiting: VecDeque<Pending>,
-    /// The number of `waiting`'s first, counted from the beginning.
+    /// The number of the first record in `waiting`, counted from the beginning of the trace.
     base: u64,
-    /// Those of `waiting` that have sectors left: by device, first sector and number.
+    /// The records in `waiting` with sectors that have not completed: device, first sector and number.
     open: BTreeSet<(u32, u64, u64)>,
-    /// The longest record so far, in sectors: how far back an overlap may begin.
+    /// The length of the longest record so far, in sectors: how far back an overlap may begin.
     longest: u64,
 }
 
@@ -75,7 +79,7 @@ impl Assembler {
         }
     }
 
-    /// There is no more.
+    /// Marks the end of the events.
     pub(crate) fn end(&mut self) {
         self.decide();
     }
@@ -88,7 +92,7 @@ impl Assembler {
         }
     }
 
-    /// The next record if nothing more will be known of it; `ended` if there are no more events.
+    /// Returns the next record, once no later event can change it. `ended`: there are no more events.
     pub(crate) fn take(&mut self, ended: bool) -> Option<Record> {
         let first = self.waiting.front()?;
         if first.left > 0 && self.waiting.len() < WINDOW && !ended {
@@ -106,10 +110,10 @@ impl Assembler {
         let by_queue = self.by_queue == Some(true);
         match event.action {
             Action::Queue => self.begin(event, None),
-            // Flushes go past the scheduler.
+            // Flushes bypass the scheduler.
             Action::Insert if by_queue || event.sectors == 0 => {}
             Action::Insert if self.overlapping(event).is_empty() => self.begin(event, None),
-            // It was given back.
+            // It was requeued.
             Action::Insert | Action::Requeue | Action::BackMerge | Action::FrontMerge => {}
             Action::Issue => self.issue(event, by_queue),
             Action::Complete => self.complete(event),
@@ -147,7 +151,7 @@ impl Assembler {
         }
     }
 
-    /// A request that was merged into after it was inserted.
+    /// Extends a record by a request that was merged into it after it was inserted.
     fn grow(&mut self, number: u64, event: &Event) {
         let waiting = self.at(number);
         let r = &mut waiting.record;
@@ -181,7 +185,7 @@ impl Assembler {
         &mut self.waiting[index]
     }
 
-    /// The numbers of the records that the event is about: one for each first sector.
+    /// Returns the numbers of the records that the event covers, one for each first sector.
     fn overlapping(&self, event: &Event) -> Vec<u64> {
         let mut found: Vec<u64> = Vec::new();
         if event.sectors == 0 || event.op == Op::Flush {

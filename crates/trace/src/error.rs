@@ -1,24 +1,24 @@
-//! What can be wrong with a trace: one line that says where, what, and what would be right.
+//! The error of a trace: one line that says where and what is wrong, and what would be right.
 
 use std::fmt;
 
-/// Where in the file.
+/// A place in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// Nowhere in particular.
+    /// The file as a whole.
     File,
-    /// A line, from 1.
+    /// A line, counted from 1.
     Line(u64),
-    /// A byte, from 0.
+    /// A byte, counted from 0.
     Byte(u64),
 }
 
-/// Why a trace cannot be read, or not any further.
+/// Why a trace cannot be read, or not to its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceError {
-    /// The file's name, as it was given.
+    /// The name of the file, as it was given.
     pub file: String,
-    /// Where in it, after unpacking.
+    /// The place in the file, after decompression.
     pub place: Place,
     /// What is wrong, and what would be right.
     pub message: String,
@@ -36,10 +36,10 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// The most of a damaged text that a message quotes, in characters.
+/// The length, in characters, to which a message shortens a text that it quotes.
 const QUOTE_MAX: usize = 40;
 
-/// A text from a trace as a message may quote it: short, and without control characters.
+/// Returns a text from a trace in a form that a message may quote: short, and without control characters.
 pub(crate) fn quote(text: &str) -> String {
     let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut short: String = text.chars().take(QUOTE_MAX).map(clean).collect();

@@ -1,32 +1,34 @@
-//! What the kernel's block layer tells of a request, in whatever form it was recorded.
+//! Events of requests, as the kernel's block layer reports them, in any recorded format.
 
 use crate::record::{DeviceId, Flags, Op, Record};
 use crate::reorder::{Reorder, Timed};
 use fairhead_core::{Duration, TaskId};
 
-/// What happened. The letters are those of `blkparse`.
+/// The kind of an event. Letters are those of `blkparse`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// `Q`: somebody wants this.
+    /// `Q`: a bio entered the block layer.
     Queue,
-    /// `I`: the scheduler has it.
+    /// `I`: the request was inserted into the scheduler.
     Insert,
-    /// `M`: it was appended to a queued request. Only written: to readers it tells nothing that `Q` has not.
+    /// `M`: a bio was appended to a queued request (back merge). Writers only; readers ignore it, because its
+    /// `Q` has the same information.
     BackMerge,
-    /// `F`: it was put in front of a queued request. Only written, too.
+    /// `F`: a bio was put in front of a queued request (front merge). Writers only.
     FrontMerge,
-    /// `D`: the device has it.
+    /// `D`: the request was issued to the device.
     Issue,
-    /// `C`: done.
+    /// `C`: the request completed.
     Complete,
-    /// `R`: the device gave it back.
+    /// `R`: the device gave the request back (requeue).
     Requeue,
 }
 
 impl Action {
-    /// From its letter; `None` for those that make no request and end none: `M` and `F` (a bio joins a request; it had its own
-    /// `Q`), `G` and `S` (memory for a request), `A` (a bio goes on to another device or is shifted by its partition's start,
-    /// and is queued there next), `X` (a bio is cut in pieces), `B`, `P`, `U`, `UT`, `m`.
+    /// Returns the action of a letter. `None` for letters that neither make nor end a request: `M` and `F` (a
+    /// bio joins a request; it had its own `Q`), `G` and `S` (memory for a request), `A` (a bio is remapped
+    /// to another device or by its partition's start, and is queued there next), `X` (a bio is split), `B`,
+    /// `P`, `U`, `UT`, `m`.
     pub(crate) fn of_letter(letter: &str) -> Option<Self> {
         Some(match letter {
             "Q" => Self::Queue,
@@ -38,7 +40,7 @@ impl Action {
         })
     }
 
-    /// Its letter.
+    /// Returns the letter that `blkparse` prints for the action.
     #[must_use]
     pub const fn letter(self) -> char {
         match self {
@@ -53,24 +55,24 @@ impl Action {
     }
 }
 
-/// An event of a request.
+/// One event of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// When, since the trace began.
+    /// The time since the trace began.
     pub at: Duration,
-    /// What.
+    /// The kind of event.
     pub action: Action,
-    /// Whose: the process's number.
+    /// The process that caused it.
     pub task: TaskId,
-    /// Of which device.
+    /// The device of the request.
     pub device: DeviceId,
-    /// Read, write, discard or flush.
+    /// The operation of the request.
     pub op: Op,
-    /// Sync, metadata and so on.
+    /// Further properties: sync, metadata and so on.
     pub flags: Flags,
     /// The first sector.
     pub sector: u64,
-    /// How many sectors; 0 for a flush.
+    /// The number of sectors; 0 for a flush.
     pub sectors: u32,
 }
 
@@ -89,9 +91,10 @@ impl Timed for Event {
     }
 }
 
-/// The operation and flags that letters such as `RSM` or `FWFS` tell: a flush that comes first, what is done, how.
+/// Returns the operation and flags of letters such as `RSM` or `FWFS`: first a preceding flush, then the
+/// operation, then its properties.
 ///
-/// `None` for what neither reads nor writes (`N`: commands that pass through).
+/// `None` for commands that neither read nor write (`N`: commands that pass through).
 pub(crate) fn of_letters(letters: &str) -> Option<(Op, Flags)> {
     let preflush = letters.len() > 1 && letters.starts_with('F');
     let rest = if preflush { &letters[1..] } else { letters };
@@ -100,7 +103,7 @@ pub(crate) fn of_letters(letters: &str) -> Option<(Op, Flags)> {
         b'W' => Op::Write,
         b'D' => Op::Discard,
         b'F' => Op::Flush,
-        // What flushes and does nothing else is `FF` to the kernel and `FN` to blkparse.
+        // A flush alone is `FF` to the kernel and `FN` to blkparse.
         b'N' if preflush => Op::Flush,
         _ => return None,
     };
@@ -118,7 +121,7 @@ pub(crate) fn of_letters(letters: &str) -> Option<(Op, Flags)> {
     Some((op, flags))
 }
 
-/// The letters of an operation and its flags, as blkparse has them.
+/// Returns the letters of an operation and its flags, as blkparse prints them.
 pub(crate) fn letters(op: Op, flags: Flags) -> String {
     let mut text = String::new();
     if flags.has(Flags::PREFLUSH) {
@@ -139,7 +142,8 @@ pub(crate) fn letters(op: Op, flags: Flags) -> String {
     text
 }
 
-/// A write without sectors that has something flushed is a flush; nothing else without sectors is a request.
+/// Returns the operation of a request. A write without sectors that asks for a flush is a flush; anything
+/// else without sectors is no request (`None`).
 pub(crate) fn kind(op: Op, flags: Flags, sectors: u32) -> Option<Op> {
     match (op, sectors) {
         (Op::Flush, 0) => Some(Op::Flush),
@@ -149,7 +153,8 @@ pub(crate) fn kind(op: Op, flags: Flags, sectors: u32) -> Option<Op> {
     }
 }
 
-/// Takes requests in order of time and gives their events in order of time, for those who write them. Holds those that are under way.
+/// Splits requests into events: takes requests in order of time and returns their events in order of time,
+/// for writers. It holds requests in flight in memory.
 pub(crate) struct Timeline {
     events: Reorder<Event>,
 }
@@ -159,7 +164,7 @@ impl Timeline {
         Self { events: Reorder::new(usize::MAX) }
     }
 
-    /// The next event, if it is at `until` or before.
+    /// Returns the next event if its time is at most `until`.
     pub(crate) fn take(&mut self, until: Duration) -> Option<Event> {
         self.events.take_until(until)
     }

@@ -1,23 +1,24 @@
-//! Numbers in texts: parsed whole, with a message that names them.
+//! Parses numbers in texts. Each error names the text.
 
 use crate::error::quote;
 use crate::record::{Op, Record};
 use fairhead_core::{Duration, Sector};
 use std::str::FromStr;
 
-/// Sectors and times above are damage: so that sums of two never overflow.
+/// Sectors and times above this are damage. With this limit, sums of two never overflow.
 const NS_MAX: u64 = u64::MAX / 8 * 7;
-/// The first sector that no disk has: bytes are counted in 64 bits, those of the end of a request too.
+/// The first sector that no disk has: bytes, including those of the end of a request, are counted in 64 bits.
 const SECTOR_MAX: u64 = (1 << 55) - 1;
 
-/// A whole number.
+/// Parses a whole number.
 pub(crate) fn number<T: FromStr>(what: &str, text: &str) -> Result<T, String> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let value = if digits { text.parse().ok() } else { None };
     value.ok_or_else(|| format!("{} is not a {what}: expected a whole number in range", quote(text)))
 }
 
-/// A decimal number, `1.25` or `.25`, times `scale` (a power of ten): exact, further digits cut off.
+/// Parses a decimal number such as `1.25` or `.25`, times `scale` (a power of ten); exact, further digits are
+/// cut off.
 pub(crate) fn decimal(what: &str, text: &str, scale: u64) -> Result<Duration, String> {
     let bad = || format!("{} is not a {what}: expected a decimal number in range", quote(text));
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
@@ -34,19 +35,19 @@ pub(crate) fn decimal(what: &str, text: &str, scale: u64) -> Result<Duration, St
     if ns < NS_MAX { Ok(Duration::from_ns(ns)) } else { Err(bad()) }
 }
 
-/// A whole number of that many nanoseconds each.
+/// Parses a whole number of units of `ns_each` nanoseconds.
 pub(crate) fn ticks(what: &str, text: &str, ns_each: u64) -> Result<Duration, String> {
     let ns = number::<u64>(what, text)?.checked_mul(ns_each).filter(|ns| *ns < NS_MAX);
     ns.map(Duration::from_ns).ok_or_else(|| format!("{} is not a {what}: it is too large", quote(text)))
 }
 
-/// `later`, if it is no overflow.
+/// Returns `at + span`, or an error if that overflows.
 pub(crate) fn after(at: Duration, span: Duration) -> Result<Duration, String> {
     let sum = at.as_ns().checked_add(span.as_ns()).filter(|ns| *ns < NS_MAX);
     sum.map(Duration::from_ns).ok_or_else(|| "the times add up to more than can be counted".to_owned())
 }
 
-/// Whether a request lies where a disk can be.
+/// Checks that a request lies within the sectors that a disk can have.
 pub(crate) fn on_a_disk(sector: u64, sectors: u32) -> Result<(), String> {
     match sector.checked_add(u64::from(sectors)) {
         Some(end) if end <= SECTOR_MAX => Ok(()),
@@ -56,7 +57,7 @@ pub(crate) fn on_a_disk(sector: u64, sectors: u32) -> Result<(), String> {
     }
 }
 
-/// A request in sectors.
+/// Makes a record of a request in sectors.
 pub(crate) fn in_sectors(at: Duration, op: Op, sector: u64, sectors: u64) -> Result<Record, String> {
     let count = u32::try_from(sectors)
         .map_err(|_| format!("{sectors} sectors: expected a request of less than {} sectors", 1u64 << 32))?;
@@ -64,7 +65,7 @@ pub(crate) fn in_sectors(at: Duration, op: Op, sector: u64, sectors: u64) -> Res
     Ok(Record::new(at, op, Sector(sector), count))
 }
 
-/// A request in bytes: the sectors that it touches.
+/// Makes a record of a request in bytes: it covers every sector that it touches.
 pub(crate) fn in_bytes(at: Duration, op: Op, offset: u64, bytes: u64) -> Result<Record, String> {
     let end = offset.checked_add(bytes).ok_or("the request ends beyond what can be counted")?;
     let first = offset / 512;

@@ -1,7 +1,8 @@
 //! Recorded disk requests: traces of many formats, read and written as streams in bounded memory.
 //!
-//! [`open`] takes a file of any known format, packed or not, looks at how it begins, and gives a [`Trace`]: an iterator of
-//! [`Record`]s in order of time. [`read`] does the same for bytes from anywhere.
+//! [`open`] takes a file of any known format, compressed or not, detects the format from its first bytes, and
+//! returns a
+//! [`Trace`]: an iterator over [`Record`]s in order of time. [`read`] does the same for bytes from any source.
 //!
 //! ```
 //! let csv = "128166372003061629,src1,0,Write,8192,4096,153\n128166372003061639,src1,0,Read,0,512,60\n";
@@ -19,12 +20,18 @@
 //!                            └─ events ─► in order of time ─► assembled ────────┘
 //! ```
 //!
-//! What is the same for all formats: the first request is at time 0; times never go backwards (what comes out of order is put in order
-//! within a window, what comes later than that is moved, and counted in [`Notes`]); sectors have 512 bytes, and a request in bytes becomes the
-//! sectors that it touches; damage ends the trace with one line that says where it is and what would be right, after the requests before it.
+//! These rules hold for all formats:
 //!
-//! It does not replay, does not choose among devices, and knows nothing of schedulers: of `fairhead-core` it uses the units.
-//! What each format means and what of it is passed over is told in its module under [`mod@format`].
+//! - The first request is at time 0, and times never go backwards. Requests that are out of order are sorted
+//!   within a window; those that come later than that get the time of the one before, and are counted in
+//!   [`Notes`].
+//! - Sectors have 512 bytes. A request in bytes becomes all sectors that it touches.
+//! - Damage ends the trace, after the requests before it, with a one-line error: its place, and what would be
+//!   right.
+//!
+//! The crate does not replay traces, does not choose among devices, and knows nothing of schedulers: of
+//! `fairhead-core` it uses the units. The modules under [`mod@format`] explain the fields of each format, and
+//! which of them are ignored.
 
 #![forbid(unsafe_code)]
 

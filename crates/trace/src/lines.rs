@@ -1,12 +1,12 @@
-//! Lines of a text, one at a time, in bounded memory.
+//! Reads a text line by line, in bounded memory.
 
 use crate::error::{Place, TraceError};
 use std::io::{BufRead, BufReader, Read};
 
-/// The longest line, in bytes: far beyond what any of the formats writes.
+/// The longest line, in bytes: far longer than in any of the formats.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
-/// A text, line by line.
+/// A text that is read line by line.
 pub(crate) struct Lines {
     file: String,
     input: BufReader<Box<dyn Read>>,
@@ -19,7 +19,8 @@ impl Lines {
         Self { file: file.to_owned(), input: BufReader::new(input), bytes: Vec::new(), number: 0 }
     }
 
-    /// The next line without its end, or `None` behind the last. Bytes that are no UTF-8 become `\u{fffd}`.
+    /// Returns the next line without its end, or `None` after the last. Bytes that are not UTF-8 become
+    /// `\u{fffd}`.
     pub(crate) fn next(&mut self) -> Result<Option<std::borrow::Cow<'_, str>>, TraceError> {
         self.bytes.clear();
         self.number += 1;
@@ -41,7 +42,7 @@ impl Lines {
         Ok(Some(String::from_utf8_lossy(&self.bytes)))
     }
 
-    /// What is wrong with the last line.
+    /// Makes an error about the last line.
     pub(crate) fn error(&self, message: String) -> TraceError {
         TraceError { file: self.file.clone(), place: Place::Line(self.number), message }
     }

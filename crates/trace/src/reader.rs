@@ -1,4 +1,5 @@
-//! From bytes to records: unpacks, detects, parses, puts in order, counts from the first request.
+//! From bytes to records: decompresses, detects the format, parses, sorts by time, and counts time from the
+//! first request.
 
 use crate::assemble::Assembler;
 use crate::error::{Place, TraceError};
@@ -25,26 +26,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How much is looked at to detect the format.
+/// The number of bytes that are read to detect the format.
 const HEAD_BYTES: u64 = 64 << 10;
-/// How far out of order requests may be, in requests, and still be put in order.
+/// The number of requests that are held back to put requests in order of time.
 const RECORDS_WINDOW: usize = 1 << 12;
-/// The same for events: a stream of blktrace has whole buffers of each processor in turn.
+/// The number of events that are held back to put events in order of time. It is larger than for requests
+/// because a stream of blktrace has whole buffers of each processor in turn.
 const EVENTS_WINDOW: usize = 1 << 16;
 
-/// Gives events, nearly in order of time.
+/// A source of events, nearly in order of time.
 pub(crate) trait Events {
-    /// The next, `None` behind the last.
+    /// Returns the next event, or `None` after the last.
     fn next(&mut self, names: &mut Names, notes: &mut Notes) -> Result<Option<Event>, TraceError>;
 }
 
-/// Gives requests, nearly in order of time.
+/// A source of requests, nearly in order of time.
 trait Records {
-    /// The next, `None` behind the last.
+    /// Returns the next request, or `None` after the last.
     fn next(&mut self, names: &mut Names, notes: &mut Notes) -> Result<Option<Record>, TraceError>;
 }
 
-/// A format of lines over its text.
+/// A text and the parser of its lines.
 struct Text<P> {
     lines: Lines,
     parser: P,
@@ -78,7 +80,7 @@ impl<P: LineParser<Item = Record>> Records for Text<P> {
 /// Several files of one recording, merged by time.
 struct Merged {
     files: Vec<Box<dyn Events>>,
-    /// The next event of each; `None` before the first look.
+    /// The next event of each file; `None` before the first call.
     heads: Option<Vec<Option<Event>>>,
 }
 
@@ -106,31 +108,40 @@ impl Timed for Record {
     }
 }
 
-/// What a trace is made of.
+/// What the records of a trace come from.
 enum Source {
     Records(Box<dyn Records>, Reorder<Record>),
     Events(Box<dyn Events>, Reorder<Event>, Assembler),
 }
 
-/// A trace being read: its requests in order of time.
+/// A trace that is being read: an iterator over its requests in order of time.
 ///
-/// After an error, or behind the last request, there is nothing more.
+/// It ends after the last request, or after the first error.
+///
+/// ```
+/// let log = "fio version 3 iolog\n0 /dev/sda add\n0 /dev/sda open\n17 /dev/sda read 0 4096\n900 /dev/sda write 8192 512\n";
+/// let trace = fairhead_trace::read("a.log", log.as_bytes()).unwrap();
+/// let records: Result<Vec<_>, _> = trace.collect();
+/// let records = records.unwrap();
+/// assert_eq!(records[0].sectors, 8);
+/// assert_eq!((records[1].sector.0, records[1].at.as_us()), (16, 883));
+/// ```
 pub struct Trace {
     format: Format,
     source: Source,
     names: Names,
     notes: Notes,
-    /// The source has no more.
+    /// Whether the source has no more.
     ended: bool,
-    /// What ended it.
+    /// The error that ended the trace, if one did.
     error: Option<TraceError>,
     origin: Option<Duration>,
-    /// Bytes of the files that have been read, and how many they have.
+    /// The number of bytes that have been read of the files, and their total size.
     read: Arc<AtomicU64>,
     size: u64,
 }
 
-/// A file that counts what is read of it.
+/// A file that counts the bytes read from it.
 struct Counted {
     file: File,
     read: Arc<AtomicU64>,
@@ -144,10 +155,11 @@ impl Read for Counted {
     }
 }
 
-/// Opens a trace by its path. A path of blktrace's set (`sda.blktrace.0`, or `sda` as `blkparse -i` has it) opens the whole set.
+/// Opens a trace by its path. The path of one file of a blktrace set (`sda.blktrace.0`), or its common part
+/// (`sda`, as in `blkparse -i sda`), opens the whole set.
 ///
 /// # Errors
-/// If it cannot be opened, or is of no known format.
+/// If the file cannot be opened, or its format is not known.
 pub fn open(path: &Path) -> Result<Trace, TraceError> {
     let mut inputs: Vec<(String, Box<dyn Read>)> = Vec::new();
     let (mut size, count) = (0, Arc::new(AtomicU64::new(0)));
@@ -165,7 +177,8 @@ pub fn open(path: &Path) -> Result<Trace, TraceError> {
     Ok(Trace { size, read: count, ..read_set(inputs)? })
 }
 
-/// The files that [`open`] reads for a path: all of a set of blktrace, in order of processors; else the path itself.
+/// Returns the files that [`open`] reads for a path: all files of a blktrace set, in order of processors, or
+/// else the path itself.
 #[must_use]
 pub fn files_of(path: &Path) -> Vec<PathBuf> {
     let text = path.display().to_string();
@@ -175,23 +188,31 @@ pub fn files_of(path: &Path) -> Vec<PathBuf> {
         _ => &text,
     };
     let of = |cpu: u32| PathBuf::from(format!("{stem}.blktrace.{cpu}"));
-    // A processor that did nothing may have no file; there are at most 8192 of them in Linux.
+    // A processor without events may have no file. Linux has at most 8192 processors.
     let set: Vec<PathBuf> = (0..8192).map(of).filter(|p| p.exists()).collect();
     if set.is_empty() { vec![path.to_owned()] } else { set }
 }
 
-/// Reads a trace from anywhere; `name` is for messages.
+/// Reads a trace from any source of bytes. `name` appears in error messages.
 ///
 /// # Errors
-/// If it cannot be read, or is of no known format.
+/// If it cannot be read, or its format is not known.
 pub fn read(name: &str, input: impl Read + 'static) -> Result<Trace, TraceError> {
     read_set(vec![(name.to_owned(), Box::new(input))])
 }
 
-/// Reads a trace of that format, whatever it looks like; `name` is for messages.
+/// Reads a trace in the given format, without detecting it. `name` appears in error messages.
 ///
 /// # Errors
 /// If it cannot be read.
+///
+/// ```
+/// use fairhead_trace::{Format, read_as};
+/// // One line alone could be of several formats with commas.
+/// let text = "0,20941264,8192,W,0.551706\n";
+/// let mut trace = read_as(Format::Spc, "financial", text.as_bytes()).unwrap();
+/// assert_eq!(trace.next().unwrap().unwrap().sectors, 16);
+/// ```
 pub fn read_as(format: Format, name: &str, input: impl Read + 'static) -> Result<Trace, TraceError> {
     let input = unpack(Box::new(input)).map_err(|e| TraceError {
         file: name.to_owned(),
@@ -201,10 +222,12 @@ pub fn read_as(format: Format, name: &str, input: impl Read + 'static) -> Result
     Ok(Trace::new(format, source(format, name, input)))
 }
 
-/// Reads a trace from several files, as blktrace writes one for each processor; names are for messages.
+/// Reads a trace from several files, as blktrace writes one for each processor. Names appear in error
+/// messages.
 ///
 /// # Errors
-/// If one cannot be read or is of no known format, or if there are several and they are not of blktrace.
+/// If a file cannot be read or its format is not known, or if there are several files of a format other than
+/// blktrace.
 pub fn read_set(inputs: Vec<(String, Box<dyn Read>)>) -> Result<Trace, TraceError> {
     let several = inputs.len() > 1;
     let mut files: Vec<Box<dyn Events>> = Vec::new();
@@ -213,7 +236,7 @@ pub fn read_set(inputs: Vec<(String, Box<dyn Read>)>) -> Result<Trace, TraceErro
         let cannot = |e| fail(format!("cannot be read: {e}"));
         let (head, input) = peek(unpack(input).map_err(cannot)?, HEAD_BYTES).map_err(cannot)?;
         if several && head.is_empty() {
-            // A processor that did nothing.
+            // A processor without events.
             continue;
         }
         let format = Format::detect(&head).map_err(fail)?;
@@ -266,26 +289,26 @@ impl Trace {
         Self { format, source, names, notes, ended: false, error: None, origin: None, read, size: 0 }
     }
 
-    /// Which format it is.
+    /// Returns the format of the trace.
     #[must_use]
     pub const fn format(&self) -> Format {
         self.format
     }
 
-    /// How many bytes of its files have been read, packed as they are, and how many they have; for those who show progress. Zero
-    /// for what [`open`] did not open.
+    /// Returns the number of bytes that have been read of the files, as they are on disk, and their total
+    /// size, for a progress display. Both are 0 for a trace that was not opened by [`open`].
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         (self.read.load(Ordering::Relaxed), self.size)
     }
 
-    /// What devices and tasks are called, as far as it has been read.
+    /// Returns the names of devices and tasks, as far as the trace has been read.
     #[must_use]
     pub const fn names(&self) -> &Names {
         &self.names
     }
 
-    /// What was passed over or put right so far.
+    /// Returns the counts of what was ignored or corrected so far.
     #[must_use]
     pub fn notes(&self) -> Notes {
         let late = match &self.source {
@@ -295,7 +318,7 @@ impl Trace {
         Notes { late, ..self.notes }
     }
 
-    /// One more from the source, if it has one.
+    /// Takes one more record from the source, if it has one.
     fn pull(&mut self) {
         let (names, notes) = (&mut self.names, &mut self.notes);
         let more = match &mut self.source {
@@ -309,7 +332,7 @@ impl Trace {
         }
     }
 
-    /// The next on the trace's own clock.
+    /// Returns the next record, with times on the trace's own clock.
     fn absolute(&mut self) -> Option<Record> {
         loop {
             let ended = self.ended;
@@ -349,7 +372,7 @@ impl Iterator for Trace {
                 continue;
             }
             let origin = *self.origin.get_or_insert(record.at);
-            // What is late was moved; what belongs to it cannot be earlier.
+            // A late request was moved; its later times must not be before it.
             let since = |t: Duration| t.max(record.at).saturating_sub(origin);
             record.issued = record.issued.map(since);
             record.completed = record.completed.map(since);

@@ -1,42 +1,42 @@
-//! What every format becomes: a request with its time.
+//! A request with its times, which all formats are turned into.
 
 use fairhead_core::{Duration, Sector, TaskId};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::BitOr;
 
-/// What was asked of the disk.
+/// The operation of a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Op {
-    /// From disk to memory.
+    /// A read, from disk to memory.
     Read,
-    /// From memory to disk.
+    /// A write, from memory to disk.
     Write,
-    /// The contents are no longer needed.
+    /// A discard (trim): the contents are no longer needed.
     Discard,
-    /// What was written is to be stable. Has no sectors.
+    /// A flush: completed writes must be on stable storage when it completes. It has no sectors.
     Flush,
 }
 
-/// What else is known of a request. Formats that tell none of it leave it empty.
+/// Further properties of a request. Empty for formats that do not record them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Hash)]
 pub struct Flags(u8);
 
 impl Flags {
-    /// Nothing is known.
+    /// No property is recorded.
     pub const NONE: Self = Self(0);
-    /// Flagged as one that somebody waits for. Reads often are not flagged; see [`Record::is_sync`].
+    /// The recording flags it as sync. Reads often have no flag; see [`Record::is_sync`].
     pub const SYNC: Self = Self(1);
-    /// Of metadata.
+    /// It reads or writes metadata.
     pub const META: Self = Self(2);
-    /// Read ahead of need.
+    /// It is read-ahead.
     pub const AHEAD: Self = Self(4);
-    /// Stable when it completes (force unit access).
+    /// It is on stable storage when it completes (force unit access).
     pub const FUA: Self = Self(8);
-    /// What was written before has to be stable first.
+    /// Earlier writes must be on stable storage before it.
     pub const PREFLUSH: Self = Self(16);
 
-    /// Whether all of `other` are set.
+    /// Whether all flags of `other` are set.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -50,35 +50,44 @@ impl BitOr for Flags {
     }
 }
 
-/// A device (or file, or volume) of a trace: an index into [`Names`], in order of appearance.
+/// The id of a device, file or volume of a trace: an index into [`Names`], in order of appearance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub struct DeviceId(pub u32);
 
 /// One request as it was recorded.
+///
+/// ```
+/// use fairhead_core::{Duration, Sector};
+/// use fairhead_trace::{Op, Record};
+/// let read = Record::new(Duration::from_ms(3), Op::Read, Sector(2048), 8);
+/// assert_eq!(read.end(), 2056);
+/// assert!(read.is_sync() && read.completed.is_none());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// When it was made: time since the first request of the trace. Never less than that of the record before.
+    /// When the request was made, since the first request of the trace. Never less than that of the previous
+    /// record.
     pub at: Duration,
-    /// When the device was given it, on the same clock; at least `at`. Only kernel traces tell.
+    /// When it was issued to the device, on the same clock; at least `at`. Recorded in kernel traces only.
     pub issued: Option<Duration>,
     /// When it completed, on the same clock; at least `at`. `None` if that is not recorded.
     pub completed: Option<Duration>,
-    /// Who asked: the process's number in kernel traces and recorded start-ups, else 0.
+    /// The task that made it: the process id in kernel traces and recorded start-ups, else 0.
     pub task: TaskId,
-    /// Of which device.
+    /// The device of the request.
     pub device: DeviceId,
-    /// Read, write, discard or flush.
+    /// The operation.
     pub op: Op,
-    /// Sync, metadata and so on.
+    /// Further properties: sync, metadata and so on.
     pub flags: Flags,
     /// The first sector.
     pub sector: Sector,
-    /// How many sectors; 0 for a flush, else at least 1.
+    /// The number of sectors; 0 for a flush, else at least 1.
     pub sectors: u32,
 }
 
 impl Record {
-    /// A request of that time and place about which nothing else is known.
+    /// Makes a record with this time and place and no other information.
     #[must_use]
     pub const fn new(at: Duration, op: Op, sector: Sector, sectors: u32) -> Self {
         Self {
@@ -94,13 +103,14 @@ impl Record {
         }
     }
 
-    /// The sector behind the last.
+    /// Returns the sector after the last one.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.sector.0 + self.sectors as u64
     }
 
-    /// Whether somebody waits for it: every read that is not read-ahead, and what is flagged so.
+    /// Whether a program waits for it: true for every read that is not read-ahead, and for every request
+    /// flagged as sync.
     #[must_use]
     pub fn is_sync(&self) -> bool {
         self.flags.has(Flags::SYNC) || (self.op == Op::Read && !self.flags.has(Flags::AHEAD))
@@ -109,10 +119,16 @@ impl Record {
 
 /// The most devices that a trace may name, and the most tasks whose names are kept.
 pub const NAMES_MAX: usize = 1 << 16;
-/// The longest name of a device, in bytes: that of a file.
+/// The longest name of a device (which may be a file), in bytes.
 const NAME_BYTES_MAX: usize = 4096;
 
-/// What devices and tasks are called.
+/// The names of devices and tasks of a trace.
+///
+/// ```
+/// let mut names = fairhead_trace::Names::default();
+/// let disk = names.add_device("8,0").unwrap();
+/// assert_eq!((names.device(disk), names.devices()), ("8,0", 1));
+/// ```
 #[derive(Clone, Default, Debug)]
 pub struct Names {
     devices: Vec<String>,
@@ -122,28 +138,30 @@ pub struct Names {
 }
 
 impl Names {
-    /// A device's name as the trace has it: `8,0`, `src1.0`, a path. Empty for a device that is not of this trace.
+    /// Returns the name of a device as the trace has it: `8,0`, `src1.0`, a path. Empty for a device of
+    /// another trace.
     #[must_use]
     pub fn device(&self, id: DeviceId) -> &str {
         self.devices.get(id.0 as usize).map_or("", String::as_str)
     }
 
-    /// How many devices have appeared so far.
+    /// Returns the number of devices so far.
     #[must_use]
     pub fn devices(&self) -> usize {
         self.devices.len()
     }
 
-    /// A task's name, where the trace tells one.
+    /// Returns the name of a task, if the trace has one.
     #[must_use]
     pub fn task(&self, id: TaskId) -> Option<&str> {
         self.tasks.get(&id.0).map(String::as_str)
     }
 
-    /// The device of that name, new or known. Control characters are replaced: names are printed.
+    /// Returns the id of the device with this name, which may be new. Control characters in the name are
+    /// replaced, because names are printed.
     ///
     /// # Errors
-    /// If there are too many, or the name is too long.
+    /// If there are too many devices, or the name is too long.
     pub fn add_device(&mut self, name: &str) -> Result<DeviceId, String> {
         let name = &*printable(name);
         if self.devices.get(self.last as usize).is_some_and(|known| known == name) {
@@ -166,7 +184,8 @@ impl Names {
         Ok(DeviceId(id))
     }
 
-    /// Calls a task so, unless it has a name or too many have. Control characters are replaced.
+    /// Names a task, unless it has a name already or too many tasks have one. Control characters are
+    /// replaced.
     pub fn name_task(&mut self, id: TaskId, name: &str) {
         let has_room = self.tasks.len() < NAMES_MAX && name.len() <= NAME_BYTES_MAX && !name.is_empty();
         if has_room && !self.tasks.contains_key(&id.0) {
@@ -175,7 +194,7 @@ impl Names {
     }
 }
 
-/// The name without control characters.
+/// Returns the name without control characters.
 fn printable(name: &str) -> Cow<'_, str> {
     if name.chars().any(char::is_control) {
         Cow::Owned(name.replace(char::is_control, "\u{fffd}"))
@@ -184,14 +203,14 @@ fn printable(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// What was passed over or put right while reading. All zero for a clean trace.
+/// Counts of what was ignored or corrected while reading. All are 0 for a clean trace.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Notes {
-    /// Requests or events that came so late that putting them in order would have needed too much memory: they were
-    /// given the time of the one before.
+    /// Requests or events that came too late to be put in order in bounded memory. They got the time of the
+    /// one before.
     pub late: u64,
-    /// Requests without sectors that are no flush.
+    /// Requests without sectors that are not flushes.
     pub empty: u64,
-    /// Events that the recording says it lost.
+    /// Events that the recording reports as lost.
     pub lost: u64,
 }

@@ -1,4 +1,4 @@
-//! Puts what comes nearly in order into order, in bounded memory.
+//! Puts nearly sorted items in order of time, in bounded memory.
 //!
 //! ```text
 //! in    5  7  6  9  2 …            (2 is later than the window can mend)
@@ -6,16 +6,16 @@
 //! out   5  6  7  9  9              2 is given the time of the one before, and counted
 //! ```
 //!
-//! Equal times keep the order in which they came.
+//! Items with equal times keep their order.
 
 use fairhead_core::Duration;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something with a time.
+/// An item with a time.
 pub(crate) trait Timed {
     fn at(&self) -> Duration;
-    /// Moves it to a later time.
+    /// Moves the item to a later time.
     fn delay_to(&mut self, at: Duration);
 }
 
@@ -41,7 +41,7 @@ impl<T> Ord for Entry<T> {
     }
 }
 
-/// Holds up to `window` things back.
+/// Sorts items by holding up to `window` of them back.
 pub(crate) struct Reorder<T> {
     heap: BinaryHeap<Entry<T>>,
     window: usize,
@@ -55,12 +55,12 @@ impl<T: Timed> Reorder<T> {
         Self { heap: BinaryHeap::new(), window, count: 0, last: Duration::ZERO, late: 0 }
     }
 
-    /// How many came too late.
+    /// Returns the number of items that came too late to be put in order.
     pub(crate) fn late(&self) -> u64 {
         self.late
     }
 
-    /// Whether one more must be put in before one is taken out.
+    /// Whether another item must be put in before one is taken out.
     pub(crate) fn wants(&self) -> bool {
         self.heap.len() < self.window
     }
@@ -70,12 +70,12 @@ impl<T: Timed> Reorder<T> {
         self.count += 1;
     }
 
-    /// The earliest, if it is at `until` or before.
+    /// Returns the earliest item if its time is at most `until`.
     pub(crate) fn take_until(&mut self, until: Duration) -> Option<T> {
         if self.heap.peek()?.key.0.0 > until { None } else { self.take() }
     }
 
-    /// The earliest.
+    /// Returns the earliest item.
     pub(crate) fn take(&mut self) -> Option<T> {
         let mut item = self.heap.pop()?.item;
         if item.at() < self.last {

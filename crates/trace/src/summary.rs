@@ -1,35 +1,46 @@
-//! What a user would want to know of a trace first: how long, how many, what, how large, how sequential, whose.
+//! A summary of a trace: duration, number and sizes of requests, how sequential they are, tasks and devices.
 
 use crate::record::{DeviceId, Op, Record};
 use fairhead_core::{Duration, TaskId};
 use std::collections::BTreeMap;
 
-/// How many sizes, tasks and devices are told apart; those that come later are counted in the sums only.
+/// The most sizes, tasks and devices that are counted one by one. Later ones are counted in the sums only.
 const KINDS_MAX: usize = 1 << 16;
 
-/// Requests of one operation.
+/// The requests of one operation.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct OpSummary {
-    /// How many.
+    /// The number of requests.
     pub requests: u64,
-    /// How many sectors together.
+    /// The number of sectors of all of them.
     pub sectors: u64,
-    /// How many are flagged or taken as sync.
+    /// The number of requests that count as sync ([`Record::is_sync`]).
     pub sync: u64,
-    /// How many begin where the one before of the same task, device and operation ended.
+    /// The number of requests that begin where the previous one of the same task, device and operation ended.
     pub sequential: u64,
 }
 
-/// A size and how many have it.
+/// A request size and the number of requests that have it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SizeCount {
-    /// In sectors.
+    /// The size in sectors.
     pub sectors: u32,
-    /// How many requests.
+    /// The number of requests.
     pub requests: u64,
 }
 
-/// A summary, in bounded memory.
+/// A summary of a trace, in bounded memory: add every request, then ask.
+///
+/// ```
+/// use fairhead_trace::{Op, Summary};
+/// let csv = "0,20941264,8192,W,0.5\n0,20941280,8192,W,0.7\n";
+/// let mut summary = Summary::default();
+/// for record in fairhead_trace::read("a", csv.as_bytes()).unwrap() {
+///     summary.add(&record.unwrap());
+/// }
+/// assert_eq!((summary.requests(), summary.of(Op::Write).sequential), (2, 1));
+/// assert_eq!(summary.span.as_ms(), 200);
+/// ```
 #[derive(Clone, Default, Debug)]
 pub struct Summary {
     /// The time from the first request to the last.
@@ -38,20 +49,20 @@ pub struct Summary {
     sizes: BTreeMap<u32, u64>,
     tasks: BTreeMap<u32, u64>,
     devices: BTreeMap<u32, u64>,
-    /// The sectors behind the last, by device.
+    /// The highest sector after a request, by device.
     ends: BTreeMap<u32, u64>,
-    /// Where the last request ended.
+    /// The sector after the last request, by device, task and operation.
     last: BTreeMap<(u32, u32, Op), u64>,
-    /// How many completions are recorded.
+    /// The number of requests whose completion is recorded.
     pub completed: u64,
-    /// The times from requests to completions, added up.
+    /// The sum of the times from request to completion.
     pub latency: Duration,
-    /// The longest of them.
+    /// The longest time from request to completion.
     pub latency_max: Duration,
 }
 
 impl Summary {
-    /// Adds a request.
+    /// Counts a request.
     pub fn add(&mut self, r: &Record) {
         self.span = self.span.max(r.at);
         let key = (r.device.0, r.task.0, r.op);
@@ -77,51 +88,52 @@ impl Summary {
         }
     }
 
-    /// How many requests.
+    /// Returns the number of requests.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.ops.iter().map(|o| o.requests).sum()
     }
 
-    /// Those of an operation.
+    /// Returns the counts of one operation.
     #[must_use]
     pub const fn of(&self, op: Op) -> &OpSummary {
         &self.ops[op as usize]
     }
 
-    /// The most frequent sizes, at most `most`.
+    /// Returns the most frequent sizes, at most `most`.
     #[must_use]
     pub fn sizes(&self, most: usize) -> Vec<SizeCount> {
         let top = top(&self.sizes, most);
         top.into_iter().map(|(sectors, requests)| SizeCount { sectors, requests }).collect()
     }
 
-    /// How many sizes there are.
+    /// Returns the number of different sizes.
     #[must_use]
     pub fn size_kinds(&self) -> usize {
         self.sizes.len()
     }
 
-    /// Who asked most, at most `most`, with how many requests.
+    /// Returns the tasks with the most requests, at most `most`, each with its number of requests.
     #[must_use]
     pub fn tasks(&self, most: usize) -> Vec<(TaskId, u64)> {
         top(&self.tasks, most).into_iter().map(|(id, n)| (TaskId(id), n)).collect()
     }
 
-    /// How many tasks there are.
+    /// Returns the number of tasks.
     #[must_use]
     pub fn task_kinds(&self) -> usize {
         self.tasks.len()
     }
 
-    /// The devices with most requests, at most `most`: requests, and the sector behind the last that was asked for.
+    /// Returns the devices with the most requests, at most `most`: the number of requests, and the sector
+    /// after the last one used.
     #[must_use]
     pub fn devices(&self, most: usize) -> Vec<(DeviceId, u64, u64)> {
         let end = |id: u32| self.ends.get(&id).copied().unwrap_or(0);
         top(&self.devices, most).into_iter().map(|(id, n)| (DeviceId(id), n, end(id))).collect()
     }
 
-    /// How many devices there are.
+    /// Returns the number of devices.
     #[must_use]
     pub fn device_kinds(&self) -> usize {
         self.devices.len()
@@ -139,7 +151,7 @@ fn count(map: &mut BTreeMap<u32, u64>, key: u32) {
     set(map, key, n + 1);
 }
 
-/// The keys with the highest counts, highest first; the smaller key first among equals.
+/// Returns the keys with the highest counts, highest first; among equals the smaller key first.
 fn top(map: &BTreeMap<u32, u64>, most: usize) -> Vec<(u32, u64)> {
     let mut all: Vec<(u32, u64)> = map.iter().map(|(k, n)| (*k, *n)).collect();
     all.sort_by_key(|(k, n)| (std::cmp::Reverse(*n), *k));

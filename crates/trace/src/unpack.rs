@@ -1,8 +1,8 @@
-//! Compressed traces: told by how they begin, unpacked as they are read.
+//! Decompresses traces while they are read. The first bytes show which compression it is.
 //!
-//! `gzip`, `xz`, `zstd` and `bzip2`, each also when several were put behind one another, as `cat a.gz b.gz` and the parallel packers
-//! do. All in Rust, no C; each takes bounded memory, and a file that asks for more is refused. Archives (`tar`, `zip`) are not
-//! opened: they may hold many traces.
+//! Supported are `gzip`, `xz`, `zstd` and `bzip2`, including files that were concatenated, as `cat a.gz b.gz`
+//! and the parallel compressors do. All decoders are in Rust and take bounded memory; a file that needs more
+//! is refused. Archives (`tar`, `zip`) are refused, because they may hold many traces.
 
 use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
@@ -10,13 +10,13 @@ use lzma_rust2::XzReader;
 use ruzstd::decoding::StreamingDecoder;
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 
-/// What unpacking `xz` may take: enough for the strongest of its presets.
+/// The memory that decompressing `xz` may take, in KiB: enough for its strongest preset.
 const XZ_MEMORY_KIB: u32 = 128 * 1024;
 
-/// Begins with what was read of it already.
+/// An input, starting with the bytes that were read of it already.
 pub(crate) type Rest = io::Chain<Cursor<Vec<u8>>, Box<dyn Read>>;
 
-/// The first bytes, `most` of them unless the input ends, and all of it again.
+/// Returns the first `most` bytes (fewer at the end of the input), and an input that starts with them again.
 pub(crate) fn peek(mut input: Box<dyn Read>, most: u64) -> io::Result<(Vec<u8>, Rest)> {
     let mut head = Vec::new();
     input.by_ref().take(most).read_to_end(&mut head)?;
@@ -24,7 +24,7 @@ pub(crate) fn peek(mut input: Box<dyn Read>, most: u64) -> io::Result<(Vec<u8>, 
     Ok((head, again.chain(input)))
 }
 
-/// The input as it was before it was packed, if it was.
+/// Returns the decompressed input, or the input itself if it is not compressed.
 pub(crate) fn unpack(input: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
     let (head, input) = peek(input, 6)?;
     Ok(match head[..] {
@@ -36,9 +36,9 @@ pub(crate) fn unpack(input: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
     })
 }
 
-/// All frames of a file in `zstd`'s format, where the decoder knows of one.
+/// All frames of a file in `zstd`'s format; its decoder reads one frame only.
 struct Zstd<R: BufRead> {
-    /// Between frames.
+    /// `None` while a frame is being read.
     input: Option<R>,
     frame: Option<StreamingDecoder<R, ruzstd::decoding::FrameDecoder>>,
 }

@@ -1,5 +1,5 @@
-//! What holds for all formats: any bytes give requests in order or one clean line; what is written is read again; a cut or packed file
-//! gives what it holds.
+//! What holds for all formats: any bytes give requests in order or one clean line; what is written is read
+//! again; a cut or packed file gives what it holds.
 
 use fairhead_core::{Duration, Sector, TaskId};
 use fairhead_trace::format::{blkparse, blktrace, iolog};
@@ -137,7 +137,8 @@ fn packed_is_the_same() {
     }
 }
 
-/// Requests with all that can be recorded, in order of time; no two overlap, so that completions are beyond doubt.
+/// Requests with all that can be recorded, in order of time; no two overlap, so that completions are beyond
+/// doubt.
 fn drawn(rng: &mut Rng, count: u64) -> (Vec<Record>, Names) {
     let mut names = Names::default();
     let devices = ["8,0", "8,16", "259,3"].map(|d| names.add_device(d).unwrap());

@@ -1,8 +1,9 @@
 //! A small file of each format, and what it says.
 //!
-//! The files are written by hand (those of blktrace by a script that packs the structure of the kernel's header) from the formats' public
-//! descriptions, with numbers of our own; each holds what its format makes hard. `tests/golden/FILE.records` has a line for each request:
-//! times in ns, `-` where nothing is recorded. `FAIRHEAD_BLESS=1` writes them anew.
+//! The files are written by hand (those of blktrace by a script that packs the structure of the kernel's
+//! header) from the formats' public descriptions, with numbers of our own; each holds what its format makes
+//! hard. `tests/golden/FILE.records` has a line for each request: times in ns, `-` where nothing is recorded.
+//! `FAIRHEAD_BLESS=1` writes them anew.
 
 use fairhead_core::Duration;
 use fairhead_trace::{Flags, Format, Notes, Op, Trace, open};

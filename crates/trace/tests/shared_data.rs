@@ -1,5 +1,5 @@
-//! Recordings: a running kernel's, and some that are not part of the repository: real drives, a real start-up. Without
-//! those this passes, and says so.
+//! Recordings: a running kernel's, and some that are not part of the repository: real drives, a real
+//! start-up. Without those this passes, and says so.
 
 use fairhead_trace::{Format, open};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ fn a_kernels_requests_are_issued_and_complete() {
         let records: Vec<_> = trace.by_ref().map(Result::unwrap).filter(|r| r.sectors > 0).collect();
         let done = records.iter().filter(|r| r.completed.is_some() && r.issued.is_some()).count();
         println!("{}: {} requests, {done} done, {:?}", file.display(), records.len(), trace.notes());
-        // What is under way when recording ends is few.
+        // Few requests are in flight when recording ends.
         assert!(records.len() > 100 && done + 64 >= records.len(), "{}", file.display());
         assert!(records.iter().all(|r| r.completed.is_none_or(|c| r.issued.is_some_and(|i| i <= c))));
     }

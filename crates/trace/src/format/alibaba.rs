@@ -1,12 +1,14 @@
-//! Alibaba's cloud: 1000 virtual disks over January 2020 (`io_traces.csv` of the repository alibaba/block-traces).
+//! Alibaba's cloud: 1000 virtual disks over January 2020 (`io_traces.csv` of the repository
+//! alibaba/block-traces).
 //!
 //! ```text
 //! device_id,opcode,offset,      length,timestamp
 //! 0,        R,     126703644672,4096,  1577808000000626
 //! ```
 //!
-//! Units: offset and length in bytes, time in microseconds since 1970. A device is its number. Neither who asked nor completions are recorded.
-//! A heading is passed over. `device_size.csv`, which lies beside it, is not read.
+//! Units: offset and length in bytes, time in microseconds since 1970. A device is its number. Tasks and
+//! completions are not recorded. A header line is ignored. `device_size.csv`, in the same folder, is not
+//! read.
 //
 //= alibaba/block-traces README Schema
 
@@ -15,7 +17,7 @@ use crate::error::quote;
 use crate::fields::{in_bytes, number, ticks};
 use crate::record::{Names, Notes, Op, Record};
 
-/// The format.
+/// The parser of the format.
 pub(crate) struct Alibaba;
 
 impl LineParser for Alibaba {

@@ -6,12 +6,14 @@
 //!   8,0    3        2  0.000829000   697 C      WS    223490 + 8       [0]
 //! ```
 //!
-//! Units: time in seconds, sectors of 512 bytes. A device is `MAJOR,MINOR`. Which events make a request, and what merges, splits and remaps do: see the crate's `assemble`
-//! module. Passed over: events that make no request, commands that pass through (they have no `+`), messages, and the summary behind the
-//! events, from its first line (`CPU0 (sda):`, `Total (sda):`) on. Forms of one's own (`blkparse -f`) are not read.
+//! Units: time in seconds, sectors of 512 bytes. A device is `MAJOR,MINOR`. The crate's `assemble` module
+//! explains which events make a request, and the effect of merges, splits and remaps. Ignored are events that
+//! make no request, commands that pass through (they have no `+`), messages, and the summary after the
+//! events, from its first line on (`CPU0 (sda):`, `Total (sda):`). Custom output formats (`blkparse -f`) are
+//! not read.
 //!
-//! When written, a request becomes `Q`, `D` if it is known when it was issued, and `C` if it is known when it completed; all are of processor
-//! 0, and there is no summary.
+//! When written, a request becomes `Q`, then `D` if its time of issue is known, and `C` if its completion is
+//! known. All events are of processor 0, and there is no summary.
 //
 //= blkparse(1) "TRACE ACTIONS", "DEFAULT OUTPUT"
 
@@ -23,10 +25,10 @@ use crate::record::{DeviceId, Flags, Names, Notes, Op, Record};
 use fairhead_core::{Duration, TaskId};
 use std::io::{self, Write};
 
-/// The format.
+/// The parser of the format.
 #[derive(Default)]
 pub(crate) struct Blkparse {
-    /// The summary has begun.
+    /// Whether the summary has begun.
     ended: bool,
 }
 
@@ -64,23 +66,23 @@ impl LineParser for Blkparse {
     }
 }
 
-/// `8,0`.
+/// Parses `8,0`.
 pub(super) fn pair(text: &str) -> Option<(u32, u32)> {
     let (major, minor) = text.split_once(',')?;
     Some((number("", major).ok()?, number("", minor).ok()?))
 }
 
-/// What stands in the brackets at the end. It may hold brackets; what is before has none.
+/// Returns the text in the brackets at the end. It may contain brackets; the text before has none.
 fn in_brackets(line: &str) -> Option<&str> {
-    // What blkparse knows no name of is called `(null)`.
+    // blkparse prints `(null)` for a name that it does not know.
     let name = line.split_once(" [")?.1.trim_end().strip_suffix(']')?;
     (name != "(null)").then_some(name)
 }
 
-/// `WS 223490 + 8 …`, or `FWS […` for a flush alone. `None` for what neither reads nor writes.
+/// Parses `WS 223490 + 8 …`, or `FWS […` for a flush alone. `None` for commands that neither read nor write.
 pub(super) fn io(words: &[&str]) -> Result<Option<(Op, Flags, u64, u32)>, String> {
     let Some((op, flags)) = words.first().and_then(|w| of_letters(w)) else { return Ok(None) };
-    // What is in the brackets is a name, and may look like anything.
+    // The text in the brackets is a name, and may look like anything.
     let plus = words.iter().take_while(|w| !w.starts_with('[')).position(|w| *w == "+");
     let (sector, sectors) = match plus {
         Some(at) if at >= 2 => {
@@ -90,13 +92,25 @@ pub(super) fn io(words: &[&str]) -> Result<Option<(Op, Flags, u64, u32)>, String
         _ => (0, 0),
     };
     let Some(op) = kind(op, flags, sectors) else { return Ok(None) };
-    // A flush alone is anywhere.
+    // A flush alone has no sector.
     let sector = if sectors == 0 { 0 } else { sector };
     on_a_disk(sector, sectors)?;
     Ok(Some((op, flags, sector, sectors)))
 }
 
-/// Writes this format.
+/// Writes the text that blkparse prints.
+///
+/// ```
+/// use fairhead_core::{Duration, Sector};
+/// use fairhead_trace::{Names, Op, Record, format::blkparse::Writer};
+/// let mut names = Names::default();
+/// names.add_device("8,0").unwrap();
+/// let mut text = Vec::new();
+/// let mut writer = Writer::new(&mut text);
+/// writer.write(&Record::new(Duration::ZERO, Op::Read, Sector(2048), 8), &names).unwrap();
+/// writer.finish(&names).unwrap();
+/// assert!(String::from_utf8(text).unwrap().contains("2048 + 8"));
+/// ```
 pub struct Writer<W> {
     out: W,
     sequence: u64,
@@ -104,13 +118,14 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a text.
+    /// Starts a text.
     #[must_use]
     pub fn new(out: W) -> Self {
         Self { out, sequence: 0, timeline: Timeline::new() }
     }
 
-    /// Writes one request; those written before were no later. `names` are those of the trace that it is of.
+    /// Writes one request. Its time must not be before that of the previous one. `names` are those of its
+    /// trace.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -120,7 +135,8 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes one event as it happened, instead of requests; those written before were no later.
+    /// Writes one event as it happened, instead of requests. Its time must not be before that of the previous
+    /// one.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -128,7 +144,7 @@ impl<W: Write> Writer<W> {
         self.event(event, names)
     }
 
-    /// Writes what the scheduler said (`m`).
+    /// Writes a message of the scheduler (`m`).
     ///
     /// # Errors
     /// If it cannot be written.
@@ -177,7 +193,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// The device as the format has it.
+/// Returns the device in the notation of the format.
 fn device(id: DeviceId, names: &Names) -> String {
     let name = names.device(id);
     if pair(name).is_some() { name.to_owned() } else { format!("259,{}", id.0) }

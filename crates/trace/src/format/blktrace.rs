@@ -1,22 +1,26 @@
-//! blktrace's binary form: `sda.blktrace.0`, `sda.blktrace.1` …, a file for each processor, or one stream (`blktrace -o -`).
+//! blktrace's binary format: `sda.blktrace.0`, `sda.blktrace.1` …, a file for each processor, or one stream
+//! (`blktrace -o -`).
 //!
-//! Each event is 48 bytes in the byte order of the machine that recorded it, then `pdu_len` bytes that depend on the event:
+//! Each event is 48 bytes in the byte order of the machine that recorded it, then `pdu_len` bytes that depend
+//! on the event:
 //!
 //! ```text
 //! 0      4         8      16      24     28      32   36      40   44     46       48
 //! magic  sequence  time   sector  bytes  action  pid  device  cpu  error  pdu_len  pdu …
 //! ```
 //!
-//! Units: time in nanoseconds since the recording began, sectors of 512 bytes, length in bytes. The magic is `0x65617400` and the version, 7; which
-//! way round it is tells the byte order. The action's low half says what happened, its upper half of what kind: read or write,
-//! sync, metadata and so on.
+//! Units: time in nanoseconds since the recording began, sectors of 512 bytes, length in bytes. The magic is
+//! `0x65617400` plus the version, 7; its byte order is that of the file. The lower half of the action is the
+//! kind of event, its upper half the kind of request: read or write, sync, metadata and so on.
 //!
-//! A set of files is merged by time; what a stream has out of order is put in order within a window. Which events make a request: see the
-//! crate's `assemble` module; a device is `MAJOR,MINOR`. Passed over: commands that pass through (`BLK_TC_PC`), messages, the wall clock,
-//! drivers' data, cgroups (which blkparse 1.2.0 itself takes for damage), error numbers.
+//! The files of a set are merged by time; a stream is put in order within a window. The crate's `assemble`
+//! module explains which events make a request. A device is `MAJOR,MINOR`. Ignored are commands that pass
+//! through (`BLK_TC_PC`), messages, the wall clock, drivers' data, cgroups (which blkparse 1.2.0 itself takes
+//! for damage), and error numbers.
 //!
-//! When written, a request becomes `Q`, `D` if it is known when it was issued, and `C` if it is known when it completed; or else event by event, as
-//! they are told, with messages; each task's name is told once; devices whose name is not `MAJOR,MINOR` become `259,NUMBER`.
+//! When written, a request becomes `Q`, then `D` if its time of issue is known, and `C` if its completion is
+//! known. Alternatively the caller writes event by event, with messages. The name of each task is written
+//! once. A device whose name is not `MAJOR,MINOR` becomes `259,NUMBER`.
 //
 //= linux include/uapi/linux/blktrace_api.h struct blk_io_trace
 
@@ -32,7 +36,7 @@ use std::io::{self, BufReader, Read, Write};
 const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 7;
 const HEADER_BYTES: usize = 48;
-/// The bits of an action's kind, as they stand in the action.
+/// The bits of the kind of request, as they are in the action.
 const READ: u32 = 1 << 16;
 const WRITE: u32 = 1 << 17;
 const FLUSH: u32 = 1 << 18;
@@ -43,29 +47,29 @@ const COMPLETE: u32 = 1 << 23;
 const FS: u32 = 1 << 24;
 const PC: u32 = 1 << 25;
 const NOTIFY: u32 = 1 << 26;
-/// The low half of a note that is a message, and the longest that the kernel writes.
+/// The lower half of a note that is a message, and the length of the longest message that the kernel writes.
 const MESSAGE: u32 = 2;
 const MESSAGE_MAX: usize = 127;
 const AHEAD: u32 = 1 << 27;
 const META: u32 = 1 << 28;
 const DISCARD: u32 = 1 << 29;
 const FUA: u32 = 1 << 31;
-/// In the low half: a cgroup's number comes first in the pdu.
+/// A bit in the lower half: the pdu starts with the id of a cgroup.
 const CGROUP: u32 = 1 << 8;
-/// Times beyond are damage.
+/// Times above this are damage.
 const NS_MAX: u64 = u64::MAX / 8 * 7;
 
-/// Whether a file that begins so has this format.
+/// Whether a file that begins with these bytes has this format.
 pub(crate) fn is_magic(head: &[u8]) -> bool {
     let Some(first) = head.first_chunk() else { return false };
     [u32::from_le_bytes(*first), u32::from_be_bytes(*first)].iter().any(|m| m & 0xffff_ff00 == MAGIC)
 }
 
-/// One file.
+/// The parser of one file.
 pub(crate) struct Blktrace {
     file: String,
     input: BufReader<Box<dyn Read>>,
-    /// Bytes read.
+    /// The number of bytes read.
     offset: u64,
     big_endian: bool,
     devices: BTreeMap<u32, DeviceId>,
@@ -86,7 +90,7 @@ impl Blktrace {
         TraceError { file: self.file.clone(), place: Place::Byte(at), message }
     }
 
-    /// Fills the buffer; says how much there was.
+    /// Fills the buffer and returns the number of bytes that there were.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, TraceError> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -101,7 +105,7 @@ impl Blktrace {
         Ok(filled)
     }
 
-    /// The next event's header and what follows it.
+    /// Returns the next event's header and the bytes after it.
     fn raw(&mut self) -> Result<Option<(Header, Vec<u8>)>, TraceError> {
         let start = self.offset;
         let mut bytes = [0; HEADER_BYTES];
@@ -214,7 +218,7 @@ impl Header {
         if self.action & (NOTIFY | PC) != 0 {
             return None;
         }
-        // The low half, without the bit that says that a cgroup follows.
+        // The lower half, without the bit for a cgroup.
         Some(match self.action & 0xffff & !CGROUP {
             1 => Action::Queue,
             6 => Action::Requeue,
@@ -248,6 +252,19 @@ impl Header {
 }
 
 /// Writes one stream of this format, little-endian.
+///
+/// ```
+/// use fairhead_core::{Duration, Sector};
+/// use fairhead_trace::{Names, Op, Record, format::blktrace::Writer, read};
+/// let mut names = Names::default();
+/// names.add_device("8,0").unwrap();
+/// let mut bytes = Vec::new();
+/// let mut writer = Writer::new(&mut bytes);
+/// writer.write(&Record::new(Duration::ZERO, Op::Read, Sector(2048), 8), &names).unwrap();
+/// writer.finish().unwrap();
+/// let mut trace = read("a", std::io::Cursor::new(bytes)).unwrap();
+/// assert_eq!(trace.next().unwrap().unwrap().sector, Sector(2048));
+/// ```
 pub struct Writer<W> {
     out: W,
     sequence: u32,
@@ -257,17 +274,18 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a stream.
+    /// Starts a stream.
     #[must_use]
     pub fn new(out: W) -> Self {
         let (timeline, named, devices) = (Timeline::new(), BTreeSet::new(), Vec::new());
         Self { out, sequence: 0, timeline, named, devices }
     }
 
-    /// Writes one request; those written before were no later. `names` are those of the trace that it is of.
+    /// Writes one request. Its time must not be before that of the previous one. `names` are those of its
+    /// trace.
     ///
     /// # Errors
-    /// If it cannot be written, or has 4 GiB or more, which the format cannot count.
+    /// If it cannot be written, or has 4 GiB or more, which the format cannot represent.
     pub fn write(&mut self, record: &Record, names: &Names) -> io::Result<()> {
         fits(record.sectors)?;
         self.introduce(record.at, record.task, record.device, names)?;
@@ -278,7 +296,8 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes one event as it happened, instead of requests; those written before were no later.
+    /// Writes one event as it happened, instead of requests. Its time must not be before that of the previous
+    /// one.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -288,7 +307,7 @@ impl<W: Write> Writer<W> {
         self.event(event)
     }
 
-    /// Writes what the scheduler said (`m`), up to 127 bytes.
+    /// Writes a message of the scheduler (`m`), of up to 127 bytes.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -305,7 +324,7 @@ impl<W: Write> Writer<W> {
         self.header(at, 0, 0, MESSAGE | NOTIFY, TaskId(0), device, text)
     }
 
-    /// Numbers devices and names tasks that have not been seen.
+    /// Numbers devices and names tasks that appear for the first time.
     fn introduce(&mut self, at: Duration, task: TaskId, device: DeviceId, names: &Names) -> io::Result<()> {
         while self.devices.len() <= device.0 as usize {
             let id = u32::try_from(self.devices.len()).map_err(io::Error::other)?;
@@ -392,7 +411,7 @@ fn fits(sectors: u32) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
-/// `8,16` as the kernel numbers it.
+/// Returns the number that the kernel gives to a device such as `8,16`.
 fn number(name: &str) -> Option<u32> {
     let (major, minor) = name.split_once(',')?;
     let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);

@@ -1,14 +1,15 @@
-//! DiskSim's two forms of text.
+//! DiskSim's two text formats.
 //!
-//! **ASCII**, what DiskSim 4 reads by default:
+//! **ASCII**, which DiskSim 4 reads by default:
 //!
 //! ```text
 //! arrival ms  device  block  blocks  flags
 //! 0.5         0       1234   8       1
 //! ```
 //!
-//! Units: time in milliseconds as a decimal number, blocks of 512 bytes, flags hexadecimal: bit 0 is set for a read; bit 1 (synchronous: time-critical)
-//! becomes [`Flags::SYNC`]; other bits are passed over. A device is its number.
+//! Units: time in milliseconds as a decimal number, blocks of 512 bytes, flags in hexadecimal: bit 0 is set
+//! for a read; bit 1 (synchronous: time-critical) becomes [`Flags::SYNC`]; other bits are ignored. A device
+//! is its number.
 //!
 //! **Validation**, recordings of real drives:
 //!
@@ -17,14 +18,17 @@
 //! W  Hit    4583176  4       663.00000    45422.00000
 //! ```
 //!
-//! Units: times in microseconds. `service` is the time from arrival to completion, `next` that from the completion to the next arrival: one
-//! request at a time, thought times between them.
+//! Units: times in microseconds. `service` is the time from arrival to completion, `next` the time from the
+//! completion to the next arrival. There is one request at a time, with think times between them.
 //!
-//! Not from arrival to arrival: in five recordings of 10,000 requests `next` does not depend on `service` (the slope of one on the other is
-//! between -0.06 and 0.03; counted from the arrival it would be 1, as whoever waits for a long answer sends the next request later), and in that of the HP
-//! C3323A it is the shorter one in 5153 of 9074 rows. DiskSim, too, sends the next request so long after the completion.
+//! `next` is not the time from arrival to arrival: in five recordings of 10,000 requests it does not depend
+//! on `service`. (The slope of one on the other is between -0.06 and 0.03. It would be 1 if `next` were
+//! counted from the arrival, because a program that waits longer for an answer sends its next request later.)
+//! In the recording of the HP C3323A `next` is shorter than `service` in 5153 of 9074 rows. DiskSim, too,
+//! sends the next request this long after the completion.
 //!
-//! What the drive's cache did (`Hit`, `Miss`, and `Doub` and `Trip` in some recordings) is passed over. The first request arrives at 0; the device is `0`.
+//! The result of the drive's cache (`Hit`, `Miss`, and `Doub` and `Trip` in some recordings) is ignored. The
+//! first request arrives at 0; the device is `0`.
 //
 //= DiskSim 4.0 Reference Manual 4 "Input Workloads": Traces
 
@@ -34,7 +38,7 @@ use crate::fields::{after, decimal, in_sectors, number};
 use crate::record::{Flags, Names, Notes, Op, Record};
 use fairhead_core::Duration;
 
-/// The default form.
+/// The parser of the default format.
 pub(crate) struct DiskSim;
 
 impl LineParser for DiskSim {
@@ -61,13 +65,13 @@ impl LineParser for DiskSim {
     }
 }
 
-/// What a drive's cache did in a recording: served the request, did not, or took twice or three times as long as it should.
+/// The results of a drive's cache in a recording: a hit, a miss, or two or three times the expected time.
 pub(crate) const CACHE_WORDS: [&str; 4] = ["Hit", "Miss", "Doub", "Trip"];
 
-/// The form with measured times.
+/// The parser of the format with measured times.
 #[derive(Default)]
 pub(crate) struct Validation {
-    /// When the next request arrives.
+    /// The time of the next request's arrival.
     next: Duration,
 }
 

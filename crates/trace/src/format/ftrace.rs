@@ -1,6 +1,7 @@
-//! ftrace's text: the kernel's `trace` and `trace_pipe` files, what `trace-cmd report` prints, and `perf script` much alike.
+//! ftrace's text: the kernel's `trace` and `trace_pipe` files, the output of `trace-cmd report`, and the
+//! similar output of `perf script`.
 //!
-//! Two ways of telling the same, which may be mixed:
+//! There are two notations, which may be mixed:
 //!
 //! ```text
 //! the blk tracer (`current_tracer` is `blk`)
@@ -12,12 +13,14 @@
 //!           └── who ran it CPU  context  seconds                 device
 //! ```
 //!
-//! Units: time in seconds since the machine started, with up to nine decimals; sectors of 512 bytes. A device is `MAJOR,MINOR`; the task is the one that ran. Events that
-//! count are `block_bio_queue` (`Q`), `block_rq_insert` (`I`), `block_rq_issue` (`D`), `block_rq_complete` (`C`) and `block_rq_requeue` (`R`); which of them
-//! make a request: see the crate's `assemble` module. If only `block_rq_issue` was recorded, the task often is a kernel thread that ran the queue.
+//! Units: time in seconds since the machine started, with up to nine decimals; sectors of 512 bytes. A device
+//! is `MAJOR,MINOR`; the task is the one that ran. The events that count are `block_bio_queue` (`Q`),
+//! `block_rq_insert` (`I`), `block_rq_issue` (`D`), `block_rq_complete` (`C`) and `block_rq_requeue` (`R`);
+//! the crate's `assemble` module explains which of them make a request. If only `block_rq_issue` was
+//! recorded, the task is often a kernel thread that ran the queue.
 //!
-//! Passed over: lines that begin with `#`, events of other kinds, messages of schedulers, `block_bio_complete` (repeats completions).
-//! Lost events (`[LOST 25 EVENTS]`) are counted.
+//! Ignored are lines that begin with `#`, other events, messages of schedulers, and `block_bio_complete` (it
+//! repeats completions). Lost events (`[LOST 25 EVENTS]`) are counted.
 //
 //= linux Documentation/trace/ftrace.rst "Output format"; Documentation/trace/events.rst
 
@@ -28,15 +31,15 @@ use crate::fields::{decimal, number};
 use crate::record::{Names, Notes};
 use fairhead_core::TaskId;
 
-/// The format.
+/// The parser of the format.
 pub(crate) struct Ftrace;
 
-/// Whether a line begins as one of this format does.
+/// Whether a line begins like one of this format.
 pub(super) fn has_shape(line: &str) -> bool {
     is_note(line) || split_who(line).is_some_and(|(_, _, rest)| rest.contains(':'))
 }
 
-/// Whether it tells of lost events: `CPU:1 [LOST 25 EVENTS]`, `CPU:1 [25 EVENTS DROPPED]`.
+/// Whether a line reports lost events: `CPU:1 [LOST 25 EVENTS]`, `CPU:1 [25 EVENTS DROPPED]`.
 pub(super) fn is_note(line: &str) -> bool {
     lost(line).is_some()
 }
@@ -46,14 +49,14 @@ fn lost(line: &str) -> Option<u64> {
     let words: Vec<&str> = text.trim_end_matches(']').split_ascii_whitespace().collect();
     match words[..] {
         ["LOST", n, "EVENTS"] | [n, "EVENTS", "DROPPED"] => number("", n).ok(),
-        // It is not told how many.
+        // The line has no number.
         ["LOST", "EVENTS"] | ["EVENTS", "DROPPED"] => Some(1),
         _ => None,
     }
 }
 
-/// Task's name, its number, and what stands behind the CPU: `NAME-PID [CPU] …`, `NAME-PID (TGID) [CPU] …` or `NAME PID [CPU] …`. A name may hold
-/// anything.
+/// Returns the task's name, its number, and the text after the CPU, of `NAME-PID [CPU] …`,
+/// `NAME-PID (TGID) [CPU] …` or `NAME PID [CPU] …`. A name may contain any characters.
 fn split_who(line: &str) -> Option<(&str, u32, &str)> {
     line.match_indices('[').find_map(|(at, _)| {
         let (cpu, rest) = line[at + 1..].split_once(']')?;
@@ -81,7 +84,7 @@ impl LineParser for Ftrace {
         let (name, pid, rest) =
             split_who(line).ok_or("no line of ftrace: expected NAME-PID [CPU] FLAGS SECONDS: …")?;
         let words: Vec<&str> = rest.split_ascii_whitespace().collect();
-        // trace-cmd leaves the flags out.
+        // trace-cmd omits the flags.
         let (time, words) = match words[..] {
             [time, ref rest @ ..] if time.ends_with(':') => (time, rest),
             [_, time, ref rest @ ..] if time.ends_with(':') => (time, rest),
@@ -98,7 +101,7 @@ impl LineParser for Ftrace {
     }
 }
 
-/// The action, the device, and the words from the flags on.
+/// Returns the action, the device, and the words from the flags on.
 fn what<'a, 'w>(words: &'w [&'a str]) -> Option<(Action, &'a str, &'w [&'a str])> {
     let (first, rest) = words.split_first()?;
     if pair(first).is_some() {

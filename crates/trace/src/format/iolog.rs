@@ -1,4 +1,4 @@
-//! fio's iolog, versions 2 and 3: what `write_iolog` writes and `read_iolog` replays.
+//! fio's iolog, versions 2 and 3, which `write_iolog` writes and `read_iolog` replays.
 //!
 //! ```text
 //! fio version 2 iolog             fio version 3 iolog
@@ -9,13 +9,16 @@
 //! /dev/sda write 8192 4096        2100 /dev/sda sync 0 0
 //! ```
 //!
-//! Units: offset and length in bytes. Version 3: the time of each action in microseconds since the run began. (The documentation does not say;
-//! fio 3.33 writes microseconds: with `thinktime=2000` lines are some 2300 apart.) Version 2 has no times but for `wait`, whose microseconds
-//! are added up here; without it all requests come at 0, which is how fio replays them: as fast as they are done.
+//! Units: offset and length in bytes. Version 3 has the time of each action in microseconds since the run
+//! began. (fio's documentation does not name the unit; fio 3.33 writes microseconds: with `thinktime=2000`
+//! lines are about 2300 apart.) Version 2 has no times except for `wait`, whose microseconds are added up
+//! here. Without `wait` all requests come at 0, and fio replays them like this: each as soon as the one
+//! before is done.
 //!
-//! A device is a file. `sync`, `datasync` and `sync_file_range` become flushes, `trim` a discard. `add`, `open` and `close` are passed over. Version 1
-//! (without a heading) is not read. Who asked and completions are not recorded. When written, flags, tasks and completions are lost, and times
-//! rounded down to microseconds.
+//! A device is a file. `sync`, `datasync` and `sync_file_range` become flushes, `trim` becomes a discard.
+//! `add`, `open` and `close` are ignored. Version 1 (without a header line) is not read. Tasks and
+//! completions are not recorded. When written, flags, tasks and completions are lost, and times are rounded
+//! down to microseconds.
 //
 //= fio HOWTO "Trace file format v2", "Trace file format v3"
 
@@ -26,11 +29,11 @@ use crate::record::{Names, Notes, Op, Record};
 use fairhead_core::Duration;
 use std::io::{self, Write};
 
-/// The format.
+/// The parser of the format.
 pub(crate) struct Iolog {
     version: u8,
     begun: bool,
-    /// What the waits of version 2 add up to.
+    /// The sum of the waits of version 2.
     waited: Duration,
 }
 
@@ -98,14 +101,26 @@ impl LineParser for Iolog {
 }
 
 /// Writes version 3.
+///
+/// ```
+/// use fairhead_core::{Duration, Sector};
+/// use fairhead_trace::{Names, Op, Record, format::iolog::Writer};
+/// let mut names = Names::default();
+/// names.add_device("/dev/sda").unwrap();
+/// let mut text = Vec::new();
+/// let mut writer = Writer::new(&mut text).unwrap();
+/// writer.write(&Record::new(Duration::from_us(17), Op::Write, Sector(8), 8), &names).unwrap();
+/// writer.finish().unwrap();
+/// assert!(String::from_utf8(text).unwrap().contains("17 /dev/sda write 4096 4096"));
+/// ```
 pub struct Writer<W> {
     out: W,
-    /// How many devices have been added.
+    /// The number of devices that have been added.
     added: usize,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a log.
+    /// Starts a log.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -114,7 +129,8 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, added: 0 })
     }
 
-    /// Writes one request; `names` are those of the trace that it is of. Blanks in a device's name become `_`, for fio cannot read them.
+    /// Writes one request. `names` are those of its trace. Blanks in a device's name become `_`, because fio
+    /// cannot read them.
     ///
     /// # Errors
     /// If it cannot be written.

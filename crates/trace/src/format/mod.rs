@@ -1,4 +1,4 @@
-//! The formats, one module each, and how they are told apart: by content, never by the file's name.
+//! The formats, one module each, and the detection of a file's format by its content, never by its name.
 
 pub mod alibaba;
 pub mod blkparse;
@@ -15,36 +15,42 @@ use crate::record::{Names, Notes};
 use std::fmt;
 
 /// A format of traces.
+///
+/// ```
+/// let format = fairhead_trace::read("x", "0,1,512,R,0.5\n".as_bytes()).unwrap().format();
+/// assert_eq!(format, fairhead_trace::Format::Spc);
+/// assert!(fairhead_trace::Format::ALL.contains(&format));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Format {
-    /// What `blktrace` writes.
+    /// The binary format of `blktrace`.
     Blktrace,
-    /// What `blkparse` prints.
+    /// The text that `blkparse` prints.
     Blkparse,
-    /// What the kernel's `trace` file shows: the `blk` tracer's lines, or the events `block_*`.
+    /// The text of the kernel's `trace` file: lines of the `blk` tracer, or the events `block_*`.
     Ftrace,
-    /// What fio's `write_iolog` writes, before 3.31.
+    /// The log of fio's `write_iolog` before 3.31.
     IologV2,
-    /// The same, since 3.31.
+    /// The log of fio's `write_iolog` since 3.31.
     IologV3,
-    /// The servers of Microsoft Research Cambridge.
+    /// The traces of servers of Microsoft Research Cambridge.
     Msr,
-    /// Virtual disks of Alibaba's cloud.
+    /// The traces of virtual disks of Alibaba's cloud.
     Alibaba,
-    /// Virtual disks of Tencent's cloud.
+    /// The traces of virtual disks of Tencent's cloud.
     Tencent,
-    /// The Storage Performance Council's.
+    /// The format of the Storage Performance Council.
     Spc,
-    /// What DiskSim reads by default.
+    /// The text that DiskSim reads by default.
     DiskSim,
-    /// Recordings of real drives that DiskSim was validated with.
+    /// The recordings of real drives that DiskSim was validated with.
     DiskSimValidation,
     /// Recorded start-ups of programs.
     StartUp,
 }
 
 impl Format {
-    /// All there are.
+    /// All formats.
     pub const ALL: [Self; 12] = [
         Self::Blktrace,
         Self::Blkparse,
@@ -60,7 +66,7 @@ impl Format {
         Self::StartUp,
     ];
 
-    /// Its name in a few words.
+    /// Returns the name of the format, in a few words.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -79,7 +85,7 @@ impl Format {
         }
     }
 
-    /// The format of a line, by its shape alone: a line may have the shape and still be wrong.
+    /// Returns the format of a line, by its shape alone: a line may have the shape and still be wrong.
     fn of_line(line: &str) -> Option<Self> {
         let commas: Vec<&str> = line.split(',').map(str::trim).collect();
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -114,7 +120,7 @@ impl Format {
         }
     }
 
-    /// The format of a file that begins so, or what is wrong with it.
+    /// Returns the format of a file that begins with these bytes, or an error that says why there is none.
     pub(crate) fn detect(head: &[u8]) -> Result<Self, String> {
         if head.is_empty() {
             return Err("is empty".to_owned());
@@ -145,12 +151,12 @@ impl fmt::Display for Format {
     }
 }
 
-/// A format of lines.
+/// A format that consists of lines.
 pub(crate) trait LineParser {
-    /// What a line gives.
+    /// What a line is turned into: a request or an event.
     type Item;
 
-    /// What the line tells, `None` if nothing, or what is wrong with it.
+    /// Parses a line. `None` for a line without information; an error if the line is wrong.
     fn line(
         &mut self,
         line: &str,
@@ -159,12 +165,12 @@ pub(crate) trait LineParser {
     ) -> Result<Option<Self::Item>, String>;
 }
 
-/// Fields apart by commas, without blanks around them; exactly `N`.
+/// Splits a line with commas into exactly `N` fields, without blanks around them.
 fn commas<'a, const N: usize>(line: &'a str, what: &str) -> Result<[&'a str; N], String> {
     exactly(line.split(',').map(str::trim).collect(), what)
 }
 
-/// Fields apart by blanks; exactly `N`.
+/// Splits a line with blanks into exactly `N` fields.
 fn words<'a, const N: usize>(line: &'a str, what: &str) -> Result<[&'a str; N], String> {
     exactly(line.split_ascii_whitespace().collect(), what)
 }

@@ -5,9 +5,10 @@
 //! 128166372003061629,usr,     0,         Read,7014609920,24576,41286
 //! ```
 //!
-//! Units: time and response time in 100 ns (Windows' file time, since 1601), offset and size in bytes. A device is `HOSTNAME.DISKNUMBER`. Response
-//! times become completions. Who asked is not recorded. A heading is passed over. Requests are nearly in order of time; some files
-//! have them out of order by more than a window, see `Notes::late`.
+//! Units: time and response time in 100 ns (Windows' file time, since 1601), offset and size in bytes. A
+//! device is `HOSTNAME.DISKNUMBER`. The response time gives the completion. Tasks are not recorded. A header
+//! line is ignored. Requests are nearly in order of time; in some files the order is off by more than a
+//! window, see `Notes::late`.
 //
 //= SNIA IOTTA MSR Cambridge README 3
 
@@ -16,10 +17,10 @@ use crate::error::quote;
 use crate::fields::{after, in_bytes, number, ticks};
 use crate::record::{Names, Notes, Op, Record};
 
-/// A file time's unit. In nanoseconds it fits until the year 2111.
+/// The unit of a file time, in nanoseconds. Times fit until the year 2111.
 const TICK_NS: u64 = 100;
 
-/// The format.
+/// The parser of the format.
 pub(crate) struct Msr;
 
 impl LineParser for Msr {

@@ -1,13 +1,15 @@
-//! The Storage Performance Council's trace file format, revision 1.0.1: the `Financial` and `WebSearch` traces among others.
+//! The Storage Performance Council's trace file format, revision 1.0.1: the `Financial` and `WebSearch`
+//! traces among others.
 //!
 //! ```text
 //! ASU,LBA,     Size,Opcode,Timestamp[,more …]
 //! 0,  20941264,8192,W,     0.551706
 //! ```
 //!
-//! Units: LBA in sectors of 512 bytes from the start of the application storage unit (ASU), size in bytes, time in seconds since the trace
-//! began, as a decimal number. A device is an ASU. Opcodes are `R` and `W` in either case. Further fields are passed over, as the
-//! specification has it. Neither who asked nor completions are recorded.
+//! Units: LBA in sectors of 512 bytes from the start of the application storage unit (ASU), size in bytes,
+//! time in seconds since the trace began, as a decimal number. A device is an ASU. Opcodes are `R` and `W` in
+//! either case. Further fields are ignored, as the specification requires. Tasks and completions are not
+//! recorded.
 //
 //= SPC Trace File Format Specification 1.0.1
 
@@ -16,7 +18,7 @@ use crate::error::quote;
 use crate::fields::{decimal, in_bytes, in_sectors, number};
 use crate::record::{Names, Notes, Op, Record};
 
-/// The format.
+/// The parser of the format.
 pub(crate) struct Spc;
 
 impl LineParser for Spc {

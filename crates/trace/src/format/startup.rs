@@ -1,16 +1,18 @@
-//! Recorded start-ups: the reads that a program makes when it starts with nothing in memory, as the I/O snooper of the S benchmark suite
-//! writes them.
+//! Recorded start-ups: the reads that a program makes when it starts with nothing in memory, as the I/O
+//! snooper of the S benchmark suite writes them.
 //!
 //! ```text
 //! process      gap      sectors start     kind  distance  hits  flags  stamp     event
 //! xterm-31657  .015820  8       113248520 Rand  -65536    0     RA     4.682409  C
 //! ```
 //!
-//! Units: sectors of 512 bytes, stamp in seconds since recording began. Flags: `R` read, with `A` for read-ahead and `M` for metadata. The
-//! process's number is the task. Passed over, being repeated from other fields or of no use here: the gap since the request before, whether it
-//! continues it (`Seq`) and how far it jumps, the count of hits, the event. The device is `0`; completions are not recorded.
+//! Units: sectors of 512 bytes, stamp in seconds since recording began. Flags: `R` read, with `A` for
+//! read-ahead and `M` for metadata. The process's number is the task. Ignored, because other fields have the
+//! same information or it is not needed: the gap since the previous request, whether it continues it (`Seq`)
+//! and how far it jumps, the count of hits, the event. The device is `0`; completions are not recorded.
 //!
-//! The simulator's `fh_startup_trace` reads these files itself, as it replays their order and not their times.
+//! The simulator's `fh_startup_trace` reads these files itself, because it replays their order and not their
+//! times.
 //
 //= docs/reference/benchmarks.md#4-replayed-start-ups
 
@@ -21,7 +23,7 @@ use crate::fields::{decimal, in_sectors, number};
 use crate::record::{Names, Notes, Op, Record};
 use fairhead_core::TaskId;
 
-/// The format.
+/// The parser of the format.
 pub(crate) struct StartUp;
 
 impl LineParser for StartUp {

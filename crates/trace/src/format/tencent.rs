@@ -1,13 +1,15 @@
-//! Tencent's cloud block storage: 5584 virtual volumes over ten days of October 2018 (SNIA IOTTA, "Tencent Block Storage").
+//! Tencent's cloud block storage: 5584 virtual volumes over ten days of October 2018 (SNIA IOTTA, "Tencent
+//! Block Storage").
 //!
 //! ```text
 //! Timestamp, Offset,  Size,IOType,VolumeID
 //! 1538323200,12910952,128, 0,     1063
 //! ```
 //!
-//! Units: time in whole seconds since 1970, offset and size in sectors of 512 bytes; type 0 reads, 1 writes. A device is a volume's number. With
-//! seconds for a clock, all requests of a second come at once: replay it with care. Neither who asked nor completions are recorded.
-//! The files come as `.tgz`, an archive: take the text out first.
+//! Units: time in whole seconds since 1970, offset and size in sectors of 512 bytes; type 0 reads, 1 writes.
+//! A device is the number of a volume. Because the clock counts seconds, all requests of a second come at
+//! once, which a replay cannot correct. Tasks and completions are not recorded. The files come as `.tgz`, an
+//! archive: extract the text first.
 //
 //= SNIA IOTTA Tencent Block Storage README 3
 
@@ -16,7 +18,7 @@ use crate::error::quote;
 use crate::fields::{in_sectors, number, ticks};
 use crate::record::{Names, Notes, Op, Record};
 
-/// The format.
+/// The parser of the format.
 pub(crate) struct Tencent;
 
 impl LineParser for Tencent {
