@@ -1,29 +1,30 @@
-//! Who appears in pictures: clients, or several of them as one where there are too many to tell apart.
+//! The clients that appear in pictures; where there are too many to distinguish, several appear as one.
 //!
-//! Up to [`LOOKS`] clients appear one by one. Of more, the clones of a job are one; of more jobs than that, the last are one. A single job of
-//! many clones appears in as many parts: of `reader` with 30 clones, `reader.0 to 3`, `reader.4 to 7` and so on. What the host writes
-//! by itself comes last, if it does.
+//! Up to [`LOOKS`] clients appear one by one. If there are more, the clones of each job appear as one; if
+//! there are more jobs than that, the last jobs appear as one. A single job of many clones appears in
+//! [`LOOKS`] parts: of `reader` with 30 clones, `reader.0 to 3`, `reader.4 to 7` and so on. The host's own
+//! writes come last, if there are any.
 
 use crate::svg::{Key, LOOKS};
 use fairhead_sim::job::JobFile;
 use fairhead_sim::journal;
 
-/// At most so many lanes has a timeline of decisions.
+/// The most lanes in a timeline of decisions.
 const LANES_MAX: usize = 34;
 
-/// Who appears.
+/// The participants of a picture: clients, or groups of clients that appear as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cast {
-    /// Their names.
+    /// The names of the participants.
     pub names: Vec<String>,
-    /// By client: which of them.
+    /// For each client, the index of its participant.
     of_client: Vec<usize>,
-    /// By client: its own name.
+    /// For each client, its own name.
     clients: Vec<String>,
 }
 
 impl Cast {
-    /// Of a job file.
+    /// Makes the cast of a job file.
     #[must_use]
     pub fn new(jobs: &JobFile) -> Self {
         let label = |j: &fairhead_sim::job::Job, clone: u32| match j.numjobs {
@@ -57,22 +58,23 @@ impl Cast {
         Self { names, of_client, clients }
     }
 
-    /// Which of them a task is; one more than there are for the host's own threads.
+    /// Returns the index of a task's participant; for the host's own threads, the number of participants
+    /// without the host.
     pub(crate) fn of(&self, task: &journal::Task) -> usize {
         task.client.and_then(|c| self.of_client.get(c)).copied().unwrap_or(self.names.len())
     }
 
-    /// How many there are, with the host.
+    /// Returns the number of participants, including the host.
     pub(crate) fn count(&self) -> usize {
         self.names.len() + 1
     }
 
-    /// What one is called.
+    /// Returns the name of a participant.
     pub(crate) fn name(&self, who: usize) -> &str {
         self.names.get(who).map_or("the host's write-back", String::as_str)
     }
 
-    /// Its entry in a key.
+    /// Returns a participant's entry in a key.
     pub(crate) fn key(&self, who: usize) -> Key {
         Key { look: who, sign: (who + 1).to_string(), name: self.name(who).to_owned() }
     }
@@ -82,7 +84,7 @@ impl Cast {
         self.clients.len() < LANES_MAX
     }
 
-    /// The lane of a task.
+    /// Returns the lane of a task.
     pub(crate) fn lane(&self, task: &journal::Task) -> usize {
         match task.client {
             Some(c) if self.has_lanes() && c < self.clients.len() => c,
@@ -91,7 +93,7 @@ impl Cast {
         }
     }
 
-    /// The names of lanes, and whose look they have.
+    /// Returns the names of the lanes, and the participant whose look each has.
     pub(crate) fn lanes(&self) -> Vec<(String, usize)> {
         let host = (self.name(self.names.len()).to_owned(), self.names.len());
         if self.has_lanes() {

@@ -1,4 +1,5 @@
-//! Runs side by side. Schedulers under which exactly the same happened are one run with several names: there is no plainer *no difference*.
+//! Runs side by side. Schedulers whose runs are identical are shown as one run with several names: there is
+//! no clearer *no difference*.
 
 use crate::recording::Recording;
 use crate::svg::{Key, file_stem};
@@ -7,14 +8,14 @@ use fairhead_sim::Outcome;
 use fairhead_sim::job::JobFile;
 use fairhead_sim::metrics::OpStats;
 
-/// What came out under one scheduler.
+/// The result of a run under one scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// Its name, with its tunables if there are some.
+    /// The name of the scheduler, with its tunables if there are any.
     pub name: &'a str,
     /// The figures.
     pub outcome: &'a Outcome,
-    /// What was recorded meanwhile.
+    /// What was recorded during the run.
     pub recording: &'a Recording,
 }
 
@@ -30,14 +31,14 @@ pub struct Runs<'a> {
 #[derive(Debug)]
 pub(crate) struct Shown<'a> {
     pub(crate) names: Vec<&'a str>,
-    /// Of its files.
+    /// The stem of its file names.
     pub(crate) stem: String,
     pub(crate) outcome: &'a Outcome,
     pub(crate) recording: &'a Recording,
 }
 
 impl Shown<'_> {
-    /// All its names.
+    /// Returns all its names, joined.
     pub(crate) fn name(&self) -> String {
         self.names.join(", ")
     }
@@ -48,13 +49,13 @@ fn is_same(a: &Outcome, b: &Outcome) -> bool {
 }
 
 impl<'a> Runs<'a> {
-    /// For a page: equal runs together.
+    /// Groups identical runs, for a page.
     #[must_use]
     pub fn grouped(jobs: &'a JobFile, runs: &[Run<'a>]) -> Self {
         Self::new(jobs, runs, is_same)
     }
 
-    /// For files: each by itself, so that there is a file of each name.
+    /// Keeps each run by itself, for files, so that there is a file for each name.
     #[must_use]
     pub fn each(jobs: &'a JobFile, runs: &[Run<'a>]) -> Self {
         Self::new(jobs, runs, |_, _| false)
@@ -76,24 +77,24 @@ impl<'a> Runs<'a> {
         Self { jobs, shown }
     }
 
-    /// The letter of a run.
+    /// Returns the letter of a run.
     pub(crate) fn sign(run: usize) -> String {
         let letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
         letters.chars().nth(run).map_or_else(|| (run + 1).to_string(), String::from)
     }
 
-    /// The key of the runs.
+    /// Returns the keys of the runs.
     pub(crate) fn keys(&self) -> Vec<Key> {
         let key = |(i, s): (usize, &Shown<'_>)| Key { look: i, sign: Self::sign(i), name: s.name() };
         self.shown.iter().enumerate().map(key).collect()
     }
 
-    /// The longest run's time, in nanoseconds.
+    /// Returns the time of the longest run, in nanoseconds.
     pub(crate) fn longest_ns(&self) -> f64 {
         real(self.shown.iter().map(|s| s.outcome.elapsed.as_ns()).max().unwrap_or(1).max(1))
     }
 
-    /// The calls of a job: reads, writes and trims, as the table has them.
+    /// Returns the calls of a job: reads, writes and trims, as the table counts them.
     pub(crate) fn calls(outcome: &Outcome, job: usize) -> OpStats {
         let mut all = OpStats::default();
         for c in outcome.clients.iter().filter(|c| c.job == job) {
@@ -102,7 +103,7 @@ impl<'a> Runs<'a> {
         all
     }
 
-    /// Names of the jobs' files, each only once.
+    /// Returns the stem of a job's file names, which is unique.
     pub(crate) fn job_stem(&self, job: usize) -> String {
         let stem = |j: usize| file_stem(&[&self.jobs.jobs[j].name]);
         let mine = stem(job);

@@ -1,18 +1,19 @@
-//! Scales: from values to fractions of an axis, and ticks that people read, in the field's units.
+//! Scales: from values to fractions of an axis, with ticks that people can read, in the field's units.
 //!
-//! A linear axis from 0 to 187 MiB/s has ticks at 0, 50, 100 and 150; one of time from 0 to 22 s at 0, 5, 10, 15 and 20 s; a logarithmic one
-//! from 80 us to 1.3 s at 100us, 1ms, 10ms, 100ms and 1s. There are at most six or so, since pictures may be 330 pixels wide.
+//! A linear axis from 0 to 187 MiB/s has ticks at 0, 50, 100 and 150; a time axis from 0 to 22 s at 0, 5, 10,
+//! 15 and 20 s; a logarithmic one from 80 us to 1.3 s at 100us, 1ms, 10ms, 100ms and 1s. There are at most
+//! about six ticks, because pictures may be 330 pixels wide.
 
-/// What the numbers of an axis are.
+/// The unit of the numbers on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Nanoseconds.
     Time,
-    /// Bytes per second, told in MiB/s.
+    /// Bytes per second, shown in MiB/s.
     Rate,
-    /// Of a hundred.
+    /// Percent.
     Percent,
-    /// Bytes, told in decimal units as disks are.
+    /// Bytes, shown in decimal units as disk sizes are.
     Bytes,
     /// A factor.
     Factor,
@@ -30,13 +31,13 @@ pub(crate) struct Scale {
 const MIB: f64 = 1_048_576.0;
 
 impl Scale {
-    /// From `low` to `high`, evenly.
+    /// Makes a linear axis from `low` to `high`.
     pub(crate) fn linear(low: f64, high: f64, unit: Unit) -> Self {
         let high = if high > low { high } else { low + 1.0 };
         Self { low, high, is_log: false, unit }
     }
 
-    /// The same, up to the next tick.
+    /// Makes a linear axis from 0 to the next tick at or above `high`.
     pub(crate) fn up_to_a_tick(high: f64, unit: Unit) -> Self {
         let exact = Self::linear(0.0, high, unit);
         let step = exact.step();

@@ -1,4 +1,4 @@
-//! A picture: fixed pixels for what is written, stretched coordinates for what is drawn.
+//! Pictures in SVG: text in fixed pixels, data in coordinates that stretch.
 //!
 //! ```text
 //!        ┌ left ┐┌───────────── as wide as there is room ─────────────┐
@@ -7,17 +7,22 @@
 //!                 0s          text at 25 %         10s                              below pixels
 //! ```
 //!
-//! So one and the same SVG is right at 1280 and at 400 pixels: places are percentages, letters have their size. In a page the margins are those of
-//! the element, and what is outside is shown (`overflow: visible`); in a file an outer SVG of [`FILE_WIDTH`] pixels gives them.
+//! So the same SVG is right at 1280 and at 400 pixels: places are percentages, letters keep their size. In a
+//! page the margins are those of the element, and content outside of it is visible (`overflow: visible`); in
+//! a file an outer SVG of [`FILE_WIDTH`] pixels has the margins.
 //!
-//! All names come from files and get through [`escape`]. Colours are classes: the page's and the file's style say what they are in light and
-//! in dark.
+//! All names come from files and pass through [`escape`]. Colours are classes: the styles of the page and of
+//! the file define them for light and dark.
 
 use crate::scale::Scale;
 use crate::table::Table;
 use std::fmt::Write as _;
 
-/// Text that is safe as content and in attributes. What no XML document may hold is replaced.
+/// Escapes text for use as content and in attributes. Characters that XML forbids are replaced.
+///
+/// ```
+/// assert_eq!(fairhead_report::svg::escape("a<b"), "a&lt;b");
+/// ```
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -36,7 +41,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// At most so many characters, the last of which says that there were more.
+/// Shortens a text to at most `most` characters, the last of which shows that there were more.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -44,7 +49,7 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// The stem of a file: what is no letter or digit becomes `-`.
+/// Makes the stem of a file name: every other character than a letter or digit becomes `-`.
 #[must_use]
 pub fn file_stem(parts: &[&str]) -> String {
     let mut out = String::new();
@@ -60,49 +65,49 @@ pub fn file_stem(parts: &[&str]) -> String {
 }
 
 fn shortened_stem(stem: &str) -> String {
-    // Names of files have 255 bytes; who has more such names gets numbers from `Runs`.
+    // A file name has at most 255 bytes. `Runs` adds numbers to names that become equal by this.
     stem.chars().take(120).collect()
 }
 
-/// How wide a file's picture is.
+/// The width of a picture in a file, in pixels.
 pub const FILE_WIDTH: u32 = 720;
 
-/// How many looks there are: colours and dashes.
+/// The number of looks: combinations of colour and dash.
 pub const LOOKS: usize = 8;
 
-/// An entry of the key: who is who.
+/// An entry of a key, which connects a look with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Which look, from 0.
+    /// The index of the look, from 0.
     pub look: usize,
-    /// The letter or number in its badge.
+    /// The letter or number in the badge.
     pub sign: String,
-    /// Its name.
+    /// The name of the client or scheduler.
     pub name: String,
 }
 
-/// Margins and height, in pixels.
+/// The margins and the height of a picture, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// For the labels of the left axis.
+    /// Room for the labels of the left axis.
     pub(crate) left: u32,
-    /// So that the last label of the bottom axis has room.
+    /// Room for the last label of the bottom axis.
     pub(crate) right: u32,
-    /// Above.
+    /// Room above the drawing.
     pub(crate) above: u32,
-    /// Of what is drawn.
+    /// Height of the drawing.
     pub(crate) height: u32,
-    /// For the labels of the bottom axis.
+    /// Room for the labels of the bottom axis.
     pub(crate) below: u32,
 }
 
 impl Frame {
-    /// Of a picture with two axes.
+    /// Returns the frame of a picture with two axes.
     pub(crate) const fn axes(height: u32) -> Self {
         Self { left: 54, right: 16, above: 8, height, below: 26 }
     }
 
-    /// Of rows with a line of text each.
+    /// Returns the frame of rows with a line of text each.
     pub(crate) const fn rows(height: u32) -> Self {
         Self { left: 0, right: 0, above: 2, height, below: 2 }
     }
@@ -111,25 +116,25 @@ impl Frame {
 /// A finished picture.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// The stem of its file, the same for the same job and schedulers.
+    /// The stem of its file name, which is the same for the same job and schedulers.
     pub name: String,
-    /// What it is of.
+    /// The title.
     pub title: String,
-    /// What is to be seen, in a sentence or two, for who does not see it.
+    /// A description in one or two sentences, for readers who cannot see the picture.
     pub about: String,
-    /// Who is who; for files, since a page has one for many pictures.
+    /// The key. It is drawn in files only, because a page has one key for many pictures.
     pub keys: Vec<Key>,
-    /// The numbers behind it.
+    /// The numbers behind the picture.
     pub table: Option<Table>,
     /// The time that it shows, in nanoseconds from the start of the run, if it shows time.
     pub span: Option<u64>,
-    /// Whether it needs all the width that there is.
+    /// Whether it needs the whole width of the page.
     pub is_wide: bool,
     frame: Frame,
     body: String,
 }
 
-/// A picture that is being drawn.
+/// A picture while it is drawn.
 #[derive(Debug)]
 pub(crate) struct Canvas {
     frame: Frame,
@@ -140,7 +145,7 @@ pub(crate) struct Canvas {
     span: Option<u64>,
 }
 
-/// A number with one digit behind the point, if it has any.
+/// Formats a number with at most one digit after the point.
 pub(crate) fn short(v: f64) -> String {
     let text = format!("{v:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
@@ -152,17 +157,17 @@ fn percent(fraction: f64) -> String {
 }
 
 impl Canvas {
-    /// An empty one, whose data have coordinates from 0 to these, y downwards.
+    /// Makes an empty canvas whose data have coordinates from 0 to `view`, with y downwards.
     pub(crate) fn new(frame: Frame, view: (f64, f64)) -> Self {
         Self { frame, body: String::new(), data: String::new(), over: String::new(), view, span: None }
     }
 
-    /// The bottom axis is time, from the start of the run to this, in nanoseconds.
+    /// Makes time the bottom axis, from the start of the run to this many nanoseconds.
     pub(crate) fn set_span(&mut self, ns: u64) {
         self.span = Some(ns);
     }
 
-    /// The left axis, with a line across at each tick.
+    /// Draws the left axis, with a horizontal line at each tick.
     pub(crate) fn left_axis(&mut self, scale: &Scale) {
         let height = f64::from(self.frame.height);
         for (value, label) in scale.ticks() {
@@ -175,7 +180,7 @@ impl Canvas {
         }
     }
 
-    /// The bottom axis, with a line up at each tick.
+    /// Draws the bottom axis, with a vertical line at each tick.
     pub(crate) fn bottom_axis(&mut self, scale: &Scale) {
         let height = self.frame.height;
         self.body.push_str("<g class=\"bx\">");
@@ -193,14 +198,14 @@ impl Canvas {
         self.body.push_str("</g>");
     }
 
-    /// A path in the coordinates of the data.
+    /// Draws a path in the coordinates of the data.
     pub(crate) fn path(&mut self, class: &str, d: &str) {
         if !d.is_empty() {
             let _ = write!(self.data, "<path class=\"{class}\" d=\"{d}\"/>");
         }
     }
 
-    /// A letter or number in a disc, at these fractions of the width and of the height from the top.
+    /// Draws a letter or number in a disc, at these fractions of the width, and of the height from the top.
     pub(crate) fn badge(&mut self, look: usize, sign: &str, x: f64, y: f64) {
         let _ = write!(
             self.over,
@@ -212,7 +217,7 @@ impl Canvas {
         );
     }
 
-    /// Text in pixels from the top, at this fraction of the width.
+    /// Draws text at this many pixels from the top and this fraction of the width.
     pub(crate) fn text(&mut self, class: &str, x: f64, y: u32, text: &str) {
         let _ = write!(
             self.over,
@@ -222,7 +227,7 @@ impl Canvas {
         );
     }
 
-    /// A badge at the left, in pixels from the top, and a name behind it.
+    /// Draws a badge at the left, at this many pixels from the top, and a name behind it.
     pub(crate) fn row_label(&mut self, y: u32, look: usize, sign: &str, name: &str) {
         let _ = write!(
             self.over,
@@ -234,7 +239,7 @@ impl Canvas {
         );
     }
 
-    /// Text in the left margin, the whole of which shows where a pointer rests.
+    /// Draws text in the left margin; a pointer on it shows the whole text.
     pub(crate) fn margin_text(&mut self, y: f64, text: &str, most: usize) {
         let _ = write!(
             self.body,
@@ -245,7 +250,7 @@ impl Canvas {
         );
     }
 
-    /// A bar in fractions of the width, in pixels from the top.
+    /// Draws a bar between two fractions of the width, at this many pixels from the top.
     pub(crate) fn bar(&mut self, class: &str, (from, to): (f64, f64), y: u32, height: u32) {
         let _ = write!(
             self.body,
@@ -255,7 +260,7 @@ impl Canvas {
         );
     }
 
-    /// A line in fractions of the width, in pixels from the top.
+    /// Draws a line; x in fractions of the width, y in pixels from the top.
     pub(crate) fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
         let _ = write!(
             self.over,
@@ -267,12 +272,12 @@ impl Canvas {
         );
     }
 
-    /// A dot at this fraction of the width, in pixels from the top.
+    /// Draws a dot at this fraction of the width and this many pixels from the top.
     pub(crate) fn dot(&mut self, x: f64, y: f64) {
         let _ = write!(self.over, "<circle class=\"o\" r=\"4\" cx=\"{}\" cy=\"{}\"/>", percent(x), short(y));
     }
 
-    /// Done.
+    /// Finishes the picture.
     pub(crate) fn finish(mut self, name: String, title: String, about: String) -> Picture {
         if !self.data.is_empty() {
             let _ = write!(
@@ -291,22 +296,22 @@ impl Canvas {
 }
 
 impl Picture {
-    /// With a key.
+    /// Adds a key.
     pub(crate) fn with_keys(self, keys: Vec<Key>) -> Self {
         Self { keys, ..self }
     }
 
-    /// With the numbers behind it.
+    /// Adds the numbers behind the picture.
     pub(crate) fn with_table(self, table: Table) -> Self {
         Self { table: Some(table), ..self }
     }
 
-    /// Over the whole width.
+    /// Makes the picture use the whole width.
     pub(crate) fn wide(self) -> Self {
         Self { is_wide: true, ..self }
     }
 
-    /// As an element of a page; `id` is unique in it. Its style is the page's.
+    /// Returns the picture as an element of a page, which has the style. `id` must be unique in the page.
     #[must_use]
     pub fn in_page(&self, id: &str) -> String {
         let Frame { left, right, above, height, below } = self.frame;
@@ -323,7 +328,7 @@ impl Picture {
         )
     }
 
-    /// As a file of its own, with its key.
+    /// Returns the picture as an SVG file, with its key.
     #[must_use]
     pub fn to_file(&self) -> String {
         let Frame { left, right, above, height, below } = self.frame;
@@ -347,7 +352,7 @@ impl Picture {
         )
     }
 
-    /// The key of a file, row by row, and its height.
+    /// Returns the key of a file, row by row, and its height.
     fn key_rows(&self) -> (String, u32) {
         const ROW: u32 = 22;
         let (mut out, mut x, mut y) = (String::new(), 20, 44);
@@ -378,10 +383,11 @@ impl Picture {
     }
 }
 
-/// The pattern of what is idle: lines across, which look the same however wide they are drawn.
+/// The pattern of idle time: horizontal lines, which look the same however wide they are drawn.
 pub(crate) const HATCH: &str = "<defs><pattern id=\"hatch\" width=\"8\" height=\"4\" patternUnits=\"userSpaceOnUse\"><path class=\"ha\" d=\"M0 1h8\"/></pattern></defs>";
 
-/// The style of a file: viewers other than browsers know no variables, so their values stand in their places, and those for the dark apart.
+/// Returns the style of a file. Viewers other than browsers do not support variables, so their values are
+/// written in their places, with those of the dark style apart.
 pub(crate) fn file_style() -> String {
     let (light, rest) = STYLE.split_once('\n').expect("a line of light colours");
     let (dark, rest) = rest.split_once('\n').expect("a line of dark colours");
@@ -399,7 +405,7 @@ pub(crate) fn file_style() -> String {
     format!("{}@media (prefers-color-scheme:dark){{{dark}}}", filled(light, rules))
 }
 
-/// What colours and lines look like; in a page and in a file.
+/// The style of colours and lines, for pages and files.
 pub(crate) const STYLE: &str = include_str!("picture.css");
 
 #[cfg(test)]

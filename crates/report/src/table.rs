@@ -1,58 +1,67 @@
-//! Tables as a page shows them: headings, words on the left, numbers on the right, the best of a block marked.
+//! Tables as a page shows them: headings, words on the left, numbers on the right, the best of each block
+//! marked.
 
 use crate::svg::escape;
 use std::fmt::Write as _;
 
-/// One cell.
+/// One cell of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Cell {
-    /// What is shown.
+    /// The text that is shown.
     pub text: String,
-    /// What it is, in whole nanoseconds, bytes per second or pieces; for programs that read the page.
+    /// The exact value, in whole nanoseconds, bytes per second or pieces, for programs that read the page.
+    /// `None` for words.
     pub value: Option<u64>,
-    /// Whether it is the best of its block, and not all are alike.
+    /// Whether it is the best of its block, and the block has different values.
     pub is_best: bool,
 }
 
 impl Cell {
-    /// Words, or a number that is its own value.
+    /// Makes a cell of words, or of a number that is its own value.
     #[must_use]
     pub fn label(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// A number as it is shown, and as it is.
+    /// Makes a cell of a number: the shown text, and the exact value.
     #[must_use]
     pub fn number(text: impl Into<String>, value: u64) -> Self {
         Self { text: text.into(), value: Some(value), is_best: false }
     }
 }
 
-/// Rows in blocks.
+/// A table: rows in blocks.
+///
+/// ```
+/// use fairhead_report::{Cell, Table};
+/// let row = vec![Cell::label("cfq"), Cell::number("8.00ms", 8_000_000)];
+/// let table = Table::new("latency", 1, &["scheduler", "mean"], vec![row]);
+/// assert!(table.html().contains("data-value=\"8000000\""));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// What it is of.
+    /// The title.
     pub title: String,
-    /// How many leading columns are words.
+    /// The number of leading columns that are words.
     pub words: usize,
-    /// Headings.
+    /// The headings of the columns.
     pub columns: Vec<String>,
-    /// Rows; a block's are kept together.
+    /// The rows, in blocks that are kept together.
     pub blocks: Vec<Vec<Vec<Cell>>>,
 }
 
-/// Words in a cell that stay on one line.
+/// The length of words in a cell, in characters, up to which they stay on one line.
 const LINE: usize = 30;
 
 impl Table {
-    /// A table of one block.
+    /// Makes a table of one block.
     #[must_use]
     pub fn new(title: impl Into<String>, words: usize, columns: &[&str], rows: Vec<Vec<Cell>>) -> Self {
         let columns = columns.iter().map(|&c| c.to_owned()).collect();
         Self { title: title.into(), words, columns, blocks: vec![rows] }
     }
 
-    /// As HTML.
+    /// Returns the table as HTML.
     #[must_use]
     pub fn html(&self) -> String {
         let mut out = format!(
@@ -80,7 +89,7 @@ impl Table {
     fn cell(&self, out: &mut String, column: usize, cell: &Cell) {
         let text = escape(&cell.text);
         let value = cell.value.map_or_else(String::new, |v| format!(" data-value=\"{v}\""));
-        // What is long may have several lines.
+        // Longer text may have several lines.
         let wide = if cell.text.chars().count() > LINE { " class=\"w\"" } else { "" };
         let _ = match column {
             c if c + 1 == self.words => write!(out, "<th scope=\"row\"{wide}>{text}</th>"),

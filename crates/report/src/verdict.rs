@@ -1,25 +1,28 @@
-//! What a plain run says at first sight: the three figures that `advise` judges by, each with the best run and how far the others are.
+//! The verdict of a plain run: the three figures that `advise` judges by, each with the best run and the
+//! distance of the others.
 //!
-//! "The start-up time of application is best under bfq: 711ms. The next is cfq-ts1 with 9.11s, worse by a factor of 12.8 …"
+//! "The start-up time of application is best under bfq: 711ms. The next is cfq-ts1 with 9.11s, worse by a
+//! factor of 12.8 …"
 //!
-//! The figures, who waits, the words and what counts as no difference are [`fairhead_sim::advise`]'s. One seed has no interval, so that nothing here says
-//! how sure it is, and there is no score: that is for `advise`.
+//! [`fairhead_sim::advise`] defines the figures, the jobs that wait, the words, and what counts as no
+//! difference. A single seed has no confidence interval, so nothing here says how certain it is, and there is
+//! no score: use `advise` for that.
 
 use crate::runs::Runs;
 use crate::words::{mib, time};
 use fairhead_core::Duration;
 use fairhead_sim::advise::{self, EQUAL, Figures, Goal, Wait, Waiting, factor};
 
-/// A figure of all runs.
+/// One figure of all runs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judged {
-    /// What it is, as the subject of a sentence.
+    /// The name of the figure, as the subject of a sentence.
     pub(crate) subject: String,
     /// The stem of its picture.
     pub(crate) stem: &'static str,
     /// Whether less is better, as it is shown.
     pub(crate) less_is_better: bool,
-    /// By run: what is better when larger.
+    /// For each run its value; larger is better.
     pub(crate) values: Vec<Option<f64>>,
     wait: Wait,
 }
@@ -30,7 +33,7 @@ fn whole(value: f64) -> u64 {
 }
 
 impl Judged {
-    /// A value as the tables show it.
+    /// Formats a value as the tables do.
     pub(crate) fn shown(&self, value: f64) -> String {
         match self.stem {
             "verdict-wait" if self.wait.is_time() => time(Duration::from_ns(whole(1e9 / value))),
@@ -41,7 +44,7 @@ impl Judged {
         }
     }
 
-    /// In whole nanoseconds, bytes per second or thousandths.
+    /// Returns a value in whole nanoseconds, bytes per second or thousandths.
     pub(crate) fn raw(&self, value: f64) -> u64 {
         match self.stem {
             "verdict-wait" if self.wait.is_time() => whole(1e9 / value),
@@ -51,12 +54,12 @@ impl Judged {
         }
     }
 
-    /// As long as its bar is: the value that is shown.
+    /// Returns the length of a value's bar, in the unit that is shown.
     pub(crate) fn length(&self, value: f64) -> f64 {
         if self.less_is_better { 1.0 / value } else { value }
     }
 
-    /// Runs with their values, the best first.
+    /// Returns the runs with their values, the best first.
     pub(crate) fn ranked(&self) -> Vec<(usize, f64)> {
         let mut all: Vec<(usize, f64)> =
             self.values.iter().enumerate().filter_map(|(i, v)| Some((i, (*v)?))).collect();
@@ -69,7 +72,7 @@ impl Judged {
         self.ranked().first().is_some_and(|best| best.1 <= value * EQUAL)
     }
 
-    /// What there is to say.
+    /// Returns the sentence about the figure, if there is one.
     fn sentence(&self, runs: &Runs<'_>) -> Option<String> {
         let ranked = self.ranked();
         let (&(best, top), &(last, low)) = (ranked.first()?, ranked.last()?);
@@ -110,14 +113,14 @@ impl Judged {
     }
 }
 
-/// What was judged, and what there is to say.
+/// The figures, and the sentences about them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) judged: Vec<Judged>,
     pub(crate) sentences: Vec<String>,
 }
 
-/// The verdict on these runs.
+/// Returns the verdict on these runs.
 pub(crate) fn verdict(runs: &Runs<'_>) -> Verdict {
     let waiting = advise::waiting(runs.jobs, None, Goal::Balanced);
     let figures: Vec<Figures> =
@@ -139,7 +142,7 @@ pub(crate) fn verdict(runs: &Runs<'_>) -> Verdict {
         .collect();
     let mut sentences: Vec<String> = judged.iter().filter_map(|j| j.sentence(runs)).collect();
     if waiting.jobs.is_empty() {
-        sentences.push("Nobody waits in this job, by its options, so that no latency is judged.".to_owned());
+        sentences.push("No job waits, judging by the options of the job file, so no latency is judged.".to_owned());
     }
     if runs.shown.len() > 1 {
         sentences.push("All this is of one seed; fairhead advise tells what holds over many.".to_owned());

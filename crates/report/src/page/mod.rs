@@ -1,9 +1,10 @@
-//! The page: verdict, tables, pictures, where the time went, and how all this was made; in one file.
+//! The page: verdict, tables, pictures, accounts of clients' time, and how the page was made, in one file.
 //!
-//! It fetches nothing: a content security policy forbids it to, and allows the one script that is in it by its hash. So a job that is named
-//! `</script><b>` is a job of that name, and if escaping failed nothing would run all the same.
+//! The page loads nothing. Its content security policy forbids that, and allows the one script that it
+//! contains by its hash. So the job name `</script><b>` is shown as such a name, and if escaping failed,
+//! nothing would run all the same.
 //!
-//! Without the script everything is there but zooming, pointing at turns, and the links that save a picture.
+//! Without the script the page lacks only zooming, pointing at turns, and the links that save a picture.
 
 use crate::pictures::{self, Section};
 use crate::runs::Runs;
@@ -13,10 +14,11 @@ use crate::verdict::{Verdict, verdict};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The page's own style, and its script.
+/// The style of the page, apart from the pictures' style.
 const PAGE_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// Of [`SCRIPT`], for the policy. A test in Chromium fails if it is not; `openssl dgst -sha256 -binary page.js | base64` tells it.
+/// The hash of [`SCRIPT`] for the policy. A test in Chromium fails if it is wrong;
+/// `openssl dgst -sha256 -binary page.js | base64` computes it.
 const SCRIPT_HASH: &str = include_str!("page.js.sha256");
 
 /// A chapter of text: a heading, and paragraphs.
@@ -24,45 +26,45 @@ const SCRIPT_HASH: &str = include_str!("page.js.sha256");
 pub struct Chapter {
     /// The heading.
     pub title: String,
-    /// One by one.
+    /// The paragraphs.
     pub paragraphs: Vec<String>,
-    /// As they were typed or are to be typed: a heading, and lines.
+    /// Command lines: for each block a heading, and the lines.
     pub lines: Vec<(String, Vec<String>)>,
-    /// After the text.
+    /// A table after the text, if there is one.
     pub table: Option<Table>,
 }
 
-/// What a page is made of.
+/// The content of a page.
 #[derive(Debug)]
 pub struct Page<'a> {
-    /// What it is about: job and disk.
+    /// The subject: job and disk.
     pub title: String,
-    /// The verdict with its pictures, if it does not follow from the runs.
+    /// The verdict with its pictures; `None` if it follows from the runs.
     pub verdict: Option<(Vec<String>, Vec<Picture>)>,
-    /// After the verdict: what to do, why.
+    /// The chapters after the verdict: what to do, why.
     pub chapters: Vec<Chapter>,
     /// The tables that the terminal shows.
     pub tables: Vec<Table>,
-    /// After the tables, if there is something to say of them or of the pictures that follow.
+    /// A note after the tables, about them or about the pictures that follow.
     pub runs_note: Option<String>,
     /// The runs.
     pub runs: Runs<'a>,
-    /// Where the time of some clients went.
+    /// The accounts of clients' time.
     pub why: Vec<Chapter>,
-    /// How it was made: what, and its value.
+    /// How the page was made: names and values.
     pub made: Vec<(&'static str, String)>,
     /// The figures, as `--output-format json` writes them.
     pub figures: Value,
 }
 
-/// JSON that is safe inside a script element.
+/// Returns JSON that is safe inside a script element.
 fn embedded(value: &Value) -> String {
-    // Values made of maps with text keys and finite numbers can always be written.
+    // Values of maps with text keys and finite numbers can always be written.
     serde_json::to_string(value).unwrap_or_default().replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
 impl Page<'_> {
-    /// As HTML.
+    /// Returns the page as HTML.
     #[must_use]
     pub fn html(&self) -> String {
         let verdict = verdict(&self.runs);
@@ -210,12 +212,12 @@ fn keys_html(keys: &[Key]) -> String {
     out
 }
 
-/// More than two lines below a picture are too many.
+/// The longest description below a picture, in characters: about two lines.
 const SEEN_MAX: usize = 130;
 
 fn figure(out: &mut String, p: &Picture, ids: &mut usize) {
     *ids += 1;
-    // What is long is in the table, and in the description.
+    // Longer text is in the table, and in the description.
     let is_seen = p.span.is_some() && p.about.len() <= SEEN_MAX;
     let seen = if is_seen { escape(&p.about) } else { String::new() };
     let _ = write!(

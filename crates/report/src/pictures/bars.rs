@@ -1,24 +1,24 @@
-//! Bars with their names above and their numbers at the end: as readable in 330 pixels as in 700.
+//! Draws bars, with names above and numbers at the end, that are readable at 330 pixels as well as at 700.
 
 use crate::runs::Runs;
 use crate::svg::{Canvas, Frame, Picture, shortened};
 use crate::table::{Cell, Table};
 use crate::verdict::Judged;
 
-/// A row.
+/// A row: a name, a bar and a number.
 pub(super) struct Row {
     pub(super) look: usize,
     pub(super) sign: String,
     pub(super) label: String,
     pub(super) value: String,
-    /// Of the longest bar.
+    /// The length of the bar, as a part of the longest bar.
     pub(super) part: f64,
 }
 
 const ROW: u32 = 38;
-/// The part of the width that bars have; numbers have the rest.
+/// The part of the width for bars; the rest is for numbers.
 const WIDTH: f64 = 0.7;
-/// More does not fit in 330 pixels.
+/// The longest label, in characters, that fits 330 pixels.
 const LABEL_MAX: usize = 50;
 
 /// Draws rows from the top.
@@ -35,7 +35,7 @@ pub(super) fn draw(rows: &[Row]) -> Canvas {
     canvas
 }
 
-/// A figure of the verdict.
+/// Draws a figure of the verdict.
 pub(super) fn judged(runs: &Runs<'_>, j: &Judged) -> Picture {
     let ranked = j.ranked();
     let longest = ranked.iter().map(|r| j.length(r.1)).fold(f64::MIN_POSITIVE, f64::max);

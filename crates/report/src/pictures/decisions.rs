@@ -1,6 +1,8 @@
-//! Who was served when, a lane for each client; thick where the disk worked for it, dashed where it idled for it.
+//! Draws which client was served at which time, in a lane for each client: thick while the disk worked for
+//! it, dashed while it idled for it.
 //!
-//! The page's script zooms into all pictures over time, and reads from [`data`] what is under the pointer and why it was chosen.
+//! The page's script zooms into all pictures over time, and reads from [`data`] which turn is under the
+//! pointer and why it was chosen.
 
 use super::Section;
 use crate::recording::Turn;
@@ -16,10 +18,10 @@ use std::fmt::Write as _;
 
 const LANE: u32 = 15;
 const NAME_MAX: usize = 15;
-/// As wide as a picture may be: what is shorter than one of these would be faint.
+/// The largest width of a picture, in pixels: anything shorter than one of these would be faint.
 const PIXELS: f64 = 1100.0;
 
-/// A picture for each scheduler.
+/// Makes a picture for each scheduler.
 pub(super) fn section(runs: &Runs<'_>) -> Section {
     let lanes = used_lanes(runs);
     Section {
@@ -33,7 +35,7 @@ pub(super) fn section(runs: &Runs<'_>) -> Section {
     }
 }
 
-/// Lanes in which anything happened under any scheduler, as the recordings number them.
+/// Returns the lanes that were used under any scheduler, by their numbers in the recordings.
 fn used_lanes(runs: &Runs<'_>) -> Vec<usize> {
     let mut lanes: Vec<usize> =
         runs.shown.iter().flat_map(|s| s.recording.turns.all()).map(|t| t.lane).collect();
@@ -86,7 +88,7 @@ fn stretches<'t>(turns: impl Iterator<Item = &'t Turn>, y: f64, grain: u64) -> S
             format!("m{} 0", crate::svg::short(from - at))
         };
         let _ = write!(d, "{start}h{}", crate::svg::short(long));
-        // What was written is rounded: go on from there.
+        // The written value is rounded, so continue from there.
         let round = |v: f64| (v * 10.0).round() / 10.0;
         at = if at == 0.0 && d.starts_with(&start) { round(from) } else { at + round(from - at) }
             + round(long);
@@ -94,7 +96,7 @@ fn stretches<'t>(turns: impl Iterator<Item = &'t Turn>, y: f64, grain: u64) -> S
     d
 }
 
-/// Marks that stay a pixel wide, where stretches are too short to be seen.
+/// Returns marks that stay a pixel wide, for stretches that are too short to be visible.
 fn ticks<'t>(turns: impl Iterator<Item = &'t Turn>, y: f64, grain: u64) -> String {
     let mut d = String::new();
     for t in turns {
@@ -104,7 +106,7 @@ fn ticks<'t>(turns: impl Iterator<Item = &'t Turn>, y: f64, grain: u64) -> Strin
     d
 }
 
-/// Reasons by lane, the most frequent first.
+/// Returns the reasons of each lane, the most frequent first.
 fn table(s: &Shown<'_>, lanes: &[usize], title: &str) -> Table {
     let names = s.recording.cast.lanes();
     let row = |&lane: &usize| {
@@ -130,8 +132,8 @@ fn table(s: &Shown<'_>, lanes: &[usize], title: &str) -> Table {
     Table::new(title, 2, &columns, lanes.iter().map(row).collect())
 }
 
-/// What the script knows of these turns, by picture: lanes, the grain, the words, and each turn as lane, begin and length in nanoseconds, whether it is
-/// idling, how many, and why.
+/// Returns the data of the turns for the script, by picture: lanes, the grain, the words, and for each turn
+/// its lane, begin and length in nanoseconds, whether it is idling, the count, and the reasons.
 pub(crate) fn data(runs: &Runs<'_>) -> Value {
     let lanes = used_lanes(runs);
     let mut known: Vec<Reason> = Vec::new();

@@ -1,4 +1,5 @@
-//! How many times better each candidate is than the default, with its interval of 95 %: `advise`'s evidence.
+//! Draws how many times better each candidate is than the default, with its 95 % interval: the figures behind
+//! `advise`.
 
 use crate::scale::{Scale, Unit};
 use crate::svg::{Canvas, Frame, Picture, shortened};
@@ -6,10 +7,10 @@ use fairhead_sim::advise::statistics::Ratio;
 use fairhead_sim::advise::{Advice, EQUAL, Figures, factor};
 
 const ROW: u32 = 40;
-/// Wider axes say no more.
+/// The largest factor on an axis; a wider axis shows nothing more.
 const LIMIT: f64 = 1000.0;
 
-/// A picture for each figure and one for the score, with these candidates in this order.
+/// Makes a picture for each figure and one for the score, with these candidates in this order.
 #[must_use]
 pub fn factors(advice: &Advice, order: &[usize]) -> Vec<Picture> {
     let score = |c: usize| advice.race.against(c, 0).score;

@@ -1,4 +1,5 @@
-//! What the disk did over time: how much it moved for whom, and whom its time went to.
+//! Draws what the disk did over time: the bytes it moved for each client, and the client that it spent its
+//! time on.
 
 use super::Section;
 use crate::recording::Flow;
@@ -12,10 +13,10 @@ use fairhead_sim::metrics::rate;
 use std::fmt::Write as _;
 
 const HEIGHT: u32 = 170;
-/// At most so many intervals in a picture.
+/// The most intervals in a picture.
 const INTERVALS: usize = 120;
 
-/// The books of each run, with one width of intervals for all.
+/// Returns the flow of each run, with intervals of the same width for all.
 fn flows(runs: &Runs<'_>) -> Vec<Flow> {
     let mut flows: Vec<Flow> = runs.shown.iter().map(|s| s.recording.flow.clone()).collect();
     loop {
@@ -29,7 +30,7 @@ fn flows(runs: &Runs<'_>) -> Vec<Flow> {
     }
 }
 
-/// Those who had anything of the disk under any scheduler.
+/// Returns the keys of the clients that used the disk under any scheduler.
 pub(super) fn cast_keys(runs: &Runs<'_>) -> Vec<Key> {
     let Some(first) = runs.shown.first() else { return Vec::new() };
     let cast = &first.recording.cast;
@@ -39,7 +40,7 @@ pub(super) fn cast_keys(runs: &Runs<'_>) -> Vec<Key> {
     (0..cast.count()).filter(is_there).map(|who| cast.key(who)).collect()
 }
 
-/// Bytes over time.
+/// Makes the pictures of bytes over time.
 pub(super) fn throughput(runs: &Runs<'_>) -> Section {
     let flows = flows(runs);
     let keys = cast_keys(runs);
@@ -99,12 +100,13 @@ fn bytes_over_time(runs: &Runs<'_>, s: &Shown<'_>, flow: &Flow, keys: &[Key], le
     canvas.finish(format!("throughput-{}", s.stem), title, about).with_table(table)
 }
 
-/// How much of an interval there is.
+/// Returns the part of an interval that a time fills, as text.
 fn part(long: u64, width: u64) -> String {
     if long >= width { "1".to_owned() } else { format!("{:.3}", real(long) / real(width)) }
 }
 
-/// The `i`th of `count` places in a line of `len` points, so that badges of lines at the same height stand apart.
+/// Returns the `i`th of `count` places in a line of `len` points, so that the badges of lines at one height
+/// do not overlap.
 fn spread(i: usize, count: usize, len: usize) -> usize {
     (2 * i + 1) * len / (2 * count.max(1))
 }
@@ -116,7 +118,7 @@ fn axes(canvas: &mut Canvas, left: &Scale, span: f64) {
     canvas.set_span(span as u64);
 }
 
-/// Whom the disk's time went to.
+/// Makes the pictures of the disk's time by client.
 pub(super) fn disk_time(runs: &Runs<'_>) -> Section {
     let flows = flows(runs);
     let keys = cast_keys(runs);
@@ -183,7 +185,7 @@ fn time_of_disk(runs: &Runs<'_>, s: &Shown<'_>, flow: &Flow, keys: &[Key]) -> Pi
     canvas.finish(format!("disk-time-{}", s.stem), title, about).with_table(table)
 }
 
-/// From what is below it to that and its own, as steps.
+/// Returns a band, in steps: its lower edge is `below`, its height `parts`.
 fn band(below: &[f64], parts: &[f64], last: &str, height: f64) -> String {
     if parts.iter().all(|p| *p <= 0.0) {
         return String::new();

@@ -1,4 +1,4 @@
-//! How long the disk was kept idle on purpose, and why.
+//! Draws how long the disk was kept idle on purpose, and why.
 
 use super::{Section, bars};
 use crate::recording::Idled;
@@ -9,7 +9,7 @@ use crate::words::{count, share, time};
 use fairhead_core::{Duration, Hold, Reason};
 use fairhead_sim::why::words;
 
-/// One picture of all schedulers that idled.
+/// Makes one picture of all schedulers that idled.
 pub(super) fn section(runs: &Runs<'_>) -> Section {
     let mut all: Vec<(usize, Idled)> = Vec::new();
     for (run, s) in runs.shown.iter().enumerate() {
@@ -29,7 +29,7 @@ pub(super) fn section(runs: &Runs<'_>) -> Section {
     Section { id: "idle", title: "Idle on purpose, by reason", about, keys: idle_keys(runs), pictures }
 }
 
-/// Those who idled.
+/// Returns the keys of the schedulers that idled.
 fn idle_keys(runs: &Runs<'_>) -> Vec<Key> {
     let idled = |k: &Key| !runs.shown[k.look].recording.idled.is_empty();
     runs.keys().into_iter().filter(idled).collect()

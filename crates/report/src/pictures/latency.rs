@@ -1,4 +1,4 @@
-//! How long calls took: for each job, the share of its calls that took at most so long, scheduler by scheduler.
+//! Draws the latency of calls: for each job and scheduler, the share of calls that took at most a given time.
 
 use super::Section;
 use crate::runs::Runs;
@@ -11,10 +11,10 @@ use fairhead_sim::metrics::OpStats;
 use std::fmt::Write as _;
 
 const HEIGHT: u32 = 230;
-/// Of the coordinates of the data, from left to right.
+/// The width of the coordinates of the data.
 const WIDE: f64 = 1000.0;
 
-/// A picture for each job that made calls.
+/// Makes a picture for each job that made calls.
 pub(super) fn section(runs: &Runs<'_>) -> Section {
     let jobs = 0..runs.jobs.jobs.len();
     Section {
@@ -42,7 +42,7 @@ fn picture(runs: &Runs<'_>, job: usize) -> Option<Picture> {
     canvas.bottom_axis(&bottom);
     for (place, (run, stats)) in all.iter().enumerate() {
         canvas.path(&format!("l l{}", run % crate::svg::LOOKS), &line(stats, &bottom));
-        // Each letter at a height of its own, so that they never cover each other.
+        // Each letter has a height of its own, so that letters never cover each other.
         let part = (real(place as u64) + 0.5) / real(all.len() as u64);
         let percentile = 92.0 - part * 84.0;
         let at = stats.percentile(percentile).map_or(0.0, |t| bottom.at(real(t.as_ns())));
@@ -61,7 +61,7 @@ fn picture(runs: &Runs<'_>, job: usize) -> Option<Picture> {
     )
 }
 
-/// From the shortest call to the longest; what is nearly one value is put in the middle.
+/// Returns the axis from the shortest call to the longest; values that are nearly equal are in its middle.
 fn axis(low: f64, high: f64) -> Scale {
     if high >= low * 10.0 {
         return Scale::log(low, high, Unit::Time);
@@ -70,7 +70,7 @@ fn axis(low: f64, high: f64) -> Scale {
     Scale::log(middle / 10f64.sqrt(), middle * 10f64.sqrt(), Unit::Time)
 }
 
-/// Steps from the shortest call to the longest, as the histogram has them.
+/// Returns the steps from the shortest call to the longest, from the histogram.
 fn line(stats: &OpStats, bottom: &Scale) -> String {
     let height = f64::from(HEIGHT);
     let x = |ns: u64| short(bottom.at(real(ns.max(1))) * WIDE);

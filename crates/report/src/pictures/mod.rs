@@ -1,7 +1,9 @@
-//! The pictures of runs, in sections: what is asked, and a picture for each job or each scheduler.
+//! The pictures of runs, in sections: a question, and a picture for each job or each scheduler that answers
+//! it.
 //!
-//! Their names are the same for the same job and schedulers: `latency-JOB`, `throughput-SCHEDULER`, `disk-time-SCHEDULER`, `position-SCHEDULER`,
-//! `decisions-SCHEDULER`, `idle`, `verdict-wait`, `verdict-throughput`, `verdict-fairness`.
+//! The names of pictures depend on the job and the schedulers only: `latency-JOB`, `throughput-SCHEDULER`,
+//! `disk-time-SCHEDULER`, `position-SCHEDULER`, `decisions-SCHEDULER`, `idle`, `verdict-wait`,
+//! `verdict-throughput`, `verdict-fairness`.
 
 mod bars;
 mod decisions;
@@ -21,19 +23,19 @@ use crate::verdict::Verdict;
 /// Pictures that answer one question.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// For links within the page.
+    /// The id of the section, for links within the page.
     pub id: &'static str,
-    /// The question, or what is shown.
+    /// The question, or the subject.
     pub title: &'static str,
-    /// How to read it, and what it does not tell.
+    /// How to read the pictures, and what they do not show.
     pub about: String,
-    /// Who is who in all of them.
+    /// The key of all pictures in the section.
     pub keys: Vec<Key>,
     /// The pictures.
     pub pictures: Vec<Picture>,
 }
 
-/// All pictures of these runs but the verdict's.
+/// Returns all pictures of these runs, except those of the verdict, in sections.
 #[must_use]
 pub fn sections(runs: &Runs<'_>) -> Vec<Section> {
     let all = [
@@ -47,7 +49,7 @@ pub fn sections(runs: &Runs<'_>) -> Vec<Section> {
     all.into_iter().filter(|s| has(runs, s.id)).collect()
 }
 
-/// Whether there is anything in a section.
+/// Whether a section has any picture.
 pub(crate) fn has(runs: &Runs<'_>, id: &str) -> bool {
     let recordings = || runs.shown.iter().map(|s| s.recording);
     match id {
@@ -57,12 +59,12 @@ pub(crate) fn has(runs: &Runs<'_>, id: &str) -> bool {
     }
 }
 
-/// The verdict's pictures.
+/// Returns the pictures of the verdict.
 pub(crate) fn verdict(runs: &Runs<'_>, verdict: &Verdict) -> Vec<Picture> {
     verdict.judged.iter().map(|j| bars::judged(runs, j)).collect()
 }
 
-/// All pictures of these runs.
+/// Returns all pictures of these runs.
 #[must_use]
 pub fn all(runs: &Runs<'_>) -> Vec<Picture> {
     let first = verdict(runs, &crate::verdict::verdict(runs));

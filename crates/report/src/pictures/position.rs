@@ -1,4 +1,4 @@
-//! Where on the disk requests were, over time, as seekwatcher showed it.
+//! Draws where on the disk requests were, over time, like seekwatcher.
 
 use super::Section;
 use super::flow::cast_keys;
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 const HEIGHT: u32 = 230;
 
-/// A picture for each scheduler.
+/// Makes a picture for each scheduler.
 pub(super) fn section(runs: &Runs<'_>) -> Section {
     let keys = cast_keys(runs);
     let low = runs.shown.iter().map(|s| s.recording.cells.sectors().0).min().unwrap_or(0);
@@ -47,7 +47,7 @@ fn picture(runs: &Runs<'_>, s: &Shown<'_>, keys: &[Key], left: &Scale) -> Pictur
     }
     for (i, k) in keys.iter().enumerate() {
         let mine: Vec<_> = cells.all().iter().filter(|c| c.who == k.look).collect();
-        // One of its cells, at a time of its own, so that letters stand apart.
+        // The badge is at a cell and time of its own, so that badges do not overlap.
         let end = mine.iter().map(|c| c.column).max().unwrap_or(0);
         let wanted = end * (2 * i as u64 + 1) / (2 * keys.len() as u64);
         if let Some(c) = mine.iter().min_by_key(|c| (c.column.abs_diff(wanted), c.row)) {
@@ -72,7 +72,7 @@ fn picture(runs: &Runs<'_>, s: &Shown<'_>, keys: &[Key], left: &Scale) -> Pictur
     canvas.finish(format!("position-{}", s.stem), title, about).with_table(table)
 }
 
-/// A client's cells; those next to each other in time as one line.
+/// Returns a client's cells; cells that follow each other in time become one line.
 fn dots(s: &Shown<'_>, who: usize, y: impl Fn(f64) -> f64) -> String {
     let mut d = String::new();
     let mut open: Option<(u64, u64, u64)> = None;
@@ -91,7 +91,7 @@ fn dots(s: &Shown<'_>, who: usize, y: impl Fn(f64) -> f64) -> String {
     d
 }
 
-/// Between which places a client was.
+/// Returns the range of places of a client.
 fn ranges(s: &Shown<'_>, k: &Key) -> Vec<Cell> {
     let cells = &s.recording.cells;
     let rows = || cells.all().iter().filter(|c| c.who == k.look).map(|c| c.row);

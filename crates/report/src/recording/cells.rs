@@ -1,17 +1,18 @@
-//! Where on the disk requests were, and when, in cells; a client has each cell once.
+//! Records where on the disk requests were, and when, in cells of time and place; a client has each cell at
+//! most once.
 
 use fairhead_core::Duration;
 
-/// A microsecond or so, and 4 KiB; both doubled as often as need be.
+/// The first size of cells: about a microsecond times 4 KiB. Both are doubled as often as necessary.
 const FIRST_TIME_SHIFT: u32 = 10;
 const FIRST_SECTOR_SHIFT: u32 = 3;
-/// At most so many cells are kept, and half as many shown.
+/// The most cells that are kept; half as many are shown.
 const MOST: usize = 16_000;
-/// A picture has about as many dots across and up.
+/// The approximate number of dots in the width and in the height of a picture.
 const ACROSS: u64 = 1000;
 const UP: u64 = 360;
 
-/// A cell of a client: time and place in units of the cell's.
+/// A cell of a client. Time and place are in units of the cell's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cell {
     pub(crate) who: usize,
@@ -19,7 +20,7 @@ pub(crate) struct Cell {
     pub(crate) column: u64,
 }
 
-/// Cells in which requests began.
+/// The cells in which requests began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cells {
     time_shift: u32,
@@ -34,7 +35,7 @@ impl Default for Cells {
 }
 
 impl Cells {
-    /// A client's request began.
+    /// Records that a request of a client began.
     pub(crate) fn mark(&mut self, who: usize, at: Duration, sector: u64) {
         let cell = Cell { who, row: sector >> self.sector_shift, column: at.as_ns() >> self.time_shift };
         if self.cells.last() != Some(&cell) {
@@ -48,7 +49,7 @@ impl Cells {
         }
     }
 
-    /// As many as a picture shows.
+    /// Reduces the cells to the number that a picture shows.
     pub(crate) fn finish(&mut self) {
         self.unite();
         while self.cells.len() > MOST / 2 || self.across() > ACROSS || self.up() > UP {
@@ -61,7 +62,7 @@ impl Cells {
         self.cells.dedup();
     }
 
-    /// Doubles the cells where there are more of them than a picture has dots.
+    /// Doubles the cells in the direction in which there are more of them than a picture has dots.
     fn coarsen(&mut self) {
         let more_up = self.up() * ACROSS > self.across() * UP;
         let (row, column) = if more_up { (1, 0) } else { (0, 1) };
@@ -82,30 +83,30 @@ impl Cells {
         high - low
     }
 
-    /// The first row, and one after the last.
+    /// Returns the first row, and the one after the last.
     fn rows(&self) -> (u64, u64) {
         let low = self.cells.iter().map(|c| c.row).min().unwrap_or(0);
         let high = self.cells.iter().map(|c| c.row + 1).max().unwrap_or(0);
         (low, high)
     }
 
-    /// The first sector, and one after the last, as far as cells tell.
+    /// Returns the first sector, and the one after the last, to the precision of a cell.
     pub(crate) fn sectors(&self) -> (u64, u64) {
         let (low, high) = self.rows();
         (low << self.sector_shift, high << self.sector_shift)
     }
 
-    /// All of them, by client, place and time.
+    /// Returns all cells, sorted by client, place and time.
     pub(crate) fn all(&self) -> &[Cell] {
         &self.cells
     }
 
-    /// How long a cell is.
+    /// Returns the length of a cell in nanoseconds.
     pub(crate) const fn time_ns(&self) -> u64 {
         1 << self.time_shift
     }
 
-    /// How many sectors a cell has.
+    /// Returns the height of a cell in sectors.
     pub(crate) const fn height(&self) -> u64 {
         1 << self.sector_shift
     }

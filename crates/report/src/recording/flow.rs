@@ -1,16 +1,17 @@
-//! Bytes and time of each client per interval; intervals double when there are too many.
+//! Records bytes and time of each client per interval; intervals double when there are too many.
 
 use fairhead_core::Duration;
 
-/// An eighth of a millisecond, doubled as often as need be.
+/// The first length of intervals, in nanoseconds: an eighth of a millisecond. It is doubled as often as
+/// necessary.
 const FIRST_NS: u64 = 125_000;
-/// At most so many intervals.
+/// The most intervals.
 const MOST: usize = 1024;
 
 /// What happened in one interval.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 struct Interval {
-    /// By client.
+    /// The bytes of each client.
     bytes: Vec<u64>,
     busy_ns: Vec<u64>,
     idled_ns: u64,
@@ -28,27 +29,27 @@ impl Interval {
     }
 }
 
-/// Interval by interval.
+/// The intervals of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
     count: usize,
-    /// How long one is.
+    /// The length of an interval, in nanoseconds.
     pub(crate) width_ns: u64,
     intervals: Vec<Interval>,
 }
 
 impl Flow {
-    /// Nothing yet, of so many clients.
+    /// Makes an empty record for `count` clients.
     pub(crate) const fn new(count: usize) -> Self {
         Self { count, width_ns: FIRST_NS, intervals: Vec::new() }
     }
 
-    /// How many intervals there are.
+    /// Returns the number of intervals.
     pub(crate) const fn len(&self) -> usize {
         self.intervals.len()
     }
 
-    /// Doubles the intervals.
+    /// Doubles the length of the intervals.
     pub(crate) fn coarsen(&mut self) {
         let merged = self.intervals.chunks(2).map(|pair| {
             let mut sum = pair[0].clone();
@@ -71,25 +72,25 @@ impl Flow {
         &mut self.intervals[i]
     }
 
-    /// A client's bytes came or went.
+    /// Records bytes that were moved for a client.
     pub(crate) fn moved(&mut self, who: usize, at: Duration, bytes: u64) {
         self.at(at.as_ns()).bytes[who] += bytes;
     }
 
-    /// The device worked for a client.
+    /// Records that the device worked for a client.
     pub(crate) fn busy(&mut self, who: usize, from: Duration, to: Duration) {
         self.over(from, to, &mut |i, ns| i.busy_ns[who] += ns);
     }
 
-    /// The disk idled on purpose.
+    /// Records that the disk idled on purpose.
     pub(crate) fn idled(&mut self, from: Duration, to: Duration) {
         self.over(from, to, &mut |i, ns| i.idled_ns += ns);
     }
 
-    /// Spreads a time over the intervals that it is in.
+    /// Distributes a time over the intervals that it covers.
     fn over(&mut self, from: Duration, to: Duration, add: &mut dyn FnMut(&mut Interval, u64)) {
         let (mut from, to) = (from.as_ns(), to.as_ns());
-        // First, so that the intervals do not double on the way.
+        // The last instant comes first, so that the intervals do not double on the way.
         self.at(to.max(from));
         while from < to {
             let end = (from / self.width_ns + 1) * self.width_ns;
@@ -99,23 +100,24 @@ impl Flow {
         }
     }
 
-    /// How long an interval is of a run of this length: all are alike but the last.
+    /// Returns the length of an interval, in nanoseconds, in a run of this length: all are equal except the
+    /// last.
     pub(crate) fn length_ns(&self, interval: usize, run: Duration) -> u64 {
         let begin = interval as u64 * self.width_ns;
         self.width_ns.min(run.as_ns().saturating_sub(begin)).max(1)
     }
 
-    /// A client's bytes, interval by interval.
+    /// Returns the bytes of a client, by interval.
     pub(crate) fn bytes(&self, who: usize) -> impl Iterator<Item = u64> + '_ {
         self.intervals.iter().map(move |i| i.bytes[who])
     }
 
-    /// A client's time in the device, interval by interval.
+    /// Returns the time of a client in the device, in nanoseconds, by interval.
     pub(crate) fn busy_ns(&self, who: usize) -> impl Iterator<Item = u64> + '_ {
         self.intervals.iter().map(move |i| i.busy_ns[who])
     }
 
-    /// The disk's idling, interval by interval.
+    /// Returns the time that the disk idled on purpose, in nanoseconds, by interval.
     pub(crate) fn idled_ns(&self) -> impl Iterator<Item = u64> + '_ {
         self.intervals.iter().map(|i| i.idled_ns)
     }

@@ -1,18 +1,18 @@
-//! What pictures over time need of a run: collected while it goes on, in bounded memory.
+//! Records what the pictures over time need of a run, during the run, in bounded memory.
 //!
-//! A run of a million requests and one of a thousand leave about as much behind. Four books are kept:
+//! A run of a million requests needs about as much memory as one of a thousand. There are four records:
 //!
-//! * [`Flow`]: bytes, and time in the device, of each client per interval. Intervals double when there are too many.
-//! * [`Cells`]: where on the disk requests were. A cell is an interval of time times a range of sectors; one in which a client had any request is
-//!   kept once, and cells double in time or in space when there are too many.
-//! * [`Turns`]: who was served, request after request, and why. Turns of one client join when the gaps between them are shorter than a grain,
-//!   which doubles when there are too many.
-//! * Idling on purpose, added up by reason.
+//! * [`Flow`]: bytes, and time in the device, of each client per interval. The length of intervals doubles
+//!   when there are too many.
+//! * [`Cells`]: where on the disk requests were. A cell is an interval of time times a range of sectors. It
+//!   is kept once for each client with a request in it; cells double in time or in space when there are too
+//!   many.
+//! * [`Turns`]: which client was served, request after request, and why. Turns of one client join when the
+//!   gaps between them are shorter than a grain, which doubles when there are too many.
+//! * Idling on purpose, the sum for each reason.
 //!
-//! Example: of 20 s with 40,000 requests all over a disk, cells of 33 ms times 7 GB, and turns with a grain of 4 ms. Pages say so.
-//!
-//! A request's time in the device is what [`fairhead_sim::journal`] takes it for: from when the device had done the one before. What was merged counts
-//! its bytes, and no time of its own.
+//! Example: of 20 s with 40,000 requests all over a disk, cells are 33 ms times 7 GB, and turns have a grain
+//! of 4 ms. The page shows these sizes.
 
 mod cells;
 mod flow;
@@ -26,7 +26,7 @@ use crate::cast::Cast;
 use fairhead_core::{Duration, Hold, Reason};
 use fairhead_sim::journal::{End, Idle, Request, Run, Sink, Task};
 
-/// One reason to idle, and how much.
+/// A reason to idle, and how often and how long it applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Idled {
     pub(crate) hold: Hold,
@@ -35,7 +35,7 @@ pub(crate) struct Idled {
     pub(crate) times: u64,
 }
 
-/// What was kept of a run.
+/// What was recorded of a run.
 #[derive(Clone, Debug)]
 pub struct Recording {
     pub(crate) cast: Cast,
@@ -43,14 +43,40 @@ pub struct Recording {
     pub(crate) cells: Cells,
     pub(crate) turns: Turns,
     pub(crate) idled: Vec<Idled>,
-    /// Requests that the device has done.
+    /// The number of requests that the device has completed.
     pub(crate) requests: u64,
     pub(crate) members: u64,
     pub(crate) is_rotational: bool,
     pub(crate) elapsed: Duration,
 }
 
-/// Keeps the books of a run, as a sink of its journal.
+/// Records a run, as a sink of its journal.
+///
+/// ```
+/// use fairhead_core::sched::any::preset;
+/// use fairhead_device::DeviceParams;
+/// use fairhead_report::{Cast, Recorder, Run, Runs, pictures};
+/// use fairhead_sim::{Host, Scenario, job, journal};
+///
+/// let jobs = job::parse("[a]\nrw=randread\nsize=64k\n", "a.fio").unwrap();
+/// let mut recorder = Recorder::new(Cast::new(&jobs));
+/// let scenario = Scenario {
+///     jobs,
+///     disk: DeviceParams::preset("nas2020").unwrap(),
+///     host: Host::named("2020").unwrap(),
+///     scheduler: "cfq".to_owned(),
+///     config: (preset("cfq").unwrap().config)(),
+///     seed: 1,
+///     interval: None,
+///     time_max: None,
+///     watch: None,
+/// };
+/// let outcome = journal::record(&scenario, &mut recorder).unwrap();
+/// let recording = recorder.finish();
+/// let run = Run { name: "cfq", outcome: &outcome, recording: &recording };
+/// let all = pictures::all(&Runs::each(&scenario.jobs, &[run]));
+/// assert!(all.iter().any(|picture| picture.name == "throughput-cfq"));
+/// ```
 #[derive(Debug)]
 pub struct Recorder {
     tasks: Vec<Task>,
@@ -58,7 +84,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Empty books about these.
+    /// Makes empty records for these participants.
     #[must_use]
     pub fn new(cast: Cast) -> Self {
         let count = cast.count();
@@ -76,7 +102,7 @@ impl Recorder {
         Self { tasks: Vec::new(), kept }
     }
 
-    /// What was kept.
+    /// Ends the recording.
     #[must_use]
     pub fn finish(mut self) -> Recording {
         self.kept.cells.finish();
@@ -85,7 +111,7 @@ impl Recorder {
     }
 }
 
-/// The size of a sector.
+/// The size of a sector, in bytes.
 pub(crate) const SECTOR: u64 = 512;
 
 impl Sink for Recorder {

@@ -1,12 +1,13 @@
-//! Who was served when, and why: requests in a row are one turn, and turns join when there are too many.
+//! Records which client was served when, and why: consecutive requests are one turn, and turns join when
+//! there are too many.
 
 use fairhead_core::{Duration, Reason};
 
-/// At most so many turns are kept, and half as many shown.
+/// The most turns that are kept; half as many are shown.
 const MOST: usize = 8_000;
-/// Gaps within a turn are shorter than that: 1/16 ms, doubled as often as need be.
+/// The first grain: gaps within a turn are shorter than this. It is doubled as often as necessary.
 const FIRST_GRAIN_NS: u64 = 62_500;
-/// So many reasons of a turn are told.
+/// The number of reasons that a turn keeps.
 const REASONS: usize = 3;
 
 /// A stretch of time in which a lane was served, or the disk idled for it.
@@ -16,11 +17,11 @@ pub(crate) struct Turn {
     pub(crate) is_idle: bool,
     pub(crate) from: u64,
     pub(crate) to: u64,
-    /// Of that, in nanoseconds: in the device, or idle.
+    /// The time in the device, or idle, within the turn, in nanoseconds.
     pub(crate) ns: u64,
-    /// How many requests, or how often it idled.
+    /// The number of requests, or how often the disk idled.
     pub(crate) count: u64,
-    /// Why, the first few reasons, and how often each.
+    /// The first few reasons, and how often each applied.
     pub(crate) reasons: [(Reason, u64); REASONS],
 }
 
@@ -29,7 +30,7 @@ pub(crate) struct Turn {
 pub(crate) struct Turns {
     pub(crate) grain_ns: u64,
     turns: Vec<Turn>,
-    /// By lane and kind: its last turn.
+    /// The last turn of each lane and kind.
     last: Vec<[Option<usize>; 2]>,
 }
 
@@ -55,12 +56,12 @@ impl Turn {
 }
 
 impl Turns {
-    /// A lane's request was served.
+    /// Records that a request of a lane was served.
     pub(crate) fn add(&mut self, lane: usize, from: Duration, to: Duration, why: Reason) {
         self.push(lane, false, from, to, why);
     }
 
-    /// The disk idled for a lane.
+    /// Records that the disk idled for a lane.
     pub(crate) fn idle(&mut self, lane: usize, from: Duration, to: Duration, why: Reason) {
         self.push(lane, true, from, to, why);
     }
@@ -90,7 +91,7 @@ impl Turns {
         }
     }
 
-    /// Doubles the grain until there are at most so many.
+    /// Doubles the grain until there are at most `most` turns.
     fn coarsen(&mut self, most: usize) {
         while self.turns.len() > most {
             self.grain_ns *= 2;
@@ -100,13 +101,13 @@ impl Turns {
         }
     }
 
-    /// As many as a picture shows.
+    /// Reduces the turns to the number that a picture shows.
     pub(crate) fn finish(&mut self) {
         self.coarsen(MOST / 2);
         self.turns.sort_by_key(|t| (t.lane, t.is_idle, t.from));
     }
 
-    /// All of them.
+    /// Returns all turns.
     pub(crate) fn all(&self) -> &[Turn] {
         &self.turns
     }
