@@ -63,7 +63,8 @@ fn interrupted(args: &AdviseArgs) -> CliError {
     CliError::Failed(format!("interrupted before there was an answer; {how}"))
 }
 
-/// Runs for the page: the default, the winner, and who led or is the best that a kernel has, if that is another.
+/// Runs for the page: the default, the winner, and who led or is the best that a kernel has, if that is
+/// another.
 fn shown(question: &Question, answer: &Advice) -> Result<Vec<Shown>, SimError> {
     let race = &answer.race;
     let mut candidates = vec![0];

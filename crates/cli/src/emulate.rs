@@ -10,7 +10,8 @@ use crate::error::CliError;
 use crate::out;
 use crate::plan;
 
-/// Shows the disk until it is taken away, and tells how well it kept time, how far away it is, and who waited for a processor.
+/// Shows the disk until it is taken away, and tells how well it kept time, how far away it is, and who waited
+/// for a processor.
 pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), CliError> {
     let (name, params) = plan::choose_disk(&args.disk)?;
     let mount = Mount::emulate(params.clone(), &args.file, &args.at).map_err(|e| CliError::from(&e))?;
@@ -32,7 +33,8 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A disk of `serve` or `mount` that is as slow as the one of that name, and whose groups are guaranteed no more than a job file may promise.
+/// A disk of `serve` or `mount` that is as slow as the one of that name, and whose groups are guaranteed no
+/// more than a job file may promise.
 pub(crate) fn disk(options: DiskOptions, name: &str) -> Result<DiskOptions, CliError> {
     let params = plan::choose_disk(name)?.1;
     let capacity = fairhead_sim::capacity(&params).map_err(|e| CliError::Misuse(e.to_string()))?;
@@ -90,7 +92,8 @@ fn path_lines(near: Way, far: Result<Way, String>) -> String {
     text
 }
 
-/// A host that is as far away: the lab adds the path in each direction, the jitter on the way back, and the interrupt, which the way has in it.
+/// A host that is as far away: the lab adds the path in each direction, the jitter on the way back, and the
+/// interrupt, which the way has in it.
 fn host(way: Way) -> String {
     let lab = Host::of_2020();
     let way_out = way.mean.saturating_sub(lab.irq + lab.irq_jitter).saturating_sub(way.jitter) / 2;

@@ -12,7 +12,7 @@ pub(crate) enum CliError {
     Misuse(String),
     /// It makes sense, and did not work; or a result cannot be written: exit code 1.
     Failed(String),
-    /// Nobody reads the answer any more: not an error, and nothing to say.
+    /// The reader of the output closed it: not an error, and nothing is printed.
     Closed,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn fail(error: &CliError) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// The message without line breaks, whoever wrote it.
+/// Returns a message without line breaks.
 pub(crate) fn one_line(message: &str) -> String {
     message.split(['\n', '\r']).map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("; ")
 }

@@ -1,8 +1,8 @@
 //! What a command reads and what it writes, so that no result overwrites an input or another result.
 //!
-//! Inputs are noted where they are opened ([`will_read`]); a command names its outputs before it does anything long
-//! ([`Outputs::check`]). Two names are one file if they have the same canonical path. A file that is being written is
-//! `NAME.part` until it is complete, which counts as written, too.
+//! Inputs are noted where they are opened ([`will_read`]); a command names its outputs before it does
+//! anything long ([`Outputs::check`]). Two names are one file if they have the same canonical path. A file
+//! that is being written is `NAME.part` until it is complete, which counts as written, too.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,5 @@
-//! `fairhead ladder`: BFQ's switches, one by one, on a job of the user's or on the loads that they were written for.
+//! `fairhead ladder`: BFQ's switches, one by one, on a job of the user's or on the loads that they were
+//! written for.
 
 use std::path::Path;
 
@@ -13,7 +14,8 @@ use crate::out::{self, Progress};
 use crate::output::{Ladder, Verdicts};
 use crate::plan::{choose_load, read_jobs};
 
-/// What a ladder is climbed with unless a job is named: three applications that start while ten readers stream.
+/// What a ladder is climbed with unless a job is named: three applications that start while ten readers
+/// stream.
 const DEFAULT: &str = "startup-10r-seq";
 
 /// Runs what the arguments name, and writes the table.

@@ -5,9 +5,10 @@
 //!                                                                              └► live: until it is told to stop
 //! ```
 //!
-//! No logic worth testing on its own lives here. Exit codes: 0 done, 1 failed, 2 misuse; a file that is named and is missing or
-//! malformed is misuse. Errors are one line on stderr that says what is wrong and what would be right. Results go to stdout or the file of `-o`; a reader that closes the pipe
-//! early ends the program quietly.
+//! No logic worth testing on its own lives here. Exit codes: 0 done, 1 failed, 2 misuse; a file that is named
+//! and is missing or malformed is misuse. Errors are one line on stderr that says what is wrong and what
+//! would be right. Results go to stdout or the file of `-o`; a reader that closes the pipe early ends the
+//! program quietly.
 
 mod advise;
 mod args;
@@ -86,8 +87,9 @@ fn run(cli: Cli) -> Result<(), CliError> {
 /// What shells expect of a program that SIGINT has ended.
 const EXIT_INTERRUPTED: i32 = 128 + 2;
 
-/// Ctrl-C ends the run at once, with the progress bar wiped and nothing half-written: results are written when complete. A server is
-/// told instead, and ends by itself; so is who keeps what it has, and the second Ctrl-C ends that. SIGTERM does the same.
+/// Ctrl-C ends the run at once, with the progress bar wiped and nothing half-written: results are written
+/// when complete. A server is told instead, and ends by itself; so is who keeps what it has, and the second
+/// Ctrl-C ends that. SIGTERM does the same.
 fn end_quietly_on_ctrl_c() {
     // Without a handler the default action does nearly the same, so failing to set one is no error.
     let _ = ctrlc::set_handler(|| {

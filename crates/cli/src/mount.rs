@@ -39,7 +39,7 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     emulate::serve(&mount, &format!("{at} is {source}, scheduled by {}; Ctrl-C ends it", args.sched))
 }
 
-/// Paths of cgroups, and what they are told.
+/// Parses the groups: the path of each cgroup, and its settings.
 fn groups(texts: &[String]) -> Result<Vec<(String, Change)>, CliError> {
     let mut groups: Vec<(String, Change)> = Vec::new();
     for text in texts {

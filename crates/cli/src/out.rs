@@ -91,7 +91,8 @@ pub(crate) fn exit_without_parts(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// A file that is written bit by bit, or the terminal (`-`). The file appears complete, at [`Stream::finish`], or not at all.
+/// A file that is written bit by bit, or the terminal (`-`). The file appears complete, at
+/// [`Stream::finish`], or not at all.
 pub(crate) struct Stream {
     part: Option<Part>,
 }
@@ -135,7 +136,8 @@ pub(crate) fn coloured(file: Option<&Path>) -> bool {
 /// The bar on the terminal, for Ctrl-C to wipe.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// How far a long run has come; on stderr, if that is a terminal, and only once it takes longer than a second.
+/// How far a long run has come; on stderr, if that is a terminal, and only once it takes longer than a
+/// second.
 pub(crate) struct Progress(ProgressBar);
 
 /// A run that ends sooner needs no bar.
@@ -152,7 +154,8 @@ impl Progress {
         Self(bar)
     }
 
-    /// As [`Progress::new`], for work in equal pieces of which some have been done before: says how long the rest takes.
+    /// As [`Progress::new`], for work in equal pieces of which some have been done before: says how long the
+    /// rest takes.
     pub(crate) fn counted(what: &'static str, before: usize, total: usize) -> Self {
         let progress = Self::new(what);
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}, {eta} more") {

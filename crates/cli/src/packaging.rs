@@ -1,5 +1,5 @@
-//! `fairhead completions SHELL` and `fairhead man [DIR]`: what a package has beside the program, made by the program itself, so that they
-//! always fit each other.
+//! `fairhead completions SHELL` and `fairhead man [DIR]`: what a package has beside the program, made by the
+//! program itself, so that they always fit each other.
 
 use clap::CommandFactory;
 use std::path::Path;

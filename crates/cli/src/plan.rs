@@ -1,4 +1,4 @@
-//! From what was written to what is meant: files read, names resolved, values checked.
+//! Turns arguments into a plan: reads files, resolves names, checks values.
 
 use std::path::Path;
 
@@ -24,7 +24,8 @@ use crate::workloads::{self, WORKLOADS};
 pub(crate) struct Plan {
     /// What is done.
     pub(crate) jobs: JobFile,
-    /// To which disk, and its name; that of all disks if there are several. The model is for those of which the jobs do not say it.
+    /// To which disk, and its name; that of all disks if there are several. The model is for those of which
+    /// the jobs do not say it.
     pub(crate) disk: (String, DeviceParams),
     /// What `--disk` names.
     pub(crate) of_run: String,
@@ -36,9 +37,9 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     /// The length of the intervals of the series, if one is wanted.
     pub(crate) interval: Option<Duration>,
-    /// How often the disk time of control groups is told, if it is.
+    /// How often the disk time of control groups is reported; `None`: not at all.
     pub(crate) watch: Option<Duration>,
-    /// Whose time is to be explained.
+    /// The clients whose time is to be explained, if there are any.
     pub(crate) why: Option<Why>,
 }
 
@@ -83,7 +84,7 @@ fn choose_watch(args: &RunArgs, jobs: &JobFile) -> Result<Option<Duration>, CliE
     }
 }
 
-/// Whose time is to be explained, and in which part of the run apart.
+/// The clients whose time is to be explained, and the part of the run that is to be explained apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Why {
     /// What they were called.
@@ -123,8 +124,8 @@ pub(crate) fn positive_time(flag: &str, text: &str) -> Result<Duration, CliError
     }
 }
 
-/// The schedulers of these names. When there are none: all that differ for who has no groups; for who has, those that know
-/// groups, and the same without.
+/// Returns the schedulers of these names. If there are none: without groups in the jobs, all presets except
+/// those under the controller; with groups, the schedulers that can share by group, with and without that.
 pub(crate) fn choose_schedulers(names: &[String], jobs: &JobFile) -> Result<Vec<Scheduler>, CliError> {
     let scheduler = |p: &Preset| Scheduler { name: p.name, config: (p.config)() };
     let all = || PRESETS.iter();
@@ -150,7 +151,7 @@ pub(crate) fn choose_schedulers(names: &[String], jobs: &JobFile) -> Result<Vec<
     Ok(chosen)
 }
 
-/// A preset by its name; `none`, as the kernel calls it, is `noop`.
+/// Returns a preset by its name. `none`, the kernel's name, means `noop`.
 pub(crate) fn choose_scheduler(name: &str) -> Result<&'static Preset, CliError> {
     let name = if name == "none" { "noop" } else { name };
     preset(name).ok_or_else(|| {
@@ -186,7 +187,8 @@ pub(crate) fn choose_load(
     Ok((setting, jobs))
 }
 
-/// The setting for jobs that may name disks of their own: called after all of them, on a host of the time of the newest.
+/// The setting for jobs that may name disks of their own: called after all of them, on a host of the time of
+/// the newest.
 pub(crate) fn with_disks_of(
     jobs: &JobFile,
     (disk, machine): Setting,
@@ -201,7 +203,8 @@ pub(crate) fn with_disks_of(
     Ok(((in_words(jobs, &names), disk.1), machine))
 }
 
-/// `4 nvme` for disks of one model; of several models each with the name that the job file gives the disk: `nvme (log), nas2020 (data)`.
+/// `4 nvme` for disks of one model; of several models each with the name that the job file gives the disk:
+/// `nvme (log), nas2020 (data)`.
 fn in_words(jobs: &JobFile, names: &[&str]) -> String {
     match names {
         [one] => (*one).to_owned(),
@@ -260,8 +263,8 @@ fn beside(path: &Path, file: &str) -> Result<String, String> {
     read_text(&path.with_file_name(file)).map_err(|e| e.to_string())
 }
 
-/// A job file, a built-in workload, or a trace; the default workload when none is named. Traces have been read to their ends. `host` is what a job file's
-/// keywords are about, if there is one host.
+/// A job file, a built-in workload, or a trace; the default workload when none is named. Traces have been
+/// read to their ends. `host` is what a job file's keywords are about, if there is one host.
 pub(crate) fn read_jobs(
     path: Option<&Path>,
     host: Option<&Host>,

@@ -1,4 +1,4 @@
-//! What `run` writes down beside its figures: files that are told what happens, run after run.
+//! The recordings of `run`, beside its figures: files that are written run after run.
 
 use std::io::Write;
 use std::path::Path;

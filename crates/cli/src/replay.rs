@@ -16,8 +16,9 @@ use crate::workloads;
 /// How much of a file tells what it is.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// Whether the path is a trace's: by its content. A job file's first line that is no comment begins a section; all formats of traces begin
-/// otherwise. A name that is no file may be that of a set of blktrace, unless it is a workload's.
+/// Whether the path is a trace's: by its content. A job file's first line that is no comment begins a
+/// section; all formats of traces begin otherwise. A name that is no file may be that of a set of blktrace,
+/// unless it is a workload's.
 pub(crate) fn is_trace(path: &Path) -> bool {
     let is_file = path.metadata().map(|m| m.is_file());
     match is_file {
@@ -27,7 +28,7 @@ pub(crate) fn is_trace(path: &Path) -> bool {
         Ok(true) => {
             let mut head = Vec::new();
             let read = File::open(path).and_then(|f| f.take(HEAD_BYTES).read_to_end(&mut head));
-            // What is neither is told as a job file, unless it is no text.
+            // A file that is neither is treated as a job file, unless it is not text.
             let is_binary = std::str::from_utf8(&head).is_err_and(|e| e.error_len().is_some());
             read.is_ok() && !begins_section(&head) && (is_binary || fairhead_trace::open(path).is_ok())
         }
@@ -84,8 +85,8 @@ pub(crate) fn jobs(path: &Path, args: &ReplayArgs) -> JobFile {
 /// How often the bar moves.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Does `work`, which runs the jobs so many times, and shows meanwhile how many of the traces' requests have been read; does it without a
-/// word if there is none.
+/// Does `work`, which runs the jobs `runs` times, and meanwhile shows how many of the traces' requests have
+/// been read. Without traces it shows nothing.
 pub(crate) fn with_progress<T>(
     jobs: &JobFile,
     runs: usize,

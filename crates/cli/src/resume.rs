@@ -1,13 +1,13 @@
-//! `--resume FILE`: results of runs in a file, so that who was interrupted goes on where it was.
+//! `--resume FILE`: the results of finished runs in a file, so that an interrupted command can be resumed.
 //!
 //! ```text
 //! fairhead runs 9ab3… 5f0c…  which build of the program, and which question they are of
 //! 17<tab>…                   the name of a run, and its result
 //! ```
 //!
-//! A line is written when its run is done. One that is cut off (the machine stopped) is dropped, and the file goes on behind the last
-//! whole one. A file of another question, of another build of the program, or in use by another process, is refused: two builds of one
-//! version may simulate differently.
+//! A line is written when its run is done. A line that is cut off (because the machine stopped) is dropped,
+//! and new lines follow the last whole one. A file of another question, of another build of the program, or
+//! in use by another process, is refused: two builds of one version may simulate differently.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -28,13 +28,14 @@ pub(crate) struct Resume {
     failed: AtomicBool,
 }
 
-/// Whether Ctrl-C has been pressed, and somebody is there who ends for it.
+/// Whether Ctrl-C has been pressed, and whether the command reacts to it.
 static OVER: AtomicBool = AtomicBool::new(false);
-static HEEDED: AtomicBool = AtomicBool::new(false);
+static HANDLED: AtomicBool = AtomicBool::new(false);
 
-/// Tells that no more runs should be begun. Answers whether anybody heeds it; the second time nobody does.
+/// Requests that no more runs are begun. Returns whether the command reacts to this; the second time it does
+/// not.
 pub(crate) fn end() -> bool {
-    HEEDED.load(Ordering::Relaxed) && !OVER.swap(true, Ordering::Relaxed)
+    HANDLED.load(Ordering::Relaxed) && !OVER.swap(true, Ordering::Relaxed)
 }
 
 /// Whether Ctrl-C was pressed.
@@ -45,7 +46,7 @@ pub(crate) fn is_over() -> bool {
 impl Resume {
     /// Opens the file, or makes it; without one nothing is kept.
     pub(crate) fn open(path: Option<&Path>, fingerprint: u64) -> Result<Self, CliError> {
-        HEEDED.store(true, Ordering::Relaxed);
+        HANDLED.store(true, Ordering::Relaxed);
         let Some(path) = path else { return Ok(Self::default()) };
         let failed =
             |e: &dyn std::fmt::Display| CliError::Failed(format!("cannot use '{}': {e}", path.display()));
@@ -101,7 +102,8 @@ fn build() -> std::io::Result<u64> {
     Ok(*BUILD.get_or_init(|| build))
 }
 
-/// FNV-1a over words instead of bytes, the last one filled up with zeros: a program has tens of millions of bytes.
+/// FNV-1a over words instead of bytes, the last one filled up with zeros: a program has tens of millions of
+/// bytes.
 fn digest(bytes: &[u8]) -> u64 {
     let word = |chunk: &[u8]| chunk.iter().rev().fold(0, |word, b| word << 8 | u64::from(*b));
     let step = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
@@ -116,7 +118,8 @@ fn other(path: &Path) -> CliError {
     ))
 }
 
-/// The results, and how many bytes are whole lines. Nothing if it is of another question; a heading that was cut off is none.
+/// The results, and how many bytes are whole lines. Nothing if it is of another question; a heading that was
+/// cut off is none.
 fn read(text: &[u8], heading: &str) -> Option<(BTreeMap<String, String>, u64)> {
     if heading.as_bytes().starts_with(text) && text.len() < heading.len() {
         return Some((BTreeMap::new(), 0));

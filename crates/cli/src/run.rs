@@ -196,7 +196,7 @@ fn simulate_all(scenarios: &[Scenario], wanted: Wanted<'_>, threads: usize) -> R
     Ok(sum)
 }
 
-/// The same one by one, so that what is recorded comes in order and no run is kept in memory.
+/// Runs the scenarios one by one, so that recordings are in order and no run is kept in memory.
 fn record_all(
     scenarios: &[Scenario],
     wanted: Wanted<'_>,
@@ -213,7 +213,7 @@ fn record_all(
     Ok(sum)
 }
 
-/// Simulates one, and tells what happens to whoever wants to know.
+/// Simulates one scenario, and passes its events to all recorders.
 fn one(scenario: &Scenario, wanted: Wanted<'_>, recording: Option<&mut Recording>) -> Result<One, SimError> {
     let mut recorder = wanted.pictures.then(|| Recorder::new(Cast::new(&scenario.jobs)));
     let has_logs = scenario.jobs.jobs.iter().any(|j| !j.logs.is_empty());

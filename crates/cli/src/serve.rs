@@ -37,7 +37,7 @@ pub(crate) fn end() -> bool {
     END.get().is_some_and(|server| server.send(Ended::Told).is_ok())
 }
 
-/// Serves until it is told to end.
+/// Serves until a signal ends it, or until the command of `--run` ends.
 pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     let exports = args.exports.iter().map(|text| Wanted::parse(text)).collect::<Result<Vec<_>, _>>()?;
     check_groups(&exports)?;
@@ -68,7 +68,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     }
     control.exports = Some(server.exports());
     let control = control::start(&control, server.disk()).map_err(|e| refused(&e))?;
-    // Only the first server of a process can be told; there is but one.
+    // Signals reach only the first server of a process; there is only one.
     let _ = END.set(ended.clone());
     server.addresses().iter().for_each(|place| out::note(&format!("listening on {}", shown(place))));
     if let Some(command) = &args.run {
@@ -101,7 +101,7 @@ fn refused(e: &Error) -> CliError {
     }
 }
 
-/// Until somebody ends it, or the engine has.
+/// Waits until a signal, the command of `--run` or an error ends the server.
 fn wait(end: &Receiver<Ended>, server: &Server) -> Result<(), CliError> {
     loop {
         match end.recv_timeout(Duration::from_secs(1)) {
@@ -189,14 +189,14 @@ pub(crate) fn address(flag: &str, text: &str) -> Result<SocketAddr, CliError> {
     })
 }
 
-/// An export, and what its group is told.
+/// An export, and the settings of its group.
 #[derive(Debug)]
 struct Wanted {
     export: Export,
     change: Change,
 }
 
-/// What an export can be told besides what its group gets.
+/// The settings of an export other than those of its group.
 const KEYS: [&str; 3] = ["group", "readonly", "description"];
 
 impl Wanted {

@@ -1,4 +1,4 @@
-//! `KEY=VALUE` on a command line, about a group or what is in it: an export of `serve` and a group of `mount` are told the same keys.
+//! `KEY=VALUE` on a command line: an export of `serve` and a group of `mount` have the same keys.
 
 use fairhead_live::control::GROUP_KEYS;
 use fairhead_sim::job::nearest;

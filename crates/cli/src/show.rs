@@ -1,4 +1,5 @@
-//! `fairhead show NAME`: a scheduler's tunables, a disk's description, a workload's job file; a disk's FILE as TOML.
+//! `fairhead show NAME`: a scheduler's tunables, a disk's description, a workload's job file; a disk's FILE
+//! as TOML.
 
 use fairhead_core::config::{Shown, Unit};
 use fairhead_core::sched::any::{PRESETS, Preset, preset};

@@ -41,7 +41,8 @@ pub(crate) fn set(schedulers: &mut [Scheduler], text: &str) -> Result<(), CliErr
     }))
 }
 
-/// Whether the preset `name` of these is what is called `sched`: it has that name, or none has and it is a preset of that scheduler.
+/// Whether the preset `name` of these is what is called `sched`: it has that name, or none has and it is a
+/// preset of that scheduler.
 pub(crate) fn is_meant(schedulers: &[Scheduler], name: &str, sched: &str) -> bool {
     let exact = schedulers.iter().any(|s| s.name == sched);
     name == sched || (!exact && schedulers.iter().any(|s| s.name == name && s.config.scheduler() == sched))

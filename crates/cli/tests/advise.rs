@@ -7,7 +7,8 @@ use serde_json::Value;
 /// Light enough for a debug build.
 const SHORT: [&str; 5] = ["tenants", "--runtime", "1s", "--rounds", "1"];
 
-/// One that thinks reads at random beside two that stream: something is better for it than what a kernel does by itself.
+/// One that thinks reads at random beside two that stream: something is better for it than what a kernel does
+/// by itself.
 const JOB: &str = "[streams]\nrw=read\nbs=64k\nsize=128m\nnumjobs=2\nruntime=1s\ntime_based\n\
     [reader]\nrw=randread\nsize=64m\nthinktime=2ms\nruntime=1s\ntime_based\n";
 

@@ -1,4 +1,5 @@
-//! `fairhead calibrate` as a user meets it: on models, and on what is no disk. What it finds is tested in the device crate.
+//! `fairhead calibrate` as a user meets it: on models, and on what is no disk. What it finds is tested in the
+//! device crate.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -75,7 +76,8 @@ fn what_cannot_be_calibrated_is_named_in_one_line() {
     assert_eq!(out.status.code(), Some(2));
 }
 
-/// A file in memory, or on this machine's own disk, has no arm; whatever it is said to be, nothing is written to it.
+/// A file in memory, or on this machine's own disk, has no arm; whatever it is said to be, nothing is written
+/// to it.
 #[test]
 fn a_file_is_read_and_nothing_else() {
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

@@ -46,8 +46,8 @@ fn fairhead(args: &[&str]) -> (i32, String) {
     (out.status.code().unwrap(), String::from_utf8(out.stderr).unwrap())
 }
 
-/// One guarantee in a job file, on the command lines of `serve` and `mount`, and at the control socket: nas2020 is good for some 90 requests a
-/// second.
+/// One guarantee in a job file, on the command lines of `serve` and `mount`, and at the control socket:
+/// nas2020 is good for some 90 requests a second.
 #[test]
 fn a_guarantee_that_a_job_file_may_not_promise_is_refused_everywhere() {
     let place = Place::new();
@@ -154,7 +154,7 @@ fn mistakes_are_one_line_each() {
         assert!(out.status.success(), "{said}");
         assert!(said.lines().any(|l| l == format!("fairhead: {why}")), "{words}: {said}");
     }
-    let missing = place.0.path().join("nobody");
+    let missing = place.0.path().join("missing");
     let missing = missing.to_str().unwrap();
     let (code, said) = fairhead(&["ctl", missing]);
     assert!(code == 1 && said.starts_with(&format!("fairhead: {missing}: No such file")), "{said}");

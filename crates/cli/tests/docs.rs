@@ -1,8 +1,9 @@
 //! Every command in the docs is run.
 //!
-//! In the README and in `docs/`, a block fenced as `sh` is a list of commands, one per line. Lines that start with
-//! `fairhead` or `cargo run --release` run the binary under test, in the root of the repository, and must succeed; `printf`, which makes
-//! a file for them, runs as it is. Other lines must be known here, so that no command goes stale unseen.
+//! In the README and in `docs/`, a block fenced as `sh` is a list of commands, one per line. Lines that start
+//! with `fairhead` or `cargo run --release` run the binary under test, in the root of the repository, and
+//! must succeed; `printf`, which makes a file for them, runs as it is. Other lines must be known here, so
+//! that no command goes stale unseen.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -49,7 +49,8 @@ fn a_disk_is_shown_until_it_is_told_to_end_and_then_tells_how_late_it_was() {
     dir.close().unwrap();
 }
 
-/// What it says of its distance is what `run --host` takes; and the time that the measurement took the model is not in its figures.
+/// What it says of its distance is what `run --host` takes; and the time that the measurement took the model
+/// is not in its figures.
 #[test]
 fn a_disk_tells_how_far_away_it_is_in_the_words_of_the_lab() {
     let Some(dir) = scratch() else { return };

@@ -1,7 +1,8 @@
 //! The examples with real programs, at a small size.
 //!
-//! A script prints `skipped: <why>` where there is no root, FUSE or program, or if the machine could not keep the disk's time; its own verdict needs
-//! longer runs than these, so what is asked of the rows here is coarse.
+//! A script prints `skipped: <why>` where there is no root, FUSE or program, or if the machine could not keep
+//! the disk's time; its own verdict needs longer runs than these, so what is asked of the rows here is
+//! coarse.
 
 #[path = "../../live/tests/in_time/mod.rs"]
 mod in_time;
@@ -79,7 +80,8 @@ fn a_program_starts_beside_readers() {
     });
 }
 
-/// BFQ raises readers that have just begun as it does a program that starts; the program is not to wait for them all.
+/// BFQ raises readers that have just begun as it does a program that starts; the program is not to wait for
+/// them all.
 #[test]
 fn a_program_starts_beside_readers_that_have_just_begun() {
     in_time(|| {

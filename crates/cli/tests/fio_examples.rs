@@ -1,6 +1,8 @@
-//! fio's own examples: those that do I/O to local files or devices run here, and the others are refused with the reason.
+//! fio's own examples: those that do I/O to local files or devices run here, and the others are refused with
+//! the reason.
 //!
-//! They come from the package `fio-examples`, which `cargo xtask setup` installs, or unpacks into `target/fio-examples` where packages leave their documents out.
+//! They come from the package `fio-examples`, which `cargo xtask setup` installs, or unpacks into
+//! `target/fio-examples` where packages leave their documents out.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

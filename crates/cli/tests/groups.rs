@@ -1,4 +1,4 @@
-//! Control groups from the outside: what they are given in a job file, what is told of them, and what is refused.
+//! Control groups from the outside: their settings in a job file, their figures, and what is refused.
 
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -156,7 +156,7 @@ fn a_change_that_cannot_be_is_a_note_and_the_run_goes_on() {
     let all: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(all["runs"][0]["notes"], serde_json::json!(notes));
     let bytes = |i: usize| all["runs"][0]["cgroups"][i]["rbytes"].as_u64().unwrap();
-    assert!(bytes(3) > 0 && bytes(1) > 0, "b's requests went on in t: {}", bytes(1));
+    assert!(bytes(3) > 0 && bytes(1) > 0, "b's requests continued in t: {}", bytes(1));
 }
 
 #[test]

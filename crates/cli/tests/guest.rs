@@ -1,10 +1,13 @@
-//! A Linux guest whose disks are exports of `fairhead serve`, in QEMU's software emulation: the kernel's own block layer and file system as the client.
+//! A Linux guest whose disks are exports of `fairhead serve`, in QEMU's software emulation: the kernel's own
+//! block layer and file system as the client.
 //!
-//! The guest is a kernel and a static busybox of Debian's, unpacked where `cargo xtask test` leaves them (`target/guest`) or where `FAIRHEAD_GUEST` says: a
-//! folder with `boot/vmlinuz-*`, `lib/modules` and `bin/busybox`. Its root is a file system in memory that is written here.
+//! The guest is a kernel and a static busybox of Debian's, unpacked where `cargo xtask test` leaves them
+//! (`target/guest`) or where `FAIRHEAD_GUEST` says: a folder with `boot/vmlinuz-*`, `lib/modules` and
+//! `bin/busybox`. Its root is a file system in memory that is written here.
 //!
-//! The guest copies a pattern about on the first disk, discards some of it, and makes a file system on the second, with files in it; whatever it reads
-//! back it compares by md5. When it is off, what is in the images is looked at from here.
+//! The guest copies a pattern about on the first disk, discards some of it, and makes a file system on the
+//! second, with files in it; whatever it reads back it compares by md5. When it is off, what is in the images
+//! is looked at from here.
 
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::disallowed_methods, reason = "processes and their time-outs are real")]

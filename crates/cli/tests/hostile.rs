@@ -1,4 +1,5 @@
-//! `fairhead serve` among clients that mean no good: the others go on, memory has a bound, and it ends when it is told to.
+//! `fairhead serve` among hostile clients: the other clients continue, memory has a bound, and a signal ends
+//! it.
 
 #![allow(clippy::disallowed_methods, reason = "processes and their time-outs are real")]
 
@@ -112,7 +113,7 @@ fn garbage(served: &Served, chance: &mut Chance) -> io::Result<()> {
             }
         }
         _ => {
-            // A request and a half, in the half of the disk that nobody uses.
+            // A request and a half, in the half of the disk that no other client uses.
             socket.write_all(&request(0, 1, SIZE / 2, 1 << 20))?;
             socket.write_all(&request(1, 2, SIZE / 2, 1 << 20))?;
             socket.write_all(&chance.bytes(9000))?;

@@ -1,11 +1,12 @@
 //! `fairhead serve` is killed, or its clients are, at random moments: what was acknowledged is there.
 //!
-//! Each client has a part of the disk to itself and stamps every sector that it writes with its place, a serial number and a pattern that follows
-//! from both. It keeps, for each block, which write was acknowledged last, which was so before an acknowledged flush (or was one with
-//! FUA), and which was sent last; what is read must lie between. No block has two requests under way.
+//! Each client has a part of the disk to itself and stamps every sector that it writes with its place, a
+//! serial number and a pattern that follows from both. It keeps, for each block, which write was acknowledged
+//! last, which was so before an acknowledged flush (or was one with FUA), and which was sent last; what is
+//! read must lie between. No block has two requests in flight.
 //!
-//! The page cache outlives a process that is killed. So this is about the order in which the server does and acknowledges things, and about
-//! requests that nobody waits for any more; not about a loss of power.
+//! The page cache outlives a process that is killed. So this is about the order in which the server does and
+//! acknowledges things, and about requests whose client has gone; not about a loss of power.
 //!
 //! `FAIRHEAD_KILLS` says how often; 20 times otherwise.
 
@@ -36,7 +37,7 @@ const PART: u64 = 384;
 const SHORT: u64 = 8;
 const RUN: u64 = 96;
 const CLIENTS: u64 = 2;
-/// Requests of a client that are under way.
+/// Requests of a client that are in flight.
 const DEPTH: usize = 16;
 
 /// A folder with a disk in it, removed again.
@@ -92,7 +93,7 @@ struct Sum {
     writes: u64,
     reads: u64,
     flushes: u64,
-    /// Blocks of writes of which nobody heard, and that were done.
+    /// The number of blocks of writes that were done and never acknowledged.
     surprises: u64,
 }
 
@@ -213,7 +214,7 @@ impl Client {
         }
     }
 
-    /// Nobody hears of what is under way any more. What is there now?
+    /// Notes that requests in flight will not be acknowledged any more, and reads what is there now.
     fn look_again(&mut self, socket: &mut UnixStream) -> io::Result<()> {
         self.asked.clear();
         self.busy.fill(false);

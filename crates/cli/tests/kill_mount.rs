@@ -1,9 +1,11 @@
-//! `fairhead mount` is killed, or a program that uses it is, at random moments: what was acknowledged is there.
+//! `fairhead mount` is killed, or a program that uses it is, at random moments: what was acknowledged is
+//! there.
 //!
-//! As in `kill.rs`, blocks are stamped, and it is known of each which write was acknowledged last. The program is a process of its own
-//! (this test, told so by its environment), so that it can be killed inside a call; before and after each call it says so through a socket, and what
-//! it said before it was killed is heard. Each of its threads has a part of the file to itself and makes one call at a time, past the
-//! page cache or through it.
+//! As in `kill.rs`, blocks are stamped, and it is known of each which write was acknowledged last. The
+//! program is a process of its own (this test, told so by its environment), so that it can be killed inside a
+//! call; before and after each call it says so through a socket, and what it said before it was killed is
+//! heard. Each of its threads has a part of the file to itself and makes one call at a time, past the page
+//! cache or through it.
 //!
 //! A mount that was killed is taken away with `umount -l` and mounted again. While it lives no call may fail.
 
@@ -40,7 +42,8 @@ const O_DIRECT: i32 =
 const FILE: &str = "FAIRHEAD_KILL_FILE";
 const FIRST: &str = "FAIRHEAD_KILL_FIRST";
 
-/// What the program says. Numbers are those of the thread, the first block in its part, how many, and the write.
+/// What the program says. Numbers are those of the thread, the first block in its part, how many, and the
+/// write.
 const WRITES: u64 = 1;
 const FLUSHES: u64 = 2;
 /// The call went well; behind a read, the writes that it found follow.
@@ -52,7 +55,7 @@ type Record = [u64; 5];
 
 fn say(socket: &Mutex<UnixStream>, record: Record, more: &[u64]) {
     let bytes: Vec<u8> = record.iter().chain(more).flat_map(|n| n.to_le_bytes()).collect();
-    // Nobody listens: then nobody is interested.
+    // No reader is left, so the result is not needed.
     let _ = socket.lock().unwrap().write_all(&bytes);
 }
 

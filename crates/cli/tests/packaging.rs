@@ -1,4 +1,5 @@
-//! What a package has beside the program: manual pages that man reads without a warning, scripts that shells load.
+//! What a package has beside the program: manual pages that man reads without a warning, scripts that shells
+//! load.
 
 use std::process::{Command, Output, Stdio};
 

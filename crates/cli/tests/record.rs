@@ -1,4 +1,4 @@
-//! What `run` writes down of a run: read by others' tools, and by nobody else's figures contradicted.
+//! The recordings of `run`: other tools read them, and no other figure contradicts them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

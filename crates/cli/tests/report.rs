@@ -1,5 +1,6 @@
-//! `--report` and `--pictures` from the outside: the same figures as in JSON, names that stay names, the same bytes again, and a page that a real
-//! browser opens without a complaint, without a request and without anything that sticks out.
+//! `--report` and `--pictures` from the outside: the same figures as in JSON, names that stay names, the same
+//! bytes again, and a page that a real browser opens without a complaint, without a request and without
+//! anything that sticks out.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -7,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Names that would be elements, attributes or ends of scripts if somebody forgot to escape them; and a long one.
+/// Names that would be elements, attributes or ends of scripts if escaping were forgotten; and a long one.
 const HOSTILE: &str = "[</script><b>bold</b>]\nrw=randread\nsize=16m\nruntime=1s\ntime_based\nthinktime=1ms\n\
     [\" onload=\"alert(1)]\nrw=read\nbs=64k\nsize=64m\nruntime=1s\ntime_based\n\
     [ünïcode <!-- &lt]\nrw=randwrite\nsize=16m\nruntime=1s\ntime_based\nfsync=8\n\
@@ -98,7 +99,7 @@ fn the_figures_of_a_page_are_those_of_the_json() {
 #[test]
 fn what_is_recorded_adds_up_to_what_the_disk_did() {
     let folder = TempDir::new().unwrap();
-    // Nothing is under way when it ends.
+    // Nothing is in flight when it ends.
     let job = "[stream]\nrw=read\nbs=64k\nsize=48m\nnumjobs=3\n[random]\nrw=randrw\ndirect=1\nsize=32m\nnumber_ios=100\n";
     std::fs::write(folder.path().join("j.fio"), job).unwrap();
     let args = ["run", "j.fio", "--sched", "cfq"];
@@ -257,14 +258,16 @@ fn open(folder: &Path, file: &str, width: u32) -> Seen {
     }
 }
 
-/// A script that a copy of the page gets instead of its policy: tells what sticks out of the window, and how small letters are.
+/// A script that a copy of the page gets instead of its policy: tells what sticks out of the window, and how
+/// small letters are.
 const MEASURE: &str = "<script>const out=[...document.querySelectorAll('svg.p text,h1,h2,p,figcaption,li,nav a')].filter(e=>{\
     const b=e.getBoundingClientRect();return b.width&&(b.left<-0.5||b.right>innerWidth+0.5)}).map(e=>e.textContent.slice(0,60));\
     const small=Math.min(...[...document.querySelectorAll('svg.p text')].map(e=>parseFloat(getComputedStyle(e).fontSize)*\
     (e.getScreenCTM?Math.abs(e.getScreenCTM().a):1)));\
     parent.postMessage(JSON.stringify({wide:document.documentElement.scrollWidth,window:innerWidth,out,small}),'*')</script></body>";
 
-/// Another script for a copy: zooms in twice with a key, points into the first lane, and tells the window of time, the axis, and what is told.
+/// Another script for a copy: zooms in twice with a key, points into the first lane, and prints the window of
+/// time, the axis, and the text that is shown.
 const ZOOM: &str = "<script>{const s=document.querySelector('[data-name^=decisions-]'),key=k=>s.dispatchEvent(new KeyboardEvent('keydown',{key:k}));\
     const box=s.getBoundingClientRect(),before=s.querySelector('svg.d').getAttribute('viewBox');key('+');key('+');\
     const all=[...document.querySelectorAll('svg[data-span] svg.d')].map(d=>d.getAttribute('viewBox').split(' ').map(Number));\
@@ -274,7 +277,8 @@ const ZOOM: &str = "<script>{const s=document.querySelector('[data-name^=decisio
     parent.postMessage(JSON.stringify({moved:all.every(v=>v[0]>0),window,axis,told,\
     back:before===s.querySelector('svg.d').getAttribute('viewBox')}),'*')}</script></body>";
 
-/// What such a script of a copy of the page tells, in a frame as wide as this: a window cannot be as narrow as a telephone.
+/// What such a script of a copy of the page tells, in a frame as wide as this: a window cannot be as narrow
+/// as a telephone.
 fn told(folder: &Path, page: &str, script: &str, width: u64) -> Value {
     let (before, rest) = page.split_once("<meta http-equiv").unwrap();
     let copy = format!("{before}{}", &rest[rest.find('>').unwrap() + 1..]).replace("</body>", script);

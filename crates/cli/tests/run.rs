@@ -121,7 +121,7 @@ fn why_tells_where_the_time_went_and_the_parts_add_up() {
         assert!(slowest["story"].as_str().unwrap().contains("(read of 64 KiB, ended at "), "{slowest}");
     }
     let plain = dir.json(&["--sched", "noop", "--output-format", "json"]);
-    assert!(plain["runs"][0]["why"].is_null(), "nobody asked");
+    assert!(plain["runs"][0]["why"].is_null(), "not asked for");
 }
 
 #[test]
@@ -277,7 +277,8 @@ fn several_disks_have_a_row_each_in_every_format() {
     assert!(told.starts_with("fairhead: job.fio:12: unknown disk 'mine.toml'"), "{told}");
 }
 
-/// Keys of fio's that ours leaves out: no time of day is in a result, and a modelled disk has no kernel's books.
+/// Keys of fio's that ours leaves out: no time of day is in a result, and a modelled disk has no kernel's
+/// books.
 const LEFT_OUT: [&str; 8] = [
     "timestamp",
     "timestamp_ms",
@@ -331,7 +332,8 @@ fn json_plus_has_the_keys_of_fios() {
         let missing: Vec<&String> =
             want.difference(&have).filter(|p| !LEFT_OUT.contains(&name(p).as_str())).collect();
         assert!(missing.is_empty(), "{engine}: fio has {missing:?}");
-        // Of files on some file systems fio has no figures of a disk; options in a section are none for all jobs.
+        // Of files on some file systems fio has no figures of a disk; options in a section are none for all
+        // jobs.
         let more: Vec<&String> = (have.difference(&want))
             .filter(|p| !p.starts_with("/disk_util") && !p.starts_with("/global options"))
             .collect();
@@ -532,7 +534,8 @@ fn fio_plot_draws_our_results() {
     assert!(mean.lines().count() >= 3, "a line for each log: {mean}");
 }
 
-/// Rates over different spans are not added: what a job's clients moved is over the longest client's time, as fio has it.
+/// Rates over different spans are not added: what a job's clients moved is over the longest client's time, as
+/// fio has it.
 #[test]
 fn a_jobs_rate_is_its_bytes_over_its_time() {
     let json = Dir::new().json(&["--sched", "noop", "--output-format", "json+"]);
@@ -588,7 +591,8 @@ fn ctrl_c_ends_a_long_run_with_one_line_and_no_file() {
     use std::io::{BufRead as _, BufReader};
 
     let dir = Dir::new();
-    // Three hundred days of a disk; the option without effect makes a note, which says that the run is about to begin.
+    // Three hundred days of a disk; the option without effect makes a note, which says that the run is about
+    // to begin.
     let long = "[j]\nsize=1g\ndirect=1\ntime_based\nruntime=300d\nthread\n";
     std::fs::write(dir.0.path().join("job.fio"), long).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_fairhead"))

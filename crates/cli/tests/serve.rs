@@ -1,4 +1,5 @@
-//! `fairhead serve` as a user meets it: mistakes, signals, the table at the end; and real clients where there are any.
+//! `fairhead serve` as a user meets it: mistakes, signals, the table at the end; and real clients where there
+//! are any.
 
 #![allow(clippy::disallowed_methods, reason = "processes and their time-outs are real")]
 

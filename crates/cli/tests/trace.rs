@@ -38,7 +38,7 @@ latency  mean 8.67ms, longest 9.00ms, of 3 requests
     assert_eq!(answer("blkparse.txt", &[]), expected);
     let lost = answer("ftrace-blk.txt", &[]);
     assert!(lost.ends_with("note: 25 were lost by the recording; record with a larger buffer\n"), "{lost}");
-    // Nobody is told from anybody here.
+    // This trace does not distinguish tasks.
     assert!(!answer("tencent.csv", &[]).contains("tasks"));
 }
 
@@ -105,7 +105,8 @@ fn blkparse_and_btt_read_what_we_write() {
     let (ours, again, dump) = (path("ours.blktrace.0"), path("again"), path("dump"));
     assert!(trace(&golden("blkparse.txt"), &["--to", "blktrace", "-o", &ours]).status.success());
     let Some(text) = run("blkparse", &["-i", &ours, "-d", &dump]) else { return };
-    // Two reads, two writes, a flush, a discard; of the first three it is known when they completed, by then two had been merged.
+    // Two reads, two writes, a flush, a discard; of the first three it is known when they completed, by then
+    // two had been merged.
     let count = |letter: &str| text.lines().filter(|l| l.split_whitespace().nth(5) == Some(letter)).count();
     assert_eq!((count("Q"), count("D"), count("C")), (6, 3, 3), "{text}");
     assert!(text.contains("  412  Q WSM 900000 + 64 [jbd2/sda1-8]"), "{text}");

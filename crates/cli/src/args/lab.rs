@@ -210,7 +210,7 @@ pub(crate) struct AdviseArgs {
 /// What the score of advice weighs most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Goal {
-    /// Who waits.
+    /// The wait: start-up time, time until done, or p99.
     Latency,
     /// The bytes per second that the disk moves.
     Throughput,

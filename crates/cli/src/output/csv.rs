@@ -1,6 +1,6 @@
-//! CSV: a line per scheduler and job, and of several disks one for each without a job; with `--interval` a line per scheduler, client and interval; with `--watch` one per
-//! scheduler, control group and interval. Names are quoted when
-//! they need to be (RFC 4180); every column carries its unit.
+//! CSV: a line per scheduler and job, and of several disks one for each without a job; with `--interval` a
+//! line per scheduler, client and interval; with `--watch` one per scheduler, control group and interval.
+//! Names are quoted when they need to be (RFC 4180); every column carries its unit.
 
 use super::{Export, Report, Sum};
 use fairhead_sim::Outcome;
@@ -70,7 +70,8 @@ fn totals(report: &Report<'_>) -> String {
     text
 }
 
-/// The line of one of several disks: its name for the disk's, no job, and of the figures those that are of a disk.
+/// The line of one of several disks: its name for the disk's, no job, and of the figures those that are of a
+/// disk.
 fn disk_line(d: &DiskOutcome, o: &Outcome, seed: u64) -> String {
     let (s, c) = (&d.stats, &d.stats.counters);
     let per_s = |n: u64| rate(n, o.elapsed).to_string();

@@ -1,13 +1,16 @@
 //! fio's own layout of results, `json+`, so that fio's tools and those of others read it: fio-plot, for one.
 //!
-//! With several schedulers `jobs` are named `SCHEDULER:JOB`, and `job options` has fio's `ioscheduler`. All keys are there that fio 3.33
-//! writes, but for `timestamp`, `timestamp_ms` and `time`, as a result holds no time of day, and of `disk_util` the kernel's books of its
-//! queue: `read_merges`, `write_merges`, `read_ticks`, `write_ticks` and `in_queue`. What differs in meaning:
+//! With several schedulers `jobs` are named `SCHEDULER:JOB`, and `job options` has fio's `ioscheduler`. All
+//! keys are there that fio 3.33 writes, but for `timestamp`, `timestamp_ms` and `time`, as a result holds no
+//! time of day, and of `disk_util` the kernel's books of its queue: `read_merges`, `write_merges`,
+//! `read_ticks`, `write_ticks` and `in_queue`. What differs in meaning:
 //!
-//! - the samples of `bw_min` to `iops_samples` are of whole intervals of 500 ms from the start of the run, and of all clients of an entry
-//!   added up; fio takes them from each client's start, and those of trims, too;
-//! - `sys_cpu` has the time of the host's model for system calls, copying and the block layer, `usr_cpu` the program's own; `ctx` is how
-//!   often a client waited and was woken; `majf` and `minf` are 0: nothing here has pages of its own;
+//! - the samples of `bw_min` to `iops_samples` are of whole intervals of 500 ms from the start of the run,
+//!   and of all clients of an entry added up; fio takes them from each client's start, and those of trims,
+//!   too;
+//! - `sys_cpu` has the time of the host's model for system calls, copying and the block layer, `usr_cpu` the
+//!   program's own; `ctx` is how often a client waited and was woken; `majf` and `minf` are 0: nothing here
+//!   has pages of its own;
 //! - there is no submission latency: it is part of the completion latency, which is the whole.
 //
 //= fio-3.33 stat.c and json output, seen
@@ -111,7 +114,8 @@ fn depths(entry: &mut Value, sum: &Sum) {
     entry["iodepth_complete"] = Value::Object(at_once);
 }
 
-/// The shares of calls that took less than so many ns, us and ms, and not less than the bound before.
+/// Writes the shares of calls by latency: for each bound in ns, us and ms the calls below it and not below
+/// the previous bound.
 fn latencies(entry: &mut Value, all: &OpStats) {
     const BOUNDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
     for (unit, ns, bounds) in
@@ -231,7 +235,8 @@ fn samples(entry: &mut Value, unit: &Unit<'_>, units: &[Unit<'_>], o: &Outcome) 
     }
 }
 
-/// One figure of all clients of an entry, for each whole interval in which all of them ran; none if it is zero throughout.
+/// One figure of all clients of an entry, for each whole interval in which all of them ran; none if it is
+/// zero throughout.
 fn series<'a>(unit: &'a Unit<'_>, o: &'a Outcome, of: fn(&Point) -> u64) -> impl Iterator<Item = u64> + 'a {
     let interval = o.interval.unwrap_or(SAMPLE);
     let mine = || unit.clients.iter().filter_map(|&i| o.clients.get(i));

@@ -6,8 +6,9 @@
 //! tenants/a  cfq           100      6.01s    30%  …
 //! ```
 //!
-//! A row has a group with everything inside it, and the root's own tasks if there are any; rates are over the time of its clients. JSON has both: a group's own figures
-//! under the kernel's names, and those with everything inside it, as the kernel's `…_recursive` files have them.
+//! A row has a group with everything inside it, and the root's own tasks if there are any; rates are over the
+//! time of its clients. JSON has both: a group's own figures under the kernel's names, and those with
+//! everything inside it, as the kernel's `…_recursive` files have them.
 
 use super::table::{Best, Cell, Table};
 use super::{Report, json::thousandths};
@@ -57,7 +58,7 @@ pub(super) fn not_kept(report: &Report<'_>) -> String {
         let names = report.outcomes.iter().filter(|o| o.groups_not_kept.contains(&word));
         names.map(|o| o.scheduler.as_str()).collect::<Vec<_>>().join(", ")
     };
-    // Words that the same schedulers do not keep are told together.
+    // Settings that the same schedulers do not keep are listed together.
     let mut all: Vec<(String, Vec<&str>)> = Vec::new();
     for word in words {
         let names = under(word);
@@ -74,7 +75,8 @@ pub(super) fn not_kept(report: &Report<'_>) -> String {
     format!("not kept: {}\n", parts.join("; "))
 }
 
-/// From the first start to the last end of the clients that were in the group at the start; all of the run if there were none.
+/// From the first start to the last end of the clients that were in the group at the start; all of the run if
+/// there were none.
 fn time_of(report: &Report<'_>, o: &Outcome, i: usize) -> Duration {
     let job = |c: &ClientStats| &report.jobs().jobs[c.job];
     let is_in = |group: usize| if i == 0 { group == 0 } else { o.is_inside(group, i) };

@@ -1,5 +1,5 @@
-//! The table that a tired operator reads at a glance: job by job, one row per scheduler, the best of each column in bold
-//! where there is a terminal.
+//! The table that a tired operator reads at a glance: job by job, one row per scheduler, the best of each
+//! column in bold where there is a terminal.
 //!
 //! ```text
 //! app-start on nas2020, host of 2020, seed 1
@@ -103,8 +103,8 @@ pub(super) fn jobs_table(report: &Report<'_>) -> Table<'static> {
     Table { words: 2, columns, blocks: report.jobs().jobs.iter().enumerate().map(block).collect() }
 }
 
-/// Whether jobs that ran beside each other ended at so different times that their rates are not comparable: one ran a tenth longer than all
-/// did together.
+/// Whether jobs that ran beside each other ended at so different times that their rates are not comparable:
+/// one ran a tenth longer than all did together.
 fn ends_apart(o: &Outcome) -> bool {
     o.clients.iter().any(|c| c.together.is_some_and(|t| c.elapsed > t.span + t.span / 10))
 }
@@ -198,7 +198,8 @@ fn scheduler_of(o: &Outcome, disk: &DiskOutcome) -> String {
     }
 }
 
-/// What the processors did meanwhile; `None` on hosts whose lab does not tell. Shares of the time that they worked.
+/// What the processors did meanwhile; `None` on hosts whose lab does not tell. Shares of the time that they
+/// worked.
 pub(super) fn cpu_table(report: &Report<'_>) -> Option<Table<'static>> {
     let columns = vec![
         ("processors", Best::None),

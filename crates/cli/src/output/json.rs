@@ -1,6 +1,6 @@
-//! JSON of our own: one object with a `runs` array, a run per scheduler. It uses fio's names and units where fio has the field: `bw` in
-//! KiB/s, `bw_bytes` in bytes/s, `runtime` in ms, everything `_ns` in nanoseconds. What both have is made here; fio's own layout is in
-//! [`super::fio`].
+//! JSON of our own: one object with a `runs` array, a run per scheduler. It uses fio's names and units where
+//! fio has the field: `bw` in KiB/s, `bw_bytes` in bytes/s, `runtime` in ms, everything `_ns` in nanoseconds.
+//! What both have is made here; fio's own layout is in [`super::fio`].
 //
 //= fio-3.33 stat.c and json output
 
@@ -137,8 +137,8 @@ fn together(entry: &mut Value, sum: &Sum) {
     );
 }
 
-/// Adds what only some jobs have: `steadystate`, and what programs tell of themselves, `startup_time` (the mean, each start-up's, and whether it was given up), `replayed`, and
-/// `frames`.
+/// Adds what only some jobs have: `steadystate`, and what programs tell of themselves, `startup_time` (the
+/// mean, each start-up's, and whether it was given up), `replayed`, and `frames`.
 pub(super) fn programs(entry: &mut Value, sum: &Sum) {
     let Value::Object(map) = entry else { return };
     if let Some(steady) = &sum.steady {
@@ -318,8 +318,8 @@ fn direction(stats: &OpStats, bytes_per_s: u64, elapsed: Duration, bins: Bins) -
     });
     let Value::Object(map) = &mut entry else { return entry };
     if bins == Bins::With {
-        // A call is one piece from submission to completion here, so there is no submission latency of its own, and the
-        // completion latency is all of it. fio's default has percentiles in the latter only.
+        // A call is one piece from submission to completion here, so there is no submission latency of its
+        // own, and the completion latency is all of it. fio's default has percentiles in the latter only.
         let mut plain = latency(stats, Bins::Without);
         plain.as_object_mut().and_then(|m| m.remove("percentile"));
         map.insert("short_ios".to_owned(), json!(0));

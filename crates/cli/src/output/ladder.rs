@@ -24,7 +24,7 @@ use crate::args::TableFormat;
 pub(crate) struct Ladder<'a> {
     pub(crate) title: String,
     pub(crate) jobs: &'a JobFile,
-    /// Whose latency counts: an index into the jobs.
+    /// The job whose latency counts: an index into the jobs.
     pub(crate) foreground: usize,
     pub(crate) rungs: &'a [Rung],
     pub(crate) outcomes: &'a [Outcome],

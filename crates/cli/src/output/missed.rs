@@ -1,7 +1,7 @@
 //! Rates that a job file asks for and a run did not reach: `rate` and `rate_iops`.
 //!
-//! A cap is also a wish: a film with `rate=3m` needs its 3 MiB/s. It is missed if a job gets less by more than 2 percent and by more than
-//! what it may have in flight.
+//! A cap is also a wish: a film with `rate=3m` needs its 3 MiB/s. It is missed if a job gets less by more
+//! than 2 percent and by more than what it may have in flight.
 
 use std::collections::BTreeMap;
 

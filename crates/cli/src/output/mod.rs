@@ -1,7 +1,7 @@
 //! Results, written: a table, JSON, fio's json+ or CSV behind one trait.
 //!
-//! All of them are functions of the [`Report`], which holds no time of day and no name of a machine: the same run gives the
-//! same bytes.
+//! All of them are functions of the [`Report`], which holds no time of day and no name of a machine: the same
+//! run gives the same bytes.
 
 pub(crate) mod advice;
 pub(crate) mod conformance;
@@ -45,7 +45,7 @@ pub(crate) struct Report<'a> {
     pub(crate) plan: &'a Plan,
     /// One outcome for each of the plan's schedulers, in order.
     pub(crate) outcomes: &'a [Outcome],
-    /// Where the time of the plan's clients went, for each outcome; empty if nobody asked.
+    /// The account of the plan's clients, for each outcome; empty without `--why`.
     pub(crate) why: &'a [fairhead_sim::why::Report],
 }
 
@@ -79,14 +79,16 @@ pub(crate) struct Sum {
     pub(crate) frames: Option<Frames>,
     /// How the tasks of traces among them were replayed.
     pub(crate) replayed: Option<Replayed>,
-    /// What they moved together while all jobs ran; nothing if one of them did not, or there was no such time.
+    /// What they moved together while all jobs ran; nothing if one of them did not, or there was no such
+    /// time.
     pub(crate) together: Option<Together>,
     /// What came of the `steadystate` of the first that has one.
     pub(crate) steady: Option<Steadiness>,
     pub(crate) cpu: CpuStats,
     /// How many calls began at which depth.
     pub(crate) depths: [u64; DEPTHS],
-    /// What they moved over the longest client's time, in bytes per second, by direction: rates over different spans are not added.
+    /// What they moved over the longest client's time, in bytes per second, by direction: rates over
+    /// different spans are not added.
     //= fio-3.33 group_reporting, seen
     pub(crate) read_rate: u64,
     pub(crate) write_rate: u64,
@@ -177,7 +179,8 @@ pub(crate) struct Unit<'a> {
     pub(crate) clients: Vec<usize>,
 }
 
-/// fio's rule: consecutive clients with `group_reporting` in the same group are one entry, under the name of the first.
+/// fio's rule: consecutive clients with `group_reporting` in the same group are one entry, under the name of
+/// the first.
 //= fio-3.33 stat.c grouping of thread statistics
 pub(crate) fn units(jobs: &JobFile) -> Vec<Unit<'_>> {
     let mut units: Vec<Unit<'_>> = Vec::new();

@@ -6,8 +6,8 @@
 //! R000-C1-cfq-1    agg_bw  KiB/s      19433  19441  3    +0.0%      15%  calibrates
 //! ```
 //!
-//! A number that calibrated the model proves nothing, and its verdict says so. One that is listed only, or is known to miss, has
-//! its reason below the table.
+//! A number that calibrated the model proves nothing, and its verdict says so. One that is listed only, or is
+//! known to miss, has its reason below the table.
 
 use std::borrow::Cow;
 
@@ -163,7 +163,8 @@ fn property(c: &Check) -> String {
     format!("  {}: {}: {verdict}", c.what, c.got)
 }
 
-/// Why numbers and properties are listed only, and why those that are known to miss do: each reason with how many it is for.
+/// Why numbers and properties are listed only, and why those that are known to miss do: each reason with how
+/// many it is for.
 fn reasons(r: &Report) -> String {
     let figures = r.figures.iter().filter_map(|f| Some((verdict(f), f.reason()?)));
     let checks = r.checks.iter().filter_map(|c| match c.weight {

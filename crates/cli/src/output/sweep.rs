@@ -1,7 +1,9 @@
-//! A sweep as CSV (a line for each point), as JSON (an object for each), or as a table for people (a row for all seeds together).
+//! A sweep as CSV (a line for each point), as JSON (an object for each), or as a table for people (a row for
+//! all seeds together).
 //!
-//! The table has means over the seeds, and in brackets how far from them the true ones may be, in percent: half the interval
-//! of 95 % by Student's t. Several disks have lines of their own behind all together (JSON: `disks` of a point). Points that were not run because of an interrupt are left out everywhere.
+//! The table has means over the seeds, and in brackets how far from them the true ones may be, in percent:
+//! half the interval of 95 % by Student's t. Several disks have lines of their own behind all together (JSON:
+//! `disks` of a point). Points that were not run because of an interrupt are left out everywhere.
 
 use fairhead_core::Duration;
 use fairhead_sim::advise::statistics::Mean;

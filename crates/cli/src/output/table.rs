@@ -1,5 +1,5 @@
-//! Tables for people: columns as wide as they need to be, the best of each block of rows in bold, and numbers with three
-//! digits or so.
+//! Tables for people: columns as wide as they need to be, the best of each block of rows in bold, and numbers
+//! with three digits or so.
 
 use fairhead_core::Duration;
 pub(crate) use fairhead_report::words::{mib, time};
@@ -86,7 +86,7 @@ impl Table<'_> {
         text
     }
 
-    /// The same for a page, under a title.
+    /// Returns the table for a page, under a title.
     pub(super) fn for_page(&self, title: &str) -> fairhead_report::Table {
         let used = self.used();
         let row = |block: &[Vec<Cell>], i: usize| -> Vec<fairhead_report::Cell> {

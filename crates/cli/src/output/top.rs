@@ -1,4 +1,4 @@
-//! Who gets what, between two looks at a live disk.
+//! The share of each group between two snapshots of a live disk.
 //!
 //! ```text
 //! bfq, depth 1: 1 at the disk, 30 wait
@@ -7,8 +7,8 @@
 //! tin       100    25%         9.4               150   …
 //! ```
 //!
-//! A row has a group with everything inside it, and the root's own tasks if there are any. Shares are of the disk's time, where the scheduler
-//! charges time, and else of the bytes.
+//! A row has a group with everything inside it, and the root's own tasks if there are any. Shares are of the
+//! disk's time, where the scheduler charges time, and else of the bytes.
 
 use super::table::{Best, Cell, Table};
 use fairhead_core::Duration;
@@ -40,7 +40,7 @@ impl Got {
         }
     }
 
-    /// So many hundredths took no longer.
+    /// Returns the latency that `hundredths` percent of the requests do not exceed.
     fn percentile(&self, hundredths: u64) -> Option<Duration> {
         let all: u64 = self.steps.values().sum();
         let rank = (all * hundredths).div_ceil(100).max(1);
@@ -110,7 +110,7 @@ fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// The table of what went on between two looks.
+/// Returns the table of what happened between two snapshots.
 pub(crate) fn top(before: &Value, after: &Value, coloured: bool) -> String {
     let none = Vec::new();
     let groups = |look: &'_ Value| look["groups"].as_array().cloned().unwrap_or_default();

@@ -63,7 +63,7 @@ fn human(read: &Read<'_>, coloured: bool) -> String {
         sizes.iter().map(|c| format!("{} {}", bytes(u64::from(c.sectors) * 512), percent(c.requests, n)));
     let tasks = s.tasks(NAMED);
     let tasks = tasks.iter().map(|(id, n)| format!("{} {n}", task(names, id.0)));
-    // Where nobody is told from anybody there is nothing to tell.
+    // Tasks are listed only if the trace distinguishes them.
     let has_tasks = s.task_kinds() > 1 || s.tasks(1).iter().any(|(id, _)| id.0 != 0);
     let devices = s.devices(NAMED);
     let devices =

@@ -1,5 +1,5 @@
-//! `--watch`: the disk time that control groups were charged, interval by interval, and the first group's beside the others',
-//! as a script did that printed `io.disk_time` every two seconds.
+//! `--watch`: the disk time that control groups were charged, interval by interval, and the first group's
+//! beside the others', as a script did that printed `io.disk_time` every two seconds.
 //!
 //! ```text
 //! disk time of control groups per 2.00s, and the ratio of test1 to others
@@ -9,8 +9,8 @@
 //!      4.00s  1.20s  714ms      1.69
 //! ```
 //!
-//! A group's time is that of everything inside it; the root's is its own tasks' and is left out if there is none. The last
-//! interval may be shorter. Schedulers that charge no disk time have a line that says so.
+//! A group's time is that of everything inside it; the root's is its own tasks' and is left out if there is
+//! none. The last interval may be shorter. Schedulers that charge no disk time have a line that says so.
 //
 //= io-controller-v9-2009, watch_cgroup.sh
 

@@ -12,7 +12,8 @@
 //!   0.299s: queued 0.290s behind streams.3 (0.010s), …; then served in 0.009s
 //! ```
 //!
-//! The shares add up to 100 % but for rounding; *boosted* and *idled for it* are parts of the same time seen otherwise.
+//! The shares add up to 100 % but for rounding; *boosted* and *idled for it* are parts of the same time seen
+//! otherwise.
 
 use super::Report;
 use super::table::{Best, Cell, Table, mib, time};
@@ -26,14 +27,14 @@ use serde_json::{Value, json};
 /// How many of those to blame are named one by one.
 const NAMED: usize = 3;
 
-/// Whose time it is.
+/// Returns the name of the client or clients that the account is about.
 fn whose(report: &Report<'_>) -> String {
     let name = report.plan.why.as_ref().map_or("", |w| w.name.as_str());
     let clients = report.why.first().map_or(0, |w| w.clients.len());
     if clients > 1 { format!("{name} ({clients} clients)") } else { name.to_owned() }
 }
 
-/// The chapters of a page; none if nobody asked.
+/// Returns the chapters of a page; none without `--why`.
 pub(super) fn chapters(report: &Report<'_>) -> Vec<Chapter> {
     if report.why.is_empty() {
         return Vec::new();
@@ -206,10 +207,11 @@ const PARTS: [(&str, Part); 9] = [
     ("served", |a| a.served),
 ];
 
-/// How many decisions are told of one step of a call.
+/// The most decisions that are listed for one step of a call.
 const DECISIONS: usize = 3;
 
-/// A call's story, line by line: what it waited for, from when, and what the scheduler decided meanwhile about it and those it waited for.
+/// A call's story, line by line: what it waited for, from when, and what the scheduler decided meanwhile
+/// about it and those it waited for.
 fn steps(w: &why::Report, told: &WindowReport, s: &Story) -> Vec<String> {
     let mut lines = Vec::new();
     let mine = TaskId(u32::try_from(s.client + 1).unwrap_or(0));
@@ -264,7 +266,7 @@ fn counts(list: &[(Reason, u64)]) -> String {
     each.join(", ")
 }
 
-/// Who is to blame, job by job: the clones of one together.
+/// Lists the jobs that a client waited for; the clones of a job together.
 fn by_job(w: &why::Report, a: &Account, of: &dyn Fn(&Blame) -> Duration) -> String {
     let mut jobs: Vec<(&str, Duration, u32)> = Vec::new();
     for b in a.blame.iter().filter(|b| !of(b).is_zero()) {
@@ -284,7 +286,7 @@ fn by_job(w: &why::Report, a: &Account, of: &dyn Fn(&Blame) -> Duration) -> Stri
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// Who is to blame, one by one: those who were most.
+/// Lists the clients that a client waited for, those with the longest times.
 fn by_client(w: &why::Report, a: &Account, of: &dyn Fn(&Blame) -> Duration) -> String {
     let mut list: Vec<(TaskId, Duration)> =
         a.blame.iter().map(|b| (b.task, of(b))).filter(|b| !b.1.is_zero()).collect();

@@ -13,7 +13,8 @@ pub(super) enum Difference {
     Certain(String),
     /// In how long something takes, or in how much was done in a time.
     OfTime(String),
-    /// fio did not end, or ended itself. With several jobs it does that now and then, on a busy machine above all.
+    /// fio did not end, or ended itself. With several jobs it does that now and then, on a busy machine above
+    /// all.
     Hung,
 }
 
@@ -104,7 +105,8 @@ impl Both<'_> {
                 let unit = if what.contains("bytes") { call } else { 1.0 };
                 let clients = jobs.iter().map(|j| f64::from(j.numjobs)).sum::<f64>();
                 let slack = if cut { 0.1 * spread.mean + 2.0 * unit * clients } else { 0.0 };
-                // Without pauses it hangs on the machine which job ends first, and how far the others are then.
+                // Without pauses it hangs on the machine which job ends first, and how far the others are
+                // then.
                 let raced = self.jobs.jobs.iter().any(|j| j.exitall)
                     && !self.jobs.jobs.iter().all(|j| !j.thinktime.is_zero() || has_rate(j));
                 if raced {
@@ -114,7 +116,8 @@ impl Both<'_> {
                     let name = &self.real.entries[i].name;
                     let why =
                         format!("{what} of entry {i} '{name}': fio {real}, lab {spread:?}\n{}", self.show());
-                    // A mix that is late does not take turns: which direction has a rate to catch up with hangs on the machine.
+                    // A mix that is late does not take turns: which direction has a rate to catch up with
+                    // hangs on the machine.
                     let paced = jobs.iter().any(|j| has_rate(j) && j.rw.direction == Direction::Mixed);
                     return Err(if cut || paced { OfTime(why) } else { Certain(why) });
                 }
@@ -139,7 +142,8 @@ impl Both<'_> {
             )))
         };
         if has_chance(job) || job.file_service == FileService::Random && job.nrfiles > 1 {
-            // Where a direction goes on, or begins again, hangs on chance; that it goes on where it was does not.
+            // Whether a direction continues or begins again depends on chance; the place where it continues
+            // does not.
             let known = job.nrfiles == 1 || real.calls.iter().all(|c| c.file.is_some());
             // Calls in flight may begin in another order than they were drawn in.
             let both = [("fio", real, known && job.numjobs == 1), ("lab", ours, job.iodepth == 1)];
@@ -253,7 +257,8 @@ impl Both<'_> {
         {
             let after = |s: &Seen| Some(begins(s, i)? - begins(s, first)?);
             let (Some(real), Some(ours)) = (after(self.real), after(self.ours)) else { continue };
-            // fio looks for jobs to start every 100 ms; what is due soon after its start it was seen to begin at the second look.
+            // fio looks for jobs to start every 100 ms; what is due soon after its start it was seen to begin
+            // at the second look.
             if (real - ours).abs() > ours.abs() * 0.1 + 210.0 + self.slack_ms {
                 let why = format!(
                     "client {i} '{}' begins after the first: fio {real:.0} ms, lab {ours:.0} ms",
@@ -390,7 +395,8 @@ fn has_rate(job: &Job) -> bool {
         || [calls.read, calls.write].iter().any(Option::is_some)
 }
 
-/// fio 3.33 syncs again after each read while the number of writes calls for a sync, and at the start of a pass.
+/// fio 3.33 syncs again after each read while the number of writes calls for a sync, and at the start of a
+/// pass.
 //= docs/job-files.md "Where fio and Fairhead differ"
 fn repeats_syncs(job: &Job) -> bool {
     job.fsync + job.fdatasync > 0
@@ -406,7 +412,7 @@ fn base(c: &Client) -> u64 {
     c.calls.iter().filter(|c| c.kind != 's').map(|c| c.offset).min().unwrap_or(0)
 }
 
-/// The first call that neither goes on where its direction was in its file, nor begins there again.
+/// Returns the first call that neither continues where its direction was in its file, nor begins there again.
 fn jump(c: &Client, base: u64) -> Option<Call> {
     let mut at: BTreeMap<(char, Option<usize>), u64> = BTreeMap::new();
     c.calls

@@ -1,7 +1,7 @@
 //! Job files, drawn from the options that the lab obeys.
 //!
-//! Left out is what docs/job-files.md lists under *Where fio and Fairhead differ*, and what has no result that could be compared: a pattern that runs for a time
-//! without pauses does as much as the disk allows.
+//! Left out is what docs/job-files.md lists under *Where fio and Fairhead differ*, and what has no result
+//! that could be compared: a pattern that runs for a time without pauses does as much as the disk allows.
 
 use fairhead_sim::rng::Rng;
 use std::fmt::Write as _;
@@ -55,7 +55,7 @@ struct Job {
     ramps: bool,
     /// A job ends others.
     exits: bool,
-    /// There are several files. How their zones go on together is told by no rule.
+    /// There are several files. fio has no rule for how their zones continue together.
     files: bool,
     timed: bool,
 }
@@ -229,7 +229,8 @@ impl Draw {
         if ramps || self.chance(50) {
             let calls_per_s = self.number(30, 100);
             if ramps {
-                // Over in the middle of the file's first loop, in which there are `calls_per_s` of each direction.
+                // Over in the middle of the file's first loop, in which there are `calls_per_s` of each
+                // direction.
                 let directions = if job.mixed { 2 } else { 1 };
                 let ms = (500 * blocks / (calls_per_s * directions)).min(200);
                 self.line("ramp_time", format!("{ms}ms"));
@@ -272,7 +273,8 @@ impl Draw {
         if job.random && self.chance(20) {
             self.line("norandommap", "");
         }
-        // A last block that does not fit ends a job with a skewed distribution, by chance; so do random calls in zones.
+        // A last block that does not fit ends a job with a skewed distribution, by chance; so do random calls
+        // in zones.
         if job.random && job.whole_blocks && self.chance(20) {
             let how = self.one_of(&["zipf:1.2", "pareto:0.3", "normal:20"]);
             self.line("random_distribution", how);
@@ -308,7 +310,7 @@ impl Draw {
         }
     }
 
-    /// Who waits for whom, and who is reported with whom.
+    /// Draws which jobs wait for which others, and which are reported together.
     fn order(&mut self, job: &Job, s: Section) {
         if s.first {
             if s.exits {

@@ -63,7 +63,8 @@ fn has_line(text: &[u8], line: &str) -> bool {
     String::from_utf8_lossy(text).lines().any(|l| l == line)
 }
 
-/// The file with what it takes to see what fio does. Threads are gone when fio is killed, processes would stay.
+/// The file with what it takes to see what fio does. Threads are gone when fio is killed, processes would
+/// stay.
 fn with_logs(text: &str, dir: &Path) -> String {
     let dir = dir.display();
     let mut lines =
@@ -94,7 +95,8 @@ fn clients(jobs: &JobFile, dir: &Path) -> Vec<Client> {
     let mut before = 0;
     jobs.clients()
         .map(|c| {
-            // fio numbers the threads of a job from its first clone to its last, which has the clone number 1.
+            // fio numbers the threads of a job from its first clone to its last, which has the clone
+            // number 1.
             let behind = (c.job.numjobs - c.clone) % c.job.numjobs;
             let number = before + behind + 1;
             if c.clone + 1 == c.job.numjobs {

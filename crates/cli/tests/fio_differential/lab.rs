@@ -1,5 +1,5 @@
-//! A drawn job file in the lab, on a disk that is almost as quick as the memory that fio's files lie in, with as many seeds as its
-//! chance asks for.
+//! A drawn job file in the lab, on a disk that is almost as quick as the memory that fio's files lie in, with
+//! as many seeds as its chance asks for.
 
 use super::{Call, Client, Entry, Seen};
 use fairhead_core::sched::any::PRESETS;

@@ -1,4 +1,5 @@
-//! How late the machine is while a real program runs: a thread that sleeps a millisecond at a time, and looks how long that took.
+//! How late the machine is while a real program runs: a thread that sleeps a millisecond at a time, and looks
+//! how long that took.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,8 @@ const USUAL: Duration = Duration::from_micros(300);
 /// A machine that was late for more than this at once, or for more than a fiftieth of the time, is busy.
 const LATE_MAX: Duration = Duration::from_millis(4);
 
-/// A machine on which some program waited for a processor for more than a twentieth of the time is busy: fio spins at the end of its pauses.
+/// A machine on which some program waited for a processor for more than a twentieth of the time is busy: fio
+/// spins at the end of its pauses.
 const PRESSURE_MAX: u32 = 20;
 
 /// What a watch saw.
@@ -67,7 +69,8 @@ impl Watch {
     }
 }
 
-/// How long some program has waited for a processor since the machine started; nothing where the kernel does not say.
+/// How long some program has waited for a processor since the machine started; nothing where the kernel does
+/// not say.
 fn pressure() -> Duration {
     let text = std::fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
     let some = text.lines().find(|l| l.starts_with("some"));

@@ -1,17 +1,21 @@
-//! A job file does here what fio does with it: drawn job files, run by real fio on a small file in memory and in the lab, side by side.
+//! A job file does here what fio does with it: drawn job files, run by real fio on a small file in memory and
+//! in the lab, side by side.
 //!
 //! ```text
 //!   seed ─► draw ─► job file ─┬─► fio: JSON, log of offsets, log of latencies ─┐
 //!                             └─► lab: a fast disk, several seeds ─────────────┴─► compare
 //! ```
 //!
-//! Compared are: whether the file is accepted; the entries of the report; calls and bytes by direction; the order of what is not random; that what is random
-//! visits the same blocks; which job waited for which; how long think times, rates and delays take, within 10 %. Chance (mixes, drawn lengths) is
-//! compared with what the lab does with many seeds.
+//! Compared are: whether the file is accepted; the entries of the report; calls and bytes by direction; the
+//! order of what is not random; that what is random visits the same blocks; which job waited for which; how
+//! long think times, rates and delays take, within 10 %. Chance (mixes, drawn lengths) is compared with what
+//! the lab does with many seeds.
 //!
-//! `FAIRHEAD_FIO_CASES` says how many files are drawn, `FAIRHEAD_SEED` (a number or any text) what from. A file that differs is printed with its seed, both results, and the command that
-//! repeats it. `FAIRHEAD_FIO_JOB=FILE` compares that file instead. Times are measured on a real machine: a case whose times differ is run again, and if
-//! the machine was late each time the test says `skipped: machine too busy`. Without fio it says `skipped: no fio`.
+//! `FAIRHEAD_FIO_CASES` says how many files are drawn, `FAIRHEAD_SEED` (a number or any text) what from. A
+//! file that differs is printed with its seed, both results, and the command that repeats it.
+//! `FAIRHEAD_FIO_JOB=FILE` compares that file instead. Times are measured on a real machine: a case whose
+//! times differ is run again, and if the machine was late each time the test says
+//! `skipped: machine too busy`. Without fio it says `skipped: no fio`.
 
 mod compare;
 mod draw;

@@ -54,7 +54,7 @@ impl Known {
         serials
     }
 
-    /// The same, for somebody else who has looked.
+    /// Checks what another reader has found.
     pub(crate) fn check_serials(&mut self, block: u64, serials: [u64; BLOCK / SECTOR]) {
         let Self { stable, acknowledged, sent, seen, .. } = *self;
         for (i, serial) in serials.into_iter().enumerate() {
@@ -75,7 +75,7 @@ pub(crate) fn serials(block: u64, bytes: &[u8]) -> [u64; BLOCK / SECTOR] {
         let serial = u64::from_le_bytes(found[8..16].try_into().unwrap());
         assert!(
             *found == sector(block, serial, i as u64),
-            "sector {i} of block {block} holds what nobody wrote"
+            "sector {i} of block {block} holds data that no client wrote"
         );
         serial
     })
