@@ -88,18 +88,18 @@ impl Value for crate::units::Sectors {
     }
 }
 
-/// A tunable's entry in the list.
+/// The description of a tunable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tunable {
-    /// Its sysfs name.
+    /// The name in sysfs, or Fairhead's own.
     pub name: &'static str,
-    /// What its raw value counts.
+    /// The unit of its raw value.
     pub unit: Unit,
-    /// The smallest raw value.
+    /// The smallest raw value that is allowed.
     pub min: u64,
-    /// The largest raw value.
+    /// The largest raw value that is allowed.
     pub max: u64,
-    /// What it does, in words.
+    /// Its effect, in words.
     pub effect: &'static str,
 }
 
@@ -108,19 +108,19 @@ pub trait Tunables: Sized + Default {
     /// All tunables, in the order of the struct.
     const LIST: &'static [Tunable];
 
-    /// The raw value of a tunable.
+    /// Returns the raw value of a tunable; `None` if there is no tunable of this name.
     fn get(&self, name: &str) -> Option<u64>;
 
     /// Sets a tunable from a raw value.
     ///
     /// # Errors
-    /// If there is none of that name, or the value is out of range.
+    /// If there is no tunable of this name, or the value is out of range.
     fn set(&mut self, name: &str, raw: u64) -> Result<(), ConfigError>;
 
-    /// Whether all values are in range.
+    /// Checks that all values are in range.
     ///
     /// # Errors
-    /// The first that is not.
+    /// The first value that is out of range.
     fn validate(&self) -> Result<(), ConfigError> {
         for t in Self::LIST {
             let raw = self.get(t.name).unwrap_or(0);
@@ -132,14 +132,23 @@ pub trait Tunables: Sized + Default {
     }
 }
 
-/// A tunable or limit that cannot be.
+/// A tunable that does not exist, or a tunable or limit with a value that is out of range.
+///
+/// ```
+/// use fairhead_core::config::Tunables;
+/// let mut config = fairhead_core::sched::deadline::Config::default();
+/// assert!(config.set("fifo_batch", 8).is_ok());
+/// let error = config.set("front_merges", 7).unwrap_err();
+/// assert_eq!(error.field, "front_merges");
+/// assert!(error.to_string().contains("out of range"));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConfigError {
-    /// Which.
+    /// The name of the tunable or limit.
     pub field: &'static str,
     /// The value that was given.
     pub value: u64,
-    /// What it may be; `None` when there is no such tunable.
+    /// The description with the allowed range; `None` if there is no such tunable.
     pub tunable: Option<&'static Tunable>,
 }
 
@@ -161,7 +170,7 @@ impl fmt::Display for ConfigError {
 
 impl core::error::Error for ConfigError {}
 
-/// A raw value with its unit, for people.
+/// Displays a raw value with its unit, for people.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown(pub Unit, pub u64);
 

@@ -8,42 +8,48 @@ use crate::table::Table;
 use crate::units::{GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId};
 use core::ops::Index;
 
-/// What a request asks of the disk. Flushes are ordered by the driver and never come here.
+/// The operation of a request. The driver orders flushes itself, so schedulers never see them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Op {
-    /// From disk to memory.
+    /// A read, from disk to memory.
     Read,
-    /// From memory to disk.
+    /// A write, from memory to disk.
     Write,
-    /// The contents are no longer needed.
+    /// A discard (trim): the contents are no longer needed.
     Discard,
 }
 
-/// One contiguous piece of I/O, as its front hands it in.
+/// One contiguous piece of I/O, as the driver inserts it.
+///
+/// ```
+/// use fairhead_core::{Op, Request, Sector, Sectors, TaskId};
+/// let write = Request { sync: true, ..Request::write(TaskId(7), Sector(100), Sectors(8)) };
+/// assert_eq!((write.op, write.end()), (Op::Write, Sector(108)));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Its first sector.
+    /// The first sector.
     pub start: Sector,
-    /// How many sectors; at least one.
+    /// The number of sectors, at least one.
     pub len: Sectors,
-    /// Read, write or discard.
+    /// The operation: read, write or discard.
     pub op: Op,
-    /// Whether somebody waits for it: every read, and writes that are flagged so.
+    /// Whether a program waits for it: every read, and writes that are flagged as sync.
     pub sync: bool,
     /// Whether it reads or writes metadata (or is otherwise flagged urgent); some schedulers prefer it.
     pub meta: bool,
     /// Whether the submitter knows that no dependent request follows, so that idling for one is useless.
     pub no_idle: bool,
-    /// Who asks.
+    /// The task that the request belongs to.
     pub task: TaskId,
-    /// On behalf of which group.
+    /// The group that it is charged to.
     pub group: GroupId,
-    /// How urgently.
+    /// The I/O priority.
     pub prio: IoPrio,
 }
 
 impl Request {
-    /// A sync read by `task` with default priority in the root group.
+    /// Makes a sync read by `task`, with default priority, in the root group.
     #[must_use]
     pub fn read(task: TaskId, start: Sector, len: Sectors) -> Self {
         Self {
@@ -59,20 +65,20 @@ impl Request {
         }
     }
 
-    /// An async write by `task` with default priority in the root group.
+    /// Makes an async write by `task`, with default priority, in the root group.
     #[must_use]
     pub fn write(task: TaskId, start: Sector, len: Sectors) -> Self {
         Self { op: Op::Write, sync: false, ..Self::read(task, start, len) }
     }
 
-    /// The sector behind the last.
+    /// Returns the sector after the last one.
     #[must_use]
     pub fn end(&self) -> Sector {
         self.start + self.len
     }
 }
 
-/// Where a tag stands.
+/// The state of a tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// Not in use.

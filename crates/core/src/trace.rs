@@ -196,28 +196,35 @@ pub enum Detail {
     },
 }
 
-/// One event.
+/// One event of the trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceEvent {
-    /// When.
+    /// The time of the event.
     pub at: Instant,
-    /// What.
+    /// The kind of event.
     pub action: Action,
-    /// Why.
+    /// The reason of a decision.
     pub reason: Reason,
-    /// Which request, unless it is a [`Action::Note`] about none.
+    /// The request; `None` for an [`Action::Note`] that is not about a request.
     pub tag: Option<Tag>,
-    /// Whose.
+    /// The task that the event is about.
     pub task: TaskId,
-    /// Where it starts.
+    /// The first sector of the request.
     pub start: Sector,
-    /// How long it is.
+    /// The length of the request.
     pub len: Sectors,
-    /// The decision in numbers, of a [`Action::Note`].
+    /// The numbers of an [`Action::Note`].
     pub detail: Detail,
 }
 
-/// The newest events, up to a fixed number.
+/// A ring buffer of the newest events.
+///
+/// ```
+/// use fairhead_core::trace::TraceRing;
+/// let mut ring = TraceRing::new(16);
+/// assert!(ring.enabled() && ring.pop().is_none());
+/// assert_eq!(ring.lost(), 0);
+/// ```
 #[derive(Clone, Debug)]
 pub struct TraceRing {
     events: Table<Place, Option<TraceEvent>>,
@@ -228,19 +235,19 @@ pub struct TraceRing {
 }
 
 impl TraceRing {
-    /// A ring of `len` events. Allocates.
+    /// Makes a ring of `len` events; with 0 nothing is recorded. Allocates.
     #[must_use]
     pub fn new(len: u32) -> Self {
         Self { events: Table::new(len as usize, None), next: 0, oldest: 0, kept: 0, lost: 0 }
     }
 
-    /// How many events were overwritten before they were read.
+    /// Returns the number of events that were overwritten before they were read.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Whether anything is recorded at all.
+    /// Whether events are recorded.
     #[inline]
     #[must_use]
     pub fn enabled(&self) -> bool {
@@ -263,7 +270,7 @@ impl TraceRing {
         }
     }
 
-    /// Takes the oldest event.
+    /// Removes and returns the oldest event.
     pub fn pop(&mut self) -> Option<TraceEvent> {
         if self.kept == 0 {
             return None;

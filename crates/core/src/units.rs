@@ -12,11 +12,19 @@ use core::num::{NonZeroU16, NonZeroU64};
 use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// A point in time: nanoseconds since an arbitrary epoch. `Option<Instant>` is 8 bytes.
+///
+/// ```
+/// use fairhead_core::{Duration, Instant};
+/// let start = Instant::EPOCH;
+/// let later = start + Duration::from_ms(8);
+/// assert_eq!(later.since(start).as_us(), 8_000);
+/// assert_eq!(start.saturating_since(later), Duration::ZERO);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(NonZeroU64);
 
 impl Instant {
-    /// Where virtual time starts: far enough from the lower end that "an hour ago" exists.
+    /// The instant at which virtual time starts. It is large enough that an instant an hour earlier exists.
     pub const EPOCH: Self = Self(NonZeroU64::new(1 << 42).unwrap());
 
     /// The instant `ns` nanoseconds after the clock's zero.
@@ -95,18 +103,18 @@ impl fmt::Debug for Instant {
 pub struct Duration(u64);
 
 impl Duration {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// Longer than anything: an expiry that never comes.
+    /// The longest duration: for an expiry that never comes.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// From nanoseconds.
+    /// Makes a duration from nanoseconds.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// From microseconds.
+    /// Makes a duration from microseconds.
     #[must_use]
     pub const fn from_us(us: u64) -> Self {
         Self(us * 1_000)
@@ -227,11 +235,17 @@ impl fmt::Display for Duration {
 pub struct Sector(pub u64);
 
 /// A count of sectors of 512 bytes.
+///
+/// ```
+/// use fairhead_core::{Sector, Sectors};
+/// assert_eq!(Sectors::from_bytes(4097), Sectors(9));
+/// assert_eq!(Sector(2048) + Sectors(8), Sector(2056));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Sectors(pub u32);
 
 impl Sector {
-    /// The distance between two positions, whichever comes first.
+    /// Returns the distance between two positions, in sectors. Their order does not matter.
     #[must_use]
     pub const fn distance(self, other: Self) -> u64 {
         self.0.abs_diff(other.0)
@@ -239,16 +253,16 @@ impl Sector {
 }
 
 impl Sectors {
-    /// How many bytes that is.
+    /// Returns the count in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         self.0 as u64 * 512
     }
 
-    /// `bytes` in sectors, rounded up.
+    /// Returns `bytes` in sectors, rounded up.
     ///
     /// # Panics
-    /// If that is more than a request can count (2 TiB).
+    /// If it is 2 TiB or more, which does not fit.
     #[must_use]
     pub const fn from_bytes(bytes: u64) -> Self {
         let n = bytes.div_ceil(512);
@@ -316,7 +330,7 @@ id! {
 }
 
 impl GroupId {
-    /// The group of everyone who is in no other.
+    /// The root group, of all tasks that are in no other group.
     pub const ROOT: Self = Self(0);
 }
 
@@ -327,16 +341,22 @@ pub struct Weight(pub NonZeroU16);
 /// An I/O scheduling class, most urgent first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Class {
-    /// Served before everyone else.
+    /// Served before the other classes.
     RealTime,
-    /// The usual.
+    /// The default.
     #[default]
     BestEffort,
-    /// Served when nobody else wants the disk.
+    /// Served when no task of another class wants the disk.
     Idle,
 }
 
-/// An I/O priority: class, and within it a level from 0 (highest) to 7. Smaller is more urgent.
+/// An I/O priority: class, and within it a level from 0 (highest) to 7. Smaller is more urgent. Default: best effort, 4.
+///
+/// ```
+/// use fairhead_core::{Class, IoPrio};
+/// assert!(IoPrio::new(Class::RealTime, 7) < IoPrio::new(Class::BestEffort, 0));
+/// assert_eq!(IoPrio::default(), IoPrio::new(Class::BestEffort, 4));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct IoPrio {
     /// The class.
@@ -346,7 +366,7 @@ pub struct IoPrio {
 }
 
 impl IoPrio {
-    /// A priority.
+    /// Makes a priority from a class and a level.
     ///
     /// # Panics
     /// If `level` is above 7.

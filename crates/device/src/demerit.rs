@@ -1,8 +1,9 @@
 //! A disk model against a recorded drive: how far are its response times from the drive's?
 //!
-//! A recording has each request with the time that the drive took and the time until the next one was sent. The requests are
-//! sent to the model the same way, each so long after the answer to the one before, and the two *distributions* of response
-//! times are compared: the demerit figure is the root mean square of their horizontal distance.
+//! A recording has each request with the time that the drive took and the time until the next one was sent.
+//! The requests are sent to the model the same way, each so long after the answer to the one before, and the
+//! two *distributions* of response times are compared: the demerit figure is the root mean square of their
+//! horizontal distance.
 //!
 //! ```text
 //!     share of requests
@@ -12,10 +13,12 @@
 //!       0 |____/_/__________ ms    drive's mean
 //! ```
 //!
-//! Worked number: answers of 1, 2 and 3 ms against 1, 2 and 6 ms: sqrt(9 / 3) = 1.73 ms, 58 % of the drive's mean of 3 ms.
+//! Worked number: answers of 1, 2 and 3 ms against 1, 2 and 6 ms: sqrt(9 / 3) = 1.73 ms, 58 % of the drive's
+//! mean of 3 ms.
 //!
-//! What this does not do: say whether single requests are right. A drive's angle drifts by revolutions between requests, so a
-//! model that is right in every parameter still waits for another part of the turn; the distribution does not see that.
+//! What this does not do: say whether single requests are right. A drive's angle drifts by revolutions
+//! between requests, so a model that is right in every parameter still waits for another part of the turn;
+//! the distribution does not see that.
 //= Ruemmler & Wilkes 1994, demerit figure
 //= docs/reference/devices.md#52-metrics
 
@@ -37,8 +40,8 @@ pub struct Recorded {
     pub think: Duration,
 }
 
-/// Sends a recording's requests to a drive, each so long after the answer to the one before as in the recording, and gives
-/// the drive's own response times.
+/// Sends a recording's requests to a drive, each so long after the answer to the one before as in the
+/// recording, and gives the drive's own response times.
 ///
 /// # Errors
 /// When the drive is impossible, or a request does not fit it.
@@ -72,16 +75,16 @@ pub fn replay(params: &DeviceParams, recording: &[Recorded]) -> Result<Vec<Durat
     Ok(responses)
 }
 
-/// How far two distributions of response times are apart.
+/// The distance between two distributions of response times.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Demerit {
-    /// Root mean square of the horizontal distance, ms.
+    /// The root mean square of the horizontal distance, in ms.
     pub ms: f64,
-    /// The same as a percentage of the drive's mean.
+    /// The figure as a percentage of the drive's mean.
     pub percent: f64,
-    /// Mean of the recorded drive, ms.
+    /// The mean response time of the recorded drive, in ms.
     pub drive_mean_ms: f64,
-    /// Mean of the model, ms.
+    /// The mean response time of the model, in ms.
     pub model_mean_ms: f64,
 }
 
@@ -90,7 +93,7 @@ fn ms(t: Duration) -> f64 {
     t.as_ns() as f64 / 1e6
 }
 
-/// Response times in ascending order, ms.
+/// Returns response times in ascending order, in ms.
 #[must_use]
 pub fn sorted_ms(times: &[Duration]) -> Vec<f64> {
     let mut sorted = times.to_vec();
@@ -98,16 +101,23 @@ pub fn sorted_ms(times: &[Duration]) -> Vec<f64> {
     sorted.into_iter().map(ms).collect()
 }
 
-/// The value that a share of a thousand of the sorted values do not exceed; 0 of none.
+/// Returns the value that `permille` thousandths of the sorted values do not exceed; 0 if there are none.
 #[must_use]
 pub fn quantile(sorted: &[f64], permille: usize) -> f64 {
     let rank = (sorted.len() * permille).div_ceil(1000).max(1);
     sorted.get(rank.min(sorted.len()).wrapping_sub(1)).copied().unwrap_or(0.0)
 }
 
-/// The demerit figure of a model; both [sorted](sorted_ms) and of one length. Zero of nothing.
+/// Returns the demerit figure of a model. Both slices are response times in ms, [sorted](sorted_ms) and of
+/// the same length. The figure of empty slices is 0.
+///
+/// ```
+/// use fairhead_device::demerit::demerit;
+/// let figure = demerit(&[1.0, 2.0, 3.0], &[2.0, 3.0, 4.0]);
+/// assert_eq!((figure.ms, figure.percent), (1.0, 50.0));
+/// ```
 #[must_use]
-#[allow(clippy::cast_precision_loss, reason = "nobody records 2^52 requests")]
+#[allow(clippy::cast_precision_loss, reason = "no recording has 2^52 requests")]
 pub fn demerit(drive: &[f64], model: &[f64]) -> Demerit {
     let n = drive.len().min(model.len()).max(1) as f64;
     let square = |(a, b): (&f64, &f64)| (a - b) * (a - b);

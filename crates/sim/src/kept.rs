@@ -1,32 +1,32 @@
-//! Many runs that can be interrupted: what has been run is kept, and not run again.
+//! Many runs that can be interrupted: the results of finished runs are kept, and those runs are not repeated.
 //!
 //! ```text
 //!   work ─► is it known? ─yes─► its result, read
 //!                        └no──► run it ─► keep its result, written ─► its result
 //! ```
 //!
-//! A result is kept as a line of text under the name of its run, in a place that the caller has ([`Keep`]), and is read back to
-//! the bit; so whoever was interrupted and goes on ends with the same bytes as who was not. Results are of one
-//! question only: [`fingerprint`] tells questions apart.
+//! The caller provides a place for results ([`Keep`]). A result is kept there as a line of text under the name of its run, and
+//! is read back exactly. So an interrupted and resumed command gives the same bytes as an uninterrupted one. The results of
+//! one place belong to one question: [`fingerprint`] distinguishes questions.
 //!
-//! What it does not do: keep part of a run, or know files.
+//! The module does not keep parts of a run, and does not access files.
 
 use crate::parallel;
 use std::fmt::{self, Write as _};
 
 /// A place where results are kept.
 pub trait Keep: Sync {
-    /// The result of that run, if it is there.
+    /// Returns the result of this run, if it is known.
     fn known(&self, run: &str) -> Option<&str>;
-    /// A run is done.
+    /// Stores the result of a finished run.
     fn keep(&self, run: &str, result: &str);
-    /// Whether no more runs should be begun.
+    /// Whether no more runs should be begun, because of an interruption.
     fn is_over(&self) -> bool {
         false
     }
 }
 
-/// Keeps nothing.
+/// A place that keeps nothing.
 impl Keep for () {
     fn known(&self, _: &str) -> Option<&str> {
         None
@@ -36,14 +36,15 @@ impl Keep for () {
 
 /// A result that a line of text can hold.
 pub trait Line: Sized + Send {
-    /// As text, without line breaks and tabs.
+    /// Returns the result as text, without line breaks and tabs.
     fn write(&self) -> String;
-    /// What [`Line::write`] wrote; nothing of anything else.
+    /// Parses the text of [`Line::write`]; `None` for any other text.
     fn read(text: &str) -> Option<Self>;
 }
 
-/// The results of `count` runs on so many threads, in order: what is known, else what `work` gives. Nothing for those that were not
-/// begun because it was over. `name` names a run; `done` hears how many are.
+/// Returns the results of `count` runs in order: the known result, or else that of `work`, on `threads` threads. A result is
+/// `None` if its run was not begun because [`Keep::is_over`]. `name` returns the name of a run; `done` is called with the
+/// number of finished runs.
 pub fn map<T: Line, E: Send>(
     count: usize,
     threads: usize,
@@ -68,9 +69,15 @@ pub fn map<T: Line, E: Send>(
     })
 }
 
-/// A number for a question: equal for equal ones, and hardly ever for others.
+/// Returns a hash of a question: equal for equal questions, and almost never for different ones.
 ///
-/// What is hashed is the text of `Debug`, which is the same on every machine.
+/// It hashes the text of `Debug`, which is the same on every machine.
+///
+/// ```
+/// use fairhead_sim::kept::fingerprint;
+/// assert_eq!(fingerprint(&("cfq", 1)), fingerprint(&("cfq", 1)));
+/// assert_ne!(fingerprint(&("cfq", 1)), fingerprint(&("cfq", 2)));
+/// ```
 //= G. Fowler, L. Noll, K. Vo, FNV-1a with 64 bits
 #[must_use]
 pub fn fingerprint(question: &dyn fmt::Debug) -> u64 {

@@ -4,13 +4,14 @@
 //!   disks × (scheduler, tunables) × seeds = points ─► runs, on all cores ─► rows, in the order of the points
 //! ```
 //!
-//! A row has the figures of [`COLUMNS`], all whole numbers with their unit in the name, and none where the job has no such
-//! thing. Example: two disks, `cfq` with three values of `slice_idle` and `noop`, five seeds are 2 · (3 + 1) · 5 = 40 points.
+//! A row has the figures of [`COLUMNS`], all whole numbers with their unit in the name, and none where the
+//! job has no such thing. Example: two disks, `cfq` with three values of `slice_idle` and `noop`, five seeds
+//! are 2 · (3 + 1) · 5 = 40 points.
 //!
 //! Of several disks a row also has the figures of each, as far as they are of a disk.
 //!
-//! Points are independent and known beforehand, so any thread may run any of them; a row is a function of its point. What
-//! is asked of whom waits and how fairly is shared is as in [`advise`](crate::advise).
+//! Points are independent and known beforehand, so any thread may run any of them; a row is a function of its
+//! point. What is asked of whom waits and how fairly is shared is as in [`advise`](crate::advise).
 //!
 //! What it does not do: look for the best, or say what differs by more than chance. That is `advise`.
 
@@ -28,11 +29,11 @@ use fairhead_device::DeviceParams;
 /// A disk and the machine around it.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// The disk's name, for the report.
+    /// The name of the disk, for the report.
     pub name: String,
-    /// The disk.
+    /// The disk model.
     pub disk: DeviceParams,
-    /// The machine.
+    /// The machine around the disk.
     pub host: Host,
 }
 
@@ -41,46 +42,69 @@ pub struct Setting {
 pub struct Tuned {
     /// The preset.
     pub scheduler: &'static str,
-    /// What was set, in words: `slice_idle=2ms`; empty for the preset as it is.
+    /// The tunables that were set, such as `slice_idle=2ms`; empty for the preset's own values.
     pub set: String,
-    /// All tunables.
+    /// All tunables of the scheduler.
     pub config: AnyConfig,
 }
 
-/// What is swept.
+/// The grid of a sweep: a load, disks, schedulers and seeds.
+///
+/// ```
+/// use fairhead_core::sched::any::preset;
+/// use fairhead_device::DeviceParams;
+/// use fairhead_sim::sweep::{Setting, Sweep, Tuned};
+/// use fairhead_sim::{Host, job};
+///
+/// let disk = DeviceParams::preset("nas2020").unwrap();
+/// let setting = Setting { name: "nas2020".to_owned(), disk, host: Host::named("2020").unwrap() };
+/// let tuned = |scheduler| {
+///     Tuned { scheduler, set: String::new(), config: (preset(scheduler).unwrap().config)() }
+/// };
+/// let sweep = Sweep {
+///     jobs: job::parse("[a]\nrw=randread\nsize=16k\n", "a.fio").unwrap(),
+///     settings: vec![setting],
+///     tuned: vec![tuned("noop"), tuned("cfq")],
+///     seed: 1,
+///     seeds: 2,
+/// };
+/// assert_eq!(sweep.count(), 4);
+/// let rows = sweep.run(1, &(), &|_| {}).unwrap();
+/// assert!(rows[0].as_ref().unwrap().get("lat_mean_ns").unwrap() > 0);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Sweep {
     /// The load.
     pub jobs: JobFile,
-    /// On these.
+    /// The disks, each with its machine.
     pub settings: Vec<Setting>,
-    /// Under these.
+    /// The schedulers with their tunables.
     pub tuned: Vec<Tuned>,
-    /// The first seed; the others follow one by one.
+    /// The first seed. The others are the numbers after it.
     pub seed: u64,
-    /// How many seeds.
+    /// The number of seeds.
     pub seeds: u32,
 }
 
-/// Indices into a [`Sweep`], and a seed.
+/// A point of a [`Sweep`]: indices and a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Of the disks.
+    /// The index of the disk in [`Sweep::settings`].
     pub setting: usize,
-    /// Of the schedulers.
+    /// The index of the scheduler in [`Sweep::tuned`].
     pub tuned: usize,
-    /// What chance follows from.
+    /// The random seed.
     pub seed: u64,
 }
 
 impl Sweep {
-    /// How many points there are.
+    /// Returns the number of points.
     #[must_use]
     pub fn count(&self) -> usize {
         self.settings.len() * self.tuned.len() * self.seeds as usize
     }
 
-    /// Point number `i`: the seed changes fastest, the disk slowest.
+    /// Returns point number `i`. The seed changes fastest, the disk slowest.
     #[must_use]
     pub fn point(&self, i: usize) -> Point {
         let seeds = (self.seeds as usize).max(1);
@@ -92,10 +116,11 @@ impl Sweep {
         }
     }
 
-    /// Runs all points on so many threads, which changes nothing. Nothing for those that were not begun because it was over.
+    /// Runs all points on `threads` threads; their number does not change the rows. A row is `None` if its
+    /// run was not begun because [`Keep::is_over`]. `done` is called with the number of finished points.
     ///
     /// # Errors
-    /// The first of a run: the load does not fit a disk.
+    /// The first error of a run, such as a load that does not fit a disk.
     pub fn run(
         &self,
         threads: usize,
@@ -166,14 +191,18 @@ type Column = (&'static str, fn(&Run<'_>, &OpStats) -> Option<u64>);
 
 /// The figures of a row.
 ///
-/// - `wait_ns`: of those who wait ([`Waiting`]), the mean start-up time, the time until they are done, or the 99th percentile of a call;
+/// - `wait_ns`: of those who wait ([`Waiting`]), the mean start-up time, the time until they are done, or the
+///   99th percentile of a call;
 /// - `frames_dropped_per_100000`: of all films;
 /// - `least_over_most_share_permille`: how fairly those share who compete, by weight;
-/// - `disk_bytes_per_s`: what the disk moved; `read_…` and `write_bytes_per_s`: what clients did, over the run's time;
+/// - `disk_bytes_per_s`: what the disk moved; `read_…` and `write_bytes_per_s`: what clients did, over the
+///   run's time;
 /// - `ios_per_s`, `lat_…_ns`: calls of all clients, syncs left out;
-/// - `disk_…`: how long it was busy, was kept idle on purpose, its requests (with those merged into others) and seeks.
+/// - `disk_…`: how long it was busy, was kept idle on purpose, its requests (with those merged into others)
+///   and seeks.
 ///
-/// One of several disks has what it moved in the columns of bytes, its requests as `ios_per_s`, and none of the columns about waiting and latencies.
+/// One of several disks has what it moved in the columns of bytes, its requests as `ios_per_s`, and none of
+/// the columns about waiting and latencies.
 const TABLE: [Column; COLUMN_COUNT] = [
     ("elapsed_ns", |r, _| Some(r.outcome.elapsed.as_ns())),
     ("wait_ns", |r, _| wait(r).map(Duration::as_ns)),
@@ -257,7 +286,7 @@ impl Row {
         &self.disks
     }
 
-    /// The figure of that name.
+    /// Returns the figure of this name; `None` if the job has none, or there is no such column.
     #[must_use]
     pub fn get(&self, column: &str) -> Option<u64> {
         figure(&self.all, column)

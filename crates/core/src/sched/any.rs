@@ -1,7 +1,8 @@
 //! Any scheduler, chosen at run time by name, and the presets of the lineage.
 //!
-//! `Elevator<Deadline>` is monomorphic; whoever reads a name from a user takes `Elevator<AnyScheduler>`. A *preset* is
-//! a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq` with the seek rule and depth of that kernel.
+//! `Elevator<Deadline>` is monomorphic; a program that reads the name of a scheduler from a user takes
+//! `Elevator<AnyScheduler>`. A *preset* is a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq` with the seek rule
+//! and depth of that kernel.
 
 use super::fair::{self, Fair};
 use super::{Scheduler, anticipatory, bfq, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
@@ -27,19 +28,19 @@ macro_rules! schedulers {
         }
 
         impl AnyConfig {
-            /// The name of the scheduler that these are for.
+            /// Returns the name of the scheduler that these tunables belong to.
             #[must_use]
             pub const fn scheduler(&self) -> &'static str {
                 match self { $(Self::$variant(_) => <$scheduler as Scheduler>::NAME,)* }
             }
 
-            /// The scheduler's tunables.
+            /// Returns the descriptions of the scheduler's tunables.
             #[must_use]
             pub const fn list(&self) -> &'static [Tunable] {
                 match self { $(Self::$variant(_) => <$scheduler as Scheduler>::Config::LIST,)* }
             }
 
-            /// The raw value of a tunable.
+            /// Returns the raw value of a tunable; `None` if there is no tunable of this name.
             #[must_use]
             pub fn get(&self, name: &str) -> Option<u64> {
                 match self { $(Self::$variant(c) => c.get(name),)* }
@@ -48,7 +49,7 @@ macro_rules! schedulers {
             /// Sets a tunable from a raw value.
             ///
             /// # Errors
-            /// If there is none of that name, or the value is out of range.
+            /// If there is no tunable of this name, or the value is out of range.
             pub fn set(&mut self, name: &str, raw: u64) -> Result<(), ConfigError> {
                 match self { $(Self::$variant(c) => c.set(name, raw),)* }
             }
@@ -58,7 +59,7 @@ macro_rules! schedulers {
             /// Sets a tunable that takes one of several words.
             ///
             /// # Errors
-            /// If there is none of that name, or the word is not one of its words.
+            /// If there is no tunable of this name, or the word is not one of its values.
             pub fn set_word(&mut self, name: &str, word: &str) -> Result<(), ConfigError> {
                 let tunable = self.list().iter().find(|t| t.name == name);
                 let words = match tunable.map(|t| t.unit) {
@@ -259,14 +260,26 @@ pub const PRESETS: &[Preset] = &[
 ];
 
 impl Preset {
-    /// Whether it is a scheduler under the controller: the same as without, but for who has groups.
+    /// Whether the preset is a scheduler under the group controller (`NAME+groups`). It differs from the scheduler without
+    /// the controller only for jobs with groups.
     #[must_use]
     pub fn has_controller(&self) -> bool {
         self.name.ends_with("+groups")
     }
 }
 
-/// The preset of that name.
+/// Returns the preset of this name; `None` if there is none.
+///
+/// ```
+/// use fairhead_core::sched::any::{AnyScheduler, preset};
+/// use fairhead_core::{Elevator, Limits};
+/// let mut config = (preset("cfq").unwrap().config)();
+/// config.set("slice_idle", 4_000_000)?;
+/// let elevator = Elevator::<AnyScheduler>::new(Limits::default(), config)?;
+/// # let _ = elevator;
+/// assert!(preset("cfk").is_none());
+/// # Ok::<(), fairhead_core::config::ConfigError>(())
+/// ```
 #[must_use]
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|p| p.name == name)

@@ -55,10 +55,18 @@ pub fn explain(scenario: &Scenario, clients: &[usize]) -> Result<(Outcome, Repor
     Ok((outcome, report.expect("somebody asked")))
 }
 
-/// The clients that `name` means: all clones of a job, or one as `JOB.CLONE`.
+/// Returns the indices of the clients that `name` means: all clones of a job, or one clone as `JOB.CLONE`.
+///
+/// ```
+/// use fairhead_sim::{job, why};
+/// let jobs = job::parse("[a]\nsize=1m\nnumjobs=3\n[b]\nsize=1m\n", "x.fio").unwrap();
+/// assert_eq!(why::select(&jobs, "a").unwrap(), [0, 1, 2]);
+/// assert_eq!(why::select(&jobs, "a.1").unwrap(), [1]);
+/// assert!(why::select(&jobs, "c").unwrap_err().contains("'c'"));
+/// ```
 ///
 /// # Errors
-/// One line with the known names.
+/// If there is no such client: one line with the known names.
 pub fn select(jobs: &JobFile, name: &str) -> std::result::Result<Vec<usize>, String> {
     let names: Vec<(&str, String)> =
         jobs.clients().map(|c| (c.job.name.as_str(), format!("{}.{}", c.job.name, c.clone))).collect();
