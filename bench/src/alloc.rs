@@ -7,7 +7,8 @@ static CALLS: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// SAFETY: every call goes to `System` unchanged, which keeps `GlobalAlloc`'s contract; counting does not allocate.
+// SAFETY: every call goes to `System` unchanged, which keeps `GlobalAlloc`'s contract; counting does not
+// allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::Relaxed);

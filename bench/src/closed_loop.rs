@@ -146,8 +146,9 @@ mod calls {
     }
 }
 
-/// Runs the loop for `requests` requests after a warm-up; answers how often the measured part touched the heap. The
-/// elevator is made for its scheduler alone, as in a kernel or whoever else knows which it wants.
+/// Runs the loop for `requests` requests after a warm-up; answers how often the measured part touched the
+/// heap. The elevator is made for its scheduler alone, as in a kernel or another driver that has a fixed
+/// scheduler.
 pub(crate) fn run(preset: &Preset, tasks: u16, requests: u32, groups: u16) -> u64 {
     match (preset.config)() {
         AnyConfig::Noop(c) => run_with::<noop::Noop>(c, tasks, groups, requests),
@@ -169,7 +170,7 @@ pub(crate) fn run(preset: &Preset, tasks: u16, requests: u32, groups: u16) -> u6
     }
 }
 
-/// The same, with the scheduler chosen at run time.
+/// Runs the loop like [`run`], with the scheduler chosen at run time.
 pub(crate) fn run_any(preset: &Preset, tasks: u16, requests: u32, groups: u16) -> u64 {
     run_with::<AnyScheduler>((preset.config)(), tasks, groups, requests)
 }

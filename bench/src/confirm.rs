@@ -5,8 +5,9 @@
 //!   fresh seeds, ten times as many: default, winner, and the best others of the race ─► who is best now
 //! ```
 //!
-//! A line for each job: seconds, CPU seconds and rounds of the advice, its winner and its score against the default, that score with the fresh
-//! seeds, the best with those and its score, and *holds* if the winner is within 5 % of it, else *MISS*.
+//! A line for each job: seconds, CPU seconds and rounds of the advice, its winner and its score against the
+//! default, that score with the fresh seeds, the best with those and its score, and *holds* if the winner is
+//! within 5 % of it, else *MISS*.
 
 use fairhead_core::Duration;
 use fairhead_device::DeviceParams;
@@ -22,11 +23,12 @@ const OTHERS: usize = 4;
 /// The most fresh seeds: those of a race of three rounds, ten times.
 const SEEDS_MAX: u32 = 120;
 
-/// CPU seconds of all threads so far; 0 where nobody says.
+/// CPU seconds of all threads so far; 0 where the system has no such figure.
 fn cpu_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(") ").next().unwrap_or_default();
-    // Fields 14 and 15, of which the name was the second; ticks of a hundredth, as Linux has it for everybody.
+    // Fields 14 and 15, of which the name was the second; ticks of a hundredth, as Linux has it for
+    // everybody.
     let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|t| t.parse::<f64>().ok());
     ticks.sum::<f64>() / 100.0
 }
@@ -68,7 +70,7 @@ pub(crate) fn run(file: &Path, disk: &str, work: Duration) -> Result<String, Str
     let told = advice.race.against(winner, 0).score.map_or(1.0, |s| s.ratio);
     let (scores, seeds) = ask_again(&question, &advice, winner)?;
     let of = |c: usize| scores.iter().find(|s| s.0 == c).map_or(f64::NAN, |s| s.1);
-    let best = scores.iter().copied().reduce(|a, b| if b.1 > a.1 { b } else { a }).ok_or("nobody")?;
+    let best = scores.iter().copied().reduce(|a, b| if b.1 > a.1 { b } else { a }).ok_or("no scores")?;
     let verdict = if best.1 - of(winner) <= advise::EQUAL.ln() { "holds" } else { "MISS" };
     Ok(format!(
         "{} | {elapsed:.1} | {cost:.1} | {} | {} | {told:.2} | {seeds} | {:.2} | {} | {:.2} | {verdict}",
@@ -114,7 +116,7 @@ fn score(weights: &[f64], run: &Figures, base: &Figures) -> f64 {
     if all > 0.0 { parts.iter().map(|p| p.0).sum::<f64>() / all } else { 0.0 }
 }
 
-/// What a budget of so many seconds is.
+/// Returns the work that a budget of this many seconds allows.
 pub(crate) fn budget(seconds: u64) -> Duration {
     WORK_PER_S * seconds
 }

@@ -1,7 +1,7 @@
 //! What a request costs under each scheduler.
 //!
-//! `cargo xtask bench` runs this under callgrind and writes `RESULTS.md`; by itself it runs one loop and says what it
-//! did:
+//! `cargo xtask bench` runs this under callgrind and writes `RESULTS.md`; by itself it runs one loop and says
+//! what it did:
 //!
 //! ```text
 //! fairhead-bench list                                 the presets, one a line
@@ -17,15 +17,15 @@
 //!
 //! # The loop
 //!
-//! As many tasks as asked for keep one request each in the elevator, of 4 KiB, at a disk that takes one at a time and
-//! needs 100 µs. Of four tasks, two read sequentially, one reads at random and one writes (async) at random. So every
-//! request is inserted once, dispatched once and completed once, at a constant load, and a scheduler that holds the
-//! disk back for a sequential reader sees its next request at once. What the loop gets back is asserted. With GROUPS the tasks are
-//! in so many groups, the root being one of them, by turns.
+//! As many tasks as asked for keep one request each in the elevator, of 4 KiB, at a disk that takes one at a
+//! time and needs 100 µs. Of four tasks, two read sequentially, one reads at random and one writes (async) at
+//! random. So every request is inserted once, dispatched once and completed once, at a constant load, and a
+//! scheduler that holds the disk back for a sequential reader sees its next request at once. What the loop
+//! gets back is asserted. With GROUPS the tasks are in as many groups, one of which is the root, by turns.
 //!
-//! The three calls are made through functions that are never inlined, for callgrind to tell them apart; a `Hold` costs
-//! its request a second `dispatch`, a timer goes to dispatch. The first requests warm the elevator up through twins of
-//! those functions.
+//! The three calls are made through functions that are never inlined, for callgrind to tell them apart; a
+//! `Hold` costs its request a second `dispatch`, a timer goes to dispatch. The first requests warm the
+//! elevator up through twins of those functions.
 //!
 //! # What it does not do
 //!

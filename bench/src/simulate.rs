@@ -1,13 +1,15 @@
 //! How many requests the lab simulates per second of CPU time: on a disk, and on several fast drives.
 //!
-//! *On a disk*: four clients on the disk model `ide2004`, direct I/O: two read sequentially, one reads at random, one writes
-//! sequentially, 4 KiB each, for as much virtual time as makes a few hundred thousand requests.
+//! *On a disk*: four clients on the disk model `ide2004`, direct I/O: two read sequentially, one reads at
+//! random, one writes sequentially, 4 KiB each, for as much virtual time as makes a few hundred thousand
+//! requests.
 //!
-//! *On drives*: eight processes that each keep 128 random reads of 4 KiB under way on four PCIe drives, two processes for each
-//! (`examples/four-drives.fio`), on the host of 2023.
+//! *On drives*: eight processes that each keep 128 random reads of 4 KiB under way on four PCIe drives, two
+//! processes for each (`examples/four-drives.fio`), on the host of 2023.
 //!
-//! CPU time is what the kernel says that this process had (`/proc/self/schedstat`), so neighbours on the machine count little; it includes
-//! making the scenario. A request is one that a device got or that was merged into one.
+//! CPU time is what the kernel says that this process had (`/proc/self/schedstat`), so neighbours on the
+//! machine count little; it includes making the scenario. A request is one that a device got or that was
+//! merged into one.
 
 use fairhead_core::sched::any::Preset;
 use fairhead_device::DeviceParams;

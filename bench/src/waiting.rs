@@ -1,11 +1,13 @@
 //! What an io of a busy client costs in the live engine's request queue while many other clients wait.
 //!
-//! The clients that wait are in a group that may read once a second, one read each. So some wait in front of the scheduler, and the rest
-//! has no tag. The busy client keeps eight reads under way at a disk that has eight at a time and needs 20 us for each. What
-//! is counted is everything that the queue does for one of its reads: handed in, issued, done, answered.
+//! The clients that wait are in a group that may read once a second, one read each. So some wait in front of
+//! the scheduler, and the rest has no tag. The busy client keeps eight reads in flight at a disk that has
+//! eight at a time and needs 20 us for each. What is counted is everything that the queue does for one of its
+//! reads: handed in, issued, done, answered.
 //!
-//! In a *crowd* no client has a limit and each is busy, with one read at a time. What is counted is what the queue does for one of these. More clients
-//! than there are tags wait for a tag, and whatever the scheduler turns away waits for that.
+//! In a *crowd* no client has a limit and each is busy, with one read at a time. What is counted is what the
+//! queue does for one of these. More clients than there are tags wait for a tag, and whatever the scheduler
+//! turns away waits for that.
 
 use fairhead_core::sched::any::Preset;
 use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId};
@@ -95,7 +97,7 @@ impl Rig {
     /// Answers how many of the busy client's reads have been answered.
     fn turn(&mut self) -> u64 {
         let Some(Start::Io(io)) = self.queue.next(self.now) else {
-            // The scheduler holds the disk for somebody.
+            // The scheduler holds the disk for another client.
             self.now = self.now.max(self.queue.next_timer().expect("something waits"));
             self.queue.timer(self.now);
             return 0;
@@ -127,12 +129,12 @@ mod phase {
     }
 }
 
-/// Does so many reads of the busy client beside so many that wait, and answers how many.
+/// Does `requests` reads of the busy client beside `clients` waiting clients, and returns the number done.
 pub(crate) fn run(preset: &Preset, clients: u32, requests: u64) -> u64 {
     run_in(Rig::new(preset, clients), requests)
 }
 
-/// Does so many reads of a crowd, and answers how many.
+/// Does `requests` reads of a crowd, and returns the number done.
 pub(crate) fn run_crowd(preset: &Preset, clients: u32, requests: u64) -> u64 {
     let rig = Rig::crowd(preset, clients);
     run_in(rig, requests)

@@ -1,6 +1,8 @@
-//! How long the example jobs take to simulate, beside what they are reckoned to take (`fairhead_sim::advise::work`).
+//! How long the example jobs take to simulate, beside what they are reckoned to take
+//! (`fairhead_sim::advise::work`).
 //!
-//! A line for each job, disk and scheduler: CPU nanoseconds, what is counted, and what that is reckoned to cost.
+//! A line for each job, disk and scheduler: CPU nanoseconds, what is counted, and what that is reckoned to
+//! cost.
 
 use crate::simulate::{cpu_ns, scenario};
 use fairhead_core::sched::any::preset;

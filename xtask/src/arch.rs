@@ -1,7 +1,8 @@
-//! The arrows between the crates go one way: `core ← device ← sim ← report ← cli`, `device ← live ← cli`, `core ← trace ← {sim, cli}`.
+//! The arrows between the crates go one way: `core ← device ← sim ← report ← cli`, `device ← live ← cli`,
+//! `core ← trace ← {sim, cli}`.
 //!
-//! A change in a front-end then cannot alter a decision, and a simulated result is about exactly the code that runs
-//! anywhere else. `bench`, `fuzz` and `xtask` may use whatever they like, and nobody uses them.
+//! A change in a front-end then cannot alter a decision, and a simulated result is about exactly the code
+//! that runs anywhere else. `bench`, `fuzz` and `xtask` may use any crate, and no crate uses them.
 
 use crate::shell::{capture, cargo};
 

@@ -30,15 +30,16 @@ const LIMITS: [(&str, u64); 8] = [
     ("", 1600),
 ];
 
-/// By preset, the largest number of instructions for each simulated request, and of misses of the first cache for instructions (32 KiB, 8
-/// ways). With noop that is the lab alone; bfq is what most runs have, and has most code.
+/// By preset, the largest number of instructions for each simulated request, and of misses of the first cache
+/// for instructions (32 KiB, 8 ways). With noop that is the lab alone; bfq is what most runs have, and has
+/// most code.
 ///
-/// Measured when the observers of a run had been taken out of its loop: 5,552 and 192 with noop, 8,063 and 661 with bfq. The limits are
-/// 15 % above, as how the compiler lays code out moves misses by some percent.
+/// Measured when the observers of a run had been taken out of its loop: 5,552 and 192 with noop, 8,063 and
+/// 661 with bfq. The limits are 15 % above, as how the compiler lays code out moves misses by some percent.
 const LAB_LIMITS: [(&str, u64, u64); 2] = [("noop", 6385, 221), ("bfq", 9272, 760)];
 
-/// The largest number of instructions per request at [`LIMIT_TASKS`] tasks in [`ANY_GROUPS`] groups, with books, where the scheduler is
-/// chosen at run time: what a live engine pays.
+/// The largest number of instructions per request at [`LIMIT_TASKS`] tasks in [`ANY_GROUPS`] groups, with
+/// books, where the scheduler is chosen at run time: what a live engine pays.
 ///
 /// Measured: 361 and 2,228. Of the groups' part of BFQ, some 480 are its own trees of groups.
 const ANY_LIMITS: [(&str, u64); 2] = [("noop", 375), ("bfq", 2290)];
@@ -55,19 +56,21 @@ const DRIVES_LIMITS: [(&str, u64); 2] = [("noop", 7580), ("bfq", 10_000)];
 const LAB_SECONDS: [u64; 2] = [20, 60];
 const DRIVES_MS: [u64; 2] = [5, 15];
 
-/// At most so many tenths of what a request costs at [`LIMIT_TASKS`] it may cost with most tasks, by preset.
+/// By preset, the largest cost of a request with most tasks, in tenths of its cost at [`LIMIT_TASKS`].
 const GROWTH_TENTHS: [(&str, u64); 1] = [("bfq", 25)];
 
 /// What the controller may cost with one group.
 const CONTROLLER_ALONE: u64 = 100;
 
-/// What it may cost at [`LIMIT_TASKS`] tasks in as many groups: beside the same scheduler without it; and beside that one with one group,
-/// where there are no books. The first was 320 while schedulers that choose no groups entered in the books who waits for whom, too. Now
-/// only the controller does: noop in groups takes 58 instructions fewer, noop under the controller 11.
+/// What it may cost at [`LIMIT_TASKS`] tasks in as many groups: beside the same scheduler without it; and
+/// beside that one with one group, where there are no books. The first was 320 while schedulers that choose
+/// no groups entered in the books who waits for whom, too. Now only the controller does: noop in groups takes
+/// 58 instructions fewer, noop under the controller 11.
 const CONTROLLER: u64 = 360;
 const CONTROLLER_AND_BOOKS: u64 = 575;
 
-/// At most so many tenths of what a request costs with [`LIMIT_TASKS`] groups it may cost with [`GROUPS_MAX`], as many tasks each.
+/// The largest cost of a request with [`GROUPS_MAX`] groups, in tenths of its cost with [`LIMIT_TASKS`]
+/// groups, with as many tasks in each.
 const GROUPS_GROWTH_TENTHS: u64 = 15;
 
 /// What follows the name of a scheduler under the controller.
@@ -76,7 +79,8 @@ const CONTROLLED: &str = "+groups";
 /// How many groups a cost is measured with.
 const GROUPS_MAX: u16 = 4096;
 
-/// At most so many times what an io costs in the live request queue beside few clients that wait it may cost beside many.
+/// The largest cost of an io in the live request queue beside many waiting clients, as a multiple of its cost
+/// beside few.
 const WAITING_GROWTH: u64 = 2;
 const WAITING: [u32; 2] = [10, 10_000];
 const WAITING_PRESETS: [&str; 2] = ["noop", "bfq"];
@@ -229,7 +233,8 @@ fn check_lab(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, Stri
     Ok(over)
 }
 
-/// Holds the live request queue to what an io may cost while many clients wait for something else. Answers what is over.
+/// Holds the live request queue to what an io may cost while many clients wait for something else. Answers
+/// what is over.
 fn check_waiting(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, String> {
     let mut over = Vec::new();
     for (how, preset) in ["waiting", "crowd"].into_iter().flat_map(|how| WAITING_PRESETS.map(|p| (how, p))) {

@@ -34,7 +34,8 @@ pub(crate) fn total(profile: &str, event: &str) -> Option<u64> {
     line("summary:")?.split_whitespace().nth(column)?.parse().ok()
 }
 
-/// Caches to count misses with: those of a small processor of today, the same on every machine. The first is that for instructions.
+/// Caches to count misses with: those of a small processor of today, the same on every machine. The first is
+/// that for instructions.
 pub(crate) const CACHES: &str = "--cache-sim=yes --I1=32768,8,64 --D1=32768,8,64 --LL=8388608,16,64";
 
 /// Runs a program under callgrind; its profile and what it printed.

@@ -1,4 +1,5 @@
-//! The measured part of `docs/nvme.md`: which scheduler distributions set, on which kind of disk, and what the lab says of it.
+//! The measured part of `docs/nvme.md`: which scheduler distributions set, on which kind of disk, and what
+//! the lab says of it.
 //!
 //! ```text
 //!   disk × load ─► fairhead advise --sched none,mq-deadline,kyber,bfq ─► a score for each, of the best = 100 %
@@ -6,7 +7,8 @@
 //!   distribution × disk ─► what its default gets, and how far the best single choice would be ahead
 //! ```
 //!
-//! The scores are those of `advise` with its default goal, over nine seeds, so that a page and the program judge alike.
+//! The scores are those of `advise` with its default goal, over nine seeds, so that a page and the program
+//! judge alike.
 //!
 //! What this does not do: weigh the loads by how often people have them; they count alike.
 
@@ -21,7 +23,8 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A kind of disk, and what stands for it: preset, host, and how long loads run that do not end by themselves.
+/// A kind of disk, and what stands for it: preset, host, and how long loads run that do not end by
+/// themselves.
 struct Disk {
     name: &'static str,
     preset: &'static str,
@@ -30,7 +33,8 @@ struct Disk {
     about: &'static str,
 }
 
-/// Longer on slow disks: as many requests as on fast ones would take hours, but the page cache has to be full.
+/// Longer on slow disks: as many requests as on fast ones would take hours, but the page cache has to be
+/// full.
 const DISKS: [Disk; 5] = [
     Disk {
         name: "laptop NVMe",
@@ -181,7 +185,8 @@ fn advise(program: &Path, load: &Load, disk: &Disk) -> Result<Cells, String> {
     }
     let output = capture(run.current_dir(root()))?;
     let answer = Json::read(&String::from_utf8_lossy(&output.stdout)).map_err(|e| format!("{job}: {e}"))?;
-    // Figures of one candidate are from other seeds than another's: what is shown is the default's, times the factor within pairs of runs.
+    // Figures of one candidate are from other seeds than another's: what is shown is the default's, times the
+    // factor within pairs of runs.
     let all = answer.get("candidates").map(Json::list).unwrap_or_default();
     let of = |name: &str| all.iter().find(|c| c.get("name").and_then(Json::text) == Some(name));
     let default = answer.get("default").and_then(Json::text).and_then(of);

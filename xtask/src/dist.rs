@@ -9,7 +9,8 @@
 //!     share/doc/fairhead/…
 //! ```
 //!
-//! The program makes its own pages and scripts; nothing of them is in the repository. What this does not do: strip, sign, make an archive.
+//! The program makes its own pages and scripts; nothing of them is in the repository. What this does not do:
+//! strip, sign, make an archive.
 
 use crate::shell::{capture, cargo, root};
 use std::path::{Path, PathBuf};

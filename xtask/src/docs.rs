@@ -1,14 +1,20 @@
-//! `cargo xtask docs`: the parts of `docs/schedulers` that are measured, and that of `docs/nvme.md` ([`defaults`]).
+//! `cargo xtask docs`: the parts of `docs/schedulers` that are measured, and that of `docs/nvme.md`
+//! ([`defaults`]).
 //!
-//! In `docs/schedulers` two kinds, from runs of the `fairhead` binary with seed 1, so the same bytes every time:
+//! In `docs/schedulers` two kinds, from runs of the `fairhead` binary with seed 1, so the same bytes every
+//! time:
 //!
-//! - a page for each scheduler that has tunables, `tunables/NAME.md`: each tunable alone takes a few values, over the jobs of [`JOBS`].
-//!   The picture and the table are of the job in which it matters most; where it changes nothing, the page says that;
-//! - in each scheduler's own page, behind the line [`MARK`]: a table of these jobs, and where the head is while one of them runs.
+//! - a page for each scheduler that has tunables, `tunables/NAME.md`: each tunable alone takes a few values,
+//!   over the jobs of [`JOBS`]. The picture and the table are of the job in which it matters most; where it
+//!   changes nothing, the page says that;
+//! - in each scheduler's own page, behind the line [`MARK`]: a table of these jobs, and where the head is
+//!   while one of them runs.
 //!
-//! `--check` compares instead of writing: everything of one tunable for each scheduler, and one load of `docs/nvme.md`, which takes a minute.
+//! `--check` compares instead of writing: everything of one tunable for each scheduler, and one load of
+//! `docs/nvme.md`, which takes a minute.
 //!
-//! What this does not do: choose values that make a tunable look good. They are multiples of the default, or the same few for all.
+//! What this does not do: choose values that make a tunable look good. They are multiples of the default, or
+//! the same few for all.
 
 use crate::defaults;
 use crate::shell::{capture, cargo, root};
@@ -22,7 +28,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs};
 
-/// A job, the disk that it runs on, the clients that somebody waits for, and which of their figures tells how long.
+/// A job, the disk that it runs on, the clients whose wait counts, and the figure of theirs that measures it.
 struct Job {
     name: &'static str,
     disk: &'static str,

@@ -2,12 +2,13 @@
 //!
 //! Two kinds, from runs of the `fairhead` binary whose output is the same every time:
 //!
-//! - a `text` block that shows a command's output. The command is its first line behind `$ `, or else in a comment above it:
-//!   `<!-- shows: fairhead run app-start -->`. The block may leave things out, which a `…` tells, and break lines elsewhere; all else
-//!   must be in the output, word for word and in order;
-//! - figures in sentences and tables. A comment, at the end of the page as a rule, has a command that writes CSV, and for each place the
-//!   words around it with the figures in brackets, the row by one or more fields, and the columns. Units follow from the column's name and
-//!   the figure's words, or the column has a factor behind it, as in `without:0.001`:
+//! - a `text` block that shows a command's output. The command is its first line behind `$ `, or else in a
+//!   comment above it: `<!-- shows: fairhead run app-start -->`. The block may leave things out, which a `…`
+//!   tells, and break lines elsewhere; all else must be in the output, word for word and in order;
+//! - figures in sentences and tables. A comment, at the end of the page as a rule, has a command that writes
+//!   CSV, and for each place the words around it with the figures in brackets, the row by one or more fields,
+//!   and the columns. Units follow from the column's name and the figure's words, or the column has a factor
+//!   behind it, as in `without:0.001`:
 //!
 //! ```text
 //! <!-- figures: fairhead ladder --output-format csv
@@ -15,8 +16,9 @@
 //! -->
 //! ```
 //!
-//! Without `--check` what differs is written anew: blocks word by word, where only numbers differ, or else line by line for lines that
-//! begin alike; figures with as many digits as they had. What cannot be written anew is named, for somebody to look at.
+//! Without `--check` what differs is written anew: blocks word by word, where only numbers differ, or else
+//! line by line for lines that begin alike; figures with as many digits as they had. What cannot be written
+//! anew is named, so that you can look at it.
 //!
 //! What this does not do: tell whether a sentence is still right whose figure has changed. Read them.
 
@@ -292,7 +294,8 @@ fn with_words(text: &str, words: &[&str]) -> String {
     out + rest
 }
 
-/// Line by line: a line that begins with the same words, up to the first number, takes the place of the old one.
+/// Line by line: a line that begins with the same words, up to the first number, takes the place of the old
+/// one.
 fn by_lines(shown: &[String], output: &str) -> Compared {
     let begins = |line: &str| -> Vec<String> {
         let no_number = |w: &&str| !w.starts_with(|c: char| c.is_ascii_digit() || c == '>');
@@ -422,7 +425,7 @@ mod tests {
             assert_eq!(anew(shown, output).as_deref(), Some(shown));
         }
         assert!(anew("b 2.5s\na", output).is_none(), "the order counts");
-        assert!(anew("nobody said this", output).is_none());
+        assert!(anew("never said this", output).is_none());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Fuzzing without anything to install: libFuzzer through the stable compiler.
 //!
-//! `cargo fuzz` passes these flags too; doing it here spares a nightly toolchain and an installation, and leaves
-//! `fuzz/` as `cargo fuzz` expects it. There is no address sanitizer: there is no unsafe code to sanitize.
+//! `cargo fuzz` passes these flags too; doing it here spares a nightly toolchain and an installation, and
+//! leaves `fuzz/` as `cargo fuzz` expects it. There is no address sanitizer: there is no unsafe code to
+//! sanitize.
 
 use crate::shell::{capture, cargo, command, exists, root};
 use crate::steps::Outcome;

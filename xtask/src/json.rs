@@ -1,6 +1,7 @@
 //! As much of JSON as the lab's own output has.
 //!
-//! What it does not do: numbers beyond floating point, and escapes other than the two characters that our names may have.
+//! What it does not do: numbers beyond floating point, and escapes other than the two characters that our
+//! names may have.
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,8 +6,9 @@
 //! *.rs, *.toml //= bfq-2010, …                                  a source is a heading of docs/reference/sources.md
 //! ```
 //!
-//! An anchor is a heading, as GitHub and mdBook name it (`### 4.2 Injection` is `42-injection`), or `<a id="…">`. Addresses outside of the
-//! repository are checked for their form only, so that the check needs no network.
+//! An anchor is a heading, as GitHub and mdBook name it (`### 4.2 Injection` is `42-injection`), or
+//! `<a id="…">`. Addresses outside of the repository are checked for their form only, so that the check needs
+//! no network.
 
 use crate::shell::root;
 use crate::steps::Outcome;

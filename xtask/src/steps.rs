@@ -245,7 +245,7 @@ fn has_postgresql() -> bool {
 }
 
 /// PostgreSQL's package makes a database when it is first installed, and starts a server for it, now and whenever the machine starts.
-/// Nobody wants that of a test: a file in a folder for such wishes tells it not to.
+/// A test needs neither: a file in the package's folder of settings prevents both.
 fn make_no_database() -> Result<(), String> {
     let wish = Path::new("/etc/postgresql-common/createcluster.d/fairhead.conf");
     fs::create_dir_all(wish.parent().expect("a folder"))

@@ -1,7 +1,7 @@
 //! A program without std that drives an elevator: it links only if core needs nothing of std.
 //!
-//! It brings its own panic handler (with std in the program there would be two, an error) and its own allocator, a
-//! pointer that moves through a fixed piece of memory: all that core asks of its surroundings.
+//! It brings its own panic handler (with std in the program there would be two, an error) and its own
+//! allocator, a pointer that moves through a fixed piece of memory: all that core asks of its surroundings.
 #![no_std]
 #![no_main]
 
