@@ -5,8 +5,8 @@
 //! cargo run --release -p fairhead-device --example write_cliff my.toml     a disk file or preset, as full as it says
 //! ```
 //!
-//! 1 MiB at a time, eight at once, and the speed of each thousandth of the drive. A *cliff* is where the mean of ten
-//! differs most, and by more than a fifth, from that of the ten before.
+//! 1 MiB at a time, eight at once, and the speed of each thousandth of the drive. A *cliff* is where the mean
+//! of ten differs most, and by more than a fifth, from that of the ten before.
 
 use fairhead_core::units::{Instant, Sector, Sectors, Tag};
 use fairhead_device::{Command, Device, DeviceOp, DeviceParams};

@@ -9,8 +9,9 @@
 //!                                                in an AU that is not open: the least recently used one is closed
 //! ```
 //!
-//! Closing an AU that was not rewritten completely copies what is left of its old contents: `valid * copy + erase`. Worked
-//! number (`flashcard2010`): an AU abandoned after 1 MiB costs 3072 KiB x 86 us + 2 ms = 267 ms.
+//! Closing an AU that was not rewritten completely copies what is left of its old contents:
+//! `valid * copy + erase`. Worked number (`flashcard2010`): an AU abandoned after 1 MiB costs 3072 KiB x 86
+//! us + 2 ms = 267 ms.
 //!
 //! What this does not do: remember which pages hold data (an AU's unwritten part always counts as valid).
 //= docs/reference/devices.md#21-simple-cards
@@ -106,7 +107,7 @@ impl Units {
     }
 }
 
-/// The time of `sectors` at so many picoseconds per KiB.
+/// Returns the time of `sectors` at `ps` picoseconds per KiB.
 pub(crate) fn per_kib(sectors: u64, ps: u64) -> Duration {
     Duration::from_ns(sectors * ps / 2000)
 }

@@ -1,10 +1,10 @@
 //! A flash card without queueing: CompactFlash, old SD, USB stick.
 //!
-//! Reads cost a fixed part and a part per KiB, wherever they are. Writes do too, and then it matters where the last ones
-//! were: the card keeps a few *allocation units* open, each with an append point (`au.rs`).
+//! Reads cost a fixed part and a part per KiB, wherever they are. Writes do too, and then it matters where
+//! the last ones were: the card keeps a few *allocation units* open, each with an append point (`au.rs`).
 //!
-//! What this does not do: remember which pages hold data (an AU's unwritten part always counts as valid), wear, the FAT
-//! area of SD cards that takes random writes well.
+//! What this does not do: remember which pages hold data (an AU's unwritten part always counts as valid),
+//! wear, the FAT area of SD cards that takes random writes well.
 //= docs/reference/devices.md#21-simple-cards
 
 use crate::au::{Costs, Units, per_kib};

@@ -3,8 +3,8 @@
 use crate::DeviceOp;
 use fairhead_core::units::{Duration, Instant};
 
-/// Counts since the device was made. Inner work (look-ahead, destage) is counted when it is evaluated, which is lazy:
-/// at the latest when the next command needs to know.
+/// Counts since the device was made. Inner work (look-ahead, destage) is counted when it is evaluated, which
+/// is lazy: at the latest when the next command needs to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Read commands completed or chosen so far.
@@ -61,8 +61,8 @@ pub struct Counters {
     pub erases: u64,
     /// Programs and erases suspended for a read (solid-state).
     pub suspends: u64,
-    /// Time with at least one command of the host in flight, in periods that have ended. [`crate::Device::busy_time`] adds the
-    /// present one.
+    /// Time with at least one command of the host in flight, in periods that have ended.
+    /// [`crate::Device::busy_time`] adds the present one.
     pub(crate) busy_time: Duration,
 }
 
@@ -111,7 +111,7 @@ impl Counters {
         }
     }
 
-    /// So many more commands of a kind.
+    /// Adds `commands` commands of a kind.
     pub(crate) fn count_command(&mut self, op: DeviceOp, commands: u64) {
         *match op {
             DeviceOp::Read => &mut self.reads,

@@ -152,7 +152,7 @@ mod tests {
             response: Duration::ZERO,
             think: Duration::from_ms(5),
         };
-        // The drive reads ahead of the first request while nobody asks, so the second is a hit.
+        // The drive reads ahead of the first request while it is idle, so the second is a hit.
         let times = replay(&params, &[r(1000), r(1008)]).unwrap();
         assert!(times[0] > Duration::from_ms(1) && times[1] < Duration::from_us(200), "{times:?}");
         let beyond = replay(&params, &[r(u64::MAX)]).unwrap_err();

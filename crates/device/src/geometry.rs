@@ -1,8 +1,8 @@
 //! Where sectors are and when they pass under the head.
 //!
-//! All rotation is in one monotone *phase function* `P(lba)`: the time at which a sector would begin to pass under the
-//! head if the drive streamed from sector 0 without ever losing a revolution. Streaming from `a` to `b` takes
-//! `P(b) - P(a)`; the angle of a sector is `P(lba) mod Trev`.
+//! All rotation is in one monotone *phase function* `P(lba)`: the time at which a sector would begin to pass
+//! under the head if the drive streamed from sector 0 without ever losing a revolution. Streaming from `a` to
+//! `b` takes `P(b) - P(a)`; the angle of a sector is `P(lba) mod Trev`.
 //!
 //! ```text
 //!     P(lba) = P0(zone) + track_in_zone * (Trev + Tskew) + floor(offset * Trev / spt)
@@ -12,13 +12,14 @@
 //!     |<------- Trev ----------->|<----------------- period = Trev + Tskew per track
 //! ```
 //!
-//! Worked number: 7200 rpm, 533 sectors per track, 1.2 ms skew: a track takes 8.333 + 1.2 ms and holds 272,896 bytes,
-//! so the zone sustains 28.6 MB/s.
+//! Worked number: 7200 rpm, 533 sectors per track, 1.2 ms skew: a track takes 8.333 + 1.2 ms and holds
+//! 272,896 bytes, so the zone sustains 28.6 MB/s.
 //!
-//! The end of a run of sectors is when its last sector has passed: [`Geometry::end_phase`] leaves out the switch to the
-//! next track that `P` of the following sector contains.
+//! The end of a run of sectors is when its last sector has passed: [`Geometry::end_phase`] leaves out the
+//! switch to the next track that `P` of the following sector contains.
 //!
-//! Different skews for head and cylinder switches, and spared sectors, are `track_map.rs`, for drives that were measured.
+//! Different skews for head and cylinder switches, and spared sectors, are `track_map.rs`, for drives that
+//! were measured.
 //= docs/reference/devices.md#11-geometry
 
 use crate::params::{DiskParams, Layout, RaStop};
@@ -154,8 +155,8 @@ impl Geometry {
         z.phase + k * self.period.d + z.spt.div((offset + 1) * self.t_rev)
     }
 
-    /// The first sector that has not passed completely at `phase`: the inverse of [`Self::end_phase`]. No sector
-    /// passes while the head switches to the next track.
+    /// The first sector that has not passed completely at `phase`: the inverse of [`Self::end_phase`]. No
+    /// sector passes while the head switches to the next track.
     pub(crate) fn lba_at(&self, phase: u64) -> u64 {
         if let Some(map) = &self.map {
             return map.lba_at(phase);
@@ -200,7 +201,8 @@ impl Geometry {
         (wait.min(self.t_rev) * z.spt.d / self.t_rev).min((lba - z.lba) % z.spt.d)
     }
 
-    /// Where look-ahead behind `end` stops, of a stream that began at `start`; the end of the drive if nowhere.
+    /// Where look-ahead behind `end` stops, of a stream that began at `start`; the end of the drive if
+    /// nowhere.
     pub(crate) fn ra_stop(&self, start: u64, end: u64, stop: RaStop) -> u64 {
         let last = end.max(1) - 1;
         match stop {
@@ -215,7 +217,8 @@ impl Geometry {
         }
     }
 
-    /// The first sector beyond the track, or the cylinder, of `lba`. Zones begin with whole cylinders, or nearly.
+    /// The first sector beyond the track, or the cylinder, of `lba`. Zones begin with whole cylinders, or
+    /// nearly.
     fn boundary(&self, lba: u64, cylinder: bool) -> u64 {
         if let Some(map) = &self.map {
             return map.boundary(lba, cylinder);
@@ -225,8 +228,8 @@ impl Geometry {
         (z.lba + (lba - z.lba) / run * run + run).min(self.capacity)
     }
 
-    /// How long a head that is ready at `t` waits for a sector. A wait of all but one sector time of a revolution is
-    /// no wait: it is a continuation that rounding made late.
+    /// How long a head that is ready at `t` waits for a sector. A wait of all but one sector time of a
+    /// revolution is no wait: it is a continuation that rounding made late.
     pub(crate) fn wait(&self, t: u64, to: &Place) -> u64 {
         let (target, now) = (self.by_t_rev.div_rem(to.phase).1, self.by_t_rev.div_rem(t).1);
         let wait = if target >= now { target - now } else { target + self.t_rev - now };

@@ -1,8 +1,8 @@
 //! Disk models as sans-I/O state machines, and the presets that describe real drives.
 //!
-//! A [`Device`] is told of commands and asked for completions; it never sleeps, never asks for the time and never
-//! draws a random number, so the same commands at the same instants give the same completions on every machine. The lab
-//! drives it in virtual time, a live engine in real time.
+//! A [`Device`] takes commands and returns completions. It never sleeps, never reads a clock and never draws
+//! a random number, so the same commands at the same instants give the same completions on every machine. The
+//! lab drives it in virtual time, a live engine in real time.
 //!
 //! ```text
 //!                 submit(now, command)                     ┌─ Disk: interface machine ┬ buffer ┬ media machine
@@ -13,7 +13,7 @@
 //!                                                          └─ MultiDisk, Set: several of them behind one queue
 //! ```
 //!
-//! What it owes its driver and gets back:
+//! The driver's part:
 //!
 //! 1. While [`Device::can_accept`], send commands with [`Device::submit`].
 //! 2. Arm one timer at [`Device::next_event`], or none.
@@ -25,7 +25,8 @@
 //!
 //! # Example
 //!
-//! One sequential reader and its think time, on the drive of the 2004 comparison. The published rate is 19,837 KiB/s.
+//! One sequential reader and its think time, on the drive of the 2004 comparison. The published rate is
+//! 19,837 KiB/s.
 //!
 //! ```
 //! use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
@@ -54,7 +55,7 @@
 //! # Ok::<(), fairhead_device::ParamError>(())
 //! ```
 //!
-//! A drive of one's own starts from a preset and changes what differs; see [`DeviceParams::from_toml`]:
+//! A custom drive starts from a preset and changes what differs; see [`DeviceParams::from_toml`]:
 //!
 //! ```
 //! use fairhead_device::DeviceParams;
@@ -70,7 +71,7 @@
 //!
 //! # What this crate does not do
 //!
-//! Hold data; model hosts, kernels or file systems; fail.
+//! It does not hold data, does not model hosts, kernels or file systems, and its devices never fail.
 
 #![forbid(unsafe_code)]
 
@@ -184,8 +185,8 @@ macro_rules! each {
 }
 
 impl Device {
-    /// A device at rest, all caches empty. A set whose members have queues of their own is one device here, too; a host
-    /// that drives its members makes one device for each of [`DeviceParams::members`].
+    /// A device at rest, all caches empty. A set whose members have queues of their own is one device here,
+    /// too; a host that drives its members makes one device for each of [`DeviceParams::members`].
     ///
     /// # Errors
     /// When a parameter is impossible; the error names it and the allowed range.
@@ -215,8 +216,8 @@ impl Device {
     /// Hands over a command.
     ///
     /// # Panics
-    /// When the device [cannot accept](Self::can_accept) one, when the command is empty or ends beyond the device, or
-    /// when time runs backwards: bugs of the driver.
+    /// When the device [cannot accept](Self::can_accept) one, when the command is empty or ends beyond the
+    /// device, or when time runs backwards: bugs of the driver.
     pub fn submit(&mut self, now: Instant, cmd: Command) {
         each!(self, d => d.submit(now, cmd));
     }
@@ -269,8 +270,8 @@ impl Device {
         each!(self, d => d.counters())
     }
 
-    /// How long at least one command of the host was in flight, until `now`: it and the time without any add up to the time that has
-    /// passed.
+    /// How long at least one command of the host was in flight, until `now`: it and the time without any add
+    /// up to the time that has passed.
     #[must_use]
     pub fn busy_time(&self, now: Instant) -> Duration {
         each!(self, d => d.busy_time(now))

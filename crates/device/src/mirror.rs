@@ -1,11 +1,12 @@
 //! RAID 1: the same sectors on several devices; reads go to one of them, writes to all.
 //!
-//! [`ReadBalance`] says where a read goes: to the member whose last read it continues, so that a stream stays in one place; else
-//! to one with nothing to do; else to the one whose head is nearest; member 0 of equals. Two streams thus settle on a member each,
-//! and run at nearly twice the speed of one disk.
+//! [`ReadBalance`] says where a read goes: to the member whose last read it continues, so that a stream stays
+//! in one place; else to one with nothing to do; else to the one whose head is nearest; member 0 of equals.
+//! Two streams thus settle on a member each, and run at nearly twice the speed of one disk.
 //!
-//! Worked number (`raid1_2009`, queues = "one"): of two sequential readers the first goes to member 0 and the second, as
-//! member 0 is busy, to member 1; 72 MB/s each. Reads of one stream never alternate, so one reader gets 72 MB/s.
+//! Worked number (`raid1_2009`, queues = "one"): of two sequential readers the first goes to member 0 and the
+//! second, as member 0 is busy, to member 1; 72 MB/s each. Reads of one stream never alternate, so one reader
+//! gets 72 MB/s.
 //= docs/reference/devices.md#25-compositions
 
 use crate::Facts;
@@ -21,7 +22,7 @@ pub struct ReadBalance {
 }
 
 impl ReadBalance {
-    /// For so many members, at least one.
+    /// Makes a mirror of `members` members, at least one.
     #[must_use]
     pub fn new(members: usize) -> Self {
         let at = vec![Sector(0); members].into_boxed_slice();

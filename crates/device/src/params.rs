@@ -1,8 +1,8 @@
 //! What describes a device: the numbers that a preset sets, and which of them are possible.
 //!
-//! All public, so that an experiment may change one number of a preset; [`crate::Device::new`] checks them again. Where a
-//! bound below is not physical, it keeps integer arithmetic on nanoseconds within 64 bits: a device can be absurd, but
-//! never wrong.
+//! All public, so that an experiment may change one number of a preset; [`crate::Device::new`] checks them
+//! again. Where a bound below is not physical, it keeps integer arithmetic on nanoseconds within 64 bits: a
+//! device can be absurd, but never wrong.
 //!
 //! What this does not do: read files (`preset/`); describe a host.
 //= docs/reference/devices.md#17-parameters, docs/reference/devices.md#21-simple-cards to 2.4
@@ -39,7 +39,7 @@ pub struct MapZone {
     pub front: u64,
     /// Spare sectors at the end of the zone.
     pub spares: u64,
-    /// Spares of each so many tracks of their own, if not of the zone.
+    /// The spares of each group of tracks that has its own; `None` if the zone has them.
     pub unit: Option<SpareUnit>,
     /// Bad sectors that are passed over, counted from the start of the zone, in order.
     pub slips: Vec<u64>,
@@ -103,7 +103,7 @@ pub enum Layout {
     /// All tracks of a cylinder, then the next cylinder.
     #[default]
     CylinderMajor,
-    /// So many tracks of one surface, then back on the next.
+    /// A number of tracks of one surface, then back on the next.
     SurfaceSerpentine {
         /// Tracks per surface before the surface changes.
         tracks: u32,
@@ -149,8 +149,8 @@ pub struct DiskParams {
     pub seek_c_ps: u64,
     /// What a write waits longer than a read before it may begin.
     pub write_settle: Duration,
-    /// So much less does a seek take before a write; never less than nothing. For measured drives, of which some settle
-    /// sooner to write.
+    /// The time by which a seek before a write is shorter; the result is never negative. For measured drives,
+    /// some of which settle sooner to write.
     pub write_settle_less: Duration,
     /// From the command to the first byte of a hit.
     pub ov_hit: Duration,
@@ -174,9 +174,9 @@ pub struct DiskParams {
     pub low_water_permille: u32,
     /// From a miss or foreign hit to the stop of the look-ahead; `None`: as `ov_miss`.
     pub ra_abort: Option<Duration>,
-    /// Hits in the so many most recently used segments do not stop the look-ahead.
+    /// The number of most recently used segments in which a hit does not stop the look-ahead.
     pub ra_keep: u32,
-    /// A read that begins so few sectors ahead of the look-ahead waits for it.
+    /// A read that begins at most this many sectors ahead of the look-ahead waits for it.
     pub stream_gap: Sectors,
     /// A hit with the media at rest restarts look-ahead for its stream.
     pub ra_on_hit: bool,
@@ -200,29 +200,32 @@ pub struct DiskParams {
     pub age_weight_permille: u32,
     /// A command older than this goes first.
     pub age_max: Duration,
-    /// How much of one sequential stream is served in a row while others wait: of reads, or of cached writes on their way to
-    /// the media. [`Self::longest_wait`] is what follows for a read.
+    /// How much of one sequential stream is served in a row while others wait: of reads, or of cached writes
+    /// on their way to the media. [`Self::longest_wait`] is what follows for a read.
     pub stream_burst: Sectors,
     /// Largest command.
     pub max_request: Sectors,
-    /// Exact zones: with skews, spares and bad sectors. Empty, the default: `zones` say all. Else `zones` repeat their
-    /// tracks, and `t_switch` is the head switch alone.
+    /// Exact zones: with skews, spares and bad sectors. Empty, the default: `zones` say all. Else `zones`
+    /// repeat their tracks, and `t_switch` is the head switch alone.
     pub map: Vec<MapZone>,
     /// Sectors that the host sees of the map; 0, the default: all.
     pub map_capacity: u64,
-    /// Measured seek times by cylinders, in order, straight lines between; empty, the default: `seek_a` to `seek_c`.
+    /// Measured seek times by cylinders, in order, straight lines between; empty, the default: `seek_a` to
+    /// `seek_c`.
     pub seek_table: Vec<(u64, Duration)>,
     /// Overheads by history, instead of `ov_hit`, `ov_miss` and `ov_write`.
     pub overheads: Option<Overheads>,
-    /// The bus takes part of a read so early: when that many thousandths of it, at least a sector, are in the buffer. The
-    /// last sector crosses after it was read. `None`, the default: at once, and 4 KiB cross after they were read.
+    /// The bus takes part of a read so early: when that many thousandths of it, at least a sector, are in the
+    /// buffer. The last sector crosses after it was read. `None`, the default: at once, and 4 KiB cross after
+    /// they were read.
     pub read_watermark_permille: Option<u32>,
     /// The watermark is a share of `segment`, not of the read. Default no.
     pub watermark_of_segment: bool,
-    /// Of a read that is in the buffer in part the bus takes what is there at once, whatever the watermark. Default yes.
+    /// Of a read that is in the buffer in part the bus takes what is there at once, whatever the watermark.
+    /// Default yes.
     pub partial_hits: bool,
-    /// What the host asked for last stays in its segment: look-ahead ends when the segment is full. Otherwise look-ahead
-    /// pushes it out.
+    /// What the host asked for last stays in its segment: look-ahead ends when the segment is full. Otherwise
+    /// look-ahead pushes it out.
     pub keeps_requested: bool,
     /// Reads may be answered from what earlier ones left in the buffer. Default yes.
     pub read_cache: bool,
@@ -230,9 +233,10 @@ pub struct DiskParams {
     pub segment: Sectors,
     /// Where look-ahead ends, besides at `ra_max`.
     pub ra_stop: RaStop,
-    /// A read within one track begins wherever the head comes down on it, not at its first sector. Default no.
+    /// A read within one track begins wherever the head comes down on it, not at its first sector. Default
+    /// no.
     pub read_anywhere: bool,
-    /// The same of a write that is done on the media.
+    /// Whether a write that is done on the media may start anywhere in its track. Default no.
     pub write_anywhere: bool,
     /// Writes that continue the last one share its place in the write cache. Default yes.
     pub wc_merge: bool,
@@ -269,7 +273,7 @@ pub struct CardParams {
     pub t_erase: Duration,
     /// Extra for a small write off the append point of an open unit.
     pub page_rmw: Duration,
-    /// So many of them and the unit is merged.
+    /// The number of small writes off the append point after which an open unit is merged.
     pub au_log: u32,
     /// Largest command.
     pub max_request: Sectors,
@@ -310,11 +314,12 @@ pub struct SsdParams {
     pub t_read: Duration,
     /// Programming a page on every plane.
     pub t_prog: Duration,
-    /// The same in the SLC cache.
+    /// The time to program a page of every plane in the SLC cache.
     pub t_prog_slc: Duration,
     /// Erasing a block on every plane.
     pub t_erase: Duration,
-    /// What a read waits when it suspends a program or an erase. Default zero: it cannot, it waits for the end.
+    /// What a read waits when it suspends a program or an erase. Default zero: it cannot, it waits for the
+    /// end.
     pub t_suspend: Duration,
     /// A channel, bytes per second.
     pub channel_rate: u64,
@@ -334,7 +339,8 @@ pub struct SsdParams {
     pub queue_depth: u16,
     /// The write buffer, bytes; at least two programs' worth.
     pub write_buffer: u64,
-    /// Reads take their turn for the buffer with writes, so that they wait behind those that find it full. Default no.
+    /// Reads take their turn for the buffer with writes, so that they wait behind those that find it full.
+    /// Default no.
     pub shared_buffer: bool,
     /// A flush takes so long beyond what it waits for. Default 0.5 ms.
     pub t_flush: Duration,
@@ -344,11 +350,12 @@ pub struct SsdParams {
     pub power_loss_protection: bool,
     /// The SLC cache in flash of its own, bytes. Default none.
     pub slc: u64,
-    /// So much more of it in flash that holds no data, bytes. Default none.
+    /// The additional size of the SLC cache in flash that holds no data, in bytes. Default 0.
     pub slc_dynamic: u64,
     /// What a full SLC cache does with more. Default: lets it pass.
     pub slc_full: SlcFull,
-    /// Share of the SLC cache that is in use at first, thousandths; no more than there are data. Default none.
+    /// Share of the SLC cache that is in use at first, thousandths; no more than there are data. Default
+    /// none.
     pub slc_fill_permille: u32,
     /// Bits of a native cell, 2 to 5: a unit in the SLC cache takes the room of so many. Default 3.
     pub cell_bits: u32,
@@ -364,7 +371,8 @@ pub struct SsdParams {
     pub slc_idle: Duration,
     /// Over-provisioning: flash beyond the capacity, thousandths of it. Default 70.
     pub spare_permille: u32,
-    /// Garbage collection moves data of those parts only that were overwritten at random of late. Default: of the whole drive.
+    /// Garbage collection moves data of those parts only that were overwritten at random of late. Default: of
+    /// the whole drive.
     pub hot_parts: bool,
     /// Write amplification of random overwrites, thousandths, 1000 to 100,000; `None`: from the spare flash.
     pub write_amplification_permille: Option<u32>,
@@ -378,13 +386,13 @@ pub struct SsdParams {
     pub copy_per_kib_ps: u64,
     /// Extra for a small write off the append point of an open unit.
     pub page_rmw: Duration,
-    /// So many of them and the unit is merged.
+    /// The number of small writes off the append point after which an open unit is merged.
     pub au_log: u32,
     /// Largest command.
     pub max_request: Sectors,
 }
 
-/// Who sees the members of a set.
+/// Where the members of a set are visible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Queues {
     /// The host: each member has a queue and a scheduler of its own, as with Linux md.
@@ -403,7 +411,7 @@ pub struct Raid1Params {
     pub about: String,
     /// 2 to 8 of them; none is a set itself.
     pub members: Vec<DeviceParams>,
-    /// Who sees them. Default: the host.
+    /// Where the members are visible. Default: to the host.
     pub queues: Queues,
 }
 
@@ -418,7 +426,7 @@ pub struct Raid0Params {
     pub members: Vec<DeviceParams>,
     /// How many sectors of a member come before those of the next.
     pub chunk: Sectors,
-    /// Who sees them. Default: the host.
+    /// Where the members are visible. Default: to the host.
     pub queues: Queues,
 }
 
@@ -857,7 +865,8 @@ impl SsdParams {
     }
 }
 
-/// What lanes of a generation carry in one direction, bytes per second: transfers a second, less the line code.
+/// What lanes of a generation carry in one direction, bytes per second: transfers a second, less the line
+/// code.
 ///
 /// Packets take a few percent more, so that drives reach at most nine tenths of it.
 fn pcie_rate(generation: u32, lanes: u32) -> u64 {

@@ -15,7 +15,7 @@ impl Parts {
         Self { list: Vec::with_capacity(commands) }
     }
 
-    /// A command has been given out in so many parts.
+    /// Records that a command was split into `parts` parts.
     pub(crate) fn begin(&mut self, tag: Tag, parts: u32) {
         if parts > 1 {
             self.list.push((tag, parts));

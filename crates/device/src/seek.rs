@@ -9,9 +9,10 @@
 //!
 //! A measured drive brings a table instead, `seek_table`: straight lines between its points.
 //!
-//! Short seeks accelerate and brake, long ones coast; `a` contains the settling. Worked number: with a = 1.2 ms,
-//! b = 0.0676 ms, knee = 12,000, c = 270 ns and 35,000 cylinders a full stroke takes 1.2 + 7.4 + 6.2 = 14.8 ms.
-//! Square roots are integer square roots of `b^2 (d - 1)`, exact to a nanosecond and the same on every machine.
+//! Short seeks accelerate and brake, long ones coast; `a` contains the settling. Worked number: with a = 1.2
+//! ms, b = 0.0676 ms, knee = 12,000, c = 270 ns and 35,000 cylinders a full stroke takes 1.2 + 7.4 + 6.2 =
+//! 14.8 ms. Square roots are integer square roots of `b^2 (d - 1)`, exact to a nanosecond and the same on
+//! every machine.
 //= Ruemmler & Wilkes 1994, seek time: a square root up to a knee, linear beyond
 //= docs/reference/devices.md#12-seek
 
@@ -81,16 +82,18 @@ impl SeekCurve {
         }
     }
 
-    /// The longest of all seeks on so many cylinders, or a head switch if that takes longer. Curves rise; measured ones may not, quite.
+    /// Returns the longest seek on a disk of `cylinders` cylinders, or a head switch if that takes longer.
+    /// Curves rise; measured ones may not, quite.
     pub(crate) fn longest(&self, cylinders: u64) -> u64 {
         let measured = self.table.iter().map(|s| s.1).max();
         measured.unwrap_or_else(|| self.curve(cylinders.max(1))).max(self.t_switch)
     }
 
-    /// Every place that can be reached within `time` is at most so many cylinders away.
+    /// Returns the largest number of cylinders that can be reached within `time`.
     pub(crate) fn reach(&self, time: u64) -> u64 {
         if !self.table.is_empty() {
-            // Measured curves are not monotone; between two distances the time is no less than the least of what follows.
+            // Measured curves are not monotone; between two distances the time is no less than the least of
+            // what follows.
             let beyond = self.table.partition_point(|s| s.2 <= time);
             return self.table.get(beyond).map_or(u64::MAX, |s| if beyond == 0 { 0 } else { s.0 });
         }
@@ -112,8 +115,8 @@ impl SeekCurve {
 
 /// The square root, rounded down.
 ///
-/// The processor's is right to the last of its 53 bits, everywhere alike (IEEE 754), so it is off by one at most and then put
-/// right; the integer one of the standard library takes five times as long.
+/// The processor's is right to the last of its 53 bits, everywhere alike (IEEE 754), so it is off by one at
+/// most and then put right; the integer one of the standard library takes five times as long.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -158,7 +161,8 @@ mod tests {
         assert_eq!(beyond - knee, 270_000, "270 ns a cylinder beyond the knee");
     }
 
-    /// Mean over random pairs, weighting distance d by 2 (n - d) / n^2, and the full stroke: the published class.
+    /// Mean over random pairs, weighting distance d by 2 (n - d) / n^2, and the full stroke: the published
+    /// class.
     #[test]
     fn means_and_full_strokes_are_those_of_the_class() {
         for (preset, mean_us, full_us) in

@@ -7,8 +7,9 @@
 //!             └─► queue, scheduler ─► member 1                                                          └─► member 1
 //! ```
 //!
-//! Where a command goes is said by [`ReadBalance`] and [`StripeMap`]. The [`Set`] takes as many commands as its members together. Whatever
-//! a member has no room for waits in front of it, in order. A command is done when the last member that has a part of it is.
+//! Where a command goes is said by [`ReadBalance`] and [`StripeMap`]. The [`Set`] takes as many commands as
+//! its members together. Whatever a member has no room for waits in front of it, in order. A command is done
+//! when the last member that has a part of it is.
 //!
 //! What this does not do: fail, rebuild, or give a member with a shorter queue more than its turn.
 //= docs/reference/devices.md#25-compositions
@@ -48,7 +49,8 @@ pub struct Set {
 #[derive(Clone, Debug)]
 struct Member {
     device: Device,
-    /// Commands that it has no room for, in order; and how many bytes of each were counted elsewhere, if it was.
+    /// Commands that it has no room for, in order; and how many bytes of each were counted elsewhere, if it
+    /// was.
     waiting: VecDeque<(Command, Option<u64>)>,
     /// With those that wait.
     in_flight: u32,
@@ -150,7 +152,7 @@ impl Set {
         self.count();
     }
 
-    /// Gives a command to all members, of which those after the first count so many bytes again.
+    /// Gives a command to all members; the members after the first count `again` bytes once more.
     fn give_all(&mut self, now: Instant, cmd: Command, again: u64) {
         #[allow(clippy::cast_possible_truncation, reason = "a few members")]
         self.parts.begin(cmd.tag, self.members.len() as u32);

@@ -10,14 +10,17 @@
 //!                             64 … 71    ── the one that has most
 //! ```
 //!
-//! A member's size is rounded down to whole chunks. Members of different sizes are used up as Linux md does it: once the smallest is full,
-//! the others go on without it. LVM stripes in the same way, over parts of one size.
+//! A member's size is rounded down to whole chunks. Members of different sizes are used up as Linux md does
+//! it: once the smallest is full, the others go on without it. LVM stripes in the same way, over parts of one
+//! size.
 //!
-//! A request that crosses a chunk's border is split. All of it that lies on one member lies there in one piece, as a run of sectors takes
-//! the member's chunks in order: so there is one part for each member at most. In the picture, sectors 12 to 50 are sectors 8 to 18 of member 0
-//! (24 … 31 and 48 … 50), 4 to 15 of member 1 and 0 to 15 of member 2.
+//! A request that crosses a chunk's border is split. All of it that lies on one member lies there in one
+//! piece, as a run of sectors takes the member's chunks in order: so there is one part for each member at
+//! most. In the picture, sectors 12 to 50 are sectors 8 to 18 of member 0 (24 … 31 and 48 … 50), 4 to 15 of
+//! member 1 and 0 to 15 of member 2.
 //!
-//! What this does not do: read a disk's metadata, or the other order of chunks that Linux had for different sizes before 3.14.
+//! What this does not do: read a disk's metadata, or the other order of chunks that Linux had for different
+//! sizes before 3.14.
 //= md(4) "RAID0"; lvmraid(7), lvcreate(8) "--stripes", "--stripesize"
 
 use crate::Facts;
@@ -44,7 +47,8 @@ struct Zone {
 }
 
 impl StripeMap {
-    /// For members of so many sectors. A member that is shorter than a chunk has no part in it.
+    /// Makes a stripe over members of these sizes, in sectors. A member that is shorter than a chunk is not
+    /// used.
     ///
     /// # Panics
     /// If a chunk has no sectors.
@@ -102,7 +106,8 @@ impl StripeMap {
         (sector < self.capacity).then_some(Sector(sector))
     }
 
-    /// The parts of a request: each one's member, where it begins there, and its length; one for each member at most.
+    /// The parts of a request: each one's member, where it begins there, and its length; one for each member
+    /// at most.
     pub fn parts(&self, start: Sector, len: Sectors) -> impl Iterator<Item = (usize, Sector, Sectors)> + '_ {
         let end = start.0 + u64::from(len.0);
         let is_one = len.0 > 0 && self.room_in_chunk(start.0) >= u64::from(len.0);
@@ -143,7 +148,7 @@ impl StripeMap {
 }
 
 impl Facts {
-    /// What a driver can know of a stripe of such members, which has so many sectors.
+    /// Returns what a driver can know of a stripe of these members with this number of sectors.
     ///
     /// # Panics
     /// When there are none.
@@ -193,7 +198,8 @@ mod tests {
         assert_eq!(map.sector(1, Sector(16)), None, "behind its last whole chunk");
     }
 
-    /// Every sector is one sector of one member, and back; the parts of requests are their sectors, whatever the sizes.
+    /// Every sector is one sector of one member, and back; the parts of requests are their sectors, whatever
+    /// the sizes.
     #[test]
     fn every_sector_is_one_of_one_member() {
         let mut state = 1_u64;

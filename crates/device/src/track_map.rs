@@ -1,8 +1,8 @@
 //! Where the sectors of a measured drive are: zones with their own skews, spares and bad sectors.
 //!
-//! [`crate::geometry`] knows one skew for all tracks and no spares, which is enough for a drive of a class. A drive that was
-//! taken apart by measurement brings a list of [`MapZone`]s. The phase function stays what it was, monotone, with streaming
-//! from `a` to `b` taking `P(b) - P(a)`; only its steps differ:
+//! [`crate::geometry`] knows one skew for all tracks and no spares, which is enough for a drive of a class. A
+//! drive that was taken apart by measurement brings a list of [`MapZone`]s. The phase function stays what it
+//! was, monotone, with streaming from `a` to `b` taking `P(b) - P(a)`; only its steps differ:
 //!
 //! ```text
 //!     sector of the zone   front | data … x … data | spares        x: a bad sector, passed over ("slipped")
@@ -10,11 +10,12 @@
 //!     start of a zone      the next whole revolution, plus the zone's offset
 //! ```
 //!
-//! Worked number: a zone of 254 sectors per track at 10,045 rpm with a skew of 97 sectors between the tracks of a cylinder:
-//! a track starts 5.973 + 2.281 ms after the one before, whatever the head switch itself takes.
+//! Worked number: a zone of 254 sectors per track at 10,045 rpm with a skew of 97 sectors between the tracks
+//! of a cylinder: a track starts 5.973 + 2.281 ms after the one before, whatever the head switch itself
+//! takes.
 //!
-//! What this does not do: bad sectors that are kept elsewhere (remapped); a seek between zones that takes longer than the
-//! rest of the revolution; a head switch longer than the skew.
+//! What this does not do: bad sectors that are kept elsewhere (remapped); a seek between zones that takes
+//! longer than the rest of the revolution; a head switch longer than the skew.
 
 use crate::geometry::{Arm, Place};
 use crate::params::{DiskParams, MapZone, SpareUnit};
@@ -87,7 +88,8 @@ fn spot_in<'a>(at: &'a Start, zone: &'a MapZone, lba: u64) -> Spot<'a> {
     let mut offset = lba - at.lba;
     let kept = zone.unit.is_some_and(|u| u.kept);
     if kept {
-        // Bad sectors are counted without the spares, which they do not use: the data move on over the whole zone.
+        // Bad sectors are counted without the spares, which they do not use: the data move on over the whole
+        // zone.
         offset += passed_over(&zone.slips, offset);
     }
     // The run of sectors that shares its spares, and the place in it if no sector were bad.
@@ -126,7 +128,7 @@ impl TrackMap {
                 z.slips = slots(&z, u);
             }
             let last = spot_in(&at, &z, at.lba + held - 1);
-            // Nobody waits for the spare tracks behind it.
+            // No request waits for the spare tracks behind it.
             let phase = map.phase(&last, last.sector + 1);
             let next = Start { lba: at.lba + held, track: at.track + tracks, phase };
             zones.push((std::mem::replace(&mut at, next), z));
@@ -136,7 +138,7 @@ impl TrackMap {
         map
     }
 
-    /// The time of so many thousandths of a sector.
+    /// Returns the time that `thousandths` of a sector take to pass.
     fn sectors_time(&self, z: &MapZone, thousandths: u64) -> u64 {
         let ns = u128::from(thousandths) * u128::from(self.t_rev) / (1000 * u128::from(z.spt));
         u64::try_from(ns).unwrap_or(u64::MAX / 4)
@@ -265,7 +267,8 @@ mod tests {
     #[test]
     fn spares_that_are_kept_let_the_data_move_on() {
         let unit = |kept| Some(SpareUnit { tracks: 2, spares: 10, at_front: true, kept });
-        // Sector 3 is a spare, 12 and 13 the third and fourth of data; 210 the first of data of the second cylinder.
+        // Sector 3 is a spare, 12 and 13 the third and fourth of data; 210 the first of data of the second
+        // cylinder.
         let of = |kept| map(vec![MapZone { unit: unit(kept), slips: vec![3, 12, 13, 210], ..zone() }]);
         let (used, kept) = (of(false), of(true));
         assert_eq!((used.capacity, kept.capacity), (3 * 190, 3 * 190 - 3));

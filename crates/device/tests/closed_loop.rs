@@ -1,8 +1,9 @@
-//! The figures of the prototype that the model was specified with, reproduced with a small closed-loop host: `n` clients,
-//! one request each, served in turn. Everything is deterministic, so a figure moves only when the model does.
+//! The figures of the prototype that the model was specified with, reproduced with a small closed-loop host:
+//! `n` clients, one request each, served in turn. Everything is deterministic, so a figure moves only when
+//! the model does.
 //!
-//! Strictly alternating requests lock to the platter, so rows with several streams move by 10 to 25 % with the angle
-//! between the files. They are means over eight offsets here, as published where a spread is given.
+//! Strictly alternating requests lock to the platter, so rows with several streams move by 10 to 25 % with
+//! the angle between the files. They are means over eight offsets here, as published where a spread is given.
 //= docs/reference/devices.md#35-nas2020 type=test
 //= docs/reference/published-results.md#8-what-the-rows-say-about-the-machines type=test
 //= docs/reference/devices.md#8-evidence-for-the-structure type=test
@@ -105,8 +106,8 @@ fn a_single_reader_loses_no_revolution() {
     }
 }
 
-/// Writers of new files, which the file system of the time began 8 MiB apart. The published rows are 13,406, 3104, 2759
-/// and 2604; the prototype had 13,352, 4542, 2717 and 1803.
+/// Writers of new files, which the file system of the time began 8 MiB apart. The published rows are 13,406,
+/// 3104, 2759 and 2604; the prototype had 13,352, 4542, 2717 and 1803.
 #[test]
 fn writers_flatten_out() {
     let p = prototype();
@@ -117,7 +118,7 @@ fn writers_flatten_out() {
     within("8 writers", writers(8), 1803, 20);
 }
 
-/// A random reader with so many commands at once: what rotational ordering is worth.
+/// A random reader with several commands at once: the gain of rotational ordering.
 #[test]
 fn depth_pays_as_it_should() {
     for (name, targets) in

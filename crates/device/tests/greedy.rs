@@ -1,5 +1,5 @@
-//! What ageing in a drive's queue is for: without it a far command waits for as long as near ones keep coming, and no
-//! longer.
+//! What ageing in a drive's queue is for: without it a far command waits for as long as near ones keep
+//! coming, and no longer.
 //= docs/reference/devices.md#16-queueing type=test
 
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
@@ -7,8 +7,8 @@ use fairhead_device::{Command, Device, DeviceOp, DeviceParams};
 
 const FAR: Tag = Tag(99);
 
-/// Keeps 30 reads within the first 100 MiB in the drive's queue for 10 s, beside one at its other end; then lets it drain. How
-/// long the far one took.
+/// Keeps 30 reads within the first 100 MiB in the drive's queue for 10 s, beside one at its other end; then
+/// lets it drain. How long the far one took.
 fn far_read(preset: &str) -> Duration {
     let params = DeviceParams::preset(preset).unwrap_or_else(|e| panic!("{e}"));
     let mut disk = Device::new(&params).unwrap_or_else(|e| panic!("{e}"));

@@ -1,4 +1,5 @@
-//! A link moves no more than its rate, reads and writes together, whatever the load. SATA is half duplex: one direction at a time.
+//! A link moves no more than its rate, reads and writes together, whatever the load. SATA is half duplex: one
+//! direction at a time.
 
 mod host;
 
@@ -15,7 +16,7 @@ fn shared_rate(p: &DeviceParams) -> Option<u64> {
     }
 }
 
-/// How a client of a drawn load goes on: where, how long, which way.
+/// The state of a client of a drawn load: its place, the length of its calls, its direction.
 struct Client {
     at: u64,
     sectors: u64,
@@ -34,7 +35,8 @@ fn draw_client(r: &mut Rng, capacity: u64) -> Client {
     }
 }
 
-/// Clients without think time, one command each, for as long as `ns`. Bytes that have crossed the link by then.
+/// Clients without think time, one command each, for as long as `ns`. Bytes that have crossed the link by
+/// then.
 fn bytes_moved(dev: &mut Device, r: &mut Rng, ns: u64) -> u64 {
     let facts = dev.facts();
     let depth = u64::from(facts.queue_depth).min(32);
@@ -100,8 +102,8 @@ fn sata_drives_are_half_duplex() {
     }
 }
 
-/// Hits at full speed beside a reader in order, whose data come from the media: together they fill the link, and the reader, one
-/// of nine in order of arrival, gets a ninth of it.
+/// Hits at full speed beside a reader in order, whose data come from the media: together they fill the link,
+/// and the reader, one of nine in order of arrival, gets a ninth of it.
 #[test]
 fn hits_leave_the_media_their_share() {
     let p: DiskParams = host::disk("nas2020");
@@ -120,7 +122,7 @@ fn hits_leave_the_media_their_share() {
         dev.submit(now, read(tag, 1_000_000_000));
     }
     while now < end {
-        now = dev.next_event().expect("somebody reads");
+        now = dev.next_event().expect("a client reads");
         while let Some(Tag(tag)) = dev.poll(now) {
             moved[usize::from(tag > 0)] += 512 * 512;
             if tag == 0 {

@@ -1,4 +1,5 @@
-//! How long a read waits in a drive with a queue: never longer than [`DiskParams::longest_wait`], whatever else there is to do.
+//! How long a read waits in a drive with a queue: never longer than [`DiskParams::longest_wait`], whatever
+//! else there is to do.
 //= docs/reference/devices.md#16-queueing type=test
 
 mod host;
@@ -31,8 +32,8 @@ impl Client {
     }
 }
 
-/// Runs clients for some time; the longest that a read took. Each keeps to its own part of the disk, so that no read needs what is
-/// cached.
+/// Runs clients for some time; the longest that a read took. Each keeps to its own part of the disk, so that
+/// no read needs what is cached.
 fn worst_read(p: &DiskParams, clients: &mut [Client], r: &mut Rng, time: Duration) -> Duration {
     let mut dev = Device::new(&DeviceParams::Disk(p.clone())).unwrap_or_else(|e| panic!("{e}"));
     let part = dev.facts().capacity / clients.len() as u64;
@@ -90,8 +91,8 @@ fn no_read_waits_for_longer_than_the_documented_bound() {
     assert!(nearest > 200, "a bound that nothing comes near to says nothing: {nearest}");
 }
 
-/// One who writes in order at the speed of the link keeps a full cache, and the newest extent grows for ever. A read waits for a turn
-/// of it, not for its end.
+/// One who writes in order at the speed of the link keeps a full cache, and the newest extent grows for ever.
+/// A read waits for a turn of it, not for its end.
 #[test]
 fn a_sequential_writer_keeps_a_read_waiting_for_one_turn() {
     let p = disk("nas2020");
@@ -114,8 +115,8 @@ fn a_sequential_writer_keeps_a_read_waiting_for_one_turn() {
     }
 }
 
-/// Reads and writes in order share a drive whose cache is full, turn by turn. How long the reader thinks decides nothing: at 5 us
-/// it comes back while a destage is set up, at 50 us it does not.
+/// Reads and writes in order share a drive whose cache is full, turn by turn. How long the reader thinks
+/// decides nothing: at 5 us it comes back while a destage is set up, at 50 us it does not.
 #[test]
 fn think_time_does_not_decide_who_has_the_arm() {
     let p = disk("nas2020");
@@ -138,7 +139,7 @@ fn think_time_does_not_decide_who_has_the_arm() {
                 at[c] += 256;
                 continue;
             }
-            now = dev.next_event().expect("somebody waits");
+            now = dev.next_event().expect("a command waits");
             while let Some(Tag(tag)) = dev.poll(now) {
                 done[usize::from(tag)] += 1;
                 thinking.push((now + Duration::from_us(if tag == 0 { think } else { 0 }), usize::from(tag)));

@@ -1,4 +1,5 @@
-//! The read buffer: segments, look-ahead, and what stops it. Every question is whether a read is answered at once.
+//! The read buffer: segments, look-ahead, and what stops it. Every question is whether a read is answered at
+//! once.
 //!
 //! | question | how it is asked |
 //! |---|---|
@@ -8,8 +9,9 @@
 //! | whose hits do not stop it | read, hit the segment of rank r at once, wait, read far behind the first |
 //! | how large all segments are | read a run for each, then probe backwards how much is left |
 //!
-//! An answer at once is one that takes hardly longer than a hit after a rest, by which time whoever handles requests on the way has gone to sleep. A miss
-//! can be that quick only if it is near and its sector happens to come by, so answers in fresh places vote, up to five.
+//! An answer at once is one that takes hardly longer than a hit after a rest, by which time the programs
+//! on the path have gone to sleep. A miss can be that quick only if it is near and its sector happens
+//! to come by, so answers in fresh places vote, up to five.
 //= docs/reference/devices.md#51-microbenchmarks step 6
 
 use super::Refusal;
@@ -34,7 +36,8 @@ impl Hits {
             took.push(b.touch(at)?.took());
         }
         let rested = 1.3 * median(&took) + 4.0 * spread(&took) + 30_000.0;
-        // A miss is that quick once in a dozen times at most, and then it is outvoted; one far away never is, as the arm takes longer.
+        // A miss is that quick once in a dozen times at most, and then it is outvoted; one far away never is,
+        // as the arm takes longer.
         Ok(Self { most: rested.max(most).clamp(turn / 12.0, turn / 6.0) })
     }
 
@@ -43,7 +46,7 @@ impl Hits {
     }
 }
 
-/// Segments beyond which nobody counts.
+/// The most segments that are counted.
 const SEGMENTS_MOST: usize = 512;
 
 /// How many places are remembered.
@@ -73,7 +76,7 @@ pub(super) fn segments(b: &mut Bench<'_>, hits: Hits) -> Result<usize, Refusal> 
             counts.push(kept);
         }
     }
-    // Whoever else reads displaces something; nobody adds to it.
+    // Reads of other programs displace segments, and never add any.
     Ok(counts.into_iter().max().unwrap_or(0))
 }
 
@@ -87,7 +90,8 @@ fn vote(mut ask: impl FnMut() -> Result<bool, Refusal>) -> Result<bool, Refusal>
     Ok(yes == 3)
 }
 
-/// The largest multiple of the granule for which `ask` says yes, from 0 to `most`; yes must not come after no.
+/// The largest multiple of the granule for which `ask` says yes, from 0 to `most`; yes must not come after
+/// no.
 fn largest(
     granule: u64,
     most: u64,
@@ -108,13 +112,13 @@ fn largest(
     Ok(lo)
 }
 
-/// The time to read so many sectors and come to rest, generously, ns.
+/// Returns a generous bound for the time to read `sectors` and come to rest, in ns.
 fn fill_time(map: &Map, at: u64, sectors: u64) -> f64 {
     let tracks = (sectors / map.spt(at) + 2) as f64;
     1.1 * sectors as f64 * map.sector(at) + tracks * map.skew(at) + 2e6
 }
 
-/// Look-ahead behind a read that nobody follows: sectors.
+/// Measures the look-ahead after a read that no other read follows, in sectors.
 pub(super) fn look_ahead(b: &mut Bench<'_>, map: &Map, hits: Hits) -> Result<u64, Refusal> {
     // 32 MiB.
     let most = (1 << 16).min(b.sectors / 8);
@@ -129,7 +133,7 @@ pub(super) fn look_ahead(b: &mut Bench<'_>, map: &Map, hits: Hits) -> Result<u64
     })
 }
 
-/// How long after a miss is sent the look-ahead of the one before goes on, ns.
+/// Measures how long the look-ahead of the previous read continues after a miss is sent, in ns.
 pub(super) fn abort(b: &mut Bench<'_>, map: &Map, hits: Hits, ahead: u64, tail: f64) -> Result<f64, Refusal> {
     let mut times = Vec::new();
     let g = b.granule;
@@ -153,7 +157,7 @@ pub(super) fn abort(b: &mut Bench<'_>, map: &Map, hits: Hits, ahead: u64, tail: 
     Ok(median(&times).max(0.0))
 }
 
-/// Hits in so many of the most recently used segments leave look-ahead alone.
+/// Measures the number of most recently used segments in which a hit leaves look-ahead alone.
 pub(super) fn kept(
     b: &mut Bench<'_>,
     map: &Map,
@@ -218,11 +222,12 @@ pub(super) fn size(
             found = back;
             back += step;
         }
-        // The last one went on when nobody asked any more.
+        // The last one continued when no read followed.
         let found = found + if i == 0 { ahead } else { 0 };
         let is_short = found < 3 * ahead;
         match before {
-            // Where the buffer ends two in a row are short. One alone was held up, and has as much as the next.
+            // Where the buffer ends two in a row are short. One alone was held up, and has as much as the
+            // next.
             Some(short) if is_short => return Ok((total + short, false)),
             Some(_) => total += found,
             None => {}

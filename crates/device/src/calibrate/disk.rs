@@ -22,7 +22,7 @@ struct Effort {
 
 const FULL: Effort = Effort { samples: 60, distances: 22, places: 3 };
 const LEAST: Effort = Effort { samples: 16, distances: 10, places: 1 };
-/// More hits held up than this are somebody else's doing.
+/// The share of delayed hits above which another program must be using the disk.
 const HELD_UP_MOST: f64 = 0.05;
 /// Timing noise that is worth a word, ns.
 const NOISY: f64 = 60_000.0;

@@ -1,4 +1,5 @@
-//! What a calibration asks of a drive, and two things every step needs: answers in nanoseconds, and fresh places.
+//! What a calibration asks of a drive, and two things every step needs: answers in nanoseconds, and fresh
+//! places.
 
 use super::Refusal;
 use crate::demerit::Recorded;
@@ -6,7 +7,7 @@ use fairhead_core::units::{Duration, Instant};
 
 /// A drive that can be asked, in whatever time: real (`live`) or virtual ([`super::Modelled`]).
 ///
-/// Nothing here writes but [`Drive::write`], which a calibration calls only if it was told to.
+/// Only [`Drive::write`] writes, and a calibration calls it only if its options allow that.
 pub trait Drive {
     /// What can be known without asking.
     fn bounds(&self) -> Bounds;
@@ -20,7 +21,8 @@ pub trait Drive {
     /// Why no more can be asked: the drive failed, or the user has had enough.
     fn read(&mut self, start: u64, sectors: u32) -> Result<Answer, Refusal>;
 
-    /// Reads all of these, at most `depth` in flight, the next as soon as one is answered. Answers in the order of the list.
+    /// Reads all of these, at most `depth` in flight, the next as soon as one is answered. Answers in the
+    /// order of the list.
     ///
     /// # Errors
     /// As [`Drive::read`].
@@ -49,7 +51,7 @@ pub trait Drive {
 pub struct Bounds {
     /// Sectors of 512 bytes.
     pub sectors: u64,
-    /// Requests start and end at multiples of so many sectors: its logical block.
+    /// Requests start and end at multiples of this number of sectors, the logical block.
     pub granule: u32,
     /// The largest request, sectors.
     pub most: u32,
@@ -123,7 +125,8 @@ pub(super) struct Bench<'a> {
     pub(super) granule: u64,
     pub(super) most: u64,
     pub(super) reads: u64,
-    /// What was read last, and how often it was read again since it should be answered at once; and how often it was not.
+    /// What was read last, and how often it was read again since it should be answered at once; and how often
+    /// it was not.
     last: (u64, u32),
     pub(super) again: u32,
     pub(super) held_up: u32,
@@ -199,7 +202,8 @@ impl<'a> Bench<'a> {
         Ok(Ns { sent: a.sent.as_ns() as f64, done: a.done.as_ns() as f64 })
     }
 
-    /// Reads once more what was just read: if that takes longer than `most`, somebody else was in between.
+    /// Reads the last sectors again. If that takes longer than `most`, another program used the disk in
+    /// between.
     pub(super) fn look_around(&mut self, most: f64) -> Result<(), Refusal> {
         let (start, n) = self.last;
         let took = self.read(start, n.into())?.took();
@@ -219,7 +223,7 @@ impl<'a> Bench<'a> {
         Ok(Ns { sent: a.sent.as_ns() as f64, done: a.done.as_ns() as f64 })
     }
 
-    /// Random granules, so many in flight: requests per second.
+    /// Reads random granules with `depth` in flight and returns the requests per second.
     pub(super) fn rate_at(&mut self, depth: usize, n: usize, sectors: u64) -> Result<f64, Refusal> {
         let list: Vec<(u64, u32)> = (0..n)
             .map(|_| {
@@ -244,7 +248,7 @@ impl<'a> Bench<'a> {
         self.wait_until(until)
     }
 
-    /// A place where nobody has been, most likely; not at the very end.
+    /// Returns a place that has most likely not been read before, and is not at the very end.
     pub(super) fn fresh(&mut self) -> u64 {
         let room = (self.sectors - self.sectors / 64) / self.granule;
         self.chance.below(room) * self.granule

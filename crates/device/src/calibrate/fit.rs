@@ -1,11 +1,13 @@
 //! From points to the parameters of the seek curve.
 //!
-//! The model's curve is `a + b sqrt(d - 1)` up to the knee and a straight line beyond, over cylinders. With the knee given it is
-//! linear in `a`, `b` and `c`, so least squares have an answer in closed form; knees are tried one by one. What counts is the
-//! relative error, as short seeks are as frequent in practice as long ones.
+//! The model's curve is `a + b sqrt(d - 1)` up to the knee and a straight line beyond, over cylinders. With
+//! the knee given it is linear in `a`, `b` and `c`, so least squares have an answer in closed form; knees are
+//! tried one by one. What counts is the relative error, as short seeks are as frequent in practice as long
+//! ones.
 //!
-//! A cylinder is as many tracks as there are surfaces, which reads hardly show: `b sqrt(d)` over tracks is the same curve for any
-//! number, but for its first few cylinders. The number that fits best is taken, and its confidence is low.
+//! A cylinder is as many tracks as there are surfaces, which reads hardly show: `b sqrt(d)` over tracks is
+//! the same curve for any number, but for its first few cylinders. The number that fits best is taken, and
+//! its confidence is low.
 //= docs/reference/devices.md#12-seek
 
 use super::seeks::Point;
@@ -44,7 +46,7 @@ fn solve(mut m: [[f64; 4]; 3]) -> Option<[f64; 3]> {
 }
 
 impl Curve {
-    /// The time over so many tracks, beginning somewhere in a cylinder, ns.
+    /// Returns the time of a seek over this many tracks, starting anywhere in a cylinder, in ns.
     pub(super) fn over_tracks(&self, tracks: f64) -> f64 {
         self.over(tracks / f64::from(self.heads))
     }
@@ -88,7 +90,8 @@ impl Curve {
             .min_by(|a, b| a.error.total_cmp(&b.error))
     }
 
-    /// The best curve through the points, whose times are seeks alone; `None` if no curve of this form is near them.
+    /// The best curve through the points, whose times are seeks alone; `None` if no curve of this form is
+    /// near them.
     pub(super) fn through(points: &[Point]) -> Option<Self> {
         if points.len() < 6 {
             return None;

@@ -1,9 +1,11 @@
-//! The steps for what has no arm and no platter: latency by size, rate by depth, and which model explains them.
+//! The steps for what has no arm and no platter: latency by size, rate by depth, and which model explains
+//! them.
 //!
-//! A device that is no faster with several requests in flight, and whose latency is a straight line over the size, is a *card*: two
-//! numbers. Else it is an *SSD*, with more parts than reads from outside can tell apart: link and command processor show in the
-//! largest rates, page size and channel in the latency of small reads; for the rest the model itself is asked, with
-//! several numbers of dies and several ways to share the latency, and what is nearest at all depths is taken.
+//! A device that is no faster with several requests in flight, and whose latency is a straight line over the
+//! size, is a *card*: two numbers. Else it is an *SSD*, with more parts than reads from outside can tell
+//! apart: link and command processor show in the largest rates, page size and channel in the latency of small
+//! reads; for the rest the model itself is asked, with several numbers of dies and several ways to share the
+//! latency, and what is nearest at all depths is taken.
 //= docs/reference/devices.md#51-microbenchmarks steps 9 and 10
 
 use super::disk::finish;
@@ -28,7 +30,8 @@ struct Seen {
     run: Run,
 }
 
-/// Reads in sequence, as large as possible, and a small one elsewhere behind them: what was read ahead is in its way.
+/// Reads in sequence, as large as possible, and a small one elsewhere behind them: what was read ahead is in
+/// its way.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     /// One of those in sequence, ns.
@@ -173,7 +176,8 @@ fn ssd(b: &mut Bench<'_>, o: &Options, seen: &Seen, gain: f64) -> Result<Fitted,
     Ok(fitted)
 }
 
-/// How far it reads ahead: as far as makes the model's reads in sequence, and behind them, the most like the device's.
+/// How far it reads ahead: as far as makes the model's reads in sequence, and behind them, the most like the
+/// device's.
 fn prefetch(o: &Options, seen: &Seen, fitted: &mut Fitted) -> Result<(), Refusal> {
     let mut best: Option<(f64, Fitted)> = None;
     for kib in [128, 256, 512, 1024, 2048, 4096] {
@@ -219,7 +223,8 @@ fn distance(params: &DeviceParams, seen: &Seen, capacity: u64) -> Result<f64, Re
 fn with(b: &Bench<'_>, o: &Options, seen: &Seen, gain: f64, guess: Guess) -> Result<Fitted, Refusal> {
     let small = seen.sizes[0];
     let queues = gain >= QUEUES;
-    // One at a time the link rests between requests; what large reads take more for each sector is the link's, or the channels'.
+    // One at a time the link rests between requests; what large reads take more for each sector is the
+    // link's, or the channels'.
     let link = match seen.sizes.as_slice() {
         [.., a, z] if !queues => 512e9 * (z.0 - a.0) / (z.1 - a.1).max(1.0),
         _ => seen.link,

@@ -30,7 +30,7 @@ pub(super) struct Basics {
 
 /// Places that are read twice.
 const PLACES: usize = 128;
-/// So many others must displace them from any drive's buffer.
+/// The number of other places that displace the places from the buffer of any drive.
 const MORE_PLACES: usize = 1024;
 /// A disk alone on its path has hardly any answers beside the revolutions.
 const OUTLIERS_MOST: f64 = 0.2;
@@ -51,8 +51,8 @@ fn ms(ns: f64) -> f64 {
     ns / 1e6
 }
 
-/// The same places in the same order would all come back after the same time. So the order changes, but not by much: a place is
-/// not read again before most others were.
+/// Places that are read in the same order would all come back after the same time. So the order changes, but
+/// not by much: a place is not read again before most others were.
 fn shuffle(b: &mut Bench<'_>, places: &mut [u64], first: &mut [Ns]) {
     const NEAR: usize = PLACES / 4;
     for block in (0..PLACES).step_by(NEAR) {

@@ -1,7 +1,8 @@
 //! Calibration: from the times that a drive takes, and nothing else, to a disk file.
 //!
-//! The calibrator asks a [`Drive`] to read, or to do nothing until some moment, and looks at the latencies. It does not know whether the time is
-//! real or a model's, so the same code that measures a drive through the kernel is tested against the models in virtual time.
+//! The calibrator asks a [`Drive`] to read, or to do nothing until some moment, and looks at the latencies.
+//! It does not know whether the time is real or a model's, so the same code that measures a drive through the
+//! kernel is tested against the models in virtual time.
 //!
 //! ```text
 //!   what is it?      random places read twice: rotation (or none), a page cache, another program's load
@@ -10,15 +11,15 @@
 //!   is it right?     fresh random requests to the drive and to the model that was fitted: the demerit figure
 //! ```
 //!
-//! The order is that of the steps' dependence: mechanics first, then the cache, then the queue. Worked number: the drive
-//! of the 2004 comparison takes about 5000 reads, 65 s.
+//! The order is that of the steps' dependence: mechanics first, then the cache, then the queue. Worked
+//! number: the drive of the 2004 comparison takes about 5000 reads, 65 s.
 //!
-//! What a host adds to each request cannot be told from the drive's own overheads: `ov_hit` and the others contain it. What reads
-//! do not show at all (write cache, firmware's ageing of queued commands, number of surfaces for the most part) takes a
-//! default and says so.
+//! What a host adds to each request cannot be distinguished from the drive's own overheads: `ov_hit` and the
+//! others contain it. What reads do not show at all (write cache, firmware's ageing of queued commands,
+//! number of surfaces for the most part) takes a default and says so.
 //!
-//! What this does not do: recover from a drive that changes while it is measured; look at what the data are; sets and drives with
-//! several actuators.
+//! What this does not do: recover from a drive that changes while it is measured; look at what the data are;
+//! sets and drives with several actuators.
 //!
 //! ```
 //! use fairhead_device::DeviceParams;
@@ -65,7 +66,8 @@ pub struct Options {
     pub name: String,
     /// Where to look is chosen by this. Default 1.
     pub seed: u64,
-    /// Finish in about this time, with fewer samples if need be. Default: as long as it takes, a minute or two.
+    /// Finish in about this time, with fewer samples if need be. Default: as long as it takes, a minute or
+    /// two.
     pub budget: Option<Duration>,
     /// Also measure a disk's writes. What was on the drive is lost. Default no.
     pub write: bool,
@@ -150,7 +152,7 @@ pub struct Calibration {
     pub findings: Vec<Finding>,
     /// The model against the drive, on fresh requests.
     pub demerit: Demerit,
-    /// So many of them.
+    /// The number of requests that compared the model with the drive.
     pub validated: usize,
     /// All requests.
     pub reads: u64,
@@ -234,7 +236,8 @@ struct Fitted {
 /// Requests of the validation run.
 const VALIDATION: usize = 400;
 
-/// Requests that nothing was fitted to, to the drive and to the model: mostly at random, some in sequence, some near, some again.
+/// Requests that nothing was fitted to, to the drive and to the model: mostly at random, some in sequence,
+/// some near, some again.
 fn validate(
     b: &mut Bench<'_>,
     params: &DeviceParams,

@@ -1,7 +1,7 @@
 //! A device model as a drive to calibrate, in virtual time: no disk is needed, and every run is the same.
 //!
-//! Noise can be added to try what a calibration bears: each answer is heard late by a random time, some by much more, and requests
-//! can be held up on their way or get company from another program.
+//! Noise can be added to try what a calibration bears: each answer is heard late by a random time, some by
+//! much more, and requests can be held up on their way or get company from another program.
 
 use super::Refusal;
 use super::drive::{Answer, Bounds, Chance, Drive};
@@ -11,22 +11,24 @@ use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
 /// What disturbs the measurements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Noise {
-    /// A request is on its way to the drive so long.
+    /// The time that each request takes to reach the drive.
     pub path: Duration,
-    /// Every request is held up, and every answer heard, late by up to so much.
+    /// The upper bound of the random delay of every request, and again of every answer.
     pub jitter: Duration,
-    /// So many of a thousand requests, half of them on the way and half when answered, by…
+    /// The number of requests in a thousand that [`Self::spike`] delays: half of them on the way, half when
+    /// answered.
     pub spikes_permille: u32,
-    /// …so much.
+    /// The delay of such a request.
     pub spike: Duration,
-    /// After a millisecond without an answer whoever is to hear the next one has gone to sleep, and hears it so much later; the one right behind that
-    /// half as much, and so on, until he is awake.
+    /// The time by which a sleeping program sees an answer late. It sleeps after a millisecond without an
+    /// answer. The next answer right after that is late by half of this, and so on, until the program is
+    /// awake.
     pub sleep: Duration,
-    /// Before so many of a thousand requests another program reads something elsewhere.
+    /// The number of requests in a thousand before which another program reads elsewhere.
     pub others_permille: u32,
 }
 
-/// Who waits longer sleeps.
+/// The time after which a waiting program sleeps.
 const NAP: Duration = Duration::from_ms(1);
 
 /// A model on a virtual clock.
@@ -77,7 +79,7 @@ impl Modelled {
         self
     }
 
-    /// The user has had enough after so many requests.
+    /// Makes the user interrupt the calibration after this many requests.
     #[must_use]
     pub fn interrupted_after(mut self, requests: u64) -> Self {
         self.left = requests;

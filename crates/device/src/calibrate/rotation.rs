@@ -1,16 +1,18 @@
 //! How fast it turns: from the times at which the same sectors come by.
 //!
-//! Some places are read in the same order twice. Between, everything has been displaced from the drive's buffer, so both times
-//! the head waited for the sector, and the time between the two is a whole number of revolutions:
+//! Some places are read in the same order twice. Between, everything has been displaced from the drive's
+//! buffer, so both times the head waited for the sector, and the time between the two is a whole number of
+//! revolutions:
 //!
 //! ```text
 //!     place 1   |....x..............................x      d1 = 151 turns
 //!     place 2   |.......x.............................x    d2 = 152 turns    one T divides all
 //! ```
 //!
-//! Every candidate `T` is scored by how well the distances gather on one angle, the mean of `cos(2 pi d / T)`: 1 if all are
-//! multiples, near 0 for a wrong one. A half or third of the right `T` divides them too, so the longest of the good ones counts.
-//! What is left over, `d mod T`, is the noise of the measurement; what lies far out was disturbed.
+//! Every candidate `T` is scored by how well the distances gather on one angle, the mean of
+//! `cos(2 pi d / T)`: 1 if all are multiples, near 0 for a wrong one. A half or third of the right `T`
+//! divides them too, so the longest of the good ones counts. What is left over, `d mod T`, is the noise of
+//! the measurement; what lies far out was disturbed.
 
 use super::drive::{median, spread};
 use std::f64::consts::TAU;

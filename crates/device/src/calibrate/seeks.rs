@@ -1,19 +1,21 @@
 //! The seek curve: how long the arm takes over a distance, with rotation taken out.
 //!
-//! Two runs of tracks, `A` and `B`, so many tracks apart. A read in `A` puts the arm there; a read in `B` is then sent so long before its
-//! sector passes. Sent early enough it is answered when the sector passes; sent too late, one revolution after:
+//! There are two runs of tracks, `A` and `B`, at a given distance. A read in `A` puts the arm there; a read
+//! in `B` is then sent a certain time before its sector passes. Sent early enough it is answered when the
+//! sector passes; sent too late, one revolution after:
 //!
 //! ```text
 //!     sent …ms before the sector passes    9   6   5   4.5  4.8        least: 4.75 ms = overhead + seek
 //!     answered                             yes yes yes  no   yes
 //! ```
 //!
-//! Halving finds the least time to a few microseconds in a dozen pairs. Neither read may hit the drive's buffer, so each pair
-//! goes two tracks down from the one before: what a drive reads ahead lies above, and what it picks up while it waits, on the same
-//! track. That moves the sector's passing by twice the skew, which is known; each answer says where the sector really is.
+//! Halving finds the least time to a few microseconds in a dozen pairs. Neither read may hit the drive's
+//! buffer, so each pair goes two tracks down from the one before: what a drive reads ahead lies above, and
+//! what it picks up while it waits, on the same track. That moves the sector's passing by twice the skew,
+//! which is known; each answer says where the sector really is.
 //!
-//! The overhead without a seek is measured the same way on the last track of the disk, behind which there is nothing to read
-//! ahead: the arm stays there.
+//! The overhead without a seek is measured the same way on the last track of the disk, behind which there is
+//! nothing to read ahead: the arm stays there.
 //!
 //! What this does not do: tell the surfaces apart, or heads' switches from short seeks; see `fit.rs`.
 //= docs/reference/devices.md#51-microbenchmarks steps 2 and 5
@@ -67,8 +69,8 @@ impl Halving {
         }
     }
 
-    /// When to send the next, if its sector is `shift` later on the track than the last one's, but not before `now`; and when that
-    /// sector passes then.
+    /// When to send the next, if its sector is `shift` later on the track than the last one's, but not before
+    /// `now`; and when that sector passes then.
     fn send_at(&mut self, shift: f64, now: f64) -> (f64, f64) {
         let target = self.lo.midpoint(self.hi);
         let mut pass = self.passed + shift;
@@ -115,7 +117,8 @@ impl Halving {
     }
 }
 
-/// How far the sector that is `down` sectors before another passes after it, on a track of `spt` sectors, ns; less whole revolutions.
+/// How far the sector that is `down` sectors before another passes after it, on a track of `spt` sectors, ns;
+/// less whole revolutions.
 fn shift_down(map: &Map, at: u64, down: u64) -> f64 {
     let (spt, sector) = (map.spt(at), map.sector(at));
     let tracks = down / spt;
@@ -127,8 +130,8 @@ fn step_down(map: &Map, at: u64, granule: u64) -> u64 {
     (2 * map.spt(at)).next_multiple_of(granule)
 }
 
-/// The least time from a track around `from` to one around `to`; also how many tracks the drive read ahead at most before
-/// it was sent on.
+/// The least time from a track around `from` to one around `to`; also how many tracks the drive read ahead at
+/// most before it was sent on.
 fn between(
     b: &mut Bench<'_>,
     map: &Map,
@@ -165,12 +168,12 @@ fn between(
     Ok(h.result().map(|t| (t - g as f64 * map.sector(y), travel)))
 }
 
-/// When a track is used up, so many reads elsewhere displace it from the buffer, and it serves again.
+/// The number of reads elsewhere that displace a used-up track from the buffer, so that it can be used again.
 const OTHERS: usize = 130;
 const ROUNDS: usize = 5;
 
-/// The least time of a read on the track where the arm is: on the last track, behind which there is nothing. It is known to be at
-/// most `most`.
+/// The least time of a read on the track where the arm is: on the last track, behind which there is nothing.
+/// It is known to be at most `most`.
 pub(super) fn without_seek(
     b: &mut Bench<'_>,
     map: &Map,
@@ -255,8 +258,8 @@ pub(super) fn measure(
     let room = map.tracks() - tracks - margin - 2.0;
     let low = margin + b.chance.unit() * room.max(0.0);
     let (lower, upper) = (map.lba(low), map.lba((low + tracks).min(map.tracks() - 1.0)));
-    // Going up and down by turns, what is read ahead meanwhile makes seeks shorter as often as longer. But going up a little leads to
-    // where the other run has read ahead.
+    // Going up and down by turns, what is read ahead meanwhile makes seeks shorter as often as longer. But
+    // going up a little leads to where the other run has read ahead.
     let upwards = upwards && tracks > NEAR;
     let (from, to) = if upwards { (lower, upper) } else { (upper, lower) };
     let tracks = (map.track(from) - map.track(to)).abs();

@@ -1,4 +1,5 @@
-//! Disks whose parameters are known are calibrated through their latencies alone, and what comes out is compared.
+//! Disks whose parameters are known are calibrated through their latencies alone, and what comes out is
+//! compared.
 
 use super::drive::Chance;
 use super::*;
@@ -7,7 +8,7 @@ use crate::params::{DiskParams, Zone};
 use crate::seek::SeekCurve;
 use fairhead_core::units::{Instant, Sectors};
 
-/// A drive that nobody may write to.
+/// A drive that must not be written to.
 struct ReadOnly(Modelled);
 
 impl Drive for ReadOnly {
@@ -24,7 +25,7 @@ impl Drive for ReadOnly {
         self.0.read_many(list, depth)
     }
     fn write(&mut self, start: u64, _: u32) -> Result<Answer, Refusal> {
-        panic!("a write at {start}, and nobody asked for it")
+        panic!("a write at {start}, and none was asked for")
     }
     fn wait_until(&mut self, at: Instant) -> Result<(), Refusal> {
         self.0.wait_until(at)
@@ -155,7 +156,8 @@ fn row(what: &str, is: u64, found: u64) -> Row {
     Row { what: what.to_owned(), is: is as f64, found: found as f64 }
 }
 
-/// Three hard disks of 2001, 2006 and 2020: an IDE drive, a SATA drive without a queue, and a drive with one, of 250 times the size.
+/// Three hard disks of 2001, 2006 and 2020: an IDE drive, a SATA drive without a queue, and a drive with one,
+/// of 250 times the size.
 const DISKS: [&str; 3] = ["ide2004", "sata2009", "nas2020"];
 
 #[test]
@@ -300,8 +302,8 @@ fn any_disk_comes_back_or_is_refused() {
         assert_eq!(q.read_on_arrival, p.read_on_arrival, "seed {seed}");
         let mut rows = rows(&p, q);
         if p.read_on_arrival {
-            // Where the overhead ends and the arm begins to move cannot be told; how long both take can. And what is picked up on
-            // the way fills the buffer before its segments are used up.
+            // Where the overhead ends and the arm begins to move cannot be measured; the sum of both can. And
+            // what is picked up on the way fills the buffer before its segments are used up.
             let both = |p: &DiskParams, ms: f64| ms + p.ov_miss.as_ns() as f64 / 1e6;
             rows.retain(|r| r.what != "segments");
             for r in rows.iter_mut().filter(|r| r.what.ends_with("ms")) {
@@ -324,7 +326,7 @@ fn a_page_cache_is_noticed() {
     }
 }
 
-/// A drive without any rule: each answer takes a random time, from so many microseconds to so many times that.
+/// A drive without any rule: each answer takes a random time, from a minimum to a multiple of it.
 struct Erratic {
     now: Instant,
     chance: Chance,
@@ -349,7 +351,7 @@ impl Drive for Erratic {
         list.iter().map(|&(a, n)| self.read(a, n)).collect()
     }
     fn write(&mut self, _: u64, _: u32) -> Result<Answer, Refusal> {
-        unreachable!("nobody asked for it")
+        unreachable!("not asked for")
     }
     fn wait_until(&mut self, at: Instant) -> Result<(), Refusal> {
         self.now = self.now.max(at);

@@ -1,21 +1,23 @@
 //! Sectors per track, skew and zones: from the times at which a sequential reader gets its pieces.
 //!
-//! While the drive reads ahead of a sequential reader, pieces of a fixed size come at the speed of the media: every so many at
-//! the same distance, and at each change of track one that is later by the skew.
+//! While the drive reads ahead of a sequential reader, pieces of a fixed size come at the speed of the media:
+//! at equal intervals, and at each change of track one piece is later by the skew.
 //!
 //! ```text
 //!     time between pieces   _____|_______|_______|____     height: skew      distance: sectors per track
 //!                                ^ b     ^ b+spt ^ b+2 spt
 //! ```
 //!
-//! The plain pieces give the time of a sector, so the revolution, known already, gives the sectors per track to a few tenths of
-//! a percent; the places of the late ones then decide which whole number it is. A drive that does not read ahead loses a revolution
-//! for each piece; whole revolutions are taken off, and the rest is the same.
+//! The plain pieces give the time of a sector, so the revolution, known already, gives the sectors per track
+//! to a few tenths of a percent; the places of the late ones then decide which whole number it is. A drive
+//! that does not read ahead loses a revolution for each piece; whole revolutions are taken off, and the rest
+//! is the same.
 //!
-//! Such profiles are taken in equal steps over the disk. Where two neighbours differ a border is between them; halving finds it.
+//! Such profiles are taken in equal steps over the disk. Where two neighbours differ a border is between
+//! them; halving finds it.
 //!
-//! What this does not do: tracks of different lengths beside each other, as surfaces of their own density have. The middle
-//! of what is seen counts.
+//! What this does not do: tracks of different lengths beside each other, as surfaces of their own density
+//! have. The middle of what is seen counts.
 //= N. Talagala, R. Arpaci-Dusseau, D. Patterson, Microbenchmark-based Extraction of Local and Global Disk Characteristics
 //= docs/reference/devices.md#51-microbenchmarks steps 3 and 4
 
@@ -106,7 +108,8 @@ fn rough_sector(b: &mut Bench<'_>, at: u64, turn: f64) -> Result<f64, Refusal> {
     Ok(median(&times[2..]) / n as f64)
 }
 
-/// Looks at one place; `None` if no profile can be seen there. `sector` is the time of a sector that is expected, ns.
+/// Looks at one place; `None` if no profile can be seen there. `sector` is the time of a sector that is
+/// expected, ns.
 pub(super) fn profile(
     b: &mut Bench<'_>,
     at: u64,
@@ -162,8 +165,8 @@ fn read_off(times: &[f64], from: u64, n: u64, turn: f64) -> Option<Profile> {
     Some(Profile { at, spt, skew: median(&heights) })
 }
 
-/// The track length near `estimate` for which the most of the pieces that were late, each from a jump's sector on and `n` long, have
-/// the start of a track in them.
+/// The track length near `estimate` for which the most of the pieces that were late, each from a jump's
+/// sector on and `n` long, have the start of a track in them.
 fn best_track(jumps: &[u64], n: u64, estimate: f64) -> Option<u64> {
     let first = *jumps.first()?;
     let slack = (estimate * 0.006).max(1.0);
@@ -257,7 +260,8 @@ pub(super) fn borders(
             cuts.push((lo.at, hi.at));
             continue;
         };
-        // Between a zone and the next there is nothing else: what was read across the border looks like neither.
+        // Between a zone and the next there is nothing else: what was read across the border looks like
+        // neither.
         let within = (hi.spt.min(lo.spt)..=hi.spt.max(lo.spt)).contains(&mid.spt);
         if !within {
             cuts.push((lo.at, hi.at));
@@ -271,8 +275,8 @@ pub(super) fn borders(
     Ok(join(&known, &cuts, b.sectors, fine))
 }
 
-/// Zones between the cuts, each as its profiles are in the middle. What lies between two cuts that are hardly apart was read across
-/// a border.
+/// Zones between the cuts, each as its profiles are in the middle. What lies between two cuts that are hardly
+/// apart was read across a border.
 fn join(profiles: &[Profile], cuts: &[(u64, u64)], sectors: u64, fine: u64) -> Vec<ZoneFit> {
     let mut edges = vec![0];
     let mut run: Option<(u64, u64)> = None;

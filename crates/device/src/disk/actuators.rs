@@ -6,17 +6,20 @@
 //!                                    └─ actuator 1: media machine, sectors n/2 to n      ┘
 //! ```
 //!
-//! Every actuator has its share of the surfaces, so each range goes from the outer zones to the inner ones. A command within a range
-//! is served by its actuator, which chooses the best of *its* commands; one across a boundary is served in parts that
-//! complete together. Streams in different ranges do not disturb each other but for the interface, which decodes and moves
-//! cached data for all; two streams in one range share one arm, as on any disk.
+//! Every actuator has its share of the surfaces, so each range goes from the outer zones to the inner ones. A
+//! command within a range is served by its actuator, which chooses the best of *its* commands; one across a
+//! boundary is served in parts that complete together. Streams in different ranges do not disturb each other
+//! but for the interface, which decodes and moves cached data for all; two streams in one range share one
+//! arm, as on any disk.
 //!
-//! Worked number (`dual_actuator`): two streams at the outer edges of the two ranges get 209 MB/s each, in one range 209 MB/s
-//! together at the very best.
+//! Worked number (`dual_actuator`): two streams at the outer edges of the two ranges get 209 MB/s each, in
+//! one range 209 MB/s together at the very best.
 //!
-//! Each arm is a [`Disk`] of its own here, with its share of tracks, surfaces and buffer, and they hand the interface round.
+//! Each arm is a [`Disk`] of its own here, with its share of tracks, surfaces and buffer, and they hand the
+//! interface round.
 //!
-//! What this does not do: let one range use another's idle buffer; move parts of a command at different times over the bus.
+//! What this does not do: let one range use another's idle buffer; move parts of a command at different times
+//! over the bus.
 //= docs/reference/devices.md#25-compositions
 //= deviates actuator-buffer
 
@@ -285,7 +288,8 @@ mod tests {
         assert_eq!(d.counters.busy_time.as_us(), log[2].1);
     }
 
-    /// Random commands, some across boundaries; every completion with its instant. `extra` polls in between must change nothing.
+    /// Random commands, some across boundaries; every completion with its instant. `extra` polls in between
+    /// must change nothing.
     fn random_run(seed: u64, extra: bool) -> Vec<(u64, u16)> {
         let mut r = Rng(seed * 2 + 1);
         let mut p = random_params(&mut r);

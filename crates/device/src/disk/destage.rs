@@ -1,8 +1,9 @@
 //! Destaging: bringing cached writes out to the media.
 //!
-//! An extent is set up when the media have nothing to do for the host, and written from its start. The newest one grows while the
-//! host writes on behind it, so a sequential writer that is faster than the media makes *one* extent that never ends. With
-//! one command at a time nobody waits meanwhile; with a queue, a read may. So a run of destaging is a turn:
+//! An extent is set up when the media have nothing to do for the host, and written from its start. The newest
+//! one grows while the host writes on behind it, so a sequential writer that is faster than the media makes
+//! *one* extent that never ends. With one command at a time no command waits meanwhile; with a queue, a read
+//! may. So a run of destaging is a turn:
 //!
 //! ```text
 //!                    a read begins to wait                          the read is served
@@ -10,10 +11,11 @@
 //!                            └─ or until the read is as old as age_max (one revolution at least)
 //! ```
 //!
-//! Worked number (`nas2020`): 2 MiB at 209 MB/s take 10 ms. So a read beside a sequential writer waits for 10 ms, a seek
-//! and a rotation, and not until the writer rests.
+//! Worked number (`nas2020`): 2 MiB at 209 MB/s take 10 ms. So a read beside a sequential writer waits for 10
+//! ms, a seek and a rotation, and not until the writer rests.
 //!
-//! What this does not do: yield with a queue depth of 1, where a cached extent is never longer than the cache.
+//! What this does not do: yield with a queue depth of 1, where a cached extent is never longer than the
+//! cache.
 //= docs/reference/devices.md#15-write-buffer-and-destaging, docs/reference/devices.md#16-queueing
 
 use super::media::{Media, Stream, Writing};
@@ -22,7 +24,8 @@ use super::{Disk, NEVER, WaitingWrite};
 use crate::geometry::Arm;
 
 impl Disk {
-    /// Whether a write has waited for room for too long, and longer than any command for the media: it is as old as they are.
+    /// Whether a write has waited for room for too long, and longer than any command for the media: it is as
+    /// old as they are.
     pub(super) fn a_write_is_too_old(&self, t: u64) -> bool {
         self.waiting_writes.front().is_some_and(|w| {
             t.saturating_sub(w.since) > self.t.age_max
@@ -30,9 +33,9 @@ impl Disk {
         })
     }
 
-    /// When a cached extent has been set up and may take the arm, if nobody else wants it. The set-up begins when the
-    /// media have nothing to do for the host, and a command that comes meanwhile goes first: a sequential reader that asks
-    /// again within `ov_dest` keeps the arm.
+    /// When a cached extent has been set up and may take the arm, if no command wants it. The set-up begins
+    /// when the media have nothing to do for the host, and a command that comes meanwhile goes first: a
+    /// sequential reader that asks again within `ov_dest` keeps the arm.
     //= docs/reference/devices.md#destage
     pub(super) fn destage_at(&self) -> u64 {
         let list = &self.writes.list;
@@ -76,7 +79,8 @@ impl Disk {
     pub(super) fn nearest_extent(&self, arm: Arm, t: u64, least: u64) -> Option<(usize, u64)> {
         let list = &self.writes.list;
         let mut best: Option<(u64, usize)> = None;
-        // Extents are in order of tracks: outwards from the arm, the seek of most is soon too long to look at their rotation.
+        // Extents are in order of tracks: outwards from the arm, the seek of most is soon too long to look at
+        // their rotation.
         let mut reach = u64::MAX;
         let mid = list.partition_point(|e| e.place.arm.track < arm.track);
         for k in 0..mid.max(list.len() - mid) {
@@ -179,9 +183,10 @@ impl Disk {
         self.rearm();
     }
 
-    /// The cached extent that goes to the media before `next`, the command that would be served: one that the head is over sooner; any if a
-    /// write has waited for room for too long; a long one if the stream of reads has had its turn. Not when cached data
-    /// have had theirs, nor before a command that is too old itself.
+    /// The cached extent that goes to the media before `next`, the command that would be served: one that the
+    /// head is over sooner; any if a write has waited for room for too long; a long one if the stream of
+    /// reads has had its turn. Not when cached data have had theirs, nor before a command that is too old
+    /// itself.
     pub(super) fn extent_before(&self, next: &Pending, arm: Arm, t: u64) -> Option<usize> {
         let aged = self.pending.first().is_some_and(|p| t.saturating_sub(p.since) > self.t.age_max);
         let turn = if aged { 1 } else { self.t.stream_burst.max(1) };
@@ -204,8 +209,8 @@ impl Disk {
         nearest(0).filter(|e| e.1 < access).map(|e| e.0)
     }
 
-    /// Whether a stream of reads has had as much as a turn while a write waits for room that an extent as long as a turn
-    /// has. A short one is not worth a revolution of the stream.
+    /// Whether a stream of reads has had as much as a turn while a write waits for room that an extent as
+    /// long as a turn has. A short one is not worth a revolution of the stream.
     pub(super) fn stream_had_its_turn(&self, s: &Stream) -> bool {
         let turn = self.t.stream_burst;
         self.facts.queue_depth > 1
@@ -215,8 +220,9 @@ impl Disk {
             && self.writes.list.iter().any(|e| e.len() >= turn)
     }
 
-    /// When the extent being written gives up the arm for a command that waits: after `stream_burst` since a command
-    /// waits, or when that is too old, but not within the first revolution: a turn brings something out.
+    /// When the extent being written gives up the arm for a command that waits: after `stream_burst` since a
+    /// command waits, or when that is too old, but not within the first revolution: a turn brings something
+    /// out.
     pub(super) fn yields_at(&self, w: &Writing) -> u64 {
         if w.contended == NEVER || self.facts.queue_depth == 1 {
             return NEVER;

@@ -1,11 +1,12 @@
 //! The link to the host: what crosses it when.
 //!
-//! One thing crosses at a time, in one direction: SATA and the parallel buses before it are half duplex, so reads and writes
-//! together never move more than the link's rate. Two kinds of transfer share it:
+//! One thing crosses at a time, in one direction: SATA and the parallel buses before it are half duplex, so
+//! reads and writes together never move more than the link's rate. Two kinds of transfer share it:
 //!
-//! - data that are in the buffer, or come from the host: as fast as the link is free, from an instant on ([`Link::burst`]);
-//! - data that come from the media, slower than the link: spread over the time that the head takes ([`Link::spread`]). A burst
-//!   that comes meanwhile gets the rest of the link.
+//! - data that are in the buffer, or come from the host: as fast as the link is free, from an instant on
+//!   ([`Link::burst`]);
+//! - data that come from the media, slower than the link: spread over the time that the head takes
+//!   ([`Link::spread`]). A burst that comes meanwhile gets the rest of the link.
 //!
 //! ```text
 //!   share  1 ┤      ██████            ░ read from the media, 209 of 550 MB/s
@@ -14,10 +15,11 @@
 //!          0 ┼──────────────────────── time
 //! ```
 //!
-//! What is known is kept as a list of spans with the time that is still free in each; outside of them the link is free. With one command
-//! at a time nothing can be in the way of a command, and the list stays empty.
+//! What is known is kept as a list of spans with the time that is still free in each; outside of them the
+//! link is free. With one command at a time nothing can be in the way of a command, and the list stays empty.
 //!
-//! What this does not do: frames and their overhead, which the rate has to leave out; moving a transfer that was decided.
+//! What this does not do: frames and their overhead, which the rate has to leave out; moving a transfer that
+//! was decided.
 
 use std::collections::VecDeque;
 
@@ -72,8 +74,8 @@ impl Link {
         end
     }
 
-    /// Takes an equal share of what is free from `from` to `to`; if that is not enough, all of it and what comes behind. Returns when it has
-    /// crossed: `to` or later.
+    /// Takes an equal share of what is free from `from` to `to`; if that is not enough, all of it and what
+    /// comes behind. Returns when it has crossed: `to` or later.
     pub(super) fn spread(&mut self, from: u64, to: u64, work: u64) -> u64 {
         let free = self.free_in(from, to);
         if free <= work {

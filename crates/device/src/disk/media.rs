@@ -8,13 +8,13 @@
 //!     └────────────────► Write ──► (waiting writes, flush, next choice)  └──► Stream
 //! ```
 //!
-//! A read and the look-ahead behind it are one `Stream`: the head just goes on. The stream is *busy* until the last
-//! sector that the host waits for; from then on anything else may take the arm away. Progress is not simulated: where
-//! the head is at `t` follows from the phase function.
+//! A read and the look-ahead behind it are one `Stream`: the head just continues. The stream is *busy* until
+//! the last sector that the host waits for; from then on anything else may take the arm away. Progress is not
+//! simulated: where the head is at `t` follows from the phase function.
 //!
-//! At the end of an operation, in this order: a sequential continuation of the stream (only with a queue, and only for
-//! so long), a command, a cached extent, more look-ahead. Above three quarters of the write cache, commands and extents
-//! compete by access time.
+//! At the end of an operation, in this order: a sequential continuation of the stream (only with a queue, and
+//! only for so long), a command, a cached extent, more look-ahead. Above three quarters of the write cache,
+//! commands and extents compete by access time.
 //= docs/reference/devices.md#14-read-buffer-and-look-ahead to 1.6
 
 use super::ncq::{self, Pending};
@@ -45,7 +45,7 @@ pub(super) struct Stream {
     /// Until then the host waits for what is read: sectors up to `busy_end`.
     pub(super) busy_until: u64,
     busy_end: u64,
-    /// Up to there look-ahead of a stream that goes on comes before cached writes.
+    /// The time up to which the look-ahead of a continuing stream has priority over cached writes.
     turn_end: u64,
     /// Look-ahead stops then in any case.
     halt_at: u64,
@@ -241,8 +241,8 @@ impl Disk {
         (seek, self.geo.wait(t + seek, to))
     }
 
-    /// Counts a positioning from where the arm is and does it; returns when the head is over `lba`, and how long it waited
-    /// for that.
+    /// Counts a positioning from where the arm is and does it; returns when the head is over `lba`, and how
+    /// long it waited for that.
     pub(super) fn go_to(&mut self, t: u64, lba: u64, to: &Place, write: bool) -> (u64, u64) {
         let (mut seek, mut wait) = self.position(self.arm, t, to, write);
         if write && seek < self.t.write_seek_min && lba != self.head_lba {
@@ -298,13 +298,14 @@ impl Disk {
         self.rearm();
     }
 
-    /// Whether a command would be served if the stream were broken: a write that waits for room only once it is too old, as extents are nearer
-    /// than a reader in order by chance only.
+    /// Whether a command would be served if the stream were broken: a write that waits for room only once it
+    /// is too old, as extents are nearer than a reader in order by chance only.
     fn someone_waits_for_the_arm(&self, t: u64) -> bool {
         !self.pending.is_empty() || self.a_write_is_too_old(t)
     }
 
-    /// Serves one pending read that continues the running stream. Others wait meanwhile, but only for so long.
+    /// Serves one pending read that continues the running stream. Others wait meanwhile, but only for so
+    /// long.
     fn absorb(&mut self, t: u64) -> bool {
         let Media::Stream(s) = &self.media else { return false };
         if self.facts.queue_depth == 1 {
@@ -412,7 +413,8 @@ impl Disk {
         }
     }
 
-    /// After a hit in a segment: goes on with its look-ahead if that was full and no longer is, or if every hit does.
+    /// After a hit in a segment, continues its look-ahead if that was full and no longer is, or if every
+    /// hit does.
     pub(super) fn resume(&mut self, t: u64, seg: usize) {
         let Media::Rest { parked } = self.media else { return };
         let s = self.cache.segs[seg];
@@ -513,8 +515,9 @@ impl Disk {
         });
     }
 
-    /// Of a read or write within one track that the head comes down on: when all of it has passed, a revolution later, and
-    /// how many sectors passed before the first. `ts` is when the head is over the first, after waiting so long for it.
+    /// Of a read or write within one track that the head comes down on: when all of it has passed, a
+    /// revolution later, and how many sectors passed before the first. `ts` is when the head is over the
+    /// first, after waiting so long for it.
     fn caught(&self, p: &Pending, ts: u64, wait: u64) -> Option<(u64, u64)> {
         let (length, whole) = (self.geo.end_phase(p.end) - p.place.phase, self.geo.t_rev);
         let before = (wait + length).checked_sub(whole)?;
@@ -522,8 +525,8 @@ impl Disk {
         one_track.then(|| (ts + whole - wait, before / p.place.sector_time.max(1)))
     }
 
-    /// A write that is done when it is on the media. Each sector must have crossed the bus before the head is over it; else
-    /// the head waits for it to come round again.
+    /// A write that is done when it is on the media. Each sector must have crossed the bus before the head is
+    /// over it; else the head waits for it to come round again.
     fn start_write(&mut self, p: &Pending, go: u64) {
         let (mut t0, wait) = self.go_to(go, p.start, &p.place, true);
         let media = self.geo.end_phase(p.end) - p.place.phase;

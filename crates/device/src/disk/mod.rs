@@ -1,8 +1,9 @@
 //! The hard disk: two machines that run at the same time and share a buffer.
 //!
-//! The *interface machine* (this file) decodes commands in order of arrival, looks them up in the buffer and moves
-//! bytes over the bus. The *media machine* (`media.rs`) does one thing at a time: it rests, reads for a command and
-//! then ahead of it, or writes. Their concurrency decides far more about a disk of any age than its seek curve does.
+//! The *interface machine* (this file) decodes commands in order of arrival, looks them up in the buffer and
+//! moves bytes over the bus. The *media machine* (`media.rs`) does one thing at a time: it rests, reads for a
+//! command and then ahead of it, or writes. Their concurrency decides far more about a disk of any age than
+//! its seek curve does.
 //!
 //! ```text
 //!   command ─► decode ─┬─ hit ─────────► bus ───────────────► done
@@ -11,12 +12,13 @@
 //!                      └─ miss, FUA ───► pending ─► media ────► done
 //! ```
 //!
-//! Worked number (`ide2004`, 4 KiB): a hit takes 0.030 ms of look-up and 0.048 ms of bus. A miss waits 0.30 ms for the
-//! firmware, then for arm and platter; for as long as the firmware works the head goes on reading for the stream before,
-//! about two blocks of 4 KiB. That is why alternating sequential readers are as slow as they are, and no slower.
+//! Worked number (`ide2004`, 4 KiB): a hit takes 0.030 ms of look-up and 0.048 ms of bus. A miss waits 0.30
+//! ms for the firmware, then for arm and platter; while the firmware works the head keeps reading
+//! for the stream before, about two blocks of 4 KiB. That is why alternating sequential readers are as slow
+//! as they are, and no slower.
 //!
-//! Everything is evaluated lazily. The media have one timer, the instant of their next change; it is shown to the
-//! driver only while a command waits for it.
+//! Everything is evaluated lazily. The media have one timer, the instant of their next change; it is shown to
+//! the driver only while a command waits for it.
 //!
 //! What this does not do: data (timing only), bad sectors, power states.
 //= docs/reference/devices.md#1-hard-disk
@@ -139,7 +141,8 @@ struct Timing {
     hit_lag: u64,
     /// From the last byte to the completion.
     end_lag: u64,
-    /// From the command to the first byte of a write that is done on the media, and from its last sector to its completion.
+    /// From the command to the first byte of a write that is done on the media, and from its last sector to
+    /// its completion.
     ov_data: u64,
     media_end_lag: u64,
     /// From `ov_miss` until the bus may be taken up again, and what that takes.
@@ -230,7 +233,8 @@ impl Timing {
         self.cross(sectors) + self.end_lag
     }
 
-    /// How many sectors of a read must be in the buffer before the bus takes it; 0: none, it takes them as they come.
+    /// How many sectors of a read must be in the buffer before the bus takes it; 0: none, it takes them as
+    /// they come.
     fn watermark(&self, sectors: u64) -> u64 {
         let of = self.watermark_of.unwrap_or(sectors);
         self.watermark.map_or(0, |share| (of * share).div_ceil(1000).clamp(1, sectors))
@@ -424,7 +428,8 @@ impl Disk {
         self.link.burst(at, work)
     }
 
-    /// When a read is done whose data come from the media and cross from `from` to `done` if nothing else does.
+    /// When a read is done whose data come from the media and cross from `from` to `done` if nothing else
+    /// does.
     fn cross_from_media(&mut self, from: u64, done: u64, sectors: u64) -> u64 {
         if !self.keeps_link {
             return done;

@@ -1,12 +1,13 @@
 //! Commands that wait for the media, and completions that wait for their time.
 //!
-//! With one command at a time both hold at most one entry. With a queue (NCQ) the media take the command that is
-//! nearest in time, position and rotation together, less a share of its age; one that is too old goes first.
-//! Rotational order is what makes a queue worth having: about 1.4 times the rate at depth 4 and 2.2 to 2.5 times at
-//! depth 32.
+//! With one command at a time both hold at most one entry. With a queue (NCQ) the media take the command that
+//! is nearest in time, position and rotation together, less a share of its age; one that is too old goes
+//! first. Rotational order is what makes a queue worth having: about 1.4 times the rate at depth 4 and 2.2 to
+//! 2.5 times at depth 32.
 //!
-//! What waits is bounded ([`DiskParams::longest_wait`]). A command that is older than `age_max` goes before all that are younger,
-//! and cached writes have one turn at most between two commands: an extent, or as much of it as `stream_burst`.
+//! What waits is bounded ([`DiskParams::longest_wait`]). A command that is older than `age_max` goes before
+//! all that are younger, and cached writes have one turn at most between two commands: an extent, or as much
+//! of it as `stream_burst`.
 //= docs/reference/devices.md#16-queueing
 
 use crate::geometry::Place;
@@ -15,14 +16,14 @@ use crate::seek::SeekCurve;
 use fairhead_core::units::{Duration, Tag};
 
 impl DiskParams {
-    /// The longest that a read of up to `max_request` waits in a drive with a queue, from its arrival to its completion, if
-    /// `others` commands are in the queue when it comes. Not counted are cached extents that have some of its own
-    /// sectors, which go to the media before it.
+    /// The longest that a read of up to `max_request` waits in a drive with a queue, from its arrival to its
+    /// completion, if `others` commands are in the queue when it comes. Not counted are cached extents that
+    /// have some of its own sectors, which go to the media before it.
     ///
-    /// It is `age_max`, and then, for each command that is older and for the read itself, a turn of cached writes and a
-    /// command. Each begins with a seek over the whole disk and a revolution. A turn of cached writes lasts for `stream_burst`
-    /// or a revolution, at the innermost tracks. With `nas2020` this is 0.66 s for a read alone, and 3.1 s
-    /// behind 30 others.
+    /// It is `age_max`, and then, for each command that is older and for the read itself, a turn of cached
+    /// writes and a command. Each begins with a seek over the whole disk and a revolution. A turn of cached
+    /// writes lasts for `stream_burst` or a revolution, at the innermost tracks. With `nas2020` this is 0.66
+    /// s for a read alone, and 3.1 s behind 30 others.
     #[must_use]
     pub fn longest_wait(&self, others: u16) -> Duration {
         let t_rev = 60_000_000_000 / u64::from(self.rpm);

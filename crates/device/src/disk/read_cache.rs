@@ -1,7 +1,8 @@
 //! The segments of the read buffer.
 //!
-//! Each segment holds one run of sectors, `[start, end)`, read for one stream. The media fill one segment at a time
-//! (the *live* one); how far they are is evaluated lazily, so `end` of the live segment is what was known last.
+//! Each segment holds one run of sectors, `[start, end)`, read for one stream. The media fill one segment at
+//! a time (the *live* one); how far they are is evaluated lazily, so `end` of the live segment is what was
+//! known last.
 //!
 //! ```text
 //!          start         consumed        end           limit
@@ -10,9 +11,9 @@
 //!     -------[##############|#############|...............]------- lba
 //! ```
 //!
-//! History is kept for at most four times the look-ahead, and all segments together stay within the buffer: the least
-//! recently used give way, oldest data first. What this does not do: segments of fixed size, wrap-around inside a
-//! segment.
+//! History is kept for at most four times the look-ahead, and all segments together stay within the buffer:
+//! the least recently used give way, oldest data first. What this does not do: segments of fixed size,
+//! wrap-around inside a segment.
 //= docs/reference/devices.md#14-read-buffer-and-look-ahead (state, rules 4, 6 and 7)
 
 /// One run of buffered sectors.
@@ -72,8 +73,8 @@ impl ReadCache {
         }
     }
 
-    /// The segment for a read that has to go to the media: an existing segment that the read continues, or else the
-    /// least recently used one, emptied. What such a segment has of the read is read again.
+    /// The segment for a read that has to go to the media: an existing segment that the read continues, or
+    /// else the least recently used one, emptied. What such a segment has of the read is read again.
     pub(crate) fn open(&mut self, start: u64) -> usize {
         let mut oldest = 0;
         for (i, s) in self.segs.iter().enumerate() {

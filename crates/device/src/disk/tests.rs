@@ -1,5 +1,5 @@
-//! Properties of the disk under random commands, checked from the inside after every step, and small timelines whose
-//! numbers are worked out in the test.
+//! Properties of the disk under random commands, checked from the inside after every step, and small
+//! timelines whose numbers are worked out in the test.
 
 use super::media::Media;
 use super::*;
@@ -32,7 +32,7 @@ impl Disk {
             "no more data than room"
         );
         assert_eq!(self.writes.active.is_some(), self.media.is_destage());
-        assert!(!self.someone_waits() || self.next_event().is_some(), "nobody waits without an event");
+        assert!(!self.someone_waits() || self.next_event().is_some(), "nothing waits without an event");
         assert!(self.media_at >= self.clock, "the media are up to date");
         let media_time = self.counters.seek_time + self.counters.rotational_wait;
         let elapsed = self.media.ends_at().max(self.clock).saturating_sub(Instant::EPOCH.as_ns());
@@ -175,7 +175,8 @@ pub(super) fn random_command(r: &mut Rng, tag: u16, capacity: u64, hot: &mut [u6
     Command { fua: r.chance(5), ..command(tag, op, start, len as u32) }
 }
 
-/// Runs random commands; returns every completion with its instant. `extra` polls in between must change nothing.
+/// Runs random commands; returns every completion with its instant. `extra` polls in between must change
+/// nothing.
 fn random_run(seed: u64, extra: bool) -> Vec<(u64, u16)> {
     let mut r = Rng(seed * 2 + 1);
     let mut polls = Rng(seed + 77);
@@ -343,7 +344,8 @@ fn a_write_waits_for_a_slot_and_a_flush_for_everything() {
     assert_eq!(one(&mut d, flushed, command(4, DeviceOp::Flush, 0, 0)), flushed + 100_000, "nothing to do");
 }
 
-/// A sequential writer that is faster than the media runs at the speed of the media, without losing revolutions.
+/// A sequential writer that is faster than the media runs at the speed of the media, without losing
+/// revolutions.
 #[test]
 fn a_fast_sequential_writer_streams() {
     let mut d = disk(&preset("ide2004"));
@@ -393,7 +395,8 @@ fn a_queue_serves_hits_at_once_and_the_nearest_first() {
     assert_eq!(d.counters.misses, 3);
 }
 
-/// One reads in order, two here and there near it, and a full cache has its extents far away: how long the write that waits for room takes.
+/// One reads in order, two here and there near it, and a full cache has its extents far away: how long the
+/// write that waits for room takes.
 fn a_write_beside_readers(readers: u64) -> Duration {
     let age_max = Duration::from_ms(100);
     let p =
@@ -412,7 +415,7 @@ fn a_write_beside_readers(readers: u64) -> Duration {
     }
     (0..readers).for_each(|i| read(&mut d, start, i));
     loop {
-        let now = d.next_event().expect("somebody waits");
+        let now = d.next_event().expect("a command waits");
         while let Some(Tag(tag)) = d.poll(now) {
             d.check();
             if tag == 7 {
@@ -434,7 +437,8 @@ fn a_write_that_waits_for_room_ages_as_a_command_does() {
     }
 }
 
-/// A stream is not broken for a write that the arm would not go to: nothing is won by that, and a revolution lost.
+/// A stream is not broken for a write that the arm would not go to: nothing is won by that, and a revolution
+/// lost.
 #[test]
 fn a_write_that_waits_for_room_breaks_no_stream_until_it_is_too_old() {
     let p = DiskParams { queue_depth: 8, wc_slots: 2, stream_burst: Sectors(256), ..preset("ide2004") };
@@ -486,8 +490,8 @@ fn a_command_beyond_the_end_is_a_bug_of_the_driver() {
     d.submit(Instant::EPOCH, command(0, DeviceOp::Read, end - 7, 8));
 }
 
-/// Reads 64 KiB after 64 KiB, each `think` after the last; how many complete in 200 ms while a far extent is dirty from the
-/// start, and how many extents have gone to the media by then.
+/// Reads 64 KiB after 64 KiB, each `think` after the last; how many complete in 200 ms while a far extent is
+/// dirty from the start, and how many extents have gone to the media by then.
 fn stream_beside_a_dirty_extent(think: Duration) -> (u32, u64) {
     let mut d = disk(&preset("ide2004"));
     let start = Instant::EPOCH;
@@ -527,7 +531,7 @@ fn one_by_one(p: &DiskParams, commands: &[(DeviceOp, u64, u32)]) -> Vec<u64> {
         d.submit(sent, command(0, op, start, len));
         let mut done = None;
         while done.is_none() {
-            let at = d.next_event().expect("it is under way");
+            let at = d.next_event().expect("it is in flight");
             done = d.poll(at).map(|_| at);
         }
         times.push(done.map_or(0, |at| at.since(sent).as_us()));
@@ -552,7 +556,8 @@ fn overheads_follow_the_command_before() {
         &p,
         &[(read, 0, 8), (read, 8, 8), (write, 900_000, 8), (write, 800_000, 8), (read, 16, 8), (read, 24, 8)],
     );
-    // A miss; then a hit after a read, writes after a read and after a write, hits after a write and after a read.
+    // A miss; then a hit after a read, writes after a read and after a write, hits after a write and after a
+    // read.
     assert_eq!(times[1..], [100 + 8 + 7, 300 + 8 + 9, 400 + 8 + 9, 200 + 8 + 7, 100 + 8 + 7]);
 }
 
@@ -562,7 +567,8 @@ fn a_miss_may_begin_before_a_hit_would() {
     let o = Overheads { read_hit: [us(500); 2], ..Overheads::default() };
     let p = DiskParams { overheads: Some(o), t_switch: us(0), ..preset("ide2004") };
     let later = DiskParams { overheads: Some(Overheads { read_miss: [us(500); 2], ..o }), ..p.clone() };
-    // The sector of the first track that comes about 0.31 ms after the command: too early for the longer overhead.
+    // The sector of the first track that comes about 0.31 ms after the command: too early for the longer
+    // overhead.
     let sent = (Instant::EPOCH + Duration::from_secs(1)).as_ns();
     let soon = (sent + 312_000) % 8_333_333 * 533 / 8_333_333;
     let done = |p: &DiskParams| one_by_one(p, &[(DeviceOp::Read, soon, 8)])[0];
@@ -601,7 +607,7 @@ fn alone(p: &DiskParams, op: DeviceOp, start: u64, len: u32) -> u64 {
     let (mut d, sent) = (disk(p), Instant::from_ns(60_000_000_000));
     d.submit(sent, command(0, op, start, len));
     loop {
-        let at = d.next_event().expect("it is under way");
+        let at = d.next_event().expect("it is in flight");
         if d.poll(at).is_some() {
             return at.since(sent).as_us();
         }
@@ -661,7 +667,7 @@ fn without_a_read_cache_the_media_are_read_again() {
         for i in 0..3 {
             d.submit(Instant::EPOCH + Duration::from_ms(100 * i), command(1, DeviceOp::Read, 1000, 8));
             while !d.is_idle() {
-                let at = d.next_event().expect("it is under way");
+                let at = d.next_event().expect("it is in flight");
                 let _ = d.poll(at);
             }
         }
@@ -670,7 +676,8 @@ fn without_a_read_cache_the_media_are_read_again() {
     assert_eq!((misses(true), misses(false)), (1, 3));
 }
 
-/// A segment of 64 sectors, and look-ahead of as many: it pushes out what was asked for, or ends when the segment is full.
+/// A segment of 64 sectors, and look-ahead of as many: it pushes out what was asked for, or ends when the
+/// segment is full.
 #[test]
 fn look_ahead_keeps_what_was_asked_for_last_if_it_says_so() {
     for keeps_requested in [false, true] {

@@ -1,11 +1,12 @@
 //! The write cache: extents that were accepted and are not yet on the media.
 //!
-//! The drive keeps a *command stack* of at most `slots` extents. A write that begins exactly where the most recently
-//! accepted extent ends joins it (tail merge); any other takes a slot. A rewrite of cached data replaces it. Separate
-//! extents stay separate even when they touch, because each is set up on its own when it is brought to the media.
+//! The drive keeps a *command stack* of at most `slots` extents. A write that begins exactly where the most
+//! recently accepted extent ends joins it (tail merge); any other takes a slot. A rewrite of cached data
+//! replaces it. Separate extents stay separate even when they touch, because each is set up on its own when
+//! it is brought to the media.
 //!
-//! Extents are sorted by start and disjoint; the one being written ([`WriteCache::active`]) stands apart and may overlap
-//! a newer one.
+//! Extents are sorted by start and disjoint; the one being written ([`WriteCache::active`]) stands apart and
+//! may overlap a newer one.
 //= docs/reference/devices.md#15-write-buffer-and-destaging
 
 use crate::geometry::{Geometry, Place};
@@ -166,8 +167,8 @@ impl WriteCache {
         self.listed += end - start;
     }
 
-    /// Drops what newer data in `[start, end)` replaces. An extent that sticks out on both sides stays as it is (only a
-    /// write past the cache can do that).
+    /// Drops what newer data in `[start, end)` replaces. An extent that sticks out on both sides stays as it
+    /// is (only a write past the cache can do that).
     pub(crate) fn supersede(&mut self, geo: &Geometry, start: u64, end: u64) {
         while let Some(i) = self.overlap(start, end) {
             let e = &mut self.list[i];
@@ -199,7 +200,8 @@ impl WriteCache {
         e
     }
 
-    /// The active extent is left at `at`: the rest of it is listed again. Newer data that were accepted meanwhile replace it.
+    /// The active extent is left at `at`: the rest of it is listed again. Newer data that were accepted
+    /// meanwhile replace it.
     pub(crate) fn put_back(&mut self, geo: &Geometry, at: u64) {
         let Some(a) = self.active.take() else { return };
         let (mut start, mut end) = (at, a.end);

@@ -1,9 +1,9 @@
-//! A drive as DiskSim 4 describes it: `.diskspecs`, with the `.model` and `.seek` files that it names, or the `.parv` file of a
-//! whole system.
+//! A drive as DiskSim 4 describes it: `.diskspecs`, with the `.model` and `.seek` files that it names, or the
+//! `.parv` file of a whole system.
 //!
-//! DiskSim's validated drives were measured to the sector; its parameter files say zones, skews, bad sectors, the whole seek
-//! curve, overheads by history and the cache's segments. [`DeviceParams::from_disksim`] makes a drive of what they say and of
-//! nothing else:
+//! DiskSim's validated drives were measured to the sector; its parameter files say zones, skews, bad sectors,
+//! the whole seek curve, overheads by history and the cache's segments. [`DeviceParams::from_disksim`] makes
+//! a drive of what they say and of nothing else:
 //!
 //! | theirs | ours |
 //! |---|---|
@@ -19,8 +19,8 @@
 //! | `Maximum number of write segments`, `Use separate write segment` | `wc_slots`, `nseg` |
 //! | `Immediate buffer read`, `Immediate buffer write`, `Read any free blocks` | `read_anywhere`, `write_anywhere`, `read_on_arrival` |
 //!
-//! What has no part here is listed with its reason in `PASSED_OVER`; a key that DiskSim does not have is noted, and passed
-//! over too. `dm_layout_g2` is read by its zones, without the map of each track.
+//! What has no part here is listed with its reason in `PASSED_OVER`; a key that DiskSim does not have is
+//! noted, and passed over too. `dm_layout_g2` is read by its zones, without the map of each track.
 //!
 //! What this does not do: the detour to remapped sectors, `dm_layout_g4`, schedulers, MEMS devices.
 //= Bucy et al. 2008, The DiskSim Simulation Environment 4.0 Reference Manual, sections 3.4 and 4
@@ -35,7 +35,8 @@ use crate::track_map::zone_sectors;
 use fairhead_core::units::{Duration, Sectors};
 use text::{Block, Files, scaled};
 
-/// What a sector takes on the bus of the system that DiskSim itself has around a drive that leaves its rate to the bus. Nanoseconds.
+/// What a sector takes on the bus of the system that DiskSim itself has around a drive that leaves its rate
+/// to the bus. Nanoseconds.
 //= DiskSim 4.0 valid/*.parv, BUS1, Read block transfer time
 //= deviates disksim-bus
 const OWN_SYSTEMS: [(&str, &str, u64); 5] = [
@@ -77,7 +78,8 @@ const PASSED_OVER: [&str; 28] = [
     // The model's own rules stand in for them.
     "Allow read hits on write data",
     "Write hit stop prefetch",
-    // Where tracks follow each other changes nothing here: skews are between tracks in the order of the sectors.
+    // Where tracks follow each other changes nothing here: skews are between tracks in the order of the
+    // sectors.
     "LBN-to-PBN mapping scheme",
     // A random error that DiskSim's authors advise against.
     "Percent error in rpms",
@@ -90,9 +92,10 @@ const PASSED_OVER: [&str; 28] = [
 ];
 
 impl DeviceParams {
-    /// A drive of DiskSim's. `text` is its `.diskspecs` file, or a `.parv` file that names one, called `file_name` in messages;
-    /// `files` gives the text of the files named there, or says why not. Second comes a line for each thing in the files that
-    /// is passed over although it may matter, and for each key that DiskSim does not have.
+    /// A drive of DiskSim's. `text` is its `.diskspecs` file, or a `.parv` file that names one, called
+    /// `file_name` in messages; `files` gives the text of the files named there, or says why not. Second
+    /// comes a line for each thing in the files that is passed over although it may matter, and for each key
+    /// that DiskSim does not have.
     ///
     /// # Errors
     /// The first thing that is wrong, on one line, with file and line.
@@ -300,8 +303,8 @@ fn mechanics(
     Ok(())
 }
 
-/// How long a head switch takes at the least. The new track has to be found and followed as after the shortest seek, and
-/// the format's skew between tracks hides all of it: the shorter of the two.
+/// How long a head switch takes at the least. The new track has to be found and followed as after the
+/// shortest seek, and the format's skew between tracks hides all of it: the shorter of the two.
 //= Ruemmler & Wilkes 1994, An Introduction to Disk Drive Modeling, track switching
 //= deviates disksim-switch
 fn least_switch(p: &DiskParams) -> Duration {
@@ -355,7 +358,8 @@ fn seek_file(mech: &Block, key: &str, files: Files<'_>) -> Result<Vec<(u64, Dura
     Ok(table)
 }
 
-/// The other seek types, as a table: every distance up to 64, then in steps of a sixteenth, up to the full stroke.
+/// The other seek types, as a table: every distance up to 64, then in steps of a sixteenth, up to the full
+/// stroke.
 fn formula(mech: &Block, kind: &str, cylinders: u64) -> Result<Vec<(u64, Duration)>, ParamError> {
     let full = cylinders.saturating_sub(1).max(2);
     let mut distances = vec![1];
@@ -381,7 +385,8 @@ fn formula(mech: &Block, kind: &str, cylinders: u64) -> Result<Vec<(u64, Duratio
             }
         }
         "hpl" | "hplplus10" => {
-            // Below the first: second + third * root; from there: fourth + fifth * distance; the sixth: one cylinder.
+            // Below the first: second + third * root; from there: fourth + fifth * distance; the sixth: one
+            // cylinder.
             let v = mech.numbers("HPL seek equation values", 1_000_000)?;
             let ten =
                 if kind == "hpl" { Vec::new() } else { mech.numbers("First ten seek times", 1_000_000)? };
@@ -570,7 +575,8 @@ fn buffer(p: &mut DiskParams, disk: &Block) -> Result<(), ParamError> {
     p.ra_on_hit = is("Read-ahead on idle hit")?;
     p.read_anywhere = is("Immediate buffer read")?;
     p.write_anywhere = is("Immediate buffer write")?;
-    // Sectors that pass before the first one asked for are kept only if the drive reads them and has a use for them.
+    // Sectors that pass before the first one asked for are kept only if the drive reads them and has a use
+    // for them.
     p.read_on_arrival = is("Read any free blocks")? && p.read_anywhere;
     let mark = disk.optional("High (read) water mark", 1000)?.min(1000);
     p.read_watermark_permille = Some(u32::try_from(mark).unwrap_or(1000));

@@ -156,7 +156,8 @@ fn a_head_switch_takes_no_less_than_the_shortest_seek_or_the_skew() {
             .unwrap()
             .t_switch
     };
-    // A revolution of 10 ms has 100 and 110 sectors: 20 of 110 are 1.8 ms, the seek of one cylinder takes 1.25 ms.
+    // A revolution of 10 ms has 100 and 110 sectors: 20 of 110 are 1.8 ms, the seek of one cylinder takes
+    // 1.25 ms.
     assert_eq!(with("0.06", "20"), Duration::from_us(1250));
     assert_eq!(with("0.06", "11"), Duration::from_ms(1));
     assert_eq!(with("2.5", "11"), Duration::from_us(2500), "more, if the file says so");

@@ -10,7 +10,8 @@
 //!     instantiate [ disk0 ] as NAME   passed over, as topologies are
 //! ```
 //!
-//! Every entry knows its line, and whether anybody asked for it: what nobody did is a parameter that DiskSim does not have.
+//! Every entry knows its line, and whether it was read: an entry that was not read is a parameter that
+//! DiskSim does not have.
 //!
 //! What this does not do: know any key.
 //= Bucy et al. 2008, The DiskSim Simulation Environment 4.0 Reference Manual, section 3
@@ -131,7 +132,7 @@ impl Reader<'_, '_> {
         (words.split_whitespace().collect::<Vec<_>>().join(" "), None)
     }
 
-    /// A value, and whether the block or list goes on behind it.
+    /// Returns a value, and whether the block or list continues after it.
     fn value(&mut self, close: char, depth: u32) -> Result<(Option<Value>, bool), ParamError> {
         if depth > DEPTH {
             return Err(self.error("too many blocks within blocks"));
@@ -229,7 +230,7 @@ impl Block {
         ParamError(self.says(key, what))
     }
 
-    /// The same as a text.
+    /// Returns the message of an error as text.
     pub(super) fn says(&self, key: &str, what: &str) -> String {
         let line = self.entry(key).map_or(self.line, |e| e.line);
         format!("{}:{line}: {key}: {what}", printable(&self.file))
@@ -324,7 +325,7 @@ impl Block {
         Ok(blocks)
     }
 
-    /// A line for each entry that nobody asked for and that is not among `known`.
+    /// Adds a note for each entry that was not read and is not among `known`.
     pub(super) fn unknown(&self, known: &[&str], notes: &mut Vec<String>) {
         let asked = self.entries.iter().filter(|e| e.asked.get()).map(|e| e.key.as_str());
         for e in self.entries.iter().filter(|e| !e.asked.get() && !known.contains(&e.key.as_str())) {

@@ -1,5 +1,5 @@
-//! The keys of each kind of device: which there are, which of them are needed, where each one's value goes, and what options are by
-//! default.
+//! The keys of each kind of device: which there are, which of them are needed, where each one's value goes,
+//! and what options are by default.
 
 use super::values::Slot;
 use crate::params::{

@@ -7,8 +7,8 @@
 //! ra_stop = "track"
 //! ```
 //!
-//! Skews and offsets are sectors, with up to three digits behind the point; what is not there is zero. Pairs of overheads
-//! are for a command that comes after a read and after a write.
+//! Skews and offsets are sectors, with up to three digits behind the point; what is not there is zero. Pairs
+//! of overheads are for a command that comes after a read and after a write.
 
 use super::values::{count, thousandths, time};
 use crate::params::{MapZone, Overheads, RaStop, SpareUnit, printable};

@@ -1,7 +1,7 @@
 //! Descriptions of devices as text: the built-in presets, and users' own.
 //!
-//! A preset is a flat TOML file; every value carries its unit. A user's file may start from a built-in one and change what
-//! differs:
+//! A preset is a flat TOML file; every value carries its unit. A user's file may start from a built-in one
+//! and change what differs:
 //!
 //! ```toml
 //! base = "ide2004"
@@ -19,9 +19,9 @@
 //!
 //! A stripe does the same, with `kind = "raid0"` and a `chunk`.
 //!
-//! Without a `base` every value of the drive itself has to be there; options have defaults. Nothing is guessed: an unknown
-//! key, a missing unit or an impossible value is refused by name, with its line and what would be right. Numbers are read
-//! digit by digit into integers, so no float ever decides anything.
+//! Without a `base` every value of the drive itself has to be there; options have defaults. Nothing is
+//! guessed: an unknown key, a missing unit or an impossible value is refused by name, with its line and what
+//! would be right. Numbers are read digit by digit into integers, so no float ever decides anything.
 //!
 //! What this does not do: includes, units other than those in the messages.
 
@@ -81,8 +81,8 @@ pub fn preset_text(name: &str) -> Option<&'static str> {
     PRESETS.iter().find(|p| p.0 == name).map(|p| p.1)
 }
 
-/// The candidate nearest to `word` by edit distance, if it is near enough to be what was meant: at most a third of the
-/// word's letters away, and at least one.
+/// The candidate nearest to `word` by edit distance, if it is near enough to be what was meant: at most a
+/// third of the word's letters away, and at least one.
 ///
 /// ```
 /// use fairhead_device::nearest_word;
@@ -91,7 +91,7 @@ pub fn preset_text(name: &str) -> Option<&'static str> {
 /// ```
 #[must_use]
 pub fn nearest_word<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Nobody mistypes a word this long into a known one; and the distance is quadratic.
+    // A longer word is not a typing error of a known one; and the distance takes quadratic time.
     if word.len() > 100 {
         return None;
     }
@@ -143,8 +143,8 @@ impl DeviceParams {
     /// A user's description. `file_name` is for messages, and the device's name unless the text has one.
     ///
     /// # Errors
-    /// The first thing that is wrong, on one line: file, line, key, and what would be right. Never panics, whatever the
-    /// text is.
+    /// The first thing that is wrong, on one line: file, line, key, and what would be right. Never panics,
+    /// whatever the text is.
     pub fn from_toml(text: &str, file_name: &str) -> Result<Self, ParamError> {
         let file = File { text, name: file_name };
         let table = DeTable::parse(text).map_err(|e| {
@@ -155,7 +155,8 @@ impl DeviceParams {
         file.device(table.get_ref())
     }
 
-    /// The same disk behind another bus: as the key `bus_rate` says it, such as `10MB/s`.
+    /// Returns this disk behind another bus, whose rate is written as for the key `bus_rate`, such as
+    /// `10MB/s`.
     ///
     /// # Errors
     /// When it is no disk, or the rate is impossible.

@@ -1,4 +1,5 @@
-//! A device as the text that [`super`] reads: every key with its unit, so that it loads to the very same model.
+//! A device as the text that [`super`] reads: every key with its unit, so that it loads to the very same
+//! model.
 //!
 //! ```text
 //!     kind = "disk"                       seek_table = [
@@ -7,8 +8,8 @@
 //!     bus_rate = "85MB/s"                 ]
 //! ```
 //!
-//! Times are exact to the nanosecond, sizes to the byte. What this does not do: comments; a `base`; members of a set that
-//! are not built in.
+//! Times are exact to the nanosecond, sizes to the byte. What this does not do: comments; a `base`; members
+//! of a set that are not built in.
 
 use super::values::Slot;
 use crate::params::{
@@ -18,8 +19,8 @@ use fairhead_core::units::Duration;
 use std::fmt::Write as _;
 
 impl DeviceParams {
-    /// The device as a TOML file: [`from_toml`](Self::from_toml) makes the same device of it, if the members of a set are
-    /// presets.
+    /// The device as a TOML file: [`from_toml`](Self::from_toml) makes the same device of it, if the members
+    /// of a set are presets.
     ///
     /// ```
     /// use fairhead_device::DeviceParams;
@@ -179,7 +180,7 @@ fn thousandths(n: u64) -> String {
     }
 }
 
-/// The same as a float.
+/// Formats thousandths as a decimal number.
 fn share(n: u32) -> String {
     let text = thousandths(n.into());
     if text.contains('.') { text } else { text + ".0" }

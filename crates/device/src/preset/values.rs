@@ -59,7 +59,8 @@ const BYTE_UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// `text` as decimal digits with at most one point, times `unit`, rounded down; `None` if it is anything else or too large.
+/// `text` as decimal digits with at most one point, times `unit`, rounded down; `None` if it is anything else
+/// or too large.
 pub(crate) fn decimal(text: &str, unit: u64) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |s: &str| (1..=18).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_digit());
@@ -211,7 +212,8 @@ fn layout(v: &DeValue<'_>) -> Result<Layout, String> {
 /// The most zones that a file may ask for; drives have up to 30.
 const ZONES_MAX: u64 = 1000;
 
-/// Either a list of `{ tracks, spt }`, or `{ count, tracks, spt = [outer, inner] }` for equal zones in a straight line.
+/// Either a list of `{ tracks, spt }`, or `{ count, tracks, spt = [outer, inner] }` for equal zones in a
+/// straight line.
 fn zones(v: &DeValue<'_>) -> Result<Vec<Zone>, String> {
     let field = |t: &DeTable<'_>, key: &str, most: u64| {
         let v = t.get(key).ok_or_else(|| format!("{key} is needed"))?;

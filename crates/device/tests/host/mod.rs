@@ -1,5 +1,6 @@
-//! A small closed-loop host for tests: clients that think, submit one request and wait for it. Not a model of a kernel:
-//! requests are issued first come, first served, which for closed loops with one request each is taking turns.
+//! A small closed-loop host for tests: clients that think, submit one request and wait for it. Not a model of
+//! a kernel: requests are issued first come, first served, which for closed loops with one request each is
+//! taking turns.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
