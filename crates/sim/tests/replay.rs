@@ -312,7 +312,7 @@ fn what_cannot_be_replayed_is_told() {
     let mut deep = JobFile::of_trace("t", many, Options { clients_max: 100, ..Options::default() });
     deep.jobs[0].iodepth = 4096;
     let wrong = deep.read_recordings(&|_, _| {}).unwrap_err().to_string();
-    assert!(wrong.contains("100 clients with 4096 requests under way each"), "{wrong}");
+    assert!(wrong.contains("100 clients with 4096 requests in flight each"), "{wrong}");
 }
 
 #[test]

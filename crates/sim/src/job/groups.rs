@@ -1,4 +1,4 @@
-//! Control groups in a job file: who is in which, what each is given, and what changes under way.
+//! Control groups in a job file: the clients in each, their settings, and changes during the run.
 //!
 //! ```text
 //! [global]
@@ -10,10 +10,12 @@
 //! #!fh_at=9s move a /                                its clients go on in the root
 //! ```
 //!
-//! Words are those of cgroup v2's `io.max` and `io.weight`; systemd's settings are the same under other names, with its own
-//! meaning of `K` (1000). A group is one thing, whoever speaks of it: two statements that differ are an error that names both.
+//! Words are those of cgroup v2's `io.max` and `io.weight`; systemd's settings are the same under other
+//! names, with its own meaning of `K` (1000). A group has one setting of each kind: two statements that
+//! differ are an error that names both.
 //!
-//! What it does not do: per-device weights, as a weight holds on all disks alike; and it does not know which scheduler keeps what.
+//! What it does not do: per-device weights, as a weight holds on all disks alike; and it does not know which
+//! scheduler keeps what.
 //
 //= Documentation/admin-guide/cgroup-v2.rst, io.max and io.weight
 //= systemd.resource-control(5), IO accounting and control
@@ -384,7 +386,7 @@ impl Cgroups {
         }
     }
 
-    /// A group that somebody speaks of elsewhere.
+    /// Returns the index of a group that another statement names.
     fn known(&self, path: &str) -> Result<usize, String> {
         self.find(path)?.ok_or_else(|| {
             match nearest(path, self.all.iter().skip(1).map(|g| g.path.as_str())) {
@@ -448,7 +450,7 @@ const SAME: &[(&str, &str)] = &[
     ("io.ioprio_class", "class"),
 ];
 
-/// Words that somebody could look for here, and why they are not.
+/// Words that a user might expect here, and why they are not supported.
 const NOT_HERE: &[(&str, &str)] = &[
     (
         "StartupIOWeight",
@@ -540,7 +542,7 @@ impl Arg<'_> {
         let known = || WORDS.iter().map(|w| w.0);
         let all = || known().chain(SAME.iter().map(|w| w.0)).chain(NOT_HERE.iter().map(|w| w.0));
         let head = format!("unknown word '{}' in '{}'", clean(self.value), self.key);
-        // Some of them have capitals, and nobody is to be told so by silence.
+        // Some known words have capitals, so compare without them.
         let small: Vec<String> = all().map(str::to_lowercase).collect();
         let near = nearest(self.value, small.iter().map(String::as_str));
         match near.and_then(|word| all().find(|w| w.eq_ignore_ascii_case(word))) {

@@ -30,7 +30,7 @@ use super::trace::StartUpTrace;
 use crate::journal::fio_log::Logs;
 use crate::replay::{Options, Part, Recording, Source, TraceJob};
 
-/// The most requests that all clients of a replay may have under way, as memory is bounded: 60 MB.
+/// The most requests in flight of all clients of a replay together. They take 60 MB of memory.
 const LANES_MAX: u64 = 1 << 18;
 
 /// A job file, parsed and checked.
@@ -159,7 +159,7 @@ impl JobFile {
             let clients = recording.tasks.len() as u64;
             if clients * u64::from(job.iodepth) > LANES_MAX {
                 return Err(fail(format!(
-                    "{clients} clients with {} requests under way each are more than {LANES_MAX}; use a smaller depth or fewer clients",
+                    "{clients} clients with {} requests in flight each are more than {LANES_MAX}; use a smaller depth or fewer clients",
                     job.iodepth
                 )));
             }
@@ -367,9 +367,9 @@ pub struct Job {
     /// `write_bw_log`, `write_lat_log`, `write_iops_log`: what `run` writes to files of each call.
     pub logs: Logs,
 
-    /// `iodepth_batch`: how many calls are submitted at a time, if so many are to be. Default 1.
+    /// `iodepth_batch`: the most calls that are submitted at a time. Default 1.
     pub iodepth_batch: u32,
-    /// `iodepth_batch_complete_max`: how many completions are taken up before calls are made in their place. Default 1.
+    /// `iodepth_batch_complete_max`: the most completions that are handled before new calls replace them. Default 1.
     pub iodepth_batch_complete: u32,
     /// `hipri`: the program polls for completions and does not sleep. Default false.
     pub hipri: bool,
@@ -381,7 +381,7 @@ pub struct Job {
     pub think: Option<Duration>,
     /// `fh_cpu`: CPU time for each 4 KiB moved (copying, allocating). Default none.
     pub cpu_per_4k: Duration,
-    /// `fadvise_hint`: the kernel is told whether reads are sequential or random. Default true.
+    /// `fadvise_hint`: whether the job announces to the kernel that its reads are sequential or random. Default true.
     pub fadvise: bool,
     /// `fh_query`: how many calls in a row are measured as one, from the beginning of the first to the end of the last. Default 1.
     pub query_calls: u32,
@@ -610,7 +610,7 @@ pub struct PerOp<T> {
 }
 
 impl<T: Clone> PerOp<T> {
-    /// The same for all three.
+    /// Makes an entry with the same value for reads, writes and trims.
     pub fn all(value: T) -> Self {
         Self { read: value.clone(), write: value.clone(), trim: value }
     }
@@ -767,9 +767,9 @@ pub enum Engine {
 /// An amount of data, as far as the job file says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many percent, 1 to 100: of the disk for `size` and `filesize`, of the job's size for `io_size`, of the
+    /// A percentage, 1 to 100: of the disk for `size` and `filesize`, of the job's size for `io_size`, of the
     /// target (file or disk) for `offset`.
     Percent(u8),
 }

@@ -296,7 +296,8 @@ impl Parser {
         }
     }
 
-    /// Jobs of one flow hold each other back, so they have to run at the same time, unless they end by the clock.
+    /// Jobs of one flow hold each other back, so they have to run at the same time, unless they end by the
+    /// clock.
     fn check_flows(&self) -> At<()> {
         for job in self.jobs.iter().filter(|j| j.flow.weight > 0 && j.runtime.is_none()) {
             let others = self.jobs.iter().filter(|j| j.flow.weight > 0 && j.flow.id == job.flow.id);
@@ -329,11 +330,11 @@ impl Parser {
     }
 }
 
-/// Nobody reads more.
+/// The most notes about a job file. More would not be read.
 const NOTES_MAX: usize = 50;
 
-/// The line without its comment. fio ends a line at `#` or `;`, wherever they are. After `#!` at the start of a line an
-/// option of ours is an option: fio sees a comment, we see `fh_…`.
+/// The line without its comment. fio ends a line at `#` or `;`, wherever they are. After `#!` at the start of
+/// a line an option of ours is an option: fio sees a comment, we see `fh_…`.
 fn strip_comment(line: &str) -> &str {
     let line = line.trim_start();
     let line =
@@ -380,7 +381,8 @@ fn finish(mut draft: Draft, remarks: &mut Vec<String>) -> At<Job> {
     draft.job.prio = match (draft.prio_class, draft.prio_level) {
         (None, None) => None,
         (class, level) => {
-            // A class alone is at its most urgent level, a level alone is best effort: seen with `ionice -p` on fio 3.33.
+            // A class alone is at its most urgent level, a level alone is best effort: seen with `ionice -p`
+            // on fio 3.33.
             Some(IoPrio::new(class.unwrap_or(Class::BestEffort), level.unwrap_or(0)))
         }
     };
@@ -436,7 +438,8 @@ fn settle_trace(draft: &mut Draft) -> At<()> {
     Ok(())
 }
 
-/// `read_iolog` is a program of its own, past the page cache of the disk itself, with a client for each task of the trace.
+/// `read_iolog` is a program of its own, past the page cache of the disk itself, with a client for each task
+/// of the trace.
 fn settle_replay(draft: &mut Draft) -> At<()> {
     let Some(path) = draft.iolog.take() else {
         let only = ["fh_replay", "fh_replay_fit", "fh_replay_devices", "fh_replay_clients"];

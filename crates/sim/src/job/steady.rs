@@ -13,15 +13,19 @@ use fairhead_core::units::Duration;
 pub struct SteadyState {
     /// Which figure of each second is looked at. Default calls a second.
     pub of: SteadyFigure,
-    /// True: the slope of a line through the window has to be small. False: so has the largest distance from the window's mean. Default true.
+    /// True: the slope of a line through the window has to be small. False: so has the largest distance from
+    /// the window's mean. Default true.
     pub by_slope: bool,
     /// The job ends when the figure is below this. Default 0.01.
     pub limit: f64,
-    /// Whether the limit is in percent of the window's mean; otherwise in calls or bytes a second. Default true.
+    /// Whether the limit is in percent of the window's mean; otherwise in calls or bytes a second. Default
+    /// true.
     pub in_percent: bool,
-    /// `steadystate_duration`: how long the window is, of which only whole seconds count. Below 1 s, as by default: nothing is looked at.
+    /// `steadystate_duration`: how long the window is, of which only whole seconds count. Below 1 s, as by
+    /// default: nothing is looked at.
     pub duration: Duration,
-    /// `steadystate_ramp_time`: how long after the job's start the first second begins that counts. Default zero.
+    /// `steadystate_ramp_time`: how long after the job's start the first second begins that counts. Default
+    /// zero.
     pub ramp: Duration,
 }
 
@@ -66,7 +70,7 @@ impl SteadyState {
         }
     }
 
-    /// The same criterion, with what `steadystate=` says: `iops:2`, `bw_slope:0.3%`.
+    /// Returns this criterion with the value of `steadystate=`: `iops:2`, `bw_slope:0.3%`.
     pub(super) fn with(self, arg: &Arg<'_>) -> Result<Self, String> {
         let example = format!("such as {}=iops_slope:0.3%", arg.key);
         let Some((word, limit)) = arg.value.split_once(':') else {

@@ -1,4 +1,5 @@
-//! Options by which jobs steer themselves and each other: `flow`, `latency_target`, `rate_min`, `max_latency`, `exit_what`.
+//! Options by which jobs steer themselves and each other: `flow`, `latency_target`, `rate_min`,
+//! `max_latency`, `exit_what`.
 //
 //= fio-3.33 HOWTO "flow", "latency_target", "latency_window", "latency_percentile", "latency_run", "rate_min", "exit_what"
 
@@ -13,7 +14,8 @@ pub struct Flow {
     pub weight: u32,
     /// `flow_id`: which jobs share.
     pub id: u32,
-    /// `flow_sleep`: how long a job that is ahead waits, with none of its calls in flight. Zero: it waits for the others.
+    /// `flow_sleep`: how long a job that is ahead waits, with none of its calls in flight. Zero: it waits for
+    /// the others.
     pub sleep: Duration,
 }
 
@@ -26,7 +28,7 @@ pub struct LatencyTarget {
     pub window: Duration,
     /// `latency_percentile`: how many percent of the calls have to keep it.
     pub percentile: f64,
-    /// `latency_run`: it goes on when it has found the number, and does not end.
+    /// `latency_run`: whether the job continues when it has found the number, instead of ending.
     pub run: bool,
 }
 

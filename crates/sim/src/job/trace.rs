@@ -7,12 +7,13 @@
 //! xterm-31657  .015820  8       113248520 Rand  -65536    0     RA     4.682409  C
 //! ```
 //!
-//! A replay needs five of them: who, how much, whether it continues the request before (`Seq`) or jumps (`Rand`), and from the flags
-//! whether it is a read-ahead that nobody waits for (`RA`) and of metadata (`M`). Whatever is not read-ahead is synchronous, and
-//! all of it is replayed as reads, as the suite's own replayer does: writes (`WS`), too. Times are checked to be there and not used.
+//! A replay needs five of them: who, how much, whether it continues the request before (`Seq`) or jumps
+//! (`Rand`), and from the flags whether it is read-ahead, which no call waits for (`RA`), and of metadata
+//! (`M`). Whatever is not read-ahead is synchronous, and all of it is replayed as reads, as the suite's own
+//! replayer does: writes (`WS`), too. Times are checked to be there and not used.
 //!
-//! `fairhead-trace` reads these files too, for replays at the recorded times ([`crate::replay`]); it passes over whether a request jumps, which here is
-//! what the file's layout is made from.
+//! `fairhead-trace` reads these files too, for replays at the recorded times ([`crate::replay`]); it passes
+//! over whether a request jumps, which here is what the file's layout is made from.
 //
 //= docs/reference/benchmarks.md#4-replayed-start-ups the traces' own notes
 
@@ -38,13 +39,13 @@ pub struct StartUpTrace {
 /// A request of a recorded start-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceRequest {
-    /// Whose, as an index into [`StartUpTrace::processes`].
+    /// The process that made it: an index into [`StartUpTrace::processes`].
     pub process: u16,
-    /// How many sectors; at least one.
+    /// The number of sectors, at least one.
     pub sectors: u32,
     /// `Rand`: it does not continue where the process's request before ended.
     pub jumps: bool,
-    /// Flag `A`: read-ahead, which nobody waits for.
+    /// Flag `A`: read-ahead, which no call waits for.
     pub ahead: bool,
     /// Flag `M`: metadata.
     pub meta: bool,

@@ -6,8 +6,8 @@
 //! list   4k,8k                            reads 4k, writes and trims 8k; an empty entry keeps what was set before
 //! ```
 //!
-//! One trap: with fio's default `kb_base=1024` the binary prefixes are *reversed*, `4KiB` is 4000 bytes to fio. Here
-//! `KiB` is 1024 always, and a note says so.
+//! One trap: with fio's default `kb_base=1024` the binary prefixes are *reversed*, `4KiB` is 4000 bytes to
+//! fio. Here `KiB` is 1024 always, and a note says so.
 //
 //= fio-3.33 HOWTO "Parameter types"
 
@@ -17,18 +17,18 @@ use super::error::clean;
 use super::model::{PerOp, Size};
 use super::nearest::nearest;
 
-/// No size may reach this: room to add a few without overflow, and 256 times the largest disk there is (nas2020
-/// has 7.7 TB).
+/// No size may reach this: room to add a few without overflow, and 256 times the largest disk there is
+/// (nas2020 has 7.7 TB).
 const BYTES_MAX: u64 = 1 << 53;
 
 /// No time may exceed ten years, so that a few can be added.
 const TIME_NS_MAX: u64 = 10 * 366 * 86_400 * 1_000_000_000;
 
-/// The time that `key=value` gives, for whoever takes one elsewhere than in a job file. A number without a unit is refused,
+/// Parses the time in `key=value`, for options outside of job files. A number without a unit is refused,
 /// unless it is 0.
 ///
 /// # Errors
-/// What is wrong with it and what would be right, in one line.
+/// One line that says what is wrong and what would be right.
 ///
 /// ```
 /// use fairhead_sim::job::time_value;
@@ -40,10 +40,11 @@ pub fn time_value(key: &str, value: &str) -> Result<Duration, String> {
     Arg { key, value, kb_base: 1024 }.time(bare)
 }
 
-/// The same for a size in bytes.
+/// Parses the size in `key=value`, in bytes, for options outside of job files. A number without a unit is
+/// refused, unless it is 0.
 ///
 /// # Errors
-/// What is wrong with it and what would be right, in one line.
+/// One line that says what is wrong and what would be right.
 pub fn size_value(key: &str, value: &str) -> Result<u64, String> {
     let arg = Arg { key, value, kb_base: 1024 };
     let bytes = arg.bytes()?;
@@ -74,7 +75,7 @@ pub(super) enum BareTime {
 }
 
 impl<'a> Arg<'a> {
-    /// The same option with another value: an entry of a list.
+    /// Returns this option with another value, such as an entry of a list.
     pub(super) fn with(self, value: &'a str) -> Self {
         Self { value: value.trim(), ..self }
     }
@@ -145,7 +146,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// The same, where the range is within 32 bits.
+    /// Parses an integer in a range within 32 bits.
     pub(super) fn int32(&self, min: u32, max: u32) -> Result<u32, String> {
         let n = self.int(u64::from(min), u64::from(max))?;
         u32::try_from(n).map_err(|_| format!("'{}' is out of range; {min} to {max}", self.show()))
@@ -202,8 +203,8 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// fio's `read,write,trim` list: each entry is given to `one`, an empty or missing entry leaves `old`. With two
-    /// entries the second is for trims too.
+    /// fio's `read,write,trim` list: each entry is given to `one`, an empty or missing entry leaves `old`.
+    /// With two entries the second is for trims too.
     pub(super) fn per_op<T: Clone>(
         &self,
         old: &PerOp<T>,
@@ -246,8 +247,8 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// The nearest of a small set of words: by typing errors, or else with the same letters in another order, as `raedrand`
-/// has those of `randread`. In a small set such a guess is right.
+/// The nearest of a small set of words: by typing errors, or else with the same letters in another order, as
+/// `raedrand` has those of `randread`. In a small set such a guess is right.
 fn nearest_value<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     nearest(word, known.iter().copied()).or_else(|| {
         let sorted = |s: &str| {
@@ -268,7 +269,8 @@ struct Number {
 }
 
 impl Number {
-    /// The number at the start of `text`, and the rest. `None` if there is none, or it is larger than any that we use.
+    /// The number at the start of `text`, and the rest. `None` if there is none, or it is larger than any
+    /// that we use.
     fn take(text: &str) -> Option<(Self, &str)> {
         if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
             let (digits, rest) = split_digits(hex, |c| c.is_ascii_hexdigit());

@@ -1,7 +1,8 @@
-//! What happened in a run: request by request, call by call, decision by decision, as a stream into a sink.
+//! Records what happens in a run, request by request, call by call and decision by decision, as a stream into
+//! a sink.
 //!
-//! [`record`] runs a scenario as [`crate::simulate`] does and tells a [`Sink`] what happens. The outcome is the same to the last
-//! bit; when nobody records, none of this exists.
+//! [`record`] runs a scenario as [`crate::simulate`] does and passes every event to a [`Sink`]. The outcome
+//! is exactly the same; without a sink none of this code runs.
 //!
 //! ```text
 //!   client ── call begins ─────────────────────────────────────────────────────────── call ends ──► Sink::call
@@ -12,26 +13,29 @@
 //!          └─── where the head is, at each issue and each completion ──────────────────────────────► Sink::head
 //! ```
 //!
-//! Whatever lasts is told when it is over: a call when it ends, a request when the host has it back. Those that are still under
-//! way when the run ends are told then, with their end unknown. So each stream is in order of ends, and [`Sink::event`] in order of time.
+//! Anything that lasts is reported when it is over: a call when it ends, a request when the host has
+//! completed it. Calls and requests that are in flight when the run ends are reported then, with their end
+//! unknown. So each stream is in order of ends, and [`Sink::event`] in order of time.
 //!
-//! Example: a reader of 8 KiB past the page cache. Its call 0 makes request 0 of 16 sectors at 98 us, which is inserted and issued at the same time
-//! as nothing else is there (`Q`, `I`, `D`); the drive finishes it at 9.1 ms, the interrupt ends it at 9.125 ms (`C`), and the call ends there.
+//! Example: a reader of 8 KiB with direct I/O. Its call 0 makes request 0 of 16 sectors at 98 us, which is
+//! inserted and issued at the same time, because nothing else is queued (`Q`, `I`, `D`). The drive finishes
+//! it at 9.1 ms, the interrupt completes it at 9.125 ms (`C`), and the call ends there.
 //!
-//! * *begun* is when the device is taken to have begun to work on a request: when it was issued, or when the device had finished the one
-//!   before, whichever is later. A drive works on one thing at a time, and so is what this says up to its own reading ahead; a flash drive
-//!   works on many at once, and there it says what came last. Such times never overlap; where a request that came later is finished first, the time before
-//!   that one came is in neither.
-//! * A request that was merged has a number of its own and names the request that carried it, as whose part it was issued and completed.
-//! * In a mirror each member has its own copy of a write: each is a request.
-//! * A flush is a request of no sectors, made for the first who asked.
-//! * Tasks are those of [`Run::tasks`]: one for each client, then the host's threads that write dirty pages. A client that is started anew
-//!   stays the same task here, though schedulers take it for another.
+//! * *begun* is when the device is assumed to have begun to work on a request: when it was issued, or when
+//!   the device had finished the previous request, whichever is later. For a hard disk, which works on one
+//!   thing at a time, this is right except for its read-ahead; a flash drive works on many requests at once,
+//!   and for it *begun* only says which request finished last. These times never overlap. If a later request
+//!   is finished first, the time before its arrival counts for neither.
+//! * A merged request has a number of its own and names the request that carried it to the device.
+//! * In a mirror each member has its own copy of a write, and each copy is a request.
+//! * A flush is a request of no sectors, made for the first caller.
+//! * Tasks are those of [`Run::tasks`]: one for each client, then the host's threads that write dirty pages.
+//!   A client that is started again is the same task here, although schedulers see a new one.
 //!
-//! Memory: what is under way (at most as many requests as there are tags, as many calls as lanes), and what the sink keeps.
-//! [`Collector`] keeps as much as it is told, and counts the rest.
+//! Memory: calls and requests in flight (at most as many requests as there are tags, and as many calls as
+//! lanes), and what the sink keeps. [`Collector`] has a limit, and counts what is beyond it.
 //!
-//! What this does not do: explain (that is [`crate::why`]), or write files.
+//! The module does not explain (see [`crate::why`]), and does not write files.
 
 pub mod blocks;
 mod collector;
@@ -51,18 +55,19 @@ use fairhead_core::trace::{self, Detail, Reason};
 use fairhead_core::{Duration, GroupId, Hold, Sector, Sectors, TaskId};
 use fairhead_device::DeviceOp;
 
-/// Runs a scenario and tells `sink` what happens. The outcome is that of [`crate::simulate`].
+/// Runs a scenario and passes every event to `sink`. The outcome is that of [`crate::simulate`].
 ///
 /// # Errors
-/// If the scenario cannot be.
+/// If the scenario is impossible: see [`crate::SimError`].
 pub fn record(scenario: &Scenario, sink: &mut dyn Sink) -> Result<Outcome> {
     observe(scenario, None, Some(sink)).map(|(outcome, _)| outcome)
 }
 
-/// The same, and explains where the time of some clients went, as [`crate::why::explain`] does.
+/// Runs a scenario as [`record`] does, and explains where the time of some clients went, as
+/// [`crate::why::explain`] does.
 ///
 /// # Errors
-/// If the scenario cannot be.
+/// If the scenario is impossible: see [`crate::SimError`].
 pub fn record_and_explain(
     scenario: &Scenario,
     clients: &[usize],
@@ -72,31 +77,31 @@ pub fn record_and_explain(
         .map(|(outcome, report)| (outcome, report.expect("somebody asked")))
 }
 
-/// Who hears what happens. Everything not asked for is passed over.
+/// A receiver of the events of a run. Methods that are not implemented ignore their events.
 pub trait Sink {
     /// The run is about to begin.
     fn begins(&mut self, _run: &Run) {}
 
-    /// A call has ended, or the run has while it was under way.
+    /// A call has ended, or it was in flight when the run ended.
     fn call(&mut self, _call: &Call) {}
 
-    /// A request has completed, or the run has ended while it was under way.
+    /// A request has completed, or it was in flight when the run ended.
     fn request(&mut self, _request: &Request) {}
 
-    /// Something has happened to a request, or the scheduler has changed its mind; in order of time.
+    /// An event of a request, or a note of the scheduler; in order of time.
     fn event(&mut self, _event: &Event) {}
 
     /// The disk has idled on purpose.
     fn idle(&mut self, _idle: &Idle) {}
 
-    /// The head is there now. In order of time; told when it has moved.
+    /// The position of the head; in order of time, whenever it has moved.
     fn head(&mut self, _head: &Head) {}
 
     /// The run is over.
     fn ends(&mut self, _end: &End) {}
 }
 
-/// Several who all hear the same, one after the other; or nobody.
+/// Several sinks, each of which gets every event, in this order.
 #[derive(Default)]
 pub struct Sinks<'a>(pub Vec<&'a mut dyn Sink>);
 
@@ -130,47 +135,48 @@ impl Sink for Sinks<'_> {
     }
 }
 
-/// What is known beforehand.
+/// The properties of a run that are known before it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The scheduler's (preset's) name.
+    /// The name of the scheduler's preset.
     pub scheduler: String,
-    /// The seed.
+    /// The random seed.
     pub seed: u64,
-    /// By [`TaskId`]: nobody, the clients in the order of the job file, the threads that write dirty pages.
+    /// The tasks, by [`TaskId`]: an unused entry, the clients in the order of the job file, the threads that
+    /// write dirty pages.
     pub tasks: Vec<Task>,
-    /// By [`GroupId`]: the paths of control groups; `/` is the root.
+    /// The paths of control groups, by [`GroupId`]; `/` is the root.
     pub groups: Vec<String>,
-    /// How many disks have a queue of their own.
+    /// The number of disks that have a queue of their own.
     pub members: u8,
-    /// The size of the disk in sectors.
+    /// The size of the disk, in sectors.
     pub capacity: u64,
-    /// Whether there is a head to move.
+    /// Whether the disk has a head that moves.
     pub rotational: bool,
-    /// How many requests the disk takes at a time.
+    /// The most requests that the disk takes at a time.
     pub queue_depth: u16,
 }
 
 impl Run {
-    /// A task's name.
+    /// Returns a task's name.
     #[must_use]
     pub fn name(&self, task: TaskId) -> &str {
         self.tasks.get(task.0 as usize).map_or("nobody", |t| t.name.as_str())
     }
 
-    /// A group's path.
+    /// Returns a group's path.
     #[must_use]
     pub fn group(&self, group: GroupId) -> &str {
         self.groups.get(group.0 as usize).map_or("/", String::as_str)
     }
 }
 
-/// Who makes requests.
+/// A task: a client, or a thread of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// The job's name, with the number of the clone if it has several.
+    /// The name of the job, with the number of the clone if it has several.
     pub name: String,
-    /// Which of [`Outcome::clients`], if it is one.
+    /// The index into [`Outcome::clients`], if it is a client.
     pub client: Option<usize>,
     /// Its control group.
     pub group: GroupId,
@@ -179,108 +185,112 @@ pub struct Task {
 /// A call of a client. Times are since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Its number, in the order of beginnings, from 0.
+    /// The number of the call, in the order of beginnings, from 0.
     pub id: u64,
-    /// Which of [`Outcome::clients`].
+    /// The client: an index into [`Outcome::clients`].
     pub client: usize,
-    /// Whose.
+    /// The task that made it.
     pub task: TaskId,
-    /// Which of the client's calls in flight: from 0 to `iodepth` - 1.
+    /// The lane of the client's calls in flight, from 0 to `iodepth` - 1.
     pub lane: u32,
-    /// What it asks for.
+    /// The kind of call.
     pub asked: Asked,
-    /// Which file, as all files of the run are numbered.
+    /// The file, by its number among all files of the run.
     pub file: u32,
-    /// Where in the file, in bytes.
+    /// The offset in the file, in bytes.
     pub offset: u64,
-    /// How much, in bytes; 0 for an fsync.
+    /// The length, in bytes; 0 for an fsync.
     pub bytes: u64,
     /// When it began.
     pub began: Duration,
-    /// When it ended; `None`: the run ended before.
+    /// When it ended; `None` if the run ended before.
     pub ended: Option<Duration>,
-    /// Whether the figures of the run count it: it ended after `ramp_time`.
+    /// Whether the figures of the run include it: it ended after `ramp_time`.
     pub measured: bool,
-    /// How many requests it made: none if its data was in memory, or came with another's.
+    /// The number of requests that it made: 0 if its data were in memory, or came with another call's
+    /// request.
     pub requests: u32,
 }
 
-/// What a request is.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Read, write, discard or flush.
+    /// The operation.
     pub op: DeviceOp,
-    /// Somebody waits for it.
+    /// Whether a program waits for it.
     pub sync: bool,
-    /// Of metadata.
+    /// Whether it is of metadata.
     pub meta: bool,
-    /// Nobody has asked for what it reads yet.
+    /// Whether it is read-ahead.
     pub ahead: bool,
 }
 
-/// A request, as it was made, with all that happened to it. Times are since the start of the run, and never less than the one before.
+/// A request and everything that happened to it. Times are since the start of the run, and in ascending order
+/// of the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Its number, in the order in which requests were made, from 0.
+    /// The number of the request, in the order in which requests were made, from 0.
     pub id: u64,
-    /// Which disk's: 0, but in a mirror.
+    /// The disk, by its number; 0 except in a mirror.
     pub member: u8,
-    /// Whose.
+    /// The task that made it.
     pub task: TaskId,
-    /// On behalf of which group.
+    /// The group that it is charged to.
     pub group: GroupId,
-    /// The call that made it; `None`: a thread that writes dirty pages, or the run had not begun the call.
+    /// The call that made it; `None` for a thread that writes dirty pages, or if the call began before the
+    /// recording.
     pub call: Option<u64>,
-    /// What it is.
+    /// The kind of request.
     pub kind: Kind,
-    /// Where.
+    /// The first sector.
     pub sector: Sector,
-    /// How much.
+    /// The number of sectors.
     pub sectors: Sectors,
-    /// When a thread first asked for it. A request of a direct call may wait for a tag after that; in a mirror, and for what the page cache
-    /// hands in, the time is the end of such a wait.
+    /// When a thread first asked for it. A request of a direct call may wait for a tag after that; in a
+    /// mirror, and for requests of the page cache, the time is the end of such a wait.
     pub made: Duration,
-    /// When the scheduler got it, or the request that carries it; later than `made` for what is plugged, or waits for a tag or a limit.
+    /// When it, or the request that carries it, was inserted into the scheduler; later than `made` if it was
+    /// plugged, or waited for a tag or a limit.
     pub inserted: Option<Duration>,
-    /// When the device got it.
+    /// When it was issued to the device.
     pub issued: Option<Duration>,
-    /// When the device is taken to have begun to work on it.
+    /// When the device is assumed to have begun to work on it.
     pub begun: Option<Duration>,
-    /// When the device had done it.
+    /// When the device had finished it.
     pub finished: Option<Duration>,
-    /// When the host had it back: the interrupt's end.
+    /// When the host had completed it: the end of the interrupt.
     pub completed: Option<Duration>,
-    /// The request as whose part it was issued, if it was merged.
+    /// The request that carried it to the device, if it was merged.
     pub merged_into: Option<u64>,
     /// Why it, or the request that carried it, was chosen.
     pub chosen: Reason,
 }
 
-/// What happened. The letters are blktrace's.
+/// The kind of an event. Letters are blktrace's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// `Q`: somebody wants this.
+    /// `Q`: the request was made.
     Queue,
-    /// `I`: the scheduler has it.
+    /// `I`: it was inserted into the scheduler.
     Insert,
     /// `M`: it was appended to a queued request.
     BackMerge,
     /// `F`: it was put in front of a queued request.
     FrontMerge,
-    /// `J`: two queued requests became one; told of the one that is no more.
+    /// `J`: two queued requests became one; the event is of the one that is gone.
     Join,
-    /// `D`: the device has it, with all that was merged into it.
+    /// `D`: it was issued to the device, with everything merged into it.
     Issue,
-    /// `C`: done.
+    /// `C`: it completed.
     Complete,
-    /// `R`: the device handed it back.
+    /// `R`: the device gave it back.
     Requeue,
-    /// `m`: the scheduler has changed its mind about something.
+    /// `m`: a note of the scheduler about a decision.
     Note,
 }
 
 impl Action {
-    /// blktrace's letter.
+    /// Returns blktrace's letter.
     #[must_use]
     pub const fn letter(self) -> char {
         match self {
@@ -312,68 +322,71 @@ impl From<trace::Action> for Action {
     }
 }
 
-/// Something that happened at an instant.
+/// An event at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, since the start of the run.
+    /// The time since the start of the run.
     pub at: Duration,
-    /// At which disk: 0, but in a mirror.
+    /// The disk, by its number; 0 except in a mirror.
     pub member: u8,
-    /// What.
+    /// The kind of event.
     pub action: Action,
-    /// Why.
+    /// The reason of a decision.
     pub reason: Reason,
-    /// To which request, by [`Request::id`]; `None` for most notes.
+    /// The request, by [`Request::id`]; `None` for most notes.
     pub request: Option<u64>,
-    /// Whose request, or whom the scheduler's note is about.
+    /// The task of the request, or the task that the scheduler's note is about.
     pub task: TaskId,
-    /// On behalf of which group; of a note, the task's.
+    /// The group that the request is charged to; for a note, the group of the task.
     pub group: GroupId,
-    /// What the request is; `None` if there is none.
+    /// The kind of the request; `None` if there is none.
     pub kind: Option<Kind>,
-    /// Where it starts; at [`Action::Issue`] and [`Action::Complete`], with all that was merged into it.
+    /// The first sector. At [`Action::Issue`] and [`Action::Complete`] everything merged into the request is
+    /// included.
     pub sector: Sector,
-    /// How long it is; likewise.
+    /// The number of sectors, likewise.
     pub sectors: Sectors,
-    /// The decision in numbers, of a note.
+    /// The numbers of a note.
     pub detail: Detail,
 }
 
-/// Time during which requests waited and the disk had nothing to do, because the scheduler kept it so. All of them add up to
-/// [`DiskStats::idled`](crate::metrics::DiskStats::idled), in a mirror to that times the members.
+/// A time in which requests waited and the disk had nothing to do, because the scheduler kept it idle. All of
+/// them add up to [`DiskStats::idled`](crate::metrics::DiskStats::idled); in a mirror, to that times the
+/// number of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// Which disk: 0, but in a mirror.
+    /// The disk, by its number; 0 except in a mirror.
     pub member: u8,
-    /// From when.
+    /// The beginning.
     pub from: Duration,
-    /// Until when.
+    /// The end.
     pub to: Duration,
-    /// What the scheduler said.
+    /// The scheduler's answer.
     pub hold: Hold,
-    /// In a word: [`Reason::SliceIdle`], [`Reason::WorkloadIdle`], [`Reason::GroupIdle`] or [`Reason::Anticipate`]; [`Reason::None`]
-    /// for the grace of the idle class.
+    /// The reason in a word: [`Reason::SliceIdle`], [`Reason::WorkloadIdle`], [`Reason::GroupIdle`] or
+    /// [`Reason::Anticipate`]; [`Reason::None`] for the grace period of the idle class.
     pub reason: Reason,
-    /// Whose next request it waited for: whose turn the scheduler had noted last. `None` if it notes none, and for the idle class.
+    /// The task whose next request it waited for: the one whose turn the scheduler noted last. `None` if the
+    /// scheduler has no such notes, and for the idle class.
     pub task: Option<TaskId>,
 }
 
-/// Where a head is, as far as the model of the drive has been asked.
+/// The position of a head, as far as the drive's model has been asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// When, since the start of the run.
+    /// The time since the start of the run.
     pub at: Duration,
-    /// Which disk's: 0, but in a mirror.
+    /// The disk, by its number; 0 except in a mirror.
     pub member: u8,
     /// The sector that it is about to reach.
     pub sector: Sector,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// When, since its start.
+    /// The time since its start.
     pub at: Duration,
-    /// Events that the scheduler's trace lost. Zero, or else a bug.
+    /// The number of events that the scheduler's trace lost. Anything but 0 is a bug.
     pub lost: u64,
 }

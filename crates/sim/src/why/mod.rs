@@ -1,31 +1,36 @@
-//! Where a client's time went: who it waited for, and why.
+//! Where a client's time went: what it waited for, behind which other clients, and why.
 //!
-//! [`explain`] runs a scenario as [`crate::simulate`] does and keeps books for some of its clients. At any instant a client is in
-//! exactly one of these, so that the parts add up to its time, to the nanosecond:
+//! [`explain`] runs a scenario as [`crate::simulate`] does and accounts for the time of some of its clients.
+//! At any instant a client is in exactly one of these states, so that the parts add up to its time, to the
+//! nanosecond:
 //!
 //! ```text
 //!   paused ─► computing ─► waits for a tag ─► queued ──────────────────────────► in the device ─► (next call)
 //!                                              ├ the device works for X            ├ on others, X: behind X there
 //!                                              ├ the disk idles on purpose for Y   └ on this one: served
-//!                                              └ held: plug, lock, nobody's turn
+//!                                              └ held: plug, lock, no client's turn
 //! ```
 //!
-//! * A call waits for several requests at times (a large read, an fsync). Its most advanced one counts.
-//! * Of several calls in flight (`iodepth`), the one that began first counts: what the client has waited for longest.
-//! * A device does not say what it is working on. The time from one completion to the next, or from the first request that
-//!   it got while empty, is taken as spent on the request that completes. For a drive that works on one thing at a time that
-//!   is what it does, up to reading ahead; a flash drive works on many at once, so that *behind others* there means
-//!   *beside others*.
-//! * Whom the disk idles for is what the scheduler's trace says; under schedulers that do not, whose turn it was.
+//! * If a call waits for several requests (a large read, an fsync), the most advanced one counts.
+//! * If several calls are in flight (`iodepth`), the one that began first counts: the client has waited for
+//!   it longest.
+//! * A device does not say what it is working on. The time from one completion to the next, or from the first
+//!   request that it got while empty, is taken as spent on the request that completes. For a drive that works
+//!   on one thing at a time that is what it does, up to reading ahead; a flash drive works on many at once,
+//!   so that *behind others* there means *beside others*.
+//! * The client that the disk idles for is the one that the scheduler's trace names, or else the one whose
+//!   turn it was.
 //!
-//! Example: a read of `a` arrives at 0 ms while the disk serves `b` until 4 ms; `b`'s turn goes on, the disk idles for it until
-//! 12 ms, then serves `a` until 20 ms. Of `a`'s 20 ms, 4 are *queued behind b*, 8 *the disk idled for b*, 8 *served*.
+//! Example: a read of `a` arrives at 0 ms while the disk serves `b` until 4 ms; `b`'s turn continues, the
+//! disk idles for it until 12 ms, then serves `a` until 20 ms. Of `a`'s 20 ms, 4 are *queued behind b*, 8
+//! *the disk idled for b*, 8 *served*.
 //!
-//! A part of the run can be told from the rest of it, and why the clients were slow then: [`answer`].
+//! [`answer`] compares a part of the run with the rest of it, and explains why the clients were slow in it.
 //!
-//! It is made from events as they happen: the lanes of the clients in question, the driver's tags, and the trace of
-//! the elevator, which is emptied after every call of it. Memory is bounded by the numbers of clients and tags and by
-//! [`SLOWEST`]. When nobody asks, none of it exists and the trace has no length.
+//! It is made from events as they happen: the lanes of the clients in question, the driver's tags, and the
+//! trace of the elevator, which is emptied after every call of it. Memory is bounded by the numbers of
+//! clients and tags and by [`SLOWEST`]. Without a question none of this code runs, and the trace has no
+//! entries.
 
 mod recorder;
 mod window;
@@ -41,15 +46,16 @@ use crate::metrics::{Outcome, Result};
 use fairhead_core::trace::Reason;
 use fairhead_core::{Duration, TaskId};
 
-/// How many of the slowest calls are told.
+/// The number of slowest calls that are reported.
 pub const SLOWEST: usize = 5;
 
-/// Runs a scenario and explains where the time of some clients went, by their indices into [`Outcome::clients`].
+/// Runs a scenario and explains where the time of some clients went, by their indices into
+/// [`Outcome::clients`].
 ///
 /// The outcome is that of [`crate::simulate`].
 ///
 /// # Errors
-/// If the scenario cannot be.
+/// If the scenario is impossible: see [`crate::SimError`].
 pub fn explain(scenario: &Scenario, clients: &[usize]) -> Result<(Outcome, Report)> {
     let (outcome, report) = observe(scenario, Some(Books { clients, window: None }), None)?;
     Ok((outcome, report.expect("somebody asked")))
@@ -91,12 +97,12 @@ pub fn select(jobs: &JobFile, name: &str) -> std::result::Result<Vec<usize>, Str
     Err(format!("no client '{name}'; there are {}{guess}", known.join(", ")))
 }
 
-/// What came out.
+/// The account of some clients' time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The clients in question.
+    /// The clients that are explained.
     pub clients: Vec<ClientReport>,
-    /// All of them together.
+    /// The sum over all of them.
     pub total: Account,
     /// What of that they waited at each disk, in the order of the job file; none if there is one disk.
     pub disks: Vec<OnDisk>,
@@ -106,22 +112,24 @@ pub struct Report {
     pub slowest: Vec<Story>,
     /// The names of all tasks, by [`TaskId`]: the clients and the host's threads that write dirty pages.
     pub names: Vec<String>,
-    /// The scheduler's last estimate of the device's peak rate, in 2^-16 sectors per microsecond, if it makes any; none of several devices.
+    /// The scheduler's last estimate of the device's peak rate, in 2^-16 sectors per microsecond, if it makes
+    /// any; none of several devices.
     pub peak_rate: Option<u64>,
-    /// Events that the trace lost. Zero, or else whom the disk idled for may be wrong.
+    /// The number of events that the trace lost. If it is not 0, the clients that the disk idled for may be
+    /// wrong.
     pub lost: u64,
 }
 
 impl Report {
-    /// A task's name.
+    /// Returns a task's name.
     #[must_use]
     pub fn name(&self, task: TaskId) -> &str {
         self.names.get(task.0 as usize).map_or("nobody", String::as_str)
     }
 }
 
-/// What of the clients' time was spent waiting at one of several disks: for its tags, in its queue, in the device. Time that they compute or pause is
-/// none of it.
+/// What of the clients' time was spent waiting at one of several disks: for its tags, in its queue, in the
+/// device. Time that they compute or pause is none of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OnDisk {
     /// The disk's name.
@@ -133,55 +141,55 @@ pub struct OnDisk {
 /// One client's time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientReport {
-    /// Which of [`Outcome::clients`].
+    /// The client: an index into [`Outcome::clients`].
     pub client: usize,
-    /// Its name, with the number of the clone if its job has several.
+    /// The name of the client: the job's, with the number of the clone if it has several.
     pub name: String,
     /// The parts of its time.
     pub account: Account,
 }
 
-/// The parts of a time. All of them add up to it, except where it says *of that*.
+/// The parts of a client's time. They add up to it, except for the fields that overlap with others.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Account {
-    /// Paused by its own will: think time, a cap on its rate.
+    /// Time asleep by the client's own choice: think time, a cap on its rate.
     pub paused: Duration,
-    /// On a CPU, or in line for one.
+    /// Time on a CPU, or waiting for one.
     pub computing: Duration,
-    /// All requests of the pool were taken.
+    /// Time waiting for a tag, because all were in use.
     pub tag: Duration,
-    /// Held back because too much was dirty.
+    /// Time held back because too many pages were dirty.
     pub throttled: Duration,
-    /// Queued while the device was empty and the scheduler did not idle: the plug, the scheduler's lock, the grace of
-    /// the idle class.
+    /// Time queued while the device was empty and the scheduler did not idle: the plug, the scheduler's lock,
+    /// the grace period of the idle class.
     pub held: Duration,
-    /// The device worked on its own request.
+    /// Time in which the device worked on the client's own request.
     pub served: Duration,
-    /// What others were to blame for, each once, in the order of their first appearance. The client itself is one of
-    /// them: its other requests, and idling for it while it had requests queued.
+    /// The waits behind each other task, in the order of their first appearance. The client itself may be one
+    /// of them: with its other requests, and with idling for it while it had requests queued.
     pub blame: Vec<Blame>,
-    /// Of that: paused or computing while others' requests waited, because the disk idled for it.
+    /// Overlaps: paused or computing while other requests waited, because the disk idled for this client.
     pub idled_for_it: Duration,
-    /// Of that: with its weight raised as interactive.
+    /// Overlaps: time with its weight raised as interactive.
     pub raised_interactive: Duration,
-    /// Of that: with its weight raised as soft real-time.
+    /// Overlaps: time with its weight raised as soft real-time.
     pub raised_soft_real_time: Duration,
     /// Why its requests were chosen, and how often.
     pub chosen: Vec<(Reason, u64)>,
-    /// What the scheduler noted of it, such as how its turns ended, and how often.
+    /// The scheduler's notes about it, such as how its turns ended, and how often.
     pub noted: Vec<(Reason, u64)>,
 }
 
-/// What one other task was to blame for.
+/// The waits behind one other task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blame {
-    /// Who.
+    /// The other task.
     pub task: TaskId,
-    /// Queued while the device worked for it.
+    /// Time queued while the device worked for it.
     pub queued: Duration,
-    /// Queued while the disk idled for it.
+    /// Time queued while the disk idled for it.
     pub idled: Duration,
-    /// In the device while that worked for it.
+    /// Time in the device while the device worked for it.
     pub device: Duration,
 }
 
@@ -190,7 +198,7 @@ impl Blame {
         Self { task, queued: Duration::ZERO, idled: Duration::ZERO, device: Duration::ZERO }
     }
 
-    /// All of it.
+    /// Returns the sum of these waits.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.queued + self.idled + self.device
@@ -198,26 +206,26 @@ impl Blame {
 }
 
 impl Account {
-    /// All parts added up: the time that they are parts of.
+    /// Returns the sum of all parts, which is the client's time.
     #[must_use]
     pub fn total(&self) -> Duration {
         let own = self.paused + self.computing + self.tag + self.throttled + self.held + self.served;
         self.blame.iter().fold(own, |sum, b| sum + b.total())
     }
 
-    /// Queued while the device worked for others.
+    /// Returns the time queued while the device worked for others.
     #[must_use]
     pub fn queued(&self) -> Duration {
         self.blame.iter().fold(Duration::ZERO, |sum, b| sum + b.queued)
     }
 
-    /// Queued while the disk idled for somebody.
+    /// Returns the time queued while the disk idled for any client.
     #[must_use]
     pub fn idled(&self) -> Duration {
         self.blame.iter().fold(Duration::ZERO, |sum, b| sum + b.idled)
     }
 
-    /// In the device while that worked for others.
+    /// Returns the time in the device while it worked for others.
     #[must_use]
     pub fn device(&self) -> Duration {
         self.blame.iter().fold(Duration::ZERO, |sum, b| sum + b.device)
@@ -231,7 +239,7 @@ impl Account {
         &mut self.blame[at]
     }
 
-    /// Adds another's parts.
+    /// Adds the parts of another account.
     fn add(&mut self, other: &Self) {
         self.paused += other.paused;
         self.computing += other.computing;
@@ -260,37 +268,38 @@ fn count(list: &mut Vec<(Reason, u64)>, reason: Reason, n: u64) {
     }
 }
 
-/// What a call asked for.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Data from the disk.
+    /// A read.
     Read,
-    /// Data to the disk, or to memory.
+    /// A write, to the disk or to memory.
     Write,
-    /// Sectors that are no longer needed.
+    /// A trim: sectors are no longer needed.
     Trim,
-    /// That everything be on the disk.
+    /// A sync: everything must be on the disk.
     Sync,
 }
 
 /// One call, and what happened to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Story {
-    /// Whose.
+    /// The client that made it.
     pub client: usize,
     /// When it ended, from the start of the run.
     pub ended: Duration,
-    /// Whether it did; else the run ended then.
+    /// Whether the call ended; if not, the run ended then.
     pub over: bool,
-    /// How long it took.
+    /// The time that it took.
     pub took: Duration,
-    /// What it asked for.
+    /// The kind of call.
     pub asked: Asked,
-    /// How much, in bytes.
+    /// The length of the call, in bytes.
     pub bytes: u64,
     /// The parts of its time.
     pub account: Account,
-    /// What it went through, one after the other, if a window was asked about: all of its time.
+    /// The steps of the call, one after the other, which cover all of its time. Empty unless a window was
+    /// asked about.
     pub steps: Vec<Step>,
     /// Why its last request was chosen.
     pub chosen: Reason,
