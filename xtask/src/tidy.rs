@@ -46,8 +46,8 @@ const OPENINGS: [&str; 6] = ["Who", "Whose", "Whom", "Nor", "So many", "So much"
 /// The largest width of a comment or a line of Markdown, in columns.
 const WIDTH: usize = 110;
 
-/// Files that contain the forbidden words because they are about them, or hold texts of others.
-const EXEMPT: [&str; 1] = ["xtask/src/tidy.rs"];
+/// Files that contain the forbidden words because they are about them.
+const EXEMPT: [&str; 2] = ["xtask/src/tidy.rs", "CONTRIBUTING.md"];
 
 /// The rules, in the order of the columns of `xtask/tidy.txt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! `fairhead advise`: the question from the arguments, the answer from the simulator, and the report.
 
 use fairhead_core::Duration;
-use fairhead_report::{Cast, Recorder};
+use fairhead_report::{Participants, Recorder};
 use fairhead_sim::advise::{self, Advice, Question, Stage, WORK_PER_S};
 use fairhead_sim::kept::fingerprint;
 use fairhead_sim::{Host, SimError, journal};
@@ -11,14 +11,14 @@ use crate::error::CliError;
 use crate::files::Outputs;
 use crate::memory;
 use crate::out::{self, Progress};
-use crate::output::advice::{self, Asked};
+use crate::output::advice::{self, Labels};
 use crate::output::page::{self, Shown};
 use crate::plan::{choose_load, choose_scheduler, positive_time, read_jobs};
 use crate::resume::Resume;
 
 /// Asks what the arguments say, and writes the answer.
 pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
-    let (question, asked) = question(args)?;
+    let (question, labels) = question(args)?;
     question.jobs.notes.iter().for_each(|n| out::note(n));
     let threads = memory::at_a_time(&question.jobs, (&question.disk, &question.host), args.threads.count())?;
     let progress = Progress::bounded("racing");
@@ -38,10 +38,10 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
     if let Some(file) = &args.report {
         let shown = shown(&question, &answer).map_err(|e| CliError::Failed(e.to_string()))?;
         let command = page::command_line(std::env::args_os());
-        out::write(Some(file), &page::advice(&asked, &question, &answer, &shown, &command))?;
+        out::write(Some(file), &page::advice(&labels, &question, &answer, &shown, &command))?;
     }
     let file = args.output.file.as_deref();
-    let text = advice::render(&asked, &question, &answer, args.output.format, out::coloured(file));
+    let text = advice::render(&labels, &question, &answer, args.output.format, out::coloured(file));
     out::write(file, &text)?;
     if file.is_some() {
         out::note(&format!("seed {}", args.seed));
@@ -74,7 +74,7 @@ fn shown(question: &Question, answer: &Advice) -> Result<Vec<Shown>, SimError> {
         }
     }
     let run = |candidate: usize| {
-        let mut recorder = Recorder::new(Cast::new(&question.jobs));
+        let mut recorder = Recorder::new(Participants::new(&question.jobs));
         let scenario = question.scenario(&answer.candidates[candidate], answer.told_seed);
         let outcome = journal::record(&scenario, &mut recorder)?;
         Ok(Shown { candidate, outcome, recording: recorder.finish() })
@@ -89,7 +89,7 @@ fn show(progress: &Progress, question: &Question, s: Stage) {
     progress.at(steps(s.work), steps(question.work.max(s.work)));
 }
 
-fn question(args: &AdviseArgs) -> Result<(Question, Asked), CliError> {
+fn question(args: &AdviseArgs) -> Result<(Question, Labels), CliError> {
     let budget = positive_time("--budget", &args.budget)?;
     let load = |host: &Host| read_jobs(Some(&args.job), Some(host), &args.replay, args.runtime.as_deref());
     let ((disk, host), jobs) = choose_load(&args.disk, args.host.as_deref(), load)?;
@@ -106,7 +106,7 @@ fn question(args: &AdviseArgs) -> Result<(Question, Asked), CliError> {
         Goal::Fairness => advise::Goal::Fairness,
         Goal::Balanced => advise::Goal::Balanced,
     };
-    let asked = Asked { disk: disk.0, host: host.0, goal: format!("{goal:?}").to_lowercase() };
+    let labels = Labels { disk: disk.0, host: host.0, goal: format!("{goal:?}").to_lowercase() };
     let question = Question {
         jobs,
         disk: disk.1,
@@ -119,5 +119,5 @@ fn question(args: &AdviseArgs) -> Result<(Question, Asked), CliError> {
         foreground: args.foreground.clone(),
         only: (!args.sched.is_empty()).then_some(only),
     };
-    Ok((question, asked))
+    Ok((question, labels))
 }

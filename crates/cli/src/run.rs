@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fairhead_report::{Cast, Recorder};
+use fairhead_report::{Participants, Recorder};
 use fairhead_sim::journal::{Sink, Sinks, fio_log};
 use fairhead_sim::{Outcome, Scenario, SimError, hang_on_starts, journal, parallel, simulate, why};
 
@@ -215,7 +215,7 @@ fn record_all(
 
 /// Simulates one scenario, and passes its events to all recorders.
 fn one(scenario: &Scenario, wanted: Wanted<'_>, recording: Option<&mut Recording>) -> Result<One, SimError> {
-    let mut recorder = wanted.pictures.then(|| Recorder::new(Cast::new(&scenario.jobs)));
+    let mut recorder = wanted.pictures.then(|| Recorder::new(Participants::new(&scenario.jobs)));
     let has_logs = scenario.jobs.jobs.iter().any(|j| !j.logs.is_empty());
     let mut logs = has_logs.then(|| fio_log::Recorder::new(&scenario.jobs));
     let mut sinks = Sinks::default();

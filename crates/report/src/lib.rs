@@ -22,8 +22,8 @@
 
 #![forbid(unsafe_code)]
 
-mod cast;
 pub mod page;
+mod participants;
 pub mod pictures;
 mod recording;
 mod runs;
@@ -33,7 +33,7 @@ mod table;
 mod verdict;
 pub mod words;
 
-pub use cast::Cast;
+pub use participants::Participants;
 pub use recording::{Recorder, Recording};
 pub use runs::{Run, Runs};
 pub use table::{Cell, Table};

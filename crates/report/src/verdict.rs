@@ -142,7 +142,9 @@ pub(crate) fn verdict(runs: &Runs<'_>) -> Verdict {
         .collect();
     let mut sentences: Vec<String> = judged.iter().filter_map(|j| j.sentence(runs)).collect();
     if waiting.jobs.is_empty() {
-        sentences.push("No job waits, judging by the options of the job file, so no latency is judged.".to_owned());
+        sentences.push(
+            "No job waits, judging by the options of the job file, so no latency is judged.".to_owned(),
+        );
     }
     if runs.shown.len() > 1 {
         sentences.push("All this is of one seed; fairhead advise tells what holds over many.".to_owned());

@@ -24,8 +24,8 @@ use super::json::pretty;
 use super::table::{Best, Cell, Table, mib, time};
 use crate::args::ReportFormat;
 
-/// What was asked, in words.
-pub(crate) struct Asked {
+/// The names of the disk, the host and the goal, for the report.
+pub(crate) struct Labels {
     pub(crate) disk: String,
     pub(crate) host: String,
     pub(crate) goal: String,
@@ -33,15 +33,15 @@ pub(crate) struct Asked {
 
 /// The report as text, with a line break at its end.
 pub(crate) fn render(
-    asked: &Asked,
+    labels: &Labels,
     question: &Question,
     advice: &Advice,
     format: ReportFormat,
     coloured: bool,
 ) -> String {
     match format {
-        ReportFormat::Human => human(asked, question, advice, coloured),
-        ReportFormat::Json => pretty(&object(asked, question, advice)),
+        ReportFormat::Human => human(labels, question, advice, coloured),
+        ReportFormat::Json => pretty(&object(labels, question, advice)),
     }
 }
 
@@ -59,11 +59,11 @@ fn todo(question: &Question, advice: &Advice) -> Vec<Step> {
     steps(&advice.candidates[advice.race.winner()], advice.remedy.as_ref(), &advice.facts, &question.jobs)
 }
 
-fn human(asked: &Asked, question: &Question, advice: &Advice, coloured: bool) -> String {
+fn human(labels: &Labels, question: &Question, advice: &Advice, coloured: bool) -> String {
     let jobs = &question.jobs;
     let mut text = format!(
         "{} on {}, host of {}, goal {}, seed {}\n\n",
-        jobs.file_name, asked.disk, asked.host, asked.goal, question.seed
+        jobs.file_name, labels.disk, labels.host, labels.goal, question.seed
     );
     for line in advice.verdict(question) {
         text.push_str(&format!("{line}\n"));
@@ -261,15 +261,15 @@ fn let_go(advice: &Advice, c: usize) -> String {
     }
 }
 
-pub(super) fn object(asked: &Asked, question: &Question, advice: &Advice) -> Value {
+pub(super) fn object(labels: &Labels, question: &Question, advice: &Advice) -> Value {
     let candidates: Vec<Value> = ranked(advice).into_iter().map(|c| candidate(advice, c)).collect();
     let steps = todo(question, advice);
     json!({
         "fairhead version": env!("CARGO_PKG_VERSION"),
         "job_file": question.jobs.file_name,
-        "disk": asked.disk,
-        "host": asked.host,
-        "goal": asked.goal,
+        "disk": labels.disk,
+        "host": labels.host,
+        "goal": labels.goal,
         "seed": question.seed,
         "rounds": advice.race.rounds,
         "reckoned_work_ns": advice.race.work.as_ns(),

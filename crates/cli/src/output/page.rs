@@ -7,7 +7,7 @@ use fairhead_report::{Recording, Run, Runs, pictures};
 use fairhead_sim::Outcome;
 use fairhead_sim::advise::{Advice, Question};
 
-use super::advice::{self, Asked};
+use super::advice::{self, Labels};
 use super::{Json, Report, groups, human, missed, why};
 
 /// A run's page.
@@ -70,7 +70,7 @@ pub(crate) struct Shown {
 
 /// The page of advice.
 pub(crate) fn advice(
-    asked: &Asked,
+    labels: &Labels,
     question: &Question,
     advice: &Advice,
     shown: &[Shown],
@@ -86,9 +86,9 @@ pub(crate) fn advice(
     let mut made = made(command);
     made.extend([
         ("job file", question.jobs.file_name.clone()),
-        ("disk", asked.disk.clone()),
-        ("host", format!("of {}", asked.host)),
-        ("goal", asked.goal.clone()),
+        ("disk", labels.disk.clone()),
+        ("host", format!("of {}", labels.host)),
+        ("goal", labels.goal.clone()),
         ("seed", question.seed.to_string()),
         ("rounds", advice.race.rounds.to_string()),
     ]);
@@ -100,7 +100,7 @@ pub(crate) fn advice(
         advice.told_seed
     );
     Page {
-        title: format!("{} on {}: which scheduler?", question.jobs.file_name, asked.disk),
+        title: format!("{} on {}: which scheduler?", question.jobs.file_name, labels.disk),
         verdict: Some((advice.verdict(question), pictures::factors(advice, &order))),
         chapters: advice::chapters(question, advice),
         tables,
@@ -108,7 +108,7 @@ pub(crate) fn advice(
         runs: Runs::grouped(&question.jobs, &runs),
         why: Vec::new(),
         made,
-        figures: advice::object(asked, question, advice),
+        figures: advice::object(labels, question, advice),
     }
     .html()
 }

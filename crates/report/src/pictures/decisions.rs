@@ -47,7 +47,7 @@ fn used_lanes(runs: &Runs<'_>) -> Vec<usize> {
 fn picture(runs: &Runs<'_>, s: &Shown<'_>, lanes: &[usize]) -> Picture {
     let span = runs.longest_ns();
     let turns = &s.recording.turns;
-    let names = s.recording.cast.lanes();
+    let names = s.recording.participants.lanes();
     let height = u32::try_from(lanes.len()).unwrap_or(0) * LANE;
     let wide = span / real(turns.grain_ns);
     let frame = Frame { left: 106, ..Frame::axes(height.max(LANE)) };
@@ -108,7 +108,7 @@ fn ticks<'t>(turns: impl Iterator<Item = &'t Turn>, y: f64, grain: u64) -> Strin
 
 /// Returns the reasons of each lane, the most frequent first.
 fn table(s: &Shown<'_>, lanes: &[usize], title: &str) -> Table {
-    let names = s.recording.cast.lanes();
+    let names = s.recording.participants.lanes();
     let row = |&lane: &usize| {
         let mine = || s.recording.turns.all().iter().filter(move |t| t.lane == lane && !t.is_idle);
         let mut reasons: Vec<(Reason, u64)> = Vec::new();
@@ -142,7 +142,7 @@ pub(crate) fn data(runs: &Runs<'_>) -> Value {
         let turns: Vec<Value> = s.recording.turns.all().iter().map(|t| turn(t, &lanes, &mut known)).collect();
         of.insert(format!("decisions-{}", s.stem), Value::Array(turns));
     }
-    let names = runs.shown.first().map(|s| s.recording.cast.lanes()).unwrap_or_default();
+    let names = runs.shown.first().map(|s| s.recording.participants.lanes()).unwrap_or_default();
     json!({
         "lanes": lanes.iter().map(|&l| names[l].0.as_str()).collect::<Vec<_>>(),
         "reasons": known.iter().map(|r| words(*r)).collect::<Vec<_>>(),

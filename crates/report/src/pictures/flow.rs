@@ -31,19 +31,20 @@ fn flows(runs: &Runs<'_>) -> Vec<Flow> {
 }
 
 /// Returns the keys of the clients that used the disk under any scheduler.
-pub(super) fn cast_keys(runs: &Runs<'_>) -> Vec<Key> {
+pub(super) fn client_keys(runs: &Runs<'_>) -> Vec<Key> {
     let Some(first) = runs.shown.first() else { return Vec::new() };
-    let cast = &first.recording.cast;
+    let participants = &first.recording.participants;
     let is_there = |who: &usize| {
-        *who < cast.names.len() || runs.shown.iter().any(|s| s.recording.flow.bytes(*who).any(|b| b > 0))
+        *who < participants.names.len()
+            || runs.shown.iter().any(|s| s.recording.flow.bytes(*who).any(|b| b > 0))
     };
-    (0..cast.count()).filter(is_there).map(|who| cast.key(who)).collect()
+    (0..participants.count()).filter(is_there).map(|who| participants.key(who)).collect()
 }
 
 /// Makes the pictures of bytes over time.
 pub(super) fn throughput(runs: &Runs<'_>) -> Section {
     let flows = flows(runs);
-    let keys = cast_keys(runs);
+    let keys = client_keys(runs);
     let width = flows.first().map_or(0, |f| f.width_ns);
     let per_second = |bytes: u64| rate(bytes, Duration::from_ns(width));
     let most = flows.iter().flat_map(|f| keys.iter().flat_map(|k| f.bytes(k.look))).max().unwrap_or(0);
@@ -121,7 +122,7 @@ fn axes(canvas: &mut Canvas, left: &Scale, span: f64) {
 /// Makes the pictures of the disk's time by client.
 pub(super) fn disk_time(runs: &Runs<'_>) -> Section {
     let flows = flows(runs);
-    let keys = cast_keys(runs);
+    let keys = client_keys(runs);
     let width = flows.first().map_or(0, |f| f.width_ns);
     let beside = if runs.shown.iter().all(|s| s.recording.is_rotational) {
         ""

@@ -1,7 +1,7 @@
 //! Draws where on the disk requests were, over time, like seekwatcher.
 
 use super::Section;
-use super::flow::cast_keys;
+use super::flow::client_keys;
 use crate::recording::SECTOR;
 use crate::runs::{Runs, Shown};
 use crate::scale::{Scale, Unit};
@@ -15,7 +15,7 @@ const HEIGHT: u32 = 230;
 
 /// Makes a picture for each scheduler.
 pub(super) fn section(runs: &Runs<'_>) -> Section {
-    let keys = cast_keys(runs);
+    let keys = client_keys(runs);
     let low = runs.shown.iter().map(|s| s.recording.cells.sectors().0).min().unwrap_or(0);
     let high = runs.shown.iter().map(|s| s.recording.cells.sectors().1).max().unwrap_or(0);
     let left = Scale::linear(real(low * SECTOR), real(high * SECTOR), Unit::Bytes);

@@ -22,7 +22,7 @@ pub(crate) use cells::Cells;
 pub(crate) use flow::Flow;
 pub(crate) use turns::{Turn, Turns};
 
-use crate::cast::Cast;
+use crate::participants::Participants;
 use fairhead_core::{Duration, Hold, Reason};
 use fairhead_sim::journal::{End, Idle, Request, Run, Sink, Task};
 
@@ -38,7 +38,7 @@ pub(crate) struct Idled {
 /// What was recorded of a run.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    pub(crate) cast: Cast,
+    pub(crate) participants: Participants,
     pub(crate) flow: Flow,
     pub(crate) cells: Cells,
     pub(crate) turns: Turns,
@@ -55,11 +55,11 @@ pub struct Recording {
 /// ```
 /// use fairhead_core::sched::any::preset;
 /// use fairhead_device::DeviceParams;
-/// use fairhead_report::{Cast, Recorder, Run, Runs, pictures};
+/// use fairhead_report::{Participants, Recorder, Run, Runs, pictures};
 /// use fairhead_sim::{Host, Scenario, job, journal};
 ///
 /// let jobs = job::parse("[a]\nrw=randread\nsize=64k\n", "a.fio").unwrap();
-/// let mut recorder = Recorder::new(Cast::new(&jobs));
+/// let mut recorder = Recorder::new(Participants::new(&jobs));
 /// let scenario = Scenario {
 ///     jobs,
 ///     disk: DeviceParams::preset("nas2020").unwrap(),
@@ -86,10 +86,10 @@ pub struct Recorder {
 impl Recorder {
     /// Makes empty records for these participants.
     #[must_use]
-    pub fn new(cast: Cast) -> Self {
-        let count = cast.count();
+    pub fn new(participants: Participants) -> Self {
+        let count = participants.count();
         let kept = Recording {
-            cast,
+            participants,
             flow: Flow::new(count),
             cells: Cells::default(),
             turns: Turns::default(),
@@ -125,7 +125,7 @@ impl Sink for Recorder {
         let Some(task) = self.tasks.get(r.task.0 as usize) else { return };
         let (Some(begun), Some(finished)) = (r.begun, r.finished) else { return };
         let k = &mut self.kept;
-        let who = k.cast.of(task);
+        let who = k.participants.of(task);
         k.requests += 1;
         k.flow.moved(who, finished, u64::from(r.sectors.0) * SECTOR);
         if r.sectors.0 > 0 {
@@ -133,7 +133,7 @@ impl Sink for Recorder {
         }
         if r.merged_into.is_none() {
             k.flow.busy(who, begun, finished);
-            k.turns.add(k.cast.lane(task), begun, finished, r.chosen);
+            k.turns.add(k.participants.lane(task), begun, finished, r.chosen);
         }
     }
 
@@ -149,7 +149,7 @@ impl Sink for Recorder {
         }
         let task = idle.task.and_then(|t| self.tasks.get(t.0 as usize));
         if let Some(task) = task {
-            k.turns.idle(k.cast.lane(task), idle.from, idle.to, idle.reason);
+            k.turns.idle(k.participants.lane(task), idle.from, idle.to, idle.reason);
         }
     }
 

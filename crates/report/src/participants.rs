@@ -14,7 +14,7 @@ const LANES_MAX: usize = 34;
 
 /// The participants of a picture: clients, or groups of clients that appear as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cast {
+pub struct Participants {
     /// The names of the participants.
     pub names: Vec<String>,
     /// For each client, the index of its participant.
@@ -23,8 +23,8 @@ pub struct Cast {
     clients: Vec<String>,
 }
 
-impl Cast {
-    /// Makes the cast of a job file.
+impl Participants {
+    /// Makes the participants of a job file.
     #[must_use]
     pub fn new(jobs: &JobFile) -> Self {
         let label = |j: &fairhead_sim::job::Job, clone: u32| match j.numjobs {
@@ -110,7 +110,7 @@ mod tests {
     use fairhead_sim::job::parse;
 
     fn names(text: &str) -> Vec<String> {
-        Cast::new(&parse(text, "x").unwrap()).names
+        Participants::new(&parse(text, "x").unwrap()).names
     }
 
     #[test]
