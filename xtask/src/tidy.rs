@@ -450,7 +450,7 @@ mod tests {
     fn parts_are_crates_and_folders() {
         let part = |file| part_of(file);
         assert_eq!(
-            (part("crates/core/src/a.rs"), part("docs/x/y.md")),
+            (part("crates/core/src/a.rs"), part("docs/schedulers/cfq.md")),
             ("crates/core".into(), "docs".into())
         );
         assert_eq!(part("README.md"), ".");
