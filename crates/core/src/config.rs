@@ -1,6 +1,7 @@
-//! Tunables: plain structs with unit types, and their table for whoever sets and documents them by name.
+//! Tunables: plain structs with unit types, and a table to set and document them by name.
 //!
-//! [`tunables!`](crate::tunables!) turns a struct with a default and a range per field into that struct, its `Default`, and
+//! [`tunables!`](crate::tunables!) turns a struct with a default and a range per field into that struct, its
+//! `Default`, and
 //! [`Tunables`]: the list (name, unit, range, effect) that `fairhead show` prints, get and set by name, and the check
 //! that `new` makes. A bad value comes back as a [`ConfigError`]; nothing is clamped.
 

@@ -1,14 +1,17 @@
-//! Disk schedulers as one pure state machine: requests come in, one decision comes out, a completion comes back.
+//! Disk schedulers as one pure state machine: requests come in, one decision comes out, a completion comes
+//! back.
 //!
 //! What a driver (a simulator, a live engine, a kernel module) owes the [`Elevator`], and what it gets:
 //!
-//! 1. Wait for **one** of: an arrival, a completion, a timer, a control change. Tell the elevator, with `now`.
+//! 1. Wait for **one** of: an arrival, a completion, a timer, a control change. Tell the elevator, with
+//!    `now`.
 //! 2. While the device has a free slot, call `dispatch(now)`; on `Issue(tag)` send that request, else stop.
 //! 3. Arm **one** timer at `next_timer()`, or none. Go to 1.
 //!
-//! Time never goes backwards; equal instants are fine, and then the order of calls is the order of events. A spurious
-//! `timer` does no harm; an `Issue` is a promise to obey. The core never asks for the time, never allocates after
-//! `new`, never blocks, never logs, and uses no floats. One elevator per device; its owner serialises the calls.
+//! Time never goes backwards; equal instants are fine, and then the order of calls is the order of events. A
+//! spurious `timer` does no harm; an `Issue` is a promise to obey. The core never asks for the time, never
+//! allocates after `new`, never blocks, never logs, and uses no floats. One elevator per device; its owner
+//! serialises the calls.
 //!
 //! ```
 //! use fairhead_core::{Dispatch, Elevator, Instant, Insert, Limits, Request, Sector, Sectors, Tag, TaskId};

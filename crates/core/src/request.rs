@@ -1,8 +1,8 @@
 //! Requests, and the table that holds them by the driver's tag.
 //!
-//! A request goes `Free → Queued → Issued → Free`, or first `Held` while its group's limit is used up. One that was merged into another
-//! goes `Free → Merged → Free`: it leaves together with the request that carries it. Only the elevator changes states; a scheduler reads slots and
-//! joins its own `Table<Tag, _>` by tag.
+//! A request goes `Free → Queued → Issued → Free`, or first `Held` while its group's limit is used up. One
+//! that was merged into another goes `Free → Merged → Free`: it leaves together with the request that carries
+//! it. Only the elevator changes states; a scheduler reads slots and joins its own `Table<Tag, _>` by tag.
 
 use crate::table::Table;
 use crate::units::{GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId};

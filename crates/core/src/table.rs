@@ -1,7 +1,7 @@
 //! Fixed arrays with typed indices: the only place in this crate that knows where memory comes from.
 //!
-//! A kernel has no growing vectors and inserts under a spinlock, so every array here gets its length in `new` and keeps
-//! it. A scheduler joins its own state to a request by the request's tag: `Table<Tag, Slot>`.
+//! A kernel has no growing vectors and inserts under a spinlock, so every array here gets its length in `new`
+//! and keeps it. A scheduler joins its own state to a request by the request's tag: `Table<Tag, Slot>`.
 
 extern crate alloc;
 
@@ -11,7 +11,8 @@ use core::ops::{Index, IndexMut};
 
 use crate::units::Id;
 
-/// No place: what a link says that leads nowhere. Beyond the end of every table, so that [`Table::get`] answers `None`.
+/// No place: what a link says that leads nowhere. Beyond the end of every table, so that [`Table::get`]
+/// answers `None`.
 pub(crate) const NIL: u32 = u32::MAX;
 
 /// An index as structures of links store it: a number, or [`NIL`].

@@ -1,9 +1,9 @@
 //! What was decided, when and why: a bounded ring of events.
 //!
-//! Every decision carries its reason. The ring keeps the newest [`crate::Limits::trace`] events; older ones are
-//! overwritten and counted in [`TraceRing::lost`]. With a length of 0 recording costs one comparison. The letters are
-//! blktrace's: `I` inserted, `M` back merge, `F` front merge, `J` two requests joined, `D` issued, `C` completed, `R`
-//! requeued, `m` a message of the scheduler.
+//! Every decision carries its reason. The ring keeps the newest [`crate::Limits::trace`] events; older ones
+//! are overwritten and counted in [`TraceRing::lost`]. With a length of 0 recording costs one comparison. The
+//! letters are blktrace's: `I` inserted, `M` back merge, `F` front merge, `J` two requests joined, `D`
+//! issued, `C` completed, `R` requeued, `m` a message of the scheduler.
 
 use crate::table::{Place, Table};
 use crate::units::{Duration, GroupId, Instant, Sector, Sectors, Tag, TaskId};
@@ -142,16 +142,16 @@ pub enum Reason {
     Actuator,
     /// A queue was found to be woken by another.
     WakerFound,
-    /// Served although another group has the disk: its group is guaranteed so many requests a second.
+    /// Served although another group has the disk: its group has a guarantee of requests per second.
     Reserved,
     /// A protected request is at the device, which seems to pass it over.
     Protected,
-    /// A limit of the request's group, or of one above, was used up: noted when it begins to wait, and the reason why it is inserted
-    /// or merged later.
+    /// A limit of the request's group, or of one above, was used up: noted when it begins to wait, and the
+    /// reason why it is inserted or merged later.
     Limit,
 }
 
-/// A decision in numbers, for comparing it with somebody else's.
+/// The numbers of a decision, for comparison with another implementation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Detail {
     /// None.
@@ -177,7 +177,7 @@ pub enum Detail {
         group: Option<GroupId>,
         /// In units of 2^-22 sectors per weight.
         start: u64,
-        /// The same.
+        /// The new finish time.
         finish: u64,
         /// The weight in force.
         weight: u32,

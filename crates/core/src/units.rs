@@ -1,11 +1,12 @@
 //! Units: instants, durations, disk positions and counts, and the names of things.
 //!
-//! A bare integer says neither what it counts nor in what unit, and the lineage that this project follows has bugs to
-//! show for it (a function that documents bytes and is passed sectors). So positions ([`Sector`]) and counts
-//! ([`Sectors`]) are two types, instants and durations are two types, and arithmetic that makes no sense does not
-//! compile. `later.since(earlier)` asserts the order instead of taking an absolute value.
+//! A bare integer says neither what it counts nor in what unit, and the lineage that this project follows has
+//! bugs to show for it (a function that documents bytes and is passed sectors). So positions ([`Sector`]) and
+//! counts ([`Sectors`]) are two types, instants and durations are two types, and arithmetic that makes no
+//! sense does not compile. `later.since(earlier)` asserts the order instead of taking an absolute value.
 //!
-//! Everything is an integer: decisions must be the same on every machine, so there are no floats in this crate.
+//! Everything is an integer: decisions must be the same on every machine, so there are no floats in this
+//! crate.
 
 use core::fmt;
 use core::num::{NonZeroU16, NonZeroU64};
@@ -321,7 +322,7 @@ id! {
     pub Tag(u16)
 }
 id! {
-    /// Who issues a request: a process, thread or tenant. Any number; need not be dense.
+    /// The issuer of a request: a process, thread or tenant. Any number; numbers need not be dense.
     pub TaskId(u32)
 }
 id! {
@@ -350,7 +351,8 @@ pub enum Class {
     Idle,
 }
 
-/// An I/O priority: class, and within it a level from 0 (highest) to 7. Smaller is more urgent. Default: best effort, 4.
+/// An I/O priority: class, and within it a level from 0 (highest) to 7. Smaller is more urgent. Default: best
+/// effort, 4.
 ///
 /// ```
 /// use fairhead_core::{Class, IoPrio};

@@ -1,10 +1,11 @@
 //! Which of two requests is cheaper to reach: the choice that AS introduced and CFQ and BFQ inherited.
 //!
-//! The head is at `last`. Going forward costs the distance. Going back costs `penalty` times the distance, and only up
-//! to `back_max`; whatever lies further back is *wrapped*: the head will come by on its next sweep.
+//! The head is at `last`. Going forward costs the distance. Going back costs `penalty` times the distance,
+//! and only up to `back_max`; whatever lies further back is *wrapped*: the head will come by on its next
+//! sweep.
 //!
-//! With `last` = 1000 and penalty 2: 1100 costs 100, 960 costs 80 and wins; 950 costs 100, a tie, and the one further
-//! on (1100) wins.
+//! With `last` = 1000 and penalty 2: 1100 costs 100, 960 costs 80 and wins; 950 costs 100, a tie, and the one
+//! further on (1100) wins.
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_choose_req, docs/reference/cfq.md#33-best-request
 

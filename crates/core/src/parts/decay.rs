@@ -1,12 +1,13 @@
 //! A mean that forgets: the think times and seek distances of AS, CFQ and BFQ.
 //!
-//! Each sample enters with weight 1/8 and old ones decay by 7/8, in integers with 256 standing for one sample.
-//! `samples` grows 0, 32, 60, 84, … towards 249; the mean is trusted once it passes 80, with the third sample.
+//! Each sample enters with weight 1/8 and old ones decay by 7/8, in integers with 256 standing for one
+//! sample. `samples` grows 0, 32, 60, 84, … towards 249; the mean is trusted once it passes 80, with the
+//! third sample.
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_update_io_thinktime, cfq_update_io_seektime
 
-/// Farther than any disk is long, in sectors (128 PiB): what a driver with larger numbers means is not a distance, and
-/// 256 times it would not fit.
+/// Farther than any disk is long, in sectors (128 PiB): what a driver with larger numbers means is not a
+/// distance, and 256 times it would not fit.
 const FARTHEST: u64 = 1 << 48;
 
 /// What a decaying mean is made of: for who pushes often and asks seldom.
@@ -58,8 +59,8 @@ impl Decayed {
         self.mean = (self.sum.total + self.sum.samples / 2) / self.sum.samples;
     }
 
-    /// Adds a seek distance, cut to 4 means plus some slack (more while there are few samples), so that one jump
-    /// across the disk does not drown the rest.
+    /// Adds a seek distance, cut to 4 means plus some slack (more while there are few samples), so that one
+    /// jump across the disk does not drown the rest.
     pub fn push_seek(&mut self, distance: u64) {
         let slack = if self.sum.samples <= 60 { 2 * 1024 * 1024 } else { 2 * 1024 * 64 };
         self.push_rounded(distance.min(4 * self.mean + slack).min(FARTHEST));

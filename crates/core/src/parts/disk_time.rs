@@ -1,11 +1,12 @@
 //! Virtual disk time: whom to serve next among groups in groups, as CFS does it for tasks and CFQ for queues.
 //!
-//! Every group has a *leaf*, its own tasks, beside the groups in it; they are the group's children. (A group without groups in it
-//! has just that one, and is taken for its own leaf: that saves a level. Who was when there does not count for forgetting debts.) Each child has a weight, a class
-//! and a *virtual disk time*: what it was given, divided by its weight and multiplied by the default weight. The child with
-//! the least is next, for it has had the least for its weight; [`DiskTime::select`] goes from the root down to a leaf.
-//! Classes are strict among siblings: one tree for each, and RT before BE before IDLE. Two groups of weights 1000 and 500, slices
-//! of 100 ms, default weight 100:
+//! Every group has a *leaf*, its own tasks, beside the groups in it; they are the group's children. (A group
+//! without groups in it has just that one, and is taken for its own leaf: that saves a level. When a child
+//! was active there does not count for forgetting debts.) Each child has a weight, a class and a *virtual
+//! disk time*: what it was given, divided by its weight and multiplied by the default weight. The child with
+//! the least is next, for it has had the least for its weight; [`DiskTime::select`] goes from the root down
+//! to a leaf. Classes are strict among siblings: one tree for each, and RT before BE before IDLE. Two groups
+//! of weights 1000 and 500, slices of 100 ms, default weight 100:
 //!
 //! ```text
 //!        A    B
@@ -17,20 +18,23 @@
 //!       30   40     A …   two slices for A for one of B
 //! ```
 //!
-//! [`DiskTime::charge`] charges a leaf and all groups around it, and files each anew: what one group does not use falls to its
-//! siblings first. Each tree remembers the least virtual time of those it serves, which never goes back. Who comes (back) is
-//! filed there, or where it was if that is later: being away earns no credit, and pays no debt. Only when nobody has
-//! wanted the tree for a second (`FORGET`) are debts forgotten, for at a weight of 1 beside 10000 one slice is a debt of 1000 s.
+//! [`DiskTime::charge`] charges a leaf and all groups around it, and files each anew: what one group does not
+//! use falls to its siblings first. Each tree remembers the least virtual time of those it serves, which
+//! never goes back. A child that becomes active (again) is filed there, or where it was if that is later:
+//! being away earns no credit, and pays no debt. Only when no child has wanted the tree for a second
+//! (`FORGET`) are debts forgotten, for at a weight of 1 beside 10000 one slice is a debt of 1000 s.
 //!
-//! A new weight holds at once. What a child is ahead by stays the same *amount of service*: it is divided by the new weight
-//! instead of the old one. So a child whose weight goes up from 1 to 10000 does not sit out a debt counted at weight 1, and
-//! one whose weight goes down does not start without any. A new class moves it to another tree, as far ahead there.
+//! A new weight holds at once. What a child is ahead by stays the same *amount of service*: it is divided by
+//! the new weight instead of the old one. So a child whose weight goes up from 1 to 10000 does not sit out a
+//! debt counted at weight 1, and one whose weight goes down does not start without any. A new class moves it
+//! to another tree, as far ahead there.
 //!
-//! This is start-time fair queueing with CFS's names. While two siblings both have work, what they are given, each divided by
-//! its weight, differs by at most the sum of one turn of each, divided by its weight.
+//! This is start-time fair queueing with CFS's names. While two siblings both have work, what they are given,
+//! each divided by its weight, differs by at most the sum of one turn of each, divided by its weight.
 //!
-//! Everything is O(log n) at each level in the mean. Virtual times are numbers of 64 bits that do not wrap: before they would,
-//! a tree's times are all set back by the same amount, which takes time for each group there is, about once in hours.
+//! Everything is O(log n) at each level in the mean. Virtual times are numbers of 64 bits that do not wrap:
+//! before they would, a tree's times are all set back by the same amount, which takes time for each group
+//! there is, about once in hours.
 //!
 //! It knows no slices, no idling and no requests, and not what is counted as service.
 //!
@@ -42,13 +46,13 @@ use super::tree::{Forest, Tree};
 use crate::table::Table;
 use crate::units::{Class, Duration, GroupId, Instant, Weight, id};
 
-/// How many binary places of a virtual time are fraction: a service of 1 at the largest weight is 10485.76 units, so what
-/// rounding gives away is less than one in 10,000.
+/// How many binary places of a virtual time are fraction: a service of 1 at the largest weight is 10485.76
+/// units, so what rounding gives away is less than one in 10,000.
 const SHIFT: u32 = 20;
 /// Beyond this, times are set back. A single charge is less than 2^59.
 const LATE: u64 = 1 << 62;
-/// Debts are forgotten when a tree was empty for longer than this. Ours: much longer than a think time, much shorter than
-/// what a user would wait for.
+/// Debts are forgotten when a tree was empty for longer than this. Ours: much longer than a think time, much
+/// shorter than what a user would wait for.
 const FORGET: Duration = Duration::from_secs(1);
 
 id! {
@@ -62,13 +66,13 @@ impl Entity {
         Self(2 * group.0 + 1)
     }
 
-    /// A group as its parent's child; the root is nobody's.
+    /// Returns a group as its parent's child; `None` for the root, which has no parent.
     #[inline]
     fn group(group: GroupId) -> Option<Self> {
         (group != GroupId::ROOT).then_some(Self(2 * group.0))
     }
 
-    /// Whose leaf, or which group.
+    /// Returns the group, or the group that the leaf belongs to.
     #[inline]
     const fn number(self) -> GroupId {
         GroupId(self.0 / 2)
@@ -127,7 +131,7 @@ fn vtime(used: u32, weight: u32) -> u64 {
 }
 
 impl Service {
-    /// `min_vdisktime`, which goes on with the first child that waits or is served.
+    /// `min_vdisktime`, which continues with the first child that waits or is served.
     #[inline]
     fn min(&mut self, forest: &Forest<Entity>) -> u64 {
         if let Some(first) = forest.first(&self.tree) {
@@ -167,13 +171,15 @@ impl Service {
 }
 
 impl DiskTime {
-    /// So many groups, the root included; every one below the root, of weight 100 and of BE, and nothing active. Allocates.
+    /// Makes a tree for `groups` groups, the root included. All are children of the root, with weight 100 and
+    /// class BE, and none is active. Allocates.
     #[must_use]
     pub fn new(groups: u32) -> Self {
         Self::starting_at(groups, 0)
     }
 
-    /// The same, with all virtual times starting at `origin`: what follows must not depend on it.
+    /// Makes a tree as [`Self::new`] does, with all virtual times starting at `origin`. The origin changes no
+    /// decision.
     ///
     /// # Panics
     /// If there are 2^30 groups or more.
@@ -338,7 +344,7 @@ impl DiskTime {
         service.remove(&mut self.forest, e, share.weight);
     }
 
-    /// The leaf to serve next; `None` when none is active. Who is served stays on its tree.
+    /// The leaf to serve next; `None` when none is active. A leaf in service stays on its tree.
     #[inline]
     #[must_use]
     pub fn select(&self) -> Option<GroupId> {
@@ -371,11 +377,13 @@ impl DiskTime {
         }
     }
 
-    /// A leaf, active or not, was given `used` out of its turn; so were the groups around it. `at_most`: none of them gets further
-    /// ahead of its share than if it had been given this much; what would take it there is forgotten.
+    /// A leaf, active or not, was given `used` out of its turn; so were the groups around it. `at_most`: none
+    /// of them gets further ahead of its share than if it had been given this much; what would take it there
+    /// is forgotten.
     ///
-    /// Ahead of its share is ahead of the mean, not of the first: while n others have a turn each, the first stays behind though
-    /// all together go on, and who is given its share meanwhile, but out of its turn, must pay for all of it.
+    /// Ahead of its share is ahead of the mean, not of the first: while n others have a turn each, the first
+    /// stays behind though all together go on, and who is given its share meanwhile, but out of its turn,
+    /// must pay for all of it.
     pub fn charge(&mut self, leaf: GroupId, used: u32, at_most: u32) {
         let mut next = Some(self.own(leaf));
         while let Some(e) = next {
@@ -469,7 +477,7 @@ mod tests {
     fn turns(tree: &mut DiskTime, count: usize, used: u32) -> Vec<GroupId> {
         let mut turns = vec![];
         for _ in 0..count {
-            let leaf = tree.select().expect("somebody waits");
+            let leaf = tree.select().expect("a leaf waits");
             tree.spend(leaf, used);
             turns.push(leaf);
         }
@@ -513,7 +521,7 @@ mod tests {
         tree.deactivate(NOW, A);
         tree.activate(NOW, A);
         assert_eq!(turns(&mut tree, 2, 100), [B, A]);
-        // Nor by another class, nor another weight.
+        // Another class or another weight does not change it, either.
         tree.set_group(A, 100, Class::RealTime);
         tree.set_group(A, 100, BE);
         assert_eq!(turns(&mut tree, 2, 100), [B, A]);

@@ -1,19 +1,20 @@
 //! The dispatch list: requests that a scheduler has chosen, in the order in which the driver takes them.
 //!
-//! The elevators of 2.4 and early 2.6 did not answer one request at a time. They moved a handful to a list that the
-//! driver emptied from the head, and an insertion into that list sorted a little: it walks from the tail and stops
+//! The elevators of 2.4 and early 2.6 did not answer one request at a time. They moved a handful to a list
+//! that the driver emptied from the head, and an insertion into that list sorted a little: it walks from the
+//! tail and stops
 //!
 //! 1. behind the first entry that starts before the new request, or
-//! 2. behind the first entry beyond `boundary`, when the new request starts before it: the sweep has passed there, so
-//!    the new one belongs to the next.
+//! 2. behind the first entry beyond `boundary`, when the new request starts before it: the sweep has passed
+//!    there, so the new one belongs to the next.
 //!
-//! With entries at 100 and 300 and the boundary at 200: 150 goes behind 300 (rule 2), 250 between the two (rule 1).
-//! The scheduler chooses the boundary; the end of the new request itself makes rule 2 stop nearly always, and the list
-//! then is in order of choice.
+//! With entries at 100 and 300 and the boundary at 200: 150 goes behind 300 (rule 2), 250 between the two
+//! (rule 1). The scheduler chooses the boundary; the end of the new request itself makes rule 2 stop nearly
+//! always, and the list then is in order of choice.
 //!
-//! A request on the list is on its way: it must not grow, or the order would be broken after the fact, so a scheduler
-//! refuses merges into it. Taking the head is O(1); an insertion walks past the entries that it does not stop at.
-//! Requests that the driver hands back do not return here; the elevator keeps those.
+//! A request on the list is on its way: it must not grow, or the order would be broken after the fact, so a
+//! scheduler refuses merges into it. Taking the head is O(1); an insertion walks past the entries that it
+//! does not stop at. Requests that the driver hands back do not return here; the elevator keeps those.
 //!
 //= linux-2.6.11 drivers/block/cfq-iosched.c cfq_dispatch_sort, docs/reference/cfq.md#32-version-2
 

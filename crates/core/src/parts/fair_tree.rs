@@ -1,7 +1,8 @@
-//! Which group's tasks to serve next, and for what share: groups in groups with weights and classes, by either of two engines.
+//! Which group's tasks to serve next, and for what share: groups in groups with weights and classes, by
+//! either of two engines.
 //!
-//! A *leaf* is what a group's own tasks want; it stands beside the groups in that group and competes with them by the *leaf
-//! weight*, always as BE. Classes are strict among siblings.
+//! A *leaf* is what a group's own tasks want; it stands beside the groups in that group and competes with
+//! them by the *leaf weight*, always as BE. Classes are strict among siblings.
 //!
 //! ```text
 //!   activate ──► (waits) ──► select ──► served … ──► expire, or charge and deactivate
@@ -16,8 +17,9 @@
 //!
 //! Both give the same shares in the long run. B-WF2Q+ mixes the turns of heavy and light groups more evenly.
 //!
-//! What is counted as service (time, sectors, requests) is the caller's business, and so are turns: how long, and whether the
-//! disk is kept idle for a leaf that has nothing to do for a moment. Such a leaf is to stay active.
+//! What is counted as service (time, sectors, requests) is the caller's business, and so are turns: how long,
+//! and whether the disk is kept idle for a leaf that has nothing to do for a moment. Such a leaf is to stay
+//! active.
 //!
 //= docs/reference/groups.md#2-entities-weights-and-classes to 4
 
@@ -29,18 +31,18 @@ use crate::units::{Class, GroupId, Id, Instant, Weight};
 
 /// The class of a group's own tasks among the groups in it.
 const LEAF_CLASS: Class = Class::BestEffort;
-/// What was given out of turn puts nobody further ahead of its share than so many turns: a guarantee above one's share must not
-/// become a debt without end.
+/// The most turns that service out of turn puts a leaf ahead of its share: a guarantee above the share must
+/// not become an endless debt.
 const AHEAD: u32 = 2;
 /// B-WF2Q+ asks for the time only for the IDLE class's turns, which are off.
 const NO_TIME: Instant = Instant::EPOCH;
 
 choice! {
-    /// Who is next among siblings.
+    /// The rule that chooses the next among siblings.
     pub enum Engine {
-        /// Who was given least for its weight, as CFS and CFQ do it. The IO controller's since V8.
+        /// The child that got least for its weight, as in CFS and CFQ. The IO controller's rule since V8.
         DiskTime = "cfs";
-        /// B-WF2Q+, as BFQ does it. The IO controller's up to V7.
+        /// B-WF2Q+, as in BFQ. The IO controller's rule up to V7.
         Wf2q = "wf2q";
     }
 }
@@ -86,7 +88,8 @@ pub struct FairTree {
 }
 
 impl FairTree {
-    /// So many groups, the root included; every one below the root, with weight and leaf weight 100, BE. Allocates.
+    /// Makes a tree for `groups` groups, the root included. All are children of the root, with weight and
+    /// leaf weight 100 and class BE. Allocates.
     #[must_use]
     pub fn new(engine: Engine, groups: u32) -> Self {
         let groups = groups.max(1);
@@ -110,8 +113,8 @@ impl FairTree {
         Self { inner, nodes, active: 0, serving: None, quantum: 1 }
     }
 
-    /// What leaves may be given in one turn, until [`FairTree::select`] says otherwise. To be set before the first is
-    /// activated: B-WF2Q+ asks then.
+    /// What leaves may be given in one turn, until [`FairTree::select`] says otherwise. To be set before the
+    /// first is activated: B-WF2Q+ asks then.
     pub fn set_quantum(&mut self, quantum: u32) {
         self.quantum = quantum.max(1);
     }
@@ -135,8 +138,8 @@ impl FairTree {
         }
     }
 
-    /// Gives a group and its leaf other weights (1 to 10000) and the group another class, at once, whether active or not. Of the
-    /// root only the leaf weight counts.
+    /// Gives a group and its leaf other weights (1 to 10000) and the group another class, at once, whether
+    /// active or not. Of the root only the leaf weight counts.
     pub fn set_shares(&mut self, group: GroupId, weight: u32, leaf_weight: u32, class: Class) {
         let (weight, leaf_weight) = (weight.max(1), leaf_weight.max(1));
         let old = self.nodes[group];
@@ -183,11 +186,11 @@ impl FairTree {
         }
     }
 
-    /// The group's own tasks have no work, and are not waited for; they may be the ones in service, and are to be
-    /// [charged](FairTree::charge) first. Nothing happens if they were not active.
+    /// The group's own tasks have no work, and are not waited for; they may be the ones in service, and are
+    /// to be [charged](FairTree::charge) first. Nothing happens if they were not active.
     ///
-    /// Answers how many groups have nothing active left in them and so lost their place among their siblings: this one, its
-    /// parent and so on upwards.
+    /// Answers how many groups have nothing active left in them and so lost their place among their siblings:
+    /// this one, its parent and so on upwards.
     pub fn deactivate(&mut self, now: Instant, leaf: GroupId) -> u32 {
         if !self.nodes[leaf].is_active {
             return 0;
@@ -216,8 +219,8 @@ impl FairTree {
         }
     }
 
-    /// Chooses the leaf to serve, `None` when none is active. It is in service until it expires or is deactivated.
-    /// `quantum`: what it may be given in this turn.
+    /// Chooses the leaf to serve, `None` when none is active. It is in service until it expires or is
+    /// deactivated. `quantum`: what it may be given in this turn.
     ///
     /// # Panics
     /// If a leaf is in service already.
@@ -231,8 +234,8 @@ impl FairTree {
         self.serving
     }
 
-    /// The leaf in service gives way and stays active; it was given `used` since it was selected, on top of what it was
-    /// [charged](FairTree::charge) already.
+    /// The leaf in service gives way and stays active; it was given `used` since it was selected, on top of
+    /// what it was [charged](FairTree::charge) already.
     ///
     /// # Panics
     /// If it is not in service.
@@ -292,8 +295,8 @@ impl FairTree {
         self.active
     }
 
-    /// A leaf's present share among those of its class that are active, as numerator and denominator; if it is not active,
-    /// as if it came now. Tiny shares are rounded up.
+    /// A leaf's present share among those of its class that are active, as numerator and denominator; if it
+    /// is not active, as if it came now. Tiny shares are rounded up.
     #[must_use]
     pub fn share(&self, leaf: GroupId) -> (u64, u64) {
         let mut node = &self.nodes[leaf];
@@ -375,7 +378,7 @@ impl Budgets {
         self.h.set_parent(group, parent);
     }
 
-    /// Puts a group's leaf where it belongs now. If it is in service, it goes on as if out of its turn.
+    /// Puts a group's leaf where it belongs now. If it is in service, it continues as if out of its turn.
     fn settle(&mut self, leaf: GroupId, node: &Node, quantum: u32) {
         let (group, class, weight) = node.stand(leaf);
         if self.h.group(leaf) == group {
@@ -472,7 +475,7 @@ mod tests {
     fn turns(tree: &mut FairTree, count: usize) -> Vec<u32> {
         let mut turns = vec![];
         for _ in 0..count {
-            let leaf = tree.select(NOW, 100).expect("somebody waits");
+            let leaf = tree.select(NOW, 100).expect("a leaf waits");
             tree.expire(NOW, leaf, 100);
             turns.push(leaf.0);
         }

@@ -1,7 +1,8 @@
 //! Queues in order of arrival, as links in a fixed table.
 //!
-//! [`Links`] owns one pair of links per id, a [`Fifo`] is a head and a tail in it; as with [`super::tree`], any number
-//! of queues share one table because an id waits in at most one. All operations are O(1) except iteration.
+//! [`Links`] owns one pair of links per id, a [`Fifo`] is a head and a tail in it; as with [`super::tree`],
+//! any number of queues share one table because an id waits in at most one. All operations are O(1) except
+//! iteration.
 
 use crate::table::{NIL, Place, Table};
 use crate::units::Id;
@@ -56,7 +57,7 @@ impl<I: Id> Fifo<I> {
         self.len
     }
 
-    /// Whether nobody waits.
+    /// Whether no request waits.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0

@@ -1,11 +1,11 @@
 //! Look-up by a number that repeats: which requests end at sector X?
 //!
-//! A chained hash of fixed size: a power of two of buckets, at least one for each id, and one node per id. Several ids
-//! may have the same key; [`Hash::find`] walks them, newest first. Used for merging (keys are end and start sectors)
-//! and for finding a task's slot by its number.
+//! A chained hash of fixed size: a power of two of buckets, at least one for each id, and one node per id.
+//! Several ids may have the same key; [`Hash::find`] walks them, newest first. Used for merging (keys are end
+//! and start sectors) and for finding a task's slot by its number.
 //!
-//! Each chain is a ring that goes through its bucket, and buckets and ids are nodes of one table. So nothing is at an
-//! end, and to file or remove an id takes no branch:
+//! Each chain is a ring that goes through its bucket, and buckets and ids are nodes of one table. So nothing
+//! is at an end, and to file or remove an id takes no branch:
 //!
 //! ```text
 //!   bucket 5 ──► id 9 ──► id 2 ──► bucket 5          empty:   bucket 6 ──► bucket 6

@@ -1,12 +1,14 @@
-//! Who ends where this request starts, and who starts where it ends: what can be merged.
+//! Finds the requests that a request can merge with: those that end where it starts, and those that start
+//! where it ends.
 //!
-//! Each request has two *edges*, its first sector and the sector behind its last. All edges are filed in one hash by
-//! their sector, so that a newcomer looks twice: at its start for the ends of others (back merge), and at its end for
-//! the starts of others (front merge). Mostly nobody is there ([`MergeIndex::is_quiet`]), and then its own edges go to
-//! the very buckets that were searched.
+//! Each request has two *edges*, its first sector and the sector behind its last. All edges are filed in one
+//! hash by their sector, so that a newcomer looks twice: at its start for the ends of others (back merge),
+//! and at its end for the starts of others (front merge). Mostly none is there ([`MergeIndex::is_quiet`]),
+//! and then its own edges go to the very buckets that were searched.
 //!
-//! The edges in one bucket form a chain, newest first. To file one takes no branch, and one that is first in its chain
-//! is taken out without looking at the others. With sixteen buckets for each edge nearly every chain has one edge or none.
+//! The edges in one bucket form a chain, newest first. To file one takes no branch, and one that is first in
+//! its chain is taken out without looking at the others. With sixteen buckets for each edge nearly every
+//! chain has one edge or none.
 //!
 //! ```text
 //!   bucket 5 ──► end of [8,16) ──► start of [16,24)          bucket 6 ──► nothing
@@ -14,13 +16,14 @@
 //!
 //! A scheduler that wants no front merges from here has half of the work ([`Edges::Ends`]).
 //!
-//! It does not know what may be merged: direction, limits and the scheduler's wishes are the elevator's business.
+//! It does not know what may be merged: direction, limits and the scheduler's wishes are the elevator's
+//! business.
 
 use crate::table::{NIL, Place, Table};
 use crate::units::{Id, Sector, Tag};
 
-/// How many buckets there are for each tag, at least: sixteen for each edge. Measured: with eight, more meet a stranger
-/// in their bucket, and a request costs 3 (noop) to 11 instructions more.
+/// How many buckets there are for each tag, at least: sixteen for each edge. Measured: with eight, more meet
+/// a stranger in their bucket, and a request costs 3 (noop) to 11 instructions more.
 const BUCKETS_PER_TAG: usize = 32;
 
 /// There are no more buckets than that: tags that are many are for hardware queues that hold requests after they were issued, and
@@ -52,7 +55,7 @@ struct Edge {
     bucket: Place,
 }
 
-/// See the [module](self). Whoever uses one says which [`Edges`] are filed, always the same.
+/// See the [module](self). The user of an index chooses which [`Edges`] are filed, always the same.
 #[derive(Clone, Debug)]
 pub struct MergeIndex {
     /// The first edge of each bucket.
@@ -76,7 +79,8 @@ impl MergeIndex {
         }
     }
 
-    /// Whether surely nobody touches the sectors from `start` to before `end`: no edge is in either bucket.
+    /// Whether certainly no request touches the sectors from `start` to before `end`: no edge is in either
+    /// bucket.
     #[inline(always)]
     #[must_use]
     pub fn is_quiet(&self, filed: Edges, start: Sector, end: Sector) -> bool {

@@ -1,6 +1,7 @@
 //! Parts that schedulers are built from: each one small type, tested alone, owned as a field.
 //!
-//! A part never names a scheduler. It changes itself and returns what happened; the scheduler updates its own books.
+//! A part never names a scheduler. It changes itself and returns what happened; the scheduler updates its own
+//! books.
 
 pub mod choose;
 pub mod decay;

@@ -1,11 +1,11 @@
 //! Just the shape of a red-black tree: which node hangs where, as textbooks and Linux keep it.
 //!
-//! Our own trees are shaped otherwise, which nobody can tell from what they answer. A search that depends on the shape, as
-//! the kernel's for the next entity does, can only be repeated on the same shape: this is what it is for, and it is used
-//! for comparisons with a kernel and for nothing else.
+//! Our own trees are shaped otherwise, which does not show in their answers. A search that depends on the
+//! shape, as the kernel's for the next entity does, can only be repeated on the same shape: this is what it
+//! is for, and it is used for comparisons with a kernel and for nothing else.
 //!
-//! Insertion goes down to a leaf, behind equals; what is removed with two children is replaced by the next in order. The
-//! repairs are the usual ones, mirrored by an index: a *side* is 0 for left and 1 for right.
+//! Insertion goes down to a leaf, behind equals; what is removed with two children is replaced by the next in
+//! order. The repairs are the usual ones, mirrored by an index: a *side* is 0 for left and 1 for right.
 //
 //= paper: L. Guibas, R. Sedgewick 1978, "A dichromatic framework for balanced trees"
 //= book: T. Cormen et al., "Introduction to Algorithms", red-black trees

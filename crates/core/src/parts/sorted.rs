@@ -1,8 +1,8 @@
 //! The requests of one queue, in sector order and in order of arrival at once.
 //!
-//! Every scheduler that sorts needs both orders: sectors say what is cheap, arrival says who has waited longest. A
-//! [`SortedQueue`] is one such queue (a direction, a task); [`SortedLinks`] owns the nodes, one per tag, and any number
-//! of queues share it, because a request waits in at most one.
+//! Every scheduler that sorts needs both orders: sectors say what is cheap, arrival says who has waited
+//! longest. A [`SortedQueue`] is one such queue (a direction, a task); [`SortedLinks`] owns the nodes, one
+//! per tag, and any number of queues share it, because a request waits in at most one.
 //!
 //! ```text
 //!   inserted:  [400] [100] [300]           at_or_after(150) = [300]    next([300]) = [400]
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Inserting, removing and `at_or_after` are O(log n); the neighbours, `lowest` and `oldest` are O(1).
-//! Requests with one start sector may wait together: they keep their order of insertion. (Kernels before 3.x pushed the
-//! older one out to the device.)
+//! Requests with one start sector may wait together: they keep their order of insertion. (Kernels before 3.x
+//! pushed the older one out to the device.)
 //!
 //! It does not choose: which candidate is better is [`super::choose`]'s or the scheduler's business.
 
@@ -73,7 +73,8 @@ impl SortedLinks {
         self.links.push_back(&mut queue.fifo, tag);
     }
 
-    /// The same, with a short way for a queue that is empty, as one is whose task waits for each request.
+    /// Inserts a request, with a short path for an empty queue, such as that of a task that waits for each
+    /// request.
     ///
     /// # Panics
     /// If it already waits in a queue.
@@ -96,7 +97,7 @@ impl SortedLinks {
         self.links.remove(&mut queue.fifo, tag);
     }
 
-    /// The same, with a short way for a queue that has no other request.
+    /// Removes a request, with a short path for a queue that has no other.
     ///
     /// # Panics
     /// If it waits nowhere.
@@ -114,8 +115,8 @@ impl SortedLinks {
         self.forest.set_key(&mut queue.tree, tag, start.0);
     }
 
-    /// `kept` takes the place of `gone` in order of arrival if `gone` arrived earlier; then `gone` is taken out. Both
-    /// wait in `queue`, and `requests` still has them as they were.
+    /// `kept` takes the place of `gone` in order of arrival if `gone` arrived earlier; then `gone` is taken
+    /// out. Both wait in `queue`, and `requests` still has them as they were.
     pub fn join(&mut self, queue: &mut SortedQueue, requests: &Requests, kept: Tag, gone: Tag) {
         if requests[gone].since < requests[kept].since {
             self.links.remove(&mut queue.fifo, kept);

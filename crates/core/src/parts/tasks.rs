@@ -1,8 +1,9 @@
 //! From a task's number to its slot.
 //!
-//! Tasks are numbered by the driver (process ids, say); a scheduler wants dense slots for its tables. A [`TaskMap`]
-//! gives a slot to each newcomer; when all are taken, newcomers share the last one, the *fallback*, as CFQ's
-//! newcomers share one queue when memory is short. A slot is given back with [`TaskMap::release`].
+//! Tasks are numbered by the driver (process ids, say); a scheduler wants dense slots for its tables. A
+//! [`TaskMap`] gives a slot to each newcomer; when all are taken, newcomers share the last one, the
+//! *fallback*, as CFQ's newcomers share one queue when memory is short. A slot is given back with
+//! [`TaskMap::release`].
 
 use super::fifo::{Fifo, Links};
 use super::hash::Hash;
@@ -93,7 +94,7 @@ impl TaskMap {
         }
     }
 
-    /// Whose slot it is.
+    /// Returns the task that has this slot.
     #[must_use]
     pub fn task(&self, slot: TaskSlot) -> Option<TaskId> {
         if slot == self.fallback { None } else { self.numbers[slot] }

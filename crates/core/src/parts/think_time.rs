@@ -1,8 +1,9 @@
-//! How long somebody thinks: the time from the last completion of a request to the next arrival, of a task, a queue, a group.
+//! Think time: the time from the completion of the last request to the next arrival, of a task, a queue or a
+//! group.
 //!
-//! A mean that forgets ([`super::decay`]) of times that are cut at twice what one would wait, because longer is as good as for
-//! ever: with 8 ms to wait, pauses of 2, 2 and 500 ms count as 2, 2 and 16. It is trusted from the third pause on; until then
-//! everybody has the benefit of the doubt.
+//! A mean that forgets ([`super::decay`]) of times that are cut at twice what one would wait, because longer
+//! is as good as for ever: with 8 ms to wait, pauses of 2, 2 and 500 ms count as 2, 2 and 16. It is trusted
+//! from the third pause on; until then everybody has the benefit of the doubt.
 //!
 //! It does not decide whether waiting pays: that is the scheduler's business.
 //!
@@ -30,7 +31,7 @@ impl ThinkTime {
         self.arrived_within(now, idle * 2);
     }
 
-    /// The same; `longest` is as good as for ever.
+    /// Records an arrival; think times of more than `longest` count as `longest`.
     #[inline]
     pub fn arrived_within(&mut self, now: Instant, longest: Duration) {
         let thought = self.last_end.map_or(longest, |end| now.saturating_since(end).min(longest));

@@ -1,38 +1,41 @@
 //! Limits of groups: who may go on to the scheduler, and when the next one may.
 //!
-//! A group's [`Max`] bounds bytes and requests a second, of reads and of writes, of the group with all groups inside it. A request
-//! goes on when its group's limits and those of all groups above have room for it; until then it waits here, behind the older
-//! ones of its group and direction.
+//! A group's [`Max`] bounds bytes and requests a second, of reads and of writes, of the group with all groups
+//! inside it. A request continues when its group's limits and those of all groups above have room for it;
+//! until then it waits here, behind the older ones of its group and direction.
 //!
-//! **Virtual scheduling.** For each limit there is one number, the instant `next` from which the next request may go. One that goes
-//! at `t` moves it on by `amount / rate`, exactly: what does not make a whole nanosecond is kept as a fraction.
+//! **Virtual scheduling.** For each limit there is one number, the instant `next` from which the next request
+//! may go. One that goes at `t` moves it on by `amount / rate`, exactly: what does not make a whole
+//! nanosecond is kept as a fraction.
 //!
 //! ```text
 //!   10 requests/s, burst 0:     comes   0   0   0   350         a burst of 200 ms:   0   0   0   0   0
 //!                               goes    0 100 200   350 (ms)                         0   0   0 100 200
 //! ```
 //!
-//! While requests wait, the schedule goes on from where it was, not from when somebody looked, so timers that are late or
-//! coarse lose nothing. Time in which nothing waited is not made up for, beyond `burst`: `next` is never earlier than
-//! `t - burst`. One that had to wait for *another* limit may find its own `next` in the past: of that, one request's time is
-//! kept, or limits that are nearly used up in both would together let less pass than either. So in any span, a group gets at most
-//! its rate times span and burst, and one request; two where several limits meet.
+//! While requests wait, the schedule continues from where it was, not from when it was checked, so timers
+//! that are late or coarse lose nothing. Time in which nothing waited is not made up for, beyond `burst`:
+//! `next` is never earlier than `t - burst`. One that had to wait for *another* limit may find its own `next`
+//! in the past: of that, one request's time is kept, or limits that are nearly used up in both would together
+//! let less pass than either. So in any span, a group gets at most its rate times span and burst, and one
+//! request; two where several limits meet.
 //!
-//! **Turns.** Groups inside a group compete for its limit, and so do its own requests. They take turns by the time that
-//! their requests take of that limit (start-time fair queueing): whoever had less goes first. A group that pauses, or waits for its own
-//! limit, is at most one request ahead when it is back.
+//! **Turns.** Groups inside a group compete for its limit, and so do its own requests. They take turns by the
+//! time that their requests take of that limit (start-time fair queueing): the group that had less goes
+//! first. A group that pauses, or waits for its own limit, is at most one request ahead when it is back.
 //!
 //! ```text
 //!   root ── P: 100/s ─┬─ A: 60/s        A and B wait for P: 50 each. B alone: 100. A alone: 60.
 //!                     └─ B
 //! ```
 //!
-//! Requests wait at the innermost place; what is *ready* in a group is known to the group above, and so on up to a group whose
-//! limit is *closed*. Closed ones wait in a tree for the time when they open. So letting one request go costs a step per level, each
-//! O(log n), and finding out that nobody may go costs one comparison.
+//! Requests wait at the innermost place; what is *ready* in a group is known to the group above, and so on up
+//! to a group whose limit is *closed*. Closed ones wait in a tree for the time when they open. So letting one
+//! request go costs a step per level, each O(log n), and finding out that no request may go costs one
+//! comparison.
 //!
-//! It does not limit the root, and does not know what becomes of a request afterwards: one that is handed back by the device,
-//! or merged, has been paid for. Discards are paid for as writes.
+//! It does not limit the root, and does not know what becomes of a request afterwards: one that is handed
+//! back by the device, or merged, has been paid for. Discards are paid for as writes.
 //!
 //= ITU-T I.371, the generic cell rate algorithm (virtual scheduling)
 //= P. Goyal, H. Vin, H. Cheng 1996, "Start-time fair queuing"
@@ -48,8 +51,8 @@ use core::num::NonZeroU64;
 
 const NS_PER_SEC: u128 = 1_000_000_000;
 
-/// Of the driver's requests, one group may have one in so many waiting for its limits, and all groups together half: a group
-/// at its limit must not leave the others without tags.
+/// One group may have one in this many of the driver's requests waiting for its limits, and all groups
+/// together half of them: a group at its limit must not leave the others without tags.
 const GROUP_PART: u32 = 8;
 const ALL_PART: u32 = 2;
 
@@ -58,7 +61,8 @@ id! {
     ValveId(u32)
 }
 id! {
-    /// What competes inside a valve: the group's own requests, or (odd) the valve of a group in it, by its own number.
+    /// What competes inside a valve: the group's own requests, or (odd) the valve of a group in it, by its
+    /// own number.
     EntryId(u32)
 }
 
@@ -107,8 +111,8 @@ impl EntryId {
 /// One limit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Meter {
-    /// When the next request may go, in nanoseconds of the clock, and beyond that a fraction of a nanosecond, whose denominator is the
-    /// rate.
+    /// When the next request may go, in nanoseconds of the clock, and beyond that a fraction of a nanosecond,
+    /// whose denominator is the rate.
     next: u64,
     fraction: u64,
 }
@@ -160,14 +164,15 @@ struct Valve {
     meters: [Meter; 2],
     /// The group's own requests that wait.
     own: Fifo<Tag>,
-    /// Who could go on if it was for this valve: entries by what they had of it.
+    /// The entries that could continue as far as this valve is concerned, by what they had of it.
     ready: Tree,
-    /// What whoever goes next had had at least, and what the last one took: in nanoseconds of this valve's limit.
+    /// The least that the next entry must have had, and what the last one took, in nanoseconds of this
+    /// valve's limit.
     turn: u64,
     step: u64,
     /// What the own requests had of this valve, and what this valve had of the one above.
     had: [u64; 2],
-    /// Whether somebody is ready but has to wait for this valve's own limit.
+    /// Whether an entry is ready but has to wait for this valve's own limit.
     is_closed: bool,
 }
 
@@ -178,7 +183,7 @@ pub struct Throttle {
     links: Links<Tag>,
     /// Entries in the `ready` tree of a valve, or among the closed ones.
     forest: Forest<EntryId>,
-    /// Valves that are closed while somebody in them is ready, by the time when they open.
+    /// Valves that are closed while an entry in them is ready, by the time when they open.
     closed: Tree,
     /// How many requests wait.
     waiting: u32,
@@ -191,7 +196,8 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// For so many groups, tags, and requests that the driver has. Allocates.
+    /// Makes a throttle for `groups` groups and `tags` tags; `pool` is the number of the driver's requests.
+    /// Allocates.
     #[must_use]
     pub fn new(groups: u32, tags: u16, pool: u32) -> Self {
         let (groups, tags) = if groups > 1 { (groups as usize, usize::from(tags)) } else { (0, 0) };
@@ -207,7 +213,7 @@ impl Throttle {
         }
     }
 
-    /// Whether nothing is limited, and nobody waits.
+    /// Whether nothing is limited, and no request waits.
     #[inline]
     #[must_use]
     pub const fn is_unused(&self) -> bool {
@@ -226,8 +232,8 @@ impl Throttle {
         self.forest.first(&self.closed).map(|e| Instant::from_ns(self.forest.key(e)))
     }
 
-    /// Whether the driver should make a request like this one now: not if it would only wait here, where enough of its group,
-    /// or of all groups, do.
+    /// Whether the driver should make a request like this one now: not if it would only wait here, where
+    /// enough of its group, or of all groups, do.
     #[must_use]
     pub fn has_room(&self, now: Instant, groups: &Groups, rq: &Request) -> bool {
         let valve = ValveId::of(rq.group, rq.op);
@@ -244,8 +250,8 @@ impl Throttle {
         Instant::from_ns(opens.unwrap_or(1).max(1))
     }
 
-    /// A request comes, of a group that exists. Answers whether it may go on at once; if not, it waits here. Those that are due must have
-    /// [gone](Self::pass) before.
+    /// A request comes, of a group that exists. Answers whether it may go on at once; if not, it waits here.
+    /// Those that are due must have [gone](Self::pass) before.
     pub fn admit(&mut self, now: Instant, groups: &Groups, tag: Tag, rq: &Request) -> bool {
         self.now = self.now.max(now.as_ns());
         let valve = ValveId::of(rq.group, rq.op);
@@ -297,7 +303,8 @@ impl Throttle {
         Some(tag)
     }
 
-    /// A group's limit is another than `old`. Those that are due must have [gone](Self::pass) before; some may be due afterwards.
+    /// A group's limit is another than `old`. Those that are due must have [gone](Self::pass) before; some
+    /// may be due afterwards.
     pub fn change(&mut self, now: Instant, groups: &Groups, group: GroupId, old: &Max) {
         self.now = self.now.max(now.as_ns());
         let new = groups.max(group);
@@ -319,7 +326,7 @@ impl Throttle {
         }
     }
 
-    /// Walks everything and panics if anything is inconsistent. Only between calls, when nobody is due.
+    /// Walks everything and panics if anything is inconsistent. Only between calls, when no request is due.
     pub fn check(&self, groups: &Groups) {
         let (mut waiting, mut closed, mut limited) = (0, 0, 0);
         for (v, valve) in self.valves.iter() {
@@ -333,9 +340,9 @@ impl Throttle {
             }
             assert_eq!(self.forest.contains(v.own()), !valve.own.is_empty(), "own requests are ready");
             let is_placed = self.forest.contains(v.as_entry());
-            assert_eq!(is_placed, !valve.ready.is_empty(), "who has somebody ready is ready or closed");
+            assert_eq!(is_placed, !valve.ready.is_empty(), "a valve with a ready entry is ready or closed");
             assert!(!valve.is_closed || is_placed && !self.is_open(v), "closed for nothing");
-            assert!(!v.is_root() || valve.ready.is_empty(), "somebody may go");
+            assert!(!v.is_root() || valve.ready.is_empty(), "a request may go");
         }
         assert_eq!((waiting, closed, limited), (self.waiting, self.closed.len(), self.limited), "counts");
     }
@@ -365,13 +372,14 @@ impl Throttle {
         }
     }
 
-    /// When its limits are, or were, ready for the next request. (They count those that are not set as never used.)
+    /// When its limits are, or were, ready for the next request. (They count those that are not set as never
+    /// used.)
     fn due(&self, valve: ValveId) -> u64 {
         let [bytes, requests] = self.valves[valve].meters;
         bytes.next.max(requests.next)
     }
 
-    /// The same in whole nanoseconds, rounded up.
+    /// Returns the time at which a valve opens, in whole nanoseconds, rounded up.
     fn opens(&self, valve: ValveId) -> u64 {
         let [bytes, requests] = self.valves[valve].meters;
         bytes.opens().max(requests.opens())
@@ -400,7 +408,8 @@ impl Throttle {
 
 /// Turns.
 impl Throttle {
-    /// Takes the request whose turn it is in `top`, where somebody is ready. `top` is in no tree meanwhile, nor afterwards.
+    /// Takes the request whose turn it is in `top`, where an entry is ready. `top` is in no tree meanwhile,
+    /// nor afterwards.
     fn pull(&mut self, groups: &Groups, requests: &Requests, top: ValveId, is_paid: bool) -> Tag {
         let entries = core::iter::successors(self.first_ready(top), |e| {
             if e.is_own() { None } else { self.first_ready(e.valve()) }
@@ -446,8 +455,8 @@ impl Throttle {
         }
     }
 
-    /// Somebody is ready who was not: `entry` in its group, and so on upwards as far as that is news. It may be back after
-    /// waiting for its own limit (`was_away`).
+    /// Records that an entry has become ready: `entry` in its group, and the groups above as far as they were
+    /// not ready. It may be back after waiting for its own limit (`was_away`).
     fn rise(&mut self, groups: &Groups, mut entry: EntryId, mut was_away: bool) {
         loop {
             let at = Self::container(groups, entry);
@@ -469,7 +478,7 @@ impl Throttle {
         }
     }
 
-    /// Nobody in `valve` is ready for those above it any more.
+    /// Records that no entry in `valve` is ready for those above it any more.
     fn sink(&mut self, groups: &Groups, mut valve: ValveId) {
         loop {
             if self.valves[valve].is_closed {
@@ -485,7 +494,7 @@ impl Throttle {
         }
     }
 
-    /// Somebody is ready in `valve`, which has just had a turn.
+    /// Files `valve`, which has just had a turn and still has a ready entry.
     fn settle(&mut self, groups: &Groups, valve: ValveId) {
         if self.is_open(valve) {
             let above = Self::container(groups, valve.as_entry());

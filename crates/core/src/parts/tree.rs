@@ -1,14 +1,15 @@
 //! Ordered trees that live in a fixed table: the sorted structure behind every queue here.
 //!
-//! A [`Forest`] owns one node per id (a tag, a queue); a [`Tree`] is a root into it. Any number of trees share one
-//! forest, because an id is in at most one of them at a time: a scheduler's thousand queues need one node per request,
-//! not a thousand arrays. Keys are `u64` (a sector, a virtual time); equal keys keep their order of insertion. The first,
-//! the last and the neighbours are O(1), insert, remove and lower-bound look-ups O(log n) in the mean; nothing allocates.
+//! A [`Forest`] owns one node per id (a tag, a queue); a [`Tree`] is a root into it. Any number of trees
+//! share one forest, because an id is in at most one of them at a time: a scheduler's thousand queues need
+//! one node per request, not a thousand arrays. Keys are `u64` (a sector, a virtual time); equal keys keep
+//! their order of insertion. The first, the last and the neighbours are O(1), insert, remove and lower-bound
+//! look-ups O(log n) in the mean; nothing allocates.
 //!
-//! All nodes of a tree are in one list, sorted; a red-black tree with parent links is the index of that list, as a book's
-//! index is: it has one node here and there. A look-up goes down the tree to the last indexed node that is not too far, and
-//! along the list from there. A new node is indexed when its place was more than `FAR` steps from an indexed one, and
-//! sometimes in any case (`OFTEN`):
+//! All nodes of a tree are in one list, sorted; a red-black tree with parent links is the index of that list,
+//! as a book's index is: it has one node here and there. A look-up goes down the tree to the last indexed
+//! node that is not too far, and along the list from there. A new node is indexed when its place was more
+//! than `FAR` steps from an indexed one, and sometimes in any case (`OFTEN`):
 //!
 //! ```text
 //!   index:        30                     a new 45: down to 30, along to 40, in before 50
@@ -17,12 +18,12 @@
 //!   list:     10 20   30 40 50   60 70
 //! ```
 //!
-//! So a short queue, as most are, is a list and nothing else, and in a long one nine nodes of ten come and go without a
-//! turn of the tree.
+//! So a short queue, as most are, is a list and nothing else, and in a long one nine nodes of ten come and go
+//! without a turn of the tree.
 //!
-//! It does not own values and does not compare with wrap-around: a caller whose keys wrap must renumber. Nor does it
-//! bound the steps from one indexed node to the next: who removes just the indexed ones makes a look-up as long as the
-//! list, and the next insertion there mends it.
+//! It does not own values and does not compare with wrap-around: a caller whose keys wrap must renumber. It
+//! does not bound the steps from one indexed node to the next, either: removing just the indexed ones makes a
+//! look-up as long as the list, until the next insertion there corrects it.
 //!
 //= paper: R. Bayer 1972; L. Guibas, R. Sedgewick 1978, "A dichromatic framework for balanced trees"
 //= paper: W. Pugh 1990, "Skip lists: a probabilistic alternative to balanced trees"
@@ -34,12 +35,12 @@ use core::marker::PhantomData;
 /// The parent of a node that is not indexed, and the neighbour of one that is in no list.
 const OUT: u32 = NIL - 1;
 
-/// A new node is indexed when it is more than this many steps behind an indexed one. Measured: more makes the walks
-/// dearer, fewer the index.
+/// A new node is indexed when it is more than this many steps behind an indexed one. Measured: more makes the
+/// walks dearer, fewer the index.
 const FAR: u32 = 6;
 
-/// Of this many new nodes one is indexed in any case, if the list is as long: who inserts in descending order never
-/// walks, but may search.
+/// Of this many new nodes one is indexed in any case, if the list is as long: who inserts in descending order
+/// never walks, but may search.
 const OFTEN: u32 = 16;
 
 /// Towards smaller keys (`LEFT`) or larger ones. The index of an array of two.
@@ -429,11 +430,11 @@ impl<I: Id> Forest<I> {
         }
     }
 
-    /// Puts the predecessor of `n`, which has two children, in its place. Answers what now hangs where the predecessor
-    /// did, below whom, and whether the predecessor was red.
+    /// Puts the predecessor of `n`, which has two children, in its place. Answers what now hangs where the
+    /// predecessor did, below whom, and whether the predecessor was red.
     ///
-    /// The successor would do as well. But who takes requests in ascending order removes that one next, and it is better
-    /// left near the leaves, where removing is cheap.
+    /// The successor would do as well. But who takes requests in ascending order removes that one next, and
+    /// it is better left near the leaves, where removing is cheap.
     fn splice_predecessor(&mut self, tree: &mut Tree, n: u32, node: &Node) -> (u32, u32, bool) {
         let p = self.descend(node.child[0], RIGHT);
         let pred = *self.at(p);

@@ -1,11 +1,12 @@
 //! B-WF2Q+: who is to be served next, by weight, among those whose turn has come.
 //!
-//! A [`ServiceTree`] shares one resource between entities by weight. Service is counted in sectors; dividing it by a
-//! weight gives *virtual time*, in units of 2^-22 sectors per unit of weight. The tree's own virtual time `V` goes on by
-//! what is served, divided by the weight `W` of all its entities: it says how far everyone would be if the resource were
-//! a fluid. An entity has a start `S` and a finish `F`: between them lies the budget it asks for, divided by its weight.
-//! It is *eligible* when `S <= V`, for then the fluid has begun to serve it; the one to serve next is the eligible one
-//! with the least `F`. Without eligibility, WFQ, a heavy entity could be ahead of its share by many budgets; here by one.
+//! A [`ServiceTree`] shares one resource between entities by weight. Service is counted in sectors; dividing
+//! it by a weight gives *virtual time*, in units of 2^-22 sectors per unit of weight. The tree's own virtual
+//! time `V` advances by what is served, divided by the weight `W` of all its entities: it says how far
+//! everyone would be if the resource were a fluid. An entity has a start `S` and a finish `F`: between them
+//! lies the budget it asks for, divided by its weight. It is *eligible* when `S <= V`, for then the fluid has
+//! begun to serve it; the one to serve next is the eligible one with the least `F`. Without eligibility, WFQ,
+//! a heavy entity could be ahead of its share by many budgets; here by one.
 //!
 //! Three entities with weights 10, 20 and 40 and budgets of 64, 64 and 128 sectors, all starting at 0:
 //!
@@ -16,16 +17,18 @@
 //!   c    40      0   13.4
 //! ```
 //!
-//! The *active* tree holds those that wait for service, by `F`; equal ones keep their order of insertion. Each node also
-//! knows the least `S` below it, so that the search leaves out what is not eligible. The tree is a treap: ordered as a
-//! search tree by `F` and as a heap by a rank drawn once for each node; inserting and removing turn fewer than two nodes
-//! in the mean, and the depth is logarithmic in the mean. The *idle* tree holds entities that have nothing to do but were
-//! served ahead of their share (`F > V`); they count in `W` until `V` gets there, and who comes back before that resumes
-//! at its old `F`. All trees share the nodes of one [`Wf2q`], for an entity is in at most one.
+//! The *active* tree holds those that wait for service, by `F`; equal ones keep their order of insertion.
+//! Each node also knows the least `S` below it, so that the search leaves out what is not eligible. The tree
+//! is a treap: ordered as a search tree by `F` and as a heap by a rank drawn once for each node; inserting
+//! and removing turn fewer than two nodes in the mean, and the depth is logarithmic in the mean. The *idle*
+//! tree holds entities that have nothing to do but were served ahead of their share (`F > V`); they count in
+//! `W` until `V` gets there, and who comes back before that resumes at its old `F`. All trees share the nodes
+//! of one [`Wf2q`], for an entity is in at most one.
 //!
 //! Virtual times wrap around and are compared by signed difference. `V` never decreases.
 //!
-//! It does not know what an entity is, nor its budget, nor classes and parents: see [`hierarchy`](super::hierarchy).
+//! It does not know what an entity is, nor its budget, nor classes and parents: see
+//! [`hierarchy`](super::hierarchy).
 //!
 //= paper: J. Bennett, H. Zhang 1997, "Hierarchical packet fair queueing algorithms" (WF2Q+)
 //= paper: I. Stoica, H. Abdel-Wahab 1995, "Earliest eligible virtual deadline first" (the augmented tree)
@@ -181,14 +184,14 @@ impl<E: Id> Wf2q<E> {
         Self { nodes, kernel_forget: false, kernel_shape: None, id: PhantomData }
     }
 
-    /// Forgets as the kernel does, for comparisons: at most one idle entity at a time, and when nobody is active and all
-    /// idle ones are done, `V` *is set back* to the last one's finish. Default off.
+    /// Forgets as the kernel does, for comparisons: at most one idle entity at a time, and when no entity is
+    /// active and all idle ones are done, `V` *is set back* to the last one's finish. Default off.
     pub const fn set_kernel_forget(&mut self, on: bool) {
         self.kernel_forget = on;
     }
 
-    /// Searches as the kernel does, for comparisons: on a tree of its shape, and stopping too early; see `docs/deviations.md`.
-    /// While nobody is active. Allocates. Default off.
+    /// Searches as the kernel does, for comparisons: on a tree of its shape, and stopping too early; see
+    /// `docs/deviations.md`. Only while no entity is active. Allocates. Default off.
     pub fn set_kernel_search(&mut self, on: bool) {
         self.kernel_shape = on.then(|| RedBlack::new(self.nodes.len()));
     }
@@ -227,7 +230,8 @@ impl<E: Id> Wf2q<E> {
         node.finish = finish;
     }
 
-    /// Gives an entity another weight, at once and without new times. If it is not detached, it belongs to `tree`.
+    /// Gives an entity another weight, at once and without new times. If it is not detached, it belongs to
+    /// `tree`.
     ///
     /// # Panics
     /// If `weight` is 0.
@@ -366,8 +370,8 @@ impl<E: Id> Wf2q<E> {
         }
     }
 
-    /// The active entity to serve next: least finish among the eligible. When none is eligible, those with the least
-    /// start count as such. `None` when nobody is active.
+    /// The active entity to serve next: least finish among the eligible. When none is eligible, those with
+    /// the least start count as such. `None` when no entity is active.
     #[inline]
     #[must_use]
     pub fn next(&self, tree: &ServiceTree) -> Option<E> {
@@ -377,7 +381,8 @@ impl<E: Id> Wf2q<E> {
             return self.kernel_next(shape, tree.kernel_active, vtime);
         }
         //= deviates wf2q-search
-        // There is an eligible one at `at` or below. Whoever is on its left is before it and all on the right.
+        // There is an eligible one at `at` or below. Entities on its left are before it and before all on the
+        // right.
         let mut at = tree.active;
         loop {
             let [left, right] = node.child;
@@ -390,7 +395,8 @@ impl<E: Id> Wf2q<E> {
         }
     }
 
-    /// As the kernel searches: to the left where somebody is eligible; but once one was seen on the way, never to the right.
+    /// As the kernel searches: to the left where an entity is eligible; but once one was seen on the way,
+    /// never to the right.
     fn kernel_next(&self, shape: &RedBlack, root: u32, vtime: u64) -> Option<E> {
         let (mut at, mut found) = (root, NIL);
         loop {
@@ -699,7 +705,7 @@ mod tests {
             }
             assert_eq!(tree.weight(), 0);
             wf2q.serve(&mut tree, 8);
-            assert_eq!(tree.vtime(), vt(21, 4), "nobody, no virtual time");
+            assert_eq!(tree.vtime(), vt(21, 4), "no entity, no virtual time");
         }
     }
 

@@ -1,8 +1,8 @@
 //! Any scheduler, chosen at run time by name, and the presets of the lineage.
 //!
 //! `Elevator<Deadline>` is monomorphic; a program that reads the name of a scheduler from a user takes
-//! `Elevator<AnyScheduler>`. A *preset* is a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq` with the seek rule
-//! and depth of that kernel.
+//! `Elevator<AnyScheduler>`. A *preset* is a scheduler with the tunables of an era: `cfq-2.6.33` is `cfq`
+//! with the seek rule and depth of that kernel.
 
 use super::fair::{self, Fair};
 use super::{Scheduler, anticipatory, bfq, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
@@ -245,7 +245,8 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "cfq-2.6.33+groups",
         about: "cfq as of 2.6.33, which knew no groups, under the controller",
-        // One tunable, `group_idle`, is the controller's and CFQ's alike, also where that CFQ did not know it yet.
+        // One tunable, `group_idle`, is the controller's and CFQ's alike, also where that CFQ did not know it
+        // yet.
         config: || {
             let layer = fair::Layer::default();
             let inner = cfq::Config { group_idle: layer.group_idle, ..cfq::Config::linux_2_6_33() };
@@ -260,8 +261,8 @@ pub const PRESETS: &[Preset] = &[
 ];
 
 impl Preset {
-    /// Whether the preset is a scheduler under the group controller (`NAME+groups`). It differs from the scheduler without
-    /// the controller only for jobs with groups.
+    /// Whether the preset is a scheduler under the group controller (`NAME+groups`). It differs from the
+    /// scheduler without the controller only for jobs with groups.
     #[must_use]
     pub fn has_controller(&self) -> bool {
         self.name.ends_with("+groups")

@@ -1,15 +1,16 @@
 //! deadline: batches in sector order, and a soft deadline for each request.
 //!
-//! For databases, command-queueing disks and flash: throughput from sorting, without letting anyone wait much longer
-//! than a time that depends on the direction alone. It knows neither tasks nor priorities and never idles the disk.
+//! For databases, command-queueing disks and flash: throughput from sorting, without letting anyone wait much
+//! longer than a time that depends on the direction alone. It knows neither tasks nor priorities and never
+//! idles the disk.
 //!
 //! # How it works
 //!
-//! Reads and writes have a [`SortedQueue`] each: sector order for cheap service, order of arrival for deadlines. A
-//! *batch* runs through one direction in ascending sectors, at most `fifo_batch` requests long. When it ends, the next
-//! direction is chosen: reads, unless writes were passed over `writes_starved` times. The new batch starts at the oldest
-//! request of that direction if its deadline has passed, and otherwise goes on where the last one of that direction
-//! stood, if it was the last to run.
+//! Reads and writes have a [`SortedQueue`] each: sector order for cheap service, order of arrival for
+//! deadlines. A *batch* runs through one direction in ascending sectors, at most `fifo_batch` requests long.
+//! When it ends, the next direction is chosen: reads, unless writes were passed over `writes_starved` times.
+//! The new batch starts at the oldest request of that direction if its deadline has passed, and otherwise
+//! continues where the last one of that direction stood, if it was the last to run.
 //!
 //! With `fifo_batch` 2, `writes_starved` 2, reads at 10, 20, … and writes at 15, 25, … all waiting:
 //!
@@ -18,19 +19,19 @@
 //!   starved: 1         2         0         1         2         0
 //! ```
 //!
-//! (After a write batch the reads start at their oldest request again: here 50.) Discards are queued as writes: nobody
-//! waits for them, and they must not overtake a read. Sync and async are alike.
+//! (After a write batch the reads start at their oldest request again: here 50.) Discards are queued as
+//! writes: no program waits for them, and they must not overtake a read. Sync and async are alike.
 //!
-//! The kernels up to about 2.6.23 ended a batch at the first request that was not contiguous with the one before; see
-//! [`BatchRule::Contiguous`].
+//! The kernels up to about 2.6.23 ended a batch at the first request that was not contiguous with the one
+//! before; see [`BatchRule::Contiguous`].
 //!
-//! # Who waits how long
+//! # How long requests wait
 //!
-//! Deadlines are soft: they are looked at only when a batch of that direction starts. Let *n* be the requests of the
-//! same direction that are older. Once its deadline has passed, a read is issued within `(n + 1) × 2` batches and the
-//! rest of the running one; a write within `(n + 1) × (writes_starved + 1)` batches and the rest of the running one.
-//! A batch is at most `max(fifo_batch, 1)` requests. The exception is for the user to avoid: with `writes_starved` 0,
-//! writes always go first, and reads wait for as long as any write does.
+//! Deadlines are soft: they are looked at only when a batch of that direction starts. Let *n* be the requests
+//! of the same direction that are older. Once its deadline has passed, a read is issued within `(n + 1) × 2`
+//! batches and the rest of the running one; a write within `(n + 1) × (writes_starved + 1)` batches and the
+//! rest of the running one. A batch is at most `max(fifo_batch, 1)` requests. The exception is for the user
+//! to avoid: with `writes_starved` 0, writes always go first, and reads wait for as long as any write does.
 //!
 //! # What it does not do
 //!
@@ -55,11 +56,11 @@ choice! {
         /// Requests in ascending sectors, however far apart: the rule since about 2.6.24.
         //= linux-2.6.33 block/deadline-iosched.c deadline_dispatch_requests
         Ascending = "ascending";
-        /// Requests of which each starts where the one before ends: the rule of 2.6.0 to about 2.6.23. Any gap ends
-        /// the batch, so scattered requests have their direction chosen anew for each. A new batch without a position
-        /// to go on from starts at the lowest sector, and one that goes on from a position does not count from 0 (a
-        /// quirk of these kernels: after a gap the batch stays over until an expired deadline or the end of the
-        /// sector order starts a fresh one).
+        /// Requests of which each starts where the one before ends: the rule of 2.6.0 to about 2.6.23. Any
+        /// gap ends the batch, so scattered requests have their direction chosen anew for each. A new batch
+        /// without a position to continue from starts at the lowest sector, and one that continues from a
+        /// position does not count from 0 (a quirk of these kernels: after a gap the batch stays over until
+        /// an expired deadline or the end of the sector order starts a fresh one).
         //= linux-2.6.9 drivers/block/deadline-iosched.c deadline_dispatch_requests
         Contiguous = "contiguous";
     }
@@ -79,7 +80,8 @@ tunables! {
         pub fifo_batch: u32 = 16, 0, 0x7fff_ffff;
         /// Whether to look for requests that a new one can be put in front of. Default 1.
         pub front_merges: bool = true, 0, 1;
-        /// What ends a batch: its length only (ascending, the default) or also the first gap (contiguous, as up to 2.6.23).
+        /// What ends a batch: its length only (ascending, the default) or also the first gap (contiguous, as
+        /// up to 2.6.23).
         pub batch_rule: BatchRule = BatchRule::Ascending, 0, 1;
     }
 }

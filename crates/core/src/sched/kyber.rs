@@ -1,43 +1,45 @@
 //! kyber: latency targets kept by tokens.
 //!
-//! For fast flash with deep queues, where sorting buys nothing and the wait inside the device is what hurts: it lets no
-//! more requests of a kind into the device than keep reads and writes within their latency targets.
+//! For fast flash with deep queues, where sorting buys nothing and the wait inside the device is what hurts:
+//! it lets no more requests of a kind into the device than keep reads and writes within their latency
+//! targets.
 //!
 //! # How it works
 //!
-//! Requests belong to *domains*: reads, writes, discards (and others, of which there are none here). Each domain has a
-//! fifo and a number of tokens; who is at the device holds one. The domains take turns, each for a batch, and one that
-//! is out of requests or tokens is passed over.
+//! Requests belong to *domains*: reads, writes, discards (and others, of which there are none here). Each
+//! domain has a fifo and a number of tokens; who is at the device holds one. The domains take turns, each for
+//! a batch, and one that is out of requests or tokens is passed over.
 //!
-//! The number of tokens follows latency. Each completion is sorted into a histogram of eight buckets, each a quarter of
-//! the domain's target wide; the first four are *good*. Once per 100 ms:
+//! The number of tokens follows latency. Each completion is sorted into a histogram of eight buckets, each a
+//! quarter of the domain's target wide; the first four are *good*. Once per 100 ms:
 //!
 //! 1. The device is *congested* if in any domain the 90th percentile of the time in the device is not good.
 //! 2. Each domain whose 99th percentile of the whole time, waiting included, is not good gets
-//!    `tokens × (bucket + 1) / 4`: more, so that it waits less. When the device is congested, all domains are rescaled
-//!    so: those that keep their target by far shrink, and make room for the others.
+//!    `tokens × (bucket + 1) / 4`: more, so that it waits less. When the device is congested, all domains are
+//!    rescaled so: those that keep their target by far shrink, and make room for the others.
 //!
-//! Worked example: writes have 128 tokens, the device is congested, the writes' 99th percentile is in bucket 1 (at most
-//! half of the target): 128 × 2 / 4 = 64. In bucket 5: 128 × 6 / 4 = 192, capped at 128.
+//! Worked example: writes have 128 tokens, the device is congested, the writes' 99th percentile is in bucket
+//! 1 (at most half of the target): 128 × 2 / 4 = 64. In bucket 5: 128 × 6 / 4 = 192, capped at 128.
 //!
-//! A percentile needs 500 samples, or the samples of one second. If there are too few in a congested window, the last
-//! one computed is used, once.
+//! A percentile needs 500 samples, or the samples of one second. If there are too few in a congested window,
+//! the last one computed is used, once.
 //!
-//! # Who waits how long
+//! # How long requests wait
 //!
-//! A request behind *n* others of its domain, and behind whatever holds the domain's tokens, is issued once those have
-//! completed and the other domains have had their batches in between: at most `(n + 1) × 25` requests (16 + 8 + 1), as
-//! long as requests at the device complete. A domain has at least one token.
+//! A request behind *n* others of its domain, and behind whatever holds the domain's tokens, is issued once
+//! those have completed and the other domains have had their batches in between: at most `(n + 1) × 25`
+//! requests (16 + 8 + 1), as long as requests at the device complete. A domain has at least one token.
 //!
 //! # What it does not do
 //!
-//! No sorting, no tasks, no priorities. On a device of depth 1 (a disk) it has no effect but the turns. Async requests
-//! should use at most 75 % of the driver's requests: [`crate::Elevator::has_room`] tells.
+//! No sorting, no tasks, no priorities. On a device of depth 1 (a disk) it has no effect but the turns. Async
+//! requests should use at most 75 % of the driver's requests: [`crate::Elevator::has_room`] tells.
 //!
 //! # Differences from the kernel
 //!
-//! There is one queue per domain instead of one per CPU, and a request that the device hands back keeps its token, so
-//! that it can be issued again at once. The device and total histograms of a domain fill independently.
+//! There is one queue per domain instead of one per CPU, and a request that the device hands back keeps its
+//! token, so that it can be issued again at once. The device and total histograms of a domain fill
+//! independently.
 //!
 //= linux-6.18 block/kyber-iosched.c, docs/reference/elevators.md#6-kyber
 
@@ -123,7 +125,7 @@ const DISCARD_TARGET: Duration = Duration::from_secs(5);
 /// How long after a completion the latencies are looked at.
 //= linux-6.18 block/kyber-iosched.c kyber_completed_request
 const WINDOW: Duration = Duration::from_ms(100);
-/// So many samples make a percentile, or those of so long.
+/// The number of samples that make a percentile, or the time of which all samples make one.
 //= linux-6.18 block/kyber-iosched.c calculate_percentile
 const SAMPLES_MIN: u32 = 500;
 const SAMPLES_TIME: Duration = Duration::from_secs(1);
@@ -153,7 +155,8 @@ impl Histogram {
         self.samples = self.samples.saturating_add(1);
     }
 
-    /// The bucket that `percent` of the samples do not exceed; starts anew then. `None` while there are too few.
+    /// The bucket that `percent` of the samples do not exceed; starts anew then. `None` while there are too
+    /// few.
     fn percentile(&mut self, now: Instant, percent: u32) -> Option<u32> {
         if self.samples == 0 {
             return None;
@@ -229,7 +232,7 @@ pub struct Kyber {
     links: Links<Tag>,
     /// By domain.
     lanes: [Lane; 3],
-    /// Whose turn it is, and how many requests it has had.
+    /// The domain whose turn it is, and the number of requests that it has had.
     turn: Domain,
     batching: u32,
     /// When each request went to the device.
@@ -357,7 +360,7 @@ impl Scheduler for Kyber {
             waiting += lane.fifo.len();
             taken += lane.taken;
         }
-        // Who was handed back is queued again, but keeps its token.
+        // A request that was requeued is queued again, but keeps its token.
         assert_eq!(
             waiting + taken,
             requests.queued() + requests.issued(),

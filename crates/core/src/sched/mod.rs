@@ -19,9 +19,9 @@ pub mod noop;
 
 /// Policy: which request next, and when to wait. Driven by [`crate::Elevator`], which owns the requests.
 ///
-/// A request given to `insert` is the scheduler's until it answers [`Dispatch::Issue`] with it, or hears in `joined`
-/// that it is gone. From then to `complete` it is with the device, also while it is handed back (`requeue`) and issued
-/// again (`reissue`).
+/// A request given to `insert` is the scheduler's until it answers [`Dispatch::Issue`] with it, or hears in
+/// `joined` that it is gone. From then to `complete` it is with the device, also while it is handed back
+/// (`requeue`) and issued again (`reissue`).
 pub trait Scheduler: Sized {
     /// Its name in job files, on the command line and in reports.
     const NAME: &'static str;
@@ -43,8 +43,9 @@ pub trait Scheduler: Sized {
     /// A request arrives, and was not merged.
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag);
 
-    /// The device has room. [`Dispatch::Issue`] hands the request over; [`Dispatch::Empty`] only if none waits; a
-    /// [`Dispatch::Hold`] needs a timer or a request at the device to end it. Set `cx.why` with an `Issue`.
+    /// The device has room. [`Dispatch::Issue`] hands the request over; [`Dispatch::Empty`] only if none
+    /// waits; a [`Dispatch::Hold`] needs a timer or a request at the device to end it. Set `cx.why` with an
+    /// `Issue`.
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch;
 
     /// Any request that waits, without idling or regard for batches and slices; `None` when none does.
@@ -53,8 +54,8 @@ pub trait Scheduler: Sized {
     /// `kept` has grown at `end` by a request that was never inserted; its start may have moved.
     fn merged(&mut self, _cx: &mut Cx<'_>, _kept: Tag, _end: End) {}
 
-    /// `gone` is about to become part of `kept`, behind it: forget `gone`; `kept` inherits its deadline and place in the fifo if that
-    /// is earlier. Both still look as they did before.
+    /// `gone` is about to become part of `kept`, behind it: forget `gone`; `kept` inherits its deadline and
+    /// place in the fifo if that is earlier. Both still look as they did before.
     fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag);
 
     /// The device finished a request.
@@ -69,8 +70,8 @@ pub trait Scheduler: Sized {
     /// Something changes from outside.
     fn control(&mut self, _cx: &mut Cx<'_>, _change: &Control) {}
 
-    /// Other tunables from now on. Answers whether they could be taken over: a scheduler that is made for its tunables
-    /// says no, and is exchanged by whoever wants others.
+    /// Other tunables from now on. Answers whether they could be taken over: a scheduler that is made for its
+    /// tunables says no, and is replaced by a driver that wants others.
     ///
     /// # Errors
     /// If a tunable is out of range; then nothing changes.
@@ -78,7 +79,8 @@ pub trait Scheduler: Sized {
         Ok(false)
     }
 
-    /// Time has passed; called at or after `next_timer`, and possibly at any other moment, when it must change nothing.
+    /// Time has passed; called at or after `next_timer`, and possibly at any other moment, when it must
+    /// change nothing.
     fn timer(&mut self, _cx: &mut Cx<'_>) {}
 
     /// When `timer` is wanted, and what for.
@@ -86,16 +88,18 @@ pub trait Scheduler: Sized {
         None
     }
 
-    /// Whether the scheduler itself asks for a dispatch after the completion, timer or change that it has just heard of.
+    /// Whether the scheduler itself asks for a dispatch after the completion, timer or change that it has
+    /// just heard of.
     ///
-    /// A driver of the single-queue era dispatches after each of these anyway. A multi-queue driver does so only if it is asked to; a
-    /// request that is held back otherwise waits for the next insertion. A scheduler that counts on being asked each time says yes
-    /// each time, which is the default.
+    /// A driver of the single-queue era dispatches after each of these anyway. A multi-queue driver does so
+    /// only if it is asked to; a request that is held back otherwise waits for the next insertion. A
+    /// scheduler that counts on being asked each time says yes each time, which is the default.
     fn wants_run(&self) -> bool {
         true
     }
 
-    /// `rq` arrives and touches sectors of queued requests: the last moment to change what [`Scheduler::may_merge`] says.
+    /// `rq` arrives and touches sectors of queued requests: the last moment to change what
+    /// [`Scheduler::may_merge`] says.
     fn prepare_merge(&mut self, _cx: &mut Cx<'_>, _rq: &Request) {}
 
     /// Whether `rq` may be merged into the queued request `into`, which has the same direction.
@@ -103,16 +107,19 @@ pub trait Scheduler: Sized {
         true
     }
 
-    /// Whether a request like this one may have a tag now, rather than later: for schedulers that keep some tags free.
+    /// Whether a request like this one may have a tag now, rather than later: for schedulers that keep some
+    /// tags free.
     fn has_room(&self, _rq: &Request) -> bool {
         true
     }
 
-    /// Whether the next request of the task that sent `done`, if it came at once, would be issued before everything that waits.
+    /// Whether the next request of the task that sent `done`, if it came at once, would be issued before
+    /// everything that waits.
     ///
-    /// A driver asks right after the completion of `done`, before it calls `dispatch`. If the answer is yes and the task is known to send its next
-    /// request soon, the driver may wait for that request. The default is no: the order of requests does not depend on who came last, or
-    /// `dispatch` itself answers [`Dispatch::Hold`].
+    /// A driver asks right after the completion of `done`, before it calls `dispatch`. If the answer is yes
+    /// and the task is known to send its next request soon, the driver may wait for that request. The default
+    /// is no: the order of requests does not depend on who came last, or `dispatch` itself answers
+    /// [`Dispatch::Hold`].
     fn prefers(&self, _done: &Request) -> bool {
         false
     }
@@ -129,8 +136,8 @@ pub trait Scheduler: Sized {
 
     /// Which edges of its requests the elevator files, to find by sector what can be merged.
     ///
-    /// A scheduler with [`Edges::Ends`] has front merges with the most recent request only, and says itself who can be
-    /// joined: see [`Scheduler::neighbour`].
+    /// A scheduler with [`Edges::Ends`] has front merges with the most recent request only, and says itself
+    /// who can be joined: see [`Scheduler::neighbour`].
     fn edges(&self) -> Edges {
         Edges::Both
     }

@@ -1,49 +1,51 @@
 //! mq-deadline: deadline with I/O priority classes and ageing.
 //!
-//! For disks and single-queue flash under a present-day kernel, where it is the default; and for those who want
-//! `ionice -c1` and `-c3` to mean something without per-task fairness.
+//! For disks and single-queue flash under a present-day kernel, where it is the default; and for those who
+//! want `ionice -c1` and `-c3` to mean something without per-task fairness.
 //!
 //! # How it works
 //!
-//! Each class (real-time, best-effort, idle) has deadline's two sorted queues and its own positions; the running batch
-//! and the count of how often writes were passed over are common to all. `dispatch` asks the classes in order of
-//! urgency, and the first that has a request wins. A class whose requests are all at the device keeps the lower ones
-//! waiting until they complete ([`Hold::HigherClass`]): otherwise the lower class would fill the device queue in front
-//! of the next urgent request.
+//! Each class (real-time, best-effort, idle) has deadline's two sorted queues and its own positions; the
+//! running batch and the count of how often writes were passed over are common to all. `dispatch` asks the
+//! classes in order of urgency, and the first that has a request wins. A class whose requests are all at the
+//! device keeps the lower ones waiting until they complete ([`Hold::HigherClass`]): otherwise the lower class
+//! would fill the device queue in front of the next urgent request.
 //!
 //! *Ageing* keeps the lower classes alive. While two classes or more have work, requests that have waited for
-//! `prio_aging_expire` go before everyone else, whatever their class: the rest of the running batch, then the oldest of
-//! all.
+//! `prio_aging_expire` go before everyone else, whatever their class: the rest of the running batch, then the
+//! oldest of all.
 //!
 //! ```text
 //!   queued: RT 100, RT 200, BE 50, IDLE 10          at 0 s:   RT 100 │ RT 200 │ hold │ … complete … │ BE 50 │ …
 //!   ten seconds of real-time requests later:        at 10 s:  BE 50 │ IDLE 10 │ RT …
 //! ```
 //!
-//! Within a class a batch goes on from the *position* of its last request, so a request that arrives just ahead of it
-//! is taken along (deadline instead remembers which request comes next). Deadlines pass *at* their instant.
+//! Within a class a batch continues from the *position* of its last request, so a request that arrives just
+//! ahead of it is taken along (deadline instead remembers which request comes next). Deadlines pass *at*
+//! their instant.
 //!
 //! Requests of different classes are not merged.
 //!
-//! # Who waits how long
+//! # How long requests wait
 //!
-//! While one class is alone: as in deadline, see [`super::deadline`]. While several have work: a request that has
-//! waited for `prio_aging_expire`, and is older than all but *n* others of any class, is issued within `(n + 1)` batches
-//! and the rest of the running one, a batch being at most `max(fifo_batch, 1)` requests.
+//! While one class is alone: as in deadline, see [`super::deadline`]. While several have work: a request that
+//! has waited for `prio_aging_expire`, and is older than all but *n* others of any class, is issued within
+//! `(n + 1)` batches and the rest of the running one, a batch being at most `max(fifo_batch, 1)` requests.
 //!
 //! # What it does not do
 //!
-//! The levels within a class are ignored, as is the task. Requests for which the kernel bypasses the order ("at head")
-//! are the driver's. `async_depth` limits how many tags the driver should give to requests that are not sync reads: the
-//! kernel enforces it when a tag is allocated, long before the scheduler sees the request, and so must a driver here,
-//! by asking [`crate::Elevator::has_room`].
+//! The levels within a class are ignored, as is the task. Requests for which the kernel bypasses the order
+//! ("at head") are the driver's. `async_depth` limits how many tags the driver should give to requests that
+//! are not sync reads: the kernel enforces it when a tag is allocated, long before the scheduler sees the
+//! request, and so must a driver here, by asking [`crate::Elevator::has_room`].
 //!
 //! # Differences from the kernel
 //!
-//! The kernel ages only best-effort before idle, and tries the class's usual choice for age: under a constant load that
-//! choice can be young for ever while an old write waits. Here the oldest of all starts the next batch, whatever its
-//! class (also real-time), so that the bound above holds. A choice that is rejected for its age leaves no trace here;
-//! in the kernel it does. [`MqDeadline::age_as_the_kernel`] brings the kernel's rule back, for comparisons with it.
+//! The kernel ages only best-effort before idle, and tries the class's usual choice for age: under a constant
+//! load that choice can be young for ever while an old write waits. Here the oldest of all starts the next
+//! batch, whatever its class (also real-time), so that the bound above holds. A choice that is rejected for
+//! its age leaves no trace here; in the kernel it does. [`MqDeadline::age_as_the_kernel`] brings the kernel's
+//! rule back, for comparisons with it.
 //!
 //= linux-6.18 block/mq-deadline.c, docs/reference/elevators.md#4-mq-deadline
 //= deviates mqd-ageing
@@ -63,7 +65,8 @@ tunables! {
     pub struct Config {
         /// How long a read may wait before a new batch of reads of its class starts with it. Default 500 ms.
         pub read_expire: Duration = Duration::from_ms(500), 0, u64::MAX;
-        /// How long a write or discard may wait before a new batch of writes of its class starts with it. Default 5 s.
+        /// How long a write or discard may wait before a new batch of writes of its class starts with it.
+        /// Default 5 s.
         pub write_expire: Duration = Duration::from_secs(5), 0, u64::MAX;
         /// How many batches of reads may pass waiting writes. Default 2; 0 starves reads instead.
         pub writes_starved: u32 = 2, 0, 0x7fff_ffff;
@@ -73,7 +76,8 @@ tunables! {
         pub front_merges: bool = true, 0, 1;
         /// How long a request may wait for those of higher classes. Default 10 s.
         pub prio_aging_expire: Duration = Duration::from_secs(10), 0, u64::MAX;
-        /// How many requests that are not sync reads may be queued or issued at a time, if the driver asks. Default 0: no limit.
+        /// How many requests that are not sync reads may be queued or issued at a time, if the driver asks.
+        /// Default 0: no limit.
         pub async_depth: u32 = 0, 0, 65535;
     }
 }
@@ -268,13 +272,15 @@ fn is_async(rq: &Request) -> bool {
 }
 
 impl MqDeadline {
-    /// From now on ageing is the kernel's: best effort, then idle, tries its usual choice for age, and what a choice does to
-    /// batch, direction and count stays when the choice is too young. For comparisons with a kernel.
+    /// From now on ageing is the kernel's: best effort, then idle, tries its usual choice for age, and what a
+    /// choice does to batch, direction and count stays when the choice is too young. For comparisons with a
+    /// kernel.
     pub fn age_as_the_kernel(&mut self) {
         self.kernel_ageing = true;
     }
 
-    /// The driver asks. If that gives no request although some wait: what it changes, and true. Otherwise nothing changes.
+    /// The driver asks. If that gives no request although some wait: what it changes, and true. Otherwise
+    /// nothing changes.
     pub fn asked_in_vain(&mut self, requests: &Requests, now: Instant) -> bool {
         if self.levels.iter().all(Level::is_idle) {
             return false;
@@ -364,11 +370,11 @@ impl MqDeadline {
         Some(Pick { tag, dir, why, fresh: true })
     }
 
-    /// The class and request that have waited too long for others: the next of the running batch if it has, else the
-    /// oldest of all.
+    /// The class and request that have waited too long for others: the next of the running batch if it has,
+    /// else the oldest of all.
     ///
-    /// A batch is not broken for an older request: if it were, one class could keep starting batches beside another
-    /// whose oldest request is never where the batch is.
+    /// A batch is not broken for an older request: if it were, one class could keep starting batches beside
+    /// another whose oldest request is never where the batch is.
     fn aged(&self, requests: &Requests, now: Instant) -> Option<(Class, Pick)> {
         if self.levels.iter().filter(|level| level.pending > 0).count() < 2 {
             return None;

@@ -1,10 +1,10 @@
 //! noop: requests leave in the order in which they came.
 //!
-//! For devices that order requests better than a host can (memory, arrays, good flash), and as the baseline that shows
-//! what the other schedulers buy. Neighbours are merged: behind any request, in front of the most recent one only, and
-//! two that wait only if they are next to each other in order of arrival, because there is no sorted structure to look
-//! in. It knows no tasks, classes or deadlines. Nobody waits longer than for those who
-//! came before.
+//! For devices that order requests better than a host can (memory, arrays, good flash), and as the baseline
+//! that shows what the other schedulers buy. Neighbours are merged: behind any request, in front of the most
+//! recent one only, and two that wait only if they are next to each other in order of arrival, because there
+//! is no sorted structure to look in. It knows no tasks, classes or deadlines. A request waits only for those
+//! that came before.
 //!
 //= linux-2.6.33 block/noop-iosched.c
 

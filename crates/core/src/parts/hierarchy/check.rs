@@ -43,7 +43,7 @@ impl<I: Id> Hierarchy<I> {
             && !self.kernel_next
         {
             assert_eq!(self.nodes.standing(next), Standing::Active, "the next child waits");
-            assert_eq!(self.shares[next].group, group, "somebody else's child");
+            assert_eq!(self.shares[next].group, group, "a child of another group");
         }
         let Some(e) = self.entity(group) else { return };
         let standing = self.nodes.standing(e);

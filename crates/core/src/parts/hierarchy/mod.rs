@@ -1,9 +1,9 @@
 //! Groups in groups, each shared by weight: B-WF2Q+ at every level.
 //!
-//! A leaf is what is served in the end, a queue of requests, say; a group holds leaves and groups. Every group has a
-//! *schedule* of its children: one [service tree](super::wf2q) for each class, of which RT goes before BE and BE before
-//! IDLE, but that IDLE has a turn when it had none for 200 ms ([`Hierarchy::set_idle_turns`]). The root has a schedule, and
-//! is nobody's child.
+//! A leaf is what is served in the end, a queue of requests, say; a group holds leaves and groups. Every
+//! group has a *schedule* of its children: one [service tree](super::wf2q) for each class, of which RT goes
+//! before BE and BE before IDLE, but that IDLE has a turn when it had none for 200 ms
+//! ([`Hierarchy::set_idle_turns`]). The root has a schedule, and has no parent.
 //!
 //! ```text
 //!   root ─┬─ a   10                      a leaf's share is the product of the shares on its way up:
@@ -11,11 +11,12 @@
 //!                    └─ c  10
 //! ```
 //!
-//! One leaf is in service at a time, and with it the groups above it. It is chosen with a *budget* of sectors, and what
-//! it has been given is its *service*; both are the caller's to set and to compare. [`Hierarchy::select`] looks for the
-//! best child of the root, and follows it down: each group keeps its `next`, the child to serve next as things stood when
-//! something last changed in there. A group asks for the budget of its `next`. It waits in its parent's tree exactly as
-//! long as it has a `next`, even while it is in service: another of its children may be next.
+//! One leaf is in service at a time, and with it the groups above it. It is chosen with a *budget* of
+//! sectors, and what it has been given is its *service*; both are the caller's to set and to compare.
+//! [`Hierarchy::select`] looks for the best child of the root, and follows it down: each group keeps its
+//! `next`, the child to serve next as things stood when something last changed in there. A group asks for the
+//! budget of its `next`. It waits in its parent's tree exactly as long as it has a `next`, even while it is
+//! in service: another of its children may be next.
 //!
 //! ```text
 //!   activate ──► (waits) ──► select ──► served … ──► expire_requeue or deactivate ──► reset_service
@@ -23,22 +24,24 @@
 //!                   └──┴─────────────────────────────────────┘
 //! ```
 //!
-//! Each event is a walk from a leaf up, and ends where nothing changes any more; the walk of an expiry always gets to the
-//! root, for every group in service must pay. At each level that it comes through, `next` is looked up afresh, so who is
-//! selected is the one that B-WF2Q+ chooses at that moment. Virtual time jumps to the first start when nobody is in
-//! service, so that somebody is eligible.
+//! Each event is a walk from a leaf up, and ends where nothing changes any more; the walk of an expiry always
+//! gets to the root, for every group in service must pay. At each level that it comes through, `next` is
+//! looked up afresh, so who is selected is the one that B-WF2Q+ chooses at that moment. Virtual time jumps to
+//! the first start when no entity is in service, so that one is eligible.
 //!
-//! A leaf that stops early pays for what it was given, not for its budget: its finish is computed again. If it was
-//! served ahead of its share it stays on the idle tree, keeping its weight in the sum, until virtual time gets there. With
-//! *credit* (it was only a little late, and kept its remaining budget) it resumes where it stopped, in the past if need
-//! be, but with a finish not before now. New weights and classes are stored and take effect when the leaf or group is
-//! next put on a tree, for what is on one is sorted by them; or at once, by [`Hierarchy::reweigh`].
+//! A leaf that stops early pays for what it was given, not for its budget: its finish is computed again. If
+//! it was served ahead of its share it stays on the idle tree, keeping its weight in the sum, until virtual
+//! time gets there. With *credit* (it was only a little late, and kept its remaining budget) it resumes where
+//! it stopped, in the past if need be, but with a finish not before now. New weights and classes are stored
+//! and take effect when the leaf or group is next put on a tree, for what is on one is sorted by them; or at
+//! once, by [`Hierarchy::reweigh`].
 //!
-//! It does not know requests, when a leaf should stop, or what raises a weight. It does not check that weights are
-//! within a user's range (they are at least 1 here), and a group with children, once active, cannot change its parent.
+//! It does not know requests, when a leaf should stop, or what raises a weight. It does not check that
+//! weights are within a user's range (they are at least 1 here), and a group with children, once active,
+//! cannot change its parent.
 //!
-//! [`Hierarchy::set_kernel_forget`] and [`Hierarchy::set_kernel_next`] bring back the kernel's ways where we know
-//! better, for comparisons.
+//! [`Hierarchy::set_kernel_forget`] and [`Hierarchy::set_kernel_next`] bring back the kernel's ways where we
+//! know better, for comparisons.
 
 //= linux-6.12 block/bfq-wf2q.c, docs/reference/bfq.md#16-hierarchy
 //= paper: J. Bennett, H. Zhang 1997, "Hierarchical packet fair queueing algorithms"
@@ -69,7 +72,7 @@ const CLASSES: [Class; 3] = [Class::RealTime, Class::BestEffort, Class::Idle];
 /// What a leaf or group has, apart from its times.
 #[derive(Clone, Copy, Debug)]
 struct Share {
-    /// Whose child it is.
+    /// The group that it is a child of.
     group: GroupId,
     class: Class,
     new_class: Class,
@@ -83,7 +86,7 @@ struct Share {
     service: u32,
 }
 
-/// Whose turn it is among a group's children.
+/// The state of the turns among a group's children.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
     trees: [ServiceTree; 3],
@@ -112,13 +115,15 @@ pub struct Hierarchy<I> {
 }
 
 impl<I: Id> Hierarchy<I> {
-    /// Leaves `0..leaves` and groups `0..groups`, the root included; all inactive, every group below the root. Allocates.
+    /// Leaves `0..leaves` and groups `0..groups`, the root included; all inactive, every group below the
+    /// root. Allocates.
     #[must_use]
     pub fn new(leaves: usize, groups: u32) -> Self {
         Self::starting_at(leaves, groups, 0)
     }
 
-    /// The same, with all virtual times starting at `origin`: what follows must not depend on it.
+    /// Makes a hierarchy as [`Self::new`] does, with all virtual times starting at `origin`. The origin
+    /// changes no decision.
     ///
     /// # Panics
     /// If leaves and groups together are 2^32 or more.
@@ -159,13 +164,14 @@ impl<I: Id> Hierarchy<I> {
         this
     }
 
-    /// Whether the IDLE class has a turn when it had none for 200 ms; if not, it waits for all others. Default on.
+    /// Whether the IDLE class has a turn when it had none for 200 ms; if not, it waits for all others.
+    /// Default on.
     pub const fn set_idle_turns(&mut self, on: bool) {
         self.idle_turns = on;
     }
 
-    /// Who is next is searched for as the kernel does: see [`Wf2q::set_kernel_search`]. While nobody is active. Allocates.
-    /// Default off.
+    /// Searches for the next entity as the kernel does: see [`Wf2q::set_kernel_search`]. Only while no entity
+    /// is active. Allocates. Default off.
     pub fn set_kernel_search(&mut self, on: bool) {
         self.nodes.set_kernel_search(on);
     }
@@ -178,16 +184,17 @@ impl<I: Id> Hierarchy<I> {
     /// `next` is kept as the kernel keeps it. To be set before anything is active. Default off. When on:
     ///
     /// - the root has a `next` too;
-    /// - who is activated or requeued is compared with the `next` of before, and if it wins there is no look-up (so virtual
-    ///   time does not jump to the first to be activated, and what became eligible meanwhile has to wait); a
-    ///   deactivation on expiry leaves another `next` as it is;
-    /// - a group leaves its parent's tree on selection when it has one active child, whatever that one has below it, and
-    ///   the parent's `next` is not looked up again; it is back on the tree after a change below, even if nobody there
-    ///   waits;
-    /// - a group in service that is requeued when a child becomes active pays for its service then and again on expiry;
+    /// - who is activated or requeued is compared with the `next` of before, and if it wins there is no
+    ///   look-up (so virtual time does not jump to the first to be activated, and what became eligible
+    ///   meanwhile has to wait); a deactivation on expiry leaves another `next` as it is;
+    /// - a group leaves its parent's tree on selection when it has one active child, whatever that one has
+    ///   below it, and the parent's `next` is not looked up again; it is back on the tree after a change
+    ///   below, even if no child there waits;
+    /// - a group in service that is requeued when a child becomes active pays for its service then and again
+    ///   on expiry;
     /// - a leaf of a lower class outweighs others by weight;
-    /// - the IDLE class's turn is used up by the look-up that finds it, even if `next` is looked up again before it is
-    ///   selected.
+    /// - the IDLE class's turn is used up by the look-up that finds it, even if `next` is looked up again
+    ///   before it is selected.
     pub const fn set_kernel_next(&mut self, on: bool) {
         self.kernel_next = on;
     }
@@ -216,7 +223,8 @@ impl<I: Id> Hierarchy<I> {
         self.entity(group).map(|e| self.shares[e].group)
     }
 
-    /// Sets a leaf up anew: its group, class and weight at once, not raised; its times, budget and service start again.
+    /// Sets a leaf up anew: its group, class and weight at once, not raised; its times, budget and service
+    /// start again.
     ///
     /// # Panics
     /// If it is not detached or still in service.
@@ -254,7 +262,7 @@ impl<I: Id> Hierarchy<I> {
         assert!(self.serving != Some(e), "it is still in service");
     }
 
-    /// Whether somebody in the group waits or is in service.
+    /// Whether a leaf in the group waits or is in service.
     #[must_use]
     pub fn is_group_active(&self, group: GroupId) -> bool {
         let schedule = &self.schedules[group];
@@ -270,20 +278,21 @@ impl<I: Id> Hierarchy<I> {
 
     // Weights.
 
-    /// Gives a leaf another class and weight, when it is next put on a tree or by [`Hierarchy::apply_weight`]. The weight
-    /// is at least 1.
+    /// Gives a leaf another class and weight, when it is next put on a tree or by
+    /// [`Hierarchy::apply_weight`]. The weight is at least 1.
     pub fn set_weight(&mut self, leaf: I, class: Class, base: u32) {
         let share = &mut self.shares[Self::leaf(leaf)];
         (share.new_class, share.new_base, share.dirty) = (class, base.max(1), true);
     }
 
-    /// Multiplies a leaf's weight by `factor` (at least 1), at the same time as [`Hierarchy::set_weight`] would.
+    /// Multiplies a leaf's weight by `factor` (at least 1), at the same time as [`Hierarchy::set_weight`]
+    /// would.
     pub fn set_raise(&mut self, leaf: I, factor: u32) {
         let share = &mut self.shares[Self::leaf(leaf)];
         (share.raise, share.dirty) = (factor.max(1), true);
     }
 
-    /// Applies a leaf's weight now, wherever it is, without new times. A new class goes on waiting.
+    /// Applies a leaf's weight now, wherever it is, without new times. A new class waits until later.
     pub fn apply_weight(&mut self, leaf: I) {
         let e = Self::leaf(leaf);
         let share = &mut self.shares[e];
@@ -303,16 +312,17 @@ impl<I: Id> Hierarchy<I> {
         (share.new_base, share.dirty) = (weight.max(1), true);
     }
 
-    /// Gives a leaf another class and weight (at least 1) at once, with new times: what it is ahead of its share by, or
-    /// behind, stays the same amount of service. So it neither waits for what was counted by the old weight, nor gains.
+    /// Gives a leaf another class and weight (at least 1) at once, with new times: what it is ahead of its
+    /// share by, or behind, stays the same amount of service. So it neither waits for what was counted by the
+    /// old weight, nor gains.
     pub fn reweigh(&mut self, now: Instant, leaf: I, class: Class, weight: u32) {
         self.reweigh_entity(now, Self::leaf(leaf), class, weight);
     }
 
-    /// The same for a group.
+    /// Gives a group another class and weight at once, as [`Self::reweigh`] does for a leaf.
     ///
     /// # Panics
-    /// If it is the root, which has none.
+    /// If it is the root, which has no weight.
     pub fn reweigh_group(&mut self, now: Instant, group: GroupId, class: Class, weight: u32) {
         let e = self.entity(group).expect("the root has no weight");
         self.reweigh_entity(now, e, class, weight);
@@ -422,9 +432,9 @@ impl<I: Id> Hierarchy<I> {
         self.walk_up(now, e, false, true);
     }
 
-    /// A leaf has nothing more to do. `may_idle`: it may wait on the idle tree for virtual time. `on_expiry`: it was in
-    /// service, and [`Hierarchy::reset_service`] follows. Nothing happens to one
-    /// that is detached, and one that is idle at most leaves the idle tree.
+    /// A leaf has nothing more to do. `may_idle`: it may wait on the idle tree for virtual time. `on_expiry`:
+    /// it was in service, and [`Hierarchy::reset_service`] follows. Nothing happens to one that is detached,
+    /// and one that is idle at most leaves the idle tree.
     pub fn deactivate(&mut self, now: Instant, leaf: I, may_idle: bool, on_expiry: bool) {
         let mut e = Self::leaf(leaf);
         match self.nodes.standing(e) {
@@ -462,7 +472,8 @@ impl<I: Id> Hierarchy<I> {
         }
     }
 
-    /// Takes a leaf off the idle tree before virtual time has got to it. Nothing happens to one that is detached.
+    /// Takes a leaf off the idle tree before virtual time has got to it. Nothing happens to one that is
+    /// detached.
     ///
     /// # Panics
     /// If it is active or in service.
@@ -479,8 +490,8 @@ impl<I: Id> Hierarchy<I> {
         }
     }
 
-    /// Takes a group without active children off its parent's idle tree, so that it can have another parent. Nothing
-    /// happens to one that is active or detached.
+    /// Takes a group without active children off its parent's idle tree, so that it can have another parent.
+    /// Nothing happens to one that is active or detached.
     pub fn detach_group(&mut self, group: GroupId) {
         if let Some(e) = self.entity(group).filter(|&e| self.nodes.standing(e) == Standing::Idle) {
             let tree = tree_of(&mut self.schedules, &self.shares[e]);
@@ -489,7 +500,8 @@ impl<I: Id> Hierarchy<I> {
         }
     }
 
-    /// Chooses the leaf to serve: it and the groups above it are in service now. `None` when nobody is active.
+    /// Chooses the leaf to serve: it and the groups above it are in service now. `None` when no leaf is
+    /// active.
     ///
     /// # Panics
     /// If a leaf is in service already.
@@ -530,8 +542,9 @@ impl<I: Id> Hierarchy<I> {
         Some(I::from_index(leaf.index()))
     }
 
-    /// Ends the stay in service: nobody is in service, and the groups above have paid. The leaf keeps its service count,
-    /// for the caller to clear or to keep. Nothing happens when nobody is in service.
+    /// Ends the stay in service: after it no leaf is in service, and the groups above have paid. The leaf
+    /// keeps its service count, for the caller to clear or to keep. Nothing happens when no leaf is in
+    /// service.
     ///
     /// # Panics
     /// If the leaf was neither requeued nor deactivated.
@@ -560,9 +573,10 @@ impl<I: Id> Hierarchy<I> {
         }
     }
 
-    /// A leaf that is not in service, active or not, was given `cost` sectors out of turn, and so were all groups above it.
-    /// It pays at once, and so do those above that are not in service. `at_most`: what would take one of them further ahead of
-    /// virtual time than if it had been given this much does not count, neither for it nor for virtual time.
+    /// A leaf that is not in service, active or not, was given `cost` sectors out of turn, and so were all
+    /// groups above it. It pays at once, and so do those above that are not in service. `at_most`: what would
+    /// take one of them further ahead of virtual time than if it had been given this much does not count,
+    /// neither for it nor for virtual time.
     pub fn charge(&mut self, now: Instant, leaf: I, cost: u32, at_most: u32) {
         let mut above = Some(Self::leaf(leaf));
         while let Some(e) = above {
@@ -582,7 +596,8 @@ impl<I: Id> Hierarchy<I> {
 
     // Another implementation's state: for comparisons only.
 
-    /// Makes an active leaf the one that [`Hierarchy::select`] answers next, whoever should be.
+    /// Makes an active leaf the one that [`Hierarchy::select`] returns next, whichever leaf would be chosen
+    /// otherwise.
     pub fn prefer(&mut self, leaf: I) {
         let mut e = Self::leaf(leaf);
         while self.nodes.standing(e) == Standing::Active {
@@ -629,8 +644,8 @@ impl<I: Id> Hierarchy<I> {
         self.serving.map(|e| I::from_index(e.index()))
     }
 
-    /// Whether another child of the root would be next than the one in service: without that, nobody has a reason to
-    /// take its place.
+    /// Whether another child of the root would be next than the one in service: if not, there is no reason to
+    /// replace it.
     #[inline]
     #[must_use]
     pub fn may_preempt(&self) -> bool {
@@ -683,8 +698,8 @@ impl<I: Id> Hierarchy<I> {
         self.schedules[group].trees[class as usize].weight()
     }
 
-    /// Whether `leaf` is of a higher class than `other`, or weighs more. Leaves of one group are compared by their own
-    /// weights, else by their groups' (a child of the root by its own).
+    /// Whether `leaf` is of a higher class than `other`, or weighs more. Leaves of one group are compared by
+    /// their own weights, else by their groups' (a child of the root by its own).
     //= linux-6.12 block/bfq-iosched.c bfq_bfqq_higher_class_or_weight
     //= docs/reference/bfq.md#73-from-idle-to-busy
     #[must_use]
@@ -737,7 +752,8 @@ impl<I: Id> Hierarchy<I> {
         one && active.next().is_none()
     }
 
-    /// A leaf was activated or requeued: puts it and everyone above it on their trees, as far as that changes something.
+    /// A leaf was activated or requeued: puts it and everyone above it on their trees, as far as that changes
+    /// something.
     fn walk_up(&mut self, now: Instant, leaf: Entity, credit: bool, on_expiry: bool) {
         let mut e = leaf;
         loop {
@@ -788,7 +804,7 @@ impl<I: Id> Hierarchy<I> {
             self.shares[e].service = 0;
             //= deviates wf2q-waits
             if self.schedules[inner].next.is_none() {
-                // Nobody waits in there but the one in service.
+                // No entity waits in there except the one in service.
                 self.nodes.set_times(e, start, start);
                 return;
             }
@@ -813,7 +829,8 @@ impl<I: Id> Hierarchy<I> {
         self.nodes.activate(tree, e);
     }
 
-    /// Applies a waiting weight and class to a held entity; answers its start, which is another in another tree.
+    /// Applies a waiting weight and class to a held entity; answers its start, which is another in another
+    /// tree.
     fn apply(&mut self, e: Entity, start: u64) -> u64 {
         let share = &mut self.shares[e];
         let old = *share;
@@ -894,8 +911,8 @@ impl<I: Id> Hierarchy<I> {
         if standing == Standing::Active { self.file(e, to, false) } else { self.rest(e, to) }
     }
 
-    /// Takes a held entity out of the schedule until it has work: it waits on the idle tree for virtual time to get to
-    /// `finish`, or need not wait.
+    /// Takes a held entity out of the schedule until it has work: it waits on the idle tree for virtual time
+    /// to get to `finish`, or need not wait.
     fn rest(&mut self, e: Entity, finish: u64) {
         self.nodes.set_times(e, finish, finish);
         let tree = tree_of(&mut self.schedules, &self.shares[e]);
@@ -906,8 +923,8 @@ impl<I: Id> Hierarchy<I> {
         }
     }
 
-    /// Takes an entity out of the schedule, after it paid for its service. What was served ahead of its share stays on
-    /// the idle tree, if it may.
+    /// Takes an entity out of the schedule, after it paid for its service. What was served ahead of its share
+    /// stays on the idle tree, if it may.
     fn leave(&mut self, e: Entity, may_idle: bool) {
         let share = &mut self.shares[e];
         let start = self.nodes.times(e).0;
@@ -928,9 +945,9 @@ impl<I: Id> Hierarchy<I> {
         }
     }
 
-    /// Finds a schedule's next child, after `changed` got new times, or after something else. Answers whether the
-    /// group's own place must change: it has a next child now and had none, or the other way round, or it has one with
-    /// a smaller budget (a larger one can wait until the group is filed anew).
+    /// Finds a schedule's next child, after `changed` got new times, or after something else. Answers whether
+    /// the group's own place must change: it has a next child now and had none, or the other way round, or it
+    /// has one with a smaller budget (a larger one can wait until the group is filed anew).
     //= deviates wf2q-next
     #[inline(always)]
     fn update_next(
@@ -973,8 +990,8 @@ impl<I: Id> Hierarchy<I> {
         before.is_none() || shrank
     }
 
-    /// Whether an active entity would be served before `next`, as the kernel sees it: what else became eligible since
-    /// `next` was looked up is left out.
+    /// Whether an active entity would be served before `next`, as the kernel sees it: what else became
+    /// eligible since `next` was looked up is left out.
     fn is_before(&self, e: Entity, next: Option<Entity>) -> bool {
         if self.nodes.standing(e) != Standing::Active {
             return false;

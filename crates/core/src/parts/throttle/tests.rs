@@ -163,8 +163,8 @@ fn bytes_and_requests_count_by_direction_and_discards_are_writes() {
     rig.come(1, Op::Discard, 1);
     (0..3).for_each(|_| rig.come(1, Op::Write, 1));
     rig.run(100);
-    // Reads at once. The first write takes 8 ms by bytes, the others 1 ms, but 2 ms by number. That had time to spare meanwhile, of
-    // which one request's is kept: so two more come after 1 ms, and then each after 2.
+    // Reads at once. The first write takes 8 ms by bytes, the others 1 ms, but 2 ms by number. That had time
+    // to spare meanwhile, of which one request's is kept: so two more come after 1 ms, and then each after 2.
     assert_eq!(rig.times(1), [0, 0, 0, 0, 8, 9, 10, 12]);
 }
 

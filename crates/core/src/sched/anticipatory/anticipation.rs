@@ -9,12 +9,12 @@
 //!    └──────────────────────────────── Finished ◄───────────────────────────────────┘
 //! ```
 //!
-//! Waiting is a bet. [`Rules::tests`] is the list of reasons not to make it, in order; the same list, asked about a new
-//! request, ends it. The lists of the two variants differ in order and in three tests.
+//! Waiting is a bet. [`Rules::tests`] is the list of reasons not to make it, in order; the same list, asked
+//! about a new request, ends it. The lists of the two variants differ in order and in three tests.
 //!
-//! *Close* means: near enough to where the head is that serving it costs next to nothing. What is near grows with each
-//! ms waited in vain: 64 sectors, doubling from the second ms on (2.6.9, so 256 sectors after 3 ms), or 8192 sectors,
-//! doubling from the first (2.6.32, so 65536 after 3 ms).
+//! *Close* means: near enough to where the head is that serving it costs next to nothing. What is near grows
+//! with each ms waited in vain: 64 sectors, doubling from the second ms on (2.6.9, so 256 sectors after 3
+//! ms), or 8192 sectors, doubling from the first (2.6.32, so 65536 after 3 ms).
 //!
 //= linux-2.6.32 block/as-iosched.c as_can_break_anticipation, as_close_req
 
@@ -49,7 +49,7 @@ enum Test {
     LastedEnough,
     /// The awaited task has exited.
     Exited,
-    /// It has exited, and so far nobody took an exited task's place.
+    /// It has exited, and so far no task took an exited task's place.
     ExitedAlone,
     /// The awaited task has other requests waiting.
     HasQueued,
@@ -140,12 +140,12 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Anticipation {
     phase: Phase,
-    /// Whose request was issued last, if it was sync.
+    /// The task whose request was issued last, if it was sync.
     who: Option<TaskSlot>,
     /// When a request of that task last completed, since that issue.
     since: Option<Instant>,
     expire: Duration,
-    /// The same in ticks.
+    /// `expire` in ticks.
     ticks: u64,
     tick: Duration,
 }
@@ -195,7 +195,7 @@ impl Anticipation {
         match self.phase {
             Phase::Off | Phase::Finished => {}
             Phase::Request => {
-                let who = self.who.expect("nobody is awaited");
+                let who = self.who.expect("no task is awaited");
                 assert!(self.since.is_none(), "completed, but still awaited at the device");
                 assert!(tasks[who].in_flight() > 0, "nothing is coming to end the wait");
             }
@@ -294,8 +294,8 @@ impl Anticipatory {
         }
     }
 
-    /// Whether `rq` is close, and what that says about the awaited task. Apart, or its numbers would be computed for
-    /// all tests.
+    /// Whether `rq` is close, and what that says about the awaited task. Apart, or its numbers would be
+    /// computed for all tests.
     #[inline(never)]
     fn is_met_by_close(&mut self, cx: &Cx<'_>, who: TaskSlot, rq: &Request) -> bool {
         if !rq.sync || !self.is_close(cx, who, rq) {

@@ -7,10 +7,10 @@
 //!                                        or writes_max requests                                          judged: writes_max
 //! ```
 //!
-//! Async requests may sit in the drive's cache, so how long a batch of them really took shows only when the first
-//! sync request after it completes. Worked numbers, for the target of 125 ms: a batch of 12 that took 400 ms (more
-//! than three times the target) makes the next one 6; one of 200 ms makes it 11; one that used all its 12 in 20 ms
-//! makes it 24. One that ran out of requests teaches nothing.
+//! Async requests may sit in the drive's cache, so how long a batch of them really took shows only when the
+//! first sync request after it completes. Worked numbers, for the target of 125 ms: a batch of 12 that took
+//! 400 ms (more than three times the target) makes the next one 6; one of 200 ms makes it 11; one that used
+//! all its 12 in 20 ms makes it 24. One that ran out of requests teaches nothing.
 //!
 //= linux-2.6.32 block/as-iosched.c update_write_batch
 

@@ -1,9 +1,9 @@
 //! The anticipatory scheduler (AS): after a read, wait a moment for the next one from the same place.
 //!
-//! A process that reads a file sends its next request right *after* the last one was answered. A scheduler that never
-//! idles has then already sent the head to somebody else, and pays two seeks for each request of two such readers. AS
-//! keeps the disk idle for up to `antic_expire` (6 ms, less than a seek and a rotation) if the process that was
-//! served last is likely to go on nearby:
+//! A process that reads a file sends its next request right *after* the last one was answered. A scheduler
+//! that never idles has then already sent the head to another process, and pays two seeks for each request of
+//! two such readers. AS keeps the disk idle for up to `antic_expire` (6 ms, less than a seek and a rotation)
+//! if the process that was served last is likely to continue nearby:
 //!
 //! ```text
 //!   time  0 ms    5      5.1         5.2     10.2               reader 1 at sectors 0, 8, 16, …; reader 2 far away
@@ -11,53 +11,57 @@
 //!                 1 done  2 asks: wait  1 asks: hit
 //! ```
 //!
-//! After 125 ms (`read_expire`) reader 2's request has expired; it is served, and now the disk waits for reader 2. So
-//! readers take turns of about `read_expire` each, and n of them wait 117 to 130 ms times n at worst, because
-//! expiry is itself looked at only once in `read_expire`.
+//! After 125 ms (`read_expire`) reader 2's request has expired; it is served, and now the disk waits for
+//! reader 2. So readers take turns of about `read_expire` each, and n of them wait 117 to 130 ms times n at
+//! worst, because expiry is itself looked at only once in `read_expire`.
 //!
 //! # How it decides
 //!
-//! Requests come in two kinds: *sync* (reads, and writes that somebody waits for) and *async*. The kinds take turns in
-//! *batches*: 500 ms of sync, then as many async requests as took 125 ms last time; a batch of the other kind begins
-//! when the device has finished the old one. Within a batch the next request is the nearest one forward, or a little
-//! backward ([`choose`](crate::parts::choose)), unless the oldest has expired. In sync batches only, the disk
-//! waits. `Scheduler::dispatch` below is the whole policy; `batch` times and sizes batches, `anticipation` decides
-//! whether waiting is worth it, `statistics` knows how long tasks think, how far they seek and whether they vanish.
+//! Requests come in two kinds: *sync* (reads, and writes that a program waits for) and *async*. The kinds
+//! take turns in *batches*: 500 ms of sync, then as many async requests as took 125 ms last time; a batch of
+//! the other kind begins when the device has finished the old one. Within a batch the next request is the
+//! nearest one forward, or a little backward ([`choose`](crate::parts::choose)), unless the oldest has
+//! expired. In sync batches only, the disk waits. `Scheduler::dispatch` below is the whole policy; `batch`
+//! times and sizes batches, `anticipation` decides whether waiting is worth it, `statistics` knows how long
+//! tasks think, how far they seek and whether they vanish.
 //!
 //! # Bounds
 //!
-//! Waiting ends with the first of: a request that breaks it, `antic_expire` after the completion that it is timed from.
-//! While the awaited task's own request is still at the device there is no timer: its completion starts it. At most one
-//! wait precedes an issue; a task that exits, requests that are merged or handed back, and other completions of the
-//! awaited task change nothing about that.
+//! Waiting ends with the first of: a request that breaks it, `antic_expire` after the completion that it is
+//! timed from. While the awaited task's own request is still at the device there is no timer: its completion
+//! starts it. At most one wait precedes an issue; a task that exits, requests that are merged or handed back,
+//! and other completions of the awaited task change nothing about that.
 //!
-//! Each look for expired requests serves the oldest. Let *decision* be the time to the next decision: one wait, and what
-//! the device has in hand. Looks at sync requests are at most `read_expire` and a decision apart, so a sync request with
-//! `n` older ones waits about `(n + 2) * (read_expire + decision)` while nothing async waits. With async requests about,
-//! that holds within each sync batch, if `read_batch_expire` has room for a look; a pair of batches lasts
-//! `read_batch_expire + write_batch_expire` and some decisions.
+//! Each look for expired requests serves the oldest. Let *decision* be the time to the next decision: one
+//! wait, and what the device has in hand. Looks at sync requests are at most `read_expire` and a decision
+//! apart, so a sync request with `n` older ones waits about `(n + 2) * (read_expire + decision)` while
+//! nothing async waits. With async requests about, that holds within each sync batch, if `read_batch_expire`
+//! has room for a look; a pair of batches lasts `read_batch_expire + write_batch_expire` and some decisions.
 //!
-//! An async request with `n` older ones waits for at most `n + 1` pairs of batches and looks if the device takes one
-//! request at a time. If it takes more, a batch may have to wait for it, and then begins neither at the oldest request
-//! nor with a look: a request far from all others may wait for as long as nearer ones keep coming. With
-//! `variant=2.6.9` async requests may then starve altogether (see [`Variant::Early`]). That is how AS was.
+//! An async request with `n` older ones waits for at most `n + 1` pairs of batches and looks if the device
+//! takes one request at a time. If it takes more, a batch may have to wait for it, and then begins neither at
+//! the oldest request nor with a look: a request far from all others may wait for as long as nearer ones keep
+//! coming. With `variant=2.6.9` async requests may then starve altogether (see [`Variant::Early`]). That is
+//! how AS was.
 //!
 //! # How this maps to the kernel's structure
 //!
-//! The kernel's AS moves a request to a list from which the driver takes it; ours hands it to the device at once. So the
-//! kernel's "dispatched" (in the list or at the device) is our *in flight*, and its per-process "dispatched" (in the
-//! list) is left with requests that the device handed back. Two requests with one start sector may wait together; the
-//! kernel had to push the older one out. With a device that takes one request at a time, as in 2004, both are exact.
+//! The kernel's AS moves a request to a list from which the driver takes it; ours hands it to the device at
+//! once. So the kernel's "dispatched" (in the list or at the device) is our *in flight*, and its per-process
+//! "dispatched" (in the list) is left with requests that the device handed back. Two requests with one start
+//! sector may wait together; the kernel had to push the older one out. With a device that takes one request
+//! at a time, as in 2004, both are exact.
 //!
-//! Times are compared on the clock that the elevator shows. Where the kernel counted timer ticks (think times, `/ 10`
-//! for the size of write batches), a tick is [`Limits::tick`], or 1 ms (HZ = 1000) if that is zero.
+//! Times are compared on the clock that the elevator shows. Where the kernel counted timer ticks (think
+//! times, `/ 10` for the size of write batches), a tick is [`Limits::tick`], or 1 ms (HZ = 1000) if that is
+//! zero.
 //!
 //! # What it does not do
 //!
-//! No priorities, no groups, and fairness only by accident: of random readers, those with the larger mean seek distance
-//! lose the disk to anyone nearby. It knows nothing of a device's own queue. Statistics of a process are kept per
-//! elevator; the kernel shared them among all disks. The right of the awaited process to a request beyond the
-//! pool's limit (`may_queue`) belongs to whoever keeps the pool.
+//! No priorities, no groups, and fairness only by accident: of random readers, those with the larger mean
+//! seek distance lose the disk to anyone nearby. It knows nothing of a device's own queue. Statistics of a
+//! process are kept per elevator; the kernel shared them among all disks. The right of the awaited process to
+//! a request beyond the pool's limit (`may_queue`) belongs to the owner of the pool.
 //!
 //= linux-2.6.9 drivers/block/as-iosched.c
 //= linux-2.6.32 block/as-iosched.c, Documentation/block/as-iosched.txt, docs/reference/elevators.md#5-as
@@ -88,15 +92,16 @@ pub use statistics::EstTime;
 use statistics::Tasks;
 
 choice! {
-    /// Whose rules to follow.
+    /// The kernel version whose rules to follow.
     pub enum Variant {
-        /// Linux 2.6.0 to about 2.6.17: narrow closeness (64 sectors, doubling with each ms of waiting), no statistics
-        /// about cooperating processes, async batches begin at the nearest request, and a defect: an async batch that
-        /// had to wait for sync requests at the device is not given its time, so it ends before it began. Where some
-        /// sync request is always at the device (queue depth 2 and more), async requests then starve.
+        /// Linux 2.6.0 to about 2.6.17: narrow closeness (64 sectors, doubling with each ms of waiting), no
+        /// statistics about cooperating processes, async batches begin at the nearest request, and a defect:
+        /// an async batch that had to wait for sync requests at the device is not given its time, so it ends
+        /// before it began. Where some sync request is always at the device (queue depth 2 and more), async
+        /// requests then starve.
         Early = "2.6.9";
-        /// Linux 2.6.32, the last release with AS: wide closeness (4 MiB, or the process's mean seek distance), cooperating
-        /// processes, async batches begin at the oldest request.
+        /// Linux 2.6.32, the last release with AS: wide closeness (4 MiB, or the process's mean seek
+        /// distance), cooperating processes, async batches begin at the oldest request.
         Late = "2.6.32";
     }
 }
@@ -116,11 +121,11 @@ tunables! {
         /// How long a batch of async requests should last; its size adapts to that. Default 125 ms.
         //= linux-2.6.32 block/as-iosched.c default_write_batch_expire
         pub write_batch_expire: Duration = Duration::from_ms(125), 0, u64::MAX;
-        /// How long to wait for the next request of the task that was served last; 0: not at all. Default 6 ms
-        /// (HZ/150 at HZ = 1000).
+        /// How long to wait for the next request of the task that was served last; 0: not at all. Default 6
+        /// ms (HZ/150 at HZ = 1000).
         //= linux-2.6.32 block/as-iosched.c default_antic_expire
         pub antic_expire: Duration = Duration::from_ms(6), 0, u64::MAX;
-        /// Whose rules to follow. Default 2.6.32.
+        /// The kernel version whose rules to follow. Default 2.6.32.
         pub variant: Variant = Variant::Late, 0, 1;
     }
 }
@@ -197,11 +202,11 @@ pub struct Anticipatory {
     tick: Duration,
     links: SortedLinks,
     own: Context,
-    /// Whose each request is.
+    /// The task of each request.
     owner: Table<Tag, TaskSlot>,
     tasks: Tasks,
     wait: Anticipation,
-    /// Whose context `own` is, and which group has the disk and is waited for.
+    /// The group whose context `own` is, and the group that has the disk and is waited for.
     group: GroupId,
     holder: GroupId,
 }
@@ -360,7 +365,7 @@ impl Scheduler for Anticipatory {
         Some((self.wait.until()?, Timer::Anticipate))
     }
 
-    // A request that somebody waits for shall not wait with one that nobody does.
+    // A request that a program waits for must not wait together with one that no program waits for.
     //= deviates as-merge-kind
     fn may_merge(&self, requests: &Requests, into: Tag, rq: &Request) -> bool {
         requests[into].rq.sync == rq.sync
@@ -466,7 +471,8 @@ impl Anticipatory {
         queue.requests.oldest().filter(|&t| cx.now > cx.requests[t].since + queue.expire)
     }
 
-    /// Issues `tag`, unless a new batch begins and the old one is not done; then the choice is made afresh later.
+    /// Issues `tag`, unless a new batch begins and the old one is not done; then the choice is made afresh
+    /// later.
     fn commit(&mut self, cx: &mut Cx<'_>, tag: Tag, why: Reason) -> Dispatch {
         if self.own.batch.is_changing() {
             if self.own.in_flight > 0 {

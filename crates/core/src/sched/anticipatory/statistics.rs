@@ -1,18 +1,20 @@
 //! What is known about tasks: how long they think, how far they seek, and whether they vanish.
 //!
-//! Each task has a decaying mean of its think times (from the completion of its last sync request to its next one, in
-//! ticks, at most 19 ms) and one of the distances between its requests. A task without a sample is judged by what
-//! the first samples of others were, and by two probabilities, in 1/256:
+//! Each task has a decaying mean of its think times (from the completion of its last sync request to its next
+//! one, in ticks, at most 19 ms) and one of the distances between its requests. A task without a sample is
+//! judged by what the first samples of others were, and by two probabilities, in 1/256:
 //!
 //! | probability | grows when | shrinks when |
 //! |---|---|---|
 //! | `exits`: a new task sends one request and exits | waiting for one was in vain, or it was found to have exited | a task gives its first sample |
-//! | `exits_alone`: nobody goes on where an exited task stopped | waiting for one that had exited was in vain | a close request of another task comes instead |
+//! | `exits_alone`: no task continues where an exited task stopped | waiting for one that had exited was in vain | a close request of another task comes instead |
 //!
-//! Growing and shrinking are steps of 1/8: from 0, four disappointments make 105/256, six 139/256: more than half.
+//! Growing and shrinking are steps of 1/8: from 0, four disappointments make 105/256, six 139/256: more than
+//! half.
 //!
-//! A task has its own entry while [`Limits::tasks`](crate::Limits::tasks) suffice, and gives it back when it has exited,
-//! all its requests are done and nobody awaits it; further tasks share one entry, as if they were one.
+//! A task has its own entry while [`Limits::tasks`](crate::Limits::tasks) suffice, and gives it back when it
+//! has exited, all its requests are done and it is not awaited; further tasks share one entry, as if they
+//! were one.
 //!
 //= linux-2.6.32 block/as-iosched.c as_update_iohist, as_update_thinktime, as_update_seekdist
 
@@ -38,7 +40,7 @@ const SEEK_MAX: u64 = 1 << 48;
 pub struct EstTime {
     /// The probability that it exits after its first request, in per cent.
     pub exit_percent: u64,
-    /// The probability that, when a process has exited, no other goes on where it stopped, in per cent.
+    /// The probability that, when a process has exited, no other continues where it stopped, in per cent.
     pub exit_no_coop_percent: u64,
     /// How long it thinks on average.
     pub think_mean: Duration,
@@ -125,7 +127,7 @@ pub(super) struct Newcomers {
     think_ticks_max: u64,
     /// The probability that one exits after its first request.
     pub(super) exits: Probability,
-    /// The probability that nobody goes on where an exited task stopped.
+    /// The probability that no task continues where an exited task stopped.
     pub(super) exits_alone: Probability,
     think: FirstSamples,
     seek: FirstSamples,
@@ -204,7 +206,7 @@ impl Tasks {
         if is_new {
             *task = Task::new();
         } else if !task.alive {
-            // Another task of the same number, while requests of the one before are under way.
+            // Another task of the same number, while requests of the one before are in flight.
             let Task { queued, at_device, handed_back, .. } = *task;
             *task = Task { queued, at_device, handed_back, ..Task::new() };
         }
@@ -245,7 +247,8 @@ impl Tasks {
         self.newcomers.history(&mut self.tasks[slot], rq, now);
     }
 
-    /// Waiting for the task was in vain, or it has exited: if it never gave a sample, others like it may not either.
+    /// Waiting for the task was in vain, or it has exited: if it never gave a sample, others like it may not
+    /// either.
     pub(super) fn expect_exit_if_new(&mut self, slot: TaskSlot) {
         if self.tasks[slot].think.is_empty() {
             self.newcomers.exits.hit();

@@ -166,7 +166,8 @@ struct Served {
 
 /// A disk with a queue, its clients, and the driver between: a closed loop in virtual time.
 ///
-/// The disk serves one request at a time, in order: 0.2 ms for each 8 sectors, and 10 ms to move the head anywhere.
+/// The disk serves one request at a time, in order: 0.2 ms for each 8 sectors, and 10 ms to move the head
+/// anywhere.
 struct Loop {
     elevator: Elevator<Anticipatory>,
     depth: usize,
@@ -317,8 +318,9 @@ fn sequential_readers_take_turns_of_read_expire() {
     }
 }
 
-/// Two far readers on a device that takes two requests: after each request of reader 1, the disk waits for its next.
-/// Reader 2's request expires at 126 ms, but the look at 125 ms comes too early and the next one is at 250 ms.
+/// Two far readers on a device that takes two requests: after each request of reader 1, the disk waits for
+/// its next. Reader 2's request expires at 126 ms, but the look at 125 ms comes too early and the next one is
+/// at 250 ms.
 //= docs/reference/elevators.md#8-test-vectors vector 5 type=test
 #[test]
 fn a_sequential_reader_keeps_the_disk_until_the_other_expires() {
@@ -450,8 +452,8 @@ fn closeness_grows_while_the_disk_waits() {
     }
 }
 
-/// Two random readers side by side, one of whose files is larger: its mean seek is longer than the way to the other, so
-/// that the disk does not wait for it, but waits for the other.
+/// Two random readers side by side, one of whose files is larger: its mean seek is longer than the way to the
+/// other, so that the disk does not wait for it, but waits for the other.
 #[test]
 fn the_random_reader_with_longer_seeks_loses() {
     let small = Client { rq: Request { len: Sectors(128), ..read(1, 0) }, ..Client::random(1, 200_000) };
@@ -463,7 +465,8 @@ fn the_random_reader_with_longer_seeks_loses() {
     assert!(shares[1] > 50, "but is not starved: {shares:?}");
 }
 
-/// The writer has one request at a time, so its batch is over with that, and the next comes after 500 ms of reads.
+/// The writer has one request at a time, so its batch is over with that, and the next comes after 500 ms of
+/// reads.
 #[test]
 fn a_writer_with_one_request_gets_one_in_each_read_batch() {
     for config in [early(), late()] {
@@ -499,7 +502,8 @@ fn a_batch_change_waits_for_the_device() {
     let written = rig.insert(1, write(2, 50));
     rig.complete(4, first);
     rig.holds(4, Hold::Anticipate);
-    // The wait is timed from the first completion of the awaited task; that of its other request does not prolong it.
+    // The wait is timed from the first completion of the awaited task; that of its other request does not
+    // prolong it.
     rig.complete(8, second);
     assert_eq!(rig.timer_at(), Some(10));
     rig.timer(10);
@@ -589,8 +593,9 @@ fn a_cooperator_takes_an_exited_tasks_place() {
     assert!(rig.log().contains("8 m task 1 AnticipationClose"));
 }
 
-/// New tasks that send one request and exit, again and again. The probability goes 32, 60, 84, 105, 123, 139 (of 256) in
-/// six steps, past a half; in 2.6.32 the product of two such has to pass a half, 185 * 185 after ten.
+/// New tasks that send one request and exit, again and again. The probability goes 32, 60, 84, 105, 123, 139
+/// (of 256) in six steps, past a half; in 2.6.32 the product of two such has to pass a half, 185 * 185 after
+/// ten.
 #[test]
 fn newcomers_that_exit_are_not_waited_for() {
     for (config, useless_from) in [(early(), 6), (late(), 10)] {
@@ -724,7 +729,8 @@ fn extreme_values_do_not_overflow() {
     }
 }
 
-/// Reader 1 seeks 10000 sectors on average. What is nearer than that to the head is served instead of waiting.
+/// Reader 1 seeks 10000 sectors on average. What is nearer than that to the head is served instead of
+/// waiting.
 #[test]
 fn a_request_nearer_than_the_awaited_tasks_usual_seek_is_served() {
     for config in [early(), late()] {
@@ -741,8 +747,8 @@ fn a_request_nearer_than_the_awaited_tasks_usual_seek_is_served() {
     }
 }
 
-/// Tasks that are known not to be newcomers exit, and nobody takes their place: six times that costs a whole wait, then
-/// an exit ends the wait. A cooperator then makes it less probable again.
+/// Tasks that are known not to be newcomers exit, and nobody takes their place: six times that costs a whole
+/// wait, then an exit ends the wait. A cooperator then makes it less probable again.
 #[test]
 fn exits_alone_are_remembered() {
     let mut rig = Rig::new(late());
@@ -827,8 +833,8 @@ fn a_sync_batch_is_timed_from_when_the_other_kind_waits() {
     assert_eq!(last, 1500);
 }
 
-/// A close request of another task counts as the awaited task's own in 2.6.32: as a sample of its think time. In 2.6.9
-/// only its think time starts anew.
+/// A close request of another task counts as the awaited task's own in 2.6.32: as a sample of its think time.
+/// In 2.6.9 only its think time starts anew.
 #[test]
 fn a_close_request_is_booked_for_the_awaited_task() {
     for (config, samples, last_end) in [(early(), false, 8), (late(), true, 5)] {

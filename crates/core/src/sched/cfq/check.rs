@@ -36,7 +36,7 @@ impl Cfq {
         for tree in &self.positions {
             self.by_position.check(tree);
         }
-        assert!(self.idle_timer.is_none() || self.active.is_some(), "idling for nobody");
+        assert!(self.idle_timer.is_none() || self.active.is_some(), "idling without an active queue");
         assert!(self.active.is_none_or(|id| self.queues[id].is_busy()), "the active queue is in no tree");
         if let Some(id) = self.active.filter(|_| self.lonely.contains(&self.last_position.0)) {
             assert_eq!(self.find_cooperator(id).0, None, "a cooperator was overlooked");

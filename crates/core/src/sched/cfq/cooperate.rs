@@ -5,22 +5,22 @@
 //!                   ▲ head
 //! ```
 //!
-//! When A's queue is empty and B's next request is within 8192 sectors of the head, waiting for A would be silly: B is
-//! served at once, as A's *cooperator*, and the two queues are to become one: the next request of a task of the
-//! smaller side goes to the other's queue. When that queue starts to seek, the tasks have parted, and each gets its
-//! own queue again.
+//! When A's queue is empty and B's next request is within 8192 sectors of the head, waiting for A would be
+//! silly: B is served at once, as A's *cooperator*, and the two queues are to become one: the next request of
+//! a task of the smaller side goes to the other's queue. When that queue starts to seek, the tasks have
+//! parted, and each gets its own queue again.
 //!
-//! To find cooperators, busy queues of each priority level are kept in a tree by the position of their candidate. Those
-//! that cannot cooperate (async, seeky, of the idle class) are left out, where the kernel would find them and give up;
-//! so is the active queue, for which others are looked for.
+//! To find cooperators, busy queues of each priority level are kept in a tree by the position of their
+//! candidate. Those that cannot cooperate (async, seeky, of the idle class) are left out, where the kernel
+//! would find them and give up; so is the active queue, for which others are looked for.
 //!
-//! **References.** `process_refs` of a queue counts the contexts that use it, and those that will once they have
-//! followed the merges under way: promising a merge adds the source's references to the target, a context that
-//! follows leaves the source only, one that exits or is split off leaves the whole chain. A queue without references,
-//! requests or slice goes back to the pool.
+//! **References.** `process_refs` of a queue counts the contexts that use it, and those that will once they
+//! have followed the pending merges: promising a merge adds the source's references to the target, a context
+//! that follows leaves the source only, one that exits or is split off leaves the whole chain. A queue
+//! without references, requests or slice goes back to the pool.
 //!
-//! Where the kernel takes the one of two neighbours of the head at which its tree search happens to end, we take the
-//! one ahead.
+//! Where the kernel takes the one of two neighbours of the head at which its tree search happens to end, we
+//! take the one ahead.
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_close_cooperator, cfq_setup_merge, split_cfqq
 
@@ -39,8 +39,8 @@ use core::ops::Range;
 pub(super) const NOWHERE: Range<u64> = 0..0;
 
 impl Cfq {
-    /// Files a queue by the position of its candidate, unless it has none or cannot cooperate, or another queue's
-    /// candidate is in the same place.
+    /// Files a queue by the position of its candidate, unless it has none or cannot cooperate, or another
+    /// queue's candidate is in the same place.
     pub(super) fn refresh_position(&mut self, requests: &Requests, id: QueueId) {
         self.leave_position(id);
         self.lonely = NOWHERE;
@@ -69,8 +69,8 @@ impl Cfq {
         }
     }
 
-    /// A queue whose next request is so close to the head that it should be served in place of `id`, which is active and
-    /// empty.
+    /// A queue whose next request is so close to the head that it should be served in place of `id`, which is
+    /// active and empty.
     #[inline]
     pub(super) fn close_cooperator(&mut self, id: QueueId) -> Option<QueueId> {
         if self.lonely.contains(&self.last_position.0) {
@@ -149,8 +149,8 @@ impl Cfq {
         self.queues[to].process_refs += self.queues[from].process_refs;
     }
 
-    /// The queue for the next sync request of a task: its own, after the merges and splits that are due; another if the task
-    /// has gone to another group.
+    /// The queue for the next sync request of a task: its own, after the merges and splits that are due;
+    /// another if the task has gone to another group.
     pub(super) fn sync_queue(
         &mut self,
         cx: &mut Cx<'_>,
@@ -215,7 +215,7 @@ impl Cfq {
         }
     }
 
-    /// Gives a queue back to the pool if nobody uses it and it has no request anywhere.
+    /// Returns a queue to the pool if no context uses it and it has no request anywhere.
     pub(super) fn reap(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         if self.queues[id].process_refs > 0 || !self.is_own(id) {
             return;

@@ -1,8 +1,8 @@
 //! How many requests of a queue may be at the device at a time.
 //!
 //! Of all rules the last matters most to people: since a sync request was last late (it took longer than
-//! `fifo_expire_sync`), async queues may have one more request at the device for each `slice_sync` that has passed,
-//! starting with one.
+//! `fifo_expire_sync`), async queues may have one more request at the device for each `slice_sync` that has
+//! passed, starting with one.
 //!
 //= linux-2.6.34 block/cfq-iosched.c cfq_may_dispatch
 

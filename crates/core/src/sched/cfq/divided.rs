@@ -1,12 +1,13 @@
 //! Under the controller: which group has the disk is not ours to choose.
 //!
-//! CFQ keeps its groups apart as it does by itself; but it serves only the group *in force*, charges none, and lets no
-//! queue preempt one of another group. Inside the group everything is as without groups, so that a group that is alone
-//! notices nothing.
+//! CFQ keeps its groups apart as it does by itself; but it serves only the group *in force*, charges none,
+//! and lets no queue preempt one of another group. Inside the group everything is as without groups, so that
+//! a group that is alone notices nothing.
 //!
-//! A group can lose the disk at any moment, and then its active queue is *suspended*: it goes before all others of its kind
-//! when the group has the disk again, for what was left of its slice. Otherwise who happens to be second in a group would
-//! always be cut short. With slices of 100 ms for queues and 150 ms for groups, and two readers r and s in a group:
+//! A group can lose the disk at any moment, and then its active queue is *suspended*: it goes before all
+//! others of its kind when the group has the disk again, for what was left of its slice. Otherwise who
+//! happens to be second in a group would always be cut short. With slices of 100 ms for queues and 150 ms for
+//! groups, and two readers r and s in a group:
 //!
 //! ```text
 //!   the group's turns       |      1      |      2      |
@@ -16,7 +17,8 @@
 //!
 //! Async requests are their own group's in every era, and seeky queues stay in theirs.
 //!
-//! It does not wait for the sake of a group that lost the disk, nor refuse to lose it: the head will be elsewhere.
+//! It does not wait for the sake of a group that lost the disk, nor refuse to lose it: the head will be
+//! elsewhere.
 //!
 //= docs/reference/groups.md#6-schedulers-in-the-layer CFQ
 
@@ -74,7 +76,8 @@ impl Divisible for Cfq {
 }
 
 impl Cfq {
-    /// Whether no request of the group in force waits: the only queue of it that may be busy and empty is the active one.
+    /// Whether no request of the group in force waits: the only queue of it that may be busy and empty is the
+    /// active one.
     pub(super) fn has_none(&self) -> bool {
         let is_idle = |id| self.queues[id].group == self.in_force && self.queues[id].is_empty();
         self.groups[self.in_force].queues == u32::from(self.active.is_some_and(is_idle))

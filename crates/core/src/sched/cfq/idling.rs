@@ -1,11 +1,12 @@
 //! When the disk waits for a queue that has nothing to send right now.
 //!
-//! A sync queue whose task sends its next request soon after the last one completed, near to it, is worth waiting for
-//! (`slice_idle`): otherwise the head would go to another queue and back for every request. Queues that seek or think
-//! are served without waiting, one after the other; only the last of them waits, for the sake of all.
+//! A sync queue whose task sends its next request soon after the last one completed, near to it, is worth
+//! waiting for (`slice_idle`): otherwise the head would go to another queue and back for every request.
+//! Queues that seek or think are served without waiting, one after the other; only the last of them waits,
+//! for the sake of all.
 //!
-//! The `idle_window` of a queue says which of the two it is. It is closed when the queue seeks (unless it has had four
-//! requests waiting: *deep*) or its task thinks for longer than `slice_idle` on average.
+//! The `idle_window` of a queue says which of the two it is. It is closed when the queue seeks (unless it has
+//! had four requests waiting: *deep*) or its task thinks for longer than `slice_idle` on average.
 //!
 //! Nothing waits on a device without a head that queues requests, which is kept busy otherwise.
 //!
@@ -19,7 +20,7 @@ use crate::parts::think_time::ThinkTime;
 use crate::trace::Reason;
 use crate::units::{Duration, Instant};
 
-/// So many waiting requests make a queue deep.
+/// The number of waiting requests from which a queue is deep.
 //= linux-2.6.33 block/cfq-iosched.c cfq_update_idle_window
 const DEEP: u32 = 4;
 
@@ -63,7 +64,8 @@ impl Cfq {
         } else {
             return;
         };
-        // A task that has gone sends nothing; one that is known to think for longer than the slice lasts, too late.
+        // A task that has gone sends nothing; one that is known to think for longer than the slice lasts, too
+        // late.
         let Some(context) = self.active_context.map(|slot| &self.contexts[slot]).filter(|c| !c.exited) else {
             return;
         };
@@ -79,7 +81,8 @@ impl Cfq {
         cx.note(reason, task);
     }
 
-    /// Whether the group would lose its place if `id`, its only queue, lost the disk now, while requests are at the device.
+    /// Whether the group would lose its place if `id`, its only queue, lost the disk now, while requests are
+    /// at the device.
     pub(super) fn group_waits(&self, id: QueueId) -> bool {
         let group = &self.groups[self.queues[id].group];
         self.group_idles
@@ -88,8 +91,8 @@ impl Cfq {
             && !group.think.exceeds(self.config.group_idle)
     }
 
-    /// Whether to stretch the slice until the next request comes, so that the group is not without work when the slice
-    /// ends, and keeps its place.
+    /// Whether to stretch the slice until the next request comes, so that the group is not without work when
+    /// the slice ends, and keeps its place.
     //= linux-2.6.33 block/cfq-iosched.c cfq_should_wait_busy
     pub(super) fn should_wait_busy(&self, id: QueueId, now: Instant) -> bool {
         let queue = &self.queues[id];

@@ -1,8 +1,9 @@
-//! CFQ, completely fair queueing: each task's sync requests have a queue, each queue gets the disk for a time slice.
+//! CFQ, completely fair queueing: each task's sync requests have a queue, each queue gets the disk for a time
+//! slice.
 //!
-//! For disks that several tasks share: each gets its part of the *time*, streams stay streams, interactive tasks do
-//! not wait for a writer's backlog. This is the scheduler as of Linux 2.6.33, 2.6.34 and 3.10 ([`Era`]); those before
-//! time slices, and the first with them, are elsewhere.
+//! For disks that several tasks share: each gets its part of the *time*, streams stay streams, interactive
+//! tasks do not wait for a writer's backlog. This is the scheduler as of Linux 2.6.33, 2.6.34 and 3.10
+//! ([`Era`]); those before time slices, and the first with them, are elsewhere.
 //!
 //! ```text
 //!  insert ──► queue of the task ──► service trees: class × kind ──► active queue ──► device
@@ -12,49 +13,54 @@
 //!               └─ reads one stream with another? (cooperate.rs)
 //! ```
 //!
-//! Example: two tasks read sequentially, and think 0.1 ms between requests. Task 1 is served; when its queue runs empty
-//! the disk idles, at most 8 ms, and the next request comes after 0.1 ms. After 100 ms its slice is over, and task 2
-//! has the disk for 100 ms. The head goes from one place to the other ten times a second, not a thousand times.
+//! Example: two tasks read sequentially, and think 0.1 ms between requests. Task 1 is served; when its queue
+//! runs empty the disk idles, at most 8 ms, and the next request comes after 0.1 ms. After 100 ms its slice
+//! is over, and task 2 has the disk for 100 ms. The head goes from one place to the other ten times a second,
+//! not a thousand times.
 //!
 //! # How long one waits
 //!
-//! Classes are strict: RT requests can keep BE and IDLE ones waiting for ever, BE ones IDLE ones. Within a class, with
-//! n busy queues of level 4 and everything at its default, a queue waits for the slices of the others: with
-//! `low_latency` about 300 ms for n up to 18, and n × 16 ms beyond; without it (n - 1) × 100 ms. To this come, for
-//! each slice, the requests that were at the device when it ended, and the slices of other kinds. Lower levels are put
-//! off further: by n times the difference between the longest slice and theirs. Within a queue a request is passed
-//! over until its fifo time, and then served in the queue's next slice at the latest, one for each slice.
+//! Classes are strict: RT requests can keep BE and IDLE ones waiting for ever, BE ones IDLE ones. Within a
+//! class, with n busy queues of level 4 and everything at its default, a queue waits for the slices of the
+//! others: with `low_latency` about 300 ms for n up to 18, and n × 16 ms beyond; without it (n - 1) × 100 ms.
+//! To this come, for each slice, the requests that were at the device when it ended, and the slices of other
+//! kinds. Lower levels are put off further: by n times the difference between the longest slice and theirs.
+//! Within a queue a request is passed over until its fifo time, and then served in the queue's next slice at
+//! the latest, one for each slice.
 //!
-//! That is with a device that takes one request at a time. If it takes several, async requests have no bound, as it was in these
-//! kernels: an async queue must wait until no sync request is at the device, and a sync request that comes meanwhile takes
-//! its slice away.
+//! That is with a device that takes one request at a time. If it takes several, async requests have no bound,
+//! as it was in these kernels: an async queue must wait until no sync request is at the device, and a sync
+//! request that comes meanwhile takes its slice away.
 //!
-//! From 3.10 on nobody has a bound beside two tasks that are not worth waiting for, such as random readers, as long as
-//! `quirk_preempt_empty` is on: each preempts the other while that has its only request at the device, and passes all that
-//! wait. A device that takes n requests then serves n + 1 such tasks. With the quirk off they take turns.
+//! From 3.10 on no queue has a bound beside two tasks that are not worth waiting for, such as random readers,
+//! as long as `quirk_preempt_empty` is on: each preempts the other while that has its only request at the
+//! device, and passes all that wait. A device that takes n requests then serves n + 1 such tasks. With the
+//! quirk off they take turns.
 //!
 //! # From the kernel's hooks to ours
 //!
-//! - In the kernel `dispatch` moves a request to a list from which the driver takes it later. Here the driver has it at
-//!   once; *dispatched* and *in driver* differ only for a request that was handed back and waits to be issued again
-//!   (dispatched, not in driver).
-//! - "Run the queue" needs nothing: the driver asks after every insertion, completion and timer while there is room.
-//!   So a short request that an idling queue sends leaves at once; the kernel, when plugged, gave it a moment to grow.
+//! - In the kernel `dispatch` moves a request to a list from which the driver takes it later. Here the driver
+//!   has it at once; *dispatched* and *in driver* differ only for a request that was handed back and waits to
+//!   be issued again (dispatched, not in driver).
+//! - "Run the queue" needs nothing: the driver asks after every insertion, completion and timer while there
+//!   is room. So a short request that an idling queue sends leaves at once; the kernel, when plugged, gave it
+//!   a moment to grow.
 //! - Requests may start at the same sector; kernels before 3.x pushed the older one out.
-//! - A tick, where the rules count in ticks, is [`Limits::tick`], or 1 ms if that is zero. With `Limits::tick` slices
-//!   are whole ticks, as the kernel's divisions made them; without it they are exact to the nanosecond.
+//! - A tick, where the rules count in ticks, is [`Limits::tick`], or 1 ms if that is zero. With
+//!   `Limits::tick` slices are whole ticks, as the kernel's divisions made them; without it they are exact to
+//!   the nanosecond.
 //!
 //! # Groups
 //!
-//! Each group has trees of its own, and each time a slice ends the group comes next that had the least disk time for its
-//! share (shares.rs). Queues of different groups have nothing to do with each other, but that sync requests and higher classes
-//! preempt across groups. A group that has one queue, and would lose its place because that has nothing to send for a
-//! moment, is waited for (idling.rs).
+//! Each group has trees of its own, and each time a slice ends the group comes next that had the least disk
+//! time for its share (shares.rs). Queues of different groups have nothing to do with each other, but that
+//! sync requests and higher classes preempt across groups. A group that has one queue, and would lose its
+//! place because that has nothing to send for a moment, is waited for (idling.rs).
 //!
 //! # What it does not do
 //!
-//! A group's class means nothing here: classes of groups, like guarantees for them, are the [controller](super::fair)'s. Under
-//! it, as `cfq+groups`, the controller chooses the group (divided.rs).
+//! A group's class means nothing here: classes of groups, like guarantees for them, are the
+//! [controller](super::fair)'s. Under it, as `cfq+groups`, the controller chooses the group (divided.rs).
 //!
 //= linux-2.6.33, linux-2.6.34, linux-3.10 block/cfq-iosched.c, docs/reference/cfq.md#5-workload-trees
 
@@ -102,7 +108,8 @@ choice! {
         Mean = "mean";
         /// More than 4 of its last 32 requests started more than 800 sectors from where the one before ended.
         Distance = "distance";
-        /// More than 4 of its last 32 requests were shorter than 64 sectors: for flash, where distance costs nothing.
+        /// More than 4 of its last 32 requests were shorter than 64 sectors: for flash, where distance costs
+        /// nothing.
         Size = "size";
         /// `distance` on disks with a head, `size` on others.
         Auto = "auto";
@@ -116,8 +123,8 @@ choice! {
         Linux2_6_33 = "2.6.33";
         /// Depth half of `quantum`, and all of it while the slice lasts long enough.
         Linux2_6_34 = "2.6.34";
-        /// Also: think times of workloads and groups, `group_idle`, less waiting for who is not worth it; groups in a
-        /// hierarchy.
+        /// Also: think times of workloads and groups, `group_idle`, less waiting for who is not worth it;
+        /// groups in a hierarchy.
         Linux3_10 = "3.10";
         /// Also: async queues for each group.
         Linux4_3 = "4.3";
@@ -151,31 +158,34 @@ tunables! {
     pub struct Config {
         /// Requests that one queue may have at the device. Default 8 (2.6.33: 4).
         pub quantum: u32 = 8, 1, MAX_COUNT;
-        /// A sync request that has waited for so long is the first to go in its queue's next slice; one that took so long
-        /// until it completed throttles async requests. Default 125 ms.
+        /// A sync request that has waited for so long is the first to go in its queue's next slice; one that
+        /// took so long until it completed throttles async requests. Default 125 ms.
         pub fifo_expire_sync: Duration = Duration::from_ms(125), MIN_TIME, MAX_TIME;
-        /// An async request that has waited for so long is the first to go in its queue's next slice. Default 250 ms.
+        /// An async request that has waited for so long is the first to go in its queue's next slice. Default
+        /// 250 ms.
         pub fifo_expire_async: Duration = Duration::from_ms(250), MIN_TIME, MAX_TIME;
         /// How far back a seek may go to be considered at all. Default 16384 KiB.
         pub back_seek_max: KiB = KiB(16384), 0, MAX_COUNT;
         /// How many times dearer than forward a seek back is. Default 2.
         pub back_seek_penalty: u32 = 2, 1, MAX_COUNT;
-        /// The time slice of a sync queue of level 4; each level up or down adds or takes a fifth. Default 100 ms.
+        /// The time slice of a sync queue of level 4; each level up or down adds or takes a fifth. Default
+        /// 100 ms.
         pub slice_sync: Duration = Duration::from_ms(100), MIN_TIME, MAX_TIME;
         /// The time slice of an async queue of level 4. Default 40 ms.
         pub slice_async: Duration = Duration::from_ms(40), MIN_TIME, MAX_TIME;
         /// An async queue of level p sends at most 2 x this x (8 - p) requests in a slice. Default 2.
         pub slice_async_rq: u32 = 2, 1, MAX_COUNT;
-        /// How long an empty sync queue keeps the disk waiting for its next request. Longer favours streams, zero turns
-        /// idling off. Default 8 ms.
+        /// How long an empty sync queue keeps the disk waiting for its next request. Longer favours streams,
+        /// zero turns idling off. Default 8 ms.
         pub slice_idle: Duration = Duration::from_ms(8), 0, MAX_TIME;
-        /// How long a group whose only queue is not worth idling for keeps the disk. Counts from era 3.10 on. Default 8 ms.
+        /// How long a group whose only queue is not worth idling for keeps the disk. Counts from era 3.10 on.
+        /// Default 8 ms.
         pub group_idle: Duration = Duration::from_ms(8), 0, MAX_TIME;
-        /// Seeky queues, too, stay in their group, where in eras 2.6.33 and 2.6.34 they are served as the root's; later
-        /// ones always do. Default off.
+        /// Seeky queues, too, stay in their group, where in eras 2.6.33 and 2.6.34 they are served as the
+        /// root's; later ones always do. Default off.
         pub group_isolation: bool = false, 0, 1;
-        /// Shrink slices when many queues are busy, so that each has its turn within target_latency, and hold async
-        /// requests back after a sync one was late. Default on.
+        /// Shrink slices when many queues are busy, so that each has its turn within target_latency, and hold
+        /// async requests back after a sync one was late. Default on.
         pub low_latency: bool = true, 0, 1;
         /// The time in which every busy queue should have its turn. Default 300 ms.
         pub target_latency: Duration = Duration::from_ms(300), MIN_TIME, MAX_TIME;
@@ -187,10 +197,12 @@ tunables! {
         pub quirk_async_think: bool = true, 0, 1;
         /// A queue may be merged with one that no task uses any more, as in 2.6.34. Default off.
         pub quirk_merge_unchecked: bool = false, 0, 1;
-        /// With seek=mean, cooperation and splits trust the mean from the first request on, as in 2.6.33. Default on.
+        /// With seek=mean, cooperation and splits trust the mean from the first request on, as in 2.6.33.
+        /// Default on.
         pub quirk_seeky_early: bool = true, 0, 1;
-        /// From era 3.10 on, a queue that is not worth waiting for is preempted while its only request is at the device, too, and
-        /// the newcomer passes all that wait, as in the kernel. Off, random readers take turns. Default on.
+        /// From era 3.10 on, a queue that is not worth waiting for is preempted while its only request is at
+        /// the device, too, and the newcomer passes all that wait, as in the kernel. Off, random readers take
+        /// turns. Default on.
         //= deviates cfq-bound
         pub quirk_preempt_empty: bool = true, 0, 1;
     }
@@ -262,7 +274,7 @@ pub struct Cfq {
     workload_expires: Instant,
     noidle_requires_idle: bool,
     active: Option<QueueId>,
-    /// Whose request was the first in this slice.
+    /// The task whose request was the first in this slice.
     active_context: Option<TaskSlot>,
     idle_timer: Option<Instant>,
     /// When the active queue got the disk, and how long its slice is; zero while its clock has not started.
@@ -501,7 +513,8 @@ impl Scheduler for Cfq {
             Control::SetWeight(group, _) | Control::SetPolicy(group, _) => {
                 self.shares.reweigh(&cx.books.groups, group);
             }
-            // Leaf weights are read when they begin to count; a group that is gone loses its queues with its requests.
+            // Leaf weights are read when they begin to count; a group that is gone loses its queues with its
+            // requests.
             _ => {}
         }
     }
@@ -634,8 +647,8 @@ impl Cfq {
         }
     }
 
-    /// The active queue, for which the disk was idling, has something to send: now, or, if it is a single page and
-    /// nobody else waits, as soon as the driver wants it.
+    /// The active queue, for which the disk was idling, has something to send: now, or, if it is a single
+    /// page and no other queue waits, as soon as the driver wants it.
     //= linux-2.6.33 block/cfq-iosched.c cfq_rq_enqueued
     fn end_idling(&mut self, cx: &mut Cx<'_>, id: QueueId, rq: &Request) {
         const PAGE_SECTORS: u32 = 8;
@@ -693,7 +706,7 @@ impl Cfq {
         Some(id)
     }
 
-    /// Whether the active queue goes on.
+    /// Whether the active queue keeps the disk.
     //= linux-2.6.33 block/cfq-iosched.c cfq_select_queue
     fn review(&mut self, id: QueueId, now: Instant) -> Verdict {
         let queue = &self.queues[id];
@@ -768,7 +781,8 @@ impl Cfq {
         self.rq_queued -= 1;
     }
 
-    /// The better of the requests before and behind `tag`, wrapping to the first, seen from the start of `tag`.
+    /// The better of the requests before and behind `tag`, wrapping to the first, seen from the start of
+    /// `tag`.
     fn neighbour(&self, requests: &Requests, id: QueueId, tag: Tag) -> Option<Tag> {
         let wrapped = || self.links.lowest(&self.queues[id].requests).filter(|&first| first != tag);
         let behind = self.links.next(tag).or_else(wrapped);

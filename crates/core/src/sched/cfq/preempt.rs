@@ -1,7 +1,7 @@
 //! Whether a request that arrives takes the disk from the active queue.
 //!
-//! The first rule of [`Rule`] that applies decides. A preempted queue keeps what is left of its slice: it will be
-//! filed that much earlier.
+//! The first rule of [`Rule`] that applies decides. A preempted queue keeps what is left of its slice: it
+//! will be filed that much earlier.
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_should_preempt, cfq_preempt_queue
 
@@ -15,7 +15,7 @@ use crate::request::Request;
 /// What decided, in the order in which the rules are tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rule {
-    /// No: there is nobody to preempt.
+    /// No: there is no active queue.
     NoActive,
     /// No: the newcomer is of the idle class.
     IdleClass,
@@ -23,7 +23,7 @@ pub(super) enum Rule {
     OverIdleClass,
     /// No: the active queue is real-time, the newcomer is not.
     UnderRealTime,
-    /// Yes: somebody waits for the newcomer, nobody for the active queue.
+    /// Yes: a program waits for the newcomer, and none for the active queue.
     SyncOverAsync,
     /// No: the active queue is of another group. Under the controller this goes before all others.
     OtherGroup,
@@ -35,8 +35,8 @@ pub(super) enum Rule {
     Metadata,
     /// Yes: the newcomer is real-time, the active queue is not.
     RealTime,
-    /// Yes: the active queue has nothing to send, and nobody would wait for it; without `quirk_preempt_empty` only if the disk
-    /// waits for it all the same. From 3.x on.
+    /// Yes: the active queue has nothing to send, and idling for it is not worth it; without
+    /// `quirk_preempt_empty` only if the disk waits for it all the same. From 3.x on.
     NotWorthWaiting,
     /// No: the disk is not being kept idle.
     NotWaiting,

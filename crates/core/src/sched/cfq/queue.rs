@@ -8,12 +8,13 @@
 //!   async requests of all tasks ──► 8 RT, 8 BE and 1 IDLE queue, shared, for each group
 //! ```
 //!
-//! Sync queues come from a pool of one for each task and some spare ones for those that were left behind by a merge
-//! or split with requests still in them. When it is empty, and for tasks beyond [`crate::Limits::tasks`], there is the
-//! *fallback* queue, which everyone in a group shares who has nothing better (`oom_cfqq` in the kernel, where it is in the root).
+//! Sync queues come from a pool of one for each task and some spare ones for those that were left behind by a
+//! merge or split with requests still in them. When it is empty, and for tasks beyond
+//! [`crate::Limits::tasks`], there is the *fallback* queue, which everyone in a group shares who has nothing
+//! better (`oom_cfqq` in the kernel, where it is in the root).
 //!
-//! A queue has a *home*, the group of its requests, and is filed in that group. In 2.6.33 and 2.6.34 it is filed in the root
-//! while it seeks, unless `group_isolation` is on.
+//! A queue has a *home*, the group of its requests, and is filed in that group. In 2.6.33 and 2.6.34 it is
+//! filed in the root while it seeks, unless `group_isolation` is on.
 
 use super::stats::SeekStats;
 use crate::parts::sorted::SortedQueue;
@@ -53,11 +54,11 @@ impl QueueId {
 /// What kind of service a queue asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// Nobody waits for it.
+    /// Async: no program waits for it.
     Async,
-    /// Somebody waits, but idling for this one queue would not pay: it seeks, or its task thinks for too long.
+    /// Sync, but idling for this one queue would not pay: it seeks, or its task thinks for too long.
     SyncNoIdle,
-    /// Somebody waits, and the next request will come soon and nearby.
+    /// Sync, and the next request will come soon and nearby.
     Sync,
 }
 
@@ -103,7 +104,7 @@ pub(super) struct Queue {
 
     /// The queue that its tasks are to use from their next request on, with that queue's generation.
     pub(super) merge_into: Option<(QueueId, u32)>,
-    /// Contexts that point here, or will by the merges under way.
+    /// Contexts that point here, or will after the pending merges.
     pub(super) process_refs: u32,
     /// How often this id was given out, so that a stale link is recognised.
     pub(super) generation: u32,
@@ -243,8 +244,8 @@ impl Context {
         }
     }
 
-    /// The priority that a request counts with which carries `prio`: whoever spoke last is right, the requests (by
-    /// carrying another priority than those before) or [`Self::set_prio`].
+    /// The priority that a request counts with which carries `prio`: the last of the two counts, the requests
+    /// (by carrying another priority than those before) or [`Self::set_prio`].
     pub(super) fn prio(&self, sync: bool, prio: IoPrio) -> IoPrio {
         let i = usize::from(sync);
         if self.seen[i] == prio { self.prio[i] } else { prio }

@@ -1,4 +1,4 @@
-//! Whose turn it is: the queues of a group, in trees by class and kind.
+//! The order of turns: the queues of a group, in trees by class and kind.
 //!
 //! ```text
 //!             Async   SyncNoIdle   Sync
@@ -7,12 +7,14 @@
 //!     IDLE          one tree                  within a tree each queue a slice, by key
 //! ```
 //!
-//! A key is a time: now, plus an offset that is larger for lower priorities and more queues, less what was left of the
-//! last slice. The kind that comes next is that whose first queue has the smallest key. Its workload slice is its
-//! queues' part of the group's slice: with 3 sync and 1 seeky queue and 300 ms, sync queues get 225 ms, then the seeky
-//! one 75 ms. Async queues get 40 % of their part, and share their part with all queues.
+//! A key is a time: now, plus an offset that is larger for lower priorities and more queues, less what was
+//! left of the last slice. The kind that comes next is that whose first queue has the smallest key. Its
+//! workload slice is its queues' part of the group's slice: with 3 sync and 1 seeky queue and 300 ms, sync
+//! queues get 225 ms, then the seeky one 75 ms. Async queues get 40 % of their part, and share their part
+//! with all queues.
 //!
-//! A queue stays in its tree, and counts as busy, until its slice is over, even when its last request has left.
+//! A queue stays in its tree, and counts as busy, until its slice is over, even when its last request has
+//! left.
 //!
 //! All this is for each group; with several, the group is chosen first (shares.rs).
 //!
@@ -176,8 +178,8 @@ impl Cfq {
         }
     }
 
-    /// Without isolation, files a queue that seeks in the root, and one that does no more in its own group again. What comes of
-    /// its last slice stays its.
+    /// Without isolation, files a queue that seeks in the root, and one that does no more in its own group
+    /// again. What comes of its last slice stays its.
     //= linux-2.6.33 block/cfq-iosched.c cfq_service_tree_add, group_isolation
     fn change_group(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let queue = &self.queues[id];
@@ -245,8 +247,8 @@ impl Cfq {
         last.map_or(now, |l| Instant::from_ns(self.filed.key(l))) + IDLE_DELAY
     }
 
-    /// Now, put off by how much shorter this queue's slices are than the longest, for each other queue; and earlier by
-    /// what it has to get from its last slice. A queue that was not busy is not counted yet.
+    /// Now, put off by how much shorter this queue's slices are than the longest, for each other queue; and
+    /// earlier by what it has to get from its last slice. A queue that was not busy is not counted yet.
     //= linux-2.6.33 block/cfq-iosched.c cfq_slice_offset
     fn turn_key(&self, queue: &Queue, now: Instant) -> Instant {
         let shorter = self.slices[1][0].as_ns().cast_signed() - self.prio_slice(queue).as_ns().cast_signed();

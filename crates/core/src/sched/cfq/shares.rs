@@ -1,8 +1,9 @@
 //! Which group is next: the groups that have busy queues, by virtual time.
 //!
-//! A group's virtual time is the disk time that it was charged, divided by its share, so that who has a smaller share falls
-//! behind sooner. The group with the smallest is chosen each time a slice ends; weights act through how often a group is
-//! chosen. All groups of all levels are in one tree; what the hierarchy says is in the shares:
+//! A group's virtual time is the disk time that it was charged, divided by its share, so that who has a
+//! smaller share falls behind sooner. The group with the smallest is chosen each time a slice ends; weights
+//! act through how often a group is chosen. All groups of all levels are in one tree; what the hierarchy says
+//! is in the shares:
 //!
 //! ```text
 //!   root ─┬─ A 500 ─┬─ AA 500       AA: 500/1500 of A, which is 500/750 of all: 0.2222
@@ -10,12 +11,13 @@
 //!         └─ B 250                  B: 250/750: 0.3333
 //! ```
 //!
-//! Only who is *active* counts: who has busy queues, or active groups inside. A group's own queues are one more child of it,
-//! with the leaf weight. Before 3.9 all groups, the root included, were on one level (*flat*): then a group's time
-//! is divided by its weight alone, as if 100 were the weight of all.
+//! Only who is *active* counts: who has busy queues, or active groups inside. A group's own queues are one
+//! more child of it, with the leaf weight. Before 3.9 all groups, the root included, were on one level
+//! (*flat*): then a group's time is divided by its weight alone, as if 100 were the weight of all.
 //!
-//! A group that becomes active is placed behind all others, wherever it was before; so one that is not always busy loses its
-//! share, unless it is waited for (idling.rs). Weights that change count from the next charge or activation on.
+//! A group that becomes active is placed behind all others, wherever it was before; so one that is not always
+//! busy loses its share, unless it is waited for (idling.rs). Weights that change count from the next charge
+//! or activation on.
 //!
 //! It knows no queues, and does not know why a group is charged.
 //!
@@ -34,7 +36,8 @@ const WHOLE: u64 = 1 << 32;
 const CHARGE_MAX: u64 = 1 << 61;
 /// Virtual times beyond this are all set back.
 const FAR: u64 = 1 << 62;
-/// How far behind the last an active group is placed, in 4096ths of a tick: 200 ticks, not scaled as charges are.
+/// How far behind the last an active group is placed, in 4096ths of a tick: 200 ticks, not scaled as charges
+/// are.
 //= linux-2.6.33 block/cfq-iosched.c cfq_group_service_tree_add, CFQ_IDLE_DELAY
 const DELAY: u64 = 200;
 
@@ -48,7 +51,8 @@ struct Share {
     /// Its active children, its own queues included, and the sum of their weights.
     active: u32,
     sum: u64,
-    /// Its own queues' part of the disk when it was last charged or became active, unless flat. Charges go by it.
+    /// Its own queues' part of the disk when it was last charged or became active, unless flat. Charges go by
+    /// it.
     part: u64,
 }
 
@@ -88,7 +92,7 @@ impl Shares {
         self.order.first(&self.tree)
     }
 
-    /// The same; it is chosen.
+    /// Chooses the first group and returns it.
     pub(super) fn choose(&mut self) -> Option<GroupId> {
         let first = self.first()?;
         self.min = self.min.max(self.order.key(first));
@@ -159,7 +163,8 @@ impl Shares {
         }
     }
 
-    /// A group has another weight. If it is active only through groups in it, that may be so for ever: it counts at once.
+    /// A group has another weight. If it is active only through groups in it, that may be so for ever: it
+    /// counts at once.
     //= deviates cfq-weight-now
     pub(super) fn reweigh(&mut self, groups: &Groups, group: GroupId) {
         let Some(up) = self.parent(group).filter(|_| self.shares[group].active > 0) else { return };
@@ -203,7 +208,7 @@ impl Shares {
         self.shares[group].part = self.present_part(group);
     }
 
-    /// The same on one level. The root's `sum` is that of all weights, its own is its leaf weight.
+    /// Adds a group, on one level. The root's `sum` is that of all weights, its own is its leaf weight.
     fn join_flat(&mut self, groups: &Groups, group: GroupId) {
         let is_root = group == GroupId::ROOT;
         let weight = if is_root { groups.leaf_weight(group) } else { groups.weight(group) }.get();

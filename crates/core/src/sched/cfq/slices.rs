@@ -1,8 +1,8 @@
 //! Time slices: how long, from when to when, and what happens at their end.
 //!
-//! A slice's clock starts when its first request *completes*, so that the seek to a queue's place is not charged to it
-//! (it is the previous queue's absence that made it necessary). With `low_latency` slices shrink when many queues are
-//! busy, so that each has its turn within `target_latency`: 300 ms.
+//! A slice's clock starts when its first request *completes*, so that the seek to a queue's place is not
+//! charged to it (it is the previous queue's absence that made it necessary). With `low_latency` slices
+//! shrink when many queues are busy, so that each has its turn within `target_latency`: 300 ms.
 //!
 //! | busy sync queues (BE/4) | 1-3 | 4 | 6 | 8 | 10 | 20 |
 //! |---|---:|---:|---:|---:|---:|---:|
@@ -27,7 +27,8 @@ const SLICE_SCALE: u64 = 5;
 /// Why a slice ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Expire {
-    /// Its time was up when a request completed (or it is of the idle class, and one request was all it gets).
+    /// Its time was up when a request completed (or it is of the idle class, and one request was all it
+    /// gets).
     Completed,
     /// Its time was found to be up later.
     Used,
@@ -184,8 +185,9 @@ impl Cfq {
         cx.note(why.reason(), task);
     }
 
-    /// Charges the group of a queue whose slice ends: for the time of the slice, but in IOPS mode for its requests, a tick
-    /// each, and for a whole slice if there are none but async queues, whose requests are still to be carried out.
+    /// Charges the group of a queue whose slice ends: for the time of the slice, but in IOPS mode for its
+    /// requests, a tick each, and for a whole slice if there are none but async queues, whose requests are
+    /// still to be carried out.
     ///
     /// The kernel charges those nothing if none was carried out yet; we charge them the time.
     //= deviates cfq-async-charge
@@ -206,7 +208,8 @@ impl Cfq {
         cx.books.groups.leave(cx.now);
     }
 
-    /// The time of a slice, and what is not charged: what was overrun and, since 3.x, the time until the first completion.
+    /// The time of a slice, and what is not charged: what was overrun and, since 3.x, the time until the
+    /// first completion.
     fn slice_usage(&self, queue: &Queue, now: Instant) -> (Duration, Duration) {
         if queue.slice_new || queue.slice_start == now {
             return (now.saturating_since(self.activated).max(self.tick), Duration::ZERO);
@@ -218,7 +221,8 @@ impl Cfq {
         (used, if self.config.era.since_3() { unaccounted + before } else { unaccounted })
     }
 
-    /// Whether groups share requests, not time: when nothing is waited for, and the device queues, time says nothing.
+    /// Whether groups share requests, not time: when nothing is waited for, and the device queues, time says
+    /// nothing.
     //= linux-3.10 block/cfq-iosched.c iops_mode
     fn counts_requests(&self) -> bool {
         self.config.era.since_3() && self.config.slice_idle.is_zero() && self.probe.may_queue()

@@ -1,4 +1,5 @@
-//! What CFQ learns by watching: whether queues seek, whether the device queues. (How long tasks think: [`crate::parts::think_time`].)
+//! What CFQ learns by watching: whether queues seek, whether the device queues. (How long tasks think:
+//! [`crate::parts::think_time`].)
 
 use super::Seek;
 use crate::parts::decay::Decayed;
@@ -22,15 +23,16 @@ pub(super) const CLOSE_SECTORS: u64 = 8 * 1024;
 /// A device that ever has this many requests queues them.
 //= linux-2.6.33 block/cfq-iosched.c CFQ_HW_QUEUE_MIN
 const QUEUEING_DEPTH: u32 = 5;
-/// So many completions under load are watched before saying that a device does not queue.
+/// The number of completions under load that are watched before a device counts as one that does not queue.
 //= linux-2.6.33 block/cfq-iosched.c cfq_update_hw_tag
 const DEPTH_SAMPLES: u32 = 50;
 
 /// Whether a queue jumps about.
 ///
-/// By the rule of 2.6.34 each request shifts a mark into a history of 32: 1 if it starts more than 800 sectors from
-/// where the last one ended (or, by the rule for flash, if it is shorter than 64 sectors). Five marks make a queue
-/// seeky, so a new one has the benefit of the doubt. By the rule of 2.6.33 it is the mean distance that counts.
+/// By the rule of 2.6.34 each request shifts a mark into a history of 32: 1 if it starts more than 800
+/// sectors from where the last one ended (or, by the rule for flash, if it is shorter than 64 sectors). Five
+/// marks make a queue seeky, so a new one has the benefit of the doubt. By the rule of 2.6.33 it is the mean
+/// distance that counts.
 //= linux-2.6.34 block/cfq-iosched.c cfq_update_io_seektime
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SeekStats {
@@ -68,8 +70,8 @@ impl SeekStats {
         }
     }
 
-    /// How far a request may be from the head to count as close to this queue's. The rule of 2.6.33 goes by the
-    /// queue's own mean, which may be large when it is `uncapped`.
+    /// How far a request may be from the head to count as close to this queue's. The rule of 2.6.33 goes by
+    /// the queue's own mean, which may be large when it is `uncapped`.
     //= linux-2.6.33 block/cfq-iosched.c cfq_rq_close
     pub(super) fn close_sectors(&self, rule: Seek, uncapped: bool) -> u64 {
         if rule != Seek::Mean || !self.distance.is_valid() {
@@ -80,10 +82,12 @@ impl SeekStats {
     }
 }
 
-/// Whether the device queues requests (NCQ, TCQ), found out by looking how many it ever took when more were waiting.
+/// Whether the device queues requests (NCQ, TCQ), found out by looking how many it ever took when more were
+/// waiting.
 ///
-/// It is taken to queue until 51 completions under load have shown that it does not; once it has had five at a time,
-/// the question is settled. What the driver says about its depth is not asked: kernels did not know it either.
+/// It is taken to queue until 51 completions under load have shown that it does not; once it has had five at
+/// a time, the question is settled. What the driver says about its depth is not asked: kernels did not know
+/// it either.
 //= linux-2.6.33 block/cfq-iosched.c cfq_update_hw_tag
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DepthProbe {
@@ -93,8 +97,8 @@ pub(super) struct DepthProbe {
 }
 
 impl DepthProbe {
-    /// A request completed while the device had `in_driver`, itself included, and `queued` waited. `light` if the
-    /// active queue would like to idle and has too little in hand to load the device.
+    /// A request completed while the device had `in_driver`, itself included, and `queued` waited. `light` if
+    /// the active queue would like to idle and has too little in hand to load the device.
     pub(super) fn completed(&mut self, in_driver: u32, queued: u32, light: bool) {
         self.most = self.most.max(in_driver);
         let idle_device = queued <= QUEUEING_DEPTH && in_driver <= QUEUEING_DEPTH;

@@ -14,19 +14,20 @@
 //!
 //! # What is a queue
 //!
-//! A queue belongs to one [`crate::TaskId`], with its sync and its async requests alike. The kernels could key queues
-//! by process, thread group, user and so on (`key_type`); here the host decides, by what it passes as the task. Buffered
-//! writes came from pdflush then, so a host of that era passes pdflush as their task. Classes, priorities and groups do
-//! not count. Tasks beyond [`crate::Limits::tasks`] share one queue.
+//! A queue belongs to one [`crate::TaskId`], with its sync and its async requests alike. The kernels could
+//! key queues by process, thread group, user and so on (`key_type`); here the host decides, by what it passes
+//! as the task. Buffered writes came from pdflush then, so a host of that era passes pdflush as their task.
+//! Classes, priorities and groups do not count. Tasks beyond [`crate::Limits::tasks`] share one queue.
 //!
 //! # What it does not do
 //!
-//! It does not limit how many requests a task may have (`queued`, `may_queue`): a driver's tags are its request pool,
-//! and a host that models the pool of that time limits there. It knows no barriers.
+//! It does not limit how many requests a task may have (`queued`, `may_queue`): a driver's tags are its
+//! request pool, and a host that models the pool of that time limits there. It knows no barriers.
 //!
 //! # Merging
 //!
-//! Only into requests that wait in a queue. One on the dispatch list is on its way and does not grow any more.
+//! Only into requests that wait in a queue. One on the dispatch list is on its way and does not grow any
+//! more.
 //!
 //! # Quirks
 //!
@@ -68,7 +69,8 @@ macro_rules! early_tunables {
                 pub fifo_expire_sync: Duration = Duration::from_ms(500), 1_000_000, u64::MAX;
                 /// How old the oldest async request of a queue may get before it goes first. Default 5 s.
                 pub fifo_expire_async: Duration = Duration::from_secs(5), 1_000_000, u64::MAX;
-                /// The least time between two requests of a queue that go first because of their age. Default 125 ms.
+                /// The least time between two requests of a queue that go first because of their age. Default
+                /// 125 ms.
                 pub fifo_batch_expire: Duration = Duration::from_ms(125), 0, u64::MAX;
                 /// How far back the head may go for the next request. Default 16 MiB.
                 pub back_seek_max: KiB = KiB(16384), 0, u32::MAX as u64;
@@ -76,8 +78,8 @@ macro_rules! early_tunables {
                 pub back_seek_penalty: u32 = 2, 1, u32::MAX as u64;
                 /// Whether a queue gives the request that is cheapest to reach, or its lowest. Default on.
                 pub find_best_crq: bool = true, 0, 1;
-                /// Quirk of 2.6.10 to early 2.6.13: sync requests expire after `fifo_expire_async` and async ones, which
-                /// are looked at first, after `fifo_expire_sync`. Default off; on in the preset.
+                /// Quirk of 2.6.10 to early 2.6.13: sync requests expire after `fifo_expire_async` and async
+                /// ones, which are looked at first, after `fifo_expire_sync`. Default off; on in the preset.
                 pub swap_fifo_limits: bool = false, 0, 1;
             }
         }

@@ -1,5 +1,5 @@
-//! What the request round robin and the time slices share: a queue per task, the choice of a request within a queue,
-//! and the dispatch list.
+//! What the request round robin and the time slices share: a queue per task, the choice of a request within a
+//! queue, and the dispatch list.
 //!
 //! ```text
 //!              a queue per task                         rr: who is next
@@ -11,8 +11,8 @@
 //!                 in driver:                         ├───────┤
 //! ```
 //!
-//! Which queue may move requests, and how many, is the policy's: this module has no notion of a slice or of service.
-//! `S` is what the policy remembers about each queue.
+//! Which queue may move requests, and how many, is the policy's: this module has no notion of a slice or of
+//! service. `S` is what the policy remembers about each queue.
 //!
 //= linux-2.6.11 drivers/block/cfq-iosched.c
 //= docs/reference/cfq.md#32-version-2, docs/reference/cfq.md#33-best-request
@@ -29,7 +29,7 @@ use crate::table::Table;
 use crate::trace::Reason;
 use crate::units::{Instant, Sector, Tag, TaskId};
 
-/// Whose notes they are that concern the queue which tasks share when there are too many.
+/// The task of notes about the queue that tasks share when there are too many.
 const FALLBACK_TASK: TaskId = TaskId(u32::MAX);
 
 /// Where a request is.
@@ -260,8 +260,8 @@ impl<S: Copy + Default> Queues<S> {
 
     /// Whether `rq` may be appended to, or put in front of, `into`.
     ///
-    /// Into nothing that is on the dispatch list. A back merge may cross queues, because the index of ends is the
-    /// device's; a front merge may not, because it was looked up in the submitter's own tree.
+    /// Into nothing that is on the dispatch list. A back merge may cross queues, because the index of ends is
+    /// the device's; a front merge may not, because it was looked up in the submitter's own tree.
     pub(super) fn may_merge(&self, requests: &Requests, into: Tag, rq: &Request) -> bool {
         let entry = &self.entries[into];
         if entry.place != Place::Pending {
@@ -296,7 +296,8 @@ impl<S: Copy + Default> Queues<S> {
         queue
     }
 
-    /// A task is gone. Answers its queue, if it has one of its own; [`Self::release_if_done`] gives that back.
+    /// A task is gone. Answers its queue, if it has one of its own; [`Self::release_if_done`] gives that
+    /// back.
     pub(super) fn exit(&mut self, task: TaskId) -> Option<TaskSlot> {
         let queue = self.tasks.find(task)?;
         self.queues[queue].exited = true;
@@ -311,7 +312,7 @@ impl<S: Copy + Default> Queues<S> {
         }
     }
 
-    /// Whose queue it is, for notes.
+    /// Returns the task of a queue, for notes.
     pub(super) fn task(&self, queue: TaskSlot) -> TaskId {
         self.tasks.task(queue).unwrap_or(FALLBACK_TASK)
     }

@@ -1,31 +1,33 @@
 //! `cfq-2.6.10`: request round robin, the second version of CFQ, as in Linux 2.6.10 and 2.6.11.
 //!
-//! Every queue gives one request per round, those first that have used the disk least. Among tasks that send what the
-//! disk can serve equally fast it is fair; but two sequential readers make the head travel for each request, and one
-//! that waits for its data before it asks for more gets one request per round, however many a writer has queued.
+//! Every queue gives one request per round, those first that have used the disk least. Among tasks that send
+//! what the disk can serve equally fast it is fair; but two sequential readers make the head travel for each
+//! request, and one that waits for its data before it asks for more gets one request per round, however many
+//! a writer has queued.
 //!
 //! # A round
 //!
-//! When the dispatch list is empty, each busy queue moves a request to it: in the first round only queues that have
-//! nothing in flight, in further ones all, until at least `quantum` requests were moved. A round is always completed,
-//! so with 20 queues and a quantum of 4 the first refill moves 20.
+//! When the dispatch list is empty, each busy queue moves a request to it: in the first round only queues
+//! that have nothing in flight, in further ones all, until at least `quantum` requests were moved. A round is
+//! always completed, so with 20 queues and a quantum of 4 the first refill moves 20.
 //!
-//! # Who has used the disk least
+//! # The queue that has used the disk least
 //!
-//! A queue's *service* is the time for which the device had its requests. Once the device has had four requests at a
-//! time it evidently queues commands, times overlap, and service counts requests instead, each as a millisecond (a tick
-//! of the kernels that this is taken from, where ticks and requests share one counter). Once a second what a queue has
-//! used is divided by 8 (by 10 when counting requests), so that the past fades. Equal services are ordered by fewest
-//! requests in flight.
+//! A queue's *service* is the time for which the device had its requests. Once the device has had four
+//! requests at a time it evidently queues commands, times overlap, and service counts requests instead, each
+//! as a millisecond (a tick of the kernels that this is taken from, where ticks and requests share one
+//! counter). Once a second what a queue has used is divided by 8 (by 10 when counting requests), so that the
+//! past fades. Equal services are ordered by fewest requests in flight.
 //!
 //! # How long a request can wait
 //!
-//! It never holds: the device is given what waits. Each refill serves every queue with nothing in flight, so a queue
-//! of `n` waits for at most the `n - 1` requests of the others and what is in flight of its own, per request that it
-//! gives. Within a queue the nearest request goes first, but every `fifo_batch_expire` the oldest one of an expired fifo
-//! does; a task that keeps both fifos expired delays only its own requests.
+//! It never holds: the device is given what waits. Each refill serves every queue with nothing in flight, so
+//! a queue of `n` waits for at most the `n - 1` requests of the others and what is in flight of its own, per
+//! request that it gives. Within a queue the nearest request goes first, but every `fifo_batch_expire` the
+//! oldest one of an expired fifo does; a task that keeps both fifos expired delays only its own requests.
 //!
-//! Cost: O(log tasks + log requests) per request; the visits of a round are shared by the requests that it moves.
+//! Cost: O(log tasks + log requests) per request; the visits of a round are shared by the requests that it
+//! moves.
 //!
 //= linux-2.6.11 drivers/block/cfq-iosched.c, docs/reference/cfq.md#32-version-2
 
@@ -57,7 +59,7 @@ const FADE_AFTER: Duration = Duration::from_secs(1);
 /// What fades: an eighth is left of times, a tenth of request counts.
 const FADE_TIME: u64 = 8;
 const FADE_COUNT: u64 = 10;
-/// So many requests at the device at a time show that it queues commands.
+/// The number of requests at the device at a time which shows that it queues commands.
 //= linux-2.6.11 drivers/block/cfq-iosched.c cfq_account_dispatch, tag detection
 const QUEUES_COMMANDS: u32 = 4;
 /// What a request counts once times do not: a tick of HZ = 1000.
@@ -191,7 +193,7 @@ impl Scheduler for RoundRobin {
         if inserted.became_busy {
             let queue = &mut self.queues[inserted.queue];
             if queue.service.is_old(cx.now) {
-                // The sum goes on; only a completion or an activation starts a new second.
+                // The sum continues; only a completion or an activation starts a new second.
                 queue.service.used = faded(queue.service.used, FADE_TIME, self.tick);
             }
             let key = key(queue);

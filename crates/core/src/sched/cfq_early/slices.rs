@@ -1,12 +1,13 @@
 //! `cfq-ts1` and `cfq-ts2`: the time-sliced CFQ of 2 and 4 December 2004.
 //!
-//! One queue at a time, the *active* one, has the disk, for a slice of time. When it runs empty with time left, the disk
-//! idles for a moment: a task that reads a file sends its next request a fraction of a millisecond after it got the
-//! last, and serving it costs no seek. When the slice is over, the queue whose last slice ended longest ago is next;
-//! queues that never had one go first, in order of becoming busy.
+//! One queue at a time, the *active* one, has the disk, for a slice of time. When it runs empty with time
+//! left, the disk idles for a moment: a task that reads a file sends its next request a fraction of a
+//! millisecond after it got the last, and serving it costs no seek. When the slice is over, the queue whose
+//! last slice ended longest ago is next; queues that never had one go first, in order of becoming busy.
 //!
-//! With `n` equal sequential readers each waits for `(n - 1)` slices now and then, and the disk seeks once per slice
-//! instead of once per request: 8 readers at 83 ms have 12 seeks a second, and a worst latency of about 580 ms.
+//! With `n` equal sequential readers each waits for `(n - 1)` slices now and then, and the disk seeks once
+//! per slice instead of once per request: 8 readers at 83 ms have 12 seeks a second, and a worst latency of
+//! about 580 ms.
 //!
 //! # When a slice ends
 //!
@@ -17,23 +18,23 @@
 //! | ends early | | after `slice_async_rq` requests, if the last ones moved were all async |
 //! | idles | up to `idle`, if that much is left | up to `slice_idle`, if that much is left |
 //!
-//! The active queue moves up to `quantum` requests to the dispatch list whenever that is empty, and the driver has at
-//! most `max_depth`. A slice does not wait for the previous queue's requests to complete.
+//! The active queue moves up to `quantum` requests to the dispatch list whenever that is empty, and the
+//! driver has at most `max_depth`. A slice does not wait for the previous queue's requests to complete.
 //!
 //! # How long a request can wait
 //!
-//! For at most one slice of each other task (with its overrun: what was on its way, and one idle period), plus one of
-//! each task that comes new meanwhile, per slice that its own task needs to get to it. Within a queue the nearest
-//! request goes first, but every `fifo_batch_expire` the oldest one of an expired fifo does. [`Hold::SliceIdle`] ends
-//! by a timer (or, without the quirk `idle_in_flight`, by the completion of the active queue's own requests),
-//! [`Hold::Depth`] by a completion.
+//! For at most one slice of each other task (with its overrun: what was on its way, and one idle period),
+//! plus one of each task that comes new meanwhile, per slice that its own task needs to get to it. Within a
+//! queue the nearest request goes first, but every `fifo_batch_expire` the oldest one of an expired fifo
+//! does. [`Hold::SliceIdle`] ends by a timer (or, without the quirk `idle_in_flight`, by the completion of
+//! the active queue's own requests), [`Hold::Depth`] by a completion.
 //!
 //! Cost: O(log tasks + log requests) per request.
 //!
 //! # What it does not do
 //!
-//! The host's plug: these versions ran the queue at once when an awaited request came (#1 without unplugging), and so
-//! does a driver that asks after each insertion.
+//! The host's plug: these versions ran the queue at once when an awaited request came (#1 without
+//! unplugging), and so does a driver that asks after each insertion.
 //!
 //= lkml 2004-12-02 J. Axboe, "Time sliced CFQ io scheduler", docs/reference/cfq.md#41-version-1
 //= lkml 2004-12-04 J. Axboe, "Time sliced CFQ #2", docs/reference/cfq.md#42-version-2
@@ -54,13 +55,13 @@ super::early_tunables! {
     pub struct Ts1 {
         /// How long a queue has the disk. Default 83 ms (HZ/12).
         pub slice: Duration = Duration::from_ms(83), 1_000_000, u64::MAX;
-        /// How long the disk waits for the active queue's next request; 0 turns that off. At most half of `slice`.
-        /// Default 4 ms (HZ/249).
+        /// How long the disk waits for the active queue's next request; 0 turns that off. At most half of
+        /// `slice`. Default 4 ms (HZ/249).
         pub idle: Duration = Duration::from_ms(4), 0, u64::MAX;
         /// How many requests the driver may have. Default 4.
         pub max_depth: u32 = 4, 2, u32::MAX as u64;
-        /// Quirk of the first two versions: the idle period may start while requests of the queue are at the device.
-        /// Default off; on in the preset.
+        /// Quirk of the first two versions: the idle period may start while requests of the queue are at the
+        /// device. Default off; on in the preset.
         pub idle_in_flight: bool = false, 0, 1;
         /// Of the third version: do not wait for a task that is gone. Default off.
         pub exit_ends_idle: bool = false, 0, 1;
@@ -74,15 +75,16 @@ super::early_tunables! {
         pub slice_sync: Duration = Duration::from_ms(100), 1_000_000, u64::MAX;
         /// How long a queue with only async requests has the disk. Default 40 ms (HZ/25).
         pub slice_async: Duration = Duration::from_ms(40), 1_000_000, u64::MAX;
-        /// After how many async requests a queue's turn ends at the latest. Default 8; the third version had 128, or
-        /// 16.
+        /// After how many async requests a queue's turn ends at the latest. Default 8; the third version had
+        /// 128, or 16.
         pub slice_async_rq: u32 = 8, 1, u32::MAX as u64;
-        /// How long the disk waits for the active queue's next request; 0 turns that off. Default 4 ms (HZ/249).
+        /// How long the disk waits for the active queue's next request; 0 turns that off. Default 4 ms
+        /// (HZ/249).
         pub slice_idle: Duration = Duration::from_ms(4), 0, u64::MAX;
         /// How many requests the driver may have. Default 4.
         pub max_depth: u32 = 4, 2, u32::MAX as u64;
-        /// Quirk of the first two versions: the idle period may start while requests of the queue are at the device.
-        /// Default off; on in the preset.
+        /// Quirk of the first two versions: the idle period may start while requests of the queue are at the
+        /// device. Default off; on in the preset.
         pub idle_in_flight: bool = false, 0, 1;
         /// Of the third version: do not wait for a task that is gone. Default off.
         pub exit_ends_idle: bool = false, 0, 1;
@@ -110,7 +112,7 @@ impl Ts2 {
 enum SliceRule {
     /// So long after the queue became active.
     FromStart(Duration),
-    /// So long after its first requests were moved, or after so many async requests.
+    /// A fixed time after its first requests were moved, or after a number of async requests.
     ByKind { sync: Duration, async_: Duration, async_rq: u32 },
 }
 

@@ -146,8 +146,8 @@ fn without_find_best_crq_the_lowest_request_goes_first() {
     assert_eq!(rig.serve(ms(0)), [100, 900, 5000]);
 }
 
-/// Which kind goes first because of its age, 600 ms after a sync and an async request far away were queued among
-/// closer ones.
+/// Which kind goes first because of its age, 600 ms after a sync and an async request far away were queued
+/// among closer ones.
 fn first_to_expire(swap_fifo_limits: bool) -> Vec<u64> {
     let config = Config { swap_fifo_limits, quantum: 1, ..Config::default() };
     let mut rig = Rig::<RoundRobin>::new(config);
@@ -587,7 +587,8 @@ impl Client {
     }
 }
 
-/// Clients, a scheduler, and a disk that takes one request at a time: 28 MB/s, 0.15 ms per command, 8 ms to go elsewhere.
+/// Clients, a scheduler, and a disk that takes one request at a time: 28 MB/s, 0.15 ms per command, 8 ms to
+/// go elsewhere.
 struct World<S> {
     elevator: Elevator<S>,
     now: Instant,
@@ -727,8 +728,8 @@ fn the_worst_latency_is_about_the_slices_of_the_others() {
         // In 5 s each of 8 has 7 or 8 slices.
         assert!(least * 100 > most * 80, "{served:?}");
         let worst = world.clients.iter().map(|c| c.worst).max().unwrap();
-        // A slice ends up to an idle period early, when the queue is empty and no such period is left; it may also
-        // end with a request that came just in time, and starts with a seek.
+        // A slice ends up to an idle period early, when the queue is empty and no such period is left; it may
+        // also end with a request that came just in time, and starts with a seek.
         let (least, most) = (Duration::from_ms(79 * (n - 1)), Duration::from_ms(83 * (n - 1) + 12 * n));
         assert!(least <= worst && worst <= most, "{n} readers: {worst}");
     }

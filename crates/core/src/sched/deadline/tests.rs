@@ -20,7 +20,8 @@ fn write(start: u64) -> Request {
     Request::write(TASK, Sector(start), Sectors(8))
 }
 
-/// An elevator whose tags count up, with a golden log: `R10` for each request as it is issued, a bar before each that starts a batch.
+/// An elevator whose tags count up, with a golden log: `R10` for each request as it is issued, a bar before
+/// each that starts a batch.
 struct Rig {
     elevator: Elevator<Deadline>,
     tags: u16,
@@ -211,7 +212,8 @@ fn the_old_rule_batches_what_is_contiguous_and_stops_at_a_gap() {
     }
     rig.queue(0, write(9_000_000));
     assert_eq!(rig.steps(0, 3), "R0 R1024 R2048 ", "one batch, though a write waits");
-    // At the gap the batch is over, and stays over: 6144 is contiguous with 5120, but the count was never reset.
+    // At the gap the batch is over, and stays over: 6144 is contiguous with 5120, but the count was never
+    // reset.
     assert_eq!(rig.steps(0, 3), "R5120 | W9000000 | R6144 ");
 }
 

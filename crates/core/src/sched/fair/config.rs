@@ -19,43 +19,49 @@ choice! {
     }
 }
 
-/// A day: what nobody waits for.
+/// The longest time of a tunable: a day, longer than any useful value.
 const MAX_TIME: u64 = 86_400_000_000_000;
 
 tunables! {
     /// The controller's own tunables.
     pub struct Layer {
-        /// How the tree of groups chooses: cfs (who was given least for its weight; V8 to V10 of the controller) or wf2q
-        /// (B-WF2Q+, V1 to V7: heavy and light groups take turns more evenly). Default cfs.
+        /// How the tree of groups chooses: cfs (who was given least for its weight; V8 to V10 of the
+        /// controller) or wf2q (B-WF2Q+, V1 to V7: heavy and light groups take turns more evenly). Default
+        /// cfs.
         pub engine: Engine = Engine::DiskTime, 0, 1;
-        /// 0: throughput first. 1: also keep groups apart that only write, and flash that queues requests: slices and idling
-        /// there, too. 2: a group's slice begins when the device has finished the requests of the others. Default 0.
+        /// 0: throughput first. 1: also keep groups apart that only write, and flash that queues requests:
+        /// slices and idling there, too. 2: a group's slice begins when the device has finished the requests
+        /// of the others. Default 0.
         //= docs/reference/groups.md#5-slices-idling-and-expiry fairness
         pub fairness: u32 = 0, 0, 2;
         /// How long a group has the disk at a time. Default 100 ms.
         //= linux-2.6.33 block/cfq-iosched.c cfq_slice_sync
         pub group_slice: Duration = Duration::from_ms(100), 1_000_000, MAX_TIME;
-        /// How long the disk is kept idle for the next request of a group that has run empty, if its tasks usually think for no
-        /// longer. Without it a group that blinks loses its share; 0: no idling. Default 8 ms.
+        /// How long the disk is kept idle for the next request of a group that has run empty, if its tasks
+        /// usually think for no longer. Without it a group that blinks loses its share; 0: no idling. Default
+        /// 8 ms.
         //= linux-4.20 block/cfq-iosched.c cfq_group_idle
         pub group_idle: Duration = Duration::from_ms(8), 0, MAX_TIME;
-        /// The time in which each group with requests should have its turn: with many, slices shrink, down to twice
-        /// group_idle. 0: they do not. Default 300 ms.
+        /// The time in which each group with requests should have its turn: with many, slices shrink, down to
+        /// twice group_idle. 0: they do not. Default 300 ms.
         //= linux-4.20 block/cfq-iosched.c cfq_target_latency
         pub group_target: Duration = Duration::from_ms(300), 0, MAX_TIME;
-        /// How many requests of a kind, sync or async, a group may have in the elevator and at the device. Default 128.
+        /// How many requests of a kind, sync or async, a group may have in the elevator and at the device.
+        /// Default 128.
         //= docs/reference/groups.md#8-request-descriptors-per-group
         pub group_requests: u32 = 128, 1, 65_535;
-        /// What groups share: time, sectors or requests; auto is time, but sectors on flash that queues requests. Default auto.
+        /// What groups share: time, sectors or requests; auto is time, but sectors on flash that queues
+        /// requests. Default auto.
         pub charge: Charge = Charge::Auto, 0, 3;
-        /// Where groups share the device by sectors or requests at the same time, not by slices: how many requests of one group
-        /// go in a row. Default 4.
+        /// Where groups share the device by sectors or requests at the same time, not by slices: how many
+        /// requests of one group go in a row. Default 4.
         pub group_quantum: u32 = 4, 1, 65_535;
     }
 }
 
-/// The controller's tunables and those of the scheduler under it. Where both have one of a name, as CFQ has `group_idle`, setting
-/// it sets both: what a group does that is alone, the scheduler decides as by itself with the same tunables.
+/// The controller's tunables and those of the scheduler under it. Where both have one of a name, as CFQ has
+/// `group_idle`, setting it sets both: what a group does that is alone, the scheduler decides as by itself
+/// with the same tunables.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Config<C> {
     /// The controller's.

@@ -71,8 +71,8 @@ impl<S: Divisible> Fair<S> {
         Ok(true)
     }
 
-    /// Weight, leaf weight or class of a group may be another now. A slice of the group that has the disk ends if its class
-    /// might not be the highest any more.
+    /// Weight, leaf weight or class of a group may be another now. A slice of the group that has the disk
+    /// ends if its class might not be the highest any more.
     fn reweigh(&mut self, cx: &mut Cx<'_>, group: GroupId, reclassed: bool) {
         let groups = &cx.books.groups;
         let (weight, leaf) = (groups.weight(group).get(), groups.leaf_weight(group).get());
@@ -96,8 +96,8 @@ impl<S: Divisible> Fair<S> {
         }
     }
 
-    /// A group is inside another now. Neither it nor any in it has requests; one may still have the disk. If it was gone,
-    /// it is a new one.
+    /// A group is inside another now. Neither it nor any in it has requests; one may still have the disk. If
+    /// it was gone, it is a new one.
     fn move_group(&mut self, cx: &mut Cx<'_>, group: GroupId, parent: GroupId) {
         if self.active.is_some_and(|active| cx.books.groups.is_inside(active, group)) {
             self.expire(cx, Expire::Empty);

@@ -18,9 +18,9 @@ pub(super) struct Member {
     pub(super) held: [u32; 2],
     /// From when it had no requests to its next.
     pub(super) think: ThinkTime,
-    /// Whether somebody waited for its last request.
+    /// Whether its last request was sync.
     pub(super) was_sync: bool,
-    /// Who sent its last request, and has exited since.
+    /// The task that sent its last request, and whether it has exited since.
     pub(super) task: TaskId,
     pub(super) has_exited: bool,
     /// What it is guaranteed.
@@ -127,7 +127,7 @@ impl<S: Divisible> Fair<S> {
         }
     }
 
-    /// The same of the group that has the disk.
+    /// Records that a request of the group that has the disk was issued.
     #[inline(always)]
     pub(super) fn issued_in_turn(&mut self, cx: &mut Cx<'_>, tag: Tag, group: GroupId) {
         self.count_issued(cx, tag, group);

@@ -1,8 +1,9 @@
 //! The IO controller: makes any scheduler that is [`Divisible`] fair between groups.
 //!
-//! For many tenants on one disk, each of whom is to have his share of the disk's *time* whatever the others do, under a scheduler
-//! that knows nothing of that: `deadline+groups` is deadline within each group, and this between them. The group tree with
-//! weights, classes and guarantees is the elevator's ([`crate::groups`]).
+//! For many tenants on one disk, each of whom is to have his share of the disk's *time* whatever the others
+//! do, under a scheduler that knows nothing of that: `deadline+groups` is deadline within each group, and
+//! this between them. The group tree with weights, classes and guarantees is the elevator's
+//! ([`crate::groups`]).
 //!
 //! ```text
 //!   insert ──► the group's own part of the scheduler (divisible.rs) ──► tree of groups (parts/fair_tree.rs): whose turn?
@@ -11,33 +12,37 @@
 //!         ◄── a request that a guarantee makes due, out of turn (reserve.rs)
 //! ```
 //!
-//! Example: two readers, 100 MB/s each when alone, groups of weights 1000 and 500, under noop. The first has the disk for 100 ms,
-//! the second for 100 ms, the first for 100 ms and another 100 ms, and so on: two slices of three, 67 and 33 MB/s less the
-//! seeks from one to the other, which cost 10 ms in 300. Without the controller each request is a seek.
+//! Example: two readers, 100 MB/s each when alone, groups of weights 1000 and 500, under noop. The first has
+//! the disk for 100 ms, the second for 100 ms, the first for 100 ms and another 100 ms, and so on: two slices
+//! of three, 67 and 33 MB/s less the seeks from one to the other, which cost 10 ms in 300. Without the
+//! controller each request is a seek.
 //!
 //! # Two ways to share
 //!
-//! Disks with a head, and whatever takes one request at a time: the group whose turn it is has the device *alone* for a
-//! slice, and is charged time ([`Mode::Slices`]). Flash that queues requests works on many at once and has no seeks to
-//! save: there, groups take turns by a few requests, as many as the device has room for, and are charged sectors
-//! ([`Mode::Shared`]). Nothing is ever held back then; so weights count as far as more is wanted than the device's queue can
-//! take. With `fairness` above 0, or when told to charge time, it is slices there, too.
+//! Disks with a head, and whatever takes one request at a time: the group whose turn it is has the device
+//! *alone* for a slice, and is charged time ([`Mode::Slices`]). Flash that queues requests works on many at
+//! once and has no seeks to save: there, groups take turns by a few requests, as many as the device has room
+//! for, and are charged sectors ([`Mode::Shared`]). Nothing is ever held back then; so weights count as far
+//! as more is wanted than the device's queue can take. With `fairness` above 0, or when told to charge time,
+//! it is slices there, too.
 //!
 //! # When there is only one group
 //!
-//! It never loses the disk while no other group has requests, and then the scheduler decides as if it were by itself,
-//! request by request.
+//! It never loses the disk while no other group has requests, and then the scheduler decides as if it were by
+//! itself, request by request.
 //!
 //! # How long one waits
 //!
-//! As under the scheduler alone, and for the turns of the other groups in between. Of n groups with requests, weights w and
-//! classes alike, each has its slice of at most `group_slice` once per the others' `(W - w) / w` slices. Classes are strict:
-//! RT groups can keep their BE and IDLE siblings waiting for ever, and guarantees go before everything.
+//! As under the scheduler alone, and for the turns of the other groups in between. Of n groups with requests,
+//! weights w and classes alike, each has its slice of at most `group_slice` once per the others'
+//! `(W - w) / w` slices. Classes are strict: RT groups can keep their BE and IDLE siblings waiting for ever,
+//! and guarantees go before everything.
 //!
 //! # What it does not do
 //!
-//! Limits are kept in front of every scheduler, this one too. Who owns an async write is up to whoever hands it in. A group's
-//! sync and async requests are one queue here, and count as sync; the scheduler inside tells them apart.
+//! Limits are kept in front of every scheduler, this one too. The driver decides which group owns an async
+//! write. A group's sync and async requests are one queue here, and count as sync; the scheduler inside tells
+//! them apart.
 //!
 //= paper: V. Goyal, IO scheduler based IO controller V9, 2009, docs/reference/groups.md
 //= docs/reference/groups.md#5-slices-idling-and-expiry to 8
@@ -129,7 +134,7 @@ pub struct Fair<S: Divisible> {
 /// What to do about the group that has the disk.
 enum Verdict {
     Keep,
-    /// It has had a whole turn, and another follows: nobody else wants the disk.
+    /// It has had a whole turn, and another follows: no other group wants the disk.
     Renew,
     /// For its next request, until then, or for one at the device.
     Wait(Option<Instant>),
@@ -397,7 +402,8 @@ impl<S: Divisible> Fair<S> {
         }
     }
 
-    /// What to do about the group that has the disk, if none of its requests waits though some do, or its turn is over.
+    /// What to do about the group that has the disk, if none of its requests waits though some do, or its
+    /// turn is over.
     #[inline(never)]
     fn verdict(&self, group: GroupId, now: Instant, any: bool, is_used: bool) -> Verdict {
         if self.tree.active() == 1 {

@@ -1,15 +1,16 @@
 //! Request descriptors: how many requests a group may have.
 //!
-//! If all groups took from one pool, one that floods would have all of it, and another, whatever its weight, would wait for a
-//! request before it could even be queued. So a group has at most `group_requests` of a kind (sync, async). That alone does
-//! not keep a pool of 128 from being one group's; so the last eighth of it goes only to groups that have less than an equal part. And
-//! however crowded it is, a group that has none may have one.
+//! If all groups took from one pool, one that floods would have all of it, and another, whatever its weight,
+//! would wait for a request before it could even be queued. So a group has at most `group_requests` of a kind
+//! (sync, async). That alone does not keep a pool of 128 from being one group's; so the last eighth of it
+//! goes only to groups that have less than an equal part. And however crowded it is, a group that has none
+//! may have one.
 //!
 //! ```text
 //!   pool of 128:   A floods: 112        B comes: A 112, B 16        as A's complete: A 64, B 64
 //! ```
 //!
-//! Who waits for a request, and who is told when there is one, is the business of whoever keeps the pool.
+//! The owner of the pool decides which waiting task gets a request that becomes free.
 //!
 //= docs/reference/groups.md#8-request-descriptors-per-group
 //= deviates fair-pool
@@ -36,7 +37,7 @@ impl Pool {
         Self { size, held: [0; 2], holders: [0; 2] }
     }
 
-    /// A group, which has so many of each kind, has one more.
+    /// Counts one more request of a group, which has `of_group` of each kind.
     #[inline]
     pub(super) fn take(&mut self, of_group: &mut [u32; 2], sync: bool) {
         let kind = usize::from(sync);
@@ -56,7 +57,8 @@ impl Pool {
 }
 
 impl<S: Divisible> Fair<S> {
-    /// Whether the group of a request like this one may have another. Of a group that is gone, it says what it would.
+    /// Whether the group of a request like this one may have another. Of a group that is gone, it says what
+    /// it would.
     pub(super) fn has_request(&self, rq: &Request) -> bool {
         let (kind, Pool { size, held: all, holders }) = (usize::from(rq.sync), self.pool);
         let held = self.members.get(rq.group).map_or(0, |m| m.held[kind]);

@@ -1,9 +1,9 @@
-//! Reservations: so many requests a second for a group, whatever others want.
+//! Reservations: a guaranteed number of requests a second for a group, whatever others want.
 //!
-//! After mClock: each group with a guarantee of r requests a second has a clock, the instant at which its next request is
-//! *due*. It stands at the present when the group gets requests after a pause, and goes on by 1/r with each that is
-//! dispatched because it is due. What the group gets by its weight does not move it, so weights never use up a guarantee.
-//! With a guarantee of 10 and requests that always wait:
+//! After mClock: each group with a guarantee of r requests a second has a clock, the instant at which its
+//! next request is *due*. It stands at the present when the group gets requests after a pause, and advances
+//! by 1/r with each that is dispatched because it is due. What the group gets by its weight does not move it,
+//! so weights never use up a guarantee. With a guarantee of 10 and requests that always wait:
 //!
 //! ```text
 //!   due       0 ms   94    188    281 …
@@ -11,13 +11,14 @@
 //!             due, then its slice   its slice
 //! ```
 //!
-//! A request is due at one instant and leaves when the device is next free, and a disk that takes several has others to finish
-//! first. So that each second sees its r requests all the same, the clock goes by 15/16 of 1/r: at 40 a second, a request may be
-//! 65 ms late. And it never lags by more than a second: after a time in which the device could not do what was guaranteed, nobody
-//! makes up for all of it.
+//! A request is due at one instant and leaves when the device is next free, and a disk that takes several has
+//! others to finish first. So that each second sees its r requests all the same, the clock goes by 15/16 of
+//! 1/r: at 40 a second, a request may be 65 ms late. And it never lags by more than a second: after a time in
+//! which the device could not do what was guaranteed, no group makes up for all of it.
 //!
-//! A due request goes out of its turn, in the middle of another group's slice: that is what a guarantee costs. Until it is done,
-//! the device gets nothing but what is due; otherwise a disk that sorts what it has would go on with the stream that it is at.
+//! A due request goes out of its turn, in the middle of another group's slice: that is what a guarantee
+//! costs. Until it is done, the device gets nothing but what is due; otherwise a disk that sorts what it has
+//! would go on with the stream that it is at.
 //!
 //= paper: A. Gulati, A. Merchant, P. Varman, "mClock: handling throughput variability for hypervisor IO scheduling", OSDI 2010
 //= deviates fair-reservation-pace
@@ -52,7 +53,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// For so many requests a second.
+    /// Sets the guarantee, in requests a second.
     pub(super) fn set(&mut self, iops: u32) {
         let second = Duration::from_secs(1).as_ns();
         self.step = match u64::from(iops) {
@@ -151,14 +152,15 @@ impl<S: Divisible> Fair<S> {
         if due <= cx.now { self.detour(cx, group) } else { None }
     }
 
-    /// Whether the device is to have nothing else before it has finished what was sent out of turn: a disk that sorts what
-    /// it has would go on with the stream that it is at.
+    /// Whether the device is to have nothing else before it has finished what was sent out of turn: a disk
+    /// that sorts what it has would go on with the stream that it is at.
     #[inline]
     pub(super) fn is_clearing(&self) -> bool {
         self.detours > 0 && self.mode == Mode::Slices
     }
 
-    /// A request of `group` out of turn, if its scheduler has one for now. The group that has the disk gets it back.
+    /// A request of `group` out of turn, if its scheduler has one for now. The group that has the disk gets
+    /// it back.
     #[inline(never)]
     fn detour(&mut self, cx: &mut Cx<'_>, group: GroupId) -> Option<Dispatch> {
         if let Some(active) = self.active {
@@ -186,7 +188,8 @@ impl<S: Divisible> Fair<S> {
         matches!(answer, Dispatch::Issue(_)).then_some(answer)
     }
 
-    /// A request that was served out of turn has completed: its group is charged the device's time since the last one did.
+    /// A request that was served out of turn has completed: its group is charged the device's time since the
+    /// last one did.
     #[inline(never)]
     pub(super) fn end_detour(&mut self, cx: &mut Cx<'_>, group: GroupId, len: u32) {
         let used = cx.now.saturating_since(self.detour_since);

@@ -6,21 +6,21 @@
 //!        unaccounted                          charged
 //! ```
 //!
-//! A slice's clock starts when the first request that was dispatched in it completes: the seek to a group's place is not
-//! charged. It stands still while the group has nothing to do and nobody else wants the disk, and while a request of another
-//! group is served out of turn. What a slice overran, because its last request took long or because its next was waited for,
-//! is charged: a group that overruns by 3 ms has 3 ms less later. (V9's published table says so too: its slices of 100 ms
-//! were charged 100.7.)
+//! A slice's clock starts when the first request that was dispatched in it completes: the seek to a group's
+//! place is not charged. It stands still while the group has nothing to do and no other group wants the disk,
+//! and while a request of another group is served out of turn. What a slice overran, because its last request
+//! took long or because its next was waited for, is charged: a group that overruns by 3 ms has 3 ms less
+//! later. (V9's published table says so too: its slices of 100 ms were charged 100.7.)
 //!
-//! With many groups slices shrink, so that each has its turn within `group_target`. Weights act by how often a group is
-//! chosen, not by the slice:
+//! With many groups slices shrink, so that each has its turn within `group_target`. Weights act by how often
+//! a group is chosen, not by the slice:
 //!
 //! | groups with requests | 1-3 | 4 | 6 | 10 | 18 | 100 |
 //! |---|---:|---:|---:|---:|---:|---:|
 //! | slice, ms | 100 | 75 | 50 | 30 | 16.7 | 16 |
 //!
-//! Where groups [share](super::Mode::Shared) the device, a turn is `group_quantum` requests, and ends at once when the group
-//! has none.
+//! Where groups [share](super::Mode::Shared) the device, a turn is `group_quantum` requests, and ends at once
+//! when the group has none.
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_cfqq_slice_usage, cfq_group_served, docs/reference/cfq.md#63-charging
 //= docs/reference/groups.md#5-slices-idling-and-expiry charged time
@@ -132,7 +132,7 @@ impl Slice {
         self.started.is_some() && self.stopped.unwrap_or(now) >= self.end
     }
 
-    /// Its clock stops if it goes, and goes on if it stands still.
+    /// Stops the clock if it runs, and starts it if it stands still.
     #[inline(never)]
     fn stop_or_go_on(&mut self, now: Instant) {
         let Some(since) = self.stopped.take() else {
@@ -246,8 +246,8 @@ impl<S: Divisible> Fair<S> {
         }
     }
 
-    /// The clock of the slice stands still while the group has nothing to do and nobody else wants the disk, and while another
-    /// group is served out of turn.
+    /// The clock of the slice stands still while the group has nothing to do and no other group wants the
+    /// disk, and while another group is served out of turn.
     #[inline]
     pub(super) fn update_clock(&mut self, now: Instant) {
         let Some(group) = self.active else { return };

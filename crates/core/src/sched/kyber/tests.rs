@@ -130,7 +130,8 @@ fn tokens_limit_what_is_at_the_device() {
 #[test]
 fn a_congested_device_rescales_the_domains_by_their_99th_percentile() {
     let mut rig = Rig::new();
-    // Reads far beyond their target of 2 ms make the device congested; writes take less than half of their 10 ms.
+    // Reads far beyond their target of 2 ms make the device congested; writes take less than half of their 10
+    // ms.
     let now = rig.serve(0, Op::Write, 500, 4_000);
     let now = rig.serve(now, Op::Read, 500, 20_000);
     rig.window(now);

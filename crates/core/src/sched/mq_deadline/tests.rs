@@ -162,7 +162,8 @@ fn fresh_batches_of_one_class_do_not_hide_the_oldest_request_of_another() {
     let config = Config { prio_aging_expire: Duration::from_us(1), fifo_batch: 4, ..Config::default() };
     let mut rig = Rig::new(config);
     rig.queue(0, [write(RT, 1_000_000)]);
-    // Best-effort reads always come behind the position and start a batch, real-time ones ahead of it go on with it.
+    // Best-effort reads always come behind the position and start a batch, real-time ones ahead of it go on
+    // with it.
     for i in 1..=10 {
         rig.queue(2 * i, [read(BE, 100_000 - i * 1000)]);
         rig.queue(2 * i + 1, [read(RT, i * 1000)]);

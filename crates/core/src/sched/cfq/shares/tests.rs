@@ -11,7 +11,8 @@ fn g(number: u32) -> GroupId {
     GroupId(number)
 }
 
-/// Groups with these weights and parents, by number; the first is the root, of which only the leaf weight counts.
+/// Groups with these weights and parents, by number; the first is the root, of which only the leaf weight
+/// counts.
 fn groups(of: &[(u16, u32)]) -> (Groups, Shares) {
     let count = u32::try_from(of.len()).unwrap();
     let mut groups = Groups::new(count, 1, 0);

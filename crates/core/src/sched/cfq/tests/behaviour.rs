@@ -82,7 +82,8 @@ fn a_reader_beside_a_deep_writer_keeps_most_of_the_disk() {
             // Each request of the reader preempts.
             assert!(longest <= ms(2) && got[0].device > got[1].device * 10, "{longest:?} {got:?}");
         } else {
-            // The workload slice is 300 / 2 x 40 / 100 = 60 ms; preemption does not end it. In it, quota after quota.
+            // The workload slice is 300 / 2 x 40 / 100 = 60 ms; preemption does not end it. In it, quota
+            // after quota.
             assert!((ms(60)..=ms(76)).contains(&longest), "{era:?}: {longest:?}");
             assert!(got[0].device > got[1].device, "{era:?}: {got:?}");
         }

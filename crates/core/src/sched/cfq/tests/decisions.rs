@@ -126,7 +126,8 @@ fn depth(rig: &mut Bare, task: u32) -> usize {
 fn depth_of_a_sync_queue_by_era() {
     for (era, alone, with_reader, with_writer) in [
         (Era::Linux2_6_33, 20, 4, 4),
-        // Before the slice has started, half of the quantum; a lone sync queue among async ones is free from 3.x on.
+        // Before the slice has started, half of the quantum; a lone sync queue among async ones is free from
+        // 3.x on.
         (Era::Linux2_6_34, 20, 4, 4),
         (Era::Linux3_10, 20, 4, 20),
     ] {
@@ -211,7 +212,8 @@ fn classes_are_strict_and_the_idle_class_has_one_request_at_a_time() {
 #[test]
 fn in_the_idle_class_a_turn_is_one_request() {
     let idle = |task, start| with_prio(read(task, start), Class::Idle, 0);
-    // While others wait the turn ends with the dispatch: the next has the disk before the first has completed.
+    // While others wait the turn ends with the dispatch: the next has the disk before the first has
+    // completed.
     let mut rig = Bare::new(Config::default());
     for i in 0..2 {
         for task in [1, 2] {
@@ -353,7 +355,8 @@ fn one_long_think_counts_as_twice_what_would_be_waited_for() {
     // As 16 ms, after two requests without a pause: the mean is 6 ms.
     let rig = after(2);
     assert_eq!(rig.cfq.next_timer(), Some((rig.now + ms(8), Timer::SliceIdle)), "worth waiting for");
-    // For its group, whose first request counts as a long think, as 4 ms, after three without: the mean is 1.6 ms.
+    // For its group, whose first request counts as a long think, as 4 ms, after three without: the mean is
+    // 1.6 ms.
     let mut rig = after(4);
     let group = &rig.cfq.groups[GroupId::ROOT];
     assert!(group.think.is_valid() && !group.think.exceeds(ms(2)) && group.think.exceeds(ms(1)));

@@ -118,7 +118,8 @@ fn the_tasks_of_the_root_and_of_a_group_weigh_their_leaf_weight() {
     assert!(near(&parts(&got), &[750, 63, 187], 15), "{:?}", parts(&got));
 }
 
-/// A random reader that thinks for 2 ms, and one that always has requests, at a disk that is never idle for a queue.
+/// A random reader that thinks for 2 ms, and one that always has requests, at a disk that is never idle for a
+/// queue.
 fn blinking(group_idle: Duration) -> (Vec<u64>, u64) {
     let config = Config { slice_idle: Duration::ZERO, group_idle, ..Config::default() };
     let mut lab = lab(several(3), config, &[weight(1, 200)]);
@@ -257,7 +258,8 @@ fn queues_of_different_groups_do_not_cooperate() {
 fn queues_of_different_groups_do_not_cooperate_in_the_root_either() {
     for (era, group) in [Era::Linux2_6_33, Era::Linux2_6_34].into_iter().flat_map(|e| [(e, 1), (e, 2)]) {
         let mut rig = Bare::with(several(3), old(era));
-        // Both read one stream, and think for too long to be waited for: without isolation they are filed in the root.
+        // Both read one stream, and think for too long to be waited for: without isolation they are filed in
+        // the root.
         for i in 0..5 {
             for (task, of) in [(1, 1), (2, group)] {
                 rig.serve(within(read(task, i * 16 + u64::from(task) * 8), of));

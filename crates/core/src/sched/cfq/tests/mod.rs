@@ -1,5 +1,5 @@
-//! Two rigs: [`Bare`] drives a `Cfq` step by step and looks inside, [`Lab`] is a small closed world of clients, a
-//! device and a clock.
+//! Two rigs: [`Bare`] drives a `Cfq` step by step and looks inside, [`Lab`] is a small closed world of
+//! clients, a device and a clock.
 
 extern crate std;
 
@@ -232,7 +232,8 @@ impl Lab {
         }
     }
 
-    /// Lets these clients work for so long, and forgets the ones before. What is still under way is not counted.
+    /// Lets these clients work for so long, and forgets the ones before. What is still under way is not
+    /// counted.
     pub(super) fn run(&mut self, clients: &[Client], time: Duration) -> Vec<Got> {
         self.clients = clients.to_vec();
         self.got = std::vec![Got::default(); clients.len()];

@@ -6,7 +6,8 @@ use super::*;
 
 const FAR: u64 = 1 << 30;
 
-/// Queue `a` of task 1 is active, its slice has begun, it has one request; queue `n` of task 2 has one far away.
+/// Queue `a` of task 1 is active, its slice has begun, it has one request; queue `n` of task 2 has one far
+/// away.
 struct Arena {
     rig: Bare,
     a: QueueId,

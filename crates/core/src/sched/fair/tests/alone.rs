@@ -164,8 +164,8 @@ fn cfq() {
     }
 }
 
-/// A task of the IDLE class waits while the disk waits for the only other one of its group to come back. How long is one tunable
-/// by itself, and one under the controller.
+/// A task of the IDLE class waits while the disk waits for the only other one of its group to come back. How
+/// long is one tunable by itself, and one under the controller.
 #[test]
 fn cfq_waits_for_a_group_as_by_itself() {
     fn answer<S: Scheduler>(config: S::Config, groups: u32, group: GroupId) -> Dispatch {

@@ -114,7 +114,8 @@ fn what_is_due_ends_idling_for_somebody_else() {
     }
 }
 
-/// A disk that takes several gets nothing else until it has done what was due. The slice's clock stands still meanwhile.
+/// A disk that takes several gets nothing else until it has done what was due. The slice's clock stands still
+/// meanwhile.
 #[test]
 fn what_is_due_is_not_overtaken_in_the_device() {
     let mut rig = Rig::with(Limits { queue_depth: 8, ..limits(4) }, Layer::default());

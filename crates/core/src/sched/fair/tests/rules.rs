@@ -278,7 +278,8 @@ fn tunables_change_under_way_but_for_the_engine() {
     assert!(rig.elevator.reconfigure(at(6), config).is_err());
 }
 
-/// A group is removed with a request waiting and one at the device; its number comes back as a group of another.
+/// A group is removed with a request waiting and one at the device; its number comes back as a group of
+/// another.
 #[test]
 fn a_group_is_removed_and_its_number_comes_back() {
     let mut rig = Rig::new(Layer::default());
