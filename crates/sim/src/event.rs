@@ -19,7 +19,8 @@ use fairhead_core::Instant;
 /// What is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Due {
-    /// The interrupt handler of a completed command has run: its queue's number, 0 for a single disk, and the tag.
+    /// The interrupt handler of a completed command has run: its queue's number, 0 for a single disk, and the
+    /// tag.
     Completed(u8, u16),
     /// The scheduler's lock is free again, and requests may be waiting for it.
     RunQueue(u8),

@@ -1,9 +1,9 @@
 //! Where ext2 puts a file's blocks.
 //!
-//! The disk is cut into groups of 32 768 blocks of 4 KiB. A block's *goal* is the one behind the last block of its
-//! file; a file without blocks starts in its directory's group, at one of 16 places (*colours*) that its process's number
-//! picks. From the goal on the allocator takes the next free block and sets up to 7 blocks behind it aside for that file.
-//! Every 4 MiB an indirect block comes in between.
+//! The disk is cut into groups of 32 768 blocks of 4 KiB. A block's *goal* is the one behind the last block
+//! of its file; a file without blocks starts in its directory's group, at one of 16 places (*colours*) that
+//! its process's number picks. From the goal on the allocator takes the next free block and sets up to 7
+//! blocks behind it aside for that file. Every 4 MiB an indirect block comes in between.
 //!
 //! ```text
 //!  group:  |head|  colour 1        colour 2        …         colour 15 |
@@ -11,10 +11,11 @@
 //!                  └─ file a, alone ─┘└─ a has run into b: from here on they alternate, 8 blocks (32 KiB) each
 //! ```
 //!
-//! Hence files written alone are in one piece but for a block every 4 MiB, files written side by side end up in pieces of
-//! 32 KiB, and a sparse file written at random is laid out in the order of the writing.
+//! Hence files written alone are in one piece but for a block every 4 MiB, files written side by side end up
+//! in pieces of 32 KiB, and a sparse file written at random is laid out in the order of the writing.
 //!
-//! It does not free blocks, reserve any for root, or know of directories: all files of a [`File::new`] group share one.
+//! It does not free blocks, reserve any for root, or know of directories: all files of a [`File::new`] group
+//! share one.
 //
 //= docs/reference/hosts.md#file-layout
 
@@ -98,7 +99,8 @@ impl File {
         usize::try_from(index).ok().and_then(|i| self.blocks.get(i)).copied().filter(|&b| b != HOLE)
     }
 
-    /// How many blocks from `index` on are alike: one after the other on the disk, or all holes; at most `max`.
+    /// How many blocks from `index` on are alike: one after the other on the disk, or all holes; at most
+    /// `max`.
     #[must_use]
     pub fn run(&self, index: u64, max: u64) -> u64 {
         let first = self.block(index);
@@ -122,8 +124,8 @@ impl File {
         self.blocks.is_empty()
     }
 
-    /// The nearest block to the left that the same indirect block knows, or else that indirect block, or else the
-    /// file's own place in its directory's group.
+    /// The nearest block to the left that the same indirect block knows, or else that indirect block, or else
+    /// the file's own place in its directory's group.
     fn find_near(&self, index: u64) -> u64 {
         let region = region_of(index);
         let first = region.map_or(0, |r| DIRECT + r * PER_INDIRECT);
@@ -144,7 +146,7 @@ fn at(n: u64) -> usize {
 }
 
 impl Ext2 {
-    /// An empty file system on a disk of so many sectors.
+    /// Makes an empty file system on a disk of `sectors` sectors.
     #[must_use]
     pub fn new(sectors: u64) -> Self {
         // Blocks are counted in 32 bits, as on the disk.
@@ -226,7 +228,8 @@ impl Ext2 {
             .find_map(|g| self.find_byte(g, 0).or_else(|| self.find_bit(g)))
     }
 
-    /// The first aligned run of 8 free blocks behind `from` in the group, walked back to where its free blocks begin.
+    /// The first aligned run of 8 free blocks behind `from` in the group, walked back to where its free
+    /// blocks begin.
     fn find_byte(&mut self, group: u64, from: u64) -> Option<u64> {
         let words = self.group(group);
         let byte = (from / 8 + u64::from(from > 0)..GROUP_BLOCKS / 8)

@@ -5,9 +5,10 @@
 //!                        └no──► run it ─► keep its result, written ─► its result
 //! ```
 //!
-//! The caller provides a place for results ([`Keep`]). A result is kept there as a line of text under the name of its run, and
-//! is read back exactly. So an interrupted and resumed command gives the same bytes as an uninterrupted one. The results of
-//! one place belong to one question: [`fingerprint`] distinguishes questions.
+//! The caller provides a place for results ([`Keep`]). A result is kept there as a line of text under the
+//! name of its run, and is read back exactly. So an interrupted and resumed command gives the same bytes as
+//! an uninterrupted one. The results of one place belong to one question: [`fingerprint`] distinguishes
+//! questions.
 //!
 //! The module does not keep parts of a run, and does not access files.
 
@@ -42,9 +43,9 @@ pub trait Line: Sized + Send {
     fn read(text: &str) -> Option<Self>;
 }
 
-/// Returns the results of `count` runs in order: the known result, or else that of `work`, on `threads` threads. A result is
-/// `None` if its run was not begun because [`Keep::is_over`]. `name` returns the name of a run; `done` is called with the
-/// number of finished runs.
+/// Returns the results of `count` runs in order: the known result, or else that of `work`, on `threads`
+/// threads. A result is `None` if its run was not begun because [`Keep::is_over`]. `name` returns the name of
+/// a run; `done` is called with the number of finished runs.
 pub fn map<T: Line, E: Send>(
     count: usize,
     threads: usize,

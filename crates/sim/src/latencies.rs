@@ -1,16 +1,17 @@
 //! How often each latency occurred, to two digits, in as much memory as the latencies that did occur need.
 //!
-//! Up to 256 ns each nanosecond has a count of its own; above, each power of two has 128 counts, so that a count's values are less than a
-//! hundredth apart. Counts are kept in blocks of 32, made when the first of them is needed: the calls of one client are within a few powers of two
-//! of each other, and take 2 to 4 KiB where all counts together would take 36 KiB.
+//! Up to 256 ns each nanosecond has a count of its own; above, each power of two has 128 counts, so that a
+//! count's values are less than a hundredth apart. Counts are kept in blocks of 32, made when the first of
+//! them is needed: the calls of one client are within a few powers of two of each other, and take 2 to 4 KiB
+//! where all counts together would take 36 KiB.
 //!
 //! ```text
 //!   5 000 123 ns ─► shift 15: 2^15 * 152 ≤ it ─► count 15 * 128 + 152 = 2072 ─► block 64, 24th in it
 //! ```
 //!
-//! What it does not do: forget, or tell latencies above 73 minutes apart: they are counted as that.
+//! Latencies above 73 minutes are counted as 73 minutes. Counts never decrease.
 
-/// The longest latency that is told apart: more than any bound that a scheduler promises.
+/// The longest latency with a count of its own: more than any bound that a scheduler promises.
 const LONGEST_NS: u64 = (1 << 42) - 1;
 /// The counts of a power of two, as a power of two.
 const STEPS_LOG2: u32 = 7;
@@ -21,7 +22,7 @@ const BLOCKS: usize = (count_of(LONGEST_NS) as usize).div_ceil(BLOCK);
 /// The place of a block that has not been made.
 const NONE: u8 = u8::MAX;
 
-/// How often each latency occurred.
+/// A histogram of latencies.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     /// Where each block is among those that have been made.
@@ -74,7 +75,7 @@ impl Latencies {
         self.total += other.total;
     }
 
-    /// The counts that are not 0, from the shortest latency to the longest.
+    /// Returns the counts that are not 0, from the shortest latency to the longest.
     pub fn steps(&self) -> impl Iterator<Item = Step> {
         let made = self.place.iter().enumerate().filter(|(_, place)| **place != NONE);
         made.flat_map(|(number, place)| {
@@ -83,7 +84,8 @@ impl Latencies {
         })
     }
 
-    /// The latency in nanoseconds that `percent` of all do not exceed; 0 if there is none.
+    /// Returns the latency, in nanoseconds, that `percent` (0 to 100) of all do not exceed; 0 if there are
+    /// none.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> u64 {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the total")]
@@ -96,7 +98,7 @@ impl Latencies {
         found.map_or(0, |step| step.highest_ns)
     }
 
-    /// The standard deviation in nanoseconds.
+    /// Returns the standard deviation, in nanoseconds.
     #[must_use]
     pub fn stdev(&self) -> f64 {
         if self.total == 0 {

@@ -1,7 +1,8 @@
 //! Where a file's bytes lie on the disk.
 //!
-//! Nothing decides a disk's speed as much. A [`Layout`] answers, for a range of a file, the pieces of disk it occupies:
-//! one piece if the file is contiguous, one per 32 KiB if it was written next to others by an old file system.
+//! Nothing decides a disk's speed as much. A [`Layout`] answers, for a range of a file, the pieces of disk it
+//! occupies: one piece if the file is contiguous, one per 32 KiB if it was written next to others by an old
+//! file system.
 
 use crate::ext2;
 use fairhead_core::{Sector, Sectors};
@@ -36,8 +37,8 @@ impl Layout {
     /// The start of a piece that is a hole: no disk at all.
     pub const HOLE: Sector = Sector(u64::MAX);
 
-    /// The piece that starts at `offset`, of at most `len` sectors: as long as the file is contiguous there. The
-    /// piece of a hole starts at [`Self::HOLE`].
+    /// The piece that starts at `offset`, of at most `len` sectors: as long as the file is contiguous there.
+    /// The piece of a hole starts at [`Self::HOLE`].
     #[must_use]
     pub fn piece(&self, offset: u64, len: u32) -> Piece {
         let (start, room) = match self {

@@ -1,8 +1,9 @@
-//! The lab: a deterministic simulator of processes, a host and a disk around the schedulers of `fairhead-core`.
+//! The lab: a deterministic simulator of processes, a host and a disk around the schedulers of
+//! `fairhead-core`.
 //!
-//! A [`Scenario`] is everything that decides a run: a job file, a disk, a host, a scheduler and a seed. [`simulate`]
-//! turns it into an [`Outcome`]: per client and in total, how much, how fast, how long it waited; and what the disk did.
-//! The same scenario gives the same outcome, bit by bit, on every machine.
+//! A [`Scenario`] is everything that decides a run: a job file, a disk, a host, a scheduler and a seed.
+//! [`simulate`] turns it into an [`Outcome`]: per client and in total, how much, how fast, how long it
+//! waited; and what the disk did. The same scenario gives the same outcome, bit by bit, on every machine.
 //!
 //! ```
 //! use fairhead_core::sched::any::preset;

@@ -1,7 +1,7 @@
 //! What a run measured: per client and in total, over the whole run and per interval.
 //!
-//! Rates are over a client's own time, from its start to its last completion, as fio has it. A latency is that of a call, from
-//! its submission to the completion of its last piece.
+//! Rates are over a client's own time, from its start to its last completion, as fio has it. A latency is
+//! that of a call, from its submission to the completion of its last piece.
 
 use crate::error::SimError;
 use crate::job::{SteadyFigure, SteadyState};
@@ -104,8 +104,8 @@ pub struct ClientStats {
     pub together: Option<Together>,
     /// Its time on processors.
     pub cpu: CpuStats,
-    /// How many calls began with 1 of the client's in flight (itself), 2 to 3, 4 to 7, and so on by powers of two, 64 or more. Syncs are
-    /// left out.
+    /// How many calls began with 1 of the client's in flight (itself), 2 to 3, 4 to 7, and so on by powers of
+    /// two, 64 or more. Syncs are left out.
     pub depths: [u64; DEPTHS],
     /// Start-ups, one by one; empty for clients that start nothing.
     pub startups: Vec<StartUp>,
@@ -113,7 +113,8 @@ pub struct ClientStats {
     pub frames: Option<Frames>,
     /// How a trace's task was replayed; `None` for clients that replay none.
     pub replayed: Option<Replayed>,
-    /// Whether its figures, or those of its reporting group, became steady; `None` if it did not look, or another client of the group has it.
+    /// Whether its figures, or those of its reporting group, became steady; `None` if it did not look, or
+    /// another client of the group has it.
     pub steady: Option<Steadiness>,
 }
 
@@ -124,9 +125,10 @@ pub struct Steadiness {
     pub criterion: SteadyState,
     /// Whether it was found, which ended the job.
     pub attained: bool,
-    /// Of the last window: its largest distance from the mean, or its slope with the sign, in calls or bytes a second. 0 if no window was full.
+    /// Of the last window: its largest distance from the mean, or its slope with the sign, in calls or bytes
+    /// a second. 0 if no window was full.
     pub off: f64,
-    /// The same in the unit of the criterion's limit.
+    /// The figure in the unit of the criterion's limit.
     pub figure: f64,
     /// Calls and bytes a second in the seconds of the last window.
     pub samples: Vec<(u64, u64)>,
@@ -159,8 +161,8 @@ impl std::fmt::Display for Steadiness {
     }
 }
 
-/// What a client moved in the part of a run in which all jobs that ran beside each other were running: from the last start, after
-/// `ramp_time`, to the first end.
+/// What a client moved in the part of a run in which all jobs that ran beside each other were running: from
+/// the last start, after `ramp_time`, to the first end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Together {
     /// How long that was.
@@ -174,13 +176,15 @@ pub struct Together {
 pub struct CpuStats {
     /// Time that its program computed.
     pub user: Duration,
-    /// Time in system calls: copying, the block layer, the scheduler; with what precedes a call (`think` of the host).
+    /// Time in system calls: copying, the block layer, the scheduler; with what precedes a call (`think` of
+    /// the host).
     pub system: Duration,
     /// How often it waited for something and was woken.
     pub switches: u64,
 }
 
-/// What the processors did, all processes added up, on hosts of the multi-queue era ([`Cores`](crate::host::Cores)).
+/// What the processors did, all processes added up, on hosts of the multi-queue era
+/// ([`Cores`](crate::host::Cores)).
 ///
 /// ```
 /// # use fairhead_core::Duration;
@@ -193,7 +197,8 @@ pub struct CpuStats {
 pub struct CpuBooks {
     /// The programs' own computing: `thinktime_spin`, `fh_cpu`, and the like.
     pub user: Duration,
-    /// Preparing and submitting calls: program and system call, block layer, driver; of buffered calls copying, too.
+    /// Preparing and submitting calls: program and system call, block layer, driver; of buffered calls
+    /// copying, too.
     pub submit: Duration,
     /// Completions: interrupts, waking processes, and their taking note.
     pub complete: Duration,
@@ -236,17 +241,18 @@ pub struct Replayed {
     pub recorded: u64,
     /// Requests made.
     pub made: u64,
-    /// Of these, later than they were due, as too many were under way.
+    /// The number of these that were sent later than due, because too many were in flight.
     pub late: u64,
-    /// The latest of them, by how much.
+    /// The longest delay of those.
     pub late_max: Duration,
     /// All delays added up.
     pub late_sum: Duration,
-    /// Requests of a closed loop that waited for other tasks to come near: none may get farther ahead than what is kept in memory.
+    /// Requests of a closed loop that waited for other tasks to come near: none may get farther ahead than
+    /// what is kept in memory.
     pub held: u64,
     /// Made at another place than recorded, so that they fit the disk.
     pub moved: u64,
-    /// Shortened, as the disk has not so many sectors.
+    /// The number that were shortened, because they were longer than the disk.
     pub cut: u64,
 }
 
@@ -320,8 +326,8 @@ impl ClientStats {
         self.read.bytes + self.write.bytes + self.trim.bytes
     }
 
-    /// The mean time of its start-ups. Not finished if one of them was not: it took longer then. Nothing for clients that start
-    /// nothing.
+    /// The mean time of its start-ups. Not finished if one of them was not: it took longer then. Nothing for
+    /// clients that start nothing.
     #[must_use]
     pub fn startup_time(&self) -> Option<StartUp> {
         StartUp::mean(self.startups.iter().copied())
@@ -362,10 +368,11 @@ pub struct DiskStats {
     pub counters: fairhead_device::Counters,
     /// Time with a command in flight.
     pub busy: Duration,
-    /// Time during which requests waited, the disk had nothing to do, and the scheduler kept it so on purpose.
+    /// Time during which requests waited, the disk had nothing to do, and the scheduler kept it so on
+    /// purpose.
     pub idled: Duration,
-    /// Time during which the scheduler's lock was held, on hosts of the multi-queue era. It ends a little after the run if visits are still
-    /// to come.
+    /// Time during which the scheduler's lock was held, on hosts of the multi-queue era. It ends a little
+    /// after the run if visits are still to come.
     pub lock_held: Duration,
     /// Requests issued.
     pub issued: u64,
@@ -404,7 +411,7 @@ pub struct CacheStats {
     pub pages_read: u64,
     /// Pages written to the disk.
     pub pages_written: u64,
-    /// Pages that a read did not find, and no read-ahead was under way for.
+    /// Pages that a read did not find, and that no read-ahead was about to bring.
     pub misses: u64,
     /// Pages that a read had to wait for.
     pub waits: u64,
@@ -509,7 +516,8 @@ pub struct Outcome {
     pub disk: DiskStats,
     /// Each of several disks, in the order of [`JobFile::disks`](crate::job::JobFile::disks); empty for one.
     pub disks: Vec<DiskOutcome>,
-    /// The length of an interval, if a series was asked for: as asked for, or doubled until a long run's points are few enough to keep.
+    /// The length of an interval, if a series was asked for: as asked for, or doubled until a long run's
+    /// points are few enough to keep.
     pub interval: Option<Duration>,
     /// Per interval, per client.
     pub series: Vec<Vec<Point>>,
@@ -517,10 +525,11 @@ pub struct Outcome {
     pub disk_series: Vec<DiskPoint>,
     /// The control groups, the root first; none if the jobs name none.
     pub groups: Vec<GroupOutcome>,
-    /// What those were given and the scheduler does not keep, in the words of job files (`weight`, `class`, …).
+    /// What those were given and the scheduler does not keep, in the words of job files (`weight`, `class`,
+    /// …).
     pub groups_not_kept: Vec<&'static str>,
-    /// Per interval of [`watch`](crate::Scenario::watch) and the part of one at the end, per group: the disk time that its own
-    /// tasks were charged.
+    /// Per interval of [`watch`](crate::Scenario::watch) and the part of one at the end, per group: the disk
+    /// time that its own tasks were charged.
     pub watch: Vec<Vec<Duration>>,
     /// The page cache.
     pub cache: CacheStats,

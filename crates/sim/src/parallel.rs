@@ -1,7 +1,7 @@
 //! Many independent runs on several threads, with the results in order.
 //!
-//! Threads take the next piece of work from a counter; which thread does which piece changes nothing, because a run is
-//! a function of its scenario.
+//! Threads take the next piece of work from a counter; which thread does which piece changes nothing, because
+//! a run is a function of its scenario.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,17 +1,17 @@
 //! Chance, named and repeatable.
 //!
-//! Every source of chance has its own generator, seeded from the run's seed and a name (`host.jitter`, `client.3`,
-//! `layout`): adding a client or exchanging the scheduler never shifts another's stream. The generator is
-//! xoshiro256++, its arithmetic all integers, so a seed means the same on every machine and in every year; that is why
-//! it is here and not a crate whose streams may change with its version.
+//! Every source of chance has its own generator, seeded from the run's seed and a name (`host.jitter`,
+//! `client.3`, `layout`): adding a client or exchanging the scheduler never shifts another's stream. The
+//! generator is xoshiro256++, its arithmetic all integers, so a seed means the same on every machine and in
+//! every year; that is why it is here and not a crate whose streams may change with its version.
 //!
 //= D. Blackman, S. Vigna, "Scrambled linear pseudorandom number generators", 2021
 //= G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014 (SplitMix64, for seeding)
 
 use fairhead_core::Duration;
 
-/// `2^35 / k`, rounded up, for `k` from 2 to 16: multiplying by it and shifting divides a number below `2^30` by `k` exactly,
-/// as `2^35 / 2^30` is more than the rounding adds.
+/// `2^35 / k`, rounded up, for `k` from 2 to 16: multiplying by it and shifting divides a number below `2^30`
+/// by `k` exactly, as `2^35 / 2^30` is more than the rounding adds.
 const INVERSES: [u64; 15] = {
     let mut inverses = [0; 15];
     let mut k = 2;
@@ -78,8 +78,8 @@ impl Rng {
 
     /// Exponentially distributed with this mean, in whole nanoseconds.
     ///
-    /// An exponential is a geometric number of halvings (leading zeros) times ln 2, plus a rest below ln 2 that is
-    /// -ln(1 - v/2) for a uniform v; the rest is summed as a series in 32-bit fixed point.
+    /// An exponential is a geometric number of halvings (leading zeros) times ln 2, plus a rest below ln 2
+    /// that is -ln(1 - v/2) for a uniform v; the rest is summed as a series in 32-bit fixed point.
     pub fn exponential(&mut self, mean: Duration) -> Duration {
         const LN2: u64 = 2_977_044_472; // ln 2 * 2^32
         if mean.is_zero() {

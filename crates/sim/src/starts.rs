@@ -1,8 +1,9 @@
 //! Whether a result hangs on the order in which processes start.
 //!
-//! A scheduler may remember for ever who came first. BFQ, without low latency, gives a sequential and a random reader of a queued disk
-//! 162 and 0.04 MiB/s if the random one comes first, and 6 and 0.2 if it comes second: it takes a queue that was created soon after another for
-//! part of the same program, and merges it 600 ms later, unless it is sequential. One millisecond decides, and fio leaves it to chance.
+//! A scheduler may remember for ever who came first. BFQ, without low latency, gives a sequential and a
+//! random reader of a queued disk 162 and 0.04 MiB/s if the random one comes first, and 6 and 0.2 if it comes
+//! second: it takes a queue that was created soon after another for part of the same program, and merges it
+//! 600 ms later, unless it is sequential. One millisecond decides, and fio leaves it to chance.
 
 use crate::engine::{Scenario, simulate};
 use crate::metrics::{Outcome, Result};
@@ -10,8 +11,8 @@ use crate::metrics::{Outcome, Result};
 /// A job's rate may differ by this much (percent) before the difference is reported.
 const TOLD_PCT: u64 = 10;
 
-/// Runs a scenario with the processes of each job file started in the reverse order. Answers a sentence for each job whose rate differs from that
-/// in `outcome` by more than a tenth.
+/// Runs a scenario with the processes of each job file started in the reverse order. Answers a sentence for
+/// each job whose rate differs from that in `outcome` by more than a tenth.
 ///
 /// # Errors
 /// As [`simulate`].

@@ -1,12 +1,13 @@
-//! A disk model against a recorded drive: what was recorded. The figure itself is the device crate's, which a calibration
-//! needs too.
+//! A disk model against a recorded drive: what was recorded. The figure itself is the device crate's, which a
+//! calibration needs too.
 //= docs/reference/devices.md#52-metrics
 
 use fairhead_core::units::Duration;
 pub use fairhead_device::demerit::{Demerit, Recorded, demerit, quantile, replay, sorted_ms};
 use fairhead_trace::{Op, Trace};
 
-/// The requests of a recording in which each was made when the one before had been answered, as DiskSim's are.
+/// The requests of a recording in which each was made when the one before had been answered, as DiskSim's
+/// are.
 ///
 /// # Errors
 /// The first request that is none of these, or what ended the recording too early.

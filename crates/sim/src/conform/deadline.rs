@@ -1,8 +1,9 @@
 //! mq-deadline beside the kernel's: the same arrivals and completions, and which request each sends next.
 //!
-//! The kernel's log tells no classes: the header does, or the load's commands (see [`super::load`]). It tells no attempts, either, so ours is asked whenever the kernel sends a request. What it answers differently
-//! is put right by sending the kernel's request too: requests that ours sent ahead of the kernel are held back by the
-//! harness until the kernel sends them, and then count as agreed upon no more.
+//! The kernel's log tells no classes: the header does, or the load's commands (see [`super::load`]). It tells
+//! no attempts, either, so ours is asked whenever the kernel sends a request. What it answers differently is
+//! put right by sending the kernel's request too: requests that ours sent ahead of the kernel are held back
+//! by the harness until the kernel sends them, and then count as agreed upon no more.
 
 use super::header::Header;
 use super::line::Io;

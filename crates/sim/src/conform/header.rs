@@ -9,8 +9,8 @@
 //! # run: fio --name=A --prioclass=1 --offset=500m …
 //! ```
 //!
-//! Words with `=` are settings, wherever they stand. What a log does not show of a task, its group and its class, comes
-//! from `task` lines or, without them, from the load's commands: see [`super::load`].
+//! Words with `=` are settings, wherever they stand. What a log does not show of a task, its group and its
+//! class, comes from `task` lines or, without them, from the load's commands: see [`super::load`].
 
 use super::load::{Load, Owner};
 use super::words::Words;
@@ -63,8 +63,8 @@ impl Header {
         Ok(())
     }
 
-    /// All lines are read: looks into the load's commands. An error has the line of the log. Where the header names tasks
-    /// itself, commands that are not understood do not matter.
+    /// All lines are read: looks into the load's commands. An error has the line of the log. Where the header
+    /// names tasks itself, commands that are not understood do not matter.
     pub(super) fn finish(&mut self) -> Result<(), (u32, String)> {
         let (lines, commands): (Vec<_>, Vec<_>) = std::mem::take(&mut self.run).into_iter().unzip();
         let read = self.load.read(&commands.join("\n"));

@@ -6,10 +6,12 @@
 //!     └── who ran it       CPU   context  seconds      disk  cgroup (messages)
 //! ```
 //!
-//! The text is ftrace's `blk` tracer in its default form. What is not understood is [`What::Other`]: a log may hold
-//! lines that newer kernels, other tracers or other disks wrote. Only a line that has not even this shape is an error.
+//! The text is ftrace's `blk` tracer in its default form. What is not understood is [`What::Other`]: a log
+//! may hold lines that newer kernels, other tracers or other disks wrote. Only a line that has not even this
+//! shape is an error.
 //!
-//! `fairhead-trace` reads this text too, and tells requests; it passes over what decides here: messages, merges, processors, what was interrupted.
+//! `fairhead-trace` reads this text too, and tells requests; it passes over what decides here: messages,
+//! merges, processors, what was interrupted.
 
 use super::message::Message;
 use super::words::Words;
@@ -109,7 +111,8 @@ pub(super) fn parse(text: &str) -> Result<Line, &'static str> {
     Ok(Line { thread: thread(pid, cpu, flags), at, disk, what: what(&mut words) })
 }
 
-/// Splits at the `[` of the CPU: the last one that is followed by digits and `]`, as a task's name may hold anything.
+/// Splits at the `[` of the CPU: the last one that is followed by digits and `]`, as a task's name may hold
+/// anything.
 fn split_who(text: &str) -> Option<(&str, &str)> {
     text.match_indices('[').find_map(|(at, _)| {
         let (who, rest) = (&text[..at], &text[at + 1..]);

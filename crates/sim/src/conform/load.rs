@@ -1,9 +1,10 @@
 //! What the load's commands tell of its tasks: in which group and of which class they are.
 //!
-//! The kernel's log shows neither. A recording's `# run:` lines do: `fio` and the shell around it. We read just enough
-//! of both: `for` loops are unrolled, variables have their values, `echo W > …/NAME/blkio.bfq.weight` is a group's weight, `echo $$ > …/NAME/cgroup.procs`
-//! puts what follows in its parentheses into that group, and each `fio` job is the part of the disk that it works on.
-//! A task is then known by where its first request is.
+//! The kernel's log shows neither. A recording's `# run:` lines do: `fio` and the shell around it. We read
+//! just enough of both: `for` loops are unrolled, variables have their values,
+//! `echo W > …/NAME/blkio.bfq.weight` is a group's weight, `echo $$ > …/NAME/cgroup.procs` puts what follows
+//! in its parentheses into that group, and each `fio` job is the part of the disk that it works on. A task is
+//! then known by where its first request is.
 //!
 //! ```text
 //! for w in 100 300; do echo $w > /sys/fs/cgroup/blkio/fh$w/blkio.bfq.weight; done
@@ -11,9 +12,10 @@
 //!     => group fh300 of weight 300; the task whose first request is in sectors 1024000..1638400 is in it
 //! ```
 //!
-//! It is no shell. A command that it does not know has no effect on groups and classes, and a task of which no command tells
-//! anything is of the root group and best effort. A construct that may decide who owns a request, and that it does not
-//! understand, is refused by its name; so is a task that may be one of several jobs of different groups or classes.
+//! It is no shell. A command that it does not know has no effect on groups and classes, and a task of which
+//! no command tells anything is of the root group and best effort. A construct that may decide who owns a
+//! request, and that it does not understand, is refused by its name; so is a task that may be one of several
+//! jobs of different groups or classes.
 
 mod expand;
 mod fio;
@@ -67,8 +69,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// The group of that path, such as `a/b`; new ones with all their parents. The root for an empty path, and when
-    /// there are too many.
+    /// The group of that path, such as `a/b`; new ones with all their parents. The root for an empty path,
+    /// and when there are too many.
     pub(super) fn find_or_add(&mut self, path: &str) -> GroupId {
         let path = path.trim_matches('/');
         if path.is_empty() {
@@ -156,8 +158,8 @@ impl Load {
         })
     }
 
-    /// Whose request at `first` may be, from a task that has sent none yet. `level` is the task's, if known. An error names
-    /// two jobs that it may be of.
+    /// Whose request at `first` may be, from a task that has sent none yet. `level` is the task's, if known.
+    /// An error names two jobs that it may be of.
     pub(super) fn owner(&mut self, first: Sector, level: Option<u8>) -> Result<Owner, String> {
         let fits = |r: &&mut Region| {
             let is_inside = (r.first..r.end).contains(&first.0);

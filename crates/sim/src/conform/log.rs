@@ -1,7 +1,7 @@
 //! Reading a log: decompressed, line by line, with the number of each.
 //!
-//! Memory is bounded whatever the file holds: lines beyond [`LINE_BYTES_MAX`] are refused, and only what the next few
-//! decisions need is kept.
+//! Memory is bounded whatever the file holds: lines beyond [`LINE_BYTES_MAX`] are refused, and only what the
+//! next few decisions need is kept.
 
 use super::header::Header;
 use super::line::{self, Line};
@@ -33,7 +33,8 @@ impl fmt::Display for LogError {
 
 impl std::error::Error for LogError {}
 
-/// A message fit for one line, whatever words of the log it quotes: control characters are escaped, and the middle of a long one is left out.
+/// A message fit for one line, whatever words of the log it quotes: control characters are escaped, and the
+/// middle of a long one is left out.
 fn one_line(message: &str) -> String {
     const HALF: usize = 400;
     let mut line = Vec::new();
@@ -141,7 +142,8 @@ impl<R: BufRead> Log<R> {
                 continue;
             }
             let line = line::parse(text).map_err(|message| self.error_at(self.number, message))?;
-            // Buffers of several processors are merged by time; what is out of order by a little is put right.
+            // Buffers of several processors are merged by time; what is out of order by a little is put
+            // right.
             let at = self.latest.map_or(line.at, |latest| latest.max(line.at));
             self.latest = Some(at);
             return Ok(Some(Line { at, ..line }));

@@ -10,7 +10,8 @@
 
 use super::words::Words;
 
-/// A queue as messages name it. Several may share a name: those of several tasks, and those with a dead owner's number.
+/// A queue as messages name it. Several may share a name: those of several tasks, and those with a dead
+/// owner's number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub(super) struct Name {
     /// Whose; `None`: several tasks'.

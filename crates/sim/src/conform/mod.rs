@@ -1,9 +1,10 @@
 //! Beside a running kernel: its scheduler's log replayed into ours, decision by decision.
 //!
-//! A log is what the `blk` tracer of Linux records: arrivals, completions, and what the scheduler said of its decisions.
-//! The replay gives ours the same arrivals and completions at the same times, asks it whenever the kernel's was asked, and
-//! counts by [`Topic`] how often both agree. After a difference ours is put into the kernel's state, so that one difference
-//! is counted once. See `docs/conformance.md` for recording logs and reading results.
+//! A log is what the `blk` tracer of Linux records: arrivals, completions, and what the scheduler said of its
+//! decisions. The replay gives ours the same arrivals and completions at the same times, asks it whenever the
+//! kernel's was asked, and counts by [`Topic`] how often both agree. After a difference ours is put into the
+//! kernel's state, so that one difference is counted once. See `docs/conformance.md` for recording logs and
+//! reading results.
 //!
 //! ```text
 //! file (plain or .xz) ─► log (lines) ─► steps (what happened under one lock) ─► replay ─► report
@@ -38,8 +39,8 @@ use std::path::Path;
 use steps::Steps;
 use survey::Survey;
 
-/// Replays a log, which is read twice: `open` begins with it. `name` is for messages, `progress` hears how many bytes
-/// have been read.
+/// Replays a log, which is read twice: `open` begins with it. `name` is for messages, `progress` hears how
+/// many bytes have been read.
 ///
 /// # Errors
 /// If it is no log, or one of a scheduler that cannot be compared. Any bytes give a report or an error.
@@ -67,7 +68,8 @@ pub fn compare<R: BufRead>(
     Ok(tally.report(name, scheduler, lost))
 }
 
-/// The same for a file, plain or compressed by `xz`. `progress` hears how many bytes of how many have been read.
+/// The same for a file, plain or compressed by `xz`. `progress` hears how many bytes of how many have been
+/// read.
 ///
 /// # Errors
 /// As [`compare`], and if the file cannot be read.

@@ -1,4 +1,5 @@
-//! When the kernel asks mq-deadline again that has held requests back, and what its clock shows then: it counts ticks.
+//! When the kernel asks mq-deadline again that has held requests back, and what its clock shows then: it
+//! counts ticks.
 
 use super::line::What;
 use super::log::{Log, LogError};
@@ -18,7 +19,8 @@ impl Reruns {
     /// How finely the log is searched for the time of the ticks, in ns.
     const STEP: u64 = 50_000;
 
-    /// Looks for the ticks in a log: most requests that a thread sends that inserts none come right behind one.
+    /// Looks for the ticks in a log: most requests that a thread sends that inserts none come right behind
+    /// one.
     pub(super) fn of<R: BufRead>(mut log: Log<R>) -> Result<Self, LogError> {
         let hz = log.header().setting("hz").unwrap_or(250).clamp(1, 10_000);
         let tick = 1_000_000_000 / hz;

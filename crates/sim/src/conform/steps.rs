@@ -12,9 +12,9 @@
 //! <idle>  expire (0, …            ]    one step: Timer
 //! ```
 //!
-//! Threads of several processors interleave in a log. But messages are said under one lock (but for a few, which are
-//! passed over), so a message of another thread ends the step. What a dispatch attempt sent is known only when its `D`
-//! comes, a few lines below: steps are held back until then.
+//! Threads of several processors interleave in a log. But messages are said under one lock (but for a few,
+//! which are passed over), so a message of another thread ends the step. What a dispatch attempt sent is
+//! known only when its `D` comes, a few lines below: steps are held back until then.
 
 use super::line::{Context, Io, Line, Thread, What};
 use super::log::{Log, LogError};
@@ -114,7 +114,8 @@ struct Waiting {
     step: u64,
     thread: Thread,
     charge: u32,
-    /// The thread has gone on to something else: the device took no more, and the request waits outside the scheduler.
+    /// The thread has gone on to something else: the device took no more, and the request waits outside the
+    /// scheduler.
     parked: bool,
 }
 
@@ -331,9 +332,10 @@ impl<R: BufRead> Steps<R> {
         self.ready.push_back(step);
     }
 
-    /// A `D`: of the same thread's oldest attempt, as a thread sends what it has just been handed out; else of the oldest
-    /// request that waits outside the scheduler, which goes before any other; else of the oldest attempt that it fits. The
-    /// thread of that one may not have said anything since, so that its step is still open.
+    /// A `D`: of the same thread's oldest attempt, as a thread sends what it has just been handed out; else
+    /// of the oldest request that waits outside the scheduler, which goes before any other; else of the
+    /// oldest attempt that it fits. The thread of that one may not have said anything since, so that its step
+    /// is still open.
     fn sent(&mut self, thread: Thread, io: Io) {
         // An async request costs several times its length.
         let fits = |charge: u32| charge.is_multiple_of(io.len.max(1)) && charge / io.len.max(1) <= 10;

@@ -126,8 +126,8 @@ fn a_burst_that_the_log_shows_is_taken_over() {
     assert_eq!(report.differences.len(), 1);
 }
 
-/// The device had no room: the request waits outside the scheduler, and another thread sends it. The first thread has not
-/// said anything since, so that nothing has ended its step yet.
+/// The device had no room: the request waits outside the scheduler, and another thread sends it. The first
+/// thread has not said anything since, so that nothing has ended its step yet.
 #[test]
 fn what_another_thread_sends_belongs_to_the_attempt_that_is_still_open() {
     let text = log("", "");

@@ -1,10 +1,10 @@
 //! Where the recording kernel's ticks fell.
 //!
-//! BFQ reads some clocks in ticks of 1/HZ: whether a turn is over, how long a weight has been raised. A log shows times in
-//! microseconds, but not where between two of them the tick counter moved. What was said tells: a raised queue's age grows
-//! by one tick's worth only when a tick fell between two messages, and a turn of 31 ticks that is over at one look and was
-//! not at the one before puts its last tick between them. Each such pair of lines excludes some phases; the middle of what
-//! is left (to the microsecond) is taken.
+//! BFQ reads some clocks in ticks of 1/HZ: whether a turn is over, how long a weight has been raised. A log
+//! shows times in microseconds, but not where between two of them the tick counter moved. What was said
+//! tells: a raised queue's age grows by one tick's worth only when a tick fell between two messages, and a
+//! turn of 31 ticks that is over at one look and was not at the one before puts its last tick between them.
+//! Each such pair of lines excludes some phases; the middle of what is left (to the microsecond) is taken.
 //!
 //! Example at HZ=250: ages of 40 and 44 ms at 5.000100 and 5.000900 s: a tick fell in the 800 us between.
 
@@ -113,8 +113,8 @@ impl Phase {
         at * 1000 % self.tick.as_ns() / 1000
     }
 
-    /// Votes against the phases by which, of the ticks after `from` and until `to`, there is one more than always; or
-    /// against all the others.
+    /// Votes against the phases by which, of the ticks after `from` and until `to`, there is one more than
+    /// always; or against all the others.
     fn exclude(&mut self, from: u64, to: u64, those: bool) {
         let first = (self.within(from) + 1) % self.tick_us;
         let end = (self.within(to) + 1) % self.tick_us;
@@ -128,7 +128,8 @@ impl Phase {
         }
     }
 
-    /// A vote against the phases from `first` up to, and without, `end`; all if they are equal. May go around the end.
+    /// A vote against the phases from `first` up to, and without, `end`; all if they are equal. May go around
+    /// the end.
     fn vote(&mut self, first: u64, end: u64) {
         let index = |phase: u64| usize::try_from(phase).unwrap_or(0);
         self.steps[index(first)] += 1;
@@ -154,8 +155,8 @@ impl Phase {
             .collect()
     }
 
-    /// The phase with the fewest votes against it, in the middle of its like: a tick falls at that time and at every
-    /// whole number of ticks from there.
+    /// The phase with the fewest votes against it, in the middle of its like: a tick falls at that time and
+    /// at every whole number of ticks from there.
     pub(super) fn best(&self) -> Duration {
         let against = self.against();
         let least = against.iter().min().copied().unwrap_or(0);

@@ -1,4 +1,5 @@
-//! `cmdprio_percentage`, `cmdprio_bssplit`, `cmdprio_class`, `cmdprio`: some calls of a job have another I/O priority than the job.
+//! `cmdprio_percentage`, `cmdprio_bssplit`, `cmdprio_class`, `cmdprio`: some calls of a job have another I/O
+//! priority than the job.
 //!
 //! ```text
 //!   cmdprio_percentage=20              20 % of reads and of writes, real time unless cmdprio_class says otherwise
@@ -73,7 +74,8 @@ impl Said {
     }
 }
 
-/// The priorities of a job's calls. They are options of `libaio` and `io_uring`, whose calls carry a priority each.
+/// The priorities of a job's calls. They are options of `libaio` and `io_uring`, whose calls carry a priority
+/// each.
 pub(super) fn settle(draft: &mut Draft) -> Result<(), (u32, String)> {
     const OPTIONS: [&str; 4] = ["cmdprio_percentage", "cmdprio_bssplit", "cmdprio_class", "cmdprio"];
     let Some(option) = OPTIONS.into_iter().find(|o| draft.given.contains_key(o)) else { return Ok(()) };

@@ -7,10 +7,12 @@
 //! fh_disk=log:nas2020:mq-deadline         …on `log`, which is a nas2020 under mq-deadline
 //! ```
 //!
-//! A file of no disk lies on the *first* disk: the first that a `filename` names; without any, one of its own, called `disk`. A disk whose
-//! model is not said is the run's ([`Scenario::disk`](crate::Scenario::disk)), and so is its scheduler. A partition is its drive.
+//! A file of no disk lies on the *first* disk: the first that a `filename` names; without any, one of its
+//! own, called `disk`. A disk whose model is not said is the run's
+//! ([`Scenario::disk`](crate::Scenario::disk)), and so is its scheduler. A partition is its drive.
 //!
-//! What it does not do: read descriptions from files, which is the caller's business ([`JobFile::read_disks`]).
+//! What it does not do: read descriptions from files, which is the caller's business
+//! ([`JobFile::read_disks`]).
 
 use fairhead_core::sched::any::{PRESETS, preset};
 use fairhead_device::{DeviceParams, preset_names};
@@ -233,7 +235,8 @@ impl JobFile {
         if self.disks.is_empty() { vec![of_run] } else { self.disks.iter().map(said).collect() }
     }
 
-    /// Reads the models of disks that are no presets, by means of `read`, which answers a description or what is wrong with it.
+    /// Reads the models of disks that are no presets, by means of `read`, which answers a description or what
+    /// is wrong with it.
     ///
     /// # Errors
     /// What is wrong with a model, and the line that names it.

@@ -1,4 +1,5 @@
-//! The example job files are accepted here and by fio itself, and every error of ours that fio shares is one of fio's.
+//! The example job files are accepted here and by fio itself, and every error of ours that fio shares is one
+//! of fio's.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

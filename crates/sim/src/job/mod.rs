@@ -1,15 +1,17 @@
-//! fio job files: the subset that users of I/O benchmarks write, and Fairhead's own options under the prefix `fh_`.
+//! fio job files: the subset that users of I/O benchmarks write, and Fairhead's own options under the prefix
+//! `fh_`.
 //!
-//! The same file runs under fio on a real disk and here on a modelled one. [`parse`] takes the text and gives a
-//! [`JobFile`], or a [`JobError`] of one line that names the file, the line and what would be right:
+//! The same file runs under fio on a real disk and here on a modelled one. [`parse`] takes the text and gives
+//! a [`JobFile`], or a [`JobError`] of one line that names the file, the line and what would be right:
 //!
 //! ```text
 //! job.fio:7: unknown option 'iodpeth'; did you mean 'iodepth'?
 //! ```
 //!
-//! Every option of fio 3.33 is known. Those that matter to a disk are obeyed, those that cannot (clocks, logs, buffers'
-//! contents) are accepted and listed in a note, and those that would change the load in a way that is not simulated are
-//! refused: a result for another job than the one in the file would be worse than none. `docs/job-files.md` has the tables.
+//! Every option of fio 3.33 is known. Those that matter to a disk are obeyed, those that cannot (clocks,
+//! logs, buffers' contents) are accepted and listed in a note, and those that would change the load in a way
+//! that is not simulated are refused: a result for another job than the one in the file would be worse than
+//! none. `docs/job-files.md` has the tables.
 //!
 //! What it does not do: include files, or read fio's command line.
 //

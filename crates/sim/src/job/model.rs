@@ -1,8 +1,8 @@
 //! The typed job: what a job file says, in units, with every rule of fio's about defaults already applied.
 //!
-//! A [`JobFile`] is a list of [`Job`]s in file order. A job stands for `numjobs` *clients*, each with its own cursor,
-//! random stream and (unless `filename` names them) its own files. [`JobFile::clients`] walks them in the order in which
-//! fio numbers its threads.
+//! A [`JobFile`] is a list of [`Job`]s in file order. A job stands for `numjobs` *clients*, each with its own
+//! cursor, random stream and (unless `filename` names them) its own files. [`JobFile::clients`] walks them in
+//! the order in which fio numbers its threads.
 //!
 //! ```text
 //! [global]      ─┐ inherited by every job below it
@@ -12,8 +12,9 @@
 //! stonewall     ──► Job { wave: 1, group: 1, .. }               ─► client  (late,0), starts when wave 0 has ended
 //! ```
 //!
-//! What it does not do: it knows no disk, so percentages and "the rest of the disk" stay what they are ([`Size`]); and it
-//! places no file, which is the host model's business ([`Layout`], [`Placement`] are the wishes).
+//! What it does not do: it knows no disk, so percentages and "the rest of the disk" stay what they are
+//! ([`Size`]); and it places no file, which is the host model's business ([`Layout`], [`Placement`] are the
+//! wishes).
 
 use std::sync::Arc;
 
@@ -48,8 +49,8 @@ pub struct JobFile {
     pub cpus: Option<u32>,
     /// What changes while the jobs run, in the order of time.
     pub changes: Vec<Change>,
-    /// Lines for the user about options that were accepted and change nothing, or mean less than they seem to. Each is
-    /// one line without a final stop. To be shown once, before the results.
+    /// Lines for the user about options that were accepted and change nothing, or mean less than they seem
+    /// to. Each is one line without a final stop. To be shown once, before the results.
     pub notes: Vec<String>,
 }
 
@@ -65,7 +66,8 @@ pub struct Client<'a> {
 }
 
 impl JobFile {
-    /// All clients, job by job in file order, clone by clone. fio's thread numbers are the positions in this walk, from 1.
+    /// All clients, job by job in file order, clone by clone. fio's thread numbers are the positions in this
+    /// walk, from 1.
     pub fn clients(&self) -> impl Iterator<Item = Client<'_>> {
         self.jobs
             .iter()
@@ -86,8 +88,8 @@ impl JobFile {
         self.jobs.iter().map(|j| j.numjobs as usize).sum()
     }
 
-    /// Reads the traces that jobs name, by means of `read`, which answers a file's bytes or what is wrong with it. Each such
-    /// job has as many clients as its trace has processes then.
+    /// Reads the traces that jobs name, by means of `read`, which answers a file's bytes or what is wrong
+    /// with it. Each such job has as many clients as its trace has processes then.
     ///
     /// # Errors
     /// If a trace cannot be read or is damaged, or there are more than [`CLIENTS_MAX`] clients.
@@ -140,9 +142,9 @@ impl JobFile {
         }
     }
 
-    /// Reads the traces of jobs with `read_iolog` to their ends. In the place of each such job there are then as many as the trace has
-    /// clients, each called `JOB:TASK`, or `TASK` if the job has the trace's own name. `progress` hears now and then how many bytes of how many
-    /// have been read.
+    /// Reads the traces of jobs with `read_iolog` to their ends. In the place of each such job there are then
+    /// as many as the trace has clients, each called `JOB:TASK`, or `TASK` if the job has the trace's own
+    /// name. `progress` hears now and then how many bytes of how many have been read.
     ///
     /// # Errors
     /// If a trace cannot be read or replayed so, or there are more than [`CLIENTS_MAX`] clients.
@@ -183,7 +185,8 @@ impl JobFile {
         Ok(())
     }
 
-    /// How many requests of its traces all runs together have read so far, and how many each run reads. `None`: there is no trace.
+    /// How many requests of its traces all runs together have read so far, and how many each run reads.
+    /// `None`: there is no trace.
     #[must_use]
     pub fn replay_progress(&self) -> Option<(u64, u64)> {
         let mut sum = None;
@@ -211,7 +214,8 @@ pub struct Job {
     pub description: Option<String>,
     /// The line of the section's heading, from 1.
     pub line: u32,
-    /// How many stone walls precede this job: the clients of wave `n + 1` start when all of wave `n` have ended.
+    /// How many stone walls precede this job: the clients of wave `n + 1` start when all of wave `n` have
+    /// ended.
     pub wave: u32,
     /// The reporting group: a number that `new_group` and `stonewall` raise.
     pub group: u32,
@@ -226,7 +230,8 @@ pub struct Job {
     pub startup_trace: Option<TraceFile>,
     /// `read_iolog`: the trace that [`Program::Trace`] replays, and whose part of it.
     pub replay: Option<TraceJob>,
-    /// `fh_iterations`: how often the application of [`Program::StartUp`] is started, from a cold cache each time. Default 1.
+    /// `fh_iterations`: how often the application of [`Program::StartUp`] is started, from a cold cache each
+    /// time. Default 1.
     pub iterations: u32,
     /// `fh_pause`: how long between two start-ups. Default 4 s.
     pub iteration_pause: Duration,
@@ -238,7 +243,8 @@ pub struct Job {
     pub bs: PerOp<BlockSize>,
     /// `rwmixread`, or 100 - `rwmixwrite`: percent of reads when [`Direction::Mixed`]. Default 50.
     pub rwmix_read_pct: u8,
-    /// `rw=read:8k`, `rw=write:-4k`: by how many bytes a sequential position moves on, or back, between two calls. Default 0.
+    /// `rw=read:8k`, `rw=write:-4k`: by how many bytes a sequential position moves on, or back, between two
+    /// calls. Default 0.
     pub hop: i64,
     /// `rw=randread:8`: how many calls a random place is for. Default 1.
     pub run_calls: u32,
@@ -246,15 +252,17 @@ pub struct Job {
     pub sequencer: Sequencer,
     /// `blockalign`: what random places are multiples of, in bytes. `None`: the smallest block.
     pub align: PerOp<Option<u32>>,
-    /// `percentage_random`: percent of calls that jump, by direction. 0 for sequential patterns, 100 for random ones, unless given.
+    /// `percentage_random`: percent of calls that jump, by direction. 0 for sequential patterns, 100 for
+    /// random ones, unless given.
     pub random_pct: PerOp<u8>,
     /// `random_distribution`: where jumps land.
     pub distribution: Distribution,
-    /// `norandommap`: random offsets may repeat before the file is covered. Without it fio visits every block once per pass.
+    /// `norandommap`: random offsets may repeat before the file is covered. Without it fio visits every block
+    /// once per pass.
     pub norandommap: bool,
 
-    /// `filename` (a colon-separated list): the files or the disk, shared by all clones and by every job that names them.
-    /// Empty: each clone has its own, see [`Job::file_names`].
+    /// `filename` (a colon-separated list): the files or the disk, shared by all clones and by every job that
+    /// names them. Empty: each clone has its own, see [`Job::file_names`].
     pub filenames: Vec<String>,
     /// `fh_disk`: the names of the disks that its files lie on, by turns. Empty: see [`JobFile::disk_of`].
     pub disks: Vec<String>,
@@ -267,7 +275,8 @@ pub struct Job {
     pub size: Option<Size>,
     /// `filesize`: each file's size, where it differs from `size / nrfiles`.
     pub filesize: Option<Size>,
-    /// `io_size`: stop after that much was read and written; more than `size` wraps around. `None`: [`Job::size`], once.
+    /// `io_size`: stop after that much was read and written; more than `size` wraps around. `None`:
+    /// [`Job::size`], once.
     pub io_size: Option<Size>,
     /// `number_ios`: stop after that many calls.
     pub number_ios: Option<u64>,
@@ -281,7 +290,8 @@ pub struct Job {
     pub loops: u32,
     /// `file_append`: writes start at the end of the file, so that every block is a new one.
     pub append: bool,
-    /// `overwrite`: a job that writes does so into files laid out before it starts. False: its blocks are allocated as it writes.
+    /// `overwrite`: a job that writes does so into files laid out before it starts. False: its blocks are
+    /// allocated as it writes.
     pub overwrite: bool,
     /// `fallocate` other than `none`: space is allocated before the first write.
     pub fallocate: bool,
@@ -300,7 +310,8 @@ pub struct Job {
     pub ioengine: String,
     /// `iodepth`: calls in flight. Always 1 with [`Engine::Sync`].
     pub iodepth: u32,
-    /// `io_submit_mode=offload`: each of `iodepth` calls in flight is made by a thread of its own, whatever the engine.
+    /// `io_submit_mode=offload`: each of `iodepth` calls in flight is made by a thread of its own, whatever
+    /// the engine.
     pub offload: bool,
     /// `fsync`: an fsync after that many writes; 0 never.
     pub fsync: u32,
@@ -350,10 +361,11 @@ pub struct Job {
     /// `exitall`: in any job, the first client to end ends all others of its [reporting group](Job::group).
     pub exitall: bool,
 
-    /// `prio` and `prioclass`: the clients' I/O priority. `None` when neither is given; a class without a level is at
-    /// level 0, as with fio.
+    /// `prio` and `prioclass`: the clients' I/O priority. `None` when neither is given; a class without a
+    /// level is at level 0, as with fio.
     pub prio: Option<IoPrio>,
-    /// `cmdprio_percentage` and so on: calls with another priority, by direction. Of calls past the page cache only.
+    /// `cmdprio_percentage` and so on: calls with another priority, by direction. Of calls past the page
+    /// cache only.
     pub call_prio: PerOp<Vec<CallPrio>>,
     /// `cgroup`: the path of the group that the clients join, one of [`JobFile::cgroups`]. `None`: the root.
     pub cgroup: Option<String>,
@@ -369,21 +381,25 @@ pub struct Job {
 
     /// `iodepth_batch`: the most calls that are submitted at a time. Default 1.
     pub iodepth_batch: u32,
-    /// `iodepth_batch_complete_max`: the most completions that are handled before new calls replace them. Default 1.
+    /// `iodepth_batch_complete_max`: the most completions that are handled before new calls replace them.
+    /// Default 1.
     pub iodepth_batch_complete: u32,
     /// `hipri`: the program polls for completions and does not sleep. Default false.
     pub hipri: bool,
     /// `cpus_allowed`: the processors that the clients may use. Empty: all.
     pub cpus_allowed: Vec<u32>,
-    /// `cpus_allowed_policy=split`: each clone has one of [`Job::cpus_allowed`] to itself, in turn. Default false.
+    /// `cpus_allowed_policy=split`: each clone has one of [`Job::cpus_allowed`] to itself, in turn. Default
+    /// false.
     pub cpus_split: bool,
     /// `fh_think`: CPU time before each call, in the client. `None`: the host's own figure.
     pub think: Option<Duration>,
     /// `fh_cpu`: CPU time for each 4 KiB moved (copying, allocating). Default none.
     pub cpu_per_4k: Duration,
-    /// `fadvise_hint`: whether the job announces to the kernel that its reads are sequential or random. Default true.
+    /// `fadvise_hint`: whether the job announces to the kernel that its reads are sequential or random.
+    /// Default true.
     pub fadvise: bool,
-    /// `fh_query`: how many calls in a row are measured as one, from the beginning of the first to the end of the last. Default 1.
+    /// `fh_query`: how many calls in a row are measured as one, from the beginning of the first to the end of
+    /// the last. Default 1.
     pub query_calls: u32,
     /// `fh_layout`: how the job's files lie on the disk.
     pub layout: Layout,
@@ -391,10 +407,11 @@ pub struct Job {
     pub placement: Option<Placement>,
     /// `fh_metadata`: what of the files' block map is in memory when the run starts. Default all of it.
     pub metadata: Metadata,
-    /// `fh_cgroup_writeback`: whether pages that the job dirties belong to its group when they are written later. `None`: as
-    /// the host's era did.
+    /// `fh_cgroup_writeback`: whether pages that the job dirties belong to its group when they are written
+    /// later. `None`: as the host's era did.
     pub cgroup_writeback: Option<bool>,
-    /// `fh_direct_write_sync`: whether the scheduler sees direct writes as sync. `None`: as the scheduler's era did.
+    /// `fh_direct_write_sync`: whether the scheduler sees direct writes as sync. `None`: as the scheduler's
+    /// era did.
     pub direct_write_sync: Option<bool>,
 }
 
@@ -436,8 +453,8 @@ impl Job {
         job
     }
 
-    /// The files that the clone uses: those of `filename`, or else `NAME.CLONE.N`, as fio calls them. Two clients with the
-    /// same file name use the same file.
+    /// The files that the clone uses: those of `filename`, or else `NAME.CLONE.N`, as fio calls them. Two
+    /// clients with the same file name use the same file.
     #[must_use]
     pub fn file_names(&self, clone: u32) -> Vec<String> {
         if !self.filenames.is_empty() {
@@ -500,8 +517,8 @@ impl Job {
 }
 
 impl Default for Job {
-    /// fio's defaults: one client that reads its own file once, 4 KiB at a time, through the page cache. Without a name
-    /// or a size.
+    /// fio's defaults: one client that reads its own file once, 4 KiB at a time, through the page cache.
+    /// Without a name or a size.
     #[allow(clippy::too_many_lines, reason = "a list of fields, one in a line")]
     fn default() -> Self {
         Self {
@@ -705,7 +722,8 @@ pub enum Distribution {
     Pareto(f64),
     /// Normal around the middle, with that deviation in percent of the range.
     Normal(f64),
-    /// Some percent of the calls in each of several parts, one behind the other. Their percentages add up to 100.
+    /// Some percent of the calls in each of several parts, one behind the other. Their percentages add up
+    /// to 100.
     Zoned(Vec<RandomZone>),
 }
 
@@ -857,7 +875,8 @@ pub enum Layout {
     /// Each in one piece, one after the other.
     #[default]
     Contiguous,
-    /// The files of all clones in turn, in pieces of that many bytes: what several writers in one directory leave.
+    /// The files of all clones in turn, in pieces of that many bytes: what several writers in one directory
+    /// leave.
     Interleaved {
         /// Bytes per piece; a multiple of 512.
         piece_bytes: u32,
@@ -874,8 +893,8 @@ pub enum Metadata {
     /// It does.
     #[default]
     Cached,
-    /// Only of the first 48 KiB: the first direct call to each further 4 MiB reads an indirect block before its data, as
-    /// on ext2.
+    /// Only of the first 48 KiB: the first direct call to each further 4 MiB reads an indirect block before
+    /// its data, as on ext2.
     Cold,
 }
 

@@ -252,7 +252,7 @@ const SET: &[(&str, Effect)] = &[
     ("cmdprio", Set(|d, a| d.cmdprio.set(a))),
     ("stonewall", Switch(|d, v| d.stonewall = v)),
     ("exitall", Switch(|d, v| d.job.exitall = v)),
-    // Who.
+    // Groups and processes.
     ("new_group", Switch(|d, v| d.new_group = v)),
     ("group_reporting", Switch(|d, v| d.job.group_reporting = v)),
     ("prio", Set(|d, a| a.int(0, 7).map(|v| d.prio_level = u8::try_from(v).ok()))),
@@ -595,7 +595,8 @@ impl Arg<'_> {
         }
     }
 
-    /// `60/10:40/90`: percent of the calls, and percent of the range or bytes. The last may be the rest: `40/`.
+    /// `60/10:40/90`: percent of the calls, and percent of the range or bytes. The last may be the rest:
+    /// `40/`.
     fn random_zones(&self, list: &str, in_percent: bool) -> Result<Vec<RandomZone>, String> {
         let wrong = |why: &str| format!("'{}': {why}, such as zoned:60/10:40/90", self.show());
         let entries: Vec<&str> = list.split(':').collect();

@@ -6,9 +6,10 @@
 //!   numjobs=$ncpus          a host of four  ─► numjobs=4
 //! ```
 //!
-//! As with fio, only what stands behind `=` is expanded, and only next to a keyword is there arithmetic: whole numbers with `+ - * /`. fio hands
-//! that to `bc`; in the builds of distributions it knows no expressions in parentheses, and neither do we. The keywords are about the simulated host and not about the machine that
-//! simulates it: the result is the same everywhere.
+//! As with fio, only what stands behind `=` is expanded, and only next to a keyword is there arithmetic:
+//! whole numbers with `+ - * /`. fio hands that to `bc`; in the builds of distributions it knows no
+//! expressions in parentheses, and neither do we. The keywords are about the simulated host and not about the
+//! machine that simulates it: the result is the same everywhere.
 //
 //= fio-3.33 HOWTO "Environment variables", "Reserved keywords"; parentheses refused by Debian's build, seen with --parse-only
 

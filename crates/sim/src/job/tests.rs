@@ -630,7 +630,8 @@ fn errors_in_inherited_options_name_the_line_that_set_them() {
     );
 }
 
-/// A fuzzer in small: pieces of real lines in any order, cut and joined anywhere, never panic, and errors are one line.
+/// A fuzzer in small: pieces of real lines in any order, cut and joined anywhere, never panic, and errors are
+/// one line.
 #[test]
 fn no_text_makes_it_panic() {
     let pieces = [

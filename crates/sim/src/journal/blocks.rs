@@ -1,4 +1,5 @@
-//! A run as the kernel's block layer would have told it: what `blktrace` records, what `blkparse` prints, or a log that fio replays.
+//! A run as the kernel's block layer would have told it: what `blktrace` records, what `blkparse` prints, or
+//! a log that fio replays.
 //!
 //! | here | there |
 //! |---|---|

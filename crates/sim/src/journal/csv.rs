@@ -5,8 +5,9 @@
 //! bfq,0,0,reader.0,0,/,read,1,0,0,2048,16,98000,98000,98000,98000,9100000,9125000,,Arrival
 //! ```
 //!
-//! Rows come in order of completion, schedulers one after the other. Times are in nanoseconds since the start of the run, sectors have 512 bytes; what is not
-//! known or does not apply is empty. A name with a comma or quote is quoted.
+//! Rows come in order of completion, schedulers one after the other. Times are in nanoseconds since the start
+//! of the run, sectors have 512 bytes; what is not known or does not apply is empty. A name with a comma or
+//! quote is quoted.
 
 use super::{Request, Run, Sink};
 use fairhead_core::Duration;

@@ -1,16 +1,18 @@
-//! fio's own logs of a run: `write_bw_log`, `write_lat_log` and `write_iops_log`, a file for each client and figure.
+//! fio's own logs of a run: `write_bw_log`, `write_lat_log` and `write_iops_log`, a file for each client and
+//! figure.
 //!
 //! ```text
 //! 125, 22944, 0, 65536, 0      ms from the client's first call, value, direction (0 read, 1 write, 2 trim), bytes, priority
 //! 500, 128, 1, 0, 0            with log_avg_msec=500: of the calls that ended in these 500 ms, the mean
 //! ```
 //!
-//! A value is a latency in ns, 1 call, or the bandwidth of the call alone; the mean of bandwidths is the bytes of the interval over its
-//! length in KiB/s, and that of calls is per second. The bandwidth of a call alone is in units of 1000 bytes per second: fio's manual says
-//! KiB/s, and fio does otherwise. A call has no submission latency of its own here, so `_slat` is empty, as with fio's psync, and `_clat`
-//! is `_lat`.
+//! A value is a latency in ns, 1 call, or the bandwidth of the call alone; the mean of bandwidths is the
+//! bytes of the interval over its length in KiB/s, and that of calls is per second. The bandwidth of a call
+//! alone is in units of 1000 bytes per second: fio's manual says KiB/s, and fio does otherwise. A call has no
+//! submission latency of its own here, so `_slat` is empty, as with fio's psync, and `_clat` is `_lat`.
 //!
-//! What it does not do: keep calls before the end of `ramp_time`, or syncs. It takes 40 bytes for each call until the files are written.
+//! What it does not do: keep calls before the end of `ramp_time`, or syncs. It takes 40 bytes for each call
+//! until the files are written.
 //
 //= fio-3.33 HOWTO "Log File Formats"; the units, names and columns were seen
 
@@ -69,8 +71,8 @@ enum Figure {
     None,
 }
 
-/// The files of a client: name and what is in them. `part` is put between the name and its ending; empty, or a scheduler's name if there
-/// are several.
+/// The files of a client: name and what is in them. `part` is put between the name and its ending; empty, or
+/// a scheduler's name if there are several.
 fn files(jobs: &JobFile, client: usize, part: &str) -> Vec<(String, Figure)> {
     let Some(c) = jobs.clients().nth(client) else { return Vec::new() };
     let logs = &c.job.logs;

@@ -74,7 +74,7 @@ pub fn record_and_explain(
     sink: &mut dyn Sink,
 ) -> Result<(Outcome, Report)> {
     observe(scenario, Some(Books { clients, window: None }), Some(sink))
-        .map(|(outcome, report)| (outcome, report.expect("somebody asked")))
+        .map(|(outcome, report)| (outcome, report.expect("clients were given")))
 }
 
 /// A receiver of the events of a run. Methods that are not implemented ignore their events.

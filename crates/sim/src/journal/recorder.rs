@@ -1,7 +1,8 @@
 //! From what the engine and the elevator say to what a sink hears.
 //!
-//! Each request is kept by its tag from when it is made until it completes, each call by its lane. What a task collects behind its plug has no tag yet:
-//! it waits in `made`, which is put in the order of the disk when the task hands it in, as that is.
+//! Each request is kept by its tag from when it is made until it completes, each call by its lane. What a
+//! task collects behind its plug has no tag yet: it waits in `made`, which is put in the order of the disk
+//! when the task hands it in, as that is.
 
 use super::{Action, Call, End, Event, Head, Idle, Kind, Request, Run, Sink};
 use crate::why::{Asked, Followers, gives_turn};
@@ -18,7 +19,7 @@ struct Member {
     made: VecDeque<Request>,
     /// By tag.
     tags: Vec<Option<Request>>,
-    /// The flush under way, and when the first asked for the next.
+    /// The flush in flight, and when the next one was first asked for.
     flush: Option<Request>,
     flush_wanted: Option<(Duration, u32)>,
     /// When the device had done what it did last.
@@ -47,7 +48,7 @@ pub(crate) struct Recorder<'a> {
     members: Vec<Member>,
     requests: u64,
     calls: u64,
-    /// Who makes the next request, and whether nobody has asked for it.
+    /// The thread that makes the next request, and whether it is read-ahead.
     maker: (u32, bool),
     /// By thread: the request that it has made, and that there is no room for yet.
     refused: BTreeMap<u32, Request>,
@@ -88,7 +89,8 @@ impl<'a> Recorder<'a> {
         self.followers.add(task);
     }
 
-    // ---- calls ---------------------------------------------------------------------------------------------------
+    // ---- calls
+    // ---------------------------------------------------------------------------------------------------
 
     /// A call begins; it began at `since`. Offset in bytes.
     pub(crate) fn begins(
@@ -127,9 +129,10 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    // ---- requests ------------------------------------------------------------------------------------------------
+    // ---- requests
+    // ------------------------------------------------------------------------------------------------
 
-    /// A thread is about to make requests; `ahead`: of what nobody has asked for.
+    /// Records that a thread is about to make requests; `ahead`: of read-ahead.
     pub(crate) fn makes(&mut self, thread: u32, ahead: bool) {
         self.maker = (thread, ahead);
     }
@@ -144,7 +147,8 @@ impl<'a> Recorder<'a> {
 
     /// A request is made, and the thread waits for room for it. The thread makes no other meanwhile.
     ///
-    /// A kernel's `Q` precedes the wait, too. A replay needs that time: a thread that finds no room runs the queue before it waits.
+    /// A kernel's `Q` precedes the wait, too. A replay needs that time: a thread that finds no room runs the
+    /// queue before it waits.
     pub(crate) fn refused(&mut self, member: u8, rq: &core::Request) {
         // Which member of a mirror reads is chosen anew.
         if self.members.len() == 1 && !self.refused.contains_key(&self.maker.0) {
@@ -336,7 +340,8 @@ impl<'a> Recorder<'a> {
         });
     }
 
-    // ---- the disk ------------------------------------------------------------------------------------------------
+    // ---- the disk
+    // ------------------------------------------------------------------------------------------------
 
     /// Whether the scheduler keeps the disk idle, and what it says to that.
     pub(crate) fn idles(&mut self, member: u8, hold: Option<Hold>) {
@@ -377,7 +382,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The run is over; the elevators' traces have lost so many events.
+    /// Ends the recording; `lost` is the number of events that the elevators' traces lost.
     pub(crate) fn finish(&mut self, now: Instant, lost: u64) {
         self.at(now);
         for member in 0..self.members.len() {

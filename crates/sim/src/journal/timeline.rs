@@ -10,11 +10,12 @@
 //!              └─ b, the flusher …
 //! ```
 //!
-//! Each scheduler is a process. An arrow (flow) goes from a call's request to the disk's work on it. Times are nanoseconds since the start of the run; the
-//! viewer takes the clock for that since boot. Names are not interned, so that each event can be read alone; a run of a million requests makes some 700 MB.
+//! Each scheduler is a process. An arrow (flow) goes from a call's request to the disk's work on it. Times
+//! are nanoseconds since the start of the run; the viewer takes the clock for that since boot. Names are not
+//! interned, so that each event can be read alone; a run of a million requests makes some 700 MB.
 //!
-//! Packets come when what they tell is over, which readers put in order. Memory is bounded: of each call under way, the request that
-//! completed last.
+//! A packet is written when its event is over; readers put packets in order. Memory is bounded: for each call
+//! in flight, the request that completed last.
 //
 //= perfetto protos/perfetto/trace/trace_packet.proto, track_event/{track_event,track_descriptor,counter_descriptor,debug_annotation}.proto (field numbers)
 
@@ -55,7 +56,7 @@ pub struct Timeline<W> {
     run: Option<Run>,
     /// Lanes of clients whose tracks have been described.
     lanes: BTreeMap<(u32, u32), u64>,
-    /// Of calls under way, the request that completed last.
+    /// For each call in flight, the request that completed last.
     last: BTreeMap<u64, Request>,
     queued: i64,
     issued: i64,
@@ -310,7 +311,7 @@ fn bytes(n: u64) -> String {
     }
 }
 
-/// A protobuf message under way.
+/// A protobuf message that is being written.
 //= Protocol Buffers, Encoding: varint, I64, LEN
 #[derive(Default)]
 struct Message(Vec<u8>);

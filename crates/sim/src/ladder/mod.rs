@@ -1,23 +1,23 @@
 //! What each patch of BFQ buys: its switches turned on one by one, and one scenario for each.
 //!
-//! BFQ's v8 series of 2016 came as patches, each with a claim. Here every patch is a switch of one scheduler, so a claim is a
-//! comparison of two runs that differ in nothing else.
+//! BFQ's v8 series of 2016 came as patches, each with a claim. Here every patch is a switch of one scheduler,
+//! so a claim is a comparison of two runs that differ in nothing else.
 //!
 //! ```text
 //!   ladder(job)       bfq-v0 ─► + hierarchy ─► + queue_merge ─► … ─► + ncq_random ─► + injection ─► … = bfq
 //!   scenario(switch)  v8 without it | v8, on a load and a disk chosen for its claim
 //! ```
 //!
-//! The [`ladder`](rungs) answers "what do the heuristics do to *my* job": on most jobs most rungs do nothing. A
-//! [`Scenario`] answers "does it do what its description says": the load that the patch was written for, one figure, and how
-//! much better it must be at the least. Claims were written down from the descriptions before the first run, and are not
-//! fitted to it; where one does not hold the scenario says so, and stays.
+//! The [`ladder`](rungs) answers "what do the heuristics do to *my* job": on most jobs most rungs do nothing.
+//! A [`Scenario`] answers "does it do what its description says": the load that the patch was written for,
+//! one figure, and how much better it must be at the least. Claims were written down from the descriptions
+//! before the first run, and are not fitted to it; where one does not hold the scenario says so, and stays.
 //!
-//! Example: *queue_merge*. Five readers each read 16 KiB and skip 64 KiB, which together is one sequential stream. Claimed:
-//! nine tenths of what one sequential reader gets, and half as much again as without it.
+//! Example: *queue_merge*. Five readers each read 16 KiB and skip 64 KiB, which together is one sequential
+//! stream. Claimed: nine tenths of what one sequential reader gets, and half as much again as without it.
 //!
-//! Scenarios of the v8 series run without the later features (injection, wakers, …), which would mask some of them; those
-//! of later features run with everything else on.
+//! Scenarios of the v8 series run without the later features (injection, wakers, …), which would mask some of
+//! them; those of later features run with everything else on.
 //
 //= bfq v8 series of 2016, 22 patches
 //= docs/reference/bfq.md#3-the-v8-series, docs/reference/bfq.md#4-later-additions
@@ -142,8 +142,8 @@ pub fn only(s: &Switch) -> Vec<Rung> {
     ]
 }
 
-/// The job that waits while the others make throughput: one that starts an application, or plays a film, or else the
-/// last of the file. Its index.
+/// The job that waits while the others make throughput: one that starts an application, or plays a film, or
+/// else the last of the file. Its index.
 #[must_use]
 pub fn foreground(jobs: &job::JobFile) -> usize {
     let find = |wanted: fn(Program) -> bool| jobs.jobs.iter().position(|j| j.program.is_some_and(wanted));
@@ -165,8 +165,8 @@ pub enum Measure {
     MilliIops(&'static str),
     /// The job's share of all that clients moved, in thousandths. More is better.
     SharePermille(&'static str),
-    /// How far the scheduler's estimate of the peak rate is off the disk rate of the reference run, in thousandths of that. Less is
-    /// better.
+    /// How far the scheduler's estimate of the peak rate is off the disk rate of the reference run, in
+    /// thousandths of that. Less is better.
     RateErrorPermille,
 }
 
@@ -234,9 +234,9 @@ pub struct Scenario {
     pub measure: Measure,
     /// With the switch it is better by at least this factor, in percent.
     pub factor_pct: u64,
-    /// What the figure is compared with besides: another load under the same scheduler with the switch on, and how far
-    /// from that one's figure it may be at the most, in percent of it. For [`Measure::RateErrorPermille`] the reference is a disk
-    /// rate, and the bound is one of the error itself.
+    /// What the figure is compared with besides: another load under the same scheduler with the switch on,
+    /// and how far from that one's figure it may be at the most, in percent of it. For
+    /// [`Measure::RateErrorPermille`] the reference is a disk rate, and the bound is one of the error itself.
     pub reference: Option<(&'static str, u64)>,
     /// Why the claim does not hold here, if it does not.
     pub miss: Option<&'static str>,

@@ -1,8 +1,9 @@
 //! The scenarios: for each switch the load that it was written for.
 //!
-//! Where a figure of the claim comes from is said with each. Claims are the descriptions', minimum sizes follow from the
-//! mechanism as the comment says, and were written down before the first run. Where the load that was thought of first does not
-//! show the claim, another was looked for that calls on the same mechanism, and the comment says what the first one was.
+//! Where a figure of the claim comes from is said with each. Claims are the descriptions', minimum sizes
+//! follow from the mechanism as the comment says, and were written down before the first run. Where the load
+//! that was thought of first does not show the claim, another was looked for that calls on the same
+//! mechanism, and the comment says what the first one was.
 
 use super::{Measure, Scenario};
 
@@ -15,8 +16,8 @@ macro_rules! ten_streams {
 
 /// All of them, in the order of the patches.
 pub const SCENARIOS: &[Scenario] = &[
-    // Two groups of equal weight: half each, whatever they hold. Without groups one process of five gets a fifth, so
-    // 2.5 times; less the slack of a short run.
+    // Two groups of equal weight: half each, whatever they hold. Without groups one process of five gets a
+    // fifth, so 2.5 times; less the slack of a short run.
     Scenario {
         switch: "hierarchy",
         claim: "a group of one process gets as much as a group of four",
@@ -29,8 +30,8 @@ pub const SCENARIOS: &[Scenario] = &[
         reference: None,
         miss: None,
     },
-    // Target of the S suite's interleaved test: that of one sequential reader; acceptance: nine tenths. In queues of
-    // their own each looks random: at least half as much again.
+    // Target of the S suite's interleaved test: that of one sequential reader; acceptance: nine tenths. In
+    // queues of their own each looks random: at least half as much again.
     Scenario {
         switch: "queue_merge",
         claim: "interleaved readers get nine tenths of what one sequential reader gets",
@@ -46,8 +47,8 @@ pub const SCENARIOS: &[Scenario] = &[
         )),
         miss: None,
     },
-    // Idled for, eight readers use a drive that does many things at once for one at a time. (Random readers do not show it:
-    // the engine of 2010 did not idle for them on queueing devices either.)
+    // Idled for, eight readers use a drive that does many things at once for one at a time. (Random readers
+    // do not show it: the engine of 2010 did not idle for them on queueing devices either.)
     Scenario {
         switch: "asymmetric_idling",
         claim: "equal readers keep a queueing drive busy together",
@@ -59,8 +60,8 @@ pub const SCENARIOS: &[Scenario] = &[
         reference: None,
         miss: None,
     },
-    // Twenty processes begin at once and all are raised for seconds; an application that starts then is one of
-    // twenty-one instead of thirty times as heavy as each.
+    // Twenty processes begin at once and all are raised for seconds; an application that starts then is one
+    // of twenty-one instead of thirty times as heavy as each.
     Scenario {
         switch: "bursts",
         claim: "an application starts quickly although twenty services started a second before",
@@ -73,9 +74,10 @@ pub const SCENARIOS: &[Scenario] = &[
         reference: None,
         miss: None,
     },
-    // Eight processes that each need the device for 0.3 ms of every 6 ms could all be served; idled for while they think, they
-    // are served one at a time. (On disks it does not show: those that queue always have something of others in flight, which
-    // ends the idling of 2010, and those that do not are idled on for everybody by either rule.)
+    // Eight processes that each need the device for 0.3 ms of every 6 ms could all be served; idled for while
+    // they think, they are served one at a time. (On disks it does not show: those that queue always have
+    // something of others in flight, which ends the idling of 2010, and those that do not are idled on for
+    // everybody by either rule.)
     Scenario {
         switch: "throughput_boost",
         claim: "who thinks for longer than half of slice_idle does not keep the disk idle",
@@ -87,9 +89,10 @@ pub const SCENARIOS: &[Scenario] = &[
         reference: None,
         miss: None,
     },
-    // A writer's bursts go into the drive's cache at the speed of the bus, three times that of the platters: a slot in which
-    // that happened is the best for ever. An estimate within a fifth, and half as far off as before. (Deep queues alone do not
-    // show it: two readers with 32 calls each keep the drive full, so that a slot swallows no more than it serves.)
+    // A writer's bursts go into the drive's cache at the speed of the bus, three times that of the platters:
+    // a slot in which that happened is the best for ever. An estimate within a fifth, and half as far off as
+    // before. (Deep queues alone do not show it: two readers with 32 calls each keep the drive full, so that
+    // a slot swallows no more than it serves.)
     Scenario {
         switch: "rate_estimator",
         claim: "what the drive's cache swallows is not taken for speed",
@@ -102,9 +105,10 @@ pub const SCENARIOS: &[Scenario] = &[
         reference: Some(("[stream]\nrw=read\nbs=1m\ndirect=1\nsize=2g\nruntime=20s\ntime_based\n", 20)),
         miss: None,
     },
-    // Six slow processes each keep the disk for 40 ms and then pause: their budgets shrink to the smallest, and paying for
-    // those they are next again at once. Paying for their time, they leave the stream its turn. (What was tried first, that one
-    // such process gains beside three streams, does not show: 3 % more calls.)
+    // Six slow processes each keep the disk for 40 ms and then pause: their budgets shrink to the smallest,
+    // and paying for those they are next again at once. Paying for their time, they leave the stream its
+    // turn. (What was tried first, that one such process gains beside three streams, does not show: 3 % more
+    // calls.)
     Scenario {
         switch: "fair_writes",
         claim: "slow processes pay for the time that they take, and a stream beside them gets its share",
@@ -117,7 +121,8 @@ pub const SCENARIOS: &[Scenario] = &[
         reference: None,
         miss: None,
     },
-    // Acceptance: at most 1.3 times the idle time with ten sequential readers. Published: several times faster.
+    // Acceptance: at most 1.3 times the idle time with ten sequential readers. Published: several times
+    // faster.
     Scenario {
         switch: "interactive",
         claim: "an application starts beside ten streams nearly as on an idle disk",
@@ -132,8 +137,9 @@ pub const SCENARIOS: &[Scenario] = &[
         reference: Some(("[application]\nstartdelay=5s\nfh_workload=startup:xterm\nfh_iterations=2\n", 130)),
         miss: None,
     },
-    // The worst neighbour is one that is raised itself: an application that starts when the film is no longer taken for one.
-    // (Beside the streams alone a film needs no help: it takes less than its share, and is served within its read-ahead.)
+    // The worst neighbour is one that is raised itself: an application that starts when the film is no longer
+    // taken for one. (Beside the streams alone a film needs no help: it takes less than its share, and is
+    // served within its read-ahead.)
     Scenario {
         switch: "soft_realtime",
         claim: "a film beside ten streams and an application that starts drops no frame",
@@ -162,7 +168,8 @@ pub const SCENARIOS: &[Scenario] = &[
         reference: None,
         miss: None,
     },
-    // Four writers want four times as many requests as there are; each read of the application waits in line for one.
+    // Four writers want four times as many requests as there are; each read of the application waits in line
+    // for one.
     Scenario {
         switch: "pool_limits",
         claim: "an application starts although writers would take every request there is",
@@ -199,8 +206,9 @@ pub const SCENARIOS: &[Scenario] = &[
         reference: None,
         miss: None,
     },
-    // The process of higher priority thinks for 3 ms and is idled for, on a drive that does others' requests in a tenth of a
-    // millisecond. (On a disk, where one request takes longer than the hole, the limit rightly lets in next to nothing: 4 %.)
+    // The process of higher priority thinks for 3 ms and is idled for, on a drive that does others' requests
+    // in a tenth of a millisecond. (On a disk, where one request takes longer than the hole, the limit
+    // rightly lets in next to nothing: 4 %.)
     Scenario {
         switch: "injection",
         claim: "while the disk idles for an important process others get something done",
@@ -213,8 +221,8 @@ pub const SCENARIOS: &[Scenario] = &[
         reference: None,
         miss: None,
     },
-    // Two arms, two sequential readers, one on each half, each idled for in its turn: up to twice as much is reported.
-    // (Readers with several calls in flight keep both arms busy anyway.)
+    // Two arms, two sequential readers, one on each half, each idled for in its turn: up to twice as much is
+    // reported. (Readers with several calls in flight keep both arms busy anyway.)
     Scenario {
         switch: "actuators",
         claim: "both arms of a disk work although the turn is with a process on one of them",
@@ -227,8 +235,9 @@ pub const SCENARIOS: &[Scenario] = &[
         reference: None,
         miss: None,
     },
-    // Taken for programs that start, the readers are raised for as long as they have not read 60 MB each, which takes them the longer as the
-    // disk is kept for none of them. The application is one of seven. Target: one and a half times the idle time.
+    // Taken for programs that start, the readers are raised for as long as they have not read 60 MB each,
+    // which takes them the longer as the disk is kept for none of them. The application is one of seven.
+    // Target: one and a half times the idle time.
     Scenario {
         switch: "streams",
         claim: "an application starts quickly although six readers began four seconds before",

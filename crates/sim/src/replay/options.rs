@@ -8,11 +8,12 @@ pub enum Mode {
     /// At their recorded times, whatever the disk does: fio's way.
     #[default]
     Open,
-    /// So long after the completion that each followed in the recording; those that overlapped may overlap again.
+    /// So long after the completion that each followed in the recording; those that overlapped may overlap
+    /// again.
     Closed,
-    /// As soon as fewer than `iodepth` are under way: fio's `replay_no_stall`.
+    /// As soon as fewer than `iodepth` are in flight: fio's `replay_no_stall`.
     NoStall,
-    /// Closed if the trace tells when requests were answered, of nine in ten at least; else open.
+    /// Closed if at least nine in ten requests of the trace have a completion; else open.
     Auto,
 }
 
@@ -32,10 +33,11 @@ impl Mode {
 /// How a trace of a larger disk gets onto a smaller one. One that fits stays where it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Fit {
-    /// All places move together, in pieces of up to 16 MiB that stay whole: far stays far, and what is sequential stays so within a piece.
+    /// Scale all places down, in pieces of up to 16 MiB that stay whole: distances keep their proportions,
+    /// and sequential requests stay sequential within a piece.
     #[default]
     Scale,
-    /// What is beyond the end begins again at the start: distances stay, and what was far apart may meet.
+    /// Wrap places beyond the end to the start: distances stay, but places that were far apart may coincide.
     Wrap,
 }
 
@@ -57,17 +59,20 @@ pub struct Skip {
 pub struct Options {
     /// `fh_replay`, `replay_no_stall`: when requests are made.
     pub mode: Mode,
-    /// `replay_time_scale`: the speed of time in percent; at 200 all gaps are half as long. At least 1, the default is 100.
+    /// `replay_time_scale`: the speed of time in percent; at 200 all gaps are half as long. At least 1, the
+    /// default is 100.
     pub speed_pct: u32,
     /// `replay_scale`: places are divided by that. At least 1, the default.
     pub scale: u32,
-    /// `replay_align`: places are rounded down to multiples of so many sectors. At least 1, the default.
+    /// `replay_align`: places are rounded down to multiples of this number of sectors. At least 1, the
+    /// default.
     pub align: u64,
-    /// `fh_replay_fit`: what becomes of a trace that is larger than the disk.
+    /// `fh_replay_fit`: how a trace that is larger than the disk is mapped to it.
     pub fit: Fit,
     /// `replay_skip`: what is left out.
     pub skip: Skip,
-    /// `replay_redirect`: all devices are one, each request at its own sector of it. Else they lie one after the other.
+    /// `replay_redirect`: all devices are one, each request at its own sector of it. Else they lie one after
+    /// the other.
     pub redirect: bool,
     /// `fh_replay_devices`: the devices that are replayed; none: all.
     pub devices: Vec<String>,
@@ -76,9 +81,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// How many tasks have a client of their own unless `fh_replay_clients` says otherwise: more than anybody reads in a table.
+    /// How many tasks have a client of their own unless `fh_replay_clients` says otherwise: more than anybody
+    /// reads in a table.
     pub const CLIENTS: u32 = 16;
-    /// How many requests of a client may be under way unless `iodepth` says otherwise: two of the request pools of Linux.
+    /// The most requests of a client in flight, unless `iodepth` sets it: two of the request pools of Linux.
     pub const DEPTH: u32 = 256;
 
     /// Whether the request is of a kind that is replayed.

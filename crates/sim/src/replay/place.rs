@@ -40,7 +40,8 @@ pub struct Placed {
 }
 
 impl Place {
-    /// For devices of which so many sectors are touched, after `replay_scale`, on a disk with `room` sectors.
+    /// Makes a mapping for devices of which these numbers of sectors are used, after `replay_scale`, on a
+    /// disk with `room` sectors.
     ///
     /// # Errors
     /// If there is no room, or the devices add up to more than can be counted.

@@ -56,7 +56,7 @@ pub struct Task {
     pub requests: u64,
 }
 
-/// Who made a request, as far as the trace tells.
+/// The task of a request, or its device if the trace has no tasks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Who {
     /// By process: the client of each that has one. The rest belong to the last client.
@@ -93,7 +93,8 @@ pub struct Recording {
     read: AtomicU64,
 }
 
-/// The same file, with the same in it, replayed the same way.
+/// Two recordings are equal if they are of the same file, with the same contents, and replayed in the same
+/// way.
 impl PartialEq for Recording {
     fn eq(&self, other: &Self) -> bool {
         (&self.source, &self.options, self.fingerprint) == (&other.source, &other.options, other.fingerprint)
@@ -105,7 +106,7 @@ impl PartialEq for Recording {
 pub struct Part {
     /// What all of its clients replay.
     pub recording: Arc<Recording>,
-    /// Whose requests this job makes: an index into [`Recording::tasks`].
+    /// The task whose requests this job makes: an index into [`Recording::tasks`].
     pub task: usize,
 }
 
@@ -118,7 +119,8 @@ pub struct TraceJob {
     pub line: u32,
     /// How.
     pub options: Options,
-    /// What of it, once it has been read: see [`JobFile::read_recordings`](crate::job::JobFile::read_recordings).
+    /// What of it, once it has been read: see
+    /// [`JobFile::read_recordings`](crate::job::JobFile::read_recordings).
     pub part: Option<Part>,
 }
 
@@ -200,7 +202,8 @@ impl Recording {
     /// Reads a trace to its end. `progress` hears now and then how many bytes of how many have been read.
     ///
     /// # Errors
-    /// If it cannot be read, or not to its end; if nothing in it is to be replayed; if it cannot be replayed that way.
+    /// If it cannot be read, or not to its end; if nothing in it is to be replayed; if it cannot be replayed
+    /// that way.
     pub fn of(source: Source, mut options: Options, progress: &dyn Fn(u64, u64)) -> Result<Self, String> {
         source.can_be_read_again()?;
         let mut trace = source.open().map_err(|e| e.to_string())?;
@@ -307,19 +310,21 @@ impl Recording {
         notes
     }
 
-    /// Whether the trace tells which writes somebody waits for.
+    /// Whether the trace records which writes are sync.
     #[must_use]
     pub const fn tells_sync(&self) -> bool {
         matches!(self.format, Format::Blktrace | Format::Blkparse | Format::Ftrace)
     }
 
-    /// How many requests all runs of it together have read so far. Changes no result; for those who show progress.
+    /// How many requests all runs of it together have read so far. Changes no result; for those who show
+    /// progress.
     #[must_use]
     pub fn requests_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Whose request it is: an index into [`Self::tasks`]. `None`: it was not there when the trace was read first.
+    /// Returns the task of a request: an index into [`Self::tasks`]. `None` if it was not there when the
+    /// trace was first read.
     fn client(&self, record: &Record) -> Option<usize> {
         let (map, id) = match &self.who {
             Who::Task(map) => (map, record.task.0),

@@ -58,7 +58,7 @@ pub const SLOWEST: usize = 5;
 /// If the scenario is impossible: see [`crate::SimError`].
 pub fn explain(scenario: &Scenario, clients: &[usize]) -> Result<(Outcome, Report)> {
     let (outcome, report) = observe(scenario, Some(Books { clients, window: None }), None)?;
-    Ok((outcome, report.expect("somebody asked")))
+    Ok((outcome, report.expect("clients were given")))
 }
 
 /// Returns the indices of the clients that `name` means: all clones of a job, or one clone as `JOB.CLONE`.
@@ -383,7 +383,7 @@ pub const fn words(reason: Reason) -> &'static str {
         Reason::Waker => "it wakes the one whose turn it was, or is woken by it",
         Reason::Actuator => "its actuator had too little to do",
         Reason::WakerFound => "found to be woken by another",
-        Reason::Reserved => "its group is guaranteed so many requests a second",
+        Reason::Reserved => "its group has a guarantee of requests a second",
         Reason::Protected => "the device seemed to pass it over",
         Reason::Limit => "the limit of its group was used up",
     }

@@ -1,11 +1,12 @@
 //! The books, kept as things happen.
 //!
-//! Between two instants nothing changes, so [`Recorder::settle`] puts the time since the last one where the states of then say.
-//! Only two kinds of time have to wait for their entry: that which passed while the device was busy is *pending* until its
-//! next completion tells whom it worked for.
+//! Between two instants nothing changes, so [`Recorder::settle`] puts the time since the last one where the
+//! states of then say. Only two kinds of time have to wait for their entry: that which passed while the
+//! device was busy is *pending* until its next completion tells whom it worked for.
 //!
-//! Each queue of the run has its own tags, its own device and its own turn. Time that a client waits belongs to the queue of its most advanced request, and
-//! is entered twice where there are several disks: for the client, and for the client on that disk.
+//! Each queue of the run has its own tags, its own device and its own turn. Time that a client waits belongs
+//! to the queue of its most advanced request, and is entered twice where there are several disks: for the
+//! client, and for the client on that disk.
 
 use super::{
     Account, Asked, Calls, ClientReport, OnDisk, Phase, Report, SLOWEST, Step, Story, Window, WindowReport,
@@ -20,7 +21,7 @@ use fairhead_core::{Duration, Instant, Tag, TaskId};
 pub(crate) enum Status {
     /// Requests.
     Busy,
-    /// Nothing, as the scheduler waits for whoever's turn it is.
+    /// Nothing, because the scheduler idles for the task whose turn it is.
     Idling,
     /// Nothing, for another reason.
     Empty,
@@ -206,7 +207,8 @@ struct Client {
 }
 
 impl Client {
-    /// Enters the time of the disk that it was spent at, and whether disks idled for the client or its weight was raised.
+    /// Enters the time of the disk that it was spent at, and whether disks idled for the client or its weight
+    /// was raised.
     fn note(
         &mut self,
         region: usize,
@@ -231,7 +233,7 @@ impl Client {
     }
 }
 
-/// A piece of a file under way.
+/// A piece of a file in flight.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     tag: Key,
@@ -287,7 +289,8 @@ pub(crate) struct Recorder {
     chosen: Vec<Reason>,
     flights: Vec<Flight>,
     slowest: Vec<Story>,
-    /// A part of the run that is asked about, and what is known of it: calls that ended outside and inside, the slowest that were under way in it.
+    /// A part of the run that is asked about, and its calls: those that ended outside and inside, and the
+    /// slowest that were in flight in it.
     window: Option<Window>,
     calls: [Calls; 2],
     slowest_inside: Vec<Story>,
@@ -319,7 +322,8 @@ impl Recorder {
         }
     }
 
-    /// Keeps books of these queues, each of the disk with that number, and of several disks one by one by their names. Before any client is watched.
+    /// Keeps books of these queues, each of the disk with that number, and of several disks one by one by
+    /// their names. Before any client is watched.
     pub(crate) fn keeps(&mut self, disk_of: impl Iterator<Item = usize>, disks: Vec<String>) {
         let queue = |disk| Queue { disk, status: Status::Empty, turn: None, in_device: Vec::new() };
         self.queues = disk_of.map(queue).collect();
@@ -360,7 +364,8 @@ impl Recorder {
         });
     }
 
-    // ---- time ----------------------------------------------------------------------------------------------------
+    // ---- time
+    // ----------------------------------------------------------------------------------------------------
 
     /// Time has come to `now`: enters what has passed.
     pub(crate) fn settle(&mut self, now: Instant) {
@@ -418,7 +423,8 @@ impl Recorder {
         self.now = now;
     }
 
-    // ---- lanes ---------------------------------------------------------------------------------------------------
+    // ---- lanes
+    // ---------------------------------------------------------------------------------------------------
 
     fn lane(&mut self, lane: u32) -> Option<&mut Lane> {
         let lane = lane as usize;
@@ -443,8 +449,8 @@ impl Recorder {
         }
     }
 
-    /// A call begins; it began `inside` ago, and computed since.
-    /// Requests of earlier calls that were not waited for may still be under way: the call will settle them first.
+    /// A call begins; it began `inside` ago, and computed since. Requests of earlier calls that were not
+    /// waited for may still be in flight: the call will settle them first.
     pub(crate) fn begins(&mut self, lane: u32, since: Instant, asked: Asked, bytes: u64) {
         let (now, inside, has_steps) = (self.now, self.now.since(since), self.window.is_some());
         if let Some(lane) = self.lane(lane) {
@@ -544,7 +550,8 @@ impl Recorder {
         }
     }
 
-    // ---- requests ------------------------------------------------------------------------------------------------
+    // ---- requests
+    // ------------------------------------------------------------------------------------------------
 
     /// A request, or a part of one, got its tag.
     pub(crate) fn inserted(&mut self, member: u8, tag: Tag, owner: Owner) {
@@ -696,7 +703,8 @@ impl Recorder {
                 let is_open = lane.doing == Doing::InCall
                     && self.window.is_some_and(|w| w.overlaps(lane.since, self.now));
                 for ((member, queue), oldest) in (0..).zip(&self.queues).zip(&oldest) {
-                    // What a device was doing when the run ended: the oldest request that it has is as good as any.
+                    // What a device was doing when the run ended: the oldest request that it has is as good
+                    // as any.
                     let (tag, task) = oldest.unwrap_or((Key::MAX, TaskId(0)));
                     let (end, mine) = (End { task, oldest_other: task }, lane.needs.contains(&tag));
                     for (pending, account) in lane.client_pending.iter_mut().zip(&mut client.accounts) {
@@ -769,8 +777,8 @@ pub(crate) const fn gives_turn(reason: Reason) -> bool {
     )
 }
 
-/// Which processes are clients that were started anew: for each, from the number behind all clients' and flushers' on, the number of the
-/// client's first.
+/// Which processes are clients that were started anew: for each, from the number behind all clients' and
+/// flushers' on, the number of the client's first.
 #[derive(Debug)]
 pub(crate) struct Followers {
     tasks: usize,

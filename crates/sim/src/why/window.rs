@@ -6,15 +6,18 @@
 //!               decisions inside ─────────┴► what grew most ─► the cause, in a sentence
 //! ```
 //!
-//! Without a window the run is made twice: which window is the worst is known when all calls have ended, and the second run is the first one again,
-//! bit by bit. The worst is where the mean over its time of *how long the call under way took in all* is largest: a call of a second counts
-//! throughout its second, and a thousand short ones count little.
+//! Without a window the run is made twice: which window is the worst is known when all calls have ended, and
+//! the second run is the first one again, bit by bit. The worst is where the mean over its time of *how long
+//! the call in flight took in all* is largest: a call of a second counts throughout its second, and a
+//! thousand short ones count little.
 //!
-//! What is to blame is what took more time than it does for as many of the client's other calls; and if nothing did, what took most. Example: in the window a
-//! reader ends 5 calls and spends 0.7 s of it queued behind `backup`; its 100 other calls were queued behind that for 4 s in all, so that 5 of them make 0.2 s. The
-//! 0.5 s more are what made it slow, if no other part grew as much.
+//! What is to blame is what took more time than it does for as many of the client's other calls; and if
+//! nothing did, what took most. Example: in the window a reader ends 5 calls and spends 0.7 s of it queued
+//! behind `backup`; its 100 other calls were queued behind that for 4 s in all, so that 5 of them make 0.2 s.
+//! The 0.5 s more are what made it slow, if no other part grew as much.
 //!
-//! What it does not do: prove. A part that grew may have grown for another's sake; the decisions with their times, and the stories of its slowest calls, are there to judge by.
+//! What it does not do: prove. A part that grew may have grown for another's sake; the decisions with their
+//! times, and the stories of its slowest calls, are there to judge by.
 
 use super::{Account, Blame, Report, Story, count, words};
 use crate::engine::{Books, Scenario, observe};
@@ -88,7 +91,8 @@ pub struct WindowReport {
     pub decisions: Vec<Decision>,
     /// How many idles and decisions were not kept.
     pub dropped: u64,
-    /// The slowest of the clients' calls that were under way in it, the slowest first; at most [`super::SLOWEST`].
+    /// The slowest of the clients' calls that were in flight in it, the slowest first; at most
+    /// [`super::SLOWEST`].
     pub slowest: Vec<Story>,
 }
 
@@ -118,7 +122,7 @@ pub struct Decision {
     pub at: Duration,
     /// Why, or what.
     pub reason: Reason,
-    /// Whom it is about.
+    /// The task that it is about.
     pub task: TaskId,
     /// Of which group.
     pub group: GroupId,
@@ -152,7 +156,7 @@ pub enum Kind {
 pub struct Cause {
     /// What.
     pub kind: Kind,
-    /// The job that is to blame, of a [`Kind`] that somebody else is to blame for.
+    /// The other job that the clients waited for, if the [`Kind`] has one.
     pub job: Option<String>,
     /// Its tasks.
     pub tasks: Vec<TaskId>,
@@ -162,7 +166,8 @@ pub struct Cause {
     pub usual: Option<Duration>,
 }
 
-/// Runs a scenario, and says where some clients' time went, in all and in a window. `sink` hears what happens, too.
+/// Runs a scenario, and says where some clients' time went, in all and in a window. `sink` hears what
+/// happens, too.
 ///
 /// # Errors
 /// If the scenario cannot be.
@@ -182,7 +187,7 @@ pub fn answer(
     let mut both = journal::Sinks(vec![&mut watcher, sink]);
     let books = Books { clients, window: Some(window) };
     let (outcome, report) = observe(scenario, Some(books), Some(&mut both))?;
-    let mut report = report.expect("somebody asked");
+    let mut report = report.expect("clients were given");
     if let Some(told) = &mut report.window {
         told.picked = when == When::Worst;
         (told.chosen, told.idles) = (watcher.chosen, watcher.idles);
@@ -192,7 +197,8 @@ pub fn answer(
     Ok((outcome, report))
 }
 
-// ---- the worst window ------------------------------------------------------------------------------------------------
+// ---- the worst window
+// ------------------------------------------------------------------------------------------------
 
 /// The window in which these clients were slowest; `None` if they made no call.
 fn worst(scenario: &Scenario, clients: &[usize]) -> Result<Option<Window>> {
@@ -201,7 +207,8 @@ fn worst(scenario: &Scenario, clients: &[usize]) -> Result<Option<Window>> {
     Ok(slowness.worst())
 }
 
-/// Of each piece of the run, how long the calls under way took, each times how long it was under way in it.
+/// For each piece of the run, the sum over the calls in flight of the time that the call took in all, times
+/// the time for which it was in flight in the piece.
 struct Slowness<'c> {
     clients: &'c [usize],
     /// Calls that never ended.
@@ -216,7 +223,8 @@ struct Slowness<'c> {
 /// Pieces at most, and how long they are at first.
 const PIECES: usize = 4096;
 const PIECE: Duration = Duration::from_ms(1);
-/// A window is a tenth of the run, but not less than that nor more than that, or else as long as the longest call.
+/// A window is a tenth of the run, but not less than that nor more than that, or else as long as the longest
+/// call.
 const PART: u64 = 10;
 const SHORTEST: Duration = Duration::from_ms(100);
 const LONGEST: Duration = Duration::from_secs(1);
@@ -291,7 +299,8 @@ impl Sink for Slowness<'_> {
     }
 }
 
-// ---- what happened in it ---------------------------------------------------------------------------------------------
+// ---- what happened in it
+// ---------------------------------------------------------------------------------------------
 
 /// Keeps what was decided in a window.
 struct Watcher {
@@ -339,7 +348,8 @@ impl Sink for Watcher {
     }
 }
 
-// ---- the cause -------------------------------------------------------------------------------------------------------
+// ---- the cause
+// -------------------------------------------------------------------------------------------------------
 
 /// A part of some books.
 type Of<T> = fn(&T) -> Duration;

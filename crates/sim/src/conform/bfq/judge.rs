@@ -144,7 +144,8 @@ impl Replay {
         });
     }
 
-    /// Whether the request is in the queue that the kernel put it into. Only where queues are made, merged or split.
+    /// Whether the request is in the queue that the kernel put it into. Only where queues are made, merged or
+    /// split.
     fn judge_home(&self, step: &Step, tag: Tag, verdicts: &mut Verdicts) {
         let Some(home) = self.heard.home else { return };
         let ours = self.elevator.scheduler().queue_of(tag);

@@ -158,7 +158,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Runs ours; if it decides otherwise than the kernel, runs it again as the kernel decided. Everything is counted.
+    /// Runs ours; if it decides otherwise than the kernel, runs it again as the kernel decided. Everything is
+    /// counted.
     fn decide(&mut self, case: &Case<'_>, run: Run<'_>) -> Option<Dispatch> {
         let step = case.step;
         self.before.clone_from(&self.elevator);
@@ -194,7 +195,8 @@ impl Replay {
         answer
     }
 
-    /// What the kernel may have read on its clocks: now, and whether the slot began later or earlier than we noted.
+    /// What the kernel may have read on its clocks: now, and whether the slot began later or earlier than we
+    /// noted.
     fn clocks(&self, now: Instant) -> [(Instant, Option<bool>); 4] {
         let (later, earlier) = (now + CLOCK_ERROR, self.latest.max(now - CLOCK_ERROR));
         [(later, None), (earlier, None), (now, Some(true)), (now, Some(false))]
@@ -313,7 +315,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Before a request comes again: its task uses the queue that the kernel's does, or a new one if that is new.
+    /// Before a request comes again: its task uses the queue that the kernel's does, or a new one if that is
+    /// new.
     fn put_task_into(&mut self, step: &Step, now: Instant) {
         let task = TaskId(step.thread.pid);
         let to = self.heard.home.and_then(|home| self.names.at(home));

@@ -1,7 +1,8 @@
 //! Which of our queues is which of the kernel's.
 //!
-//! The kernel names queues by their task, and those of several tasks all alike; addresses, told when a request gets its
-//! queue, tell them apart. A queue of ours is paired with the address that the first request in it went to.
+//! The kernel names queues by their task, and those of several tasks all alike; addresses, told when a
+//! request gets its queue, tell them apart. A queue of ours is paired with the address that the first request
+//! in it went to.
 
 use super::super::message::{Name, Say};
 use super::super::steps::{Said, Step};

@@ -1,4 +1,5 @@
-//! State that shows in a step's messages: what it was before, compared; and what it is after, adopted where it differs.
+//! State that shows in a step's messages: what it was before, compared; and what it is after, adopted where
+//! it differs.
 
 use super::super::message::Say;
 use super::super::report::Topic;
@@ -137,9 +138,9 @@ impl Replay {
         self.names.at(self.address_at(step, at)?)
     }
 
-    /// The address of the queue that a message is about. Where several have its name: at an arrival the request's queue
-    /// until one expires; then, and elsewhere, the one in service, until another is selected, which is the request's that is
-    /// sent.
+    /// The address of the queue that a message is about. Where several have its name: at an arrival the
+    /// request's queue until one expires; then, and elsewhere, the one in service, until another is selected,
+    /// which is the request's that is sent.
     pub(super) fn address_at(&self, step: &Step, at: usize) -> Option<u64> {
         if let Some(address) = self.heard.addresses.get(at).copied().flatten() {
             return Some(address);

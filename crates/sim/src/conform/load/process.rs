@@ -28,7 +28,8 @@ pub(super) enum Effect {
 /// The files by which a group is set.
 const GROUP_FILES: [&str; 2] = ["cgroup.procs", "tasks"];
 
-/// What the words do. `group` is the group of the shell, and may change; `outer` is what holds for the shell itself.
+/// What the words do. `group` is the group of the shell, and may change; `outer` is what holds for the shell
+/// itself.
 pub(super) fn command(words: &[String], group: &mut String, outer: &Run) -> Result<Effect, String> {
     let Some(first) = words.first() else { return Ok(Effect::None) };
     if let Some(at) = words.iter().position(|w| w == ">")
@@ -93,7 +94,8 @@ fn is_program(word: &str, name: &str) -> bool {
     word.rsplit('/').next() == Some(name)
 }
 
-/// `fio` or a shell, with what may stand before it: `exec`, `time`, `taskset -c 0`, `ionice -c 1 -n 0`, `cgexec -g blkio:a`.
+/// `fio` or a shell, with what may stand before it: `exec`, `time`, `taskset -c 0`, `ionice -c 1 -n 0`,
+/// `cgexec -g blkio:a`.
 fn run(words: &[String], group: &str, outer: &Run) -> Result<Effect, String> {
     let mut run = Run { group: group.to_owned(), words: Vec::new(), ..outer.clone() };
     let mut is_owned = false;
@@ -133,7 +135,8 @@ fn is_wrapper(word: &str) -> bool {
     starts || word.contains('=') || names.iter().any(|name| is_program(word, name))
 }
 
-/// The value of the option at `at`, which is `flag VALUE`, `flagVALUE` or `--long=VALUE`; and where the next word is.
+/// The value of the option at `at`, which is `flag VALUE`, `flagVALUE` or `--long=VALUE`; and where the next
+/// word is.
 fn value<'a>(words: &'a [String], at: usize, flag: &str, long: &str) -> Option<(&'a str, usize)> {
     let word = words.get(at)?.as_str();
     if word == flag || word == long {
