@@ -88,8 +88,8 @@ fn run(cli: Cli) -> Result<(), CliError> {
 const EXIT_INTERRUPTED: i32 = 128 + 2;
 
 /// Ctrl-C ends the run at once, with the progress bar wiped and nothing half-written: results are written
-/// when complete. A server is asked to end instead, and does so by itself. A command with `--resume` finishes its current
-/// runs, and a second Ctrl-C ends it. SIGTERM does the same.
+/// when complete. A server is asked to end instead, and does so by itself. A command with `--resume` finishes
+/// its current runs, and a second Ctrl-C ends it. SIGTERM does the same.
 fn end_quietly_on_ctrl_c() {
     // Without a handler the default action does nearly the same, so failing to set one is no error.
     let _ = ctrlc::set_handler(|| {
