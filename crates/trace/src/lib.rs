@@ -1,8 +1,8 @@
 //! Recorded disk requests: traces of many formats, read and written as streams in bounded memory.
 //!
 //! [`open`] takes a file of any known format, compressed or not, detects the format from its first bytes, and
-//! returns an iterator over [`Record`]s in order of time, the [`Trace`]. [`read`] does the same for bytes from
-//! any source.
+//! returns an iterator over [`Record`]s in order of time, the [`Trace`]. [`read`] does it for bytes from any
+//! source.
 //!
 //! ```
 //! let csv = "128166372003061629,src1,0,Write,8192,4096,153\n128166372003061639,src1,0,Read,0,512,60\n";
