@@ -33,7 +33,8 @@ use tempfile::TempDir;
 
 /// Blocks of a client.
 const PART: u64 = 384;
-/// The most blocks of one request: of seven out of eight, and of the others, which other threads copy, or which are sent as pages.
+/// The most blocks of one request: of seven out of eight, and of the others, which other threads copy, or
+/// which are sent as pages.
 const SHORT: u64 = 8;
 const RUN: u64 = 96;
 const CLIENTS: u64 = 2;
