@@ -5,7 +5,7 @@
 //! it. Only the elevator changes states; a scheduler reads slots and joins its own `Table<Tag, _>` by tag.
 
 use crate::table::Table;
-use crate::units::{GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId};
+use crate::units::{Duration, GroupId, Instant, IoPrio, Sector, Sectors, Tag, TaskId};
 use core::ops::Index;
 
 /// The operation of a request. The driver orders flushes itself, so schedulers never see them.
@@ -102,6 +102,10 @@ pub struct Slot {
     pub since: Instant,
     /// Where it stands.
     pub state: State,
+    /// `since`, but never rounded down to a tick; while it waits for a limit, when it came.
+    pub(crate) inserted: Instant,
+    /// When the device last got it.
+    pub(crate) issued: Instant,
     /// A size limit was hit: never try to merge again.
     pub(crate) no_merge: bool,
     pub(crate) segments: u32,
@@ -109,6 +113,13 @@ pub struct Slot {
     first: Link,
     last: Link,
     next: Link,
+}
+
+impl Slot {
+    /// Whether a request is here that waits or is at the device, and is not carried by another.
+    pub(crate) fn is_alive(&self) -> bool {
+        !matches!(self.state, State::Free | State::Merged)
+    }
 }
 
 /// The largest segment: 64 KiB.
@@ -179,6 +190,8 @@ impl Requests {
             rq: Request::read(TaskId(0), Sector(0), Sectors(1)),
             since: Instant::EPOCH,
             state: State::Free,
+            inserted: Instant::EPOCH,
+            issued: Instant::EPOCH,
             no_merge: false,
             segments: 0,
             first: Link::NONE,
@@ -220,21 +233,15 @@ impl Requests {
 
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn claim(&mut self, tag: Tag, rq: Request, now: Instant) {
+    pub(crate) fn claim(&mut self, tag: Tag, rq: &Request, now: Instant, shown: Instant) {
         let slot = self.slots.get_mut(tag).expect("unknown tag");
         assert!(slot.state == State::Free, "tag already in use");
         assert!(rq.len.0 > 0, "empty request");
         assert!(rq.start.0.checked_add(u64::from(rq.len.0)).is_some(), "request past the last sector number");
-        *slot = Slot {
-            rq,
-            since: now,
-            state: State::Queued,
-            no_merge: false,
-            segments: (rq.len.0 - 1) / SECTORS_PER_SEGMENT + 1,
-            first: Link::NONE,
-            last: Link::NONE,
-            next: Link::NONE,
-        };
+        slot.rq = *rq;
+        (slot.since, slot.inserted, slot.state, slot.no_merge) = (shown, now, State::Queued, false);
+        slot.segments = (rq.len.0 - 1) / SECTORS_PER_SEGMENT + 1;
+        (slot.first, slot.last, slot.next) = (Link::NONE, Link::NONE, Link::NONE);
         self.queued += 1;
     }
 
@@ -245,20 +252,22 @@ impl Requests {
         self.held += 1;
     }
 
-    /// It need not wait for a limit any longer.
-    pub(crate) fn let_go(&mut self, tag: Tag, now: Instant) {
+    /// It need not wait for a limit any longer. Answers how long it has.
+    pub(crate) fn let_go(&mut self, tag: Tag, now: Instant, shown: Instant) -> Duration {
         let slot = &mut self.slots[tag];
-        (slot.state, slot.since) = (State::Queued, now);
+        let waited = now.saturating_since(slot.inserted);
+        (slot.state, slot.since, slot.inserted) = (State::Queued, shown, now);
         self.held -= 1;
         self.queued += 1;
+        waited
     }
 
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn issue(&mut self, tag: Tag) {
+    pub(crate) fn issue(&mut self, tag: Tag, now: Instant) {
         let slot = &mut self.slots[tag];
         assert!(slot.state == State::Queued, "issued, but not queued");
-        slot.state = State::Issued;
+        (slot.state, slot.issued) = (State::Issued, now);
         self.queued -= 1;
         self.issued += 1;
     }
@@ -287,10 +296,7 @@ impl Requests {
         let slot = &mut self.slots[tag];
         slot.state = State::Free;
         let carried = slot.first;
-        if carried != Link::NONE {
-            self.free_carried(carried);
-        }
-        carried
+        if carried == Link::NONE { carried } else { self.free_carried(carried) }
     }
 
     #[inline]
@@ -298,13 +304,16 @@ impl Requests {
         Freed { slots: &self.slots, next: Link::to(tag), after: carried }
     }
 
+    /// Answers the first again, so that the caller need not keep it.
     #[inline(never)]
-    fn free_carried(&mut self, mut at: Link) {
+    fn free_carried(&mut self, first: Link) -> Link {
+        let mut at = first;
         while let Some(carried) = at.tag() {
             self.slots[carried].state = State::Free;
             self.merged -= 1;
             at = self.slots[carried].next;
         }
+        first
     }
 
     pub(crate) fn forbid_merging(&mut self, tag: Tag) {
@@ -325,6 +334,7 @@ impl Requests {
         k.rq.meta |= g.rq.meta;
         k.rq.no_idle &= g.rq.no_idle;
         k.since = k.since.min(g.since);
+        k.inserted = k.inserted.min(g.inserted);
         k.segments = k.segments.saturating_add(g.segments);
         k.last = Link::to(g.last.tag().unwrap_or(gone));
         match last.tag() {
@@ -337,6 +347,11 @@ impl Requests {
     /// The requests that `tag` carries.
     pub fn carried(&self, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
         core::iter::successors(self.slots[tag].first.tag(), |&t| self.slots[t].next.tag())
+    }
+
+    /// Whether a request that waits or is at the device is of a group of which `of` says so.
+    pub(crate) fn has_any(&self, of: impl Fn(GroupId) -> bool) -> bool {
+        self.iter().any(|(_, slot)| slot.is_alive() && of(slot.rq.group))
     }
 
     /// All tags with their slots.

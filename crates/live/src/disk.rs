@@ -43,7 +43,7 @@ use crate::ring::Ring;
 use crate::store::{FileTable, Store};
 use fairhead_core::groups::GroupStats;
 use fairhead_core::sched::any::{self, AnyConfig};
-use fairhead_core::units::{Class, GroupId, IoPrio, Sector, Sectors, TaskId, Weight};
+use fairhead_core::units::{Class, GroupId, Id, IoPrio, Sector, Sectors, TaskId, Weight};
 use fairhead_core::{Control, Max, Min};
 use fairhead_device::DeviceParams;
 use std::fs::{File, OpenOptions};
@@ -494,7 +494,8 @@ impl Disk {
     pub fn groups(&self) -> Result<Vec<(String, GroupStats)>, Error> {
         self.call(|desk| {
             let all = [("", GroupId::ROOT)].into_iter().chain(desk.groups.names());
-            all.map(|(name, id)| (name.to_owned(), desk.queue.stats(id))).collect()
+            let stats = desk.queue.all_stats();
+            all.map(|(name, id)| (name.to_owned(), stats[id.index()])).collect()
         })
     }
 

@@ -856,10 +856,10 @@ impl<D> RequestQueue<D> {
         }
     }
 
-    /// What a group got since the queue was made.
+    /// What each group got since the queue was made, by number.
     #[must_use]
-    pub fn stats(&self, group: GroupId) -> GroupStats {
-        self.elevators.stats(group)
+    pub fn all_stats(&self) -> Vec<GroupStats> {
+        self.elevators.all_stats()
     }
 
     /// The scheduler's tunables.

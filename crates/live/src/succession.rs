@@ -154,22 +154,25 @@ impl Succession {
     }
 
     fn keep_books(&mut self, old: &Elevator<AnyScheduler>) {
-        for (i, sum) in self.before.iter_mut().enumerate() {
-            sum.add(&Self::of_old(old, GroupId::from_index(i)));
+        Self::add_old(&mut self.before, old);
+    }
+
+    /// Adds what each group got in an elevator that has been replaced. What waited there was handed over, and is counted there.
+    fn add_old(sums: &mut [GroupStats], old: &Elevator<AnyScheduler>) {
+        let mut stats = vec![GroupStats::default(); sums.len()];
+        old.all_stats(&mut stats);
+        for (sum, stats) in sums.iter_mut().zip(stats) {
+            sum.add(&GroupStats { io_queued: Default::default(), ..stats });
         }
     }
 
-    /// What waits was handed over, and is counted there.
-    fn of_old(old: &Elevator<AnyScheduler>, group: GroupId) -> GroupStats {
-        GroupStats { io_queued: Default::default(), ..*old.groups().stats(group) }
-    }
-
-    /// What a group got since the first one was made.
-    pub(crate) fn stats(&self, group: GroupId) -> GroupStats {
-        let mut sum = *self.elevator().groups().stats(group);
-        sum.add(&self.before[group.index()]);
-        self.retired.iter().for_each(|old| sum.add(&Self::of_old(&old.elevator, group)));
-        sum
+    /// What each group got since the first elevator was made, by number.
+    pub(crate) fn all_stats(&self) -> Vec<GroupStats> {
+        let mut sums = vec![GroupStats::default(); self.before.len()];
+        self.elevator().all_stats(&mut sums);
+        sums.iter_mut().zip(&self.before).for_each(|(sum, before)| sum.add(before));
+        self.retired.iter().for_each(|old| Self::add_old(&mut sums, &old.elevator));
+        sums
     }
 
     /// Keeps what the elevators are told and decide.

@@ -19,6 +19,7 @@ use super::{Act, Common, Dispatch, Elevator, Hold, Insert};
 use crate::request::Request;
 use crate::sched::Scheduler;
 use crate::units::{Instant, Tag};
+use core::marker::PhantomData;
 
 /// Why a batch of dispatches ended.
 #[must_use]
@@ -32,46 +33,45 @@ pub enum Rest {
     Empty,
 }
 
-struct Arrivals<'a, I, F, const PLAIN: bool> {
-    common: &'a mut Common,
-    now: Instant,
-    batch: I,
-    each: F,
-}
+struct Arrivals<I, F, const PLAIN: bool>(PhantomData<(I, F)>);
 
-impl<I, F, const PLAIN: bool> Act for Arrivals<'_, I, F, PLAIN>
+impl<I, F, const PLAIN: bool> Act for Arrivals<I, F, PLAIN>
 where
     I: IntoIterator<Item = (Tag, Request)>,
     F: FnMut(Tag, Insert),
 {
+    type On = Common;
+    type What = (I, F);
     type Answer = ();
     #[inline(always)]
-    fn with<S: Scheduler>(mut self, sched: &mut S) {
-        for (tag, rq) in self.batch {
-            let answer = if PLAIN {
-                self.common.insert_plain(sched, self.now, tag, &rq)
+    fn with<S: Scheduler>(common: &mut Common, now: Instant, (batch, mut each): (I, F), sched: &mut S) {
+        for (tag, rq) in batch {
+            let answer = if PLAIN || rq.group.0 < common.direct {
+                common.insert::<S, PLAIN>(sched, now, tag, &rq)
             } else {
-                self.common.insert_observed(sched, self.now, tag, &rq)
+                common.insert_with_care(sched, now, tag, &rq)
             };
-            (self.each)(tag, answer);
+            each(tag, answer);
         }
     }
 }
 
-struct Rooms<'a, F, const PLAIN: bool> {
-    common: &'a mut Common,
-    now: Instant,
-    room: usize,
-    issue: F,
-}
+struct Rooms<F, const PLAIN: bool>(PhantomData<F>);
 
-impl<F: FnMut(Tag), const PLAIN: bool> Act for Rooms<'_, F, PLAIN> {
+impl<F: FnMut(Tag), const PLAIN: bool> Act for Rooms<F, PLAIN> {
+    type On = Common;
+    type What = (usize, F);
     type Answer = Rest;
     #[inline(always)]
-    fn with<S: Scheduler>(mut self, sched: &mut S) -> Rest {
-        for _ in 0..self.room {
-            match self.common.dispatch::<S, PLAIN>(sched, self.now) {
-                Dispatch::Issue(tag) => (self.issue)(tag),
+    fn with<S: Scheduler>(
+        common: &mut Common,
+        now: Instant,
+        (room, mut issue): (usize, F),
+        sched: &mut S,
+    ) -> Rest {
+        for _ in 0..room {
+            match common.dispatch::<S, PLAIN>(sched, now) {
+                Dispatch::Issue(tag) => issue(tag),
                 Dispatch::Hold(why) => return Rest::Hold(why),
                 Dispatch::Empty => return Rest::Empty,
             }
@@ -95,9 +95,9 @@ impl<S: Scheduler> Elevator<S> {
         let now = now.max(self.common.now);
         let common = &mut self.common;
         if common.is_plain {
-            self.sched.act(Arrivals::<_, _, true> { common, now, batch, each });
+            self.sched.act::<Arrivals<_, _, true>>(common, now, (batch, each));
         } else {
-            self.sched.act(Arrivals::<_, _, false> { common, now, batch, each });
+            self.sched.act::<Arrivals<_, _, false>>(common, now, (batch, each));
         }
     }
 
@@ -107,9 +107,9 @@ impl<S: Scheduler> Elevator<S> {
         let now = now.max(self.common.now);
         let common = &mut self.common;
         if common.is_plain {
-            self.sched.act(Rooms::<_, true> { common, now, room, issue })
+            self.sched.act::<Rooms<_, true>>(common, now, (room, issue))
         } else {
-            self.sched.act(Rooms::<_, false> { common, now, room, issue })
+            self.sched.act::<Rooms<_, false>>(common, now, (room, issue))
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What is recorded of an elevator's work: in a trace for those who ask why, and in the books of groups.
 //!
-//! Each thing that can happen to a request has its call, from the one place where it happens. A trace of no length and books
-//! of one group cost a comparison each; where neither is kept ([`Books::is_observed`]), what happens to each request is not even told.
+//! Each thing that can happen to a request has its call, from the one place where it happens. A trace of no length costs a comparison, and so
+//! do books of one group.
 
 use super::Limits;
 use crate::groups::Groups;
-use crate::request::Request;
+use crate::request::{Request, Slot};
 use crate::trace::{Action, Detail, Reason, TraceEvent, TraceRing};
-use crate::units::{Instant, Sector, Sectors, Tag, TaskId};
+use crate::units::{Duration, Instant, Sector, Sectors, Tag, TaskId};
 
 /// What is recorded of an elevator's work, and the groups that it is recorded of.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ impl Books {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             trace: TraceRing::new(limits.trace),
-            groups: Groups::new(limits.groups, limits.tags, limits.capacity),
+            groups: Groups::new(limits.groups, limits.capacity),
             is_observed: limits.trace > 0 || limits.groups > 1,
         }
     }
@@ -35,10 +35,12 @@ impl Books {
         self.is_observed
     }
 
-    /// A request arrives. Answers whether there is its group; if not, nothing is recorded.
+    /// A request arrives, of a group that is there.
     #[inline(always)]
-    pub(super) fn arrives(&mut self, now: Instant, tag: Tag, rq: &Request, chooses: bool) -> bool {
-        self.groups.arrives(now, tag, rq, chooses)
+    pub(super) fn arrives(&mut self, now: Instant, rq: &Request, chooses: bool) {
+        if chooses && self.groups.is_kept() {
+            self.groups.waits(now, rq.group);
+        }
     }
 
     /// It goes to the scheduler as it comes.
@@ -52,9 +54,13 @@ impl Books {
         self.trace(now, Action::Note, Reason::Limit, tag, rq);
     }
 
-    /// It goes to the scheduler after that.
-    pub(super) fn let_pass(&mut self, now: Instant, tag: Tag, rq: &Request) {
-        self.groups.let_pass(now, tag, rq);
+    /// It need not wait for a limit any longer.
+    pub(super) fn let_pass(&mut self, waited: Duration, rq: &Request) {
+        self.groups.throttled(waited, rq);
+    }
+
+    /// It goes to the scheduler after it waited for a limit.
+    pub(super) fn inserted_late(&mut self, now: Instant, tag: Tag, rq: &Request) {
         self.trace(now, Action::Insert, Reason::Limit, tag, rq);
     }
 
@@ -64,49 +70,60 @@ impl Books {
         self.trace(now, action, Reason::None, tag, rq);
     }
 
-    /// It is merged into `kept` after it waited for a limit.
+    /// It is merged into another after it waited for a limit.
     pub(super) fn merged_late(
         &mut self,
         now: Instant,
         action: Action,
-        (kept, tag): (Tag, Tag),
+        tag: Tag,
         rq: &Request,
         chooses: bool,
     ) {
-        self.groups.let_pass(now, tag, rq);
-        self.groups.joined(kept, tag, rq, chooses);
+        self.groups.merged(rq, chooses);
         self.trace(now, action, Reason::Limit, tag, rq);
     }
 
-    /// It was with the scheduler, and is a part of `kept` now.
-    pub(super) fn joined(&mut self, now: Instant, kept: Tag, tag: Tag, rq: &Request, chooses: bool) {
-        self.groups.joined(kept, tag, rq, chooses);
+    /// It was with the scheduler, and is a part of another now.
+    pub(super) fn joined(&mut self, now: Instant, tag: Tag, rq: &Request, chooses: bool) {
+        self.groups.merged(rq, chooses);
         self.trace(now, Action::Join, Reason::None, tag, rq);
     }
 
     /// The device gets it.
     #[inline(always)]
-    pub(super) fn issued(&mut self, now: Instant, tag: Tag, rq: &Request, why: Reason, chooses: bool) {
-        self.groups.issued(now, tag, rq, false, chooses);
+    pub(super) fn issued(&mut self, now: Instant, rq: &Request, chooses: bool) {
+        if chooses && self.groups.is_kept() {
+            self.groups.waits_no_more(now, rq.group);
+        }
+    }
+
+    /// The trace of that.
+    pub(super) fn trace_issued(&mut self, now: Instant, why: Reason, tag: Tag, rq: &Request) {
         self.trace(now, Action::Issue, why, tag, rq);
     }
 
     /// The device, which handed it back, gets it again.
     pub(super) fn issued_again(&mut self, now: Instant, tag: Tag, rq: &Request, chooses: bool) {
-        self.groups.issued(now, tag, rq, true, chooses);
+        self.groups.issued_again(rq);
+        self.issued(now, rq, chooses);
         self.trace(now, Action::Issue, Reason::Requeued, tag, rq);
     }
 
     /// The device hands it back.
     pub(super) fn requeued(&mut self, now: Instant, tag: Tag, rq: &Request, chooses: bool) {
-        self.groups.requeued(now, rq, chooses);
+        self.groups.requeued(rq);
+        self.arrives(now, rq, chooses);
         self.trace(now, Action::Requeue, Reason::None, tag, rq);
     }
 
     /// The device has finished it.
     #[inline(always)]
-    pub(super) fn completed(&mut self, now: Instant, tag: Tag, rq: &Request) {
-        self.groups.completed(now, tag, rq);
+    pub(super) fn completed(&mut self, now: Instant, slot: &Slot) {
+        self.groups.completed(now, slot);
+    }
+
+    /// The trace of that.
+    pub(super) fn trace_completed(&mut self, now: Instant, tag: Tag, rq: &Request) {
         self.trace(now, Action::Complete, Reason::None, tag, rq);
     }
 

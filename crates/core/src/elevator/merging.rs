@@ -89,7 +89,7 @@ impl Common {
         let action = if end == End::Back { Action::BackMerge } else { Action::FrontMerge };
         let (now, rq) = (self.now, &self.requests[tag].rq);
         if late {
-            self.books.merged_late(now, action, (into, tag), rq, sched.chooses_groups());
+            self.books.merged_late(now, action, tag, rq, sched.chooses_groups());
         } else {
             self.books.merged(now, action, tag, rq, sched.chooses_groups());
         }
@@ -128,7 +128,7 @@ impl Common {
             return;
         }
         sched.joined(cx!(self), kept, gone);
-        self.books.joined(self.now, kept, gone, &slot.rq, sched.chooses_groups());
+        self.books.joined(self.now, gone, &slot.rq, sched.chooses_groups());
         self.index.remove(sched.edges(), gone);
         self.requests.merge(kept, gone);
         self.index.move_end(kept, slot.rq.end());

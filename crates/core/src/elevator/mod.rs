@@ -32,7 +32,7 @@ pub use self::batch::Rest;
 pub use self::books::Books;
 pub use self::limits::{Actuators, Limits};
 use crate::config::ConfigError;
-use crate::groups::{Groups, Max, Min, Policy, Refusal};
+use crate::groups::{GroupStats, Groups, Max, Min, Policy, Refusal};
 use crate::parts::fifo::{Fifo, Links};
 use crate::parts::merge::{Edges, MergeIndex};
 use crate::parts::throttle::Throttle;
@@ -40,6 +40,7 @@ use crate::request::{Link, Request, Requests, State};
 use crate::sched::Scheduler;
 use crate::trace::{Detail, Reason, TraceEvent};
 use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId, Weight};
+use core::marker::PhantomData;
 
 /// What became of a request that was handed in.
 #[must_use]
@@ -204,8 +205,11 @@ struct Common {
     limits: Limits,
     requests: Requests,
     books: Books,
-    /// Whether requests are merged, and nothing is recorded.
+    /// Whether nothing is recorded or limited, and requests are merged.
     is_plain: bool,
+    /// Requests of groups with a number below this need no attention as they arrive: the group is there, nothing is limited or traced, and
+    /// requests are merged.
+    direct: u32,
     /// Queued requests by the sector behind their last, and by their first.
     index: MergeIndex,
     /// The request that last grew, or the first one inserted since: tried before the index.
@@ -223,11 +227,18 @@ struct Common {
 
 /// The part of an [`Elevator`]'s work that is done with its scheduler. [`Scheduler::act`] calls [`Act::with`] once with the scheduler
 /// that decides, whose type is known from there on.
+///
+/// This may be a call. Its arguments fit into registers, where a value that held them all would be written to memory and read again; and they
+/// are in the order in which the elevator's caller gave them, so that they are where they should be.
 pub trait Act {
+    /// What the work is done on.
+    type On;
+    /// What is special to this piece of work.
+    type What;
     /// What comes of it.
     type Answer;
     /// Does the work.
-    fn with<S: Scheduler>(self, sched: &mut S) -> Self::Answer;
+    fn with<S: Scheduler>(on: &mut Self::On, now: Instant, what: Self::What, sched: &mut S) -> Self::Answer;
 }
 
 /// A borrow of everything but the scheduler, for its calls.
@@ -246,53 +257,55 @@ macro_rules! cx {
 }
 use cx;
 
-/// A request arrives. `PLAIN`, here and below: [`Common::is_plain`].
-struct Arrival<'a, const PLAIN: bool> {
-    common: &'a mut Common,
-    now: Instant,
-    tag: Tag,
-    rq: &'a Request,
-}
+/// A request arrives whose group needs no attention ([`Common::direct`]). `PLAIN`, here and below: [`Common::is_plain`].
+struct Arrival<'a, const PLAIN: bool>(PhantomData<&'a Request>);
 
-impl<const PLAIN: bool> Act for Arrival<'_, PLAIN> {
+impl<'a, const PLAIN: bool> Act for Arrival<'a, PLAIN> {
+    type On = Common;
+    type What = (Tag, &'a Request);
     type Answer = Insert;
     #[inline(always)]
-    fn with<S: Scheduler>(self, sched: &mut S) -> Insert {
-        let Self { common, now, tag, rq } = self;
-        if PLAIN {
-            common.insert_plain(sched, now, tag, rq)
-        } else {
-            common.insert_observed(sched, now, tag, rq)
-        }
+    fn with<S: Scheduler>(common: &mut Common, now: Instant, (tag, rq): Self::What, sched: &mut S) -> Insert {
+        common.insert::<S, PLAIN>(sched, now, tag, rq)
+    }
+}
+
+/// A request arrives, and its group may need attention.
+struct ArrivalWithCare<'a>(PhantomData<&'a Request>);
+
+impl<'a> Act for ArrivalWithCare<'a> {
+    type On = Common;
+    type What = (Tag, &'a Request);
+    type Answer = Insert;
+    #[inline(always)]
+    fn with<S: Scheduler>(common: &mut Common, now: Instant, (tag, rq): Self::What, sched: &mut S) -> Insert {
+        common.insert_with_care(sched, now, tag, rq)
     }
 }
 
 /// The device has room.
-struct Room<'a, const PLAIN: bool> {
-    common: &'a mut Common,
-    now: Instant,
-}
+struct Room<const PLAIN: bool>;
 
-impl<const PLAIN: bool> Act for Room<'_, PLAIN> {
+impl<const PLAIN: bool> Act for Room<PLAIN> {
+    type On = Common;
+    type What = ();
     type Answer = Dispatch;
     #[inline(always)]
-    fn with<S: Scheduler>(self, sched: &mut S) -> Dispatch {
-        self.common.dispatch::<S, PLAIN>(sched, self.now)
+    fn with<S: Scheduler>(common: &mut Common, now: Instant, (): (), sched: &mut S) -> Dispatch {
+        common.dispatch::<S, PLAIN>(sched, now)
     }
 }
 
 /// The device has finished a request.
-struct Completion<'a, const PLAIN: bool> {
-    common: &'a mut Common,
-    now: Instant,
-    tag: Tag,
-}
+struct Completion<const PLAIN: bool>;
 
-impl<const PLAIN: bool> Act for Completion<'_, PLAIN> {
+impl<const PLAIN: bool> Act for Completion<PLAIN> {
+    type On = Common;
+    type What = Tag;
     type Answer = Link;
     #[inline(always)]
-    fn with<S: Scheduler>(self, sched: &mut S) -> Link {
-        self.common.complete::<S, PLAIN>(sched, self.now, self.tag)
+    fn with<S: Scheduler>(common: &mut Common, now: Instant, tag: Tag, sched: &mut S) -> Link {
+        common.complete::<S, PLAIN>(sched, now, tag)
     }
 }
 
@@ -305,10 +318,11 @@ impl<S: Scheduler> Elevator<S> {
         limits.validate()?;
         let tags = usize::from(limits.tags);
         let books = Books::new(&limits);
-        let common = Common {
+        let mut common = Common {
             limits,
             requests: Requests::new(limits.tags),
             is_plain: limits.merges && !books.is_observed(),
+            direct: 0,
             books,
             index: MergeIndex::new(limits.tags),
             hint: Link::NONE,
@@ -319,6 +333,7 @@ impl<S: Scheduler> Elevator<S> {
             aside: 0,
             now: Instant::EPOCH - Duration::MAX,
         };
+        common.direct = common.count_direct();
         Ok(Self { sched: S::new(limits, config)?, common })
     }
 
@@ -328,10 +343,11 @@ impl<S: Scheduler> Elevator<S> {
     /// If time goes backwards, the tag is in use or out of range, or the request is empty: bugs of the driver.
     #[inline(never)]
     pub fn insert(&mut self, now: Instant, tag: Tag, rq: Request) -> Insert {
-        if !self.common.is_plain {
-            return self.insert_observed(now, tag, &rq);
+        if self.common.is_plain {
+            self.sched.act::<Arrival<'_, true>>(&mut self.common, now, (tag, &rq))
+        } else {
+            self.insert_observed(now, tag, &rq)
         }
-        self.sched.act(Arrival::<true> { common: &mut self.common, now, tag, rq: &rq })
     }
 
     /// Whether the scheduler would have the driver give a tag to a request like this one now, rather than later.
@@ -358,27 +374,32 @@ impl<S: Scheduler> Elevator<S> {
     /// If time goes backwards.
     #[inline(never)]
     pub fn dispatch(&mut self, now: Instant) -> Dispatch {
-        if !self.common.is_plain {
-            return self.dispatch_observed(now);
+        if self.common.is_plain {
+            self.sched.act::<Room<true>>(&mut self.common, now, ())
+        } else {
+            self.dispatch_observed(now)
         }
-        self.sched.act(Room::<true> { common: &mut self.common, now })
     }
 
     // Functions of their own, here and below, so that otherwise nothing is in the way.
 
     #[inline(never)]
     fn insert_observed(&mut self, now: Instant, tag: Tag, rq: &Request) -> Insert {
-        self.sched.act(Arrival::<false> { common: &mut self.common, now, tag, rq })
+        if rq.group.0 < self.common.direct {
+            self.sched.act::<Arrival<'_, false>>(&mut self.common, now, (tag, rq))
+        } else {
+            self.sched.act::<ArrivalWithCare<'_>>(&mut self.common, now, (tag, rq))
+        }
     }
 
     #[inline(never)]
     fn dispatch_observed(&mut self, now: Instant) -> Dispatch {
-        self.sched.act(Room::<false> { common: &mut self.common, now })
+        self.sched.act::<Room<false>>(&mut self.common, now, ())
     }
 
     #[inline(never)]
     fn complete_observed(&mut self, now: Instant, tag: Tag) -> Link {
-        self.sched.act(Completion::<false> { common: &mut self.common, now, tag })
+        self.sched.act::<Completion<false>>(&mut self.common, now, tag)
     }
 
     /// The next request whatever the scheduler would rather wait for, and whatever limits say, until `None`: to empty the queue before
@@ -400,7 +421,8 @@ impl<S: Scheduler> Elevator<S> {
             assert!(common.requests.queued() == 0, "drained, but requests wait");
             return None;
         };
-        Some(common.issue::<S, false>(sched, tag, Reason::Drain))
+        let _ = common.issue::<S, false>(sched, tag, Reason::Drain);
+        Some(tag)
     }
 
     /// The device finished a request, well or not. Answers the tags that are free now: it and those merged into it.
@@ -410,7 +432,7 @@ impl<S: Scheduler> Elevator<S> {
     #[inline]
     pub fn complete(&mut self, now: Instant, tag: Tag) -> impl Iterator<Item = Tag> + '_ {
         let carried = if self.common.is_plain {
-            self.sched.act(Completion::<true> { common: &mut self.common, now, tag })
+            self.sched.act::<Completion<true>>(&mut self.common, now, tag)
         } else {
             self.complete_observed(now, tag)
         };
@@ -451,11 +473,12 @@ impl<S: Scheduler> Elevator<S> {
             }
             _ => None,
         };
-        common.books.groups.control(&change)?;
+        common.books.groups.control(&change, &common.requests)?;
         sched.control(cx!(common), &change);
         if let Some((group, old)) = limited {
             common.throttle.change(common.now, &common.books.groups, group, &old);
             common.let_pass(sched);
+            common.direct = common.count_direct();
         }
         Ok(())
     }
@@ -469,13 +492,36 @@ impl<S: Scheduler> Elevator<S> {
     /// If time goes backwards.
     pub fn reset_stats(&mut self, now: Instant, group: GroupId) -> Result<(), Refusal> {
         self.common.advance(now);
-        self.common.books.groups.reset_stats(now, group)
+        self.common.books.groups.reset_stats(now, group, &self.common.requests)
     }
 
-    /// The groups, and what each got.
+    /// The groups.
     #[must_use]
     pub const fn groups(&self) -> &Groups {
         &self.common.books.groups
+    }
+
+    /// What a group got so far. Takes time in proportion to the number of tags: see [`Self::all_stats`] for those of many groups.
+    #[must_use]
+    pub fn stats(&self, group: GroupId) -> GroupStats {
+        self.common.books.groups.stats(group, &self.common.requests)
+    }
+
+    /// What each group got so far, from group 0 on, into `stats`; groups beyond its end are left out.
+    pub fn all_stats(&self, stats: &mut [GroupStats]) {
+        self.common.books.groups.all_stats(stats, &self.common.requests);
+    }
+
+    /// What a group and all groups in it got so far, also those that are no more.
+    #[must_use]
+    pub fn recursive_stats(&self, group: GroupId) -> GroupStats {
+        self.common.books.groups.recursive(group, &self.common.requests)
+    }
+
+    /// Whether no request of this group waits or is at the device.
+    #[must_use]
+    pub fn is_group_idle(&self, group: GroupId) -> bool {
+        !self.common.requests.has_any(|g| g == group)
     }
 
     /// The recorded events, oldest first; they are gone afterwards.
@@ -583,11 +629,29 @@ impl Common {
         self.now.floor_to(self.limits.tick)
     }
 
+    /// How many groups, from the first on, need no attention: see [`Self::direct`].
+    fn count_direct(&self) -> u32 {
+        if !self.limits.merges || self.books.trace.enabled() || !self.throttle.is_unused() {
+            return 0;
+        }
+        self.books.groups.count_existing()
+    }
+
+    /// A request arrives whose group needs no attention.
     #[inline(always)]
-    fn insert_plain<S: Scheduler>(&mut self, sched: &mut S, now: Instant, tag: Tag, rq: &Request) -> Insert {
+    fn insert<S: Scheduler, const PLAIN: bool>(
+        &mut self,
+        sched: &mut S,
+        now: Instant,
+        tag: Tag,
+        rq: &Request,
+    ) -> Insert {
         self.advance(now);
         let shown = self.shown();
-        self.requests.claim(tag, *rq, shown);
+        self.requests.claim(tag, rq, now, shown);
+        if !PLAIN && sched.chooses_groups() {
+            self.books.groups.waits(now, rq.group);
+        }
         if !self.is_quiet(sched, rq) {
             return self.insert_in_company(sched, tag, rq);
         }
@@ -596,21 +660,22 @@ impl Common {
         Insert::Queued
     }
 
-    /// The same where books are kept, or nothing is merged.
+    /// The same for any request.
     #[inline(always)]
-    fn insert_observed<S: Scheduler>(
+    fn insert_with_care<S: Scheduler>(
         &mut self,
         sched: &mut S,
         now: Instant,
         tag: Tag,
         rq: &Request,
     ) -> Insert {
-        if !self.books.arrives(now, tag, rq, sched.chooses_groups()) {
+        if !self.books.groups.exists(rq.group) {
             return self.insert_into_home(sched, now, tag, rq);
         }
         self.advance(now);
         let shown = self.shown();
-        self.requests.claim(tag, *rq, shown);
+        self.requests.claim(tag, rq, now, shown);
+        self.books.arrives(now, rq, sched.chooses_groups());
         if !self.throttle.is_unused() && self.is_held(sched, tag, rq) {
             return Insert::Queued;
         }
@@ -636,7 +701,7 @@ impl Common {
         rq: &Request,
     ) -> Insert {
         let group = self.books.groups.home(rq.group);
-        self.insert_observed(sched, now, tag, &Request { group, ..*rq })
+        self.insert_with_care(sched, now, tag, &Request { group, ..*rq })
     }
 
     /// A request arrives that may touch another: merges them if they do and may.
@@ -681,16 +746,33 @@ impl Common {
     #[inline(always)]
     fn dispatch<S: Scheduler, const PLAIN: bool>(&mut self, sched: &mut S, now: Instant) -> Dispatch {
         self.advance(now);
-        if self.aside > 0
-            && let Some(tag) = self.look_aside(sched)
-        {
-            return self.issue_again(sched, tag);
+        if self.aside > 0 {
+            self.dispatch_from_aside(sched)
+        } else {
+            self.dispatch_in_order::<S, PLAIN>(sched)
         }
+    }
+
+    /// The same if requests were handed back, or wait for limits: those that are due go to the scheduler first, and one that was handed
+    /// back goes to the device.
+    #[cold]
+    #[inline(never)]
+    fn dispatch_from_aside<S: Scheduler>(&mut self, sched: &mut S) -> Dispatch {
+        self.let_pass(sched);
+        match self.requeued.first() {
+            Some(tag) => self.issue_again(sched, tag),
+            None => self.dispatch_in_order::<S, false>(sched),
+        }
+    }
+
+    /// The scheduler decides.
+    #[inline(always)]
+    fn dispatch_in_order<S: Scheduler, const PLAIN: bool>(&mut self, sched: &mut S) -> Dispatch {
         let cx = cx!(self);
         let answer = sched.dispatch(cx);
         let why = cx.why;
         match answer {
-            Dispatch::Issue(tag) => return Dispatch::Issue(self.issue::<S, PLAIN>(sched, tag, why)),
+            Dispatch::Issue(tag) => return self.issue::<S, PLAIN>(sched, tag, why),
             Dispatch::Hold(_) if self.requests.queued() == 0 => return self.nothing_waits(),
             Dispatch::Hold(_) => debug_assert!(
                 self.requests.issued() > 0 || sched.next_timer().is_some(),
@@ -713,7 +795,7 @@ impl Common {
     fn issue_again<S: Scheduler>(&mut self, sched: &mut S, tag: Tag) -> Dispatch {
         self.aside -= 1;
         self.requeued_links.remove(&mut self.requeued, tag);
-        self.requests.issue(tag);
+        self.requests.issue(tag, self.now);
         sched.reissue(cx!(self), tag);
         self.books.issued_again(self.now, tag, &self.requests[tag].rq, sched.chooses_groups());
         Dispatch::Issue(tag)
@@ -725,8 +807,19 @@ impl Common {
         self.requests.assert_issued(tag);
         sched.complete(cx!(self), tag);
         if !PLAIN {
-            self.books.completed(now, tag, &self.requests[tag].rq);
+            self.books.completed(now, &self.requests[tag]);
+            if self.books.trace.enabled() {
+                return self.complete_traced(now, tag);
+            }
         }
+        self.requests.free(tag)
+    }
+
+    /// The rest of a completion that is recorded.
+    #[cold]
+    #[inline(never)]
+    fn complete_traced(&mut self, now: Instant, tag: Tag) -> Link {
+        self.books.trace_completed(now, tag, &self.requests[tag].rq);
         self.requests.free(tag)
     }
 
@@ -740,26 +833,52 @@ impl Common {
         self.now = now;
     }
 
-    /// Answers the tag again, so that the caller need not keep it.
     #[inline(always)]
-    fn issue<S: Scheduler, const PLAIN: bool>(&mut self, sched: &S, tag: Tag, why: Reason) -> Tag {
-        self.requests.issue(tag);
+    fn issue<S: Scheduler, const PLAIN: bool>(&mut self, sched: &S, tag: Tag, why: Reason) -> Dispatch {
+        self.requests.issue(tag, self.now);
         if self.hint == Link::to(tag) {
             self.hint = Link::NONE;
         }
         if !PLAIN {
-            self.books.issued(self.now, tag, &self.requests[tag].rq, why, sched.chooses_groups());
+            self.books.issued(self.now, &self.requests[tag].rq, sched.chooses_groups());
         }
         // Where nothing is filed, nothing is first.
-        if self.index.remove_first(sched.edges(), tag) { tag } else { self.unfile(sched, tag) }
+        let is_first = self.index.remove_first(sched.edges(), tag);
+        if PLAIN {
+            if !is_first {
+                self.unfile(sched, tag);
+            }
+            return Dispatch::Issue(tag);
+        }
+        if is_first { self.issued(tag, why) } else { self.unfile_and_issue(sched, tag, why) }
     }
 
-    /// The same if others are filed before it, or nothing is.
+    /// Takes a request out of the merge index if others are filed before it, or nothing is.
     #[inline(never)]
-    fn unfile<S: Scheduler>(&mut self, sched: &S, tag: Tag) -> Tag {
+    fn unfile<S: Scheduler>(&mut self, sched: &S, tag: Tag) {
         if self.limits.merges {
             self.index.remove(sched.edges(), tag);
         }
-        tag
+    }
+
+    /// The end of [`Self::issue`], in one function, so that the caller need keep nothing.
+    #[inline(never)]
+    fn unfile_and_issue<S: Scheduler>(&mut self, sched: &S, tag: Tag, why: Reason) -> Dispatch {
+        self.unfile(sched, tag);
+        self.issued(tag, why)
+    }
+
+    /// Answers a request that goes to the device, and records it.
+    #[inline(always)]
+    fn issued(&mut self, tag: Tag, why: Reason) -> Dispatch {
+        if self.books.trace.enabled() { self.trace_issued(tag, why) } else { Dispatch::Issue(tag) }
+    }
+
+    /// Answers the request again, so that the caller need not keep it.
+    #[cold]
+    #[inline(never)]
+    fn trace_issued(&mut self, tag: Tag, why: Reason) -> Dispatch {
+        self.books.trace_issued(self.now, why, tag, &self.requests[tag].rq);
+        Dispatch::Issue(tag)
     }
 }

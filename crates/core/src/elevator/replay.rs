@@ -17,8 +17,9 @@ impl<S: Scheduler> Elevator<S> {
     pub fn insert_apart(&mut self, now: Instant, tag: Tag, rq: Request) {
         let Self { sched, common } = self;
         common.advance(now);
-        assert!(common.books.arrives(now, tag, &rq, sched.chooses_groups()), "of a group that is no more");
-        common.requests.claim(tag, rq, common.shown());
+        assert!(common.books.groups.exists(rq.group), "of a group that is no more");
+        common.requests.claim(tag, &rq, now, common.shown());
+        common.books.arrives(now, &rq, sched.chooses_groups());
         if common.limits.merges {
             sched.prepare_merge(cx!(common), &rq);
             common.file(sched, tag, &rq);
@@ -35,8 +36,9 @@ impl<S: Scheduler> Elevator<S> {
         let Self { sched, common } = self;
         common.advance(now);
         assert!(common.requests[into].state == State::Queued, "merged with a request that does not wait");
-        assert!(common.books.arrives(now, tag, &rq, sched.chooses_groups()), "of a group that is no more");
-        common.requests.claim(tag, rq, common.shown());
+        assert!(common.books.groups.exists(rq.group), "of a group that is no more");
+        common.requests.claim(tag, &rq, now, common.shown());
+        common.books.arrives(now, &rq, sched.chooses_groups());
         common.merge(sched, into, end, tag, false);
     }
 
@@ -55,7 +57,7 @@ impl<S: Scheduler> Elevator<S> {
         let answer = choose(sched, cx);
         let why = cx.why;
         if let Dispatch::Issue(tag) = answer {
-            common.issue::<S, false>(sched, tag, why);
+            let _ = common.issue::<S, false>(sched, tag, why);
         }
         answer
     }

@@ -40,8 +40,9 @@ impl Common {
     /// A request need not wait for limits any longer: as [`Self::insert`], but that nobody is told if it is merged.
     pub(super) fn hand_over<S: Scheduler>(&mut self, sched: &mut S, tag: Tag) {
         self.aside -= 1;
-        self.requests.let_go(tag, self.now.floor_to(self.limits.tick));
+        let waited = self.requests.let_go(tag, self.now, self.shown());
         let rq = self.requests[tag].rq;
+        self.books.let_pass(waited, &rq);
         if self.limits.merges {
             if !self.is_quiet(sched, &rq) {
                 sched.prepare_merge(cx!(self), &rq);
@@ -51,15 +52,8 @@ impl Common {
             }
             self.file(sched, tag, &rq);
         }
-        self.books.let_pass(self.now, tag, &rq);
+        self.books.inserted_late(self.now, tag, &rq);
         sched.insert(cx!(self), tag);
-    }
-
-    /// Who is due goes to the scheduler. Answers a request that was handed back, if there is one.
-    #[cold]
-    pub(super) fn look_aside<S: Scheduler>(&mut self, sched: &mut S) -> Option<Tag> {
-        self.let_pass(sched);
-        self.requeued.first()
     }
 
     #[inline(never)]

@@ -1,4 +1,4 @@
-//! Books: what each group got, under the kernel's names.
+//! Books: what each group got.
 //!
 //! Two write in them: the elevator says what happens to requests, and a scheduler that knows groups whose turn it is, and what that
 //! one is charged. Both only add; nobody decides by what is in them.
@@ -6,156 +6,73 @@
 //! Example: of two groups, A is served from 0 to 30 ms, and B has a request from 10 ms on, which is issued at 30 ms and
 //! completes at 40 ms. B's `group_wait_time` is 20 ms then (10 to 30), as is its `io_wait_time`, and its `io_service_time` 10 ms.
 //!
+//! **What a request costs.** Its own entry in the table of requests says when it was inserted and issued. When it completes, what it got is
+//! entered at once, into one line of the processor's cache: there is one for each group, direction and kind. What waits or is at the
+//! device is not counted here at all ([`super::stats`] does that when somebody reads).
+//!
 //! They are kept where there are several groups; of one alone, there would be nothing to compare.
 
-use super::{Group, Groups, Refusal};
-use crate::request::Request;
-use crate::units::{Duration, GroupId, Instant, Tag};
+use super::{Group, GroupStats, Groups, Refusal};
+use crate::request::{Op, Request, Requests, Slot};
+use crate::units::{Duration, GroupId, Id, Instant, id};
 
-/// A count for each direction, and for sync and async, as the kernel's files have it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Split(pub(super) [[u64; 2]; 3]);
+/// How many cells a group has: one for each direction, sync and async.
+pub(super) const CELLS: usize = 6;
 
-impl Split {
-    fn cell(&mut self, rq: &Request) -> &mut u64 {
-        &mut self.0[rq.op as usize][usize::from(rq.sync)]
-    }
+id! {
+    /// A group's cell: its number times [`CELLS`], and twice the direction, and 1 for sync.
+    pub(super) CellId(u32)
+}
 
-    fn add(&mut self, rq: &Request, n: u64) {
-        *self.cell(rq) += n;
-    }
-
-    fn sub(&mut self, rq: &Request, n: u64) {
-        *self.cell(rq) -= n;
+impl CellId {
+    #[inline(always)]
+    pub(super) fn of(rq: &Request) -> Self {
+        Self((rq.group.0 * 3 + rq.op as u32) * 2 + u32::from(rq.sync))
     }
 
-    fn merge(&mut self, other: &Self) {
-        let all = self.0.iter_mut().flatten().zip(other.0.iter().flatten());
-        all.for_each(|(mine, theirs)| *mine += theirs);
-    }
-
-    /// Of reads.
-    #[must_use]
-    pub const fn read(&self) -> u64 {
-        self.0[0][0] + self.0[0][1]
-    }
-    /// Of writes.
-    #[must_use]
-    pub const fn write(&self) -> u64 {
-        self.0[1][0] + self.0[1][1]
-    }
-    /// Of discards.
-    #[must_use]
-    pub const fn discard(&self) -> u64 {
-        self.0[2][0] + self.0[2][1]
-    }
-    /// Of requests for which somebody waits.
-    #[must_use]
-    pub const fn sync(&self) -> u64 {
-        self.0[0][1] + self.0[1][1] + self.0[2][1]
-    }
-    /// Of the others.
-    #[must_use]
-    pub const fn asyn(&self) -> u64 {
-        self.0[0][0] + self.0[1][0] + self.0[2][0]
-    }
-    /// Of all.
-    #[must_use]
-    pub const fn total(&self) -> u64 {
-        self.sync() + self.asyn()
+    pub(super) fn nth(group: GroupId, i: usize) -> Self {
+        Self::from_index(group.index() * CELLS + i)
     }
 }
 
-/// What a group got, under the kernel's names. Requests of groups inside it are not counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct GroupStats {
-    /// Disk time that the group was charged. Only of schedulers that charge time.
-    pub disk_time: Duration,
-    /// Time that the disk was the group's, but was not charged.
-    pub unaccounted_time: Duration,
-    /// Sectors issued.
-    pub disk_sectors: u64,
-    /// How often it ran out of requests and lost its place while it was one of several.
-    pub disk_dequeue: u64,
-    /// Bytes of completed requests. cgroup v2's `rbytes`, `wbytes`, `dbytes`.
-    pub io_service_bytes: Split,
-    /// Completed requests after merging. cgroup v2's `rios`, `wios`, `dios`.
-    pub io_serviced: Split,
-    /// Nanoseconds from issue (the last, if a request was handed back) to completion, added up over requests: may be more than went by.
-    pub io_service_time: Split,
-    /// Nanoseconds from insertion (of the older part, if two were joined) to issue, the same. Waiting for limits is not in it.
-    pub io_wait_time: Split,
-    /// Nanoseconds that requests waited for limits, the same.
-    pub throttled_time: Split,
-    /// Requests that were merged into others.
-    pub io_merged: Split,
-    /// Requests that wait, also those that do for limits.
-    pub io_queued: Split,
-    /// `io_queued` at all moments when the group, or a queue of its, was chosen, added up, and how many moments. This and what follows
-    /// only of schedulers that choose groups.
-    pub queue_size_sum: u64,
-    /// See `queue_size_sum`.
-    pub queue_size_samples: u64,
-    /// Time from having requests, while another group was served, until being served.
-    pub group_wait_time: Duration,
-    /// Time that the disk was kept idle for the group.
-    pub idle_time: Duration,
-    /// Time without requests, while not being served.
-    pub empty_time: Duration,
+const _: () = assert!(Op::Read as u32 == 0 && Op::Discard as u32 == 2);
+
+/// What requests of one group, direction and kind got: see [`super::GroupStats`].
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Cell {
+    pub(super) serviced: u64,
+    pub(super) bytes: u64,
+    pub(super) wait_ns: u64,
+    pub(super) service_ns: u64,
+    pub(super) throttled_ns: u64,
+    pub(super) merged: u64,
 }
 
-impl GroupStats {
+/// What a scheduler that chooses groups says of one: see [`super::GroupStats`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turns {
+    pub(super) disk_time: Duration,
+    pub(super) unaccounted_time: Duration,
+    pub(super) disk_dequeue: u64,
+    pub(super) queue_size_sum: u64,
+    pub(super) queue_size_samples: u64,
+    pub(super) group_wait_time: Duration,
+    pub(super) idle_time: Duration,
+    pub(super) empty_time: Duration,
+}
+
+impl Turns {
     pub(super) const NONE: Self = Self {
         disk_time: Duration::ZERO,
         unaccounted_time: Duration::ZERO,
-        disk_sectors: 0,
         disk_dequeue: 0,
-        io_service_bytes: Split([[0; 2]; 3]),
-        io_serviced: Split([[0; 2]; 3]),
-        io_service_time: Split([[0; 2]; 3]),
-        io_wait_time: Split([[0; 2]; 3]),
-        throttled_time: Split([[0; 2]; 3]),
-        io_merged: Split([[0; 2]; 3]),
-        io_queued: Split([[0; 2]; 3]),
         queue_size_sum: 0,
         queue_size_samples: 0,
         group_wait_time: Duration::ZERO,
         idle_time: Duration::ZERO,
         empty_time: Duration::ZERO,
     };
-
-    /// Adds another group's books, or the same group's on another device.
-    pub fn add(&mut self, other: &Self) {
-        self.disk_time += other.disk_time;
-        self.unaccounted_time += other.unaccounted_time;
-        self.disk_sectors += other.disk_sectors;
-        self.disk_dequeue += other.disk_dequeue;
-        self.io_service_bytes.merge(&other.io_service_bytes);
-        self.io_serviced.merge(&other.io_serviced);
-        self.io_service_time.merge(&other.io_service_time);
-        self.io_wait_time.merge(&other.io_wait_time);
-        self.throttled_time.merge(&other.throttled_time);
-        self.io_merged.merge(&other.io_merged);
-        self.io_queued.merge(&other.io_queued);
-        self.queue_size_sum += other.queue_size_sum;
-        self.queue_size_samples += other.queue_size_samples;
-        self.group_wait_time += other.group_wait_time;
-        self.idle_time += other.idle_time;
-        self.empty_time += other.empty_time;
-    }
-}
-
-/// Of a request, for the books.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
-    /// When it was inserted, or had waited for limits; while it waits for them, when it came.
-    inserted: Instant,
-    /// When it was last issued.
-    issued: Instant,
-}
-
-impl Times {
-    pub(super) const NONE: Self = Self { inserted: Instant::EPOCH, issued: Instant::EPOCH };
 }
 
 /// What schedulers that know groups have to say for the books.
@@ -168,18 +85,21 @@ impl Groups {
         }
         let g = &mut self.groups[group];
         if let Some(since) = g.since.take() {
-            let time = if g.queued > 0 { &mut g.stats.group_wait_time } else { &mut g.stats.empty_time };
+            let time = if g.queued > 0 { &mut g.turns.group_wait_time } else { &mut g.turns.empty_time };
             *time += now.saturating_since(since);
         }
-        g.stats.queue_size_sum += u64::from(g.queued);
-        g.stats.queue_size_samples += 1;
+        g.turns.queue_size_sum += u64::from(g.queued);
+        g.turns.queue_size_samples += 1;
     }
 
     /// It is nobody's turn.
     pub fn leave(&mut self, now: Instant) {
         self.idled(now);
+        let idled = core::mem::replace(&mut self.idled, Duration::ZERO);
         if let Some(group) = self.served.take() {
-            self.groups[group].since = Some(now);
+            let g = &mut self.groups[group];
+            g.turns.idle_time += idled;
+            g.since = Some(now);
         }
     }
 
@@ -193,124 +113,122 @@ impl Groups {
     /// It is no more.
     #[inline(never)]
     pub fn idled(&mut self, now: Instant) {
-        if let (Some(since), Some(group)) = (self.idle_since.take(), self.served) {
-            self.groups[group].stats.idle_time += now.saturating_since(since);
+        self.idled_until(now);
+    }
+
+    #[inline(always)]
+    fn idled_until(&mut self, now: Instant) {
+        if let Some(since) = self.idle_since.take() {
+            self.idled += now.saturating_since(since);
         }
+    }
+
+    /// Whether books are kept.
+    #[inline(always)]
+    pub(crate) fn is_kept(&self) -> bool {
+        !self.cells.is_empty()
     }
 
     /// The group that had the disk is charged `used`, and not charged `unaccounted`.
     pub fn charge(&mut self, group: GroupId, used: Duration, unaccounted: Duration) {
-        let stats = &mut self.groups[group].stats;
-        stats.disk_time += used;
-        stats.unaccounted_time += unaccounted;
+        let turns = &mut self.groups[group].turns;
+        turns.disk_time += used;
+        turns.unaccounted_time += unaccounted;
     }
 
     /// The group ran out of requests, and has lost its place.
     pub fn dequeued(&mut self, group: GroupId) {
-        self.groups[group].stats.disk_dequeue += 1;
+        self.groups[group].turns.disk_dequeue += 1;
     }
 }
 
 /// What the elevator has to say for the books: for each thing that can happen to a request, what it means for them. Where no
-/// books are kept, nothing. `chooses`: whether the scheduler chooses groups, and says so here ([`Scheduler::chooses_groups`]).
-///
-/// [`Scheduler::chooses_groups`]: crate::sched::Scheduler::chooses_groups
+/// books are kept, nothing.
 impl Groups {
-    /// It arrives. Answers whether there is its group; if not, nothing is entered.
+    /// For schedulers that choose groups, of which there are several: one more request of this group waits.
     #[inline(always)]
-    pub(crate) fn arrives(&mut self, now: Instant, tag: Tag, rq: &Request, chooses: bool) -> bool {
-        let Some(g) = self.groups.get_mut(rq.group).filter(|g| !g.is_gone) else { return false };
-        let Some(times) = self.times.get_mut(tag) else { return true };
-        times.inserted = now;
-        g.requests += 1;
-        g.stats.io_queued.add(rq, 1);
-        if chooses {
-            g.queue(now, rq.group, self.served);
+    pub(crate) fn waits(&mut self, now: Instant, group: GroupId) {
+        self.groups[group].queue(now, group, self.served);
+    }
+
+    /// For schedulers that choose groups, of which there are several: one request fewer of this group waits, as the device got it.
+    #[inline(always)]
+    pub(crate) fn waits_no_more(&mut self, now: Instant, group: GroupId) {
+        self.groups[group].unqueue(now, group, self.served);
+        self.idled_until(now);
+    }
+
+    /// A request waited so long for a limit, and goes on now.
+    pub(crate) fn throttled(&mut self, waited: Duration, rq: &Request) {
+        if let Some(cell) = self.cells.get_mut(CellId::of(rq)) {
+            cell.throttled_ns += waited.as_ns();
         }
-        true
     }
 
-    /// It arrived some time ago, had to wait for a limit, and goes on now.
-    pub(crate) fn let_pass(&mut self, now: Instant, tag: Tag, rq: &Request) {
-        let Some(times) = self.times.get_mut(tag) else { return };
-        let waited = now.saturating_since(core::mem::replace(&mut times.inserted, now));
-        self.groups[rq.group].stats.throttled_time.add(rq, waited.as_ns());
-    }
-
-    /// It is merged into another of its group as it comes.
+    /// It is a part of another of its group now. `chooses`: whether the scheduler chooses groups, and says so here
+    /// ([`Scheduler::chooses_groups`](crate::sched::Scheduler::chooses_groups)).
     pub(crate) fn merged(&mut self, rq: &Request, chooses: bool) {
-        if self.times.is_empty() {
-            return;
-        }
-        let g = &mut self.groups[rq.group];
-        g.requests -= 1;
-        g.stats.io_queued.sub(rq, 1);
-        g.queued -= u32::from(chooses);
-        g.stats.io_merged.add(rq, 1);
-    }
-
-    /// `gone`, which has waited, is a part of `kept` now; that is as old as the older of both.
-    pub(crate) fn joined(&mut self, kept: Tag, gone: Tag, rq: &Request, chooses: bool) {
-        if self.times.is_empty() {
-            return;
-        }
-        self.times[kept].inserted = self.times[kept].inserted.min(self.times[gone].inserted);
-        self.merged(rq, chooses);
-    }
-
-    /// The device got it, for the first time or `again`.
-    #[inline(always)]
-    pub(crate) fn issued(&mut self, now: Instant, tag: Tag, rq: &Request, again: bool, chooses: bool) {
-        let Some(times) = self.times.get_mut(tag) else { return };
-        times.issued = now;
-        let g = &mut self.groups[rq.group];
-        g.stats.io_queued.sub(rq, 1);
-        if !again {
-            g.stats.disk_sectors += u64::from(rq.len.0);
-        }
-        if chooses {
-            g.unqueue(now, rq.group, self.served);
-            if self.idle_since.is_some() {
-                self.idled(now);
-            }
+        if let Some(cell) = self.cells.get_mut(CellId::of(rq)) {
+            cell.merged += 1;
+            self.groups[rq.group].queued -= u32::from(chooses);
         }
     }
 
-    /// The device handed it back.
-    pub(crate) fn requeued(&mut self, now: Instant, rq: &Request, chooses: bool) {
-        if self.times.is_empty() {
-            return;
-        }
-        let g = &mut self.groups[rq.group];
-        g.stats.io_queued.add(rq, 1);
-        if chooses {
-            g.queue(now, rq.group, self.served);
-        }
+    /// The device handed it back: its sectors are neither at the device nor of a completed request, but have been counted.
+    pub(crate) fn requeued(&mut self, rq: &Request) {
+        let apart = &mut self.groups[rq.group].sectors_apart;
+        *apart = apart.wrapping_add(u64::from(rq.len.0));
+    }
+
+    /// The device got it again.
+    pub(crate) fn issued_again(&mut self, rq: &Request) {
+        let apart = &mut self.groups[rq.group].sectors_apart;
+        *apart = apart.wrapping_sub(u64::from(rq.len.0));
     }
 
     /// The device finished it.
     #[inline(always)]
-    pub(crate) fn completed(&mut self, now: Instant, tag: Tag, rq: &Request) {
-        let Some(times) = self.times.get(tag) else { return };
-        let g = &mut self.groups[rq.group];
-        g.requests -= 1;
-        g.stats.io_service_bytes.add(rq, rq.len.bytes());
-        g.stats.io_serviced.add(rq, 1);
+    pub(crate) fn completed(&mut self, now: Instant, slot: &Slot) {
+        let Some(cell) = self.cells.get_mut(CellId::of(&slot.rq)) else { return };
         // These are the elevator's times, which never go backwards.
-        g.stats.io_wait_time.add(rq, times.issued.as_ns() - times.inserted.as_ns());
-        g.stats.io_service_time.add(rq, now.as_ns() - times.issued.as_ns());
+        cell.serviced += 1;
+        cell.bytes += slot.rq.len.bytes();
+        cell.wait_ns += slot.issued.as_ns() - slot.inserted.as_ns();
+        cell.service_ns += now.as_ns() - slot.issued.as_ns();
     }
 
     /// The group's books, and those of groups that were in it and are no more, begin anew. What waits is counted as before.
-    pub(crate) fn reset_stats(&mut self, now: Instant, group: GroupId) -> Result<(), Refusal> {
-        let g = self.groups.get_mut(group).filter(|g| !g.is_gone).ok_or(Refusal::NoGroup(group))?;
-        g.stats = GroupStats { io_queued: g.stats.io_queued, ..GroupStats::NONE };
-        g.gone = GroupStats::NONE;
-        let idle = self.idle_since.as_mut().filter(|_| self.served == Some(group));
-        for since in g.since.as_mut().into_iter().chain(idle) {
-            *since = now;
+    pub(crate) fn reset_stats(
+        &mut self,
+        now: Instant,
+        group: GroupId,
+        requests: &Requests,
+    ) -> Result<(), Refusal> {
+        if !self.exists(group) {
+            return Err(Refusal::NoGroup(group));
+        }
+        self.clear(group);
+        // What is at the device has been counted.
+        let counted = self.stats(group, requests).disk_sectors;
+        let g = &mut self.groups[group];
+        g.sectors_apart = g.sectors_apart.wrapping_sub(counted);
+        g.since = g.since.map(|_| now);
+        if self.served == Some(group) {
+            self.idle_since = self.idle_since.map(|_| now);
+            self.idled = Duration::ZERO;
         }
         Ok(())
+    }
+
+    /// The books of a group, and of those that were in it and are no more, are empty.
+    pub(super) fn clear(&mut self, group: GroupId) {
+        for i in 0..CELLS {
+            if let Some(cell) = self.cells.get_mut(CellId::nth(group, i)) {
+                *cell = Cell::default();
+            }
+        }
+        (self.groups[group].turns, self.groups[group].sectors_apart) = (Turns::NONE, 0);
+        self.gone[group] = GroupStats::NONE;
     }
 }
 
@@ -322,7 +240,7 @@ impl Group {
         self.queued += 1;
         if self.queued == 1 && served != Some(group) {
             let empty = self.begin(now);
-            self.stats.empty_time += empty;
+            self.turns.empty_time += empty;
         }
     }
 
@@ -332,7 +250,7 @@ impl Group {
         self.queued -= 1;
         if self.queued == 0 && served != Some(group) {
             let waited = self.begin(now);
-            self.stats.group_wait_time += waited;
+            self.turns.group_wait_time += waited;
         }
     }
 

@@ -28,14 +28,16 @@
 //= docs/reference/cfq.md#68-files-of-the-blkio-controller, docs/reference/groups.md#11-later-mechanisms
 
 mod books;
+mod stats;
 #[cfg(test)]
 mod tests;
 
-use self::books::Times;
-pub use self::books::{GroupStats, Split};
+use self::books::{CELLS, Cell, CellId, Turns};
+pub use self::stats::{GroupStats, Split};
 use crate::elevator::Control;
+use crate::request::Requests;
 use crate::table::Table;
-use crate::units::{Class, Duration, GroupId, Id, Instant, Tag, Weight};
+use crate::units::{Class, Duration, GroupId, Id, Instant, Weight};
 use core::fmt;
 use core::num::{NonZeroU16, NonZeroU64};
 
@@ -183,12 +185,10 @@ struct Group {
     is_gone: bool,
     /// Groups in it that are not gone.
     children: u32,
-    /// Requests that are not complete, those merged into others not counted.
-    requests: u32,
-    stats: GroupStats,
-    /// Of groups that were in it and are no more.
-    gone: GroupStats,
-    /// Those of its requests that wait, if the scheduler chooses groups: all of `stats.io_queued`.
+    turns: Turns,
+    /// What is to be added, modulo 2^64, to the sectors of completed requests and of those at the device, so that it is what was issued.
+    sectors_apart: u64,
+    /// Those of its requests that wait, if the scheduler chooses groups: all of [`GroupStats::io_queued`].
     queued: u32,
     /// While it is not served, and was seen: since when it has had requests, or since when it has had none.
     since: Option<Instant>,
@@ -205,9 +205,8 @@ impl Group {
         min: Min { iops: 0 },
         is_gone: false,
         children: 0,
-        requests: 0,
-        stats: GroupStats::NONE,
-        gone: GroupStats::NONE,
+        turns: Turns::NONE,
+        sectors_apart: 0,
         queued: 0,
         since: None,
     };
@@ -217,25 +216,30 @@ impl Group {
 #[derive(Clone, Debug)]
 pub struct Groups {
     groups: Table<GroupId, Group>,
-    times: Table<Tag, Times>,
+    /// What completed requests got, [`CELLS`] for each group. Of one group alone no books are kept, and there are none.
+    cells: Table<CellId, Cell>,
+    /// By group, what groups got that were in it and are no more.
+    gone: Table<GroupId, GroupStats>,
     /// Requests a second that all guarantees together may be; 0: not known.
     capacity: u32,
     /// Whose turn it is, as the scheduler says, and since when the disk is kept idle for it.
     served: Option<GroupId>,
     idle_since: Option<Instant>,
+    /// How long the disk was kept idle in this turn; entered in the group's books when the turn ends.
+    idled: Duration,
 }
 
 /// What users set.
 impl Groups {
     /// The root and `count - 1` groups in it. Allocates.
     #[must_use]
-    pub(crate) fn new(count: u32, tags: u16, capacity: u32) -> Self {
+    pub(crate) fn new(count: u32, capacity: u32) -> Self {
         let count = count.max(1) as usize;
         let mut groups = Table::new(count, Group::NEW);
         groups[GroupId::ROOT].children = u32::try_from(count - 1).unwrap_or(u32::MAX);
-        // Books are kept of several groups only.
-        let tags = if count > 1 { usize::from(tags) } else { 0 };
-        Self { groups, times: Table::new(tags, Times::NONE), capacity, served: None, idle_since: None }
+        let cells = Table::new(if count > 1 { count * CELLS } else { 0 }, Cell::default());
+        let gone = Table::new(count, GroupStats::NONE);
+        Self { groups, cells, gone, capacity, served: None, idle_since: None, idled: Duration::ZERO }
     }
 
     /// How many numbers there are, that of the root included.
@@ -244,7 +248,13 @@ impl Groups {
         self.groups.len()
     }
 
+    /// How many groups exist, from the first on, before the first one that is gone.
+    pub(crate) fn count_existing(&self) -> u32 {
+        self.groups.iter().find(|(_, g)| g.is_gone).map_or(self.groups.len(), |(g, _)| g.index()) as u32
+    }
+
     /// Whether there is such a group, and it is not gone.
+    #[inline]
     #[must_use]
     pub fn exists(&self, group: GroupId) -> bool {
         self.groups.get(group).is_some_and(|g| !g.is_gone)
@@ -307,31 +317,8 @@ impl Groups {
         self.groups[group].min
     }
 
-    /// Whether none of its requests waits or is at the device.
-    #[must_use]
-    pub fn is_idle(&self, group: GroupId) -> bool {
-        self.groups[group].requests == 0
-    }
-
-    /// What the group got so far.
-    #[must_use]
-    pub fn stats(&self, group: GroupId) -> &GroupStats {
-        &self.groups[group].stats
-    }
-
-    /// The same with all groups in it, also those that are no more.
-    #[must_use]
-    pub fn recursive(&self, group: GroupId) -> GroupStats {
-        let mut sum = GroupStats::NONE;
-        for (_, g) in self.groups.iter().filter(|&(g, _)| self.is_inside(g, group)) {
-            sum.add(&g.stats);
-            sum.add(&g.gone);
-        }
-        sum
-    }
-
     /// Whether a change can be made, and if so makes it here. The scheduler hears of it next.
-    pub(crate) fn control(&mut self, change: &Control) -> Result<(), Refusal> {
+    pub(crate) fn control(&mut self, change: &Control, requests: &Requests) -> Result<(), Refusal> {
         match *change {
             Control::SetPrio(..) | Control::TaskExit(_) => Ok(()),
             Control::SetWeight(group, weight) => {
@@ -362,7 +349,7 @@ impl Groups {
             }
             Control::SetMax(group, max) => self.set_max(group, max),
             Control::SetMin(group, min) => self.set_min(group, min),
-            Control::SetParent(group, parent) => self.set_parent(group, parent),
+            Control::SetParent(group, parent) => self.set_parent(group, parent, requests),
             Control::GroupExit(group) => self.exit(group),
         }
     }
@@ -411,7 +398,7 @@ impl Groups {
         Ok(())
     }
 
-    fn set_parent(&mut self, group: GroupId, parent: GroupId) -> Result<(), Refusal> {
+    fn set_parent(&mut self, group: GroupId, parent: GroupId, requests: &Requests) -> Result<(), Refusal> {
         if group == GroupId::ROOT {
             return Err(Refusal::Root);
         }
@@ -423,8 +410,7 @@ impl Groups {
         if self.is_inside(parent, group) {
             return Err(Refusal::Loop(group));
         }
-        let mut all = (0..self.groups.len()).map(GroupId::from_index);
-        if all.any(|g| self.groups[g].requests > 0 && self.is_inside(g, group)) {
+        if requests.has_any(|g| self.is_inside(g, group)) {
             return Err(Refusal::Busy(group));
         }
         if was_gone {
@@ -442,14 +428,16 @@ impl Groups {
     /// A group that is gone, and has no requests, leaves its number to a new one. What it got stays with the group that it was in, as
     /// do groups in it, which are gone too.
     fn forget(&mut self, group: GroupId) {
-        let Group { parent, stats, gone, .. } = core::mem::replace(&mut self.groups[group], Group::NEW);
-        self.groups[parent].gone.add(&stats);
-        self.groups[parent].gone.add(&gone);
+        let (parent, stats, gone) = (self.groups[group].parent, self.settled(group), self.gone[group]);
+        self.gone[parent].add(&stats);
+        self.gone[parent].add(&gone);
+        self.clear(group);
+        self.groups[group] = Group::NEW;
         for (_, g) in self.groups.iter_mut().filter(|(_, g)| g.parent == group) {
             g.parent = parent;
         }
         if self.served == Some(group) {
-            (self.served, self.idle_since) = (None, None);
+            (self.served, self.idle_since, self.idled) = (None, None, Duration::ZERO);
         }
     }
 

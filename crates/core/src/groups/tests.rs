@@ -3,10 +3,10 @@
 extern crate std;
 use super::*;
 use crate::elevator::{Dispatch, Elevator, Hold, Insert, Limits, Timer};
-use crate::request::{Op, Request};
+use crate::request::{Op, Request, Requests};
 use crate::sched::noop::Noop;
 use crate::trace::Action;
-use crate::units::{Sector, Sectors, TaskId};
+use crate::units::{Sector, Sectors, Tag, TaskId};
 use std::string::ToString;
 use std::vec::Vec;
 
@@ -35,8 +35,9 @@ fn iops(n: u64) -> Max {
 
 #[test]
 fn a_guarantee_must_fit_into_the_limits_around_it_whichever_comes_last() {
-    let mut groups = Groups::new(5, 8, 0);
-    let mut set = |change| groups.control(&change);
+    let mut groups = Groups::new(5, 0);
+    let none = Requests::new(8);
+    let mut set = |change| groups.control(&change, &none);
     set(Control::SetParent(G[2], G[1])).unwrap();
     set(Control::SetParent(G[3], G[2])).unwrap();
     set(Control::SetMax(G[1], iops(100))).unwrap();
@@ -60,11 +61,12 @@ fn a_guarantee_must_fit_into_the_limits_around_it_whichever_comes_last() {
 
 #[test]
 fn a_burst_of_more_than_an_hour_is_refused() {
-    let mut groups = Groups::new(2, 8, 0);
+    let mut groups = Groups::new(2, 0);
     let hour = Max { burst: Max::BURST_MAX, ..iops(10) };
-    groups.control(&Control::SetMax(G[1], hour)).unwrap();
+    let none = Requests::new(8);
+    groups.control(&Control::SetMax(G[1], hour), &none).unwrap();
     let more = Max::BURST_MAX + Duration::from_ns(1);
-    let refusal = groups.control(&Control::SetMax(G[1], Max { burst: more, ..iops(1) })).unwrap_err();
+    let refusal = groups.control(&Control::SetMax(G[1], Max { burst: more, ..iops(1) }), &none).unwrap_err();
     assert_eq!(refusal, Refusal::Burst(more));
     assert_eq!(refusal.to_string(), "a burst of 3600000000001ns is too long: at most 3600s");
     assert_eq!(groups.max(G[1]), hour);
@@ -77,20 +79,20 @@ fn waits_and_services_are_added_up_exactly_whatever_the_tick() {
     for (now, tag, start) in [(1, 1, 100), (2, 2, 108), (3, 4, 124), (5, 3, 116)] {
         let _ = e.insert(at(now), Tag(tag), read(1, start));
     }
-    assert_eq!(e.groups().stats(G[1]).io_queued.total(), 1);
-    assert_eq!(e.groups().stats(G[1]).io_merged.total(), 3, "two merged, one joined");
+    assert_eq!(e.stats(G[1]).io_queued.total(), 1);
+    assert_eq!(e.stats(G[1]).io_merged.total(), 3, "two merged, one joined");
     assert_eq!(e.dispatch(at(11)), Dispatch::Issue(Tag(1)));
     e.requeue(at(12), Tag(1));
-    assert_eq!(e.groups().stats(G[1]).io_queued.total(), 1);
+    assert_eq!(e.stats(G[1]).io_queued.total(), 1);
     assert_eq!(e.dispatch(at(15)), Dispatch::Issue(Tag(1)));
     assert_eq!(e.complete(at(22), Tag(1)).count(), 4);
-    let stats = *e.groups().stats(G[1]);
+    let stats = e.stats(G[1]);
     // From 1 to the second issue at 15; from there to 22.
     assert_eq!((ms(stats.io_wait_time.total()), ms(stats.io_service_time.total())), (14, 7));
     assert_eq!((stats.io_serviced.read(), stats.io_service_bytes.read()), (1, 4 * 4096));
     assert_eq!(stats.disk_sectors, 32, "issued twice, counted once");
     assert_eq!(stats.io_queued.total(), 0);
-    assert_eq!(*e.groups().stats(G[2]), GroupStats::default());
+    assert_eq!(e.stats(G[2]), GroupStats::default());
 }
 
 #[test]
@@ -105,42 +107,40 @@ fn reads_writes_and_discards_sync_and_async_are_told_apart() {
     while let Dispatch::Issue(tag) = e.dispatch(at(1)) {
         assert_eq!(e.complete(at(1), tag).count(), 1);
     }
-    let Split(cells) = e.groups().stats(G[1]).io_service_bytes;
+    let Split(cells) = e.stats(G[1]).io_service_bytes;
     assert_eq!(cells, [[0, 4096], [8192, 8192], [51200, 0]]);
-    let s = e.groups().stats(G[1]).io_serviced;
+    let s = e.stats(G[1]).io_serviced;
     assert_eq!([s.read(), s.write(), s.discard(), s.sync(), s.asyn(), s.total()], [1, 2, 1, 2, 2, 4]);
 }
 
 #[test]
 fn turns_waits_idling_and_emptiness_are_timed() {
-    let mut groups = Groups::new(3, 8, 0);
-    let say = |groups: &mut Groups, now: u64, action, tag: u16, group: usize| {
-        let (now, tag, rq) = (at(now), Tag(tag), read(group, 0));
-        match action {
-            Action::Insert => assert!(groups.arrives(now, tag, &rq, true)),
-            Action::Issue => groups.issued(now, tag, &rq, false, true),
-            _ => unreachable!(),
-        }
+    let mut groups = Groups::new(3, 0);
+    let none = Requests::new(8);
+    let say = |groups: &mut Groups, now: u64, action, group: usize| match action {
+        Action::Insert => groups.waits(at(now), G[group]),
+        Action::Issue => groups.waits_no_more(at(now), G[group]),
+        _ => unreachable!(),
     };
-    say(&mut groups, 0, Action::Insert, 0, 1);
-    say(&mut groups, 1, Action::Insert, 1, 1);
+    say(&mut groups, 0, Action::Insert, 1);
+    say(&mut groups, 1, Action::Insert, 1);
     groups.serve(at(3), G[1]);
-    say(&mut groups, 4, Action::Insert, 2, 2);
-    say(&mut groups, 5, Action::Issue, 0, 1);
+    say(&mut groups, 4, Action::Insert, 2);
+    say(&mut groups, 5, Action::Issue, 1);
     groups.serve(at(6), G[1]);
-    say(&mut groups, 6, Action::Issue, 1, 1);
+    say(&mut groups, 6, Action::Issue, 1);
     groups.idles(at(8));
     groups.idles(at(9));
     groups.serve(at(16), G[2]);
-    say(&mut groups, 17, Action::Issue, 2, 2);
+    say(&mut groups, 17, Action::Issue, 2);
     groups.leave(at(20));
-    say(&mut groups, 26, Action::Insert, 3, 1);
-    say(&mut groups, 30, Action::Insert, 4, 2);
+    say(&mut groups, 26, Action::Insert, 1);
+    say(&mut groups, 30, Action::Insert, 2);
     // Out of turn, its last.
-    say(&mut groups, 33, Action::Issue, 3, 1);
-    say(&mut groups, 34, Action::Insert, 5, 1);
+    say(&mut groups, 33, Action::Issue, 1);
+    say(&mut groups, 34, Action::Insert, 1);
     groups.serve(at(40), G[2]);
-    let (one, two) = (groups.stats(G[1]), groups.stats(G[2]));
+    let (one, two) = (groups.stats(G[1], &none), groups.stats(G[2], &none));
     // 2 queued when first chosen, 1 the second time.
     assert_eq!((one.queue_size_sum, one.queue_size_samples), (3, 2));
     assert_eq!((two.queue_size_sum, two.queue_size_samples), (2, 2));
@@ -149,9 +149,9 @@ fn turns_waits_idling_and_emptiness_are_timed() {
     assert_eq!(one.empty_time.as_ms(), 10 + 1, "from 16 to 26, from 33 to 34");
     assert_eq!(two.group_wait_time.as_ms(), 12 + 10, "from 4 to 16, from 30 to 40");
     assert_eq!(two.empty_time.as_ms(), 10, "from 20 to 30");
-    groups.reset_stats(at(41), G[1]).unwrap();
+    groups.reset_stats(at(41), G[1], &none).unwrap();
     groups.serve(at(45), G[1]);
-    assert_eq!(groups.stats(G[1]).group_wait_time.as_ms(), 4, "from the new beginning at 41");
+    assert_eq!(groups.stats(G[1], &none).group_wait_time.as_ms(), 4, "from the new beginning at 41");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn waiting_for_a_limit_is_counted_apart() {
     for tag in 0..3 {
         assert_eq!(e.insert(at(0), Tag(tag), read(1, 8 * u64::from(tag))), Insert::Queued, "not merged");
     }
-    assert_eq!(e.groups().stats(G[1]).io_queued.total(), 3);
+    assert_eq!(e.stats(G[1]).io_queued.total(), 3);
     assert_eq!(e.dispatch(at(0)), Dispatch::Issue(Tag(0)));
     assert_eq!(e.dispatch(at(0)), Dispatch::Hold(Hold::Limit));
     assert_eq!(e.next_timer(), Some((at(100), Timer::Limit)), "not rounded to ticks of 4 ms");
@@ -170,10 +170,10 @@ fn waiting_for_a_limit_is_counted_apart() {
     e.check();
     // Late: 200 was the time of the last one, which joins the second.
     e.timer(at(230));
-    assert_eq!(e.groups().stats(G[1]).io_queued.total(), 1);
+    assert_eq!(e.stats(G[1]).io_queued.total(), 1);
     assert_eq!(e.dispatch(at(240)), Dispatch::Issue(Tag(1)));
     assert_eq!(e.complete(at(250), Tag(1)).collect::<Vec<_>>(), [Tag(1), Tag(2)]);
-    let stats = e.groups().stats(G[1]);
+    let stats = e.stats(G[1]);
     assert_eq!(ms(stats.throttled_time.total()), 100 + 230);
     assert_eq!(ms(stats.io_wait_time.total()), 140, "from 100 to 240");
     assert_eq!((stats.io_serviced.total(), stats.io_merged.total()), (2, 1));
@@ -194,7 +194,7 @@ fn sums_include_groups_inside_and_those_that_are_no_more() {
         serve(&mut e, group, 0);
     }
     let sums = |e: &Elevator<Noop>| -> Vec<u64> {
-        (0..4).map(|g| e.groups().recursive(G[g]).io_serviced.total()).collect()
+        (0..4).map(|g| e.recursive_stats(G[g]).io_serviced.total()).collect()
     };
     assert_eq!(sums(&e), [5, 4, 3, 2]);
     // The innermost goes with a request in flight, then its parent; the parent's number is used again elsewhere.
@@ -241,12 +241,12 @@ fn books_can_begin_anew() {
     let _ = e.insert(at(0), Tag(1), read(1, 100));
     assert_eq!(e.dispatch(at(1)), Dispatch::Issue(Tag(0)));
     e.reset_stats(at(5), G[1]).unwrap();
-    let waits = GroupStats { io_queued: e.groups().stats(G[1]).io_queued, ..GroupStats::default() };
-    assert_eq!((waits.io_queued.total(), e.groups().stats(G[1])), (1, &waits));
+    let waits = GroupStats { io_queued: e.stats(G[1]).io_queued, ..GroupStats::default() };
+    assert_eq!((waits.io_queued.total(), e.stats(G[1])), (1, waits));
     assert_eq!(e.dispatch(at(9)), Dispatch::Issue(Tag(1)));
     assert_eq!(e.complete(at(10), Tag(0)).count(), 1);
     assert_eq!(e.complete(at(10), Tag(1)).count(), 1);
-    let stats = e.groups().stats(G[1]);
+    let stats = e.stats(G[1]);
     assert_eq!((stats.io_queued.total(), stats.io_serviced.total()), (0, 2));
     assert_eq!(stats.group_wait_time, Duration::ZERO, "noop chooses no groups");
     e.control(at(10), Control::GroupExit(G[1])).unwrap();

@@ -100,7 +100,12 @@ mod tests {
         let mut placed = Vec::new();
         for (i, &start) in starts.iter().enumerate() {
             let tag = Tag(u16::try_from(i).unwrap());
-            requests.claim(tag, Request::read(TaskId(1), Sector(start), Sectors(8)), Instant::EPOCH);
+            requests.claim(
+                tag,
+                &Request::read(TaskId(1), Sector(start), Sectors(8)),
+                Instant::EPOCH,
+                Instant::EPOCH,
+            );
             placed.push(list.insert(&requests, tag, Sector(boundary)));
         }
         assert_eq!(list.len() as usize, starts.len());
@@ -128,7 +133,12 @@ mod tests {
         let requests = {
             let mut r = Requests::new(2);
             for (tag, start) in [(Tag(0), 500), (Tag(1), 100)] {
-                r.claim(tag, Request::read(TaskId(1), Sector(start), Sectors(8)), Instant::EPOCH);
+                r.claim(
+                    tag,
+                    &Request::read(TaskId(1), Sector(start), Sectors(8)),
+                    Instant::EPOCH,
+                    Instant::EPOCH,
+                );
             }
             r
         };

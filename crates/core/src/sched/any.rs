@@ -21,6 +21,8 @@ macro_rules! schedulers {
         }
 
         /// Any scheduler.
+        // Which one is a number of its own, and not to be reckoned from what a scheduler cannot have somewhere.
+        #[repr(u8)]
         #[derive(Debug)]
         #[allow(clippy::large_enum_variant, reason = "one per elevator; a box would cost every call")]
         pub enum AnyScheduler {
@@ -304,8 +306,8 @@ impl Tunables for AnyConfig {
 
 /// A function for each scheduler: in one for all, the needs of the largest would be paid for by each.
 #[inline(never)]
-fn apart<A: Act, S: Scheduler>(act: A, sched: &mut S) -> A::Answer {
-    act.with(sched)
+fn apart<A: Act, S: Scheduler>(on: &mut A::On, now: Instant, what: A::What, sched: &mut S) -> A::Answer {
+    A::with(on, now, what, sched)
 }
 
 impl Scheduler for AnyScheduler {
@@ -316,8 +318,8 @@ impl Scheduler for AnyScheduler {
         Self::make(limits, config)
     }
     #[inline(always)]
-    fn act<A: Act>(&mut self, act: A) -> A::Answer {
-        each!(self, s => apart(act, s))
+    fn act<A: Act>(&mut self, on: &mut A::On, now: Instant, what: A::What) -> A::Answer {
+        each!(self, s => apart::<A, _>(on, now, what, s))
     }
     #[inline]
     fn insert(&mut self, cx: &mut Cx<'_>, tag: Tag) {

@@ -36,8 +36,8 @@ pub trait Scheduler: Sized {
 
     /// Calls [`Act::with`] with the scheduler that decides. That is this one, unless it stands for another.
     #[inline(always)]
-    fn act<A: Act>(&mut self, act: A) -> A::Answer {
-        act.with(self)
+    fn act<A: Act>(&mut self, on: &mut A::On, now: Instant, what: A::What) -> A::Answer {
+        A::with(on, now, what, self)
     }
 
     /// A request arrives, and was not merged.

@@ -7,9 +7,10 @@
 //! What groups got is counted here too, with a tree of groups of its own, and must be what their books say.
 
 use super::tally::Tally;
+use fairhead_core::sched::any::AnyScheduler;
 use fairhead_core::trace::{Action, Reason};
 use fairhead_core::{
-    Control, End, GroupId, Groups, Insert, Instant, Limits, Op, Request, Requests, State, Tag, TraceEvent,
+    Control, Elevator, End, GroupId, Insert, Instant, Limits, Op, Request, Requests, State, Tag, TraceEvent,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -123,11 +124,12 @@ impl Ledger {
     }
 
     /// The books of groups against ours.
-    pub(crate) fn check_groups(&self, groups: &Groups, table: &Requests) {
+    pub(crate) fn check_groups(&self, elevator: &Elevator<AnyScheduler>) {
+        let table = elevator.requests();
         let of = |(&t, e): (&u16, &Entry)| {
             (e.group, e.place != Place::Device, table[Tag(t)].state == State::Merged)
         };
-        self.tally.check(groups, self.entries.iter().map(of));
+        self.tally.check(elevator, self.entries.iter().map(of));
     }
 
     fn merged_into(&self, tag: Tag, rq: &Request, into: Tag, end: End, table: &Requests) {
@@ -193,7 +195,8 @@ impl Ledger {
     }
 
     pub(crate) fn issue(&mut self, now: Instant, tag: Tag, table: &Requests) {
-        self.tally.issued(now, tag);
+        let Request { group, len, .. } = table[tag].rq;
+        self.tally.issued(now, tag, group, if self.returned.front() == Some(&tag) { 0 } else { len.0 });
         assert_eq!(table[tag].state, State::Issued, "{tag:?} was issued");
         let mut family: Vec<Tag> = members(tag, table).collect();
         family.sort_unstable();
@@ -220,7 +223,8 @@ impl Ledger {
         assert_eq!(freed, family, "completing {tag:?} frees it and those it carries, each once");
         let bytes = family.iter().map(|t| self.entries[&t.0].rq.len.bytes()).sum();
         let head = &self.entries[&tag.0];
-        self.tally.completed(now, tag, head.group, &head.rq, bytes, family.len() as u64 - 1);
+        let oldest = family.iter().map(|t| self.entries[&t.0].at).min().expect("itself at least");
+        self.tally.completed(now, tag, head.group, &head.rq, oldest, bytes, family.len() as u64 - 1);
         let done = |t: &Tag| {
             let entry = self.entries.remove(&t.0).expect("completed a request that nobody inserted");
             assert_eq!(entry.place, Place::Device, "{t:?} completed, but was not at the device");

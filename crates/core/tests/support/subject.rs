@@ -359,7 +359,7 @@ impl Subject {
         }
         if self.events.is_multiple_of(self.check_every) {
             self.elevator.check();
-            self.ledger.check_groups(self.elevator.groups(), self.elevator.requests());
+            self.ledger.check_groups(&self.elevator);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What each group got, counted apart from the elevator, over a tree of groups of its own.
 
-use fairhead_core::{Control, GroupId, Groups, Instant, Op, Request, Tag};
+use fairhead_core::sched::any::AnyScheduler;
+use fairhead_core::{Control, Elevator, GroupId, GroupStats, Instant, Op, Request, Tag};
 use std::collections::BTreeMap;
 
 /// What a group got; groups in it are not counted.
@@ -10,7 +11,10 @@ struct Sums {
     bytes: [u64; 3],
     serviced: [u64; 3],
     sync: u64,
+    wait_ns: u64,
     service_ns: u64,
+    /// Those of issued requests, however often they were.
+    sectors: u64,
     /// Those that were carried by others, of completed requests.
     merged: u64,
 }
@@ -67,8 +71,10 @@ impl Tally {
         }
     }
 
-    pub(crate) fn issued(&mut self, now: Instant, tag: Tag) {
+    /// `sectors`: none if it was issued before.
+    pub(crate) fn issued(&mut self, now: Instant, tag: Tag, group: GroupId, sectors: u32) {
         self.issued.insert(tag.0, now);
+        self.groups[group.0 as usize].sums.sectors += u64::from(sectors);
     }
 
     pub(crate) fn completed(
@@ -77,21 +83,28 @@ impl Tally {
         tag: Tag,
         group: GroupId,
         rq: &Request,
+        oldest: Instant,
         bytes: u64,
         merged: u64,
     ) {
-        let service = now.since(self.issued.remove(&tag.0).expect("it was issued"));
+        let issued = self.issued.remove(&tag.0).expect("it was issued");
+        let (wait, service) = (issued.since(oldest), now.since(issued));
         let sums = &mut self.groups[group.0 as usize].sums;
         sums.bytes[rq.op as usize] += bytes;
         sums.serviced[rq.op as usize] += 1;
         sums.sync += u64::from(rq.sync);
+        sums.wait_ns += wait.as_ns();
         sums.service_ns += service.as_ns();
         sums.merged += merged;
         self.total += bytes;
     }
 
     /// `requests` are those in the elevator: group, whether it waits or was handed back, whether another carries it.
-    pub(crate) fn check(&self, groups: &Groups, requests: impl Iterator<Item = (GroupId, bool, bool)>) {
+    pub(crate) fn check(
+        &self,
+        elevator: &Elevator<AnyScheduler>,
+        requests: impl Iterator<Item = (GroupId, bool, bool)>,
+    ) {
         if self.groups.len() == 1 {
             return;
         }
@@ -102,25 +115,31 @@ impl Tally {
             *merged += u64::from(is_carried);
             *alive += u64::from(!is_carried);
         }
-        for (i, g) in self.groups.iter().enumerate() {
+        let mut stats = vec![GroupStats::default(); self.groups.len()];
+        elevator.all_stats(&mut stats);
+        // To ask for each group by itself would take too long.
+        let one = GroupId(u32::try_from(self.total as usize / 512 % self.groups.len()).unwrap());
+        assert_eq!(elevator.stats(one), stats[one.0 as usize], "one group's figures are those among all");
+        for ((i, g), stats) in self.groups.iter().enumerate().zip(stats) {
             let id = GroupId(u32::try_from(i).unwrap());
-            let stats = groups.stats(id);
             let split = |s: &fairhead_core::Split| [s.read(), s.write(), s.discard()];
             let theirs = Sums {
                 bytes: split(&stats.io_service_bytes),
                 serviced: split(&stats.io_serviced),
                 sync: stats.io_serviced.sync(),
+                wait_ns: stats.io_wait_time.total(),
                 service_ns: stats.io_service_time.total(),
+                sectors: stats.disk_sectors,
                 merged: stats.io_merged.total(),
             };
             let (queued, merged, alive) = now[i];
             let ours = Sums { merged: g.sums.merged + merged, ..g.sums };
             assert_eq!(theirs, ours, "what group {i} got");
             assert_eq!(stats.io_queued.total(), queued, "what waits in group {i}");
-            assert_eq!(groups.is_idle(id), alive == 0, "whether group {i} has requests");
-            assert_eq!(groups.exists(id), !g.is_gone, "whether group {i} is there");
+            assert_eq!(elevator.is_group_idle(id), alive == 0, "whether group {i} has requests");
+            assert_eq!(elevator.groups().exists(id), !g.is_gone, "whether group {i} is there");
         }
-        let all = groups.recursive(GroupId::ROOT).io_service_bytes.total();
+        let all = elevator.recursive_stats(GroupId::ROOT).io_service_bytes.total();
         assert_eq!(all, self.total, "what all groups got that ever were");
     }
 }

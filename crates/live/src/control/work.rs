@@ -8,7 +8,7 @@ use crate::latency::Latency;
 use fairhead_core::config::ConfigError;
 use fairhead_core::groups::{GroupStats, Refusal};
 use fairhead_core::sched::any::AnyConfig;
-use fairhead_core::units::{Class, GroupId, Instant, Weight};
+use fairhead_core::units::{Class, GroupId, Id, Instant, Weight};
 use fairhead_core::{Control, Limits, Max, Min};
 
 /// How everything is at one moment.
@@ -60,10 +60,11 @@ impl GroupSettings {
 impl Snapshot {
     pub(super) fn take(desk: &Desk) -> Self {
         let all = [("", GroupId::ROOT)].into_iter().chain(desk.groups.names());
+        let stats = desk.queue.all_stats();
         let group = |(name, id): (&str, GroupId)| Group {
             name: name.to_owned(),
             settings: GroupSettings::of(desk, id),
-            stats: desk.queue.stats(id),
+            stats: stats[id.index()],
             latency: desk.groups.latencies.of(id),
         };
         Self {

@@ -34,7 +34,7 @@ use fairhead_core::{Control, Duration, GroupId, GroupStats, Instant, Op, Refusal
 use fairhead_device::{Counters, DeviceParams, Facts, ReadBalance, StripeMap};
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{Add, Range};
 use std::rc::Rc;
 
 /// What a disk of the run is to be.
@@ -591,7 +591,7 @@ impl<'a> Disks<'a> {
     /// A group's books: those of all queues, added up.
     pub(super) fn group_stats(&self, group: GroupId) -> GroupStats {
         let mut sum = GroupStats::default();
-        self.members.iter().for_each(|m| sum.add(m.group_stats(group)));
+        self.members.iter().for_each(|m| sum.add(&m.group_stats(group)));
         sum
     }
 
@@ -603,6 +603,11 @@ impl<'a> Disks<'a> {
     /// How many more events there were than polls.
     pub(super) fn unseen(&self) -> i64 {
         self.members.iter().map(DiskQueue::unseen).sum()
+    }
+
+    /// The time of all disks that a group was charged.
+    pub(super) fn group_disk_time(&self, group: GroupId) -> Duration {
+        self.members.iter().map(|m| m.group_disk_time(group)).fold(Duration::ZERO, Add::add)
     }
 
     /// The figures of a disk until `now`.

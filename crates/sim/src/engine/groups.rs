@@ -358,7 +358,7 @@ impl Machine<'_> {
     fn take_sample(&mut self) {
         let queue = &self.queue;
         let charged = self.watch.before.iter_mut().zip(0..).map(|(before, i)| {
-            let now = queue.group_stats(GroupId(i)).disk_time;
+            let now = queue.group_disk_time(GroupId(i));
             now.saturating_sub(std::mem::replace(before, now))
         });
         self.watch.rows.push(charged.collect());

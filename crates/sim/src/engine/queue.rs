@@ -803,8 +803,13 @@ impl<'a> DiskQueue<'a> {
     }
 
     /// A group's books.
-    pub(super) fn group_stats(&self, group: fairhead_core::GroupId) -> &fairhead_core::GroupStats {
-        self.elevator.groups().stats(group)
+    pub(super) fn group_stats(&self, group: fairhead_core::GroupId) -> fairhead_core::GroupStats {
+        self.elevator.stats(group)
+    }
+
+    /// The disk time that a group was charged.
+    pub(super) fn group_disk_time(&self, group: fairhead_core::GroupId) -> Duration {
+        self.elevator.groups().disk_time(group)
     }
 
     /// The disk's figures until `now`.

@@ -23,9 +23,9 @@ const G: [GroupId; 5] = [GroupId(0), GroupId(1), GroupId(2), GroupId(3), GroupId
 
 impl Rig {
     fn new(parents: &[(usize, usize)]) -> Self {
-        let mut groups = Groups::new(5, 1024, 0);
+        let mut groups = Groups::new(5, 0);
         for &(child, parent) in parents {
-            groups.control(&Control::SetParent(G[child], G[parent])).unwrap();
+            groups.control(&Control::SetParent(G[child], G[parent]), &Requests::new(1)).unwrap();
         }
         Self {
             groups,
@@ -40,7 +40,7 @@ impl Rig {
     fn limit(&mut self, group: usize, max: Max) {
         self.run(0);
         let old = self.groups.max(G[group]);
-        self.groups.control(&Control::SetMax(G[group], max)).unwrap();
+        self.groups.control(&Control::SetMax(G[group], max), &self.requests).unwrap();
         self.throttle.change(self.now, &self.groups, G[group], &old);
         self.run(0);
     }
@@ -50,7 +50,7 @@ impl Rig {
         self.next_tag += 1;
         let read = Request::read(TaskId(1), Sector(0), Sectors(sectors));
         let rq = Request { op, group: G[group], ..read };
-        self.requests.claim(tag, rq, self.now);
+        self.requests.claim(tag, &rq, self.now, self.now);
         self.run(0);
         if self.throttle.admit(self.now, &self.groups, tag, &rq) {
             self.book(tag);

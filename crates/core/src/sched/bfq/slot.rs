@@ -234,9 +234,9 @@ impl Bfq {
 
     /// If nobody in the group wants the disk any more, while others do, it has lost its place; and so on upwards.
     fn book_dequeue(&self, cx: &mut Cx<'_>, mut group: GroupId) {
-        while self.tot_busy() > 0
-            && let Some(above) = self.hierarchy.parent(group)
+        while let Some(above) = self.hierarchy.parent(group)
             && !self.hierarchy.is_group_active(group)
+            && self.tot_busy() > 0
         {
             cx.books.groups.dequeued(group);
             group = above;

@@ -575,7 +575,7 @@ mod slots {
         let _ = rig.dispatch();
         let mut drained = 0;
         while let Some(tag) = rig.cx(|bfq, cx| bfq.drain(cx)) {
-            rig.requests.issue(tag);
+            rig.requests.issue(tag, rig.now);
             rig.check();
             drained += 1;
         }
@@ -775,7 +775,7 @@ mod outside {
         go(&mut e, 8, 0);
         assert_eq!(e.complete(at(12), Tag(0)).count(), 1);
         e.timer(at(20));
-        let one = *e.groups().stats(GroupId(1));
+        let one = e.stats(GroupId(1));
         assert_eq!([one.disk_time, one.idle_time, one.empty_time], [ms(20), ms(11), ms(0)]);
         assert_eq!((one.disk_dequeue, one.queue_size_samples, one.queue_size_sum), (0, 1, 1));
         // The other group comes at 31, and waits until nobody waits for the first any more, at 43.
@@ -785,13 +785,13 @@ mod outside {
         assert_eq!(e.complete(at(35), Tag(0)).count(), 1);
         e.timer(at(43));
         go(&mut e, 43, 1);
-        let (one, two) = (*e.groups().stats(GroupId(1)), *e.groups().stats(GroupId(2)));
+        let (one, two) = (e.stats(GroupId(1)), e.stats(GroupId(2)));
         assert_eq!([one.disk_time, one.idle_time, one.empty_time], [ms(33), ms(19), ms(10)]);
         assert_eq!([two.disk_time, two.group_wait_time], [ms(0), ms(12)]);
         assert_eq!((one.disk_dequeue, two.disk_dequeue), (1, 0));
         assert_eq!(e.complete(at(50), Tag(1)).count(), 1);
         e.control(at(51), Control::TaskExit(TaskId(2))).unwrap();
-        assert_eq!(e.groups().stats(GroupId(2)).disk_time, ms(8));
+        assert_eq!(e.stats(GroupId(2)).disk_time, ms(8));
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Rig {
 
     pub(super) fn insert(&mut self, rq: Request) -> Tag {
         let tag = self.free.pop_front().expect("a free tag");
-        self.requests.claim(tag, rq, self.now);
+        self.requests.claim(tag, &rq, self.now, self.now);
         self.cx(|bfq, cx| bfq.insert(cx, tag));
         self.check();
         tag
@@ -124,7 +124,7 @@ impl Rig {
         let (answer, why) = self.cx(|bfq, cx| (bfq.dispatch(cx), cx.why));
         match answer {
             Dispatch::Issue(tag) => {
-                self.requests.issue(tag);
+                self.requests.issue(tag, self.now);
                 if why == Reason::Injected {
                     self.check_injection(tag);
                 }
@@ -217,7 +217,7 @@ impl Rig {
     }
 
     pub(super) fn control(&mut self, change: Control) {
-        if self.books.groups.control(&change).is_ok() {
+        if self.books.groups.control(&change, &Requests::new(1)).is_ok() {
             self.cx(|bfq, cx| bfq.control(cx, &change));
         }
         self.check();

@@ -2,6 +2,7 @@ extern crate std;
 
 use super::*;
 use crate::elevator::Control;
+use crate::request::Requests;
 use crate::units::Id;
 use std::vec::Vec;
 
@@ -15,12 +16,12 @@ fn g(number: u32) -> GroupId {
 /// counts.
 fn groups(of: &[(u16, u32)]) -> (Groups, Shares) {
     let count = u32::try_from(of.len()).unwrap();
-    let mut groups = Groups::new(count, 1, 0);
+    let mut groups = Groups::new(count, 0);
     let mut shares = Shares::new(count, false, TICK);
     for (i, &(weight, parent)) in of.iter().enumerate().skip(1) {
         let group = GroupId(u32::try_from(i).unwrap());
-        groups.control(&Control::SetWeight(group, Weight::new(weight).unwrap())).unwrap();
-        groups.control(&Control::SetParent(group, g(parent))).unwrap();
+        groups.control(&Control::SetWeight(group, Weight::new(weight).unwrap()), &Requests::new(1)).unwrap();
+        groups.control(&Control::SetParent(group, g(parent)), &Requests::new(1)).unwrap();
         shares.set_parent(group, g(parent));
     }
     (groups, shares)
@@ -94,8 +95,8 @@ fn a_group_that_leaves_takes_its_weight_with_it_up_to_where_others_are_active() 
 #[test]
 fn own_queues_weigh_the_leaf_weight_among_the_groups_inside() {
     let (mut groups, mut shares) = groups(&[(100, 0), (300, 0), (100, 1)]);
-    groups.control(&Control::SetLeafWeight(g(1), Weight::new(50).unwrap())).unwrap();
-    groups.control(&Control::SetLeafWeight(g(0), Weight::new(900).unwrap())).unwrap();
+    groups.control(&Control::SetLeafWeight(g(1), Weight::new(50).unwrap()), &Requests::new(1)).unwrap();
+    groups.control(&Control::SetLeafWeight(g(0), Weight::new(900).unwrap()), &Requests::new(1)).unwrap();
     for group in [0, 1, 2] {
         shares.activate(&groups, g(group));
     }
@@ -122,7 +123,7 @@ fn flat_two_to_one_is_a_a_b() {
     assert_eq!(turns(&groups, &mut shares, 9), [1, 1, 2, 1, 1, 2, 1, 1, 2]);
     assert_eq!(shares.part_of(g(1), Duration::from_ms(300)).as_ms(), 200, "levels do not count");
     // A new weight waits for the next charge.
-    groups.control(&Control::SetWeight(g(2), Weight::new(400).unwrap())).unwrap();
+    groups.control(&Control::SetWeight(g(2), Weight::new(400).unwrap()), &Requests::new(1)).unwrap();
     assert_eq!(shares.part_of(g(1), Duration::from_ms(300)).as_ms(), 200);
     let seen = turns(&groups, &mut shares, 60);
     assert!(seen.iter().filter(|&&i| i == 2).count().abs_diff(40) <= 2, "{seen:?}");

@@ -545,7 +545,7 @@ fn drain_takes_everything_in_order_of_class() {
     rig.insert(read(4, 300));
     let mut order = Vec::new();
     while let Some(tag) = rig.cx(|cfq, cx| cfq.drain(cx)) {
-        rig.requests.issue(tag);
+        rig.requests.issue(tag, rig.now);
         rig.cfq.check(&rig.requests);
         order.push(rig.requests[tag].rq.task.0);
     }

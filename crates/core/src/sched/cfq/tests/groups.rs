@@ -43,7 +43,7 @@ fn lab(limits: Limits, config: Config, changes: &[Control]) -> Lab {
 
 impl Lab {
     fn disk_time(&self, group: u32) -> Duration {
-        self.elevator.groups().stats(GroupId(group)).disk_time
+        self.elevator.groups().disk_time(GroupId(group))
     }
 }
 
@@ -126,7 +126,7 @@ fn blinking(group_idle: Duration) -> (Vec<u64>, u64) {
     let blinks = Client { think: ms(2), ..Client::random_reader(1, 64).within(1) };
     let busy = Client { depth: 4, ..Client::reader(2, 64).within(2) };
     let got = lab.run(&[blinks, busy], Duration::from_secs(10));
-    (parts(&got), lab.elevator.groups().stats(GroupId(1)).disk_dequeue)
+    (parts(&got), lab.elevator.stats(GroupId(1)).disk_dequeue)
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_group_of_async_requests_alone_is_charged_its_whole_slice() {
                 _ => break,
             }
         }
-        let times = [0, 1].map(|g| rig.books.groups.stats(GroupId(g)).disk_time);
+        let times = [0, 1].map(|g| rig.books.groups.disk_time(GroupId(g)));
         (times, rig.cfq.shares.time_of(GroupId(1)))
     };
     // A quota of 16 requests in a slice of 40 ms, from the first completion on.
@@ -388,7 +388,7 @@ fn what_is_counted_for_users() {
     let mut lab = lab(several(3), Config::default(), &[weight(1, 300)]);
     let clients = [Client::reader(1, 64).within(1), Client::reader(2, 64).within(2)];
     lab.run(&clients, Duration::from_secs(10));
-    let [a, b] = [1, 2].map(|g| *lab.elevator.groups().stats(GroupId(g)));
+    let [a, b] = [1, 2].map(|g| lab.elevator.stats(GroupId(g)));
     let share = a.disk_time.as_ns() * 100 / (a.disk_time + b.disk_time).as_ns();
     assert!((73..=77).contains(&share), "{share} %");
     let all = a.disk_time + b.disk_time + a.unaccounted_time + b.unaccounted_time;

@@ -83,7 +83,7 @@ impl Bare {
     pub(super) fn insert(&mut self, rq: Request) -> Tag {
         let tag = Tag(self.next_tag);
         self.next_tag += 1;
-        self.requests.claim(tag, rq, self.now);
+        self.requests.claim(tag, &rq, self.now, self.now);
         self.cx(|cfq, cx| cfq.insert(cx, tag));
         self.cfq.check(&self.requests);
         tag
@@ -92,7 +92,7 @@ impl Bare {
     pub(super) fn dispatch(&mut self) -> Dispatch {
         let answer = self.cx(|cfq, cx| cfq.dispatch(cx));
         if let Dispatch::Issue(tag) = answer {
-            self.requests.issue(tag);
+            self.requests.issue(tag, self.now);
         }
         self.cfq.check(&self.requests);
         answer
@@ -120,7 +120,7 @@ impl Bare {
     }
 
     pub(super) fn control(&mut self, change: Control) {
-        self.books.groups.control(&change).unwrap();
+        self.books.groups.control(&change, &Requests::new(1)).unwrap();
         self.cx(|cfq, cx| cfq.control(cx, &change));
         self.cfq.check(&self.requests);
     }

@@ -137,7 +137,7 @@ fn what_is_due_is_not_overtaken_in_the_device() {
     rig.issues(140, stream[3]);
     rig.complete(151, stream[3]);
     rig.issues(151, second);
-    let time = |g| rig.elevator.groups().stats(g).disk_time.as_ms();
+    let time = |g| rig.elevator.groups().disk_time(g).as_ms();
     assert_eq!([time(G1), time(G2)], [101, 40]);
 }
 

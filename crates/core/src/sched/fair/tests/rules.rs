@@ -58,8 +58,8 @@ impl Rig {
         self.complete(until, tag);
     }
 
-    fn stats(&self, group: GroupId) -> &GroupStats {
-        self.elevator.groups().stats(group)
+    fn stats(&self, group: GroupId) -> GroupStats {
+        self.elevator.stats(group)
     }
 
     pub(super) fn control(&mut self, ms: u64, change: Control) {

@@ -58,7 +58,7 @@ fn a_group_that_blinks_keeps_its_share_if_it_is_waited_for() {
     let mut world = World::<noop::Noop>::new(limits(3), Config::default(), &clients);
     world.set_weights(&[1000, 500]);
     world.run(20_000);
-    let stats = |world: &World<noop::Noop>, g| world.elevator.groups().stats(g).disk_time.as_ms();
+    let stats = |world: &World<noop::Noop>, g| world.elevator.groups().disk_time(g).as_ms();
     let (a, b) = (stats(&world, G1), stats(&world, G2));
     assert_near(a * 1000 / (a + b), 667);
     let layer = Layer { group_idle: Duration::ZERO, ..Layer::default() };

@@ -22,7 +22,7 @@ fn send_near(rig: &mut Rig, i: u64) -> Tag {
         bfq.set_factor(q, 1);
         bfq.issue(cx, q, tag);
     });
-    rig.requests.issue(tag);
+    rig.requests.issue(tag, rig.now);
     tag
 }
 
@@ -69,7 +69,7 @@ fn one_round_is_enough_for_a_minute_once_the_disk_is_known() {
             bfq.set_factor(q, 30);
             bfq.issue(cx, q, far);
         });
-        rig.requests.issue(far);
+        rig.requests.issue(far, rig.now);
         // The first seven were sent before it.
         pass_over(&mut rig, &mut near, 7 + 8 * rounds - 1);
         assert!(!rig.bfq.rules.protect.holds_all(), "{rounds}");
@@ -86,13 +86,13 @@ fn what_was_sent_earlier_and_writes_pass_nobody_over() {
     let far = rig.insert(read(1, FAR));
     let q = rig.of(1);
     rig.cx(|bfq, cx| bfq.issue(cx, q, far));
-    rig.requests.issue(far);
+    rig.requests.issue(far, rig.now);
     near.drain(..).for_each(|tag| rig.complete(tag));
     for i in 0..200 {
         let tag = rig.insert(write(2, i * 1000));
         let q = rig.asyn(2);
         rig.cx(|bfq, cx| bfq.issue(cx, q, tag));
-        rig.requests.issue(tag);
+        rig.requests.issue(tag, rig.now);
         rig.complete(tag);
     }
     assert!(!rig.bfq.rules.protect.is_greedy());
