@@ -42,6 +42,8 @@ struct World<'a> {
     coarse: Duration,
     free: Vec<Tag>,
     inserted: u64,
+    /// Whether the calls are for several requests each.
+    is_batched: bool,
 }
 
 impl<'a> World<'a> {
@@ -70,6 +72,7 @@ impl<'a> World<'a> {
             coarse: Duration::ZERO,
             free: (0..TAGS).map(Tag).collect(),
             inserted: 0,
+            is_batched: false,
         };
         this.groups.push(Group::new(0, f64::INFINITY));
         for g in 1..=count {
@@ -80,6 +83,7 @@ impl<'a> World<'a> {
         let late_max = (200e9 / fastest) as u64;
         this.late = Duration::from_ns(*this.chance.pick(&[0, late_max / 10, late_max / 2]));
         this.coarse = Duration::from_ns(*this.chance.pick(&[0, 0, late_max / 10, late_max / 2]));
+        this.is_batched = this.chance.percent(50);
         this
     }
 
@@ -126,39 +130,64 @@ impl<'a> World<'a> {
         (1..self.groups.len()).filter(|&g| self.groups[g].is_leaf).collect()
     }
 
-    fn insert(&mut self, group: usize) {
+    fn request(&mut self, group: usize) -> (Tag, Request) {
         let tag = self.free.pop().expect("as many tags as requests");
         self.inserted += 1;
         // Nothing touches anything.
         let start = Sector(self.inserted * 1024);
-        let rq = Request { start, group: GroupId(narrow(group as u64)), ..self.template };
+        (tag, Request { start, group: GroupId(narrow(group as u64)), ..self.template })
+    }
+
+    fn insert(&mut self, group: usize) {
+        let (tag, rq) = self.request(group);
         let _ = self.elevator.insert(self.now, tag, rq);
+    }
+
+    fn insert_all(&mut self, groups: &[usize]) {
+        if !self.is_batched {
+            return groups.iter().for_each(|&group| self.insert(group));
+        }
+        let batch: Vec<_> = groups.iter().map(|&group| self.request(group)).collect();
+        self.elevator.insert_batch(self.now, &batch, |_, _| ());
     }
 
     /// Sends all that may go now; each is followed by another of its group.
     fn pump(&mut self) {
-        while let Dispatch::Issue(tag) = self.elevator.dispatch(self.now) {
-            let group = self.elevator.requests()[tag].rq.group.0 as usize;
-            let now = self.now;
-            let freed: Vec<_> = self.elevator.complete(now, tag).collect();
-            assert_eq!(freed.len(), 1);
-            self.free.extend(freed);
-            let mut at = group;
-            while at != 0 {
-                self.groups[at].gone.push(now);
-                at = self.groups[at].parent;
+        loop {
+            let mut issued = Vec::new();
+            if self.is_batched {
+                let _ = self.elevator.dispatch_batch(self.now, usize::from(TAGS), |tag| issued.push(tag));
+            } else if let Dispatch::Issue(tag) = self.elevator.dispatch(self.now) {
+                issued.push(tag);
             }
-            self.insert(group);
+            if issued.is_empty() {
+                return;
+            }
+            let groups: Vec<_> = issued.into_iter().map(|tag| self.complete(tag)).collect();
+            self.insert_all(&groups);
         }
+    }
+
+    /// Answers whose it was.
+    fn complete(&mut self, tag: Tag) -> usize {
+        let group = self.elevator.requests()[tag].rq.group.0 as usize;
+        let now = self.now;
+        let freed: Vec<_> = self.elevator.complete(now, tag).collect();
+        assert_eq!(freed.len(), 1);
+        self.free.extend(freed);
+        let mut at = group;
+        while at != 0 {
+            self.groups[at].gone.push(now);
+            at = self.groups[at].parent;
+        }
+        group
     }
 
     fn run(&mut self, span: Duration) {
         let leaves = self.leaves();
         let each = u64::from(TAGS) / leaves.len() as u64;
         for group in leaves {
-            for _ in 0..each.min(500) {
-                self.insert(group);
-            }
+            self.insert_all(&vec![group; each.min(500) as usize]);
         }
         self.pump();
         let end = self.now + span;

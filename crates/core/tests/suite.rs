@@ -8,7 +8,7 @@
 //! - merged requests cover exactly the union of their sectors, in one direction, within the limits;
 //! - a `Hold` has a timer or a completion coming to end it; `Empty` means that nothing waits;
 //! - an expired timer is gone once it has been called; spurious timer calls change nothing;
-//! - the same events give the same decisions, and the same trace;
+//! - the same events give the same decisions, and the same trace, with a call for each request and in batches;
 //! - `check()` passes after every event; nothing touches the heap after `new`.
 //!
 //! How to choose seeds and repeat a failing one: `support/seeds.rs`.
@@ -21,6 +21,7 @@ use support::calm::Calm;
 use support::chance::Chance;
 use support::seeds;
 use support::storm::Storm;
+use support::subject::take_largest_batches;
 
 /// How many requests a calm case serves.
 const CALM_REQUESTS: u64 = 400;
@@ -72,6 +73,24 @@ suite! {
     anticipatory_2_6_9_groups: "as-2.6.9+groups",
     cfq_groups: "cfq+groups",
     cfq_2_6_33_groups: "cfq-2.6.33+groups",
+}
+
+/// The twin of a calm gets what it gets in batches.
+#[test]
+fn every_scheduler_goes_through_batches_of_several() {
+    for preset in PRESETS {
+        let _ = take_largest_batches();
+        let mut largest = [0, 0];
+        for seed in 0..40 {
+            Calm::draw(&mut Chance::Seed(seed), preset).run(100);
+            let these = take_largest_batches();
+            largest = [0, 1].map(|i| these[i].max(largest[i]));
+            if largest.iter().all(|n| *n > 2) {
+                break;
+            }
+        }
+        assert!(largest.iter().all(|n| *n > 2), "{}: the largest batches have {largest:?}", preset.name);
+    }
 }
 
 #[test]

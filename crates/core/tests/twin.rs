@@ -11,7 +11,8 @@ mod support;
 
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler, preset};
 use fairhead_core::{
-    Dispatch, Duration, Elevator, End, Insert, Instant, Limits, Op, Request, Sector, Sectors, Tag, TaskId,
+    Dispatch, Duration, Elevator, End, Insert, Instant, Limits, Op, Request, Rest, Sector, Sectors, Tag,
+    TaskId,
 };
 use std::collections::VecDeque;
 use support::chance::Chance;
@@ -229,6 +230,17 @@ fn compare(chance: &mut Chance, config: AnyConfig, twin: &mut dyn Twin) {
             twin.insert(now, tag, rq);
             // Order of arrival decides between equal starts; let it be visible to the twin.
             now = now + Duration::from_ns(1);
+        }
+        if chance.percent(50) {
+            let (room, mut issued) = (chance.below(6) as usize, Vec::new());
+            let rest = real.dispatch_batch(now, room, |tag| issued.push(tag));
+            for tag in issued {
+                assert_eq!(twin.dispatch(now), Some(tag), "which request is next in the batch");
+                assert_eq!(real.complete(now, tag).count(), 1);
+                free.push(tag);
+            }
+            assert!(rest == Rest::Full || twin.dispatch(now).is_none(), "{rest:?}, but a request waits");
+            continue;
         }
         for _ in 0..chance.below(6) {
             let answer = match real.dispatch(now) {

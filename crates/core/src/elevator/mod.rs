@@ -647,7 +647,18 @@ impl Common {
         rq: &Request,
     ) -> Insert {
         self.advance(now);
-        let shown = self.shown();
+        self.insert_now::<S, PLAIN>(sched, (now, self.shown()), tag, rq)
+    }
+
+    /// The same, of which the time is known, and the one that the scheduler sees.
+    #[inline(always)]
+    fn insert_now<S: Scheduler, const PLAIN: bool>(
+        &mut self,
+        sched: &mut S,
+        (now, shown): (Instant, Instant),
+        tag: Tag,
+        rq: &Request,
+    ) -> Insert {
         self.requests.claim(tag, rq, now, shown);
         if !PLAIN && sched.chooses_groups() {
             self.books.groups.waits(now, rq.group);
@@ -746,6 +757,12 @@ impl Common {
     #[inline(always)]
     fn dispatch<S: Scheduler, const PLAIN: bool>(&mut self, sched: &mut S, now: Instant) -> Dispatch {
         self.advance(now);
+        self.dispatch_now::<S, PLAIN>(sched)
+    }
+
+    /// The same, now.
+    #[inline(always)]
+    fn dispatch_now<S: Scheduler, const PLAIN: bool>(&mut self, sched: &mut S) -> Dispatch {
         if self.aside > 0 {
             self.dispatch_from_aside(sched)
         } else {

@@ -226,7 +226,7 @@ impl World {
         task.next = if self.toy.rotational { rq.end() } else { rq.end() + Sectors(8) };
         self.owner[tag.index()] = (i, task.moves);
         self.open += 1;
-        self.elevator.insert_batch(self.now, [(tag, rq)], |_, _| ());
+        self.elevator.insert_batch(self.now, &[(tag, rq)], |_, _| ());
     }
 
     fn pump(&mut self) {

@@ -11,9 +11,10 @@ use super::seeds;
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
 use fairhead_core::trace::Action;
 use fairhead_core::{
-    Control, Dispatch, Elevator, End, Hold, Insert, Instant, Limits, Request, Requests, Rest, Tag, Timer,
-    TraceEvent,
+    Control, Dispatch, Elevator, End, GroupStats, Hold, Insert, Instant, Limits, Request, Requests, Rest,
+    Tag, Timer, TraceEvent,
 };
+use std::cell::Cell;
 
 type Any = Elevator<AnyScheduler>;
 
@@ -30,11 +31,21 @@ pub(crate) enum Twin {
     Batches,
 }
 
+thread_local! {
+    static LARGEST: Cell<[usize; 2]> = const { Cell::new([0; 2]) };
+}
+
+/// How many requests the largest batches of this thread had since the last call of this function: of insertions, and of dispatches.
+pub(crate) fn take_largest_batches() -> [usize; 2] {
+    LARGEST.take()
+}
+
 /// Calls of one kind at one time, which the twin has not had yet.
 #[derive(Default)]
 struct Batch {
     now: Option<Instant>,
-    inserted: Vec<(Tag, Request, Insert)>,
+    inserted: Vec<(Tag, Request)>,
+    answers: Vec<Insert>,
     issued: Vec<Tag>,
     /// What was answered instead of another request.
     rest: Option<Rest>,
@@ -54,10 +65,10 @@ impl Batch {
     fn end(&mut self, twin: &mut Any) {
         let Some(now) = self.now.take() else { return };
         if !self.inserted.is_empty() {
-            let (mut expected, batch) = (self.inserted.iter(), self.inserted.iter().map(|i| (i.0, i.1)));
+            let mut expected = self.inserted.iter().zip(&self.answers);
             without("insert_batch", || {
-                twin.insert_batch(now, batch, |tag, answer| {
-                    let (own, _, said) = expected.next().expect("an answer for each");
+                twin.insert_batch(now, &self.inserted, |tag, answer| {
+                    let ((own, _), said) = expected.next().expect("an answer for each");
                     assert_eq!((tag, answer), (*own, *said), "the batched twin decides otherwise: insert");
                 });
             });
@@ -72,7 +83,10 @@ impl Batch {
             assert_eq!(rest, self.rest.unwrap_or(Rest::Full), "the batched twin ends otherwise");
             assert!(expected.next().is_none(), "the batched twin issues fewer");
         }
+        let [inserted, issued] = LARGEST.get();
+        LARGEST.set([inserted.max(self.inserted.len()), issued.max(self.issued.len())]);
         self.inserted.clear();
+        self.answers.clear();
         self.issued.clear();
         self.rest = None;
     }
@@ -154,7 +168,8 @@ impl Subject {
         let answer = without("insert", || self.elevator.insert(now, tag, rq));
         if let Some(batch) = &mut self.batch {
             batch.now = Some(now);
-            batch.inserted.push((tag, rq, answer));
+            batch.inserted.push((tag, rq));
+            batch.answers.push(answer);
         } else if let Some(twin) = &mut self.twin {
             assert_eq!(twin.insert(now, tag, rq), answer, "the twin decides otherwise: insert {tag:?}");
         }
@@ -320,6 +335,15 @@ impl Subject {
             assert_eq!(self.twin_trace, self.owed_trace, "the batched twin recorded something else");
             self.twin_trace.clear();
             self.owed_trace.clear();
+            if self.events.is_multiple_of(self.check_every) {
+                twin.check();
+                let stats = [&self.elevator, &*twin].map(|e| {
+                    let mut stats = vec![GroupStats::default(); e.groups().count()];
+                    e.all_stats(&mut stats);
+                    stats
+                });
+                assert_eq!(stats[1], stats[0], "the batched twin's books");
+            }
         }
     }
 
