@@ -6,7 +6,8 @@ use fairhead_core::sched::any::{AnyConfig, AnyScheduler, Preset};
 use fairhead_core::sched::fair::Fair;
 use fairhead_core::sched::{anticipatory, bfq, cfq, cfq_early, deadline, kyber, mq_deadline, noop};
 use fairhead_core::{
-    Dispatch, Duration, Elevator, GroupId, Insert, Instant, Limits, Request, Sector, Sectors, Tag, TaskId,
+    Dispatch, Duration, Elevator, GroupId, Insert, Instant, Limits, Request, Rest, Sector, Sectors, Tag,
+    TaskId,
 };
 
 /// A tag is a task's number.
@@ -20,7 +21,7 @@ const SERVICE: Duration = Duration::from_us(100);
 
 /// The calls that are counted, each apart.
 pub(crate) mod phase {
-    use super::{Dispatch, Elevator, Insert, Instant, Request, Scheduler, Tag};
+    use super::{Dispatch, Elevator, Insert, Instant, Request, Rest, Scheduler, Tag};
 
     #[inline(never)]
     pub(crate) fn insert<S: Scheduler>(
@@ -34,6 +35,30 @@ pub(crate) mod phase {
     #[inline(never)]
     pub(crate) fn dispatch<S: Scheduler>(elevator: &mut Elevator<S>, now: Instant) -> Dispatch {
         elevator.dispatch(now)
+    }
+    #[inline(never)]
+    pub(crate) fn insert_batch<S: Scheduler>(
+        elevator: &mut Elevator<S>,
+        now: Instant,
+        batch: &[(Tag, Request)],
+    ) {
+        elevator.insert_batch(now, batch, |_, answer| assert_eq!(answer, Insert::Queued));
+    }
+    /// Answers how many were issued; they are the first of `issued`.
+    #[inline(never)]
+    pub(crate) fn dispatch_batch<S: Scheduler>(
+        elevator: &mut Elevator<S>,
+        now: Instant,
+        issued: &mut [Tag],
+    ) -> (usize, Rest) {
+        let mut places = issued.iter_mut();
+        let rest = elevator.dispatch_batch(now, places.len(), |tag| {
+            if let Some(place) = places.next() {
+                *place = tag;
+            }
+        });
+        let left = places.len();
+        (issued.len() - left, rest)
     }
     #[inline(never)]
     pub(crate) fn timer<S: Scheduler>(elevator: &mut Elevator<S>, now: Instant) {
@@ -52,6 +77,9 @@ struct Loop<S> {
     at: Vec<Sector>,
     random: u64,
     groups: u16,
+    /// Of the batch at hand: what is to be inserted, and what was issued.
+    batch: Vec<(Tag, Request)>,
+    issued: Vec<Tag>,
 }
 
 impl<S: Scheduler> Loop<S> {
@@ -59,7 +87,10 @@ impl<S: Scheduler> Loop<S> {
         let limits =
             Limits { tags: tasks, tasks: u32::from(tasks), groups: u32::from(groups), ..Limits::default() };
         let elevator = Elevator::new(limits, config).expect("a preset's tunables are in range");
-        let mut this = Self { elevator, now: Instant::EPOCH, at: Vec::new(), random: 1, groups };
+        let (batch, issued) =
+            (Vec::with_capacity(usize::from(tasks)), Vec::with_capacity(usize::from(tasks)));
+        let mut this =
+            Self { elevator, now: Instant::EPOCH, at: Vec::new(), random: 1, groups, batch, issued };
         // Apart enough that no sequential reader reaches the next.
         this.at = (0..u64::from(tasks)).map(|i| Sector(i * (DISK / u64::from(TASKS_MAX)))).collect();
         this
@@ -113,6 +144,55 @@ impl<S: Scheduler> Loop<S> {
         let rq = self.request(tag.0);
         let answer = calls::insert::<S, MEASURED>(&mut self.elevator, self.now, tag, rq);
         assert_eq!(answer, Insert::Queued);
+    }
+}
+
+/// Several requests at a time.
+impl<S: Scheduler> Loop<S> {
+    /// At most `size` requests through dispatch and completion, and their successors inserted: with one call for all dispatches and one
+    /// for all insertions if `BATCHED`, else with one for each. Answers how many.
+    fn turn_of<const MEASURED: bool, const BATCHED: bool>(&mut self, size: usize) -> usize {
+        self.issued.clear();
+        while !self.dispatch_some::<MEASURED, BATCHED>(size) {
+            let (when, _) = self.elevator.next_timer().expect("nothing is at the device");
+            self.now = self.now.max(when);
+            calls::timer::<S, MEASURED>(&mut self.elevator, self.now);
+        }
+        self.now = self.now + SERVICE;
+        self.batch.clear();
+        for i in 0..self.issued.len() {
+            let tag = self.issued[i];
+            let freed = calls::complete::<S, MEASURED>(&mut self.elevator, self.now, tag);
+            assert_eq!(freed, 1, "nothing merges with one request a task");
+            let rq = self.request(tag.0);
+            self.batch.push((tag, rq));
+        }
+        if MEASURED && BATCHED {
+            phase::insert_batch(&mut self.elevator, self.now, &self.batch);
+        } else {
+            for &(tag, rq) in &self.batch {
+                let answer = calls::insert::<S, MEASURED>(&mut self.elevator, self.now, tag, rq);
+                assert_eq!(answer, Insert::Queued);
+            }
+        }
+        self.issued.len()
+    }
+
+    /// Issues up to `size` requests. Answers whether there is any.
+    fn dispatch_some<const MEASURED: bool, const BATCHED: bool>(&mut self, size: usize) -> bool {
+        if MEASURED && BATCHED {
+            self.issued.resize(size, Tag(0));
+            let (issued, rest) = phase::dispatch_batch(&mut self.elevator, self.now, &mut self.issued);
+            assert!(issued == size || rest != Rest::Full);
+            self.issued.truncate(issued);
+        } else {
+            while self.issued.len() < size
+                && let Dispatch::Issue(tag) = calls::dispatch::<S, MEASURED>(&mut self.elevator, self.now)
+            {
+                self.issued.push(tag);
+            }
+        }
+        !self.issued.is_empty()
     }
 }
 
@@ -173,6 +253,49 @@ pub(crate) fn run(preset: &Preset, tasks: u16, requests: u32, groups: u16) -> u6
 /// Runs the loop like [`run`], with the scheduler chosen at run time.
 pub(crate) fn run_any(preset: &Preset, tasks: u16, requests: u32, groups: u16) -> u64 {
     run_with::<AnyScheduler>((preset.config)(), tasks, groups, requests)
+}
+
+/// As [`run_any`], but up to `size` requests at a time, in batches or with a call for each.
+pub(crate) fn run_batches(
+    preset: &Preset,
+    tasks: u16,
+    requests: u32,
+    groups: u16,
+    size: usize,
+    batched: bool,
+) -> u64 {
+    let config = (preset.config)();
+    if batched {
+        run_batches_with::<true>(config, tasks, groups, requests, size)
+    } else {
+        run_batches_with::<false>(config, tasks, groups, requests, size)
+    }
+}
+
+fn run_batches_with<const BATCHED: bool>(
+    config: AnyConfig,
+    tasks: u16,
+    groups: u16,
+    requests: u32,
+    size: usize,
+) -> u64 {
+    let mut it = Loop::<AnyScheduler>::new(config, tasks, groups);
+    for task in 0..tasks {
+        it.insert::<false>(Tag(task));
+    }
+    let mut left = usize::from(tasks) * 2 + 1000;
+    while left > 0 {
+        left -= it.turn_of::<false, BATCHED>(size.min(left));
+    }
+    let before = alloc::calls();
+    let mut left = requests as usize;
+    while left > 0 {
+        left -= it.turn_of::<true, BATCHED>(size.min(left));
+    }
+    let used = alloc::calls() - before;
+    assert_eq!(it.elevator.requests().queued(), u32::from(tasks));
+    it.elevator.check();
+    used
 }
 
 fn run_with<S: Scheduler>(config: S::Config, tasks: u16, groups: u16, requests: u32) -> u64 {

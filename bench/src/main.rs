@@ -7,6 +7,8 @@
 //! fairhead-bench list                                 the presets, one a line
 //! fairhead-bench run PRESET TASKS REQUESTS [GROUPS]   a loop of that many requests; prints heap calls in it
 //! fairhead-bench run-any …                            the same through `AnyScheduler`
+//! fairhead-bench run-batches PRESET TASKS REQUESTS GROUPS SIZE   run-any with up to SIZE requests at a time, in batches
+//! fairhead-bench run-singly …                         the same with a call for each request
 //! fairhead-bench waiting PRESET CLIENTS REQUESTS      the live request queue, with so many clients that wait for a limit
 //! fairhead-bench crowd PRESET CLIENTS REQUESTS        the live request queue, with so many clients that have one read each, without limits
 //! fairhead-bench simulate PRESET SECONDS              the lab for that much virtual time; prints requests and CPU nanoseconds
@@ -65,6 +67,9 @@ fn main() -> ExitCode {
                 _ => misuse(&format!("{how}: no such preset, or not a number: {name} {tasks} {requests}")),
             }
         }
+        [how @ ("run-batches" | "run-singly"), name, numbers @ ..] if numbers.len() == 4 => {
+            batches(how, name, numbers)
+        }
         [how @ ("waiting" | "crowd"), name, clients, requests] => {
             match (preset(name), clients.parse(), requests.parse()) {
                 (Some(preset), Ok(clients), Ok(requests)) => {
@@ -102,7 +107,7 @@ fn main() -> ExitCode {
             }
         }
         _ => misuse(
-            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | waiting PRESET CLIENTS REQUESTS | crowd … | simulate PRESET SECONDS | drives PRESET MILLISECONDS [PROCESSES DEPTH] | work FOLDER | confirm FILE DISK SECONDS",
+            "usage: fairhead-bench list | run PRESET TASKS REQUESTS [GROUPS] | run-any … | run-batches PRESET TASKS REQUESTS GROUPS SIZE | run-singly … | waiting PRESET CLIENTS REQUESTS | crowd … | simulate PRESET SECONDS | drives PRESET MILLISECONDS [PROCESSES DEPTH] | work FOLDER | confirm FILE DISK SECONDS",
         ),
     }
 }
@@ -123,6 +128,22 @@ fn drives(name: &str, numbers: &[&str]) -> ExitCode {
     let (requests, ns) = simulate::run_drives(preset, ms, load);
     println!("{requests} {ns}");
     ExitCode::SUCCESS
+}
+
+fn batches(how: &str, name: &str, numbers: &[&str]) -> ExitCode {
+    let parsed: Vec<u16> = numbers.iter().filter_map(|n| n.parse().ok()).collect();
+    match (preset(name), &parsed[..]) {
+        (Some(preset), &[tasks, requests, groups, size])
+            if groups > 0 && size > 0 && size <= tasks && tasks <= closed_loop::TASKS_MAX =>
+        {
+            let (requests, size, batched) = (u32::from(requests), usize::from(size), how == "run-batches");
+            println!("{}", closed_loop::run_batches(preset, tasks, requests, groups, size, batched));
+            ExitCode::SUCCESS
+        }
+        _ => {
+            misuse(&format!("{how}: no such preset, or not a number in range: {name} {}", numbers.join(" ")))
+        }
+    }
 }
 
 fn misuse(message: &str) -> ExitCode {

@@ -49,7 +49,7 @@ use fairhead_core::elevator::{Control, Dispatch, Elevator, Limits};
 use fairhead_core::groups::{GroupStats, Refusal};
 use fairhead_core::request::{self, Request};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
-use fairhead_core::units::{Duration, GroupId, Id, Instant, Sectors, Tag};
+use fairhead_core::units::{Duration, Id, Instant, Sectors, Tag};
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 
