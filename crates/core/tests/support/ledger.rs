@@ -224,7 +224,7 @@ impl Ledger {
         let bytes = family.iter().map(|t| self.entries[&t.0].rq.len.bytes()).sum();
         let head = &self.entries[&tag.0];
         let oldest = family.iter().map(|t| self.entries[&t.0].at).min().expect("itself at least");
-        self.tally.completed(now, tag, head.group, &head.rq, oldest, bytes, family.len() as u64 - 1);
+        self.tally.completed(now, tag, head.group, &head.rq, oldest, (bytes, family.len() as u64 - 1));
         let done = |t: &Tag| {
             let entry = self.entries.remove(&t.0).expect("completed a request that nobody inserted");
             assert_eq!(entry.place, Place::Device, "{t:?} completed, but was not at the device");

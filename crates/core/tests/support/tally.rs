@@ -84,8 +84,7 @@ impl Tally {
         group: GroupId,
         rq: &Request,
         oldest: Instant,
-        bytes: u64,
-        merged: u64,
+        (bytes, merged): (u64, u64),
     ) {
         let issued = self.issued.remove(&tag.0).expect("it was issued");
         let (wait, service) = (issued.since(oldest), now.since(issued));
