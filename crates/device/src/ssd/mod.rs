@@ -146,6 +146,32 @@ struct Slot {
     random: bool,
 }
 
+/// Commands on their way, in the order of their arrival; and when the first arrives, which is asked for at each step.
+#[derive(Clone, Debug)]
+struct Way {
+    slots: VecDeque<(u64, u32)>,
+    next: u64,
+}
+
+impl Way {
+    fn new(depth: usize) -> Self {
+        Self { slots: VecDeque::with_capacity(depth), next: NEVER }
+    }
+
+    fn push(&mut self, at: u64, slot: u32) {
+        if self.slots.is_empty() {
+            self.next = at;
+        }
+        self.slots.push_back((at, slot));
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        let (_, slot) = self.slots.pop_front()?;
+        self.next = self.slots.front().map_or(NEVER, |first| first.0);
+        Some(slot)
+    }
+}
+
 /// A solid-state device. See the module's text; made by [`crate::Device::new`].
 #[derive(Clone, Debug)]
 pub struct Ssd {
@@ -174,8 +200,8 @@ pub struct Ssd {
     seen_at: u64,
     unseen: i64,
     /// Reads on their way to the dies, and everything else on its way to the write buffer, in order.
-    reads: VecDeque<(u64, u32)>,
-    others: VecDeque<(u64, u32)>,
+    reads: Way,
+    others: Way,
     /// A flush that is not queued waits for what is in flight, and nothing is accepted until it is done.
     held_flush: Option<Tag>,
     barrier: Option<Tag>,
@@ -227,8 +253,8 @@ impl Ssd {
             least_link: NEVER,
             seen_at: 0,
             unseen: 0,
-            reads: VecDeque::with_capacity(depth),
-            others: VecDeque::with_capacity(depth),
+            reads: Way::new(depth),
+            others: Way::new(depth),
             held_flush: None,
             barrier: None,
             done: BinaryHeap::with_capacity(depth),
@@ -290,10 +316,8 @@ impl Ssd {
         let moved = if self.large > 0 { 0 } else { self.least_link };
         let sensed = self.least_channel.saturating_add(moved);
         let found = if self.prefetch.may_hit() { 0 } else { self.t.read.saturating_add(sensed) };
-        let read = self.reads.front().map_or(NEVER, |r| r.0.saturating_add(found));
-        let other = self.others.front().map_or(NEVER, |o| o.0);
-        let landing = self.buffer.next().unwrap_or(NEVER);
-        self.dies.soonest(sensed, moved).min(read).min(other).min(landing)
+        let read = self.reads.next.saturating_add(found);
+        self.dies.soonest(sensed, moved).min(read).min(self.others.next).min(self.buffer.next)
     }
 
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Tag> {
@@ -353,7 +377,7 @@ impl Ssd {
                 self.counters.bytes_read += (end - start) * 512;
                 let at = self.process(now, 0) + self.t.fix;
                 let slot = self.slot(&cmd, end, false);
-                self.reads.push_back((at, slot));
+                self.reads.push(at, slot);
             }
             DeviceOp::Write => self.submit_write(now, &cmd, end),
             DeviceOp::Flush if !self.flush_queued => {
@@ -376,13 +400,13 @@ impl Ssd {
         };
         let at = self.process(now, upkeep) + self.t.fix_write;
         let slot = self.slot(cmd, end, random);
-        self.others.push_back((at, slot));
+        self.others.push(at, slot);
     }
 
     fn submit_other(&mut self, now: u64, cmd: &Command, end: u64) {
         let at = self.process(now, 0) + self.t.fix_write;
         let slot = self.slot(cmd, end, false);
-        self.others.push_back((at, slot));
+        self.others.push(at, slot);
     }
 
     /// The command processor that is free first takes the command, and has `upkeep` to do with it. Answers when it is done.
@@ -423,9 +447,9 @@ impl Ssd {
     fn next_step(&self) -> (u64, Step) {
         let mut next = (self.dies.next(), Step::Flash);
         for (at, step) in [
-            (self.buffer.next().unwrap_or(NEVER), Step::Landing),
-            (self.reads.front().map_or(NEVER, |r| r.0), Step::Read),
-            (self.others.front().map_or(NEVER, |o| o.0), Step::Other),
+            (self.buffer.next, Step::Landing),
+            (self.reads.next, Step::Read),
+            (self.others.next, Step::Other),
         ] {
             if at < next.0 {
                 next = (at, step);
@@ -470,12 +494,12 @@ impl Ssd {
             Step::Flash => self.flash(now),
             Step::Landing => self.land(now),
             Step::Read => {
-                if let Some((_, slot)) = self.reads.pop_front() {
+                if let Some(slot) = self.reads.pop() {
                     self.begin_read(now, slot);
                 }
             }
             Step::Other => {
-                if let Some((_, slot)) = self.others.pop_front() {
+                if let Some(slot) = self.others.pop() {
                     self.arrive(now, slot);
                 }
             }

@@ -40,7 +40,13 @@ impl Ssd {
     /// How much each list holds without allocating.
     fn room(&self) -> [usize; 6] {
         let Self { slots, free, reads, others, done, buffer, .. } = self;
-        let lists = [slots.capacity(), free.capacity(), reads.capacity(), others.capacity(), done.capacity()];
+        let lists = [
+            slots.capacity(),
+            free.capacity(),
+            reads.slots.capacity(),
+            others.slots.capacity(),
+            done.capacity(),
+        ];
         let [a, b, c, d, e] = lists;
         [a, b, c, d, e, buffer.room_of_lists() + self.prefetch.room_of_lists()]
     }

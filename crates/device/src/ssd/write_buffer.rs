@@ -14,6 +14,7 @@
 //! What this does not do: merge overwrites; hold data back until the drive is idle: a full unit goes out at once.
 //= docs/reference/devices.md#22-sata-ssds
 
+use super::timers::NEVER;
 use std::collections::VecDeque;
 
 /// Data on the link, or a barrier between them.
@@ -48,6 +49,8 @@ pub(super) struct WriteBuffer {
     /// Writes that are not wholly accepted, and flushes behind them.
     pub(super) waiting: VecDeque<u32>,
     landing: VecDeque<Landing>,
+    /// When data land next.
+    pub(super) next: u64,
     /// The last one is open.
     epochs: VecDeque<Epoch>,
     /// Number of the first of them.
@@ -67,6 +70,7 @@ impl WriteBuffer {
             open: 0,
             waiting: VecDeque::with_capacity(depth),
             landing: VecDeque::with_capacity(pieces + depth + 1),
+            next: NEVER,
             epochs,
             first: 0,
         }
@@ -88,16 +92,15 @@ impl WriteBuffer {
     /// What was taken crosses the link; later ones land later.
     pub(super) fn cross(&mut self, landing: Landing) {
         debug_assert!(self.landing.back().is_none_or(|l| l.at <= landing.at), "the link is in order");
+        if self.landing.is_empty() {
+            self.next = landing.at;
+        }
         self.landing.push_back(landing);
-    }
-
-    /// When data land next.
-    pub(super) fn next(&self) -> Option<u64> {
-        self.landing.front().map(|l| l.at)
     }
 
     pub(super) fn land(&mut self) -> Option<Landing> {
         let landing = self.landing.pop_front()?;
+        self.next = self.landing.front().map_or(NEVER, |l| l.at);
         self.open += u64::from(landing.sectors);
         Some(landing)
     }
