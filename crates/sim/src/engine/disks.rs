@@ -15,8 +15,8 @@
 //! several members is handed in whole or not at all: if one has no request left, the thread waits for that member's. A flush
 //! goes to all members, and who asked for it is woken by the last.
 //!
-//! With one queue everything here is a plain call of that queue. With more, [`Earliest`] knows which device and which timer is next, and
-//! a set of bits which queues have been handed something and are to be run. What this does not do: members that fail.
+//! [`Earliest`] knows which device and which timer is next, and sets of bits which queues have been handed something and are to be run, or may
+//! have others. With one queue much here is a plain call of that queue. What this does not do: members that fail.
 //
 //= docs/reference/devices.md#25-compositions
 
@@ -85,10 +85,10 @@ pub(super) struct Done {
 pub(super) struct Disks<'a> {
     disks: Vec<Disk>,
     members: Vec<DiskQueue<'a>>,
-    /// When devices and elevators' timers are due; not kept for one queue. Those of the queues in `stale` may have changed.
+    /// When devices and elevators' timers are due. Those of the queues in `stale` may have changed, devices and timers.
     devices: Earliest,
     timers: Earliest,
-    stale: u64,
+    stale: [u64; 2],
     /// Queues that have been handed something, and are to be run; and those that may hold back what tasks have handed in. One bit each.
     touched: u64,
     plugged: u64,
@@ -160,7 +160,7 @@ impl<'a> Disks<'a> {
             disks,
             devices: Earliest::new(members.len()),
             timers: Earliest::new(members.len()),
-            stale: 0,
+            stale: [0; 2],
             touched: 0,
             plugged: 0,
             full: 0,
@@ -192,10 +192,10 @@ impl<'a> Disks<'a> {
         self.members[member].layer()
     }
 
-    /// A queue, of which nothing stays as it was.
+    /// A queue, whose elevator hears of something.
     #[inline]
     fn member(&mut self, member: usize) -> &mut DiskQueue<'a> {
-        self.stale |= 1 << member;
+        self.stale[1] |= 1 << member;
         &mut self.members[member]
     }
 
@@ -231,6 +231,7 @@ impl<'a> Disks<'a> {
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
         if let [one] = &mut self.members[..] {
+            self.stale[1] = 1;
             return one.submit(now, rq, owner, batch);
         }
         self.submit_to_one(now, disk, rq, owner, batch)
@@ -355,6 +356,7 @@ impl<'a> Disks<'a> {
     /// The current task waits for I/O: what it has handed in is held back no longer.
     pub(super) fn unplug(&mut self, now: Instant) {
         if let [one] = &mut self.members[..] {
+            self.stale[1] = 1;
             return one.unplug(now);
         }
         self.touched |= self.plugged;
@@ -370,6 +372,7 @@ impl<'a> Disks<'a> {
 
     pub(super) fn end_batch(&mut self, now: Instant) {
         if let [one] = &mut self.members[..] {
+            self.stale[1] = 1;
             return one.end_batch(now);
         }
         self.touched |= self.plugged;
@@ -392,6 +395,7 @@ impl<'a> Disks<'a> {
     /// Gives a device what it has room for. Answers when to run its queue again, if a lock has to be free for that.
     #[must_use]
     pub(super) fn run(&mut self, now: Instant, member: usize) -> Option<Instant> {
+        self.stale[0] |= 1 << member;
         self.member(member).run(now)
     }
 
@@ -422,16 +426,20 @@ impl<'a> Disks<'a> {
     /// When the first device wants to be polled, and when the first elevator's timer is due. Asked before each event.
     #[inline]
     pub(super) fn due(&mut self) -> (Option<Instant>, Option<Instant>) {
-        if let [one] = &self.members[..] {
-            return (one.device_due(), one.timer_due());
-        }
         self.refresh();
         (self.devices.first().map(|d| d.0), self.timers.first().map(|t| t.0))
     }
 
+    #[inline]
     fn refresh(&mut self) {
-        for m in bits(std::mem::take(&mut self.stale)) {
+        if self.stale == [0; 2] {
+            return;
+        }
+        let [devices, timers] = std::mem::take(&mut self.stale);
+        for m in bits(devices) {
             self.devices.set(m, self.members[m].device_due());
+        }
+        for m in bits(timers) {
             self.timers.set(m, self.members[m].timer_due());
         }
     }
@@ -439,18 +447,15 @@ impl<'a> Disks<'a> {
     /// The next command that a device has finished, and which queue's it is.
     #[inline]
     pub(super) fn poll(&mut self, now: Instant) -> Option<(u8, Tag)> {
-        if let [one] = &mut self.members[..] {
-            return Some((0, one.poll(now)?));
-        }
         loop {
             let (_, m) = self.devices.first().filter(|first| first.0 <= now)?;
-            // Other queues than this may have been handed something for an earlier completion of this instant; they come next.
-            if let Some(tag) = self.members[m].poll(now) {
-                self.stale |= 1 << m;
+            // Queues may have been handed something for an earlier completion of this instant; they come next.
+            let done = self.members[m].poll(now);
+            self.devices.set(m, self.members[m].device_due());
+            if let Some(tag) = done {
                 #[allow(clippy::cast_possible_truncation, reason = "64 at most")]
                 return Some((m as u8, tag));
             }
-            self.devices.set(m, self.members[m].device_due());
         }
     }
 
@@ -465,6 +470,7 @@ impl<'a> Disks<'a> {
         woken: &mut VecDeque<u32>,
     ) {
         if let [one] = &mut self.members[..] {
+            self.stale[1] = 1;
             return one.complete(now, tag, owners, woken);
         }
         let before = woken.len();
@@ -490,9 +496,6 @@ impl<'a> Disks<'a> {
 
     /// A queue whose elevator's timer is due.
     pub(super) fn due_timer(&mut self, now: Instant) -> Option<usize> {
-        if let [one] = &self.members[..] {
-            return one.timer_due().filter(|&at| at <= now).map(|_| 0);
-        }
         self.refresh();
         self.timers.first().filter(|first| first.0 <= now).map(|first| first.1)
     }
