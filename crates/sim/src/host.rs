@@ -529,6 +529,16 @@ impl Host {
         self.multi_queue.filter(|_| is_modern)
     }
 
+    /// How many requests a direct call of so many sectors is.
+    pub(crate) const fn pieces(&self, sectors: u32) -> u32 {
+        // Most are one, and to divide takes longer than to look.
+        if sectors <= self.max_request.0 {
+            (sectors > 0) as u32
+        } else {
+            sectors.div_ceil(self.max_request.0)
+        }
+    }
+
     /// What the named scheduler costs per request. `cfq-ts1` costs what `cfq` does.
     #[must_use]
     pub fn sched_cost(&self, scheduler: &str) -> Duration {

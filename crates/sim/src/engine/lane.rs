@@ -386,7 +386,7 @@ impl Machine<'_> {
             match &self.host.cores {
                 None => cost += scheduler,
                 Some(cores) => {
-                    let pieces = u64::from(call.len.div_ceil(self.host.max_request.0));
+                    let pieces = u64::from(self.host.pieces(call.len));
                     let each_call = if job.iodepth_batch > 1 { Duration::ZERO } else { cores.call };
                     scheduler = scheduler * pieces;
                     inside = each_call + cores.submit * pieces + scheduler;

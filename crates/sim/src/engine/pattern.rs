@@ -85,6 +85,8 @@ pub(super) struct Pattern {
     poisson: [Duration; 3],
     /// A direction that was drawn and had to wait for its rate.
     ready: Option<Action>,
+    /// Whether any direction has a rate.
+    is_paced: bool,
     /// From when rates count, and bytes since then by direction.
     paced_from: Instant,
     paced: [u64; 3],
@@ -115,6 +117,9 @@ impl Pattern {
             run_left: 0,
             poisson: [Duration::ZERO; 3],
             ready: None,
+            is_paced: [Action::Read, Action::Write, Action::Trim]
+                .iter()
+                .any(|a| Self::rate(job, *a).is_some()),
             paced_from: Instant::EPOCH,
             paced: [0; 3],
             ramped: job.ramp_time.is_zero(),
@@ -180,6 +185,7 @@ impl Pattern {
     pub(super) fn draw(&mut self, job: &Job, now: Instant, started: Instant, rng: &mut Rng) -> Turn {
         let action = match self.ready.take() {
             Some(action) => action,
+            None if !self.is_paced => draw_action(job, rng),
             None => {
                 self.pace_from(job, now, started);
                 let drawn = draw_action(job, rng);

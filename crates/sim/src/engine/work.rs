@@ -124,7 +124,7 @@ impl Machine<'_> {
         else {
             return;
         };
-        let pieces = u64::from(l.call.len.div_ceil(self.host.max_request.0).max(1));
+        let pieces = u64::from(self.host.pieces(l.call.len).max(1));
         let each = if self.clients[process].job.hipri { cores.poll } else { cores.complete };
         spent.complete += each * pieces;
         let disk = self.disk_of(l.call.file);
@@ -203,7 +203,7 @@ impl Machine<'_> {
         while let Some(&lane) = left.first() {
             let disk = self.disk_of_call(lane);
             let of_disk = left.iter().take_while(|&&lane| self.disk_of_call(lane) == disk);
-            let pieces = |&lane: &u32| self.lanes[lane as usize].call.len.div_ceil(self.host.max_request.0);
+            let pieces = |&lane: &u32| self.host.pieces(self.lanes[lane as usize].call.len);
             let (calls, requests) =
                 of_disk.fold((0, 0), |(calls, sum), lane| (calls + 1, sum + pieces(lane)));
             left = &left[calls..];
