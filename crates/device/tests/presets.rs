@@ -167,6 +167,10 @@ fn each_mistake_gets_one_clear_line() {
         assert!(got.starts_with(message), "{line}\n  says:   {got}\n  wanted: {message}");
         assert!(!got.contains('\n'), "one line: {got}");
     }
+}
+
+#[test]
+fn a_wrong_kind_or_preset_gets_one_clear_line() {
     assert_eq!(
         error(""),
         "my.toml:1: kind = one of \"disk\", \"card\", \"ssd\", \"raid1\", \"raid0\", or base = a preset, is needed"
