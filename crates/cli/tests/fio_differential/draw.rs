@@ -112,6 +112,7 @@ impl Draw {
         self.patterns(&job);
         self.syncs(&job);
         self.order(&job, s);
+        self.processors();
     }
 
     fn blocks(&mut self, job: &mut Job, direct: bool) {
@@ -338,5 +339,24 @@ impl Draw {
             self.line("randseed", if seed == 251 { 1251 } else { seed });
         }
         debug_assert!(job.block > 0);
+    }
+
+    /// Which processors clones share or have to themselves: of those that this machine has, as fio refuses others.
+    fn processors(&mut self) {
+        if !self.chance(25) {
+            return;
+        }
+        let last = std::thread::available_parallelism().map_or(0, |n| n.get().min(4) - 1);
+        let cpu = self.number(0, last as u64);
+        let list = match self.number(0, 2) {
+            0 => cpu.to_string(),
+            1 => format!("{cpu}-{last}"),
+            _ => format!("{last},{cpu}"),
+        };
+        self.line("cpus_allowed", list);
+        if self.chance(60) {
+            let policy = self.one_of(&["shared", "split", "split"]);
+            self.line("cpus_allowed_policy", policy);
+        }
     }
 }
