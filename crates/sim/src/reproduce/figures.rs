@@ -13,7 +13,7 @@
 use super::{Bound, Figure, Options, Published, Report, Standing, mean_and_spread};
 use crate::engine::{Scenario, simulate};
 use crate::host::Host;
-use crate::job::{JobFile, nearest};
+use crate::job::{Direction, Job, JobFile, nearest};
 use crate::metrics::{OpStats, Outcome, rate};
 use fairhead_core::Duration;
 use fairhead_core::sched::any::{PRESETS, Preset, preset};
@@ -170,7 +170,7 @@ pub fn hold_against(
     }
     for line in &lines {
         let (_, setting) = runs.iter().find(|r| r.0.shares_run(line)).expect("each line has a run");
-        check_job(line, &setting.jobs).map_err(|e| format!("{file}:{}: {e}", line.number))?;
+        check_line(line, setting).map_err(|e| format!("{file}:{}: {e}", line.number))?;
     }
     let layouts = options.layouts.max(1) as usize;
     let total = runs.len() * layouts;
@@ -229,14 +229,30 @@ fn scenario(line: &Line, setting: &Setting, seed: u64) -> Scenario {
     }
 }
 
-/// A line is about a job that the file has.
-fn check_job(line: &Line, jobs: &JobFile) -> std::result::Result<(), String> {
-    let Some(of) = &line.of else { return Ok(()) };
-    if jobs.jobs.iter().any(|j| j.name == *of) {
-        return Ok(());
+/// A line is about a job that the file has, and about something that the job does and the host has.
+fn check_line(line: &Line, setting: &Setting) -> std::result::Result<(), String> {
+    let all = &setting.jobs.jobs;
+    let mine = || all.iter().filter(|j| line.of.as_ref().is_none_or(|of| j.name == *of));
+    if let Some(of) = line.of.as_ref().filter(|_| mine().next().is_none()) {
+        let names: Vec<&str> = all.iter().map(|j| j.name.as_str()).collect();
+        return Err(format!("{} has no job '{of}'; it has {}", line.job, names.join(", ")));
     }
-    let names: Vec<&str> = jobs.jobs.iter().map(|j| j.name.as_str()).collect();
-    Err(format!("{} has no job '{of}'; it has {}", line.job, names.join(", ")))
+    let name = line.metric.name;
+    let is_latency = matches!(line.metric.what, What::Mean | What::Percentile(_) | What::Max);
+    let (does, verb): (fn(&Job) -> bool, &str) = match line.metric.of {
+        Of::Writes => (|j| j.program.is_some() || j.rw.direction != Direction::Read, "writes"),
+        Of::Reads => (|j| j.program.is_some() || j.rw.direction != Direction::Write, "reads"),
+        Of::All => (|_| true, ""),
+    };
+    if is_latency && !mine().any(does) {
+        return Err(format!("{name} needs a job that {verb}, and none does in {}", line.job));
+    }
+    if line.metric.what == What::LockShare && setting.host.cores.is_none() {
+        return Err(format!(
+            "{name} needs a host of 2023 or later: write it into the column host, or --host 2023"
+        ));
+    }
+    Ok(())
 }
 
 /// The value of a line's metric in a run; not a number if nothing of the kind happened.
@@ -296,9 +312,17 @@ fn parse(text: &str) -> At<Vec<Line>> {
 
 /// Where each of [`COLUMNS`] is.
 fn columns(heading: &str) -> std::result::Result<Vec<Option<usize>>, String> {
+    if let Some(other) = [';', '\t'].into_iter().find(|&c| heading.contains(c) && !heading.contains(',')) {
+        let name = if other == ';' { "semicolons" } else { "tabs" };
+        return Err(format!("fields are separated by commas here, and this file has {name}"));
+    }
     let names = fields(heading)?;
     for (i, name) in names.iter().enumerate() {
         if !COLUMNS.contains(&name.as_str()) {
+            if name == "unit" {
+                return Err("no column 'unit': a figure is in the unit of its metric, such as us of mean_us"
+                    .to_owned());
+            }
             return Err(match nearest(name, COLUMNS) {
                 Some(word) => format!("no column '{name}'; did you mean '{word}'?"),
                 None => format!("no column '{name}'; there are {}", COLUMNS.join(", ")),
@@ -331,7 +355,12 @@ fn line(text: &str, order: &[Option<usize>], number: usize) -> std::result::Resu
         job: need(0)?,
         preset: preset_of(&need(1)?)?.name,
         metric,
-        published: value.ok_or_else(|| format!("published '{published}' is no number such as 812.5"))?,
+        published: value.ok_or_else(|| {
+            format!(
+                "published '{published}' is no number such as 812.5; {} is in {}",
+                metric.name, metric.unit
+            )
+        })?,
         of: field(4),
         disk: field(5),
         host: field(6),
@@ -342,7 +371,9 @@ fn line(text: &str, order: &[Option<usize>], number: usize) -> std::result::Resu
 
 fn metric_of(name: &str) -> std::result::Result<Metric, String> {
     METRICS.iter().find(|m| m.name == name).copied().ok_or_else(|| {
-        match nearest(name, METRICS.iter().map(|m| m.name)) {
+        let begins =
+            || METRICS.iter().map(|m| m.name).find(|m| m.split_once('_').is_some_and(|m| m.0 == name));
+        match nearest(name, METRICS.iter().map(|m| m.name)).or_else(begins) {
             Some(word) => format!("no metric '{name}'; did you mean '{word}'?"),
             None => format!("no metric '{name}'; there are iops, mb_s, mean_us, p99_us, lock_pct and others"),
         }
@@ -431,6 +462,19 @@ mod tests {
             (format!("{HEAD},none,iops,1\n"), "2: no job"),
             (format!("{HEAD}\"a,none,iops,1\n"), "2: a quote is not closed"),
             ("job,scheduler,metric,published,bound\na,none,iops,1,x\n".to_owned(), "2: bound 'x'"),
+            (
+                "job;scheduler;metric;published\n".to_owned(),
+                "1: fields are separated by commas here, and this file has semicolons",
+            ),
+            (
+                "job,scheduler,metric,published,unit\n".to_owned(),
+                "1: no column 'unit': a figure is in the unit of its metric",
+            ),
+            (
+                format!("{HEAD}a,none,mean_us,68 us\n"),
+                "2: published '68 us' is no number such as 812.5; mean_us is in us",
+            ),
+            (format!("{HEAD}a,none,p99,68\n"), "2: no metric 'p99'; did you mean 'p99_us'?"),
         ] {
             assert!(wrong(&text).contains(message), "{text:?}: {}", wrong(&text));
         }
@@ -459,8 +503,14 @@ mod tests {
         assert_eq!((report.figures[2].ours, report.figures[3].ours), (0.0, 0.0));
         // Iops and the mean are off by more than their bounds say.
         assert_eq!(report.faults().len(), 2, "{:?}", report.faults());
-        let unknown = text.replace(",b,0", ",c,0");
-        let message = hold_against(&unknown, "f.csv", &options, &read, &|_, _| ()).unwrap_err();
-        assert_eq!(message, "f.csv:3: j has no job 'c'; it has a, b");
+        let wrong = |text: &str| hold_against(text, "f.csv", &options, &read, &|_, _| ()).unwrap_err();
+        assert_eq!(wrong(&text.replace(",b,0", ",c,0")), "f.csv:3: j has no job 'c'; it has a, b");
+        let none = "f.csv:4: write_p99_us needs a job that writes, and none does in j";
+        assert_eq!(wrong(&text.replace("write_iops", "write_p99_us")), none);
+        let old = |file: &str, _: Option<&str>, _: Option<&str>| {
+            read(file, None, None).map(|setting| Setting { host: Host::of_2020(), ..setting })
+        };
+        let message = hold_against(text, "f.csv", &options, &old, &|_, _| ()).unwrap_err();
+        assert!(message.starts_with("f.csv:5: lock_pct needs a host of 2023 or later"), "{message}");
     }
 }
