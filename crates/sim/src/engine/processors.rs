@@ -53,6 +53,15 @@ enum State {
 /// Processors that a process may use, one bit each; `None`: all.
 pub(super) type Allowed = Option<Box<[u64]>>;
 
+/// How a process runs.
+#[derive(Debug)]
+pub(super) struct Habits {
+    /// Where.
+    pub(super) allowed: Allowed,
+    /// How many completions it takes up at a time: the least, unless fewer calls are in flight, and the most.
+    pub(super) reaps: (u32, u32),
+}
+
 #[derive(Debug)]
 struct Process {
     state: State,
@@ -62,6 +71,9 @@ struct Process {
     /// How many completions it takes up before it prepares calls, and how many it has.
     reaps: u32,
     reaped: u32,
+    /// How many completions it waits for before it takes up any; and of those that it is at, how many are left.
+    at_least: u32,
+    left: u32,
     /// Lanes whose calls are prepared and not submitted.
     staged: Vec<u32>,
     /// What it does now.
@@ -79,6 +91,27 @@ impl Process {
     fn may_use(&self, cpu: usize) -> bool {
         let allowed = self.allowed.as_deref();
         allowed.is_none_or(|set| set.get(cpu / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1))
+    }
+
+    /// Whether it has something to do, with `in_flight` calls in flight.
+    fn has_work(&self, in_flight: u32) -> bool {
+        if self.at_least <= 1 {
+            return !self.ready.is_empty() || !self.calls.is_empty();
+        }
+        let enough = self.at_least.min(in_flight).max(1) as usize;
+        self.left > 0 || !self.calls.is_empty() || self.ready.len() >= enough
+    }
+
+    /// The next work of a process that waits for several completions: it takes up those that are there, then prepares the calls in their place.
+    fn next_in_batches(&mut self) -> Option<Work> {
+        if self.left == 0 {
+            if let Some(call) = self.calls.pop_front() {
+                return Some(call);
+            }
+            self.left = u32::try_from(self.ready.len()).unwrap_or(u32::MAX).min(self.reaps);
+        }
+        self.left = self.left.saturating_sub(1);
+        self.ready.pop_front()
     }
 }
 
@@ -106,15 +139,17 @@ impl Processors {
     /// By so much less than others a process is taken to have had after a sleep, at most.
     const CREDIT: Duration = Duration::from_ms(3);
 
-    /// Processors for processes, each with the processors that it may use and how many completions it takes up at a time.
-    pub(super) fn new(cpus: u32, of: Vec<(Allowed, u32)>) -> Self {
+    /// Processors for processes.
+    pub(super) fn new(cpus: u32, of: Vec<Habits>) -> Self {
         let count = cpus.max(1) as usize;
-        let processes = of.into_iter().enumerate().map(|(i, (allowed, reaps))| Process {
+        let processes = of.into_iter().enumerate().map(|(i, Habits { allowed, reaps })| Process {
             state: State::Asleep,
             calls: VecDeque::new(),
             ready: VecDeque::new(),
-            reaps,
+            reaps: reaps.1,
             reaped: 0,
+            at_least: reaps.0,
+            left: 0,
             staged: Vec::new(),
             doing: None,
             is_waking: false,
@@ -143,12 +178,12 @@ impl Processors {
         self.processes[process].doing
     }
 
-    /// A process has something more to do. True if it slept, and has got a processor: it is to be started.
-    pub(super) fn add(&mut self, process: usize, work: Work) -> bool {
+    /// Adds work to a process that has `in_flight` calls in flight. True if it slept and has got a processor: it is to be started.
+    pub(super) fn add(&mut self, process: usize, work: Work, in_flight: u32) -> bool {
         let p = &mut self.processes[process];
         let list = if matches!(work, Work::Prepare(..)) { &mut p.calls } else { &mut p.ready };
         list.push_back(work);
-        p.state == State::Asleep && self.wake(process)
+        p.state == State::Asleep && p.has_work(in_flight) && self.wake(process)
     }
 
     fn may_use(&self, process: usize, cpu: usize) -> bool {
@@ -207,6 +242,10 @@ impl Processors {
     /// What the process, which is on a processor, does next; and whether it was just woken. It has nothing: `None`.
     pub(super) fn next(&mut self, process: usize) -> Option<(Work, bool)> {
         let p = &mut self.processes[process];
+        if p.at_least > 1 {
+            p.doing = p.next_in_batches();
+            return Some((p.doing?, std::mem::take(&mut p.is_waking)));
+        }
         // A program such as fio takes up one completion and makes a call in its place, unless it is told to take more at a time.
         let prepares = p.reaped >= p.reaps || p.ready.is_empty();
         let work = if prepares { p.calls.pop_front() } else { None };
@@ -250,10 +289,11 @@ impl Processors {
         }
     }
 
-    /// A process has done one thing. Who is on its processor from now on: itself, another that waited, or nobody.
-    pub(super) fn turn(&mut self, process: usize) -> Option<usize> {
+    /// A process, which has `in_flight` calls in flight, has done one thing. Returns the process that is on its processor from now on: itself, one
+    /// that waited, or none.
+    pub(super) fn turn(&mut self, process: usize, in_flight: u32) -> Option<usize> {
         let p = &self.processes[process];
-        let (cpu, sleeps, had) = (usize::from(p.cpu), p.ready.is_empty() && p.calls.is_empty(), p.had);
+        let (cpu, sleeps, had) = (usize::from(p.cpu), !p.has_work(in_flight), p.had);
         if self.queued == 0 && !sleeps {
             return Some(process);
         }

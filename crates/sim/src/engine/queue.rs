@@ -852,3 +852,26 @@ fn pools(host: &Host, layer: Option<MultiQueue>, sched: &AnyConfig, depth: u16) 
     };
     Pools::of_queues(size, queues)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairhead_core::sched::any::preset;
+
+    /// Of a disk with a queue so deep, on a host with ten processors: without a scheduler, with one.
+    #[test]
+    fn requests_are_those_of_sysfs() {
+        let host = Host::of_2023();
+        for (depth, none, with) in [(1023, 10 * 1023, 10 * 256), (32, 32, 64), (31, 31, 62), (1, 1, 2)] {
+            for name in ["noop", "mq-deadline", "kyber", "bfq"] {
+                let config = (preset(name).expect("built in").config)();
+                let requests = pools(&host, host.multi_queue_for(name, &config), &config, depth).requests();
+                assert_eq!(requests, if name == "noop" { none } else { with }, "{name}, depth {depth}");
+            }
+        }
+        // The single-queue layer: so many of each kind, whatever the disk.
+        let config = (preset("cfq").expect("built in").config)();
+        let old = pools(&host, host.multi_queue_for("cfq", &config), &config, 31);
+        assert_eq!((old.requests(), old.of(true, 3)), (256, old.of(true, 0)));
+    }
+}

@@ -8,7 +8,7 @@
 
 use super::Machine;
 use super::lane::Phase;
-use super::processors::{Allowed, Processors, Work};
+use super::processors::{Allowed, Habits, Processors, Work};
 use crate::error::SimError;
 use crate::event::Due;
 use crate::host::{Cores, Host};
@@ -22,9 +22,16 @@ pub(super) fn processors(jobs: &JobFile, host: &Host) -> Result<Option<Processor
         return Ok(None);
     }
     let cpus = jobs.cpus.unwrap_or(host.cpus);
-    let of = |c: Client<'_>| Ok((allowed(c.job, c.clone, cpus)?, c.job.iodepth_batch_complete));
+    let of = |c: Client<'_>| Ok(Habits { allowed: allowed(c.job, c.clone, cpus)?, reaps: reaps(c.job) });
     let processes = jobs.clients().map(of).collect::<Result<_>>()?;
     Ok(Some(Processors::new(cpus, processes)))
+}
+
+/// How many completions a job takes up at a time, at least and at most. Unless it says so, no more than it waits for. The page cache has its own times.
+//= fio-3.33 HOWTO "I/O depth", iodepth_batch_complete_min and iodepth_batch_complete_max
+fn reaps(job: &Job) -> (u32, u32) {
+    let least = if job.direct { job.iodepth_batch_complete_min.min(job.iodepth) } else { 1 };
+    (least, job.iodepth_batch_complete.max(least))
 }
 
 /// The processors that a clone may use, one bit each; `None`: all.
@@ -62,7 +69,7 @@ impl Machine<'_> {
             self.why(|why| why.waits(lane, Wait::Cpu));
         }
         let Some(processors) = &mut self.processors else { return };
-        if processors.add(process, work) {
+        if processors.add(process, work, self.clients[process].calling) {
             self.start_work(process);
         }
     }
@@ -154,7 +161,7 @@ impl Machine<'_> {
 
     fn next_turn(&mut self, process: usize) {
         let Some(processors) = &mut self.processors else { return };
-        if let Some(next) = processors.turn(process) {
+        if let Some(next) = processors.turn(process, self.clients[process].calling) {
             self.start_work(next);
         }
         #[cfg(debug_assertions)]

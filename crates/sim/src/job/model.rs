@@ -384,6 +384,8 @@ pub struct Job {
     /// `iodepth_batch_complete_max`: the most completions that are handled before new calls replace them.
     /// Default 1.
     pub iodepth_batch_complete: u32,
+    /// `iodepth_batch_complete_min`: how many completions are waited for before any is taken up, if so many calls are in flight. Default 1.
+    pub iodepth_batch_complete_min: u32,
     /// `hipri`: the program polls for completions and does not sleep. Default false.
     pub hipri: bool,
     /// `cpus_allowed`: the processors that the clients may use. Empty: all.
@@ -600,6 +602,7 @@ impl Default for Job {
             think: None,
             iodepth_batch: 1,
             iodepth_batch_complete: 1,
+            iodepth_batch_complete_min: 1,
             hipri: false,
             cpus_allowed: Vec::new(),
             cpus_split: false,

@@ -180,6 +180,10 @@ const SET: &[(&str, Effect)] = &[
         "iodepth_batch_complete_max",
         Set(|d, a| a.int32(1, IODEPTH_MAX).map(|v| d.job.iodepth_batch_complete = v)),
     ),
+    (
+        "iodepth_batch_complete_min",
+        Set(|d, a| a.int32(0, IODEPTH_MAX).map(|v| d.job.iodepth_batch_complete_min = v.max(1))),
+    ),
     ("hipri", Switch(|d, v| d.job.hipri = v)),
     ("cpus_allowed", Set(|d, a| a.cpus().map(|v| d.job.cpus_allowed = v))),
     (
@@ -330,7 +334,7 @@ const IGNORED: &str = "
 /// Options that change what the disk sees, and that are not simulated.
 const REFUSED: &str = "
     atomic bs_unaligned create_only do_verify exec_postrun
-    exec_prerun experimental_verify filename_format fill_device force_async ignore_zone_limits iodepth_batch_complete_min
+    exec_prerun experimental_verify filename_format fill_device force_async ignore_zone_limits
     iodepth_low job_max_open_zones max_open_zones merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars nowait offset_align profile
     rate_ignore_thinktime read_beyond_wp
     serialize_overlap sync_file_range

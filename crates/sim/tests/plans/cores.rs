@@ -163,6 +163,39 @@ fn polling_takes_less_time_and_more_of_the_processor() {
     assert!(polls + Duration::from_us(2) < sleeps + Duration::from_ns(100), "{polls} and {sleeps}");
 }
 
+/// What a plan of one process says of itself: calls a second, mean latency, CPU time a call.
+fn one_process(lines: &str) -> (u64, Duration, Duration) {
+    let mut got = (0, Duration::ZERO, Duration::ZERO);
+    plan("noop").load("a reader", &load(lines)).run().check("sound", |o| {
+        let calls = o.clients[0].read.calls.max(1);
+        got = (iops(o), o.clients[0].read.latency_mean().unwrap_or_default(), o.cpu_busy / calls);
+        is_sound(o)
+    });
+    got
+}
+
+#[test]
+fn a_batch_of_calls_costs_one_system_call() {
+    let batch = "iodepth=64\niodepth_batch=32\niodepth_batch_complete_max=32";
+    let (one, many) = (one_process("iodepth=64"), one_process(batch));
+    // 0.4 us a call, of which a thirty-second is left.
+    let saved = one.2.saturating_sub(many.2);
+    assert!((300..=400).contains(&saved.as_ns()), "{one:?} and {many:?}");
+}
+
+#[test]
+fn a_process_that_waits_for_many_completions_wakes_seldom_and_waits_for_the_slowest() {
+    let each = one_process("iodepth=16");
+    let all = one_process("iodepth=16\niodepth_batch_complete_min=16");
+    // 16 calls begin when the last of 16 has ended: the drive is idle meanwhile. A wake-up, 1.5 us, is for all.
+    assert!(all.0 * 100 < each.0 * 80 && all.1 > each.1, "{each:?} and {all:?}");
+    assert!(all.2 + Duration::from_ns(300) < each.2, "{each:?} and {all:?}");
+    let four = one_process("iodepth=16\niodepth_batch_complete_min=4");
+    assert!(all.0 < four.0 && four.0 < each.0, "{each:?}, {four:?} and {all:?}");
+    // No more than are in flight are waited for.
+    assert_eq!(one_process("iodepth=1\niodepth_batch_complete_min=16"), one_process("iodepth=1"));
+}
+
 /// What the study says in words: when many processes only read, bfq's tail is longer than none's, and it moves less than half as much.
 #[test]
 //= docs/reference/nvme.md#5-what-the-study-says-in-words type=test
