@@ -108,6 +108,16 @@ fn rows() -> Vec<Row> {
         })
     };
     let locks = LOCKS.iter().flat_map(|&(n, bfq, mq)| [lock("bfq", n, bfq), lock("mq-deadline", n, mq)]);
+    // Its locks are as many as there are processors and queues: ours has none.
+    let locks = locks.chain([Row {
+        columns: vec![Column::new(
+            "lock",
+            "%",
+            Published::Number(6.0),
+            Standing::Judged(Bound::Absolute(10.0)),
+        )],
+        ..lock("kyber", 10, 6.0)
+    }]);
     let depths = of(&DEPTHS, 'D', |n| format!("iodepth={n}\ncpus_allowed=0\n"));
     let processes = of(&PROCESSES, 'N', |n| format!("numjobs={n}\n"));
     depths.chain(processes).chain(locks).collect()
