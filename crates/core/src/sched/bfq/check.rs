@@ -123,6 +123,7 @@ impl Bfq {
             }
         }
         assert_eq!((busy, raised), (self.busy, self.wr_busy), "I6: busy queues");
+        assert_eq!(self.busy.iter().sum::<u32>(), self.busy_in_all, "I6: busy queues in all");
         assert_eq!(weights, self.weights, "I14: queues by weight");
         let in_use = (0..super::WEIGHTS).filter(|&i| weights[i] > 0).fold(0, |bits, i| bits | 1 << i);
         assert_eq!(in_use, self.weights_in_use, "I14: weights in use");

@@ -187,7 +187,9 @@ pub struct Bfq {
     /// Busy queues, most recently activated or requeued first, per actuator.
     active: [Fifo<QueueId>; Actuators::MAX],
     active_links: Links<QueueId>,
+    /// How many queues are busy in each class, and in all.
     busy: [u32; 3],
+    busy_in_all: u32,
     wr_busy: u32,
     groups_pending: u32,
     /// How many queues are counted under each weight (10, 20, … 80), and a bit for each weight under which
@@ -610,8 +612,8 @@ impl Bfq {
         self.issue(cx, q, tag);
         if self.in_service == Some(q) {
             self.check_raise_end(cx, q);
-            let idle_class = self.class(q) == Class::Idle && self.tot_busy() > 1;
-            if idle_class || self.async_quota_used(q) {
+            let gives_way = self.class(q) == Class::Idle && self.others_are_busy();
+            if gives_way || self.async_quota_used(q) {
                 self.expire(cx, Expire::BudgetExhausted);
             }
         }
@@ -751,7 +753,14 @@ impl Bfq {
     /// How many queues are busy.
     #[inline]
     fn tot_busy(&self) -> u32 {
-        self.busy[0] + self.busy[1] + self.busy[2]
+        self.busy_in_all
+    }
+
+    /// Whether more queues than one are busy: asked for queues of the idle class, of which there are few.
+    #[cold]
+    #[inline(never)]
+    fn others_are_busy(&self) -> bool {
+        self.tot_busy() > 1
     }
 
     fn make(limits: Limits, config: Config) -> Self {
@@ -789,6 +798,7 @@ impl Bfq {
             active: [Fifo::default(); Actuators::MAX],
             active_links: Links::new(queues),
             busy: [0; 3],
+            busy_in_all: 0,
             wr_busy: 0,
             groups_pending: 0,
             weights: [0; WEIGHTS],

@@ -345,6 +345,7 @@ impl Bfq {
         queue.busy = true;
         queue.class = class;
         self.busy[class as usize] += 1;
+        self.busy_in_all += 1;
         self.wr_busy += u32::from(queue.raise.factor > 1);
         self.active_links.push_front(&mut self.active[usize::from(queue.actuator)], q);
         self.count(q);
@@ -357,6 +358,7 @@ impl Bfq {
         let queue = &mut self.queues[q];
         queue.busy = false;
         self.busy[queue.class as usize] -= 1;
+        self.busy_in_all -= 1;
         self.wr_busy -= u32::from(queue.raise.factor > 1);
         self.active_links.remove(&mut self.active[usize::from(queue.actuator)], q);
         let drained = queue.in_flight == 0;
