@@ -48,7 +48,7 @@ const DISKS: [Disk; 5] = [
         preset: "980pro",
         host: "2023",
         runtime: "1s",
-        about: "the drive of the study, full, ten processors",
+        about: "the drive of the study in long use: full, with its SLC cache in use, ten processors. That its reads wait behind writes for the buffer is [assumed](flash.md)",
     },
     Disk { name: "SATA SSD", preset: "sata_ssd", host: "2020", runtime: "3s", about: "one queue of 31" },
     Disk {
