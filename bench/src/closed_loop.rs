@@ -149,8 +149,8 @@ impl<S: Scheduler> Loop<S> {
 
 /// Several requests at a time.
 impl<S: Scheduler> Loop<S> {
-    /// At most `size` requests through dispatch and completion, and their successors inserted: with one call for all dispatches and one
-    /// for all insertions if `BATCHED`, else with one for each. Answers how many.
+    /// At most `size` requests through dispatch and completion, and their successors inserted: with one call
+    /// for all dispatches and one for all insertions if `BATCHED`, else with one for each. Answers how many.
     fn turn_of<const MEASURED: bool, const BATCHED: bool>(&mut self, size: usize) -> usize {
         self.issued.clear();
         while !self.dispatch_some::<MEASURED, BATCHED>(size) {

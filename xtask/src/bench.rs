@@ -53,12 +53,13 @@ const ANY_GROUPS: u16 = 256;
 /// steps. The limits are some 2 % above.
 const DRIVES_LIMITS: [(&str, u64); 2] = [("noop", 7300), ("bfq", 9750)];
 
-/// Batches are measured with so many tasks, in [`ANY_GROUPS`] groups, the scheduler being chosen at run time.
+/// The number of tasks that batches are measured with, in [`ANY_GROUPS`] groups, the scheduler being chosen at run time.
 const BATCH_TASKS: u16 = 64;
 const BATCHES: [u16; 3] = [1, 4, 32];
 const BATCH_PRESETS: [&str; 3] = ["noop", "mq-deadline", "bfq"];
 
-/// What noop may save at least with the largest of [`BATCHES`], in instructions per request: a batch is no gain for nothing.
+/// What noop must save at least with the largest of [`BATCHES`], in instructions per request: a batch is no
+/// gain for nothing.
 const BATCH_SAVES: u64 = 10;
 
 /// Two lengths of a run, of which the lab's cost is the difference, in virtual time: seconds on a disk,
@@ -153,7 +154,8 @@ fn count(
     count_of(program, &format!("{how} {preset} {tasks} {REQUESTS} {groups}"), preset, tasks)
 }
 
-/// The same of a run with these arguments.
+/// Instructions per request in insert, dispatch and complete, and heap calls in all, of a run with these
+/// arguments.
 fn count_of(program: &Path, args: &str, preset: &str, tasks: u16) -> Result<([u64; 3], u64), String> {
     let (profile, printed) = callgrind::run(program, args)?;
     let each = |phase: &str| callgrind::inclusive(&profile, phase).div_ceil(REQUESTS);
@@ -514,18 +516,20 @@ At 16 tasks, of which callgrind's profile by function says how many instructions
 
 Growth with tasks is that of the sorted list: the way down its index. What `AnyScheduler` adds (10 for each call) is one choice among
 fourteen, and that the compiler does not see through it. Of a live engine's path, `AnyScheduler` with 256 groups, the limits are 262 for noop
-and 2,164 for bfq.
+and 2,160 for bfq.
 ";
 
 const BATCHED: &str = "
 # Batches
 
-Instructions for each request with up to so many at a time, `Elevator<AnyScheduler>`, 64 tasks in 256 groups: with a call for each, and with
-`insert_batch` and `dispatch_batch`. *Total* has *complete* in it, which has no batches. What a batch saves for each request is the choice of the
-scheduler and the look at the time, some 20 instructions; what it costs once is a loop whose registers are saved and set up, some 20 for *insert* and
-50 for *dispatch*, and for each issued request a place to put its tag. So a batch of 32 saves 6 % with noop, one of four nothing, and one of one costs
-more than the call that it makes. BFQ issues one or two requests before it idles, so its batches are as short as that whatever there is room for, and
-the `dispatch` that answers `Hold` is counted. What a driver gains by batches is that it takes its lock once.
+Instructions for each request of batches of 1, 4 and 32 requests with `Elevator<AnyScheduler>`, 64 tasks in 256
+groups: with a call for each request, and with `insert_batch` and `dispatch_batch`. *Total* has *complete* in
+it, which has no batches. What a batch saves for each request is the choice of the scheduler and the look at
+the time, some 20 instructions. What it costs once is a loop whose registers are saved and set up, some 20 for
+*insert* and 50 for *dispatch*, and for each issued request a place to put its tag. So a batch of 32 saves 6 %
+with noop, one of four nothing, and one of one costs more than the call that it makes. BFQ issues one or two
+requests before it idles, so its batches are as short as that whatever there is room for, and the `dispatch`
+that answers `Hold` is counted. What a driver gains by batches is that it takes its lock once.
 
 | preset | at a time | insert | dispatch | total | insert, batched | dispatch, batched | total, batched |
 |---|---:|---:|---:|---:|---:|---:|---:|

@@ -8,7 +8,8 @@
 //! - merged requests cover exactly the union of their sectors, in one direction, within the limits;
 //! - a `Hold` has a timer or a completion coming to end it; `Empty` means that nothing waits;
 //! - an expired timer is gone once it has been called; spurious timer calls change nothing;
-//! - the same events give the same decisions, and the same trace, with a call for each request and in batches;
+//! - the same events give the same decisions, and the same trace, with a call for each request and in
+//!   batches;
 //! - `check()` passes after every event; nothing touches the heap after `new`.
 //!
 //! How to choose seeds and repeat a failing one: `support/seeds.rs`.

@@ -157,7 +157,8 @@ impl Succession {
         Self::add_old(&mut self.before, old);
     }
 
-    /// Adds what each group got in an elevator that has been replaced. What waited there was handed over, and is counted there.
+    /// Adds what each group got in an elevator that has been replaced. What waited there was handed over, and
+    /// is counted there.
     fn add_old(sums: &mut [GroupStats], old: &Elevator<AnyScheduler>) {
         let mut stats = vec![GroupStats::default(); sums.len()];
         old.all_stats(&mut stats);

@@ -529,7 +529,7 @@ impl Host {
         self.multi_queue.filter(|_| is_modern)
     }
 
-    /// How many requests a direct call of so many sectors is.
+    /// The number of requests that a direct call of `sectors` sectors is.
     pub(crate) const fn pieces(&self, sectors: u32) -> u32 {
         // Most are one, and to divide takes longer than to look.
         if sectors <= self.max_request.0 {

@@ -341,7 +341,8 @@ impl Draw {
         debug_assert!(job.block > 0);
     }
 
-    /// Which processors clones share or have to themselves: of those that this machine has, as fio refuses others.
+    /// Which processors clones share or have to themselves: of those that this machine has, as fio refuses
+    /// others.
     fn processors(&mut self) {
         if !self.chance(25) {
             return;

@@ -7,9 +7,10 @@
 //!   core 1: staged ─┴─ lock ─► insert_batch(now, …) ─► dispatch_batch(now, room, …) ─ unlock ─► the device
 //! ```
 //!
-//! A batch is the single calls in its order, at one time: merging, limits, books and trace are the same. The time is looked at once for all of
-//! them, and so is the scheduler where it is chosen at run time. That is worth 6 % of the instructions with 32 requests of noop, and nothing
-//! with four (`bench/RESULTS.md`): what batches are for is the lock.
+//! A batch is the single calls in its order, at one time: merging, limits, books and trace are the same. The
+//! time is looked at once for all of them, and so is the scheduler where it is chosen at run time. That is
+//! worth 6 % of the instructions with 32 requests of noop, and nothing with four (`bench/RESULTS.md`): what
+//! batches are for is the lock.
 //!
 //! **Its time may be in the past.** Cores read their clocks before they get the lock. A batch that is older than the last call counts
 //! as of that call.

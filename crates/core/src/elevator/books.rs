@@ -1,7 +1,7 @@
 //! What is recorded of an elevator's work: in a trace for those who ask why, and in the books of groups.
 //!
-//! Each thing that can happen to a request has its call, from the one place where it happens. A trace of no length costs a comparison, and so
-//! do books of one group.
+//! Each thing that can happen to a request has its call, from the one place where it happens. A trace of no
+//! length costs a comparison, and so do books of one group.
 
 use super::Limits;
 use crate::groups::Groups;

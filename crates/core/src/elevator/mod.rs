@@ -207,8 +207,8 @@ struct Common {
     books: Books,
     /// Whether nothing is recorded or limited, and requests are merged.
     is_plain: bool,
-    /// Requests of groups with a number below this need no attention as they arrive: the group is there, nothing is limited or traced, and
-    /// requests are merged.
+    /// Requests of groups with a number below this need no attention as they arrive: the group is there,
+    /// nothing is limited or traced, and requests are merged.
     direct: u32,
     /// Queued requests by the sector behind their last, and by their first.
     index: MergeIndex,
@@ -228,8 +228,9 @@ struct Common {
 /// The part of an [`Elevator`]'s work that is done with its scheduler. [`Scheduler::act`] calls [`Act::with`] once with the scheduler
 /// that decides, whose type is known from there on.
 ///
-/// This may be a call. Its arguments fit into registers, where a value that held them all would be written to memory and read again; and they
-/// are in the order in which the elevator's caller gave them, so that they are where they should be.
+/// This may be a call. Its arguments fit into registers, where a value that held them all would be written to
+/// memory and read again; and they are in the order in which the elevator's caller gave them, so that they
+/// are where they should be.
 pub trait Act {
     /// What the work is done on.
     type On;
@@ -257,7 +258,8 @@ macro_rules! cx {
 }
 use cx;
 
-/// A request arrives whose group needs no attention ([`Common::direct`]). `PLAIN`, here and below: [`Common::is_plain`].
+/// A request arrives whose group needs no attention ([`Common::direct`]). `PLAIN`, here and below:
+/// [`Common::is_plain`].
 struct Arrival<'a, const PLAIN: bool>(PhantomData<&'a Request>);
 
 impl<'a, const PLAIN: bool> Act for Arrival<'a, PLAIN> {
@@ -501,7 +503,8 @@ impl<S: Scheduler> Elevator<S> {
         &self.common.books.groups
     }
 
-    /// What a group got so far. Takes time in proportion to the number of tags: see [`Self::all_stats`] for those of many groups.
+    /// What a group got so far. Takes time in proportion to the number of tags: see [`Self::all_stats`] for
+    /// those of many groups.
     #[must_use]
     pub fn stats(&self, group: GroupId) -> GroupStats {
         self.common.books.groups.stats(group, &self.common.requests)
@@ -650,7 +653,7 @@ impl Common {
         self.insert_now::<S, PLAIN>(sched, (now, self.shown()), tag, rq)
     }
 
-    /// The same, of which the time is known, and the one that the scheduler sees.
+    /// Inserts a request at a time that is known, with the one that the scheduler sees.
     #[inline(always)]
     fn insert_now<S: Scheduler, const PLAIN: bool>(
         &mut self,
@@ -671,7 +674,7 @@ impl Common {
         Insert::Queued
     }
 
-    /// The same for any request.
+    /// Inserts any request, whether or not its group needs attention.
     #[inline(always)]
     fn insert_with_care<S: Scheduler>(
         &mut self,
@@ -760,7 +763,7 @@ impl Common {
         self.dispatch_now::<S, PLAIN>(sched)
     }
 
-    /// The same, now.
+    /// Issues a request at the present time of the elevator.
     #[inline(always)]
     fn dispatch_now<S: Scheduler, const PLAIN: bool>(&mut self, sched: &mut S) -> Dispatch {
         if self.aside > 0 {
@@ -770,8 +773,8 @@ impl Common {
         }
     }
 
-    /// The same if requests were handed back, or wait for limits: those that are due go to the scheduler first, and one that was handed
-    /// back goes to the device.
+    /// Issues a request if some were handed back, or wait for limits: those that are due go to the scheduler
+    /// first, and one that was handed back goes to the device.
     #[cold]
     #[inline(never)]
     fn dispatch_from_aside<S: Scheduler>(&mut self, sched: &mut S) -> Dispatch {

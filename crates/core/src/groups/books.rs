@@ -6,9 +6,10 @@
 //! Example: of two groups, A is served from 0 to 30 ms, and B has a request from 10 ms on, which is issued at 30 ms and
 //! completes at 40 ms. B's `group_wait_time` is 20 ms then (10 to 30), as is its `io_wait_time`, and its `io_service_time` 10 ms.
 //!
-//! **What a request costs.** Its own entry in the table of requests says when it was inserted and issued. When it completes, what it got is
-//! entered at once, into one line of the processor's cache: there is one for each group, direction and kind. What waits or is at the
-//! device is not counted here at all ([`super::stats`] does that when somebody reads).
+//! **What a request costs.** Its own entry in the table of requests says when it was inserted and issued.
+//! When it completes, what it got is entered at once, into one line of the processor's cache: there is one
+//! for each group, direction and kind. What waits or is at the device is not counted here at all
+//! ([`super::stats`] does that when they are read).
 //!
 //! They are kept where there are several groups; of one alone, there would be nothing to compare.
 
@@ -151,22 +152,23 @@ impl Groups {
         self.groups[group].queue(now, group, self.served);
     }
 
-    /// For schedulers that choose groups, of which there are several: one request fewer of this group waits, as the device got it.
+    /// For schedulers that choose groups, of which there are several: one request fewer of this group waits,
+    /// as the device got it.
     #[inline(always)]
     pub(crate) fn waits_no_more(&mut self, now: Instant, group: GroupId) {
         self.groups[group].unqueue(now, group, self.served);
         self.idled_until(now);
     }
 
-    /// A request waited so long for a limit, and goes on now.
+    /// A request waited for a limit for `waited`, and goes to the scheduler now.
     pub(crate) fn throttled(&mut self, waited: Duration, rq: &Request) {
         if let Some(cell) = self.cells.get_mut(CellId::of(rq)) {
             cell.throttled_ns += waited.as_ns();
         }
     }
 
-    /// It is a part of another of its group now. `chooses`: whether the scheduler chooses groups, and says so here
-    /// ([`Scheduler::chooses_groups`](crate::sched::Scheduler::chooses_groups)).
+    /// It is a part of another of its group now. `chooses`: whether the scheduler chooses groups, and says so
+    /// here ([`Scheduler::chooses_groups`](crate::sched::Scheduler::chooses_groups)).
     pub(crate) fn merged(&mut self, rq: &Request, chooses: bool) {
         if let Some(cell) = self.cells.get_mut(CellId::of(rq)) {
             cell.merged += 1;
@@ -174,7 +176,8 @@ impl Groups {
         }
     }
 
-    /// The device handed it back: its sectors are neither at the device nor of a completed request, but have been counted.
+    /// The device handed it back: its sectors are neither at the device nor of a completed request, but have
+    /// been counted.
     pub(crate) fn requeued(&mut self, rq: &Request) {
         let apart = &mut self.groups[rq.group].sectors_apart;
         *apart = apart.wrapping_add(u64::from(rq.len.0));

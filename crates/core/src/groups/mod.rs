@@ -186,7 +186,8 @@ struct Group {
     /// Groups in it that are not gone.
     children: u32,
     turns: Turns,
-    /// What is to be added, modulo 2^64, to the sectors of completed requests and of those at the device, so that it is what was issued.
+    /// What is to be added, modulo 2^64, to the sectors of completed requests and of those at the device, so
+    /// that it is what was issued.
     sectors_apart: u64,
     /// Those of its requests that wait, if the scheduler chooses groups: all of [`GroupStats::io_queued`].
     queued: u32,
@@ -216,7 +217,8 @@ impl Group {
 #[derive(Clone, Debug)]
 pub struct Groups {
     groups: Table<GroupId, Group>,
-    /// What completed requests got, [`CELLS`] for each group. Of one group alone no books are kept, and there are none.
+    /// What completed requests got, [`CELLS`] for each group. Of one group alone no books are kept, and there
+    /// are none.
     cells: Table<CellId, Cell>,
     /// By group, what groups got that were in it and are no more.
     gone: Table<GroupId, GroupStats>,

@@ -1,7 +1,7 @@
 //! What the books say to those who read them: the figures of a group, under the kernel's names.
 //!
-//! Who reads them is rare, who writes is each request. So what can be counted from the requests that there are, such as how many wait, is
-//! counted when somebody asks, and takes a look at each tag.
+//! They are read seldom, and written at each request. So what can be counted from the requests that there
+//! are, such as how many wait, is counted when it is read, and takes a look at each tag.
 
 use super::books::{CELLS, Cell, CellId, Turns};
 use super::{Group, Groups};
@@ -37,7 +37,7 @@ impl Split {
     pub const fn discard(&self) -> u64 {
         self.0[2][0] + self.0[2][1]
     }
-    /// Of requests for which somebody waits.
+    /// Of sync requests: those for which a task waits.
     #[must_use]
     pub const fn sync(&self) -> u64 {
         self.0[0][1] + self.0[1][1] + self.0[2][1]
@@ -69,9 +69,11 @@ pub struct GroupStats {
     pub io_service_bytes: Split,
     /// Completed requests after merging. cgroup v2's `rios`, `wios`, `dios`.
     pub io_serviced: Split,
-    /// Nanoseconds from issue (the last, if a request was handed back) to completion, added up over requests: may be more than went by.
+    /// Nanoseconds from issue (the last, if a request was handed back) to completion, added up over requests:
+    /// may be more than went by.
     pub io_service_time: Split,
-    /// Nanoseconds from insertion (of the older part, if two were joined) to issue, the same. Waiting for limits is not in it.
+    /// Nanoseconds from insertion (of the older part, if two were joined) to issue, the same. Waiting for
+    /// limits is not in it.
     pub io_wait_time: Split,
     /// Nanoseconds that requests waited for limits, the same.
     pub throttled_time: Split,
@@ -79,8 +81,8 @@ pub struct GroupStats {
     pub io_merged: Split,
     /// Requests that wait, also those that do for limits.
     pub io_queued: Split,
-    /// `io_queued` at all moments when the group, or a queue of its, was chosen, added up, and how many moments. This and what follows
-    /// only of schedulers that choose groups.
+    /// `io_queued` at all moments when the group, or a queue of its, was chosen, added up, and how many
+    /// moments. This and what follows only of schedulers that choose groups.
     pub queue_size_sum: u64,
     /// See `queue_size_sum`.
     pub queue_size_samples: u64,

@@ -21,7 +21,8 @@ macro_rules! schedulers {
         }
 
         /// Any scheduler.
-        // Which one is a number of its own, and not to be reckoned from what a scheduler cannot have somewhere.
+        // Which one is a number of its own, and not to be reckoned from what a scheduler cannot have
+        // somewhere.
         #[repr(u8)]
         #[derive(Debug)]
         #[allow(clippy::large_enum_variant, reason = "one per elevator; a box would cost every call")]

@@ -35,7 +35,8 @@ thread_local! {
     static LARGEST: Cell<[usize; 2]> = const { Cell::new([0; 2]) };
 }
 
-/// How many requests the largest batches of this thread had since the last call of this function: of insertions, and of dispatches.
+/// How many requests the largest batches of this thread had since the last call of this function: of
+/// insertions, and of dispatches.
 pub(crate) fn take_largest_batches() -> [usize; 2] {
     LARGEST.take()
 }

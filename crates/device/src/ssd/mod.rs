@@ -146,7 +146,8 @@ struct Slot {
     random: bool,
 }
 
-/// Commands on their way, in the order of their arrival; and when the first arrives, which is asked for at each step.
+/// Commands on their way, in the order of their arrival; and when the first arrives, which is asked for at
+/// each step.
 #[derive(Clone, Debug)]
 struct Way {
     slots: VecDeque<(u64, u32)>,

@@ -15,8 +15,9 @@
 //! several members is handed in whole or not at all: if one has no request left, the thread waits for that member's. A flush
 //! goes to all members, and who asked for it is woken by the last.
 //!
-//! [`Earliest`] knows which device and which timer is next, and sets of bits which queues have been handed something and are to be run, or may
-//! have others. With one queue much here is a plain call of that queue. What this does not do: members that fail.
+//! [`Earliest`] knows which device and which timer is next, and sets of bits which queues have been handed
+//! something and are to be run, or may have others. With one queue much here is a plain call of that queue.
+//! What this does not do: members that fail.
 //
 //= docs/reference/devices.md#25-compositions
 
@@ -85,7 +86,8 @@ pub(super) struct Done {
 pub(super) struct Disks<'a> {
     disks: Vec<Disk>,
     members: Vec<DiskQueue<'a>>,
-    /// When devices and elevators' timers are due. Those of the queues in `stale` may have changed, devices and timers.
+    /// When devices and elevators' timers are due. Those of the queues in `stale` may have changed, devices
+    /// and timers.
     devices: Earliest,
     timers: Earliest,
     stale: [u64; 2],
@@ -449,7 +451,8 @@ impl<'a> Disks<'a> {
     pub(super) fn poll(&mut self, now: Instant) -> Option<(u8, Tag)> {
         loop {
             let (_, m) = self.devices.first().filter(|first| first.0 <= now)?;
-            // Queues may have been handed something for an earlier completion of this instant; they come next.
+            // Queues may have been handed something for an earlier completion of this instant; they come
+            // next.
             let done = self.members[m].poll(now);
             self.devices.set(m, self.members[m].device_due());
             if let Some(tag) = done {

@@ -71,7 +71,8 @@ struct Process {
     /// How many completions it takes up before it prepares calls, and how many it has.
     reaps: u32,
     reaped: u32,
-    /// How many completions it waits for before it takes up any; and of those that it is at, how many are left.
+    /// How many completions it waits for before it takes up any; and of those that it is at, how many are
+    /// left.
     at_least: u32,
     left: u32,
     /// Lanes whose calls are prepared and not submitted.
@@ -102,7 +103,8 @@ impl Process {
         self.left > 0 || !self.calls.is_empty() || self.ready.len() >= enough
     }
 
-    /// The next work of a process that waits for several completions: it takes up those that are there, then prepares the calls in their place.
+    /// The next work of a process that waits for several completions: it takes up those that are there, then
+    /// prepares the calls in their place.
     fn next_in_batches(&mut self) -> Option<Work> {
         if self.left == 0 {
             if let Some(call) = self.calls.pop_front() {
@@ -178,7 +180,8 @@ impl Processors {
         self.processes[process].doing
     }
 
-    /// Adds work to a process that has `in_flight` calls in flight. True if it slept and has got a processor: it is to be started.
+    /// Adds work to a process that has `in_flight` calls in flight. True if it slept and has got a processor:
+    /// it is to be started.
     pub(super) fn add(&mut self, process: usize, work: Work, in_flight: u32) -> bool {
         let p = &mut self.processes[process];
         let list = if matches!(work, Work::Prepare(..)) { &mut p.calls } else { &mut p.ready };
@@ -289,8 +292,8 @@ impl Processors {
         }
     }
 
-    /// A process, which has `in_flight` calls in flight, has done one thing. Returns the process that is on its processor from now on: itself, one
-    /// that waited, or none.
+    /// A process, which has `in_flight` calls in flight, has done one thing. Returns the process that is on
+    /// its processor from now on: itself, one that waited, or none.
     pub(super) fn turn(&mut self, process: usize, in_flight: u32) -> Option<usize> {
         let p = &self.processes[process];
         let (cpu, sleeps, had) = (usize::from(p.cpu), !p.has_work(in_flight), p.had);

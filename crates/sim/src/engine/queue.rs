@@ -869,7 +869,7 @@ mod tests {
                 assert_eq!(requests, if name == "noop" { none } else { with }, "{name}, depth {depth}");
             }
         }
-        // The single-queue layer: so many of each kind, whatever the disk.
+        // The single-queue layer: `nr_requests` of each kind, whatever the disk.
         let config = (preset("cfq").expect("built in").config)();
         let old = pools(&host, host.multi_queue_for("cfq", &config), &config, 31);
         assert_eq!((old.requests(), old.of(true, 3)), (256, old.of(true, 0)));

@@ -27,7 +27,8 @@ pub(super) fn processors(jobs: &JobFile, host: &Host) -> Result<Option<Processor
     Ok(Some(Processors::new(cpus, processes)))
 }
 
-/// How many completions a job takes up at a time, at least and at most. Unless it says so, no more than it waits for. The page cache has its own times.
+/// How many completions a job takes up at a time, at least and at most. Unless it says so, no more than it
+/// waits for. The page cache has its own times.
 //= fio-3.33 HOWTO "I/O depth", iodepth_batch_complete_min and iodepth_batch_complete_max
 fn reaps(job: &Job) -> (u32, u32) {
     let least = if job.direct { job.iodepth_batch_complete_min.min(job.iodepth) } else { 1 };

@@ -384,7 +384,8 @@ pub struct Job {
     /// `iodepth_batch_complete_max`: the most completions that are handled before new calls replace them.
     /// Default 1.
     pub iodepth_batch_complete: u32,
-    /// `iodepth_batch_complete_min`: how many completions are waited for before any is taken up, if so many calls are in flight. Default 1.
+    /// `iodepth_batch_complete_min`: the number of completions, or all that are in flight if these are
+    /// fewer, that are waited for before any is handled. Default 1.
     pub iodepth_batch_complete_min: u32,
     /// `hipri`: the program polls for completions and does not sleep. Default false.
     pub hipri: bool,

@@ -187,7 +187,8 @@ fn a_batch_of_calls_costs_one_system_call() {
 fn a_process_that_waits_for_many_completions_wakes_seldom_and_waits_for_the_slowest() {
     let each = one_process("iodepth=16");
     let all = one_process("iodepth=16\niodepth_batch_complete_min=16");
-    // 16 calls begin when the last of 16 has ended: the drive is idle meanwhile. A wake-up, 1.5 us, is for all.
+    // 16 calls begin when the last of 16 has ended: the drive is idle meanwhile. A wake-up, 1.5 us, is for
+    // all.
     assert!(all.0 * 100 < each.0 * 80 && all.1 > each.1, "{each:?} and {all:?}");
     assert!(all.2 + Duration::from_ns(300) < each.2, "{each:?} and {all:?}");
     let four = one_process("iodepth=16\niodepth_batch_complete_min=4");
