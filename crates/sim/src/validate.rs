@@ -83,8 +83,8 @@ mod tests {
         let r = msr(1150, "100").unwrap();
         assert_eq!((r[0].response, r[0].think), (Duration::from_us(10), Duration::from_us(5)));
         let overlap = msr(1099, "100").unwrap_err();
-        assert!(overlap.starts_with("a: request 2: made before"), "{overlap}");
+        assert!(overlap.starts_with("a: request 2: it was sent before"), "{overlap}");
         let unknown = recording("0,R,0,4096,5\n").unwrap_err();
-        assert!(unknown.starts_with("a: request 1: when it was answered"), "{unknown}");
+        assert!(unknown.starts_with("a: request 1: its completion is not"), "{unknown}");
     }
 }
