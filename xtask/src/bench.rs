@@ -471,8 +471,9 @@ Simulated requests per second of CPU time, one core, median of five runs of 600 
 ";
 
 const SIMULATION_OF_DRIVES: &str = "
-The same on four PCIe drives, with eight processes that each keep 128 random reads of 4 KiB under way (`examples/four-drives.fio`), on
-the host of 2023: median of five runs of 1 s of virtual time.
+Simulated requests per second of CPU time on four PCIe drives, with eight processes that each keep 128 random
+reads of 4 KiB in flight (`examples/four-drives.fio`), on the host of 2023: median of five runs of 1 s of
+virtual time.
 
 | preset | requests | per second |
 |---|---:|---:|
@@ -482,41 +483,46 @@ the host of 2023: median of five runs of 1 s of virtual time.
 const EXPLANATION: &str = "
 ## What the instructions are for
 
-At 16 tasks, of which callgrind's profile by function says how many instructions a request takes where; rounded.
+At 16 tasks, of which callgrind's profile by function says how many instructions a request takes where;
+rounded.
 
-- **noop** (200) is the elevator itself. *Insert* (100): the request is checked and copied to its slot (40), the sectors at
-  its two ends are looked up for something to merge with and its end is filed (35), it joins the fifo (12). *Dispatch* (65):
-  out of the fifo (15), its state and the counts (15), its end out of the merge index (20). *Complete* (35): checks, state,
-  and the answer which tags are free.
-- **deadline** (455) adds to that: starts are filed too (25 in and out), the sorted list finds the place of a request (105;
-  a node of eight or more costs a turn of the tree, the others some steps along the list), and takes it out again with the
-  fifo (70), the batch goes on or starts anew (30). The contiguous rule of 2.6.9 starts a batch for most requests (+70), and
-  has fewer steps in the list.
+- **noop** (200) is the elevator itself. *Insert* (100): the request is checked and copied to its slot (40),
+  the sectors at its two ends are looked up for something to merge with and its end is filed (35), it joins
+  the fifo (12). *Dispatch* (65): out of the fifo (15), its state and the counts (15), its end out of the
+  merge index (20). *Complete* (35): checks, state, and the answer which tags are free.
+- **deadline** (455) adds to that: starts are filed too (25 in and out), the sorted list finds the place of a
+  request (105; a node of eight or more costs a turn of the tree, the others some steps along the list), and
+  takes it out again with the fifo (70), the batch goes on or starts anew (30). The contiguous rule of 2.6.9
+  starts a batch for most requests (+70), and has fewer steps in the list.
 - **mq-deadline** (635): three classes with two directions each to look at, and ageing.
 - **kyber** (400): no order, but tokens, and two clocks a request for its latencies (100 of *complete*).
-- **AS** (980): the sorted list (90) and the fifo as above; finding the task (35), its statistics of think time and seek
-  distance (80), whether the newcomer ends the waiting (55); at dispatch two directions and two candidates, forward and
-  back (110), the request out of all structures (100), whether to pass over it and wait (45).
-- **cfq-2.6.10, ts1, ts2** (920 to 970): a request is taken from its queue to the dispatch list and from there to the
-  device, so two functions see it (180 to move it); the queues are in a sorted order of their own, which a queue leaves and
-  enters again (half of the 180 in the list).
-- **cfq** (1,070 to 1,170): *insert* (380 of its own) keeps the task's statistics and decides whether to preempt, and with
-  2.6.34's rule where the task seeks; *dispatch* (190) asks whether the slice goes on; *complete* (210) measures the service
-  and decides whether to idle.
+- **AS** (980): the sorted list (90) and the fifo as above; finding the task (35), its statistics of think
+  time and seek distance (80), whether the newcomer ends the waiting (55); at dispatch two directions and two
+  candidates, forward and back (110), the request out of all structures (100), whether to pass over it and
+  wait (45).
+- **cfq-2.6.10, ts1, ts2** (920 to 970): a request is taken from its queue to the dispatch list and from there
+  to the device, so two functions see it (180 to move it); the queues are in a sorted order of their own,
+  which a queue leaves and enters again (half of the 180 in the list).
+- **cfq** (1,070 to 1,170): *insert* (380 of its own) keeps the task's statistics and decides whether to
+  preempt, and with 2.6.34's rule where the task seeks; *dispatch* (190) asks whether the slice goes on;
+  *complete* (210) measures the service and decides whether to idle.
 
-- **bfq** (1,600): *insert* (520 of its own) finds the task (30), keeps think time, activity and seeks (110), looks for a queue to
-  merge with (50), times what injection is judged by, and ends the idle period; *dispatch* (450) asks whether the slot lasts (60),
-  charges the queue and its group (60), samples the rate (45), looks for streams (25), watches a request of a raised queue (35), takes the request
-  out; *complete* (250) judges depth and rate and decides whether to idle. Every twentieth request changes the queue in service (130 for each request).
+- **bfq** (1,600): *insert* (520 of its own) finds the task (30), keeps think time, activity and seeks (110),
+  looks for a queue to merge with (50), times what injection is judged by, and ends the idle period;
+  *dispatch* (450) asks whether the slot lasts (60), charges the queue and its group (60), samples the rate
+  (45), looks for streams (25), watches a request of a raised queue (35), takes the request out; *complete*
+  (250) judges depth and rate and decides whether to idle. Every twentieth request changes the queue in
+  service (130 for each request).
 
-- **the controller** adds 285 (deadline) with 16 groups: *insert* (60) counts the request, times the group's pause and ends
-  waiting for it; *dispatch* (150) asks whether the slice goes on and notes whose the request is; *complete* (80) starts the slice's
-  clock and the next pause. To know several groups costs 25 under a scheduler that does not choose between them: the elevator's books of who got what, entered
-  when a request completes. One that does is told of each request that begins or ceases to wait, which costs 30 more.
+- **the controller** adds 285 (deadline) with 16 groups: *insert* (60) counts the request, times the group's
+  pause and ends waiting for it; *dispatch* (150) asks whether the slice goes on and notes whose the request
+  is; *complete* (80) starts the slice's clock and the next pause. To know several groups costs 25 under a
+  scheduler that does not choose between them: the elevator's books of who got what, entered when a request
+  completes. One that does is told of each request that begins or ceases to wait, which costs 30 more.
 
-Growth with tasks is that of the sorted list: the way down its index. What `AnyScheduler` adds (10 for each call) is one choice among
-fourteen, and that the compiler does not see through it. Of a live engine's path, `AnyScheduler` with 256 groups, the limits are 262 for noop
-and 2,160 for bfq.
+Growth with tasks is that of the sorted list: the way down its index. What `AnyScheduler` adds (10 for each
+call) is one choice among fourteen, and that the compiler does not see through it. Of a live engine's path,
+`AnyScheduler` with 256 groups, the limits are 262 for noop and 2,160 for bfq.
 ";
 
 const BATCHED: &str = "
