@@ -63,7 +63,7 @@ fn what_cannot_be_calibrated_is_named_in_one_line() {
         (&["calibrate", "--model", "ide204"], "did you mean 'ide2004'?", 2),
         (&["calibrate", "--model", "raid1_2009"], "calibrate a member", 2),
         (&["calibrate", "--model", "ide2004", "--time", "5s"], "the least that is needed", 2),
-        (&["calibrate", "--model", "ide2004", "--time", "0s"], "no time at all", 2),
+        (&["calibrate", "--model", "ide2004", "--time", "0s"], "is zero", 2),
         (&["calibrate", "--model", "dual_actuator"], "is not calibrated", 1),
     ] {
         let (text, exit) = refusal(args);

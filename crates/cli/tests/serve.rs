@@ -88,7 +88,7 @@ fn mistakes_are_one_line_each() {
     assert!(more(&["--export", &one], 2).contains("there are two of that name"));
     let twice = format!("b={file},group=g,weight=3");
     let again = format!("c={file},group=g,weight=4");
-    assert!(more(&["--export", &twice, "--export", &again], 2).contains("say it at one of them"));
+    assert!(more(&["--export", &twice, "--export", &again], 2).contains("write them at one export"));
     assert!(refusal(&["--export", "a=/no/such/file", "--socket", &socket], 2).contains("No such file"));
     assert!(refusal(&["--export", "a=/tmp", "--socket", &socket], 2).contains("/tmp: "));
     assert!(!Path::new(&socket).exists(), "a server that did not start leaves nothing");
