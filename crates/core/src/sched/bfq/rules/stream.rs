@@ -115,14 +115,13 @@ impl Streams {
             return Effect::None;
         }
         let stream = &mut self.queues[q];
-        let suspended = stream.suspended.is_some();
-        if !counts && !suspended {
+        if !counts && stream.suspended.is_none() {
             return Effect::None;
         }
         let jumps = stream.count(rq);
         if counts && stream.run > STREAM {
             Effect::Streams
-        } else if jumps && suspended {
+        } else if jumps && stream.suspended.is_some() {
             Effect::StreamEnded
         } else {
             Effect::None
