@@ -4,10 +4,10 @@
 //! random, one writes sequentially, 4 KiB each, for as much virtual time as makes a few hundred thousand
 //! requests.
 //!
-//! *On drives*: eight processes that each keep 128 random reads of 4 KiB under way on four PCIe drives, two
-//! processes for each (`examples/four-drives.fio`), on the host of 2023.
+//! *On drives*: eight processes on four PCIe drives, two for each; every process keeps 128 random reads of
+//! 4 KiB in flight (`examples/four-drives.fio`), on the host of 2023.
 //!
-//! CPU time is what the kernel says that this process had (`/proc/self/schedstat`), so neighbours on the
+//! CPU time is what the kernel charges to this process (`/proc/self/schedstat`), so neighbours on the
 //! machine count little; it includes making the scenario. A request is one that a device got or that was
 //! merged into one.
 
@@ -34,7 +34,7 @@ overwrite=1
 
 const DRIVES: &str = include_str!("../../examples/four-drives.fio");
 
-/// Nanoseconds that this process has been on a CPU; 0 where nobody says.
+/// Nanoseconds that this process has been on a CPU; 0 where the kernel does not report it.
 pub(crate) fn cpu_ns() -> u64 {
     let stat = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     stat.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
@@ -65,7 +65,9 @@ pub(crate) fn run(preset: &Preset, seconds: u64) -> (u64, u64) {
 /// Processes, and calls of each in flight, of the example.
 pub(crate) const DRIVES_LOAD: (u32, u32) = (8, 128);
 
-/// The same on several drives, for so many milliseconds, with so many processes and calls of each in flight.
+/// Requests simulated on several drives, and nanoseconds of CPU time that they took.
+///
+/// The run lasts `ms` of virtual time; each process keeps `depth` calls in flight.
 pub(crate) fn run_drives(preset: &Preset, ms: u32, (processes, depth): (u32, u32)) -> (u64, u64) {
     let text = DRIVES
         .replace("numjobs=8", &format!("numjobs={processes}"))

@@ -492,8 +492,8 @@ rounded.
   merge index (20). *Complete* (35): checks, state, and the answer which tags are free.
 - **deadline** (455) adds to that: starts are filed too (25 in and out), the sorted list finds the place of a
   request (105; a node of eight or more costs a turn of the tree, the others some steps along the list), and
-  takes it out again with the fifo (70), the batch goes on or starts anew (30). The contiguous rule of 2.6.9
-  starts a batch for most requests (+70), and has fewer steps in the list.
+  takes it out again with the fifo (70), the batch continues or a new one starts (30). The contiguous rule of
+  2.6.9 starts a batch for most requests (+70), and has fewer steps in the list.
 - **mq-deadline** (635): three classes with two directions each to look at, and ageing.
 - **kyber** (400): no order, but tokens, and two clocks a request for its latencies (100 of *complete*).
 - **AS** (980): the sorted list (90) and the fifo as above; finding the task (35), its statistics of think
@@ -504,7 +504,7 @@ rounded.
   to the device, so two functions see it (180 to move it); the queues are in a sorted order of their own,
   which a queue leaves and enters again (half of the 180 in the list).
 - **cfq** (1,070 to 1,170): *insert* (380 of its own) keeps the task's statistics and decides whether to
-  preempt, and with 2.6.34's rule where the task seeks; *dispatch* (190) asks whether the slice goes on;
+  preempt, and with 2.6.34's rule where the task seeks; *dispatch* (190) asks whether the slice continues;
   *complete* (210) measures the service and decides whether to idle.
 
 - **bfq** (1,600): *insert* (520 of its own) finds the task (30), keeps think time, activity and seeks (110),
@@ -515,10 +515,10 @@ rounded.
   service (130 for each request).
 
 - **the controller** adds 285 (deadline) with 16 groups: *insert* (60) counts the request, times the group's
-  pause and ends waiting for it; *dispatch* (150) asks whether the slice goes on and notes whose the request
+  pause and ends waiting for it; *dispatch* (150) asks whether the slice continues and notes whose the request
   is; *complete* (80) starts the slice's clock and the next pause. To know several groups costs 25 under a
   scheduler that does not choose between them: the elevator's books of who got what, entered when a request
-  completes. One that does is told of each request that begins or ceases to wait, which costs 30 more.
+  completes. One that does gets a notice of each request that begins or ceases to wait, which costs 30 more.
 
 Growth with tasks is that of the sorted list: the way down its index. What `AnyScheduler` adds (10 for each
 call) is one choice among fourteen, and that the compiler does not see through it. Of a live engine's path,

@@ -17,10 +17,10 @@
 //! ([`Min`]) is a guarantee that only the controller ([`crate::sched::fair`]) gives.
 //!
 //! Groups are numbered by the driver: 0 is the root, 1 and up to [`Limits::groups`](crate::Limits) exist from the start as its
-//! children. A group that is [removed](Control::GroupExit) is at once nobody's choice: requests that say its number belong to the
-//! nearest group above that is left. Those that it has already are served as before, with its last weight. When they are
-//! done, the number can be given to a new group by [`Control::SetParent`], which starts with defaults and empty books. Until then its limit
-//! holds for them; what it got stays in the [sum](Groups::recursive) of the group that it was in.
+//! children. A group that is [removed](Control::GroupExit) takes no new requests: those that name its number belong to the
+//! nearest ancestor that is left. The requests that it has already are served as before, with its last weight and its
+//! limit. When they are done, [`Control::SetParent`] can give the number to a new group, which starts with defaults and
+//! empty books. What the removed group got stays in the sum of the group that it was in.
 //!
 //! It does not decide anything, and knows no queues. Numbers come from the driver, names are the driver's too.
 //!
