@@ -16,7 +16,7 @@ macro_rules! workloads {
         pub(crate) const WORKLOADS: &[Workload] = &[$(Workload {
             name: $name,
             about: $about,
-            text: include_str!(concat!("../../../examples/", $name, ".fio")),
+            text: include_str!(concat!("../jobs/", $name, ".fio")),
         },)*];
     };
 }
