@@ -20,11 +20,16 @@ use crate::disk::is_in_memory;
 use crate::engine::Desk;
 use crate::store::FileTable;
 use fairhead_core::units::Sector;
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, SeekFrom, StatxFlags,
+    Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags,
+};
+use rustix::ioctl::{Setter, Updater, ioctl};
 use slab::Slab;
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirEntryExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -74,22 +79,15 @@ impl From<io::Error> for Errno {
     }
 }
 
-fn c(name: &OsStr) -> Result<CString, Errno> {
-    CString::new(name.as_bytes()).map_err(|_| Errno(libc::EINVAL))
-}
-
-/// What a call of libc's answered.
-fn check(result: impl Into<i64>) -> Result<i64, Errno> {
-    match result.into() {
-        ..0 => Err(io::Error::last_os_error().into()),
-        n => Ok(n),
+impl From<rustix::io::Errno> for Errno {
+    fn from(e: rustix::io::Errno) -> Self {
+        Self(e.raw_os_error())
     }
 }
 
-/// For what this thread makes from now on.
+/// Sets the mask for what this thread makes from now on. Threads that make files have masks of their own.
 fn set_mask(mask: u32) {
-    // SAFETY: it names no memory; threads that make files have masks of their own.
-    unsafe { libc::umask(mask & 0o777) };
+    rustix::process::umask(Mode::from_bits_retain(mask & 0o777));
 }
 
 /// The bits that lend rights go when somebody writes who may not give them; that of a group counts only if the group may run the file.
@@ -123,24 +121,14 @@ fn proc_path(file: &File) -> PathBuf {
 }
 
 /// Opens a name in a folder, to name it.
-fn open_path(folder: RawFd, name: &OsStr) -> Result<File, Errno> {
-    let name = c(name)?;
-    // SAFETY: a string that ends with a zero and outlives the call.
-    let fd =
-        unsafe { libc::openat(folder, name.as_ptr(), libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC) };
-    check(fd)?;
-    // SAFETY: just opened, and nobody else's.
-    Ok(unsafe { File::from_raw_fd(fd) })
+fn open_path(folder: &File, name: &OsStr) -> Result<File, Errno> {
+    open_at(folder, name, OFlags::PATH | OFlags::NOFOLLOW, 0)
 }
 
-/// Opens a name in a folder, in one of the ways that need a mode.
-fn open_at(folder: &File, name: &OsStr, how: libc::c_int, mode: u32) -> Result<File, Errno> {
-    let name = c(name)?;
-    // SAFETY: a string that ends with a zero and outlives the call.
-    let fd = unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), how | libc::O_CLOEXEC, mode) };
-    check(fd)?;
-    // SAFETY: just opened, and nobody else's.
-    Ok(unsafe { File::from_raw_fd(fd) })
+/// Opens a name in a folder. The mode is for the ways that make a file.
+fn open_at(folder: &File, name: &OsStr, how: OFlags, mode: u32) -> Result<File, Errno> {
+    let file = rustix::fs::openat(folder, name, how | OFlags::CLOEXEC, Mode::from_bits_retain(mode))?;
+    Ok(file.into())
 }
 
 impl Directory {
@@ -172,7 +160,7 @@ impl Directory {
 
     /// The node of what has that name now, looked up once more.
     fn look_up(&self, folder: u64, name: &OsStr) -> Result<(u64, Attr), Errno> {
-        self.know(open_path(self.node(folder)?.as_raw_fd(), name)?)
+        self.know(open_path(&*self.node(folder)?, name)?)
     }
 
     /// The node of what a descriptor names.
@@ -192,32 +180,29 @@ impl Directory {
     fn own(&self, header: &Header, name: &OsStr, mode: u32) -> Result<(), Errno> {
         let folder = self.node(header.node)?;
         let is_inherited = folder.metadata()?.mode() & libc::S_ISGID != 0;
-        let gid = if is_inherited { u32::MAX } else { header.gid };
-        let c_name = c(name)?;
-        // SAFETY: a string that ends with a zero and outlives the call.
-        check(unsafe {
-            libc::fchownat(folder.as_raw_fd(), c_name.as_ptr(), header.uid, gid, libc::AT_SYMLINK_NOFOLLOW)
-        })?;
+        // An id of all ones means in the kernel, too, that the owner stays as it is.
+        let uid = (header.uid != u32::MAX).then(|| Uid::from_raw(header.uid));
+        let gid = (!is_inherited && header.gid != u32::MAX).then(|| Gid::from_raw(header.gid));
+        rustix::fs::chownat(&*folder, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
         if mode & LENDING == 0 {
             return Ok(());
         }
-        let path = open_path(folder.as_raw_fd(), name)?;
+        let path = open_path(&folder, name)?;
         let mode = path.metadata()?.mode() & 0o7777 | mode & LENDING;
         Ok(fs::set_permissions(proc_path(&path), Permissions::from_mode(mode))?)
     }
 
-    /// Something is made in a folder by a call that gets its descriptor and the name.
+    /// Something is made in a folder by a call that gets the folder and the mode.
     fn make(
         &self,
         header: &Header,
         name: &OsStr,
         (mode, mask): (u32, u32),
-        call: impl FnOnce(RawFd, *const libc::c_char, u32) -> libc::c_int,
+        call: impl FnOnce(&File, Mode) -> rustix::io::Result<()>,
     ) -> Reply {
         let folder = self.node(header.node)?;
-        let c_name = c(name)?;
         set_mask(mask);
-        check(call(folder.as_raw_fd(), c_name.as_ptr(), mode & !LENDING))?;
+        call(&folder, Mode::from_raw_mode(mode & !LENDING))?;
         self.own(header, name, mode)?;
         self.entry(header.node, name)
     }
@@ -244,13 +229,12 @@ impl Directory {
         }
         if set.atime.or(set.mtime).is_some() {
             let time = |t: Option<Time>| match t {
-                None => libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT },
-                Some(Time::Now) => libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW },
-                Some(Time::At(tv_sec, ns)) => libc::timespec { tv_sec, tv_nsec: ns.into() },
+                None => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+                Some(Time::Now) => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+                Some(Time::At(tv_sec, ns)) => Timespec { tv_sec, tv_nsec: ns.into() },
             };
-            let (times, name) = ([time(set.atime), time(set.mtime)], c(name.as_os_str())?);
-            // SAFETY: both outlive the call.
-            check(unsafe { libc::utimensat(libc::AT_FDCWD, name.as_ptr(), times.as_ptr(), 0) })?;
+            let times = Timestamps { last_access: time(set.atime), last_modification: time(set.mtime) };
+            rustix::fs::utimensat(CWD, &name, &times, AtFlags::empty())?;
         }
         Ok(Attr::of(&path.metadata()?).reply(VALID_S))
     }
@@ -347,10 +331,7 @@ impl Directory {
     //= linux-6.12 include/uapi/linux/fuse.h struct fuse_kstatfs
     fn statfs(&self, node: u64) -> Reply {
         let path = self.node(node)?;
-        // SAFETY: all zeros is a value of it.
-        let mut stat: libc::statvfs64 = unsafe { std::mem::zeroed() };
-        // SAFETY: the descriptor is open, and the answer has room.
-        check(unsafe { libc::fstatvfs64(path.as_raw_fd(), &raw mut stat) })?;
+        let stat = rustix::fs::fstatvfs(&*path)?;
         let mut out = Vec::with_capacity(80);
         for n in [stat.f_blocks, stat.f_bfree, stat.f_bavail, stat.f_files, stat.f_ffree] {
             put64(&mut out, n);
@@ -362,46 +343,39 @@ impl Directory {
         Ok(out)
     }
 
-    /// An answer of a length that the caller asks for first, with no room for it.
-    fn sized(size: u32, call: impl FnOnce(*mut libc::c_void, usize) -> isize) -> Reply {
-        let mut value = vec![0_u8; size as usize];
-        let len = check(call(value.as_mut_ptr().cast(), value.len()) as i64)?;
+    /// An answer with a value of at most `size` bytes; of size 0: with the length of the value, from `ask`.
+    fn sized(
+        size: u32,
+        ask: impl FnOnce() -> rustix::io::Result<usize>,
+        read: impl FnOnce(&mut [u8]) -> rustix::io::Result<usize>,
+    ) -> Reply {
         if size == 0 {
-            put32(&mut value, len as u32);
-            put32(&mut value, 0);
-        } else {
-            value.truncate(len as usize);
+            return Ok([(ask()? as u32).to_ne_bytes(), [0; 4]].concat());
         }
+        let mut value = vec![0_u8; size as usize];
+        let len = read(&mut value)?;
+        value.truncate(len);
         Ok(value)
     }
 
     fn xattr(&self, header: &Header, operation: &Operation<'_>) -> Reply {
+        use rustix::fs::{getxattr, getxattr_query, listxattr, listxattr_query};
         let path = self.node(header.node)?;
-        let path = c(proc_path(&path).as_os_str())?;
-        let path = path.as_ptr();
-        // SAFETY, for all: the strings end with a zero, memory has the size that is told, and both outlive the call.
+        let path = &proc_path(&path);
         match *operation {
             Operation::GetXattr { name, size } => {
-                let name = c(name)?;
-                // SAFETY: see above.
-                Self::sized(size, |v, n| unsafe { libc::getxattr(path, name.as_ptr(), v, n) })
+                Self::sized(size, || getxattr_query(path, name), |value| getxattr(path, name, value))
             }
             Operation::ListXattr { size } => {
-                // SAFETY: see above.
-                let all = |size| Self::sized(size, |v, n| unsafe { libc::listxattr(path, v.cast(), n) });
+                let all = |size| Self::sized(size, || listxattr_query(path), |names| listxattr(path, names));
                 if header.uid == 0 { all(size) } else { seen_by_all(&all(XATTRS_MAX)?, size) }
             }
             Operation::SetXattr { name, value, flags } => {
-                let name = c(name)?;
-                let (v, n) = (value.as_ptr().cast(), value.len());
-                // SAFETY: see above.
-                check(unsafe { libc::setxattr(path, name.as_ptr(), v, n, flags as i32) })?;
+                rustix::fs::setxattr(path, name, value, XattrFlags::from_bits_retain(flags))?;
                 Ok(Vec::new())
             }
             Operation::RemoveXattr { name } => {
-                let name = c(name)?;
-                // SAFETY: see above.
-                check(unsafe { libc::removexattr(path, name.as_ptr()) })?;
+                rustix::fs::removexattr(path, name)?;
                 Ok(Vec::new())
             }
             _ => Err(Errno(libc::ENOSYS)),
@@ -410,41 +384,28 @@ impl Directory {
 
     /// Operations on two names.
     fn rename(&self, header: &Header, name: &OsStr, to: u64, new_name: &OsStr, flags: u32) -> Reply {
-        let (from, to, name, new_name) = (self.node(header.node)?, self.node(to)?, c(name)?, c(new_name)?);
-        // SAFETY: strings that end with a zero and outlive the call.
-        check(unsafe {
-            libc::renameat2(from.as_raw_fd(), name.as_ptr(), to.as_raw_fd(), new_name.as_ptr(), flags)
-        })?;
+        let (from, to) = (self.node(header.node)?, self.node(to)?);
+        let flags = RenameFlags::from_bits_retain(flags);
+        rustix::fs::renameat_with(&*from, name, &*to, new_name, flags)?;
         Ok(Vec::new())
     }
 
     fn link(&self, header: &Header, node: u64, name: &OsStr) -> Reply {
         let (target, folder) = (self.node(node)?, self.node(header.node)?);
-        let (path, c_name) = (c(proc_path(&target).as_os_str())?, c(name)?);
-        // SAFETY: strings that end with a zero and outlive the call.
-        check(unsafe {
-            libc::linkat(
-                libc::AT_FDCWD,
-                path.as_ptr(),
-                folder.as_raw_fd(),
-                c_name.as_ptr(),
-                libc::AT_SYMLINK_FOLLOW,
-            )
-        })?;
+        rustix::fs::linkat(CWD, proc_path(&target), &*folder, name, AtFlags::SYMLINK_FOLLOW)?;
         self.entry(header.node, name)
     }
 
-    fn remove(&self, folder: u64, name: &OsStr, flags: libc::c_int) -> Reply {
-        let (folder, name) = (self.node(folder)?, c(name)?);
-        // SAFETY: a string that ends with a zero and outlives the call.
-        check(unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), flags) })?;
+    fn remove(&self, folder: u64, name: &OsStr, flags: AtFlags) -> Reply {
+        rustix::fs::unlinkat(&*self.node(folder)?, name, flags)?;
         Ok(Vec::new())
     }
 
     fn create(&self, header: &Header, name: &OsStr, flags: u32, mode: u32) -> Reply {
         let folder = self.node(header.node)?;
-        let was_there = open_path(folder.as_raw_fd(), name).is_ok();
-        let how = libc::O_CREAT | libc::O_NOFOLLOW | flags as i32 & (libc::O_EXCL | libc::O_ACCMODE);
+        let was_there = open_path(&folder, name).is_ok();
+        let wished = OFlags::from_bits_retain(flags) & (OFlags::EXCL | OFlags::ACCMODE);
+        let how = OFlags::CREATE | OFlags::NOFOLLOW | wished;
         let file = open_at(&folder, name, how, mode & !LENDING)?;
         if !was_there {
             self.own(header, name, mode)?;
@@ -456,7 +417,7 @@ impl Directory {
     /// A file without a name, in the file system of the folder.
     fn create_nameless(&self, header: &Header, flags: u32, mode: u32) -> Reply {
         let folder = self.node(header.node)?;
-        let how = libc::O_TMPFILE | flags as i32 & (libc::O_EXCL | libc::O_ACCMODE);
+        let how = OFlags::TMPFILE | OFlags::from_bits_retain(flags) & (OFlags::EXCL | OFlags::ACCMODE);
         let file = open_at(&folder, OsStr::new("."), how, mode & !LENDING)?;
         let is_inherited = folder.metadata()?.mode() & libc::S_ISGID != 0;
         std::os::unix::fs::fchown(&file, Some(header.uid), (!is_inherited).then_some(header.gid))?;
@@ -498,28 +459,34 @@ impl Directory {
             return Err(Errno(libc::ENOTTY));
         }
         let file = OpenOptions::new().read(true).open(proc_path(&path))?;
-        let mut value = [0_u8; 32];
+        let mut value = [0_u8; 28];
         let len = data.len().min(value.len());
         value[..len].copy_from_slice(&data[..len]);
-        // SAFETY: these commands read and write 28 bytes at most, and the memory outlives the call.
-        check(unsafe { libc::ioctl(file.as_raw_fd(), command as libc::Ioctl, value.as_mut_ptr()) })?;
         let mut out = vec![0; 16];
         match command {
-            GET_FLAGS => out.extend_from_slice(&value[..4]),
-            GET_XATTR => out.extend_from_slice(&value[..28]),
-            _ => {}
+            GET_FLAGS => out.extend(rustix::fs::ioctl_getflags(&file)?.bits().to_ne_bytes()),
+            SET_FLAGS => {
+                let flags = u32::from_ne_bytes([value[0], value[1], value[2], value[3]]);
+                rustix::fs::ioctl_setflags(&file, IFlags::from_bits_retain(flags))?;
+            }
+            GET_XATTR => {
+                // SAFETY: this command writes the 28 bytes of a `struct fsxattr`, the size of the value.
+                unsafe { ioctl(&file, Updater::<GET_XATTR, _>::new(&mut value)) }?;
+                out.extend(value);
+            }
+            _ => {
+                // SAFETY: this command reads the 28 bytes of a `struct fsxattr`, the size of the value.
+                unsafe { ioctl(&file, Setter::<SET_XATTR, _>::new(value)) }?;
+            }
         }
         Ok(out)
     }
 
     fn statx(&self, node: u64, mask: u32) -> Reply {
         let path = self.node(node)?;
-        // SAFETY: all zeros is a value of it.
-        let mut stat: libc::statx = unsafe { std::mem::zeroed() };
-        // SAFETY: the empty name is the file itself, and the answer has room.
-        check(unsafe {
-            libc::statx(path.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut stat)
-        })?;
+        let mask = StatxFlags::from_bits_retain(mask);
+        // The empty name is the file itself.
+        let stat = rustix::fs::statx(&*path, "", AtFlags::EMPTY_PATH, mask)?;
         Ok(protocol::statx_reply(&stat, VALID_S))
     }
 
@@ -531,14 +498,20 @@ impl Directory {
                 if header.uid != 0 {
                     shed(&file)?;
                 }
-                // SAFETY: the descriptor is open.
-                check(unsafe { libc::fallocate(file.as_raw_fd(), mode as i32, offset as i64, len as i64) })?;
+                rustix::fs::fallocate(&*file, FallocateFlags::from_bits_retain(mode), offset, len)?;
                 Ok(Vec::new())
             }
             Operation::LSeek { handle, offset, whence } => {
                 let file = self.handle_file(handle)?;
-                // SAFETY: the descriptor is open; nobody uses where it is.
-                let at = check(unsafe { libc::lseek(file.as_raw_fd(), offset as i64, whence as i32) })?;
+                let to = match whence as i32 {
+                    libc::SEEK_SET => SeekFrom::Start(offset),
+                    libc::SEEK_CUR => SeekFrom::Current(offset as i64),
+                    libc::SEEK_END => SeekFrom::End(offset as i64),
+                    libc::SEEK_DATA => SeekFrom::Data(offset),
+                    libc::SEEK_HOLE => SeekFrom::Hole(offset),
+                    _ => return Err(Errno(libc::EINVAL)),
+                };
+                let at = rustix::fs::seek(&*file, to)?;
                 Ok(at.to_ne_bytes().to_vec())
             }
             Operation::CopyFileRange { handle, offset, to_handle, to_offset, len, flags } => {
@@ -546,12 +519,13 @@ impl Directory {
                 if header.uid != 0 {
                     shed(&to)?;
                 }
-                let (mut at, mut to_at) = (offset as i64, to_offset as i64);
-                // SAFETY: both are open, and both offsets outlive the call.
-                let done = check(unsafe {
-                    let (from, to) = (from.as_raw_fd(), to.as_raw_fd());
-                    libc::copy_file_range(from, &raw mut at, to, &raw mut to_at, len as usize, flags as u32)
-                } as i64)?;
+                // The kernel knows no flags yet and refuses all, as this does.
+                if flags != 0 {
+                    return Err(Errno(libc::EINVAL));
+                }
+                let (mut at, mut to_at) = (offset, to_offset);
+                let (at, to_at) = (Some(&mut at), Some(&mut to_at));
+                let done = rustix::fs::copy_file_range(&*from, at, &*to, to_at, len as usize)?;
                 let mut out = Vec::with_capacity(8);
                 put32(&mut out, done as u32);
                 put32(&mut out, 0);
@@ -567,24 +541,21 @@ impl Directory {
         match *operation {
             Operation::Lookup { name } => self.entry(node, name),
             Operation::SymLink { name, target } => {
-                let target = c(target)?;
-                // SAFETY: strings that end with a zero and outlive the call.
-                self.make(header, name, (0, 0), |at, name, _| unsafe {
-                    libc::symlinkat(target.as_ptr(), at, name)
-                })
+                self.make(header, name, (0, 0), |folder, _| rustix::fs::symlinkat(target, folder, name))
             }
             Operation::MkNod { name, mode, rdev, umask } => {
-                // SAFETY: as above.
-                let call = |at, name, mode| unsafe { libc::mknodat(at, name, mode, rdev.into()) };
-                self.make(header, name, (mode, umask), call)
+                let kind = FileType::from_raw_mode(mode);
+                self.make(header, name, (mode, umask), |folder, mode| {
+                    rustix::fs::mknodat(folder, name, kind, mode, rdev.into())
+                })
             }
             Operation::MkDir { name, mode, umask } => {
-                // SAFETY: as above.
-                let call = |at, name, mode| unsafe { libc::mkdirat(at, name, mode) };
-                self.make(header, name, (mode & 0o1777, umask), call)
+                self.make(header, name, (mode & 0o1777, umask), |folder, mode| {
+                    rustix::fs::mkdirat(folder, name, mode)
+                })
             }
-            Operation::Unlink { name } => self.remove(node, name, 0),
-            Operation::RmDir { name } => self.remove(node, name, libc::AT_REMOVEDIR),
+            Operation::Unlink { name } => self.remove(node, name, AtFlags::empty()),
+            Operation::RmDir { name } => self.remove(node, name, AtFlags::REMOVEDIR),
             Operation::Rename { name, to, new_name, flags } => self.rename(header, name, to, new_name, flags),
             Operation::Link { node, name } => self.link(header, node, name),
             Operation::Create { name, flags, mode, umask } => {
@@ -634,13 +605,8 @@ impl Directory {
 
     fn read_link(&self, node: u64) -> Reply {
         let path = self.node(node)?;
-        let mut target = vec![0_u8; libc::PATH_MAX as usize];
-        // SAFETY: the empty name is the link itself, and the memory has the size that is told.
-        let len = unsafe {
-            libc::readlinkat(path.as_raw_fd(), c"".as_ptr(), target.as_mut_ptr().cast(), target.len())
-        };
-        target.truncate(check(len as i64)? as usize);
-        Ok(target)
+        // The empty name is the link itself.
+        Ok(rustix::fs::readlinkat(&*path, "", Vec::new())?.into_bytes())
     }
 }
 

@@ -1,11 +1,15 @@
 //! Putting a file system where it shall be seen, and taking it away: `mount(2)` for those who may, `fusermount3` for others.
 
 use crate::error::{Error, ErrorKind};
-use std::ffi::{CString, OsStr};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::{getegid, geteuid};
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -19,10 +23,6 @@ pub(crate) struct Mountpoint {
 
 fn failed(kind: ErrorKind, path: &Path, what: impl std::fmt::Display) -> Error {
     Error::new(kind, format!("{}: {what}", path.display()))
-}
-
-fn c_string(text: &OsStr) -> io::Result<CString> {
-    CString::new(text.as_bytes()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
 impl Mountpoint {
@@ -49,37 +49,22 @@ impl Mountpoint {
     fn mount_directly(path: &Path, data_max: u32) -> io::Result<File> {
         let file =
             OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/fuse")?;
-        // SAFETY: these only answer numbers.
-        let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
         let options = format!(
             "fd={},rootmode=40000,user_id={uid},group_id={gid},allow_other,default_permissions,max_read={data_max}",
             file.as_raw_fd()
         );
-        let (target, options) = (c_string(path.as_os_str())?, c_string(OsStr::new(&options))?);
-        let flags = libc::MS_NOSUID | libc::MS_NODEV;
-        // SAFETY: all are strings that end with a zero and outlive the call.
-        let result = unsafe {
-            libc::mount(
-                c"fairhead".as_ptr(),
-                target.as_ptr(),
-                c"fuse.fairhead".as_ptr(),
-                flags,
-                options.as_ptr().cast(),
-            )
-        };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(file) }
+        let options = CString::new(options)?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        rustix::mount::mount("fairhead", path, "fuse.fairhead", flags, options.as_c_str())?;
+        Ok(file)
     }
 
     /// The helper of the fuse3 package may mount for those who may not, and hands over the file through a socket.
     fn ask_fusermount(path: &Path, data_max: u32) -> io::Result<File> {
         let (ours, theirs) = UnixStream::pair()?;
-        // SAFETY: duplicating a descriptor; the copy stays open in the child, which is what it is for.
-        let passed = unsafe { libc::dup(theirs.as_raw_fd()) };
-        if passed < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: just made, and nobody else's.
-        let passed = unsafe { OwnedFd::from_raw_fd(passed) };
+        // The copy, unlike the socket itself, stays open in the child.
+        let passed = rustix::io::dup(&theirs)?;
         drop(theirs);
         let status = Command::new("fusermount3")
             .arg("-o")
@@ -95,23 +80,17 @@ impl Mountpoint {
         if !status.success() {
             return Err(io::Error::other(format!("fusermount3 ended with {status}")));
         }
-        let file = receive_file(ours.as_raw_fd())?;
-        // SAFETY: the descriptor is open.
-        let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(file) }
+        let file = receive_file(&ours)?;
+        fcntl_setfl(&file, OFlags::NONBLOCK)?;
+        Ok(file)
     }
 
     /// Takes it away: it is not seen any more, and ends when nobody has anything open there.
     pub(crate) fn unmount(path: &Path) -> io::Result<()> {
-        let target = c_string(path.as_os_str())?;
-        // SAFETY: a string that ends with a zero and outlives the call.
-        if unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) } == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.raw_os_error() != Some(libc::EPERM) {
-            return Err(error);
-        }
+        let error = match rustix::mount::unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+            Err(rustix::io::Errno::PERM) => io::Error::from(rustix::io::Errno::PERM),
+            done => return Ok(done?),
+        };
         let status = Command::new("fusermount3").args(["-u", "-z", "--"]).arg(path).status()?;
         if status.success() { Ok(()) } else { Err(error) }
     }
@@ -122,27 +101,47 @@ impl Mountpoint {
 }
 
 /// A file that comes through a socket with one byte of nothing.
-fn receive_file(socket: RawFd) -> io::Result<File> {
-    let mut byte = 0_u8;
-    let mut vector = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    let mut control = [0_u64; 8];
-    // SAFETY: all zeros is an empty message.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = &raw mut vector;
-    message.msg_iovlen = 1;
-    message.msg_control = control.as_mut_ptr().cast();
-    message.msg_controllen = std::mem::size_of_val(&control);
-    // SAFETY: what the message names is on this function's stack.
-    if unsafe { libc::recvmsg(socket, &raw mut message, libc::MSG_CMSG_CLOEXEC) } < 0 {
-        return Err(io::Error::last_os_error());
+fn receive_file(socket: &UnixStream) -> io::Result<File> {
+    let mut byte = [0_u8];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut files = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    files.next().map(File::from).ok_or_else(|| io::Error::other("fusermount3 sent no file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    use std::io::{IoSlice, Read, Seek, Write};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_file_comes_through_a_socket() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"sent").unwrap();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let files = [file.as_fd()];
+        assert!(control.push(SendAncillaryMessage::ScmRights(&files)));
+        sendmsg(&theirs, &[IoSlice::new(&[0])], &mut control, SendFlags::empty()).unwrap();
+
+        let mut received = receive_file(&ours).unwrap();
+        received.rewind().unwrap();
+        let mut text = String::new();
+        received.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "sent");
     }
-    // SAFETY: the kernel has filled in the control part.
-    let part = unsafe { libc::CMSG_FIRSTHDR(&raw const message).as_ref() };
-    match part {
-        Some(part) if part.cmsg_level == libc::SOL_SOCKET && part.cmsg_type == libc::SCM_RIGHTS => {
-            // SAFETY: a part of this type has at least one descriptor, which is ours now.
-            Ok(unsafe { File::from_raw_fd(libc::CMSG_DATA(part).cast::<RawFd>().read_unaligned()) })
-        }
-        _ => Err(io::Error::other("fusermount3 sent no file")),
+
+    #[test]
+    fn a_byte_without_a_file_is_an_error() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(&[0]).unwrap();
+        assert_eq!(receive_file(&ours).unwrap_err().to_string(), "fusermount3 sent no file");
     }
 }

@@ -14,6 +14,7 @@
 //! Source: the kernel's header `linux/fuse.h`, which is the interface's definition.
 
 use crate::bio::Errno;
+use rustix::fs::Statx;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -660,16 +661,16 @@ impl Attr {
 
 /// The answer to a question for attributes and the time of birth, true for `valid_s` seconds.
 //= linux-6.12 include/uapi/linux/fuse.h struct fuse_statx_out
-pub(crate) fn statx_reply(stat: &libc::statx, valid_s: u64) -> Vec<u8> {
+pub(crate) fn statx_reply(stat: &Statx, valid_s: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(288);
     [valid_s, 0, 0, 0].into_iter().for_each(|n| put64(&mut out, n));
     put32(&mut out, stat.stx_mask);
     put32(&mut out, stat.stx_blksize);
-    put64(&mut out, stat.stx_attributes);
+    put64(&mut out, stat.stx_attributes.bits());
     [stat.stx_nlink, stat.stx_uid, stat.stx_gid, stat.stx_mode.into()]
         .into_iter()
         .for_each(|n| put32(&mut out, n));
-    for n in [stat.stx_ino, stat.stx_size, stat.stx_blocks, stat.stx_attributes_mask] {
+    for n in [stat.stx_ino, stat.stx_size, stat.stx_blocks, stat.stx_attributes_mask.bits()] {
         put64(&mut out, n);
     }
     for time in [stat.stx_atime, stat.stx_btime, stat.stx_ctime, stat.stx_mtime] {
@@ -740,6 +741,7 @@ impl Entries {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{AtFlags, CWD, StatxFlags};
 
     #[test]
     fn requests_that_are_cut_short_are_refused_and_none_panics() {
@@ -801,8 +803,8 @@ mod tests {
     #[test]
     fn replies_have_the_sizes_that_the_kernel_expects() {
         assert_eq!(Attr::default().reply(1).len(), 104);
-        // SAFETY: all zeros is a value of it.
-        assert_eq!(statx_reply(&unsafe { std::mem::zeroed() }, 1).len(), 288);
+        let stat = rustix::fs::statx(CWD, ".", AtFlags::empty(), StatxFlags::BASIC_STATS).unwrap();
+        assert_eq!(statx_reply(&stat, 1).len(), 288);
         let mut entry = Vec::new();
         Attr::default().entry(&mut entry, 1, 1);
         assert_eq!(entry.len(), 128);
