@@ -44,7 +44,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
     let text = advice::render(&labels, &question, &answer, args.output.format, out::coloured(file));
     out::write(file, &text)?;
     if file.is_some() {
-        out::note(&format!("seed {}", args.seed));
+        out::note(&format!("seed {}", args.seed.number));
     }
     Ok(())
 }
@@ -91,8 +91,10 @@ fn show(progress: &Progress, question: &Question, s: Stage) {
 
 fn question(args: &AdviseArgs) -> Result<(Question, Labels), CliError> {
     let budget = positive_time("--budget", &args.budget)?;
-    let load = |host: &Host| read_jobs(Some(&args.job), Some(host), &args.replay, args.runtime.as_deref());
-    let ((disk, host), jobs) = choose_load(&args.disk, args.host.as_deref(), load)?;
+    let load = |host: &Host| {
+        read_jobs(Some(&args.load.job), Some(host), &args.load.replay, args.runtime.time.as_deref())
+    };
+    let ((disk, host), jobs) = choose_load(&args.disk.name, args.host.as_deref(), load)?;
     if let Some(name) = args.foreground.as_deref().filter(|n| jobs.jobs.iter().all(|j| j.name != *n)) {
         let known: Vec<&str> = jobs.jobs.iter().map(|j| j.name.as_str()).collect();
         return Err(CliError::Misuse(format!("no job '{name}'; there are {}", known.join(", "))));
@@ -112,7 +114,7 @@ fn question(args: &AdviseArgs) -> Result<(Question, Labels), CliError> {
         disk: disk.1,
         host: host.1,
         goal,
-        seed: args.seed,
+        seed: args.seed.number,
         work: WORK_PER_S * budget.as_ms() / 1000,
         rounds: args.rounds,
         against,

@@ -28,17 +28,17 @@ pub(crate) fn ladder(args: &LadderArgs) -> Result<(), CliError> {
             let chosen = choose_scenarios(name)?;
             let progress = Progress::new("simulating");
             let done = |n| progress.at(n, chosen.len());
-            let verdicts = parallel::map(chosen.len(), threads, &done, |i| chosen[i].judge(args.seed));
+            let verdicts = parallel::map(chosen.len(), threads, &done, |i| chosen[i].judge(args.seed.number));
             let verdicts = verdicts.into_iter().collect::<Result<Vec<Verdict>, SimError>>();
             let verdicts = verdicts.map_err(|e| CliError::Failed(e.to_string()))?;
-            Verdicts { scenarios: &chosen, verdicts: &verdicts, seed: args.seed, coloured }
+            Verdicts { scenarios: &chosen, verdicts: &verdicts, seed: args.seed.number, coloured }
                 .render(args.output.format)
         }
         None => climb(args, threads, coloured)?,
     };
     out::write(file, &text)?;
     if file.is_some() {
-        out::note(&format!("seed {}", args.seed));
+        out::note(&format!("seed {}", args.seed.number));
     }
     Ok(())
 }
@@ -47,8 +47,8 @@ pub(crate) fn ladder(args: &LadderArgs) -> Result<(), CliError> {
 fn climb(args: &LadderArgs, threads: usize, coloured: bool) -> Result<String, CliError> {
     let job = args.job.as_deref().unwrap_or(Path::new(DEFAULT));
     let load =
-        |host: &Host| read_jobs(Some(job), Some(host), &ReplayArgs::default(), args.runtime.as_deref());
-    let ((disk, host), jobs) = choose_load(&args.disk, args.host.as_deref(), load)?;
+        |host: &Host| read_jobs(Some(job), Some(host), &ReplayArgs::default(), args.runtime.time.as_deref());
+    let ((disk, host), jobs) = choose_load(&args.disk.name, args.host.as_deref(), load)?;
     let foreground = choose_foreground(&jobs, args.foreground.as_deref())?;
     let rungs = choose_rungs(args)?;
     Outputs::default().file("-o", args.output.file.as_deref()).check()?;
@@ -62,7 +62,7 @@ fn climb(args: &LadderArgs, threads: usize, coloured: bool) -> Result<String, Cl
             host: host.1.clone(),
             scheduler: "bfq".to_owned(),
             config: rungs[i].config,
-            seed: args.seed,
+            seed: args.seed.number,
             interval: None,
             time_max: None,
             watch: None,
@@ -71,7 +71,7 @@ fn climb(args: &LadderArgs, threads: usize, coloured: bool) -> Result<String, Cl
     let outcomes = outcomes.into_iter().collect::<Result<Vec<Outcome>, SimError>>();
     let outcomes = outcomes.map_err(|e| CliError::Misuse(e.to_string()))?;
     let ladder = Ladder {
-        title: format!("{} on {}, host of {}, seed {}", jobs.file_name, disk.0, host.0, args.seed),
+        title: format!("{} on {}, host of {}, seed {}", jobs.file_name, disk.0, host.0, args.seed.number),
         jobs: &jobs,
         foreground,
         rungs: &rungs,

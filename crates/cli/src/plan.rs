@@ -47,9 +47,10 @@ impl Plan {
     /// What the arguments mean.
     pub(crate) fn new(args: &RunArgs) -> Result<Self, CliError> {
         let interval = args.interval.as_deref().map(|t| positive_time("--interval", t)).transpose()?;
-        let load =
-            |host: &Host| read_jobs(args.job.as_deref(), Some(host), &args.replay, args.runtime.as_deref());
-        let ((disk, host), jobs) = choose_load(&args.disk, args.host.as_deref(), load)?;
+        let load = |host: &Host| {
+            read_jobs(args.job.as_deref(), Some(host), &args.replay, args.runtime.time.as_deref())
+        };
+        let ((disk, host), jobs) = choose_load(&args.disk.name, args.host.as_deref(), load)?;
         let mut schedulers = choose_schedulers(&args.sched, &jobs)?;
         args.set.iter().try_for_each(|text| tunables::set(&mut schedulers, text))?;
         let why = args.why.as_deref().map(|text| choose_clients(&jobs, text)).transpose()?;
@@ -58,8 +59,8 @@ impl Plan {
             return Err(CliError::Misuse(wrong.to_owned()));
         }
         let watch = choose_watch(args, &jobs)?;
-        let of_run = choose_disk(&args.disk)?.0;
-        Ok(Self { jobs, disk, of_run, host, schedulers, seed: args.seed, interval, watch, why })
+        let of_run = choose_disk(&args.disk.name)?.0;
+        Ok(Self { jobs, disk, of_run, host, schedulers, seed: args.seed.number, interval, watch, why })
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
 const POINTS_MAX: u64 = 1_000_000;
 
 fn grid(args: &SweepArgs) -> Result<Sweep, CliError> {
-    let jobs = read_jobs(Some(&args.job), None, &args.replay, args.runtime.as_deref())?;
+    let jobs = read_jobs(Some(&args.load.job), None, &args.load.replay, args.runtime.time.as_deref())?;
     let tuned = tuned(&choose_schedulers(&args.sched, &jobs)?, &args.set)?;
     let setting = |name: &String| {
         let first = choose_setting(name.trim(), args.host.as_deref())?;

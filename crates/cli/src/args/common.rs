@@ -18,6 +18,30 @@ pub(super) fn seed(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| format!("a number from 0 to {}, decimal or 0x…", u64::MAX))
 }
 
+/// The disk of the commands that simulate one.
+#[derive(Debug, Args)]
+pub(crate) struct Disk {
+    /// The disk model: a preset (`fairhead list disks`) or a TOML file.
+    #[arg(long = "disk", id = "disk", value_name = "PRESET|FILE", default_value = DISK)]
+    pub(crate) name: String,
+}
+
+/// The seed of the commands that use one.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Seed {
+    /// Random seed, a number in decimal or 0x…: the same seed gives the same result.
+    #[arg(long = "seed", id = "seed", value_name = "N", default_value = SEED, value_parser = seed)]
+    pub(crate) number: u64,
+}
+
+/// The run time of jobs.
+#[derive(Debug, Args)]
+pub(crate) struct Runtime {
+    /// Run every job for this time, such as 10s, instead of the job file's `runtime`.
+    #[arg(long = "runtime", id = "runtime", value_name = "TIME")]
+    pub(crate) time: Option<String>,
+}
+
 /// The number of simulations that run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub(crate) struct Threads {

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::common::{DISK, Format, Output, ReportFormat, SEED, SweepFormat, TableFormat, Threads, seed};
+use super::common::{
+    DISK, Disk, Format, Output, ReportFormat, Runtime, SEED, Seed, SweepFormat, TableFormat, Threads, seed,
+};
 use super::recorded::TraceTarget;
 
 #[derive(Debug, Args)]
@@ -16,9 +18,8 @@ pub(crate) struct RunArgs {
     pub(crate) job: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) replay: ReplayArgs,
-    /// The disk model: a preset (`fairhead list disks`) or a TOML file.
-    #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
-    pub(crate) disk: String,
+    #[command(flatten)]
+    pub(crate) disk: Disk,
     /// The machine around the disk, by year: 2004, 2010, 2016, 2020, 2023 or 2024. Default: the year of the
     /// disk preset, 2020 for a disk from a file. Settings follow after commas, as in 2020,path=60us. path:
     /// the time that a request takes to reach the disk, and again its completion to come back, for disks
@@ -33,12 +34,10 @@ pub(crate) struct RunArgs {
     /// repeated.
     #[arg(long = "set", value_name = "SCHED.TUNABLE=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Random seed, a number in decimal or 0x…: the same seed gives the same result.
-    #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
-    pub(crate) seed: u64,
-    /// Run every job for this time, such as 10s, instead of the job file's `runtime`.
-    #[arg(long, value_name = "TIME")]
-    pub(crate) runtime: Option<String>,
+    #[command(flatten)]
+    pub(crate) seed: Seed,
+    #[command(flatten)]
+    pub(crate) runtime: Runtime,
     /// Run a second time with the jobs started in the reverse order, and list the results that change.
     #[arg(long)]
     pub(crate) jitter_starts: bool,
@@ -65,6 +64,17 @@ pub(crate) struct RunArgs {
     pub(crate) threads: Threads,
     #[command(flatten)]
     pub(crate) output: Output<Format>,
+}
+
+/// The load of the commands that need one.
+#[derive(Debug, Args)]
+pub(crate) struct Load {
+    /// A fio job file, a built-in workload (`fairhead list workloads`), or a recorded trace in any format
+    /// that `fairhead trace` reads.
+    #[arg(value_name = "JOB|TRACE")]
+    pub(crate) job: PathBuf,
+    #[command(flatten)]
+    pub(crate) replay: ReplayArgs,
 }
 
 /// Recordings of what happens in a run. They change no result; with any of them the schedulers run one after
@@ -150,15 +160,10 @@ because the scheduler expected a better request.";
 #[derive(Debug, Args)]
 #[command(after_help = ADVISE_LEGEND)]
 pub(crate) struct AdviseArgs {
-    /// A fio job file, a built-in workload (`fairhead list workloads`), or a recorded trace in any format
-    /// that `fairhead trace` reads.
-    #[arg(value_name = "JOB|TRACE")]
-    pub(crate) job: PathBuf,
     #[command(flatten)]
-    pub(crate) replay: ReplayArgs,
-    /// The disk model: a preset (`fairhead list disks`) or a TOML file.
-    #[arg(long, value_name = "PRESET|FILE", default_value = DISK)]
-    pub(crate) disk: String,
+    pub(crate) load: Load,
+    #[command(flatten)]
+    pub(crate) disk: Disk,
     /// The machine around the disk, by year: 2004, 2010, 2016, 2020, 2023 or 2024, with settings as for
     /// `run`, such as 2020,path=60us. Default: the year of the disk preset, 2020 for a disk from a file.
     #[arg(long, value_name = "YEAR[,SETTING…]")]
@@ -187,12 +192,10 @@ pub(crate) struct AdviseArgs {
     /// with `exitall`, and so on (docs/advise.md).
     #[arg(long, value_name = "JOB")]
     pub(crate) foreground: Option<String>,
-    /// Random seed, a number in decimal or 0x…: the same seed gives the same result.
-    #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
-    pub(crate) seed: u64,
-    /// Run every job for this time, such as 10s, instead of the job file's `runtime`.
-    #[arg(long, value_name = "TIME")]
-    pub(crate) runtime: Option<String>,
+    #[command(flatten)]
+    pub(crate) seed: Seed,
+    #[command(flatten)]
+    pub(crate) runtime: Runtime,
     /// Also write an HTML page with the verdict, the figures behind it, and pictures of the winner and the
     /// default.
     #[arg(long, value_name = "FILE.html")]
@@ -229,12 +232,8 @@ brackets. front: no other candidate is better in one figure without being worse 
 #[derive(Debug, Args)]
 #[command(after_help = SWEEP_LEGEND)]
 pub(crate) struct SweepArgs {
-    /// A fio job file, a built-in workload (`fairhead list workloads`), or a recorded trace in any format
-    /// that `fairhead trace` reads.
-    #[arg(value_name = "JOB|TRACE")]
-    pub(crate) job: PathBuf,
     #[command(flatten)]
-    pub(crate) replay: ReplayArgs,
+    pub(crate) load: Load,
     /// The disk models: presets (`fairhead list disks`) or TOML files.
     #[arg(long, value_name = "PRESET|FILE[,…]", default_value = DISK, value_delimiter = ',')]
     pub(crate) disk: Vec<String>,
@@ -255,9 +254,8 @@ pub(crate) struct SweepArgs {
     /// The number of seeds for each point: --seed and the numbers after it.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) seeds: u32,
-    /// Run every job for this time, such as 10s, instead of the job file's `runtime`.
-    #[arg(long, value_name = "TIME")]
-    pub(crate) runtime: Option<String>,
+    #[command(flatten)]
+    pub(crate) runtime: Runtime,
     /// Keep the results of finished runs in this file, and reuse those that it has: the same command resumes
     /// after an interruption.
     #[arg(long, value_name = "FILE")]
@@ -280,9 +278,8 @@ pub(crate) struct LadderArgs {
     /// A fio job file or a built-in workload (`fairhead list workloads`). Default: startup-10r-seq.
     #[arg(value_name = "JOB.fio", conflicts_with = "scenario")]
     pub(crate) job: Option<PathBuf>,
-    /// The disk model: a preset (`fairhead list disks`) or a TOML file.
-    #[arg(long, value_name = "PRESET|FILE", default_value = DISK, conflicts_with = "scenario")]
-    pub(crate) disk: String,
+    #[command(flatten)]
+    pub(crate) disk: Disk,
     /// The machine around the disk, by year: 2004, 2010, 2016, 2020, 2023 or 2024. Default: the year of the
     /// disk preset, 2020 for a disk from a file.
     #[arg(long, value_name = "YEAR", conflicts_with = "scenario")]
@@ -299,14 +296,12 @@ pub(crate) struct LadderArgs {
     pub(crate) without_each: bool,
     /// Instead of a job, run the load that a switch was written for, with and without the switch; all: for
     /// each switch.
-    #[arg(long, value_name = "SWITCH|all")]
+    #[arg(long, value_name = "SWITCH|all", conflicts_with_all = ["disk", "runtime"])]
     pub(crate) scenario: Option<String>,
-    /// Random seed, a number in decimal or 0x…: the same seed gives the same result.
-    #[arg(long, value_name = "N", default_value = SEED, value_parser = seed)]
-    pub(crate) seed: u64,
-    /// Run every job for this time, such as 10s, instead of the job file's `runtime`.
-    #[arg(long, value_name = "TIME", conflicts_with = "scenario")]
-    pub(crate) runtime: Option<String>,
+    #[command(flatten)]
+    pub(crate) seed: Seed,
+    #[command(flatten)]
+    pub(crate) runtime: Runtime,
     #[command(flatten)]
     pub(crate) threads: Threads,
     #[command(flatten)]
@@ -379,15 +374,15 @@ mod tests {
     #[test]
     fn every_flag_of_run() {
         assert_eq!(run(&["a.fio"]).job, Some("a.fio".into()));
-        assert_eq!(run(&["--disk", "ide2004"]).disk, "ide2004");
+        assert_eq!(run(&["--disk", "ide2004"]).disk.name, "ide2004");
         assert_eq!(run(&["--sched", "noop,cfq", "--sched", "as"]).sched, ["noop", "cfq", "as"]);
         assert_eq!(
             run(&["--set", "cfq.slice_idle=4ms", "--set=cfq.quantum=8"]).set,
             ["cfq.slice_idle=4ms", "cfq.quantum=8"]
         );
-        assert_eq!(run(&["--seed", "7"]).seed, 7);
-        assert_eq!(run(&["--seed", "0xff"]).seed, 255);
-        assert_eq!(run(&["--runtime", "10s"]).runtime.as_deref(), Some("10s"));
+        assert_eq!(run(&["--seed", "7"]).seed.number, 7);
+        assert_eq!(run(&["--seed", "0xff"]).seed.number, 255);
+        assert_eq!(run(&["--runtime", "10s"]).runtime.time.as_deref(), Some("10s"));
         assert_eq!(run(&["--interval", "1s"]).interval.as_deref(), Some("1s"));
         assert_eq!(run(&["--watch", "2s"]).watch.as_deref(), Some("2s"));
         assert_eq!(run(&["--why", "readers.3"]).why.as_deref(), Some("readers.3"));
@@ -408,25 +403,32 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let none = parse(&[]);
-        assert_eq!((none.job, none.disk.as_str(), none.host, none.seed), (None, DISK, None, 1));
-        assert_eq!((none.only, none.without_each, none.scenario, none.runtime), (None, false, None, None));
+        assert_eq!((none.job, none.disk.name.as_str(), none.host, none.seed.number), (None, DISK, None, 1));
+        assert_eq!(
+            (none.only, none.without_each, none.scenario, none.runtime.time),
+            (None, false, None, None)
+        );
         assert_eq!(
             (none.output.format, none.output.file, none.threads.threads),
             (TableFormat::Human, None, None)
         );
         assert_eq!(parse(&["a.fio"]).job, Some("a.fio".into()));
-        assert_eq!(parse(&["--disk", "nvme"]).disk, "nvme");
+        assert_eq!(parse(&["--disk", "nvme"]).disk.name, "nvme");
         assert_eq!(parse(&["--host", "2010"]).host.as_deref(), Some("2010"));
         assert_eq!(parse(&["--foreground", "app"]).foreground.as_deref(), Some("app"));
         assert_eq!(parse(&["--only", "bursts"]).only.as_deref(), Some("bursts"));
         assert!(parse(&["--without-each"]).without_each);
         assert_eq!(parse(&["--scenario", "all"]).scenario.as_deref(), Some("all"));
-        assert_eq!(parse(&["--seed", "3"]).seed, 3);
-        assert_eq!(parse(&["--runtime", "9s"]).runtime.as_deref(), Some("9s"));
+        assert_eq!(parse(&["--seed", "3"]).seed.number, 3);
+        assert_eq!(parse(&["--runtime", "9s"]).runtime.time.as_deref(), Some("9s"));
         assert_eq!(parse(&["--threads", "2"]).threads.threads, Some(2));
         assert_eq!(parse(&["--output-format", "csv"]).output.format, TableFormat::Csv);
         assert_eq!(parse(&["-o", "x"]).output.file, Some("x".into()));
-        assert!(refused(&["ladder", "a.fio", "--scenario", "all"]).contains("cannot be used with"));
+        let of_a_job = ["a.fio", "--disk=nvme", "--host=2010", "--foreground=app", "--only=bursts"];
+        for option in of_a_job.into_iter().chain(["--without-each", "--runtime=9s"]) {
+            let said = refused(&["ladder", option, "--scenario", "all"]);
+            assert!(said.contains("cannot be used with"), "{option}: {said}");
+        }
     }
 
     #[test]
