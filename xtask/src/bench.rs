@@ -53,7 +53,8 @@ const ANY_GROUPS: u16 = 256;
 /// steps. The limits are some 2 % above.
 const DRIVES_LIMITS: [(&str, u64); 2] = [("noop", 7300), ("bfq", 9750)];
 
-/// The number of tasks that batches are measured with, in [`ANY_GROUPS`] groups, the scheduler being chosen at run time.
+/// The number of tasks that batches are measured with, in [`ANY_GROUPS`] groups, the scheduler being chosen
+/// at run time.
 const BATCH_TASKS: u16 = 64;
 const BATCHES: [u16; 3] = [1, 4, 32];
 const BATCH_PRESETS: [&str; 3] = ["noop", "mq-deadline", "bfq"];
@@ -209,8 +210,8 @@ fn check_groups(
     Ok(over)
 }
 
-/// What the lab takes for each simulated request: instructions, and misses of the first cache for instructions. From two runs of different
-/// length, as making a scenario is not a request's.
+/// What the lab takes for each simulated request: instructions, and misses of the first cache for
+/// instructions. From two runs of different length, as making a scenario is not a request's.
 fn lab_cost(program: &Path, what: &str, preset: &str, lengths: [u64; 2]) -> Result<(u64, u64), String> {
     let mut runs = Vec::new();
     for length in lengths {
@@ -300,7 +301,8 @@ fn check_any(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, Stri
     Ok(over)
 }
 
-/// What a request costs with up to `size` of them at a time: insert, dispatch and complete with a call for each, and the same in batches.
+/// What a request costs with up to `size` of them at a time: insert, dispatch and complete with a call for
+/// each, and the same in batches.
 fn batches(program: &Path, preset: &str, size: u16) -> Result<[[u64; 3]; 2], String> {
     let of = |how: &str| {
         let args = format!("{how} {preset} {BATCH_TASKS} {REQUESTS} {ANY_GROUPS} {size}");

@@ -1,8 +1,9 @@
 //! `cargo xtask docs --book`: the documents as one book, by mdBook.
 //!
-//! `docs/SUMMARY.md` is the table of contents. The chapters lie in several folders and link to files beside them
-//! (examples, pictures). All of these are copied to `target/book/src` in the same places, and mdBook builds the book
-//! from there, so links lead where they lead in the repository. Without mdBook only the copy is made.
+//! `docs/SUMMARY.md` is the table of contents. The chapters lie in several folders and link to files beside
+//! them (examples, pictures). All of these are copied to `target/book/src` in the same places, and mdBook
+//! builds the book from there, so links lead where they lead in the repository. Without mdBook only the copy
+//! is made.
 
 use crate::links::{self, clean};
 use crate::shell::{capture, command, exists, root};

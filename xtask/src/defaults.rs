@@ -12,7 +12,7 @@
 //!
 //! What this does not do: weigh the loads by how often people have them; they count alike.
 
-use crate::docs::{MARK, root_file};
+use crate::docs::{MARK, filled, root_file};
 use crate::json::Json;
 use crate::shell::{capture, root};
 use crate::svg;
@@ -84,7 +84,7 @@ const LOADS: [Load; 6] = [
     load("compile", "a call of a compiler, computing included", false),
     load("database", "the 99th percentile of the log's calls and syncs", false),
     load("backup-beside-reads", "the 99th percentile of the reads of `work`", false),
-    load("file-server", "nobody", false),
+    load("file-server", "the 99th percentile of all calls", false),
     load("log-writer", "the 99th percentile of the log's calls and syncs", false),
 ];
 
@@ -134,7 +134,7 @@ pub(crate) fn make(program: &Path, check: bool, files: &mut BTreeMap<PathBuf, St
     let known = ask(program, &asked)?;
     let page = root_file("docs/nvme.md");
     if check {
-        files.insert(page, section(&known, CHECKED));
+        files.insert(page, filled(&section(&known, CHECKED)));
         return Ok(());
     }
     let values: Vec<[f64; 4]> = (0..DISKS.len()).map(|disk| values(&known, disk)).collect();
@@ -145,7 +145,7 @@ pub(crate) fn make(program: &Path, check: bool, files: &mut BTreeMap<PathBuf, St
     }
     let old = std::fs::read_to_string(&page).map_err(|e| format!("{}: {e}", page.display()))?;
     let own = old.split(MARK).next().unwrap_or("").trim_end();
-    files.insert(page, format!("{own}\n\n{text}"));
+    files.insert(page, format!("{own}\n\n{}", filled(&text)));
     files.insert(root_file("docs/pictures/defaults.svg"), picture(&values));
     Ok(())
 }
@@ -265,7 +265,7 @@ fn best_choices(values: &[[f64; 4]]) -> String {
 fn section(known: &BTreeMap<(usize, usize), Cells>, load: usize) -> String {
     let l = &LOADS[load];
     let mut text = format!(
-        "## {0}\n\n[`examples/everyday/{0}.fio`](../examples/everyday/{0}.fio). Who waits: {1}. A cell has the wait, what all move, and the score.\n\n| disk |",
+        "## {0}\n\n[`examples/everyday/{0}.fio`](../examples/everyday/{0}.fio). Its wait: {1}. A cell has the wait, what all move, and the score.\n\n| disk |",
         l.name, l.what
     );
     SCHEDULERS.iter().for_each(|s| _ = write!(text, " {} |", s.1));

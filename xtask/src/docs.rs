@@ -63,6 +63,9 @@ const JOBS: [Job; 7] = [
     ),
 ];
 
+/// The largest width of a line of prose, in columns; `cargo xtask tidy` allows no more.
+const WIDTH: usize = 110;
+
 /// How long a job runs, in virtual time; a start as long as it takes.
 const RUNTIME: &str = "10s";
 
@@ -146,6 +149,40 @@ pub(crate) fn build() -> Result<PathBuf, String> {
     capture(&mut cargo("build --quiet --profile sim --package fairhead"))?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     Ok(target.join("sim/fairhead"))
+}
+
+/// The text with each line of prose of more than [`WIDTH`] columns broken into lines of at most that. Tables,
+/// headings and pictures stay as they are. No line begins with `|` or `1)`, which Markdown reads as a table
+/// or a list: such a word takes the one before it along.
+pub(crate) fn filled(text: &str) -> String {
+    let mut all = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        if line.trim_end().chars().count() <= WIDTH || line.starts_with(['|', '#', '!', '<']) {
+            all.push_str(line);
+            continue;
+        }
+        let mut row = String::new();
+        for word in line.split_whitespace() {
+            let is_over = !row.is_empty() && row.chars().count() + 1 + word.chars().count() > WIDTH;
+            let begins_block =
+                matches!(word.trim_start_matches(|c: char| c.is_ascii_digit()), "|" | ")" | "." | "-");
+            let next =
+                if begins_block { row.rsplit_once(' ').map(|(_, last)| last.to_owned()) } else { None };
+            if is_over {
+                row.truncate(row.len() - next.as_ref().map_or(0, |last| last.len() + 1));
+                all.push_str(&row);
+                all.push('\n');
+                row = next.unwrap_or_default();
+            }
+            if !row.is_empty() {
+                row.push(' ');
+            }
+            row.push_str(word);
+        }
+        all.push_str(&row);
+        all.push('\n');
+    }
+    all
 }
 
 /// A file of the repository.
@@ -331,7 +368,7 @@ fn tunable_pages(
     }
     let path = folder().join("tunables").join(format!("{page}.md"));
     let text = if check { sections } else { head(page, sched, &order) + &sections };
-    files.insert(path, text);
+    files.insert(path, filled(&text));
     Ok(())
 }
 
@@ -497,7 +534,7 @@ fn scheduler_page(
     if tunables {
         let _ = write!(text, "\nEach tunable alone: [tunables of {last}](tunables/{page}.md).\n");
     }
-    files.insert(path, format!("{own}\n\n{text}"));
+    files.insert(path, format!("{own}\n\n{}", filled(&text)));
     Ok(())
 }
 
@@ -507,6 +544,18 @@ mod tests {
 
     fn tunable(default: &str, kind: &str) -> Tunable {
         Tunable { name: "x".into(), default: default.into(), kind: kind.into(), effect: String::new() }
+    }
+
+    #[test]
+    fn prose_is_filled_and_tables_stay() {
+        let long = "word ".repeat(30);
+        let text = filled(&format!("# {long}\n\n{long}\n\n| {long}|\n"));
+        assert_eq!(text.lines().filter(|l| l.len() > WIDTH).count(), 2, "{text}");
+        assert_eq!(text.split_whitespace().filter(|w| *w == "word").count(), 90);
+        // The bar would be the first of its line.
+        let bar = filled(&format!("{}a | b\n", "word ".repeat(21) + "abc "));
+        assert_eq!(bar.lines().map(str::len).max(), Some(108), "{bar}");
+        assert!(bar.ends_with("\na | b\n"), "{bar}");
     }
 
     #[test]
