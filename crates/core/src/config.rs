@@ -1,9 +1,8 @@
 //! Tunables: plain structs with unit types, and a table to set and document them by name.
 //!
 //! [`tunables!`](crate::tunables!) turns a struct with a default and a range per field into that struct, its
-//! `Default`, and
-//! [`Tunables`]: the list (name, unit, range, effect) that `fairhead show` prints, get and set by name, and the check
-//! that `new` makes. A bad value comes back as a [`ConfigError`]; nothing is clamped.
+//! `Default`, and [`Tunables`]: the list (name, unit, range, effect) that `fairhead show` prints, get and set
+//! by name, and the check that `new` makes. A bad value comes back as a [`ConfigError`]; nothing is clamped.
 
 use crate::units::Duration;
 use core::fmt;

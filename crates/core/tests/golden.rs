@@ -1,8 +1,9 @@
 //! Golden timelines: what a scheduler decides in a short scene, in blktrace's letters.
 //!
-//! Each file in `golden/` asks one question. Above the line `---` is the scene, below it the timeline, integers only:
-//! microseconds, a letter (`Q` handed in, `I` inserted, `M` and `F` merged at the back and front, `J` joined, `D` issued,
-//! `C` completed, `R` handed back, `m` a note; `s` shows the notes but for idling), task, operation, first sector and length, and the reason.
+//! Each file in `golden/` asks one question. Above the line `---` is the scene, below it the timeline,
+//! integers only: microseconds, a letter (`Q` handed in, `I` inserted, `M` and `F` merged at the back and
+//! front, `J` joined, `D` issued, `C` completed, `R` handed back, `m` a note; `s` shows the notes but for
+//! idling), task, operation, first sector and length, and the reason.
 //!
 //! ```text
 //! preset NAME               the scheduler          set TUNABLE RAW          a tunable of it
@@ -12,8 +13,8 @@
 //! stream T TASK OP START+LEN xN think P            N in a row, each sent P after the one before completed
 //! ```
 //!
-//! `R` reads, `W` writes async, `S` writes sync. Everything that is handed in at one instant comes before the driver's
-//! question what to issue. `FAIRHEAD_BLESS=1` writes the timelines anew; a commit that does so says
+//! `R` reads, `W` writes async, `S` writes sync. Everything that is handed in at one instant comes before the
+//! driver's question what to issue. `FAIRHEAD_BLESS=1` writes the timelines anew; a commit that does so says
 //! why the new ones are better. The scenes run under all oracles of the suite.
 
 mod support;

@@ -1,9 +1,9 @@
 //! Limits of groups, drawn at random: each gets what its limits allow, to 2 %, and at no time more.
 //!
-//! Every group without groups in it always has more requests waiting than may go. The device takes all that it gets and finishes
-//! it at once, so what goes is up to the limits alone. Rates are from 10 to 100,000 requests a second, as such or as bytes; timers
-//! are late, or coarse, or both. What groups inside one limit should get is computed by filling up from below: equal shares,
-//! and what one cannot use goes to the others.
+//! Every group without groups in it always has more requests waiting than may go. The device takes all that
+//! it gets and finishes it at once, so what goes is up to the limits alone. Rates are from 10 to 100,000
+//! requests a second, as such or as bytes; timers are late, or coarse, or both. What groups inside one limit
+//! should get is computed by filling up from below: equal shares, and what one cannot use goes to the others.
 
 mod support;
 

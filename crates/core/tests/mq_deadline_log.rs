@@ -1,8 +1,9 @@
-//! Our mq-deadline beside a running kernel's: the same arrivals and completions, and the requests that each sends.
+//! Our mq-deadline beside a running kernel's: the same arrivals and completions, and the requests that each
+//! sends.
 //!
-//! The log is Linux 6.18's own, recorded with blktrace. Reads and writes by two programs at depth 8 arrive (`I`), are
-//! dispatched (`D`) and complete (`C`). For each `D` we ask our scheduler; the kernel's choice and ours must be the same
-//! request.
+//! The log is Linux 6.18's own, recorded with blktrace. Reads and writes by two programs at depth 8 arrive
+//! (`I`), are dispatched (`D`) and complete (`C`). For each `D` we ask our scheduler; the kernel's choice and
+//! ours must be the same request.
 
 use fairhead_core::sched::mq_deadline::{Config, MqDeadline};
 use fairhead_core::{Dispatch, Elevator, Instant, Limits, Op, Request, Sector, Sectors, Tag, TaskId};

@@ -1,13 +1,13 @@
 //! Every order of up to five requests, under every scheduler and all oracles.
 //!
-//! A *scene* is a handful of requests and a device. The exhaustive part takes every order of insertion and every
-//! interleaving with what the device and the clock may do:
+//! A *scene* is a handful of requests and a device. The exhaustive part takes every order of insertion and
+//! every interleaving with what the device and the clock may do:
 //!
-//! - with up to three requests (five with `FAIRHEAD_SMALL=5`, as in CI): after each event, any of: insert the next,
-//!   complete any request at the device (or hand one back, once), let time pass up to the next timer. The driver asks
-//!   for work after each event, as it must;
-//! - with five, unless `FAIRHEAD_SMALL` is less than 4: every order of insertion, and after each insertion none or
-//!   all of the waiting work is done.
+//! - with up to three requests (five with `FAIRHEAD_SMALL=5`, as in CI): after each event, any of: insert the
+//!   next, complete any request at the device (or hand one back, once), let time pass up to the next timer.
+//!   The driver asks for work after each event, as it must;
+//! - with five, unless `FAIRHEAD_SMALL` is less than 4: every order of insertion, and after each insertion
+//!   none or all of the waiting work is done.
 //!
 //! Random operations reach deep states, but not evenly; this reaches every shallow one.
 

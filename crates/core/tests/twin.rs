@@ -1,9 +1,9 @@
-//! Naive twins: schedulers written a second time, as plainly as docs/reference has it, over vectors that are searched from
-//! end to end.
+//! Naive twins: schedulers written a second time, as plainly as docs/reference has it, over vectors that are
+//! searched from end to end.
 //!
-//! The twin and the real one get the same random requests and must issue the same ones. Merging is off (the suite
-//! checks that apart), but for noop, whose whole policy it is. What a twin shares with the real one is docs/reference
-//! and nothing else.
+//! The twin and the real one get the same random requests and must issue the same ones. Merging is off (the
+//! suite checks that apart), but for noop, whose whole policy it is. What a twin shares with the real one is
+//! docs/reference and nothing else.
 //!
 //! The parts have twins beside them (`src/parts/*`): trees, fifos and indices against sorted vectors.
 
@@ -150,7 +150,8 @@ impl NaiveNoop {
         Some((found, End::Back))
     }
 
-    /// After the request at `at` grew at `end`: makes it one with its neighbour in the queue, if it touches that there.
+    /// After the request at `at` grew at `end`: makes it one with its neighbour in the queue, if it touches
+    /// that there.
     fn join(&mut self, at: usize, end: End) {
         let grown = self.queue[at].1;
         let other = match end {
@@ -280,7 +281,8 @@ fn noop_merges_and_issues_what_the_plain_rules_say() {
     let preset = preset("noop").expect("a preset");
     seeds::each("noop_merges_and_issues_what_the_plain_rules_say", |seed| {
         let mut chance = Chance::Seed(seed);
-        // Every request starts at a multiple of 8 that no other has, so that a neighbour is one request or none.
+        // Every request starts at a multiple of 8 that no other has, so that a neighbour is one request or
+        // none.
         let limits = Limits { tags: 256, max_sectors: Sectors(64), ..Limits::default() };
         let mut real = elevator(limits, (preset.config)());
         let mut twin = NaiveNoop { queue: VecDeque::new(), hint: None, max_sectors: 64, frozen: Vec::new() };

@@ -12,8 +12,8 @@
 //! worth 6 % of the instructions with 32 requests of noop, and nothing with four (`bench/RESULTS.md`): what
 //! batches are for is the lock.
 //!
-//! **Its time may be in the past.** Cores read their clocks before they get the lock. A batch that is older than the last call counts
-//! as of that call.
+//! **Its time may be in the past.** Cores read their clocks before they get the lock. A batch that is older
+//! than the last call counts as of that call.
 //!
 //! It does not collect anything: batches are the driver's.
 
@@ -96,8 +96,8 @@ impl<F: FnMut(Tag), const PLAIN: bool> Act for Rooms<F, PLAIN> {
 }
 
 impl<S: Scheduler> Elevator<S> {
-    /// Requests arrive together, in this order: [`Self::insert`] for each. `each` gets every tag with what became of it, in the same
-    /// order. A time before that of the last call counts as that.
+    /// Requests arrive together, in this order: [`Self::insert`] for each. `each` gets every tag with what
+    /// became of it, in the same order. A time before that of the last call counts as that.
     ///
     /// # Panics
     /// If a tag is in use or out of range, or a request is empty: bugs of the driver.
@@ -119,8 +119,9 @@ impl<S: Scheduler> Elevator<S> {
         }
     }
 
-    /// The device has room for so many: [`Self::dispatch`] until there is none, or the answer is another than a request. `issue` gets
-    /// each request's tag, in order: a promise to obey. A time before that of the last call counts as that.
+    /// The device has room for so many: [`Self::dispatch`] until there is none, or the answer is another than
+    /// a request. `issue` gets each request's tag, in order: a promise to obey. A time before that of the
+    /// last call counts as that.
     pub fn dispatch_batch(&mut self, now: Instant, room: usize, mut issue: impl FnMut(Tag)) -> Rest {
         let now = now.max(self.common.now);
         if room == 1 {

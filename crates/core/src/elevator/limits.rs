@@ -8,21 +8,22 @@ use crate::units::{Duration, Sector, Sectors};
 pub struct Limits {
     /// Tags are `0..tags`. Default 256.
     pub tags: u16,
-    /// How many requests the driver has for these tags: what is merged into another keeps its tag, but is no request. Shares of
-    /// the pool ([`Elevator::has_room`](super::Elevator::has_room)) are shares of this. Default 0: as many as tags.
+    /// How many requests the driver has for these tags: what is merged into another keeps its tag, but is no
+    /// request. Shares of the pool ([`Elevator::has_room`](super::Elevator::has_room)) are shares of this.
+    /// Default 0: as many as tags.
     pub pool: u16,
     /// How many tasks get state of their own; further ones share one fallback. Default 64.
     pub tasks: u32,
     /// How many groups there may be, the root included. Default 1.
     pub groups: u32,
-    /// How many requests a second the device is good for, at worst: what [guarantees](super::Control::SetMin) may add up to. Default
-    /// 0: not known, and not checked.
+    /// How many requests a second the device is good for, at worst: what [guarantees](super::Control::SetMin)
+    /// may add up to. Default 0: not known, and not checked.
     pub capacity: u32,
     /// The largest request that merging may make. Default 1024 sectors (512 KiB).
     //= linux-2.6.33 block/blk-settings.c BLK_DEF_MAX_SECTORS
     pub max_sectors: Sectors,
-    /// How many segments a request may have: each request handed in counts as one for each 64 KiB of its length, its
-    /// memory being taken as contiguous. Default 128.
+    /// How many segments a request may have: each request handed in counts as one for each 64 KiB of its
+    /// length, its memory being taken as contiguous. Default 128.
     //= linux-2.6.33 include/linux/blkdev.h MAX_PHYS_SEGMENTS, MAX_SEGMENT_SIZE
     pub max_segments: u16,
     /// Whether to merge at all (sysfs `nomerges` = 0). Default true.
@@ -31,8 +32,8 @@ pub struct Limits {
     pub rotational: bool,
     /// How many requests the device takes at a time. Default 1.
     pub queue_depth: u16,
-    /// If not zero, the scheduler sees a clock that advances in these steps, as kernels did whose timers counted ticks
-    /// of 1/HZ: `now` is rounded down, timers are rounded up. Default zero.
+    /// If not zero, the scheduler sees a clock that advances in these steps, as kernels did whose timers
+    /// counted ticks of 1/HZ: `now` is rounded down, timers are rounded up. Default zero.
     pub tick: Duration,
     /// How many events the trace keeps. Default 0.
     pub trace: u32,
@@ -42,7 +43,8 @@ pub struct Limits {
 
 /// The parts of a disk with several actuators: each serves a range of sectors of its own.
 ///
-/// Example: a disk of 2000 sectors whose second arm serves the upper half is `Actuators::at(&[Sector(1000)])`.
+/// Example: a disk of 2000 sectors whose second arm serves the upper half is
+/// `Actuators::at(&[Sector(1000)])`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Actuators {
     /// Where the second, third, … begins, ascending; unused ones are 0.

@@ -1,12 +1,14 @@
 //! Merging: requests that touch become one.
 //!
-//! A new request that starts where a queued one ends is appended to it (*back merge*); one that ends where a queued one
-//! starts is put in front (*front merge*, where the scheduler wants those). Both must go in one direction and be of one group, the
-//! scheduler may object, and the sum must respect the limits; a request that once hit a limit is left alone from then
-//! on. After a merge the grown request may touch its neighbour; then the two are *joined*.
+//! A new request that starts where a queued one ends is appended to it (*back merge*); one that ends where a
+//! queued one starts is put in front (*front merge*, where the scheduler wants those). Both must go in one
+//! direction and be of one group, the scheduler may object, and the sum must respect the limits; a request
+//! that once hit a limit is left alone from then on. After a merge the grown request may touch its neighbour;
+//! then the two are *joined*.
 //!
-//! Example: `[100,8)` and `[200,8)` are queued (start, sectors). `[108,92)` comes: back merge into the first, which
-//! is now `[100,100)` and touches the second: joined into `[100,108)`. One request goes to the disk, three complete.
+//! Example: `[100,8)` and `[200,8)` are queued (start, sectors). `[108,92)` comes: back merge into the first,
+//! which is now `[100,100)` and touches the second: joined into `[100,108)`. One request goes to the disk,
+//! three complete.
 //!
 //! It does not know *where* two touch: edges are filed in the [merge index](crate::parts::merge).
 
@@ -36,7 +38,8 @@ impl Common {
         None
     }
 
-    /// Whether `rq` starts where a queued request ends, or ends where one starts, whatever else is true of the two.
+    /// Whether `rq` starts where a queued request ends, or ends where one starts, whatever else is true of
+    /// the two.
     pub(super) fn touches<S: Scheduler>(&self, sched: &S, rq: &Request) -> bool {
         let (start, end) = (rq.start, rq.end());
         let hinted = self.hint.tag().map(|hint| &self.requests[hint].rq);

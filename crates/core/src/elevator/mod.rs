@@ -1,7 +1,7 @@
 //! The elevator: what every scheduler shares, written once.
 //!
-//! It keeps the requests by the driver's tag, merges neighbours, hands the rest to a [`Scheduler`], follows states and
-//! conservation, and records what happened. Policy is the scheduler's alone.
+//! It keeps the requests by the driver's tag, merges neighbours, hands the rest to a [`Scheduler`], follows
+//! states and conservation, and records what happened. Policy is the scheduler's alone.
 //!
 //! ```text
 //!             insert / complete / requeue / control / timer            (every event carries `now`)
@@ -12,12 +12,13 @@
 //!             next_timer()  → (when, why)
 //! ```
 //!
-//! What is not here: several requests in one call (`batch.rs`), merging (`merging.rs`), the waiting for limits of groups (`waiting.rs`), and calls that replay somebody else's
-//! decisions (`replay.rs`).
+//! What is not here: several requests in one call (`batch.rs`), merging (`merging.rs`), the waiting for
+//! limits of groups (`waiting.rs`), and calls that replay somebody else's decisions (`replay.rs`).
 //!
 //! # What it does not do
 //!
-//! It does not order flushes, retry errors, split what is too large for the device, or plug: those are the driver's.
+//! It does not order flushes, retry errors, split what is too large for the device, or plug: those are the
+//! driver's.
 //!
 //= linux-2.6.33 block/elevator.c, block/blk-merge.c, docs/reference/elevators.md#13-merging
 
@@ -141,10 +142,11 @@ pub enum Control {
     SetPrio(TaskId, IoPrio),
     /// A task is gone; requests of its that wait are still served.
     TaskExit(TaskId),
-    /// A group is inside another (second), not in the root, while neither it nor any group in it has requests. Makes a new group of
-    /// one that is gone.
+    /// A group is inside another (second), not in the root, while neither it nor any group in it has
+    /// requests. Makes a new group of one that is gone.
     SetParent(GroupId, GroupId),
-    /// A group without groups in it is gone, and its limits with it; requests of its that wait are still served.
+    /// A group without groups in it is gone, and its limits with it; requests of its that wait are still
+    /// served.
     GroupExit(GroupId),
 }
 
@@ -198,8 +200,9 @@ pub struct Elevator<S> {
     common: Common,
 }
 
-/// What all schedulers share: everything of an [`Elevator`] but its scheduler, which is an argument here. So the calls that each
-/// request makes are compiled for each scheduler, also where it is chosen at run time ([`Act`]).
+/// What all schedulers share: everything of an [`Elevator`] but its scheduler, which is an argument here. So
+/// the calls that each request makes are compiled for each scheduler, also where it is chosen at run time
+/// ([`Act`]).
 #[derive(Clone, Debug)]
 struct Common {
     limits: Limits,
@@ -220,13 +223,14 @@ struct Common {
     requeued_links: Links<Tag>,
     /// Who waits for limits.
     throttle: Throttle,
-    /// How many requests were handed back, or wait for limits: while there are none, `dispatch` need not look further.
+    /// How many requests were handed back, or wait for limits: while there are none, `dispatch` need not look
+    /// further.
     aside: u32,
     now: Instant,
 }
 
-/// The part of an [`Elevator`]'s work that is done with its scheduler. [`Scheduler::act`] calls [`Act::with`] once with the scheduler
-/// that decides, whose type is known from there on.
+/// The part of an [`Elevator`]'s work that is done with its scheduler. [`Scheduler::act`] calls [`Act::with`]
+/// once with the scheduler that decides, whose type is known from there on.
 ///
 /// This may be a call. Its arguments fit into registers, where a value that held them all would be written to
 /// memory and read again; and they are in the order in which the elevator's caller gave them, so that they
@@ -342,7 +346,8 @@ impl<S: Scheduler> Elevator<S> {
     /// A request arrives.
     ///
     /// # Panics
-    /// If time goes backwards, the tag is in use or out of range, or the request is empty: bugs of the driver.
+    /// If time goes backwards, the tag is in use or out of range, or the request is empty: bugs of the
+    /// driver.
     #[inline(never)]
     pub fn insert(&mut self, now: Instant, tag: Tag, rq: Request) -> Insert {
         if self.common.is_plain {
@@ -352,19 +357,21 @@ impl<S: Scheduler> Elevator<S> {
         }
     }
 
-    /// Whether the scheduler would have the driver give a tag to a request like this one now, rather than later.
+    /// Whether the scheduler would have the driver give a tag to a request like this one now, rather than
+    /// later.
     ///
-    /// Some keep a part of the tags free for urgent requests; and of a group whose limit is used up, not all tags shall wait. A driver
-    /// that hands out tags asks before it does; nothing here depends on that.
+    /// Some keep a part of the tags free for urgent requests; and of a group whose limit is used up, not all
+    /// tags shall wait. A driver that hands out tags asks before it does; nothing here depends on that.
     #[must_use]
     pub fn has_room(&self, rq: &Request) -> bool {
         (self.common.throttle.is_unused() || self.common.throttle_has_room(rq)) && self.sched.has_room(rq)
     }
 
-    /// Whether requests wait, and the next one of the task that sent `done`, which has just completed, would go before them all if it
-    /// came at once.
+    /// Whether requests wait, and the next one of the task that sent `done`, which has just completed, would
+    /// go before them all if it came at once.
     ///
-    /// For drivers that can wait for it instead of giving the device to another at once; nothing here depends on that.
+    /// For drivers that can wait for it instead of giving the device to another at once; nothing here depends
+    /// on that.
     #[must_use]
     pub fn prefers(&self, done: &Request) -> bool {
         self.common.requests.queued() > 0 && self.sched.prefers(done)
@@ -404,8 +411,8 @@ impl<S: Scheduler> Elevator<S> {
         self.sched.act::<Completion<false>>(&mut self.common, now, tag)
     }
 
-    /// The next request whatever the scheduler would rather wait for, and whatever limits say, until `None`: to empty the queue before
-    /// the scheduler is exchanged.
+    /// The next request whatever the scheduler would rather wait for, and whatever limits say, until `None`:
+    /// to empty the queue before the scheduler is exchanged.
     ///
     /// # Panics
     /// If time goes backwards.
@@ -427,7 +434,8 @@ impl<S: Scheduler> Elevator<S> {
         Some(tag)
     }
 
-    /// The device finished a request, well or not. Answers the tags that are free now: it and those merged into it.
+    /// The device finished a request, well or not. Answers the tags that are free now: it and those merged
+    /// into it.
     ///
     /// # Panics
     /// If time goes backwards, or the device does not have that request.
@@ -550,8 +558,8 @@ impl<S: Scheduler> Elevator<S> {
         &self.sched
     }
 
-    /// Gives the scheduler other tunables while it works. Answers whether it took them over; if not, nothing has changed,
-    /// and who wants them must [drain](Self::drain) this elevator and make another.
+    /// Gives the scheduler other tunables while it works. Answers whether it took them over; if not, nothing
+    /// has changed, and who wants them must [drain](Self::drain) this elevator and make another.
     ///
     /// # Errors
     /// If a tunable is out of range; then nothing has changed.
@@ -591,10 +599,12 @@ impl<S: Scheduler> Elevator<S> {
         Some(((when + (tick - Duration::from_ns(1))).floor_to(tick), why))
     }
 
-    /// Whether the scheduler itself asks for a dispatch after the completion, timer or change that it has just been told of.
+    /// Whether the scheduler itself asks for a dispatch after the completion, timer or change that it has
+    /// just been told of.
     ///
-    /// Only for drivers that do not dispatch after each of these anyway, as those of Linux's multi-queue layer do not: with them a request
-    /// that was held back waits for the next insertion, unless the scheduler asks, or the device was full.
+    /// Only for drivers that do not dispatch after each of these anyway, as those of Linux's multi-queue
+    /// layer do not: with them a request that was held back waits for the next insertion, unless the
+    /// scheduler asks, or the device was full.
     #[must_use]
     pub fn wants_run(&self) -> bool {
         self.common.requests.queued() > 0 && self.sched.wants_run()

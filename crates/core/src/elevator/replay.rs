@@ -1,8 +1,9 @@
 //! Doing what somebody else decided: for comparisons with an implementation that did.
 //!
-//! A log of a kernel says which requests it merged, which it issued and when. To compare its next decision with ours, ours must
-//! be in the same state; so these calls merge, issue and change what the log says, where [`Elevator::insert`] and
-//! [`Elevator::dispatch`] would do as they think right. No driver of a disk needs them.
+//! A log of a kernel says which requests it merged, which it issued and when. To compare its next decision
+//! with ours, ours must be in the same state; so these calls merge, issue and change what the log says, where
+//! [`Elevator::insert`] and [`Elevator::dispatch`] would do as they think right. No driver of a disk needs
+//! them.
 
 use super::{Cx, Dispatch, Elevator, End, cx};
 use crate::request::{Request, State};
@@ -10,7 +11,8 @@ use crate::sched::Scheduler;
 use crate::units::{Instant, Tag};
 
 impl<S: Scheduler> Elevator<S> {
-    /// As [`Self::insert`], but never merged with another: for comparisons with an implementation that did not.
+    /// As [`Self::insert`], but never merged with another: for comparisons with an implementation that did
+    /// not.
     ///
     /// # Panics
     /// As [`Self::insert`], and if there is no such group.
@@ -27,8 +29,8 @@ impl<S: Scheduler> Elevator<S> {
         common.enqueue(sched, tag, &rq);
     }
 
-    /// As [`Self::insert`], but merged with `into` whatever the scheduler says: for comparisons with an implementation that
-    /// merged them.
+    /// As [`Self::insert`], but merged with `into` whatever the scheduler says: for comparisons with an
+    /// implementation that merged them.
     ///
     /// # Panics
     /// As [`Self::insert`], if there is no such group, and if `into` does not wait.
@@ -42,7 +44,8 @@ impl<S: Scheduler> Elevator<S> {
         common.merge(sched, into, end, tag, false);
     }
 
-    /// As [`Self::dispatch`], with an answer from elsewhere: for comparisons with an implementation that gave it.
+    /// As [`Self::dispatch`], with an answer from elsewhere: for comparisons with an implementation that gave
+    /// it.
     ///
     /// # Panics
     /// If time goes backwards, or the answer is a request that does not wait.
@@ -62,7 +65,8 @@ impl<S: Scheduler> Elevator<S> {
         answer
     }
 
-    /// Puts the scheduler into a state that it has not come to by itself: for comparisons with an implementation that has.
+    /// Puts the scheduler into a state that it has not come to by itself: for comparisons with an
+    /// implementation that has.
     ///
     /// # Panics
     /// If time goes backwards.

@@ -1,10 +1,11 @@
 //! The waiting room: requests of groups whose limit is used up.
 //!
-//! Such a request waits in front of everything: the scheduler does not know of it, and nothing is merged with it. When it
-//! is due, it goes on as if it had come then; if it is merged into another, the driver learns that from the completion.
+//! Such a request waits in front of everything: the scheduler does not know of it, and nothing is merged with
+//! it. When it is due, it goes on as if it had come then; if it is merged into another, the driver learns
+//! that from the completion.
 //!
-//! Example: of a group with a limit of 10 reads a second, three come at once. One goes to the scheduler, two wait here; the
-//! timer lets the second go on after 100 ms, and the third after 200 ms.
+//! Example: of a group with a limit of 10 reads a second, three come at once. One goes to the scheduler, two
+//! wait here; the timer lets the second go on after 100 ms, and the third after 200 ms.
 //!
 //! Who has to wait, and until when, is [`Throttle`](crate::parts::throttle::Throttle)'s to say.
 
@@ -37,7 +38,8 @@ impl Common {
         }
     }
 
-    /// A request need not wait for limits any longer: as [`Self::insert`], but that nobody is told if it is merged.
+    /// A request need not wait for limits any longer: as [`Self::insert`], but that nobody is told if it is
+    /// merged.
     pub(super) fn hand_over<S: Scheduler>(&mut self, sched: &mut S, tag: Tag) {
         self.aside -= 1;
         let waited = self.requests.let_go(tag, self.now, self.shown());
@@ -71,7 +73,8 @@ impl Common {
 }
 
 impl<S: Scheduler> Elevator<S> {
-    /// When a limit that keeps a request like this one out ([`Self::has_room`]) will let it in, if one does; it may be the past by now.
+    /// When a limit that keeps a request like this one out ([`Self::has_room`]) will let it in, if one does;
+    /// it may be the past by now.
     ///
     /// There is no timer for that: timers are for what waits here.
     #[must_use]

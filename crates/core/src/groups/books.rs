@@ -1,10 +1,11 @@
 //! Books: what each group got.
 //!
-//! Two write in them: the elevator says what happens to requests, and a scheduler that knows groups whose turn it is, and what that
-//! one is charged. Both only add; nobody decides by what is in them.
+//! Two write in them: the elevator says what happens to requests, and a scheduler that knows groups whose
+//! turn it is, and what that one is charged. Both only add; nobody decides by what is in them.
 //!
-//! Example: of two groups, A is served from 0 to 30 ms, and B has a request from 10 ms on, which is issued at 30 ms and
-//! completes at 40 ms. B's `group_wait_time` is 20 ms then (10 to 30), as is its `io_wait_time`, and its `io_service_time` 10 ms.
+//! Example: of two groups, A is served from 0 to 30 ms, and B has a request from 10 ms on, which is issued at
+//! 30 ms and completes at 40 ms. B's `group_wait_time` is 20 ms then (10 to 30), as is its `io_wait_time`,
+//! and its `io_service_time` 10 ms.
 //!
 //! **What a request costs.** Its own entry in the table of requests says when it was inserted and issued.
 //! When it completes, what it got is entered at once, into one line of the processor's cache: there is one
@@ -104,7 +105,8 @@ impl Groups {
         }
     }
 
-    /// The disk is kept idle for the group that is served, from now on, until it is not or a request is issued.
+    /// The disk is kept idle for the group that is served, from now on, until it is not or a request is
+    /// issued.
     pub const fn idles(&mut self, now: Instant) {
         if self.idle_since.is_none() {
             self.idle_since = Some(now);
@@ -143,8 +145,8 @@ impl Groups {
     }
 }
 
-/// What the elevator has to say for the books: for each thing that can happen to a request, what it means for them. Where no
-/// books are kept, nothing.
+/// What the elevator has to say for the books: for each thing that can happen to a request, what it means for
+/// them. Where no books are kept, nothing.
 impl Groups {
     /// For schedulers that choose groups, of which there are several: one more request of this group waits.
     #[inline(always)]
@@ -200,7 +202,8 @@ impl Groups {
         cell.service_ns += now.as_ns() - slot.issued.as_ns();
     }
 
-    /// The group's books, and those of groups that were in it and are no more, begin anew. What waits is counted as before.
+    /// The group's books, and those of groups that were in it and are no more, begin anew. What waits is
+    /// counted as before.
     pub(crate) fn reset_stats(
         &mut self,
         now: Instant,

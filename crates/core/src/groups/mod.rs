@@ -1,8 +1,9 @@
-//! Groups of tasks as users see them: a tree with weights, classes, limits and guarantees, and [books](GroupStats) of who got what.
+//! Groups of tasks as users see them: a tree with weights, classes, limits and guarantees, and
+//! [books](GroupStats) of who got what.
 //!
 //! One tree for a device, kept by the elevator and read by every scheduler that knows groups through
-//! [`Cx::books`](crate::Cx). What a scheduler needs to share the disk (virtual times, active children) is its own; what a
-//! user sets, and what a user reads, is here, once.
+//! [`Cx::books`](crate::Cx). What a scheduler needs to share the disk (virtual times, active children) is its
+//! own; what a user sets, and what a user reads, is here, once.
 //!
 //! ```text
 //!   root ─┬─ vm1   weight 300               vm1 : vm2 = 3 : 1
@@ -10,19 +11,22 @@
 //!                              └─ log
 //! ```
 //!
-//! **Weights** say how siblings share what their parent gets: 1 to 10000, default 100, as in cgroup v2. The tasks that are directly
-//! in a group count as one more child of it, with the *leaf weight*. **Classes** are strict among siblings: RT before BE
-//! before IDLE. A **policy** overrides weight and class for this device only; while there is one, changes of weight and class
-//! are remembered and do not show. A **limit** ([`Max`]) is kept by the elevator in front of any scheduler; a **reservation**
-//! ([`Min`]) is a guarantee that only the controller ([`crate::sched::fair`]) gives.
+//! **Weights** say how siblings share what their parent gets: 1 to 10000, default 100, as in cgroup v2. The
+//! tasks that are directly in a group count as one more child of it, with the *leaf weight*. **Classes** are
+//! strict among siblings: RT before BE before IDLE. A **policy** overrides weight and class for this device
+//! only; while there is one, changes of weight and class are remembered and do not show. A **limit**
+//! ([`Max`]) is kept by the elevator in front of any scheduler; a **reservation** ([`Min`]) is a guarantee
+//! that only the controller ([`crate::sched::fair`]) gives.
 //!
-//! Groups are numbered by the driver: 0 is the root, 1 and up to [`Limits::groups`](crate::Limits) exist from the start as its
-//! children. A group that is [removed](Control::GroupExit) takes no new requests: those that name its number belong to the
-//! nearest ancestor that is left. The requests that it has already are served as before, with its last weight and its
-//! limit. When they are done, [`Control::SetParent`] can give the number to a new group, which starts with defaults and
-//! empty books. What the removed group got stays in the sum of the group that it was in.
+//! Groups are numbered by the driver: 0 is the root, 1 and up to [`Limits::groups`](crate::Limits) exist from
+//! the start as its children. A group that is [removed](Control::GroupExit) takes no new requests: those that
+//! name its number belong to the nearest ancestor that is left. The requests that it has already are served
+//! as before, with its last weight and its limit. When they are done, [`Control::SetParent`] can give the
+//! number to a new group, which starts with defaults and empty books. What the removed group got stays in the
+//! sum of the group that it was in.
 //!
-//! It does not decide anything, and knows no queues. Numbers come from the driver, names are the driver's too.
+//! It does not decide anything, and knows no queues. Numbers come from the driver, names are the driver's
+//! too.
 //!
 //= linux-4.20 block/blk-cgroup.c, block/cfq-iosched.c; Documentation/admin-guide/cgroup-v2.rst
 //= docs/reference/cfq.md#68-files-of-the-blkio-controller, docs/reference/groups.md#11-later-mechanisms
@@ -90,7 +94,8 @@ pub struct Max {
     pub riops: Option<NonZeroU64>,
     /// Writes and discards a second, as requests are handed in.
     pub wiops: Option<NonZeroU64>,
-    /// How much of unused time may be made up for: so long at the full rate may come at once. Default 0, up to an hour.
+    /// How much of unused time may be made up for: so long at the full rate may come at once. Default 0, up
+    /// to an hour.
     pub burst: Duration,
 }
 
@@ -262,7 +267,8 @@ impl Groups {
         self.groups.get(group).is_some_and(|g| !g.is_gone)
     }
 
-    /// The group, or if it is gone the nearest one above that is not; the root for numbers that are too large.
+    /// The group, or if it is gone the nearest one above that is not; the root for numbers that are too
+    /// large.
     #[inline]
     #[must_use]
     pub fn home(&self, group: GroupId) -> GroupId {
@@ -427,8 +433,8 @@ impl Groups {
         Ok(())
     }
 
-    /// A group that is gone, and has no requests, leaves its number to a new one. What it got stays with the group that it was in, as
-    /// do groups in it, which are gone too.
+    /// A group that is gone, and has no requests, leaves its number to a new one. What it got stays with the
+    /// group that it was in, as do groups in it, which are gone too.
     fn forget(&mut self, group: GroupId) {
         let (parent, stats, gone) = (self.groups[group].parent, self.settled(group), self.gone[group]);
         self.gone[parent].add(&stats);

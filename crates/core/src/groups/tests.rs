@@ -197,7 +197,8 @@ fn sums_include_groups_inside_and_those_that_are_no_more() {
         (0..4).map(|g| e.recursive_stats(G[g]).io_serviced.total()).collect()
     };
     assert_eq!(sums(&e), [5, 4, 3, 2]);
-    // The innermost goes with a request in flight, then its parent; the parent's number is used again elsewhere.
+    // The innermost goes with a request in flight, then its parent; the parent's number is used again
+    // elsewhere.
     let _ = e.insert(at(1), Tag(7), read(3, 0));
     e.control(at(1), Control::GroupExit(G[3])).unwrap();
     e.control(at(1), Control::GroupExit(G[2])).unwrap();

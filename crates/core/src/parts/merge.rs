@@ -26,9 +26,9 @@ use crate::units::{Id, Sector, Tag};
 /// a stranger in their bucket, and a request costs 3 (noop) to 11 instructions more.
 const BUCKETS_PER_TAG: usize = 32;
 
-/// There are no more buckets than that: tags that are many are for hardware queues that hold requests after they were issued, and
-/// those are not filed. Tables of 512 KiB or 2 MiB for each of several disks would not fit the processor's caches, and a miss costs more than a
-/// stranger.
+/// There are no more buckets than that: tags that are many are for hardware queues that hold requests after
+/// they were issued, and those are not filed. Tables of 512 KiB or 2 MiB for each of several disks would not
+/// fit the processor's caches, and a miss costs more than a stranger.
 const BUCKETS_MAX: usize = 1 << 15;
 /// 2^64 divided by the golden ratio: Fibonacci hashing.
 //= D. Knuth, The Art of Computer Programming, volume 3, section 6.4

@@ -170,8 +170,8 @@ impl Forest {
         self.queues.iter().filter(|q| q.group == group).map(|q| q.budget_max).chain(below).max().unwrap_or(0)
     }
 
-    /// A child's share of the whole, and its bounds of lag and lead: those of its own level, and its share within the
-    /// group times the group's.
+    /// A child's share of the whole, and its bounds of lag and lead: those of its own level, and its share
+    /// within the group times the group's.
     fn bounds(&self, parent: GroupId, weight: u32, budget: u32) -> (Ratio, Ratio, Ratio) {
         let share = Ratio::new(weight, self.total(parent));
         let largest = self.queues.iter().map(|q| q.request_max).max().unwrap_or(0);

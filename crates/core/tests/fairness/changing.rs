@@ -20,7 +20,8 @@ struct Stay {
     time: u32,
 }
 
-/// Leaves below the root, whose weights are few units each, so that all shares have a small common denominator.
+/// Leaves below the root, whose weights are few units each, so that all shares have a small common
+/// denominator.
 struct Scene {
     load: Load,
     unit: u32,

@@ -1,4 +1,5 @@
-//! Virtual disk time written a second time, without trees: numbers that never end, and searches from end to end.
+//! Virtual disk time written a second time, without trees: numbers that never end, and searches from end to
+//! end.
 
 use crate::load::CLASSES;
 use crate::support::chance::Chance;
@@ -27,7 +28,8 @@ struct Line {
     empty_since: Option<Instant>,
 }
 
-/// Group `g` is child `2 g`, its leaf `2 g + 1`; every leaf is a child, also of a group with nothing else in it.
+/// Group `g` is child `2 g`, its leaf `2 g + 1`; every leaf is a child, also of a group with nothing else in
+/// it.
 #[derive(Clone, Debug)]
 struct Twin {
     children: Vec<Child>,

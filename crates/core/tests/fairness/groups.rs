@@ -1,5 +1,6 @@
-//! Groups in groups under either engine of the controller, against the fluid ideal: at every moment the service of a group goes
-//! to those of its children that have work and are of the highest class among them, by weight (hierarchical processor sharing).
+//! Groups in groups under either engine of the controller, against the fluid ideal: at every moment the
+//! service of a group goes to those of its children that have work and are of the highest class among them,
+//! by weight (hierarchical processor sharing).
 
 use crate::support::chance::Chance;
 use crate::support::draw::narrow;
@@ -247,7 +248,8 @@ fn shares_are_those_of_the_fluid_ideal() {
     });
 }
 
-/// Service of one sibling divided by its weight, less that of another, times both weights; its extremes so far.
+/// Service of one sibling divided by its weight, less that of another, times both weights; its extremes so
+/// far.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     pair: [Child; 2],
@@ -274,8 +276,8 @@ impl Range {
         of(a, b) - of(b, a)
     }
 
-    /// Within so much of each, divided by its weight. In `turns` each of four divisions can round away 2^-22 of a unit of
-    /// service and weight.
+    /// Within so much of each, divided by its weight. In `turns` each of four divisions can round away 2^-22
+    /// of a unit of service and weight.
     fn follow(&mut self, scene: &Scene, turns: i128, of_each: [u64; 2]) {
         let at = Self::distance(scene, self.pair);
         (self.least, self.most) = (self.least.min(at), self.most.max(at));
@@ -291,8 +293,8 @@ impl Range {
     }
 }
 
-/// Start-time fair queueing: between any two moments, two siblings that have work all the time differ by at most a quantum
-/// of each, divided by its weight. So does B-WF2Q+, by twice that in a hierarchy.
+/// Start-time fair queueing: between any two moments, two siblings that have work all the time differ by at
+/// most a quantum of each, divided by its weight. So does B-WF2Q+, by twice that in a hierarchy.
 //= paper: P. Goyal, H. Vin, H. Cheng 1996, "Start-time fair queuing", theorem 1 type=test
 #[test]
 fn siblings_differ_by_a_quantum_of_each() {
@@ -323,8 +325,8 @@ fn siblings_differ_by_a_quantum_of_each() {
     });
 }
 
-/// Whoever comes and goes, at whatever moments, is given no more than those who stay, between any two moments: being away
-/// earns nothing, and neither does leaving as soon as one was served.
+/// Whoever comes and goes, at whatever moments, is given no more than those who stay, between any two
+/// moments: being away earns nothing, and neither does leaving as soon as one was served.
 #[test]
 fn nobody_gains_by_coming_and_going() {
     seeds::each_of("nobody_gains_by_coming_and_going", 150, |seed| {
@@ -403,8 +405,8 @@ fn classes_are_strict_at_every_level() {
     });
 }
 
-/// Under B-WF2Q+ a leaf's service is never behind its share by more than a quantum for each level, nor ahead, however many
-/// others there are.
+/// Under B-WF2Q+ a leaf's service is never behind its share by more than a quantum for each level, nor ahead,
+/// however many others there are.
 //= paper: J. Bennett, H. Zhang 1997, "Hierarchical packet fair queueing algorithms" type=test
 #[test]
 fn budgets_keep_everyone_within_a_quantum_for_each_level() {
@@ -426,8 +428,9 @@ fn budgets_keep_everyone_within_a_quantum_for_each_level() {
     });
 }
 
-/// How far apart the ends are between which a child moves, in service, while leaf `g` may be given up to a quantum at a time
-/// out of turn. Derived as [`what_is_given_out_of_turn_counts_but_is_no_endless_debt`] says.
+/// How far apart the ends are between which a child moves, in service, while leaf `g` may be given up to a
+/// quantum at a time out of turn. Derived as [`what_is_given_out_of_turn_counts_but_is_no_endless_debt`]
+/// says.
 fn width(scene: &Scene, engine: Engine, g: usize, child: Child) -> u64 {
     let way = scene.way_up(g);
     let holds = |c: &Child| match *c {
@@ -456,28 +459,29 @@ fn widths(scene: &Scene, engine: Engine, g: usize) -> Vec<(Range, [u64; 2])> {
 
 /// What is given out of turn counts, and however much it was, its owner has its next turn soon.
 ///
-/// Of n + 1 siblings of weights w (W in all) and with virtual times t, each has been given w t. Their mean by weight is V. One of
-/// them, the *owner* o, is or holds the leaf that is given up to a quantum q out of turn, at most until w (t - V) = 2 q: what
-/// would take it further is forgotten.
+/// Of n + 1 siblings of weights w (W in all) and with virtual times t, each has been given w t. Their mean by
+/// weight is V. One of them, the *owner* o, is or holds the leaf that is given up to a quantum q out of turn,
+/// at most until w (t - V) = 2 q: what would take it further is forgotten.
 ///
-/// In the first half it never would, among the children of the root, and everything counts. The leaf is given so much that it
-/// has half of its share s of all out of turn: E, which is what it was given less that half, is negative before it is given
-/// a part c <= q, and by no more than s q / 2 after a turn of q. After its own last turn the owner was ahead by q at most.
-/// Since then E went up by at most s q / 2 + c (1 - s / 2), and s c / 2 or more of its share has gone by beside that half:
-/// it is ahead by at most `q + s q / 2 + c (1 - s) <= 2 q`. (Inside a group that waits while all around it have a turn it
-/// could be more, and nobody is watched there.) In the second half it is given a hundred quanta before anybody is watched.
-/// Then:
+/// In the first half it never would, among the children of the root, and everything counts. The leaf is given
+/// so much that it has half of its share s of all out of turn: E, which is what it was given less that half,
+/// is negative before it is given a part c <= q, and by no more than s q / 2 after a turn of q. After its own
+/// last turn the owner was ahead by q at most. Since then E went up by at most s q / 2 + c (1 - s / 2), and s
+/// c / 2 or more of its share has gone by beside that half: it is ahead by at most `q + s q / 2 + c (1 - s)
+/// <= 2 q`. (Inside a group that waits while all around it have a turn it could be more, and nobody is
+/// watched there.) In the second half it is given a hundred quanta before anybody is watched. Then:
 ///
-/// - *Virtual disk time.* A turn starts at the least time of all, m. So each but o is within q / w of m. All that V can be ahead
-///   of m is the mean of that: for the owner at m + d / w, `d <= 2 q + w (V - m) <= 2 q + w/W (n q + d)`, so
-///   `d <= q (2 W + n w) / (W - w)`.
-/// - *B-WF2Q+.* A turn starts at t <= V, so each but o is ahead by at most q; o by 2 q. How far behind can i be? Let its finish be
-///   D = t + q/w. Consider the last turn before now of somebody whose finish was later, or the start; V was v then. Whoever has
-///   a finish up to D was not eligible, t > v, and is given at most w (D - v) by D; i, which has not been served its last quantum, q less. The
-///   later finish is that of one turn, q. The owner's last finish may have been later, too, which is another q; and it is given
-///   2 q + w_o (V - D) after D. Together these are what V went on by: `W (V - v) <= W (D - v) - q + q + q + 2 q + w_o (V - D)`. So
-///   `V - D <= 3 q / (W - w_o)`, and i is behind by at most `q + 3 q w / (W - w_o)`. The owner itself, and anybody in a group without one,
-///   by q, for without the owner's 3 q the same is `V <= D`.
+/// - *Virtual disk time.* A turn starts at the least time of all, m. So each but o is within q / w of m. All
+///   that V can be ahead of m is the mean of that: for the owner at m + d / w, `d <= 2 q + w (V - m) <= 2 q +
+///   w/W (n q + d)`, so `d <= q (2 W + n w) / (W - w)`.
+/// - *B-WF2Q+.* A turn starts at t <= V, so each but o is ahead by at most q; o by 2 q. How far behind can i
+///   be? Let its finish be D = t + q/w. Consider the last turn before now of somebody whose finish was later,
+///   or the start; V was v then. Whoever has a finish up to D was not eligible, t > v, and is given at most w
+///   (D - v) by D; i, which has not been served its last quantum, q less. The later finish is that of one
+///   turn, q. The owner's last finish may have been later, too, which is another q; and it is given 2 q + w_o
+///   (V - D) after D. Together these are what V went on by: `W (V - v) <= W (D - v) - q + q + q + 2 q + w_o
+///   (V - D)`. So `V - D <= 3 q / (W - w_o)`, and i is behind by at most `q + 3 q w / (W - w_o)`. The owner
+///   itself, and anybody in a group without one, by q, for without the owner's 3 q the same is `V <= D`.
 ///
 /// Two siblings may go from one end to the other at the same time, in opposite directions.
 //= paper: J. Bennett, H. Zhang 1997, "Hierarchical packet fair queueing algorithms" type=test
@@ -527,8 +531,8 @@ fn what_is_given_out_of_turn_counts_but_is_no_endless_debt() {
     });
 }
 
-/// A guarantee of half of what is due anyway changes nothing: a group of weight 220 beside 20 of weight 10 gets 220 parts of
-/// 420, though each of the 20 has a turn in a row, in which the guarantee is 5 quanta.
+/// A guarantee of half of what is due anyway changes nothing: a group of weight 220 beside 20 of weight 10
+/// gets 220 parts of 420, though each of the 20 has a turn in a row, in which the guarantee is 5 quanta.
 #[test]
 fn a_guarantee_within_the_share_gives_no_more_than_the_share() {
     for engine in ENGINES {

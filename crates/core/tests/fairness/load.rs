@@ -64,8 +64,9 @@ impl PartialOrd for Ratio {
     }
 }
 
-/// What `steps` divisions can have rounded away, in sectors of a tree's service. Each lost less than one unit of virtual
-/// time, of which 2^22 and a weight of one make a sector. Rounded up to whole sectors: nearly always one.
+/// What `steps` divisions can have rounded away, in sectors of a tree's service. Each lost less than one unit
+/// of virtual time, of which 2^22 and a weight of one make a sector. Rounded up to whole sectors: nearly
+/// always one.
 pub(crate) fn rounding(steps: u32, weight: u32) -> Ratio {
     Ratio::new(((i128::from(steps) * i128::from(weight)) >> 22) + 1, 1)
 }

@@ -1,5 +1,6 @@
-//! What B-WF2Q+ promises, held against exact arithmetic: theorems T1 to T9 and the rules of time V1 to V9 of the project's
-//! reference (docs/reference/bfq.md#18-guarantees and 8.2), on the group hierarchy alone, without a scheduler around it.
+//! What B-WF2Q+ promises, held against exact arithmetic: theorems T1 to T9 and the rules of time V1 to V9 of
+//! the project's reference (docs/reference/bfq.md#18-guarantees and 8.2), on the group hierarchy alone,
+//! without a scheduler around it.
 //!
 //! ```text
 //!   seed ──► a tree of weights, budgets, requests ──► Load ──► Hierarchy
@@ -13,8 +14,9 @@
 //!            twin.rs      the whole hierarchy written a second time, over vectors searched from end to end: V3
 //! ```
 //!
-//! In `groups.rs` shares are floats. Elsewhere they are fractions, and are compared as fractions of 128-bit integers: the only tolerance is for what the
-//! hierarchy's own divisions round down (see [`load::rounding`]), a fraction of a sector in a whole case.
+//! In `groups.rs` shares are floats. Elsewhere they are fractions, and are compared as fractions of 128-bit
+//! integers: the only tolerance is for what the hierarchy's own divisions round down (see
+//! [`load::rounding`]), a fraction of a sector in a whole case.
 
 mod bounds;
 mod changing;

@@ -1,6 +1,6 @@
-//! The hierarchy written a second time, as plainly as docs/reference/bfq.md has it: entities in one vector, searched from end to
-//! end; weights summed up and the next child looked for anew each time; recursion up the groups. Both get the same random
-//! events and must agree on every time, weight and choice after each.
+//! The hierarchy written a second time, as plainly as docs/reference/bfq.md has it: entities in one vector,
+//! searched from end to end; weights summed up and the next child looked for anew each time; recursion up the
+//! groups. Both get the same random events and must agree on every time, weight and choice after each.
 
 use crate::load::CLASSES;
 use crate::support::chance::Chance;

@@ -1,5 +1,6 @@
-//! Changes under load: weights, classes, tasks that move, groups that go and come back. Nothing is lost, and after a second everyone
-//! has what it is due now; under CFQ by itself, once the [debts](Case::debts) of before are paid.
+//! Changes under load: weights, classes, tasks that move, groups that go and come back. Nothing is lost, and
+//! after a second everyone has what it is due now; under CFQ by itself, once the [debts](Case::debts) of
+//! before are paid.
 
 use crate::shares::judge;
 use crate::support::chance::Chance;
@@ -79,7 +80,8 @@ impl<'a> Case<'a> {
         self.see_tasks();
     }
 
-    /// A group with nothing in it goes, under load; its tasks are its parent's then. Or one that is gone comes back.
+    /// A group with nothing in it goes, under load; its tasks are its parent's then. Or one that is gone
+    /// comes back.
     fn remove_or_revive(&mut self, group: usize) {
         let parent = self.tree.0[group].parent;
         if let Some(old) = self.gone.pop() {
@@ -119,11 +121,12 @@ impl<'a> Case<'a> {
 
     /// How long CFQ takes to pay for what was before a change, if somebody was due one part in `before`.
     ///
-    /// What a slice cost, its length divided by the group's share, stays whatever the group's share is afterwards; and since the share
-    /// is looked up when a group is charged, but after that, the first slice after a change costs as much once more. A group
-    /// that comes is placed behind all others, and has one slice at the share it came with. So all that is from before has gone by
-    /// after two slices at the smallest share that anybody has while tasks of before and of after both send: in each group no
-    /// more weighs in than before and after together.
+    /// What a slice cost, its length divided by the group's share, stays whatever the group's share is
+    /// afterwards; and since the share is looked up when a group is charged, but after that, the first slice
+    /// after a change costs as much once more. A group that comes is placed behind all others, and has one
+    /// slice at the share it came with. So all that is from before has gone by after two slices at the
+    /// smallest share that anybody has while tasks of before and of after both send: in each group no more
+    /// weighs in than before and after together.
     //= docs/reference/cfq.md#62-group-tree, docs/reference/cfq.md#66-hierarchy type=test
     fn debts(&self, before: u64) -> Duration {
         SLICE * (2 * (before + self.parts_most()))
@@ -171,9 +174,9 @@ changes! {
     flash_by_b_wf2q_follows: Toy::FLASH, "noop+groups", ["engine" = 1];
 }
 
-/// A group's own tasks, of leaf weight 1 beside a group of 999 in there, get one part in 2000, beside another group of the same weight. When
-/// the inner group stops, half is due. But a slice of 1 ms has cost 2 s of virtual time, which the other one, alone, takes 1 s to come
-/// through; and so does the next slice.
+/// A group's own tasks, of leaf weight 1 beside a group of 999 in there, get one part in 2000, beside another
+/// group of the same weight. When the inner group stops, half is due. But a slice of 1 ms has cost 2 s of
+/// virtual time, which the other one, alone, takes 1 s to come through; and so does the next slice.
 //= docs/reference/cfq.md#66-hierarchy type=test
 #[test]
 fn cfq_pays_for_a_slice_at_the_share_of_before() {

@@ -1,4 +1,5 @@
-//! What groups are promised, kept by whole schedulers: shares by weight at every level, guarantees, and changes under load.
+//! What groups are promised, kept by whole schedulers: shares by weight at every level, guarantees, and
+//! changes under load.
 //!
 //! ```text
 //!   seed ──► Tree (parents, weights, whose tasks where) ──► World: closed-loop tasks, an elevator, a toy device

@@ -10,8 +10,8 @@ use fairhead_core::{Control, Duration, GroupId, Min, Weight};
 const WINDOW: Duration = Duration::from_secs(1);
 const WINDOWS: u64 = 120;
 
-/// Of `capacity` requests a second, at most four fifths are guaranteed to some groups of small weight; others of large weight want all.
-/// Answers how many windows of a second missed a guarantee, and of how many.
+/// Of `capacity` requests a second, at most four fifths are guaranteed to some groups of small weight; others
+/// of large weight want all. Answers how many windows of a second missed a guarantee, and of how many.
 fn misses(chance: &mut Chance, toy: Toy, capacity: u64, name: &str, tunables: &[(&str, u64)]) -> (u64, u64) {
     let guaranteed = chance.range(1, 6);
     let groups = 1 + guaranteed + chance.range(1, 3);
@@ -69,7 +69,8 @@ fn flash_keeps_guarantees() {
     keeps_guarantees("flash_keeps_guarantees", toy, 1000, "deadline+groups", &[]);
 }
 
-/// On a disk whose streams are read in slices of 100 ms, a guarantee for scattered requests costs a seek there and one back.
+/// On a disk whose streams are read in slices of 100 ms, a guarantee for scattered requests costs a seek
+/// there and one back.
 #[test]
 fn a_disk_keeps_guarantees() {
     // 5 ms there and 5 ms back.
@@ -90,8 +91,9 @@ fn what_is_left_is_shared_by_weight() {
         }
         world.run(Duration::from_secs(20));
         let got: Vec<u64> = world.got.iter().map(|g| g.requests / 20).collect();
-        // Half of the device is the first one's by guarantee, more than its fifth, which its weight gives it. A guarantee runs 1/16 faster than asked. It is not made to pay
-        // back for ever what it has had beyond its share, so it has a turn now and then. Of the rest, 3 : 1.
+        // Half of the device is the first one's by guarantee, more than its fifth, which its weight gives it.
+        // A guarantee runs 1/16 faster than asked. It is not made to pay back for ever what it has had beyond
+        // its share, so it has a turn now and then. Of the rest, 3 : 1.
         assert!((500..545).contains(&got[1]), "{name}: {got:?}");
         assert!((3 * got[3]).abs_diff(got[2]) < 10, "{name}: {got:?}");
     }

@@ -74,8 +74,9 @@ shares! {
     noop_on_flash: Toy::FLASH, "noop+groups", [], 300;
 }
 
-/// As it comes, on a disk: nobody is off by more than the slice that is under way, and what is not charged: a slice's time begins
-/// with its first completion, so who has the disk for many slices in a row pays for one of these, and who comes in between for none.
+/// As it comes, on a disk: nobody is off by more than the slice that is under way, and what is not charged: a
+/// slice's time begins with its first completion, so who has the disk for many slices in a row pays for one
+/// of these, and who comes in between for none.
 #[test]
 fn a_disk_by_default() {
     seeds::each_long("a_disk_by_default", |seed| {
@@ -94,7 +95,8 @@ fn a_disk_by_default() {
                 let off = got.time.as_ns().abs_diff(ideal.as_ns());
                 let first = toy.seek + toy.request + toy.sector * 256;
                 let slice = Duration::from_ms(100) + first;
-                // Of each slice of at least 100 ms so much is free; who has a part f of the disk, has 1 - f to gain or lose.
+                // Of each slice of at least 100 ms so much is free; who has a part f of the disk, has 1 - f
+                // to gain or lose.
                 let others = u128::from(ideal.as_ns()) * (due.1 - due.0) / due.1;
                 let free = u64::try_from(others * u128::from(first.as_ns()) / u128::from(100 * MS)).unwrap();
                 assert!(off <= slice.as_ns() + free, "{name}: {} got, {ideal} due: {:?}", got.time, tree.0);

@@ -1,7 +1,7 @@
 //! Tasks that always have some requests on their way, an elevator, and a toy device.
 //!
-//! The device serves up to `depth` requests at once, each for a time that depends on its length and, if it has a head, on where
-//! it starts. The groups' parts of its time are counted here.
+//! The device serves up to `depth` requests at once, each for a time that depends on its length and, if it
+//! has a head, on where it starts. The groups' parts of its time are counted here.
 
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler, preset};
 use fairhead_core::units::Id;
@@ -149,7 +149,8 @@ impl World {
         }
     }
 
-    /// The task sends to another group from now on: at once, for what it sent before may wait where others starve it.
+    /// The task sends to another group from now on: at once, for what it sent before may wait where others
+    /// starve it.
     pub(crate) fn move_task(&mut self, task: usize, group: usize) {
         let mover = &mut self.tasks[task];
         mover.group = group;
@@ -222,7 +223,8 @@ impl World {
             op: task.op,
             ..Request::read(TaskId(1 + u32::try_from(i).unwrap()), task.next, Sectors(task.len))
         };
-        // Without a head nothing is gained by what follows; kept apart, nothing is merged, and all that is wanted waits.
+        // Without a head nothing is gained by what follows; kept apart, nothing is merged, and all that is
+        // wanted waits.
         task.next = if self.toy.rotational { rq.end() } else { rq.end() + Sectors(8) };
         self.owner[tag.index()] = (i, task.moves);
         self.open += 1;

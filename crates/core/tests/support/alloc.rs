@@ -14,7 +14,8 @@ fn count() {
     let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
 }
 
-// SAFETY: every call goes to `System` unchanged, which keeps `GlobalAlloc`'s contract; counting does not allocate.
+// SAFETY: every call goes to `System` unchanged, which keeps `GlobalAlloc`'s contract; counting does not
+// allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();

@@ -1,10 +1,11 @@
-//! How long a request may wait: the documented bound of each scheduler, as a function of its tunables and the load.
+//! How long a request may wait: the documented bound of each scheduler, as a function of its tunables and the
+//! load.
 //!
-//! The world is closed: a device that serves one request after another in at most [`SERVICE_MAX`] each, never loses
-//! one, and has at most [`Load::requests`] requests to do or in hand at any time. In it every scheduler has a bound for
-//! everyone whom it does not pass over on purpose (an idle class while others keep the disk busy, say, has none). The
-//! bounds are those of the schedulers' own documentation, made exact. They are far from what usually happens; what
-//! they tell apart is waiting and starving.
+//! The world is closed: a device that serves one request after another in at most [`SERVICE_MAX`] each, never
+//! loses one, and has at most [`Load::requests`] requests to do or in hand at any time. In it every scheduler
+//! has a bound for everyone whom it does not pass over on purpose (an idle class while others keep the disk
+//! busy, say, has none). The bounds are those of the schedulers' own documentation, made exact. They are far
+//! from what usually happens; what they tell apart is waiting and starving.
 
 use fairhead_core::config::Unit;
 use fairhead_core::sched::any::AnyConfig;
@@ -65,8 +66,9 @@ const BOUNDS: &[(&str, Bound)] = &[
     ("bfq-v8", bfq),
 ];
 
-/// Once its deadline has passed: the rest of the running batch, then for each older request of its direction and itself
-/// a batch of that direction and those that may come between. Reads have no bound if writes always go first.
+/// Once its deadline has passed: the rest of the running batch, then for each older request of its direction
+/// and itself a batch of that direction and those that may come between. Reads have no bound if writes always
+/// go first.
 fn deadline(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
     let c = match config {
         AnyConfig::Deadline(c) => c,
@@ -77,8 +79,8 @@ fn deadline(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
     batches(load, rq, expire, c.fifo_batch, c.writes_starved)
 }
 
-/// As deadline, once it has aged too: then its class does not matter, and older ones of all classes go first. The
-/// real-time class is never lifted, and those of other classes that are pass it.
+/// As deadline, once it has aged too: then its class does not matter, and older ones of all classes go first.
+/// The real-time class is never lifted, and those of other classes that are pass it.
 fn mq_deadline(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
     let AnyConfig::MqDeadline(c) = config else { return None };
     if load.classes && rq.prio.class == Class::RealTime {
@@ -104,16 +106,16 @@ fn batches(
     Some(expire + load.tick * 2 + SERVICE_MAX * load.depth + batch + batch * rounds * (load.requests + 1))
 }
 
-/// For each older request of its domain and itself: a token comes back when the device finishes one, and then the other
-/// domains finish their turns, 16 + 8 + 1 requests.
+/// For each older request of its domain and itself: a token comes back when the device finishes one, and then
+/// the other domains finish their turns, 16 + 8 + 1 requests.
 fn kyber(_: &AnyConfig, load: &Load, _: &Request) -> Option<Duration> {
     Some(SERVICE_MAX * ((load.requests + 1) * (25 + load.depth)))
 }
 
-/// Of the `n` older requests and the one itself, one is served in each look for expired ones, and looks are at most
-/// `expire` apart, plus the time until the next decision. A pair of batches has at least one look at sync requests if the
-/// sync batch is longer than that. At async ones it has one only if the device takes one request at a time: else a
-/// batch may begin late, and then neither at the oldest request nor with a look.
+/// Of the `n` older requests and the one itself, one is served in each look for expired ones, and looks are
+/// at most `expire` apart, plus the time until the next decision. A pair of batches has at least one look at
+/// sync requests if the sync batch is longer than that. At async ones it has one only if the device takes one
+/// request at a time: else a batch may begin late, and then neither at the oldest request nor with a look.
 fn anticipatory(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
     let c = match config {
         AnyConfig::Anticipatory(c) => c,
@@ -128,8 +130,8 @@ fn anticipatory(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duratio
     bounded.then(|| expire + device + (expire + batches) * (load.requests + 1))
 }
 
-/// A busy queue gives a request in each refill, unless it has some in flight. So between two of its requests there is
-/// the time to finish what it has at the device, and two dispatch lists.
+/// A busy queue gives a request in each refill, unless it has some in flight. So between two of its requests
+/// there is the time to finish what it has at the device, and two dispatch lists.
 fn request_round_robin(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
     let AnyConfig::CfqRoundRobin(c) = config else { return None };
     let gap = SERVICE_MAX * (2 * load.requests + load.depth) + load.tick;
@@ -137,8 +139,8 @@ fn request_round_robin(config: &AnyConfig, load: &Load, rq: &Request) -> Option<
     within_a_queue(load, rq, c.swap_fifo_limits, expire, c.fifo_batch_expire, gap)
 }
 
-/// Each task has one turn, of a slice, an idle period and what is on its way when the turn starts, when the slice ends,
-/// and for an awaited request after that.
+/// Each task has one turn, of a slice, an idle period and what is on its way when the turn starts, when the
+/// slice ends, and for an awaited request after that.
 fn time_slices(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
     let (slice, idle, swapped, expire, batch) = match config {
         AnyConfig::CfqTs1(c) => {
@@ -158,8 +160,8 @@ fn time_slices(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration
 }
 
 /// In early CFQ's queues, once a request has expired one of the older ones, or it, goes first at least every
-/// `batch` and the time until the queue's next request, `gap`. A queue that tasks share may have requests of the other
-/// kind that are always looked at first.
+/// `batch` and the time until the queue's next request, `gap`. A queue that tasks share may have requests of
+/// the other kind that are always looked at first.
 fn within_a_queue(
     load: &Load,
     rq: &Request,
@@ -174,18 +176,19 @@ fn within_a_queue(
     bounded.then(|| expire + (batch + gap) * (load.requests + 1) + on_its_way)
 }
 
-/// The slices of all queues of the class, for each older request of the queue; async requests share queues, and close
-/// cooperators do, so any request may be such a one. The longest slice is that of level 0, 1.8 times the base, and lower
-/// levels are put off by the difference, once for each queue. A kind goes on until its workload slice is over, which for
-/// async requests is longer than `target_latency` if `slice_async` is longer than `slice_sync`.
+/// The slices of all queues of the class, for each older request of the queue; async requests share queues,
+/// and close cooperators do, so any request may be such a one. The longest slice is that of level 0, 1.8
+/// times the base, and lower levels are put off by the difference, once for each queue. A kind goes on until
+/// its workload slice is over, which for async requests is longer than `target_latency` if `slice_async` is
+/// longer than `slice_sync`.
 ///
-/// Tasks that have no queue of their own are served as best effort, whatever their class. So beside queues of another class
-/// there is no bound, as with requests of several classes.
+/// Tasks that have no queue of their own are served as best effort, whatever their class. So beside queues of
+/// another class there is no bound, as with requests of several classes.
 ///
-/// With a device that takes several requests async ones have none either: an async queue, which must wait until no sync
-/// request is at the device, may lose its slice before that. Sync ones are not held to any there. From 3.10 on, two queues that
-/// are not worth waiting for take the disk from each other, before all that wait, if `quirk_preempt_empty` is on: then
-/// there is none for three.
+/// With a device that takes several requests async ones have none either: an async queue, which must wait
+/// until no sync request is at the device, may lose its slice before that. Sync ones are not held to any
+/// there. From 3.10 on, two queues that are not worth waiting for take the disk from each other, before all
+/// that wait, if `quirk_preempt_empty` is on: then there is none for three.
 fn cfq(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
     let c = match config {
         AnyConfig::Cfq(c) => c,
@@ -206,10 +209,10 @@ fn cfq(config: &AnyConfig, load: &Load, rq: &Request) -> Option<Duration> {
     Some(c.fifo_expire_sync.max(c.fifo_expire_async) + load.tick + round * (load.requests + 1))
 }
 
-/// What B-WF2Q+ promises: while others are given as many sectors as their weights entitle them to for what is ahead of a request
-/// in its queue, its budget, another's and one request, its queue is served once. Within a queue there may be an older
-/// request each time. Raised queues weigh up to 3000 times as much. Each request may be one of 8 sectors, preceded by an
-/// idle period.
+/// What B-WF2Q+ promises: while others are given as many sectors as their weights entitle them to for what is
+/// ahead of a request in its queue, its budget, another's and one request, its queue is served once. Within a
+/// queue there may be an older request each time. Raised queues weigh up to 3000 times as much. Each request
+/// may be one of 8 sectors, preceded by an idle period.
 fn bfq(config: &AnyConfig, load: &Load, _: &Request) -> Option<Duration> {
     let AnyConfig::Bfq(c) = config else { return None };
     if load.classes {
@@ -243,9 +246,9 @@ pub(crate) fn covered() -> impl Iterator<Item = &'static str> {
 
 /// How long `requests` may take to drain when nothing new comes, under any scheduler.
 ///
-/// Each may be preceded by one wait on purpose. No wait is longer than all times among the tunables together (a wait is
-/// one of them, or a multiple of one that stays below another, such as CFQ's grace for the idle class), rounded up to a
-/// tick; 200 ms stand for those times that are constants.
+/// Each may be preceded by one wait on purpose. No wait is longer than all times among the tunables together
+/// (a wait is one of them, or a multiple of one that stays below another, such as CFQ's grace for the idle
+/// class), rounded up to a tick; 200 ms stand for those times that are constants.
 //= linux-2.6.33 block/cfq-iosched.c CFQ_IDLE_DELAY, cfq_idle_class_timer
 pub(crate) fn drain(config: &AnyConfig, limits: &Limits, requests: usize) -> Duration {
     let times = config.list().iter().filter(|t| t.unit == Unit::Time);

@@ -1,4 +1,5 @@
-//! Drawing configurations and requests, swarm-style: each case has some features off entirely, so that rare ones meet.
+//! Drawing configurations and requests, swarm-style: each case has some features off entirely, so that rare
+//! ones meet.
 //!
 //= A. Groce et al., Swarm testing (ISSTA 2012)
 
@@ -79,7 +80,8 @@ fn tunable(chance: &mut Chance, t: &Tunable, default: u64) -> u64 {
     }
 }
 
-/// Of limits in bytes a second, and in requests a second: so that the largest request takes some hours at most.
+/// Of limits in bytes a second, and in requests a second: so that the largest request takes some hours at
+/// most.
 const BPS_MIN: u64 = 1_000_000;
 const IOPS_MIN: u64 = 1;
 
@@ -135,7 +137,8 @@ pub(crate) struct Mix {
     classes: [u64; 3],
     levels: bool,
     groups: u64,
-    /// Weights of: sequential, descending, near, anywhere, the same again, overlapping, the far end of the disk.
+    /// Weights of: sequential, descending, near, anywhere, the same again, overlapping, the far end of the
+    /// disk.
     positions: [u64; 7],
     /// Where random positions lie.
     span: u64,

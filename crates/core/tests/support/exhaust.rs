@@ -1,8 +1,8 @@
 //! Every sequence of choices, one after another.
 //!
-//! A test body asks for choices as if from a source of chance; [`Exhaust`] gives 0 each time at first, and after each
-//! run advances the last choice that has an alternative left, like an odometer whose wheels have the sizes that the
-//! body asked for.
+//! A test body asks for choices as if from a source of chance; [`Exhaust`] gives 0 each time at first, and
+//! after each run advances the last choice that has an alternative left, like an odometer whose wheels have
+//! the sizes that the body asked for.
 //!
 //! ```text
 //! body:  a = choose(2); if a == 0 { b = choose(2) }        runs: (0,0) (0,1) (1)

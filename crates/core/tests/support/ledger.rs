@@ -1,8 +1,10 @@
-//! The oracle of conservation: every request is issued exactly once, alone or merged, and completes exactly once.
+//! The oracle of conservation: every request is issued exactly once, alone or merged, and completes exactly
+//! once.
 //!
-//! It believes nothing that it can work out itself. It knows what was handed in, and checks each answer against that:
-//! a merge joins neighbours of one direction and group, an issued request covers exactly the sectors of those that it carries, a
-//! completion frees exactly those. Only *which* requests an issued one carries, and which wait for limits, is read from the elevator.
+//! It believes nothing that it can work out itself. It knows what was handed in, and checks each answer
+//! against that: a merge joins neighbours of one direction and group, an issued request covers exactly the
+//! sectors of those that it carries, a completion frees exactly those. Only *which* requests an issued one
+//! carries, and which wait for limits, is read from the elevator.
 //!
 //! What groups got is counted here too, with a tree of groups of its own, and must be what their books say.
 
@@ -159,7 +161,8 @@ impl Ledger {
             .expect("a merged request is carried by a queued one")
     }
 
-    /// A request must look like the union of those it carries: gapless, without overlap, of one direction, in limits.
+    /// A request must look like the union of those it carries: gapless, without overlap, of one direction, in
+    /// limits.
     fn check_family(&self, head: Tag, table: &Requests) {
         let whole = table[head].rq;
         let mut family: Vec<(Tag, Request, Instant)> = members(head, table)
@@ -256,8 +259,8 @@ impl Ledger {
         self.held.contains(&tag.0)
     }
 
-    /// What the elevator recorded for one call: exactly `expected` besides notes, joins, and those that need not wait for limits any
-    /// longer, at `now`.
+    /// What the elevator recorded for one call: exactly `expected` besides notes, joins, and those that need
+    /// not wait for limits any longer, at `now`.
     pub(crate) fn check_trace(now: Instant, events: &[TraceEvent], expected: Option<(Action, Tag)>) {
         let (mut seen, mut has_merged) = (None, false);
         for event in events {

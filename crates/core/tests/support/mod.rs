@@ -1,4 +1,5 @@
-//! What the suites share: chance, oracles, an elevator under observation, and a storm of operations to put it in.
+//! What the suites share: chance, oracles, an elevator under observation, and a storm of operations to put it
+//! in.
 //!
 //! ```text
 //!   seeds ──► Chance ──► Storm (operations, faults, virtual time, a device)

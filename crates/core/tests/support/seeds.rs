@@ -1,8 +1,9 @@
 //! Which seeds to run, and what to say when one fails.
 //!
-//! `FAIRHEAD_SEEDS` is how many cases each scheduler gets (default 8, many more where a case is small), `FAIRHEAD_SEED`
-//! what they are drawn from: a number such as `0x1f`, or any text, for example a commit hash. A failing case prints its
-//! own number; run with that number and one case to see it again. `FAIRHEAD_LOG=1` prints every operation.
+//! `FAIRHEAD_SEEDS` is how many cases each scheduler gets (default 8, many more where a case is small),
+//! `FAIRHEAD_SEED` what they are drawn from: a number such as `0x1f`, or any text, for example a commit hash.
+//! A failing case prints its own number; run with that number and one case to see it again. `FAIRHEAD_LOG=1`
+//! prints every operation.
 
 use super::chance::{GOLDEN, mix};
 use std::cell::Cell;

@@ -1,10 +1,12 @@
 //! A storm: random operations with faults, then calm, in which everything must drain.
 //!
-//! Everything is drawn from one [`Chance`]: limits, preset, tunables, the mix of requests, which faults occur at all.
-//! Faults are requests that are slow, stuck, completed out of order or handed back; timers that are late, coarse or
-//! spurious; tasks that exit in the middle of their slice (and may come back under the same number); priorities and tunables that change
-//! in flight; groups of tasks, and of groups their weights, classes, limits, guarantees and parents, and groups that go and come back; and the scheduler being exchanged under load. A failed request looks like a finished
-//! one to a scheduler (whoever drives it retries or not), so it has no operation of its own.
+//! Everything is drawn from one [`Chance`]: limits, preset, tunables, the mix of requests, which faults occur
+//! at all. Faults are requests that are slow, stuck, completed out of order or handed back; timers that are
+//! late, coarse or spurious; tasks that exit in the middle of their slice (and may come back under the same
+//! number); priorities and tunables that change in flight; groups of tasks, and of groups their weights,
+//! classes, limits, guarantees and parents, and groups that go and come back; and the scheduler being
+//! exchanged under load. A failed request looks like a finished one to a scheduler (whoever drives it retries
+//! or not), so it has no operation of its own.
 
 use super::bounds;
 use super::chance::Chance;

@@ -1,9 +1,10 @@
-//! An elevator under observation: every call is checked by the [`Ledger`], followed by `check()`, watched for heap use,
-//! and repeated on a twin.
+//! An elevator under observation: every call is checked by the [`Ledger`], followed by `check()`, watched for
+//! heap use, and repeated on a twin.
 //!
-//! The twin is a second elevator that gets the same calls and, if asked for, spurious timer calls in between. Its
-//! answers must be the same: the same events give the same decisions, and spurious timers change nothing. Or the twin gets calls
-//! that follow each other at one time as batches, and must give the same answers in the same order.
+//! The twin is a second elevator that gets the same calls and, if asked for, spurious timer calls in between.
+//! Its answers must be the same: the same events give the same decisions, and spurious timers change nothing.
+//! Or the twin gets calls that follow each other at one time as batches, and must give the same answers in
+//! the same order.
 
 use super::alloc::without;
 use super::ledger::{Done, Ledger};
@@ -153,7 +154,8 @@ impl Subject {
         let room = without("has_room", || self.elevator.has_room(rq));
         let is_idle = self.ledger.waiting() + self.ledger.at_device() == 0;
         assert!(room || !is_idle, "no room for {rq:?} in an empty elevator: a driver would wait for ever");
-        // Who had a spurious timer may have let requests pass their limits that the other will when it is called next.
+        // Who had a spurious timer may have let requests pass their limits that the other will when it is
+        // called next.
         let held = self.requests().held();
         let owes = self.batch.as_ref().is_some_and(|b| !b.is_empty());
         if let Some(twin) = self.twin.as_ref().filter(|t| !owes && t.requests().held() == held) {

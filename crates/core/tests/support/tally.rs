@@ -98,7 +98,8 @@ impl Tally {
         self.total += bytes;
     }
 
-    /// `requests` are those in the elevator: group, whether it waits or was handed back, whether another carries it.
+    /// `requests` are those in the elevator: group, whether it waits or was handed back, whether another
+    /// carries it.
     pub(crate) fn check(
         &self,
         elevator: &Elevator<AnyScheduler>,
