@@ -1,12 +1,13 @@
 //! What happens next: a queue of events ordered by time, class and number.
 //!
-//! Two events at one instant are ordered by class (a device completion before the run of the request queue, that
-//! before a process, that before a timer) and then by the order in which they were scheduled. The class order is
-//! physics, not taste: the interrupt runs the request queue before the process that it wakes can submit again, and that is
-//! what makes idling necessary at all.
+//! Two events at one instant are ordered by class (a device completion before the run of the request queue,
+//! that before a process, that before a timer) and then by the order in which they were scheduled. The class
+//! order is physics, not taste: the interrupt runs the request queue before the process that it wakes can
+//! submit again, and that is what makes idling necessary at all.
 //!
-//! Most events make the next one of their kind: a processor has done one thing and begins another. So the place of an event that was taken
-//! stays empty until somebody asks for the next, and what is scheduled meanwhile is put there:
+//! Most events make the next one of their kind: a processor has done one thing and begins another. So the
+//! place of an event that was taken stays empty until somebody asks for the next, and what is scheduled
+//! meanwhile is put there:
 //!
 //! ```text
 //!        3                    ·                    8                    4

@@ -8,25 +8,27 @@
 //!   └─ overlaps with the disk serving others                     └─ nothing overlaps with this on a disk of depth 1
 //! ```
 //!
-//! A buffered call that misses pays for its requests *while the disk works*: the process hands in a request and stays on a CPU
-//! for `request` and the scheduler's cost before it sleeps; if the data are there earlier, it goes on when it has paid.
+//! A buffered call that misses pays for its requests *while the disk works*: the process hands in a request
+//! and stays on a CPU for `request` and the scheduler's cost before it sleeps; if the data are there earlier,
+//! it goes on when it has paid.
 //!
 //! ```text
 //!   random reader of 2016:  call 1.7 µs ─► request 79 µs ──┬─► next call        four CPUs: 4 / 80.7 µs = 49.6 k reads/s
 //!                                  └─► disk 130 µs ────────┘                              of 4 KiB = 203 MB/s
 //! ```
 //!
-//! Nothing else fits the published run: ten readers whose disk takes 130 µs could not keep four CPUs busy all of the time
-//! (they did) with 80.7 µs each that came before or after the disk's part.
+//! Nothing else fits the published run: ten readers whose disk takes 130 µs could not keep four CPUs busy all
+//! of the time (they did) with 80.7 µs each that came before or after the disk's part.
 //!
-//! The costs are separate parameters because they sit in different places of that loop; one client's bandwidth fixes
-//! only their sum. **Until Linux 4.20 the request queue is run from the interrupt before the woken process can submit again**: with
-//! another request pending, that one is dispatched first. This is deceptive idleness, the reason why AS and CFQ wait.
-//! The multi-queue layer of later kernels does not ask the scheduler after a completion ([`MultiQueue`]): a process that submits again
-//! within some milliseconds comes first, although nothing is kept idle for it.
+//! The costs are separate parameters because they sit in different places of that loop; one client's
+//! bandwidth fixes only their sum. **Until Linux 4.20 the request queue is run from the interrupt before the
+//! woken process can submit again**: with another request pending, that one is dispatched first. This is
+//! deceptive idleness, the reason why AS and CFQ wait. The multi-queue layer of later kernels does not ask
+//! the scheduler after a completion ([`MultiQueue`]): a process that submits again within some milliseconds
+//! comes first, although nothing is kept idle for it.
 //!
-//! What this does not do: charge the CPU for the flusher's requests, prefer one process to another (the run queue is first come,
-//! first served), or tell one CPU's caches from another's.
+//! What this does not do: charge the CPU for the flusher's requests, prefer one process to another (the run
+//! queue is first come, first served), or tell one CPU's caches from another's.
 //
 //= docs/reference/hosts.md#processors-and-costs, docs/reference/hosts.md#submission-paths
 
@@ -47,21 +49,25 @@ pub struct Host {
     pub think: Duration,
     /// From the device's completion to the next dispatch.
     pub irq: Duration,
-    /// Added to `irq`, exponentially distributed with this mean, so that no result depends on exact resonance.
+    /// Added to `irq`, exponentially distributed with this mean, so that no result depends on exact
+    /// resonance.
     pub irq_jitter: Duration,
-    /// CPU time of each request that a buffered call causes: making it, its interrupt, leaving the CPU and coming back. It
-    /// is spent while the disk works (see the module's text).
+    /// CPU time of each request that a buffered call causes: making it, its interrupt, leaving the CPU and
+    /// coming back. It is spent while the disk works (see the module's text).
     pub request: Duration,
     /// What the scheduler costs per request, by name; not listed: nothing. Added to `think`, or to `request`.
     pub sched_cost: Vec<(&'static str, Duration)>,
-    /// Whether the scheduler's cost is spent under the one lock of its queue: then no two requests leave it closer together.
+    /// Whether the scheduler's cost is spent under the one lock of its queue: then no two requests leave it
+    /// closer together.
     pub sched_serial: bool,
     /// What allocating a new 4 KiB block of a file costs in the direct call that writes it.
     pub allocate: Duration,
-    /// What a direct write into a hole of a file costs more, per 4 KiB: it is made through the page cache and waited for.
+    /// What a direct write into a hole of a file costs more, per 4 KiB: it is made through the page cache and
+    /// waited for.
     pub hole: Duration,
-    /// The clock that schedulers see: steps of 1/HZ, or exact if zero. BFQ and Kyber, which time in nanoseconds, see an
-    /// exact one everywhere; what BFQ counts in ticks it counts in these, unless its own `tick` is set.
+    /// The clock that schedulers see: steps of 1/HZ, or exact if zero. BFQ and Kyber, which time in
+    /// nanoseconds, see an exact one everywhere; what BFQ counts in ticks it counts in these, unless its own
+    /// `tick` is set.
     pub tick: Duration,
     /// The largest request.
     pub max_request: Sectors,
@@ -71,17 +77,20 @@ pub struct Host {
     pub direct_write_sync: bool,
     /// How requests are held back to be merged before the device gets them.
     pub plug: Plug,
-    /// The multi-queue layer, on hosts of its time; none: the single-queue layer, which runs the queue at each completion.
+    /// The multi-queue layer, on hosts of its time; none: the single-queue layer, which runs the queue at
+    /// each completion.
     pub multi_queue: Option<MultiQueue>,
-    /// What an I/O costs the processors, on hosts where a process runs on one at a time and requests are given out by hardware queue; none:
-    /// each call takes any processor that is free (`think`, `sched_cost`), and requests come from one pool.
+    /// What an I/O costs the processors, on hosts where a process runs on one at a time and requests are
+    /// given out by hardware queue; none: each call takes any processor that is free (`think`, `sched_cost`),
+    /// and requests come from one pool.
     pub cores: Option<Cores>,
-    /// What the way from a call to the device takes, and again from the device's completion to the interrupt: a loop device, FUSE or NBD
-    /// in between. It occupies no processor, and requests travel side by side.
+    /// What the way from a call to the device takes, and again from the device's completion to the interrupt:
+    /// a loop device, FUSE or NBD in between. It occupies no processor, and requests travel side by side.
     pub path: Duration,
     /// Added to `path` on the way back, exponentially distributed with this mean.
     pub path_jitter: Duration,
-    /// From one process's start to the next when several start together, in the order of the job file; half of it is exponentially distributed.
+    /// From one process's start to the next when several start together, in the order of the job file; half
+    /// of it is exponentially distributed.
     pub start_gap: Duration,
     /// Whether they start in the reverse order.
     pub starts_reversed: bool,
@@ -107,15 +116,16 @@ pub struct Host {
     pub throttle: Throttle,
     /// Whether an fsync makes the disk empty its write cache.
     pub fsync_flushes: bool,
-    /// Whether pages that are written in the background belong to the control group that dirtied them, and not to the root.
+    /// Whether pages that are written in the background belong to the control group that dirtied them, and
+    /// not to the root.
     pub cgroup_writeback: bool,
 }
 
 /// Who writes dirty pages, by era.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flusher {
-    /// Until 2.6.31: threads of a pool that serves all disks, here one for the limit and one for old pages. They turn
-    /// to something else for up to 100 ms when the disk's request queue is congested.
+    /// Until 2.6.31: threads of a pool that serves all disks, here one for the limit and one for old pages.
+    /// They turn to something else for up to 100 ms when the disk's request queue is congested.
     Pdflush,
     /// Since 2.6.32: one thread per disk. It waits for requests as anybody else does.
     PerDevice,
@@ -132,12 +142,14 @@ pub enum Throttle {
 
 /// What runs the request queue on hosts of the multi-queue layer.
 ///
-/// A completion by itself does not ask the scheduler again. A request that the scheduler has held back is looked at
+/// A completion by itself does not ask the scheduler again. A request that the scheduler has held back is
+/// looked at
 ///
 /// - at the next insertion by anybody;
 /// - after a completion, if the device was full when the scheduler was last asked;
 /// - when the scheduler asks for a run ([`Elevator::wants_run`](fairhead_core::Elevator::wants_run));
-/// - by a delayed run, at least 3 ms after a dispatch that found requests and was given none. Insertions do not put it off.
+/// - by a delayed run, at least 3 ms after a dispatch that found requests and was given none. Insertions do
+///   not put it off.
 ///
 /// ```text
 ///   completion ──┬─ device was full, or the scheduler asks ─► worker ─ 15 µs ─► dispatch
@@ -158,7 +170,8 @@ impl MultiQueue {
     //= docs/reference/nvme.md#4-after-a-completion (d)
     pub const DELAY: Duration = Duration::from_ms(3);
 
-    /// When the delayed run is due that begins to wait now. The delay is rounded up to whole ticks and is counted from the next tick on.
+    /// When the delayed run is due that begins to wait now. The delay is rounded up to whole ticks and is
+    /// counted from the next tick on.
     ///
     /// Traced on Linux 6.18 with HZ = 250: a timer of one tick, which expires at the second tick.
     //= deviates delayed-run
@@ -173,7 +186,8 @@ impl MultiQueue {
 /// Plugging, by era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plug {
-    /// Until 2.6.38: a device queue that was empty waits for 4 requests or 3 ms, or for somebody who waits for I/O.
+    /// Until 2.6.38: a device queue that was empty waits for 4 requests or 3 ms, or for somebody who waits
+    /// for I/O.
     Device,
     /// Since 2.6.39: a task collects its own requests until it waits.
     Task,
@@ -203,7 +217,8 @@ impl Host {
     pub fn of_2004() -> Self {
         Self {
             cpus: 1,
-            // A 4 KiB hit takes 0.2016 ms in all (19 837 KiB/s): less irq, the drive's hit overhead and the bus.
+            // A 4 KiB hit takes 0.2016 ms in all (19 837 KiB/s): less irq, the drive's hit overhead and the
+            // bus.
             //= cfq-timeslices-2004, case 1, deadline, 1 client
             think: Duration::from_ns(98_400),
             irq: Duration::from_us(20),
@@ -230,11 +245,12 @@ impl Host {
             cores: None,
             path: Duration::ZERO,
             path_jitter: Duration::ZERO,
-            // Hosts of published tables: their runs are compared as they are, and all of them last for seconds.
+            // Hosts of published tables: their runs are compared as they are, and all of them last for
+            // seconds.
             start_gap: Duration::ZERO,
             starts_reversed: false,
-            // 60 MB/s read and written at 2 to 3 % of (presumably) four processors: about 6 us for each 4 KiB, of
-            // which the call takes a third.
+            // 60 MB/s read and written at 2 to 3 % of (presumably) four processors: about 6 us for each 4
+            // KiB, of which the call takes a third.
             //= docs/reference/published-results.md#17-vmstat R000-V-new, column sy
             buffered: Duration::from_us(2),
             copy: Duration::from_us(4),
@@ -284,7 +300,8 @@ impl Host {
         }
     }
 
-    /// The machine of `bfq-v8-2016`: four processors, a SATA SSD, a Linux between 3.17 and 4.7, whose disks had one queue.
+    /// The machine of `bfq-v8-2016`: four processors, a SATA SSD, a Linux between 3.17 and 4.7, whose disks
+    /// had one queue.
     #[must_use]
     pub fn of_2016() -> Self {
         Self {
@@ -292,7 +309,8 @@ impl Host {
             // Two thirds and half of 2010's: assumptions.
             think: Duration::from_us(10),
             irq: Duration::from_us(10),
-            // With the call and its page 80.7 us for a random read of 4 KiB: 203 MB/s on four CPUs without idle time.
+            // With the call and its page 80.7 us for a random read of 4 KiB: 203 MB/s on four CPUs without
+            // idle time.
             //= bfq-v8-2016, 10 raw random readers, noop (R004-T-rand)
             request: Duration::from_us(79),
             // 202, 193 and 191 MB/s against noop's 203; contention for the queue's lock included.
@@ -343,12 +361,12 @@ impl Host {
             nr_requests: 256,
             direct_write_sync: true,
             plug: Plug::Task,
-            // Traced on Linux 6.18 on a virtual machine: 13 to 50 us from queueing the work to its start; less where nothing is in the way.
-            // HZ is that of most distributions.
+            // Traced on Linux 6.18 on a virtual machine: 13 to 50 us from queueing the work to its start;
+            // less where nothing is in the way. HZ is that of most distributions.
             //= docs/reference/hosts.md#worker-delay
             multi_queue: Some(MultiQueue { worker: Duration::from_us(15), hz: 250 }),
-            // fio 3.33 with ten jobs: the first request of the last comes 0.6 to 1.2 ms after that of the first; with two jobs, 3 to 157 us
-            // later, or earlier, in one case of three.
+            // fio 3.33 with ten jobs: the first request of the last comes 0.6 to 1.2 ms after that of the
+            // first; with two jobs, 3 to 157 us later, or earlier, in one case of three.
             start_gap: Duration::from_us(90),
             // A memory bandwidth of 10 GB/s and a system call without mitigations: an assumption.
             buffered: Duration::from_ns(400),
@@ -361,8 +379,9 @@ impl Host {
 
     /// The machine of a study of schedulers on NVMe drives: ten cores, Linux 6.3.
     ///
-    /// Calibrated with the rows of `reproduce icpe24` that are named below, all of which are marked there: one process at depth 1 and 256, and 1 and
-    /// 256 processes. The shares of lock time at 2, 5 and 10 processes of depth 128 say how the hand-over grows; no other row tells.
+    /// Calibrated with the rows of `reproduce icpe24` that are named below, all of which are marked there:
+    /// one process at depth 1 and 256, and 1 and 256 processes. The shares of lock time at 2, 5 and 10
+    /// processes of depth 128 say how the hand-over grows; no other row tells.
     #[must_use]
     pub fn of_2023() -> Self {
         let ns = Duration::from_ns;
@@ -376,12 +395,14 @@ impl Host {
             insert_batch: 1,
             dispatch_batch: 1,
         };
-        // Together 0.59 us a request: 295.3k of one process where none has 357.9k. What a lone request costs more, and the hand-over: 425.3k of 256
-        // processes. How much of the first is under the lock is an assumption.
+        // Together 0.59 us a request: 295.3k of one process where none has 357.9k. What a lone request costs
+        // more, and the hand-over: 425.3k of 256 processes. How much of the first is under the lock is an
+        // assumption.
         //= icpe24 D256-mq-deadline, N256-mq-deadline, L2, L5 and L10-mq-deadline
         let mq_deadline = Elevator { work: ns(50), lock: Some(lock([270, 270, 0, 400, 680], 1)) };
-        // 1.46 us: 235.0k; 281.5k of 256 processes. The hand-over was 190 and the lone request's part 1,000 until
-        // five deep readers got less than half of what they get without a scheduler, which is said of the study's hardware.
+        // 1.46 us: 235.0k; 281.5k of 256 processes. The hand-over was 190 and the lone request's part 1,000
+        // until five deep readers got less than half of what they get without a scheduler, which is said of
+        // the study's hardware.
         //= icpe24 D256-bfq, N256-bfq, L2, L5 and L10-bfq
         let bfq = Elevator { work: ns(100), lock: Some(lock([500, 460, 400, 950, 210], 2)) };
         Self {
@@ -416,8 +437,8 @@ impl Host {
         }
     }
 
-    /// The machine of 2023 with a later kernel: mq-deadline inserts and dispatches up to 32 requests each time that it takes its lock. Nothing else
-    /// is known to differ, and no row is fitted to it.
+    /// The machine of 2023 with a later kernel: mq-deadline inserts and dispatches up to 32 requests each
+    /// time that it takes its lock. Nothing else is known to differ, and no row is fitted to it.
     //= docs/reference/nvme.md#23-lock-contention later kernels
     #[must_use]
     pub fn of_2024() -> Self {
@@ -448,8 +469,8 @@ impl Host {
         }
     }
 
-    /// A host as it is written on a command line, and its full name: a year, then settings, each behind a comma. Without a year it is the
-    /// one that goes with the disk.
+    /// A host as it is written on a command line, and its full name: a year, then settings, each behind a
+    /// comma. Without a year it is the one that goes with the disk.
     ///
     /// ```
     /// # use fairhead_sim::Host;
@@ -517,8 +538,8 @@ impl Host {
         Self::named(Self::name_for_disk(disk)).unwrap_or_else(Self::of_2020)
     }
 
-    /// What runs the queue after a completion under this scheduler. Those that the multi-queue layer never had are driven as they were in their
-    /// time on any host.
+    /// What runs the queue after a completion under this scheduler. Those that the multi-queue layer never
+    /// had are driven as they were in their time on any host.
     #[must_use]
     pub fn multi_queue_for(&self, scheduler: &str, config: &AnyConfig) -> Option<MultiQueue> {
         let is_modern = match config {

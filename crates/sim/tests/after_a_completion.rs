@@ -1,15 +1,18 @@
-//! What comes first after a completion: the table that was measured on a running kernel, row by row in the lab.
+//! What comes first after a completion: the table that was measured on a running kernel, row by row in the
+//! lab.
 //!
-//! Two direct readers of 64 KiB, half the disk apart. After each completion of the first reader one of two things comes first: its own next
-//! insertion, or the other reader's issue. The kernel (6.18, HZ = 250) was traced for a second in each row; the lab runs for three, after one
-//! that does not count. A row holds if
+//! Two direct readers of 64 KiB, half the disk apart. After each completion of the first reader one of two
+//! things comes first: its own next insertion, or the other reader's issue. The kernel (6.18, HZ = 250) was
+//! traced for a second in each row; the lab runs for three, after one that does not count. A row holds if
 //!
 //! - the share in which the reader's own insertion comes first is within 2 points,
 //! - the completions in a second are within 10 %,
-//! - the median time to its own insertion is within 5 % or 25 us, which is what the two machines need for a call,
+//! - the median time to its own insertion is within 5 % or 25 us, which is what the two machines need for a
+//!   call,
 //! - the median time to the other's issue is within a quarter: the table's medians are of 36 to 95 cases.
 //!
-//! Two rows differ in the share, by the reason that is written under `delayed-run` in the deviations. They are held to what the lab has now.
+//! Two rows differ in the share, by the reason that is written under `delayed-run` in the deviations. They
+//! are held to what the lab has now.
 //
 //= docs/reference/nvme.md#4-after-a-completion type=test
 
@@ -294,8 +297,9 @@ fn without_a_scheduler_the_other_request_is_at_the_device_already() {
     }
 }
 
-/// The single-queue layer runs the queue in the interrupt: the other's issue comes first, at once, however soon the reader comes back. Only a
-/// scheduler that idles keeps the disk for it, as bfq does here for a reader beside one of the idle class.
+/// The single-queue layer runs the queue in the interrupt: the other's issue comes first, at once, however
+/// soon the reader comes back. Only a scheduler that idles keeps the disk for it, as bfq does here for a
+/// reader beside one of the idle class.
 #[test]
 fn the_single_queue_layer_asks_at_the_completion() {
     let host = Host { multi_queue: None, ..host() };

@@ -1,4 +1,5 @@
-//! What a simulated client costs: memory for each of thousands. One test in its own program, as it counts all that the program allocates.
+//! What a simulated client costs: memory for each of thousands. One test in its own program, as it counts all
+//! that the program allocates.
 
 use fairhead_core::sched::any::{PRESETS, Preset};
 use fairhead_device::DeviceParams;
@@ -12,7 +13,8 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
 
-// SAFETY: every call goes to `System` unchanged, which keeps `GlobalAlloc`'s contract; counting does not allocate.
+// SAFETY: every call goes to `System` unchanged, which keeps `GlobalAlloc`'s contract; counting does not
+// allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();

@@ -1,7 +1,8 @@
-//! What `advise` says of the jobs in examples/flash on the drive of the study: none, kyber, mq-deadline or bfq.
+//! What `advise` says of the jobs in examples/flash on the drive of the study: none, kyber, mq-deadline or
+//! bfq.
 //!
-//! No row of the study with writes was used to fit anything, and its figures are not here: only what it says in words. Jobs are cut short; nothing
-//! else is changed.
+//! No row of the study with writes was used to fit anything, and its figures are not here: only what it says
+//! in words. Jobs are cut short; nothing else is changed.
 //= docs/reference/nvme.md#5-what-the-study-says-in-words type=test
 
 use fairhead_core::Duration;
@@ -48,7 +49,8 @@ fn cost(a: &Advice, preset: &str) -> Cost {
     *a.costs.iter().find(|c| c.candidate == index(a, preset)).unwrap()
 }
 
-/// The study, in words: under interference by writes bfq and kyber have shorter tails than none and mq-deadline.
+/// The study, in words: under interference by writes bfq and kyber have shorter tails than none and
+/// mq-deadline.
 #[test]
 fn a_reader_beside_writers_is_told_to_use_kyber_or_bfq_and_the_price() {
     let text = include_str!("../../../examples/flash/reader-beside-writers.fio");
@@ -79,7 +81,8 @@ fn writers_without_a_scheduler_are_limited_by_the_drive() {
     assert_eq!(cost(&a, "noop").limit, Limit::Drive);
 }
 
-/// The study, in words: bfq's tail is longer than none's when many processes only read at large depth, and it moves less than half.
+/// The study, in words: bfq's tail is longer than none's when many processes only read at large depth, and it
+/// moves less than half.
 #[test]
 fn deep_readers_are_not_told_to_use_bfq() {
     let (_, a) = asked(include_str!("../../../examples/flash/deep-readers.fio"), Duration::from_ms(50));

@@ -1,5 +1,5 @@
-//! A program starts at any time after any number of readers: under BFQ it takes at most one and a half times as long as on an idle
-//! disk in the mean, and twice at worst, and the readers lose nothing by that.
+//! A program starts at any time after any number of readers: under BFQ it takes at most one and a half times
+//! as long as on an idle disk in the mean, and twice at worst, and the readers lose nothing by that.
 
 use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_device::DeviceParams;

@@ -1,8 +1,8 @@
 //! Every switch of BFQ does what its description says, on the load that it was written for.
 //!
-//! All figures, in whole numbers, must equal those in `golden/ladder.txt`; a change that moves them says why in its commit and in
-//! the CHANGELOG's *Scheduling behaviour*, and rewrites the file with `FAIRHEAD_BLESS=1`. The claims are judged besides,
-//! whatever the file says.
+//! All figures, in whole numbers, must equal those in `golden/ladder.txt`; a change that moves them says why
+//! in its commit and in the CHANGELOG's *Scheduling behaviour*, and rewrites the file with
+//! `FAIRHEAD_BLESS=1`. The claims are judged besides, whatever the file says.
 
 use fairhead_core::sched::any::preset;
 use fairhead_sim::ladder::{SCENARIOS, SWITCHES, Verdict, rungs, without_each};

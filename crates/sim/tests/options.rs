@@ -61,7 +61,8 @@ fn blocks(lines: &str) -> String {
     calls.iter().filter(|c| c.asked != Asked::Sync).map(block).collect::<Vec<_>>().join(" ")
 }
 
-/// The blocks at which calls of fio 3.33 begin: its log of offsets, by `write_lat_log` with `log_offset`. `None`: there is no fio.
+/// The blocks at which calls of fio 3.33 begin: its log of offsets, by `write_lat_log` with `log_offset`.
+/// `None`: there is no fio.
 fn blocks_of_fio(lines: &str) -> Option<String> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -263,7 +264,8 @@ fn exit_what_says_whom_exitall_ends() {
         )
     };
     let made = |what: &str| calls(&run(&text(what)).0);
-    // fio 3.33: 592, 100 and so on with the default; 10, 99, 0 with all. The fast one ends after half a second.
+    // fio 3.33: 592, 100 and so on with the default; 10, 99, 0 with all. The fast one ends after half a
+    // second.
     assert_eq!(made(""), [100, 50, 30]);
     let with = made("exit_what=stonewall");
     assert!((9..=12).contains(&with[0]) && with[1..] == [50, 30], "{with:?}");
@@ -326,7 +328,8 @@ fn jobs_end_at_their_bounds() {
 #[test]
 fn a_job_ends_when_its_figures_are_steady() {
     let text = |lines: &str| format!("[global]\nioengine=null\nsize=1g\ntime_based\nruntime=30\n{lines}\n");
-    // fio looks just before a job is a whole number of seconds old: it ends after 2.9, 5.9, 4.9, 3.9 and 3.0 s of its figures.
+    // fio looks just before a job is a whole number of seconds old: it ends after 2.9, 5.9, 4.9, 3.9 and 3.0
+    // s of its figures.
     for (lines, seconds) in [
         ("[a]\nrate_iops=100\nss=iops:5%\nss_dur=3", 3.0),
         ("[a]\nrate_iops=100\nss=bw:5%\nss_dur=3\nss_ramp=2", 6.0),
@@ -368,8 +371,8 @@ fn a_reporting_group_is_steady_as_one() {
     let text = "[global]\nioengine=null\nsize=1g\ntime_based\nruntime=30\ngroup_reporting\nss=iops_slope:5%\nss_dur=4\n\
                 [fast]\nrate_iops=300\nruntime=2500ms\n[slow]\nrate_iops=100\n";
     let (outcome, _) = run(text);
-    // 400, 400, 100, 100: the slope is -120 of 250, and does not count as small. Seconds 3 to 6 have 100 each, as a client that has ended does not
-    // count; fio ends after 5.93 s.
+    // 400, 400, 100, 100: the slope is -120 of 250, and does not count as small. Seconds 3 to 6 have 100
+    // each, as a client that has ended does not count; fio ends after 5.93 s.
     assert_eq!(outcome.clients[0].steady, None);
     let steady = outcome.clients[1].steady.as_ref().expect("the group's");
     let took_ms = outcome.clients[1].elapsed.as_ms();

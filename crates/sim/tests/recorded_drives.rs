@@ -1,5 +1,6 @@
-//! The disk model against recorded drives, by the parameters that DiskSim has of them: the demerit figure stays within
-//! 0.02 ms of DiskSim's own, but for one. Needs the recordings beside the repository; says `skipped` without them.
+//! The disk model against recorded drives, by the parameters that DiskSim has of them: the demerit figure
+//! stays within 0.02 ms of DiskSim's own, but for one. Needs the recordings beside the repository; says
+//! `skipped` without them.
 
 use std::path::Path;
 
@@ -9,8 +10,8 @@ use fairhead_trace::open;
 
 /// DiskSim's own figure, ms, by how much ours may be worse, and how many things of its files are noted.
 ///
-/// `hp_c3323a` is the one miss of the bar of 0.02 ms: what its writes take more than in the model is not in its files
-/// (docs/validate.md). These leave the bus to the system around the drive, which is noted.
+/// `hp_c3323a` is the one miss of the bar of 0.02 ms: what its writes take more than in the model is not in
+/// its files (docs/validate.md). These leave the bus to the system around the drive, which is noted.
 const DRIVES: [(&str, f64, f64, usize); 5] = [
     ("cheetah9LP", 0.107, 0.02, 0),
     ("ibm18es", 0.135, 0.02, 0),

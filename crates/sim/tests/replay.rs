@@ -163,7 +163,8 @@ fn what_overlapped_overlaps_and_what_did_not_does_not() {
 
 #[test]
 fn a_replay_of_what_a_disk_did_does_the_same_on_that_disk() {
-    // Record a run by hand: open at drawn times, with the ends that the simulated disk gave them; one task, no overlap.
+    // Record a run by hand: open at drawn times, with the ends that the simulated disk gave them; one task,
+    // no overlap.
     let gaps: Vec<Duration> = drawn(9, 30, 1).iter().map(|r| us(20_000 + r.sector.0 % 977)).collect();
     let mut at = Duration::ZERO;
     let mut records: Vec<Record> = Vec::new();
@@ -349,8 +350,9 @@ const LOAD: &str = "[global]\ndirect=1\nsize=4g\nioengine=libaio\n\
     [one]\nrw=randread\nbs=4k\nthinktime=7ms\nnumber_ios=60\nstartdelay=13us\n\
     [seq]\nrw=write\nbs=64k\niodepth=2\nnumber_ios=80\nrate=2m\nstartdelay=29us\n";
 
-/// The machine records itself, and replays what it recorded: the same happens, to the nanosecond, by the clock and by the dependencies. (The jobs do
-/// not begin at the very same time: which of several tasks goes first then is not kept.)
+/// The machine records itself, and replays what it recorded: the same happens, to the nanosecond, by the
+/// clock and by the dependencies. (The jobs do not begin at the very same time: which of several tasks goes
+/// first then is not kept.)
 fn it_does_again(text: &str, disk: &str, scheduler: &str, seed: u64) {
     let scenario = |jobs| Scenario { seed, ..scenario(jobs, disk, scheduler) };
     let (rows, bytes) = journal(&scenario(job::parse(text, "j").unwrap()));
@@ -358,7 +360,8 @@ fn it_does_again(text: &str, disk: &str, scheduler: &str, seed: u64) {
     let source = Source::Bytes("t".to_owned(), bytes.into());
     for mode in [Mode::Open, Mode::Closed] {
         let mut jobs = jobs(source.clone(), |o| o.mode = mode);
-        // The trace begins with its first request, the disk turned on before it; times past the kernel's ticks matter.
+        // The trace begins with its first request, the disk turned on before it; times past the kernel's
+        // ticks matter.
         jobs.jobs.iter_mut().for_each(|j| j.startdelay = Duration::from_ns(rows[0].0));
         assert_eq!(jobs.jobs.len(), 3, "a client for each");
         let (again, _) = journal(&scenario(jobs));
@@ -381,8 +384,9 @@ fn what_a_disk_did_it_does_again() {
     }
 }
 
-/// BFQ refuses a request while its queue has its share of the tags. The thread waits, runs the queue each time it is refused, and is refused again
-/// or not depending on what that run did. The recording has the time at which the thread first asked, so that the replay's thread waits alike.
+/// BFQ refuses a request while its queue has its share of the tags. The thread waits, runs the queue each
+/// time it is refused, and is refused again or not depending on what that run did. The recording has the time
+/// at which the thread first asked, so that the replay's thread waits alike.
 #[test]
 fn what_waited_for_admission_waits_again() {
     for seed in 1..=8 {

@@ -1,5 +1,5 @@
-//! A replay takes as much memory for a long trace as for a short one, whatever the disk can do. One test in its own program, as it counts all that the
-//! program allocates.
+//! A replay takes as much memory for a long trace as for a short one, whatever the disk can do. One test in
+//! its own program, as it counts all that the program allocates.
 
 use fairhead_core::sched::any::preset;
 use fairhead_core::{Duration, Sector, TaskId};
@@ -21,7 +21,8 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
 
-// SAFETY: every call goes to `System` unchanged, which keeps `GlobalAlloc`'s contract; counting does not allocate.
+// SAFETY: every call goes to `System` unchanged, which keeps `GlobalAlloc`'s contract; counting does not
+// allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -47,7 +48,8 @@ fn peak(work: impl FnOnce()) -> usize {
     PEAK.load(Ordering::Relaxed) - before
 }
 
-/// A trace with so many requests, `gap` apart, of five tasks; the first has none after the beginning but for one at the end.
+/// A trace with so many requests, `gap` apart, of five tasks; the first has none after the beginning but for
+/// one at the end.
 fn write(path: &Path, count: u64, gap: Duration) {
     let mut names = Names::default();
     names.add_device("8,0").unwrap();

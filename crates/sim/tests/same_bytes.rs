@@ -1,9 +1,10 @@
-//! The same scenario gives the same bytes: in debug and in release, on one thread or two, today and next year.
+//! The same scenario gives the same bytes: in debug and in release, on one thread or two, today and next
+//! year.
 //!
 //! Every scheduler runs a few short loads on a few disks; all figures, in whole numbers, must equal those in
-//! `golden/outcomes.txt`, which was written once and is compared in every profile that the suite runs in. A change that moves
-//! them says why in its commit and in the CHANGELOG's *Scheduling behaviour*, and rewrites the file with
-//! `FAIRHEAD_BLESS=1`.
+//! `golden/outcomes.txt`, which was written once and is compared in every profile that the suite runs in. A
+//! change that moves them says why in its commit and in the CHANGELOG's *Scheduling behaviour*, and rewrites
+//! the file with `FAIRHEAD_BLESS=1`.
 
 use fairhead_core::sched::any::PRESETS;
 use fairhead_device::DeviceParams;

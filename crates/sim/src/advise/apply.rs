@@ -1,4 +1,5 @@
-//! What to do to use a candidate: the kernel's files, a udev rule that keeps it over reboots, systemd's weights, or Fairhead.
+//! What to do to use a candidate: the kernel's files, a udev rule that keeps it over reboots, systemd's
+//! weights, or Fairhead.
 //!
 //! ```text
 //! echo bfq > /sys/block/sdX/queue/scheduler           now
@@ -6,13 +7,15 @@
 //! ACTION=="add|change", KERNEL=="sd[a-z]*", …         from the next boot on
 //! ```
 //!
-//! The kernel's tunables are in milliseconds where ours are times, but for those that say `_nsec`. What job files call weights
-//! are systemd's `IOWeight=`, from 1 to 10000; only BFQ obeys them here, so they are printed with BFQ only. BFQ's own file,
-//! `io.bfq.weight`, ends at 1000, and systemd squeezes what is above 100 into that: 200 and 300 become 109 and 118, nearly the same.
-//! So weights of which any is above 100 are all divided until the largest is 100: then what BFQ gets is what was written.
+//! The kernel's tunables are in milliseconds where ours are times, but for those that say `_nsec`. What job
+//! files call weights are systemd's `IOWeight=`, from 1 to 10000; only BFQ obeys them here, so they are
+//! printed with BFQ only. BFQ's own file, `io.bfq.weight`, ends at 1000, and systemd squeezes what is above
+//! 100 into that: 200 and 300 become 109 and 118, nearly the same. So weights of which any is above 100 are
+//! all divided until the largest is 100: then what BFQ gets is what was written.
 //!
-//! A limit is `io.max`, which holds under any scheduler and under none; systemd calls it `IOReadBandwidthMax=` and `IOWriteBandwidthMax=`. `io.cost` keeps weights
-//! under any scheduler, by a model of the drive that the administrator gives; the lab has no such controller, and says that.
+//! A limit is `io.max`, which holds under any scheduler and under none; systemd calls it
+//! `IOReadBandwidthMax=` and `IOWriteBandwidthMax=`. `io.cost` keeps weights under any scheduler, by a model
+//! of the drive that the administrator gives; the lab has no such controller, and says that.
 //!
 //! What it does not do: write anything, or know the name of the disk. `sdX` stands for it.
 //
@@ -164,7 +167,8 @@ fn systemd(jobs: &JobFile) -> Vec<String> {
     if groups().all(|g| given(g).is_none()) { Vec::new() } else { groups().filter_map(line).collect() }
 }
 
-/// A group as systemd names it: what is nested has its parents' names in front, so a hyphen in a name is written otherwise.
+/// A group as systemd names it: what is nested has its parents' names in front, so a hyphen in a name is
+/// written otherwise.
 fn slice(path: &str) -> String {
     format!("{}.slice", path.trim_matches('/').replace('-', "\\x2d").replace('/', "-"))
 }

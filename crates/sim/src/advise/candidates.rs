@@ -1,8 +1,9 @@
 //! What is tried: schedulers, and the few tunables that matter, each with the reason why it is in the table.
 //!
-//! A tunable is here if its manual tells administrators to turn it for latency or for throughput, and if it is there to be turned:
-//! a file in sysfs, or a `--set` of `fairhead serve`. One or two values each, in the direction in which the default is a compromise. What
-//! stands in for its successor (`cfq-ts1`, `bfq-v0`, `deadline-2.6.9`, `deadline` for `mq-deadline`) is for study, not for use.
+//! A tunable is here if its manual tells administrators to turn it for latency or for throughput, and if it
+//! is there to be turned: a file in sysfs, or a `--set` of `fairhead serve`. One or two values each, in the
+//! direction in which the default is a compromise. What stands in for its successor (`cfq-ts1`, `bfq-v0`,
+//! `deadline-2.6.9`, `deadline` for `mq-deadline`) is for study, not for use.
 //
 //= Documentation/block/bfq-iosched.rst, deadline-iosched.rst, kyber-iosched.rst: what each tunable is for
 
@@ -140,7 +141,8 @@ impl Candidate {
         self.config.list().iter().find(|t| t.name == name)
     }
 
-    /// None if there is no such preset, or it has no such tunable: a mistake in the table, which a test finds.
+    /// None if there is no such preset, or it has no such tunable: a mistake in the table, which a test
+    /// finds.
     fn of(e: &Entry) -> Option<Self> {
         let mut config = (preset(e.preset)?.config)();
         e.set.iter().try_for_each(|&(tunable, raw)| config.set(tunable, raw)).ok()?;
@@ -150,19 +152,21 @@ impl Candidate {
     }
 }
 
-/// A queue deeper than SATA's means an interface with several hardware queues: our choice, since a disk file says nothing of those. It holds
-/// for all built-in disks: SATA has one queue of 32 tags (native command queueing), eMMC one of 16 or none, NVMe one for each processor.
+/// A queue deeper than SATA's means an interface with several hardware queues: our choice, since a disk file
+/// says nothing of those. It holds for all built-in disks: SATA has one queue of 32 tags (native command
+/// queueing), eMMC one of 16 or none, NVMe one for each processor.
 const SATA_DEPTH: u16 = 32;
 
-/// What a kernel uses if nobody chooses, neither its distribution by a udev rule (many have one: bfq for drives with heads, or for SD cards):
-/// nothing for devices with several hardware queues, else `mq-deadline`.
+/// What a kernel uses if nobody chooses, neither its distribution by a udev rule (many have one: bfq for
+/// drives with heads, or for SD cards): nothing for devices with several hardware queues, else `mq-deadline`.
 //= Linux since 5.0: block/elevator.c elevator_get_default; e.g. SUSE's System Analysis and Tuning Guide, "Switching the I/O scheduler"
 #[must_use]
 pub fn kernels_default(facts: &Facts) -> &'static str {
     if facts.queue_depth > SATA_DEPTH { "noop" } else { "mq-deadline" }
 }
 
-/// What is tried, the default first: all that make sense, or of these the presets in `only`, without tunables.
+/// What is tried, the default first: all that make sense, or of these the presets in `only`, without
+/// tunables.
 ///
 /// A preset that is named is tried whether the table has it for such a disk or not.
 #[must_use]

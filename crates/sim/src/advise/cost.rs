@@ -1,11 +1,12 @@
 //! What requests cost the processors under each scheduler, and what holds a load back.
 //!
-//! **The cost** is processor time for a request, without what the programs compute: submission, completion, the scheduler's work, and waiting for its
-//! lock. Example: one process that reads as fast as one processor can ask takes 2.79 us for a request without a scheduler and 4.25 us under BFQ; so BFQ
-//! costs 1.46 us, and 34 % of the requests a second.
+//! **The cost** is processor time for a request, without what the programs compute: submission, completion,
+//! the scheduler's work, and waiting for its lock. Example: one process that reads as fast as one processor
+//! can ask takes 2.79 us for a request without a scheduler and 4.25 us under BFQ; so BFQ costs 1.46 us, and
+//! 34 % of the requests a second.
 //!
-//! **What holds a load back** ([`Limit`]) is found by trying, not by thresholds on busy times: a queue at the drive does not say whether the drive or the load
-//! made it so deep.
+//! **What holds a load back** ([`Limit`]) is found by trying, not by thresholds on busy times: a queue at the
+//! drive does not say whether the drive or the load made it so deep.
 //!
 //! ```text
 //!   the load as it is ────────────────────────────► T
@@ -15,11 +16,12 @@
 //!                                                         └ no ──────────────────────────► the drive
 //! ```
 //!
-//! The tenth is above what seeds do to a throughput. A quarter tells a drive that is nearly full, where twice the load still gains a little, from one that is not, where it
-//! gains nearly all of its double.
+//! The tenth is above what seeds do to a throughput. A quarter tells a drive that is nearly full, where twice
+//! the load still gains a little, from one that is not, where it gains nearly all of its double.
 //!
-//! What it does not do: tell which of several drives is the limit; look at hosts whose processors are not modelled one by one
-//! ([`Cores`]); or look at disks with an arm, whose few hundred requests a second cost the processors less than a thousandth.
+//! What it does not do: tell which of several drives is the limit; look at hosts whose processors are not
+//! modelled one by one ([`Cores`]); or look at disks with an arm, whose few hundred requests a second cost
+//! the processors less than a thousandth.
 
 use super::{Candidate, Place, Question};
 use crate::engine::Scenario;
@@ -90,7 +92,8 @@ pub(super) fn is_told(question: &Question, facts: &Facts) -> bool {
     !facts.rotational && question.host.cores.is_some()
 }
 
-/// Whether the host says what a scheduler costs: none costs nothing, and what it does not list it does not know.
+/// Whether the host says what a scheduler costs: none costs nothing, and what it does not list it does not
+/// know.
 pub(super) fn is_known(host: &Host, preset: &str) -> bool {
     let lists = |c: &Cores| c.schedulers.iter().any(|(begins, _)| preset.starts_with(begins));
     preset == "noop" || host.cores.as_ref().is_none_or(lists)

@@ -1,12 +1,14 @@
 //! Why the winner wins, in sentences, from the books of [`crate::why`].
 //!
-//! Two runs of one seed differ in the scheduler only. Each book says where every nanosecond of those who wait went, of all
-//! their time, or where a tail is judged and all run for the same time anyway, of their slowest call. What
-//! shrank most is why they wait less, what grew most is the price. Then come the scheduler's own reasons for choosing their
-//! requests, and what it noted of them. A sentence is made for what is at least a twentieth of the time; the rest is noise.
+//! Two runs of one seed differ in the scheduler only. Each book says where every nanosecond of those who wait
+//! went, of all their time, or where a tail is judged and all run for the same time anyway, of their slowest
+//! call. What shrank most is why they wait less, what grew most is the price. Then come the scheduler's own
+//! reasons for choosing their requests, and what it noted of them. A sentence is made for what is at least a
+//! twentieth of the time; the rest is noise.
 //!
-//! Example: of 20.2 s under `mq-deadline`, 18.9 s queued while the disk served `streams`; of 0.7 s under `bfq`, 0.03 s. The first
-//! sentence says so, and the second that `bfq` had raised the client's weight for 0.6 s of it.
+//! Example: of 20.2 s under `mq-deadline`, 18.9 s queued while the disk served `streams`; of 0.7 s under
+//! `bfq`, 0.03 s. The first sentence says so, and the second that `bfq` had raised the client's weight for
+//! 0.6 s of it.
 //!
 //! What it does not do: guess. A reason that the scheduler did not record is not told.
 

@@ -4,29 +4,30 @@
 //!
 //! 1. applications that start: their mean start-up time;
 //! 2. films: dropped frames per thousand, plus one so that there are ratios of none;
-//! 3. jobs that end everything when they are done (`exitall`): how long they took; or, if a `runtime` may end them before, the time for each
-//!    of their calls, pauses included: how far they get;
+//! 3. jobs that end everything when they are done (`exitall`): how long they took; or, if a `runtime` may end
+//!    them before, the time for each of their calls, pauses included: how far they get;
 //! 4. jobs of the real-time class: the 99th percentile of a call;
 //! 5. jobs with pauses or a rate, but not of the idle class: the same;
 //! 6. jobs that read at random, one call at a time, if others do not: the same;
 //! 7. jobs that sync what they write, if others do not: the same;
 //! 8. those of a recorded trace: the same.
 //!
-//! Where there is no such job nobody waits: who copies a file minds its throughput, not how long each call of it takes. With
-//! [`Goal::Latency`] it is then the 99th percentile of all.
+//! Where there is no such job nobody waits: who copies a file minds its throughput, not how long each call of
+//! it takes. With [`Goal::Latency`] it is then the 99th percentile of all.
 //!
 //! Of several jobs the geometric mean counts: half as long for one is as good as half as long for another.
 //!
-//! **Throughput** is what the disk moved in the run's time, as `fairhead ladder` has it. Where some jobs are of the idle class, it is what the
-//! clients of the others did: who says that a job may wait does not choose the scheduler by it.
+//! **Throughput** is what the disk moved in the run's time, as `fairhead ladder` has it. Where some jobs are
+//! of the idle class, it is what the clients of the others did: who says that a job may wait does not choose
+//! the scheduler by it.
 //!
-//! **Fairness** is the smallest share over the largest, as in the tables of `fairhead run`, where a share is what one got for what it
-//! was to get: among the groups that compete at the same time, by weight, and among the clones of a job. A job with pauses or a rate
-//! takes what it wants and no more, so it is not judged, and neither is one that is over when its work is done while others go on, or
-//! what a trace recorded.
-//! Several such sets: their geometric mean. Less than a thousandth counts as a thousandth. Example: two groups of weights 100
-//! and 300 got 40 and 60 MB/s, which is 40 and 20 for each hundred: 0.5. (Jain's index, 0.9 here, tells extremes hardly apart: of two
-//! who got 1 and 10 it is 0.6, and never below a half.)
+//! **Fairness** is the smallest share over the largest, as in the tables of `fairhead run`, where a share is
+//! what one got for what it was to get: among the groups that compete at the same time, by weight, and among
+//! the clones of a job. A job with pauses or a rate takes what it wants and no more, so it is not judged, and
+//! neither is one that is over when its work is done while others go on, or what a trace recorded. Several
+//! such sets: their geometric mean. Less than a thousandth counts as a thousandth. Example: two groups of
+//! weights 100 and 300 got 40 and 60 MB/s, which is 40 and 20 for each hundred: 0.5. (Jain's index, 0.9 here,
+//! tells extremes hardly apart: of two who got 1 and 10 it is 0.6, and never below a half.)
 
 use super::{Goal, cost};
 use crate::job::{Direction, Job, JobFile, Program};
@@ -45,8 +46,8 @@ pub struct Figures {
     pub throughput: Option<f64>,
     /// The smallest share over the largest.
     pub fairness: Option<f64>,
-    /// The share of all processors that the requests would take for each byte a second; none where that is not modelled. It has no weight of its own: it is a price
-    /// of the throughput ([`Figures::price`]).
+    /// The share of all processors that the requests would take for each byte a second; none where that is
+    /// not modelled. It has no weight of its own: it is a price of the throughput ([`Figures::price`]).
     pub processors: Option<f64>,
 }
 
@@ -56,10 +57,11 @@ impl Figures {
     /// What they are called.
     pub const NAMES: [&'static str; Self::COUNT] = ["latency", "throughput", "fairness"];
 
-    /// By what factor this is cheaper for the same work than another: what a drive and the host's processors cost together, in drives, where all processors are worth
-    /// one drive and the work is what the other did.
+    /// By what factor this is cheaper for the same work than another: what a drive and the host's processors
+    /// cost together, in drives, where all processors are worth one drive and the work is what the other did.
     ///
-    /// Example: a scheduler that takes 60 % of the processors for what takes 40 % without it has 1.4 / 1.6, or 0.875: the load costs a seventh more.
+    /// Example: a scheduler that takes 60 % of the processors for what takes 40 % without it has 1.4 / 1.6,
+    /// or 0.875: the load costs a seventh more.
     #[must_use]
     pub fn price(&self, other: &Self) -> f64 {
         match (self.processors, other.processors, other.throughput) {

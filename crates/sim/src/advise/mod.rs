@@ -1,4 +1,5 @@
-//! Which scheduler and which tunables for this job on this disk, and why: candidates, a race over seeds, a verdict.
+//! Which scheduler and which tunables for this job on this disk, and why: candidates, a race over seeds, a
+//! verdict.
 //!
 //! ```text
 //!   job, disk ─► candidates ─► race: rounds of 3, 3, 6, 12 … seeds ─► confirmation on seeds that nobody saw ─► verdict
@@ -6,41 +7,47 @@
 //!                   with reasons) is let go                             default                                  └ to do
 //! ```
 //!
-//! **Figures.** A run has up to three, [`Figures`]: how long those wait who wait (start-up, or the tail of the latency), what
-//! the disk moves, and how fairly those share who want the same. Each is compared with the *default*, what a kernel would use on
-//! that disk if nobody chose, as a ratio; above 1 is better, whichever figure it is.
+//! **Figures.** A run has up to three, [`Figures`]: how long those wait who wait (start-up, or the tail of
+//! the latency), what the disk moves, and how fairly those share who want the same. Each is compared with the
+//! *default*, what a kernel would use on that disk if nobody chose, as a ratio; above 1 is better, whichever
+//! figure it is.
 //!
-//! **Score.** A [`Goal`] gives each figure a weight, and the score is the weighted geometric mean of the ratios. With
-//! `balanced` (a third each), a scheduler that halves the latency, costs a tenth of the throughput and shares as before scores
-//! (2 · 0.9 · 1)^⅓ = 1.216. Whoever disagrees with the weights has the Pareto front: those that no other candidate beats in
-//! everything.
+//! **Score.** A [`Goal`] gives each figure a weight, and the score is the weighted geometric mean of the
+//! ratios. With `balanced` (a third each), a scheduler that halves the latency, costs a tenth of the
+//! throughput and shares as before scores (2 · 0.9 · 1)^⅓ = 1.216. Whoever disagrees with the weights has the
+//! Pareto front: those that no other candidate beats in everything.
 //!
-//! **Statistics.** All candidates run the same seeds (common random numbers): the same files in the same places, the same
-//! offsets. So a seed gives a *pair* of runs, and the ratio within a pair varies much less than either run. The logarithms of
-//! the ratios have a mean and, by Student's t, an interval of 95 %; both are told as ratios again. Example: latencies of 80, 100
-//! and 125 ms against 160, 210 and 240 ms are ratios of 2.0, 2.1 and 1.92; their logarithms 0.693, 0.742, 0.652 have the mean
-//! 0.696 and the deviation 0.045, so 2.01 times as quick, with t(0.975, 2) = 4.303 between 1.80 and 2.24. Cohen's d is not
-//! told: it divides by the deviation over seeds, which a simulation makes as small as one likes.
+//! **Statistics.** All candidates run the same seeds (common random numbers): the same files in the same
+//! places, the same offsets. So a seed gives a *pair* of runs, and the ratio within a pair varies much less
+//! than either run. The logarithms of the ratios have a mean and, by Student's t, an interval of 95 %; both
+//! are told as ratios again. Example: latencies of 80, 100 and 125 ms against 160, 210 and 240 ms are ratios
+//! of 2.0, 2.1 and 1.92; their logarithms 0.693, 0.742, 0.652 have the mean 0.696 and the deviation 0.045, so
+//! 2.01 times as quick, with t(0.975, 2) = 4.303 between 1.80 and 2.24. Cohen's d is not told: it divides by
+//! the deviation over seeds, which a simulation makes as small as one likes.
 //!
-//! *No difference* is said where the interval lies within [`EQUAL`] of 1, whatever its significance: the models are not better
-//! than that. Where it is wider and holds 1, nothing was found, and that is said instead.
+//! *No difference* is said where the interval lies within [`EQUAL`] of 1, whatever its significance: the
+//! models are not better than that. Where it is wider and holds 1, nothing was found, and that is said
+//! instead.
 //!
-//! **The race** ([`race`]) ends the runs of those early that cannot win. After each round a candidate is let go if its score is
-//! below the leader's by the paired interval of 99 %, or, while there are more than four, if it is not in the better half (but those
-//! that are equal to the leader stay). Picking the best of many noisy figures flatters it, so the figures that are told are not those
-//! of the race: best, leader and default run again on as many fresh seeds, and beside a candidate with tunables the same without. Of those
+//! **The race** ([`race`]) ends the runs of those early that cannot win. After each round a candidate is let
+//! go if its score is below the leader's by the paired interval of 99 %, or, while there are more than four,
+//! if it is not in the better half (but those that are equal to the leader stay). Picking the best of many
+//! noisy figures flatters it, so the figures that are told are not those of the race: best, leader and
+//! default run again on as many fresh seeds, and beside a candidate with tunables the same without. Of those
 //! within 2.5 % of the best the plainest is named.
 //!
-//! **The budget** is in seconds on the command line and in reckoned work here ([`work`]): how many rounds fit is decided by what
-//! the runs did, which is a function of job, disk and seed. A faster machine is done earlier, a slower one later, and both say
-//! the same. The number of rounds is told, and asking for that many gives the same bytes. A job of which the budget does not
-//! even allow a first round of the main schedulers is cut short ([`Advice::shortened`]): its `runtime=` is.
+//! **The budget** is in seconds on the command line and in reckoned work here ([`work`]): how many rounds fit
+//! is decided by what the runs did, which is a function of job, disk and seed. A faster machine is done
+//! earlier, a slower one later, and both say the same. The number of rounds is told, and asking for that many
+//! gives the same bytes. A job of which the budget does not even allow a first round of the main schedulers
+//! is cut short ([`Advice::shortened`]): its `runtime=` is.
 //!
 //! **Interrupted**, a race goes on with the runs that were kept ([`Keep`]), and gives the same bytes.
 //!
-//! What it does not do: vary the load, the disk or the host (a seed changes where files lie and what chance draws, no more, so
-//! the interval is one over seeds and says nothing of how well the models fit your disk); search tunables beyond the table;
-//! correct the final intervals for there being several figures; follow weights that change during a run.
+//! What it does not do: vary the load, the disk or the host (a seed changes where files lie and what chance
+//! draws, no more, so the interval is one over seeds and says nothing of how well the models fit your disk);
+//! search tunables beyond the table; correct the final intervals for there being several figures; follow
+//! weights that change during a run.
 //
 //= Student, "The probable error of a mean", Biometrika 6, 1908
 //= O. Maron, A. Moore, "Hoeffding races", 1993; M. Birattari et al., "A racing algorithm for configuring metaheuristics", 2002
@@ -78,11 +85,13 @@ use fairhead_device::{Device, DeviceParams, Facts};
 use race::{Entrant, FIRST_SEEDS, Rules, Run, confirming};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The work that a second of the budget stands for. Two cores do twice as much; [`work`] is up to twice too low.
+/// The work that a second of the budget stands for. Two cores do twice as much; [`work`] is up to twice too
+/// low.
 pub const WORK_PER_S: Duration = Duration::from_secs(1);
 
-/// Nanoseconds of one core that a run's parts are reckoned to take, on the machine that we measured on (`bench/RESULTS.md`, reckoned
-/// work): between half of what they took and two and a half times as much, for all example jobs on four disks under six schedulers.
+/// Nanoseconds of one core that a run's parts are reckoned to take, on the machine that we measured on
+/// (`bench/RESULTS.md`, reckoned work): between half of what they took and two and a half times as much, for
+/// all example jobs on four disks under six schedulers.
 //= docs/reference/choices.md#advise-work
 const EVENT_NS: u64 = 90;
 const REQUEST_NS: u64 = 500;
@@ -128,8 +137,8 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// The weights of latency, throughput and fairness. What one wants counts three quarters; an eighth for each of the others keeps out
-    /// who gains a percent by giving up everything else.
+    /// The weights of latency, throughput and fairness. What one wants counts three quarters; an eighth for
+    /// each of the others keeps out who gains a percent by giving up everything else.
     #[must_use]
     pub const fn weights(self) -> [f64; Figures::COUNT] {
         const REST: f64 = 0.125;
@@ -197,12 +206,13 @@ pub struct Advice {
     pub facts: Facts,
     /// The seed that the explanation was made with.
     pub told_seed: u64,
-    /// Where the time of those who wait went, under the default and under the winner (or the leader, if it is the default that
-    /// wins), and what that says; nothing where it cannot be told.
+    /// Where the time of those who wait went, under the default and under the winner (or the leader, if it is
+    /// the default that wins), and what that says; nothing where it cannot be told.
     pub told: Option<Told>,
     /// A limit for those who do not wait, where no scheduler is the answer.
     pub remedy: Option<Remedy>,
-    /// What the schedulers of a kernel cost the processors, with the seed of the explanation; none where that is not modelled, or hardly anything.
+    /// What the schedulers of a kernel cost the processors, with the seed of the explanation; none where that
+    /// is not modelled, or hardly anything.
     pub costs: Vec<Cost>,
 }
 
@@ -227,7 +237,8 @@ impl Question {
 /// Longer than any load that is told of one disk; who never ends is cut off there.
 const TIME_MAX: Duration = Duration::from_secs(3600);
 
-/// Answers, on so many threads, which changes nothing; `stage` hears how far it is. Nothing if it was over before the end.
+/// Answers, on so many threads, which changes nothing; `stage` hears how far it is. Nothing if it was over
+/// before the end.
 ///
 /// # Errors
 /// If the load does not fit the disk.
@@ -286,8 +297,8 @@ fn facts(question: &Question) -> Result<Facts> {
     }
 }
 
-/// Who waits: by the rules of [`Waiting`]; where that is nobody, everybody on flash whose requests have a price in processor time, since what
-/// a scheduler costs there it can only earn by shorter tails.
+/// Who waits: by the rules of [`Waiting`]; where that is nobody, everybody on flash whose requests have a
+/// price in processor time, since what a scheduler costs there it can only earn by shorter tails.
 fn who_waits(question: &Question, is_told: bool) -> Waiting {
     let (jobs, name) = (&question.jobs, question.foreground.as_deref());
     let waiting = figures::waiting(jobs, name, question.goal);
@@ -311,7 +322,8 @@ fn first_run(
     runs.swap_remove(0).transpose()
 }
 
-/// How many candidates a budget is enough for, in a first round and a confirmation of three, if all cost what the default does.
+/// How many candidates a budget is enough for, in a first round and a confirmation of three, if all cost what
+/// the default does.
 fn affordable(budget: Duration, per_run: Duration) -> usize {
     let runs = (budget.as_ns() / per_run.as_ns().max(1)).saturating_sub(3 * u64::from(confirming(1)));
     usize::try_from(runs / u64::from(FIRST_SEEDS)).unwrap_or(usize::MAX).max(CANDIDATES_MIN)

@@ -1,4 +1,5 @@
-//! The race: rounds of seeds, after each of which those are let go that cannot win, and a confirmation on fresh seeds.
+//! The race: rounds of seeds, after each of which those are let go that cannot win, and a confirmation on
+//! fresh seeds.
 //!
 //! ```text
 //!   round 1   3 seeds   a b c d e f g h     d, g: surely worse than the leader; e, h: in the worse half
@@ -7,8 +8,9 @@
 //!   confirmation        a and the default, as many fresh seeds as a has run
 //! ```
 //!
-//! The first candidate is the default: it runs every seed, since everything is compared with it in pairs. No clock and no chance
-//! are in here but those of the seeds; what a run gives is the caller's business, so that tests make it up.
+//! The first candidate is the default: it runs every seed, since everything is compared with it in pairs. No
+//! clock and no chance are in here but those of the seeds; what a run gives is the caller's business, so that
+//! tests make it up.
 
 use super::figures::Figures;
 use super::statistics::{Mean, Ratio};
@@ -16,8 +18,8 @@ use crate::kept::Line;
 use crate::rng::Rng;
 use fairhead_core::Duration;
 
-/// Seeds of the first round, and of the second; then the number of all seeds doubles. Three is the least of which a deviation means
-/// anything, and the most that all candidates can have.
+/// Seeds of the first round, and of the second; then the number of all seeds doubles. Three is the least of
+/// which a deviation means anything, and the most that all candidates can have.
 pub const FIRST_SEEDS: u32 = 3;
 /// The most rounds: 48 seeds, with which an interval is a seventh as wide as a deviation on either side.
 pub const ROUNDS_MAX: u32 = 5;
@@ -25,7 +27,8 @@ pub const ROUNDS_MAX: u32 = 5;
 const CONFIRM_MIN: u32 = 6;
 /// The most: from 24 on, t hardly changes.
 const CONFIRM_MAX: u32 = 24;
-/// How sure one has to be to let a candidate go. Twenty candidates with as many chances to be let go wrongly: 99 %.
+/// How sure one has to be to let a candidate go. Twenty candidates with as many chances to be let go wrongly:
+/// 99 %.
 const SURE: f64 = 0.99;
 /// So few are let go by evidence only.
 const KEPT: usize = 4;
@@ -33,8 +36,9 @@ const KEPT: usize = 4;
 pub const INTERVAL: f64 = 0.95;
 /// A factor that is not worth mentioning, either way. Our choice: what the models are sure of is less.
 pub const EQUAL: f64 = 1.05;
-/// Candidates whose scores are so near to each other are told apart by which is plainer, not by which is better: half of [`EQUAL`], so that
-/// the one that is advised is within it of the best even if the runs have erred by the other half.
+/// Candidates whose scores are so near to each other are told apart by which is plainer, not by which is
+/// better: half of [`EQUAL`], so that the one that is advised is within it of the best even if the runs have
+/// erred by the other half.
 //= docs/reference/choices.md#advise-near
 pub const NEAR: f64 = 1.025;
 
@@ -242,7 +246,8 @@ impl Race {
         Ok(())
     }
 
-    /// Who is confirmed: the default, the best, the leader, the best that can be chosen, and these two without their tunables.
+    /// Who is confirmed: the default, the best, the leader, the best that can be chosen, and these two
+    /// without their tunables.
     #[must_use]
     pub fn finalists(&self) -> Vec<usize> {
         let plain = |c: usize| self.entrants[c].plain;
@@ -262,7 +267,8 @@ impl Race {
         Mean::of(&(0..n).map(|s| self.score(candidate, s)).collect::<Vec<_>>()).mean
     }
 
-    /// How much better the leader's score is, as a logarithm: its lower and upper bound, on the seeds that both ran.
+    /// How much better the leader's score is, as a logarithm: its lower and upper bound, on the seeds that
+    /// both ran.
     fn behind(&self, candidate: usize) -> (f64, f64) {
         let n = self.standings[candidate].race.len().min(self.standings[self.leader].race.len());
         let gaps: Vec<f64> = (0..n).map(|s| self.score(self.leader, s) - self.score(candidate, s)).collect();
@@ -285,7 +291,8 @@ impl Race {
         ranked.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
         let best = ranked[0];
         (self.best, self.leader) = (best, best);
-        // What differs by hardly anything is decided by the order of the candidates: the default, then plain schedulers, then tunables.
+        // What differs by hardly anything is decided by the order of the candidates: the default, then plain
+        // schedulers, then tunables.
         let is_within = |c: usize, factor: f64| scores[best] - scores[c] <= libm::log(factor);
         let is_as_good = |c: usize| is_within(c, NEAR) || self.is_equal(c);
         self.leader = ranked.iter().copied().filter(|c| is_as_good(*c)).min().unwrap_or(best);
@@ -302,7 +309,8 @@ impl Race {
         }
     }
 
-    /// Whether nothing more is to be found out: whoever is left is equal to the leader, and whether the leader is worth a change is sure.
+    /// Whether nothing more is to be found out: whoever is left is equal to the leader, and whether the
+    /// leader is worth a change is sure.
     fn is_settled(&self) -> bool {
         let others_are_equal = self.contenders().iter().all(|&c| c == self.leader || self.is_equal(c));
         let (low, high) = self.behind(0);
@@ -310,7 +318,8 @@ impl Race {
         others_are_equal && (self.leader == 0 || is_sure)
     }
 
-    /// The leader if it can be chosen; else the one that stayed longest of those that can be, and of these the best.
+    /// The leader if it can be chosen; else the one that stayed longest of those that can be, and of these
+    /// the best.
     fn best_choice(&self) -> usize {
         let is_choice = |c: usize| self.is_choice(c);
         if is_choice(self.leader) {
@@ -340,8 +349,8 @@ impl Race {
         self.work + sum(self.running()) * more + sum(self.finalists()) * u64::from(confirming(next))
     }
 
-    /// A candidate's figures against another's, each where both have it, then the score; from the confirmation where both were in
-    /// it, else from the race.
+    /// A candidate's figures against another's, each where both have it, then the score; from the
+    /// confirmation where both were in it, else from the race.
     #[must_use]
     pub fn against(&self, candidate: usize, other: usize) -> Comparison {
         let (a, b) = (&self.standings[candidate], &self.standings[other]);
@@ -365,8 +374,9 @@ impl Race {
         Mean::of(&[both(&c.race, &default.race), both(&c.fresh, &default.fresh)].concat()).mean
     }
 
-    /// Whom to take: of the finalists that are as good as the best of them, by [`NEAR`], the plainest, and what a kernel has before
-    /// what it has not. All their seeds count for that; but to change at all has to be surely better with the fresh ones.
+    /// Whom to take: of the finalists that are as good as the best of them, by [`NEAR`], the plainest, and
+    /// what a kernel has before what it has not. All their seeds count for that; but to change at all has to
+    /// be surely better with the fresh ones.
     #[must_use]
     pub fn winner(&self) -> usize {
         let finalists = self.finalists();
@@ -379,8 +389,9 @@ impl Race {
             .unwrap_or(0)
     }
 
-    /// Those that nothing beats: no other is better by [`EQUAL`] in one figure and not worse by as much in any, and no plainer one is
-    /// there already from which it differs by less in all. By the means over the seeds that all ran, those of the first round.
+    /// Those that nothing beats: no other is better by [`EQUAL`] in one figure and not worse by as much in
+    /// any, and no plainer one is there already from which it differs by less in all. By the means over the
+    /// seeds that all ran, those of the first round.
     #[must_use]
     pub fn front(&self) -> Vec<usize> {
         let first = FIRST_SEEDS as usize;
@@ -430,8 +441,8 @@ pub(super) fn compare(weights: &[f64; Figures::COUNT], a: &[Run], b: &[Run]) -> 
     Comparison { figures: std::array::from_fn(figure), score, confirmed: true }
 }
 
-/// The logarithm of the weighted geometric mean of `run`'s figures over `base`'s, of those that both have. What the throughput costs the processors
-/// counts with it.
+/// The logarithm of the weighted geometric mean of `run`'s figures over `base`'s, of those that both have.
+/// What the throughput costs the processors counts with it.
 fn score(weights: &[f64; Figures::COUNT], run: &Run, base: &Run) -> f64 {
     let (mut sum, mut all) = (weights[1] * libm::log(run.figures.price(&base.figures)), 0.0);
     for ((w, a), b) in weights.iter().zip(run.figures.list()).zip(base.figures.list()) {
@@ -451,7 +462,8 @@ mod tests {
     const RULES: Rules =
         Rules { weights: [1.0, 0.0, 0.0], work: Duration::from_ns(1_000_000), rounds: None, seed: 1 };
 
-    /// Candidates whose latency figure is `exp(mean)`, times `exp(noise)` that all share on a seed, times noise of their own.
+    /// Candidates whose latency figure is `exp(mean)`, times `exp(noise)` that all share on a seed, times
+    /// noise of their own.
     fn made_up(
         means: &[f64],
         own: f64,
@@ -533,8 +545,8 @@ mod tests {
         assert_eq!(with_tunables(&[0.0, 0.0, 0.6]).winner(), 2);
     }
 
-    /// Whatever the candidates are and however noisy: who is named is within 5 % of the best, which is twice what one is preferred for
-    /// being plainer, unless the best was not surely better than the default.
+    /// Whatever the candidates are and however noisy: who is named is within 5 % of the best, which is twice
+    /// what one is preferred for being plainer, unless the best was not surely better than the default.
     #[test]
     fn who_is_named_is_within_5_percent_of_the_best() {
         for seed in 0..300 {
@@ -608,7 +620,8 @@ mod tests {
         assert!(holds >= 366, "{holds} of 400");
     }
 
-    /// Half of the throughput's weight of three, and a load that takes 60 % of the processors where the base takes 40 %.
+    /// Half of the throughput's weight of three, and a load that takes 60 % of the processors where the base
+    /// takes 40 %.
     #[test]
     fn processor_time_is_a_price_of_the_throughput() {
         let run = |throughput: f64, busy: f64| Run {
@@ -624,7 +637,8 @@ mod tests {
         let of = |a: &Run, b: &Run| libm::exp(score(&weights, a, b));
         let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
         assert!(near(of(&run(100.0, 0.6), &run(100.0, 0.4)), libm::sqrt(1.4 / 1.6)));
-        // At half of the work the same share of the processors is twice the cost: what the base did would take 80 %.
+        // At half of the work the same share of the processors is twice the cost: what the base did would
+        // take 80 %.
         assert!(near(of(&run(50.0, 0.4), &run(100.0, 0.4)), libm::sqrt(0.5 * 1.4 / 1.8)));
         let free =
             Run { figures: Figures { processors: None, ..run(100.0, 0.0).figures }, work: Duration::ZERO };

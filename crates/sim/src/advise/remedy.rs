@@ -1,17 +1,19 @@
 //! Limits instead of a scheduler: what those who do not wait are held to, so that those who wait need not.
 //!
-//! Where no scheduler is the answer (the drive is best without one, or nothing beats the default), the tail of those who wait can still be shortened:
-//! the others get an upper bound that keeps the drive below its saturation. Limits work under any scheduler and under none, and cost no lock.
+//! Where no scheduler is the answer (the drive is best without one, or nothing beats the default), the tail
+//! of those who wait can still be shortened: the others get an upper bound that keeps the drive below its
+//! saturation. Limits work under any scheduler and under none, and cost no lock.
 //!
 //! ```text
 //!   what the others moved, read and written, in a run without limit ─► four fifths, half, a quarter of that ─► each on the confirmation's seeds
 //!       ─► the best score against the same scheduler without limit, if it is surely better
 //! ```
 //!
-//! Example: a backup reads 3 GB/s beside a service that waits 350 us. Held to 2.4 GB/s, it leaves the drive idle for a fifth of the time, and the
-//! service waits 90 us: a gain of 3.9 for a loss of 1.25.
+//! Example: a backup reads 3 GB/s beside a service that waits 350 us. Held to 2.4 GB/s, it leaves the drive
+//! idle for a fifth of the time, and the service waits 90 us: a gain of 3.9 for a loss of 1.25.
 //!
-//! What it does not do: search for the best limit, which three levels bracket; or simulate `io.cost`, which the advice names beside it.
+//! What it does not do: search for the best limit, which three levels bracket; or simulate `io.cost`, which
+//! the advice names beside it.
 
 use super::race::{Comparison, Run, compare};
 use super::statistics::Finding;
@@ -22,8 +24,8 @@ use crate::metrics::{Outcome, rate};
 use crate::{Scenario, simulate};
 use std::num::NonZeroU64;
 
-/// What the others may do, of what they did, in thousandths. Four fifths keep a queue short that saturation makes long; half and a quarter are for
-/// drives whose writes disturb their reads even so.
+/// What the others may do, of what they did, in thousandths. Four fifths keep a queue short that saturation
+/// makes long; half and a quarter are for drives whose writes disturb their reads even so.
 const LEVELS: [u64; 3] = [800, 500, 250];
 
 /// As many seeds as the shortest confirmation.

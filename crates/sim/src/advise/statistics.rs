@@ -2,8 +2,9 @@
 //!
 //! Example: of the ratios 2.0, 2.1 and 1.92, [`Ratio::of`] their logarithms is 2.01, between 1.80 and 2.24.
 //!
-//! The t distribution with a whole number of degrees of freedom has a finite series, so nothing is approximated but by the
-//! arithmetic; its quantile is found by halving an interval. Sums go from the first to the last: the same bits everywhere.
+//! The t distribution with a whole number of degrees of freedom has a finite series, so nothing is
+//! approximated but by the arithmetic; its quantile is found by halving an interval. Sums go from the first
+//! to the last: the same bits everywhere.
 //
 //= M. Abramowitz, I. Stegun, "Handbook of mathematical functions", 26.7.3 and 26.7.4
 
@@ -13,7 +14,8 @@ pub fn student_within(t: f64, freedom: u32) -> f64 {
     let angle = libm::atan(t / libm::sqrt(f64::from(freedom)));
     let (sin, cos) = (libm::sin(angle), libm::cos(angle));
     let odd = freedom % 2 == 1;
-    // The terms are cos, 2/3 cos^3, 2·4/(3·5) cos^5 … for odd ones, and 1, 1/2 cos^2, 1·3/(2·4) cos^4 … for even ones.
+    // The terms are cos, 2/3 cos^3, 2·4/(3·5) cos^5 … for odd ones, and 1, 1/2 cos^2, 1·3/(2·4) cos^4 … for
+    // even ones.
     let (mut term, mut sum) = (if odd { cos } else { 1.0 }, 0.0);
     let mut power = if odd { 1 } else { 0 };
     while power + 2 <= freedom {
@@ -24,7 +26,8 @@ pub fn student_within(t: f64, freedom: u32) -> f64 {
     if odd { (angle + sin * sum) * std::f64::consts::FRAC_2_PI } else { sin * sum }
 }
 
-/// What |t| is below with this probability (0.95 for an interval of 95 %), with `freedom` degrees of freedom, at least 1.
+/// What |t| is below with this probability (0.95 for an interval of 95 %), with `freedom` degrees of freedom,
+/// at least 1.
 #[must_use]
 pub fn student(probability: f64, freedom: u32) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
@@ -66,7 +69,8 @@ impl Mean {
         Self { count, mean, deviation }
     }
 
-    /// Half the width of the interval that holds the true mean with this probability; nothing is known from fewer than two.
+    /// Half the width of the interval that holds the true mean with this probability; nothing is known from
+    /// fewer than two.
     #[must_use]
     pub fn half_width(&self, probability: f64) -> Option<f64> {
         let freedom = self.count.checked_sub(1).filter(|f| *f > 0)?;
@@ -169,8 +173,8 @@ mod tests {
         assert!(near(student_within(0.0, 7), 0.0, 1e-15));
     }
 
-    /// Student's own example of two soporifics, ten patients each treated with both: the mean gain is 1.58 hours with a t of 4.06,
-    /// and the interval of 95 % from 0.70 to 2.46.
+    /// Student's own example of two soporifics, ten patients each treated with both: the mean gain is 1.58
+    /// hours with a t of 4.06, and the interval of 95 % from 0.70 to 2.46.
     //= Student 1908, section IX; the interval as in R's manual of t.test(extra ~ group, sleep, paired) type=test
     #[test]
     fn students_own_example() {

@@ -127,7 +127,8 @@ fn who_starves_until_time_is_up_has_waited() {
     assert!((quick / slow / (many / few) - 1.0).abs() < 1e-6, "{quick}, {slow}: {many}, {few}");
 }
 
-/// A backup of the idle class gets what its class says under who knows classes, and that is not held against it.
+/// A backup of the idle class gets what its class says under who knows classes, and that is not held against
+/// it.
 #[test]
 fn who_may_wait_chooses_nothing() {
     let text =
@@ -158,7 +159,8 @@ fn fairness_goes_by_weight() {
         let o = simulate(&q.scenario(&c, 1)).unwrap();
         figures::figures(&q.jobs, &figures::waiting(&q.jobs, None, Goal::Balanced), &o).fairness.unwrap()
     };
-    // Under who keeps weights all get the same for their weight; equal shares are a quarter of it for four times the weight.
+    // Under who keeps weights all get the same for their weight; equal shares are a quarter of it for four
+    // times the weight.
     assert!(of((100, 400), "bfq") > 0.85, "{}", of((100, 400), "bfq"));
     let blind = of((100, 400), "mq-deadline");
     assert!((0.2..0.32).contains(&blind), "{blind}");
@@ -188,7 +190,8 @@ fn steps_are_what_a_kernel_takes() {
     );
 }
 
-/// A service reads a page now and then beside a backup that takes all the link has: no scheduler of the kernel is worth its price there, and a limit is.
+/// A service reads a page now and then beside a backup that takes all the link has: no scheduler of the
+/// kernel is worth its price there, and a limit is.
 #[test]
 fn where_no_scheduler_is_the_answer_a_limit_is_tried() {
     let text = "[global]\nruntime=300ms\ntime_based\n[bulk]\nrw=read\nbs=256k\nsize=1g\ndirect=1\nioengine=libaio\niodepth=32\n\
@@ -216,7 +219,8 @@ fn where_no_scheduler_is_the_answer_a_limit_is_tried() {
     assert!(matches!(remedy::find(&alone, (0, &noop), &waiting, (&seeds, &without), 1, &()), Ok(None)));
 }
 
-/// Advice on one of the jobs of examples/flash, cut to some milliseconds, under the four schedulers that a kernel has.
+/// Advice on one of the jobs of examples/flash, cut to some milliseconds, under the four schedulers that a
+/// kernel has.
 fn on_flash(text: &str, runtime: Duration) -> Advice {
     let mut q = question(text, "980pro", Goal::Balanced);
     q.jobs.jobs.iter_mut().for_each(|j| j.runtime = Some(runtime));
@@ -228,7 +232,8 @@ fn cost_of<'a>(a: &'a Advice, preset: &str) -> &'a Cost {
     a.costs.iter().find(|c| a.candidates[c.candidate].preset == preset).unwrap()
 }
 
-/// Five processes with 128 requests each have BFQ's lock held all the time: it moves half of what goes without a scheduler, and its tail is no shorter.
+/// Five processes with 128 requests each have BFQ's lock held all the time: it moves half of what goes
+/// without a scheduler, and its tail is no shorter.
 #[test]
 fn deep_readers_on_nvme_are_not_told_to_use_bfq() {
     let a = on_flash(include_str!("../../../../examples/flash/deep-readers.fio"), Duration::from_ms(20));
@@ -243,7 +248,8 @@ fn deep_readers_on_nvme_are_not_told_to_use_bfq() {
     assert!(cost_of(&a, "bfq").lock_wait > cost_of(&a, "bfq").in_scheduler);
 }
 
-/// What the study of 2024 has for one process at depth 256, where its processor is saturated: CPU time for a request of 2.79 us without a scheduler.
+/// What the study of 2024 has for one process at depth 256, where its processor is saturated: CPU time for a
+/// request of 2.79 us without a scheduler.
 //= docs/reference/nvme.md#21-one-process-on-one-core type=test
 #[test]
 fn pure_throughput_is_told_to_use_none_and_what_others_cost() {

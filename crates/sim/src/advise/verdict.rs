@@ -1,9 +1,10 @@
 //! The verdict in sentences: what to use, what that buys and costs, and what is as good.
 //!
-//! "Use bfq instead of mq-deadline. The time until application is done is better by a factor of 28.1 (27.0 to 29.3). …"
+//! "Use bfq instead of mq-deadline. The time until application is done is better by a factor of 28.1 (27.0 to
+//! 29.3). …"
 //!
-//! Factors have three digits, their intervals are of 95 %. *No difference*, *nothing was found* and *worse* are said as plainly as
-//! *better*; the words come from [`Finding`] and from nowhere else.
+//! Factors have three digits, their intervals are of 95 %. *No difference*, *nothing was found* and *worse*
+//! are said as plainly as *better*; the words come from [`Finding`] and from nowhere else.
 
 use super::race::NEAR;
 use super::statistics::{Finding, Ratio};
@@ -86,7 +87,8 @@ impl Advice {
         said
     }
 
-    /// What a request costs the processors under the default, and under who is compared with it; and what holds the load back.
+    /// What a request costs the processors under the default, and under who is compared with it; and what
+    /// holds the load back.
     fn priced(&self) -> Vec<String> {
         let of = |c: usize| {
             let is_it = |cost: &&Cost| self.candidates[cost.candidate].preset == self.candidates[c].preset;
@@ -152,7 +154,8 @@ impl Advice {
         figures.chain(score).collect()
     }
 
-    /// The leader, if it is Fairhead's only and not the winner, or the best of the kernel's, if the winner is Fairhead's only.
+    /// The leader, if it is Fairhead's only and not the winner, or the best of the kernel's, if the winner is
+    /// Fairhead's only.
     fn leader_elsewhere(&self) -> Option<String> {
         let (winner, leader, choice) = (self.race.winner(), self.race.leader, self.race.choice);
         let name = |c: usize| self.candidates[c].name();
@@ -199,8 +202,8 @@ impl Advice {
         )
     }
 
-    /// The means of a candidate's figures over all its seeds of one kind: fresh ones if it has any. Latency as it is, not one
-    /// over it.
+    /// The means of a candidate's figures over all its seeds of one kind: fresh ones if it has any. Latency
+    /// as it is, not one over it.
     #[must_use]
     pub fn means(&self, candidate: usize) -> [Option<f64>; Figures::COUNT] {
         let s = &self.race.standings[candidate];

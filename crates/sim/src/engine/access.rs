@@ -1,16 +1,16 @@
 //! Where random calls land.
 //!
-//! fio visits every block once per pass unless told otherwise. It keeps a bitmap for that; here a permutation does it
-//! without memory: a Feistel network over the smallest even number of bits that holds all blocks, walked again for
-//! numbers that fall outside.
+//! fio visits every block once per pass unless told otherwise. It keeps a bitmap for that; here a permutation
+//! does it without memory: a Feistel network over the smallest even number of bits that holds all blocks,
+//! walked again for numbers that fall outside.
 //!
 //! ```text
 //!   counter 0 1 2 3 …  ──► network of 4 rounds, keys drawn per pass ──► block 17 3 40 8 …, none twice
 //! ```
 //!
-//! The skewed distributions draw a *rank* and spread ranks over the file with another permutation, where fio uses a hash.
-//! Their powers and logarithms come from `libm`, which is the same code on every machine; those of `std` come from the machine's C
-//! library, and a last bit that differs would move a block.
+//! The skewed distributions draw a *rank* and spread ranks over the file with another permutation, where fio
+//! uses a hash. Their powers and logarithms come from `libm`, which is the same code on every machine; those
+//! of `std` come from the machine's C library, and a last bit that differs would move a block.
 //
 //= fio-3.33 HOWTO "random_distribution", "norandommap"; lib/zipf.c, lib/gauss.c (methods, not text)
 //= M. Luby, C. Rackoff, "How to construct pseudorandom permutations from pseudorandom functions", 1988
@@ -90,7 +90,8 @@ impl Picker {
         }
     }
 
-    /// A block in `0..blocks` of the client's `file`-th file. `None` if each was visited, unless they are to be visited `again`.
+    /// A block in `0..blocks` of the client's `file`-th file. `None` if each was visited, unless they are to
+    /// be visited `again`.
     pub(super) fn draw(&mut self, file: usize, blocks: u64, again: bool, rng: &mut Rng) -> Option<u64> {
         if blocks == 0 {
             return None;
@@ -175,7 +176,8 @@ impl Zones {
 
 /// Which blocks of a file were visited: a bitmap that has memory only for where calls were.
 ///
-/// A draw that hits a visited block takes the next free one, and behind the last block the first, as fio does.
+/// A draw that hits a visited block takes the next free one, and behind the last block the first, as fio
+/// does.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Marks {
     /// 64 blocks each, by number; those that are missing are free.
@@ -262,7 +264,8 @@ impl Zipf {
     }
 }
 
-/// The sum of `i^-theta` for `i` from 1 to `n`: the first terms one by one, the rest by Euler and Maclaurin's formula.
+/// The sum of `i^-theta` for `i` from 1 to `n`: the first terms one by one, the rest by Euler and Maclaurin's
+/// formula.
 fn zeta(n: u64, theta: f64) -> f64 {
     const EXACT: u64 = 1000;
     let term = |i: u64| libm::pow(to_f64(i), -theta);

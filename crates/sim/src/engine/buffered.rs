@@ -1,8 +1,9 @@
 //! Calls through the page cache.
 //!
-//! A read walks over its pages. A page that is there costs nothing but the copy; one that is missing brings a window
-//! of read-ahead; one that is on its way is waited for, that page only. A write makes its pages dirty and then looks at
-//! the limits. A sync writes what is dirty in its range, waits for that, and has the disk's cache emptied.
+//! A read walks over its pages. A page that is there costs nothing but the copy; one that is missing brings a
+//! window of read-ahead; one that is on its way is waited for, that page only. A write makes its pages dirty
+//! and then looks at the limits. A sync writes what is dirty in its range, waits for that, and has the disk's
+//! cache emptied.
 //!
 //! ```text
 //!   read  ──► page there? ──no──► window ──► requests ──► wait for this page ──┐
@@ -28,7 +29,8 @@ use crate::layout::{Layout, Piece};
 use crate::why::Wait;
 use fairhead_core::{Duration, GroupId, Request, Sector, Sectors};
 
-/// How many pages a client dirties between two looks at the limits, and how many once they have been exceeded.
+/// How many pages a client dirties between two looks at the limits, and how many once they have been
+/// exceeded.
 //= linux-2.6.9 mm/page-writeback.c ratelimit_pages (4 MiB), balance_dirty_pages_ratelimited
 const LOOK_EVERY: u32 = 1024;
 const LOOK_EVERY_WHEN_EXCEEDED: u32 = 8;
@@ -67,7 +69,7 @@ impl Machine<'_> {
         self.why(|why| why.waits_for_page(lane, file, page));
     }
 
-    // ---- reads ---------------------------------------------------------------------------------------------------
+    // ---- reads -------------------------------------------------------------------------------------------
 
     pub(super) fn read_pages(&mut self, lane: u32) -> Step {
         let one_window = self.clients[self.lanes[lane as usize].client as usize].has_one_window();
@@ -178,8 +180,8 @@ impl Machine<'_> {
         page == end
     }
 
-    /// Sends for the pages behind a call that nobody will wait for, one request each; they lie side by side, so merging makes
-    /// them one or two, and one is paid for. As a favour it ends when requests are short.
+    /// Sends for the pages behind a call that nobody will wait for, one request each; they lie side by side,
+    /// so merging makes them one or two, and one is paid for. As a favour it ends when requests are short.
     pub(super) fn hand_in_burst(&mut self, lane: u32) {
         let l = &self.lanes[lane as usize];
         let (file, first, burst) = (l.call.file, l.page_end, l.call.burst);
@@ -243,7 +245,7 @@ impl Machine<'_> {
         ((start, Sectors(len)), 1)
     }
 
-    // ---- writes --------------------------------------------------------------------------------------------------
+    // ---- writes ------------------------------------------------------------------------------------------
 
     pub(super) fn write_pages(&mut self, lane: u32) -> Step {
         if !self.hand_in_reads(lane) {
@@ -380,9 +382,10 @@ impl Machine<'_> {
         Step::Go(Phase::Sync(after))
     }
 
-    // ---- syncs ---------------------------------------------------------------------------------------------------
+    // ---- syncs -------------------------------------------------------------------------------------------
 
-    /// Writes the dirty pages of the lane's range and waits until they and those already on their way are on the disk.
+    /// Writes the dirty pages of the lane's range and waits until they and those already on their way are on
+    /// the disk.
     pub(super) fn sync_pages(&mut self, lane: u32, after: After) -> Step {
         let l = &mut self.lanes[lane as usize];
         let (call, range) = (l.call, (l.page, l.page_end));
@@ -423,7 +426,7 @@ impl Machine<'_> {
         }
     }
 
-    // ---- blocks --------------------------------------------------------------------------------------------------
+    // ---- blocks ------------------------------------------------------------------------------------------
 
     /// Allocates the blocks that a write needs and that its file does not have. Answers how many.
     pub(super) fn allocate(&mut self, lane: u32, call: Call) -> u64 {
@@ -484,7 +487,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The pages of a range that are dirty and not being written, from `first` on, next to each other; at most `max`.
+    /// The pages of a range that are dirty and not being written, from `first` on, next to each other; at
+    /// most `max`.
     pub(super) fn dirty_run(&self, file: u32, first: u32, end: u32, max: u32) -> u32 {
         let is_ready = |p: u32| {
             self.cache.flags(file, p).is_some_and(|f| f & (DIRTY | super::cache::WRITEBACK) == DIRTY)

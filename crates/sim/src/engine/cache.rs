@@ -4,16 +4,18 @@
 //!  file ─► table ─► chunk of 1024 entries ─► frame { file, page, flags, place in the list of clean pages }
 //! ```
 //!
-//! A page is *clean* (up to date, on the list, oldest first), *being read*, *dirty*, *being written*, or dirty again
-//! while being written. Only clean pages are on the list, so the oldest evictable page is always its head, and a page with I/O
-//! under way or data that the disk lacks is never dropped. Dirty pages of a file are kept in file order, because that is
-//! how they are written; files with dirty pages are kept in the order in which they became dirty.
+//! A page is *clean* (up to date, on the list, oldest first), *being read*, *dirty*, *being written*, or
+//! dirty again while being written. Only clean pages are on the list, so the oldest evictable page is always
+//! its head, and a page with I/O under way or data that the disk lacks is never dropped. Dirty pages of a
+//! file are kept in file order, because that is how they are written; files with dirty pages are kept in the
+//! order in which they became dirty.
 //!
-//! Example: memory for 4 pages holds clean 0, 1, 2 and dirty 3. Reading page 4 drops page 0; dirtying page 1 takes it off
-//! the list, so reading page 5 drops page 2.
+//! Example: memory for 4 pages holds clean 0, 1, 2 and dirty 3. Reading page 4 drops page 0; dirtying page 1
+//! takes it off the list, so reading page 5 drops page 2.
 //!
-//! It does not decide when to read ahead, when to write, or who waits: see `readahead`, `flusher` and `buffered`.
-//! When all pages are dirty or busy it exceeds its size rather than wait; the limits on dirty pages keep that small.
+//! It does not decide when to read ahead, when to write, or who waits: see `readahead`, `flusher` and
+//! `buffered`. When all pages are dirty or busy it exceeds its size rather than wait; the limits on dirty
+//! pages keep that small.
 //
 //= docs/reference/hosts.md#page-cache-and-readahead, docs/reference/hosts.md#dirty-pages-and-flusher
 
@@ -133,7 +135,8 @@ impl Cache {
         self.frame(file, page).map(|f| self.frames[f as usize].flags)
     }
 
-    /// Brings a page that is not there into memory with these flags. Drops the oldest clean page if memory is full.
+    /// Brings a page that is not there into memory with these flags. Drops the oldest clean page if memory is
+    /// full.
     pub(super) fn add(&mut self, file: u32, page: u32, flags: u8) {
         debug_assert!(self.frame(file, page).is_none(), "a page is in memory once");
         if self.used >= self.capacity && self.oldest != NONE {
@@ -208,7 +211,8 @@ impl Cache {
         self.frame(file, page).and_then(|f| self.frames[f as usize].dirtier)
     }
 
-    /// The page is newer than the disk from now on, by this group's doing. One that is already is no more than it was.
+    /// The page is newer than the disk from now on, by this group's doing. One that is already is no more
+    /// than it was.
     pub(super) fn set_dirty(&mut self, now: Instant, file: u32, page: u32, dirtier: Option<GroupId>) {
         match self.flags(file, page) {
             Some(flags) if flags & DIRTY != 0 => return,
@@ -290,7 +294,8 @@ impl Cache {
         self.files[file as usize].page_waiters.push((page, thread));
     }
 
-    /// Whether the thread has to wait for writes of the file that have begun by now; if so it is woken after the last.
+    /// Whether the thread has to wait for writes of the file that have begun by now; if so it is woken after
+    /// the last.
     pub(super) fn wait_for_writes(&mut self, file: u32, thread: u32) -> bool {
         let mapping = &mut self.files[file as usize];
         let waits = !mapping.flights.is_empty();
@@ -300,7 +305,8 @@ impl Cache {
         waits
     }
 
-    /// The file whose turn it is to be written: dirty since `before` or earlier. It goes to the end of the queue.
+    /// The file whose turn it is to be written: dirty since `before` or earlier. It goes to the end of the
+    /// queue.
     pub(super) fn next_dirty_file(&mut self, before: Instant) -> Option<u32> {
         let is_old = |f: &u32| self.files[*f as usize].dirtied.is_some_and(|d| d <= before);
         let at = self.dirty_files.iter().position(is_old)?;

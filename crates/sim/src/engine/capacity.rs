@@ -1,15 +1,16 @@
 //! How many requests a second a disk is good for at least: what guarantees may add up to.
 //!
-//! Reads of 4 KiB all over a new device: one at a time where there are platters, as nobody may count on a full queue there; as
-//! many as it takes at a time where there are none. What is measured is the model, by the same draws each time, so a job is
-//! feasible on a disk or is not, whatever the run's seed.
+//! Reads of 4 KiB all over a new device: one at a time where there are platters, as nobody may count on a
+//! full queue there; as many as it takes at a time where there are none. What is measured is the model, by
+//! the same draws each time, so a job is feasible on a disk or is not, whatever the run's seed.
 //!
 //! ```text
 //! 7200 rpm:  a seek of 8 ms and half a turn of 4.2 ms          ─► some 80 requests/s
 //! SSD:       32 at a time, each 130 us                         ─► some 80 000
 //! ```
 //!
-//! What it does not know: larger requests, writes that wait for garbage collection, and the host's processors.
+//! What it does not know: larger requests, writes that wait for garbage collection, and the host's
+//! processors.
 
 use crate::metrics::{Result, rate};
 use crate::rng::Rng;
@@ -21,7 +22,8 @@ const ROTATIONAL: u32 = 2_000;
 const FLASH: u32 = 50_000;
 const BLOCK: Sectors = Sectors(8);
 
-/// How many requests a second a disk is good for, at least 1: what the guarantees of all groups may add up to.
+/// How many requests a second a disk is good for, at least 1: what the guarantees of all groups may add up
+/// to.
 ///
 /// # Errors
 /// If the disk's parameters are impossible.
@@ -60,7 +62,8 @@ mod tests {
 
     #[test]
     fn a_disk_is_good_for_what_its_mechanics_allow() {
-        // A mean seek and half a turn each: 12.8 ms and 8.9 + 4.17 ms, say the data sheets; a drive's own time comes on top.
+        // A mean seek and half a turn each: 12.8 ms and 8.9 + 4.17 ms, say the data sheets; a drive's own
+        // time comes on top.
         for (disk, least, most) in [("ide2004", 50, 80), ("sata2009", 65, 90), ("nas2020", 65, 100)] {
             let got = measure(&DeviceParams::preset(disk).unwrap()).unwrap();
             assert!((least..=most).contains(&got), "{disk}: {got}");

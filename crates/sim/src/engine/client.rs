@@ -1,8 +1,9 @@
 //! A client: one clone of a job, and what it does next.
 //!
-//! A client has `iodepth` *lanes* (calls in flight; one for most). Whenever a lane is free it asks [`Client::next`]:
-//! make this call, pause until then, wait for the others, or end. Positions, limits and chance belong to the client and are shared by
-//! its lanes; so do its pauses. Think times and rates stop the client, not a lane: it waits for all calls in flight, then pauses.
+//! A client has `iodepth` *lanes* (calls in flight; one for most). Whenever a lane is free it asks
+//! [`Client::next`]: make this call, pause until then, wait for the others, or end. Positions, limits and
+//! chance belong to the client and are shared by its lanes; so do its pauses. Think times and rates stop the
+//! client, not a lane: it waits for all calls in flight, then pauses.
 //!
 //! ```text
 //!   next ─► a pause? ─► over? then fsyncs at the end ─► a due fsync ─► the pattern: direction, rate, place, length ─► call
@@ -160,7 +161,8 @@ pub(super) struct Client {
     hold: Option<Duration>,
     /// No call begins before.
     resumes: Instant,
-    /// Calls that had begun when none was in flight last, and calls that had been seen to end at the last think time.
+    /// Calls that had begun when none was in flight last, and calls that had been seen to end at the last
+    /// think time.
     quiet_at: u64,
     thought_at: u64,
     /// The pass is over, but for what is synced at its end.
@@ -309,7 +311,8 @@ impl Client {
         Next::End
     }
 
-    /// What a lane of a pattern does next. Lanes that have to wait for each other's calls are parked: [`Client::call_ended`] says when they are to ask again.
+    /// What a lane of a pattern does next. Lanes that have to wait for each other's calls are parked:
+    /// [`Client::call_ended`] says when they are to ask again.
     fn next_of_pattern(&mut self, mut pattern: Box<Pattern>, now: Instant) -> Next {
         let next = self.turn_of(&mut pattern, now);
         if let Next::Call(_) = next {
@@ -493,8 +496,9 @@ impl Client {
         self.depth.iter_mut().for_each(|depth| depth.start(measured));
     }
 
-    /// The think time after the call that begins now, the `calls`-th. fio looks for calls that have ended when it has as many in flight as it may, takes
-    /// one of them, and then sees whether it is time to pause. A pause begins when no call is in flight.
+    /// The think time after the call that begins now, the `calls`-th. fio looks for calls that have ended
+    /// when it has as many in flight as it may, takes one of them, and then sees whether it is time to pause.
+    /// A pause begins when no call is in flight.
     //= fio-3.33 HOWTO "thinktime", "thinktime_blocks"; the order of issue, completion and pause seen in its logs
     fn think_after(&mut self, calls: u64) {
         if self.job.thinktime.is_zero() {
@@ -515,13 +519,15 @@ impl Client {
         Call { file: self.files[0], offset, len, cpu, burst, meta, ..Call::NONE }
     }
 
-    /// Whether it has one window of read-ahead under way at most: the next is sent for when the one before has come.
+    /// Whether it has one window of read-ahead under way at most: the next is sent for when the one before
+    /// has come.
     //= docs/reference/hosts.md#one-window-per-scan
     pub(super) fn has_one_window(&self) -> bool {
         self.job.program == Some(Program::DbScan)
     }
 
-    /// A call that began at `since` has ended. When what is measured began and what it moved, if that has ended with it.
+    /// A call that began at `since` has ended. When what is measured began and what it moved, if that has
+    /// ended with it.
     pub(super) fn end_of_query(&mut self, since: Instant, bytes: u64) -> Option<(Instant, u64)> {
         let query = &mut self.query;
         let since = *query.since.get_or_insert(since);
@@ -556,7 +562,8 @@ impl Client {
         if self.job.ramp_time.is_zero() { self.started } else { self.ramped.unwrap_or(never) }
     }
 
-    /// A call has ended: fio looks at its ramp time then, and only then. Answers whether the ramp ends with it.
+    /// A call has ended: fio looks at its ramp time then, and only then. Answers whether the ramp ends with
+    /// it.
     //= fio 3.33: with thinktime=700ms ramp_time=1 runtime=2 the run time begins at 1.4 s, with the second call's end
     pub(super) fn notice_ramp(&mut self, now: Instant) -> bool {
         let ends = self.ramped.is_none()
@@ -647,7 +654,8 @@ impl Client {
         now >= self.counts_from()
     }
 
-    /// The pause of a program after the call just completed, if any: until when. The part to be spun away is added to the next call.
+    /// The pause of a program after the call just completed, if any: until when. The part to be spun away is
+    /// added to the next call.
     pub(super) fn think_pause(&mut self, now: Instant) -> Option<Instant> {
         if self.job.thinktime.is_zero() || self.pattern.is_some() {
             return None;
@@ -681,7 +689,8 @@ fn no_stats(c: &crate::job::Client<'_>) -> ClientStats {
     }
 }
 
-/// How many calls the job really has in flight. A buffered call through libaio blocks its submitter, so only one is.
+/// How many calls the job really has in flight. A buffered call through libaio blocks its submitter, so only
+/// one is.
 //= fio-3.33 HOWTO "iodepth"
 pub(super) fn lanes(job: &Job) -> u32 {
     if job.offload && job.program.is_none() && job.engine != Engine::Null {

@@ -8,12 +8,14 @@
 //!                                request by StripeMap, done when the last is ──► a DiskQueue for each member
 //! ```
 //!
-//! Each queue has a number of its own over all disks: 0 to `members() - 1`. Queues have their own scheduler, pool, plug and lock, and share
-//! the host's processors only. What happens to one makes none of the others run.
+//! Each queue has a number of its own over all disks: 0 to `members() - 1`. Queues have their own scheduler,
+//! pool, plug and lock, and share the host's processors only. What happens to one makes none of the others
+//! run.
 //!
-//! md has no scheduler of its own: each member has one, with the same tunables, and each sees its share of the load only. What goes to
-//! several members is handed in whole or not at all: if one has no request left, the thread waits for that member's. A flush
-//! goes to all members, and who asked for it is woken by the last.
+//! md has no scheduler of its own: each member has one, with the same tunables, and each sees its share of
+//! the load only. What goes to several members is handed in whole or not at all: if one has no request left,
+//! the thread waits for that member's. A flush goes to all members, and who asked for it is woken by the
+//! last.
 //!
 //! [`Earliest`] knows which device and which timer is next, and sets of bits which queues have been handed
 //! something and are to be run, or may have others. With one queue much here is a plain call of that queue.
@@ -91,12 +93,14 @@ pub(super) struct Disks<'a> {
     devices: Earliest,
     timers: Earliest,
     stale: [u64; 2],
-    /// Queues that have been handed something, and are to be run; and those that may hold back what tasks have handed in. One bit each.
+    /// Queues that have been handed something, and are to be run; and those that may hold back what tasks
+    /// have handed in. One bit each.
     touched: u64,
     plugged: u64,
     /// The queue that had no request for the last submission that failed.
     full: usize,
-    /// Requests that several members have: who handed one in, and how many members are not done. Free entries are listed.
+    /// Requests that several members have: who handed one in, and how many members are not done. Free entries
+    /// are listed.
     shared: Vec<(Owner, usize)>,
     free: Vec<u32>,
     /// Threads that wait for a flush of several members, and for how many.
@@ -201,10 +205,10 @@ impl<'a> Disks<'a> {
         &mut self.members[member]
     }
 
-    // ---- locks ---------------------------------------------------------------------------------------------------
+    // ---- locks -------------------------------------------------------------------------------------------
 
-    /// A processor takes a disk's scheduler's lock, if there is one, to insert and dispatch so many requests, of which so many are their processes'
-    /// only ones. Of a set's members the first stands for all.
+    /// A processor takes a disk's scheduler's lock, if there is one, to insert and dispatch so many requests,
+    /// of which so many are their processes' only ones. Of a set's members the first stands for all.
     pub(super) fn lock_to_submit(
         &mut self,
         now: Instant,
@@ -220,7 +224,7 @@ impl<'a> Disks<'a> {
         self.members[self.disks[disk.index()].members.start].lock_to_complete(now)
     }
 
-    // ---- requests in ---------------------------------------------------------------------------------------------
+    // ---- requests in -------------------------------------------------------------------------------------
 
     /// Hands in a request to a disk, from a thread that may overdraw the pools within its batch.
     #[inline]
@@ -387,14 +391,16 @@ impl<'a> Disks<'a> {
         self.members[member].is_plugged()
     }
 
-    /// The queues that have been handed something and not been run since. With one queue: that one, as whoever asks wants it to be run.
+    /// The queues that have been handed something and not been run since. With one queue: that one, as
+    /// whoever asks wants it to be run.
     #[inline]
     pub(super) fn take_touched(&mut self) -> u64 {
         let touched = std::mem::take(&mut self.touched);
         if self.members.len() == 1 { 1 } else { touched }
     }
 
-    /// Gives a device what it has room for. Answers when to run its queue again, if a lock has to be free for that.
+    /// Gives a device what it has room for. Answers when to run its queue again, if a lock has to be free for
+    /// that.
     #[must_use]
     pub(super) fn run(&mut self, now: Instant, member: usize) -> Option<Instant> {
         self.stale[0] |= 1 << member;
@@ -423,9 +429,10 @@ impl<'a> Disks<'a> {
         }
     }
 
-    // ---- completions and timers ----------------------------------------------------------------------------------
+    // ---- completions and timers --------------------------------------------------------------------------
 
-    /// When the first device wants to be polled, and when the first elevator's timer is due. Asked before each event.
+    /// When the first device wants to be polled, and when the first elevator's timer is due. Asked before
+    /// each event.
     #[inline]
     pub(super) fn due(&mut self) -> (Option<Instant>, Option<Instant>) {
         self.refresh();
@@ -462,8 +469,9 @@ impl<'a> Disks<'a> {
         }
     }
 
-    /// The interrupt handler ends a request of a queue. Answers through `owners` who handed in its pieces, nobody for those that
-    /// other members still have; through `woken` who waited for a flush, or for writes not to be congested.
+    /// The interrupt handler ends a request of a queue. Answers through `owners` who handed in its pieces,
+    /// nobody for those that other members still have; through `woken` who waited for a flush, or for writes
+    /// not to be congested.
     pub(super) fn complete(
         &mut self,
         now: Instant,
@@ -516,7 +524,7 @@ impl<'a> Disks<'a> {
         (0..self.members.len()).for_each(|m| self.member(m).exit_task(now, task));
     }
 
-    // ---- pools ---------------------------------------------------------------------------------------------------
+    // ---- pools -------------------------------------------------------------------------------------------
 
     pub(super) fn is_congested(&self, disk: job::DiskId, sync: bool) -> bool {
         self.members[self.disks[disk.index()].members.clone()].iter().any(|m| m.is_congested(sync))
@@ -547,7 +555,7 @@ impl<'a> Disks<'a> {
         self.members.iter_mut().for_each(|m| m.end_wait_for_congestion(thread));
     }
 
-    // ---- figures -------------------------------------------------------------------------------------------------
+    // ---- figures -----------------------------------------------------------------------------------------
 
     /// How many queues there are.
     pub(super) fn members(&self) -> u8 {
@@ -601,7 +609,8 @@ impl<'a> Disks<'a> {
         sum
     }
 
-    /// Plays what happens inside the devices until `now`, and answers when that was last. Nothing of it ends a request.
+    /// Plays what happens inside the devices until `now`, and answers when that was last. Nothing of it ends
+    /// a request.
     pub(super) fn catch_up(&mut self, now: Instant) -> Option<Instant> {
         self.members.iter_mut().filter_map(|m| m.catch_up(now)).max()
     }
@@ -634,7 +643,8 @@ impl<'a> Disks<'a> {
 }
 
 impl Disk {
-    /// What its queues did together: requests and work of all, times as their mean, bytes as the clients asked for them.
+    /// What its queues did together: requests and work of all, times as their mean, bytes as the clients
+    /// asked for them.
     fn combine(&self, mut all: Vec<DiskStats>) -> DiskStats {
         if all.len() == 1 {
             return all.remove(0);

@@ -15,7 +15,8 @@ use fairhead_core::Instant;
 pub(super) struct Earliest {
     /// By number, up to a power of two.
     times: Box<[Instant]>,
-    /// Who is first: of all at 1, of the two halves at 2 and 3, and so on; a number's own place is behind those.
+    /// Who is first: of all at 1, of the two halves at 2 and 3, and so on; a number's own place is behind
+    /// those.
     first: Box<[u8]>,
 }
 

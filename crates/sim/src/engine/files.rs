@@ -1,12 +1,12 @@
 //! From the names in a job file to places on the disk.
 //!
-//! Clients that name the same file share it. Files are laid out in the order of the job file, one after the other,
-//! from sector 20 000 on (behind where a file system keeps its own), each after a small gap that the run's seed draws:
-//! the angle between two files decides how alternating readers lock to the platter, so a result should be a mean over
-//! several such layouts.
+//! Clients that name the same file share it. Files are laid out in the order of the job file, one after the
+//! other, from sector 20 000 on (behind where a file system keeps its own), each after a small gap that the
+//! run's seed draws: the angle between two files decides how alternating readers lock to the platter, so a
+//! result should be a mean over several such layouts.
 //!
-//! Files in an ext2 layout get their blocks from its allocator: those that exist before the run as if all clones of the
-//! job had written theirs at the same time, the others as they are written.
+//! Files in an ext2 layout get their blocks from its allocator: those that exist before the run as if all
+//! clones of the job had written theirs at the same time, the others as they are written.
 
 use super::program::TABLE_BYTES;
 use super::{player, replay, startup};
@@ -150,8 +150,9 @@ struct Placer<'a> {
 }
 
 impl Placer<'_> {
-    /// A file is as large as the largest that any of its users needs, in whatever order they stand in the job file. Answers how large, in bytes, those
-    /// of each client are when it is set up: by it or by those before it. fio sets up the first clone of a job, then the others from the last.
+    /// A file is as large as the largest that any of its users needs, in whatever order they stand in the job
+    /// file. Answers how large, in bytes, those of each client are when it is set up: by it or by those
+    /// before it. fio sets up the first clone of a job, then the others from the last.
     fn measure(&mut self) -> Vec<u64> {
         let mut known = Vec::new();
         for job in &self.jobs.jobs {
@@ -240,8 +241,8 @@ impl Placer<'_> {
         Ok(index)
     }
 
-    /// All files of all clones of a job in an ext2 layout. Those that exist before the run were written by all clones at the
-    /// same time, each writing its files one after the other.
+    /// All files of all clones of a job in an ext2 layout. Those that exist before the run were written by
+    /// all clones at the same time, each writing its files one after the other.
     fn grow_together(&mut self, job: &Job, client: u64) -> Result<()> {
         let is_new = is_written_first(job);
         let names: Vec<Vec<String>> = (0..job.numjobs).map(|clone| job.file_names(clone)).collect();
@@ -356,7 +357,8 @@ impl Placer<'_> {
     }
 }
 
-/// Where in files of `whole` bytes a clone's data begin, in bytes. A share of the file is rounded up to a block.
+/// Where in files of `whole` bytes a clone's data begin, in bytes. A share of the file is rounded up to a
+/// block.
 //= fio-3.33: offsets seen in its logs
 pub(super) fn offset(job: &Job, clone: u32, whole: u64) -> u64 {
     let block = u64::from(job.smallest_block()).max(512);
@@ -385,7 +387,8 @@ fn is_raw(job: &Job, name: &str) -> bool {
     name.starts_with("/dev/") || job.program == Some(Program::Fsck)
 }
 
-/// Whether the job's files do not exist before it writes them. fio lays out what is read, or asked for by `overwrite`.
+/// Whether the job's files do not exist before it writes them. fio lays out what is read, or asked for by
+/// `overwrite`.
 //= fio-3.33 HOWTO "overwrite", "file_append"
 fn is_written_first(job: &Job) -> bool {
     job.program.is_none() && job.rw.direction == Direction::Write && (job.append || !job.overwrite)

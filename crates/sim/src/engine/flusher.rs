@@ -6,10 +6,11 @@
 //!     pass: up to 1024 pages of one file, in file order, from where the last pass over it stopped; then the next file
 //! ```
 //!
-//! Until 2.6.31 two threads of a pool did this here, and left a disk alone for up to 100 ms when its request queue was congested;
-//! since then one thread per disk does, and waits for requests like anybody else. All are async requests in the
-//! thread's own name: what a task dirtied is no longer its own when it is written. Its control group's it is, where that is
-//! tracked: a request belongs to the group that first dirtied its first page; else to the root.
+//! Until 2.6.31 two threads of a pool did this here, and left a disk alone for up to 100 ms when its request
+//! queue was congested; since then one thread per disk does, and waits for requests like anybody else. All
+//! are async requests in the thread's own name: what a task dirtied is no longer its own when it is written.
+//! Its control group's it is, where that is tracked: a request belongs to the group that first dirtied its
+//! first page; else to the root.
 //
 //= docs/reference/hosts.md#dirty-pages-and-flusher
 

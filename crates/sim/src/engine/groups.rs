@@ -1,4 +1,5 @@
-//! Control groups: from the paths of a job file to the numbers that a scheduler knows, and what becomes of them in a run.
+//! Control groups: from the paths of a job file to the numbers that a scheduler knows, and what becomes of
+//! them in a run.
 //!
 //! ```text
 //!   /                                     GroupId(0)
@@ -6,10 +7,10 @@
 //!   tenants/a  (job a)                    GroupId(2)   SetParent(2, 1)
 //! ```
 //!
-//! A group is removed when the last of its clients, and of those in groups inside it, has ended, as fio removes what it made;
-//! not if a job of its says `cgroup_nodelete`, if no job ever was in it, or while a change to come speaks of it. A change under
-//! way that cannot be is told as a note, and nothing else happens. Who moves to another group takes his requests to come
-//! there; those that he has handed in stay.
+//! A group is removed when the last of its clients, and of those in groups inside it, has ended, as fio
+//! removes what it made; not if a job of its says `cgroup_nodelete`, if no job ever was in it, or while a
+//! change to come speaks of it. A change under way that cannot be is told as a note, and nothing else
+//! happens. Who moves to another group takes his requests to come there; those that he has handed in stay.
 //!
 //! Schedulers that know no groups take no notice; limits hold under all of them, as the elevator keeps them.
 //
@@ -109,7 +110,8 @@ impl<'a> Groups<'a> {
         self.all_settings().any(|s| s.guarantee().is_some_and(|min| min.iops > 0))
     }
 
-    /// What groups are given and a scheduler does not keep, in the words of job files. Limits are kept under all.
+    /// What groups are given and a scheduler does not keep, in the words of job files. Limits are kept under
+    /// all.
     pub(super) fn not_kept(&self, kept: &[&str]) -> Vec<&'static str> {
         let matters = |s: &&Setting| match **s {
             Setting::Weight(w) | Setting::LeafWeight(w) => w != Weight::DEFAULT,
@@ -344,8 +346,9 @@ impl Machine<'_> {
         }
     }
 
-    /// Takes samples of the groups' disk time up to now, if somebody watches. Nothing has happened since the last event, so a
-    /// sample taken late is as good as one in time, and no event is needed that could change the order of others.
+    /// Takes samples of the groups' disk time up to now, if somebody watches. Nothing has happened since the
+    /// last event, so a sample taken late is as good as one in time, and no event is needed that could change
+    /// the order of others.
     pub(super) fn sample(&mut self, now: Instant) {
         let Some(period) = self.watch.period else { return };
         while self.watch.next <= now {
@@ -364,7 +367,8 @@ impl Machine<'_> {
         self.watch.rows.push(charged.collect());
     }
 
-    /// The samples, with one of what came after the last full interval. What is charged at the very end of one belongs to it.
+    /// The samples, with one of what came after the last full interval. What is charged at the very end of
+    /// one belongs to it.
     pub(super) fn take_samples(&mut self) -> Vec<Vec<Duration>> {
         let Some(period) = self.watch.period else { return Vec::new() };
         self.take_sample();

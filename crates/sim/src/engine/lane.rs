@@ -8,8 +8,8 @@
 //!     └───────────────────────────────────────────────┘ end of the call
 //! ```
 //!
-//! A lane moves on until it has to wait: for a piece, a page, a request, its turn on a CPU, a time. Whoever ends the wait calls
-//! [`Machine::advance`] again, and the phase finds out for itself what is left to do.
+//! A lane moves on until it has to wait: for a piece, a page, a request, its turn on a CPU, a time. Whoever
+//! ends the wait calls [`Machine::advance`] again, and the phase finds out for itself what is left to do.
 
 use super::client::{Action, Call, Client, Next};
 use super::files::File;
@@ -186,7 +186,7 @@ impl Cpus {
 }
 
 impl Machine<'_> {
-    // ---- between calls -------------------------------------------------------------------------------------------
+    // ---- between calls ------------------------------------------------------------------------------------
 
     /// A lane is free: what does its client want?
     pub(super) fn next_step(&mut self, lane: u32) {
@@ -221,7 +221,8 @@ impl Machine<'_> {
         self.take_cpu(lane, cpu);
     }
 
-    /// A lane has nothing to do until somebody hands it the baton of a replay, or its client's other calls have ended.
+    /// A lane has nothing to do until somebody hands it the baton of a replay, or its client's other calls
+    /// have ended.
     pub(super) fn wait_for_baton(&mut self, lane: u32) {
         self.lanes[lane as usize].phase = Phase::Pause;
         self.why(|why| why.does(lane, Doing::Paused));
@@ -338,7 +339,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Ends all clients that `exit_what` means, those of a client's reporting group if it says nothing: at once those that sleep, after their call those that do not.
+    /// Ends all clients that `exit_what` means, those of a client's reporting group if it says nothing: at
+    /// once those that sleep, after their call those that do not.
     //= fio-3.33 HOWTO "exitall", "exit_what"; which jobs end was seen
     pub(super) fn stop_group(&mut self, of: usize) {
         let Job { group, exit_what, .. } = self.clients[of].job;
@@ -350,7 +352,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Ends a client: at once if it sleeps, after its call if not. One of another wave, or that has ended, stays as it is.
+    /// Ends a client: at once if it sleeps, after its call if not. One of another wave, or that has ended,
+    /// stays as it is.
     pub(super) fn stop_client(&mut self, i: usize) {
         let client = &mut self.clients[i];
         if client.job.wave != self.wave || client.lanes == 0 {
@@ -367,10 +370,10 @@ impl Machine<'_> {
         self.wake_paused(i);
     }
 
-    // ---- processors ----------------------------------------------------------------------------------------------
+    // ---- processors --------------------------------------------------------------------------------------
 
-    /// CPU time before a call: the program's own, system call, copying, scheduler, allocation of new blocks. That of a
-    /// buffered call is part of its latency, as its data is copied inside.
+    /// CPU time before a call: the program's own, system call, copying, scheduler, allocation of new blocks.
+    /// That of a buffered call is part of its latency, as its data is copied inside.
     fn cpu_cost(&mut self, lane: u32, call: Call) -> Duration {
         let job = &self.clients[self.lanes[lane as usize].client as usize].job;
         let blocks = u64::from(call.len.div_ceil(8));
@@ -410,7 +413,8 @@ impl Machine<'_> {
     }
 
     //= docs/reference/hosts.md#cpu-of-buffered-calls
-    /// A request of a buffered call has been handed in. A direct call that goes through the cache has paid already.
+    /// A request of a buffered call has been handed in. A direct call that goes through the cache has paid
+    /// already.
     pub(super) fn owe_request(&mut self, lane: u32) {
         let disk = self.disk_of(self.lanes[lane as usize].call.file);
         let l = &mut self.lanes[lane as usize];
@@ -483,7 +487,7 @@ impl Machine<'_> {
         }
     }
 
-    // ---- calls ---------------------------------------------------------------------------------------------------
+    // ---- calls -------------------------------------------------------------------------------------------
 
     pub(super) fn begin_call(&mut self, lane: u32) {
         let l = &mut self.lanes[lane as usize];
@@ -555,8 +559,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Reads the indirect block of the call's first block, unless it has been read. The few calls that reach into the next
-    /// 4 MiB find that one's read by the call after them.
+    /// Reads the indirect block of the call's first block, unless it has been read. The few calls that reach
+    /// into the next 4 MiB find that one's read by the call after them.
     fn read_map(&mut self, lane: u32) -> Step {
         self.journal(|journal| journal.makes(lane, false));
         let l = &mut self.lanes[lane as usize];
@@ -682,7 +686,8 @@ impl Machine<'_> {
         let client = &mut self.clients[index];
         let bytes = l.call.bytes();
         let now = self.now;
-        // The call at whose end the ramp is noticed is not counted: fio counts 400 of 4.001 s at 100 a second.
+        // The call at whose end the ramp is noticed is not counted: fio counts 400 of 4.001 s at 100 a
+        // second.
         let is_measured = client.is_measured(now);
         let ramp_ends = client.notice_ramp(now);
         client.calling -= 1;

@@ -9,7 +9,8 @@
 //!   D  ···························|■■■■■▒▒▒▒▒▒▒| three are: 2.5 µs
 //! ```
 //!
-//! A processor that comes knows how many are in line, so its visit is settled at once. Those that come later slow the next visits, not this.
+//! A processor that comes knows how many are in line, so its visit is settled at once. Those that come later
+//! slow the next visits, not this.
 //
 //= docs/reference/nvme.md#23-lock-contention
 
@@ -89,7 +90,8 @@ mod tests {
         Instant::EPOCH + Duration::from_ns(ns)
     }
 
-    /// Held 1 us by one with three behind it: as drawn above, with a hand-over of 250 ns for each of two acquisitions.
+    /// Held 1 us by one with three behind it: as drawn above, with a hand-over of 250 ns for each of two
+    /// acquisitions.
     #[test]
     fn each_waits_for_all_before_it_and_takes_longer_for_each_of_them() {
         let mut l = DiskLock::new(lock(250, 9));

@@ -1,28 +1,33 @@
 //! How much memory a run takes, before it starts.
 //!
-//! What grows with a job file is counted: clients, calls in flight, files, and tables of where files' blocks are. Each is as many as the job file says times
-//! what one was measured to take, so that a file of five words that asks for sixteen million calls in flight is known for what it is.
+//! What grows with a job file is counted: clients, calls in flight, files, and tables of where files' blocks
+//! are. Each is as many as the job file says times what one was measured to take, so that a file of five
+//! words that asks for sixteen million calls in flight is known for what it is.
 //!
 //! ```text
 //!   numjobs=4096 iodepth=4096 ─► 4096 clients of 16 KB, 16 777 216 calls in flight of 276 bytes ─► 4.4 GiB
 //! ```
 //!
-//! It does not know how many latencies or pages a run will see: both are bounded, and in the figure for a client and for the host.
+//! It does not know how many latencies or pages a run will see: both are bounded, and in the figure for a
+//! client and for the host.
 
 use super::client::lanes;
 use super::lane::Lane;
 use crate::host::Host;
 use crate::job::{BlockSize, Engine, Job, JobFile, Layout, Metadata, Size};
 
-/// Bytes of a client with its job and its latencies, and what schedulers keep of its task (7 to 13 KB were counted, `client_memory.rs`).
+/// Bytes of a client with its job and its latencies, and what schedulers keep of its task (7 to 13 KB were
+/// counted, `client_memory.rs`).
 const CLIENT: u64 = 16_000;
-/// Bytes of a file beside what tells where its blocks are: names, page table, read-ahead, position (420 were counted).
+/// Bytes of a file beside what tells where its blocks are: names, page table, read-ahead, position (420 were
+/// counted).
 const FILE: u64 = 600;
 /// Bytes of a call in flight beside its lane: events, and what waits for it.
 const CALL: u64 = 100;
 /// Bytes of a page in the page cache, with its place in a file's table.
 const PAGE: u64 = 40;
-/// Bytes of what tells where a piece of a scattered file is, how long the piece is; and those of a block that ext2 allocated.
+/// Bytes of what tells where a piece of a scattered file is, how long the piece is; and those of a block that
+/// ext2 allocated.
 const PIECE: u64 = 16;
 const PIECE_BYTES: u64 = 128 << 10;
 const BLOCK: u64 = 9;

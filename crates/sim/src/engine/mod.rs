@@ -5,12 +5,12 @@
 //!                             └─ buffered: pages ──► cache ──► windows of read-ahead ─►│◄─ flusher, fsync
 //! ```
 //!
-//! One loop takes the earliest of: the device's next completion, the next event in the queue, the elevator's timer.
-//! Everything else follows from there. The run is a function of its [`Scenario`]; nothing is asked of the machine
-//! that it runs on.
+//! One loop takes the earliest of: the device's next completion, the next event in the queue, the elevator's
+//! timer. Everything else follows from there. The run is a function of its [`Scenario`]; nothing is asked of
+//! the machine that it runs on.
 //!
-//! *Threads* are numbered: first the lanes of all clients, then the flusher's. Whatever can be waited for (a request, a page, a
-//! flush, a time) keeps numbers of threads in order and hands them to [`Machine::resume`].
+//! *Threads* are numbered: first the lanes of all clients, then the flusher's. Whatever can be waited for (a
+//! request, a page, a flush, a time) keeps numbers of threads in order and hands them to [`Machine::resume`].
 
 mod access;
 mod buffered;
@@ -87,8 +87,8 @@ pub struct Scenario {
     pub config: AnyConfig,
     /// The seed of all chance.
     pub seed: u64,
-    /// The length of an interval of the time series; none: no series. Of a run with more than a million points it is doubled until they
-    /// are fewer.
+    /// The length of an interval of the time series; none: no series. Of a run with more than a million
+    /// points it is doubled until they are fewer.
     pub interval: Option<Duration>,
     /// Stop after that much virtual time even if clients have not ended.
     pub time_max: Option<Duration>,
@@ -155,8 +155,8 @@ pub(crate) fn observe<'a>(
     machine.run(scenario)
 }
 
-/// Calls what an observer is told through. Few runs are observed, and all pay for what stands in their way in the loop: there it is only
-/// a test and a call, and the rest is elsewhere.
+/// Calls what an observer is told through. Few runs are observed, and all pay for what stands in their way in
+/// the loop: there it is only a test and a call, and the rest is elsewhere.
 #[cold]
 #[inline(never)]
 pub(crate) fn out_of_line<T>(tell: impl FnOnce() -> T) -> T {
@@ -166,7 +166,8 @@ pub(crate) fn out_of_line<T>(tell: impl FnOnce() -> T) -> T {
 /// Later than anything that happens.
 const NEVER: Instant = Instant::from_ns(u64::MAX);
 
-/// Points of the time series, all clients together: a run that has more has longer intervals, as its memory is bounded.
+/// Points of the time series, all clients together: a run that has more has longer intervals, as its memory
+/// is bounded.
 const POINTS_MAX: usize = 1 << 20;
 
 /// Events of the elevator that are kept until its call is over: more than any one call makes.
@@ -528,7 +529,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    // ---- threads -------------------------------------------------------------------------------------------------
+    // ---- threads -----------------------------------------------------------------------------------------
 
     fn flusher_id(&self, i: usize) -> u32 {
         u32::try_from(self.lanes.len() + i).expect("threads are counted in 32 bits")
@@ -648,7 +649,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    // ---- the request queue ---------------------------------------------------------------------------------------
+    // ---- the request queue -------------------------------------------------------------------------------
 
     /// Runs the queues that have been handed something.
     fn run_queue(&mut self) {
@@ -679,8 +680,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Something has happened to a queue that is no insertion. In the single-queue layer that runs the queue at once; in the multi-queue
-    /// layer a worker does it, if anybody asks.
+    /// Something has happened to a queue that is no insertion. In the single-queue layer that runs the queue
+    /// at once; in the multi-queue layer a worker does it, if anybody asks.
     fn run_if_wanted(&mut self, member: usize) {
         let Some(layer) = self.queue.layer(member) else { return self.run_member(member) };
         let coming = &mut self.coming[member];
@@ -696,7 +697,8 @@ impl<'a> Machine<'a> {
         (0..usize::from(self.queue.members())).for_each(|member| self.run_if_wanted(member));
     }
 
-    /// The interrupt handler: completes a request, runs the queue if that is its business, and only then wakes who waited.
+    /// The interrupt handler: completes a request, runs the queue if that is its business, and only then
+    /// wakes who waited.
     fn complete(&mut self, member: usize, tag: Tag) {
         let mut owners = std::mem::take(&mut self.owners);
         let mut woken = std::mem::take(&mut self.woken);
@@ -739,7 +741,7 @@ impl<'a> Machine<'a> {
         *batch = batch.granted(self.now);
     }
 
-    // ---- figures -------------------------------------------------------------------------------------------------
+    // ---- figures -----------------------------------------------------------------------------------------
 
     fn end_interval(&mut self) {
         let points = std::mem::replace(&mut self.current, vec![Point::default(); self.clients.len()]);

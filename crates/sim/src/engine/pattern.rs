@@ -1,6 +1,8 @@
-//! What a pattern of `rw` does next: the direction, when its rate allows it, the file, the place and the length.
+//! What a pattern of `rw` does next: the direction, when its rate allows it, the file, the place and the
+//! length.
 //!
-//! A job is done in *passes*. A pass ends when no file has a block left; `loops`, `time_based` and `io_size` begin another.
+//! A job is done in *passes*. A pass ends when no file has a block left; `loops`, `time_based` and `io_size`
+//! begin another.
 //!
 //! ```text
 //!   draw ─► read or write? ─► its rate allows it? ─► which file? ─► where, how long? ─► Turn::Io
@@ -8,15 +10,20 @@
 //!                                                                       no file left: Turn::Exhausted, the end of a pass
 //! ```
 //!
-//! The rules are fio's, as fio 3.33 was seen to follow them (its own logs of offsets; the differential harness draws job files and compares):
+//! The rules are fio's, as fio 3.33 was seen to follow them (its own logs of offsets; the differential
+//! harness draws job files and compares):
 //!
-//! * Each direction has its own position in each file. A block that does not fit behind its position is not moved: of `size=1000k bs=64k`, 15 are.
+//! * Each direction has its own position in each file. A block that does not fit behind its position is not
+//!   moved: of `size=1000k bs=64k`, 15 are.
 //! * A length from `bsrange` or `bssplit` is drawn again until it fits. It is a multiple of the smallest.
-//! * Of a file with a map of visited blocks (no `norandommap`), a long call ends where a visited block begins.
-//! * `rate` counts bytes from the start of the job. `rate_iops` is so many of the smallest block's bytes. With a mix, a direction that is ahead of its
-//!   rate lets the other go first; if both are ahead, the client waits for the earlier one.
+//! * Of a file with a map of visited blocks (no `norandommap`), a long call ends where a visited block
+//!   begins.
+//! * `rate` counts bytes from the start of the job. `rate_iops` is so many of the smallest block's bytes.
+//!   With a mix, a direction that is ahead of its rate lets the other go first; if both are ahead, the client
+//!   waits for the earlier one.
 //!
-//! Example: `rw=rw size=16k bs=4k`, mixed half and half, may read at 0 and 4 KiB, write at 0, read at 8 KiB, and is done: four calls.
+//! Example: `rw=rw size=16k bs=4k`, mixed half and half, may read at 0 and 4 KiB, write at 0, read at 8 KiB,
+//! and is done: four calls.
 //!
 //! What this does not do: wait, or make calls. That is [`super::client`]'s.
 
@@ -220,8 +227,8 @@ impl Pattern {
         Turn::Exhausted
     }
 
-    /// Whether a pass of an engine that queues calls has moved what a pass does, where its files may have more. With engines that make one call
-    /// at a time fio does not look.
+    /// Whether a pass of an engine that queues calls has moved what a pass does, where its files may have
+    /// more. With engines that make one call at a time fio does not look.
     //= fio-3.33: positions seen in its logs, with filesize and loops
     fn is_pass_full(&self, job: &Job) -> bool {
         // Most calls of most jobs need not look further.
@@ -236,7 +243,7 @@ impl Pattern {
         queues && self.bytes_of_pass >= most
     }
 
-    // ---- when ----------------------------------------------------------------------------------------------------
+    // ---- when --------------------------------------------------------------------------------------------
 
     /// Rates count from the start of the job, and anew from the end of its ramp.
     fn pace_from(&mut self, job: &Job, now: Instant, started: Instant) {
@@ -299,7 +306,7 @@ impl Pattern {
         self.draw_file(job, rng).unwrap_or(0)
     }
 
-    // ---- where ---------------------------------------------------------------------------------------------------
+    // ---- where -------------------------------------------------------------------------------------------
 
     /// A file that has blocks left.
     fn draw_file(&mut self, job: &Job, rng: &mut Rng) -> Option<usize> {
@@ -344,7 +351,8 @@ impl Pattern {
             BlockSize::Fixed(len) => at < span && at + u64::from(*len) <= room,
             BlockSize::Range { .. } | BlockSize::Split(_) => at + align <= span,
         };
-        // At the end of the file a random pattern jumps. A rest that has no room for a block, or another user's data, ends it.
+        // At the end of the file a random pattern jumps. A rest that has no room for a block, or another
+        // user's data, ends it.
         if !jumps && sequential.is_some_and(|at| at < room && !fits(at)) {
             return None;
         }
@@ -390,8 +398,9 @@ impl Pattern {
 
     /// Where the next sequential call goes, with the hop of `rw=read:8k` and the like.
     ///
-    /// fio adds the hop to the position from where the region begins, and compares that with the length of the whole file: only a hop that leaves
-    /// the *file* begins again, at the other end of the region. A backwards job without an offset has its first call at 0.
+    /// fio adds the hop to the position from where the region begins, and compares that with the length of
+    /// the whole file: only a hop that leaves the *file* begins again, at the other end of the region. A
+    /// backwards job without an offset has its first call at 0.
     //= fio-3.33: rw=read:-8k, rw=read:8k with offset, size and io_size, seen in its logs of offsets
     fn sequential(&mut self, job: &Job, file: usize, i: usize) -> Option<u64> {
         // One file after the other: the next one's turn comes first.
@@ -496,7 +505,8 @@ fn picker(job: &Job, span: u64, files: usize, rng: &mut Rng) -> Picker {
     };
     let is_one_size = sizes[0] == sizes[1] && matches!(sizes[0], BlockSize::Fixed(_));
     let smallest = sizes.iter().map(|s| s.min_bytes()).min().unwrap_or(4096);
-    // With blocks of two alignments fio's map means something else to reads and to writes: nothing that can be relied on.
+    // With blocks of two alignments fio's map means something else to reads and to writes: nothing that can
+    // be relied on.
     let is_aligned = [job.align.read, job.align.write, job.align.trim].iter().any(Option::is_some);
     let has_map = !job.norandommap && !is_aligned && sizes[0].min_bytes() == sizes[1].min_bytes();
     if let Distribution::Zoned(zones) = &job.distribution {

@@ -7,12 +7,13 @@
 //!   result   start  shown  shown  dropped  dropped shown
 //! ```
 //!
-//! A frame's data are read when the frame before has been shown, and have until its own turn: 41.7 ms. A frame whose data come
-//! later is dropped; the player reads on at once, without decoding, until it has caught up. The film lies in one file and is read
-//! through the page cache with ordinary read-ahead, so the disk sees batches: at 4 Mbit/s a window of 128 KiB every sixth
-//! frame, and nothing in between.
+//! A frame's data are read when the frame before has been shown, and have until its own turn: 41.7 ms. A
+//! frame whose data come later is dropped; the player reads on at once, without decoding, until it has caught
+//! up. The film lies in one file and is read through the page cache with ordinary read-ahead, so the disk
+//! sees batches: at 4 Mbit/s a window of 128 KiB every sixth frame, and nothing in between.
 //!
-//! What it does not do: buffer ahead itself (as with mplayer's -nocache), audio, and frames of different sizes.
+//! What it does not do: buffer ahead itself (as with mplayer's -nocache), audio, and frames of different
+//! sizes.
 //
 //= docs/reference/benchmarks.md#5-video
 
@@ -108,7 +109,8 @@ impl Player {
         u64::try_from(bits / (8 * 512)).unwrap_or(u64::MAX)
     }
 
-    /// Stops. A frame that is late already is dropped, and so are those that should have been shown meanwhile.
+    /// Stops. A frame that is late already is dropped, and so are those that should have been shown
+    /// meanwhile.
     pub(super) fn give_up(&mut self, now: Instant) {
         let unread = if std::mem::take(&mut self.is_reading) { self.frame - 1 } else { self.frame };
         let is_in_film = |f: &u64| self.starts_at(f + 1) <= self.sectors;
@@ -166,7 +168,8 @@ mod tests {
 
     #[test]
     fn a_stall_drops_what_should_have_been_shown_meanwhile() {
-        // Read from 125 ms on, frame 4 comes at 320 instead of 167, 5 to 7 at 321 to 323; those were due at 208, 250 and
+        // Read from 125 ms on, frame 4 comes at 320 instead of 167, 5 to 7 at 321 to 323; those were due at
+        // 208, 250 and
         // 292. Frame 8 is due at 333 and decoded at 329.
         let (player, _) = play(|f| if f == 4 { MS(190) } else { MS(1) });
         assert_eq!(player.frames, Frames { shown: 20, dropped: 4 });

@@ -8,8 +8,8 @@
 //!                                                 …
 //! ```
 //!
-//! In the single-queue layer a pool is *congested* from 7/8 on, until it is below 13/16; a thread that had to wait may overdraw it by half for a
-//! moment. The multi-queue layer has neither rule.
+//! In the single-queue layer a pool is *congested* from 7/8 on, until it is below 13/16; a thread that had to
+//! wait may overdraw it by half for a moment. The multi-queue layer has neither rule.
 //
 //= docs/reference/elevators.md#16-plugging to 1.8, docs/reference/nvme.md#1-the-path-of-a-request
 

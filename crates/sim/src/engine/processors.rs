@@ -1,6 +1,7 @@
 //! Who runs on which processor, on hosts of the multi-queue era.
 //!
-//! Each client is a process. What it has to do is a list; it does one thing after the other, on one processor at a time:
+//! Each client is a process. What it has to do is a list; it does one thing after the other, on one processor
+//! at a time:
 //!
 //! ```text
 //!   completion, think time ends ─► ready list of the process ─► (asleep? place it) ─► processor ─► next thing, or sleep
@@ -8,9 +9,11 @@
 //!                                                                                 └────────┘
 //! ```
 //!
-//! A process that wakes goes to the processor that it was on, to an idle one that it may use, or into the shortest queue. A processor that has
-//! nothing to do takes a process from another's queue. Between two things a process gives way to one in its queue that has had less CPU time,
-//! by [`Processors::GRAIN`]; one that has slept is behind by at most [`Processors::CREDIT`], so that sleepers come at once and cannot save up.
+//! A process that wakes goes to the processor that it was on, to an idle one that it may use, or into the
+//! shortest queue. A processor that has nothing to do takes a process from another's queue. Between two
+//! things a process gives way to one in its queue that has had less CPU time, by [`Processors::GRAIN`]; one
+//! that has slept is behind by at most [`Processors::CREDIT`], so that sleepers come at once and cannot save
+//! up.
 //
 //= docs/reference/nvme.md#3-what-a-model-needs
 
@@ -242,14 +245,16 @@ impl Processors {
         self.all[cpu].waiting.push(&mut self.tickets, process as u32, p.had);
     }
 
-    /// What the process, which is on a processor, does next; and whether it was just woken. It has nothing: `None`.
+    /// What the process, which is on a processor, does next; and whether it was just woken. It has nothing:
+    /// `None`.
     pub(super) fn next(&mut self, process: usize) -> Option<(Work, bool)> {
         let p = &mut self.processes[process];
         if p.at_least > 1 {
             p.doing = p.next_in_batches();
             return Some((p.doing?, std::mem::take(&mut p.is_waking)));
         }
-        // A program such as fio takes up one completion and makes a call in its place, unless it is told to take more at a time.
+        // A program such as fio takes up one completion and makes a call in its place, unless it is told to
+        // take more at a time.
         let prepares = p.reaped >= p.reaps || p.ready.is_empty();
         let work = if prepares { p.calls.pop_front() } else { None };
         let work = work.or_else(|| {
@@ -359,7 +364,8 @@ impl Processors {
         Some(process as usize)
     }
 
-    /// Panics if the books do not agree with each other: a process on two processors, or on one and in a queue.
+    /// Panics if the books do not agree with each other: a process on two processors, or on one and in a
+    /// queue.
     #[cfg(debug_assertions)]
     pub(super) fn check(&self) {
         let mut seen = vec![0; self.processes.len()];

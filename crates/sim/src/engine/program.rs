@@ -1,16 +1,18 @@
 //! Programs that no pattern describes: a file system check and a table scan.
 //!
-//! *fsck* reads the metadata of an ext2 file system on the whole disk, in the order of e2fsck: the inode tables of all
-//! groups (pass 1: 510 blocks each, every 128 KiB followed by 1.93 ms of checking), then all bitmaps (pass 5: two blocks of each
-//! group). The directories in between are taken as cached. It reads the disk through the page cache with ordinary read-ahead.
+//! *fsck* reads the metadata of an ext2 file system on the whole disk, in the order of e2fsck: the inode
+//! tables of all groups (pass 1: 510 blocks each, every 128 KiB followed by 1.93 ms of checking), then all
+//! bitmaps (pass 5: two blocks of each group). The directories in between are taken as cached. It reads the
+//! disk through the page cache with ordinary read-ahead.
 //!
 //! ```text
 //!   group 0              group 1                    230 groups, 126 MiB apart
 //!   |bb|iiiiiiiiiii…     |bb|iiiiiiiiii…            pass 1: i i i …   pass 5: bb bb bb …
 //! ```
 //!
-//! *dbscan* reads a table of 880 MB from its first to its last page, 8 KiB at a time, with 0.3 ms of CPU for each 128 KiB. It has one
-//! window of read-ahead under way, not two as other readers: the next one is sent for when the first page of the one before is used.
+//! *dbscan* reads a table of 880 MB from its first to its last page, 8 KiB at a time, with 0.3 ms of CPU for
+//! each 128 KiB. It has one window of read-ahead under way, not two as other readers: the next one is sent
+//! for when the first page of the one before is used.
 //!
 //! An application's start-up is in `startup`, a media player in `player`.
 //!
@@ -67,7 +69,8 @@ impl Running {
     /// Starts the program on a file (or disk) of so many sectors. `None`: it has an engine of its own.
     pub(super) fn new(program: Program, sectors: u64) -> Option<Self> {
         Some(match program {
-            // On a smaller disk the groups move together, on a larger one the file system covers its beginning.
+            // On a smaller disk the groups move together, on a larger one the file system covers its
+            // beginning.
             Program::Fsck => {
                 let stride = GROUP_SECTORS.min(sectors / GROUPS / BLOCK_SECTORS * BLOCK_SECTORS);
                 Self::Fsck { stride, pass_bitmaps: false, group: 0, done: 0 }

@@ -1,17 +1,18 @@
 //! The disk with its request queue: the elevator's driver.
 //!
-//! It owns the tags, the request pool, the plug and the device, and follows the driver's duties of `fairhead_core`:
-//! tell the elevator what happens, dispatch while the device has room, arm one timer.
+//! It owns the tags, the request pool, the plug and the device, and follows the driver's duties of
+//! `fairhead_core`: tell the elevator what happens, dispatch while the device has room, arm one timer.
 //!
 //! ```text
 //!   submit ─► pool (128 sync, 128 async) ─► plug ─► elevator ─► device
 //!   flush ──────────────────────────────────────────────────────► (past the elevator, one at a time)
 //! ```
 //!
-//! When a pool is nearly empty the queue is *congested*: a hint that background writers and read-ahead heed. When it is
-//! empty, threads wait in order; one that is woken may overdraw the pool for a moment, so that it gets something done. A
-//! scheduler may keep a part of a pool free for urgent requests ([`Elevator::has_room`]): to all others it is empty then. What
-//! a task has collected and not yet handed in escapes that count.
+//! When a pool is nearly empty the queue is *congested*: a hint that background writers and read-ahead heed.
+//! When it is empty, threads wait in order; one that is woken may overdraw the pool for a moment, so that it
+//! gets something done. A scheduler may keep a part of a pool free for urgent requests
+//! ([`Elevator::has_room`]): to all others it is empty then. What a task has collected and not yet handed in
+//! escapes that count.
 //
 //= docs/reference/elevators.md#16-plugging, docs/reference/elevators.md#17-request-pool
 //= docs/reference/elevators.md#18-barriers-and-flushes
@@ -32,8 +33,9 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Tags of the elevator for each request of a pool. A piece that is merged keeps its tag: there has to be room for more
-/// pieces than requests; not for many more, as a table that fits the processor's caches is searched faster.
+/// Tags of the elevator for each request of a pool. A piece that is merged keeps its tag: there has to be
+/// room for more pieces than requests; not for many more, as a table that fits the processor's caches is
+/// searched faster.
 const TAGS_PER_REQUEST: u32 = 16;
 /// SATA, eMMC and SAS drives queue at most so many commands.
 const SHALLOW: u32 = 256;
@@ -87,7 +89,8 @@ pub(super) struct DiskQueue<'a> {
     free: Vec<u16>,
     depth: u32,
     pools: Pools,
-    /// Threads that wait until fewer requests wait for limits, in order; and whether the last that found no request is one.
+    /// Threads that wait until fewer requests wait for limits, in order; and whether the last that found no
+    /// request is one.
     limit_waiters: VecDeque<u32>,
     was_held_up: bool,
     /// Threads that wait until writes are not congested, in order.
@@ -130,7 +133,8 @@ pub(super) type Journal<'a> = Rc<RefCell<journal::Recorder<'a>>>;
 /// A run's books of where time goes, which all queues keep.
 pub(super) type Books = Rc<RefCell<why::Recorder>>;
 
-/// Who hears of everything that happens here: books of where time goes, the journal. And scratch space for what they are told.
+/// Who hears of everything that happens here: books of where time goes, the journal. And scratch space for
+/// what they are told.
 #[derive(Debug)]
 pub(super) struct Tap<'a> {
     member: u8,
@@ -159,8 +163,8 @@ impl<'a> Tap<'a> {
     }
 }
 
-/// Whose clock goes in steps of `tick`: the elevator's, so the scheduler's altogether, or only those of the scheduler's that
-/// the kernel kept in ticks.
+/// Whose clock goes in steps of `tick`: the elevator's, so the scheduler's altogether, or only those of the
+/// scheduler's that the kernel kept in ticks.
 //= linux-6.12 block/bfq-iosched.c, kyber-iosched.c: blk_time_get_ns, hrtimer
 //= docs/reference/bfq.md#0-conventions
 fn clock(sched: AnyConfig, tick: Duration) -> (AnyConfig, Duration) {
@@ -274,7 +278,8 @@ impl<'a> DiskQueue<'a> {
         requests.queued() + requests.held() + requests.issued() == 0 && self.collected.is_empty()
     }
 
-    /// Whether there is a request to be had for this one, from a thread that may overdraw the pool within its batch.
+    /// Whether there is a request to be had for this one, from a thread that may overdraw the pool within its
+    /// batch.
     pub(super) fn has_request(&self, now: Instant, rq: &Request, batch: Batch) -> bool {
         let pool = self.pools.of(rq.sync, batch.queue);
         let is_full = self.pools.is_full(pool, now, batch) || self.free.len() <= self.collected.len();
@@ -335,7 +340,8 @@ impl<'a> DiskQueue<'a> {
         let tag = self.free.pop().expect("submit has looked");
         self.journal(|journal, member| journal.inserted(member, Tag(tag)));
         let taken = match self.elevator.insert(now, Tag(tag), rq) {
-            // As the kernel holds a bio, for which there is no request yet: whoever waits for a limit keeps nobody from the pool.
+            // As the kernel holds a bio, for which there is no request yet: whoever waits for a limit keeps
+            // nobody from the pool.
             Insert::Queued if self.elevator.requests()[Tag(tag)].state == State::Held => {
                 self.pools.give_back(pool);
                 None
@@ -402,8 +408,8 @@ impl<'a> DiskQueue<'a> {
         again
     }
 
-    /// Whether the queue is to be run after a completion, timer or change that it has just been told of. In the single-queue layer each
-    /// runs it.
+    /// Whether the queue is to be run after a completion, timer or change that it has just been told of. In
+    /// the single-queue layer each runs it.
     pub(super) fn wants_run(&self) -> bool {
         self.multi_queue.is_none()
             || self.was_full
@@ -411,7 +417,8 @@ impl<'a> DiskQueue<'a> {
             || self.elevator.wants_run()
     }
 
-    /// Whether the queue is to be run again after a while, because nothing may happen before that would run it.
+    /// Whether the queue is to be run again after a while, because nothing may happen before that would run
+    /// it.
     pub(super) const fn wants_delayed_run(&self) -> bool {
         self.multi_queue.is_some() && self.was_held
     }
@@ -531,8 +538,8 @@ impl<'a> DiskQueue<'a> {
         done
     }
 
-    /// The interrupt handler ends a request. Answers through `owners` who handed in its pieces, through `woken` who waited
-    /// for a flush, or for writes not to be congested.
+    /// The interrupt handler ends a request. Answers through `owners` who handed in its pieces, through
+    /// `woken` who waited for a flush, or for writes not to be congested.
     pub(super) fn complete(
         &mut self,
         now: Instant,
@@ -571,7 +578,8 @@ impl<'a> DiskQueue<'a> {
         }
     }
 
-    /// The scheduler is not asked after this completion. Its timer says whether it keeps the disk idle from now on.
+    /// The scheduler is not asked after this completion. Its timer says whether it keeps the disk idle from
+    /// now on.
     fn look_at_idling(&mut self, now: Instant) {
         let requests = self.elevator.requests();
         let is_idle = requests.issued() == 0 && requests.queued() > 0;
@@ -596,7 +604,8 @@ impl<'a> DiskQueue<'a> {
         if thread.is_none() && self.limit_room() > 0 { self.limit_waiters.pop_front() } else { thread }
     }
 
-    /// Puts a thread at the end of the queue for a request of that kind, from a processor with that hardware queue.
+    /// Puts a thread at the end of the queue for a request of that kind, from a processor with that hardware
+    /// queue.
     pub(super) fn wait(&mut self, thread: u32, sync: bool, queue: u16) {
         if std::mem::take(&mut self.was_held_up) {
             self.limit_waiters.push_back(thread);
@@ -649,7 +658,7 @@ impl<'a> DiskQueue<'a> {
         self.heed();
     }
 
-    // ---- where the time goes -------------------------------------------------------------------------------------
+    // ---- where the time goes -----------------------------------------------------------------------------
 
     /// From now on it hears of everything.
     pub(super) fn listen(&mut self, tap: Tap<'a>) {
@@ -819,7 +828,8 @@ impl<'a> DiskQueue<'a> {
         DiskStats { counters, busy, lock_held, ..self.stats.clone() }
     }
 
-    /// Plays what happens inside the device until `now`, and answers when that was. Nothing of it ends a request.
+    /// Plays what happens inside the device until `now`, and answers when that was. Nothing of it ends a
+    /// request.
     pub(super) fn catch_up(&mut self, now: Instant) -> Option<Instant> {
         self.device.catch_up(now)
     }
@@ -838,7 +848,8 @@ impl<'a> DiskQueue<'a> {
     }
 }
 
-/// The requests of a disk under a scheduler. A drive with a deep queue is an NVMe one: it has a hardware queue for each processor, each as deep.
+/// The requests of a disk under a scheduler. A drive with a deep queue is an NVMe one: it has a hardware
+/// queue for each processor, each as deep.
 //= docs/reference/nvme.md#1-the-path-of-a-request tags
 fn pools(host: &Host, layer: Option<MultiQueue>, sched: &AnyConfig, depth: u16) -> Pools {
     if host.cores.is_none() || layer.is_none() {

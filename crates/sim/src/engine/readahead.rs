@@ -6,10 +6,10 @@
 //!      ^m    ^m                ^m                            m: marker; touching it sends for the next window
 //! ```
 //!
-//! A reader that misses a page gets a window that begins there. One page of the window is marked: the first that was
-//! not asked for. When the reader comes to the mark the next window, twice as long, is sent for, so a sequential reader has one
-//! window to consume while the next one is read, and both are under way when the disk is the bottleneck. Reads that
-//! do not continue each other get exactly what they ask for.
+//! A reader that misses a page gets a window that begins there. One page of the window is marked: the first
+//! that was not asked for. When the reader comes to the mark the next window, twice as long, is sent for, so
+//! a sequential reader has one window to consume while the next one is read, and both are under way when the
+//! disk is the bottleneck. Reads that do not continue each other get exactly what they ask for.
 //!
 //! It knows pages and windows only; what is in memory already is skipped by whoever hands the window in.
 //
@@ -31,7 +31,8 @@ pub(super) struct ReadAhead {
     max: u32,
     start: u32,
     size: u32,
-    /// How many pages at the window's end were not asked for when it was sent for; the first of them is marked.
+    /// How many pages at the window's end were not asked for when it was sent for; the first of them is
+    /// marked.
     ahead: u32,
     /// The last page of the last call.
     last: Option<u32>,
@@ -52,7 +53,8 @@ impl ReadAhead {
         if self.max == 0 {
             return Window { start: page, len: wanted, marker: None };
         }
-        // A miss within the window was dropped from memory before it was used: not what the next window is for.
+        // A miss within the window was dropped from memory before it was used: not what the next window is
+        // for.
         if page != 0 && self.size > 0 && page == self.start + self.size {
             self.ramp_up();
             return self.window(page);
@@ -67,8 +69,8 @@ impl ReadAhead {
         Window { start: page, len: wanted, marker: None }
     }
 
-    /// The marked `page` is touched; `wanted` pages from there are asked for, and `missing` is the first page behind it that is
-    /// not in memory.
+    /// The marked `page` is touched; `wanted` pages from there are asked for, and `missing` is the first page
+    /// behind it that is not in memory.
     pub(super) fn on_marker(&mut self, page: u32, wanted: u32, missing: u32) -> Option<Window> {
         if self.max == 0 {
             return None;

@@ -1,19 +1,22 @@
-//! Application start-up: a chain of cold reads, each of which waits for the one before, with computing in between.
+//! Application start-up: a chain of cold reads, each of which waits for the one before, with computing in
+//! between.
 //!
 //! ```text
 //!   CPU gap ─► read ─► CPU gap ─► read ─► …        about half of the reads jump, the others continue
 //!                        └─► burst: 29 blocks behind it, sent for without waiting
 //! ```
 //!
-//! Nothing of it can be hurried by a deeper queue: the start-up time is the number of reads times what each has to wait. Twenty
-//! readers that keep 4 MB queued ahead of each read make an xterm that takes 0.2 s alone take 2 s.
+//! Nothing of it can be hurried by a deeper queue: the start-up time is the number of reads times what each
+//! has to wait. Twenty readers that keep 4 MB queued ahead of each read make an xterm that takes 0.2 s alone
+//! take 2 s.
 //!
-//! What is drawn: the order of the sizes, which reads jump, which send for a burst, and where the pieces lie. What is not: how many
-//! reads of each size there are, how many jump, how much is computed: those are the profile's. All pieces are apart, so that every
-//! read of a start-up is cold. A repetition reads the same blocks again, after the page cache has been dropped.
+//! What is drawn: the order of the sizes, which reads jump, which send for a burst, and where the pieces lie.
+//! What is not: how many reads of each size there are, how many jump, how much is computed: those are the
+//! profile's. All pieces are apart, so that every read of a start-up is cold. A repetition reads the same
+//! blocks again, after the page cache has been dropped.
 //!
-//! What it does not do: a second process (the trace of xterm has 86 requests of the X server), writes, and libraries that
-//! happen to be in memory.
+//! What it does not do: a second process (the trace of xterm has 86 requests of the X server), writes, and
+//! libraries that happen to be in memory.
 //
 //= docs/reference/hosts.md#application-start-up
 //= docs/reference/benchmarks.md#3-start-up-latency (iterations, pause, time-out)
@@ -25,8 +28,8 @@ use crate::metrics::StartUp;
 use crate::rng::Rng;
 use fairhead_core::{Duration, Instant};
 
-/// Bytes over which the pieces of an application are spread unless `size` says otherwise: its share of a system's installed
-/// files. In the trace of xterm half of the jumps are shorter than 0.6 GB.
+/// Bytes over which the pieces of an application are spread unless `size` says otherwise: its share of a
+/// system's installed files. In the trace of xterm half of the jumps are shorter than 0.6 GB.
 const SPREAD_BYTES: u64 = 4 << 30;
 /// Blocks of 4 KiB in a burst of read-ahead.
 //= docs/reference/hosts.md#application-start-up: bursts of about 29
@@ -37,7 +40,8 @@ const KIB_SECTORS: u32 = 2;
 /// Reads of one class: how many, and their sizes in KiB by turns.
 type Class = (u32, &'static [u32]);
 
-/// The classes in which the counts are published. The sizes within are those of xterm's trace, in about its proportions.
+/// The classes in which the counts are published. The sizes within are those of xterm's trace, in about its
+/// proportions.
 const KIB_4: &[u32] = &[4];
 const KIB_8_TO_16: &[u32] = &[8, 12, 16, 16, 16];
 const KIB_17_TO_32: &[u32] = &[20, 28, 32, 32];
@@ -84,8 +88,8 @@ const fn profile(application: Application) -> Profile {
             cpu: Duration::from_ms(175),
             bursts: 19,
         },
-        // 789 reads; 1992 read-ahead requests. The share of jumps is xterm's, the CPU time as much per read as in the
-        // mean of xterm and oowriter: no trace has either.
+        // 789 reads; 1992 read-ahead requests. The share of jumps is xterm's, the CPU time as much per read
+        // as in the mean of xterm and oowriter: no trace has either.
         Application::GnomeTerminal => Profile {
             reads: &[
                 (554, KIB_4),
@@ -121,8 +125,9 @@ const fn profile(application: Application) -> Profile {
         Application::Konsole => {
             Profile { reads: mix!(2500), jump_pct: 55, cpu: Duration::from_ms(540), bursts: 178 }
         }
-        // No trace of `bash -c exit` is known: an assumption. A quarter of xterm, the smallest program that one is known
-        // of, in all but the CPU time: a shell that exits at once does little more than be linked.
+        // No trace of `bash -c exit` is known: an assumption. A quarter of xterm, the smallest program that
+        // one is known of, in all but the CPU time: a shell that exits at once does little more than be
+        // linked.
         Application::Bash => Profile {
             reads: &[
                 (22, KIB_4),
@@ -179,7 +184,8 @@ fn draw(application: Application, sectors: u64, rng: &mut Rng) -> Vec<Step> {
     let bursts = choose(sizes.len(), 0, profile.bursts as usize, rng, |i| sizes[i] == BLOCK_SECTORS);
     let cpu = profile.cpu / u64::from(reads);
     let mut steps: Vec<Step> = Vec::with_capacity(sizes.len());
-    // First as runs of reads that follow each other, with the offset in the run; then the runs get their places.
+    // First as runs of reads that follow each other, with the offset in the run; then the runs get their
+    // places.
     let mut runs: Vec<(usize, u64)> = Vec::new();
     for (i, &len) in sizes.iter().enumerate() {
         if i == 0 || jumps[i] {

@@ -1,6 +1,7 @@
 //! Jobs that end when their figures have become steady.
 //!
-//! Each second what every client has done since the second before is added to a window. When the window is full, its figure is looked at each second:
+//! Each second what every client has done since the second before is added to a window. When the window is
+//! full, its figure is looked at each second:
 //!
 //! ```text
 //!   samples of a window of 4 s:   100  104  101   99     mean 101
@@ -8,11 +9,12 @@
 //!   iops_slope: the slope of the line of least squares, -0.6 a second, or 0.59 % of the mean; its sign does not count
 //! ```
 //!
-//! Below the limit, the clients end. With `group_reporting` the clients of a reporting group are one: their samples are added up, and all of the
-//! group end. A client's first sample begins when `ss_ramp` is over, counted from its start or from the end of its `ramp_time`.
+//! Below the limit, the clients end. With `group_reporting` the clients of a reporting group are one: their
+//! samples are added up, and all of the group end. A client's first sample begins when `ss_ramp` is over,
+//! counted from its start or from the end of its `ramp_time`.
 //!
-//! What this does not do: fio takes seconds without any call for steady, as 0/0 is not above the limit, and does not look at a group any more when its
-//! last client has ended.
+//! What this does not do: fio takes seconds without any call for steady, as 0/0 is not above the limit, and
+//! does not look at a group any more when its last client has ended.
 //
 //= fio-3.33 HOWTO "steadystate"; when jobs end was seen in runs of fio
 

@@ -1,15 +1,20 @@
-//! What steers a client besides its pattern: shares of a flow, a latency to be kept, and bounds at which it gives up.
+//! What steers a client besides its pattern: shares of a flow, a latency to be kept, and bounds at which it
+//! gives up.
 //!
-//! **Flow.** All clients with one `flow_id` have a common count of calls. A client that has more of them than its weight's part waits.
+//! **Flow.** All clients with one `flow_id` have a common count of calls. A client that has more of them than
+//! its weight's part waits.
 //!
 //! ```text
 //!   flow=1 beside flow=8:  held back while  own calls / all calls > 1/9
 //! ```
 //!
-//! **Latency target.** The client makes `depth` calls at a time, 1 at first. After each window: if enough calls kept the target, twice as many, or halfway up to
-//! the fewest that did not keep it; if not, halfway down to the most that did. When that changes nothing any more, one more window is measured alone, and the job ends.
+//! **Latency target.** The client makes `depth` calls at a time, 1 at first. After each window: if enough
+//! calls kept the target, twice as many, or halfway up to the fewest that did not keep it; if not, halfway
+//! down to the most that did. When that changes nothing any more, one more window is measured alone, and the
+//! job ends.
 //!
-//! **Bounds.** A call longer than `max_latency`, or less than `rate_min` over a `rate_cycle`, ends the client; the first two seconds do not count for rates.
+//! **Bounds.** A call longer than `max_latency`, or less than `rate_min` over a `rate_cycle`, ends the
+//! client; the first two seconds do not count for rates.
 //
 //= fio-3.33 HOWTO "flow", "latency_target", "latency_run", "max_latency", "rate_min", "rate_cycle"; ratios, ends and times seen in runs of fio
 
@@ -278,7 +283,8 @@ mod tests {
         assert!(flows.join(Flow::default()).is_none());
     }
 
-    /// The depth that is found where a call takes 1 ms for each that is in flight, with the target in milliseconds; and how many windows it took.
+    /// The depth that is found where a call takes 1 ms for each that is in flight, with the target in
+    /// milliseconds; and how many windows it took.
     fn found(target: u64, max: u32) -> (u32, u32) {
         let target = LatencyTarget {
             target: Duration::from_ms(target),

@@ -5,19 +5,24 @@
 //!                    └► task 1's requests ─► head ─► …
 //! ```
 //!
-//! A client has as many lanes as requests of its task may be under way. One of the free ones, the *head*, has the task's next request; the others are
-//! *parked*. When the head has made its request, a parked lane becomes the head; if there is none, the next request is late until a call ends.
+//! A client has as many lanes as requests of its task may be under way. One of the free ones, the *head*, has
+//! the task's next request; the others are *parked*. When the head has made its request, a parked lane
+//! becomes the head; if there is none, the next request is late until a call ends.
 //!
-//! **Closed loop.** Of each call that has ended the recorded time of its completion is kept, until no later request can follow it. A request
-//! made at `a` waits until all of the task's calls have ended that had in the recording by then, and is due `a - c` after the end of the one with the
-//! last recorded completion `c`; not before its predecessor. So a task's order is kept, and its think times are, and what overlapped may overlap.
+//! **Closed loop.** Of each call that has ended the recorded time of its completion is kept, until no later
+//! request can follow it. A request made at `a` waits until all of the task's calls have ended that had in
+//! the recording by then, and is due `a - c` after the end of the one with the last recorded completion `c`;
+//! not before its predecessor. So a task's order is kept, and its think times are, and what overlapped may
+//! overlap.
 //!
-//! **Bounded.** At most [`WINDOW`] requests are in memory, of all tasks together. A task may not get farther ahead of the others than that; where it
-//! would, it waits for them. In an open loop, where only a disk that cannot keep up makes it so, that counts as being late.
+//! **Bounded.** At most [`WINDOW`] requests are in memory, of all tasks together. A task may not get farther
+//! ahead of the others than that; where it would, it waits for them. In an open loop, where only a disk that
+//! cannot keep up makes it so, that counts as being late.
 //!
 //! Requests of one task keep their order, those of several at the very same nanosecond need not.
 //!
-//! A call costs no CPU time: what the recorded programs and their kernel computed is in the recorded times already.
+//! A call costs no CPU time: what the recorded programs and their kernel computed is in the recorded times
+//! already.
 
 use super::Machine;
 use super::client::{Action, Call, Client};
@@ -33,7 +38,8 @@ use std::sync::Arc;
 
 /// How many requests are read ahead of those who make them, of all tasks together.
 const WINDOW: usize = 1 << 16;
-/// How many ended calls are kept that a later request may follow: as many as requests can overlap in a recording.
+/// How many ended calls are kept that a later request may follow: as many as requests can overlap in a
+/// recording.
 const ENDED_MAX: usize = 1 << 16;
 /// Times beyond are of no run: 100 years.
 const NS_MAX: u64 = 100 * 365 * 24 * 3600 * 1_000_000_000;
@@ -72,7 +78,8 @@ struct Task {
     pumping: bool,
     /// Calls under way, by lane, and when they completed in the recording.
     under_way: Vec<(u32, Duration)>,
-    /// Ended calls that completed in the recording after everything asked so far: the recorded and the real end.
+    /// Ended calls that completed in the recording after everything asked so far: the recorded and the real
+    /// end.
     ended: BinaryHeap<Reverse<(Duration, Instant)>>,
     /// The one with the last recorded completion before, and when the last of all these really ended.
     last: Option<(Duration, Instant)>,
@@ -187,7 +194,8 @@ impl Traced {
         Duration::from_ns(u64::try_from(ns).unwrap_or(NS_MAX).min(NS_MAX))
     }
 
-    /// When the task's next request is due, made at `at` in the recording; nothing while it has to wait for calls to end.
+    /// When the task's next request is due, made at `at` in the recording; nothing while it has to wait for
+    /// calls to end.
     fn due(&mut self, task: usize, at: Duration, started: Instant, now: Instant) -> Option<Instant> {
         let mode = self.part.recording.options().mode;
         let t = &mut self.tasks[task];

@@ -1,12 +1,14 @@
-//! Who waits for a processor: who has had the least CPU time comes first, and who came first is taken away first.
+//! Who waits for a processor: who has had the least CPU time comes first, and who came first is taken away
+//! first.
 //!
 //! ```text
 //!   by time      (2 ms, 7: D)  (3 ms, 5: B)  (9 ms, 4: A)          a heap of what each has had, its ticket and who it is
 //!   by arrival   4: A   5: B   ·6·   7: D                           tickets in order; 6 was called meanwhile, and is passed over
 //! ```
 //!
-//! To be called and to be taken away cost no more than the depth of the heap, however many wait. What has left one way stays in the other list
-//! until it comes to its front, or there is more of that than of those that wait.
+//! To be called and to be taken away cost no more than the depth of the heap, however many wait. What has
+//! left one way stays in the other list until it comes to its front, or there is more of that than of those
+//! that wait.
 
 use fairhead_core::Duration;
 use std::cmp::Reverse;

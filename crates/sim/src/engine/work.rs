@@ -1,4 +1,5 @@
-//! What processes do on the processors of the multi-queue era, and what it costs ([`Cores`](crate::host::Cores)).
+//! What processes do on the processors of the multi-queue era, and what it costs
+//! ([`Cores`](crate::host::Cores)).
 //!
 //! ```text
 //!   a piece completes ─► TakeUp: complete, end the call, ask for the next ─► Prepare: think, submit ─► all prepared, or a batch

@@ -6,8 +6,9 @@
 //!   └─ zonerange ┴─ zoneskip ──┘                           . the rest of the zone, left out
 //! ```
 //!
-//! Random calls stay in their zone. With more to move than the zone is long, it is gone over again. Behind the last zone comes the
-//! first. Readers whose zones lie between each other's make one sequential stream together.
+//! Random calls stay in their zone. With more to move than the zone is long, it is gone over again. Behind
+//! the last zone comes the first. Readers whose zones lie between each other's make one sequential stream
+//! together.
 //
 //= fio-3.33 HOWTO "zonemode", "zonesize", "zonerange", "zoneskip"; checked against fio's own logs of offsets
 
@@ -24,9 +25,10 @@ pub(super) struct Zone {
 }
 
 impl Zone {
-    /// The zone of the next call, of `len` bytes, in a file of `span`: where it starts, and how far behind its start the call may
-    /// begin. Moves the positions of all directions to the start of a new zone, and that of the call's `direction` along in it. `moved` is how much was moved in
-    /// a zone, of whichever of the client's files.
+    /// The zone of the next call, of `len` bytes, in a file of `span`: where it starts, and how far behind
+    /// its start the call may begin. Moves the positions of all directions to the start of a new zone, and
+    /// that of the call's `direction` along in it. `moved` is how much was moved in a zone, of whichever of
+    /// the client's files.
     pub(super) fn enter(
         &mut self,
         zones: &Zones,
@@ -59,7 +61,8 @@ impl Zone {
 mod tests {
     use super::*;
 
-    /// The blocks of 4 KiB at which 64 calls of a block begin in a file of 64 blocks. All as fio 3.33 logs them.
+    /// The blocks of 4 KiB at which 64 calls of a block begin in a file of 64 blocks. All as fio 3.33 logs
+    /// them.
     fn walk(kib: [u64; 3]) -> Vec<u64> {
         let [size, range, skip] = kib.map(|k| k * 2);
         let zones = Zones { size, range, skip };

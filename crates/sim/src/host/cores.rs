@@ -9,8 +9,8 @@
 //!   drive      ▲      ▲                      └──► a request each                        2.8 µs each: 358 k requests a second
 //! ```
 //!
-//! A scheduler adds its own work to each request. What it does under a lock is done for one request at a time, whatever the number of
-//! processors; a processor that comes meanwhile waits and does nothing else:
+//! A scheduler adds its own work to each request. What it does under a lock is done for one request at a
+//! time, whatever the number of processors; a processor that comes meanwhile waits and does nothing else:
 //!
 //! ```text
 //!   CPU 0  ─ work ─[ lock: insert, dispatch ]─ work ─
@@ -18,18 +18,21 @@
 //!   CPU 2  ─ work ─ spins ────────────────────────────────────────────────────[ + hand-over … ]
 //! ```
 //!
-//! A lock that is taken over from another processor brings its cache lines along, and those of what it protects, which those who wait keep
-//! pulling at: each acquisition takes [`Lock::hand_over`] longer for each processor that is in line, up to [`Lock::waiters_max`]. So a lock
-//! gets slower when it is contended, and throughput falls again when processes are added.
+//! A lock that is taken over from another processor brings its cache lines along, and those of what it
+//! protects, which those who wait keep pulling at: each acquisition takes [`Lock::hand_over`] longer for each
+//! processor that is in line, up to [`Lock::waiters_max`]. So a lock gets slower when it is contended, and
+//! throughput falls again when processes are added.
 //!
-//! What this does not do: prefer a processor's own caches, stop a process for an interrupt of another's (a completion costs the process
-//! that waits for it, which is on the processor that submitted), or charge a processor for the requests of the flusher.
+//! What this does not do: prefer a processor's own caches, stop a process for an interrupt of another's (a
+//! completion costs the process that waits for it, which is on the processor that submitted), or charge a
+//! processor for the requests of the flusher.
 //
 //= docs/reference/nvme.md#1-the-path-of-a-request, docs/reference/nvme.md#3-what-a-model-needs
 
 use fairhead_core::Duration;
 
-/// What an I/O costs the processors. All times are CPU time of the calling process. What precedes `submit` is [`Host::think`](super::Host::think).
+/// What an I/O costs the processors. All times are CPU time of the calling process. What precedes `submit` is
+/// [`Host::think`](super::Host::think).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cores {
     /// For each system call that submits direct I/O, however many requests it submits. Part of their latency.
@@ -40,10 +43,11 @@ pub struct Cores {
     pub complete: Duration,
     /// For each request that a polling program (`hipri`) finds complete, in place of `complete`.
     pub poll: Duration,
-    /// For each wake-up of a process that sleeps: leaving the processor and coming back. Part of the latency of what it is woken for.
+    /// For each wake-up of a process that sleeps: leaving the processor and coming back. Part of the latency
+    /// of what it is woken for.
     pub wake: Duration,
-    /// By how much of its time each piece of work takes longer or shorter, evenly distributed, in percent; at most 100. So no result depends
-    /// on processors that keep in step.
+    /// By how much of its time each piece of work takes longer or shorter, evenly distributed, in percent; at
+    /// most 100. So no result depends on processors that keep in step.
     pub spread_pct: u8,
     /// What schedulers add, by the beginning of their names; not listed: nothing.
     pub schedulers: Vec<(&'static str, Elevator)>,
@@ -67,7 +71,8 @@ pub struct Lock {
     pub dispatch: Duration,
     /// How long it is held when one completes; zero: it is not taken.
     pub complete: Duration,
-    /// How much longer it is held for a request of a process that has no other in flight: its queue comes into service and leaves it.
+    /// How much longer it is held for a request of a process that has no other in flight: its queue comes
+    /// into service and leaves it.
     pub alone: Duration,
     /// How much longer an acquisition takes for each processor that holds the lock or waits for it already.
     pub hand_over: Duration,

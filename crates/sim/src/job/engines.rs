@@ -6,8 +6,8 @@
 //! | `libaio io_uring posixaio` | `iodepth` calls at a time |
 //! | `null` | nothing: a call is done when it is made |
 //!
-//! The rest moves no data, or moves it past the scheduler, or moves it somewhere else than to a disk. Some have options of their own, which fio refuses
-//! with any other engine; so do we.
+//! The rest moves no data, or moves it past the scheduler, or moves it somewhere else than to a disk. Some
+//! have options of their own, which fio refuses with any other engine; so do we.
 //
 //= fio-3.33 --enghelp of every engine; HOWTO "I/O engine", "I/O engine specific parameters"
 

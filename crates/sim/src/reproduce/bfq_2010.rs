@@ -1,14 +1,15 @@
 //! `bfq-2010`: the announcement of BFQ, August 2010. It has claims and no table; the table is ours.
 //!
-//! A command starts from a cold cache on a 7200 rpm disk, three times, while ten processes read and write files of 500 MB: how long
-//! it takes, and how much the disk moves: in a time that is the same for all schedulers, and while the command starts three times.
-//! The second is how the S suite measures, but it compares different loads: who starts a program ten times as fast has it running
-//! ten times as large a part of the time. The announcement compared BFQ with the CFQ of Linux 2.6.32 and 2.6.35;
-//! ours are those of 2.6.33 and 2.6.34 (the second differs from 2.6.35's in nothing that is known here).
+//! A command starts from a cold cache on a 7200 rpm disk, three times, while ten processes read and write
+//! files of 500 MB: how long it takes, and how much the disk moves: in a time that is the same for all
+//! schedulers, and while the command starts three times. The second is how the S suite measures, but it
+//! compares different loads: who starts a program ten times as fast has it running ten times as large a part
+//! of the time. The announcement compared BFQ with the CFQ of Linux 2.6.32 and 2.6.35; ours are those of
+//! 2.6.33 and 2.6.34 (the second differs from 2.6.35's in nothing that is known here).
 //!
-//! BFQ is `bfq-v8`, with the heuristics for latency and without what came after 2016; the engine without heuristics, `bfq-v0`, and
-//! today's `bfq` stand beside it. The disk of the announcement is
-//! not known: `sata2009`, of the year before.
+//! BFQ is `bfq-v8`, with the heuristics for latency and without what came after 2016; the engine without
+//! heuristics, `bfq-v0`, and today's `bfq` stand beside it. The disk of the announcement is not known:
+//! `sata2009`, of the year before.
 //
 //= docs/reference/published-results.md#3-bfq-2010, docs/reference/benchmarks.md#1-common-ground
 //= docs/reference/benchmarks.md#3-start-up-latency
@@ -206,10 +207,11 @@ impl Claim {
 
 /// What is claimed of which cells.
 ///
-/// Starts: five to nine times as fast as under 2.6.32, six to fourteen under 2.6.35, by background. Throughput: 15 to 30 % more where
-/// there is nothing but throughput; at most 20 % less in all (konsole beside sequential requests); up to 30 % more with
-/// shorter commands. The last two are measured while commands start, each scheduler in its own time, which compares different loads;
-/// so the same time for both is judged as well.
+/// Starts: five to nine times as fast as under 2.6.32, six to fourteen under 2.6.35, by background.
+/// Throughput: 15 to 30 % more where there is nothing but throughput; at most 20 % less in all (konsole
+/// beside sequential requests); up to 30 % more with shorter commands. The last two are measured while
+/// commands start, each scheduler in its own time, which compares different loads; so the same time for both
+/// is judged as well.
 //= docs/reference/published-results.md#3-bfq-2010: R002-1 to R002-5
 fn claims() -> Vec<Claim> {
     let range = |least, most, step| Published::Range { least, most, step };

@@ -1,17 +1,18 @@
 //! `bfq-v8-2016`: "[PATCH RFC V8 00/22] Replace the CFQ I/O Scheduler with BFQ", July 2016.
 //!
-//! Ten processes read the whole SSD, each a part of its own, sequentially or at random: the aggregate throughput, and how long an
-//! application takes to start from a cold cache meanwhile. A start-up that takes 60 s is given up. The device and host are
-//! `plextor_m5s` and [`Host::of_2016`].
+//! Ten processes read the whole SSD, each a part of its own, sequentially or at random: the aggregate
+//! throughput, and how long an application takes to start from a cold cache meanwhile. A start-up that takes
+//! 60 s is given up. The device and host are `plextor_m5s` and [`Host::of_2016`].
 //!
-//! What calibrated these, and so predicts nothing: the link's rate on the sequential row; the CPU cost of a request on noop's
-//! random row and each scheduler's own on its; the computing of the applications on what they took from an idle SSD
-//! elsewhere (docs/reference/hosts.md#application-start-up; the source has no such row); how many reads
-//! oowriter and konsole make on noop's rows with sequential readers. xterm's reads are those of its trace.
+//! What calibrated these, and so predicts nothing: the link's rate on the sequential row; the CPU cost of a
+//! request on noop's random row and each scheduler's own on its; the computing of the applications on what
+//! they took from an idle SSD elsewhere (docs/reference/hosts.md#application-start-up; the source has no such
+//! row); how many reads oowriter and konsole make on noop's rows with sequential readers. xterm's reads are
+//! those of its trace.
 //!
-//! What the source does not say, and is assumed: CFQ and BFQ with their defaults; the drive queues (NCQ). BFQ is `bfq-v8`; today's
-//! `bfq` stands beside it in rows that end in `now`. It ends the raising of a queue that got 58.6 MiB, and the stand-in of konsole
-//! reads 74 MiB.
+//! What the source does not say, and is assumed: CFQ and BFQ with their defaults; the drive queues (NCQ). BFQ
+//! is `bfq-v8`; today's `bfq` stands beside it in rows that end in `now`. It ends the raising of a queue that
+//! got 58.6 MiB, and the stand-in of konsole reads 74 MiB.
 //
 //= docs/reference/published-results.md#5-bfq-v8-2016, docs/reference/hosts.md#workloads
 //= docs/reference/hosts.md#application-start-up

@@ -1,8 +1,8 @@
 //! `cfq-seeky-ssd-2010`: "cfq-iosched: rethink seeky detection for SSDs", March 2010.
 //!
-//! Two processes read at random from a flash card without queueing, one always 4 KiB, the other 8 to 64 KiB. Unpatched
-//! (the seek rule of 2.6.33) both count as seeky and take turns, request by request. Patched (by request size) the one
-//! with requests of 32 KiB and more gets slices of its own: both get equal time.
+//! Two processes read at random from a flash card without queueing, one always 4 KiB, the other 8 to 64 KiB.
+//! Unpatched (the seek rule of 2.6.33) both count as seeky and take turns, request by request. Patched (by
+//! request size) the one with requests of 32 KiB and more gets slices of its own: both get equal time.
 //!
 //! The published rates are in units of 1000 bytes per second although they are labelled KiB/s; ours are too.
 
@@ -34,8 +34,8 @@ const PATCHED: [GroupRow; 4] = [
     ("R001-P-3", "64k", 49180.0, 10059.0, 1512.0, 8548.0),
 ];
 
-/// Unpatched is 2.6.33, which judges by mean distance; patched judges by size on flash. `distance` is the rule between
-/// the two patches of the pair: on a card it must do what `mean` does here.
+/// Unpatched is 2.6.33, which judges by mean distance; patched judges by size on flash. `distance` is the
+/// rule between the two patches of the pair: on a card it must do what `mean` does here.
 const KERNELS: [(&str, &str, &[GroupRow]); 2] =
     [("cfq-2.6.33", "distance", &UNPATCHED), ("cfq-2.6.34", "size", &PATCHED)];
 
@@ -87,7 +87,8 @@ fn columns(&(id, _, io, agg, min, max): &GroupRow) -> Vec<Column> {
 }
 
 fn run(kernel: &str, seek: &str, row: &GroupRow, seed: u64) -> Result<Vec<f64>> {
-    // As the source did: first many parallel readers, so that the scheduler knows that the card does not queue.
+    // As the source did: first many parallel readers, so that the scheduler knows that the card does not
+    // queue.
     let text = format!(
         "[global]\nrw=randread\ndirect=1\nnorandommap\nsize=128m\ntime_based\n\
          [prepare]\nbs=4k\nnumjobs=32\nruntime=2s\n\

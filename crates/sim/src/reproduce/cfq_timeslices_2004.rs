@@ -1,9 +1,9 @@
 //! `cfq-timeslices-2004`: "Time sliced CFQ io scheduler", December 2004.
 //!
-//! Cases 1 to 4 run n clients for 30 s on an IDE disk, each with a file of its own, O_DIRECT, under deadline, AS and
-//! the first time-sliced CFQ. The mixed case sets a reader against a writer. The fsck figure and the hosting
-//! provider's vmstat run compare the second time-sliced CFQ with others. The device and host are `ide2004` and
-//! [`Host::of_2004`]; single-client rows calibrated them.
+//! Cases 1 to 4 run n clients for 30 s on an IDE disk, each with a file of its own, O_DIRECT, under deadline,
+//! AS and the first time-sliced CFQ. The mixed case sets a reader against a writer. The fsck figure and the
+//! hosting provider's vmstat run compare the second time-sliced CFQ with others. The device and host are
+//! `ide2004` and [`Host::of_2004`]; single-client rows calibrated them.
 
 use super::causes;
 use super::{Bound, Check, Column, Figure, Misses, Options, Published, Report, Row, Standing, Weight, ours};
@@ -191,8 +191,8 @@ fn rows() -> Vec<Row> {
 
 /// How far off a bandwidth of a case, and its longest latency, may be.
 ///
-/// Stated for the aggregates, and the same for the fastest and the slowest client. Case 4 is good for a factor: its own
-/// single-client rows differ by 64 % between schedulers, which no scheduler explains.
+/// Stated for the aggregates, and the same for the fastest and the slowest client. Case 4 is good for a
+/// factor: its own single-client rows differ by 64 % between schedulers, which no scheduler explains.
 //= docs/reference/hosts.md#workloads
 const fn bounds(case: Case, scheduler: &str) -> (Bound, Bound) {
     let latency = Bound::Relative(0.25);
@@ -237,10 +237,11 @@ fn case_row(case: Case, &(scheduler, clients, max, min, agg, latency): &CaseRow)
     }
 }
 
-/// Which rows had a hand in the model, and so predict nothing. One client: the host's and the drive's times, see
-/// [`Host::of_2004`] and the disk preset. Several under deadline in cases 1 and 3: the structure of the drive's caches was
-/// chosen with them in view (docs/reference/devices.md#31-ide2004), and `ra_abort` with all three of case 1. Eight random
-/// readers under deadline: that some block maps were not in memory ([`cold_files`]). They keep their bounds.
+/// Which rows had a hand in the model, and so predict nothing. One client: the host's and the drive's times,
+/// see [`Host::of_2004`] and the disk preset. Several under deadline in cases 1 and 3: the structure of the
+/// drive's caches was chosen with them in view (docs/reference/devices.md#31-ide2004), and `ra_abort` with
+/// all three of case 1. Eight random readers under deadline: that some block maps were not in memory
+/// ([`cold_files`]). They keep their bounds.
 fn calibrates(case: Case, scheduler: &str, clients: u32) -> bool {
     match (case, clients) {
         (1, 1) => true,
@@ -274,9 +275,10 @@ fn case_jobs(case: Case, scheduler: &str, clients: u32) -> String {
 
 /// How many of the clients read files whose block map is not in memory yet.
 ///
-/// Deadline's runs came first, and with eight clients, and only then, its longest reads take two sweeps of the disk instead
-/// of one, in both cases; in the random one the slowest client gets 0.72 of the fastest. A read that needs an
-/// indirect block first does that. Half of the files is a guess, and the rows are marked as not predicted.
+/// Deadline's runs came first, and with eight clients, and only then, its longest reads take two sweeps of
+/// the disk instead of one, in both cases; in the random one the slowest client gets 0.72 of the fastest. A
+/// read that needs an indirect block first does that. Half of the files is a guess, and the rows are marked
+/// as not predicted.
 //= docs/reference/choices.md#cold-metadata
 fn cold_files(case: Case, scheduler: &str, clients: u32) -> u32 {
     if case <= 2 && scheduler == "deadline" && clients == 8 { 4 } else { 0 }
@@ -393,7 +395,8 @@ const VMSTAT_OLD: &[(&str, f64, f64)] = &[
 ];
 const VMSTAT_NEW: &[(&str, f64, f64)] =
     &[("-1", 55360.0, 5576.0), ("-2", 51200.0, 4480.0), ("-3", 55104.0, 4864.0), ("-4", 58240.0, 4992.0)];
-/// bi and bo with slices against without: the quotients of the samples' means; "about 4x", says the source of the first.
+/// bi and bo with slices against without: the quotients of the samples' means; "about 4x", says the source of
+/// the first.
 //= docs/reference/published-results.md#17-vmstat (derived)
 const READ_CHANGE: f64 = 3.51;
 const WRITE_CHANGE: f64 = 0.64;
@@ -452,7 +455,7 @@ fn ms(d: Duration) -> f64 {
     d.as_ns() as f64 / 1e6
 }
 
-// ---- properties ------------------------------------------------------------------------------------------------------
+// ---- properties ------------------------------------------------------------------------------------------
 
 fn checks(figures: &[Figure]) -> Vec<Check> {
     let mut checks = vec![aggregate_error(figures)];
@@ -505,8 +508,8 @@ fn fairness(figures: &[Figure]) -> Vec<Check> {
     checks
 }
 
-/// At every count of clients the schedulers rank as published. Case 4 is listed only: its own single-client rows differ by
-/// 64 % between schedulers, which no scheduler explains.
+/// At every count of clients the schedulers rank as published. Case 4 is listed only: its own single-client
+/// rows differ by 64 % between schedulers, which no scheduler explains.
 fn ordering(figures: &[Figure]) -> Vec<Check> {
     let mut checks = Vec::new();
     for (case, table) in [(3, &CASE_3), (4, &CASE_4)] {

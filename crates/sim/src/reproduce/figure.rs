@@ -66,8 +66,8 @@ pub struct Known {
     pub cause: Cause,
 }
 
-/// How much farther off than recorded a known miss may be, in parts of the recorded error and of the published number:
-/// what a change that does not concern it can move it.
+/// How much farther off than recorded a known miss may be, in parts of the recorded error and of the
+/// published number: what a change that does not concern it can move it.
 const DRIFT: (f64, f64) = (0.10, 0.02);
 
 impl Known {
@@ -209,8 +209,8 @@ impl Figure {
         }
     }
 
-    /// What is wrong with it, in a line: a miss that is new or worse than known; and, if `complete`, one that is on the list
-    /// and misses no longer.
+    /// What is wrong with it, in a line: a miss that is new or worse than known; and, if `complete`, one that
+    /// is on the list and misses no longer.
     pub(super) fn fault(&self, complete: bool) -> Option<String> {
         match (self.verdict(), self.known) {
             (Verdict::Miss, _) => Some(self.to_string()),

@@ -7,8 +7,9 @@
 //! beside.fio,kyber,read_p99_us,410,late,nvme,"2023,hz=1000",30%
 //! ```
 //!
-//! The first line names the columns, in any order; the first four are needed. A job file, disk, host and scheduler that several lines name are run once.
-//! What can be measured is in [`METRICS`]. The text comes in, and a [`Report`] goes out: reading job files is up to the caller.
+//! The first line names the columns, in any order; the first four are needed. A job file, disk, host and
+//! scheduler that several lines name are run once. What can be measured is in [`METRICS`]. The text comes in,
+//! and a [`Report`] goes out: reading job files is up to the caller.
 
 use super::{Bound, Figure, Options, Published, Report, Standing, mean_and_spread};
 use crate::engine::{Scenario, simulate};
@@ -30,7 +31,8 @@ pub struct Setting {
     pub host: Host,
 }
 
-/// Reads a job file for a disk and a host, which are named as in the file of figures: the job file, then the disk and the host if they are named.
+/// Reads a job file for a disk and a host, which are named as in the file of figures: the job file, then the
+/// disk and the host if they are named.
 pub type Reader<'a> = dyn Fn(&str, Option<&str>, Option<&str>) -> std::result::Result<Setting, String> + 'a;
 
 /// Whose calls a metric is about.
@@ -54,7 +56,8 @@ enum What {
     CpuPerCall,
 }
 
-/// A metric of a file of figures: its name, its unit, what it is, and how far ours may be off unless the line says otherwise.
+/// A metric of a file of figures: its name, its unit, what it is, and how far ours may be off unless the line
+/// says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
     /// As it is written.
@@ -287,7 +290,7 @@ fn read_off(line: &Line, outcome: &Outcome) -> f64 {
     }
 }
 
-// ---- the text --------------------------------------------------------------------------------------------------------
+// ---- the text --------------------------------------------------------------------------------------------
 
 const COLUMNS: [&str; 8] = ["job", "scheduler", "metric", "published", "of", "disk", "host", "bound"];
 /// So many of them a file cannot do without.

@@ -1,11 +1,14 @@
-//! The study of I/O schedulers on NVMe drives of ICPE 2024: random reads of 4 KiB on a drive that is faster than a processor.
+//! The study of I/O schedulers on NVMe drives of ICPE 2024: random reads of 4 KiB on a drive that is faster
+//! than a processor.
 //!
-//! Three tables of its public artefact: one process on one core with more and more calls in flight, more and more processes with one call
-//! each on ten cores, and the share of CPU time that goes into waiting for a scheduler's lock. What limits them is in turn the drive's latency,
-//! one processor, the drive's dies, and the lock.
+//! Three tables of its public artefact: one process on one core with more and more calls in flight, more and
+//! more processes with one call each on ten cores, and the share of CPU time that goes into waiting for a
+//! scheduler's lock. What limits them is in turn the drive's latency, one processor, the drive's dies, and
+//! the lock.
 //!
-//! Calibrated with: depth 1 and 256, 1 and 256 processes (all schedulers), and the lock's shares at 2, 5 and 10 processes, as no other row tells how
-//! a hand-over grows; see [`Host::of_2023`] and the preset `980pro`. All else is predicted.
+//! Calibrated with: depth 1 and 256, 1 and 256 processes (all schedulers), and the lock's shares at 2, 5 and
+//! 10 processes, as no other row tells how a hand-over grows; see [`Host::of_2023`] and the preset `980pro`.
+//! All else is predicted.
 //
 //= docs/reference/nvme.md#2-published-figures
 
@@ -16,7 +19,8 @@ use crate::host::Host;
 use crate::metrics::{OpStats, Outcome, Result, rate};
 use fairhead_core::Duration;
 
-/// Thousand calls a second, mean latency and its 99th percentile in us: without a scheduler, bfq, kyber, mq-deadline.
+/// Thousand calls a second, mean latency and its 99th percentile in us: without a scheduler, bfq, kyber,
+/// mq-deadline.
 type Cells = [(f64, f64, f64); 4];
 
 const SCHEDULERS: [&str; 4] = ["none", "bfq", "kyber", "mq-deadline"];
@@ -42,7 +46,8 @@ const PROCESSES: [(u32, Cells); 5] = [
     (256, [(772.8, 329.5, 1090.0), (281.5, 907.5, 1810.0), (772.6, 329.6, 1073.0), (425.3, 600.7, 1155.0)]),
 ];
 
-/// Processes with 128 calls in flight on ten cores: percent of CPU time in the contended lock, bfq and mq-deadline.
+/// Processes with 128 calls in flight on ten cores: percent of CPU time in the contended lock, bfq and
+/// mq-deadline.
 const LOCKS: [(u32, f64, f64); 6] =
     [(1, 0.0, 0.0), (2, 8.0, 5.5), (3, 26.0, 18.0), (4, 41.0, 37.5), (5, 50.0, 48.5), (10, 74.5, 73.0)];
 

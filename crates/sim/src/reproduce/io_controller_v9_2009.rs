@@ -1,19 +1,21 @@
 //! `io-controller-v9-2009`: "IO scheduler based IO controller V9", September 2009.
 //!
-//! Two databases, each in a group of its own, are asked at once to count the rows of a table of 880 MB: two scans of a disk, and how
-//! long each takes. The disk is not stated; it is `sata2009` here, and the host [`Host::of_2010`], whose kernel is two versions
-//! younger than the source's. CFQ without the controller is that of 2.6.33, the nearest there is; under the controller it is `cfq+groups`.
+//! Two databases, each in a group of its own, are asked at once to count the rows of a table of 880 MB: two
+//! scans of a disk, and how long each takes. The disk is not stated; it is `sata2009` here, and the host
+//! [`Host::of_2010`], whose kernel is two versions younger than the source's. CFQ without the controller is
+//! that of 2.6.33, the nearest there is; under the controller it is `cfq+groups`.
 //!
-//! What calibrated these, and so predicts nothing: where on the disk the tables lie, on the 22.5 s of a scan alone; and that a scan has one
-//! window of read-ahead under way, on noop's and deadline's rows without the controller (docs/reference/hosts.md#one-window-per-scan).
+//! What calibrated these, and so predicts nothing: where on the disk the tables lie, on the 22.5 s of a scan
+//! alone; and that a scan has one window of read-ahead under way, on noop's and deadline's rows without the
+//! controller (docs/reference/hosts.md#one-window-per-scan).
 //!
-//! Two alternating scans lock to the platter: a row is a matter of whole revolutions, and moves with the angle between the two tables. It
-//! is drawn anew in each layout.
+//! Two alternating scans lock to the platter: a row is a matter of whole revolutions, and moves with the
+//! angle between the two tables. It is drawn anew in each layout.
 //!
 //! # The question at the end
 //!
-//! The source ends with a question: how long do small random queries of one group take while four or five `dd` read in
-//! another? It has no answer. Ours was set up as follows before any of it ran.
+//! The source ends with a question: how long do small random queries of one group take while four or five
+//! `dd` read in another? It has no answer. Ours was set up as follows before any of it ran.
 //!
 //! ```text
 //!   group queries   8k ► 8k ► 8k ► 8k ► 8k ► think 100 ms ► 8k ► …       one client, anywhere in the table of 880 MB
@@ -21,12 +23,15 @@
 //!                   0 s   5 s: queries begin           125 s: end
 //! ```
 //!
-//! - A query is an index scan: five pages of 8 KiB, each of which tells where the next one is. Two are of the index, whose upper levels
-//!   are in memory, three of the table. One read would be about the disk; many would be a scan.
-//! - Between two queries its client thinks for 100 ms: its group runs empty for longer than any scheduler idles, as that of somebody at
-//!   a terminal does. What it then gets is the scheduler's answer to who comes back.
-//! - The readers have 128 KiB of read-ahead, as `dd` gives the kernel no advice, and calls of 1 MiB. They are in their stride after 5 s. 120 s are
-//!   a few hundred queries; the table and the files lie in one zone, so seeks are as short as the source's.
+//! - A query is an index scan: five pages of 8 KiB, each of which tells where the next one is. Two are of the
+//!   index, whose upper levels are in memory, three of the table. One read would be about the disk; many
+//!   would be a scan.
+//! - Between two queries its client thinks for 100 ms: its group runs empty for longer than any scheduler
+//!   idles, as that of somebody at a terminal does. What it then gets is the scheduler's answer to who comes
+//!   back.
+//! - The readers have 128 KiB of read-ahead, as `dd` gives the kernel no advice, and calls of 1 MiB. They are
+//!   in their stride after 5 s. 120 s are a few hundred queries; the table and the files lie in one zone, so
+//!   seeks are as short as the source's.
 //! - Both groups have the same weight and class. What is without the controller has no groups at all.
 //
 //= docs/reference/published-results.md#4-io-controller-v9-2009, docs/reference/devices.md#32-sata2009
@@ -56,10 +61,12 @@ const GAIN: f64 = 2.5;
 /// How long a scan alone takes, "about".
 const ALONE_S: f64 = 22.5;
 
-/// The columns of a run with the controller: version 8's two scans and version 9's, which are one simulation here.
+/// The columns of a run with the controller: version 8's two scans and version 9's, which are one simulation
+/// here.
 type Versions = [f64; 4];
 
-/// What the document calls a scheduler, ours without the controller and with it, the seconds without it and with it.
+/// What the document calls a scheduler, ours without the controller and with it, the seconds without it and
+/// with it.
 //= docs/reference/published-results.md#41-equal-weights
 const EQUAL: [(&str, &str, &str, [f64; 2], Versions); 4] = [
     ("cfq", "cfq-2.6.33", "cfq+groups", [48.4, 48.4], [48.2, 48.2, 48.1, 48.5]),
@@ -94,12 +101,13 @@ const WATCH: [[f64; 2]; 25] = [
 ];
 const WATCH_ID: &str = "R003-watch";
 const PERIOD: Duration = Duration::from_secs(2);
-/// When the scans begin after the first look. The source's began somewhere in the first period, too; its first and last common sample
-/// count for nothing.
+/// When the scans begin after the first look. The source's began somewhere in the first period, too; its
+/// first and last common sample count for nothing.
 const WATCH_START: &str = "800ms";
 /// What the ratio over the overlap may be.
 const RATIO: std::ops::RangeInclusive<f64> = 1.9..=2.1;
-/// Of the samples of the overlap, in percent, how many are whole numbers of slices, at least; and what is whole.
+/// Of the samples of the overlap, in percent, how many are whole numbers of slices, at least; and what is
+/// whole.
 const WHOLE_PCT: f64 = 90.0;
 const WHOLE: f64 = 0.1;
 
@@ -255,7 +263,7 @@ fn ms(time: Option<Duration>) -> f64 {
     time.map_or(f64::NAN, |t| s(t) * 1e3)
 }
 
-// ---- disk time, watched ----------------------------------------------------------------------------------------------
+// ---- disk time, watched ----------------------------------------------------------------------------------
 
 fn watched() -> Row {
     //= docs/reference/published-results.md#44-disk-time-every-2-s (derived)
@@ -330,7 +338,8 @@ fn disk_times(outcome: &Outcome) -> Vec<f64> {
     values
 }
 
-/// The slice between 95 and 110 ms of which most of the times are whole numbers, and how many of them are, in percent.
+/// The slice between 95 and 110 ms of which most of the times are whole numbers, and how many of them are, in
+/// percent.
 fn slices(times: &[f64]) -> (f64, f64) {
     let whole =
         |slice: f64| times.iter().filter(|&&t| (t / slice - (t / slice).round()).abs() <= WHOLE).count();
@@ -341,7 +350,7 @@ fn slices(times: &[f64]) -> (f64, f64) {
     (best, whole(best) as f64 * 100.0 / times.len().max(1) as f64)
 }
 
-// ---- the question ----------------------------------------------------------------------------------------------------
+// ---- the question ----------------------------------------------------------------------------------------
 
 fn question(name: &str, preset: &'static str, groups: bool, readers: u32) -> Row {
     let group = |name| if groups { format!("cgroup={name}\n") } else { String::new() };
@@ -374,7 +383,7 @@ fn latencies(outcome: &Outcome) -> Vec<f64> {
     vec![ms(q.latency_mean()), ms(q.percentile(50.0)), ms(q.percentile(99.0)), ms(longest), throughput]
 }
 
-// ---- properties ------------------------------------------------------------------------------------------------------
+// ---- properties ------------------------------------------------------------------------------------------
 
 fn checks(figures: &[Figure]) -> Vec<Check> {
     let mut checks: Vec<Check> = ["noop", "deadline"].map(|name| gain(figures, name)).into();

@@ -1,13 +1,13 @@
 //! Published tables beside ours.
 //!
 //! Each source's tables are transcribed once, with the row ids of docs/reference/published-results.md. A
-//! reproduction runs every row over several file layouts, takes the mean, and puts it beside the published number with
-//! the error, the bound that it is held to, and whether the row was used to calibrate the model: such a row
-//! proves nothing, and says so.
+//! reproduction runs every row over several file layouts, takes the mean, and puts it beside the published
+//! number with the error, the bound that it is held to, and whether the row was used to calibrate the model:
+//! such a row proves nothing, and says so.
 //!
-//! Bounds are stated for kinds of figures, not row by row: what misses one is on a list, with how far it misses and why.
-//! The gate ([`Report::faults`]) fails on a miss that is not on the list, on one that is worse than listed, and on one that
-//! misses no longer, so that the list stays true.
+//! Bounds are stated for kinds of figures, not row by row: what misses one is on a list, with how far it
+//! misses and why. The gate ([`Report::faults`]) fails on a miss that is not on the list, on one that is
+//! worse than listed, and on one that misses no longer, so that the list stays true.
 
 mod bfq_2010;
 mod bfq_v8_2016;
@@ -88,7 +88,8 @@ pub struct Report {
 /// Known misses of a source: why, and each row and metric with its relative error.
 type Misses = &'static [(Cause, &'static [(&'static str, &'static str, f64)])];
 
-/// With how many layouts the known misses were recorded. With fewer, one that is near its bound may hold by chance.
+/// With how many layouts the known misses were recorded. With fewer, one that is near its bound may hold by
+/// chance.
 const RECORDED_LAYOUTS: u32 = 16;
 
 impl Report {
@@ -113,8 +114,8 @@ impl Report {
         self.layouts >= RECORDED_LAYOUTS
     }
 
-    /// What a gate fails on, one line each: a miss that is not known, one that is worse than known, and, with as many
-    /// layouts as the list was made with, one that is on the list and misses no longer.
+    /// What a gate fails on, one line each: a miss that is not known, one that is worse than known, and, with
+    /// as many layouts as the list was made with, one that is on the list and misses no longer.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let figures = self.figures.iter().filter_map(|f| f.fault(self.is_complete()));

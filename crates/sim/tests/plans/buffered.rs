@@ -101,7 +101,8 @@ fn a_table_scan_is_bound_by_the_disk() {
 
 #[test]
 fn scans_that_take_turns_have_a_window_to_a_turn() {
-    // Other readers have two, of twice the size if advised, which merge into one request while the other reader is served.
+    // Other readers have two, of twice the size if advised, which merge into one request while the other
+    // reader is served.
     for (how, options, windows) in
         [("scans", "fh_workload=dbscan", 1), ("dd", "rw=read\nfadvise_hint=0", 2), ("fio", "rw=read", 4)]
     {

@@ -1,11 +1,13 @@
-//! What BFQ is for, as its authors' benchmarks ask for it: bandwidth beside greedy neighbours, films, readers that start together.
+//! What BFQ is for, as its authors' benchmarks ask for it: bandwidth beside greedy neighbours, films, readers
+//! that start together.
 //
 //= docs/reference/benchmarks.md#5-video to 8
 
 use crate::plan::{MIB, Plan};
 use fairhead_core::Duration;
 
-/// What the interfered client of weight 300 gets in bytes per second, for 1 s, beside four of weight 100, on a drive of 2012.
+/// What the interfered client of weight 300 gets in bytes per second, for 1 s, beside four of weight 100, on
+/// a drive of 2012.
 fn interfered(reads: &str, others: &str) -> u64 {
     let mut text = format!(
         "[global]\nsize=1g\nbs=4k\nruntime=1s\nramp_time=1s\ntime_based\n[interfered]\nrw={reads}\ncgroup=i\ncgroup_weight=300\n"
@@ -28,7 +30,8 @@ fn an_interfered_client_gets_its_ten_megabytes_a_second() {
     }
 }
 
-/// A film beside these jobs, and a `dd` of 15 MB every 4 s, each in a group of its own: the end of one does not end the film.
+/// A film beside these jobs, and a `dd` of 15 MB every 4 s, each in a group of its own: the end of one does
+/// not end the film.
 fn film(others: &str) -> String {
     let mut text = format!("{others}\n[film]\nsize=10m\nstartdelay=2s\nfh_workload=player:4m\nexitall\n");
     for second in [6, 10, 14, 18] {
@@ -75,7 +78,8 @@ fn sequential_readers_that_start_together_stay_apart() {
         });
 }
 
-/// The rate of `n` readers for 3 s, each of which reads 16 KiB and skips what the others read: together one stream.
+/// The rate of `n` readers for 3 s, each of which reads 16 KiB and skips what the others read: together one
+/// stream.
 fn interleaved(n: u32) -> u64 {
     let skip = 16 * (n - 1);
     let text = format!(
@@ -94,8 +98,9 @@ fn interleaved_readers_are_one_stream() {
     }
 }
 
-/// How far the heavier of two clients, each in a group of its own, is from its share after 10 s, in thousandths of the
-/// lighter one's rate times the ratio of their weights. The mean of some seeds: random reads differ in cost.
+/// How far the heavier of two clients, each in a group of its own, is from its share after 10 s, in
+/// thousandths of the lighter one's rate times the ratio of their weights. The mean of some seeds: random
+/// reads differ in cost.
 fn off_by(disk: &str, set: &[(&str, u64)], job: &str, sizes: [&str; 2], heavy: u64, seeds: u64) -> u64 {
     let text = format!(
         "[global]\n{job}\ndirect=1\nsize=2g\nruntime=10s\ntime_based\n[light]\nbs={}\ncgroup=l\ncgroup_weight=100\n[heavy]\nbs={}\ncgroup=h\ncgroup_weight={heavy}\n",
@@ -115,8 +120,9 @@ fn off_by(disk: &str, set: &[(&str, u64)], job: &str, sizes: [&str; 2], heavy: u
     (bytes[1] * 100).abs_diff(bytes[0] * heavy) * 1000 / (bytes[0] * heavy)
 }
 
-/// A slot is less than 2 % of what the lighter one gets in 10 s, by `max_budget`: 4 MiB, and 1 MiB for 1:10, who gets 62 MiB of
-/// a slow disk. By default it has seven or eight slots of 125 ms there, and one more or less is 14 %.
+/// A slot is less than 2 % of what the lighter one gets in 10 s, by `max_budget`: 4 MiB, and 1 MiB for 1:10,
+/// who gets 62 MiB of a slow disk. By default it has seven or eight slots of 125 ms there, and one more or
+/// less is 14 %.
 #[test]
 fn groups_get_their_shares_within_two_percent() {
     let deep = "rw=read\nioengine=libaio\niodepth=8";
@@ -133,9 +139,9 @@ fn groups_get_their_shares_within_two_percent() {
     }
 }
 
-/// One read at a time is charged by time. What is injected takes time from the slot's owner and is charged as sectors, so it is
-/// off; slots are of 10 ms for the same reason as above. The lighter of 1:10 makes 56 reads in 10 s on the slower disk: one is
-/// 1.8 %.
+/// One read at a time is charged by time. What is injected takes time from the slot's owner and is charged as
+/// sectors, so it is off; slots are of 10 ms for the same reason as above. The lighter of 1:10 makes 56 reads
+/// in 10 s on the slower disk: one is 1.8 %.
 #[test]
 fn random_readers_get_their_shares_on_a_disk() {
     for disk in ["nas2020", "sata2009"] {

@@ -95,8 +95,8 @@ fn p99_of(o: &Outcome, client: usize) -> Duration {
     o.clients[client].read.percentile(99.0).unwrap_or_default()
 }
 
-/// A lock that is held 10 us a request lets no more than 100 000 a second through; with the hand-over of 5 us for each of two acquisitions and
-/// the one that waits at most, 50 000.
+/// A lock that is held 10 us a request lets no more than 100 000 a second through; with the hand-over of 5 us
+/// for each of two acquisitions and the one that waits at most, 50 000.
 #[test]
 fn a_lock_bounds_the_disk_and_contention_slows_it() {
     for (hand_over, least, most) in [(0, 99_000, 101_000), (5, 49_500, 50_500)] {
@@ -197,7 +197,8 @@ fn a_process_that_waits_for_many_completions_wakes_seldom_and_waits_for_the_slow
     assert_eq!(one_process("iodepth=1\niodepth_batch_complete_min=16"), one_process("iodepth=1"));
 }
 
-/// What the study says in words: when many processes only read, bfq's tail is longer than none's, and it moves less than half as much.
+/// What the study says in words: when many processes only read, bfq's tail is longer than none's, and it
+/// moves less than half as much.
 #[test]
 //= docs/reference/nvme.md#5-what-the-study-says-in-words type=test
 fn bfq_is_no_advice_for_five_deep_readers() {

@@ -8,11 +8,13 @@ fn writers_side_by_side_interleave_their_files() {
         let text = format!("[r]\nrw=read\nbs=128k\ndirect=1\nsize=64m\nfh_layout=ext2\nnumjobs={numjobs}\n");
         let plan = Plan::on("ide2004").seed(seed).load("files laid out by ext2", &text).run();
         let o = plan.outcome();
-        // One file's pieces lie between the other's, so that readers at one place are merged into one request.
+        // One file's pieces lie between the other's, so that readers at one place are merged into one
+        // request.
         (o.disk.issued + o.disk.merged) / u64::from(numjobs)
     };
-    // 64 MiB are 512 requests of 128 KiB; a file alone is cut every 4 MiB, files that have collided every 32 KiB.
-    // The seed draws the processes' numbers, and so where in the group their files start and when they meet.
+    // 64 MiB are 512 requests of 128 KiB; a file alone is cut every 4 MiB, files that have collided every 32
+    // KiB. The seed draws the processes' numbers, and so where in the group their files start and when they
+    // meet.
     let one = read_back(1, 1);
     let two: Vec<u64> = (1..=4).map(|seed| read_back(2, seed)).collect();
     assert!((512..600).contains(&one) && two.iter().all(|&n| n > 650), "{one} {two:?}");

@@ -191,7 +191,8 @@ fn share_of_b(o: &Outcome, seconds: std::ops::Range<usize>) -> u64 {
     read(1) * 1000 / (read(0) + read(1))
 }
 
-/// All that was handed in has completed, but for read-ahead under way at the end; and it is in the books once.
+/// All that was handed in has completed, but for read-ahead under way at the end; and it is in the books
+/// once.
 fn nothing_is_lost(o: &Outcome) -> bool {
     let all = o.group_total(0);
     let calls: u64 = o.clients.iter().map(|c| c.read.bytes).sum();

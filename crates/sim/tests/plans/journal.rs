@@ -97,7 +97,8 @@ fn events(journal: &Collector, what: &str) {
     }
 }
 
-/// The disk is busy while it has a command, and idle else: both together are the time of the run, also if it never goes idle.
+/// The disk is busy while it has a command, and idle else: both together are the time of the run, also if it
+/// never goes idle.
 fn busy(plan: &Plan, journal: &Collector, what: &str) {
     let (o, members) = (plan.outcome(), journal.run.as_ref().expect("it began").members);
     let (mut busy, mut idle) = (Duration::ZERO, Duration::ZERO);
@@ -223,7 +224,8 @@ fn service(plan: &Plan, journal: &Collector, what: &str) {
     }
 }
 
-/// Calls that find their data in memory can be millions a second; a plan with more than this is not kept whole.
+/// Calls that find their data in memory can be millions a second; a plan with more than this is not kept
+/// whole.
 const CALLS_MAX: u64 = 1_000_000;
 
 #[test]

@@ -109,7 +109,8 @@ impl Plan {
         (self, report)
     }
 
-    /// Runs it, and says where the time of these clients went, in a part of the run apart. The outcome must be the same.
+    /// Runs it, and says where the time of these clients went, in a part of the run apart. The outcome must
+    /// be the same.
     pub(crate) fn answer(mut self, clients: &[usize], when: why::When) -> (Self, why::Report) {
         if self.outcome.is_none() {
             self = self.run();

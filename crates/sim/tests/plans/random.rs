@@ -1,7 +1,7 @@
 //! Jobs drawn at random: whatever a job file can say must run, end, and add up.
 //!
-//! A seed draws the disk, the scheduler, the memory and up to four jobs, option by option, some of them off entirely. More seeds:
-//! `FAIRHEAD_PLANS=1000`. A seed that fails becomes a test of its own below.
+//! A seed draws the disk, the scheduler, the memory and up to four jobs, option by option, some of them off
+//! entirely. More seeds: `FAIRHEAD_PLANS=1000`. A seed that fails becomes a test of its own below.
 
 use crate::plan::{MIB, Plan};
 use fairhead_core::Duration;

@@ -1,10 +1,11 @@
 //! What no scheduler can help: a drive that reorders greedily in its own queue (`greedy_ncq`).
 //!
-//! A reader of single random blocks, each read begun when the one before is done (an application that starts), on the far
-//! side of the disk. Against others that keep the drive's queue full it waits for as long as they go on. CFQ gives deep
-//! streams slices of their own and lets the drive drain in between; many shallow readers share a slice, and then it is as
-//! helpless as the rest. BFQ gives raised queues the disk and idles for them, which does not help once their requests are at the
-//! device; its protection, which is ours, does.
+//! A reader of single random blocks, each read begun when the one before is done (an application that
+//! starts), on the far side of the disk. Against others that keep the drive's queue full it waits for as long
+//! as they go on. CFQ gives deep streams slices of their own and lets the drive drain in between; many
+//! shallow readers share a slice, and then it is as helpless as the rest. BFQ gives raised queues the disk
+//! and idles for them, which does not help once their requests are at the device; its protection, which is
+//! ours, does.
 
 use crate::plan::{MIB, Plan};
 use fairhead_core::Duration;
@@ -57,7 +58,8 @@ fn a_drive_with_ageing_serves_them_slowly() {
     }
 }
 
-/// The newest extent of the drive's cache grows for as long as somebody writes in order; a read waits for a turn of it.
+/// The newest extent of the drive's cache grows for as long as somebody writes in order; a read waits for a
+/// turn of it.
 #[test]
 fn a_film_beside_a_copy_gets_its_rate() {
     let jobs = "[global]\ntime_based\nruntime=10s\n[copy_in]\ndirect=1\nrw=write\nbs=1m\nsize=8g\n\
@@ -128,8 +130,9 @@ fn a_protected_start_up_takes_at_most_three_times_its_idle_time() {
     }
 }
 
-/// Where the queue is run at each completion. On a host of the multi-queue layer fewer requests of others get ahead of it: `lowriter` then takes
-/// 3 s beside the deep streams. With `streams` the deep readers are not raised, and it takes 3 s as well.
+/// Where the queue is run at each completion. On a host of the multi-queue layer fewer requests of others get
+/// ahead of it: `lowriter` then takes 3 s beside the deep streams. With `streams` the deep readers are not
+/// raised, and it takes 3 s as well.
 #[test]
 fn without_protection_the_drive_starves_a_boosted_start_up() {
     for (app, others) in [("xterm", DEEPEST), ("lowriter", DEEP_STREAMS), ("xterm", WRITERS)] {

@@ -167,7 +167,8 @@ fn of_several_disks_each_keeps_those_waiting_whom_it_serves() {
     }
 }
 
-/// An fsync of a file on both disks of a mirror waits for two flushes; a read of a stripe for the later of its parts.
+/// An fsync of a file on both disks of a mirror waits for two flushes; a read of a stripe for the later of
+/// its parts.
 #[test]
 fn the_parts_add_up_where_a_request_goes_to_several_queues() {
     let load = "[w]\nrw=randwrite\nbs=64k\nsize=16m\nfsync=4\nruntime=3s\n[r]\nrw=read\nbs=1m\nsize=64m\ndirect=1\nruntime=3s\n\

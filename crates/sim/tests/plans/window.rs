@@ -1,4 +1,5 @@
-//! Why a client was slow in a part of the run: the part and the rest are the whole, and who is known to be to blame is named.
+//! Why a client was slow in a part of the run: the part and the rest are the whole, and who is known to be to
+//! blame is named.
 
 use crate::plan::Plan;
 use crate::random;
