@@ -1,11 +1,13 @@
-//! A storage engine's two kinds of work on one disk: queries that somebody waits for, and a compaction that nobody does.
+//! A storage engine's two kinds of work on one disk: queries that somebody waits for, and a compaction that
+//! nobody does.
 //!
 //! ```text
 //! cargo run --release -p fairhead-live --example compaction [FILE]
 //! ```
 //!
-//! On an emulated disk (a 7200 rpm drive of 2009, in real time), for each scheduler: how long a random read of 4 KiB takes while a compaction reads
-//! and rewrites the file in pieces of 1 MiB, and how fast the compaction is. Without a file it makes one of 64 MiB and removes it afterwards.
+//! On an emulated disk (a 7200 rpm drive of 2009, in real time), for each scheduler: how long a random read
+//! of 4 KiB takes while a compaction reads and rewrites the file in pieces of 1 MiB, and how fast the
+//! compaction is. Without a file it makes one of 64 MiB and removes it afterwards.
 
 use fairhead_live::{Disk, DiskOptions};
 use std::error::Error;

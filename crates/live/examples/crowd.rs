@@ -1,11 +1,13 @@
-//! What hostile clients of an NBD server cost an honest one: its latency alone, and beside crowds of each kind.
+//! What hostile clients of an NBD server cost an honest one: its latency alone, and beside crowds of each
+//! kind.
 //!
 //! `cargo run --release --example crowd -- FILE [PRESET] [SECONDS [ROUNDS]]`
 //!
-//! The honest client reads 4 KiB at random, four requests at a time, the same each time. In each round it does so alone and then beside a crowd, for each
-//! crowd, so that whatever else the machine does meets both alike; at the end stand the medians of the ratios. A crowd that asks for data gets what its
-//! share of the disk is before it is measured: until nothing more is read for it. The crowds are in this process, too, so what they need of the
-//! processors counts as well.
+//! The honest client reads 4 KiB at random, four requests at a time, the same each time. In each round it
+//! does so alone and then beside a crowd, for each crowd, so that whatever else the machine does meets both
+//! alike; at the end stand the medians of the ratios. A crowd that asks for data gets what its share of the
+//! disk is before it is measured: until nothing more is read for it. The crowds are in this process, too, so
+//! what they need of the processors counts as well.
 //!
 //! With a preset the disk is as slow as that model.
 

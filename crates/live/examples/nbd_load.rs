@@ -1,10 +1,12 @@
-//! Loads an NBD server as fast as a client can: reads or writes at random places, so many under way at all times.
+//! Loads an NBD server as fast as a client can: reads or writes at random places, so many under way at all
+//! times.
 //!
 //! `cargo run --release --example nbd_load -- SOCKET [DEPTH [SECONDS [EXPORTS [BYTES [read|write]]]]]`
 //!
-//! EXPORTS are names with commas in between: a connection, and a thread of its own, for each; one may be named several times. BYTES is the size of a
-//! request, 4096 if it is not said. Made for comparing servers: all requests that fit are sent in one call, replies are counted as they come, and
-//! nothing is looked at twice.
+//! EXPORTS are names with commas in between: a connection, and a thread of its own, for each; one may be
+//! named several times. BYTES is the size of a request, 4096 if it is not said. Made for comparing servers:
+//! all requests that fit are sent in one call, replies are counted as they come, and nothing is looked at
+//! twice.
 
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 
@@ -79,7 +81,8 @@ impl Load {
         let (mut pending, mut done, mut open) = (0, 0, self.depth);
         let (mut unsent, mut sent) = (self.depth, 0);
         let start = Instant::now();
-        // In the end everything is waited for: there are servers that do not survive who leaves without his replies.
+        // In the end everything is waited for: there are servers that do not survive who leaves without his
+        // replies.
         while open > 0 {
             while unsent > 0 || sent < requests.len() {
                 if sent == requests.len() {

@@ -1,11 +1,14 @@
 //! What the request queue costs for each bio, all files and sockets apart: to be run under callgrind.
 //!
-//! `cargo build --release --example queue_cost`, then `valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='*queue_cost::measured*' \
+//! `cargo build --release --example queue_cost`, then `valgrind --tool=callgrind
+//! --callgrind-out-file=/dev/null --toggle-collect='*queue_cost::measured*' \
 //! target/release/examples/queue_cost [PRESET [DEPTH [TASKS [BIOS]]]]`
 //!
-//! One client keeps so many reads of 4 KiB here (64), of so many tasks by turns (1), at a disk that takes 32 and needs no time. Of each the queue is
-//! told, asked for what to do and for its next timer, as an engine asks it once in a turn; told that it is done, and asked for the answer. The
-//! instructions that callgrind counts, by the number of bios, are what one costs. With fewer tags than bios there is always one that waits for a tag.
+//! One client keeps so many reads of 4 KiB here (64), of so many tasks by turns (1), at a disk that takes 32
+//! and needs no time. Of each the queue is told, asked for what to do and for its next timer, as an engine
+//! asks it once in a turn; told that it is done, and asked for the answer. The instructions that callgrind
+//! counts, by the number of bios, are what one costs. With fewer tags than bios there is always one that
+//! waits for a tag.
 
 use fairhead_core::elevator::Limits;
 use fairhead_core::sched::any::preset;

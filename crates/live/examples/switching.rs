@@ -1,9 +1,11 @@
-//! What switching schedulers costs those who do I/O meanwhile: how long requests take, and for how long nothing at all is answered.
+//! What switching schedulers costs those who do I/O meanwhile: how long requests take, and for how long
+//! nothing at all is answered.
 //!
 //! `cargo run --release --example switching -- FILE [SECONDS]`
 //!
-//! Four threads read at random, 16 requests each at a time. Runs with and without changes take turns; in those with, a scheduler is switched and
-//! ten weights are changed so often that it comes to 1,000 and 10,000.
+//! Four threads read at random, 16 requests each at a time. Runs with and without changes take turns; in
+//! those with, a scheduler is switched and ten weights are changed so often that it comes to 1,000 and
+//! 10,000.
 
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 

@@ -1,7 +1,8 @@
 //! The ios that the disk has: in the order in which they began, which is that in which they are given up.
 //!
-//! All have the same time. So the first one's end is the next of all, and finding it takes no walk; an io that is done leaves the row, wherever it stands
-//! in it. One that was given up is in no row any more, but here, until the disk is done with it all the same.
+//! All have the same time. So the first one's end is the next of all, and finding it takes no walk; an io
+//! that is done leaves the row, wherever it stands in it. One that was given up is in no row any more, but
+//! here, until the disk is done with it all the same.
 //!
 //! ```text
 //!   first ─► 7 ⇄ 2 ⇄ 9 ◄─ last         by slot; 3 was given up

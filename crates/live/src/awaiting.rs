@@ -1,9 +1,10 @@
 //! After an answer: whether, and for how long, the disk is kept for the next bio of the task that got it.
 //!
-//! The engine learns of a completion before the client does. If it asked the scheduler at once, the scheduler would have to give the disk to
-//! another task, although it prefers the client's next request, which arrives a few tens of microseconds later. That is deceptive idleness.
-//! A multi-queue kernel has a rule against it by accident: there a completion does not ask the scheduler; the next insertion does, and
-//! that is usually the answered client's.
+//! The engine learns of a completion before the client does. If it asked the scheduler at once, the scheduler
+//! would have to give the disk to another task, although it prefers the client's next request, which arrives
+//! a few tens of microseconds later. That is deceptive idleness. A multi-queue kernel has a rule against it
+//! by accident: there a completion does not ask the scheduler; the next insertion does, and that is usually
+//! the answered client's.
 //!
 //! ```text
 //!   disk      ▓▓ A ▓▓│           │▓▓ A ▓▓            ▓▓ A ▓▓│▓▓▓▓ B ▓▓▓▓│▓▓ A ▓▓
@@ -14,18 +15,21 @@
 //!
 //! **When.** Three things have to hold after a completion:
 //!
-//! - the scheduler says that it would prefer the task's next request to all that wait ([`prefers`]): mq-deadline for a task whose class is
-//!   above all that wait, BFQ for the queue that it idles for, of which it would otherwise use the pause for an injection. Schedulers
-//!   that prefer no task (noop, deadline, kyber), or hold the disk by themselves (CFQ, AS), never wait here;
-//! - the task's think time is known: at least [`TRUSTED`] times it has been measured from such a completion to the task's next bio;
-//! - its mean is at most half of [`MOST`]. A pause counts as twice [`MOST`] at most, so a task that does not come back in time
-//!   once in four times or more is not waited for.
+//! - the scheduler says that it would prefer the task's next request to all that wait ([`prefers`]):
+//!   mq-deadline for a task whose class is above all that wait, BFQ for the queue that it idles for, of which
+//!   it would otherwise use the pause for an injection. Schedulers that prefer no task (noop, deadline,
+//!   kyber), or hold the disk by themselves (CFQ, AS), never wait here;
+//! - the task's think time is known: at least [`TRUSTED`] times it has been measured from such a completion
+//!   to the task's next bio;
+//! - its mean is at most half of [`MOST`]. A pause counts as twice [`MOST`] at most, so a task that does not
+//!   come back in time once in four times or more is not waited for.
 //!
-//! **How long.** Mean and four mean deviations, as TCP waits for an acknowledgement, but [`LEAST`] to [`MOST`]. The task's next bio ends the
-//! wait at once; so does any change from outside. Nothing is lost when the wait ends in vain but that time.
+//! **How long.** Mean and four mean deviations, as TCP waits for an acknowledgement, but [`LEAST`] to
+//! [`MOST`]. The task's next bio ends the wait at once; so does any change from outside. Nothing is lost when
+//! the wait ends in vain but that time.
 //!
-//! The think times are kept by task in a table of fixed size. Two tasks with the same place in it take it from each other, and while both are
-//! active neither is waited for.
+//! The think times are kept by task in a table of fixed size. Two tasks with the same place in it take it
+//! from each other, and while both are active neither is waited for.
 //!
 //! [`prefers`]: fairhead_core::elevator::Elevator::prefers
 //!
@@ -33,8 +37,8 @@
 
 use fairhead_core::units::{Duration, Instant, TaskId};
 
-/// The longest wait. A client on the same machine needs 10 to 100 us to send its next request; a rotating disk loses a few percent of one
-/// random request by it, flash a few requests.
+/// The longest wait. A client on the same machine needs 10 to 100 us to send its next request; a rotating
+/// disk loses a few percent of one random request by it, flash a few requests.
 const MOST: Duration = Duration::from_us(400);
 
 /// The shortest wait, however regular the task is: about so late the engine's own timers are.
@@ -153,7 +157,8 @@ mod tests {
         Instant::EPOCH + Duration::from_us(n)
     }
 
-    /// The task is answered each millisecond, and comes back after so many microseconds in turn. How long it is waited for in the end.
+    /// The task is answered each millisecond, and comes back after so many microseconds in turn. How long it
+    /// is waited for in the end.
     fn wait_after(awaiting: &mut Awaiting, from: u64, pauses: &[u64]) -> Option<Duration> {
         for (i, pause) in (from..).zip(pauses) {
             awaiting.answered(us(i * 2000), TASK);

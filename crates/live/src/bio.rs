@@ -1,7 +1,7 @@
 //! What clients ask for, and what they are answered.
 //!
-//! A [`Bio`] names a file and a byte range in it, and where on the disk that is for the scheduler's purposes. Its data are whatever
-//! the driver of the queue uses for memory; a test needs none.
+//! A [`Bio`] names a file and a byte range in it, and where on the disk that is for the scheduler's purposes.
+//! Its data are whatever the driver of the queue uses for memory; a test needs none.
 
 use core::fmt;
 use fairhead_core::units::{GroupId, Instant, IoPrio, Sector, TaskId};
@@ -32,7 +32,8 @@ pub enum Op {
     Read,
     /// From memory to the file.
     Write,
-    /// The contents are no longer needed; afterwards they read as zeros if the file system can do that, or as before.
+    /// The contents are no longer needed; afterwards they read as zeros if the file system can do that, or as
+    /// before.
     Discard,
     /// Afterwards it reads as zeros. The space may be given back only if `may_discard`.
     Zero {

@@ -1,18 +1,22 @@
-//! Lanes that were turned away, by what stands in their way: one question for each cause, however many wait for it.
+//! Lanes that were turned away, by what stands in their way: one question for each cause, however many wait
+//! for it.
 //!
-//! The elevator turns a request away because a limit of its group is used up, or because the scheduler keeps tags free; the queue does if
-//! the disk has a write that may still change what the request is about. Whether a limit has room is the same question for all requests
-//! of a group in one direction. So they wait in one line, and the first one asks for all: if it has no room, no other has.
+//! The elevator turns a request away because a limit of its group is used up, or because the scheduler keeps
+//! tags free; the queue does if the disk has a write that may still change what the request is about. Whether
+//! a limit has room is the same question for all requests of a group in one direction. So they wait in one
+//! line, and the first one asks for all: if it has no room, no other has.
 //!
 //! ```text
 //!   group 3, writes ─ a/1 b/1 c/1 … 10,000 more        due at 12.4 ms        the first one asks
 //!   task 7, reads   ─ d/7                                                    the scheduler has its own rule for each task
 //! ```
 //!
-//! **First come, first served.** Each has a ticket, and keeps it until it is placed: if another took its room, it is the first one again. Who
-//! comes later and would wait for the same limit stands behind those who do.
+//! **First come, first served.** Each has a ticket, and keeps it until it is placed: if another took its
+//! room, it is the first one again. Who comes later and would wait for the same limit stands behind those who
+//! do.
 //!
-//! **Bounded.** [`Causes::next`] goes round the lines, and the queue asks until [`RETRIES`] have said no. There is no walk over those that wait.
+//! **Bounded.** [`Causes::next`] goes round the lines, and the queue asks until [`RETRIES`] have said no.
+//! There is no walk over those that wait.
 //!
 //! What it does not do: ask.
 
@@ -21,7 +25,8 @@ use fairhead_core::units::{GroupId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-/// So many questions in vain are asked each time: more than programs that a disk serves at once, and few enough to cost nothing.
+/// So many questions in vain are asked each time: more than programs that a disk serves at once, and few
+/// enough to cost nothing.
 pub(crate) const RETRIES: usize = 8;
 
 /// What stands in the way of a lane's oldest bio.

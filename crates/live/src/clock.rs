@@ -20,8 +20,9 @@ impl Clock {
     }
 }
 
-/// Waits of the calling thread end when they should, and with `at_once` as soon as there is a processor at all, before any other program's
-/// turn. What is not permitted is left out: [`Lateness`](crate::Lateness) tells.
+/// Waits of the calling thread end when they should, and with `at_once` as soon as there is a processor at
+/// all, before any other program's turn. What is not permitted is left out: [`Lateness`](crate::Lateness)
+/// tells.
 pub(crate) fn be_punctual(at_once: bool) {
     // SAFETY: it is about the calling thread, and names no memory.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
@@ -31,7 +32,8 @@ pub(crate) fn be_punctual(at_once: bool) {
     }
 }
 
-/// A thread of this process, 0 for the calling one, gets a processor before any other program's turn, unless it does so already.
+/// A thread of this process, 0 for the calling one, gets a processor before any other program's turn, unless
+/// it does so already.
 ///
 /// # Errors
 /// If that is not permitted.

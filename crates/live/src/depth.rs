@@ -1,27 +1,32 @@
 //! How many ios a disk has at a time: by its kind, and by how long it takes for them.
 //!
-//! **A disk with a head** has as many as its own queue takes, up to 32, as under a kernel; one whose queue is unknown has one. A scheduler
-//! decides about what is not at the disk yet, so one at a time would be best for its decisions; but a drive that sees several random requests
-//! serves them in the order of its arm and rotation. On the model of a 7200 rpm drive, 29 random readers of 4 KiB get 2.7 MiB/s
-//! with 31 and 1.0 with one (docs/live-fairness.md). Schedulers that need the disk for a single reader (BFQ, CFQ, AS) keep the others' requests back themselves.
+//! **A disk with a head** has as many as its own queue takes, up to 32, as under a kernel; one whose queue is
+//! unknown has one. A scheduler decides about what is not at the disk yet, so one at a time would be best for
+//! its decisions; but a drive that sees several random requests serves them in the order of its arm and
+//! rotation. On the model of a 7200 rpm drive, 29 random readers of 4 KiB get 2.7 MiB/s with 31 and 1.0 with
+//! one (docs/live-fairness.md). Schedulers that need the disk for a single reader (BFQ, CFQ, AS) keep the
+//! others' requests back themselves.
 //!
-//! **A disk without a head** does several at once; how many do it good is seen from how long it takes for them. It begins with 32. Of each 64 ios in a row that the disk is done with, the mean time that it had one is taken: above 2 ms the depth
-//! is halved, but not below 8, and what the disk has then does not count any more; at 1 ms or less it is one more, up to 32, if all of it was used meanwhile. A disk that does eight at a
-//! time, each in 1 ms, takes 4 ms for one of 32, and 2 ms for one of 16: there it stays.
+//! **A disk without a head** does several at once; how many do it good is seen from how long it takes for
+//! them. It begins with 32. Of each 64 ios in a row that the disk is done with, the mean time that it had one
+//! is taken: above 2 ms the depth is halved, but not below 8, and what the disk has then does not count any
+//! more; at 1 ms or less it is one more, up to 32, if all of it was used meanwhile. A disk that does eight at
+//! a time, each in 1 ms, takes 4 ms for one of 32, and 2 ms for one of 16: there it stays.
 //!
 //! ```text
 //!   mean   0 ......... 1 ms ......... 2 ms .........
 //!          one more      stays         half of it
 //! ```
 //!
-//! `--depth`, or `depth` at the control socket, sets it for good; `depth auto` lets it go again. An emulated disk has what its model says.
+//! `--depth`, or `depth` at the control socket, sets it for good; `depth auto` lets it go again. An emulated
+//! disk has what its model says.
 //!
-//! [`Facts::of`] tells kind and queue, as the kernel knows them: of the device that a file is on, of a partition's disk, and of what is behind an
-//! overlay or a file system that makes up its device's number. A device that is made of others (LVM, RAID) has the shortest of their
-//! queues. What is in memory has no head.
+//! [`Facts::of`] tells kind and queue, as the kernel knows them: of the device that a file is on, of a
+//! partition's disk, and of what is behind an overlay or a file system that makes up its device's number. A
+//! device that is made of others (LVM, RAID) has the shortest of their queues. What is in memory has no head.
 //!
-//! What it does not do: see to the disk's own cache, or find out that a device without a head says that it has one, as some virtual
-//! disks do; such a one wants `--depth`.
+//! What it does not do: see to the disk's own cache, or find out that a device without a head says that it
+//! has one, as some virtual disks do; such a one wants `--depth`.
 
 use fairhead_core::units::Duration;
 use std::collections::BTreeMap;
@@ -146,7 +151,8 @@ fn find(path: &Path) -> Option<Facts> {
     Some(Facts { is_rotational, queue: queue(&disk) })
 }
 
-/// How many requests the queue of a disk takes, given its folder in sysfs; the shortest queue of those that it is made of.
+/// How many requests the queue of a disk takes, given its folder in sysfs; the shortest queue of those that
+/// it is made of.
 fn queue(disk: &Path) -> Option<u16> {
     if let Ok(text) = fs::read_to_string(disk.join("device/queue_depth")) {
         return text.trim().parse().ok();
@@ -157,7 +163,8 @@ fn queue(disk: &Path) -> Option<u16> {
     parts.filter_map(|part| of_part(part.ok()?.path())).min()
 }
 
-/// What is behind a file system whose device is none: the folder that an overlay writes to, or the device that was mounted.
+/// What is behind a file system whose device is none: the folder that an overlay writes to, or the device
+/// that was mounted.
 fn behind(mounts: &str, device: &str) -> Option<PathBuf> {
     let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(device))?;
     let mut rest = line.split_once(" - ")?.1.split(' ');
@@ -171,7 +178,8 @@ fn behind(mounts: &str, device: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// A disk that does `lanes` at a time, each in `us`, has as many as it may for so many ios; what the depth is then.
+    /// A disk that does `lanes` at a time, each in `us`, has as many as it may for so many ios; what the
+    /// depth is then.
     fn busy(depth: &mut Depth, lanes: u64, us: u64, ios: u32) -> u16 {
         for _ in 0..ios {
             depth.issued(depth.now());

@@ -1,7 +1,8 @@
 //! The library: a scheduled disk for programs that do their own I/O, such as storage engines.
 //!
-//! Open a [`Disk`] on one or more files, make a [`Client`] for each kind of work with its group, class and priority, and submit; what comes back
-//! is [`Pending`], to wait for or to await. All clients, in whatever threads, are scheduled together.
+//! Open a [`Disk`] on one or more files, make a [`Client`] for each kind of work with its group, class and
+//! priority, and submit; what comes back is [`Pending`], to wait for or to await. All clients, in whatever
+//! threads, are scheduled together.
 //!
 //! ```
 //! use fairhead_live::{Disk, DiskOptions};
@@ -24,7 +25,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What it does not do: cache, order overlapping requests that are under way at the same time (as no disk does), grow files.
+//! What it does not do: cache, order overlapping requests that are under way at the same time (as no disk
+//! does), grow files.
 
 use crate::bio::{Bio, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
@@ -126,16 +128,16 @@ impl DiskOptions {
         self
     }
 
-    /// How many ios the disk has at a time, 1 to 1024. Default: as many as a disk with a head takes into its own queue, up to 32 (1 if that is
-    /// unknown); for others 32, and down to 8 while it takes long for them.
+    /// How many ios the disk has at a time, 1 to 1024. Default: as many as a disk with a head takes into its
+    /// own queue, up to 32 (1 if that is unknown); for others 32, and down to 8 while it takes long for them.
     #[must_use]
     pub const fn depth(mut self, depth: u16) -> Self {
         self.depth = Some(depth);
         self
     }
 
-    /// How many threads may copy large data beside the engine's own. Default: four for each processor. With 0, one thread does everything that
-    /// the kernel does not hand over by itself.
+    /// How many threads may copy large data beside the engine's own. Default: four for each processor. With
+    /// 0, one thread does everything that the kernel does not hand over by itself.
     #[must_use]
     pub const fn threads(mut self, threads: u32) -> Self {
         self.threads = Some(threads);
@@ -149,14 +151,16 @@ impl DiskOptions {
         self
     }
 
-    /// How many requests a second the disk is good for: guarantees that add up to more are refused. Default 0: unknown, none is refused.
+    /// How many requests a second the disk is good for: guarantees that add up to more are refused. Default
+    /// 0: unknown, none is refused.
     #[must_use]
     pub const fn capacity(mut self, requests: u32) -> Self {
         self.capacity = requests;
         self
     }
 
-    /// Whether to bypass the page cache. Default true, where the file system can; else it cannot be known what is at the disk.
+    /// Whether to bypass the page cache. Default true, where the file system can; else it cannot be known
+    /// what is at the disk.
     #[must_use]
     pub const fn direct(mut self, direct: bool) -> Self {
         self.direct = direct;
@@ -181,14 +185,16 @@ impl DiskOptions {
         self.direct
     }
 
-    /// Whether it is a disk with a head. Default: what the model says, or else the kernel of the devices that the files are on.
+    /// Whether it is a disk with a head. Default: what the model says, or else the kernel of the devices that
+    /// the files are on.
     #[must_use]
     pub const fn rotational(mut self, rotational: bool) -> Self {
         self.rotational = Some(rotational);
         self
     }
 
-    /// Writes what the elevator is told and decides to a file, for [`recording::replay`](crate::recording::replay).
+    /// Writes what the elevator is told and decides to a file, for
+    /// [`recording::replay`](crate::recording::replay).
     #[must_use]
     pub fn record(mut self, path: impl Into<PathBuf>) -> Self {
         self.record = Some(path.into());
@@ -223,7 +229,8 @@ impl DiskOptions {
         Facts { is_rotational: self.rotational.unwrap_or(facts.is_rotational), ..facts }
     }
 
-    /// Sizes and times; `limits.queue_depth`, `capacity`, `rotational` and `actuators` are set when the disk is opened.
+    /// Sizes and times; `limits.queue_depth`, `capacity`, `rotational` and `actuators` are set when the disk
+    /// is opened.
     #[must_use]
     pub const fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
@@ -241,7 +248,8 @@ impl DiskOptions {
         }
         .map_err(|e| failed(&e))?;
         let file = if self.direct && is_in_memory(&file) {
-            // The ring takes such files for slow, and has a thread do each transfer, unless told that they are not.
+            // The ring takes such files for slow, and has a thread do each transfer, unless told that they
+            // are not.
             open(libc::O_DIRECT | libc::O_NONBLOCK).unwrap_or(file)
         } else {
             file
@@ -300,7 +308,8 @@ impl Disk {
         Self::open_with(options, |_, _| ())
     }
 
-    /// With a front, which is made of what it needs to know: the files, in order, and where its memory comes from.
+    /// With a front, which is made of what it needs to know: the files, in order, and where its memory comes
+    /// from.
     pub(crate) fn open_with<F: Front + 'static>(
         options: DiskOptions,
         front: impl FnOnce(&[Extent], &Arc<Pool>) -> F,
@@ -393,7 +402,8 @@ impl Disk {
         self.shared.files.get(file as usize).map(|f| f.size)
     }
 
-    /// Somebody who does I/O, in the group of that name (`a/b` is `b` inside `a`; the empty name is the root), which is made if there is none.
+    /// Somebody who does I/O, in the group of that name (`a/b` is `b` inside `a`; the empty name is the
+    /// root), which is made if there is none.
     ///
     /// # Errors
     /// If there can be no more groups, or the engine has stopped.
@@ -434,7 +444,8 @@ impl Disk {
     /// Tells a group all of that, or nothing; it is made if there is none, with those around it.
     ///
     /// # Errors
-    /// If it is the root, contradicts itself or what the group is told already, there can be no more groups, or the engine has stopped.
+    /// If it is the root, contradicts itself or what the group is told already, there can be no more groups,
+    /// or the engine has stopped.
     pub fn tell_group(&self, group: &str, change: Change) -> Result<(), Error> {
         let name = group.to_owned();
         self.call(move |desk| {
@@ -508,7 +519,8 @@ impl Disk {
             .map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))
     }
 
-    /// How many ios the disk has at a time, 1 to 1024, from now on; `None`: what it would be if nobody had set it.
+    /// How many ios the disk has at a time, 1 to 1024, from now on; `None`: what it would be if nobody had
+    /// set it.
     ///
     /// # Errors
     /// If it is out of range, or the engine has stopped.
@@ -743,7 +755,8 @@ impl<T> Pending<T> {
     /// Waits for what becomes of it.
     ///
     /// # Errors
-    /// What the disk says; [`Errno::INTR`] if it was cancelled, [`Errno::TIMEDOUT`] if the disk did not answer.
+    /// What the disk says; [`Errno::INTR`] if it was cancelled, [`Errno::TIMEDOUT`] if the disk did not
+    /// answer.
     ///
     /// # Panics
     /// If it has been polled to its end before.
@@ -759,8 +772,8 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Takes it back, if it is not done: then it ends at once with [`Errno::INTR`]. What the disk is at it finishes; a write may be done or
-    /// not.
+    /// Takes it back, if it is not done: then it ends at once with [`Errno::INTR`]. What the disk is at it
+    /// finishes; a write may be done or not.
     pub fn cancel(&self) {
         let _ = self.shared.mail.send(Message::Cancel { cookie: self.cookie });
     }

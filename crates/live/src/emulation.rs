@@ -1,19 +1,19 @@
 //! A disk model in real time: an io is done when the backing store has done it *and* the model says so.
 //!
-//! The engine's loop asks for the model's next moment and comes back then: it waits in the ring until shortly before, and spins the
-//! rest, because a wait ends some microseconds late. How late the model was asked after all is kept, and with it whether the figures of a
-//! run are to be trusted: [`Lateness::verdict`].
+//! The engine's loop asks for the model's next moment and comes back then: it waits in the ring until shortly
+//! before, and spins the rest, because a wait ends some microseconds late. How late the model was asked after
+//! all is kept, and with it whether the figures of a run are to be trusted: [`Lateness::verdict`].
 //!
 //! ```text
 //!   io ─┬─► store: reads or writes the file    ─┬─► finished
 //!       └─► model: busy until 8.3 ms from now  ─┘
 //! ```
 //!
-//! The model sees the sectors that the scheduler sees. What reaches beyond its last sector wraps around, so a model may be smaller than the
-//! files; and a request larger than it takes is so many commands.
+//! The model sees the sectors that the scheduler sees. What reaches beyond its last sector wraps around, so a
+//! model may be smaller than the files; and a request larger than it takes is so many commands.
 //!
-//! What it does not do: make anything faster. If the store is slower than the model, ios take as long as the store does; these are counted
-//! too.
+//! What it does not do: make anything faster. If the store is slower than the model, ios take as long as the
+//! store does; these are counted too.
 
 use crate::bio::{Errno, FileId};
 use crate::request_queue::IoId;
@@ -59,7 +59,8 @@ pub(crate) struct Emulation {
 pub struct Lateness {
     /// Moments of the model.
     pub events: u64,
-    /// Of these, how many were looked at so many times 2^n microseconds late: `[0]` below 1 us, `[1]` below 2, `[2]` below 4, ….
+    /// Of these, how many were looked at so many times 2^n microseconds late: `[0]` below 1 us, `[1]` below
+    /// 2, `[2]` below 4, ….
     pub late: [u64; 24],
     /// The longest.
     pub max: Duration,

@@ -1,4 +1,5 @@
-//! The engine: one thread, one disk. It joins what does no I/O, the [`RequestQueue`], to what does nothing else, the [`Store`].
+//! The engine: one thread, one disk. It joins what does no I/O, the [`RequestQueue`], to what does nothing
+//! else, the [`Store`].
 //!
 //! ```text
 //!   other threads ──inbox──┐                 ┌──────────── one turn ─────────────┐
@@ -10,8 +11,9 @@
 //!                              next moment of scheduler or model     ────────────┘
 //! ```
 //!
-//! Idling of a scheduler is nothing but that wait: an arrival ends it, and the scheduler decides again. There is one truth about
-//! timers, the queue's, and it is asked each turn. With a model the last microseconds before its moment are spun away, since waits end late.
+//! Idling of a scheduler is nothing but that wait: an arrival ends it, and the scheduler decides again. There
+//! is one truth about timers, the queue's, and it is asked each turn. With a model the last microseconds
+//! before its moment are spun away, since waits end late.
 //!
 //! What it does not do: policy, protocols.
 
@@ -40,16 +42,18 @@ use std::sync::Arc;
 //= docs/reference/live.md#6-timers, measured
 const SPIN: Duration = Duration::from_us(30);
 
-/// The bytes that are copied in this thread before replies are sent: at first, in a turn that there was nothing to do before, and otherwise. The first reply
-/// goes out alone, so that a client that sleeps wakes up while the others are done. Each further message costs both sides a few microseconds, which a busy
-/// engine has not.
+/// The bytes that are copied in this thread before replies are sent: at first, in a turn that there was
+/// nothing to do before, and otherwise. The first reply goes out alone, so that a client that sleeps wakes up
+/// while the others are done. Each further message costs both sides a few microseconds, which a busy engine
+/// has not.
 const FIRST: u64 = 1;
 const BATCH: u64 = 128 << 10;
 
 /// An engine that had nothing to do for so long has waited.
 const IDLE: Duration = Duration::from_us(5);
 
-/// How long a stopping engine waits for the store and for clients: all in all, stopping takes five seconds at most.
+/// How long a stopping engine waits for the store and for clients: all in all, stopping takes five seconds at
+/// most.
 const STOP_MAX: Duration = Duration::from_secs(4);
 
 /// Cookies of bios that come from other threads have this bit; those of the front do not.
@@ -269,7 +273,8 @@ impl<F: Front> Engine<F> {
         }
     }
 
-    /// All that can be done now, or as much as is worth sending before the rest. Answers whether there was anything.
+    /// All that can be done now, or as much as is worth sending before the rest. Answers whether there was
+    /// anything.
     fn work_once(&mut self) -> io::Result<bool> {
         let mut any = false;
         while self.start()? | self.answer() {
@@ -284,7 +289,8 @@ impl<F: Front> Engine<F> {
         Ok(any)
     }
 
-    /// Whether enough has been copied for a message. Pages that are handed over cost the client far more time than this thread: they go at once.
+    /// Whether enough has been copied for a message. Pages that are handed over cost the client far more time
+    /// than this thread: they go at once.
     const fn is_worth_sending(&self) -> bool {
         self.copied >= self.batch || self.has_pages
     }

@@ -16,8 +16,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An operation that is to fail is never done: the kernel is asked for nothing instead. One that is to be stuck waits in the ring, and
-//! is done for real when its time has come, so that what is late is as late as with a disk that hangs.
+//! An operation that is to fail is never done: the kernel is asked for nothing instead. One that is to be
+//! stuck waits in the ring, and is done for real when its time has come, so that what is late is as late as
+//! with a disk that hangs.
 //!
 //! What it does not do: go wrong by itself, or cost anything where nobody asked for it.
 

@@ -7,8 +7,9 @@
 //!              begins, covers 2 and 3
 //! ```
 //!
-//! If one fails, what was lost may be anybody's, and the kernel does not say so twice: those who wait for the next fail with it, and whoever was here
-//! then [hears it](Flushes::news) at its next flush. While one that was given up may still come, flushes of its file fail.
+//! If one fails, what was lost may be anybody's, and the kernel does not say so twice: those who wait for the
+//! next fail with it, and whoever was here then [hears it](Flushes::news) at its next flush. While one that
+//! was given up may still come, flushes of its file fail.
 //!
 //! What it does not do: know whom it is for. `W` is whoever waits.
 

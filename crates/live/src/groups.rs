@@ -1,7 +1,8 @@
 //! Groups by name: cgroup paths, exports and what a program calls its clients share one tree.
 //!
-//! `vm/web` is the group `web` inside `vm`. A group is made when somebody first names it, with those above it; it stays until it is
-//! [removed](GroupTable::remove). Their number is that of the queue's [`groups`](fairhead_core::Limits::groups).
+//! `vm/web` is the group `web` inside `vm`. A group is made when somebody first names it, with those above
+//! it; it stays until it is [removed](GroupTable::remove). Their number is that of the queue's
+//! [`groups`](fairhead_core::Limits::groups).
 
 use crate::error::{Error, ErrorKind};
 use crate::latency::Latencies;

@@ -1,8 +1,9 @@
 //! What other threads have to say to the engine: a queue, and a wake-up only if it sleeps.
 //!
-//! Senders push under a lock that is held for the push alone; the engine takes all there is at once. It says so before it goes to sleep
-//! ([`Inbox::sleep`]), and looks once more after that; whoever pushes and finds it asleep wakes it, and only the first one does. So a batch costs one
-//! wake-up, and a busy engine none. No lock is held around a scheduling decision.
+//! Senders push under a lock that is held for the push alone; the engine takes all there is at once. It says
+//! so before it goes to sleep ([`Inbox::sleep`]), and looks once more after that; whoever pushes and finds it
+//! asleep wakes it, and only the first one does. So a batch costs one wake-up, and a busy engine none. No
+//! lock is held around a scheduling decision.
 //!
 //! ```text
 //!   sender                              engine
@@ -11,7 +12,8 @@
 //!     yes: wake                         wait
 //! ```
 //!
-//! Either the engine sees the push, or the sender sees it asleep: the lock orders the one look after the other.
+//! Either the engine sees the push, or the sender sees it asleep: the lock orders the one look after the
+//! other.
 
 #[cfg(loom)]
 use loom::sync::Mutex;
@@ -119,7 +121,8 @@ mod tests {
     }
 }
 
-/// Every interleaving of two senders and the engine: `RUSTFLAGS="--cfg loom" cargo test -p fairhead-live --lib inbox`.
+/// Every interleaving of two senders and the engine: `RUSTFLAGS="--cfg loom" cargo test -p fairhead-live
+/// --lib inbox`.
 #[cfg(all(test, loom))]
 mod tests {
     use super::*;

@@ -1,9 +1,11 @@
-//! A client's bios that wait for tags: a lane for each task and kind, so that who is turned away keeps nobody else from the disk.
+//! A client's bios that wait for tags: a lane for each task and kind, so that who is turned away keeps nobody
+//! else from the disk.
 //!
-//! The elevator may turn a task away ([`has_room`](fairhead_core::elevator::Elevator::has_room)): BFQ, while somebody starts, lets those who read ahead
-//! beside him have one tag each. In one line their next requests would stand in front of his, until the disk is done with something. Beside ten
-//! readers a start then took three times as long, as the scheduler took what came late for what was thought about. And limits are for reads or for
-//! writes: a guest whose group has used up what it may write goes on reading.
+//! The elevator may turn a task away ([`has_room`](fairhead_core::elevator::Elevator::has_room)): BFQ, while
+//! somebody starts, lets those who read ahead beside him have one tag each. In one line their next requests
+//! would stand in front of his, until the disk is done with something. Beside ten readers a start then took
+//! three times as long, as the scheduler took what came late for what was thought about. And limits are for
+//! reads or for writes: a guest whose group has used up what it may write goes on reading.
 //!
 //! ```text
 //!   ready:  xterm, reads ─ b7                              lanes take turns, each with its oldest bio
@@ -79,8 +81,8 @@ impl Lanes {
         self.lanes.remove(&id).expect("a lane stays as long as it has a bio")
     }
 
-    /// The lane whose turn it is, its oldest bio, and the number that it had where it was turned away before. It is in no place until one
-    /// of the three below is said of it.
+    /// The lane whose turn it is, its oldest bio, and the number that it had where it was turned away before.
+    /// It is in no place until one of the three below is said of it.
     pub(crate) fn next(&mut self) -> Option<(LaneId, usize, Option<u64>)> {
         let id = self.ready.pop_front()?;
         let lane = self.at(id);

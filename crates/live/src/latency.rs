@@ -1,8 +1,8 @@
 //! How long clients waited, group by group: from when a bio was handed in until it was answered.
 //!
-//! Histograms with 16 steps to each power of two, so that what is told is at most a sixteenth too much: 4 KiB each, made when there is
-//! something to count. The clock is the engine's, which looks once a turn. What was taken back is not counted; what failed is, and
-//! so is what was given up.
+//! Histograms with 16 steps to each power of two, so that what is told is at most a sixteenth too much: 4 KiB
+//! each, made when there is something to count. The clock is the engine's, which looks once a turn. What was
+//! taken back is not counted; what failed is, and so is what was given up.
 
 use crate::bio::{Answer, Errno, Op};
 use fairhead_core::units::{Duration, GroupId, Id, Instant};

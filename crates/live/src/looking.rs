@@ -1,14 +1,16 @@
 //! How long the engine looks for news before it sleeps.
 //!
-//! A processor that sleeps takes 15 to 20 us to wake, longer than many a read takes, and a client that has one request under way pays for it
-//! each time. So whoever had news within [`Looking::MOST`] looks for that long the next time, giving way to everybody else who wants the processor; and
-//! each time that nothing came, for half as long, until not at all: who is asked now and then pays nothing. Where processors are short, sleepers
-//! are served sooner than those who give way: if somebody else had the processor meanwhile, it sleeps the next [`Looking::REST`] times.
+//! A processor that sleeps takes 15 to 20 us to wake, longer than many a read takes, and a client that has
+//! one request under way pays for it each time. So whoever had news within [`Looking::MOST`] looks for that
+//! long the next time, giving way to everybody else who wants the processor; and each time that nothing came,
+//! for half as long, until not at all: who is asked now and then pays nothing. Where processors are short,
+//! sleepers are served sooner than those who give way: if somebody else had the processor meanwhile, it
+//! sleeps the next [`Looking::REST`] times.
 //!
 //! What it does not do: it is not for an engine at real-time priority, which gives way to nobody.
 //!
-//! Where it comes from: the kernel's `haltpoll` governor of guests, which does the same with a processor, and so looks for as long as it takes to wake
-//! one, a few times over.
+//! Where it comes from: the kernel's `haltpoll` governor of guests, which does the same with a processor, and
+//! so looks for as long as it takes to wake one, a few times over.
 
 use fairhead_core::units::Duration;
 

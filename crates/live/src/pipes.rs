@@ -1,22 +1,24 @@
 //! Data of reads that no processor copies: a file's pages go to a socket through a pipe.
 //!
-//! A read of a file that lives in memory is two copies in the server: from the file's pages to a buffer, and from there to the socket. The kernel can
-//! hand over the pages themselves (`splice`). Then the only copy is the client's. A MiB takes the server 70 us instead of 210.
+//! A read of a file that lives in memory is two copies in the server: from the file's pages to a buffer, and
+//! from there to the socket. The kernel can hand over the pages themselves (`splice`). Then the only copy is
+//! the client's. A MiB takes the server 70 us instead of 210.
 //!
 //! ```text
 //!   file ── fill: references to its pages ──► pipe ── send ──► socket
 //!                       reply's head ──────────┘
 //! ```
 //!
-//! The scheduler sees no difference: [`Piped::fill`] is the read, and happens when the scheduler has issued it. What the client gets are the pages as
-//! they are when it takes them from its socket. A write that another client was answered before that may be among them, which is right: the read is
-//! not over before its client has the data, so the two are under way at the same time.
+//! The scheduler sees no difference: [`Piped::fill`] is the read, and happens when the scheduler has issued
+//! it. What the client gets are the pages as they are when it takes them from its socket. A write that
+//! another client was answered before that may be among them, which is right: the read is not over before its
+//! client has the data, so the two are under way at the same time.
 //!
-//! **Bounded.** There are at most [`PIPES_MAX`] pipes. If none is free, or the file ends within the read, the read is done with memory.
-//! [`Piped::unload`] then saves what other pieces of it have.
+//! **Bounded.** There are at most [`PIPES_MAX`] pipes. If none is free, or the file ends within the read, the
+//! read is done with memory. [`Piped::unload`] then saves what other pieces of it have.
 //!
-//! What it does not do: wait. A socket that has no room leaves the rest in the pipe. If the client is gone, the kernel raises SIGPIPE, which
-//! programs in Rust ignore from the start.
+//! What it does not do: wait. A socket that has no room leaves the rest in the pipe. If the client is gone,
+//! the kernel raises SIGPIPE, which programs in Rust ignore from the start.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -27,7 +29,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 //= man7 pipe.7 /proc/sys/fs/pipe-user-pages-soft
 const PIPES_MAX: usize = 32;
 
-/// The bytes that a pipe takes. The largest piece of a read is half of it; a pipe counts pages, of which the first and the last may be used in part.
+/// The bytes that a pipe takes. The largest piece of a read is half of it; a pipe counts pages, of which the
+/// first and the last may be used in part.
 const ROOM: libc::c_int = 1 << 20;
 
 /// The two ends of a pipe.
@@ -112,7 +115,8 @@ pub(crate) struct Piped {
 }
 
 impl Piped {
-    /// Reads `len` bytes of a file, which are those from `at` on of the data. Answers whether it could; if not, nothing has changed.
+    /// Reads `len` bytes of a file, which are those from `at` on of the data. Answers whether it could; if
+    /// not, nothing has changed.
     pub(crate) fn fill(&mut self, file: BorrowedFd<'_>, offset: u64, at: u32, len: u32) -> bool {
         let Some(ends) = self.pipes.take() else { return false };
         let mut part = Part { at, left: 0, ends };
@@ -205,8 +209,8 @@ impl Drop for Piped {
     }
 }
 
-/// A socket that makes nobody wait, as long as this lives. Only then does `splice` not wait for room in it. At other times it is a usual one: of a socket
-/// that never waits the ring does not wait for data either.
+/// A socket that makes nobody wait, as long as this lives. Only then does `splice` not wait for room in it.
+/// At other times it is a usual one: of a socket that never waits the ring does not wait for data either.
 struct Unwaiting<'a>(BorrowedFd<'a>);
 
 impl<'a> Unwaiting<'a> {

@@ -1,13 +1,15 @@
 //! A real file or block device as a drive to calibrate: direct reads on a monotonic clock.
 //!
-//! Reads go past the page cache (`O_DIRECT`), one at a time or a few in the ring; each is timed from just before it is handed to the kernel until just after
-//! it came back. Waiting ends by spinning, because a sleep ends some tens of microseconds late; and meanwhile processors are kept from sleeping deeply, as the kernel
-//! lets root ask for, because whoever answers wakes up late as well: on an idle virtual machine hits took 79 us instead of 27 that way, and the first behind a pause so
-//! much more than the others that nothing seemed to be remembered.
+//! Reads go past the page cache (`O_DIRECT`), one at a time or a few in the ring; each is timed from just
+//! before it is handed to the kernel until just after it came back. Waiting ends by spinning, because a sleep
+//! ends some tens of microseconds late; and meanwhile processors are kept from sleeping deeply, as the kernel
+//! lets root ask for, because whoever answers wakes up late as well: on an idle virtual machine hits took 79
+//! us instead of 27 that way, and the first behind a pause so much more than the others that nothing seemed
+//! to be remembered.
 //!
-//! Without direct I/O there is no measurement: a file system that has none is refused, and so is a folder, or anything else that
-//! is no disk. Writing needs its own consent: [`Probe::destructive`] opens a block device exclusively, which the kernel refuses if it is mounted or
-//! otherwise in use.
+//! Without direct I/O there is no measurement: a file system that has none is refused, and so is a folder, or
+//! anything else that is no disk. Writing needs its own consent: [`Probe::destructive`] opens a block device
+//! exclusively, which the kernel refuses if it is mounted or otherwise in use.
 //!
 //! What it does not do: keep other programs off the disk; find out what is below a file system's file.
 
@@ -124,7 +126,8 @@ impl Probe {
         self.awake.as_ref().err().map(|e| format!("/dev/cpu_dma_latency: {e}"))
     }
 
-    /// Tells somebody how far it is: what is being measured, the time that is over, and the time that it is expected to take.
+    /// Tells somebody how far it is: what is being measured, the time that is over, and the time that it is
+    /// expected to take.
     pub fn watch(&mut self, watcher: impl FnMut(&'static str, Duration, Duration) + 'static) {
         self.watch = Some(Box::new(watcher));
     }

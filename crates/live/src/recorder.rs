@@ -1,6 +1,7 @@
 //! A recording on its way to a file: a thread of its own writes, so that the engine never waits for it.
 //!
-//! If the file is slower than the disk, events wait in memory; if it cannot be written, recording ends and says so once, and scheduling goes on.
+//! If the file is slower than the disk, events wait in memory; if it cannot be written, recording ends and
+//! says so once, and scheduling goes on.
 
 use crate::error::{Error, ErrorKind};
 use crate::recording::{Event, Head};

@@ -1,7 +1,9 @@
-//! What a live elevator was told and what it answered, as lines of text; and the same told to another one, which must answer the same.
+//! What a live elevator was told and what it answered, as lines of text; and the same told to another one,
+//! which must answer the same.
 //!
-//! That is the proof that the engine drives the same machine as the lab: `fairhead replay-live` makes an elevator from the recording's
-//! first lines, tells it everything at the times at which it was told, and compares each decision.
+//! That is the proof that the engine drives the same machine as the lab: `fairhead replay-live` makes an
+//! elevator from the recording's first lines, tells it everything at the times at which it was told, and
+//! compares each decision.
 //!
 //! ```text
 //! fairhead live 1
@@ -14,8 +16,8 @@
 //! 4398047000000 weight 3 200                     and the other changes
 //! ```
 //!
-//! Nothing is recorded of data, files or clients. What an elevator that has been replaced is told afterwards is not recorded: it decides
-//! nothing any more.
+//! Nothing is recorded of data, files or clients. What an elevator that has been replaced is told afterwards
+//! is not recorded: it decides nothing any more.
 
 use fairhead_core::elevator::{Actuators, Control, Dispatch, Elevator, Insert, Limits};
 use fairhead_core::groups::{Max, Min, Refusal};
@@ -28,7 +30,8 @@ use std::num::NonZeroU64;
 
 const HEAD: &str = "fairhead live 1";
 
-/// The longest line that is read, in bytes. The longest that is written, a scheduler with all its tunables, has some 2000.
+/// The longest line that is read, in bytes. The longest that is written, a scheduler with all its tunables,
+/// has some 2000.
 const LINE_MAX: usize = 64 << 10;
 
 /// What an elevator is told, and what it decides.
@@ -455,7 +458,8 @@ pub struct Replayed {
     pub decisions: u64,
     /// How often there was a new elevator, the first included.
     pub schedulers: u64,
-    /// The first decision that differs, if one does. What comes after that is another story, and is not looked at.
+    /// The first decision that differs, if one does. What comes after that is another story, and is not
+    /// looked at.
     pub differs: Option<Differs>,
 }
 
@@ -540,7 +544,8 @@ struct Player {
 }
 
 impl Player {
-    /// Answers what it decides, if it is asked. What the elevator takes for a driver's bug is an error of the recording here.
+    /// Answers what it decides, if it is asked. What the elevator takes for a driver's bug is an error of the
+    /// recording here.
     fn tell(&mut self, event: &Event) -> Result<Option<Dispatch>, String> {
         use fairhead_core::request::State;
         let now = match *event {

@@ -1,8 +1,10 @@
-//! The request queue of one scheduled disk: everything between a client's bio and the backing store that is not I/O.
+//! The request queue of one scheduled disk: everything between a client's bio and the backing store that is
+//! not I/O.
 //!
-//! It is to the live engine what the block layer is to a kernel. A *bio* is what a client asks for. It is cut into *pieces* that the
-//! device takes; each goes to the [`Elevator`] as a request under a tag, where neighbours are merged. What the elevator issues is an
-//! *io*: one or more pieces in a row. Whoever drives the queue does it, and says how it went.
+//! It is to the live engine what the block layer is to a kernel. A *bio* is what a client asks for. It is cut
+//! into *pieces* that the device takes; each goes to the [`Elevator`] as a request under a tag, where
+//! neighbours are merged. What the elevator issues is an *io*: one or more pieces in a row. Whoever drives
+//! the queue does it, and says how it went.
 //!
 //! ```text
 //!   submit(bio, data) ─► bios ──cut──► tags ─► Elevator ─► next(now) → Io ─► driver: read, write, …
@@ -11,29 +13,37 @@
 //!   flush(file) ─► at once, past the elevator
 //! ```
 //!
-//! **Clients** take turns for tags, and a client's tasks among themselves; and the elevator has its say ([`Elevator::has_room`]): of a group at its
-//! limit, not all tags wait. The task that it turns away waits alone, in line with those that wait for the same cause (`causes.rs`). The first one of a line asks for
-//! all: when the disk is done with something, when the elevator's timer or a limit's time comes, or somebody changes something; if there are
-//! more causes than questions, also every millisecond. So what waits costs the others nothing, however many wait.
-//! Each client may have so many bios and bytes here ([`RequestQueue::has_room`]); a front stops reading from one that has no room.
+//! **Clients** take turns for tags, and a client's tasks among themselves; and the elevator has its say
+//! ([`Elevator::has_room`]): of a group at its limit, not all tags wait. The task that it turns away waits
+//! alone, in line with those that wait for the same cause (`causes.rs`). The first one of a line asks for
+//! all: when the disk is done with something, when the elevator's timer or a limit's time comes, or somebody
+//! changes something; if there are more causes than questions, also every millisecond. So what waits costs
+//! the others nothing, however many wait. Each client may have so many bios and bytes here
+//! ([`RequestQueue::has_room`]); a front stops reading from one that has no room.
 //!
-//! **Cancel.** A bio that is taken back is answered at once. Its requests stay in the elevator until it issues them, and then
-//! take no time. What is at the disk cannot be taken back: its data stay until the disk is done with them. A write that is taken back
-//! there may still come, so what overlaps it waits until it has: nothing that is asked for later is overtaken by it.
+//! **Cancel.** A bio that is taken back is answered at once. Its requests stay in the elevator until it
+//! issues them, and then take no time. What is at the disk cannot be taken back: its data stay until the disk
+//! is done with them. A write that is taken back there may still come, so what overlaps it waits until it
+//! has: nothing that is asked for later is overtaken by it.
 //!
-//! **Stuck.** An io that takes longer than [`Settings::timeout`] is given up: its clients get [`Errno::TIMEDOUT`], the elevator sees it complete,
-//! and its place at the disk goes to others. Should it come back, that changes nothing. Until then it may still write; so what
-//! overlaps a write that was given up fails in the same way, or somebody would read what changes behind his back.
+//! **Stuck.** An io that takes longer than [`Settings::timeout`] is given up: its clients get
+//! [`Errno::TIMEDOUT`], the elevator sees it complete, and its place at the disk goes to others. Should it
+//! come back, that changes nothing. Until then it may still write; so what overlaps a write that was given up
+//! fails in the same way, or somebody would read what changes behind his back.
 //!
-//! **Next of the same.** After an answer, the disk is kept for the client's next bio for a moment, if the scheduler would prefer it
-//! ([`Elevator::prefers`]) and the client is known to send it at once: `awaiting.rs` has the rule. Everything else waits for that moment.
+//! **Next of the same.** After an answer, the disk is kept for the client's next bio for a moment, if the
+//! scheduler would prefer it ([`Elevator::prefers`]) and the client is known to send it at once:
+//! `awaiting.rs` has the rule. Everything else waits for that moment.
 //!
-//! **Flush** covers the writes that were answered before it came. One is under way for each file; those that come meanwhile share
-//! the next. If it fails, all who wait fail with it, and each client that was there then hears it at its next flush.
+//! **Flush** covers the writes that were answered before it came. One is under way for each file; those that
+//! come meanwhile share the next. If it fails, all who wait fail with it, and each client that was there then
+//! hears it at its next flush.
 //!
-//! **Switch.** Another scheduler takes over what waits, in the order in which it came. What is at the disk finishes by itself.
+//! **Switch.** Another scheduler takes over what waits, in the order in which it came. What is at the disk
+//! finishes by itself.
 //!
-//! What it does not do: time, threads, files, memory. The engine's loop drives it, and tests with a disk made of a vector.
+//! What it does not do: time, threads, files, memory. The engine's loop drives it, and tests with a disk made
+//! of a vector.
 
 use crate::at_disk::{AtDisk, Io};
 use crate::awaiting::Awaiting;
@@ -55,8 +65,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 const SECTOR: u64 = 512;
 
-/// If there are more causes than are asked about at once, the others are asked about so much later, if nothing else comes: rare enough to cost nothing,
-/// and soon for a disk.
+/// If there are more causes than are asked about at once, the others are asked about so much later, if
+/// nothing else comes: rare enough to cost nothing, and soon for a disk.
 const RETRY_AFTER: Duration = Duration::from_ms(1);
 
 /// Sizes and facts that a queue is made for.
@@ -70,7 +80,8 @@ pub struct Settings {
     pub piece_bytes_max: u32,
     /// How many bios one client may have here. Default 256.
     pub client_bios_max: u32,
-    /// How many bytes one client may have here. Default 32 MiB, the largest request of NBD; one bio always has room.
+    /// How many bytes one client may have here. Default 32 MiB, the largest request of NBD; one bio always
+    /// has room.
     pub client_bytes_max: u64,
     /// How long an io may take before it is given up. Default 30 s, as for SCSI disks.
     //= linux-6.12 drivers/scsi/sd.h SD_TIMEOUT
@@ -196,7 +207,8 @@ struct Client {
 pub struct RequestQueue<D> {
     settings: Settings,
     elevators: Succession,
-    /// By tag: the piece; and when the tag was given out, to hand them over in order. Those not in use are in `free`.
+    /// By tag: the piece; and when the tag was given out, to hand them over in order. Those not in use are in
+    /// `free`.
     tags: Vec<Option<Piece>>,
     came: Vec<u64>,
     free: Vec<Tag>,
@@ -310,8 +322,8 @@ impl<D> RequestQueue<D> {
         self.flushes.knows(file) || self.bios.iter().any(|(_, p)| p.bio.file == file)
     }
 
-    /// Whether the client may hand in another bio of `len` bytes now. Who does so all the same is not refused; it is who reads from
-    /// a client that has to stop.
+    /// Whether the client may hand in another bio of `len` bytes now. Who does so all the same is not
+    /// refused; it is who reads from a client that has to stop.
     #[must_use]
     pub fn has_room(&self, client: ClientId, len: u32) -> bool {
         self.clients.get(client.slot).is_some_and(|c| {
@@ -364,7 +376,8 @@ impl<D> RequestQueue<D> {
         self.orphans > 0 && self.at_disk.has(piece, |p| self.bios[p.bio.slot].is_orphan)
     }
 
-    /// Takes a bio back: it is answered at once with [`Errno::INTR`], unless it is done. Answers whether it was not.
+    /// Takes a bio back: it is answered at once with [`Errno::INTR`], unless it is done. Answers whether it
+    /// was not.
     pub fn cancel(&mut self, now: Instant, bio: BioId) -> bool {
         let Some(p) = self.bios.get_mut(bio.slot).filter(|p| p.serial == bio.serial && !p.is_answered) else {
             return false;
@@ -490,7 +503,8 @@ impl<D> RequestQueue<D> {
         }
     }
 
-    /// Something has changed; `done` is what the disk is done with, if it is that. Those that were turned away are asked about, by cause.
+    /// Something has changed; `done` is what the disk is done with, if it is that. Those that were turned
+    /// away are asked about, by cause.
     fn unstall(&mut self, now: Instant, done: Option<&Request>) {
         self.place(now);
         if self.stalled.is_empty() {
@@ -596,8 +610,8 @@ impl<D> RequestQueue<D> {
 
 /// The disk.
 impl<D> RequestQueue<D> {
-    /// What shall the disk do next? `None`: nothing for now. Something else may be said after the next call of any other kind, at the
-    /// latest at [`Self::next_timer`].
+    /// What shall the disk do next? `None`: nothing for now. Something else may be said after the next call
+    /// of any other kind, at the latest at [`Self::next_timer`].
     pub fn next(&mut self, now: Instant) -> Option<Start> {
         if let Some(file) = self.flushes.begin(now + self.settings.timeout) {
             return Some(Start::Flush(file));
@@ -766,7 +780,8 @@ impl<D> RequestQueue<D> {
         }
     }
 
-    /// Something in the file could not be made stable: it may be anybody's, and each client that is here hears it once.
+    /// Something in the file could not be made stable: it may be anybody's, and each client that is here
+    /// hears it once.
     pub fn sync_failed(&mut self, file: FileId, errno: Errno) {
         self.serial += 1;
         self.flushes.failed(file, self.serial, errno);
@@ -818,7 +833,8 @@ impl<D> RequestQueue<D> {
         Ok(())
     }
 
-    /// Another scheduler, or other tunables. What waits is handed over in the order in which it came; nothing stops meanwhile.
+    /// Another scheduler, or other tunables. What waits is handed over in the order in which it came; nothing
+    /// stops meanwhile.
     ///
     /// # Errors
     /// If a tunable is out of range; then nothing has changed.
@@ -874,7 +890,8 @@ impl<D> RequestQueue<D> {
         self.elevators.elevator()
     }
 
-    /// Keeps what the elevator is told and decides from now on, for [`Self::take_events`]. To be called first of all.
+    /// Keeps what the elevator is told and decides from now on, for [`Self::take_events`]. To be called first
+    /// of all.
     ///
     /// # Panics
     /// If something has been submitted before: the story would have no beginning.
@@ -894,7 +911,8 @@ impl<D> RequestQueue<D> {
         &self.settings.limits
     }
 
-    /// How often it was asked whether a bio may go to the elevator, since the queue was made: what those that wait cost the others.
+    /// How often it was asked whether a bio may go to the elevator, since the queue was made: what those that
+    /// wait cost the others.
     #[must_use]
     pub const fn questions(&self) -> u64 {
         self.questions

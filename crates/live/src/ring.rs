@@ -1,16 +1,19 @@
 //! The ring: io_uring as far as the engine uses it.
 //!
-//! One thread has it. Operations are put in line and go to the kernel when the thread waits, all at once; it waits for the first
-//! outcome, or until a time, in the same call, so idling costs no timer. Each operation carries a [`Token`] that comes back.
+//! One thread has it. Operations are put in line and go to the kernel when the thread waits, all at once; it
+//! waits for the first outcome, or until a time, in the same call, so idling costs no timer. Each operation
+//! carries a [`Token`] that comes back.
 //!
-//! **Copies on other threads.** An operation that copies much, from or to a file in memory or a socket, takes the thread that does it for as long: 50 to 100
-//! us for a MiB. The thread has the scheduler and all sockets, so nothing else happens meanwhile. Therefore large operations go to the
-//! kernel's workers of this ring, at most [as many](Ring::set_threads) at a time; if all are busy, the thread does its share itself. One that
-//! is alone stays with the thread, as nothing else waits for it: it costs no wake-up. Order is nobody's business here: whoever needs one after the
-//! other puts the second one in line when the first one's outcome has come. Small operations never go elsewhere: to wake a worker costs more
-//! than to copy 4 KiB.
+//! **Copies on other threads.** An operation that copies much, from or to a file in memory or a socket, takes
+//! the thread that does it for as long: 50 to 100 us for a MiB. The thread has the scheduler and all sockets,
+//! so nothing else happens meanwhile. Therefore large operations go to the kernel's workers of this ring, at
+//! most [as many](Ring::set_threads) at a time; if all are busy, the thread does its share itself. One that
+//! is alone stays with the thread, as nothing else waits for it: it costs no wake-up. Order is nobody's
+//! business here: whoever needs one after the other puts the second one in line when the first one's outcome
+//! has come. Small operations never go elsewhere: to wake a worker costs more than to copy 4 KiB.
 //!
-//! What it does not do: know what operations are about. Whoever puts one in line answers for the memory that it names.
+//! What it does not do: know what operations are about. Whoever puts one in line answers for the memory that
+//! it names.
 
 use fairhead_core::units::Duration;
 use io_uring::types::{SubmitArgs, Timespec};
@@ -90,8 +93,8 @@ impl Ring {
         Ok(Self { ring, threads: 0, apart: 0 })
     }
 
-    /// Tells the kernel of memory that many operations will name, as buffer 0. Answers whether it agrees; limits on locked memory may
-    /// forbid it.
+    /// Tells the kernel of memory that many operations will name, as buffer 0. Answers whether it agrees;
+    /// limits on locked memory may forbid it.
     ///
     /// # Safety
     /// The memory stays as long as the ring.
@@ -126,8 +129,8 @@ impl Ring {
         self.threads = threads;
     }
 
-    /// Whether a worker is free for a copy of so many bytes. Half of them are for long ones: to wake more than a few for short ones costs
-    /// more than it brings.
+    /// Whether a worker is free for a copy of so many bytes. Half of them are for long ones: to wake more
+    /// than a few for short ones costs more than it brings.
     pub(crate) const fn has_worker(&self, bytes: u64) -> bool {
         self.apart < if bytes < LONG { self.threads.div_ceil(2) } else { self.threads }
     }
@@ -148,7 +151,8 @@ impl Ring {
         unsafe { self.push_as(operation, token.encode() | APART) }
     }
 
-    /// Sends what is in line, and waits for an outcome, but not longer than `most`; `None`: as long as it takes.
+    /// Sends what is in line, and waits for an outcome, but not longer than `most`; `None`: as long as it
+    /// takes.
     pub(crate) fn wait(&mut self, most: Option<Duration>) -> io::Result<()> {
         let outcome = match most {
             // Without work for it, there is no need to ask the kernel.
@@ -174,7 +178,8 @@ impl Ring {
         }
     }
 
-    /// Whether the kernel has anything to do: operations in line, outcomes that it keeps, or work that makes some.
+    /// Whether the kernel has anything to do: operations in line, outcomes that it keeps, or work that makes
+    /// some.
     fn has_work(&mut self) -> bool {
         let line = self.ring.submission();
         !line.is_empty() || line.taskrun() || line.cq_overflow()

@@ -23,8 +23,8 @@ impl Drop for SocketFile {
     }
 }
 
-/// Whether somebody listens, and goes on doing so: the kernel takes a ring apart in its own time, so that the socket of a server that was killed
-/// may outlive its process a little.
+/// Whether somebody listens, and goes on doing so: the kernel takes a ring apart in its own time, so that the
+/// socket of a server that was killed may outlive its process a little.
 fn is_served(path: &Path) -> io::Result<bool> {
     for _ in 0..LOOKS {
         match UnixStream::connect(path) {
@@ -54,7 +54,8 @@ pub(crate) fn open_unix(path: &Path) -> Result<(UnixListener, SocketFile), Error
         // What a server left that was killed.
         std::fs::remove_file(path).map_err(|e| wrong(e.to_string()))?;
     }
-    // SAFETY: it names no memory. Files that other threads make meanwhile are more private than they might be.
+    // SAFETY: it names no memory. Files that other threads make meanwhile are more private than they might
+    // be.
     let before = unsafe { libc::umask(0o177) };
     let listener = UnixListener::bind(path);
     // SAFETY: as above.

@@ -4,15 +4,18 @@
 //!   io ─► Transfer ─► runs ─► operations in the ring ─► outcomes ─► Transfer ─► … ─► results, piece by piece
 //! ```
 //!
-//! Reads and writes of a run are one operation however many pieces it has; one in the arena goes by the shortest way. A discard punches a
-//! hole; where the file system cannot, it does nothing, as a disk may. Zeroing punches a hole if that is allowed, else asks for zeroed space, else
-//! writes zeros. What must be stable when it is answered is written so (`RWF_DSYNC`), or made so afterwards.
+//! Reads and writes of a run are one operation however many pieces it has; one in the arena goes by the
+//! shortest way. A discard punches a hole; where the file system cannot, it does nothing, as a disk may.
+//! Zeroing punches a hole if that is allowed, else asks for zeroed space, else writes zeros. What must be
+//! stable when it is answered is written so (`RWF_DSYNC`), or made so afterwards.
 //!
-//! **Files in memory** take no time but that of copying. What is small is copied by a call, here and now: a turn through the ring costs more than that. Large
-//! reads are not copied, if a socket will have them: `pipes.rs`. Writes of 256 KiB and more are for the ring's workers. Where something is to go wrong on purpose,
-//! everything goes through the ring.
+//! **Files in memory** take no time but that of copying. What is small is copied by a call, here and now: a
+//! turn through the ring costs more than that. Large reads are not copied, if a socket will have them:
+//! `pipes.rs`. Writes of 256 KiB and more are for the ring's workers. Where something is to go wrong on
+//! purpose, everything goes through the ring.
 //!
-//! What it does not do: decide anything. Errors go back to whoever asked; those that only mean "not now" are tried again.
+//! What it does not do: decide anything. Errors go back to whoever asked; those that only mean "not now" are
+//! tried again.
 
 use crate::bio::{Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
@@ -84,7 +87,8 @@ pub(crate) enum Finished {
 #[derive(Debug)]
 struct Open {
     file: File,
-    /// Whether the processor copies what is read and written: it is in the page cache, or in memory altogether.
+    /// Whether the processor copies what is read and written: it is in the page cache, or in memory
+    /// altogether.
     is_copied: bool,
     /// The file by another way, if it is in memory: its pages can be handed on as they are.
     pages: Option<File>,
@@ -183,7 +187,8 @@ impl Store {
         self.operations.len()
     }
 
-    /// Begins an io. Answers how many bytes it was, if it has come to its end already. Then it went well: what does not is left to the ring.
+    /// Begins an io. Answers how many bytes it was, if it has come to its end already. Then it went well:
+    /// what does not is left to the ring.
     pub(crate) fn start(
         &mut self,
         ring: &mut Ring,
@@ -211,8 +216,9 @@ impl Store {
         Ok(None)
     }
 
-    /// Does an io of files in memory, if no piece of it takes long: to hand it to the ring and to hear of it costs more than to copy a few KiB. Answers how
-    /// many bytes it was. If anything is unusual about a piece, all are for the ring, also those that have been done: that changes nothing.
+    /// Does an io of files in memory, if no piece of it takes long: to hand it to the ring and to hear of it
+    /// costs more than to copy a few KiB. Answers how many bytes it was. If anything is unusual about a
+    /// piece, all are for the ring, also those that have been done: that changes nothing.
     fn do_here(&self, queue: &mut RequestQueue<Data>, io: IoId) -> Option<u64> {
         if self.injector.is_some() {
             return None;
@@ -376,8 +382,9 @@ impl Store {
         let is_apart = way == Way::Transfer && len >= LARGE && !queue.is_alone() && ring.has_worker(len);
         let is_apart = is_apart && self.files.is_copied(first.file);
         let doing = Operation::Do(Doing { io, run, way, vectors });
-        // SAFETY: the vectors are kept with the operation. The data belong to bios that the queue keeps, where they are, until it is told that
-        // the io is finished, which is after this operation's outcome; the zeros are kept as long as the store.
+        // SAFETY: the vectors are kept with the operation. The data belong to bios that the queue keeps,
+        // where they are, until it is told that the io is finished, which is after this operation's outcome;
+        // the zeros are kept as long as the store.
         unsafe { self.send(ring, operation, doing, harm, is_apart) }
     }
 

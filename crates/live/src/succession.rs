@@ -1,12 +1,14 @@
-//! The elevator of a disk, and those that it had before: one takes the place of another while requests wait and the disk is busy.
+//! The elevator of a disk, and those that it had before: one takes the place of another while requests wait
+//! and the disk is busy.
 //!
 //! ```text
 //!   era 0   bfq ──switch──► retired, while the disk has what it issued ──► only what it had counted for each group is kept
 //!   era 1                   deadline: what waited comes to it anew
 //! ```
 //!
-//! An io keeps the number of the era in which it was issued, and is completed where it came from. The groups of the new elevator are those of the
-//! old one, with their weights and limits. What waited is handed over by whoever knows what it is, in the order in which it came.
+//! An io keeps the number of the era in which it was issued, and is completed where it came from. The groups
+//! of the new elevator are those of the old one, with their weights and limits. What waited is handed over by
+//! whoever knows what it is, in the order in which it came.
 //!
 //! What it does not do: know bios, files or the disk.
 
@@ -80,7 +82,8 @@ impl Succession {
     }
 
     pub(crate) fn timer(&mut self, now: Instant) {
-        // Its clock goes on even if no timer of its own is due: whether a limit has room is asked by that clock.
+        // Its clock goes on even if no timer of its own is due: whether a limit has room is asked by that
+        // clock.
         self.now.timer(now);
     }
 

@@ -1,8 +1,10 @@
-//! How an io's pieces become operations on files, and what their outcomes mean: the part of doing I/O that does none.
+//! How an io's pieces become operations on files, and what their outcomes mean: the part of doing I/O that
+//! does none.
 //!
-//! Pieces that continue each other are done in one operation, a *run*. An operation may do less than it was asked for: the run goes
-//! on behind that. What is behind the end of a file reads as zeros. If a run of several pieces fails, each is done by itself, so that the
-//! error goes to the one whose bytes are to blame and the neighbours that it was merged with get theirs.
+//! Pieces that continue each other are done in one operation, a *run*. An operation may do less than it was
+//! asked for: the run goes on behind that. What is behind the end of a file reads as zeros. If a run of
+//! several pieces fails, each is done by itself, so that the error goes to the one whose bytes are to blame
+//! and the neighbours that it was merged with get theirs.
 //!
 //! ```text
 //!   pieces   a b c   d   e            runs   [a b c] [d] [e]      (d is in another file, e leaves a gap)
@@ -122,7 +124,8 @@ impl Transfer {
         Then::Do(runs)
     }
 
-    /// What was done of a run could not be made stable, none of it: to try again would succeed, and mean nothing.
+    /// What was done of a run could not be made stable, none of it: to try again would succeed, and mean
+    /// nothing.
     pub fn lose(&mut self, run: &Run, errno: Errno) {
         self.open -= 1;
         self.results[run.pieces.clone()].fill(Err(errno));

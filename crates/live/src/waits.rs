@@ -1,15 +1,18 @@
-//! How long the threads on the way to an emulated disk wait for a processor: the engine, its ring's workers, and the kernel's workers of
-//! kblockd and of the loop devices on the disk. What they wait comes on top of the model's time.
+//! How long the threads on the way to an emulated disk wait for a processor: the engine, its ring's workers,
+//! and the kernel's workers of kblockd and of the loop devices on the disk. What they wait comes on top of
+//! the model's time.
 //!
 //! ```text
 //!   caller ─► kblockd ─► loop0's worker ─► FUSE ─► engine ─► ring's worker ─► file
 //!             └ kworker/1:1H-kblockd       kworker/u8:2-loop0        └ iou-wrk-…
 //! ```
 //!
-//! A thread reads the kernel's counters, `/proc/TID/schedstat`, twice a second. A kernel worker's name says whose work it did last; one that
-//! was seen at work of ours counts from the look before that. An io-wq thread that is not as urgent as the engine is made so.
+//! A thread reads the kernel's counters, `/proc/TID/schedstat`, twice a second. A kernel worker's name says
+//! whose work it did last; one that was seen at work of ours counts from the look before that. An io-wq
+//! thread that is not as urgent as the engine is made so.
 //!
-//! What this does not do: make the kernel's workers more urgent, or tell one loop device's share of kblockd from another disk's.
+//! What this does not do: make the kernel's workers more urgent, or tell one loop device's share of kblockd
+//! from another disk's.
 
 use crate::clock;
 use crate::emulation::Lateness;
@@ -90,7 +93,8 @@ enum Whose {
     Other,
 }
 
-/// Whose work a kernel thread of that name did last; `loops` are the loop devices on the disk. None: it is no worker.
+/// Whose work a kernel thread of that name did last; `loops` are the loop devices on the disk. None: it is no
+/// worker.
 fn work_of(comm: &str, loops: &[String]) -> Option<Whose> {
     let worker = comm.strip_prefix("kworker/")?;
     let work = worker.rsplit_once(['-', '+']).map_or("", |w| w.1);
@@ -210,7 +214,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to look at whoever serves the disk that is shown as this file. Answers, too, what cannot be seen or done from the beginning.
+    /// Begins to look at whoever serves the disk that is shown as this file. Answers, too, what cannot be
+    /// seen or done from the beginning.
     ///
     /// # Errors
     /// If there can be no thread.

@@ -1,4 +1,5 @@
-//! The control socket: what can be seen and changed through it, and what those who misbehave there cannot do to others.
+//! The control socket: what can be seen and changed through it, and what those who misbehave there cannot do
+//! to others.
 
 #![allow(clippy::disallowed_methods, reason = "sockets and their time-outs are real")]
 
@@ -248,7 +249,8 @@ fn a_new_group_has_nothing_of_the_one_whose_number_it_has() {
     assert_eq!(new["io_serviced"]["Total"], 0);
 }
 
-/// The longest pause but for one in a hundred, between two answers to a client that always has eight reads there.
+/// The longest pause but for one in a hundred, between two answers to a client that always has eight reads
+/// there.
 fn p99(pauses: &mut [Duration]) -> Duration {
     pauses.sort_unstable();
     pauses[pauses.len() - 1 - pauses.len() / 100]

@@ -80,7 +80,8 @@ fn what_is_written_is_read_and_the_size_stays() {
     assert_eq!(fs::read(scratch.dir.path().join("image")).unwrap()[0], 1);
 }
 
-/// 300 readers far apart on a disk with an arm, and one more behind them all that is killed: it is gone while others still wait.
+/// 300 readers far apart on a disk with an arm, and one more behind them all that is killed: it is gone while
+/// others still wait.
 #[test]
 fn a_caller_that_is_killed_does_not_wait_for_the_disk() {
     let Some(scratch) = Scratch::new(64 * MIB) else { return };

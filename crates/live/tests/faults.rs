@@ -1,4 +1,5 @@
-//! A backing store that fails: the right error goes to the right request, those beside it get what is theirs, and what hangs hangs alone.
+//! A backing store that fails: the right error goes to the right request, those beside it get what is theirs,
+//! and what hangs hangs alone.
 
 #![allow(clippy::disallowed_methods, reason = "what is stuck is stuck in real time")]
 
@@ -80,7 +81,8 @@ fn write(disk: &Disk, client: &Client, block: u64) -> fairhead_live::Pending<()>
     client.write(0, block * BLOCK, data)
 }
 
-/// Something takes the whole disk, so that what is asked for meanwhile waits in the scheduler and is merged there.
+/// Something takes the whole disk, so that what is asked for meanwhile waits in the scheduler and is merged
+/// there.
 fn while_it_is_busy<R>(disk: &Disk, faults: &Faults, ask: impl FnOnce() -> R) -> R {
     let client = disk.client("busy").unwrap();
     for i in 0..8 {

@@ -109,7 +109,8 @@ os.fsync(d); os.fdatasync(d); os.fsync(os.open('.', os.O_RDONLY))
     drop(mount);
 }
 
-/// Writes, reads, cuts and extends at random, in part past the page cache, and a vector that has the same done to it.
+/// Writes, reads, cuts and extends at random, in part past the page cache, and a vector that has the same
+/// done to it.
 #[test]
 fn a_file_is_what_was_done_to_it() {
     let Some(scratch) = Scratch::new() else { return };
@@ -148,7 +149,8 @@ fn a_file_is_what_was_done_to_it() {
                 4..6 => {
                     let (at, len) = (at / 4096 * 4096, len.next_multiple_of(4096));
                     let layout = std::alloc::Layout::from_size_align(len as usize, 4096).unwrap();
-                    // SAFETY: the layout is not empty, the memory is filled before it is read, and given back once.
+                    // SAFETY: the layout is not empty, the memory is filled before it is read, and given back
+                    // once.
                     let data = unsafe {
                         let memory = std::alloc::alloc_zeroed(layout);
                         std::slice::from_raw_parts_mut(memory, len as usize)
@@ -206,7 +208,8 @@ fn fio_finds_what_it_wrote() {
     drop(mount);
 }
 
-/// The reader's cgroup is its group; without a controller it is at least some group, and its bytes are counted there.
+/// The reader's cgroup is its group; without a controller it is at least some group, and its bytes are
+/// counted there.
 #[test]
 fn what_a_program_reads_is_on_its_account() {
     let Some(scratch) = Scratch::new() else { return };
@@ -280,8 +283,8 @@ fn a_cgroup_is_a_group() {
     drop(mount);
 }
 
-/// A cgroup may write 1 MiB and read ten times a second, and has far more waiting than the kernel would let come by itself: writers, 400 reads at a
-/// time, dirty pages. What others do meanwhile takes no time.
+/// A cgroup may write 1 MiB and read ten times a second, and has far more waiting than the kernel would let
+/// come by itself: writers, 400 reads at a time, dirty pages. What others do meanwhile takes no time.
 #[test]
 fn who_is_limited_keeps_nobody_else_waiting() {
     in_time(|| {
@@ -342,8 +345,9 @@ fn who_is_limited_keeps_nobody_else_waiting() {
     });
 }
 
-/// Whatever makes data stable makes those of others stable, too: the file below has no block any more that waits to be allocated. What the kernel
-/// below has in its page cache is what a program writes that is not aligned.
+/// Whatever makes data stable makes those of others stable, too: the file below has no block any more that
+/// waits to be allocated. What the kernel below has in its page cache is what a program writes that is not
+/// aligned.
 #[test]
 fn what_others_wrote_is_made_stable() {
     let Some(scratch) = Scratch::new() else { return };

@@ -1,4 +1,5 @@
-//! The protocol without sockets: bytes written by hand after its description, and bytes that nobody would write.
+//! The protocol without sockets: bytes written by hand after its description, and bytes that nobody would
+//! write.
 
 mod nbd_client;
 

@@ -249,7 +249,8 @@ fn half_a_write_keeps_no_memory_from_others() {
         })
         .collect();
     std::thread::sleep(Duration::from_millis(300));
-    // A little goes all the time, several requests at once, and much as soon as those who do not go on are gone.
+    // A little goes all the time, several requests at once, and much as soon as those who do not go on are
+    // gone.
     let stuck = Harm::Stuck(Duration::from_millis(500));
     faults.add(Fault { op: FaultOp::Read, file: 0, bytes: 8192..12_288, times: 1, harm: stuck });
     good.write_all(&[request(0, 7, 8192, 4096), request(0, 1, 0, 4096)].concat()).unwrap();
@@ -303,7 +304,8 @@ fn sockets_are_private_and_go_with_the_server() {
     assert!(again().unwrap_err().to_string().ends_with("another server listens there"));
     drop(server);
     assert!(!place.socket().exists());
-    // What a killed server leaves is no hindrance, even if it goes a little later than its process; a file is.
+    // What a killed server leaves is no hindrance, even if it goes a little later than its process; a file
+    // is.
     drop(std::os::unix::net::UnixListener::bind(place.socket()).unwrap());
     drop(again().unwrap());
     let lingers = std::os::unix::net::UnixListener::bind(place.socket()).unwrap();
@@ -346,8 +348,9 @@ fn with_workers(place: &Place, threads: u32) -> Server {
     Server::start(disk.direct(false), &exports, &[Listen::Unix(place.socket())], Options::default()).unwrap()
 }
 
-/// Each client writes to a part of its own, flushes, and reads, eight requests of 256 KiB at a time, with a pattern of its own each time. What it reads after
-/// the answers to its writes is what it wrote; what is in the file after a flush, too.
+/// Each client writes to a part of its own, flushes, and reads, eight requests of 256 KiB at a time, with a
+/// pattern of its own each time. What it reads after the answers to its writes is what it wrote; what is in
+/// the file after a flush, too.
 #[test]
 fn large_data_are_the_same_whoever_copies_them() {
     const LEN: usize = 256 << 10;
@@ -391,8 +394,8 @@ fn large_data_are_the_same_whoever_copies_them() {
     }
 }
 
-/// Clients hang up while workers copy their data, to and fro, and before they have sent what they announced. The others notice nothing, and the server stops at once
-/// with everything full.
+/// Clients hang up while workers copy their data, to and fro, and before they have sent what they announced.
+/// The others notice nothing, and the server stops at once with everything full.
 #[test]
 fn who_hangs_up_in_the_middle_of_large_data_harms_nobody() {
     Place::all().for_each(|place| hang_up_in_the_middle(&place));
@@ -443,8 +446,8 @@ fn hang_up_in_the_middle(place: &Place) {
     drop(full);
 }
 
-/// The pages of a file in memory are sent as they are. What is behind the end of one that was cut has none: these bytes are zeros, also where the other half of
-/// the read has pages.
+/// The pages of a file in memory are sent as they are. What is behind the end of one that was cut has none:
+/// these bytes are zeros, also where the other half of the read has pages.
 #[test]
 fn a_file_in_memory_that_was_cut_reads_as_zeros_behind_its_end() {
     const LEN: usize = 1 << 20;
@@ -474,8 +477,8 @@ fn resident() -> u64 {
     pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// Forty clients ask for 16 MiB each, by a MiB, and read nothing. Their replies take no more memory than all together may have. Then they read, and each gets
-/// everything.
+/// Forty clients ask for 16 MiB each, by a MiB, and read nothing. Their replies take no more memory than all
+/// together may have. Then they read, and each gets everything.
 #[test]
 fn replies_that_nobody_reads_are_bounded_whoever_copies_them() {
     const LEN: usize = 1 << 20;

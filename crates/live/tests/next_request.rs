@@ -1,4 +1,5 @@
-//! Which client is next after an answer: closed loops of readers against a disk that takes a fixed time, in virtual time.
+//! Which client is next after an answer: closed loops of readers against a disk that takes a fixed time, in
+//! virtual time.
 
 use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, Sector, TaskId, Weight};
@@ -30,7 +31,8 @@ impl Reader {
     }
 }
 
-/// A disk that takes `service` for each request. One with a head does one after the other; flash does all that it has at a time.
+/// A disk that takes `service` for each request. One with a head does one after the other; flash does all
+/// that it has at a time.
 struct Disk {
     scheduler: &'static str,
     rotational: bool,
@@ -168,7 +170,8 @@ fn low_latency_off(config: &mut AnyConfig) {
     config.set("low_latency", 0).unwrap();
 }
 
-/// On a kernel, be0 beside be7 has 14 times as much (178:10 MiB/s); both have the same if the pauses are used for injections.
+/// On a kernel, be0 beside be7 has 14 times as much (178:10 MiB/s); both have the same if the pauses are used
+/// for injections.
 #[test]
 fn under_bfq_a_reader_of_a_higher_level_keeps_flash() {
     let (first, last) =

@@ -1,7 +1,9 @@
-//! The request queue against a disk made of vectors: random bios, errors, stuck ios, clients that leave, schedulers that change.
+//! The request queue against a disk made of vectors: random bios, errors, stuck ios, clients that leave,
+//! schedulers that change.
 //!
-//! Each client has a part of each file to itself, and asks for no block of which it has not had the last answer; so what every read must bring
-//! is known, up to writes that failed. A flush copies what is on the disk to what is stable.
+//! Each client has a part of each file to itself, and asks for no block of which it has not had the last
+//! answer; so what every read must bring is known, up to writes that failed. A flush copies what is on the
+//! disk to what is stable.
 
 #[path = "../../core/tests/support/chance.rs"]
 #[allow(dead_code, reason = "shared with core's tests; not all of it is used here")]
@@ -25,7 +27,8 @@ const CLIENTS: u64 = 4;
 const FILES: u32 = 2;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a block holds: the serial number of the write, 0 at first. `None`: a write of it failed, and it may be the old or the new.
+/// What a block holds: the serial number of the write, 0 at first. `None`: a write of it failed, and it may
+/// be the old or the new.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Known {
     value: Option<u64>,
@@ -367,7 +370,8 @@ impl World {
             (Op::Read, Err(_)) => {}
             (_, Err(_)) => known.iter_mut().for_each(|k| (k.value, k.since) = (None, u64::MAX)),
         }
-        // A write that was given up or taken back may still come; but not after what is asked for from now on.
+        // A write that was given up or taken back may still come; but not after what is asked for from now
+        // on.
         known.iter_mut().for_each(|k| k.is_busy = false);
         if result == Ok(()) && bio.fua {
             let range = Self::blocks(bio);
@@ -609,8 +613,8 @@ fn clients_take_turns_for_tags() {
     assert_eq!(order.len(), 11);
 }
 
-/// A task that is turned away was in front of all others of its client: whoever reads beside one that writes came to the scheduler when the disk was
-/// done with something, milliseconds late.
+/// A task that is turned away was in front of all others of its client: whoever reads beside one that writes
+/// came to the scheduler when the disk was done with something, milliseconds late.
 #[test]
 fn who_is_turned_away_keeps_no_other_task_from_the_scheduler() {
     let mut s = Small::with_scheduler("kyber", 16, 1);
@@ -638,7 +642,8 @@ fn who_is_turned_away_keeps_no_other_task_from_the_scheduler() {
     s.queue.check();
 }
 
-/// Waits as an engine does, at a disk that needs no time, until that bio is answered; and says how long that took.
+/// Waits as an engine does, at a disk that needs no time, until that bio is answered; and says how long that
+/// took.
 fn wait_for(s: &mut Small, cookie: u64) -> Duration {
     let began = s.now;
     for _ in 0..10_000 {
@@ -661,8 +666,8 @@ fn limited(s: &mut Small, group: u32, reads: u64, writes: u64) -> GroupId {
     GroupId(group)
 }
 
-/// All places for those who wait for limits were taken by groups that wait long. Another one, whose limit had opened again, was not asked, since
-/// there is a timer only for those who have a place.
+/// All places for those who wait for limits were taken by groups that wait long. Another one, whose limit had
+/// opened again, was not asked, since there is a timer only for those who have a place.
 #[test]
 fn a_limit_that_opens_lets_in_who_was_turned_away() {
     let mut s = Small::new(64);
@@ -682,8 +687,8 @@ fn a_limit_that_opens_lets_in_who_was_turned_away() {
     assert!(took < Duration::from_ms(25), "20 reads at 1000 a second: {took:?}");
 }
 
-/// Each time, so many of those who were turned away are tried again. When the disk was done with everything, and they all had to wait for a limit, nobody
-/// asked for those behind them.
+/// Each time, so many of those who were turned away are tried again. When the disk was done with everything,
+/// and they all had to wait for a limit, nobody asked for those behind them.
 #[test]
 fn whoever_stands_behind_many_that_are_turned_away_is_tried_too() {
     let mut s = Small::with_scheduler("kyber", 8, 8);
@@ -701,8 +706,9 @@ fn whoever_stands_behind_many_that_are_turned_away_is_tried_too() {
     assert!(took < Duration::from_ms(50), "{took:?}");
 }
 
-/// Each client that waits for the same cause is woken when it is gone, and in the order in which it came: clients of several limited groups, among them
-/// some that take back what they asked for, beside a busy one, under each scheduler.
+/// Each client that waits for the same cause is woken when it is gone, and in the order in which it came:
+/// clients of several limited groups, among them some that take back what they asked for, beside a busy one,
+/// under each scheduler.
 #[test]
 fn whoever_waits_for_the_same_limit_is_served_as_it_came() {
     for (name, seed) in ["noop", "mq-deadline", "kyber", "bfq", "cfq"].into_iter().zip(1..) {
@@ -754,7 +760,8 @@ fn whoever_waits_for_the_same_limit_is_served_as_it_came() {
     }
 }
 
-/// The most that is asked for one io of a busy client, beside so many others in a group that may read once a second, each with one read.
+/// The most that is asked for one io of a busy client, beside so many others in a group that may read once a
+/// second, each with one read.
 fn questions_beside(clients: u64) -> u64 {
     let mut s = Small::with_depth(64, 8);
     let group = limited(&mut s, 1, 1, 1);
@@ -945,7 +952,8 @@ fn who_departs_hears_the_rest_and_who_leaves_hears_nothing() {
     assert_eq!(s.heard(), [(7, Ok(()))]);
 }
 
-/// Two clients had been turned away by the scheduler, and then only bios left that had been taken back: nobody asked for the two again.
+/// Two clients had been turned away by the scheduler, and then only bios left that had been taken back:
+/// nobody asked for the two again.
 #[test]
 fn who_was_turned_away_is_asked_again_when_what_was_taken_back_leaves() {
     let mut s = Small::with_scheduler("kyber", 8, 1);
@@ -975,7 +983,8 @@ fn holds(seed: u64) {
     assert!(replayed.differs.is_none() && replayed.decisions > 0, "{replayed:?}");
 }
 
-/// Nobody's limit opened for the elevator, whose clock stood still while the disk was busy: a timer for now, for ever.
+/// Nobody's limit opened for the elevator, whose clock stood still while the disk was busy: a timer for now,
+/// for ever.
 #[test]
 fn a_limit_opens_while_the_disk_is_busy() {
     holds(0x427a_60d0_901a_81ab);

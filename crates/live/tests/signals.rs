@@ -1,4 +1,5 @@
-//! Callers that get signals while they wait for the disk: those who end go at once, the others hear nothing of it.
+//! Callers that get signals while they wait for the disk: those who end go at once, the others hear nothing
+//! of it.
 
 #![allow(clippy::disallowed_methods, reason = "what is stuck is stuck in real time")]
 
@@ -22,8 +23,8 @@ const MS: Duration = Duration::from_millis(1);
 const STUCK: Duration = Duration::from_secs(30);
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// What a program has, whichever operation it waits with: a file of 64 KiB, memory that direct I/O takes, calls that are not begun again by
-/// the language, and a signal that is caught.
+/// What a program has, whichever operation it waits with: a file of 64 KiB, memory that direct I/O takes,
+/// calls that are not begun again by the language, and a signal that is caught.
 const BEGINNING: &str = "
 import ctypes, mmap, os, signal, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -64,7 +65,8 @@ fn is_waiting(child: &mut Child) -> bool {
     child.try_wait().unwrap().is_none()
 }
 
-/// One program for each way to wait for the disk; each hears a signal that it handles and waits on, then is killed.
+/// One program for each way to wait for the disk; each hears a signal that it handles and waits on, then is
+/// killed.
 #[test]
 fn who_is_killed_does_not_wait_for_the_disk() {
     in_time(|| {
@@ -162,7 +164,8 @@ call(pread, fd, address, 4096, 0)
     });
 }
 
-/// A timer that fires all the time, and somebody who stops and continues: no call is cut short by that, as with a disk of the kernel's.
+/// A timer that fires all the time, and somebody who stops and continues: no call is cut short by that, as
+/// with a disk of the kernel's.
 #[test]
 fn signals_that_are_handled_interrupt_no_call() {
     let Some(scratch) = Scratch::new() else { return };

@@ -6,15 +6,16 @@
 //!   Prometheus ───────HTTP, on request──────────────┘
 //! ```
 //!
-//! One request is one line with one object ([`Request`]), and so is its answer: `{"ok":true,…}`, or `{"error":"…"}` with a line for people.
-//! A client that has not read its last answer is not listened to; one that takes ten seconds to finish a line, or to read an answer,
-//! is hung up on. There are sixteen places; when all are taken, who has been silent the longest gives way.
+//! One request is one line with one object ([`Request`]), and so is its answer: `{"ok":true,…}`, or
+//! `{"error":"…"}` with a line for people. A client that has not read its last answer is not listened to; one
+//! that takes ten seconds to finish a line, or to read an answer, is hung up on. There are sixteen places;
+//! when all are taken, who has been silent the longest gives way.
 //!
-//! The engine is asked between its turns, as by any other thread, and copies its books in microseconds; text is made of them here. Who asks
-//! again within ten milliseconds is told the same.
+//! The engine is asked between its turns, as by any other thread, and copies its books in microseconds; text
+//! is made of them here. Who asks again within ten milliseconds is told the same.
 //!
-//! What it does not do: passwords. A unix socket is for its owner only; metrics are read-only, and refused beyond this machine unless
-//! it is said that the network is trusted.
+//! What it does not do: passwords. A unix socket is for its owner only; metrics are read-only, and refused
+//! beyond this machine unless it is said that the network is trusted.
 
 pub mod books;
 mod caller;

@@ -1,4 +1,5 @@
-//! What is told of a [`Snapshot`]: as JSON, under the kernel's names with their units, and as Prometheus reads it.
+//! What is told of a [`Snapshot`]: as JSON, under the kernel's names with their units, and as Prometheus
+//! reads it.
 
 use super::books;
 use super::request::CLASSES;

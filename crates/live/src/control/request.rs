@@ -1,11 +1,13 @@
-//! What can be asked for: one line, one JSON object. Parsing only, without I/O and without the disk, so that it can be fuzzed.
+//! What can be asked for: one line, one JSON object. Parsing only, without I/O and without the disk, so that
+//! it can be fuzzed.
 //!
 //! ```text
 //!   {"do":"set","group":"vm1","weight":300,"rbps":"50m"}
 //!   {"do":"sched","name":"cfq","tunables":{"slice_idle":"4ms"}}
 //! ```
 //!
-//! Values are numbers, or text with a unit, as on a command line; there they are words: `set vm1 weight=300 rbps=50m`.
+//! Values are numbers, or text with a unit, as on a command line; there they are words: `set vm1 weight=300
+//! rbps=50m`.
 
 use super::value::{self, unknown};
 use crate::depth::AT_DISK_MAX;
@@ -222,7 +224,8 @@ impl Change {
     /// Sets what a word says, as on a command line: `rbps=50m`.
     ///
     /// # Errors
-    /// If the key is none of [`GROUP_KEYS`], or what is wrong with the value, and what would be right, in one line.
+    /// If the key is none of [`GROUP_KEYS`], or what is wrong with the value, and what would be right, in one
+    /// line.
     pub fn set(&mut self, key: &str, text: &str) -> Result<(), String> {
         if !GROUP_KEYS.contains(&key) {
             return Err(unknown("word", key, GROUP_KEYS));

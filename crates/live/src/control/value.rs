@@ -89,7 +89,8 @@ pub(super) fn preset(name: &str) -> Result<&'static Preset, String> {
     found.ok_or_else(|| unknown("scheduler", name, PRESETS.iter().map(|p| p.name)))
 }
 
-/// What a scheduler with these tunables is called: the preset that they are, or else what all its presets are of.
+/// What a scheduler with these tunables is called: the preset that they are, or else what all its presets are
+/// of.
 pub(super) fn name_of(config: &AnyConfig) -> &'static str {
     PRESETS.iter().find(|p| (p.config)() == *config).map_or_else(|| config.scheduler(), |p| p.name)
 }

@@ -162,7 +162,8 @@ pub(crate) fn tell(desk: &mut Desk, id: GroupId, change: &Change) -> Result<(), 
     result
 }
 
-/// One after the other. A guarantee is taken back before its limit changes, or the two could contradict each other on the way.
+/// One after the other. A guarantee is taken back before its limit changes, or the two could contradict each
+/// other on the way.
 fn changes(id: GroupId, change: &Change, old: &GroupSettings) -> impl Iterator<Item = Control> {
     let limits = [change.rbps, change.wbps, change.riops, change.wiops];
     let has_limit = limits.iter().any(Option::is_some) || change.burst.is_some();

@@ -1,10 +1,11 @@
 //! Who a thread is, for the scheduler: its I/O priority, and its cgroup as a group.
 //!
-//! To look that up takes some 10 us, so what is known of a thread is good for a second. A thread may be gone by the time that its request is
-//! here, and then looks like nobody; what was last known of it counts, unless its number belongs to another by then, which started at
-//! another time.
+//! To look that up takes some 10 us, so what is known of a thread is good for a second. A thread may be gone
+//! by the time that its request is here, and then looks like nobody; what was last known of it counts, unless
+//! its number belongs to another by then, which started at another time.
 //!
-//! Pages that are written back belong to nobody: the kernel says thread 0. They go to who last wrote to that file, or opened it to write.
+//! Pages that are written back belong to nobody: the kernel says thread 0. They go to who last wrote to that
+//! file, or opened it to write.
 
 use super::front::Who;
 use crate::engine::Desk;
@@ -84,8 +85,8 @@ impl Callers {
         who
     }
 
-    /// The scheduler forgets threads that are gone, or it would have no queue of their own for new ones some day. Each look-up looks after two, so
-    /// that there are never many more than there are threads.
+    /// The scheduler forgets threads that are gone, or it would have no queue of their own for new ones some
+    /// day. Each look-up looks after two, so that there are never many more than there are threads.
     fn look_after_one(&mut self, desk: &mut Desk) {
         let Some(thread) = self.round.pop_front() else { return };
         let known = self.threads[&thread];
@@ -114,7 +115,8 @@ pub(super) fn is_ending(thread: u32) -> bool {
     fs::read_to_string(format!("/proc/{thread}/status")).map_or(true, |status| is_ended_by_signal(&status))
 }
 
-/// The same of what is in `/proc/PID/status`. To those that end a process at once the kernel adds SIGKILL, for each of its threads.
+/// The same of what is in `/proc/PID/status`. To those that end a process at once the kernel adds SIGKILL,
+/// for each of its threads.
 fn is_ended_by_signal(status: &str) -> bool {
     const HARMLESS: [libc::c_int; 8] = [
         libc::SIGCHLD,
@@ -137,7 +139,8 @@ fn is_ended_by_signal(status: &str) -> bool {
     pending & (bit(libc::SIGKILL) | !unheeded) != 0
 }
 
-/// The path that counts for I/O: that of the old controller where there is one, else that of the only hierarchy.
+/// The path that counts for I/O: that of the old controller where there is one, else that of the only
+/// hierarchy.
 fn cgroup(text: &str) -> &str {
     let path = |of: &dyn Fn(&str) -> bool| {
         text.lines().find_map(|line| {

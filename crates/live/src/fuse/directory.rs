@@ -1,11 +1,12 @@
-//! A tree that is a folder, passed through. Data go through the engine, names and attributes straight to the folder's file system.
+//! A tree that is a folder, passed through. Data go through the engine, names and attributes straight to the
+//! folder's file system.
 //!
-//! Each [node](Nodes) that the kernel knows has a descriptor that only names it. A handle has the file twice: past the page cache for what is
-//! aligned, which is what the scheduler can see, and through it for the rest, since a program may write any bytes. The file system below keeps
-//! the two in step.
+//! Each [node](Nodes) that the kernel knows has a descriptor that only names it. A handle has the file twice:
+//! past the page cache for what is aligned, which is what the scheduler can see, and through it for the rest,
+//! since a program may write any bytes. The file system below keeps the two in step.
 //!
-//! Each file is a region of the disk, in the order in which they were first opened: a position is for the scheduler to know
-//! what is in a row, not where it is.
+//! Each file is a region of the disk, in the order in which they were first opened: a position is for the
+//! scheduler to know what is in a row, not where it is.
 //!
 //! What it does not do: locks, which the kernel keeps among the callers of the mount itself.
 
@@ -44,7 +45,8 @@ const XATTRS_MAX: u32 = 65536;
 const LENDING: u32 = 0o6000;
 /// What direct I/O needs.
 const ALIGN: u64 = 4096;
-/// So many requests for which nobody waits in the kernel may be here. What a group that is limited has waiting must not keep others' from coming.
+/// So many requests for which nobody waits in the kernel may be here. What a group that is limited has
+/// waiting must not keep others' from coming.
 const BACKGROUND_MAX: u16 = 2048;
 
 #[derive(Debug)]
@@ -90,13 +92,15 @@ fn set_mask(mask: u32) {
     rustix::process::umask(Mode::from_bits_retain(mask & 0o777));
 }
 
-/// The bits that lend rights go when somebody writes who may not give them; that of a group counts only if the group may run the file.
+/// The bits that lend rights go when somebody writes who may not give them; that of a group counts only if
+/// the group may run the file.
 fn shed(file: &File) -> Result<(), Errno> {
     let meta = file.metadata()?;
     let lending = libc::S_ISUID | if meta.mode() & libc::S_IXGRP != 0 { libc::S_ISGID } else { 0 };
     if meta.is_file() && meta.mode() & lending != 0 {
         match fs::set_permissions(proc_path(file), Permissions::from_mode(meta.mode() & 0o7777 & !lending)) {
-            // Whose mount this is may write and not give such rights either, so that the file system below sees to it.
+            // Whose mount this is may write and not give such rights either, so that the file system below
+            // sees to it.
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
             done => done?,
         }
@@ -104,7 +108,8 @@ fn shed(file: &File) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Of names that end with zeros those that are not for administrators alone, for who has room for so many bytes, or asks how many there are.
+/// Of names that end with zeros those that are not for administrators alone, for who has room for so many
+/// bytes, or asks how many there are.
 fn seen_by_all(names: &[u8], size: u32) -> Reply {
     let seen = names.split_inclusive(|b| *b == 0).filter(|name| !name.starts_with(b"trusted."));
     let seen = seen.collect::<Vec<_>>().concat();
@@ -176,7 +181,8 @@ impl Directory {
         Ok(out)
     }
 
-    /// What was just made belongs to who made it; its group may come from the folder. Bits that lend rights come last, when it is clear whose.
+    /// What was just made belongs to who made it; its group may come from the folder. Bits that lend rights
+    /// come last, when it is clear whose.
     fn own(&self, header: &Header, name: &OsStr, mode: u32) -> Result<(), Errno> {
         let folder = self.node(header.node)?;
         let is_inherited = folder.metadata()?.mode() & libc::S_ISGID != 0;
@@ -239,7 +245,8 @@ impl Directory {
         Ok(Attr::of(&path.metadata()?).reply(VALID_S))
     }
 
-    /// Opens a node's file, to serve it, unless it was opened when it was made: its mode may forbid that to be done again.
+    /// Opens a node's file, to serve it, unless it was opened when it was made: its mode may forbid that to
+    /// be done again.
     fn open_node(&self, node: u64, flags: u32, made: Option<File>) -> Reply {
         let path = self.node(node)?;
         let is_appended = flags as i32 & libc::O_APPEND != 0;

@@ -1,12 +1,15 @@
-//! The conversation with the kernel, in the engine's thread: reads and writes become bios, everything else is the [`Tree`]'s business.
+//! The conversation with the kernel, in the engine's thread: reads and writes become bios, everything else is
+//! the [`Tree`]'s business.
 //!
-//! The device never blocks. When the ring says that there is something to read, requests are read until there are none, or the queue has
-//! no room; a reply is one write, as soon as the disk is done. The first bytes go to a place of their own and the rest to an aligned buffer,
-//! so that the data of a large write are where direct I/O needs them.
+//! The device never blocks. When the ring says that there is something to read, requests are read until there
+//! are none, or the queue has no room; a reply is one write, as soon as the disk is done. The first bytes go
+//! to a place of their own and the rest to an aligned buffer, so that the data of a large write are where
+//! direct I/O needs them.
 //!
-//! An interrupt names the request of a caller that got a signal. If it is to end by that, its bio is taken back, which is answered at once, whether
-//! the disk is at it or not, and so is the caller. If not (it has a handler, or is stopped), it waits on, as at a disk, since no program
-//! expects `EINTR` from a file; and as the kernel tells but the first signal, it is asked now and then whether it is to end by now.
+//! An interrupt names the request of a caller that got a signal. If it is to end by that, its bio is taken
+//! back, which is answered at once, whether the disk is at it or not, and so is the caller. If not (it has a
+//! handler, or is stopped), it waits on, as at a disk, since no program expects `EINTR` from a file; and as
+//! the kernel tells but the first signal, it is asked now and then whether it is to end by now.
 //!
 //! What it does not do: anything about names and attributes.
 
@@ -34,8 +37,8 @@ pub(crate) const DATA_MAX: u32 = 1 << 20;
 /// Smaller writes are copied, so that the large buffer stays.
 const COPIED_MAX: usize = 64 << 10;
 
-/// So many requests may wait for the disk, and so many bytes to be written: far more than the kernel's own limits for one mount let come, but for
-/// direct writes of very many threads.
+/// So many requests may wait for the disk, and so many bytes to be written: far more than the kernel's own
+/// limits for one mount let come, but for direct writes of very many threads.
 const ASKED_MAX: usize = 4096;
 const WRITING_MAX: u64 = 256 << 20;
 
@@ -57,7 +60,8 @@ impl Channel {
         Self(file)
     }
 
-    /// Replies. A caller that is not there any more, or a mount, has no use for it, and that is all that can go wrong.
+    /// Replies. A caller that is not there any more, or a mount, has no use for it, and that is all that can
+    /// go wrong.
     pub(crate) fn reply(&self, unique: u64, result: Result<&[u8], Errno>) {
         let data = result.unwrap_or_default();
         let header = protocol::reply_header(unique, result.map(|_| ()), data.len());
@@ -233,7 +237,8 @@ impl<T: Tree> FuseFront<T> {
         *self.clients.entry(group).or_insert_with(|| desk.queue.join())
     }
 
-    /// Whether to read another request. The kernel has them all in one line, so that nobody can be told to wait alone.
+    /// Whether to read another request. The kernel has them all in one line, so that nobody can be told to
+    /// wait alone.
     fn has_room(&self) -> bool {
         self.asked.len() < ASKED_MAX && self.writing < WRITING_MAX
     }

@@ -7,13 +7,16 @@
 //!
 //! [`Mount::emulate`] shows one file that is as slow as a disk of another time.
 //!
-//! **Why a protocol layer of our own.** A scheduler holds requests, so a caller that is killed while its request waits has to be let go by an
-//! answer to FUSE's INTERRUPT, or it stays unkillable until the disk gets round to it. Of the crates there are, by their sources:
-//! fuser 0.18 answers INTERRUPT with ENOSYS; fuse-backend-rs 0.14 has an empty function for it, and its replies are return values, so that each
-//! waiting request pins a thread; fuse3 0.10 delivers it, into a tokio or async-io runtime of its own with a task for each request; polyfuse 0.5.1
-//! delivers it and replies from any thread, but reads by blocking calls into memory that is not aligned and brings tracing and
-//! zerocopy along. None lets the engine's own thread read and reply, where a hand-over between threads costs half of the operations per second
-//! that there can be, and none puts a write's data where direct I/O can take them. What is needed of the protocol are 400 lines without unsafe code.
+//! **Why a protocol layer of our own.** A scheduler holds requests, so a caller that is killed while its
+//! request waits has to be let go by an answer to FUSE's INTERRUPT, or it stays unkillable until the disk
+//! gets round to it. Of the crates there are, by their sources: fuser 0.18 answers INTERRUPT with ENOSYS;
+//! fuse-backend-rs 0.14 has an empty function for it, and its replies are return values, so that each waiting
+//! request pins a thread; fuse3 0.10 delivers it, into a tokio or async-io runtime of its own with a task for
+//! each request; polyfuse 0.5.1 delivers it and replies from any thread, but reads by blocking calls into
+//! memory that is not aligned and brings tracing and zerocopy along. None lets the engine's own thread read
+//! and reply, where a hand-over between threads costs half of the operations per second that there can be,
+//! and none puts a write's data where direct I/O can take them. What is needed of the protocol are 400 lines
+//! without unsafe code.
 
 mod callers;
 mod directory;
@@ -40,12 +43,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 pub use way::Way;
 
-/// So many bios and bytes of one mount may wait; while more do, nothing is read from the kernel, interrupts included. The kernel lets
-/// through fewer than that where no caller waits, so it takes as many threads.
+/// So many bios and bytes of one mount may wait; while more do, nothing is read from the kernel, interrupts
+/// included. The kernel lets through fewer than that where no caller waits, so it takes as many threads.
 const BIOS_MAX: u32 = 1024;
 const BYTES_MAX: u64 = 256 << 20;
 
-/// Something that is mounted. When it is dropped, it is taken away, and who still uses it is told that it is gone.
+/// Something that is mounted. When it is dropped, it is taken away, and who still uses it is told that it is
+/// gone.
 #[derive(Debug)]
 pub struct Mount {
     disk: Disk,
@@ -68,8 +72,9 @@ impl Unmount {
 }
 
 impl Mount {
-    /// A file named `disk` in the folder `at`: the bytes of `file`, as slow as the disk of these parameters. Requests reach the model in the
-    /// order in which they come, as many at a time as it takes, so that who uses it schedules: a kernel, through a loop device.
+    /// A file named `disk` in the folder `at`: the bytes of `file`, as slow as the disk of these parameters.
+    /// Requests reach the model in the order in which they come, as many at a time as it takes, so that who
+    /// uses it schedules: a kernel, through a loop device.
     ///
     /// # Errors
     /// If the file cannot be opened or is empty, `at` cannot be mounted on, or the engine does not start.
@@ -98,8 +103,9 @@ impl Mount {
         Self::show(options, OneFile::new(size, &meta), at)
     }
 
-    /// The folder `source` as it is, in the folder `at`, except that what is read and written goes through the scheduler of these options: each
-    /// thread has a queue, its I/O priority counts, and its cgroup is its group. The options name no files.
+    /// The folder `source` as it is, in the folder `at`, except that what is read and written goes through
+    /// the scheduler of these options: each thread has a queue, its I/O priority counts, and its cgroup is
+    /// its group. The options name no files.
     ///
     /// # Errors
     /// If the folder cannot be opened, `at` cannot be mounted on, or the engine does not start.
@@ -155,8 +161,9 @@ impl Mount {
         self.point.path().join(one_file::NAME)
     }
 
-    /// What the way to the emulated disk of these parameters and back takes: for who reads the file, and through a loop device. The disk is
-    /// read for that, so ask before anybody else uses it; afterwards the model is as if it had not been.
+    /// What the way to the emulated disk of these parameters and back takes: for who reads the file, and
+    /// through a loop device. The disk is read for that, so ask before anybody else uses it; afterwards the
+    /// model is as if it had not been.
     ///
     /// # Errors
     /// Why it could not be measured. That of the loop device is an error of its own, as few may have one.

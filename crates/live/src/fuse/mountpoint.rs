@@ -1,4 +1,5 @@
-//! Putting a file system where it shall be seen, and taking it away: `mount(2)` for those who may, `fusermount3` for others.
+//! Putting a file system where it shall be seen, and taking it away: `mount(2)` for those who may,
+//! `fusermount3` for others.
 
 use crate::error::{Error, ErrorKind};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -60,7 +61,8 @@ impl Mountpoint {
         Ok(file)
     }
 
-    /// The helper of the fuse3 package may mount for those who may not, and hands over the file through a socket.
+    /// The helper of the fuse3 package may mount for those who may not, and hands over the file through a
+    /// socket.
     fn ask_fusermount(path: &Path, data_max: u32) -> io::Result<File> {
         let (ours, theirs) = UnixStream::pair()?;
         // The copy, unlike the socket itself, stays open in the child.

@@ -1,7 +1,7 @@
 //! The files that the kernel knows: their numbers, and where each begins on the disk that the scheduler sees.
 //!
-//! A node has a descriptor that only names it (`O_PATH`), and is found by device and inode, so that hard links are one node. It stays as long as the
-//! kernel has not forgotten it as often as it has looked it up.
+//! A node has a descriptor that only names it (`O_PATH`), and is found by device and inode, so that hard
+//! links are one node. It stays as long as the kernel has not forgotten it as often as it has looked it up.
 //!
 //! ```text
 //!   look up a/b ─► device 8, inode 77 ─► node 5, once        forget 5, once ─► gone

@@ -1,8 +1,9 @@
 //! A tree with one file, `disk`: what a loop device, or a program, takes for a slow disk.
 //!
-//! What is aligned is read and written past the page cache, of the mount and of the file behind it: to fill that would take the time of the
-//! engine's thread. The disk is used by as many callers at a time as there are. Like a disk it has the size that it has: it is
-//! not cut by `O_TRUNC`, and behind its end there is no space.
+//! What is aligned is read and written past the page cache, of the mount and of the file behind it: to fill
+//! that would take the time of the engine's thread. The disk is used by as many callers at a time as there
+//! are. Like a disk it has the size that it has: it is not cut by `O_TRUNC`, and behind its end there is no
+//! space.
 
 use super::front::{DATA_MAX, Place, Range, Tree};
 use super::protocol::{

@@ -1,8 +1,8 @@
 //! The words that are spoken on `/dev/fuse`: requests taken apart, replies put together. No I/O.
 //!
-//! A request is a header, then what its operation needs, in the machine's byte order; names end with a zero. A reply is a header of 16
-//! bytes with the request's number and an errno, then the answer. Who speaks is the kernel; all the same nothing that it could send makes this
-//! panic.
+//! A request is a header, then what its operation needs, in the machine's byte order; names end with a zero.
+//! A reply is a header of 16 bytes with the request's number and an errno, then the answer. Who speaks is the
+//! kernel; all the same nothing that it could send makes this panic.
 //!
 //! ```text
 //!   len opcode unique node uid gid pid …  │ offset size …    ─►  Header, Operation::Read { offset, size, … }
@@ -91,7 +91,8 @@ pub(crate) mod flag {
     /// Access control lists count.
     pub(crate) const POSIX_ACL: u64 = 1 << 20;
     pub(crate) const MAX_PAGES: u64 = 1 << 22;
-    /// Whose writes clear the bits that lend rights is told; without it the kernel asks for an attribute before each write.
+    /// Whose writes clear the bits that lend rights is told; without it the kernel asks for an attribute
+    /// before each write.
     pub(crate) const HANDLE_KILLPRIV_V2: u64 = 1 << 28;
     pub(crate) const INIT_EXT: u64 = 1 << 30;
     pub(crate) const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;

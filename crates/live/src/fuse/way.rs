@@ -1,13 +1,16 @@
-//! What the way to an emulated disk and back takes: reads that the disk's buffer answers, timed by the caller, less the model's time.
+//! What the way to an emulated disk and back takes: reads that the disk's buffer answers, timed by the
+//! caller, less the model's time.
 //!
 //! ```text
 //!   caller ─► kernel ─► /dev/fuse ─► engine ─► model ─► engine ─► kernel ─► caller
 //!   └───────────────── measured, 100 us ──────┤ 15 us ├──────────────────────┘       way: 85 us
 //! ```
 //!
-//! Through a loop device the way is longer: a device of its own is put on the file for a moment, if that is permitted.
+//! Through a loop device the way is longer: a device of its own is put on the file for a moment, if that is
+//! permitted.
 //!
-//! What this does not do: measure while others use the disk. It is done once, before anybody can, and leaves no trace in the model.
+//! What this does not do: measure while others use the disk. It is done once, before anybody can, and leaves
+//! no trace in the model.
 
 use crate::emulation::Lateness;
 use fairhead_core::units::Duration;
@@ -28,7 +31,8 @@ const LATE_PERCENT_MAX: usize = 10;
 pub struct Way {
     /// In the mean.
     pub mean: Duration,
-    /// By how much it varies: the mean of an exponential distribution whose 99 % lie as far beyond the mean as those of the reads.
+    /// By how much it varies: the mean of an exponential distribution whose 99 % lie as far beyond the mean
+    /// as those of the reads.
     pub jitter: Duration,
 }
 

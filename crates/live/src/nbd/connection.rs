@@ -1,7 +1,8 @@
 //! One client's connection: its socket, what has come in, and what is to go out.
 //!
-//! Memory that the kernel has been told of, which is `input`, the data of a write and the `batch`, stays as it is until the operation's
-//! outcome has come; so a connection that is dropped remains, dead, until both its operations have ended.
+//! Memory that the kernel has been told of, which is `input`, the data of a write and the `batch`, stays as
+//! it is until the operation's outcome has come; so a connection that is dropped remains, dead, until both
+//! its operations have ended.
 
 use super::session::{Head, INPUT_MAX, REQUEST_HEADER, Request, Session};
 use crate::bio::ClientId;
@@ -26,8 +27,9 @@ const STRAIGHT: usize = 16 << 10;
 /// The kernel takes so many parts of a message, of 1024.
 const PARTS_MAX: usize = 256;
 
-/// A unix socket takes so many bytes that were not read: a few replies of 64 KiB, so that the next ones are read while the client takes these. Usual are
-/// 208 KiB, which are full after three. TCP sockets find theirs by themselves.
+/// A unix socket takes so many bytes that were not read: a few replies of 64 KiB, so that the next ones are
+/// read while the client takes these. Usual are 208 KiB, which are full after three. TCP sockets find theirs
+/// by themselves.
 const UNIX_ROOM: libc::c_int = 1 << 20;
 
 /// A socket, of whatever kind.
@@ -163,8 +165,8 @@ pub(super) enum Sent {
 enum Target {
     /// To the input, as much as there is room for.
     Input,
-    /// To the data of a large write, and of what follows no more than one header to the input: if that is another large write's, its data
-    /// can go straight to where they belong, too.
+    /// To the data of a large write, and of what follows no more than one header to the input: if that is
+    /// another large write's, its data can go straight to where they belong, too.
     Data,
     /// A header that has to come after a large write.
     Header,
@@ -303,7 +305,8 @@ impl Connection {
             Recv::new(fd, input.as_mut_ptr(), input.len() as u32).build()
         };
         self.is_receiving = true;
-        // SAFETY: nobody touches the message, the input, or the write, while `is_receiving`; the connection stays until that ends.
+        // SAFETY: nobody touches the message, the input, or the write, while `is_receiving`; the connection
+        // stays until that ends.
         unsafe { ring.push(recv, token) }
     }
 
@@ -345,8 +348,8 @@ impl Connection {
         !self.batch.is_empty() || !self.out.is_empty()
     }
 
-    /// Sends as much as fits a message: at once what the socket takes, which is answered; else through the ring. If there are other
-    /// connections, a worker sends what is long.
+    /// Sends as much as fits a message: at once what the socket takes, which is answered; else through the
+    /// ring. If there are other connections, a worker sends what is long.
     pub(super) fn send(&mut self, ring: &mut Ring, token: Token, has_others: bool) -> io::Result<Sent> {
         if self.batch.is_empty() {
             self.fill_batch();
@@ -386,8 +389,8 @@ impl Connection {
             return Ok(Sent::Now(sent));
         }
         self.is_sending = true;
-        // SAFETY: the message is in a box of its own, and neither it nor the batch is touched while `is_sending`; the connection stays
-        // until that ends.
+        // SAFETY: the message is in a box of its own, and neither it nor the batch is touched while
+        // `is_sending`; the connection stays until that ends.
         unsafe { ring.push(send, token)? }
         Ok(Sent::Later)
     }

@@ -6,15 +6,18 @@
 //!   sendmsg ◄── up to 256 parts a turn ◄────┘
 //! ```
 //!
-//! All complete requests of what came in one go are handed in before more is asked for, and all replies of a turn go out in one message
-//! for each connection, at once as far as its socket takes them: by a call, since a client waits for it, and what the ring would
-//! say of it would only wake the engine. Where there are several connections, a worker of the ring sends what is long, so that no client
-//! waits for the copying of another one's data. Who has no room is not read from: because of what it has in the queue, because it does not read its replies, or because
-//! all together hold too much. Who keeps us waiting is dropped: a handshake takes ten seconds at most, and somebody who reads nothing for
-//! half a minute while there is something to read is gone, as is who does not send the data that he has announced. If memory is scarce, that
-//! goes faster; if all places are taken, the oldest handshake gives way.
+//! All complete requests of what came in one go are handed in before more is asked for, and all replies of a
+//! turn go out in one message for each connection, at once as far as its socket takes them: by a call, since
+//! a client waits for it, and what the ring would say of it would only wake the engine. Where there are
+//! several connections, a worker of the ring sends what is long, so that no client waits for the copying of
+//! another one's data. Who has no room is not read from: because of what it has in the queue, because it does
+//! not read its replies, or because all together hold too much. Who keeps us waiting is dropped: a handshake
+//! takes ten seconds at most, and somebody who reads nothing for half a minute while there is something to
+//! read is gone, as is who does not send the data that he has announced. If memory is scarce, that goes
+//! faster; if all places are taken, the oldest handshake gives way.
 //!
-//! A connection that ends takes what it asked for with it ([`leave`](crate::RequestQueue::leave)); if it says so first, it gets what it asked for.
+//! A connection that ends takes what it asked for with it ([`leave`](crate::RequestQueue::leave)); if it says
+//! so first, it gets what it asked for.
 
 use super::connection::{Connection, Identity, Out, Sent, Socket, State, Writing};
 use super::session::{Command, Errno, Facts, Request, Session, Step};

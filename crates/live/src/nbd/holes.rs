@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// The extents of a range, in order: lengths, and whether each is a hole. At most so many: the rest is for another time. Where the file
-/// system does not say, there are data.
+/// The extents of a range, in order: lengths, and whether each is a hole. At most so many: the rest is for
+/// another time. Where the file system does not say, there are data.
 pub(super) fn extents(file: &File, offset: u64, len: u32, most: usize) -> Vec<(u32, bool)> {
     let end = offset + u64::from(len);
     let (mut at, mut found) = (offset, Vec::new());

@@ -4,12 +4,13 @@
 //!   client ─socket─► Session: the protocol, no I/O ─► front: sockets on the engine's ring ─► RequestQueue ─► …
 //! ```
 //!
-//! A [`Server`] is a disk whose front talks NBD. Each [`Export`] is a file of the disk, in a group that has its weight, class, limits and
-//! guarantee. Each connection is a queue of the scheduler's within that group, so that a client with several connections wins nothing from
-//! other exports.
+//! A [`Server`] is a disk whose front talks NBD. Each [`Export`] is a file of the disk, in a group that has
+//! its weight, class, limits and guarantee. Each connection is a queue of the scheduler's within that group,
+//! so that a client with several connections wins nothing from other exports.
 //!
-//! What it does not do: TLS, and passwords. Whoever can open the socket can read and write; so a unix socket is for its owner only, and TCP is
-//! refused beyond this machine unless it is said that the network is trusted.
+//! What it does not do: TLS, and passwords. Whoever can open the socket can read and write; so a unix socket
+//! is for its owner only, and TCP is refused beyond this machine unless it is said that the network is
+//! trusted.
 //!
 //! From the protocol's public description.
 //= nbd doc/proto.md

@@ -64,7 +64,8 @@ pub enum Listen {
 pub struct Options {
     /// How many connections there may be. Default 256.
     pub connections_max: usize,
-    /// Whether TCP may be opened to other machines: nothing is encrypted, and nobody asked who he is. Default false.
+    /// Whether TCP may be opened to other machines: nothing is encrypted, and nobody asked who he is. Default
+    /// false.
     pub trust_network: bool,
 }
 
@@ -77,7 +78,8 @@ impl Default for Options {
 /// A name of the protocol's has 4096 bytes at most.
 const NAME_MAX: usize = 4096;
 
-/// A disk that is served. When it is dropped, what clients are waiting for is finished, within five seconds, and they are hung up on.
+/// A disk that is served. When it is dropped, what clients are waiting for is finished, within five seconds,
+/// and they are hung up on.
 #[derive(Debug)]
 pub struct Server {
     // In this order: first no new clients, then no old ones.
@@ -88,7 +90,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the exports' files and serves them. The files of `disk`, if any, are not used: they are the exports'.
+    /// Opens the exports' files and serves them. The files of `disk`, if any, are not used: they are the
+    /// exports'.
     ///
     /// # Errors
     /// If a name is used twice, a file or socket cannot be had, or as [`Disk::open`].
@@ -213,8 +216,8 @@ fn look(export: &Export, direct: bool) -> Result<Looked, Error> {
     Ok(Looked { punches: !export.read_only && punches(&holes), holes, block })
 }
 
-/// What offsets and lengths have to be multiples of, where the page cache is bypassed. A file system that does not say is tried out, where there are
-/// data: of a hole some give any bytes.
+/// What offsets and lengths have to be multiples of, where the page cache is bypassed. A file system that
+/// does not say is tried out, where there are data: of a hole some give any bytes.
 fn block_size(path: &Path) -> u32 {
     let Ok(file) = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path) else { return 1 };
     if let Some(told) = direct_alignment(&file).filter(|told| told.is_power_of_two()) {
@@ -290,7 +293,8 @@ mod tests {
         let read =
             file.and_then(|f| f.read_at(&mut Pool::new(0).buffer(4096)[..hole as usize], u64::from(hole)));
         std::fs::remove_file(&path).unwrap();
-        // A file system may have no direct reads at all: then the page cache is gone through, and that reads any bytes.
+        // A file system may have no direct reads at all: then the page cache is gone through, and that reads
+        // any bytes.
         assert_eq!(read.map_or(1, |n| n as u32), hole);
         assert_eq!(hole, data);
     }

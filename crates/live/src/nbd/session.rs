@@ -1,4 +1,5 @@
-//! The protocol, from the server's side of one connection: bytes in, requests out. It does no I/O and keeps no data.
+//! The protocol, from the server's side of one connection: bytes in, requests out. It does no I/O and keeps
+//! no data.
 //!
 //! ```text
 //!   greeting ─► ClientFlags ─► Options ⟲ ─GO─► Commands ⟲ ─DISC─► Over
@@ -7,15 +8,17 @@
 //!                                                Data
 //! ```
 //!
-//! [`Session::step`] looks at what has come in, takes as much of it as makes one [`Step`], and says how much that was. What it has to
-//! say itself, it puts into `out`. How the bytes were cut into pieces on the way changes nothing. It asks for at most
-//! [`INPUT_MAX`] bytes at a time; data of writes pass by, and the driver may take them elsewhere ([`Session::data_left`]).
+//! [`Session::step`] looks at what has come in, takes as much of it as makes one [`Step`], and says how much
+//! that was. What it has to say itself, it puts into `out`. How the bytes were cut into pieces on the way
+//! changes nothing. It asks for at most [`INPUT_MAX`] bytes at a time; data of writes pass by, and the driver
+//! may take them elsewhere ([`Session::data_left`]).
 //!
-//! What a client asks for is checked here: what comes out lies inside the export, is aligned, allowed, and understood. What is refused is
-//! answered here, after its data have been skipped. Who breaks the protocol itself, so that it cannot be known where the next request begins,
-//! is dropped.
+//! What a client asks for is checked here: what comes out lies inside the export, is aligned, allowed, and
+//! understood. What is refused is answered here, after its data have been skipped. Who breaks the protocol
+//! itself, so that it cannot be known where the next request begins, is dropped.
 //!
-//! What it does not do: TLS, old-style handshake, extended headers, `RESIZE`. Options that it does not know are refused politely.
+//! What it does not do: TLS, old-style handshake, extended headers, `RESIZE`. Options that it does not know
+//! are refused politely.
 
 use super::wire::{self, Put, Take, can, chunk, command, flag, info, option, reply};
 
@@ -175,7 +178,8 @@ enum Phase {
     Over,
 }
 
-/// One connection from the first byte on, without the connection: bytes come in, steps and bytes to send come out.
+/// One connection from the first byte on, without the connection: bytes come in, steps and bytes to send come
+/// out.
 #[derive(Clone, Debug)]
 pub struct Session {
     phase: Phase,
@@ -600,8 +604,8 @@ impl Session {
         }
     }
 
-    /// What the reply to a request begins with; behind that of a read that went well come its data. Block status has
-    /// [a reply of its own](Self::status) if it went well.
+    /// What the reply to a request begins with; behind that of a read that went well come its data. Block
+    /// status has [a reply of its own](Self::status) if it went well.
     #[must_use]
     pub fn head(&self, request: &Request, result: Result<(), Errno>) -> Head {
         let is_structured = matches!(request.command, Command::Read | Command::Status { .. });

@@ -1,8 +1,10 @@
 //! Tests that need real time, on a machine that may have none.
 //!
-//! A test that expects something within some time cannot tell a slow program from a busy machine. So it measures the machine meanwhile: a thread sleeps
-//! a millisecond at a time and keeps how late it woke. If what is [timely] has not come in time and that thread was late, too, the test is
-//! tried again, and says `skipped: machine too busy` in the end. If the machine was calm, it fails. What does not depend on time fails at once.
+//! A test that expects something within some time cannot tell a slow program from a busy machine. So it
+//! measures the machine meanwhile: a thread sleeps a millisecond at a time and keeps how late it woke. If
+//! what is [timely] has not come in time and that thread was late, too, the test is tried again, and says
+//! `skipped: machine too busy` in the end. If the machine was calm, it fails. What does not depend on time
+//! fails at once.
 
 #![allow(dead_code, reason = "no test binary needs all of it")]
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
@@ -12,7 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A calm machine wakes a thread that sleeps within a millisecond or two. A thread that woke so late, once, was kept from a processor.
+/// A calm machine wakes a thread that sleeps within a millisecond or two. A thread that woke so late, once,
+/// was kept from a processor.
 const BUSY: Duration = Duration::from_millis(20);
 
 /// How often a test is tried on a busy machine.
@@ -35,7 +38,8 @@ pub(crate) fn in_time(attempt: impl Fn()) {
 
 type Attempt = (Result<(), Box<dyn Any + Send>>, Duration);
 
-/// Runs a test by `attempt`, which also measures how late the machine was meanwhile. Answers whether the test could be judged.
+/// Runs a test by `attempt`, which also measures how late the machine was meanwhile. Answers whether the test
+/// could be judged.
 pub(crate) fn in_time_by(mut attempt: impl FnMut() -> Attempt) -> bool {
     for _ in 0..TRIES {
         let (outcome, late) = attempt();
