@@ -1,8 +1,8 @@
-//! What is fuzzed: the parsers, with bytes that users might hand in, the NBD protocol, with bytes that clients might send, the control socket's requests, and the
-//! elevator, with operations made of bytes.
+//! What is fuzzed: the parsers, with bytes that users might hand in, the NBD protocol, with bytes that
+//! clients might send, the control socket's requests, and the elevator, with operations made of bytes.
 //!
-//! Each target is a function here, so that a fuzzer (`cargo xtask fuzz`, or `cargo fuzz run TARGET`) and a plain test
-//! (`tests/replay.rs`, over the committed corpus) run the same code.
+//! Each target is a function here, so that a fuzzer (`cargo xtask fuzz`, or `cargo fuzz run TARGET`) and a
+//! plain test (`tests/replay.rs`, over the committed corpus) run the same code.
 
 #[path = "../../crates/core/tests/support/mod.rs"]
 mod support;
@@ -45,8 +45,9 @@ pub fn disk_preset(data: &[u8]) {
     }
 }
 
-/// Any bytes give a drive or a one-line error; a drive can be made, and its TOML file is the same drive. The input is three
-/// files: DiskSim's `.diskspecs`, and behind lines of `====` a `.model` and a `.seek`, which it may name `m` and `s`.
+/// Any bytes give a drive or a one-line error; a drive can be made, and its TOML file is the same drive. The
+/// input is three files: DiskSim's `.diskspecs`, and behind lines of `====` a `.model` and a `.seek`, which
+/// it may name `m` and `s`.
 pub fn disksim_drive(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut parts = text.splitn(3, "====\n");
@@ -113,8 +114,8 @@ pub fn control(data: &[u8]) {
     }
 }
 
-/// Any bytes give requests that can be done, or end the connection; and how they are cut changes nothing. The first byte says how
-/// they are cut, and whether the handshake is over.
+/// Any bytes give requests that can be done, or end the connection; and how they are cut changes nothing. The
+/// first byte says how they are cut, and whether the handshake is over.
 pub fn nbd(data: &[u8]) {
     let Some((&first, data)) = data.split_first() else { return };
     let hello = b"\0\0\0\x03IHAVEOPT\0\0\0\x08\0\0\0\0IHAVEOPT\0\0\0\x01\0\0\0\x04disk";

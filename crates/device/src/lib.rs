@@ -19,9 +19,10 @@
 //! 2. Arm one timer at [`Device::next_event`], or none.
 //! 3. When it fires, call [`Device::poll`] until it returns `None`. Go to 1.
 //!
-//! Time never goes backwards. `next_event` is the very instant of a completion, or an earlier one: of an inner step that a command waits for
-//! (room in the write cache, the arm), or before which none can be done; then `poll` returns `None` and the next `next_event` is later.
-//! Extra polls do no harm. Nothing is allocated per command.
+//! Time never goes backwards. `next_event` is the very instant of a completion, or an earlier one: of an
+//! inner step that a command waits for (room in the write cache, the arm), or before which none can be done;
+//! then `poll` returns `None` and the next `next_event` is later. Extra polls do no harm. Nothing is
+//! allocated per command.
 //!
 //! # Example
 //!
@@ -233,8 +234,8 @@ impl Device {
         each!(self, d => d.poll(now))
     }
 
-    /// Brings [`counters`](Self::counters) and [`unseen`](Self::unseen) up to `now`, where they are of the last call. Answers when what they
-    /// were brought up by happened last.
+    /// Brings [`counters`](Self::counters) and [`unseen`](Self::unseen) up to `now`, where they are of the
+    /// last call. Answers when what they were brought up by happened last.
     pub fn catch_up(&mut self, now: Instant) -> Option<Instant> {
         match self {
             Self::Ssd(ssd) => ssd.catch_up(now),
@@ -243,8 +244,9 @@ impl Device {
         }
     }
 
-    /// How many instants there were at which something happened inside that a command waited for, and the driver did not poll, less its polls at which
-    /// there was nothing. So how much a run does can be counted whatever is polled.
+    /// How many instants there were at which something happened inside that a command waited for, and the
+    /// driver did not poll, less its polls at which there was nothing. So how much a run does can be counted
+    /// whatever is polled.
     #[must_use]
     pub fn unseen(&self) -> i64 {
         match self {
@@ -254,8 +256,8 @@ impl Device {
         }
     }
 
-    /// The sector that the head is about to reach, where there is one head; asking changes nothing. What the drive does on its own
-    /// account is seen as far as a command has needed to know of it.
+    /// The sector that the head is about to reach, where there is one head; asking changes nothing. What the
+    /// drive does on its own account is seen as far as a command has needed to know of it.
     #[must_use]
     pub fn head(&self, now: Instant) -> Option<Sector> {
         match self {

@@ -1,7 +1,8 @@
-//! Solid-state devices do what the table of presets says they do, and what data sheets say where the table is silent.
+//! Solid-state devices do what the table of presets says they do, and what data sheets say where the table is
+//! silent.
 //!
-//! A closed loop: so many commands outstanding, each followed by the next one 3 us after its completion, which is what the
-//! host of the table took.
+//! A closed loop: so many commands outstanding, each followed by the next one 3 us after its completion,
+//! which is what the host of the table took.
 //= docs/reference/devices.md#22-sata-ssds to 2.4, docs/reference/devices.md#34-solid-state-presets type=test
 
 mod host;
@@ -105,9 +106,10 @@ fn within(what: &str, ours: u64, table: u64, percent: u64) {
 
 /// The rows "model gives": 4 KiB alone and at most, MB/s of 128 KiB in sequence alone and with others.
 ///
-/// Two differ for `nvme`. 128 KiB take 107.6 us of which 38.6 us are on the link, so that it takes three to fill it. And the
-/// table's 367k reads a second come from channels that serve pages in the order of their commands; in the order in which
-/// they are ready, 128 commands at once do what the command processor can, 1/1.55 us. The data sheet says 600k.
+/// Two differ for `nvme`. 128 KiB take 107.6 us of which 38.6 us are on the link, so that it takes three to
+/// fill it. And the table's 367k reads a second come from channels that serve pages in the order of their
+/// commands; in the order in which they are ready, 128 commands at once do what the command processor can,
+/// 1/1.55 us. The data sheet says 600k.
 //= docs/reference/devices.md#34-solid-state-presets
 //= docs/reference/devices.md#22-sata-ssds
 #[test]
@@ -257,7 +259,8 @@ fn by_formula(p: &SsdParams, reads: &[(u64, u64, u64)]) -> Vec<u64> {
     done
 }
 
-/// With one die on each channel the order on the channels is that of the commands, and the formulas must come out exactly.
+/// With one die on each channel the order on the channels is that of the commands, and the formulas must come
+/// out exactly.
 #[test]
 fn reads_follow_the_formulas() {
     let p = SsdParams {
@@ -311,8 +314,8 @@ fn drives_reach_their_link_and_no_more() {
     }
 }
 
-/// Data sheets: 980 Pro 5000 MB/s written, SN850X 6600, T700 11,800. Reviews: NV2 2800 MB/s, and after the cache 600. The 980 Pro's
-/// 1500 MB/s are what is left while its cache is emptied.
+/// Data sheets: 980 Pro 5000 MB/s written, SN850X 6600, T700 11,800. Reviews: NV2 2800 MB/s, and after the
+/// cache 600. The 980 Pro's 1500 MB/s are what is left while its cache is emptied.
 #[test]
 fn drives_write_as_fast_as_sheets_and_reviews_say() {
     for (name, cache, native) in

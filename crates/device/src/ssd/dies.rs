@@ -9,14 +9,15 @@
 //!              channel              |─ unit out, unit in ─|
 //! ```
 //!
-//! What a free die does next, in this order: reads; a program that was suspended for them; what garbage collection owes;
-//! programs; moving data out of the SLC cache. A read never stops what has begun, unless the drive can suspend programs.
-//! While a command waits for programs, at most [`READS_IN_A_ROW`] reads of a die pass them.
+//! What a free die does next, in this order: reads; a program that was suspended for them; what garbage
+//! collection owes; programs; moving data out of the SLC cache. A read never stops what has begun, unless the
+//! drive can suspend programs. While a command waits for programs, at most [`READS_IN_A_ROW`] reads of a die
+//! pass them.
 //!
 //! Consecutive pages of one command on one die are sensed together if they fill the planes.
 //!
-//! What this does not do: decide where data go (`ftl.rs`), or what follows for commands (`mod.rs`): both get to hear of it
-//! as an [`Outcome`].
+//! What this does not do: decide where data go (`ftl.rs`), or what follows for commands (`mod.rs`): both get
+//! to hear of it as an [`Outcome`].
 //= docs/reference/devices.md#22-sata-ssds
 
 use super::Timing;
@@ -27,7 +28,8 @@ const NIL: u32 = u32::MAX;
 
 /// So many reads of a die pass its programs while a command waits for those, or while one is suspended.
 ///
-/// Reads have priority, yet nobody may wait for ever. At 80 us each they take about as long as a program does.
+/// Reads have priority, yet nobody may wait for ever. At 80 us each they take about as long as a program
+/// does.
 //= docs/reference/devices.md#22-sata-ssds
 pub(super) const READS_IN_A_ROW: u32 = 16;
 
@@ -202,8 +204,9 @@ impl Dies {
         self.timers.next().0.min(self.transfers.next().0)
     }
 
-    /// Not later than the next command ends for what happens here: `sensed` is the least that passes from a page's having been sensed to
-    /// that, and `moved` from its having crossed the channel. Programs are looked at if a command waits for them.
+    /// Not later than the next command ends for what happens here: `sensed` is the least that passes from a
+    /// page's having been sensed to that, and `moved` from its having crossed the channel. Programs are
+    /// looked at if a command waits for them.
     #[inline]
     pub(super) fn soonest(&self, sensed: u64, moved: u64) -> u64 {
         let program = self.t.prog.min(self.t.prog_slc);

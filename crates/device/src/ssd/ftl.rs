@@ -1,28 +1,30 @@
 //! What the flash translation layer costs, without a page map.
 //!
-//! Pages are appended round-robin over the dies. A drive that is overwritten at random has to move `WA - 1` pages for each
-//! page written, and to erase a block for each block's worth; for uniform random overwrites on flash with a spare part
-//! `s` (over-provisioning and what the host has discarded, relative to the data),
+//! Pages are appended round-robin over the dies. A drive that is overwritten at random has to move `WA - 1`
+//! pages for each page written, and to erase a block for each block's worth; for uniform random overwrites on
+//! flash with a spare part `s` (over-provisioning and what the host has discarded, relative to the data),
 //!
 //! ```text
 //!     WA = (1 + s) / (2 s),  1 to 10           7 % spare: 7.6          28 %: 2.3          sequential: 1
 //! ```
 //!
-//! The fractions are accumulated for each die, and whole operations come due with its next program: 7.6 becomes six moves
-//! after some programs and seven after others. A write is sequential if it goes on where one of the last 16 streams
-//! ended, or is as large as a block.
+//! The fractions are accumulated for each die, and whole operations come due with its next program: 7.6
+//! becomes six moves after some programs and seven after others. A write is sequential if it goes on where
+//! one of the last 16 streams ended, or is as large as a block.
 //!
-//! **SLC cache.** Programs are fast until its room is used up, then native. It is emptied while the host has been idle for
-//! `slc_idle`; once full also in the gaps between the programs, and it is used again when half of it is free. Its room is
-//! flash of its own (`slc`) and, where the drive holds no data, more of it (`slc_dynamic`). A unit in a cell of one bit
-//! takes the room of `b` native ones, and one of these was its own in any case:
+//! **SLC cache.** Programs are fast until its room is used up, then native. It is emptied while the host has
+//! been idle for `slc_idle`; once full also in the gaps between the programs, and it is used again when half
+//! of it is free. Its room is flash of its own (`slc`) and, where the drive holds no data, more of it
+//! (`slc_dynamic`). A unit in a cell of one bit takes the room of `b` native ones, and one of these was its
+//! own in any case:
 //!
 //! ```text
 //!     room = slc + min(slc_dynamic, free / (b - 1))       three bits, drive of 900 GB, no limit: the first 300 GB
 //! ```
 //!
-//! As the drive fills up, the room shrinks. What is beyond it must leave at once: such units are *folded*, which is moved
-//! to native cells, on the dies of the programs that come in. So the speed of a drive that is written through falls twice:
+//! As the drive fills up, the room shrinks. What is beyond it must leave at once: such units are *folded*,
+//! which is moved to native cells, on the dies of the programs that come in. So the speed of a drive that is
+//! written through falls twice:
 //!
 //! ```text
 //!   GB/s  ████████                            cost of a unit:   t_prog_slc
@@ -31,23 +33,26 @@
 //!         ─ slc_dynamic ┴ free / (b - 1) = slc_dynamic
 //! ```
 //!
-//! With `slc_full = "fold"` all data pass through the cache, and a full one folds a unit for each that comes in:
-//! `t_prog_slc + t_read + t_prog`. The blocks of the cache are erased then, too, `b` times as often as native ones.
+//! With `slc_full = "fold"` all data pass through the cache, and a full one folds a unit for each that comes
+//! in: `t_prog_slc + t_read + t_prog`. The blocks of the cache are erased then, too, `b` times as often as
+//! native ones.
 //!
-//! With `slc_full = "drain"` a full cache is folded away beside the native programs, `1 / (b - 1)` of a unit with each as if there
-//! were no room, and is used again once it is empty: a drive that is written through gets fast again.
+//! With `slc_full = "drain"` a full cache is folded away beside the native programs, `1 / (b - 1)` of a unit
+//! with each as if there were no room, and is used again once it is empty: a drive that is written through
+//! gets fast again.
 //!
-//! **Hot parts.** The formula is for a drive that is overwritten everywhere. What is never overwritten ends up in blocks of its own, in
-//! which nothing is to be gained, so that all of the spare flash serves the rest. With `hot_parts` the data in the formula are those of the
-//! parts that random overwrites have touched since the spare flash was last written twice over:
+//! **Hot parts.** The formula is for a drive that is overwritten everywhere. What is never overwritten ends
+//! up in blocks of its own, in which nothing is to be gained, so that all of the spare flash serves the rest.
+//! With `hot_parts` the data in the formula are those of the parts that random overwrites have touched since
+//! the spare flash was last written twice over:
 //!
 //! ```text
 //!     1 TB, 90 GB spare, overwritten all over:   (1000 + 90) / 180 = 6.06        100 GB of it: 1.06        4 GB of it: 1
 //! ```
 //!
-//! What this does not do: know which pages are valid. The estimate holds for a drive in the steady state of its load: while parts of it
-//! were never written these count as spare, but not when the first block comes free, nor does it tell how the blocks sort themselves
-//! out when the load changes.
+//! What this does not do: know which pages are valid. The estimate holds for a drive in the steady state of
+//! its load: while parts of it were never written these count as spare, but not when the first block comes
+//! free, nor does it tell how the blocks sort themselves out when the load changes.
 //= docs/reference/devices.md#22-sata-ssds
 //= docs/reference/devices.md#slc-cache
 
@@ -107,7 +112,8 @@ impl Default for Hot {
 }
 
 impl Hot {
-    /// A random overwrite of so many sectors of the parts `first` to `last`. A time ends when the spare flash was written once over.
+    /// A random overwrite of so many sectors of the parts `first` to `last`. A time ends when the spare flash
+    /// was written once over.
     #[allow(clippy::cast_possible_truncation, reason = "there are 4096 parts")]
     fn touch(&mut self, first: u64, last: u64, sectors: u64, spare: u64) {
         for part in first..=last {
@@ -138,8 +144,8 @@ pub(super) struct Ftl {
     streams: [u64; STREAMS],
     /// Thousandths of sectors to move for what has come in since the last program.
     owed: u64,
-    /// For each die. A common account would come due on the same dies again and again, as often as its period and the
-    /// number of dies have a divisor in common.
+    /// For each die. A common account would come due on the same dies again and again, as often as its period
+    /// and the number of dies have a divisor in common.
     debts: Vec<Debt>,
     /// Parts that are overwritten at random; none: all count.
     hot: Option<Hot>,
@@ -245,7 +251,8 @@ impl Ftl {
         }
     }
 
-    /// Where the next unit is programmed, and what comes with it, while so many units leave the SLC cache in the gaps.
+    /// Where the next unit is programmed, and what comes with it, while so many units leave the SLC cache in
+    /// the gaps.
     #[allow(clippy::cast_possible_truncation, reason = "a few operations each")]
     pub(super) fn program(&mut self, migrating: u64) -> Charge {
         let die = self.next_die;
@@ -281,7 +288,8 @@ impl Ftl {
         if self.drain { 0 } else { room / 2 }
     }
 
-    /// Units leave the SLC cache for one that comes in: what is beyond its room, or all in turn, not counting those on their way out.
+    /// Units leave the SLC cache for one that comes in: what is beyond its room, or all in turn, not counting
+    /// those on their way out.
     ///
     /// Each die has its share of them: a native program takes the room of `1 / (b - 1)` units.
     fn fold_out(&mut self, die: usize, room: u64, migrating: u64) -> u64 {
@@ -342,7 +350,8 @@ impl Ftl {
         }
     }
 
-    /// Changes the count of each part that `[start, end)` touches: from what it is, its size, and the sectors inside.
+    /// Changes the count of each part that `[start, end)` touches: from what it is, its size, and the sectors
+    /// inside.
     fn each_part(&mut self, start: u64, end: u64, change: impl Fn(u64, u64, u64) -> u64) {
         let size = self.capacity.div_ceil(PARTS);
         let mut at = start;

@@ -11,28 +11,31 @@
 //!   write ──► t_cmd ───► t_fix_write ──► room in the write buffer? ──► [ link ] ──► done      (programmed later)
 //! ```
 //!
-//! Nothing moves, so the place matters only by its die: page `lpn` lies on die `lpn mod dies`, and neighbours are on
-//! different channels. Completions are naturally out of order.
+//! Nothing moves, so the place matters only by its die: page `lpn` lies on die `lpn mod dies`, and neighbours
+//! are on different channels. Completions are naturally out of order.
 //!
-//! Worked numbers (`plextor_m5s`): 4 KiB alone take 11 + 20 + 60 + 20.5 (channel) + 10.2 (link) = 121.7 us. Many of them
-//! at once wait for the command processor, 1/11 us = 90.9k a second. 128 KiB alone take 11 + 20 + 60 + 41 until the
-//! first pages are ready, and 327.7 us on the link: 285 MB/s. With two at once the link never rests: 400 MB/s. So
-//! sequential throughput with few requests outstanding is a matter of latency, and read-ahead, not flash, sets it.
+//! Worked numbers (`plextor_m5s`): 4 KiB alone take 11 + 20 + 60 + 20.5 (channel) + 10.2 (link) = 121.7 us.
+//! Many of them at once wait for the command processor, 1/11 us = 90.9k a second. 128 KiB alone take 11 +
+//! 20 + 60 + 41 until the first pages are ready, and 327.7 us on the link: 285 MB/s. With two at once the
+//! link never rests: 400 MB/s. So sequential throughput with few requests outstanding is a matter of latency,
+//! and read-ahead, not flash, sets it.
 //!
 //! Sequential readers may be read ahead of (`prefetch.rs`).
 //!
-//! Where reads and writes share the buffer (`shared_buffer`), a read does not go past writes that wait for room: it takes its turn
-//! behind them, and goes to its die when they are in. It holds no room itself.
+//! Where reads and writes share the buffer (`shared_buffer`), a read does not go past writes that wait for
+//! room: it takes its turn behind them, and goes to its die when they are in. It holds no room itself.
 //!
-//! The link serves commands by the time their first page is ready, never by the order of submission: a large read whose
-//! pages wait for busy dies does not block small ones that are ready. The same goes for the channels.
+//! The link serves commands by the time their first page is ready, never by the order of submission: a large
+//! read whose pages wait for busy dies does not block small ones that are ready. The same goes for the
+//! channels.
 //!
-//! What happens inside is played when somebody asks: at the next command, and at the first instant at which a command may be done
-//! ([`Ssd::soonest`]). A drive with many reads in flight is polled once for each, not at each of its steps.
+//! What happens inside is played when somebody asks: at the next command, and at the first instant at which a
+//! command may be done ([`Ssd::soonest`]). A drive with many reads in flight is polled once for each, not at
+//! each of its steps.
 //!
-//! What this does not do: data; a page map. Reads find their page where a drive that was written in order has it, even
-//! when it is still in the write buffer, and what garbage collection costs is computed (`ftl.rs`), not played out block by
-//! block. No wear, no errors, no temperature, no power states.
+//! What this does not do: data; a page map. Reads find their page where a drive that was written in order has
+//! it, even when it is still in the write buffer, and what garbage collection costs is computed (`ftl.rs`),
+//! not played out block by block. No wear, no errors, no temperature, no power states.
 //= docs/reference/devices.md#22-sata-ssds to 2.4
 
 mod dies;
@@ -196,8 +199,8 @@ pub struct Ssd {
     /// The least that part of a read on one page has taken on a channel, and a read on the link.
     least_channel: u64,
     least_link: u64,
-    /// The last instant that was an event of a drive that is polled at each of its steps; and how many such instants passed without a poll, less the
-    /// polls at which there was none.
+    /// The last instant that was an event of a drive that is polled at each of its steps; and how many such
+    /// instants passed without a poll, less the polls at which there was none.
     seen_at: u64,
     unseen: i64,
     /// Reads on their way to the dies, and everything else on its way to the write buffer, in order.
@@ -306,14 +309,16 @@ impl Ssd {
         (at != NEVER).then(|| Instant::from_ns(at.max(1)))
     }
 
-    /// Not later than any command is done of which that is not decided. Later than the next step if that cannot end one:
+    /// Not later than any command is done of which that is not decided. Later than the next step if that
+    /// cannot end one:
     ///
     /// ```text
     ///   a read has to   be processed ─► be sensed ─► cross the channel ─► cross the link     each takes at least what its smallest part
     ///                    at t_read       at least     at least                               takes, or the smallest of all before it
     /// ```
     fn soonest(&self) -> u64 {
-        // The link is behind the first page of a read. Of several pages the last may be there when all is across.
+        // The link is behind the first page of a read. Of several pages the last may be there when all is
+        // across.
         let moved = if self.large > 0 { 0 } else { self.least_link };
         let sensed = self.least_channel.saturating_add(moved);
         let found = if self.prefetch.may_hit() { 0 } else { self.t.read.saturating_add(sensed) };
@@ -340,13 +345,15 @@ impl Ssd {
         Some(tag)
     }
 
-    /// Brings figures and [`Self::unseen`] up to `now`, as if it were polled at each step. Answers when the last of them was.
+    /// Brings figures and [`Self::unseen`] up to `now`, as if it were polled at each step. Answers when the
+    /// last of them was.
     pub(crate) fn catch_up(&mut self, now: Instant) -> Option<Instant> {
         self.advance_while_awaited(now.as_ns(), false);
         (self.seen_at > 0).then(|| Instant::from_ns(self.seen_at))
     }
 
-    /// How many more events this would have been if it were polled at each step that a command waits for. Less than none: fewer.
+    /// How many more events this would have been if it were polled at each step that a command waits for.
+    /// Less than none: fewer.
     pub(crate) fn unseen(&self) -> i64 {
         self.unseen
     }
@@ -410,7 +417,8 @@ impl Ssd {
         self.others.push(at, slot);
     }
 
-    /// The command processor that is free first takes the command, and has `upkeep` to do with it. Answers when it is done.
+    /// The command processor that is free first takes the command, and has `upkeep` to do with it. Answers
+    /// when it is done.
     fn process(&mut self, now: u64, upkeep: u64) -> u64 {
         let mut first = 0;
         for i in 1..self.servers.len() {
@@ -471,8 +479,8 @@ impl Ssd {
         }
     }
 
-    /// Plays what happens until `until`, up to the instant after which no command waits for anything. The driver counts an event at that instant
-    /// if this is a poll.
+    /// Plays what happens until `until`, up to the instant after which no command waits for anything. The
+    /// driver counts an event at that instant if this is a poll.
     fn advance_while_awaited(&mut self, until: u64, is_poll: bool) {
         let mut at = 0;
         loop {
@@ -528,7 +536,8 @@ impl Ssd {
         }
     }
 
-    /// A read has come out of the command processor. Where it takes its turn with writes it stands behind those that wait for room.
+    /// A read has come out of the command processor. Where it takes its turn with writes it stands behind
+    /// those that wait for room.
     //= docs/reference/devices.md#shared-buffer
     fn begin_read(&mut self, now: u64, slot: u32) {
         if self.shared && !self.buffer.waiting.is_empty() {
@@ -582,8 +591,8 @@ impl Ssd {
         }
     }
 
-    /// Some data of a read are in the controller. The first take their place on the link for all; it is done when the last
-    /// are there and all have crossed.
+    /// Some data of a read are in the controller. The first take their place on the link for all; it is done
+    /// when the last are there and all have crossed.
     fn send(&mut self, now: u64, slot: u32) {
         let s = &mut self.slots[slot as usize];
         if s.link_end == 0 {

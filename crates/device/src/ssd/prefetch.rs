@@ -1,8 +1,9 @@
 //! Reading ahead of sequential readers, into the controller's memory.
 //!
-//! A read that begins where one of the last eight streams ended makes that stream go on, and from the second read on
-//! `prefetch` bytes beyond its end are fetched, in chunks of a quarter of that on a fixed grid. A read that lies in
-//! fetched chunks waits for those that are still on their way, and then takes the link: `t_cmd + t_fix + link`.
+//! A read that begins where one of the last eight streams ended makes that stream go on, and from the second
+//! read on `prefetch` bytes beyond its end are fetched, in chunks of a quarter of that on a fixed grid. A
+//! read that lies in fetched chunks waits for those that are still on their way, and then takes the link:
+//! `t_cmd + t_fix + link`.
 //!
 //! ```text
 //!   chunks of the device    |     4     |     5     |     6     |     7     |     8     |
@@ -177,7 +178,8 @@ impl Prefetch {
         self.fetched > 0
     }
 
-    /// What to fetch now. Call until `None`, each time telling with [`fetching`](Self::fetching) how many pages it is.
+    /// What to fetch now. Call until `None`, each time telling with [`fetching`](Self::fetching) how many
+    /// pages it is.
     pub(super) fn fetch(&mut self) -> Option<Fetch> {
         let i = self.current?;
         let (s, read) = (&mut self.streams[i], self.ends[i]);

@@ -1,5 +1,5 @@
-//! Properties of the device under random commands, checked from the inside after every step, and small timelines whose
-//! numbers are worked out in the test.
+//! Properties of the device under random commands, checked from the inside after every step, and small
+//! timelines whose numbers are worked out in the test.
 
 use super::*;
 use crate::params::{DeviceParams, SlcFull};
@@ -120,7 +120,8 @@ impl Ssd {
     }
 }
 
-/// What a drive does with given commands if it is polled when `next` says: tag and instant of each completion, events, figures.
+/// What a drive does with given commands if it is polled when `next` says: tag and instant of each
+/// completion, events, figures.
 fn play(
     p: &SsdParams,
     commands: &[(Instant, Command)],
@@ -253,7 +254,8 @@ fn random_commands_each_complete_once_and_the_same_way_again() {
     }
 }
 
-/// Runs until everything is done. Microseconds after `EPOCH` of each tag's completion, in order of completion.
+/// Runs until everything is done. Microseconds after `EPOCH` of each tag's completion, in order of
+/// completion.
 fn drain(dev: &mut Ssd) -> Vec<(u16, u64)> {
     let mut log = Vec::new();
     while let Some(now) = dev.next_event() {
@@ -265,7 +267,8 @@ fn drain(dev: &mut Ssd) -> Vec<(u16, u64)> {
     log
 }
 
-/// A drive with round numbers, in nanoseconds: one page of 4 KiB takes 1000 on a channel and 2000 on the link.
+/// A drive with round numbers, in nanoseconds: one page of 4 KiB takes 1000 on a channel and 2000 on the
+/// link.
 fn round() -> SsdParams {
     SsdParams {
         channels: 4,
@@ -396,7 +399,8 @@ fn a_full_buffer_lets_a_write_in_as_pages_are_programmed() {
     for i in 0..6 {
         dev.submit(Instant::EPOCH, command(i, WRITE, page(u64::from(i)), 8));
     }
-    // Four land at 19, 29, 39 and 49 us; each is programmed 501 us later, and makes room for 2 us of the next.
+    // Four land at 19, 29, 39 and 49 us; each is programmed 501 us later, and makes room for 2 us of the
+    // next.
     let room = |i: u64| 19_000 + 10_000 * i + 501_000;
     let expected = [19_000, 29_000, 39_000, 49_000, room(0) + 2000, room(1) + 2000];
     let log: Vec<u64> = drain(&mut dev).iter().map(|l| l.1).collect();
@@ -424,9 +428,11 @@ fn a_read_takes_its_turn_for_a_shared_buffer() {
         let log = drain(&mut dev);
         (log.iter().find(|l| l.0 == 9).map(|l| l.1), dev.counters.read_waits)
     };
-    // Command 7 of one processor is out at 70 us, and goes to the die at 75: 50 us to sense, one on the channel, two on the link.
+    // Command 7 of one processor is out at 70 us, and goes to the die at 75: 50 us to sense, one on the
+    // channel, two on the link.
     assert_eq!(run(false, 6), (Some(75_000 + 53_000), 0));
-    // The last write gets room when the program of the second ends, at 530 us, and the read's turn comes at once.
+    // The last write gets room when the program of the second ends, at 530 us, and the read's turn comes at
+    // once.
     assert_eq!(run(true, 6), (Some(530_000 + 53_000), 1));
     // One write more waits for the third program; one that finds room does not matter.
     assert_eq!(run(true, 7), (Some(540_000 + 53_000), 1));
@@ -533,7 +539,8 @@ fn random_overwrites_are_amplified_and_sequential_ones_are_not() {
     assert!(moved(&p, 0, &scattered).abs_diff(6643) < 20, "{}", moved(&p, 0, &scattered));
     assert_eq!(moved(&p, 0, &|i| i), 0, "in sequence");
     assert!(moved(&p, 0, &|i| (i % 3) * 60_000 + i / 3) <= 5, "three streams, but for their first pages");
-    // Half discarded: s = (0.07 + 0.5) / 0.5 = 1.14, WA = 0.94: as a fresh drive. Writes use up a little of it.
+    // Half discarded: s = (0.07 + 0.5) / 0.5 = 1.14, WA = 0.94: as a fresh drive. Writes use up a little of
+    // it.
     assert_eq!(moved(&p, 1 << 20, &|i| scattered(i) % (1 << 17)), 0, "half of it discarded");
     let fixed = SsdParams { write_amplification_permille: Some(2500), ..p };
     assert!(moved(&fixed, 0, &scattered).abs_diff(1500) < 5, "as told");
@@ -551,7 +558,8 @@ fn a_half_duplex_link_is_shared() {
     }
 }
 
-/// Writes `pages` in sequence, eight at a time, as fast as they get in. Microseconds until each eighth of them was in.
+/// Writes `pages` in sequence, eight at a time, as fast as they get in. Microseconds until each eighth of
+/// them was in.
 fn write_through(dev: &mut Ssd, pages: u64, mut each: impl FnMut(&Ssd)) -> Vec<u64> {
     let (mut now, mut sent, mut done, mut log) = (Instant::EPOCH, 0, 0, Vec::new());
     let mut free: Vec<u16> = (0..8).collect();
@@ -582,7 +590,8 @@ fn near(what: &str, ours: u64, by_hand: u64, permille: u64) {
     assert!(1000 * ours.abs_diff(by_hand) <= permille * by_hand, "{what}: {ours}, by hand {by_hand}");
 }
 
-/// Drives whose eight dies take a page in 1 us, programs in 100 us of the cache and 500 us of native cells, 50 us to sense.
+/// Drives whose eight dies take a page in 1 us, programs in 100 us of the cache and 500 us of native cells,
+/// 50 us to sense.
 fn cached() -> SsdParams {
     SsdParams {
         t_prog_slc: Duration::from_us(100),
@@ -598,8 +607,8 @@ fn cached() -> SsdParams {
 fn a_folding_cache_has_its_cliff_where_it_is_full() {
     let mut dev = ssd(&SsdParams { slc: 4000 * 4096, slc_full: SlcFull::Fold, ..cached() });
     let log = write_through(&mut dev, 8000, |_| {});
-    // Eight pages in 101 us until 4000 are there; then also a sense and a native program each: 651 us. The write buffer is
-    // 256 pages ahead of the dies, which moves the cliff behind.
+    // Eight pages in 101 us until 4000 are there; then also a sense and a native program each: 651 us. The
+    // write buffer is 256 pages ahead of the dies, which moves the cliff behind.
     let fast = |pages: u64| pages * 101 / 8;
     for eighth in 1..=4 {
         near("in the cache", log[eighth as usize - 1], fast(1000 * eighth - 256), 25);
@@ -615,8 +624,9 @@ fn a_folding_cache_has_its_cliff_where_it_is_full() {
 fn a_cache_that_is_drained_is_fast_again() {
     let p = SsdParams { slc: 1000 * 4096, slc_full: SlcFull::Drain, ..cached() };
     let log = write_through(&mut ssd(&p), 8000, |_| {});
-    // 1000 pages in 101 us for eight; with three bits, half a page leaves with each native program: 501 + 275 us for eight, for
-    // 2000 pages. So each 3000 pages are alike, and the third time begins at 6000. The buffer's 256 pages are ahead of the dies.
+    // 1000 pages in 101 us for eight; with three bits, half a page leaves with each native program: 501 + 275
+    // us for eight, for 2000 pages. So each 3000 pages are alike, and the third time begins at 6000. The
+    // buffer's 256 pages are ahead of the dies.
     let at = |pages: u64| {
         let (rounds, rest) = (pages / 3000, pages % 3000);
         let (fast, slow) = (rest.min(1000), rest.saturating_sub(1000));
@@ -665,15 +675,15 @@ fn a_cache_in_free_flash_shrinks_as_the_drive_fills_up() {
     let mut most = 0;
     let log = write_through(&mut dev, pages, |dev| {
         most = most.max(dev.ftl.slc_used);
-        // Cells: what is in the cache takes two pages more each than it will. Commands and buffer are ahead of that,
-        // and two pages of each die may be late.
+        // Cells: what is in the cache takes two pages more each than it will. Commands and buffer are ahead
+        // of that, and two pages of each die may be late.
         let (extra, free) = (2 * dev.ftl.slc_used, dev.ftl.free() / 8);
         assert!(extra <= free + 2 * (64 + 256 + 16), "{extra} pages borrowed of {free}");
     });
     assert_eq!(most, 4000);
-    // 4000 pages into the cache, 101 us for eight; then 501 us, until 8000 are free; then half a page is folded for each
-    // that comes, which takes 275 us more.
-    // The write buffer's 256 pages are ahead of the dies, and so of each stage.
+    // 4000 pages into the cache, 101 us for eight; then 501 us, until 8000 are free; then half a page is
+    // folded for each that comes, which takes 275 us more. The write buffer's 256 pages are ahead of the
+    // dies, and so of each stage.
     let slc = |pages: u64| pages * 101 / 8;
     near("the cache, less the buffer", log[1], slc(4000 - 256), 10);
     near("native cells", log[3] - log[1], slc(256) + (4000 - 256) * 501 / 8, 10);
@@ -720,8 +730,8 @@ fn a_read_waits_for_an_erase() {
 
 #[test]
 fn pages_that_move_take_the_channel() {
-    // Programmed at 520 us; another page is sensed until 570, out and in until 572. The read of the other die on that
-    // channel is sensed at 571.
+    // Programmed at 520 us; another page is sensed until 570, out and in until 572. The read of the other die
+    // on that channel is sensed at 571.
     for (copy_back, ready) in [(true, 571_000), (false, 572_000)] {
         let p = SsdParams { write_amplification_permille: Some(2000), copy_back, ..round() };
         let mut dev = ssd(&p);
@@ -732,8 +742,9 @@ fn pages_that_move_take_the_channel() {
     }
 }
 
-/// Pages programmed for each page written, in thousandths, of a page map whose garbage collection takes the block with the
-/// fewest valid pages: the real thing, small. All `data` are written in order, then the first `hot` pages of them at random.
+/// Pages programmed for each page written, in thousandths, of a page map whose garbage collection takes the
+/// block with the fewest valid pages: the real thing, small. All `data` are written in order, then the first
+/// `hot` pages of them at random.
 fn greedy(blocks: usize, pages: usize, data: usize, hot: usize) -> u64 {
     const NONE: usize = usize::MAX;
     let mut r = Rng(99);

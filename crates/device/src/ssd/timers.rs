@@ -1,7 +1,8 @@
 //! One timer for each of a fixed number of resources, and which of them is next.
 //!
-//! A tournament: every inner node is the earlier of its two children, and the next timer is at the root. Setting one costs a comparison
-//! for each level up to the first match that it neither had won nor wins now. Of equals the lower number wins.
+//! A tournament: every inner node is the earlier of its two children, and the next timer is at the root.
+//! Setting one costs a comparison for each level up to the first match that it neither had won nor wins now.
+//! Of equals the lower number wins.
 //!
 //! ```text
 //!            [1: 1]                timers 0..4 at 30, 10, 40, 20
@@ -22,8 +23,8 @@ struct Entry {
 /// Timers numbered from 0.
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
-    /// The winner of all at 1, of the two halves at 2 and 3, and so on; the timers themselves are the second half. With its time, so that a
-    /// match looks at two neighbours and nothing else.
+    /// The winner of all at 1, of the two halves at 2 and 3, and so on; the timers themselves are the second
+    /// half. With its time, so that a match looks at two neighbours and nothing else.
     entries: Box<[Entry]>,
 }
 

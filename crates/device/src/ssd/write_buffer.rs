@@ -5,13 +5,14 @@
 //!               room is taken                  done, unless FUA                                              room is back
 //! ```
 //!
-//! A *unit* is what a die programs at once, a page on every plane. A command that finds too little room gets in piece by
-//! piece, in whole pages.
+//! A *unit* is what a die programs at once, a page on every plane. A command that finds too little room gets
+//! in piece by piece, in whole pages.
 //!
-//! *Epochs* tell when a flush or FUA write is done. Each of them ends the epoch before it: the open unit goes out as it
-//! is, and the command is done when no unit of its epoch, or of an earlier one, is on its way.
+//! *Epochs* tell when a flush or FUA write is done. Each of them ends the epoch before it: the open unit goes
+//! out as it is, and the command is done when no unit of its epoch, or of an earlier one, is on its way.
 //!
-//! What this does not do: merge overwrites; hold data back until the drive is idle: a full unit goes out at once.
+//! What this does not do: merge overwrites; hold data back until the drive is idle: a full unit goes out at
+//! once.
 //= docs/reference/devices.md#22-sata-ssds
 
 use super::timers::NEVER;
