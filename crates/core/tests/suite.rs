@@ -1,8 +1,8 @@
 //! What holds for every scheduler, tried with random operations: one macro line per preset.
 //!
 //! Each case is a storm (random operations with faults, then everything drains; see `support/storm.rs`) and a
-//! calm (a closed world in which nobody waits beyond the documented bound; see `support/calm.rs`), under the
-//! oracles of `support/ledger.rs` and `support/subject.rs`:
+//! calm (a closed world in which no request waits beyond the documented bound; see `support/calm.rs`), under
+//! the oracles of `support/ledger.rs` and `support/subject.rs`:
 //!
 //! - each insert or requeue is issued exactly once, alone or merged, and completes exactly once;
 //! - merged requests cover exactly the union of their sectors, in one direction, within the limits;

@@ -215,7 +215,7 @@ fn elevator(limits: Limits, config: AnyConfig) -> Elevator<AnyScheduler> {
     Elevator::new(limits, config).expect("in range")
 }
 
-/// The same requests and questions to both, at the same instants.
+/// Gives both one sequence of requests and questions, at equal instants.
 fn compare(chance: &mut Chance, config: AnyConfig, twin: &mut dyn Twin) {
     let mut real = elevator(Limits { tags: 48, merges: false, ..Limits::default() }, config);
     let mut now = Instant::EPOCH;

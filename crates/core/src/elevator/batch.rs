@@ -119,9 +119,9 @@ impl<S: Scheduler> Elevator<S> {
         }
     }
 
-    /// The device has room for so many: [`Self::dispatch`] until there is none, or the answer is another than
-    /// a request. `issue` gets each request's tag, in order: a promise to obey. A time before that of the
-    /// last call counts as that.
+    /// Dispatches until `room` requests are issued, or [`Self::dispatch`] answers with something other than a
+    /// request. `issue` gets each request's tag, in order: a promise to obey. A time before that of the last
+    /// call counts as that.
     pub fn dispatch_batch(&mut self, now: Instant, room: usize, mut issue: impl FnMut(Tag)) -> Rest {
         let now = now.max(self.common.now);
         if room == 1 {

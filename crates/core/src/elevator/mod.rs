@@ -13,7 +13,7 @@
 //! ```
 //!
 //! What is not here: several requests in one call (`batch.rs`), merging (`merging.rs`), the waiting for
-//! limits of groups (`waiting.rs`), and calls that replay somebody else's decisions (`replay.rs`).
+//! limits of groups (`waiting.rs`), and calls that replay another implementation's decisions (`replay.rs`).
 //!
 //! # What it does not do
 //!
@@ -184,7 +184,7 @@ impl Cx<'_> {
         self.note_in_numbers(reason, task, Detail::None);
     }
 
-    /// The same, with the numbers behind it.
+    /// Notes a decision with the numbers behind it.
     #[inline]
     pub fn note_in_numbers(&mut self, reason: Reason, task: TaskId, detail: Detail) {
         if self.books.trace.enabled() {
@@ -221,7 +221,7 @@ struct Common {
     hint_start: Sector,
     requeued: Fifo<Tag>,
     requeued_links: Links<Tag>,
-    /// Who waits for limits.
+    /// Groups that wait for limits.
     throttle: Throttle,
     /// How many requests were handed back, or wait for limits: while there are none, `dispatch` need not look
     /// further.
@@ -714,7 +714,7 @@ impl Common {
         Insert::Queued
     }
 
-    /// The same for a request of a group that is no more: it belongs to the nearest one above that is left.
+    /// Inserts a request of a group that is removed: it belongs to the nearest one above that is left.
     #[cold]
     #[inline(never)]
     fn insert_into_home<S: Scheduler>(

@@ -1,4 +1,4 @@
-//! Doing what somebody else decided: for comparisons with an implementation that did.
+//! Calls that carry out another implementation's decisions, to compare the states afterwards.
 //!
 //! A log of a kernel says which requests it merged, which it issued and when. To compare its next decision
 //! with ours, ours must be in the same state; so these calls merge, issue and change what the log says, where

@@ -1,13 +1,13 @@
 //! The waiting room: requests of groups whose limit is used up.
 //!
 //! Such a request waits in front of everything: the scheduler does not know of it, and nothing is merged with
-//! it. When it is due, it goes on as if it had come then; if it is merged into another, the driver learns
-//! that from the completion.
+//! it. When it is due, the elevator inserts it as if it had come then; if it is merged into another, the
+//! driver learns that from the completion.
 //!
 //! Example: of a group with a limit of 10 reads a second, three come at once. One goes to the scheduler, two
 //! wait here; the timer lets the second go on after 100 ms, and the third after 200 ms.
 //!
-//! Who has to wait, and until when, is [`Throttle`](crate::parts::throttle::Throttle)'s to say.
+//! [`Throttle`](crate::parts::throttle::Throttle) decides which requests wait, and until when.
 
 use super::{Common, Elevator, Timer, cx};
 use crate::request::Request;
@@ -38,8 +38,8 @@ impl Common {
         }
     }
 
-    /// A request need not wait for limits any longer: as [`Self::insert`], but that nobody is told if it is
-    /// merged.
+    /// Inserts a request that need not wait for limits any longer. Unlike [`Self::insert`], it does not
+    /// report a merge.
     pub(super) fn hand_over<S: Scheduler>(&mut self, sched: &mut S, tag: Tag) {
         self.aside -= 1;
         let waited = self.requests.let_go(tag, self.now, self.shown());

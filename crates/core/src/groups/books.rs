@@ -1,7 +1,7 @@
 //! Books: what each group got.
 //!
-//! Two write in them: the elevator says what happens to requests, and a scheduler that knows groups whose
-//! turn it is, and what that one is charged. Both only add; nobody decides by what is in them.
+//! Two write in them: the elevator records what happens to requests, and a scheduler that knows groups
+//! records whose turn it is and what that group is charged. Both only add; no decision depends on them.
 //!
 //! Example: of two groups, A is served from 0 to 30 ms, and B has a request from 10 ms on, which is issued at
 //! 30 ms and completes at 40 ms. B's `group_wait_time` is 20 ms then (10 to 30), as is its `io_wait_time`,
@@ -94,7 +94,7 @@ impl Groups {
         g.turns.queue_size_samples += 1;
     }
 
-    /// It is nobody's turn.
+    /// The turn of the group in service ends, and no other begins.
     pub fn leave(&mut self, now: Instant) {
         self.idled(now);
         let idled = core::mem::replace(&mut self.idled, Duration::ZERO);

@@ -48,7 +48,7 @@ use core::num::{NonZeroU16, NonZeroU64};
 impl Weight {
     /// The largest.
     pub const MAX: u16 = 10_000;
-    /// 100, of a group that nobody has given another.
+    /// The weight of a group that was not given one: 100.
     //= Documentation/admin-guide/cgroup-v2.rst, io.weight
     pub const DEFAULT: Self = Self(NonZeroU16::new(100).unwrap());
 
@@ -229,7 +229,7 @@ pub struct Groups {
     gone: Table<GroupId, GroupStats>,
     /// Requests a second that all guarantees together may be; 0: not known.
     capacity: u32,
-    /// Whose turn it is, as the scheduler says, and since when the disk is kept idle for it.
+    /// The group whose turn it is, as the scheduler says, and since when the disk is kept idle for it.
     served: Option<GroupId>,
     idle_since: Option<Instant>,
     /// How long the disk was kept idle in this turn; entered in the group's books when the turn ends.
@@ -461,7 +461,7 @@ impl Groups {
             return Err(Refusal::Busy(group));
         }
         g.is_gone = true;
-        // Nobody could change them any more.
+        // No call could change them any more.
         (g.min, g.max) = (Min::default(), Max::default());
         let parent = g.parent;
         self.groups[parent].children -= 1;

@@ -215,7 +215,7 @@ fn sums_include_groups_inside_and_those_that_are_no_more() {
     assert_eq!(sums(&e), [7, 5, 1, 1]);
 }
 
-/// Nobody could lift them afterwards, and a request may wait for hours.
+/// No call could lift them afterwards, and a request may wait for hours.
 #[test]
 fn limits_go_with_their_group_and_those_above_stay() {
     let mut e = elevator();

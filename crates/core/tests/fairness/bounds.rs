@@ -17,7 +17,7 @@ struct Account {
     most_won: Ratio,
 }
 
-/// The same while it is counted, in units of the share's denominator.
+/// A bound while it is counted, in units of the share's denominator.
 #[derive(Clone, Copy, Default)]
 struct Count {
     served: u32,

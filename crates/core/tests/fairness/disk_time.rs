@@ -68,7 +68,7 @@ impl Twin {
         self.waiting(group, class).min_by_key(|&i| (self.children[i].vtime, self.children[i].filed))
     }
 
-    /// The reference goes on with the first.
+    /// The reference catches up with the first.
     fn look(&mut self) {
         for group in 0..self.lines.len() {
             for class in CLASSES {

@@ -48,7 +48,7 @@ fn id(g: usize) -> GroupId {
 }
 
 impl Scene {
-    /// Up to three levels below the root; nobody has work yet.
+    /// Draws up to three levels of groups below the root, without work.
     fn draw(chance: &mut Chance, engine: Engine, count: usize, weight_max: u64) -> Self {
         let mut tree = FairTree::new(engine, narrow(count as u64));
         tree.set_quantum(QUANTUM);
@@ -127,7 +127,7 @@ impl Scene {
         }
     }
 
-    /// Who of a group's children shares what it gets now.
+    /// The children of a group that share what it gets now.
     fn sharing(&self, g: usize) -> Vec<Child> {
         let waiting: Vec<_> = self.children(g).into_iter().filter(|&c| self.wants(c)).collect();
         let best = waiting.iter().map(|&c| self.class(c)).min();
@@ -164,9 +164,9 @@ impl Scene {
         if self.greedy { QUANTUM } else { narrow(chance.range(1, QUANTUM.into())) }
     }
 
-    /// One turn of whoever is next; it keeps having work.
+    /// Serves one turn of the group that is next; it still has work afterwards.
     fn turn(&mut self, chance: &mut Chance) -> usize {
-        let leaf = self.tree.select(NOW, QUANTUM).expect("somebody has work").index();
+        let leaf = self.tree.select(NOW, QUANTUM).expect("a group has work").index();
         let used = self.used(chance);
         self.tree.expire(NOW, id(leaf), used);
         self.count(leaf, used);
@@ -325,8 +325,8 @@ fn siblings_differ_by_a_quantum_of_each() {
     });
 }
 
-/// Whoever comes and goes, at whatever moments, is given no more than those who stay, between any two
-/// moments: being away earns nothing, and neither does leaving as soon as one was served.
+/// A group that comes and goes, at whatever moments, is given no more than those that stay, between any two
+/// moments: being away earns nothing, and neither does leaving as soon as it was served.
 #[test]
 fn nobody_gains_by_coming_and_going() {
     seeds::each_of("nobody_gains_by_coming_and_going", 150, |seed| {
@@ -468,20 +468,20 @@ fn widths(scene: &Scene, engine: Engine, g: usize) -> Vec<(Range, [u64; 2])> {
 /// is negative before it is given a part c <= q, and by no more than s q / 2 after a turn of q. After its own
 /// last turn the owner was ahead by q at most. Since then E went up by at most s q / 2 + c (1 - s / 2), and s
 /// c / 2 or more of its share has gone by beside that half: it is ahead by at most `q + s q / 2 + c (1 - s)
-/// <= 2 q`. (Inside a group that waits while all around it have a turn it could be more, and nobody is
+/// <= 2 q`. (Inside a group that waits while all around it have a turn it could be more, and no group is
 /// watched there.) In the second half it is given a hundred quanta before anybody is watched. Then:
 ///
 /// - *Virtual disk time.* A turn starts at the least time of all, m. So each but o is within q / w of m. All
 ///   that V can be ahead of m is the mean of that: for the owner at m + d / w, `d <= 2 q + w (V - m) <= 2 q +
 ///   w/W (n q + d)`, so `d <= q (2 W + n w) / (W - w)`.
 /// - *B-WF2Q+.* A turn starts at t <= V, so each but o is ahead by at most q; o by 2 q. How far behind can i
-///   be? Let its finish be D = t + q/w. Consider the last turn before now of somebody whose finish was later,
-///   or the start; V was v then. Whoever has a finish up to D was not eligible, t > v, and is given at most w
-///   (D - v) by D; i, which has not been served its last quantum, q less. The later finish is that of one
+///   be? Let its finish be D = t + q/w. Consider the last turn before now of a group whose finish was later,
+///   or the start; V was v then. A group with a finish up to D was not eligible, t > v, and is given at most
+///   w (D - v) by D; i, which has not been served its last quantum, q less. The later finish is that of one
 ///   turn, q. The owner's last finish may have been later, too, which is another q; and it is given 2 q + w_o
-///   (V - D) after D. Together these are what V went on by: `W (V - v) <= W (D - v) - q + q + q + 2 q + w_o
+///   (V - D) after D. Together these are the advance of V: `W (V - v) <= W (D - v) - q + q + q + 2 q + w_o
 ///   (V - D)`. So `V - D <= 3 q / (W - w_o)`, and i is behind by at most `q + 3 q w / (W - w_o)`. The owner
-///   itself, and anybody in a group without one, by q, for without the owner's 3 q the same is `V <= D`.
+///   itself, and any child in a group without one, by q, for without the owner's 3 q the same is `V <= D`.
 ///
 /// Two siblings may go from one end to the other at the same time, in opposite directions.
 //= paper: J. Bennett, H. Zhang 1997, "Hierarchical packet fair queueing algorithms" type=test
@@ -552,7 +552,7 @@ fn a_guarantee_within_the_share_gives_no_more_than_the_share() {
                 (own, total, guaranteed) = (own + 1, total + 1, guaranteed + 1);
             }
         }
-        // Within its own two quanta, and one of each other in the round that is under way.
+        // Within its own two quanta, and one of each other in the current round.
         let due = total * 220 / 420;
         assert!(own.abs_diff(due) <= 22, "{engine:?}: {own} of {total}, {due} are due");
     }

@@ -12,7 +12,7 @@ use fairhead_core::{GroupId, Tag};
 struct Scene {
     load: Load,
     origin: u64,
-    /// Who was selected, its start and finish, and the root's virtual time; the times from `origin` on.
+    /// The selected group, its start and finish, and the root's virtual time; the times from `origin` on.
     log: Vec<(usize, [u64; 3])>,
 }
 

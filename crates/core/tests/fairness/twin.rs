@@ -94,7 +94,7 @@ impl Twin {
         Self { entities, groups, leaves, serving: None, clock: 0, now: Instant::EPOCH, idle_turns: true }
     }
 
-    /// Who of a group's children of one class stands so.
+    /// The children of a group, of one class, that have this standing.
     fn who(&self, group: usize, class: Class, standing: Standing) -> Vec<usize> {
         let fits = |e: &Entity| e.group == group && e.class == class && e.standing == standing;
         (0..self.entities.len()).filter(|&i| i != self.leaves && fits(&self.entities[i])).collect()
@@ -147,7 +147,7 @@ impl Twin {
         classes.into_iter().find_map(|class| self.best(group, class)).map(|best| best.0)
     }
 
-    /// Virtual time goes on to where somebody of the first class that waits is eligible.
+    /// Virtual time jumps to where the first class that waits has an eligible entity.
     fn jump(&mut self, group: usize, classes: &[Class]) {
         let first = classes.iter().find_map(|&class| Some((class, self.best(group, class)?)));
         if let Some((class, (_, vtime))) = first {
@@ -158,7 +158,7 @@ impl Twin {
     /// Whether the group's own place must change.
     fn update_next(&mut self, group: usize, on_expiry: bool) -> bool {
         if group == 0 {
-            // Whom to select is looked up when asked for.
+            // The choice is made when it is asked for.
             if self.groups[0].in_service.is_none() {
                 self.jump(0, &CLASSES);
             }
@@ -367,7 +367,7 @@ impl Twin {
         Some(leaf)
     }
 
-    /// Whoever is selected is eligible, and nobody eligible of its class finishes before it.
+    /// The selected entity is eligible, and no eligible one of its class finishes before it.
     //= docs/reference/bfq.md#82-time V3 type=test
     fn check_choice(&self, group: usize, e: usize) {
         let best = self.best(group, self.entities[e].class).map(|best| best.0);
@@ -535,7 +535,7 @@ impl Pair {
         }
     }
 
-    /// Somebody is selected, is served, or has been served enough.
+    /// Selects an entity, serves the one in service, or ends its turn.
     fn serve(&mut self, chance: &mut Chance) {
         let Some(i) = self.twin.serving else {
             let got = self.h.select(self.twin.now).map(Id::index);

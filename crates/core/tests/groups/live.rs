@@ -14,11 +14,11 @@ use fairhead_core::{Class, Control, Duration, GroupId, Weight};
 /// In which the new shares are reached.
 const SETTLES: Duration = Duration::from_secs(1);
 const SPAN: Duration = Duration::from_secs(3);
-/// Nobody is due less than one part in so many.
+/// The smallest share that a group is due: one part in this many.
 const PARTS: u128 = 40;
 /// CFQ's slices.
 const SLICE: Duration = Duration::from_ms(1);
-/// Longer than this nobody waits for debts to be paid.
+/// The longest time that the test waits for debts to be paid.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 struct Case<'a> {
@@ -27,7 +27,7 @@ struct Case<'a> {
     world: World,
     /// Of each task: its group.
     homes: Vec<usize>,
-    /// Who is gone.
+    /// The groups that are removed.
     gone: Vec<usize>,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Case<'a> {
             if self.world.control(Control::SetParent(GroupId::from_index(old), GroupId::ROOT)).is_err() {
                 return self.gone.push(old);
             }
-            // Who had been in it is its parent's for good.
+            // The tasks in it belong to its parent for good.
             for (task, &home) in self.world.tasks.iter_mut().zip(&self.homes) {
                 if task.group == old {
                     task.group = home;
@@ -113,13 +113,13 @@ impl<'a> Case<'a> {
         self.tree.shares().iter().all(|&(a, b)| a == 0 || b / a <= PARTS)
     }
 
-    /// The smallest share of all: one part in so many.
+    /// The smallest share of all, as one part in the returned number.
     fn parts_most(&self) -> u64 {
         let shares = self.tree.shares().into_iter().filter(|s| s.0 > 0);
         shares.map(|(a, b)| u64::try_from(b.div_ceil(a)).unwrap()).max().unwrap_or(1)
     }
 
-    /// How long CFQ takes to pay for what was before a change, if somebody was due one part in `before`.
+    /// How long CFQ takes to settle the shares of before a change, if a group was due one part in `before`.
     ///
     /// What a slice cost, its length divided by the group's share, stays whatever the group's share is
     /// afterwards; and since the share is looked up when a group is charged, but after that, the first slice

@@ -77,7 +77,8 @@ fn a_disk_keeps_guarantees() {
     keeps_guarantees("a_disk_keeps_guarantees", Toy::DISK, 80, "deadline+groups", &[]);
 }
 
-/// Who is guaranteed less than its weight gives it anyway loses nothing; the rest is shared by weight.
+/// A group that is guaranteed less than its weight gives it anyway loses nothing; the rest is shared by
+/// weight.
 #[test]
 fn what_is_left_is_shared_by_weight() {
     for name in ["noop+groups", "deadline+groups"] {

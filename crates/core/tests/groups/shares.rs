@@ -74,9 +74,9 @@ shares! {
     noop_on_flash: Toy::FLASH, "noop+groups", [], 300;
 }
 
-/// As it comes, on a disk: nobody is off by more than the slice that is under way, and what is not charged: a
-/// slice's time begins with its first completion, so who has the disk for many slices in a row pays for one
-/// of these, and who comes in between for none.
+/// With CFQ's defaults, on a disk: no group is off by more than the current slice, and by what is not
+/// charged: a slice's time begins with its first completion, so a group that has the disk for many slices in
+/// a row pays for one of these, and one that comes in between for none.
 #[test]
 fn a_disk_by_default() {
     seeds::each_long("a_disk_by_default", |seed| {

@@ -24,8 +24,8 @@ impl Node {
 pub(crate) struct Tree(pub(crate) Vec<Node>);
 
 impl Tree {
-    /// Up to `groups` groups in up to three levels below the root, in which nobody who has tasks is
-    /// due less than one part in `parts`.
+    /// Draws up to `groups` groups in up to three levels below the root. A group that has tasks is due at
+    /// least one part in `parts`.
     pub(crate) fn draw(chance: &mut Chance, groups: usize, parts: u64) -> Self {
         loop {
             let tree = Self::draw_any(chance, groups);

@@ -33,10 +33,10 @@ impl Toy {
         seek: Duration::ZERO,
     };
 
-    /// The same with 1,000 requests a second.
+    /// A card with 1,000 requests a second.
     pub(crate) const SLOW: Self = Self { request: Duration::from_us(992), ..Self::CARD };
 
-    /// The same, eight at a time.
+    /// Flash that serves eight requests at a time.
     pub(crate) const FLASH: Self = Self { depth: 8, request: Duration::from_us(392), ..Self::CARD };
 
     /// A disk of 80 MB/s with a seek of 5 ms.
@@ -49,7 +49,7 @@ impl Toy {
     };
 }
 
-/// Who sends requests: `outstanding` at a time, each following the one before on the disk.
+/// A task that sends requests: `outstanding` at a time, each following the one before on the disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
     pub(crate) group: usize,
@@ -85,14 +85,14 @@ pub(crate) struct World {
     events: u64,
     free: Vec<Tag>,
     pub(crate) tasks: Vec<Task>,
-    /// Whose request this is, and how often that task had moved.
+    /// The task that sent each request, and how often it had moved.
     owner: Vec<(usize, u32)>,
     pub(crate) got: Vec<Got>,
     /// Handed in and not complete.
     pub(crate) open: u64,
 }
 
-/// Tags are for so many requests.
+/// The number of tags.
 const TAGS: u16 = 1024;
 
 impl World {

@@ -178,9 +178,9 @@ fn within_a_queue(
 
 /// The slices of all queues of the class, for each older request of the queue; async requests share queues,
 /// and close cooperators do, so any request may be such a one. The longest slice is that of level 0, 1.8
-/// times the base, and lower levels are put off by the difference, once for each queue. A kind goes on until
-/// its workload slice is over, which for async requests is longer than `target_latency` if `slice_async` is
-/// longer than `slice_sync`.
+/// times the base, and lower levels are put off by the difference, once for each queue. A kind is served
+/// until its workload slice is over, which for async requests is longer than `target_latency` if
+/// `slice_async` is longer than `slice_sync`.
 ///
 /// Tasks that have no queue of their own are served as best effort, whatever their class. So beside queues of
 /// another class there is no bound, as with requests of several classes.

@@ -1,9 +1,9 @@
-//! A closed world without faults, in which nobody waits longer than the scheduler's documented bound.
+//! A closed world without faults, in which no request waits longer than the scheduler's documented bound.
 //!
 //! A few tasks keep a few requests each in the system: they send one, wait for it, think, send the next. The
 //! device takes `queue_depth` requests and serves them one after another, 1 to 20 ms each. When enough
-//! requests have been served, the load goes on until all that wait at that moment have been served too:
-//! whoever starves shows.
+//! requests have been served, the load continues until all that wait at that moment have been served too: a
+//! starving task shows.
 
 use super::bounds::{self, Load, SERVICE_MAX};
 use super::chance::Chance;

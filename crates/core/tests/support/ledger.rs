@@ -49,10 +49,10 @@ pub(crate) struct Done {
 pub(crate) struct Ledger {
     limits: Limits,
     entries: BTreeMap<u16, Entry>,
-    /// Who travels with whom, by the request at the device or handed back.
+    /// The merged requests, by the request that carries them at the device or was handed back.
     carried: BTreeMap<u16, Vec<Tag>>,
     returned: VecDeque<Tag>,
-    /// Who waits for limits.
+    /// The requests that wait for limits.
     held: BTreeSet<u16>,
     tally: Tally,
     waiting: usize,
@@ -116,7 +116,7 @@ impl Ledger {
             self.held.iter().copied().filter(|&t| table[Tag(t)].state != State::Held).collect();
         for tag in passed {
             self.held.remove(&tag);
-            self.entries.get_mut(&tag).expect("held a request that nobody inserted").at = now;
+            self.entries.get_mut(&tag).expect("held a request that was not inserted").at = now;
         }
     }
 
@@ -136,7 +136,7 @@ impl Ledger {
 
     fn merged_into(&self, tag: Tag, rq: &Request, into: Tag, end: End, table: &Requests) {
         assert!(self.limits.merges, "merged although merging is off");
-        let other = self.entries.get(&into.0).expect("merged into a request that nobody inserted");
+        let other = self.entries.get(&into.0).expect("merged into a request that was not inserted");
         assert_eq!(other.place, Place::Waiting, "merged into {into:?}, which is not waiting");
         assert_eq!(table[tag].state, State::Merged, "{tag:?} was merged");
         let head = self.head_of(into, table);
@@ -210,7 +210,7 @@ impl Ledger {
             self.check_family(tag, table);
         }
         for member in &family {
-            let entry = self.entries.get_mut(&member.0).expect("issued a request that nobody inserted");
+            let entry = self.entries.get_mut(&member.0).expect("issued a request that was not inserted");
             assert!(entry.place != Place::Device, "{member:?} was issued twice");
             entry.place = Place::Device;
         }
@@ -229,7 +229,7 @@ impl Ledger {
         let oldest = family.iter().map(|t| self.entries[&t.0].at).min().expect("itself at least");
         self.tally.completed(now, tag, head.group, &head.rq, oldest, (bytes, family.len() as u64 - 1));
         let done = |t: &Tag| {
-            let entry = self.entries.remove(&t.0).expect("completed a request that nobody inserted");
+            let entry = self.entries.remove(&t.0).expect("completed a request that was not inserted");
             assert_eq!(entry.place, Place::Device, "{t:?} completed, but was not at the device");
             Done { tag: *t, rq: entry.rq, inserted: entry.at }
         };

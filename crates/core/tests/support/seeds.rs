@@ -40,12 +40,12 @@ pub(crate) fn each(test: &str, case: impl FnMut(u64)) {
     each_of(test, CASES, case);
 }
 
-/// The same, with `cases` seeds unless `FAIRHEAD_SEEDS` says otherwise: for cases that are small.
+/// Runs a small case with `cases` seeds unless `FAIRHEAD_SEEDS` says otherwise.
 pub(crate) fn each_of(test: &str, cases: u64, case: impl FnMut(u64)) {
     run(test, number("FAIRHEAD_SEEDS").unwrap_or(cases), case);
 }
 
-/// The same for cases that are long: one for each eight plans of `FAIRHEAD_PLANS` (default 40).
+/// Runs a long case with one seed for each eight plans of `FAIRHEAD_PLANS` (default 40).
 pub(crate) fn each_long(test: &str, case: impl FnMut(u64)) {
     let cases = number("FAIRHEAD_PLANS").unwrap_or(40).div_ceil(8);
     run(test, number("FAIRHEAD_SEEDS").map_or(cases, |n| n.min(cases)), case);

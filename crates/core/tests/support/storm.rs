@@ -5,8 +5,8 @@
 //! late, coarse or spurious; tasks that exit in the middle of their slice (and may come back under the same
 //! number); priorities and tunables that change in flight; groups of tasks, and of groups their weights,
 //! classes, limits, guarantees and parents, and groups that go and come back; and the scheduler being
-//! exchanged under load. A failed request looks like a finished one to a scheduler (whoever drives it retries
-//! or not), so it has no operation of its own.
+//! exchanged under load. A failed request looks like a finished one to a scheduler (the driver retries or
+//! not), so it has no operation of its own.
 
 use super::bounds;
 use super::chance::Chance;

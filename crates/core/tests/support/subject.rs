@@ -24,11 +24,11 @@ type Any = Elevator<AnyScheduler>;
 pub(crate) enum Twin {
     /// None.
     None,
-    /// The same calls again.
+    /// All calls are repeated.
     Replay,
-    /// The same calls, with a spurious timer before and after each.
+    /// All calls, with a spurious timer before and after each.
     SpuriousTimers,
-    /// The same calls in batches.
+    /// All calls, in batches.
     Batches,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct Subject {
     /// What the twin gets next, if it gets batches.
     batch: Option<Batch>,
     pub(crate) ledger: Ledger,
-    /// Call `check()` after every so many events.
+    /// Call `check()` each time this many events have happened.
     pub(crate) check_every: u32,
     events: u32,
     freed: Vec<Tag>,
@@ -154,8 +154,8 @@ impl Subject {
         let room = without("has_room", || self.elevator.has_room(rq));
         let is_idle = self.ledger.waiting() + self.ledger.at_device() == 0;
         assert!(room || !is_idle, "no room for {rq:?} in an empty elevator: a driver would wait for ever");
-        // Who had a spurious timer may have let requests pass their limits that the other will when it is
-        // called next.
+        // The one that had a spurious timer may have let requests pass their limits that the other will when
+        // it is called next.
         let held = self.requests().held();
         let owes = self.batch.as_ref().is_some_and(|b| !b.is_empty());
         if let Some(twin) = self.twin.as_ref().filter(|t| !owes && t.requests().held() == held) {

@@ -41,7 +41,7 @@ impl Tally {
         Self { groups: vec![group; groups as usize], issued: BTreeMap::new(), total: 0 }
     }
 
-    /// Whose a request is that says `group`.
+    /// The group that a request with this `group` belongs to.
     pub(crate) fn home(&self, group: GroupId) -> GroupId {
         let mut at = group.0 as usize;
         while self.groups.get(at).is_some_and(|g| g.is_gone) {

@@ -22,9 +22,9 @@ fn slot(h: &mut Hierarchy<Tag>, now: Instant) -> Tag {
     slot_at(h, now).1
 }
 
-/// The same, with the root's virtual time at the start of the slot.
+/// Selects the next task and returns it with the root's virtual time at the start of the slot.
 fn slot_at(h: &mut Hierarchy<Tag>, now: Instant) -> (u64, Tag) {
-    let tag = h.select(now).expect("somebody waits");
+    let tag = h.select(now).expect("a task waits");
     let vtime = h.vtime(GroupId::ROOT, BE);
     h.check();
     for _ in 0..h.budget(tag) / 8 {

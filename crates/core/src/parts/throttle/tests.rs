@@ -68,7 +68,7 @@ impl Rig {
         self.gone.push((ms, rq.group.0, rq.len.bytes()));
     }
 
-    /// Time passes by so many milliseconds, with a look whenever somebody is due.
+    /// Lets `ms` milliseconds pass, with a look whenever a request is due.
     fn run(&mut self, ms: u64) {
         let end = self.now + MS * ms;
         while let Some(due) = self.throttle.next_due().filter(|&d| d <= end) {
@@ -111,7 +111,7 @@ fn ten_a_second_are_one_each_hundred_milliseconds() {
     rig.run(350);
     rig.reads(1, 2);
     rig.run(1000);
-    // The third could go at 200; at 350 nobody had waited since 300, and that is not made up for.
+    // The third could go at 200; at 350 no request had waited since 300, and that is not made up for.
     assert_eq!(rig.times(1), [0, 100, 200, 350, 450]);
 }
 
@@ -148,7 +148,7 @@ fn fractions_of_nanoseconds_are_not_lost() {
     rig.reads(1, 1000);
     rig.run(1);
     assert_eq!(rig.gone.len(), 1000);
-    // 333 and a third each: whoever rounds is 333 ns off after 1000.
+    // 333 and a third each: a meter that rounds is 333 ns off after 1000.
     assert_eq!(rig.throttle.valves[ValveId::of(G[1], Op::Read)].meters[1].next, (1 << 42) + 333_333);
 }
 
@@ -211,7 +211,7 @@ fn a_child_below_its_turn_leaves_the_rest_to_the_others() {
     assert_eq!(rig.gone.len(), 200);
     let (own, other) = (rig.count(1, 0, 2000), rig.count(3, 0, 2000));
     assert!(own.abs_diff(other) <= 1, "own requests {own} and the other child's {other} take turns");
-    // Nor may it catch up on what its own limit had kept from it.
+    // It does not catch up either on what its own limit had kept from it.
     rig.limit(2, Max::default());
     rig.run(300);
     assert!(rig.count(2, 2000, 2300) <= 12, "{}", rig.count(2, 2000, 2300));
@@ -260,7 +260,7 @@ fn lowering_and_lifting_count_at_once() {
     rig.run(20);
     assert_eq!(rig.times(1), [0, 550, 659, 669]);
     rig.limit(1, Max::default());
-    assert_eq!(rig.gone.len(), 20, "without a limit nobody waits");
+    assert_eq!(rig.gone.len(), 20, "without a limit no request waits");
     assert!(rig.throttle.is_unused());
 }
 

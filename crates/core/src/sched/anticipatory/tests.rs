@@ -287,7 +287,7 @@ impl Loop {
         self.served.iter().map(|s| s.latency.as_ms()).max().unwrap()
     }
 
-    /// Whose turn it was, for how many requests, until when.
+    /// The turns: the task, the number of its requests, and when it ended.
     fn turns(&self) -> Vec<(u32, usize, u64)> {
         let mut turns: Vec<(u32, usize, u64)> = Vec::new();
         for s in &self.served {
@@ -476,7 +476,7 @@ fn a_writer_with_one_request_gets_one_in_each_read_batch() {
     }
 }
 
-/// Reader 1 has two requests under way, so one is at the device whenever the sync batch is over.
+/// Reader 1 has two requests in flight, so one is at the device whenever the sync batch is over.
 #[test]
 fn a_deferred_batch_of_writes_gets_no_time_in_2_6_9() {
     let reader = Client::sequential(1);
@@ -550,14 +550,14 @@ fn an_exit_in_the_middle_of_a_wait() {
         rig.holds(7, Hold::Anticipate);
         let farther = rig.insert(8, read(3, 2 * FAR));
         if config.variant == Variant::Late {
-            // Somebody may still go on where it stopped.
+            // Another task may still continue where it stopped.
             rig.holds(8, Hold::Anticipate);
             rig.timer(11);
             assert_eq!(rig.sched().est_time().exit_no_coop_percent, 12, "1/8");
         }
         assert!(rig.sched().est_time().exit_percent >= 12, "{:?}", rig.sched().est_time());
         rig.issues(11, far);
-        assert!(rig.sched().tasks.slot(TaskId(1)).is_none(), "nobody awaits it any more");
+        assert!(rig.sched().tasks.slot(TaskId(1)).is_none(), "no longer awaited");
         rig.complete(16, far);
         rig.timer(22);
         rig.issues(22, farther);
@@ -579,7 +579,8 @@ fn an_exit_while_the_awaited_request_is_at_the_device() {
     rig.issues(11, far);
 }
 
-/// An exited reader, and a cooperator that goes on where it stopped: with 2.6.32's rules that ends the wait.
+/// An exited reader, and a cooperator that continues where it stopped: with 2.6.32's rules that ends the
+/// wait.
 #[test]
 fn a_cooperator_takes_an_exited_tasks_place() {
     let mut rig = Rig::new(late());
@@ -747,7 +748,7 @@ fn a_request_nearer_than_the_awaited_tasks_usual_seek_is_served() {
     }
 }
 
-/// Tasks that are known not to be newcomers exit, and nobody takes their place: six times that costs a whole
+/// Tasks exit that are known not to be newcomers, and no task takes their place: six times that costs a whole
 /// wait, then an exit ends the wait. A cooperator then makes it less probable again.
 #[test]
 fn exits_alone_are_remembered() {

@@ -279,7 +279,7 @@ fn a_queue_with_a_request_in_flight_waits_for_the_second_round() {
     let second = rig.issue(ms(0));
     assert_eq!(rig.elevator.requests()[second].rq.task, TaskId(2), "task 1 has one at the device");
     let third = rig.issue(ms(0));
-    assert_eq!(rig.elevator.requests()[third].rq.task, TaskId(1), "nobody else waits");
+    assert_eq!(rig.elevator.requests()[third].rq.task, TaskId(1), "no other task waits");
     for tag in [first, second, third] {
         rig.complete(ms(5), tag);
     }
@@ -523,7 +523,7 @@ fn shares_the_fallback<S: Scheduler>(config: S::Config) {
     for task in 1..=4 {
         rig.queue(ms(0), read(task, u64::from(task) * 1000));
     }
-    // Nobody's own: nothing to release.
+    // It has no queue of its own: nothing to release.
     let _ = rig.elevator.control(ms(0), Control::TaskExit(TaskId(3)));
     let mut served = Vec::new();
     for at in 0..100 {

@@ -199,7 +199,7 @@ fn starvation_and_batches_are_shared_between_classes() {
     assert_eq!(
         why,
         [batch, batch, new, batch],
-        "the batch that a real-time read is in goes on in best-effort"
+        "the batch that a real-time read is in continues in best-effort"
     );
 }
 

@@ -31,7 +31,7 @@ fn in_4096ths(shares: &Shares, group: u32) -> u64 {
     shares.shares[g(group)].part >> 20
 }
 
-/// Charges whoever is chosen 100 ms, so many times: who that was.
+/// Charges the chosen group 100 ms, `count` times. Returns the groups in order.
 fn turns(groups: &Groups, shares: &mut Shares, count: usize) -> Vec<u32> {
     let turn = |_| {
         let group = shares.choose().unwrap();
@@ -139,7 +139,7 @@ fn a_group_that_becomes_active_goes_to_the_end_with_next_to_no_delay() {
     shares.activate(&groups, g(2));
     let behind = shares.order.key(g(2)) - shares.order.key(g(1));
     assert!((40_000..50_000).contains(&behind), "200/4096 of a tick, not {behind} ns");
-    // When all have gone, time goes on from where the last chosen one was.
+    // When all have gone, time continues from where the last chosen one was.
     shares.choose();
     let seen = shares.order.key(g(1));
     shares.deactivate(g(1));

@@ -201,7 +201,7 @@ fn classes_are_strict_and_the_idle_class_has_one_request_at_a_time() {
         }
         order.push(task);
         rig.complete(tag);
-        // Nobody comes back: no idling.
+        // No task comes back: no idling.
         if order.len() % 3 == 0 {
             rig.control(Control::TaskExit(TaskId(task)));
         }

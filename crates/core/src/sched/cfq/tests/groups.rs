@@ -229,7 +229,7 @@ fn a_queue_of_another_group_preempts_only_by_kind_and_class() {
         assert_eq!(rule(&mut rig, Request { meta: true, ..within(read(3, 1 << 30), 2) }), Rule::OtherGroup);
         let rt = within(with_prio(read(4, 1 << 30), Class::RealTime, 4), 2);
         assert_eq!(rule(&mut rig, rt), Rule::OtherGroup, "a real-time queue is so inside its group");
-        assert!(rig.cfq.active.is_some(), "nobody has preempted");
+        assert!(rig.cfq.active.is_some(), "no queue has preempted");
         let mut rig = Bare::with(several(3), old(era));
         rig.insert(within(write(1, 0), 1));
         rig.insert(within(write(1, 1000), 1));
@@ -392,7 +392,7 @@ fn what_is_counted_for_users() {
     let share = a.disk_time.as_ns() * 100 / (a.disk_time + b.disk_time).as_ns();
     assert!((73..=77).contains(&share), "{share} %");
     let all = a.disk_time + b.disk_time + a.unaccounted_time + b.unaccounted_time;
-    assert!(all.as_ms().abs_diff(10_000) < 150, "all the time is somebody's: {all:?}");
+    assert!(all.as_ms().abs_diff(10_000) < 150, "all the time is charged: {all:?}");
     assert!(a.unaccounted_time.as_ms() > 50, "the first request of each slice: {:?}", a.unaccounted_time);
     // It thinks for 0.1 ms after each request, and is waited for.
     let (idle, thought) = (a.idle_time.as_us(), a.io_serviced.total() * 100);

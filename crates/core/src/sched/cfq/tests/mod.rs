@@ -150,7 +150,7 @@ impl Bare {
     }
 }
 
-/// Who sends requests in a [`Lab`].
+/// A client in a [`Lab`], which sends requests.
 #[derive(Clone, Copy)]
 pub(super) struct Client {
     /// Its requests; the start is where its area begins.
@@ -232,8 +232,8 @@ impl Lab {
         }
     }
 
-    /// Lets these clients work for so long, and forgets the ones before. What is still under way is not
-    /// counted.
+    /// Lets these clients work for `time`, and forgets the ones before. Requests in flight at the end do not
+    /// count.
     pub(super) fn run(&mut self, clients: &[Client], time: Duration) -> Vec<Got> {
         self.clients = clients.to_vec();
         self.got = std::vec![Got::default(); clients.len()];

@@ -13,7 +13,8 @@ use crate::{
 };
 use std::vec::Vec;
 
-/// The same random events for the scheduler by itself and under the controller: the same answers.
+/// A scheduler by itself and one under the controller, which get one sequence of random events and must
+/// answer alike.
 struct Pair<S: Divisible> {
     plain: Elevator<S>,
     fair: Controlled<S>,

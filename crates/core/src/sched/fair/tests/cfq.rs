@@ -36,7 +36,7 @@ fn groups_share_time_by_weight_whatever_the_era() {
     }
 }
 
-/// Slices of 100 ms for queues do not fit into those of the group: somebody is always cut off.
+/// Slices of 100 ms for queues do not fit into those of the group: one queue is always cut off.
 #[test]
 fn two_readers_in_a_group_get_the_same_whatever_the_slices() {
     for group_slice in [20, 70, 100, 130, 150, 250] {

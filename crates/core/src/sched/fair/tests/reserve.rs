@@ -1,4 +1,4 @@
-//! Guarantees: kept, paid for by whoever has them, and no more than asked for.
+//! Guarantees: kept, charged to the groups that have them, and no more than asked for.
 
 extern crate std;
 use super::rules::Rig;

@@ -104,7 +104,7 @@ fn a_slice_that_ends_with_its_first_completion_is_charged_from_its_beginning() {
     assert_eq!(rig.stats(G1).disk_time, Duration::from_ms(9));
 }
 
-/// While nobody else wants the disk a group is not charged for having nothing to do.
+/// While no other group wants the disk, a group is not charged for time in which it has no requests.
 #[test]
 fn time_that_nobody_wanted_is_not_charged() {
     let mut rig = Rig::new(Layer::default());
@@ -291,7 +291,7 @@ fn a_group_is_removed_and_its_number_comes_back() {
     assert!(rig.elevator.control(at(1), Control::SetParent(G1, G2)).is_err(), "still has requests");
     rig.complete(5, tags[0]);
     rig.serve(5, 10, tags[1]);
-    // Nobody waits for what is gone.
+    // No group waits for one that is gone.
     rig.serve(10, 15, other);
     rig.control(15, Control::SetParent(G1, G2));
     let tag = rig.insert(16, G1);

@@ -1,4 +1,4 @@
-//! Who gets how much of a disk over time.
+//! Shares of a disk over time.
 
 extern crate std;
 use super::world::{Client, G1, G2, G3, World, limits};
@@ -151,7 +151,7 @@ fn flash_is_shared_by_the_request() {
     assert!(busy > 19_990_000, "idle for {} us", 20_000_000 - busy);
 }
 
-/// A task moves, a group is removed and comes back elsewhere, and everything goes on.
+/// A task moves, a group is removed and comes back elsewhere, and all requests are served.
 #[test]
 fn moves_and_removals_under_load() {
     let mut world = world::<deadline::Deadline>(&[G1, G2, G3].map(Client::reader));

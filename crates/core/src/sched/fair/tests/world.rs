@@ -32,7 +32,7 @@ pub(super) fn limits(groups: u32) -> Limits {
 const SEEK: Duration = Duration::from_ms(7);
 const SECTOR: Duration = Duration::from_us(10);
 
-/// Somebody who sends a request, waits for it, thinks, and sends the next; `depth` of these at a time.
+/// A client that sends a request, waits for it, thinks, and sends the next; `depth` of these at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Client {
     pub(super) group: GroupId,
@@ -125,7 +125,7 @@ impl<S: Divisible> World<S> {
         self.control(Control::SetClass(group, class));
     }
 
-    /// Whoever is `client` sends its next requests on behalf of this group.
+    /// From now on `client` sends its requests on behalf of this group.
     pub(super) fn regroup(&mut self, client: usize, group: GroupId) {
         self.clients[client].group = group;
     }
