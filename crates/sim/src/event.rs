@@ -6,8 +6,8 @@
 //! submit again, and that is what makes idling necessary at all.
 //!
 //! Most events make the next one of their kind: a processor has done one thing and begins another. So the
-//! place of an event that was taken stays empty until somebody asks for the next, and what is scheduled
-//! meanwhile is put there:
+//! place of an event that was taken stays empty until the next is asked for, and what is scheduled meanwhile
+//! is put there:
 //!
 //! ```text
 //!        3                    ·                    8                    4

@@ -10,7 +10,7 @@
 //!
 //! A buffered call that misses pays for its requests *while the disk works*: the process hands in a request
 //! and stays on a CPU for `request` and the scheduler's cost before it sleeps; if the data are there earlier,
-//! it goes on when it has paid.
+//! it continues when it has paid.
 //!
 //! ```text
 //!   random reader of 2016:  call 1.7 µs ─► request 79 µs ──┬─► next call        four CPUs: 4 / 80.7 µs = 49.6 k reads/s
@@ -104,15 +104,15 @@ pub struct Host {
     pub read_ahead: u32,
     /// Above this share of memory (percent) dirty pages are written in the background.
     pub dirty_background_pct: u8,
-    /// Above this share of memory (percent) whoever dirties pages is held back.
+    /// Above this share of memory, in percent, processes that dirty pages are held back.
     pub dirty_pct: u8,
     /// How often the flusher looks for old dirty pages.
     pub flush_interval: Duration,
     /// How old a dirty file has to be to be written then.
     pub dirty_expire: Duration,
-    /// Who writes dirty pages.
+    /// Which threads write dirty pages.
     pub flusher: Flusher,
-    /// What happens to whoever dirties pages beyond the limit.
+    /// What holds back a process that dirties pages beyond the limit.
     pub throttle: Throttle,
     /// Whether an fsync makes the disk empty its write cache.
     pub fsync_flushes: bool,
@@ -121,7 +121,7 @@ pub struct Host {
     pub cgroup_writeback: bool,
 }
 
-/// Who writes dirty pages, by era.
+/// Which threads write dirty pages, by era.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flusher {
     /// Until 2.6.31: threads of a pool that serves all disks, here one for the limit and one for old pages.
@@ -131,7 +131,7 @@ pub enum Flusher {
     PerDevice,
 }
 
-/// What happens to whoever dirties pages beyond the hard limit, by era.
+/// What holds back a process that dirties pages beyond the hard limit, by era.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Throttle {
     /// Until 3.1: it writes pages itself, asynchronously and in its own name.
@@ -186,8 +186,8 @@ impl MultiQueue {
 /// Plugging, by era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plug {
-    /// Until 2.6.38: a device queue that was empty waits for 4 requests or 3 ms, or for somebody who waits
-    /// for I/O.
+    /// Until 2.6.38: a device queue that was empty waits for 4 requests, for 3 ms, or for a process that
+    /// waits for I/O.
     Device,
     /// Since 2.6.39: a task collects its own requests until it waits.
     Task,
@@ -203,7 +203,7 @@ impl Plug {
     /// How many requests a task collects at most.
     //= docs/reference/elevators.md#16-plugging
     pub const TASK_REQUESTS: usize = 16;
-    /// The same in the multi-queue layer.
+    /// The most requests that a task collects in the multi-queue layer.
     //= docs/reference/nvme.md#1-the-path-of-a-request no scheduler
     pub const QUEUES_REQUESTS: usize = 32;
     /// A task that collected a request this long hands everything in.
@@ -228,7 +228,7 @@ impl Host {
             // 19 480 and 19 433 KiB/s against deadline's 19 837.
             //= cfq-timeslices-2004, case 1, as and cfq, 1 client
             sched_cost: vec![("as", Duration::from_ns(3_700)), ("cfq", Duration::from_ns(4_200))],
-            // With one CPU there is nobody to lock out.
+            // With one CPU there is no other to lock out.
             sched_serial: false,
             // 13 406 KiB/s for new files against what the drive's cache takes.
             //= cfq-timeslices-2004, case 3, deadline, 1 client

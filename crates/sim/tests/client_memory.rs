@@ -47,7 +47,7 @@ fn run(text: &str, preset: &Preset) -> Outcome {
     .unwrap()
 }
 
-/// The most that a run with so many clients had allocated at a time; each made so many calls.
+/// The most memory that a run of `clients` clients had allocated at a time; each made `calls` calls.
 fn peak(clients: u32, calls: u32, lines: &str, preset: &Preset) -> usize {
     let text = format!("[c]\nnumjobs={clients}\nsize=1m\nnumber_ios={calls}\n{lines}\n");
     let before = HELD.load(Ordering::Relaxed);

@@ -291,7 +291,7 @@ fn the_depth_that_keeps_a_latency_is_found() {
     assert!(read.percentile(99.0).unwrap().as_us() <= 3_030, "{:?}", read.percentile(99.0));
     assert!((150..=400).contains(&outcome.clients[0].elapsed.as_ms()), "{}", outcome.clients[0].elapsed);
     assert!(calls.len() as u64 > read.calls, "earlier windows were left out");
-    // With latency_run it goes on to the end of its time.
+    // With latency_run it runs to the end of its time.
     let (outcome, _) = run(&text("3ms", "latency_run=1\nruntime=5s\ntime_based\n"));
     assert_eq!(outcome.elapsed.as_ms() / 100, 50);
 }
@@ -314,7 +314,7 @@ fn jobs_end_at_their_bounds() {
         "{:?}",
         outcome.notes
     );
-    assert_eq!(calls(&outcome)[1], 256, "the other job goes on");
+    assert_eq!(calls(&outcome)[1], 256, "the other job continues");
     let (outcome, _) = run("[j]\nsize=64m\nrw=randread\ndirect=1\nmax_latency=1us\n");
     assert_eq!(calls(&outcome), [1]);
     assert!(outcome.notes.iter().any(|n| n.contains("more than max_latency=1us")), "{:?}", outcome.notes);
@@ -359,7 +359,7 @@ fn a_job_that_is_not_steady_runs_to_its_end() {
     assert!(!steady.attained && outcome.clients[0].elapsed == Duration::from_secs(9), "{steady:?}");
     // Of 1, 0 and 0 the first is 200 % off the mean, of 1, 1 and 0 the last 100 %.
     assert!([100.0, 200.0].contains(&steady.figure.round()), "{steady:?}");
-    // Too short a window is none, and is told.
+    // Too short a window is none, and the job gets a note.
     let (outcome, _) =
         run("[a]\nioengine=null\nsize=1g\ntime_based\nruntime=5\nrate_iops=100\nss=iops:5%\nss_dur=500ms\n");
     assert_eq!(outcome.clients[0].steady, None);

@@ -151,7 +151,7 @@ fn what_overlapped_overlaps_and_what_did_not_does_not() {
         (r.task, r.completed) = (TaskId(1), Some(us(end)));
         r
     };
-    // B is made while A is under way, C after both: 300 after B, which came last.
+    // B is made while A is in flight, C after both: 300 after B, which came last.
     let records = [at(0, 1000, 0), at(500, 1200, 80_000_000), at(1500, 1600, 8)];
     let o = run(jobs(written(&records), |o| o.mode = Mode::Closed), "nas2020", "noop");
     let c = &o.clients[0].read;
@@ -251,7 +251,7 @@ fn beside_other_jobs_and_in_job_files() {
     let (a, b) = (run(jobs.clone(), "nas2020", "bfq"), run(jobs.clone(), "nas2020", "bfq"));
     assert_eq!(a, b, "same trace, same bytes");
     assert_eq!(a.clients[0].replayed.unwrap().made + a.clients[1].replayed.unwrap().made, 300);
-    // Another content under the same name is told, be it longer or shorter.
+    // Another content under the same name is found, be it longer or shorter.
     for other in [200, 301, 300] {
         let Source::Bytes(_, bytes) = written(&drawn(if other == 300 { 4 } else { 3 }, other, 2)) else {
             unreachable!()
@@ -307,7 +307,7 @@ fn what_cannot_be_replayed_is_told() {
             .contains("it has no request to replay")
     );
     assert!(refuse("hello\n", &|_| {}).contains("no trace of a known format"));
-    // Memory is bounded by what may be under way, too.
+    // Memory is bounded by what may be in flight, too.
     let rows: String = (0..100).map(|i| format!("{i},R,0,4096,5\n")).collect();
     let many = Source::Bytes("t".to_owned(), Arc::from(rows.as_bytes()));
     let mut deep = JobFile::of_trace("t", many, Options { clients_max: 100, ..Options::default() });

@@ -48,8 +48,8 @@ fn peak(work: impl FnOnce()) -> usize {
     PEAK.load(Ordering::Relaxed) - before
 }
 
-/// A trace with so many requests, `gap` apart, of five tasks; the first has none after the beginning but for
-/// one at the end.
+/// Writes a trace of `count` requests, `gap` apart, of five tasks; the first has none after the beginning but
+/// for one at the end.
 fn write(path: &Path, count: u64, gap: Duration) {
     let mut names = Names::default();
     names.add_device("8,0").unwrap();

@@ -1,5 +1,5 @@
-//! The same scenario gives the same bytes: in debug and in release, on one thread or two, today and next
-//! year.
+//! One scenario gives one result, byte for byte: in debug and in release, on one thread or two, today and
+//! next year.
 //!
 //! Every scheduler runs a few short loads on a few disks; all figures, in whole numbers, must equal those in
 //! `golden/outcomes.txt`, which was written once and is compared in every profile that the suite runs in. A

@@ -66,7 +66,7 @@ const TABLE: &[Entry] = &[
         "shares of what the drive really does, whatever it costs",
     ),
     entry("cfq+groups", &[("fairness", 2)], When::Groups, "the same, and slices in each"),
-    entry("bfq", &[("low_latency", 0)], When::Always, "exact shares: nobody is taken for interactive"),
+    entry("bfq", &[("low_latency", 0)], When::Always, "exact shares: no task counts as interactive"),
     entry(
         "bfq",
         &[("slice_idle", 0)],
@@ -157,8 +157,9 @@ impl Candidate {
 /// queueing), eMMC one of 16 or none, NVMe one for each processor.
 const SATA_DEPTH: u16 = 32;
 
-/// What a kernel uses if nobody chooses, neither its distribution by a udev rule (many have one: bfq for
-/// drives with heads, or for SD cards): nothing for devices with several hardware queues, else `mq-deadline`.
+/// The scheduler that a kernel uses by default, without a udev rule of its distribution (many have one: bfq
+/// for drives with heads, or for SD cards): none for devices with several hardware queues, else
+/// `mq-deadline`.
 //= Linux since 5.0: block/elevator.c elevator_get_default; e.g. SUSE's System Analysis and Tuning Guide, "Switching the I/O scheduler"
 #[must_use]
 pub fn kernels_default(facts: &Facts) -> &'static str {

@@ -78,16 +78,16 @@ pub struct Cost {
     pub limit: Limit,
 }
 
-/// So much quicker are processors and locks in the first trial.
+/// By this factor processors and locks are faster in the first trial.
 const QUICKER: u64 = 10;
 /// A gain of more than that, in percent, is one of the processors.
 const GAIN_PCT: u64 = 10;
 /// A gain of more than that by twice the load, in percent, says that the drive has room.
 const ROOM_PCT: u64 = 25;
-/// A lock that is held for that many thousandths of the time is full: nobody else could have it more.
+/// A lock that is held for this many thousandths of the time is full: processors could not use it more.
 const FULL_PERMILLE: u64 = 900;
 
-/// Whether costs can be told: a disk without an arm, on a host with processors.
+/// Whether processor time has a price: on a disk without an arm, on a host with processors.
 pub(super) fn is_told(question: &Question, facts: &Facts) -> bool {
     !facts.rotational && question.host.cores.is_some()
 }

@@ -37,7 +37,7 @@ type Part = (&'static str, fn(&Account) -> Duration);
 
 const PARTS: [Part; 9] = [
     ("queued while the disk served others", |a| others(a, |b| b.queued)),
-    ("queued while the disk was kept idle for somebody", Account::idled),
+    ("queued while the disk was kept idle for one of them", Account::idled),
     ("in the device behind others", |a| others(a, |b| b.device)),
     ("waiting for a free request of the pool", |a| a.tag),
     ("held back because too much was dirty", |a| a.throttled),
@@ -75,7 +75,7 @@ pub fn explain(names: &[String; 2], candidate: usize, what: Wait, before: Report
     Told { candidate, before, after, sentences }
 }
 
-/// How many of the parts that changed are told.
+/// How many of the parts that changed are listed.
 const CHANGES: usize = 3;
 
 /// What changed most from `a` to `b`, the most first.
@@ -105,11 +105,11 @@ fn whom(report: &Report) -> String {
     match report.clients.as_slice() {
         [one] => one.name.clone(),
         [first, rest @ ..] => format!("{} and the {} others who wait", first.name, rest.len()),
-        [] => "nobody".to_owned(),
+        [] => "no client".to_owned(),
     }
 }
 
-/// Who was most to blame under the default.
+/// Names the task that the client waited for most under the default.
 fn to_blame(report: &Report, account: &Account, name: &str) -> Option<String> {
     let worst = account.blame.iter().max_by_key(|b| b.total())?;
     let several = account.blame.iter().filter(|b| b.total() > Duration::ZERO).count();

@@ -1,6 +1,7 @@
 //! What a run is judged by: how long those wait who wait, what the disk moves, and how fairly it is shared.
 //!
-//! **Who waits** ([`waiting`]) is read off the job file, and told; the first of these that any job is:
+//! **The wait** ([`waiting`]) is chosen by the job file, and the output names it; the first of these that any
+//! job is:
 //!
 //! 1. applications that start: their mean start-up time;
 //! 2. films: dropped frames per thousand, plus one so that there are ratios of none;
@@ -12,8 +13,8 @@
 //! 7. jobs that sync what they write, if others do not: the same;
 //! 8. those of a recorded trace: the same.
 //!
-//! Where there is no such job nobody waits: who copies a file minds its throughput, not how long each call of
-//! it takes. With [`Goal::Latency`] it is then the 99th percentile of all.
+//! Where there is no such job there is no wait: a program that copies a file needs throughput, not short
+//! calls. With [`Goal::Latency`] the wait is then the 99th percentile of all calls.
 //!
 //! Of several jobs the geometric mean counts: half as long for one is as good as half as long for another.
 //!
@@ -34,7 +35,7 @@ use crate::job::{Direction, Job, JobFile, Program};
 use crate::metrics::{ClientStats, OpStats, Outcome, StartUp, rate};
 use fairhead_core::{Class, Duration};
 
-/// What cannot be told from nothing.
+/// Shares below this count as nothing.
 const SHARE_MIN: f64 = 0.001;
 
 /// Three figures, each as a number that is better when larger; none if the job has no such thing.
@@ -112,7 +113,7 @@ impl Wait {
     }
 }
 
-/// Who waits, and what is measured of it.
+/// The jobs that wait, and what is measured of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// What.
@@ -176,7 +177,7 @@ fn syncs(job: &Job) -> bool {
 /// A question about a job.
 type Wanted<'w> = &'w dyn Fn(&Job) -> bool;
 
-/// Who waits, by the rules of the module; or those of this name, if there is one.
+/// Chooses the jobs that wait, by the rules of the module; or those of this name, if there is one.
 #[must_use]
 pub fn waiting(jobs: &JobFile, name: Option<&str>, goal: Goal) -> Waiting {
     let of = |wanted: Wanted<'_>| -> Vec<usize> {
@@ -271,7 +272,7 @@ pub(crate) fn time_waited<'c>(
         Wait::StartUp => StartUp::mean(clients.flat_map(|c| c.startups.iter().copied())).map(|s| s.took),
         Wait::Frames => None,
         Wait::Took => clients.map(|c| c.elapsed).max(),
-        // Who has not ended the first call has waited for it so long.
+        // A client that has not completed its first call has waited for it since its start.
         Wait::Pace => {
             let sum = clients.clone().fold(Duration::ZERO, |sum, c| sum + c.elapsed);
             (!sum.is_zero()).then(|| sum / calls().calls.max(1))
@@ -285,7 +286,7 @@ fn geometric(values: &[f64]) -> Option<f64> {
     Some(libm::exp(values.iter().map(|v| libm::log(*v)).sum::<f64>() / n))
 }
 
-/// Over all sets of those who compete; nothing if nobody does.
+/// The fairness over all sets of jobs that compete; `None` if none do.
 pub(crate) fn fairness(jobs: &JobFile, o: &Outcome) -> Option<f64> {
     let mut sets: Vec<f64> = Vec::new();
     for wave in 0..jobs.wave_count() {
@@ -299,7 +300,7 @@ pub(crate) fn fairness(jobs: &JobFile, o: &Outcome) -> Option<f64> {
     geometric(&sets)
 }
 
-/// Nothing of fewer than two, or if nobody has anything.
+/// `None` for fewer than two shares, or if all are zero.
 fn least_over_most(shares: &[f64]) -> Option<f64> {
     let most = shares.iter().copied().fold(0.0, f64::max);
     let least = shares.iter().copied().fold(f64::INFINITY, f64::min);

@@ -7,23 +7,22 @@
 //!                   with reasons) is let go                             default                                  └ to do
 //! ```
 //!
-//! **Figures.** A run has up to three, [`Figures`]: how long those wait who wait (start-up, or the tail of
-//! the latency), what the disk moves, and how fairly those share who want the same. Each is compared with the
-//! *default*, what a kernel would use on that disk if nobody chose, as a ratio; above 1 is better, whichever
-//! figure it is.
+//! **Figures.** A run has up to three, [`Figures`]: the wait (of a start-up, or the tail of the latency), the
+//! throughput of the disk, and how fairly jobs share that want the same. Each is compared with the *default*,
+//! the scheduler that a kernel would use on that disk, as a ratio; above 1 is better, whichever figure it is.
 //!
 //! **Score.** A [`Goal`] gives each figure a weight, and the score is the weighted geometric mean of the
 //! ratios. With `balanced` (a third each), a scheduler that halves the latency, costs a tenth of the
-//! throughput and shares as before scores (2 · 0.9 · 1)^⅓ = 1.216. Whoever disagrees with the weights has the
-//! Pareto front: those that no other candidate beats in everything.
+//! throughput and shares as before scores (2 · 0.9 · 1)^⅓ = 1.216. For other weights there is the Pareto
+//! front: the candidates that no other beats in everything.
 //!
 //! **Statistics.** All candidates run the same seeds (common random numbers): the same files in the same
 //! places, the same offsets. So a seed gives a *pair* of runs, and the ratio within a pair varies much less
 //! than either run. The logarithms of the ratios have a mean and, by Student's t, an interval of 95 %; both
-//! are told as ratios again. Example: latencies of 80, 100 and 125 ms against 160, 210 and 240 ms are ratios
-//! of 2.0, 2.1 and 1.92; their logarithms 0.693, 0.742, 0.652 have the mean 0.696 and the deviation 0.045, so
-//! 2.01 times as quick, with t(0.975, 2) = 4.303 between 1.80 and 2.24. Cohen's d is not told: it divides by
-//! the deviation over seeds, which a simulation makes as small as one likes.
+//! are reported as ratios again. Example: latencies of 80, 100 and 125 ms against 160, 210 and 240 ms are
+//! ratios of 2.0, 2.1 and 1.92; their logarithms 0.693, 0.742, 0.652 have the mean 0.696 and the deviation
+//! 0.045, so 2.01 times as quick, with t(0.975, 2) = 4.303 between 1.80 and 2.24. Cohen's d is not reported:
+//! it divides by the deviation over seeds, which a simulation makes as small as one likes.
 //!
 //! *No difference* is said where the interval lies within [`EQUAL`] of 1, whatever its significance: the
 //! models are not better than that. Where it is wider and holds 1, nothing was found, and that is said
@@ -32,17 +31,17 @@
 //! **The race** ([`race`]) ends the runs of those early that cannot win. After each round a candidate is let
 //! go if its score is below the leader's by the paired interval of 99 %, or, while there are more than four,
 //! if it is not in the better half (but those that are equal to the leader stay). Picking the best of many
-//! noisy figures flatters it, so the figures that are told are not those of the race: best, leader and
-//! default run again on as many fresh seeds, and beside a candidate with tunables the same without. Of those
-//! within 2.5 % of the best the plainest is named.
+//! noisy figures flatters it, so the reported figures are not those of the race: best, leader and default run
+//! again on as many fresh seeds, and beside a candidate with tunables the same without. Of those within 2.5 %
+//! of the best the plainest is named.
 //!
 //! **The budget** is in seconds on the command line and in reckoned work here ([`work`]): how many rounds fit
 //! is decided by what the runs did, which is a function of job, disk and seed. A faster machine is done
-//! earlier, a slower one later, and both say the same. The number of rounds is told, and asking for that many
-//! gives the same bytes. A job of which the budget does not even allow a first round of the main schedulers
-//! is cut short ([`Advice::shortened`]): its `runtime=` is.
+//! earlier, a slower one later, and both say the same. The output has the number of rounds, and asking for
+//! that many gives the same bytes. A job of which the budget does not even allow a first round of the main
+//! schedulers is cut short ([`Advice::shortened`]): its `runtime=` is.
 //!
-//! **Interrupted**, a race goes on with the runs that were kept ([`Keep`]), and gives the same bytes.
+//! **Interrupted**, a race resumes with the runs that were kept ([`Keep`]), and gives the same bytes.
 //!
 //! What it does not do: vary the load, the disk or the host (a seed changes where files lie and what chance
 //! draws, no more, so the interval is one over seeds and says nothing of how well the models fit your disk);
@@ -122,14 +121,14 @@ const CANDIDATES_WANTED: u64 = 12;
 /// A job is not cut shorter than that: a time slice is tenths of a second.
 const RUNTIME_MIN: Duration = Duration::from_secs(1);
 
-/// What one wants.
+/// What a good scheduler is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Goal {
-    /// Who waits is to wait as little as possible.
+    /// Short waits.
     Latency,
-    /// The disk is to move as much as possible.
+    /// The throughput of the disk.
     Throughput,
-    /// Who wants the same is to get the same, or by weight.
+    /// Equal shares, or shares by weight, for jobs that want the same.
     Fairness,
     /// All three alike.
     #[default]
@@ -160,7 +159,7 @@ pub struct Question {
     pub disk: DeviceParams,
     /// The machine around it.
     pub host: Host,
-    /// What one wants.
+    /// What a good scheduler is judged by.
     pub goal: Goal,
     /// What all chance follows from.
     pub seed: u64,
@@ -168,7 +167,7 @@ pub struct Question {
     pub work: Duration,
     /// That many rounds at most, whatever they cost. `None`: as many as the budget allows.
     pub rounds: Option<u32>,
-    /// The preset that is in use now. `None`: what a kernel uses if nobody chooses.
+    /// The preset that is in use now. `None`: the default of the kernel.
     pub against: Option<&'static str>,
     /// The job that waits. `None`: by the rules of [`Waiting`].
     pub foreground: Option<String>,
@@ -200,14 +199,14 @@ pub struct Advice {
     pub shortened: Option<u64>,
     /// How they did.
     pub race: Race,
-    /// Who waits.
+    /// The jobs that wait, and what is measured of them.
     pub waiting: Waiting,
     /// What the disk is to a driver.
     pub facts: Facts,
     /// The seed that the explanation was made with.
     pub told_seed: u64,
-    /// Where the time of those who wait went, under the default and under the winner (or the leader, if it is
-    /// the default that wins), and what that says; nothing where it cannot be told.
+    /// Where the time of the waiting jobs went, under the default and under the winner (or the leader, if the
+    /// default wins), and what that says; `None` where no reason is found.
     pub told: Option<Told>,
     /// A limit for those who do not wait, where no scheduler is the answer.
     pub remedy: Option<Remedy>,
@@ -234,11 +233,11 @@ impl Question {
     }
 }
 
-/// Longer than any load that is told of one disk; who never ends is cut off there.
+/// Longer than any load that takes one disk; a run that does not end is cut off here.
 const TIME_MAX: Duration = Duration::from_secs(3600);
 
-/// Answers, on so many threads, which changes nothing; `stage` hears how far it is. Nothing if it was over
-/// before the end.
+/// Returns the advice. `threads` changes only how long that takes. `stage` is called with the progress.
+/// `None` if it was interrupted.
 ///
 /// # Errors
 /// If the load does not fit the disk.
@@ -297,8 +296,8 @@ fn facts(question: &Question) -> Result<Facts> {
     }
 }
 
-/// Who waits: by the rules of [`Waiting`]; where that is nobody, everybody on flash whose requests have a
-/// price in processor time, since what a scheduler costs there it can only earn by shorter tails.
+/// Chooses the jobs that wait: by the rules of [`Waiting`]. If these name none, all jobs on flash whose
+/// requests have a price in processor time, since a scheduler can earn its cost there only by shorter tails.
 fn who_waits(question: &Question, is_told: bool) -> Waiting {
     let (jobs, name) = (&question.jobs, question.foreground.as_deref());
     let waiting = figures::waiting(jobs, name, question.goal);

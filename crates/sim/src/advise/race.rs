@@ -32,13 +32,13 @@ const CONFIRM_MAX: u32 = 24;
 const SURE: f64 = 0.99;
 /// So few are let go by evidence only.
 const KEPT: usize = 4;
-/// The probability of the intervals that are told.
+/// The probability of the reported intervals.
 pub const INTERVAL: f64 = 0.95;
 /// A factor that is not worth mentioning, either way. Our choice: what the models are sure of is less.
 pub const EQUAL: f64 = 1.05;
-/// Candidates whose scores are so near to each other are told apart by which is plainer, not by which is
-/// better: half of [`EQUAL`], so that the one that is advised is within it of the best even if the runs have
-/// erred by the other half.
+/// Of candidates whose scores differ by less than this factor, the plainest is chosen, not the best. It is
+/// half of [`EQUAL`], so that the chosen one is within that of the best even if the runs have erred by the
+/// other half.
 //= docs/reference/choices.md#advise-near
 pub const NEAR: f64 = 1.025;
 
@@ -81,12 +81,12 @@ pub enum LetGo {
     Half(u32),
 }
 
-/// Who takes part.
+/// A candidate in a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entrant {
     /// Preferred to those that are not, if it is as good: it is in a kernel.
     pub is_choice: bool,
-    /// The same without its tunables: itself, if it has none.
+    /// The index of the entrant without its tunables: its own, if it has none.
     pub plain: usize,
 }
 
@@ -104,7 +104,7 @@ pub struct Standing {
 /// Why the race ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Whoever is left is equal to the leader, or nobody is.
+    /// All that are left are equal to the leader, or the leader is alone.
     Settled,
     /// The budget allows no further round.
     Budget,
@@ -130,9 +130,9 @@ pub struct Rules {
 pub struct Race {
     /// By candidate; the default is the first.
     pub standings: Vec<Standing>,
-    /// Who has the best score in the end.
+    /// The entrant with the best score in the end.
     pub best: usize,
-    /// Who led in the end: the first of the candidates that are as good as the best.
+    /// The entrant that led in the end: the first of the candidates that are as good as the best.
     pub leader: usize,
     /// The best of those that are preferred.
     pub choice: usize,
@@ -153,18 +153,18 @@ pub fn seeds(seed: u64, name: &str, count: u32) -> Vec<u64> {
     (0..count).map(|_| rng.next_u64() >> 11).collect()
 }
 
-/// How many seeds there are after so many rounds.
+/// The number of seeds after `round` rounds.
 fn seeds_after(round: u32) -> u32 {
     FIRST_SEEDS << (round.clamp(1, ROUNDS_MAX) - 1)
 }
 
-/// How many fresh seeds confirm a race of so many rounds.
+/// The number of fresh seeds that confirm a race of `rounds` rounds.
 #[must_use]
 pub fn confirming(rounds: u32) -> u32 {
     seeds_after(rounds).clamp(CONFIRM_MIN, CONFIRM_MAX)
 }
 
-/// Who runs which seeds: a candidate and a seed each, and the answers in order.
+/// Runs candidates with seeds: takes a candidate and a seed for each run, and returns the results in order.
 pub type Runner<'r, E> = dyn FnMut(u32, &[(usize, u64)]) -> Result<Vec<Run>, E> + 'r;
 
 /// Races the candidates.
@@ -175,7 +175,7 @@ pub type Runner<'r, E> = dyn FnMut(u32, &[(usize, u64)]) -> Result<Vec<Run>, E> 
 /// # Panics
 /// If there is no candidate.
 pub fn race<E>(entrants: &[Entrant], rules: &Rules, run: &mut Runner<'_, E>) -> Result<Race, E> {
-    assert!(!entrants.is_empty(), "nobody to race");
+    assert!(!entrants.is_empty(), "a race needs entrants");
     let none = Standing { race: Vec::new(), fresh: Vec::new(), let_go: None };
     let mut race = Race {
         standings: vec![none; entrants.len()],
@@ -211,13 +211,13 @@ pub fn race<E>(entrants: &[Entrant], rules: &Rules, run: &mut Runner<'_, E>) -> 
 }
 
 impl Race {
-    /// Who still contends.
+    /// The entrants that still contend.
     #[must_use]
     pub fn contenders(&self) -> Vec<usize> {
         (0..self.standings.len()).filter(|&c| self.standings[c].let_go.is_none()).collect()
     }
 
-    /// Who runs: those who contend, and the default.
+    /// The entrants that run: those that contend, and the default.
     fn running(&self) -> Vec<usize> {
         (0..self.standings.len()).filter(|&c| c == 0 || self.standings[c].let_go.is_none()).collect()
     }
@@ -246,8 +246,8 @@ impl Race {
         Ok(())
     }
 
-    /// Who is confirmed: the default, the best, the leader, the best that can be chosen, and these two
-    /// without their tunables.
+    /// The entrants that are confirmed: the default, the best, the leader, the best that can be chosen, and
+    /// these two without their tunables.
     #[must_use]
     pub fn finalists(&self) -> Vec<usize> {
         let plain = |c: usize| self.entrants[c].plain;
@@ -299,7 +299,8 @@ impl Race {
         let half = ranked.len().div_ceil(2).max(KEPT);
         for (rank, &c) in ranked.iter().enumerate().filter(|r| *r.1 != self.leader) {
             let surely = self.behind(c).0 > 0.0 && !is_within(c, NEAR);
-            // Who is hardly worse may be the best, or the plainest of the best: only evidence lets it go.
+            // One that is hardly worse may be the best, or the plainest of the best: only evidence removes
+            // it.
             let by_rank = rank >= half && !is_within(c, EQUAL);
             if !self.is_equal(c) && (surely || by_rank) {
                 let round = self.rounds;
@@ -309,8 +310,8 @@ impl Race {
         }
     }
 
-    /// Whether nothing more is to be found out: whoever is left is equal to the leader, and whether the
-    /// leader is worth a change is sure.
+    /// Whether more runs would change nothing: all that are left are equal to the leader, and it is certain
+    /// whether the leader is worth a change.
     fn is_settled(&self) -> bool {
         let others_are_equal = self.contenders().iter().all(|&c| c == self.leader || self.is_equal(c));
         let (low, high) = self.behind(0);
@@ -374,9 +375,9 @@ impl Race {
         Mean::of(&[both(&c.race, &default.race), both(&c.fresh, &default.fresh)].concat()).mean
     }
 
-    /// Whom to take: of the finalists that are as good as the best of them, by [`NEAR`], the plainest, and
-    /// what a kernel has before what it has not. All their seeds count for that; but to change at all has to
-    /// be surely better with the fresh ones.
+    /// The entrant to advise: of the finalists that are as good as the best of them, by [`NEAR`], the
+    /// plainest, and one that a kernel has before one that it has not. All their seeds count for that; but a
+    /// change of scheduler is advised only if it is surely better with the fresh ones.
     #[must_use]
     pub fn winner(&self) -> usize {
         let finalists = self.finalists();
@@ -485,7 +486,7 @@ mod tests {
         }
     }
 
-    /// Nobody has tunables.
+    /// Entrants without tunables.
     fn entrants(choices: &[bool]) -> Vec<Entrant> {
         choices.iter().enumerate().map(|(plain, &is_choice)| Entrant { is_choice, plain }).collect()
     }
@@ -646,7 +647,7 @@ mod tests {
         assert_eq!(Run::read(&run(100.0, 0.6).write()), Some(run(100.0, 0.6)));
     }
 
-    /// Who is on the front, of candidates that have this latency and throughput with every seed.
+    /// The front of candidates that have this latency and throughput with every seed.
     fn front(figures: &[(f64, f64)]) -> Vec<usize> {
         let mut fixed = |_: u32, work: &[(usize, u64)]| -> Result<Vec<Run>, ()> {
             let one = |&(c, _): &(usize, u64)| Run {

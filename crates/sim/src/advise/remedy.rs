@@ -39,7 +39,7 @@ const GROUP: &str = "fairhead-limited";
 pub struct Remedy {
     /// The candidate under which it was tried.
     pub candidate: usize,
-    /// Who is limited: indices into the file's jobs.
+    /// The jobs that are limited: indices into the file's jobs.
     pub jobs: Vec<usize>,
     /// Of what they moved without it, in thousandths.
     pub permille: u64,

@@ -213,7 +213,7 @@ fn where_no_scheduler_is_the_answer_a_limit_is_tried() {
     let lines: Vec<String> =
         steps(&noop, Some(&r), &facts, &q.jobs).into_iter().flat_map(|s| s.lines).collect();
     assert!(lines.contains(&format!("IOReadBandwidthMax=/dev/nvmeXn1 {}", r.rbps.unwrap())), "{lines:?}");
-    // Nobody waits in a job of one: there is nothing to limit for.
+    // A job of one client has no wait: there is nothing to limit for.
     let alone = question("[bulk]\nrw=read\nbs=256k\nsize=1g\nruntime=100ms\n", "nvme", Goal::Balanced);
     let waiting = figures::waiting(&alone.jobs, None, alone.goal);
     assert!(matches!(remedy::find(&alone, (0, &noop), &waiting, (&seeds, &without), 1, &()), Ok(None)));
@@ -238,7 +238,7 @@ fn cost_of<'a>(a: &'a Advice, preset: &str) -> &'a Cost {
 fn deep_readers_on_nvme_are_not_told_to_use_bfq() {
     let a = on_flash(include_str!("../../../../examples/flash/deep-readers.fio"), Duration::from_ms(20));
     assert_eq!(a.candidates[a.race.winner()].preset, "noop");
-    assert_eq!(a.waiting.jobs, [0], "nobody is in a hurry: the tail of all counts");
+    assert_eq!(a.waiting.jobs, [0], "no job waits: the tail of all counts");
     let bfq = a.candidates.iter().position(|c| c.preset == "bfq").unwrap();
     let [_, throughput, _] = a.race.against(bfq, 0).figures;
     assert!(throughput.unwrap().high < 0.75, "{throughput:?}");

@@ -174,7 +174,7 @@ impl Advice {
         led.then(|| format!("{} led the race, but not with fresh seeds.", name(leader)))
     }
 
-    /// Who is no different from the winner.
+    /// The candidates that are as good as the winner.
     fn as_good(&self) -> Option<String> {
         let winner = self.race.winner();
         let equal: Vec<String> = (0..self.candidates.len())
@@ -192,7 +192,7 @@ impl Advice {
     fn ended(&self) -> String {
         let rounds = self.race.rounds;
         let why = match self.race.end {
-            End::Settled => "nobody else could win",
+            End::Settled => "no other candidate could win",
             End::Budget => "the budget had no room for another",
             End::Rounds => "that is the most",
         };

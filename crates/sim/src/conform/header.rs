@@ -146,7 +146,7 @@ impl Header {
         }
     }
 
-    /// Who a task is, asked when its first request comes: from sector `first` on, at this priority level.
+    /// Finds the job of a task when its first request comes: from sector `first` on, at this priority level.
     pub(super) fn owner(&mut self, pid: u32, first: Sector, level: Option<u8>) -> Result<Owner, String> {
         if let Some(owner) = self.tasks.get(&pid) {
             return Ok(*owner);

@@ -17,7 +17,7 @@ use super::message::Message;
 use super::words::Words;
 use fairhead_core::{Duration, Instant, Op, Request, Sector, Sectors, TaskId};
 
-/// Who executes: a task or what interrupted it. Lines of one such thread are in the order of the program.
+/// What executes: a task or what interrupted it. Lines of one such thread are in the order of the program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub(super) struct Thread {
     /// The task's number.
@@ -64,7 +64,7 @@ impl Io {
 /// What a line tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum What {
-    /// `Q`: somebody wants this.
+    /// `Q`: a bio enters the block layer.
     Queued(Io),
     /// `I`: the scheduler has it.
     Inserted(Io),
@@ -159,7 +159,7 @@ fn pair(text: &str) -> Option<(u32, u32)> {
 fn what(words: &mut Words<'_>) -> What {
     let mut action = words.next().unwrap_or_default();
     if pair(action).is_some() {
-        // The cgroup, which is told with messages.
+        // The cgroup, which messages carry.
         action = words.next().unwrap_or_default();
     }
     let of: fn(Io) -> What = match action {
@@ -188,7 +188,7 @@ fn io(words: &mut Words<'_>) -> Option<Io> {
         return None;
     }
     let len = words.next()?.parse().ok()?;
-    // A preflush is told first; the operation follows.
+    // A preflush comes first; the operation follows.
     let flags = flags.strip_prefix('F').filter(|rest| !rest.is_empty()).unwrap_or(flags);
     let op = match flags.as_bytes().first()? {
         b'R' => Op::Read,

@@ -57,7 +57,7 @@ pub(super) struct Group {
     pub(super) weight: u16,
 }
 
-/// What a group weighs that nobody gave a weight.
+/// The weight of a group that was not given one.
 //= linux-6.12 block/bfq-cgroup.c CGROUP_WEIGHT_DFL, docs/reference/bfq.md#17-weights-and-their-changes
 const DEFAULT_WEIGHT: u16 = 100;
 
@@ -158,8 +158,11 @@ impl Load {
         })
     }
 
-    /// Whose request at `first` may be, from a task that has sent none yet. `level` is the task's, if known.
-    /// An error names two jobs that it may be of.
+    /// Finds the job of a task that has sent no request yet, by its request at `first`. `level` is the
+    /// task's, if known.
+    ///
+    /// # Errors
+    /// If two jobs are possible: their names.
     pub(super) fn owner(&mut self, first: Sector, level: Option<u8>) -> Result<Owner, String> {
         let fits = |r: &&mut Region| {
             let is_inside = (r.first..r.end).contains(&first.0);

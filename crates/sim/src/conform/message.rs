@@ -14,7 +14,7 @@ use super::words::Words;
 /// owner's number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub(super) struct Name {
-    /// Whose; `None`: several tasks'.
+    /// The task of the queue; `None` if several tasks share it.
     pub(super) pid: Option<u32>,
     pub(super) sync: bool,
 }

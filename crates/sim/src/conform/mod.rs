@@ -68,8 +68,8 @@ pub fn compare<R: BufRead>(
     Ok(tally.report(name, scheduler, lost))
 }
 
-/// The same for a file, plain or compressed by `xz`. `progress` hears how many bytes of how many have been
-/// read.
+/// Compares a log in a file, plain or compressed by `xz`. `progress` is called with the bytes that have been
+/// read and the bytes in all.
 ///
 /// # Errors
 /// As [`compare`], and if the file cannot be read.

@@ -128,7 +128,7 @@ impl Agreement {
         (self.compared > 0).then(|| self.agreed as f64 * 100.0 / self.compared as f64)
     }
 
-    /// Whether at least so many per cent agree; nothing to compare is agreement.
+    /// Whether at least `percent` per cent agree; nothing to compare is agreement.
     #[must_use]
     pub const fn reaches(self, percent: u32) -> bool {
         self.agreed as u128 * 100 >= self.compared as u128 * percent as u128

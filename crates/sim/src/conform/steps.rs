@@ -103,7 +103,7 @@ impl Step {
 enum Phase {
     /// It has a bio, and no request for it yet.
     Bio(Io),
-    /// It finishes a request; when and where that was told.
+    /// It finishes a request; when and where the log says so.
     Completes(Io, Instant, u32),
 }
 
@@ -114,7 +114,7 @@ struct Waiting {
     step: u64,
     thread: Thread,
     charge: u32,
-    /// The thread has gone on to something else: the device took no more, and the request waits outside the
+    /// The thread does something else now: the device took no more, and the request waits outside the
     /// scheduler.
     parked: bool,
 }
@@ -205,7 +205,7 @@ impl<R: BufRead> Steps<R> {
         }
     }
 
-    /// Anything but a message: ends the thread's step, or is told in the middle of it.
+    /// Handles an event other than a message: it ends the thread's step, or comes in the middle of it.
     fn event(&mut self, line: &Line) {
         let is_mine = self.open.as_ref().is_some_and(|s| s.thread == line.thread);
         match line.what {

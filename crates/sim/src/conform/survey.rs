@@ -16,7 +16,7 @@ pub(super) struct Survey {
 
 /// More tasks share the scheduler's fallback.
 const TASKS_MAX: usize = 4096;
-/// The kernel's HZ where a log says nothing from which it could be told.
+/// The kernel's HZ where nothing in a log shows it.
 const HZ: u64 = 250;
 /// A turn lasts HZ / 8 ticks; in ms by HZ, as sysfs shows it.
 const HZ_BY_TIMEOUT: [(u64, u64); 4] = [(120, 100), (124, 250), (123, 300), (125, 1000)];

@@ -17,7 +17,7 @@ pub(super) struct Tags {
 }
 
 impl Tags {
-    /// With so many tags.
+    /// Makes a set of `tags` free tags.
     pub(super) fn new(tags: u16) -> Self {
         let nothing = Request::read(fairhead_core::TaskId(0), Sector(0), fairhead_core::Sectors(1));
         Self {

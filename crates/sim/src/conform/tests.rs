@@ -195,7 +195,7 @@ const CLASSES: &str = "# scenario classes scheduler=mq-deadline
 #[test]
 fn a_load_tells_the_classes_of_mq_deadline() {
     assert_eq!(counts(&report(CLASSES), Topic::Requests), (3, 3));
-    // Without it all are best effort, and the batch goes on upwards.
+    // Without it all are best effort, and the batch continues upwards.
     let unknown = CLASSES.replace("# run:", "# ran:");
     assert_eq!(counts(&report(&unknown), Topic::Requests), (2, 1));
     let stated = CLASSES.replace("# run:", "# task 8 class=rt\n# task 9 class=idle\n# ran:");

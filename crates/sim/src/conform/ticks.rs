@@ -16,9 +16,10 @@ use std::collections::BTreeMap;
 /// Votes against phases, from the lines of a log.
 pub(super) struct Phase {
     tick: Duration,
-    /// The same in whole microseconds, rounded up: so many phases are told apart.
+    /// The length of a tick in whole microseconds, rounded up: the number of phases that can be
+    /// distinguished.
     tick_us: u64,
-    /// By how many the votes against a phase of so many microseconds exceed those against the one before.
+    /// By how many the votes against each phase, in microseconds, exceed those against the one before.
     steps: Vec<i64>,
     /// Of each queue: when a message told its age, and the age.
     ages: BTreeMap<Name, (u64, u64, u64)>,
@@ -94,7 +95,7 @@ impl Phase {
         }
     }
 
-    /// So many ticks fell after `from` and until `to`.
+    /// Counts `ticks` ticks that fell after `from` and until `to`.
     fn count(&mut self, from: u64, to: u64, ticks: u64) {
         let surely = self.surely(from, to);
         // Anything else is no matter of phase, but of another raising.

@@ -30,7 +30,7 @@ impl<'a> Words<'a> {
         Some(number)
     }
 
-    /// The same in hexadecimal, as addresses are.
+    /// Reads a number in hexadecimal, as addresses are.
     pub(super) fn address(&mut self) -> Option<u64> {
         let digits = self.rest.bytes().take_while(u8::is_ascii_hexdigit).count();
         let number = u64::from_str_radix(&self.rest[..digits], 16).ok()?;

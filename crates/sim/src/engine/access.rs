@@ -146,7 +146,7 @@ pub(super) struct Zones {
 }
 
 impl Zones {
-    /// Parts of a range of so many bytes.
+    /// Makes the parts of a range of `span` bytes.
     pub(super) fn new(zones: &[RandomZone], span: u64) -> Self {
         let mut end = 0;
         let part = |zone: &RandomZone| {

@@ -180,8 +180,9 @@ impl Machine<'_> {
         page == end
     }
 
-    /// Sends for the pages behind a call that nobody will wait for, one request each; they lie side by side,
-    /// so merging makes them one or two, and one is paid for. As a favour it ends when requests are short.
+    /// Sends for the pages behind a call, one request each. No program waits for them. They lie side by side,
+    /// so merging makes them one or two, and the lane pays for one. Read-ahead is optional: it ends when
+    /// requests are short.
     pub(super) fn hand_in_burst(&mut self, lane: u32) {
         let l = &self.lanes[lane as usize];
         let (file, first, burst) = (l.call.file, l.page_end, l.call.burst);

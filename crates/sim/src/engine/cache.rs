@@ -6,7 +6,7 @@
 //!
 //! A page is *clean* (up to date, on the list, oldest first), *being read*, *dirty*, *being written*, or
 //! dirty again while being written. Only clean pages are on the list, so the oldest evictable page is always
-//! its head, and a page with I/O under way or data that the disk lacks is never dropped. Dirty pages of a
+//! its head, and a page with I/O in flight or data that the disk lacks is never dropped. Dirty pages of a
 //! file are kept in file order, because that is how they are written; files with dirty pages are kept in the
 //! order in which they became dirty.
 //!
@@ -54,7 +54,7 @@ struct Frame {
     dirtier: Option<GroupId>,
 }
 
-/// A write of some pages of a file that is under way.
+/// A write in flight, of some pages of a file.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     first: u32,
@@ -178,7 +178,7 @@ impl Cache {
         before
     }
 
-    /// Somebody uses the page: it is the newest now. Answers its flags.
+    /// Notes that the page is used: it is the newest now. Returns its flags.
     pub(super) fn touch(&mut self, file: u32, page: u32) -> Option<u8> {
         let f = self.frame(file, page)?;
         let flags = self.frames[f as usize].flags;
@@ -206,7 +206,7 @@ impl Cache {
         self.wake_page_waiters(file, first, count, woken);
     }
 
-    /// Who made the page dirty first, if that is tracked.
+    /// The group that made the page dirty first, if that is tracked.
     pub(super) fn dirtier(&self, file: u32, page: u32) -> Option<GroupId> {
         self.frame(file, page).and_then(|f| self.frames[f as usize].dirtier)
     }

@@ -1,8 +1,8 @@
 //! How many requests a second a disk is good for at least: what guarantees may add up to.
 //!
-//! Reads of 4 KiB all over a new device: one at a time where there are platters, as nobody may count on a
-//! full queue there; as many as it takes at a time where there are none. What is measured is the model, by
-//! the same draws each time, so a job is feasible on a disk or is not, whatever the run's seed.
+//! Reads of 4 KiB all over a new device: one at a time where there are platters, as a guarantee must not
+//! depend on a full queue there; as many as it takes at a time where there are none. What is measured is the
+//! model, by the same draws each time, so a job is feasible on a disk or is not, whatever the run's seed.
 //!
 //! ```text
 //! 7200 rpm:  a seek of 8 ms and half a turn of 4.2 ms          ─► some 80 requests/s

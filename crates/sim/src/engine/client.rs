@@ -56,13 +56,13 @@ pub(super) struct Call {
     pub(super) len: u32,
     /// CPU time that the client spends before it, besides what calls cost.
     pub(super) cpu: Duration,
-    /// So many pages behind it are sent for before it, and not waited for.
+    /// The number of pages behind it that are requested before it; the client does not wait for them.
     pub(super) burst: u32,
     /// Whether it is flagged as metadata.
     pub(super) meta: bool,
     /// It is done when it has been handed in.
     pub(super) ahead: bool,
-    /// Whether somebody waits for it, where that is recorded.
+    /// Whether a program waited for it, where that is recorded.
     pub(super) sync: Option<bool>,
     /// Its I/O priority, if it is not the client's.
     pub(super) prio: Option<IoPrio>,
@@ -425,7 +425,8 @@ impl Client {
         self.in_flight == 0
     }
 
-    /// The same where the number of calls in flight is sought.
+    /// Adjusts the number of calls in flight where the job searches for the largest that keeps its latency
+    /// target. Returns whether parked lanes are to ask again.
     #[cold]
     #[inline(never)]
     fn steer_depth(&mut self, latency: Duration, now: Instant) -> bool {
@@ -488,7 +489,7 @@ impl Client {
         [stats.read, stats.write, stats.trim, stats.sync] = std::array::from_fn(|_| OpStats::new());
     }
 
-    /// It starts, now that its wave and whoever it waits for let it.
+    /// Starts the client: its wave has begun, and the jobs that it waits for have ended.
     pub(super) fn start(&mut self, at: Instant) {
         (self.started, self.waits) = (at, false);
         self.stats.started = at.since(Instant::EPOCH);
@@ -519,8 +520,8 @@ impl Client {
         Call { file: self.files[0], offset, len, cpu, burst, meta, ..Call::NONE }
     }
 
-    /// Whether it has one window of read-ahead under way at most: the next is sent for when the one before
-    /// has come.
+    /// Whether it has at most one window of read-ahead in flight: it asks for the next when the one before
+    /// has arrived.
     //= docs/reference/hosts.md#one-window-per-scan
     pub(super) fn has_one_window(&self) -> bool {
         self.job.program == Some(Program::DbScan)
@@ -700,7 +701,7 @@ pub(super) fn lanes(job: &Job) -> u32 {
     if is_async && (job.direct || job.ioengine != "libaio") { job.iodepth } else { 1 }
 }
 
-/// The start-ups of a client that starts applications, in a region of so many sectors.
+/// The start-ups of a client that starts applications, in a region of `span` sectors.
 fn startups(c: &crate::job::Client<'_>, span: u64, seed: u64) -> Option<StartUps> {
     let Some(Program::StartUp(application)) = c.job.program else { return None };
     let mut rng = Rng::new(seed, &format!("startup.{}.{}", c.job_index, c.clone));

@@ -207,8 +207,9 @@ impl<'a> Disks<'a> {
 
     // ---- locks -------------------------------------------------------------------------------------------
 
-    /// A processor takes a disk's scheduler's lock, if there is one, to insert and dispatch so many requests,
-    /// of which so many are their processes' only ones. Of a set's members the first stands for all.
+    /// A processor takes the lock of a disk's scheduler, if there is one, to insert and dispatch `requests`
+    /// requests; `alone` of them are the only ones of their processes. Of a set's members the first stands
+    /// for all.
     pub(super) fn lock_to_submit(
         &mut self,
         now: Instant,
@@ -333,7 +334,7 @@ impl<'a> Disks<'a> {
         self.member(member).submit(now, rq, owner, batch)
     }
 
-    /// What stands for an owner in the queues of so many members.
+    /// Returns what stands for an owner in the queues of `members` members.
     fn share(&mut self, owner: Owner, members: usize) -> Owner {
         let entry = (owner, members);
         let index = self.free.pop().unwrap_or_else(|| {
@@ -347,7 +348,8 @@ impl<'a> Disks<'a> {
         Owner::Shared(index)
     }
 
-    /// The owner of a request that one more member is done with; nobody if others are not.
+    /// Returns the owner of a request that one more member has completed; [`Owner::None`] if other members
+    /// have not.
     fn unshare(&mut self, owner: Owner) -> Owner {
         let Owner::Shared(index) = owner else { return owner };
         let (owner, left) = &mut self.shared[index as usize];
@@ -391,8 +393,8 @@ impl<'a> Disks<'a> {
         self.members[member].is_plugged()
     }
 
-    /// The queues that have been handed something and not been run since. With one queue: that one, as
-    /// whoever asks wants it to be run.
+    /// Returns the queues that have got requests and have not been run since. With one queue: that one, as
+    /// the caller wants it to be run.
     #[inline]
     pub(super) fn take_touched(&mut self) -> u64 {
         let touched = std::mem::take(&mut self.touched);
@@ -469,9 +471,9 @@ impl<'a> Disks<'a> {
         }
     }
 
-    /// The interrupt handler ends a request of a queue. Answers through `owners` who handed in its pieces,
-    /// nobody for those that other members still have; through `woken` who waited for a flush, or for writes
-    /// not to be congested.
+    /// The interrupt handler ends a request of a queue. `owners` gets the owners of its pieces,
+    /// [`Owner::None`] for those that other members still have; `woken` gets the threads that waited for a
+    /// flush, or for writes not to be congested.
     pub(super) fn complete(
         &mut self,
         now: Instant,

@@ -15,8 +15,8 @@ use fairhead_core::Instant;
 pub(super) struct Earliest {
     /// By number, up to a power of two.
     times: Box<[Instant]>,
-    /// Who is first: of all at 1, of the two halves at 2 and 3, and so on; a number's own place is behind
-    /// those.
+    /// The number with the earliest time: of all at 1, of the two halves at 2 and 3, and so on; a number's
+    /// own place is behind those.
     first: Box<[u8]>,
 }
 
@@ -24,7 +24,7 @@ impl Earliest {
     /// Later than anything.
     const NEVER: Instant = Instant::from_ns(u64::MAX);
 
-    /// So many times, 128 at most, none of which is set.
+    /// Makes `count` times, 128 at most, none of which is set.
     pub(super) fn new(count: usize) -> Self {
         let leaves = count.next_power_of_two();
         let number = |i: usize| u8::try_from(i).expect("128 at most");

@@ -109,7 +109,7 @@ pub(super) struct Disk {
 }
 
 impl Files {
-    /// Puts the files of jobs on disks of so many sectors each.
+    /// Puts the files of jobs on disks of these capacities, in sectors.
     pub(super) fn place(jobs: &JobFile, capacities: impl Iterator<Item = u64>, seed: u64) -> Result<Self> {
         let disk = |capacity| Disk { capacity, next: FIRST_SECTOR, ext2: None, metadata: None };
         let mut placer = Placer {
@@ -144,7 +144,7 @@ struct Placer<'a> {
     rng: Rng,
     files: Vec<File>,
     by_name: BTreeMap<String, u32>,
-    /// How much of each file whoever uses it needs, in bytes, in all and before an append.
+    /// How much of each file its users need, in bytes, in all and before an append.
     sizes: BTreeMap<String, (u64, u64)>,
     first_pid: u64,
 }
@@ -369,7 +369,7 @@ pub(super) fn offset(job: &Job, clone: u32, whole: u64) -> u64 {
     bytes(job.offset).saturating_add(bytes(job.offset_increment).saturating_mul(u64::from(clone)))
 }
 
-/// How large a program's file is on a disk of so many bytes, if the job does not say.
+/// The size of a program's file in bytes on a disk of `disk` bytes, if the job does not say.
 fn program_bytes(job: &Job, disk: u64) -> u64 {
     match job.program {
         Some(Program::DbScan) => TABLE_BYTES,

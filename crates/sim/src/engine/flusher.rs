@@ -1,4 +1,4 @@
-//! Who writes dirty pages, and how many at a time.
+//! The threads that write dirty pages, and how many pages at a time.
 //!
 //! ```text
 //!   dirty pages > 10 % of memory ──► background: until below          every 5 s ──► periodic: files dirty for 30 s
@@ -63,7 +63,7 @@ impl Pass {
     }
 }
 
-/// Who writes.
+/// A thread that writes dirty pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Writer {
     pub(super) thread: u32,
@@ -245,7 +245,8 @@ impl Machine<'_> {
             }
             let run = self.dirty_run(pass.file, first, pass.end, pass.left);
             let ((start, len), count) = self.pages_on_disk(pass.file, first, run);
-            // A request is its first page's, as a bio is; one that somebody waits for is his.
+            // A request belongs to the group that dirtied its first page, as a bio does; one that a program
+            // waits for belongs to the program's group.
             let dirtier = self.cache.dirtier(pass.file, first).filter(|_| !writer.sync);
             let writer = Writer { group: dirtier.unwrap_or(writer.group), ..writer };
             let rq = self.write_request(writer, start, len);

@@ -9,8 +9,9 @@
 //!
 //! A group is removed when the last of its clients, and of those in groups inside it, has ended, as fio
 //! removes what it made; not if a job of its says `cgroup_nodelete`, if no job ever was in it, or while a
-//! change to come speaks of it. A change under way that cannot be is told as a note, and nothing else
-//! happens. Who moves to another group takes his requests to come there; those that he has handed in stay.
+//! change to come names it. A change during the run that cannot be made becomes a note, and nothing else
+//! happens. A client that moves to another group takes its future requests there; those that it has submitted
+//! stay.
 //!
 //! Schedulers that know no groups take no notice; limits hold under all of them, as the elevator keeps them.
 //
@@ -36,7 +37,7 @@ struct Given {
     min: Min,
     /// Clients in it and in groups inside it that have not ended, and changes to come that speak of it.
     users: u32,
-    /// Somebody has been in it.
+    /// A client has been in it.
     was_used: bool,
     is_gone: bool,
 }
@@ -154,7 +155,7 @@ impl<'a> Groups<'a> {
         });
     }
 
-    /// One user fewer. Answers the groups that nobody needs any more, each before the one around it.
+    /// Counts one user fewer. Returns the groups that are not needed any more, each before the one around it.
     fn leave(&mut self, group: GroupId) -> Vec<GroupId> {
         self.each_around(group, |g| g.users -= 1);
         let ways_up = std::iter::successors(Some(group), |&g| (g != GroupId::ROOT).then(|| self.around(g)));
@@ -175,7 +176,7 @@ impl<'a> Groups<'a> {
         at
     }
 
-    /// What the elevator is told before the first request.
+    /// The settings that the elevator gets before the first request.
     pub(super) fn controls(&mut self) -> Vec<Control> {
         let mut all = Vec::new();
         for (i, cgroup) in self.jobs.cgroups.iter().enumerate() {
@@ -190,7 +191,7 @@ impl<'a> Groups<'a> {
         all
     }
 
-    /// What a group has to be told for these settings.
+    /// The changes that give a group these settings.
     fn to_give(&self, group: GroupId, settings: &[Setting]) -> Vec<Control> {
         let mut max = self.given[group.0 as usize].max;
         let is_limited = settings.iter().filter(|s| s.limit(&mut max)).count() > 0;
@@ -228,7 +229,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The same, for the group that was to be changed at the start.
+    /// The message about a refused change of a group at the start.
     pub(super) fn refused(&self, change: &Control, refusal: Refusal) -> String {
         match *change {
             Control::SetMin(group, _) | Control::SetMax(group, _) => {
@@ -346,9 +347,9 @@ impl Machine<'_> {
         }
     }
 
-    /// Takes samples of the groups' disk time up to now, if somebody watches. Nothing has happened since the
-    /// last event, so a sample taken late is as good as one in time, and no event is needed that could change
-    /// the order of others.
+    /// Takes samples of the groups' disk time up to now, if the scenario asks for them. Nothing has happened
+    /// since the last event, so a sample taken late is as good as one in time, and no event is needed that
+    /// could change the order of others.
     pub(super) fn sample(&mut self, now: Instant) {
         let Some(period) = self.watch.period else { return };
         while self.watch.next <= now {
@@ -404,7 +405,7 @@ impl Watch {
     }
 }
 
-/// The elevator is told what the groups are given at the start.
+/// Gives the elevator the settings of the groups at the start.
 pub(super) fn give(groups: &mut Groups<'_>, queue: &mut super::disks::Disks<'_>) -> Result<()> {
     for change in groups.controls() {
         queue
@@ -445,7 +446,7 @@ mod tests {
         let [a, b, c] = [0, 1, 2].map(|i| groups.id(&jobs.jobs[i]));
         assert_eq!(groups.leave(a), [a], "t has another group in it");
         assert_eq!(groups.leave(b), [], "a change is to come");
-        assert_eq!(groups.leave(b), [b, GroupId(1)], "it has come; t has nobody else");
+        assert_eq!(groups.leave(b), [b, GroupId(1)], "it has come; t has no other user");
         assert_eq!(groups.leave(c), [], "it is to stay");
     }
 }

@@ -8,8 +8,9 @@
 //!     └───────────────────────────────────────────────┘ end of the call
 //! ```
 //!
-//! A lane moves on until it has to wait: for a piece, a page, a request, its turn on a CPU, a time. Whoever
-//! ends the wait calls [`Machine::advance`] again, and the phase finds out for itself what is left to do.
+//! A lane moves on until it has to wait: for a piece, a page, a request, its turn on a CPU, a time. The event
+//! that ends the wait calls [`Machine::advance`] again, and the phase finds out for itself what is left to
+//! do.
 
 use super::client::{Action, Call, Client, Next};
 use super::files::File;
@@ -36,7 +37,7 @@ pub(super) enum Phase {
     Map,
     /// Waiting for requests of earlier calls that were not waited for.
     Settle,
-    /// The same at the end of a replay.
+    /// Waiting for these at the end of a replay.
     Drain,
     /// Before a write that what was written before has to be stable for; and while that is done.
     Preflush,
@@ -64,13 +65,13 @@ pub(super) enum After {
     Flush,
     /// The call is done.
     Done,
-    /// The call goes on past the page cache.
+    /// The call continues past the page cache.
     Direct,
 }
 
 /// How a phase ends, for now.
 pub(super) enum Step {
-    /// The lane waits, and somebody will wake it.
+    /// The lane waits for an event that wakes it.
     Blocked,
     /// On to another phase.
     Go(Phase),
@@ -221,8 +222,7 @@ impl Machine<'_> {
         self.take_cpu(lane, cpu);
     }
 
-    /// A lane has nothing to do until somebody hands it the baton of a replay, or its client's other calls
-    /// have ended.
+    /// A lane has nothing to do until it gets the baton of a replay, or its client's other calls have ended.
     pub(super) fn wait_for_baton(&mut self, lane: u32) {
         self.lanes[lane as usize].phase = Phase::Pause;
         self.why(|why| why.does(lane, Doing::Paused));
@@ -437,7 +437,7 @@ impl Machine<'_> {
         }
     }
 
-    /// What a lane waited for has come; it goes on unless it still has to pay.
+    /// The event that a lane waited for has come; the lane advances unless it still has to pay CPU time.
     pub(super) fn go_on(&mut self, lane: u32) {
         if self.lanes[lane as usize].pays {
             self.lanes[lane as usize].has_come = true;
@@ -670,7 +670,7 @@ impl Machine<'_> {
         self.host.fsync_flushes && self.queue.facts(disk).write_cache
     }
 
-    /// Whoever waits for I/O pulls the plug.
+    /// A process that waits for I/O pulls the plug.
     pub(super) fn wait_for_io(&mut self) {
         if self.is_submitting {
             return;

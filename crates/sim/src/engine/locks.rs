@@ -40,7 +40,8 @@ impl DiskLock {
         Self { costs, ends: VecDeque::new(), held: Duration::ZERO }
     }
 
-    /// A processor inserts and dispatches so many requests, of which so many are their processes' only ones.
+    /// A processor inserts and dispatches `requests` requests; `alone` of them are the only ones of their
+    /// processes.
     pub(super) fn submit(&mut self, now: Instant, requests: u32, alone: u32) -> Visit {
         let Lock { insert, dispatch, insert_batch, dispatch_batch, .. } = self.costs;
         let times = requests.div_ceil(insert_batch.max(1)) + requests.div_ceil(dispatch_batch.max(1));
@@ -54,7 +55,7 @@ impl DiskLock {
         (!hold.is_zero()).then(|| self.visit(now, 1, hold))
     }
 
-    /// A processor takes the lock so many times and holds it for that long in all.
+    /// A processor takes the lock `times` times and holds it for `hold` in all.
     fn visit(&mut self, now: Instant, times: u32, hold: Duration) -> Visit {
         while self.ends.front().is_some_and(|end| *end <= now) {
             self.ends.pop_front();

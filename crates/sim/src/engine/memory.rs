@@ -48,7 +48,7 @@ pub struct Memory {
     pub most: (String, u64),
 }
 
-/// How much memory a run of a job file takes on a host, with a disk of so many bytes.
+/// Returns the memory that a run of a job file takes on a host, with a disk of `disk_bytes` bytes.
 #[must_use]
 pub fn memory(jobs: &JobFile, host: &Host, disk_bytes: u64) -> Memory {
     let sum = |of: &dyn Fn(&Job) -> u64| {

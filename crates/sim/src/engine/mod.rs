@@ -96,10 +96,10 @@ pub struct Scenario {
     pub watch: Option<Duration>,
 }
 
-/// Who handed in a piece.
+/// The owner of a piece: what its completion wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// Nobody waits for it.
+    /// No lane waits for it.
     Nobody,
     /// A lane's call.
     Lane(u32),
@@ -155,8 +155,8 @@ pub(crate) fn observe<'a>(
     machine.run(scenario)
 }
 
-/// Calls what an observer is told through. Few runs are observed, and all pay for what stands in their way in
-/// the loop: there it is only a test and a call, and the rest is elsewhere.
+/// Calls an observer. Few runs are observed, and all pay for the code of observers in the loop: there it is
+/// only a test and a call, and the rest is elsewhere.
 #[cold]
 #[inline(never)]
 pub(crate) fn out_of_line<T>(tell: impl FnOnce() -> T) -> T {
@@ -177,7 +177,7 @@ struct Machine<'a> {
     now: Instant,
     events: Events,
     queue: Disks<'a>,
-    /// Hears what happens, if somebody does.
+    /// The journal, if the run is observed.
     journal: Option<queue::Journal<'a>>,
     /// Whether the queue has books of where time goes.
     keeps_books: bool,
@@ -199,7 +199,7 @@ struct Machine<'a> {
     host: &'a Host,
     /// By queue: which runs are coming.
     coming: Vec<Coming>,
-    /// In pages; above the first the flusher works, above the second nobody may dirty more.
+    /// In pages; above the first the flusher works, above the second no process may dirty more.
     dirty_background: u32,
     dirty_hard: u32,
     limit_exceeded: bool,
@@ -207,7 +207,8 @@ struct Machine<'a> {
     starts: Rng,
     cpus: lane::Cpus,
     cpu_queue: VecDeque<(u32, Duration)>,
-    /// Who runs where, on hosts of the multi-queue era; and for each process what its present work takes.
+    /// Which process runs where, on hosts of the multi-queue era; and for each process what its present work
+    /// takes.
     processors: Option<Processors>,
     spent: Vec<CpuBooks>,
     cpu_books: CpuBooks,
@@ -327,7 +328,8 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// The threads that write dirty pages, and how many tasks there are: nobody, the clients, and those.
+    /// Returns the threads that write dirty pages, and the number of tasks: task 0 (no task), the clients,
+    /// and those threads.
     fn flushers_and_tasks(jobs: &JobFile, host: &Host) -> (Vec<flusher::Thread>, u32) {
         let first = u32::try_from(jobs.client_count()).unwrap_or(u32::MAX - 4) + 1;
         let flushers = Self::flusher_threads(host.flusher, first);
@@ -371,7 +373,7 @@ impl<'a> Machine<'a> {
 
     /// What is known of the run beforehand.
     fn describe(&self, scenario: &Scenario) -> journal::Run {
-        // Task 0 is nobody.
+        // Task 0 stands for no task.
         let nobody = |name: &str| journal::Task { name: name.to_owned(), client: None, group: GroupId::ROOT };
         let client = |(i, c): (usize, crate::job::Client<'_>)| journal::Task {
             name: match c.job.numjobs {
@@ -723,7 +725,7 @@ impl<'a> Machine<'a> {
         for _ in 0..self.queue.waiting(member) {
             let Some(thread) = self.queue.pop_waiter(member) else { break };
             self.grant_batch(thread);
-            // Whoever is first in line takes what is free before the next is looked at.
+            // The first in line takes what is free before the next one is looked at.
             if (thread as usize) < self.lanes.len() { self.go_on(thread) } else { self.resume(thread) }
         }
         while let Some(thread) = woken.pop_front() {

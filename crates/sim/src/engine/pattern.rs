@@ -18,9 +18,9 @@
 //! * A length from `bsrange` or `bssplit` is drawn again until it fits. It is a multiple of the smallest.
 //! * Of a file with a map of visited blocks (no `norandommap`), a long call ends where a visited block
 //!   begins.
-//! * `rate` counts bytes from the start of the job. `rate_iops` is so many of the smallest block's bytes.
-//!   With a mix, a direction that is ahead of its rate lets the other go first; if both are ahead, the client
-//!   waits for the earlier one.
+//! * `rate` counts bytes from the start of the job. `rate_iops` counts as that many bytes of the smallest
+//!   block size. With a mix, a direction that is ahead of its rate lets the other go first; if both are
+//!   ahead, the client waits for the earlier one.
 //!
 //! Example: `rw=rw size=16k bs=4k`, mixed half and half, may read at 0 and 4 KiB, write at 0, read at 8 KiB,
 //! and is done: four calls.

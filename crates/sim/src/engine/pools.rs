@@ -45,7 +45,7 @@ impl Pools {
         Self { size, by_queue: false, all: (0..2).map(|_| Pool::default()).collect(), waiting: 0 }
     }
 
-    /// Those of the multi-queue layer: so many for each hardware queue.
+    /// The pools of the multi-queue layer: `size` requests for each hardware queue.
     pub(super) fn of_queues(size: u32, queues: u32) -> Self {
         let all = (0..queues.max(1)).map(|_| Pool::default()).collect();
         Self { size, by_queue: true, all, waiting: 0 }

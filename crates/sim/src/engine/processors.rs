@@ -1,4 +1,4 @@
-//! Who runs on which processor, on hosts of the multi-queue era.
+//! Which process runs on which processor, on hosts of the multi-queue era.
 //!
 //! Each client is a process. What it has to do is a list; it does one thing after the other, on one processor
 //! at a time:
@@ -253,7 +253,7 @@ impl Processors {
             p.doing = p.next_in_batches();
             return Some((p.doing?, std::mem::take(&mut p.is_waking)));
         }
-        // A program such as fio takes up one completion and makes a call in its place, unless it is told to
+        // A program such as fio takes up one completion and makes a call in its place, unless the job has it
         // take more at a time.
         let prepares = p.reaped >= p.reaps || p.ready.is_empty();
         let work = if prepares { p.calls.pop_front() } else { None };
@@ -344,7 +344,7 @@ impl Processors {
         Some(next as usize)
     }
 
-    /// Whom an idle processor takes from the longest queue that has somebody for it.
+    /// Returns the process that an idle processor takes from the longest queue that has one for it.
     fn steal_for(&mut self, cpu: usize) -> Option<usize> {
         let mut longest: Option<(usize, usize, u32)> = None;
         for from in 0..self.all.len() {

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! *dbscan* reads a table of 880 MB from its first to its last page, 8 KiB at a time, with 0.3 ms of CPU for
-//! each 128 KiB. It has one window of read-ahead under way, not two as other readers: the next one is sent
+//! each 128 KiB. It has one window of read-ahead in flight, not two as other readers: the next one is sent
 //! for when the first page of the one before is used.
 //!
 //! An application's start-up is in `startup`, a media player in `player`.
@@ -31,7 +31,7 @@ pub(super) struct Step {
     pub(super) offset: u64,
     pub(super) len: u32,
     pub(super) cpu: Duration,
-    /// So many blocks of 4 KiB behind it are sent for, and not waited for.
+    /// The number of blocks of 4 KiB behind it that are requested, and not waited for.
     pub(super) burst: u32,
     /// Whether it is flagged as metadata.
     pub(super) meta: bool,
@@ -66,7 +66,7 @@ pub(super) enum Running {
 }
 
 impl Running {
-    /// Starts the program on a file (or disk) of so many sectors. `None`: it has an engine of its own.
+    /// Starts the program on a file (or disk) of this many sectors. `None`: it has an engine of its own.
     pub(super) fn new(program: Program, sectors: u64) -> Option<Self> {
         Some(match program {
             // On a smaller disk the groups move together, on a larger one the file system covers its

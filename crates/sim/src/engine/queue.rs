@@ -37,9 +37,9 @@ use std::rc::Rc;
 /// room for more pieces than requests; not for many more, as a table that fits the processor's caches is
 /// searched faster.
 const TAGS_PER_REQUEST: u32 = 16;
-/// SATA, eMMC and SAS drives queue at most so many commands.
+/// The most commands that SATA, eMMC and SAS drives queue.
 const SHALLOW: u32 = 256;
-/// The tag of the one flush that may be under way.
+/// The tag of the one flush that may be in flight.
 pub(super) const FLUSH_TAG: Tag = Tag(u16::MAX);
 
 /// The leave of a thread that had to wait for a request to overdraw the pool: how many, and until when.
@@ -101,7 +101,7 @@ pub(super) struct DiskQueue<'a> {
     plug_max: usize,
     /// What the current task has collected ([`Plug::Task`]).
     collected: Vec<(Request, Owner, usize)>,
-    /// Threads that wait for the flush under way, and for the next.
+    /// Threads that wait for the flush in flight, and for the next.
     flushing: Vec<u32>,
     flush_waiters: Vec<u32>,
     /// How long the scheduler's lock is held for each request, and until when it is held.
@@ -133,8 +133,8 @@ pub(super) type Journal<'a> = Rc<RefCell<journal::Recorder<'a>>>;
 /// A run's books of where time goes, which all queues keep.
 pub(super) type Books = Rc<RefCell<why::Recorder>>;
 
-/// Who hears of everything that happens here: books of where time goes, the journal. And scratch space for
-/// what they are told.
+/// The observers of everything that happens here: books of where time goes, the journal. And scratch space
+/// for their arguments.
 #[derive(Debug)]
 pub(super) struct Tap<'a> {
     member: u8,
@@ -163,8 +163,8 @@ impl<'a> Tap<'a> {
     }
 }
 
-/// Whose clock goes in steps of `tick`: the elevator's, so the scheduler's altogether, or only those of the
-/// scheduler's that the kernel kept in ticks.
+/// Chooses the clock that advances in steps of `tick`: the elevator's, so the scheduler's altogether, or only
+/// those times of the scheduler's that the kernel kept in ticks.
 //= linux-6.12 block/bfq-iosched.c, kyber-iosched.c: blk_time_get_ns, hrtimer
 //= docs/reference/bfq.md#0-conventions
 fn clock(sched: AnyConfig, tick: Duration) -> (AnyConfig, Duration) {
@@ -241,13 +241,13 @@ impl<'a> DiskQueue<'a> {
         })
     }
 
-    /// The same, with a lock that is held that long for each request dispatched.
+    /// Adds a lock that is held for `lock` for each request dispatched.
     pub(super) const fn with_lock(mut self, lock: Duration) -> Self {
         self.lock = lock;
         self
     }
 
-    /// The same, with a lock that processors wait for.
+    /// Adds a lock that processors wait for.
     pub(super) fn with_disk_lock(mut self, lock: Option<Lock>) -> Self {
         self.disk_lock = lock.map(DiskLock::new);
         self
@@ -258,7 +258,7 @@ impl<'a> DiskQueue<'a> {
         self.multi_queue
     }
 
-    /// A processor takes the scheduler's lock, if there is one, to insert and dispatch so many requests.
+    /// A processor takes the scheduler's lock, if there is one, to insert and dispatch `requests` requests.
     pub(super) fn lock_to_submit(&mut self, now: Instant, requests: u32, alone: u32) -> Option<Visit> {
         self.disk_lock.as_mut().map(|lock| lock.submit(now, requests, alone))
     }
@@ -340,8 +340,8 @@ impl<'a> DiskQueue<'a> {
         let tag = self.free.pop().expect("submit has looked");
         self.journal(|journal, member| journal.inserted(member, Tag(tag)));
         let taken = match self.elevator.insert(now, Tag(tag), rq) {
-            // As the kernel holds a bio, for which there is no request yet: whoever waits for a limit keeps
-            // nobody from the pool.
+            // As the kernel holds a bio, for which there is no request yet: a bio that waits for a limit
+            // takes no request out of the pool.
             Insert::Queued if self.elevator.requests()[Tag(tag)].state == State::Held => {
                 self.pools.give_back(pool);
                 None
@@ -380,12 +380,12 @@ impl<'a> DiskQueue<'a> {
         self.pools.is_congested(sync)
     }
 
-    /// Whether requests are held back; if so, somebody has to pull the plug after [`Plug::DELAY`].
+    /// Whether requests are held back; if so, the caller has to pull the plug after [`Plug::DELAY`].
     pub(super) fn is_plugged(&self) -> bool {
         self.plugged && self.elevator.requests().queued() < Plug::THRESHOLD
     }
 
-    /// Somebody waits for I/O, or the plug has been in for long enough.
+    /// Pulls the plug: a process waits for I/O, or the plug has been in for long enough.
     pub(super) fn unplug(&mut self, now: Instant) {
         self.plugged = false;
         self.end_batch(now);
@@ -481,7 +481,7 @@ impl<'a> DiskQueue<'a> {
         self.elevator.requests().issued() + flushing < self.depth && self.device.can_accept()
     }
 
-    /// One flush at a time; whoever asks meanwhile shares the next.
+    /// Begins a flush if none is in flight; threads that ask meanwhile share the next.
     fn begin_flush(&mut self, now: Instant) {
         if self.flushing.is_empty() && self.has_room() {
             std::mem::swap(&mut self.flushing, &mut self.flush_waiters);

@@ -8,10 +8,10 @@
 //!
 //! A reader that misses a page gets a window that begins there. One page of the window is marked: the first
 //! that was not asked for. When the reader comes to the mark the next window, twice as long, is sent for, so
-//! a sequential reader has one window to consume while the next one is read, and both are under way when the
+//! a sequential reader has one window to consume while the next one is read, and both are in flight when the
 //! disk is the bottleneck. Reads that do not continue each other get exactly what they ask for.
 //!
-//! It knows pages and windows only; what is in memory already is skipped by whoever hands the window in.
+//! It knows pages and windows only; the caller that hands the window in skips what is in memory already.
 //
 //= docs/reference/hosts.md#page-cache-and-readahead
 //= linux-2.6.33 mm/readahead.c ondemand_readahead, get_init_ra_size, get_next_ra_size

@@ -6,11 +6,11 @@
 //!   process B                            ▓▓▓▓▓▓▓
 //! ```
 //!
-//! Who has the baton makes the next request of the trace. A read that somebody waited for is made when the
-//! process's read-ahead has come, and keeps the baton until it has come itself; read-ahead hands it on at
-//! once. Recorded pauses are left out. Every process has a file of its own and reads it past the page cache:
-//! `Seq` goes on where its request before ended, `Rand` anywhere. The start-up has ended when everything has
-//! come.
+//! The process that has the baton makes the next request of the trace. A read that a program waited for is
+//! made when the process's read-ahead has come, and keeps the baton until it has come itself; read-ahead
+//! hands it on at once. Recorded pauses are left out. Every process has a file of its own and reads it past
+//! the page cache: `Seq` continues where its request before ended, `Rand` reads anywhere. The start-up has
+//! ended when everything has come.
 //!
 //! The latency of read-ahead, in the figures, is that of handing it in.
 //

@@ -169,7 +169,7 @@ pub(super) fn sectors_needed(application: Application) -> u64 {
     profile(application).sectors()
 }
 
-/// How many bytes a start-up is spread over on a disk of so many, if nothing else is asked for.
+/// The bytes over which a start-up is spread on a disk of `disk` bytes, if the job does not say.
 pub(super) const fn spread_bytes(disk: u64) -> u64 {
     if SPREAD_BYTES < disk / 4 { SPREAD_BYTES } else { disk / 4 }
 }
@@ -258,14 +258,14 @@ pub(super) struct StartUps {
     iterations: u32,
     pause: Duration,
     timeout: Duration,
-    /// When the start-up under way began.
+    /// When the current start-up began.
     begun: Option<Instant>,
     /// How long those before took.
     done: Vec<StartUp>,
 }
 
 impl StartUps {
-    /// Start-ups as the job wants them, in a region of so many sectors.
+    /// Makes the start-ups that the job asks for, in a region of `sectors` sectors.
     pub(super) fn new(application: Application, job: &crate::job::Job, sectors: u64, rng: &mut Rng) -> Self {
         Self {
             steps: draw(application, sectors, rng),
@@ -295,7 +295,7 @@ impl StartUps {
         if self.done.len() < self.iterations as usize { Turn::Pause(now + self.pause) } else { Turn::End }
     }
 
-    /// Ends the start-up under way, if there is one.
+    /// Ends the current start-up, if there is one.
     fn end(&mut self, now: Instant, finished: bool) {
         if let Some(begun) = self.begun.take() {
             self.done.push(StartUp { took: now.since(begun), finished });
@@ -308,7 +308,7 @@ impl StartUps {
         self.iterations = 0;
     }
 
-    /// Gives up if the start-up under way, the `iteration`th, has run out of time; whether it has.
+    /// Gives up if the current start-up, the `iteration`th, has run out of time. Returns whether it has.
     pub(super) fn time_out(&mut self, now: Instant, iteration: u32) -> bool {
         let is_over = self.begun.is_some() && self.iteration() == iteration;
         if is_over {

@@ -33,7 +33,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Watch {
     criterion: SteadyState,
-    /// Whose calls count, and what was seen of each last: when, calls, bytes.
+    /// The clients whose calls count, and what was seen of each last: when, calls, bytes.
     members: Vec<(usize, Seen)>,
     /// The reporting group that ends; `None`: the only member.
     group: Option<u32>,
@@ -48,7 +48,8 @@ pub(super) struct Watch {
 struct Figure {
     /// The largest distance from the mean, or the slope with its sign; in calls or bytes a second.
     off: f64,
-    /// The same in the unit of the limit, which it is below without its sign.
+    /// The distance, or the slope without its sign, in the unit of the limit. The job is steady if it is
+    /// below the limit.
     judged: f64,
 }
 

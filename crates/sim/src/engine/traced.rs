@@ -5,7 +5,7 @@
 //!                    └► task 1's requests ─► head ─► …
 //! ```
 //!
-//! A client has as many lanes as requests of its task may be under way. One of the free ones, the *head*, has
+//! A client has as many lanes as its task may have requests in flight. One of the free ones, the *head*, has
 //! the task's next request; the others are *parked*. When the head has made its request, a parked lane
 //! becomes the head; if there is none, the next request is late until a call ends.
 //!
@@ -53,7 +53,7 @@ pub(super) struct Traced {
     queued: usize,
     /// By the recording's task.
     tasks: Vec<Task>,
-    /// Somebody reads for those who starve already.
+    /// A read for tasks that starve is running already.
     feeding: bool,
 }
 
@@ -76,7 +76,7 @@ struct Task {
     /// That was so for its next request.
     starved: bool,
     pumping: bool,
-    /// Calls under way, by lane, and when they completed in the recording.
+    /// Calls in flight, by lane, and when they completed in the recording.
     under_way: Vec<(u32, Duration)>,
     /// Ended calls that completed in the recording after everything asked so far: the recorded and the real
     /// end.
@@ -159,7 +159,8 @@ impl Traced {
         })
     }
 
-    /// Reads one more request. Whose it is, if that task has a client; nothing behind the last.
+    /// Reads one more request. Returns the index of its task, if that task has a client; `None` behind the
+    /// last request.
     fn read(&mut self) -> std::result::Result<Option<usize>, String> {
         while let Some((index, record)) = self.records.next()? {
             let task = &mut self.tasks[index];
@@ -358,7 +359,7 @@ impl Machine<'_> {
         false
     }
 
-    /// Nobody knows until when; at the end of its time it ends.
+    /// Waits for an unknown time; the client ends when its run time is over.
     fn wait_untimed(&mut self, client: u32, lane: u32) {
         self.wait_for_baton(lane);
         let end = self.clients[client as usize].runs_until();
@@ -468,7 +469,7 @@ impl Machine<'_> {
     }
 }
 
-/// A delay that nobody needs to be told of.
+/// A delay below this gets no note.
 const LATE_NOTED: Duration = Duration::from_ms(1);
 
 impl Traced {

@@ -1,5 +1,5 @@
-//! Who waits for a processor: who has had the least CPU time comes first, and who came first is taken away
-//! first.
+//! The processes that wait for a processor: the one that has had the least CPU time runs first, and the one
+//! that came first is stolen first.
 //!
 //! ```text
 //!   by time      (2 ms, 7: D)  (3 ms, 5: B)  (9 ms, 4: A)          a heap of what each has had, its ticket and who it is
@@ -16,7 +16,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// The ticket of a process that does not wait.
 const NONE: u64 = 0;
-/// So many more entries than processes a list may have, beside as many again.
+/// How many more entries than processes a list may have, beside as many again.
 const SLACK: usize = 16;
 
 /// The tickets of all processes, of which each waits in one line at most.
@@ -82,7 +82,7 @@ impl Line {
         None
     }
 
-    /// Who has had the least, of equals who came first, leaves.
+    /// Takes out the process that has had the least; of equal ones the one that came first.
     pub(super) fn call(&mut self, tickets: &mut Tickets) -> Option<u32> {
         self.least(tickets)?;
         let Reverse((_, _, process)) = self.by_time.pop()?;
@@ -90,7 +90,7 @@ impl Line {
         Some(process)
     }
 
-    /// Who came first, of those that somebody may have.
+    /// Returns the process that came first, of those that `may_have` allows.
     pub(super) fn oldest(&mut self, tickets: &Tickets, may_have: impl Fn(u32) -> bool) -> Option<u32> {
         while self.by_arrival.front().is_some_and(|(ticket, process)| !tickets.is_valid(*process, *ticket)) {
             self.by_arrival.pop_front();
@@ -106,7 +106,7 @@ impl Line {
         self.len -= 1;
     }
 
-    /// Who waits, in order of arrival.
+    /// The processes that wait, in order of arrival.
     #[cfg(any(test, debug_assertions))]
     pub(super) fn iter(&self, tickets: &Tickets) -> impl Iterator<Item = u32> {
         let valid = self.by_arrival.iter().filter(|(ticket, process)| tickets.is_valid(*process, *ticket));

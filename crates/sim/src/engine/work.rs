@@ -179,7 +179,7 @@ impl Machine<'_> {
         job.engine != Engine::Null && !l.inside.is_zero() && job.direct && !l.through_cache
     }
 
-    /// A call is prepared. True if the process goes on to submit it, with others.
+    /// A call is prepared. Returns whether the process continues by submitting it, with others.
     fn stage(&mut self, process: usize, lane: u32) -> bool {
         let batch = self.clients[process].job.iodepth_batch;
         let Some(processors) = &mut self.processors else { return false };

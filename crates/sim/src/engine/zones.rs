@@ -14,7 +14,7 @@
 
 use crate::job::Zones;
 
-/// Bytes of a sector, in which zones are told.
+/// Bytes of a sector, the unit of zones.
 const SECTOR: u64 = 512;
 
 /// Where a client is in a file, in bytes.

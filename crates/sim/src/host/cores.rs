@@ -78,14 +78,14 @@ pub struct Lock {
     pub hand_over: Duration,
     /// Of more processors than these the hand-over does not get longer.
     pub waiters_max: u32,
-    /// How many requests are inserted, or dispatched, in one acquisition, if there are so many. At least 1.
+    /// The most requests that are inserted in one acquisition of the lock. At least 1.
     pub insert_batch: u32,
-    /// The same for dispatching.
+    /// The most requests that are dispatched in one acquisition of the lock. At least 1.
     pub dispatch_batch: u32,
 }
 
 impl Lock {
-    /// All that a request does under the lock while nobody else wants it.
+    /// The time that a request takes under the lock while no other processor wants it.
     #[must_use]
     pub fn hold(&self) -> Duration {
         self.insert + self.dispatch + self.complete

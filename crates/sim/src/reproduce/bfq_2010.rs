@@ -198,7 +198,7 @@ struct Claim {
 impl Claim {
     fn figure(&self, figures: &[Figure]) -> Option<Figure> {
         let of = |scheduler| ours(figures, &id(self.background, self.command, scheduler), self.metric);
-        // Who starts faster takes less time, who moves more has the larger number.
+        // The start-up time is better if smaller, the throughput if larger.
         let values = if self.metric == "startup" { [self.cfq, BFQ] } else { [BFQ, self.cfq] }.map(of);
         let column = Column::new(self.name, "times", self.claimed, self.standing);
         quotient(&id(self.background, self.command, self.cfq), column, values)

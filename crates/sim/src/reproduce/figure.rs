@@ -29,7 +29,7 @@ pub enum Bound {
     Relative(f64),
     /// That many times as much, or as little, at most.
     Factor(f64),
-    /// So much of the unit at most.
+    /// At most this far, in the unit of the figure.
     Absolute(f64),
     /// A claim is a bound by itself.
     Claim,

@@ -35,7 +35,7 @@ pub struct Setting {
 /// disk and the host if they are named.
 pub type Reader<'a> = dyn Fn(&str, Option<&str>, Option<&str>) -> std::result::Result<Setting, String> + 'a;
 
-/// Whose calls a metric is about.
+/// The clients whose calls a metric is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     All,
@@ -293,7 +293,7 @@ fn read_off(line: &Line, outcome: &Outcome) -> f64 {
 // ---- the text --------------------------------------------------------------------------------------------
 
 const COLUMNS: [&str; 8] = ["job", "scheduler", "metric", "published", "of", "disk", "host", "bound"];
-/// So many of them a file cannot do without.
+/// The columns that a file must have: the first this many of them.
 const NEEDED: usize = 4;
 
 /// What is wrong with a line, and which.

@@ -6,7 +6,7 @@
 //! that of 2.6.33, the nearest there is; under the controller it is `cfq+groups`.
 //!
 //! What calibrated these, and so predicts nothing: where on the disk the tables lie, on the 22.5 s of a scan
-//! alone; and that a scan has one window of read-ahead under way, on noop's and deadline's rows without the
+//! alone; and that a scan has one window of read-ahead in flight, on noop's and deadline's rows without the
 //! controller (docs/reference/hosts.md#one-window-per-scan).
 //!
 //! Two alternating scans lock to the platter: a row is a matter of whole revolutions, and moves with the
@@ -27,8 +27,8 @@
 //!   index, whose upper levels are in memory, three of the table. One read would be about the disk; many
 //!   would be a scan.
 //! - Between two queries its client thinks for 100 ms: its group runs empty for longer than any scheduler
-//!   idles, as that of somebody at a terminal does. What it then gets is the scheduler's answer to who comes
-//!   back.
+//!   idles, as that of a user at a terminal does. What it then gets shows how the scheduler treats a group
+//!   that comes back.
 //! - The readers have 128 KiB of read-ahead, as `dd` gives the kernel no advice, and calls of 1 MiB. They are
 //!   in their stride after 5 s. 120 s are a few hundred queries; the table and the files lie in one zone, so
 //!   seeks are as short as the source's.
@@ -111,7 +111,7 @@ const RATIO: std::ops::RangeInclusive<f64> = 1.9..=2.1;
 const WHOLE_PCT: f64 = 90.0;
 const WHOLE: f64 = 0.1;
 
-/// Schedulers of the question, and whether they are told of groups.
+/// Schedulers of the question, and whether they have groups.
 const QUESTION: [(&str, &str, bool); 11] = [
     ("noop", "noop", false),
     ("noop+groups", "noop+groups", true),

@@ -106,7 +106,7 @@ pub struct Report {
     pub total: Account,
     /// What of that they waited at each disk, in the order of the job file; none if there is one disk.
     pub disks: Vec<OnDisk>,
-    /// The same for a part of the run, and why they were slow then, if that was asked.
+    /// The account of a part of the run, and why calls were slow then, if that was asked.
     pub window: Option<WindowReport>,
     /// Their slowest calls, the slowest first; at most [`SLOWEST`].
     pub slowest: Vec<Story>,

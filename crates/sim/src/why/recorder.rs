@@ -48,7 +48,7 @@ pub(crate) enum Wait {
     Throttle,
     /// Its own work on a CPU.
     Cpu,
-    /// A page that somebody is about to ask for.
+    /// A page that a lane is about to ask for.
     Page {
         file: u32,
         page: u32,

@@ -432,7 +432,7 @@ impl Report {
         let whom = match self.clients.as_slice() {
             [one] => one.name.clone(),
             [first, ..] => self.job(TaskId(u32::try_from(first.client + 1).unwrap_or(0))).to_owned(),
-            [] => "nobody".to_owned(),
+            [] => "no client".to_owned(),
         };
         let slowest = if told.picked { "when it was slowest, " } else { "" };
         let (when, span) = (format!("{slowest}from {} to {}", time(from), time(to)), told.inside.total());

@@ -112,7 +112,7 @@ fn scans_that_take_turns_have_a_window_to_a_turn() {
             .run()
             .check("both end", |o| o.clients.iter().all(|c| c.read.bytes == 32 * MIB))
             // 512 windows of 128 KiB, and those of the start.
-            .check("so many requests", |o| (510..530).contains(&(o.disk.issued * windows)))
+            .check("the number of requests", |o| (510..530).contains(&(o.disk.issued * windows)))
             .check("each with a seek", |o| o.disk.counters.seeks + 20 > o.disk.issued);
     }
 }
@@ -214,12 +214,12 @@ fn nobody_starves_between_a_stream_in_and_a_stream_out() {
             .scheduler(preset.name)
             .host("with 256 MiB of memory", |h| h.memory = 256 * MIB)
             .load(
-                "a reader and a writer through the page cache, and somebody who looks something up",
+                "a reader and a writer through the page cache, and a program that looks something up",
                 "[global]\nsize=1g\nruntime=8s\ntime_based\nbs=64k\n[in]\nrw=read\n[out]\nrw=write\n[ask]\nrw=randread\nbs=4k\nthinktime=100ms\n",
             )
             .run()
             .check("all of them go on", |o| o.clients.iter().all(|c| c.read.calls + c.write.calls > 10))
-            .check("nobody waits for more than 10 s", |o| {
+            .check("no call waits for more than 10 s", |o| {
                 o.clients.iter().all(|c| c.latency_max() < Duration::from_secs(10))
             })
             .check("reads come from the disk, and ahead by two windows and what was looked up at most", |o| {
@@ -230,7 +230,7 @@ fn nobody_starves_between_a_stream_in_and_a_stream_out() {
             .check("every page that was dirtied is written, or still dirty", |o| {
                 let dirtied = o.clients[1].write.bytes / 4096;
                 let accounted = o.cache.pages_written + o.cache.dirty_at_end;
-                // No page is dirtied twice in 8 s; the last call may be under way.
+                // No page is dirtied twice in 8 s; the last call may be in flight.
                 accounted >= dirtied && accounted <= dirtied + 16
             });
     }

@@ -73,7 +73,7 @@ fn sequential_readers_that_start_together_stay_apart() {
         .check("get most of the disk's 199 MiB/s", |o| {
             o.clients.iter().map(|c| c.read.bytes).sum::<u64>() > 5 * 150 * MIB
         })
-        .check("and nobody is put off", |o| {
+        .check("and no client is put off", |o| {
             o.clients.iter().all(|c| c.latency_max() < Duration::from_secs(1))
         });
 }

@@ -17,7 +17,7 @@ fn two_readers(disk: &str, scheduler: &str, first: &str, second: &str) -> u64 {
     plan.outcome().bandwidth() / 1_000_000
 }
 
-/// The same of one.
+/// The throughput of one reader, in MB/s.
 fn one_reader(disk: &str, scheduler: &str) -> u64 {
     let text = "[a]\nrw=read\nbs=128k\ndirect=1\nsize=2g\ntime_based\nruntime=5s\n";
     Plan::on(disk).scheduler(scheduler).load("one reader", text).run().outcome().bandwidth() / 1_000_000

@@ -85,7 +85,7 @@ fn ten_raw_readers(scheduler: &str, pattern: &str) -> Plan {
 fn ten_sequential_readers_of_the_ssd_are_bound_by_its_link() {
     for scheduler in ["noop", "deadline", "cfq"] {
         ten_raw_readers(scheduler, "read")
-            .check("400 MB/s, but for the windows under way at the end", |o| {
+            .check("400 MB/s, but for the windows in flight at the end", |o| {
                 (o.bandwidth() / 1_000_000).abs_diff(400) <= 5
             })
             .check(

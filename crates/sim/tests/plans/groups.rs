@@ -1,4 +1,4 @@
-//! Control groups: nested shares, books, changes under way, removal.
+//! Control groups: nested shares, books, changes during the run, removal.
 
 use crate::plan::Plan;
 use fairhead_core::Duration;
@@ -191,7 +191,7 @@ fn share_of_b(o: &Outcome, seconds: std::ops::Range<usize>) -> u64 {
     read(1) * 1000 / (read(0) + read(1))
 }
 
-/// All that was handed in has completed, but for read-ahead under way at the end; and it is in the books
+/// All that was handed in has completed, but for read-ahead in flight at the end; and it is in the books
 /// once.
 fn nothing_is_lost(o: &Outcome) -> bool {
     let all = o.group_total(0);
@@ -247,8 +247,8 @@ fn who_moves_to_another_group_has_its_share_within_a_second() {
 fn a_group_can_be_removed_under_load() {
     for scheduler in [NESTING, &["noop", "cfq", "kyber"]].concat() {
         changed(scheduler, "two readers, one of whose groups goes", "remove b")
-            .check("its client goes on in the root", |o| o.groups[0].stats.io_serviced.total() > 100)
-            .check("it goes on at all times", |o| o.series[3..8].iter().all(|row| row[1].read_bytes > 0))
+            .check("its client continues in the root", |o| o.groups[0].stats.io_serviced.total() > 100)
+            .check("it runs at all times", |o| o.series[3..8].iter().all(|row| row[1].read_bytes > 0))
             .check("there is no note", |o| o.notes.is_empty())
             .check("nothing is lost", nothing_is_lost);
     }

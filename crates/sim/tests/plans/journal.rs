@@ -12,7 +12,7 @@ use fairhead_sim::metrics::OpStats;
 /// What holds for every run.
 fn holds(plan: &Plan, journal: &Collector, what: &str) {
     assert_eq!(journal.dropped, Dropped::default(), "{what}: no plan is that long");
-    let end = journal.end.unwrap_or_else(|| panic!("{what}: the end is told"));
+    let end = journal.end.unwrap_or_else(|| panic!("{what}: the journal has an end"));
     assert_eq!((end.lost, end.at), (0, plan.outcome().elapsed), "{what}: events lost, and the end");
     requests(journal, what);
     carriers(journal, what);
@@ -22,13 +22,13 @@ fn holds(plan: &Plan, journal: &Collector, what: &str) {
     service(plan, journal, what);
 }
 
-/// Each request that was made is told of once, and its times are in order.
+/// Each request that was made is in the journal once, and its times are in order.
 fn requests(journal: &Collector, what: &str) {
     let mut ids: Vec<u64> = journal.requests.iter().map(|r| r.id).collect();
     ids.sort_unstable();
     assert!(ids.iter().copied().eq(0..ids.len() as u64), "{what}: a number is missing, or there twice");
     let ends = journal.requests.iter().filter_map(|r| r.completed);
-    assert!(ends.is_sorted(), "{what}: they are told in order of completion");
+    assert!(ends.is_sorted(), "{what}: they are in order of completion");
     for r in &journal.requests {
         let times = [Some(r.made), r.inserted, r.issued, r.begun, r.finished, r.completed];
         let known: Vec<Duration> = times.iter().copied().flatten().collect();
@@ -75,7 +75,7 @@ fn carriers(journal: &Collector, what: &str) {
             covered[id] -= u64::from(r.sectors.0);
         }
     }
-    assert!(covered.iter().all(|left| *left == 0), "{what}: sectors were issued that nobody asked for");
+    assert!(covered.iter().all(|left| *left == 0), "{what}: sectors were issued that no call asked for");
 }
 
 /// Events are in order of time, and those of a request in order of its life, each once.
@@ -218,7 +218,7 @@ fn service(plan: &Plan, journal: &Collector, what: &str) {
         run.queue_depth > 1 || served == busy,
         "{what}: without a queue all work is on the request there"
     );
-    // Work that nobody has heard the end of is not counted as busy before it ends.
+    // Work that has not ended in the journal is not counted as busy before it ends.
     if all_over {
         assert_eq!(busy / n, plan.outcome().disk.busy, "{what}: busy");
     }

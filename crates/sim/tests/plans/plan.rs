@@ -7,7 +7,7 @@ use fairhead_sim::journal::{self, Caps, Collector};
 use fairhead_sim::metrics::ClientStats;
 use fairhead_sim::{Host, Outcome, Scenario, SimError, job, simulate, why};
 
-/// A plan under way.
+/// A plan in the making: a load, a disk, a host, and the schedulers to try.
 pub(crate) struct Plan {
     told: Vec<String>,
     scenario: Scenario,
@@ -68,13 +68,13 @@ impl Plan {
         self.tell(&format!("with seed {seed}"))
     }
 
-    /// Ends the run after so many milliseconds, whatever is under way.
+    /// Ends the run after `ms` milliseconds, whatever is in flight.
     pub(crate) fn stop_at(mut self, ms: u64) -> Self {
         self.scenario.time_max = Some(Duration::from_ms(ms));
         self.tell(&format!("for {ms} ms"))
     }
 
-    /// Looks at the disk time of groups every so many milliseconds.
+    /// Samples the disk time of groups every `ms` milliseconds.
     pub(crate) fn watch(mut self, ms: u64) -> Self {
         self.scenario.watch = Some(Duration::from_ms(ms));
         self.tell(&format!("watched every {ms} ms"))
@@ -86,7 +86,7 @@ impl Plan {
         self.tell(what)
     }
 
-    /// The same with a recorded start-up, which is what any trace that the job file names has in it.
+    /// Runs with a recorded start-up, which replaces any trace that the job file names.
     pub(crate) fn traced(self, what: &str, text: &str, trace: &str) -> Self {
         let mut plan = self.load(what, text);
         let read = plan.scenario.jobs.read_traces(|_| Ok(trace.as_bytes().to_vec()));

@@ -115,7 +115,7 @@ fn check(seed: u64) {
         })
         .check("the disk did what it was asked for", |o| {
             let c = &o.disk.counters;
-            // All clients have ended; what may be under way is read-ahead and the flusher's.
+            // All clients have ended; only read-ahead and the flusher's writes may be in flight.
             let read = o.disk.read_bytes - c.bytes_read;
             // Each member of a mirror gets all of it.
             let members = if c.bytes_written > o.disk.written_bytes { 2 } else { 1 };

@@ -33,7 +33,8 @@ fn the_recording_of_xterm_has_the_published_figures() {
     assert_eq!((count(|r| r.jumps), count(|r| !r.jumps), count(|r| r.ahead)), (109, 609, 554));
     let sectors = |p: u16| t.requests.iter().filter(|r| r.process == p).map(|r| r.sectors).sum::<u32>();
     assert_eq!((sectors(0) + sectors(1), sectors(0).max(sectors(1))), (12_072, 10_528));
-    // The reads that somebody waits for, as docs/reference/hosts.md#application-start-up counts them by size.
+    // The reads that a program waits for, as docs/reference/hosts.md#application-start-up counts them by
+    // size.
     let waited = || t.requests.iter().filter(|r| !r.ahead).map(|r| r.sectors / 2);
     let classes = [4..=4, 8..=16, 17..=32, 33..=64, 65..=127, 128..=128];
     let counts = classes.map(|c| waited().filter(|kib| c.contains(kib)).count());
@@ -135,7 +136,7 @@ fn a_replay_is_repeated_after_a_pause() {
         .traced("three times, a second apart", &format!("{JOB}fh_iterations=3\nfh_pause=1s\n"), &text)
         .run()
         .check("all of it", |o| o.disk.read_bytes == 3 * 32 * 512)
-        .check("three times are told, all finished", |o| {
+        .check("three times are reported, all finished", |o| {
             o.clients[0].startups.len() == 3 && o.clients[0].startups.iter().all(|s| s.finished)
         })
         .check("the pauses not counted", |o| {
@@ -158,7 +159,7 @@ fn a_replay_that_is_cut_short_ends() {
             .traced(what, &format!("{JOB}{options}\n{other}"), &text)
             .run()
             .check("soon after", |o| o.elapsed < Duration::from_ms(1500))
-            .check("and is told to have taken longer", |o| {
+            .check("and is reported to have taken longer", |o| {
                 o.clients[0].startups.len() == 1 && !o.clients[0].startups[0].finished
             });
     };
@@ -175,7 +176,7 @@ fn a_replay_that_is_cut_short_ends() {
 
 #[test]
 fn a_trace_has_to_be_read_first() {
-    let e = Plan::on("ide2004").load("nobody has read it", JOB).refused();
+    let e = Plan::on("ide2004").load("without reading it", JOB).refused();
     assert_eq!(e.to_string(), "job 'app': its start-up trace has not been read");
     let e = Plan::on("ide2004")
         .traced(

@@ -11,7 +11,7 @@ fn a_start_up_alone_takes_its_reads_and_its_computing() {
         .load("xterm starts on an idle disk", XTERM)
         .run()
         .check("in 164 reads", |o| o.clients[0].read.calls == 164)
-        .check("all of them from the disk, with the read-ahead that nobody waits for", |o| {
+        .check("all of them from the disk, with the read-ahead that no program waits for", |o| {
             o.cache.pages_read == o.clients[0].read.bytes / 4096 + 19 * 29
         })
         .check("in requests of their own size, but for bursts that are merged", |o| {
@@ -33,7 +33,7 @@ fn every_start_up_is_cold() {
     Plan::on("sata2009")
         .load("bash starts three times, a second apart", text)
         .run()
-        .check("three times are told", |o| o.clients[0].startups.len() == 3)
+        .check("three times are reported", |o| o.clients[0].startups.len() == 3)
         .check("each reads everything anew, read-ahead included", |o| {
             o.disk.read_bytes == o.clients[0].read.bytes + 3 * 5 * 29 * 4096
         })
@@ -90,7 +90,7 @@ fn a_start_up_that_the_run_cuts_short_is_told_so() {
     Plan::on("ide2004")
         .load("another job's end ends it", text)
         .run()
-        .check("it is told so", |o| o.clients[1].startups.iter().all(|s| !s.finished));
+        .check("it is reported as given up", |o| o.clients[1].startups.iter().all(|s| !s.finished));
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn a_drive_with_ageing_serves_them_slowly() {
     }
 }
 
-/// The newest extent of the drive's cache grows for as long as somebody writes in order; a read waits for a
+/// The newest extent of the drive's cache grows for as long as a client writes in order; a read waits for a
 /// turn of it.
 #[test]
 fn a_film_beside_a_copy_gets_its_rate() {
@@ -70,7 +70,7 @@ fn a_film_beside_a_copy_gets_its_rate() {
         let (copy, film) = (&clients[0], &clients[1]);
         assert!(film.read.bytes > 29 * MIB, "{scheduler}: {} bytes of 30 MiB", film.read.bytes);
         assert!(film.read.latency_max < Duration::from_ms(100), "{scheduler}: {}", film.read.latency_max);
-        assert!(copy.write.bytes > 1000 * MIB, "{scheduler}: the copy goes on, {} bytes", copy.write.bytes);
+        assert!(copy.write.bytes > 1000 * MIB, "{scheduler}: the copy continues, {} bytes", copy.write.bytes);
     }
 }
 

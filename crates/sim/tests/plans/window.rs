@@ -11,7 +11,7 @@ const fn ms(from: u64, to: u64) -> When {
     When::Within(Window { from: Duration::from_ms(from), to: Duration::from_ms(to) })
 }
 
-/// A story is told step by step, without a gap.
+/// The steps of a story follow each other without a gap.
 fn tells_all(story: &Story, what: &str) {
     let mut at = story.ended.saturating_sub(story.took);
     for step in &story.steps {

@@ -239,7 +239,8 @@ impl Replay {
         let has_ended = after.factor != before.factor;
         let v = if selects && !has_ended { after } else { before };
         let age = now.floor_to(self.tick).saturating_since(v.raise_start).as_ms();
-        // Selection may have shifted the start of what has ended since; that it had is all that can be told.
+        // Selection may have shifted the start of what has ended since; that it has ended is all that the log
+        // shows.
         let same_age = age == age_ms || selects && has_ended && age_ms > of_ms;
         let same = same_age && (v.raise_len.as_ms(), v.factor) == (of_ms, factor);
         verdicts.add(Topic::Raising, Some(at), same, || {

@@ -49,7 +49,7 @@ struct Replay {
     /// The kernel's address of the queue that each request went to.
     homes: BTreeMap<Tag, u64>,
     names: Names,
-    /// Whom the present step is about.
+    /// The tasks and queues that the messages of the present step name.
     heard: Heard,
     tally: Tally,
     /// What is known of each task.

@@ -9,7 +9,7 @@ use super::super::steps::{Said, Step};
 use fairhead_core::sched::bfq::conform::QueueRef;
 use std::collections::BTreeMap;
 
-/// Whom the messages of a step are about.
+/// The tasks and queues that the messages of a step name.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Heard {
     /// The address of the queue that the request went to.
@@ -35,7 +35,7 @@ impl Names {
             let home = &mut heard.home;
             match said.say {
                 Say::Request { queue } => *home = Some(queue),
-                // The request goes on from there.
+                // The request continues from there.
                 Say::MergedInto if home.is_some() => {
                     let other = || self.other_address(said.queue?, (*home)?);
                     *home = address.or_else(other);
@@ -61,7 +61,7 @@ impl Names {
                     }
                 }
                 Say::Allocated => {
-                    // Whoever had that name before is not meant any more.
+                    // The queue that had that name before is not meant any more.
                     self.called.retain(|_, n| *n != name);
                 }
                 _ => {}

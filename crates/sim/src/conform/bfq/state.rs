@@ -35,7 +35,7 @@ impl Replay {
     }
 }
 
-/// Who waits for the disk, with start and finish relative to virtual time.
+/// The queues that wait for the disk, with start and finish relative to virtual time.
 fn candidates(bfq: &Bfq) -> String {
     let mut text = String::new();
     for q in bfq.busy().take(20) {
@@ -49,7 +49,7 @@ fn candidates(bfq: &Bfq) -> String {
 
 /// The state that decisions come from, in a line.
 fn describe(bfq: &Bfq, shift: Duration) -> String {
-    let Some(q) = bfq.serving() else { return format!("nobody in service, {} busy", bfq.busy_queues()) };
+    let Some(q) = bfq.serving() else { return format!("no queue in service, {} busy", bfq.busy_queues()) };
     let v = bfq.view(q);
     let deadline = v.deadline.saturating_since(Instant::EPOCH + shift).as_us();
     format!(
@@ -120,7 +120,7 @@ impl Replay {
     fn next_budget(&mut self, step: &Step, at: usize, next: u32) {
         let Some(q) = self.named(step, at) else { return };
         let v = self.elevator.scheduler().view(q);
-        // Of a raised queue another number is told, which does not count.
+        // For a raised queue the log has another number, which does not count.
         if v.factor > 1 {
             return;
         }

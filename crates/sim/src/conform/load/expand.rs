@@ -97,7 +97,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// So many bytes belong to the word.
+    /// The number of bytes that belong to the word.
     fn word_of(&mut self, len: usize) {
         let (text, rest) = self.rest.split_at(len);
         self.word.get_or_insert_default().push_str(text);
