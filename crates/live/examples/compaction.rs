@@ -1,5 +1,5 @@
-//! A storage engine's two kinds of work on one disk: queries that somebody waits for, and a compaction that
-//! nobody does.
+//! A storage engine's two kinds of work on one disk: queries that a program waits for, and a compaction in
+//! the background.
 //!
 //! ```text
 //! cargo run --release -p fairhead-live --example compaction [FILE]

@@ -95,7 +95,7 @@ fn measure(
     Ok([p50, p99, max])
 }
 
-/// Waits until nobody is read for any more: a quarter of a second at least, ten at most.
+/// Waits until the server has nothing left to read: a quarter of a second at least, ten at most.
 fn settle(server: &Server) {
     let read = || server.stats()[0].1.read_bytes;
     let mut before = u64::MAX;

@@ -1,5 +1,5 @@
-//! Loads an NBD server as fast as a client can: reads or writes at random places, so many under way at all
-//! times.
+//! Loads an NBD server as fast as a client can: reads or writes at random places, with a fixed number in
+//! flight.
 //!
 //! `cargo run --release --example nbd_load -- SOCKET [DEPTH [SECONDS [EXPORTS [BYTES [read|write]]]]]`
 //!

@@ -4,11 +4,11 @@
 //! --callgrind-out-file=/dev/null --toggle-collect='*queue_cost::measured*' \
 //! target/release/examples/queue_cost [PRESET [DEPTH [TASKS [BIOS]]]]`
 //!
-//! One client keeps so many reads of 4 KiB here (64), of so many tasks by turns (1), at a disk that takes 32
-//! and needs no time. Of each the queue is told, asked for what to do and for its next timer, as an engine
-//! asks it once in a turn; told that it is done, and asked for the answer. The instructions that callgrind
-//! counts, by the number of bios, are what one costs. With fewer tags than bios there is always one that
-//! waits for a tag.
+//! One client keeps 64 reads of 4 KiB (or the first argument) in the queue, of one task (or the second
+//! argument, by turns), at a disk that takes 32 and needs no time. For each read the loop submits it, asks
+//! for what to do and for the next timer, as an engine does once in a turn, reports it done, and takes the
+//! answer. The instructions that callgrind counts, divided by the number of bios, are the cost of one. With
+//! fewer tags than bios there is always one that waits for a tag.
 
 use fairhead_core::elevator::Limits;
 use fairhead_core::sched::any::preset;
@@ -52,7 +52,7 @@ impl Loop {
     fn turn(&mut self) {
         self.now = self.now + Duration::from_us(1);
         while let Some(start) = self.queue.next(self.now) {
-            let Start::Io(io) = start else { panic!("nobody flushes") };
+            let Start::Io(io) = start else { panic!("no client flushes") };
             self.at_disk.push_back(io);
         }
         match self.at_disk.pop_front() {

@@ -74,7 +74,8 @@ impl AtDisk {
         self.ios.remove(id.0).io
     }
 
-    /// Nobody waits for it any more.
+    /// Marks an io as given up: no client waits for its result any more, but the kernel may still use its
+    /// memory.
     pub(crate) fn gives_up(&mut self, id: IoId) {
         self.leaves_row(id);
         self[id].is_given_up = true;

@@ -91,7 +91,7 @@ pub(crate) struct Awaiting {
 }
 
 impl Awaiting {
-    /// Keeps the think times of so many tasks.
+    /// Keeps the think times of at most `tasks` tasks.
     pub(crate) fn new(tasks: u32) -> Self {
         Self { habits: vec![Habit::default(); tasks.max(1) as usize], open: 0, held: None }
     }
@@ -157,8 +157,8 @@ mod tests {
         Instant::EPOCH + Duration::from_us(n)
     }
 
-    /// The task is answered each millisecond, and comes back after so many microseconds in turn. How long it
-    /// is waited for in the end.
+    /// Answers the task each millisecond and lets it come back after each of the pauses in turn, in
+    /// microseconds. Returns how long the scheduler waits for it in the end.
     fn wait_after(awaiting: &mut Awaiting, from: u64, pauses: &[u64]) -> Option<Duration> {
         for (i, pause) in (from..).zip(pauses) {
             awaiting.answered(us(i * 2000), TASK);

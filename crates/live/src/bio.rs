@@ -10,11 +10,11 @@ use fairhead_core::units::{GroupId, Instant, IoPrio, Sector, TaskId};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FileId(pub u32);
 
-/// Who asks, and is answered: a connection, a mount, a handle of the library.
+/// A client, which submits bios and gets the answers: a connection, a mount or a handle of the library.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ClientId {
     pub(crate) slot: usize,
-    /// Slots are used again; who had it before is somebody else.
+    /// Slots are reused; the serial number tells the clients of a slot apart.
     pub(crate) serial: u64,
 }
 
@@ -57,9 +57,9 @@ pub struct Bio {
     pub sector: Sector,
     /// For writes, discards and zeroing: answered when it is stable.
     pub fua: bool,
-    /// Whether somebody waits for it, as the scheduler understands it. Reads always are.
+    /// Whether a program waits for it (see *sync* in the glossary). Reads are always sync.
     pub sync: bool,
-    /// Whose queue it goes to.
+    /// The task whose queue it goes to.
     pub task: TaskId,
     /// On whose account.
     pub group: GroupId,
@@ -83,7 +83,7 @@ pub struct Origin {
 /// What became of a bio.
 #[derive(Debug)]
 pub struct Answer<D> {
-    /// Who asked.
+    /// The client that submitted it.
     pub client: ClientId,
     /// Which of the client's bios, or flushes.
     pub cookie: u64,

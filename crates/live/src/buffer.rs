@@ -16,10 +16,10 @@ const ALIGN: usize = 4096;
 const CLASSES: usize = 9;
 /// The largest class, and the unit in which the arena is given out.
 const CHUNK: usize = ALIGN << (CLASSES - 1);
-/// So many bytes of each class are kept on the heap for the next one.
+/// The most bytes of each class that stay allocated on the heap for later buffers.
 const KEPT: usize = 4 * CHUNK;
 
-/// Aligned memory that nobody else has.
+/// Aligned memory with one owner.
 #[derive(Debug)]
 struct Block {
     start: NonNull<u8>,
@@ -43,7 +43,7 @@ impl Block {
     }
 
     /// # Safety
-    /// It came from [`Self::new`], and nobody uses it any more.
+    /// The block came from [`Self::new`], and nothing uses its memory any more.
     unsafe fn free(self) {
         // SAFETY: as the caller says.
         unsafe { dealloc(self.start.as_ptr(), Self::layout(self.size)) }
@@ -55,7 +55,7 @@ struct Free {
     /// By class: in the arena, and on the heap.
     arena: [Vec<Block>; CLASSES],
     heap: [Vec<Block>; CLASSES],
-    /// So many bytes of the arena have been given out.
+    /// The bytes of the arena that have been given out.
     used: usize,
 }
 
@@ -70,7 +70,7 @@ pub struct Pool {
 unsafe impl Sync for Pool {}
 
 impl Pool {
-    /// A pool with an arena of so many bytes, rounded down to MiB.
+    /// Makes a pool with an arena of `arena` bytes, rounded down to MiB.
     #[must_use]
     pub fn new(arena: usize) -> Arc<Self> {
         let size = arena / CHUNK * CHUNK;

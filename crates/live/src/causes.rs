@@ -11,8 +11,8 @@
 //!   task 7, reads   ─ d/7                                                    the scheduler has its own rule for each task
 //! ```
 //!
-//! **First come, first served.** Each has a ticket, and keeps it until it is placed: if another took its
-//! room, it is the first one again. Who comes later and would wait for the same limit stands behind those who
+//! **First come, first served.** Each has a ticket and keeps it until it is placed: if another took its room,
+//! it is the first one again. A later one that would wait for the same limit queues behind those that already
 //! do.
 //!
 //! **Bounded.** [`Causes::next`] goes round the lines, and the queue asks until [`RETRIES`] have said no.
@@ -25,7 +25,7 @@ use fairhead_core::units::{GroupId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-/// So many questions in vain are asked each time: more than programs that a disk serves at once, and few
+/// How many questions in vain are asked each time: more than the programs that a disk serves at once, and few
 /// enough to cost nothing.
 pub(crate) const RETRIES: usize = 8;
 
@@ -107,7 +107,7 @@ impl Causes {
         }
     }
 
-    /// Who asks for all that wait for this.
+    /// Returns the lane that asks on behalf of all that wait for this cause.
     pub(crate) fn first(&self, cause: Cause) -> Option<(Ticket, Waiter)> {
         let (&number, &waiter) = self.lines.get(&cause)?.waiters.first_key_value()?;
         Some((Ticket { cause, number }, waiter))

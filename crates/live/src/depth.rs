@@ -34,7 +34,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// A disk without a head has no fewer, and no more, unless somebody sets it.
+/// The smallest depth of a disk without a head, unless a depth is set.
 //= docs/reference/live.md#8-rules-of-the-engine, "8 to 32 on an SSD"
 const LEAST: u16 = 8;
 const MOST: u16 = 32;
@@ -42,7 +42,7 @@ const MOST: u16 = 32;
 /// The largest depth that can be set.
 pub(crate) const AT_DISK_MAX: u16 = 1024;
 
-/// So many ios are looked at together.
+/// The number of ios over which the mean is taken.
 const WINDOW: u32 = 64;
 
 /// Above this mean time it is too much; at half of it or less there may be more.
@@ -52,19 +52,19 @@ const TARGET: Duration = Duration::from_ms(2);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Depth {
     now: u16,
-    /// What it is if nobody sets it, and whether it adapts then.
+    /// The depth if none is set, and whether it adapts then.
     usual: u16,
     can_adapt: bool,
     is_set: bool,
     count: u32,
     sum: Duration,
     was_full: bool,
-    /// So many more do not count: they were at the disk when the depth was more.
+    /// The number of completions that do not count yet: those ios were at the disk when the depth was larger.
     stale: u16,
 }
 
 impl Depth {
-    /// Begins with `usual`; one that can adapt goes on between [`LEAST`] and that.
+    /// Begins with `usual`; if `can_adapt`, the depth then stays between [`LEAST`] and that.
     pub(crate) const fn new(usual: u16, can_adapt: bool) -> Self {
         let sum = Duration::ZERO;
         Self { now: usual, usual, can_adapt, is_set: false, count: 0, sum, was_full: false, stale: 0 }
@@ -85,18 +85,18 @@ impl Depth {
         self.can_adapt && !self.is_set
     }
 
-    /// Somebody sets it, or lets it go.
+    /// Sets the depth; `None` goes back to the usual one.
     pub(crate) fn set(&mut self, depth: Option<u16>) {
         let new = Self::new(self.usual, self.can_adapt);
         *self = Self { now: depth.unwrap_or(self.usual), is_set: depth.is_some(), ..new };
     }
 
-    /// The disk has so many ios now.
+    /// The disk has `in_flight` ios now.
     pub(crate) const fn issued(&mut self, in_flight: u16) {
         self.was_full |= in_flight >= self.now;
     }
 
-    /// The disk is done with one, after so long, and has so many left.
+    /// The disk has completed an io after `time`, and has `left` more.
     pub(crate) fn took(&mut self, time: Duration, left: u16) {
         if !self.is_adaptive() || self.stale > 0 {
             self.stale = self.stale.saturating_sub(1).min(left);
@@ -178,8 +178,8 @@ fn behind(mounts: &str, device: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// A disk that does `lanes` at a time, each in `us`, has as many as it may for so many ios; what the
-    /// depth is then.
+    /// Completes `ios` ios of a disk that works on `lanes` at a time, `us` microseconds each, with as many in
+    /// flight as the depth allows. Returns the depth at the end.
     fn busy(depth: &mut Depth, lanes: u64, us: u64, ios: u32) -> u16 {
         for _ in 0..ios {
             depth.issued(depth.now());

@@ -25,8 +25,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What it does not do: cache, order overlapping requests that are under way at the same time (as no disk
-//! does), grow files.
+//! What it does not do: cache, order overlapping requests that are in flight together (no disk does), grow
+//! files.
 
 use crate::bio::{Bio, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
@@ -60,7 +60,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
 
-/// Memory that the kernel is told of beforehand, in bytes; less if limits on locked memory forbid it.
+/// Memory that is registered with the kernel beforehand, in bytes; less if limits on locked memory forbid it.
 const ARENA: usize = 32 << 20;
 
 /// Between the sectors of two files, so that nothing is merged across.
@@ -193,7 +193,7 @@ impl DiskOptions {
         self
     }
 
-    /// Writes what the elevator is told and decides to a file, for
+    /// Records the events and decisions of the elevator in a file, for
     /// [`recording::replay`](crate::recording::replay).
     #[must_use]
     pub fn record(mut self, path: impl Into<PathBuf>) -> Self {
@@ -292,7 +292,7 @@ pub(crate) struct Shared {
     tasks: AtomicU64,
 }
 
-/// A scheduled disk. When it is dropped, what is under way is finished, and what comes after that is refused.
+/// A scheduled disk. When it is dropped, it finishes what is in flight and refuses what comes after that.
 #[derive(Debug)]
 pub struct Disk {
     shared: Arc<Shared>,
@@ -402,8 +402,8 @@ impl Disk {
         self.shared.files.get(file as usize).map(|f| f.size)
     }
 
-    /// Somebody who does I/O, in the group of that name (`a/b` is `b` inside `a`; the empty name is the
-    /// root), which is made if there is none.
+    /// Makes a client in the group of this name (`a/b` is `b` inside `a`; the empty name is the root). A
+    /// group that does not exist is made.
     ///
     /// # Errors
     /// If there can be no more groups, or the engine has stopped.
@@ -444,8 +444,8 @@ impl Disk {
     /// Tells a group all of that, or nothing; it is made if there is none, with those around it.
     ///
     /// # Errors
-    /// If it is the root, contradicts itself or what the group is told already, there can be no more groups,
-    /// or the engine has stopped.
+    /// If the group is the root, if the change contradicts itself or an earlier setting, if there can be no
+    /// more groups, or if the engine has stopped.
     pub fn tell_group(&self, group: &str, change: Change) -> Result<(), Error> {
         let name = group.to_owned();
         self.call(move |desk| {
@@ -519,8 +519,7 @@ impl Disk {
             .map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))
     }
 
-    /// How many ios the disk has at a time, 1 to 1024, from now on; `None`: what it would be if nobody had
-    /// set it.
+    /// Sets how many ios the disk has at a time, 1 to 1024; `None` goes back to the default.
     ///
     /// # Errors
     /// If it is out of range, or the engine has stopped.
@@ -571,7 +570,7 @@ impl Shared {
     }
 }
 
-/// Somebody who does I/O: a task of the scheduler's, with a queue of its own.
+/// A client: one task of the scheduler's, with its own queue.
 #[derive(Debug)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -594,37 +593,37 @@ impl Client {
     }
 
     /// `len` bytes of a file. What is behind its end reads as zeros.
-    #[must_use = "it goes on by itself, but only this says what becomes of it"]
+    #[must_use = "it is carried out anyway, but only this has its result"]
     pub fn read(&self, file: u32, offset: u64, len: u32) -> Pending<Buffer> {
         self.submit(Op::Read, file, offset, len, None, false, |data| data.expect("a read brings data"))
     }
 
     /// Writes all of `data`. To be stable it has to be flushed.
-    #[must_use = "it goes on by itself, but only this says what becomes of it"]
+    #[must_use = "it is carried out anyway, but only this has its result"]
     pub fn write(&self, file: u32, offset: u64, data: Buffer) -> Pending<()> {
         self.submit(Op::Write, file, offset, data.len() as u32, Some(data), false, drop)
     }
 
     /// Writes all of `data`, and is done when that is stable.
-    #[must_use = "it goes on by itself, but only this says what becomes of it"]
+    #[must_use = "it is carried out anyway, but only this has its result"]
     pub fn write_through(&self, file: u32, offset: u64, data: Buffer) -> Pending<()> {
         self.submit(Op::Write, file, offset, data.len() as u32, Some(data), true, drop)
     }
 
     /// The contents are no longer needed.
-    #[must_use = "it goes on by itself, but only this says what becomes of it"]
+    #[must_use = "it is carried out anyway, but only this has its result"]
     pub fn discard(&self, file: u32, offset: u64, len: u32) -> Pending<()> {
         self.submit(Op::Discard, file, offset, len, None, false, drop)
     }
 
     /// Reads as zeros from then on.
-    #[must_use = "it goes on by itself, but only this says what becomes of it"]
+    #[must_use = "it is carried out anyway, but only this has its result"]
     pub fn zero(&self, file: u32, offset: u64, len: u32, may_discard: bool) -> Pending<()> {
         self.submit(Op::Zero { may_discard }, file, offset, len, None, false, drop)
     }
 
     /// Everything in the file that was answered before is stable then.
-    #[must_use = "it goes on by itself, but only this says what becomes of it"]
+    #[must_use = "it is carried out anyway, but only this has its result"]
     pub fn flush(&self, file: u32) -> Pending<()> {
         let (pending, slot, cookie) = self.pending();
         if self.shared.files.get(file as usize).is_none() {
@@ -743,7 +742,8 @@ impl<T> Slot<T> {
     }
 }
 
-/// Something that was submitted: wait for it, or await it. It goes on even if nobody does.
+/// An operation that was submitted: wait for it, or await it. It is carried out even if the handle is
+/// dropped.
 #[derive(Debug)]
 pub struct Pending<T> {
     slot: Arc<Slot<T>>,

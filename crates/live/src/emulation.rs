@@ -9,8 +9,8 @@
 //!       └─► model: busy until 8.3 ms from now  ─┘
 //! ```
 //!
-//! The model sees the sectors that the scheduler sees. What reaches beyond its last sector wraps around, so a
-//! model may be smaller than the files; and a request larger than it takes is so many commands.
+//! The model sees the sectors that the scheduler sees. A sector beyond its last one wraps around, so a model
+//! may be smaller than the files. A request larger than the model takes becomes several commands.
 //!
 //! What it does not do: make anything faster. If the store is slower than the model, ios take as long as the
 //! store does; these are counted too.
@@ -59,8 +59,8 @@ pub(crate) struct Emulation {
 pub struct Lateness {
     /// Moments of the model.
     pub events: u64,
-    /// Of these, how many were looked at so many times 2^n microseconds late: `[0]` below 1 us, `[1]` below
-    /// 2, `[2]` below 4, ….
+    /// How many of these were looked at late, by the binary logarithm of the delay in microseconds: `[0]`
+    /// below 1 us, `[1]` below 2, `[2]` below 4, ….
     pub late: [u64; 24],
     /// The longest.
     pub max: Duration,

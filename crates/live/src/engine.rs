@@ -59,7 +59,7 @@ const STOP_MAX: Duration = Duration::from_secs(4);
 /// Cookies of bios that come from other threads have this bit; those of the front do not.
 pub(crate) const OUTSIDE: u64 = 1 << 63;
 
-/// Is told what became of a bio.
+/// Called with the result of a bio.
 pub(crate) type Done = Box<dyn FnOnce(Result<(), Errno>, Option<Buffer>) + Send>;
 
 /// What other threads have to say.
@@ -100,7 +100,7 @@ impl Desk {
     }
 }
 
-/// Who talks to clients from inside the engine's thread.
+/// A front: the part that talks to clients, inside the engine's thread.
 pub(crate) trait Front: Send {
     /// The engine begins.
     fn begin(&mut self, desk: &mut Desk, ring: &mut Ring) -> io::Result<()>;
@@ -114,13 +114,13 @@ pub(crate) trait Front: Send {
     ) -> io::Result<()>;
     /// A bio of the front's has become something.
     fn answer(&mut self, desk: &mut Desk, answer: Answer<Data>);
-    /// Everything is told; now is the time to send.
+    /// All events of this turn have been reported; now is the time to send.
     fn turn(&mut self, desk: &mut Desk, ring: &mut Ring) -> io::Result<()>;
     /// When [`Self::turn`] is wanted at the latest.
     fn next_timer(&self) -> Option<Instant> {
         None
     }
-    /// The engine will stop: nobody new, nothing new.
+    /// The engine will stop: the front takes no new clients and no new requests.
     fn stop(&mut self, _: &mut Desk) {}
     /// Whether everybody has got what is due, and the ring has nothing of the front's memory.
     fn is_quiet(&self) -> bool {
@@ -128,7 +128,7 @@ pub(crate) trait Front: Send {
     }
 }
 
-/// Nobody.
+/// The front of a disk that only the library uses.
 impl Front for () {
     fn begin(&mut self, _: &mut Desk, _: &mut Ring) -> io::Result<()> {
         Ok(())
@@ -206,7 +206,7 @@ pub(crate) struct Engine<F> {
     copied: u64,
     /// Whether there are pages among them.
     has_pages: bool,
-    /// So many are sent before more are copied.
+    /// The bytes that are copied before they are sent.
     batch: u64,
     /// Whether there was nothing to do before this turn.
     has_waited: bool,
@@ -242,7 +242,7 @@ impl<F: Front> Engine<F> {
         }
     }
 
-    /// Works until it is told to stop, or cannot go on; whoever waits for something is told so then.
+    /// Works until it is stopped or fails. Then every client that waits gets an error.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.work()));
         self.stop();
@@ -473,7 +473,7 @@ impl<F: Front> Engine<F> {
     /// For a little while. Answers whether there is news.
     fn look(&mut self, now: Instant, most: Option<Duration>) -> io::Result<bool> {
         let window = most.map_or(self.looking.window, |most| most.min(self.looking.window));
-        // With a model the thread gives way to nobody; and workers need the processor more than it does.
+        // A thread that runs a model keeps its processor; and workers need the processor more than it does.
         if window.is_zero() || self.desk.emulation.is_some() || self.ring.has_busy_workers() {
             return Ok(false);
         }

@@ -1,4 +1,5 @@
-//! What goes wrong at the backing store, on purpose: to see that the right one hears of it and nobody else.
+//! Faults at the backing store, on purpose: tests see whether the right client gets the error, and no other
+//! does.
 //!
 //! ```
 //! use fairhead_live::{Disk, DiskOptions, Errno, Fault, FaultOp, Faults, Harm};
@@ -20,7 +21,7 @@
 //! stuck waits in the ring, and is done for real when its time has come, so that what is late is as late as
 //! with a disk that hangs.
 //!
-//! What it does not do: go wrong by itself, or cost anything where nobody asked for it.
+//! What it does not do: fail by itself, or cost anything where no fault was asked for.
 
 use crate::bio::{Errno, FileId};
 use io_uring::opcode::{Nop, Timeout};
@@ -49,7 +50,7 @@ pub enum FaultOp {
 pub enum Harm {
     /// It is not done, and fails so.
     Error(Errno),
-    /// A read or write does so many bytes at most; at least one.
+    /// A read or write transfers at most this many bytes, and at least one.
     Short(u64),
     /// It is done so much later.
     Stuck(Duration),
@@ -64,7 +65,7 @@ pub struct Fault {
     pub file: u32,
     /// … that touch one of these bytes; a flush touches all.
     pub bytes: Range<u64>,
-    /// So many of them; `u32::MAX` for all.
+    /// How many operations it applies to; `u32::MAX` for all.
     pub times: u32,
     /// What becomes of them.
     pub harm: Harm,

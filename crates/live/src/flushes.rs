@@ -7,11 +7,11 @@
 //!              begins, covers 2 and 3
 //! ```
 //!
-//! If one fails, what was lost may be anybody's, and the kernel does not say so twice: those who wait for the
-//! next fail with it, and whoever was here then [hears it](Flushes::news) at its next flush. While one that
-//! was given up may still come, flushes of its file fail.
+//! If one fails, data of any client may be lost, and the kernel reports that only once. The clients that wait
+//! for the next flush fail with it, and every client that was connected then [gets the error](Flushes::news)
+//! with its next flush. While a flush that was given up may still complete, flushes of its file fail.
 //!
-//! What it does not do: know whom it is for. `W` is whoever waits.
+//! What it does not do: know its clients. `W` is a client that waits.
 
 use crate::bio::{Errno, FileId};
 use fairhead_core::units::Instant;
@@ -19,13 +19,13 @@ use std::collections::VecDeque;
 
 #[derive(Debug)]
 struct File<W> {
-    /// When the one under way is given up; nothing, if it was.
+    /// When the running one is given up; `None` if it has been.
     gives_up: Option<Instant>,
     is_running: bool,
     is_in_line: bool,
     /// The last failure, and when that was.
     failed: Option<(u64, Errno)>,
-    /// Who waits for the one under way, and for the next.
+    /// The clients that wait for the running flush, and for the next.
     covered: Vec<W>,
     waiting: Vec<W>,
 }
@@ -58,15 +58,15 @@ impl<W> Flushes<W> {
         &mut self.files[index]
     }
 
-    /// Whether one is under way, or is to be.
+    /// Whether a flush of this file is running, or is to begin.
     pub(crate) fn knows(&self, file: FileId) -> bool {
         self.files.get(file.0 as usize).is_some_and(|f| f.is_running || f.is_in_line || !f.waiting.is_empty())
     }
 
-    /// Somebody wants one.
+    /// Asks for a flush of this file.
     ///
     /// # Errors
-    /// Who it was, if one that was given up may still come.
+    /// Returns `who` if a flush that was given up may still complete.
     pub(crate) fn ask(&mut self, file: FileId, who: W) -> Result<(), W> {
         let f = self.of(file);
         if f.is_running && f.gives_up.is_none() {

@@ -1,6 +1,6 @@
 //! Groups by name: cgroup paths, exports and what a program calls its clients share one tree.
 //!
-//! `vm/web` is the group `web` inside `vm`. A group is made when somebody first names it, with those above
+//! `vm/web` is the group `web` inside `vm`. A group is made when a client first names it, with those above
 //! it; it stays until it is [removed](GroupTable::remove). Their number is that of the queue's
 //! [`groups`](fairhead_core::Limits::groups).
 

@@ -1,7 +1,7 @@
 //! What other threads have to say to the engine: a queue, and a wake-up only if it sleeps.
 //!
 //! Senders push under a lock that is held for the push alone; the engine takes all there is at once. It says
-//! so before it goes to sleep ([`Inbox::sleep`]), and looks once more after that; whoever pushes and finds it
+//! so before it goes to sleep ([`Inbox::sleep`]), and looks once more after that; a sender that finds it
 //! asleep wakes it, and only the first one does. So a batch costs one wake-up, and a busy engine none. No
 //! lock is held around a scheduling decision.
 //!
@@ -83,12 +83,12 @@ impl<T> Inbox<T> {
         })
     }
 
-    /// The engine is awake: nobody need wake it.
+    /// The engine is awake: senders need not wake it.
     pub(crate) fn wake(&self) {
         self.with(|s| s.is_asleep = false);
     }
 
-    /// Nobody listens any more. Answers what was not heard.
+    /// Closes the inbox and returns the messages that were not read. Later ones are refused.
     pub(crate) fn close(&self) -> Vec<T> {
         self.with(|s| {
             s.is_closed = true;

@@ -1,11 +1,11 @@
-//! A client's bios that wait for tags: a lane for each task and kind, so that who is turned away keeps nobody
-//! else from the disk.
+//! A client's bios that wait for tags: a lane for each task and kind, so that a task that is turned away does
+//! not keep the client's other tasks from the disk.
 //!
-//! The elevator may turn a task away ([`has_room`](fairhead_core::elevator::Elevator::has_room)): BFQ, while
-//! somebody starts, lets those who read ahead beside him have one tag each. In one line their next requests
-//! would stand in front of his, until the disk is done with something. Beside ten readers a start then took
-//! three times as long, as the scheduler took what came late for what was thought about. And limits are for
-//! reads or for writes: a guest whose group has used up what it may write goes on reading.
+//! The elevator may turn a task away ([`has_room`](fairhead_core::elevator::Elevator::has_room)): while a
+//! program starts, BFQ lets each task that reads ahead beside it have one tag. In a single line their next
+//! requests would stand in front of the program's, until the disk is done with something. Beside ten readers
+//! a start then took three times as long, as the scheduler counted that delay as think time. And limits are
+//! for reads or for writes: a guest whose group has used up its limit of writes continues to read.
 //!
 //! ```text
 //!   ready:  xterm, reads ─ b7                              lanes take turns, each with its oldest bio
@@ -19,7 +19,7 @@ use crate::causes::Ticket;
 use fairhead_core::units::TaskId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What schedulers and limits tell apart when they turn somebody away.
+/// The kinds of requests that schedulers and limits turn away separately.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
     Read,

@@ -1,8 +1,8 @@
 //! How long clients waited, group by group: from when a bio was handed in until it was answered.
 //!
-//! Histograms with 16 steps to each power of two, so that what is told is at most a sixteenth too much: 4 KiB
-//! each, made when there is something to count. The clock is the engine's, which looks once a turn. What was
-//! taken back is not counted; what failed is, and so is what was given up.
+//! Histograms with 16 steps to each power of two, so that a reported value is at most a sixteenth too large:
+//! 4 KiB each, made when there is something to count. The clock is the engine's, which looks once a turn.
+//! Bios that were taken back are not counted; those that failed or were given up are.
 
 use crate::bio::{Answer, Errno, Op};
 use fairhead_core::units::{Duration, GroupId, Id, Instant};
@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 
 /// Nothing is shorter than that to a histogram, in nanoseconds.
 const SHORTEST_NS: u64 = 1024;
-/// Nor longer than that.
+/// The longest latency that is counted as it is, one hour in ns; longer ones count as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// How long requests of one kind took.
@@ -48,7 +48,7 @@ impl Latency {
         self.errors
     }
 
-    /// So much of all took no longer than this.
+    /// The latency that this share of all bios did not exceed, in ns; 0 if there are none.
     pub(crate) fn quantile_ns(&self, quantile: f64) -> u64 {
         self.histogram.value_at_quantile(quantile)
     }
@@ -136,6 +136,6 @@ mod tests {
         l.see(now, &Answer { origin: None, ..answer(Op::Write, 2, Ok(())) });
         let writes = &l.of(GroupId(1)).unwrap()[1];
         assert_eq!((writes.count(), writes.errors()), (1, 1));
-        assert!(writes.quantile_ns(0.5) >= LONGEST_NS, "two hours are as long as can be told");
+        assert!(writes.quantile_ns(0.5) >= LONGEST_NS, "two hours count as the longest");
     }
 }

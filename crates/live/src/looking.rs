@@ -1,13 +1,13 @@
 //! How long the engine looks for news before it sleeps.
 //!
 //! A processor that sleeps takes 15 to 20 us to wake, longer than many a read takes, and a client that has
-//! one request under way pays for it each time. So whoever had news within [`Looking::MOST`] looks for that
-//! long the next time, giving way to everybody else who wants the processor; and each time that nothing came,
-//! for half as long, until not at all: who is asked now and then pays nothing. Where processors are short,
-//! sleepers are served sooner than those who give way: if somebody else had the processor meanwhile, it
-//! sleeps the next [`Looking::REST`] times.
+//! one request in flight pays for it each time. So an engine that had news within [`Looking::MOST`] polls for
+//! that long the next time, yielding to every other thread that wants the processor. Each time that nothing
+//! came, it polls for half as long, until not at all: an engine with rare requests pays nothing. Where
+//! processors are short, threads that sleep are served sooner than those that yield: if another thread had
+//! the processor meanwhile, the engine sleeps the next [`Looking::REST`] times.
 //!
-//! What it does not do: it is not for an engine at real-time priority, which gives way to nobody.
+//! What it does not do: it is not for an engine at real-time priority, to which yielding means nothing.
 //!
 //! Where it comes from: the kernel's `haltpoll` governor of guests, which does the same with a processor, and
 //! so looks for as long as it takes to wake one, a few times over.
@@ -27,10 +27,10 @@ impl Looking {
     /// The longest.
     pub(crate) const MOST: Duration = Duration::from_us(50);
 
-    /// Whoever is away for longer had to wait for a processor.
+    /// An engine that was off the processor for longer than this had to wait for it.
     const AWAY: Duration = Duration::from_us(100);
 
-    /// So many times it sleeps where processors are short.
+    /// How many times it sleeps where processors are short.
     const REST: u32 = 4000;
 
     /// No use below this.

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! The scheduler sees no difference: [`Piped::fill`] is the read, and happens when the scheduler has issued
-//! it. What the client gets are the pages as they are when it takes them from its socket. A write that
-//! another client was answered before that may be among them, which is right: the read is not over before its
-//! client has the data, so the two are under way at the same time.
+//! it. The client gets the pages as they are when it takes them from its socket. They may include a write
+//! that another client was answered before that, which is right: the read does not end before its client has
+//! the data, so the two are in flight together.
 //!
 //! **Bounded.** There are at most [`PIPES_MAX`] pipes. If none is free, or the file ends within the read, the
 //! read is done with memory. [`Piped::unload`] then saves what other pieces of it have.
@@ -209,8 +209,8 @@ impl Drop for Piped {
     }
 }
 
-/// A socket that makes nobody wait, as long as this lives. Only then does `splice` not wait for room in it.
-/// At other times it is a usual one: of a socket that never waits the ring does not wait for data either.
+/// A socket whose calls never block, as long as this lives. Only then does `splice` not wait for room in it.
+/// At other times it blocks as usual: the ring does not wait for data of a socket that never blocks.
 struct Unwaiting<'a>(BorrowedFd<'a>);
 
 impl<'a> Unwaiting<'a> {

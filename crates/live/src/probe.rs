@@ -2,10 +2,10 @@
 //!
 //! Reads go past the page cache (`O_DIRECT`), one at a time or a few in the ring; each is timed from just
 //! before it is handed to the kernel until just after it came back. Waiting ends by spinning, because a sleep
-//! ends some tens of microseconds late; and meanwhile processors are kept from sleeping deeply, as the kernel
-//! lets root ask for, because whoever answers wakes up late as well: on an idle virtual machine hits took 79
-//! us instead of 27 that way, and the first behind a pause so much more than the others that nothing seemed
-//! to be remembered.
+//! ends some tens of microseconds late. Meanwhile processors are kept from sleeping deeply, as the kernel
+//! lets root ask for, because the answering side wakes up late as well: on an idle virtual machine hits took
+//! 79 us instead of 27 without that, and the first one after a pause so much longer than the others that the
+//! cache seemed to have nothing.
 //!
 //! Without direct I/O there is no measurement: a file system that has none is refused, and so is a folder, or
 //! anything else that is no disk. Writing needs its own consent: [`Probe::destructive`] opens a block device
@@ -126,8 +126,8 @@ impl Probe {
         self.awake.as_ref().err().map(|e| format!("/dev/cpu_dma_latency: {e}"))
     }
 
-    /// Tells somebody how far it is: what is being measured, the time that is over, and the time that it is
-    /// expected to take.
+    /// Calls `watcher` with the progress: what is being measured, the time that is over, and the time that it
+    /// is expected to take.
     pub fn watch(&mut self, watcher: impl FnMut(&'static str, Duration, Duration) + 'static) {
         self.watch = Some(Box::new(watcher));
     }
@@ -210,7 +210,7 @@ impl Drive for Probe {
                 let memory = buffers[slot].as_mut_ptr();
                 let read = Read::new(fd, memory, sectors * SECTOR as u32).offset(start * SECTOR).build();
                 answers[sent].sent = self.clock.now();
-                // SAFETY: the buffer stays until all outcomes have come; nobody else uses it meanwhile.
+                // SAFETY: the buffer stays until all outcomes have come; no other code uses it meanwhile.
                 unsafe { uring.push(read, Token::Store(slot)) }.map_err(ring)?;
                 in_slot[slot] = Some(sent);
                 sent += 1;

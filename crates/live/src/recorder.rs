@@ -1,7 +1,7 @@
 //! A recording on its way to a file: a thread of its own writes, so that the engine never waits for it.
 //!
-//! If the file is slower than the disk, events wait in memory; if it cannot be written, recording ends and
-//! says so once, and scheduling goes on.
+//! If the file is slower than the disk, events wait in memory. If it cannot be written, recording ends and
+//! says so once, and scheduling continues.
 
 use crate::error::{Error, ErrorKind};
 use crate::recording::{Event, Head};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread::{self, JoinHandle};
 
-/// So many batches may be on their way; more are put together.
+/// The most batches between the engine and the writer; further events wait in one batch until there is room.
 const BATCHES: usize = 64;
 
 /// See the [module](self).

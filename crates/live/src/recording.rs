@@ -1,9 +1,9 @@
-//! What a live elevator was told and what it answered, as lines of text; and the same told to another one,
-//! which must answer the same.
+//! The events of a live elevator and its answers, as lines of text; and a replay of these events to another
+//! one, which must answer alike.
 //!
 //! That is the proof that the engine drives the same machine as the lab: `fairhead replay-live` makes an
-//! elevator from the recording's first lines, tells it everything at the times at which it was told, and
-//! compares each decision.
+//! elevator from the recording's first lines, repeats every event at its recorded time, and compares each
+//! decision.
 //!
 //! ```text
 //! fairhead live 1
@@ -16,8 +16,8 @@
 //! 4398047000000 weight 3 200                     and the other changes
 //! ```
 //!
-//! Nothing is recorded of data, files or clients. What an elevator that has been replaced is told afterwards
-//! is not recorded: it decides nothing any more.
+//! The recording has no data, files or clients. Events of an elevator that has been replaced are not
+//! recorded: it decides nothing any more.
 
 use fairhead_core::elevator::{Actuators, Control, Dispatch, Elevator, Insert, Limits};
 use fairhead_core::groups::{Max, Min, Refusal};
@@ -34,7 +34,7 @@ const HEAD: &str = "fairhead live 1";
 /// has some 2000.
 const LINE_MAX: usize = 64 << 10;
 
-/// What an elevator is told, and what it decides.
+/// An event of an elevator, with its decision.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Event {
     /// There is a new one, with this scheduler.
@@ -53,7 +53,7 @@ pub enum Event {
     Control(Instant, Control),
 }
 
-/// An elevator that can keep what it is told.
+/// An elevator that can record its events.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     elevator: Elevator<AnyScheduler>,
@@ -72,19 +72,19 @@ impl Recorded {
     }
 }
 
-/// The elevator's calls, kept if somebody wants them.
+/// The elevator's calls, recorded since [`Recorded::keep`].
 impl Recorded {
-    /// Keeps what comes from now on. Only of one that has been told nothing yet is it a whole story.
+    /// Records events from now on. The recording is complete only if the elevator has had none before.
     pub(crate) fn keep(&mut self, config: AnyConfig) {
         self.events = Some(vec![Event::Scheduler(config)]);
     }
 
-    /// What has been kept since the last time.
+    /// Returns the events since the last call.
     pub(crate) fn take(&mut self) -> Vec<Event> {
         self.events.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Another one in its place, whose story goes on where this one's ends. Answers this one.
+    /// Puts another elevator in place of this one and continues the recording with it. Returns this one.
     pub(crate) fn replace(
         &mut self,
         new: Elevator<AnyScheduler>,

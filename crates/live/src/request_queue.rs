@@ -1,10 +1,10 @@
 //! The request queue of one scheduled disk: everything between a client's bio and the backing store that is
 //! not I/O.
 //!
-//! It is to the live engine what the block layer is to a kernel. A *bio* is what a client asks for. It is cut
-//! into *pieces* that the device takes; each goes to the [`Elevator`] as a request under a tag, where
-//! neighbours are merged. What the elevator issues is an *io*: one or more pieces in a row. Whoever drives
-//! the queue does it, and says how it went.
+//! It is to the live engine what the block layer is to a kernel. A *bio* is one operation of a client's. It
+//! is cut into *pieces* that the device takes; each goes to the [`Elevator`] as a request under a tag, where
+//! neighbours are merged. What the elevator issues is an *io*: one or more pieces in a row. The driver of the
+//! queue carries it out, and reports the result.
 //!
 //! ```text
 //!   submit(bio, data) ─► bios ──cut──► tags ─► Elevator ─► next(now) → Io ─► driver: read, write, …
@@ -16,10 +16,10 @@
 //! **Clients** take turns for tags, and a client's tasks among themselves; and the elevator has its say
 //! ([`Elevator::has_room`]): of a group at its limit, not all tags wait. The task that it turns away waits
 //! alone, in line with those that wait for the same cause (`causes.rs`). The first one of a line asks for
-//! all: when the disk is done with something, when the elevator's timer or a limit's time comes, or somebody
-//! changes something; if there are more causes than questions, also every millisecond. So what waits costs
-//! the others nothing, however many wait. Each client may have so many bios and bytes here
-//! ([`RequestQueue::has_room`]); a front stops reading from one that has no room.
+//! all: when the disk is done with something, when the elevator's timer or a limit's time comes, or when a
+//! setting changes; if there are more causes than questions, also every millisecond. So a waiting client
+//! costs the others nothing, however many wait. Bios and bytes of each client are limited
+//! ([`RequestQueue::has_room`]); a front stops reading from a client that has no room.
 //!
 //! **Cancel.** A bio that is taken back is answered at once. Its requests stay in the elevator until it
 //! issues them, and then take no time. What is at the disk cannot be taken back: its data stay until the disk
@@ -27,17 +27,17 @@
 //! has: nothing that is asked for later is overtaken by it.
 //!
 //! **Stuck.** An io that takes longer than [`Settings::timeout`] is given up: its clients get
-//! [`Errno::TIMEDOUT`], the elevator sees it complete, and its place at the disk goes to others. Should it
-//! come back, that changes nothing. Until then it may still write; so what overlaps a write that was given up
-//! fails in the same way, or somebody would read what changes behind his back.
+//! [`Errno::TIMEDOUT`], the elevator sees it complete, and its place at the disk goes to others. A late
+//! completion changes nothing. Until it comes, the io may still write; so a bio that overlaps a write that
+//! was given up fails in the same way, or its client would read data that may still change.
 //!
 //! **Next of the same.** After an answer, the disk is kept for the client's next bio for a moment, if the
 //! scheduler would prefer it ([`Elevator::prefers`]) and the client is known to send it at once:
 //! `awaiting.rs` has the rule. Everything else waits for that moment.
 //!
-//! **Flush** covers the writes that were answered before it came. One is under way for each file; those that
-//! come meanwhile share the next. If it fails, all who wait fail with it, and each client that was there then
-//! hears it at its next flush.
+//! **Flush** covers the writes that were answered before it came. Each file has at most one running flush;
+//! those that come meanwhile share the next. If it fails, all that wait fail with it, and each client that
+//! was connected then gets the error with its next flush.
 //!
 //! **Switch.** Another scheduler takes over what waits, in the order in which it came. What is at the disk
 //! finishes by itself.
@@ -144,7 +144,7 @@ pub enum Start {
     Flush(FileId),
 }
 
-/// After so many bios that came alone, none is expected beside the next one.
+/// After this many bios in a row that came alone, the next one is expected alone, too.
 const CROWD: u32 = 16;
 
 /// What came of asking for those that wait for a cause.
@@ -163,9 +163,9 @@ struct Pending<D> {
     serial: u64,
     came: Instant,
     data: Option<D>,
-    /// So many bytes have been cut off and given to the elevator.
+    /// The bytes that have been cut off and given to the elevator.
     placed: u32,
-    /// So many pieces are there, or at the disk.
+    /// The pieces that are in the elevator or at the disk.
     open: u32,
     result: Result<(), Errno>,
     is_answered: bool,
@@ -267,14 +267,15 @@ impl<D> RequestQueue<D> {
         })
     }
 
-    /// Somebody new.
+    /// Adds a client. Returns its id, for all calls about it.
     pub fn join(&mut self) -> ClientId {
         self.serial += 1;
         let slot = self.clients.insert(Client { serial: self.serial, ..Client::default() });
         ClientId { slot, serial: self.serial }
     }
 
-    /// A client goes: its bios are taken back, and nothing is answered any more. Unknown clients are nobody.
+    /// Removes a client: its bios are taken back, and nothing of it is answered any more. A client that has
+    /// left already is ignored.
     pub fn leave(&mut self, now: Instant, client: ClientId) {
         let Some(c) = self.client(client) else { return };
         c.is_gone = true;
@@ -306,7 +307,7 @@ impl<D> RequestQueue<D> {
         }
     }
 
-    /// A client has sent more while it waited for an answer: so it goes on doing, for a while.
+    /// A client has sent more while it waited for an answer: it will probably do so again, for a while.
     pub(crate) const fn expect_more(&mut self) {
         self.crowd = CROWD;
     }
@@ -322,8 +323,8 @@ impl<D> RequestQueue<D> {
         self.flushes.knows(file) || self.bios.iter().any(|(_, p)| p.bio.file == file)
     }
 
-    /// Whether the client may hand in another bio of `len` bytes now. Who does so all the same is not
-    /// refused; it is who reads from a client that has to stop.
+    /// Whether the client may submit another bio of `len` bytes now. A bio beyond that is not refused; the
+    /// front that reads from the client has to stop.
     #[must_use]
     pub fn has_room(&self, client: ClientId, len: u32) -> bool {
         self.clients.get(client.slot).is_some_and(|c| {
@@ -371,7 +372,7 @@ impl<D> RequestQueue<D> {
         BioId { slot, serial }
     }
 
-    /// Whether the disk has a write that nobody waits for any more, and that would change what this is about.
+    /// Whether the disk still has a write of the same place that was given up or taken back.
     fn is_behind(&self, piece: &Piece) -> bool {
         self.orphans > 0 && self.at_disk.has(piece, |p| self.bios[p.bio.slot].is_orphan)
     }
@@ -654,7 +655,7 @@ impl<D> RequestQueue<D> {
         &self.at_disk[io].pieces
     }
 
-    /// Whether nobody waits for an io any more.
+    /// Whether the io was given up: no client waits for it any more.
     #[must_use]
     pub fn is_given_up(&self, io: IoId) -> bool {
         self.at_disk[io].is_given_up
@@ -890,8 +891,8 @@ impl<D> RequestQueue<D> {
         self.elevators.elevator()
     }
 
-    /// Keeps what the elevator is told and decides from now on, for [`Self::take_events`]. To be called first
-    /// of all.
+    /// Records the elevator's events and decisions from now on, for [`Self::take_events`]. Call it before any
+    /// other method.
     ///
     /// # Panics
     /// If something has been submitted before: the story would have no beginning.
@@ -924,7 +925,7 @@ impl<D> RequestQueue<D> {
         (self.depth.now(), self.depth.is_adaptive())
     }
 
-    /// Sets the depth, 1 to 1024; `None`: what it would be if nobody had set it. What the disk has, it keeps.
+    /// Sets the depth, 1 to 1024; `None` goes back to the default. Ios that the disk has already stay there.
     ///
     /// # Errors
     /// If it is out of range; then nothing has changed.

@@ -4,16 +4,16 @@
 //! waits for the first outcome, or until a time, in the same call, so idling costs no timer. Each operation
 //! carries a [`Token`] that comes back.
 //!
-//! **Copies on other threads.** An operation that copies much, from or to a file in memory or a socket, takes
-//! the thread that does it for as long: 50 to 100 us for a MiB. The thread has the scheduler and all sockets,
-//! so nothing else happens meanwhile. Therefore large operations go to the kernel's workers of this ring, at
-//! most [as many](Ring::set_threads) at a time; if all are busy, the thread does its share itself. One that
-//! is alone stays with the thread, as nothing else waits for it: it costs no wake-up. Order is nobody's
-//! business here: whoever needs one after the other puts the second one in line when the first one's outcome
-//! has come. Small operations never go elsewhere: to wake a worker costs more than to copy 4 KiB.
+//! **Copies on other threads.** An operation that copies much, from or to a file in memory or a socket,
+//! occupies its thread for as long: 50 to 100 us for a MiB. This thread has the scheduler and all sockets, so
+//! nothing else happens meanwhile. Therefore large operations go to the kernel's workers of this ring, at
+//! most [as many](Ring::set_threads) at a time; if all are busy, the thread does its share itself. An
+//! operation that is alone stays with the thread, as nothing else waits for it: it costs no wake-up. The ring
+//! keeps no order: a caller that needs one operation after another queues the second one when the first one's
+//! outcome has come. Small operations never go elsewhere: to wake a worker costs more than to copy 4 KiB.
 //!
-//! What it does not do: know what operations are about. Whoever puts one in line answers for the memory that
-//! it names.
+//! What it does not do: know what operations are about. The caller that queues one answers for the memory
+//! that it names.
 
 use fairhead_core::units::Duration;
 use io_uring::types::{SubmitArgs, Timespec};
@@ -21,7 +21,7 @@ use io_uring::{IoUring, squeue};
 use std::io;
 use std::ptr::NonNull;
 
-/// Who an outcome is for.
+/// The owner of an outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Token {
     /// Another thread has something to say.
@@ -124,13 +124,13 @@ impl Ring {
         Ok(())
     }
 
-    /// So many large operations may be done by workers at a time. At first 0: none.
+    /// Sets how many large operations workers may do at a time. At first 0: none.
     pub(crate) const fn set_threads(&mut self, threads: u32) {
         self.threads = threads;
     }
 
-    /// Whether a worker is free for a copy of so many bytes. Half of them are for long ones: to wake more
-    /// than a few for short ones costs more than it brings.
+    /// Whether a worker is free for a copy of `bytes` bytes. Half of the workers are for long copies: to wake
+    /// more than a few for short ones costs more than it saves.
     pub(crate) const fn has_worker(&self, bytes: u64) -> bool {
         self.apart < if bytes < LONG { self.threads.div_ceil(2) } else { self.threads }
     }

@@ -16,15 +16,15 @@ pub(crate) struct SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Somebody else's by now is not ours to remove.
+        // A socket that another process has put there since is not ours to remove.
         if self.path.symlink_metadata().is_ok_and(|m| m.ino() == self.inode) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Whether somebody listens, and goes on doing so: the kernel takes a ring apart in its own time, so that the
-/// socket of a server that was killed may outlive its process a little.
+/// Whether a server listens, and continues to: the kernel takes a ring apart in its own time, so the socket
+/// of a server that was killed may outlive its process a little.
 fn is_served(path: &Path) -> io::Result<bool> {
     for _ in 0..LOOKS {
         match UnixStream::connect(path) {
@@ -40,7 +40,7 @@ fn is_served(path: &Path) -> io::Result<bool> {
 const LOOKS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Listens on a unix socket that only its owner can open. One that nobody listens on any more is replaced.
+/// Listens on a unix socket that only its owner can open. A socket without a listener is replaced.
 pub(crate) fn open_unix(path: &Path) -> Result<(UnixListener, SocketFile), Error> {
     let wrong =
         |message: String| Error::new(ErrorKind::Socket, format!("socket {}: {message}", path.display()));

@@ -14,8 +14,8 @@
 //! `pipes.rs`. Writes of 256 KiB and more are for the ring's workers. Where something is to go wrong on
 //! purpose, everything goes through the ring.
 //!
-//! What it does not do: decide anything. Errors go back to whoever asked; those that only mean "not now" are
-//! tried again.
+//! What it does not do: decide anything. Errors go back to the queue; those that only mean "not now" are
+//! retried.
 
 use crate::bio::{Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
@@ -47,7 +47,7 @@ enum Way {
 }
 
 impl Way {
-    /// What kind of operation it is for somebody who wants it to fail.
+    /// The kind of operation, for [faults](crate::faults).
     const fn fault(self, op: Op) -> FaultOp {
         match (self, op) {
             (Self::Transfer, Op::Read) => FaultOp::Read,
@@ -98,7 +98,7 @@ struct Open {
 #[derive(Debug, Default)]
 pub(crate) struct FileTable {
     files: Mutex<Slab<Open>>,
-    /// Whose next flush is of times and the like, too.
+    /// Files whose next flush includes metadata such as times.
     whole: Mutex<Vec<FileId>>,
 }
 
@@ -383,8 +383,8 @@ impl Store {
         let is_apart = is_apart && self.files.is_copied(first.file);
         let doing = Operation::Do(Doing { io, run, way, vectors });
         // SAFETY: the vectors are kept with the operation. The data belong to bios that the queue keeps,
-        // where they are, until it is told that the io is finished, which is after this operation's outcome;
-        // the zeros are kept as long as the store.
+        // where they are, until the io is finished there, which is after this operation's outcome; the zeros
+        // are kept as long as the store.
         unsafe { self.send(ring, operation, doing, harm, is_apart) }
     }
 
@@ -436,7 +436,7 @@ impl Store {
         if outcome.is_err_and(is_temporary) && !queue.is_given_up(io) {
             return self.push(ring, queue, io, run, way);
         }
-        let transfer = self.transfers.get_mut(&io.0).expect("under way");
+        let transfer = self.transfers.get_mut(&io.0).expect("in flight");
         let first = transfer.pieces()[run.pieces.start];
         let all = transfer.rest(&run).map(|(_, bytes)| u64::from(bytes.end - bytes.start)).sum();
         let is_unsupported = matches!(outcome, Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS | libc::ENODEV)));
@@ -460,7 +460,8 @@ impl Store {
             && first.fua
             && self.files.is_cached(first.file)
         {
-            // It may be that of a page which the kernel could not write before, and it is told but once.
+            // It may be the error of a page which the kernel could not write before, and which it reports
+            // only once.
             queue.sync_failed(first.file, errno);
         }
         match transfer.step(run, outcome) {

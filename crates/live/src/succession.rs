@@ -7,8 +7,8 @@
 //! ```
 //!
 //! An io keeps the number of the era in which it was issued, and is completed where it came from. The groups
-//! of the new elevator are those of the old one, with their weights and limits. What waited is handed over by
-//! whoever knows what it is, in the order in which it came.
+//! of the new elevator are those of the old one, with their weights and limits. The caller, which knows the
+//! waiting requests, hands them over in the order in which they came.
 //!
 //! What it does not do: know bios, files or the disk.
 
@@ -82,7 +82,7 @@ impl Succession {
     }
 
     pub(crate) fn timer(&mut self, now: Instant) {
-        // Its clock goes on even if no timer of its own is due: whether a limit has room is asked by that
+        // Its clock advances even if no timer of its own is due: whether a limit has room depends on that
         // clock.
         self.now.timer(now);
     }
@@ -179,7 +179,7 @@ impl Succession {
         sums
     }
 
-    /// Keeps what the elevators are told and decide.
+    /// Records the events and decisions of the elevators.
     pub(crate) fn record(&mut self) {
         self.now.keep(self.config);
     }

@@ -2,9 +2,9 @@
 //! does none.
 //!
 //! Pieces that continue each other are done in one operation, a *run*. An operation may do less than it was
-//! asked for: the run goes on behind that. What is behind the end of a file reads as zeros. If a run of
-//! several pieces fails, each is done by itself, so that the error goes to the one whose bytes are to blame
-//! and the neighbours that it was merged with get theirs.
+//! asked for: the run continues behind that. What is behind the end of a file reads as zeros. If a run of
+//! several pieces fails, each is done by itself, so that only the clients whose bytes fail get the error, not
+//! the neighbours that they were merged with.
 //!
 //! ```text
 //!   pieces   a b c   d   e            runs   [a b c] [d] [e]      (d is in another file, e leaves a gap)
@@ -22,7 +22,7 @@ use std::ops::Range;
 pub struct Run {
     /// Which pieces.
     pub pieces: Range<usize>,
-    /// So many bytes of these are done.
+    /// The bytes of these that are done.
     pub done: u64,
 }
 
@@ -38,7 +38,7 @@ pub enum Then {
     Done,
 }
 
-/// An io under way.
+/// An io in progress.
 #[derive(Debug)]
 pub struct Transfer {
     pieces: Vec<Piece>,
@@ -90,7 +90,7 @@ impl Transfer {
                 self.open -= 1;
                 Then::ZeroFill(run)
             }
-            // Nothing was written, and nobody says why: to try again might never end.
+            // Nothing was written, and there is no error: to try again might never end.
             Ok(0) if run.done < self.bytes(&run) => self.fail(run, Errno::IO),
             Ok(done) => {
                 run.done += done;
@@ -131,7 +131,7 @@ impl Transfer {
         self.results[run.pieces.clone()].fill(Err(errno));
     }
 
-    /// The results by piece, once nothing is under way.
+    /// The results by piece, once nothing is in flight.
     #[must_use]
     pub fn results(&self) -> Option<&[Result<(), Errno>]> {
         (self.open == 0).then_some(&self.results)

@@ -85,7 +85,7 @@ fn micros(d: Duration) -> String {
     format!("{}.{} us", ns / 1000, ns % 1000 / 100)
 }
 
-/// Whose work a thread does.
+/// The kind of work that a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     Own,
@@ -93,8 +93,8 @@ enum Whose {
     Other,
 }
 
-/// Whose work a kernel thread of that name did last; `loops` are the loop devices on the disk. None: it is no
-/// worker.
+/// The work that a kernel thread of this name did last; `loops` are the loop devices on the disk. `None` if
+/// it is no worker.
 fn work_of(comm: &str, loops: &[String]) -> Option<Whose> {
     let worker = comm.strip_prefix("kworker/")?;
     let work = worker.rsplit_once(['-', '+']).map_or("", |w| w.1);
@@ -214,8 +214,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to look at whoever serves the disk that is shown as this file. Answers, too, what cannot be
-    /// seen or done from the beginning.
+    /// Begins to look at the threads that serve the disk at this path. Also returns what cannot be seen or
+    /// done from the beginning.
     ///
     /// # Errors
     /// If there can be no thread.

@@ -387,7 +387,7 @@ fn sockets_left_behind_are_replaced_and_others_are_not() {
     let e = ControlServer::start(&disk, &options).unwrap_err();
     assert!(e.to_string().ends_with("there is a file of that name"), "{e}");
     assert_eq!(std::fs::read(place.socket()).unwrap(), b"mine");
-    assert!(Caller::connect(&place.0.path().join("nobody")).is_err());
+    assert!(Caller::connect(&place.0.path().join("missing")).is_err());
 }
 
 #[test]
@@ -432,7 +432,7 @@ fn hostile_clients_disturb_nobody() {
         let mut deaf = place.stream();
         deaf.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
         let asked = b"{\"do\":\"stats\"}\n".repeat(200_000);
-        assert!(deaf.write_all(&asked).is_err(), "somebody keeps three megabytes of questions");
+        assert!(deaf.write_all(&asked).is_err(), "the server keeps three megabytes of questions");
         // One that says nothing, in all places there are, and one more.
         std::thread::sleep(Duration::from_millis(1100));
         let silent: Vec<UnixStream> = (0..40).map(|_| place.stream()).collect();

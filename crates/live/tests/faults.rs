@@ -188,7 +188,7 @@ fn a_stuck_write_times_out_and_what_it_does_late_harms_nobody() {
         let took = start.elapsed();
         assert!(took >= 500 * MS, "{took:?}");
         timely(took < 1800 * MS, format_args!("given up after {took:?}"));
-        // Nobody is told what may change behind his back, and nobody writes what may be overwritten.
+        // No client reads what may still change, and no client writes what may be overwritten.
         let doubtful = b.read(0, 19 * BLOCK, 3 * BLOCK as u32).wait().err();
         let overwriting = write(&disk, &b, 20).wait();
         assert!(b.read(0, 21 * BLOCK, BLOCK as u32).wait().is_ok());
@@ -218,7 +218,7 @@ fn a_stuck_read_times_out_and_its_memory_is_not_used_again_too_early() {
     let start = Instant::now();
     let stuck = client.read(0, 5 * BLOCK, BLOCK as u32);
     assert_eq!(stuck.wait().err(), Some(Errno::TIMEDOUT));
-    // Were the buffer given out again, the late read would show in somebody's data.
+    // Were the buffer given out again, the late read would show in another client's data.
     let mut held = Vec::new();
     while start.elapsed() < 1000 * MS {
         let block = 40 + held.len() as u64 % 50;
@@ -480,7 +480,7 @@ fn what_could_not_be_made_stable_is_not_called_so_because_it_works_the_second_ti
         socket.write_all(&all).unwrap();
     });
     let failed = (0..4).filter(|_| reply(&mut socket, |_| 0).1 == 5).count();
-    assert!(failed > 0, "one flush failed, and was it for nobody?");
+    assert!(failed > 0, "one flush failed, and no client got the error");
     let mut flush = |cookie| {
         other.write_all(&request(3, 0, cookie, 0, 0)).unwrap();
         reply(&mut other, |_| 0)

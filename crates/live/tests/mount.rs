@@ -252,7 +252,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // Whoever was in it is gone a moment after its parent has seen that.
+        // A process inside it is gone a moment after its parent has seen that.
         for _ in 0..100 {
             if fs::remove_dir(&self.path).is_ok() {
                 return;
@@ -334,7 +334,7 @@ fn who_is_limited_keeps_nobody_else_waiting() {
         let groups = mount.disk().groups().unwrap();
         let stats = groups.iter().find(|(group, _)| *group == cgroup.name).map(|(_, stats)| stats);
         let (written, reads) =
-            stats.map(|s| (s.io_service_bytes.write(), s.io_serviced.read())).expect("it is told of");
+            stats.map(|s| (s.io_service_bytes.write(), s.io_serviced.read())).expect("it has statistics");
         // Each of them had to wait for its share, or it was not limited at all.
         let seconds = all.as_secs() + 2;
         assert!((1..=(seconds + 1) << 20).contains(&written), "{written} bytes in {all:?}");

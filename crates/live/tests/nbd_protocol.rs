@@ -1,5 +1,5 @@
-//! The protocol without sockets: bytes written by hand after its description, and bytes that nobody would
-//! write.
+//! The protocol without sockets: bytes written by hand after its description, and bytes that no proper client
+//! would send.
 
 mod nbd_client;
 
@@ -272,7 +272,7 @@ fn requests_come_out_as_they_were_meant() {
             asked(10, Command::Cache, 0, 4096, false),
         ]
     );
-    assert_eq!(made.data, [7; 1024], "data of a refused write are nobody's");
+    assert_eq!(made.data, [7; 1024], "data of a refused write go nowhere");
     assert_eq!(made.out, [&[0x67, 0x44, 0x66, 0x98, 0, 0, 0, 22][..], &2_u64.to_be_bytes()].concat());
     assert_eq!(made.end, Some(Step::Leave));
 }

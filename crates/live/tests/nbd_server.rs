@@ -214,7 +214,7 @@ fn who_does_not_read_is_not_read_from() {
             assert!(sent < 10 << 20, "it takes requests for {} MiB and more", sent / 28);
         }
         let stats = server.stats()[0].1;
-        assert!(stats.read_bytes < 128 << 20, "it has read {} MiB for nobody", stats.read_bytes >> 20);
+        assert!(stats.read_bytes < 128 << 20, "it has read {} MiB that no client took", stats.read_bytes >> 20);
         let mut good = place.client();
         good.write_all(&request(0, 1, 0, 4096)).unwrap();
         assert_eq!(reply(&mut good), (0, 1));
@@ -281,7 +281,7 @@ fn half_open_handshakes_give_way() {
         }
         let start = Instant::now();
         let _ = server.stop();
-        timely(start.elapsed() < Duration::from_secs(2), "nobody had anything to wait for");
+        timely(start.elapsed() < Duration::from_secs(2), "no connection had anything to wait for");
         half.into_iter().for_each(hung_up);
     });
 }
@@ -429,7 +429,7 @@ fn hang_up_in_the_middle(place: &Place) {
         other.read_exact(&mut got).unwrap();
         assert!(got == data, "round {round}");
     }
-    // Nobody reads these.
+    // These are never read.
     let full: Vec<UnixStream> = (0..4)
         .map(|_| {
             let mut socket = place.client();

@@ -117,7 +117,7 @@ impl<'a> World<'a> {
             self.queue.timer(self.now);
         }
         while let Some(start) = self.queue.next(self.now) {
-            let Start::Io(io) = start else { panic!("nobody flushes") };
+            let Start::Io(io) = start else { panic!("no client flushes") };
             let before = self.flights.last().filter(|_| self.disk.rotational);
             let begins = before.map_or(self.now, |f| f.0);
             self.flights.push((begins + self.disk.service, io));

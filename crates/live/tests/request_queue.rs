@@ -72,11 +72,11 @@ struct World {
     flushes: Vec<(Instant, FileId, Vec<u64>)>,
     serial: u64,
     errors: u64,
-    /// How many tasks ask, each for all of them: of a client, so many may be turned away.
+    /// The number of tasks of each client; the elevator may turn this many away at a time.
     tasks: u64,
     /// Whether groups have limits from the beginning, and keep them to the end.
     is_limited: bool,
-    /// So many bios are asked for at once; if more than one, they are of one block.
+    /// The bios that are submitted at once; if more than one, they are of one block.
     burst: u64,
 }
 
@@ -213,7 +213,7 @@ impl World {
         }
     }
 
-    /// Somebody goes, and somebody else comes, who knows nothing of what was asked in his part.
+    /// Replaces a client by a new one, which must not get any answer of the old one's.
     fn replace(&mut self, person: usize) {
         self.queue.leave(self.now, self.people[person].id);
         let gone = std::mem::take(&mut self.people[person].asked);
@@ -410,7 +410,7 @@ impl World {
         self.queue.check();
     }
 
-    /// Nobody asks any more: everything is answered.
+    /// Asks nothing more and waits until everything is answered.
     fn settle(&mut self) {
         for group in if self.is_limited { 0..0 } else { 1..4 } {
             let _ = self.queue.control(self.now, Control::SetMax(GroupId(group), Max::default()));
@@ -515,7 +515,7 @@ fn a_stuck_write_is_given_up_alone_and_what_it_may_still_change_is_in_doubt() {
     s.ask(client, Op::Read, 5, 6);
     let now_certain = s.start().unwrap();
     s.finish(now_certain);
-    assert_eq!(s.heard(), [(5, Ok(())), (6, Ok(()))], "the late write is answered no more, and harms nobody");
+    assert_eq!(s.heard(), [(5, Ok(())), (6, Ok(()))], "the late write is answered no more, and harms no other");
     assert_eq!(s.queue.in_flight(), (0, 0));
 }
 
@@ -556,7 +556,7 @@ fn a_slow_disk_gets_fewer_at_a_time_and_a_fast_one_all() {
     let config = (fairhead_core::sched::any::preset("noop").unwrap().config)();
     let mut s = Small { queue: RequestQueue::new(settings, config).unwrap(), now: Instant::EPOCH };
     let client = s.queue.join();
-    // One at a time, each in so many microseconds: depth times as much for each.
+    // One at a time, `us` microseconds each; so each takes `depth` times as long.
     let load = |s: &mut Small, us: u64| {
         let mut at_disk = std::collections::VecDeque::new();
         for i in 0..4000 {
@@ -613,8 +613,8 @@ fn clients_take_turns_for_tags() {
     assert_eq!(order.len(), 11);
 }
 
-/// A task that is turned away was in front of all others of its client: whoever reads beside one that writes
-/// came to the scheduler when the disk was done with something, milliseconds late.
+/// A task that is turned away was in front of all others of its client: a reader beside a writer came to the
+/// scheduler when the disk was done with something, milliseconds late.
 #[test]
 fn who_is_turned_away_keeps_no_other_task_from_the_scheduler() {
     let mut s = Small::with_scheduler("kyber", 16, 1);
@@ -687,8 +687,8 @@ fn a_limit_that_opens_lets_in_who_was_turned_away() {
     assert!(took < Duration::from_ms(25), "20 reads at 1000 a second: {took:?}");
 }
 
-/// Each time, so many of those who were turned away are tried again. When the disk was done with everything,
-/// and they all had to wait for a limit, nobody asked for those behind them.
+/// Each time, only some of the tasks that were turned away are tried again. When the disk was done with
+/// everything, and these all had to wait for a limit, those behind them were never tried.
 #[test]
 fn whoever_stands_behind_many_that_are_turned_away_is_tried_too() {
     let mut s = Small::with_scheduler("kyber", 8, 8);
@@ -749,7 +749,7 @@ fn whoever_waits_for_the_same_limit_is_served_as_it_came() {
                 s.now.max(s.queue.next_timer().unwrap_or_else(|| panic!("{name}: {began:?} of {open:?}")));
             s.queue.timer(s.now);
         }
-        assert_eq!(began.len(), open.len(), "{name}: somebody is forgotten");
+        assert_eq!(began.len(), open.len(), "{name}: a waiting bio is forgotten");
         if name == "noop" {
             // Under the others the scheduler has a say, too.
             for (line, cookies) in asked {
@@ -760,8 +760,8 @@ fn whoever_waits_for_the_same_limit_is_served_as_it_came() {
     }
 }
 
-/// The most that is asked for one io of a busy client, beside so many others in a group that may read once a
-/// second, each with one read.
+/// The most questions that are asked for one io of a busy client, beside `clients` others in a group that may
+/// read once a second, each with one read.
 fn questions_beside(clients: u64) -> u64 {
     let mut s = Small::with_depth(64, 8);
     let group = limited(&mut s, 1, 1, 1);
@@ -796,7 +796,7 @@ fn what_waits_costs_the_others_no_more_questions_if_it_is_more() {
     assert!(many <= few + 2, "{few} questions for an io beside 10 that wait, {many} beside 10,000");
 }
 
-/// Whoever came later found room that a limit had just got, and went before all that waited for it.
+/// A bio that came later found room that a limit had just got, and went before all that waited for it.
 #[test]
 fn who_comes_later_stands_behind_those_who_wait_for_the_same_limit() {
     let mut s = Small::with_scheduler("noop", 8, 1);
@@ -883,7 +883,7 @@ fn nobody_waits_for_a_flush_that_was_given_up() {
     s.queue.flush(client, FileId(0), 3);
     s.queue.flush(client, FileId(1), 4);
     assert_eq!(s.heard(), [1, 2, 3].map(|cookie| (cookie, Err(Errno::TIMEDOUT))));
-    assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(1))), "another file's goes on");
+    assert_eq!(s.queue.next(s.now), Some(Start::Flush(FileId(1))), "another file's begins");
     assert_eq!(s.queue.next(s.now), None);
     s.queue.flushed(FileId(0), Ok(()));
     s.queue.flush(client, FileId(0), 5);
@@ -952,8 +952,8 @@ fn who_departs_hears_the_rest_and_who_leaves_hears_nothing() {
     assert_eq!(s.heard(), [(7, Ok(()))]);
 }
 
-/// Two clients had been turned away by the scheduler, and then only bios left that had been taken back:
-/// nobody asked for the two again.
+/// The scheduler had turned two clients away, and then only bios were left that had been taken back: the two
+/// were never asked again.
 #[test]
 fn who_was_turned_away_is_asked_again_when_what_was_taken_back_leaves() {
     let mut s = Small::with_scheduler("kyber", 8, 1);
@@ -983,7 +983,7 @@ fn holds(seed: u64) {
     assert!(replayed.differs.is_none() && replayed.decisions > 0, "{replayed:?}");
 }
 
-/// Nobody's limit opened for the elevator, whose clock stood still while the disk was busy: a timer for now,
+/// A limit never opened for the elevator, whose clock stood still while the disk was busy: a timer for now,
 /// for ever.
 #[test]
 fn a_limit_opens_while_the_disk_is_busy() {

@@ -164,8 +164,8 @@ call(pread, fd, address, 4096, 0)
     });
 }
 
-/// A timer that fires all the time, and somebody who stops and continues: no call is cut short by that, as
-/// with a disk of the kernel's.
+/// A timer that fires all the time, and a process that is stopped and continued: neither cuts a call short,
+/// as with a disk of the kernel's.
 #[test]
 fn signals_that_are_handled_interrupt_no_call() {
     let Some(scratch) = Scratch::new() else { return };

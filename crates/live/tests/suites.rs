@@ -1,8 +1,8 @@
 //! Suites of others, and cases of our own, on a folder and on a mount of it: what the folder does, the mount
 //! does.
 //!
-//! The folder is the oracle, so that nobody here has to know what POSIX says. What a pass-through cannot do
-//! is named here and in docs/mount.md.
+//! The folder is the oracle, so that no knowledge of POSIX is needed here. What a pass-through cannot do is
+//! named here and in docs/mount.md.
 
 mod may_mount;
 mod scratch;

@@ -24,7 +24,7 @@ impl Caller {
     /// Connects.
     ///
     /// # Errors
-    /// If nobody listens there.
+    /// If no process listens there.
     pub fn connect(path: &Path) -> Result<Self, Error> {
         let place = path.display().to_string();
         let failed = |e: std::io::Error| Error::new(ErrorKind::Socket, format!("{place}: {e}"));
@@ -41,7 +41,7 @@ impl Caller {
     pub fn ask(&mut self, line: &str) -> Result<Value, Error> {
         let place = &self.place;
         let failed = |why: String| Error::new(ErrorKind::Socket, format!("{place}: {why}"));
-        // Who refuses says so before hanging up, and may not have read this.
+        // A server that refuses says so before it hangs up, and may not have read this line.
         let told = self.stream.get_mut().write_all(format!("{line}\n").as_bytes());
         let mut answer = String::new();
         let read = self.stream.by_ref().take(ANSWER_MAX).read_line(&mut answer);

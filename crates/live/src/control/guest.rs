@@ -1,4 +1,4 @@
-//! A client of the control socket: bytes in, lines out; and what is to be told, until it is read.
+//! A client of the control socket: bytes in, lines out, and the answers that it has not read yet.
 
 use super::request::LINE_MAX;
 use fairhead_core::units::{Duration, Instant};
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A request of HTTP with all it says besides.
 const HTTP_MAX: usize = 8 << 10;
 
-/// So much is read at a time.
+/// The most bytes that one call reads.
 const CHUNK: usize = 16 << 10;
 
 trait Stream: Read + Write + AsRawFd + Send {}
@@ -48,7 +48,7 @@ pub(super) struct Guest {
     is_http: bool,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// So much of `output` has been sent.
+    /// The bytes of `output` that have been sent.
     sent: usize,
     /// Says nothing more; goes when what it said is answered.
     is_done: bool,
@@ -59,13 +59,13 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    /// Who talks in lines.
+    /// Makes a client that sends lines.
     pub(super) fn with_lines(stream: UnixStream, now: Instant) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self::new(Box::new(stream), false, now))
     }
 
-    /// Who wants metrics.
+    /// Makes a client that asks for metrics over HTTP.
     pub(super) fn with_http(stream: TcpStream, now: Instant) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self::new(Box::new(stream), true, now))
@@ -80,7 +80,7 @@ impl Guest {
             sent: 0,
             is_done: false,
             is_broken: false,
-            // Who wants metrics says so at once.
+            // A client that wants metrics sends its request at once.
             since: is_http.then_some(now),
             heard: now,
         }

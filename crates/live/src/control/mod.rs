@@ -1,4 +1,4 @@
-//! Control: whoever may open the socket can see what every group gets, and change it, under load.
+//! Control: any process that may open the socket can see what each group gets, and change it under load.
 //!
 //! ```text
 //!   fairhead ctl, top ─unix socket─► lines of JSON ─┐
@@ -11,8 +11,9 @@
 //! that takes ten seconds to finish a line, or to read an answer, is hung up on. There are sixteen places;
 //! when all are taken, who has been silent the longest gives way.
 //!
-//! The engine is asked between its turns, as by any other thread, and copies its books in microseconds; text
-//! is made of them here. Who asks again within ten milliseconds is told the same.
+//! The engine answers between two of its turns, as it answers any other thread, and copies its books in
+//! microseconds; text is made of them here. A question within ten milliseconds of the last one gets the same
+//! answer.
 //!
 //! What it does not do: passwords. A unix socket is for its owner only; metrics are read-only, and refused
 //! beyond this machine unless it is said that the network is trusted.
@@ -47,10 +48,10 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use work::Snapshot;
 
-/// So many clients at a time.
+/// The most clients at a time.
 const GUESTS_MAX: usize = 16;
 
-/// Who was heard of within this time does not have to give way.
+/// A client that sent something within this time keeps its place when a new one comes.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The books are copied at most so often.
@@ -68,7 +69,7 @@ pub struct ControlOptions {
     pub metrics: Option<SocketAddr>,
     /// Whether that may be opened to other machines. Default false.
     pub trust_network: bool,
-    /// What else is told, if the disk is served over NBD.
+    /// The counters of the exports, if the disk is served over NBD.
     pub exports: Option<Exports>,
 }
 
@@ -120,7 +121,7 @@ impl Drop for ControlServer {
 
 fn open_tcp(at: SocketAddr, trust_network: bool) -> Result<TcpListener, Error> {
     if !at.ip().is_loopback() && !trust_network {
-        let why = format!("metrics: {at} can be reached from other machines, and nobody is asked who he is");
+        let why = format!("metrics: {at} can be reached from other machines, and clients are not authenticated");
         return Err(Error::new(ErrorKind::Socket, why));
     }
     let failed = |e: io::Error| Error::new(ErrorKind::Socket, format!("metrics: cannot listen on {at}: {e}"));
@@ -254,7 +255,7 @@ impl Host {
     }
 }
 
-/// Who comes, if somebody does.
+/// Returns the client that was accepted, if there is one.
 fn comes<S, A>(found: io::Result<(S, A)>) -> Option<S> {
     let not_now = |e: &io::Error| e.kind() != io::ErrorKind::WouldBlock;
     if found.as_ref().is_err_and(not_now) {

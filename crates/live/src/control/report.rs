@@ -1,5 +1,4 @@
-//! What is told of a [`Snapshot`]: as JSON, under the kernel's names with their units, and as Prometheus
-//! reads it.
+//! Reports of a [`Snapshot`]: as JSON, under the kernel's names with their units, and as text for Prometheus.
 
 use super::books;
 use super::request::CLASSES;

@@ -29,7 +29,7 @@ const PATH_MAX: usize = 1024;
 pub enum Request {
     /// Everything there is to know.
     Stats,
-    /// The same for Prometheus.
+    /// All statistics, in the text format of Prometheus.
     Metrics,
     /// A group, and those around it, if there is none yet.
     Make(String, Change),
@@ -45,7 +45,7 @@ pub enum Request {
     Tune(Vec<(String, String)>),
 }
 
-/// What a group is told; what is `None` stays as it is.
+/// Settings for a group; `None` leaves a setting as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Change {
     /// Among its siblings.
@@ -68,7 +68,7 @@ pub struct Change {
     pub min_iops: Option<u32>,
 }
 
-/// What a group can be told: the keys of a [`Change`].
+/// The names of a group's settings: the keys of a [`Change`].
 pub const GROUP_KEYS: [&str; 9] =
     ["weight", "leaf_weight", "class", "rbps", "wbps", "riops", "wiops", "burst", "min_iops"];
 
@@ -164,7 +164,7 @@ impl Request {
         })
     }
 
-    /// Whom or what it is about.
+    /// Takes the group's name, or the setting, out of the request.
     fn about(word: &str, name: &str, map: &mut Map<String, Value>) -> Result<String, String> {
         match map.remove(name) {
             Some(Value::String(text)) => Ok(text),
@@ -208,7 +208,7 @@ fn tunables(value: Option<Value>) -> Result<Vec<(String, String)>, String> {
 }
 
 impl Change {
-    /// Takes what a group is told out of a request.
+    /// Takes a group's settings out of a request.
     fn take(map: &mut Map<String, Value>) -> Result<Self, String> {
         let mut change = Self::default();
         for key in GROUP_KEYS {

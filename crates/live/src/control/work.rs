@@ -34,7 +34,7 @@ pub(super) struct Group {
     pub(super) latency: Option<Box<[Latency; 2]>>,
 }
 
-/// What a group was told.
+/// The settings of a group that are in force.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GroupSettings {
     pub(super) weight: Weight,
@@ -138,7 +138,7 @@ fn make(desk: &mut Desk, name: &str, change: &Change) -> Result<(), String> {
     told
 }
 
-/// A group is told all of it, or nothing.
+/// Changes the settings of a group: all of them, or none if one is refused.
 pub(crate) fn tell(desk: &mut Desk, id: GroupId, change: &Change) -> Result<(), Refusal> {
     let old = GroupSettings::of(desk, id);
     let result = changes(id, change, &old).try_for_each(|c| desk.queue.control(desk.now, c));

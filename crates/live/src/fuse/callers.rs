@@ -1,11 +1,11 @@
-//! Who a thread is, for the scheduler: its I/O priority, and its cgroup as a group.
+//! The client behind a thread, for the scheduler: its I/O priority, and its cgroup as a group.
 //!
-//! To look that up takes some 10 us, so what is known of a thread is good for a second. A thread may be gone
-//! by the time that its request is here, and then looks like nobody; what was last known of it counts, unless
-//! its number belongs to another by then, which started at another time.
+//! A look-up takes some 10 us, so its result is kept for a second. A thread may have ended by the time that
+//! its request is here, and then has no entry in `/proc`; the last result counts, unless its number belongs
+//! to another thread by then, which started at another time.
 //!
-//! Pages that are written back belong to nobody: the kernel says thread 0. They go to who last wrote to that
-//! file, or opened it to write.
+//! Pages that are written back have no thread: the kernel reports thread 0. They belong to the thread that
+//! last wrote to that file, or opened it to write.
 
 use super::front::Who;
 use crate::engine::Desk;
@@ -16,7 +16,7 @@ use std::fs;
 
 /// What is known of a thread is good for so long.
 const GOOD: Duration = Duration::from_secs(1);
-/// So many threads, and files with a writer, are remembered.
+/// The most threads, and files with a writer, that are remembered.
 const MOST: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ struct Known {
 #[derive(Debug, Default)]
 pub(crate) struct Callers {
     threads: HashMap<u32, Known>,
-    /// The same threads, to be looked after in turn.
+    /// The keys of `threads`, in the order in which they are looked up again.
     round: VecDeque<u32>,
     /// By node.
     writers: HashMap<u64, Who>,
@@ -45,7 +45,7 @@ const NOBODY: Who = Who {
 };
 
 impl Callers {
-    /// Who the thread is that wants something of this node.
+    /// Returns the task, group and priority of a thread that reads or writes this node.
     pub(crate) fn who(&mut self, desk: &mut Desk, thread: u32, node: u64, writes: bool) -> Who {
         if thread == 0 {
             let who = self.writers.get(&node).copied().unwrap_or(NOBODY);
@@ -115,8 +115,8 @@ pub(super) fn is_ending(thread: u32) -> bool {
     fs::read_to_string(format!("/proc/{thread}/status")).map_or(true, |status| is_ended_by_signal(&status))
 }
 
-/// The same of what is in `/proc/PID/status`. To those that end a process at once the kernel adds SIGKILL,
-/// for each of its threads.
+/// Whether a signal that ends the process is pending, according to `/proc/PID/status`. To a signal that ends
+/// a process at once the kernel adds SIGKILL, for each of its threads.
 fn is_ended_by_signal(status: &str) -> bool {
     const HARMLESS: [libc::c_int; 8] = [
         libc::SIGCHLD,

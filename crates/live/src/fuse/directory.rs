@@ -45,8 +45,8 @@ const XATTRS_MAX: u32 = 65536;
 const LENDING: u32 = 0o6000;
 /// What direct I/O needs.
 const ALIGN: u64 = 4096;
-/// So many requests for which nobody waits in the kernel may be here. What a group that is limited has
-/// waiting must not keep others' from coming.
+/// The most requests that may be here while no caller in the kernel waits for them. The waiting requests of a
+/// limited group must not keep those of others from coming.
 const BACKGROUND_MAX: u16 = 2048;
 
 #[derive(Debug)]
@@ -92,15 +92,15 @@ fn set_mask(mask: u32) {
     rustix::process::umask(Mode::from_bits_retain(mask & 0o777));
 }
 
-/// The bits that lend rights go when somebody writes who may not give them; that of a group counts only if
-/// the group may run the file.
+/// Clears set-user-ID and set-group-ID after a write, as the kernel does for a writer without that right; the
+/// latter counts only if the group may run the file.
 fn shed(file: &File) -> Result<(), Errno> {
     let meta = file.metadata()?;
     let lending = libc::S_ISUID | if meta.mode() & libc::S_IXGRP != 0 { libc::S_ISGID } else { 0 };
     if meta.is_file() && meta.mode() & lending != 0 {
         match fs::set_permissions(proc_path(file), Permissions::from_mode(meta.mode() & 0o7777 & !lending)) {
-            // Whose mount this is may write and not give such rights either, so that the file system below
-            // sees to it.
+            // The owner of this mount may write but not set such bits either, so the file system below clears
+            // them.
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
             done => done?,
         }
@@ -108,8 +108,11 @@ fn shed(file: &File) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Of names that end with zeros those that are not for administrators alone, for who has room for so many
-/// bytes, or asks how many there are.
+/// Returns those of the zero-terminated names that are not for administrators alone; their total length if
+/// `size` is 0.
+///
+/// # Errors
+/// `ERANGE` if `size` is too small for them.
 fn seen_by_all(names: &[u8], size: u32) -> Reply {
     let seen = names.split_inclusive(|b| *b == 0).filter(|name| !name.starts_with(b"trusted."));
     let seen = seen.collect::<Vec<_>>().concat();
@@ -308,7 +311,7 @@ impl Directory {
 
     fn list(&self, node: u64, handle: u64, offset: u64, size: u32, plus: bool) -> Reply {
         let fresh = (offset == 0).then(|| self.read_folder(node)).transpose()?;
-        // Whoever reads or writes needs the handles, too, and does not wait for what follows.
+        // Reads and writes need the handles, too, and must not wait for what follows.
         let entries = match lock(&self.handles).get_mut(handle as usize) {
             Some(Handle::Folder(entries)) => {
                 if let Some(fresh) = fresh {

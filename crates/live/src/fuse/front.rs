@@ -37,8 +37,8 @@ pub(crate) const DATA_MAX: u32 = 1 << 20;
 /// Smaller writes are copied, so that the large buffer stays.
 const COPIED_MAX: usize = 64 << 10;
 
-/// So many requests may wait for the disk, and so many bytes to be written: far more than the kernel's own
-/// limits for one mount let come, but for direct writes of very many threads.
+/// The most requests that wait for the disk, and the most bytes that wait to be written: far more than the
+/// kernel's own limits for one mount let come, except for direct writes of very many threads.
 const ASKED_MAX: usize = 4096;
 const WRITING_MAX: u64 = 256 << 20;
 
@@ -48,7 +48,7 @@ pub(crate) type Job = (Header, Vec<u8>);
 /// So often those whose callers got a signal that does not end them are looked after.
 const LOOK_AFTER: Duration = Duration::from_ms(10);
 
-/// So many requests are read before the engine sees to other things.
+/// The most requests that are read in one turn of the engine.
 const BATCH: usize = 64;
 
 /// `/dev/fuse`, to reply from any thread.
@@ -74,7 +74,7 @@ impl Channel {
 pub(crate) struct Place {
     pub(crate) file: FileId,
     pub(crate) sector: Sector,
-    /// So many bytes are asked of the disk, and so many of them are answered.
+    /// The bytes that are asked of the disk, and those of them that are in the answer.
     pub(crate) len: u32,
     pub(crate) answered: u32,
     /// Answered when it is stable.
@@ -89,9 +89,10 @@ pub(crate) struct Range {
     pub(crate) handle: u64,
     pub(crate) offset: u64,
     pub(crate) len: u32,
-    /// Who writes wants it stable; unless the file is open for direct I/O, the kernel will ask for a flush.
+    /// Whether the write is answered when it is stable. Unless the file is open for direct I/O, the kernel
+    /// sends a flush instead.
     pub(crate) fua: bool,
-    /// Who writes may not leave the bits that lend rights.
+    /// Whether the write clears set-user-ID and set-group-ID.
     pub(crate) sheds: bool,
 }
 
@@ -114,7 +115,7 @@ pub(crate) trait Tree: Send + Sync + 'static {
     fn file(&self, node: u64, handle: u64) -> Result<FileId, Errno>;
     /// The next flush of this file is of times and the like, too.
     fn sync_whole(&self, _: FileId) {}
-    /// Who asks for data, and whether somebody waits for them.
+    /// The task, group and priority of a request for data, and whether a program waits for it.
     fn who(&self, _: &mut Desk, header: &Header, _: &Range) -> Who {
         Who { task: TaskId(header.pid), group: GroupId::ROOT, prio: IoPrio::default(), sync: true }
     }
@@ -124,7 +125,7 @@ pub(crate) trait Tree: Send + Sync + 'static {
     }
     /// Such a file can go.
     fn close(&self, _: FileId) {}
-    /// So many threads for what may block; 0: nothing does.
+    /// The number of threads for operations that may block; 0 if none does.
     fn threads(&self) -> usize {
         0
     }
@@ -151,7 +152,7 @@ enum What {
 struct Asked {
     what: What,
     bio: Option<BioId>,
-    /// Who waits for it.
+    /// The thread that waits for it.
     thread: u32,
 }
 
@@ -169,7 +170,7 @@ pub(crate) struct FuseFront<T> {
     /// Those of them whose callers got a signal that does not end them, and when to look after these.
     disturbed: Vec<u64>,
     look_after: Option<Instant>,
-    /// So many bytes are to be written by these.
+    /// The bytes that these requests wait to write.
     writing: u64,
     /// Closed, and something may still be asked of them.
     leaving: Vec<FileId>,
@@ -177,7 +178,7 @@ pub(crate) struct FuseFront<T> {
     workers: Option<mpsc::Sender<Job>>,
     /// Whether the ring will say when there is something to read.
     is_armed: bool,
-    /// Told when the mount is gone; then there is nobody to tell any more.
+    /// Dropped when the mount is gone, which ends [`Mount::wait`](super::Mount::wait).
     ended: Option<mpsc::Sender<()>>,
 }
 
@@ -237,8 +238,8 @@ impl<T: Tree> FuseFront<T> {
         *self.clients.entry(group).or_insert_with(|| desk.queue.join())
     }
 
-    /// Whether to read another request. The kernel has them all in one line, so that nobody can be told to
-    /// wait alone.
+    /// Whether to read another request. The kernel has them all in one line, so one caller cannot be held
+    /// back alone.
     fn has_room(&self) -> bool {
         self.asked.len() < ASKED_MAX && self.writing < WRITING_MAX
     }

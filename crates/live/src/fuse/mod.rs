@@ -43,13 +43,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 pub use way::Way;
 
-/// So many bios and bytes of one mount may wait; while more do, nothing is read from the kernel, interrupts
-/// included. The kernel lets through fewer than that where no caller waits, so it takes as many threads.
+/// The most bios and bytes of one mount that may wait; while more do, nothing is read from the kernel,
+/// interrupts included. The kernel lets through fewer than that where no caller waits, so only many threads
+/// reach this limit.
 const BIOS_MAX: u32 = 1024;
 const BYTES_MAX: u64 = 256 << 20;
 
-/// Something that is mounted. When it is dropped, it is taken away, and who still uses it is told that it is
-/// gone.
+/// A mounted file system. When it is dropped, it is unmounted; programs that still use it get an error.
 #[derive(Debug)]
 pub struct Mount {
     disk: Disk,
@@ -62,7 +62,8 @@ pub struct Mount {
 pub struct Unmount(PathBuf);
 
 impl Unmount {
-    /// Nobody sees it any more; then [`Mount::wait`] ends as soon as nobody has anything open there.
+    /// Unmounts it: it is not visible any more, and [`Mount::wait`] ends as soon as no program has anything
+    /// open there.
     ///
     /// # Errors
     /// If it is not mounted, or may not be taken away.
@@ -130,14 +131,14 @@ impl Mount {
         match disk {
             Ok(disk) => Ok(Self { disk, point, ended: Mutex::new(ended) }),
             Err(e) => {
-                // What was mounted a moment ago, and nobody serves.
+                // It was mounted a moment ago, and no thread serves it.
                 let _ = Mountpoint::unmount(point.path());
                 Err(e)
             }
         }
     }
 
-    /// Waits until it is unmounted, by whomever, or its engine has stopped.
+    /// Waits until it is unmounted, by any process, or its engine has stopped.
     pub fn wait(&self) {
         // Nothing is sent: the other end is dropped.
         let _ = self.ended.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -191,7 +192,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Unless somebody else has done that.
+        // Unless it is unmounted already.
         if self.ended.get_mut().unwrap_or_else(PoisonError::into_inner).try_recv()
             == Err(mpsc::TryRecvError::Empty)
         {

@@ -87,7 +87,7 @@ impl Mountpoint {
         Ok(file)
     }
 
-    /// Takes it away: it is not seen any more, and ends when nobody has anything open there.
+    /// Unmounts it: it is not visible any more, and ends when no program has anything open there.
     pub(crate) fn unmount(path: &Path) -> io::Result<()> {
         let error = match rustix::mount::unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
             Err(rustix::io::Errno::PERM) => io::Error::from(rustix::io::Errno::PERM),

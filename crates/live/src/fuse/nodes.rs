@@ -69,7 +69,7 @@ impl Nodes {
         (number, Attr::of(meta))
     }
 
-    /// The kernel forgets so many times that it has looked it up.
+    /// The kernel drops `lookups` of its references to this node.
     pub(super) fn forget(&mut self, number: u64, lookups: u64) {
         let Some(node) = self.all.get_mut(&number).filter(|_| number != ROOT) else { return };
         node.lookups = node.lookups.saturating_sub(lookups);

@@ -1,8 +1,8 @@
 //! The words that are spoken on `/dev/fuse`: requests taken apart, replies put together. No I/O.
 //!
 //! A request is a header, then what its operation needs, in the machine's byte order; names end with a zero.
-//! A reply is a header of 16 bytes with the request's number and an errno, then the answer. Who speaks is the
-//! kernel; all the same nothing that it could send makes this panic.
+//! A reply is a header of 16 bytes with the request's number and an errno, then the answer. The kernel is
+//! trusted; all the same nothing that it could send makes this panic.
 //!
 //! ```text
 //!   len opcode unique node uid gid pid …  │ offset size …    ─►  Header, Operation::Read { offset, size, … }
@@ -81,7 +81,7 @@ pub(crate) mod opcode {
 pub(crate) mod flag {
     pub(crate) const ASYNC_READ: u64 = 1 << 0;
     pub(crate) const BIG_WRITES: u64 = 1 << 5;
-    /// Modes are as the caller says, and its mask is told.
+    /// Modes come as the caller gives them, with the caller's mask beside them.
     pub(crate) const DONT_MASK: u64 = 1 << 6;
     pub(crate) const AUTO_INVAL_DATA: u64 = 1 << 12;
     pub(crate) const DO_READDIRPLUS: u64 = 1 << 13;
@@ -91,14 +91,14 @@ pub(crate) mod flag {
     /// Access control lists count.
     pub(crate) const POSIX_ACL: u64 = 1 << 20;
     pub(crate) const MAX_PAGES: u64 = 1 << 22;
-    /// Whose writes clear the bits that lend rights is told; without it the kernel asks for an attribute
-    /// before each write.
+    /// A write says whether it clears the bits that lend rights; without this flag the kernel asks for an
+    /// attribute before each write.
     pub(crate) const HANDLE_KILLPRIV_V2: u64 = 1 << 28;
     pub(crate) const INIT_EXT: u64 = 1 << 30;
     pub(crate) const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
 }
 
-/// What the kernel is told about an open file.
+/// Flags about an open file, for the kernel.
 pub(crate) mod opened {
     pub(crate) const DIRECT_IO: u32 = 1 << 0;
     pub(crate) const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
@@ -108,7 +108,7 @@ pub(crate) mod opened {
 //= linux-6.12 include/uapi/linux/fuse.h FUSE_WRITE_KILL_SUIDGID
 pub(crate) const WRITE_KILL_SUIDGID: u32 = 1 << 2;
 
-/// Who asks, and about what.
+/// The header of a request: its number, its operation, and the thread, user and node that it is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
     pub(crate) opcode: u32,

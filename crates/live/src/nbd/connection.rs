@@ -24,12 +24,12 @@ const INPUT: usize = 64 << 10;
 /// The data of a write that is at least so long go straight to where they belong.
 const STRAIGHT: usize = 16 << 10;
 
-/// The kernel takes so many parts of a message, of 1024.
+/// The most parts of a message; the kernel takes 1024.
 const PARTS_MAX: usize = 256;
 
-/// A unix socket takes so many bytes that were not read: a few replies of 64 KiB, so that the next ones are
-/// read while the client takes these. Usual are 208 KiB, which are full after three. TCP sockets find theirs
-/// by themselves.
+/// Bytes that a unix socket takes before the client reads them: a few replies of 64 KiB, so that the next
+/// ones are made while the client reads these. The usual 208 KiB are full after three. TCP sockets size their
+/// own buffers.
 const UNIX_ROOM: libc::c_int = 1 << 20;
 
 /// A socket, of whatever kind.
@@ -91,7 +91,7 @@ pub(super) enum Out {
     Bytes(Vec<u8>),
     /// A reply, and the data of a read.
     Reply(Head, Option<Buffer>),
-    /// The reply to a read of so many bytes, with its data.
+    /// The reply to a read of this many bytes, with its data.
     Piped(Piped, u32),
 }
 
@@ -131,7 +131,7 @@ pub(super) struct Writing {
     pub(super) filled: usize,
 }
 
-/// Who it is to the queue.
+/// The connection's client, task and group in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Identity {
     pub(super) client: ClientId,
@@ -152,7 +152,7 @@ pub(super) enum State {
 #[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sent {
-    /// The socket has taken so many bytes of it.
+    /// The socket has taken this many bytes of it.
     Now(usize),
     /// The ring will say.
     Later,
@@ -223,7 +223,7 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(socket: Socket, now: Instant) -> Self {
-        // SAFETY: a message of no parts to nobody, which is all zeros.
+        // SAFETY: a message without parts and without an address, which is all zeros.
         let header = unsafe { std::mem::zeroed() };
         Self {
             socket,
@@ -305,7 +305,7 @@ impl Connection {
             Recv::new(fd, input.as_mut_ptr(), input.len() as u32).build()
         };
         self.is_receiving = true;
-        // SAFETY: nobody touches the message, the input, or the write, while `is_receiving`; the connection
+        // SAFETY: no code touches the message, the input, or the write, while `is_receiving`; the connection
         // stays until that ends.
         unsafe { ring.push(recv, token) }
     }
@@ -321,7 +321,7 @@ impl Connection {
         }
     }
 
-    /// So many bytes have come.
+    /// Notes that `len` bytes have arrived.
     pub(super) fn received(&mut self, len: usize) {
         let mut data = 0;
         if let (Target::Data, Some(w)) = (self.target, &mut self.writing) {
@@ -423,7 +423,7 @@ impl Connection {
         Ok(Sent::Later)
     }
 
-    /// So many bytes have gone. Answers how much memory is free again.
+    /// Notes that `len` bytes have been sent. Returns how much memory is free again.
     pub(super) fn sent(&mut self, len: usize) -> u64 {
         self.sent += len;
         let all: usize = self.batch.iter().flat_map(Out::parts).map(<[u8]>::len).sum();

@@ -6,15 +6,15 @@
 //!   sendmsg ◄── up to 256 parts a turn ◄────┘
 //! ```
 //!
-//! All complete requests of what came in one go are handed in before more is asked for, and all replies of a
+//! All complete requests of what came in one go are submitted before more is received, and all replies of a
 //! turn go out in one message for each connection, at once as far as its socket takes them: by a call, since
-//! a client waits for it, and what the ring would say of it would only wake the engine. Where there are
-//! several connections, a worker of the ring sends what is long, so that no client waits for the copying of
-//! another one's data. Who has no room is not read from: because of what it has in the queue, because it does
-//! not read its replies, or because all together hold too much. Who keeps us waiting is dropped: a handshake
-//! takes ten seconds at most, and somebody who reads nothing for half a minute while there is something to
-//! read is gone, as is who does not send the data that he has announced. If memory is scarce, that goes
-//! faster; if all places are taken, the oldest handshake gives way.
+//! a client waits for it, and an outcome in the ring would only wake the engine. Where there are several
+//! connections, a worker of the ring sends long messages, so that no client waits for the copying of another
+//! one's data. The server stops reading from a connection that has no room: because of what it has in the
+//! queue, because it does not read its replies, or because all together hold too much. A client that keeps
+//! the server waiting is dropped: a handshake takes ten seconds at most, and half a minute without progress
+//! ends a connection that does not read its replies or does not send the data that it has announced. If
+//! memory is scarce, that time is shorter. If all places are taken, the oldest handshake is dropped.
 //!
 //! A connection that ends takes what it asked for with it ([`leave`](crate::RequestQueue::leave)); if it says
 //! so first, it gets what it asked for.
@@ -40,23 +40,25 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 
-/// A handshake takes no longer.
+/// The longest handshake; then the connection ends.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// Replies do not wait longer to be read.
+/// The longest time without progress of a client that has replies to read, or data of a write to send.
 const UNREAD_MAX: Duration = Duration::from_secs(30);
-/// Nor these, nor the rest of a write, while others need the memory.
+/// [`UNREAD_MAX`] while other connections need the memory.
 const CROWDED_MAX: Duration = Duration::from_secs(4);
-/// How often these are looked at.
+/// How often these times are checked.
 const TICK: Duration = Duration::from_secs(1);
-/// A connection with so many bytes that are not sent is not read from.
+/// The server stops reading from a connection with this many bytes that are not sent.
 const UNSENT_MAX: u64 = 8 << 20;
-/// Nor is any that holds more than a little if all together hold so many bytes.
+/// Above this many bytes that all connections hold together, the server stops reading from each that holds
+/// more than a little.
 const HELD_MAX: u64 = 256 << 20;
 const LITTLE: u64 = 1 << 20;
-/// A reply about block status has at most so many extents.
+/// The most extents in a reply about block status.
 const EXTENTS_MAX: usize = 256;
 
-/// Numbers of operations are those of connections, times four, and one of these.
+/// Operation ids in the ring: `4 * slot + kind`, with the slot of a connection or listener and one of these
+/// kinds.
 const RECEIVE: usize = 0;
 const SEND: usize = 1;
 const ACCEPT: usize = 2;
@@ -79,7 +81,7 @@ impl Listener {
         }
     }
 
-    /// Ends an accept that is under way.
+    /// Ends a pending accept.
     fn shut(&self) {
         let fd = match self {
             Self::Unix(l) => l.try_clone().map(OwnedFd::from),
@@ -128,13 +130,13 @@ pub(super) struct NbdFront {
     pipes: Arc<Pipes>,
     connections: Slab<Connection>,
     asked: Slab<Asked>,
-    /// Who wants to hear, who to send, who waits for room.
+    /// Connections that want to receive, that have something to send, and that wait for room.
     deaf: Vec<usize>,
     dirty: Vec<usize>,
     waiting: Vec<usize>,
     held: u64,
     tick: Option<Instant>,
-    /// Nobody is accepted before the next tick: there is no room for another file.
+    /// No connection is accepted before the next tick: the process has no room for another file.
     is_resting: bool,
     is_stopping: bool,
 }
@@ -294,7 +296,7 @@ impl NbdFront {
         self.held -= c.held;
         if let Some(identity) = c.identity {
             desk.queue.leave(desk.now, identity.client);
-            // Of a task that nobody knows nothing is known.
+            // The result does not matter: a task that the scheduler does not know has no history to drop.
             let _ = desk.queue.control(desk.now, Control::TaskExit(identity.task));
             self.asked.retain(|_, a| a.slot != slot);
         }
@@ -359,7 +361,7 @@ impl NbdFront {
         }
     }
 
-    /// Whether so many bytes more of this connection's are welcome.
+    /// Whether there is room for the data of this request of the connection's.
     fn has_room(&self, desk: &Desk, slot: usize, request: &Request) -> bool {
         let c = &self.connections[slot];
         let len = data_len(request);
@@ -590,7 +592,7 @@ impl NbdFront {
         self.soil(slot);
     }
 
-    /// So many bytes are in the socket.
+    /// Notes that `len` bytes are in the socket.
     fn gone(&mut self, desk: &Desk, slot: usize, len: usize) {
         let c = &mut self.connections[slot];
         c.progress = desk.now;

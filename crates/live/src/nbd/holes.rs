@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// The extents of a range, in order: lengths, and whether each is a hole. At most so many: the rest is for
-/// another time. Where the file system does not say, there are data.
+/// Returns the extents of a range, in order: lengths, and whether each is a hole. At most `most` of them; the
+/// rest of the range is left out. Where the file system does not say, there are data.
 pub(super) fn extents(file: &File, offset: u64, len: u32, most: usize) -> Vec<(u32, bool)> {
     let end = offset + u64::from(len);
     let (mut at, mut found) = (offset, Vec::new());
@@ -26,7 +26,7 @@ pub(super) fn extents(file: &File, offset: u64, len: u32, most: usize) -> Vec<(u
 
 fn seek(file: &File, at: u64, whence: i32) -> Result<u64, i32> {
     let at = i64::try_from(at).map_err(|_| libc::EINVAL)?;
-    // SAFETY: it names no memory, and nobody reads the file by its position.
+    // SAFETY: it names no memory, and no code reads the file by its position.
     let found = unsafe { libc::lseek(file.as_raw_fd(), at, whence) };
     u64::try_from(found).map_err(|_| std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }

@@ -8,8 +8,8 @@
 //! its weight, class, limits and guarantee. Each connection is a queue of the scheduler's within that group,
 //! so that a client with several connections wins nothing from other exports.
 //!
-//! What it does not do: TLS, and passwords. Whoever can open the socket can read and write; so a unix socket
-//! is for its owner only, and TCP is refused beyond this machine unless it is said that the network is
+//! What it does not do: TLS, and passwords. A process that can open the socket can read and write; so a unix
+//! socket is for its owner only, and TCP is refused beyond this machine unless the network is declared
 //! trusted.
 //!
 //! From the protocol's public description.

@@ -64,8 +64,8 @@ pub enum Listen {
 pub struct Options {
     /// How many connections there may be. Default 256.
     pub connections_max: usize,
-    /// Whether TCP may be opened to other machines: nothing is encrypted, and nobody asked who he is. Default
-    /// false.
+    /// Whether TCP may be opened to other machines. Nothing is encrypted, and clients are not authenticated.
+    /// Default false.
     pub trust_network: bool,
 }
 
@@ -172,7 +172,7 @@ impl Server {
         self.exports.clone()
     }
 
-    /// Finishes what is under way and stops. Answers what each export has done.
+    /// Completes what is in flight and stops. Returns the name and the statistics of each export.
     #[must_use]
     pub fn stop(self) -> Vec<(String, ExportStats)> {
         let Self { sockets, disk, exports, .. } = self;

@@ -13,16 +13,16 @@
 //! changes nothing. It asks for at most [`INPUT_MAX`] bytes at a time; data of writes pass by, and the driver
 //! may take them elsewhere ([`Session::data_left`]).
 //!
-//! What a client asks for is checked here: what comes out lies inside the export, is aligned, allowed, and
-//! understood. What is refused is answered here, after its data have been skipped. Who breaks the protocol
-//! itself, so that it cannot be known where the next request begins, is dropped.
+//! The requests of a client are checked here: what comes out lies inside the export, is aligned, allowed, and
+//! understood. A refused request is answered here, after its data have been skipped. A client that breaks the
+//! protocol itself, so that the start of its next request cannot be found, is dropped.
 //!
 //! What it does not do: TLS, old-style handshake, extended headers, `RESIZE`. Options that it does not know
 //! are refused politely.
 
 use super::wire::{self, Put, Take, can, chunk, command, flag, info, option, reply};
 
-/// No more than so many bytes are needed for a step.
+/// The most bytes that one step needs.
 pub const INPUT_MAX: usize = OPTION_HEADER + OPTION_MAX;
 
 /// The longest data of an option; a name has 4096 bytes at most.
@@ -252,7 +252,7 @@ impl Session {
         self.export
     }
 
-    /// So many bytes of the last write's data are still to come.
+    /// The bytes of the last write's data that are still to come.
     #[must_use]
     pub const fn data_left(&self) -> u32 {
         match self.phase {
@@ -261,7 +261,7 @@ impl Session {
         }
     }
 
-    /// The driver has got so many bytes of data without [`Self::step`].
+    /// Notes that the driver has received `len` bytes of data without [`Self::step`].
     ///
     /// # Panics
     /// If these are more than there are.

@@ -44,7 +44,7 @@ pub(crate) fn request(kind: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> 
     flagged(0, kind, cookie, offset, len)
 }
 
-/// The same with flags.
+/// A request with flags.
 pub(crate) fn flagged(flags: u16, kind: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
     let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
     bytes.extend(flags.to_be_bytes());
@@ -67,7 +67,7 @@ pub(crate) fn hear(socket: &mut impl Read) -> io::Result<(u32, u64)> {
     Ok((error, u64::from_be_bytes(head[8..].try_into().expect("eight bytes"))))
 }
 
-/// The same, if it must come.
+/// Reads a reply that must come.
 pub(crate) fn reply(socket: &mut impl Read) -> (u32, u64) {
     hear(socket).expect("an answer within twenty seconds")
 }

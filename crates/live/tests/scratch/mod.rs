@@ -18,7 +18,7 @@ impl Scratch {
         Self::inside(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
-    /// The same in a folder of one's choice.
+    /// Makes a scratch folder inside `dir`.
     pub(crate) fn inside(dir: &Path) -> Option<Self> {
         if !may_mount::may_mount() {
             return None;
