@@ -112,7 +112,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Simulates four drives for so many milliseconds, with a load of its own if that is given.
+/// Simulates four drives for this many milliseconds, with a load of its own if one is given.
 fn drives(name: &str, numbers: &[&str]) -> ExitCode {
     let numbers: Option<Vec<u32>> = numbers.iter().map(|n| n.parse().ok()).collect();
     let (ms, load) = match numbers.as_deref() {

@@ -73,7 +73,7 @@ impl Rig {
         rig
     }
 
-    /// So many clients without limits, and no other.
+    /// Makes a crowd of `clients` clients without limits, and no other.
     fn crowd(preset: &Preset, clients: u32) -> Self {
         let mut rig = Self::empty(preset);
         rig.crowd = (0..clients).map(|_| rig.queue.join()).collect();

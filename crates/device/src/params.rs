@@ -357,7 +357,7 @@ pub struct SsdParams {
     /// Share of the SLC cache that is in use at first, thousandths; no more than there are data. Default
     /// none.
     pub slc_fill_permille: u32,
-    /// Bits of a native cell, 2 to 5: a unit in the SLC cache takes the room of so many. Default 3.
+    /// Bits of a native cell, 2 to 5: a unit in the SLC cache takes the room of this many. Default 3.
     pub cell_bits: u32,
     /// Share of the capacity that holds data at first, from its beginning, thousandths. Default 1000.
     pub fill_permille: u32,

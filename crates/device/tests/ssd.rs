@@ -1,8 +1,8 @@
 //! Solid-state devices do what the table of presets says they do, and what data sheets say where the table is
 //! silent.
 //!
-//! A closed loop: so many commands outstanding, each followed by the next one 3 us after its completion,
-//! which is what the host of the table took.
+//! A closed loop: a fixed number of commands in flight, each followed by the next one 3 us after its
+//! completion, which is what the host of the table took.
 //= docs/reference/devices.md#22-sata-ssds to 2.4, docs/reference/devices.md#34-solid-state-presets type=test
 
 mod host;
@@ -145,7 +145,7 @@ fn reading_ahead_makes_one_sequential_reader_fast() {
         println!("{name}, 128 KiB alone with prefetch: {mb_s} MB/s");
         assert!(mb_s >= least, "{name}: {mb_s} MB/s");
     }
-    // Eight streams by turns are told apart; a random reader pays nothing for it.
+    // Eight streams by turns are recognised; a random reader pays nothing for it.
     let p = ssd("nvme");
     let mut host = Loop::new(&p);
     for i in 0..400 {
@@ -201,7 +201,7 @@ fn writes_are_slower_after_the_slc_cache() {
     within("nvme after the SLC cache, MB/s", native, 1700, 5);
 }
 
-/// Random writes of 4 KiB a second in so many bytes, after `before` of them.
+/// Random writes of 4 KiB a second within the first `bytes` bytes, after `before` of them.
 fn random_writes(p: &SsdParams, bytes: u64, before: u64, commands: u64) -> u64 {
     let load = Load { op: DeviceOp::Write, kib: 4, depth: 1, random_in: Some(bytes / 512) };
     let mut host = Loop::new(p);
@@ -331,7 +331,7 @@ fn drives_write_as_fast_as_sheets_and_reviews_say() {
     }
 }
 
-/// Microseconds that the slowest of a hundred reads takes beside so many random writes of 4 KiB at once.
+/// Microseconds that the slowest of a hundred reads takes beside `writes` random writes of 4 KiB at once.
 fn slowest_read(p: &SsdParams, writes: u16) -> u64 {
     let load = Load { op: DeviceOp::Write, kib: 4, depth: 64, random_in: Some(p.capacity) };
     let mut host = Loop::new(p);

@@ -26,9 +26,9 @@ use super::timers::{NEVER, Timers};
 /// No node.
 const NIL: u32 = u32::MAX;
 
-/// So many reads of a die pass its programs while a command waits for those, or while one is suspended.
+/// The most reads of a die that pass its programs while a command waits for those, or while one is suspended.
 ///
-/// Reads have priority, yet nobody may wait for ever. At 80 us each they take about as long as a program
+/// Reads have priority, yet no program may wait for ever. At 80 us each they take about as long as a program
 /// does.
 //= docs/reference/devices.md#22-sata-ssds
 pub(super) const READS_IN_A_ROW: u32 = 16;
@@ -40,7 +40,7 @@ pub(super) enum Outcome {
     Step,
     /// A page of a read is in the controller.
     Page { id: u32 },
-    /// So many sectors of the write buffer are on the flash.
+    /// This many sectors of the write buffer are on the flash.
     Programmed { sectors: u32, epoch: u32 },
     /// A unit has left the SLC cache.
     Migrated,
@@ -161,7 +161,7 @@ const EMPTY: Fifo = Fifo { head: NIL, tail: NIL };
     reason = "indices are bounded by the parameters: 1024 dies, 2^20 nodes"
 )]
 impl Dies {
-    /// For at most so many reads at once, and so many units in the write buffer.
+    /// Makes dies for at most `reads` reads at once, and `units` units in the write buffer.
     pub(super) fn new(t: &Timing, reads: usize, units: usize) -> Self {
         let (dies, channels) = (t.dies as usize, t.channels as usize);
         let die = |i: usize| Die {
@@ -263,7 +263,7 @@ impl Dies {
         }
     }
 
-    /// Idle dies empty the SLC cache, in which there are so many units; of none they leave it alone.
+    /// Idle dies empty the SLC cache, which has `units` units; an empty one they leave alone.
     pub(super) fn migrate(&mut self, now: u64, units: u64) {
         self.to_migrate = units.saturating_sub(self.migrating);
         if self.to_migrate == 0 {
@@ -328,7 +328,7 @@ impl Dies {
         self.migrating
     }
 
-    /// So many units are left in the SLC cache, and no more may leave.
+    /// Stops emptying the SLC cache when `units` units are left.
     pub(super) fn hold_back(&mut self, units: u64) {
         self.to_migrate = self.to_migrate.min(units.saturating_sub(self.migrating));
     }

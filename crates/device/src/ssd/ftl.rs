@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The fractions are accumulated for each die, and whole operations come due with its next program: 7.6
-//! becomes six moves after some programs and seven after others. A write is sequential if it goes on where
-//! one of the last 16 streams ended, or is as large as a block.
+//! becomes six moves after some programs and seven after others. A write is sequential if it begins where one
+//! of the last 16 streams ended, or is as large as a block.
 //!
 //! **SLC cache.** Programs are fast until its room is used up, then native. It is emptied while the host has
 //! been idle for `slc_idle`; once full also in the gaps between the programs, and it is used again when half
@@ -58,7 +58,7 @@
 
 use crate::params::{SlcFull, SsdParams};
 
-/// Streams of sequential writes that are told apart.
+/// The number of sequential streams of writes that are recognised.
 const STREAMS: usize = 16;
 /// Parts of the device in which discarded sectors are counted.
 const PARTS: u64 = 4096;
@@ -112,8 +112,8 @@ impl Default for Hot {
 }
 
 impl Hot {
-    /// A random overwrite of so many sectors of the parts `first` to `last`. A time ends when the spare flash
-    /// was written once over.
+    /// A random overwrite of `sectors` sectors in the parts `first` to `last`. A period ends when the spare
+    /// flash was written once over.
     #[allow(clippy::cast_possible_truncation, reason = "there are 4096 parts")]
     fn touch(&mut self, first: u64, last: u64, sectors: u64, spare: u64) {
         for part in first..=last {
@@ -251,8 +251,8 @@ impl Ftl {
         }
     }
 
-    /// Where the next unit is programmed, and what comes with it, while so many units leave the SLC cache in
-    /// the gaps.
+    /// Where the next unit is programmed, and what comes with it, while `migrating` units leave the SLC cache
+    /// in the gaps.
     #[allow(clippy::cast_possible_truncation, reason = "a few operations each")]
     pub(super) fn program(&mut self, migrating: u64) -> Charge {
         let die = self.next_die;
@@ -375,7 +375,7 @@ impl Ftl {
         self.discarded_sum
     }
 
-    /// What must hold at any time, while so many units leave the SLC cache in the gaps.
+    /// What must hold at any time, while `migrating` units leave the SLC cache in the gaps.
     pub(super) fn check(&self, migrating: u64) {
         assert!(self.discarded_sum <= self.capacity, "no more is free than there is");
         assert!(migrating <= self.slc_used, "only what is in the cache leaves it");

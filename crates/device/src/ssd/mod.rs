@@ -29,9 +29,9 @@
 //! read whose pages wait for busy dies does not block small ones that are ready. The same goes for the
 //! channels.
 //!
-//! What happens inside is played when somebody asks: at the next command, and at the first instant at which a
-//! command may be done ([`Ssd::soonest`]). A drive with many reads in flight is polled once for each, not at
-//! each of its steps.
+//! The inside is simulated when it is asked: at the next command, and at the first instant at which a command
+//! may be done ([`Ssd::soonest`]). A drive with many reads in flight is polled once for each, not at each of
+//! its steps.
 //!
 //! What this does not do: data; a page map. Reads find their page where a drive that was written in order has
 //! it, even when it is still in the write buffer, and what garbage collection costs is computed (`ftl.rs`),

@@ -17,7 +17,7 @@
 
 use std::collections::VecDeque;
 
-/// Streams that are told apart.
+/// The number of sequential streams of reads that are recognised.
 const STREAMS: usize = 8;
 /// Chunks of a stream that can be in memory.
 const CHUNKS: u64 = 16;
@@ -100,7 +100,7 @@ pub(super) struct Prefetch {
 
 #[allow(clippy::cast_possible_truncation, reason = "128 cells, and pages of a chunk of at most 1 GiB")]
 impl Prefetch {
-    /// Ahead by so many sectors; zero: never. Fetches are numbered from `base`, the number of commands.
+    /// Reads ahead by `ahead` sectors; zero: never. Fetches are numbered from `base`, the number of commands.
     pub(super) fn new(ahead: u64, page: u64, capacity: u64, base: usize) -> Self {
         let cell = Cell { chunk: NONE, from: 0, pages: 0 };
         let stream = Stream { fetched: false, next: 0, cells: [cell; CHUNKS as usize] };

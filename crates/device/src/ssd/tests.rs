@@ -27,7 +27,7 @@ impl Ssd {
         self.ftl.check(self.dies.migrating());
         assert!(self.done.len() <= usize::from(self.in_flight), "no more completions than commands");
         assert!(self.slots.len() <= usize::from(self.facts.queue_depth), "no more slots than commands");
-        assert!(!self.someone_waits() || self.next_event().is_some(), "nobody waits without an event");
+        assert!(!self.someone_waits() || self.next_event().is_some(), "no command waits without an event");
         assert_eq!(
             self.slots.len() - self.free.len() + self.done.len() + usize::from(self.held_flush.is_some()),
             usize::from(self.in_flight),
