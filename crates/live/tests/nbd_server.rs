@@ -214,7 +214,11 @@ fn who_does_not_read_is_not_read_from() {
             assert!(sent < 10 << 20, "it takes requests for {} MiB and more", sent / 28);
         }
         let stats = server.stats()[0].1;
-        assert!(stats.read_bytes < 128 << 20, "it has read {} MiB that no client took", stats.read_bytes >> 20);
+        assert!(
+            stats.read_bytes < 128 << 20,
+            "it has read {} MiB that no client took",
+            stats.read_bytes >> 20
+        );
         let mut good = place.client();
         good.write_all(&request(0, 1, 0, 4096)).unwrap();
         assert_eq!(reply(&mut good), (0, 1));

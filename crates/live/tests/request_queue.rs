@@ -515,7 +515,11 @@ fn a_stuck_write_is_given_up_alone_and_what_it_may_still_change_is_in_doubt() {
     s.ask(client, Op::Read, 5, 6);
     let now_certain = s.start().unwrap();
     s.finish(now_certain);
-    assert_eq!(s.heard(), [(5, Ok(())), (6, Ok(()))], "the late write is answered no more, and harms no other");
+    assert_eq!(
+        s.heard(),
+        [(5, Ok(())), (6, Ok(()))],
+        "the late write is answered no more, and harms no other"
+    );
     assert_eq!(s.queue.in_flight(), (0, 0));
 }
 

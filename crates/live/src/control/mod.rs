@@ -121,7 +121,8 @@ impl Drop for ControlServer {
 
 fn open_tcp(at: SocketAddr, trust_network: bool) -> Result<TcpListener, Error> {
     if !at.ip().is_loopback() && !trust_network {
-        let why = format!("metrics: {at} can be reached from other machines, and clients are not authenticated");
+        let why =
+            format!("metrics: {at} can be reached from other machines, and clients are not authenticated");
         return Err(Error::new(ErrorKind::Socket, why));
     }
     let failed = |e: io::Error| Error::new(ErrorKind::Socket, format!("metrics: cannot listen on {at}: {e}"));
