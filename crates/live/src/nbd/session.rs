@@ -353,11 +353,11 @@ impl Session {
             return (OPTION_HEADER, Step::Next);
         }
         let Some(data) = take.bytes(len) else { return (0, Step::Wait) };
-        let step = self.haggle(exports, option, data, out);
+        let step = self.negotiate(exports, option, data, out);
         (if matches!(step, Step::Drop(_)) { 0 } else { OPTION_HEADER + len }, step)
     }
 
-    fn haggle(&mut self, exports: &[Facts], option: u32, data: &[u8], out: &mut Vec<u8>) -> Step {
+    fn negotiate(&mut self, exports: &[Facts], option: u32, data: &[u8], out: &mut Vec<u8>) -> Step {
         match option {
             option::EXPORT_NAME => return self.export_name(exports, data, out),
             option::ABORT => {
