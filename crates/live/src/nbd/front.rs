@@ -131,7 +131,7 @@ pub(super) struct NbdFront {
     connections: Slab<Connection>,
     asked: Slab<Asked>,
     /// Connections that want to receive, that have something to send, and that wait for room.
-    deaf: Vec<usize>,
+    to_receive: Vec<usize>,
     dirty: Vec<usize>,
     waiting: Vec<usize>,
     held: u64,
@@ -158,7 +158,7 @@ impl NbdFront {
             pipes: Arc::default(),
             connections: Slab::new(),
             asked: Slab::new(),
-            deaf: Vec::new(),
+            to_receive: Vec::new(),
             dirty: Vec::new(),
             waiting: Vec::new(),
             held: 0,
@@ -200,7 +200,7 @@ impl Front for NbdFront {
             }
             self.retry(desk);
         }
-        for slot in std::mem::take(&mut self.deaf) {
+        for slot in std::mem::take(&mut self.to_receive) {
             let Some(c) = self.connections.get_mut(slot) else { continue };
             if c.state == State::Open && !c.is_receiving {
                 c.receive(ring, Token::Front(slot * 4 + RECEIVE))?;
@@ -227,7 +227,7 @@ impl Front for NbdFront {
                 c.state = State::Finishing;
                 c.socket.shutdown(Shutdown::Read);
             }
-            self.soil(slot);
+            self.mark_dirty(slot);
         }
     }
 
@@ -275,12 +275,12 @@ impl NbdFront {
         let mut connection = Connection::new(Socket::new(fd, is_tcp), desk.now);
         connection.put(Out::Bytes(Session::greeting()));
         let slot = self.connections.insert(connection);
-        self.soil(slot);
-        self.deaf.push(slot);
+        self.mark_dirty(slot);
+        self.to_receive.push(slot);
     }
 
     /// The connection is to be looked at, at the end of the turn.
-    fn soil(&mut self, slot: usize) {
+    fn mark_dirty(&mut self, slot: usize) {
         if !std::mem::replace(&mut self.connections[slot].is_dirty, true) {
             self.dirty.push(slot);
         }
@@ -300,11 +300,11 @@ impl NbdFront {
             let _ = desk.queue.control(desk.now, Control::TaskExit(identity.task));
             self.asked.retain(|_, a| a.slot != slot);
         }
-        self.soil(slot);
+        self.mark_dirty(slot);
     }
 
     /// Forgets it, if the kernel has.
-    fn bury(&mut self, slot: usize) {
+    fn reap(&mut self, slot: usize) {
         let c = &self.connections[slot];
         if c.state == State::Dead && !c.is_receiving && !c.is_sending && !c.is_dirty {
             self.connections.remove(slot);
@@ -342,9 +342,9 @@ impl NbdFront {
                 }
                 self.read(desk, slot);
             }
-            State::Open if matches!(-result, libc::EINTR | libc::EAGAIN) => self.deaf.push(slot),
+            State::Open if matches!(-result, libc::EINTR | libc::EAGAIN) => self.to_receive.push(slot),
             State::Open => self.end(desk, slot),
-            State::Finishing | State::Dead => self.soil(slot),
+            State::Finishing | State::Dead => self.mark_dirty(slot),
         }
     }
 
@@ -408,16 +408,16 @@ impl NbdFront {
             }
             if !out.is_empty() {
                 c.put(Out::Bytes(out));
-                self.soil(slot);
+                self.mark_dirty(slot);
             }
             match step {
                 Step::Next | Step::Data => {}
-                Step::Wait => return self.deaf.push(slot),
+                Step::Wait => return self.to_receive.push(slot),
                 Step::Begin(export) => self.join(desk, slot, export),
                 Step::Request(request) => self.connections[slot].asked = Some(request),
                 Step::Leave => {
                     self.connections[slot].state = State::Finishing;
-                    self.soil(slot);
+                    self.mark_dirty(slot);
                 }
                 Step::Drop(_) => {
                     if let Some(export) = self.connections[slot].session.export() {
@@ -452,7 +452,7 @@ impl NbdFront {
             Command::Cache => {
                 let head = self.connections[slot].session.head(&request, Ok(()));
                 self.connections[slot].put(Out::Reply(head, None));
-                self.soil(slot);
+                self.mark_dirty(slot);
             }
             Command::Read => {
                 let data = self.pipe(slot, &request);
@@ -508,7 +508,7 @@ impl NbdFront {
         let extents = super::holes::extents(&self.exports[export].holes, request.offset, request.len, most);
         let reply = c.session.status(request, &extents);
         c.put(Out::Bytes(reply));
-        self.soil(slot);
+        self.mark_dirty(slot);
     }
 }
 
@@ -542,7 +542,7 @@ impl NbdFront {
             Some(Data::Piped(piped)) => Out::Piped(piped, request.len),
             data => Out::Reply(c.session.head(&request, result), data.and_then(Data::memory)),
         });
-        self.soil(slot);
+        self.mark_dirty(slot);
     }
 
     /// Sends what there is for a connection, or forgets it.
@@ -556,7 +556,7 @@ impl NbdFront {
         if c.state == State::Finishing && c.open == 0 && !c.has_output() && !c.is_sending {
             self.end(desk, slot);
         }
-        self.bury(slot);
+        self.reap(slot);
         Ok(())
     }
 
@@ -581,7 +581,7 @@ impl NbdFront {
         let c = &mut self.connections[slot];
         c.is_sending = false;
         if c.state == State::Dead {
-            return self.soil(slot);
+            return self.mark_dirty(slot);
         }
         if result < 0 && !matches!(-result, libc::EINTR | libc::EAGAIN) {
             return self.end(desk, slot);
@@ -589,7 +589,7 @@ impl NbdFront {
         // Of a socket that was waited for, the outcome says no more than that it has room.
         let len = if c.is_piping() { 0 } else { result.max(0) as usize };
         self.gone(desk, slot, len);
-        self.soil(slot);
+        self.mark_dirty(slot);
     }
 
     /// Notes that `len` bytes are in the socket.
