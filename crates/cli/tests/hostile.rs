@@ -148,9 +148,9 @@ fn the_others_go_on_memory_has_a_bound_and_it_ends() {
     let mut served = Served::new();
     let alone = honest(&served, 200);
     // They ask for a thousand megabytes each, and read nothing.
-    let mut deaf: Vec<UnixStream> = (0..20).map(|_| served.client().unwrap()).collect();
+    let mut unread: Vec<UnixStream> = (0..20).map(|_| served.client().unwrap()).collect();
     let much: Vec<u8> = (0..1000).flat_map(|i| request(0, i, (i % 32) << 20, 1 << 20)).collect();
-    for socket in &mut deaf {
+    for socket in &mut unread {
         socket.set_nonblocking(true).unwrap();
         // It need not take all of it.
         let _ = socket.write(&much);

@@ -143,13 +143,13 @@ const CROWDS: [(&str, Crowd); 5] = [
 /// They ask for a thousand megabytes each.
 fn never_read(count: usize, socket: &Path, end: &AtomicBool) -> io::Result<()> {
     let much: Vec<u8> = (0..1000).flat_map(|i| request(READ, 0, (i % 16) << 20, 1 << 20)).collect();
-    let mut deaf = Vec::new();
+    let mut unread = Vec::new();
     for _ in 0..count {
         let mut one = connect(socket)?;
         one.set_nonblocking(true)?;
         // It need not take all of it.
         let _ = one.write(&much);
-        deaf.push(one);
+        unread.push(one);
     }
     wait(end)
 }

@@ -429,10 +429,10 @@ fn hostile_clients_disturb_nobody() {
         let wanted = "{\"error\":\"unknown command 'stat'; did you mean 'stats'?\"}";
         assert_eq!(lines, [wanted, "{\"ok\":true}", "{\"ok\":true}"]);
         // One that asks and asks, and does not read.
-        let mut deaf = place.stream();
-        deaf.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+        let mut unread = place.stream();
+        unread.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
         let asked = b"{\"do\":\"stats\"}\n".repeat(200_000);
-        assert!(deaf.write_all(&asked).is_err(), "the server keeps three megabytes of questions");
+        assert!(unread.write_all(&asked).is_err(), "the server keeps three megabytes of questions");
         // One that says nothing, in all places there are, and one more.
         std::thread::sleep(Duration::from_millis(1100));
         let silent: Vec<UnixStream> = (0..40).map(|_| place.stream()).collect();
@@ -449,7 +449,7 @@ fn hostile_clients_disturb_nobody() {
         let start = Instant::now();
         drop(control);
         timely(start.elapsed() < Duration::from_secs(1), "the socket is closed at once");
-        drop((silent, deaf));
+        drop((silent, unread));
     });
 }
 

@@ -205,11 +205,11 @@ fn who_does_not_read_is_not_read_from() {
     in_time(|| {
         let place = Place::new();
         let server = place.server(Options::default());
-        let mut deaf = place.client();
-        deaf.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+        let mut unread = place.client();
+        unread.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
         let ask: Vec<u8> = (0..1000).flat_map(|i| request(0, i, 0, 1 << 20)).collect();
         let mut sent = 0_usize;
-        while let Ok(n) = deaf.write(&ask) {
+        while let Ok(n) = unread.write(&ask) {
             sent += n;
             assert!(sent < 10 << 20, "it takes requests for {} MiB and more", sent / 28);
         }
