@@ -34,7 +34,7 @@ use crate::clock::{self, Clock};
 use crate::control::{Change, work};
 use crate::depth::{Depth, Facts};
 use crate::emulation::{Emulation, Lateness};
-use crate::engine::{Desk, Ears, Engine, Front, Mailbox, Message, OUTSIDE};
+use crate::engine::{Desk, Engine, Front, Inputs, Mailbox, Message, OUTSIDE};
 use crate::error::{Error, ErrorKind};
 use crate::faults::Faults;
 use crate::groups::GroupTable;
@@ -362,9 +362,9 @@ impl Disk {
             // SAFETY: the engine has the store, which has the pool, and drops the ring before both.
             let is_registered = pool.arena().is_some_and(|(start, len)| unsafe { ring.register(start, len) });
             let _ = ready.send(Ok(()));
-            let ears = Ears { mail, bell, rung: pool.buffer(64), clock, recorder };
+            let inputs = Inputs { mail, bell, rung: pool.buffer(64), clock, recorder };
             let store = Store::new(files, pool, is_registered, faults);
-            Engine::new(ring, desk, store, front, ears).run()
+            Engine::new(ring, desk, store, front, inputs).run()
         });
         let thread = thread.map_err(failed)?;
         match started.recv() {

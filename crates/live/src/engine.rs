@@ -171,7 +171,7 @@ impl Mailbox {
 }
 
 /// How an engine learns of other threads, and of time.
-pub(crate) struct Ears {
+pub(crate) struct Inputs {
     pub(crate) mail: Arc<Mailbox>,
     pub(crate) bell: PipeReader,
     /// Where what comes through the bell is put.
@@ -216,8 +216,8 @@ pub(crate) struct Engine<F> {
 
 impl<F: Front> Engine<F> {
     /// An engine in the thread that made the ring.
-    pub(crate) fn new(ring: Ring, desk: Desk, store: Store, front: F, ears: Ears) -> Self {
-        let Ears { mail, bell, rung, clock, recorder } = ears;
+    pub(crate) fn new(ring: Ring, desk: Desk, store: Store, front: F, inputs: Inputs) -> Self {
+        let Inputs { mail, bell, rung, clock, recorder } = inputs;
         let (asked, heard) = (BTreeMap::new(), Vec::new());
         let (stops_at, looking) = (None, Looking::default());
         Self {
