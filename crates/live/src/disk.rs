@@ -34,7 +34,7 @@ use crate::clock::{self, Clock};
 use crate::control::{Change, work};
 use crate::depth::{Depth, Facts};
 use crate::emulation::{Emulation, Lateness};
-use crate::engine::{Desk, Engine, Front, Inputs, Mailbox, Message, OUTSIDE};
+use crate::engine::{Context, Engine, Front, Inputs, Mailbox, Message, OUTSIDE};
 use crate::error::{Error, ErrorKind};
 use crate::faults::Faults;
 use crate::groups::GroupTable;
@@ -57,7 +57,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
-use std::task::{Context, Poll, Waker};
+use std::task::{self, Poll, Waker};
 use std::thread::{self, JoinHandle};
 
 /// Memory that is registered with the kernel beforehand, in bytes; less if limits on locked memory forbid it.
@@ -331,7 +331,7 @@ impl Disk {
         let clock = Clock::start();
         let is_emulated = emulation.is_some();
         let groups = GroupTable::new(settings.limits.groups);
-        let desk = Desk { now: clock.now(), queue, groups, emulation };
+        let context = Context { now: clock.now(), queue, groups, emulation };
         let failed = |e: io::Error| Error::new(ErrorKind::Ring, format!("io_uring: {e}"));
         let (bell, ringer) = io::pipe().map_err(failed)?;
         let mail = Arc::new(Mailbox { inbox: Inbox::new(), bell: ringer });
@@ -364,7 +364,7 @@ impl Disk {
             let _ = ready.send(Ok(()));
             let inputs = Inputs { mail, bell, rung: pool.buffer(64), clock, recorder };
             let store = Store::new(files, pool, is_registered, faults);
-            Engine::new(ring, desk, store, front, inputs).run()
+            Engine::new(ring, context, store, front, inputs).run()
         });
         let thread = thread.map_err(failed)?;
         match started.recv() {
@@ -409,9 +409,9 @@ impl Disk {
     /// If there can be no more groups, or the engine has stopped.
     pub fn client(&self, group: &str) -> Result<Client, Error> {
         let name = group.to_owned();
-        let (id, group) = self.call(move |desk| {
-            let group = desk.groups.ensure(desk.now, &mut desk.queue, &name)?;
-            Ok((desk.queue.join(), group))
+        let (id, group) = self.call(move |context| {
+            let group = context.groups.ensure(context.now, &mut context.queue, &name)?;
+            Ok((context.queue.join(), group))
         })??;
         let task = TaskId(self.shared.tasks.fetch_add(1, Ordering::Relaxed) as u32);
         Ok(Client { shared: Arc::clone(&self.shared), id, group, task, prio: IoPrio::default() })
@@ -423,7 +423,10 @@ impl Disk {
     }
 
     /// Has the engine do something, and waits for what comes of it.
-    fn call<R: Send + 'static>(&self, f: impl FnOnce(&mut Desk) -> R + Send + 'static) -> Result<R, Error> {
+    fn call<R: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Context) -> R + Send + 'static,
+    ) -> Result<R, Error> {
         self.shared.call(f)
     }
 
@@ -434,10 +437,10 @@ impl Disk {
         change: impl Fn(GroupId) -> Control + Send + 'static,
     ) -> Result<(), Error> {
         let name = group.to_owned();
-        self.call(move |desk| {
-            let group = desk.groups.ensure(desk.now, &mut desk.queue, &name)?;
+        self.call(move |context| {
+            let group = context.groups.ensure(context.now, &mut context.queue, &name)?;
             let refused = |r| Error::new(ErrorKind::Group, format!("group {name}: {r}"));
-            desk.queue.control(desk.now, change(group)).map_err(refused)
+            context.queue.control(context.now, change(group)).map_err(refused)
         })?
     }
 
@@ -448,9 +451,9 @@ impl Disk {
     /// more groups, or if the engine has stopped.
     pub fn tell_group(&self, group: &str, change: Change) -> Result<(), Error> {
         let name = group.to_owned();
-        self.call(move |desk| {
-            let id = desk.groups.ensure(desk.now, &mut desk.queue, &name)?;
-            work::tell(desk, id, &change)
+        self.call(move |context| {
+            let id = context.groups.ensure(context.now, &mut context.queue, &name)?;
+            work::tell(context, id, &change)
                 .map_err(|r| Error::new(ErrorKind::Group, format!("group {name}: {r}")))
         })?
     }
@@ -495,7 +498,7 @@ impl Disk {
     /// If there is none, there are groups in it, or the engine has stopped.
     pub fn remove_group(&self, group: &str) -> Result<(), Error> {
         let name = group.to_owned();
-        self.call(move |desk| desk.groups.remove(desk.now, &mut desk.queue, &name))?
+        self.call(move |context| context.groups.remove(context.now, &mut context.queue, &name))?
     }
 
     /// The groups by name, the root's being empty, and what each got without the groups in it.
@@ -503,9 +506,9 @@ impl Disk {
     /// # Errors
     /// If the engine has stopped.
     pub fn groups(&self) -> Result<Vec<(String, GroupStats)>, Error> {
-        self.call(|desk| {
-            let all = [("", GroupId::ROOT)].into_iter().chain(desk.groups.names());
-            let stats = desk.queue.all_stats();
+        self.call(|context| {
+            let all = [("", GroupId::ROOT)].into_iter().chain(context.groups.names());
+            let stats = context.queue.all_stats();
             all.map(|(name, id)| (name.to_owned(), stats[id.index()])).collect()
         })
     }
@@ -515,7 +518,7 @@ impl Disk {
     /// # Errors
     /// If a tunable is out of range, or the engine has stopped.
     pub fn switch(&self, config: AnyConfig) -> Result<(), Error> {
-        self.call(move |desk| desk.queue.switch(desk.now, config))?
+        self.call(move |context| context.queue.switch(context.now, config))?
             .map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))
     }
 
@@ -524,7 +527,8 @@ impl Disk {
     /// # Errors
     /// If it is out of range, or the engine has stopped.
     pub fn set_depth(&self, depth: Option<u16>) -> Result<(), Error> {
-        self.call(move |desk| desk.queue.set_depth(depth))?.map_err(|e| Error::new(ErrorKind::Setting, e))
+        self.call(move |context| context.queue.set_depth(depth))?
+            .map_err(|e| Error::new(ErrorKind::Setting, e))
     }
 
     /// How well the model keeps time, if the disk is emulated.
@@ -532,14 +536,14 @@ impl Disk {
     /// # Errors
     /// If the engine has stopped.
     pub fn lateness(&self) -> Result<Option<Lateness>, Error> {
-        self.call(|desk| desk.lateness())
+        self.call(|context| context.lateness())
     }
 
     /// The emulated disk of these parameters is as if nothing had happened to it.
     pub(crate) fn renew_model(&self, params: &DeviceParams) -> Result<(), Error> {
         let params = params.clone();
-        self.call(move |desk| {
-            if let Some(model) = &mut desk.emulation {
+        self.call(move |context| {
+            if let Some(model) = &mut context.emulation {
                 model.renew(&params);
             }
         })
@@ -558,12 +562,12 @@ impl Drop for Disk {
 impl Shared {
     pub(crate) fn call<R: Send + 'static>(
         &self,
-        f: impl FnOnce(&mut Desk) -> R + Send + 'static,
+        f: impl FnOnce(&mut Context) -> R + Send + 'static,
     ) -> Result<R, Error> {
         let stopped = || Error::new(ErrorKind::Stopped, "the engine has stopped");
         let (answer, answered) = mpsc::channel();
-        let call = move |desk: &mut Desk| {
-            let _ = answer.send(f(desk));
+        let call = move |context: &mut Context| {
+            let _ = answer.send(f(context));
         };
         self.mail.send(Message::Call(Box::new(call))).map_err(|_| stopped())?;
         answered.recv().map_err(|_| stopped())
@@ -701,10 +705,10 @@ impl Drop for Client {
     fn drop(&mut self) {
         let id = self.id;
         let task = self.task;
-        let leave = move |desk: &mut Desk| {
-            desk.queue.depart(id);
+        let leave = move |context: &mut Context| {
+            context.queue.depart(id);
             // A task's exit cannot be refused.
-            let _ = desk.queue.control(desk.now, Control::TaskExit(task));
+            let _ = context.queue.control(context.now, Control::TaskExit(task));
         };
         let _ = self.shared.mail.send(Message::Call(Box::new(leave)));
     }
@@ -782,7 +786,7 @@ impl<T> Pending<T> {
 impl<T> Future for Pending<T> {
     type Output = Result<T, Errno>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
         let mut outcome = self.slot.lock();
         match std::mem::replace(&mut *outcome, Outcome::Taken) {
             Outcome::Here(result) => Poll::Ready(result),

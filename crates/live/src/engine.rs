@@ -80,20 +80,20 @@ pub(crate) enum Message {
         cookie: u64,
     },
     /// Anything else, which is rare.
-    Call(Box<dyn FnOnce(&mut Desk) + Send>),
+    Call(Box<dyn FnOnce(&mut Context) + Send>),
     Stop,
 }
 
 /// What a front and calls from outside work with.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct Context {
     pub(crate) now: Instant,
     pub(crate) queue: RequestQueue<Data>,
     pub(crate) groups: GroupTable,
     pub(crate) emulation: Option<Emulation>,
 }
 
-impl Desk {
+impl Context {
     /// How well the model kept time, if there is one.
     pub(crate) fn lateness(&self) -> Option<Lateness> {
         self.emulation.as_ref().map(|e| *e.lateness())
@@ -103,25 +103,25 @@ impl Desk {
 /// A front: the part that talks to clients, inside the engine's thread.
 pub(crate) trait Front: Send {
     /// The engine begins.
-    fn begin(&mut self, desk: &mut Desk, ring: &mut Ring) -> io::Result<()>;
+    fn begin(&mut self, context: &mut Context, ring: &mut Ring) -> io::Result<()>;
     /// One of the front's operations has an outcome.
     fn outcome(
         &mut self,
-        desk: &mut Desk,
+        context: &mut Context,
         ring: &mut Ring,
         number: usize,
         outcome: Outcome,
     ) -> io::Result<()>;
     /// A bio of the front's has become something.
-    fn answer(&mut self, desk: &mut Desk, answer: Answer<Data>);
+    fn answer(&mut self, context: &mut Context, answer: Answer<Data>);
     /// All events of this turn have been reported; now is the time to send.
-    fn turn(&mut self, desk: &mut Desk, ring: &mut Ring) -> io::Result<()>;
+    fn turn(&mut self, context: &mut Context, ring: &mut Ring) -> io::Result<()>;
     /// When [`Self::turn`] is wanted at the latest.
     fn next_timer(&self) -> Option<Instant> {
         None
     }
     /// The engine will stop: the front takes no new clients and no new requests.
-    fn stop(&mut self, _: &mut Desk) {}
+    fn stop(&mut self, _: &mut Context) {}
     /// Whether everybody has got what is due, and the ring has nothing of the front's memory.
     fn is_quiet(&self) -> bool {
         true
@@ -130,14 +130,14 @@ pub(crate) trait Front: Send {
 
 /// The front of a disk that only the library uses.
 impl Front for () {
-    fn begin(&mut self, _: &mut Desk, _: &mut Ring) -> io::Result<()> {
+    fn begin(&mut self, _: &mut Context, _: &mut Ring) -> io::Result<()> {
         Ok(())
     }
-    fn outcome(&mut self, _: &mut Desk, _: &mut Ring, _: usize, _: Outcome) -> io::Result<()> {
+    fn outcome(&mut self, _: &mut Context, _: &mut Ring, _: usize, _: Outcome) -> io::Result<()> {
         Ok(())
     }
-    fn answer(&mut self, _: &mut Desk, _: Answer<Data>) {}
-    fn turn(&mut self, _: &mut Desk, _: &mut Ring) -> io::Result<()> {
+    fn answer(&mut self, _: &mut Context, _: Answer<Data>) {}
+    fn turn(&mut self, _: &mut Context, _: &mut Ring) -> io::Result<()> {
         Ok(())
     }
 }
@@ -190,7 +190,7 @@ struct Asked {
 pub(crate) struct Engine<F> {
     // First, so that it goes before the memory that it may still name; see `stop`.
     ring: Ring,
-    desk: Desk,
+    context: Context,
     store: Store,
     front: F,
     mail: Arc<Mailbox>,
@@ -216,13 +216,13 @@ pub(crate) struct Engine<F> {
 
 impl<F: Front> Engine<F> {
     /// An engine in the thread that made the ring.
-    pub(crate) fn new(ring: Ring, desk: Desk, store: Store, front: F, inputs: Inputs) -> Self {
+    pub(crate) fn new(ring: Ring, context: Context, store: Store, front: F, inputs: Inputs) -> Self {
         let Inputs { mail, bell, rung, clock, recorder } = inputs;
         let (asked, heard) = (BTreeMap::new(), Vec::new());
         let (stops_at, looking) = (None, Looking::default());
         Self {
             ring,
-            desk,
+            context,
             store,
             front,
             mail,
@@ -251,22 +251,22 @@ impl<F: Front> Engine<F> {
 
     fn work(&mut self) -> io::Result<()> {
         self.listen()?;
-        self.front.begin(&mut self.desk, &mut self.ring)?;
+        self.front.begin(&mut self.context, &mut self.ring)?;
         loop {
-            self.desk.now = self.clock.now();
+            self.context.now = self.clock.now();
             self.hear()?;
             while let Some(outcome) = self.ring.next() {
                 self.outcome(outcome)?;
             }
             self.model();
-            if self.desk.queue.next_timer().is_some_and(|at| at <= self.desk.now) {
-                self.desk.queue.timer(self.desk.now);
+            if self.context.queue.next_timer().is_some_and(|at| at <= self.context.now) {
+                self.context.queue.timer(self.context.now);
             }
             self.batch = if self.has_waited { FIRST } else { BATCH };
             // What is sent may make room for more.
             while self.work_once()? {}
             self.record();
-            if self.stops_at.is_some_and(|at| self.is_quiet() || at <= self.desk.now) {
+            if self.stops_at.is_some_and(|at| self.is_quiet() || at <= self.context.now) {
                 return Ok(());
             }
             self.wait()?;
@@ -285,7 +285,7 @@ impl<F: Front> Engine<F> {
         }
         (self.copied, self.has_pages) = (0, false);
         self.batch = BATCH;
-        self.front.turn(&mut self.desk, &mut self.ring)?;
+        self.front.turn(&mut self.context, &mut self.ring)?;
         Ok(any)
     }
 
@@ -297,7 +297,7 @@ impl<F: Front> Engine<F> {
 
     fn record(&mut self) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.see(self.desk.queue.take_events());
+            recorder.see(self.context.queue.take_events());
         }
     }
 
@@ -324,22 +324,22 @@ impl<F: Front> Engine<F> {
                 Message::Submit { client, bio, data, done } => {
                     // It may be answered at once, and then is not to be found.
                     self.asked.insert(bio.cookie, Asked { bio: None, done });
-                    let id = self.desk.queue.submit(self.desk.now, client, bio, data.map(Data::Memory));
+                    let id = self.context.queue.submit(self.context.now, client, bio, data.map(Data::Memory));
                     self.asked.entry(bio.cookie).and_modify(|a| a.bio = Some(id));
                 }
                 Message::Flush { client, file, cookie, done } => {
                     self.asked.insert(cookie, Asked { bio: None, done });
-                    self.desk.queue.flush(client, file, cookie);
+                    self.context.queue.flush(client, file, cookie);
                 }
                 Message::Cancel { cookie } => {
                     if let Some(bio) = self.asked.get(&cookie).and_then(|a| a.bio) {
-                        self.desk.queue.cancel(self.desk.now, bio);
+                        self.context.queue.cancel(self.context.now, bio);
                     }
                 }
-                Message::Call(call) => call(&mut self.desk),
+                Message::Call(call) => call(&mut self.context),
                 Message::Stop => {
-                    self.stops_at = Some(self.desk.now + STOP_MAX);
-                    self.front.stop(&mut self.desk);
+                    self.stops_at = Some(self.context.now + STOP_MAX);
+                    self.front.stop(&mut self.context);
                 }
             }
         }
@@ -350,9 +350,9 @@ impl<F: Front> Engine<F> {
     fn outcome(&mut self, outcome: Outcome) -> io::Result<()> {
         match outcome.token {
             Token::Wake => self.listen(),
-            Token::Front(number) => self.front.outcome(&mut self.desk, &mut self.ring, number, outcome),
+            Token::Front(number) => self.front.outcome(&mut self.context, &mut self.ring, number, outcome),
             Token::Store(number) => {
-                let queue = &mut self.desk.queue;
+                let queue = &mut self.context.queue;
                 match self.store.completed(&mut self.ring, queue, number, outcome.result)? {
                     Some(Finished::Io(io, results)) => self.stored(Work::Io(io), results),
                     Some(Finished::Flush(file, result)) => self.stored(Work::Flush(file), vec![result]),
@@ -365,8 +365,8 @@ impl<F: Front> Engine<F> {
 
     /// The store has done its part of something.
     fn stored(&mut self, work: Work, results: Vec<Result<(), Errno>>) {
-        let results = match &mut self.desk.emulation {
-            Some(model) => model.stored(self.desk.now, work, results),
+        let results = match &mut self.context.emulation {
+            Some(model) => model.stored(self.context.now, work, results),
             None => Some(results),
         };
         if let Some(results) = results {
@@ -375,24 +375,26 @@ impl<F: Front> Engine<F> {
     }
 
     fn model(&mut self) {
-        while let Some((work, results)) = self.desk.emulation.as_mut().and_then(|m| m.poll(self.desk.now)) {
+        while let Some((work, results)) =
+            self.context.emulation.as_mut().and_then(|m| m.poll(self.context.now))
+        {
             self.finished(work, &results);
         }
     }
 
     fn finished(&mut self, work: Work, results: &[Result<(), Errno>]) {
         match work {
-            Work::Io(io) => self.desk.queue.finished(self.desk.now, io, results),
-            Work::Flush(file) => self.desk.queue.flushed(file, results[0]),
+            Work::Io(io) => self.context.queue.finished(self.context.now, io, results),
+            Work::Flush(file) => self.context.queue.flushed(file, results[0]),
         }
     }
 
     /// Ios go to the disk, until enough have been done here to be sent. Answers whether there were any.
     fn start(&mut self) -> io::Result<bool> {
         let mut any = false;
-        while let Some(start) = self.desk.queue.next(self.desk.now) {
+        while let Some(start) = self.context.queue.next(self.context.now) {
             any = true;
-            let Desk { queue, emulation, now, .. } = &mut self.desk;
+            let Context { queue, emulation, now, .. } = &mut self.context;
             match start {
                 Start::Io(io) => {
                     if let Some(model) = emulation {
@@ -422,25 +424,25 @@ impl<F: Front> Engine<F> {
     /// An io has come to its end well, in the middle of a turn.
     fn done_here(&mut self, io: IoId) {
         // The scheduler hears how long it took.
-        self.desk.now = self.clock.now();
-        let count = self.desk.queue.pieces(io).len();
-        if self.desk.emulation.is_some() {
+        self.context.now = self.clock.now();
+        let count = self.context.queue.pieces(io).len();
+        if self.context.emulation.is_some() {
             return self.stored(Work::Io(io), vec![Ok(()); count]);
         }
         if self.fine.len() < count {
             self.fine.resize(count, Ok(()));
         }
-        self.desk.queue.finished(self.desk.now, io, &self.fine[..count]);
+        self.context.queue.finished(self.context.now, io, &self.fine[..count]);
     }
 
     /// Clients hear of what is done. Answers whether there was anything.
     fn answer(&mut self) -> bool {
         let mut any = false;
-        while let Some(answer) = self.desk.queue.answer() {
+        while let Some(answer) = self.context.queue.answer() {
             any = true;
-            self.desk.groups.latencies.see(self.desk.now, &answer);
+            self.context.groups.latencies.see(self.context.now, &answer);
             if answer.cookie & OUTSIDE == 0 {
-                self.front.answer(&mut self.desk, answer);
+                self.front.answer(&mut self.context, answer);
             } else if let Some(asked) = self.asked.remove(&answer.cookie) {
                 (asked.done)(answer.result, answer.data.and_then(Data::memory));
             }
@@ -451,11 +453,11 @@ impl<F: Front> Engine<F> {
     /// Until there is something to do.
     fn wait(&mut self) -> io::Result<()> {
         let now = self.clock.now();
-        let timer = [self.desk.queue.next_timer(), self.front.next_timer(), self.stops_at]
+        let timer = [self.context.queue.next_timer(), self.front.next_timer(), self.stops_at]
             .into_iter()
             .flatten()
             .min();
-        let moment = self.desk.emulation.as_ref().and_then(Emulation::next_event);
+        let moment = self.context.emulation.as_ref().and_then(Emulation::next_event);
         let due = [timer, moment.map(|at| at - SPIN)].into_iter().flatten().min();
         let most = due.map(|at| at.saturating_since(now));
         if most == Some(Duration::ZERO) {
@@ -474,7 +476,7 @@ impl<F: Front> Engine<F> {
     fn look(&mut self, now: Instant, most: Option<Duration>) -> io::Result<bool> {
         let window = most.map_or(self.looking.window, |most| most.min(self.looking.window));
         // A thread that runs a model keeps its processor; and workers need the processor more than it does.
-        if window.is_zero() || self.desk.emulation.is_some() || self.ring.has_busy_workers() {
+        if window.is_zero() || self.context.emulation.is_some() || self.ring.has_busy_workers() {
             return Ok(false);
         }
         // What is in line has to be sent before anything comes of it.

@@ -239,7 +239,7 @@ impl Host {
             Request::Metrics => Ok(json!({ "ok": true, "metrics": report::prometheus(self.books()?) })),
             _ => {
                 self.books = None;
-                let done = self.shared.call(move |desk| work::change(desk, &request));
+                let done = self.shared.call(move |context| work::change(context, &request));
                 done.map_err(|e| e.to_string())?.map(|()| json!({ "ok": true }))
             }
         }
@@ -249,7 +249,7 @@ impl Host {
         let now = self.clock.now();
         let is_old = |at: Instant| now.saturating_since(at) > SNAPSHOT_AGE;
         if self.books.as_ref().is_none_or(|b| is_old(b.0)) {
-            let books = self.shared.call(|desk| Snapshot::take(desk)).map_err(|e| e.to_string())?;
+            let books = self.shared.call(|context| Snapshot::take(context)).map_err(|e| e.to_string())?;
             self.books = Some((now, books));
         }
         Ok(&self.books.as_ref().expect("just put there").1)

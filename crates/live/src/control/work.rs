@@ -3,7 +3,7 @@
 use super::request::{Change, Request};
 use super::value::{self, unknown};
 use crate::emulation::Lateness;
-use crate::engine::Desk;
+use crate::engine::Context;
 use crate::latency::Latency;
 use fairhead_core::config::ConfigError;
 use fairhead_core::groups::{GroupStats, Refusal};
@@ -45,8 +45,8 @@ pub(super) struct GroupSettings {
 }
 
 impl GroupSettings {
-    fn of(desk: &Desk, id: GroupId) -> Self {
-        let groups = desk.queue.elevator().groups();
+    fn of(context: &Context, id: GroupId) -> Self {
+        let groups = context.queue.elevator().groups();
         Self {
             weight: groups.weight(id),
             leaf_weight: groups.leaf_weight(id),
@@ -58,45 +58,45 @@ impl GroupSettings {
 }
 
 impl Snapshot {
-    pub(super) fn take(desk: &Desk) -> Self {
-        let all = [("", GroupId::ROOT)].into_iter().chain(desk.groups.names());
-        let stats = desk.queue.all_stats();
+    pub(super) fn take(context: &Context) -> Self {
+        let all = [("", GroupId::ROOT)].into_iter().chain(context.groups.names());
+        let stats = context.queue.all_stats();
         let group = |(name, id): (&str, GroupId)| Group {
             name: name.to_owned(),
-            settings: GroupSettings::of(desk, id),
+            settings: GroupSettings::of(context, id),
             stats: stats[id.index()],
-            latency: desk.groups.latencies.of(id),
+            latency: context.groups.latencies.of(id),
         };
         Self {
-            now: desk.now,
-            config: *desk.queue.config(),
-            limits: *desk.queue.limits(),
-            depth: desk.queue.depth(),
-            in_flight: desk.queue.in_flight(),
-            lateness: desk.lateness(),
+            now: context.now,
+            config: *context.queue.config(),
+            limits: *context.queue.limits(),
+            depth: context.queue.depth(),
+            in_flight: context.queue.in_flight(),
+            lateness: context.lateness(),
             groups: all.map(group).collect(),
         }
     }
 }
 
 /// Does what changes something.
-pub(super) fn change(desk: &mut Desk, request: &Request) -> Result<(), String> {
+pub(super) fn change(context: &mut Context, request: &Request) -> Result<(), String> {
     match request {
         Request::Stats | Request::Metrics => Ok(()),
-        Request::Make(name, change) => make(desk, name, change),
+        Request::Make(name, change) => make(context, name, change),
         Request::Set(name, change) => {
-            let id = find(desk, name)?;
-            tell(desk, id, change).map_err(|why| format!("group {}: {why}", shown(name)))
+            let id = find(context, name)?;
+            tell(context, id, change).map_err(|why| format!("group {}: {why}", shown(name)))
         }
         Request::Remove(name) => {
-            if find(desk, name)? == GroupId::ROOT {
+            if find(context, name)? == GroupId::ROOT {
                 return Err(Refusal::Root.to_string());
             }
-            desk.groups.remove(desk.now, &mut desk.queue, name).map_err(|e| e.to_string())
+            context.groups.remove(context.now, &mut context.queue, name).map_err(|e| e.to_string())
         }
-        Request::Depth(depth) => desk.queue.set_depth(*depth),
-        Request::Sched(config) => switch(desk, *config),
-        Request::Tune(tunables) => switch(desk, value::tuned(*desk.queue.config(), tunables)?),
+        Request::Depth(depth) => context.queue.set_depth(*depth),
+        Request::Sched(config) => switch(context, *config),
+        Request::Tune(tunables) => switch(context, value::tuned(*context.queue.config(), tunables)?),
     }
 }
 
@@ -105,14 +105,14 @@ fn shown(name: &str) -> &str {
     if name.is_empty() { "/" } else { name }
 }
 
-fn switch(desk: &mut Desk, config: AnyConfig) -> Result<(), String> {
-    desk.queue.switch(desk.now, config).map_err(|e: ConfigError| e.to_string())
+fn switch(context: &mut Context, config: AnyConfig) -> Result<(), String> {
+    context.queue.switch(context.now, config).map_err(|e: ConfigError| e.to_string())
 }
 
-fn find(desk: &Desk, name: &str) -> Result<GroupId, String> {
-    desk.groups.find(name).ok_or_else(|| {
-        let names: Vec<&str> = desk.groups.names().map(|(name, _)| name).take(16).collect();
-        match fairhead_device::nearest_word(name, desk.groups.names().map(|(name, _)| name)) {
+fn find(context: &Context, name: &str) -> Result<GroupId, String> {
+    context.groups.find(name).ok_or_else(|| {
+        let names: Vec<&str> = context.groups.names().map(|(name, _)| name).take(16).collect();
+        match fairhead_device::nearest_word(name, context.groups.names().map(|(name, _)| name)) {
             None if names.is_empty() => format!("no group '{name}': there is none but the root, /"),
             _ => unknown("group", name, names),
         }
@@ -120,28 +120,28 @@ fn find(desk: &Desk, name: &str) -> Result<GroupId, String> {
 }
 
 /// A new group, and those around it that there are not.
-fn make(desk: &mut Desk, name: &str, change: &Change) -> Result<(), String> {
-    if desk.groups.find(name).is_some() {
+fn make(context: &mut Context, name: &str, change: &Change) -> Result<(), String> {
+    if context.groups.find(name).is_some() {
         return Err(format!("group {}: there is one; set changes it", shown(name)));
     }
     let ends = name.match_indices('/').map(|(i, _)| i).chain([name.len()]);
     let missing: Vec<&str> =
-        ends.map(|end| &name[..end]).filter(|path| desk.groups.find(path).is_none()).collect();
-    let made = desk.groups.ensure(desk.now, &mut desk.queue, name).map_err(|e| e.to_string());
-    let told = made.and_then(|id| tell(desk, id, change).map_err(|why| format!("group {name}: {why}")));
+        ends.map(|end| &name[..end]).filter(|path| context.groups.find(path).is_none()).collect();
+    let made = context.groups.ensure(context.now, &mut context.queue, name).map_err(|e| e.to_string());
+    let told = made.and_then(|id| tell(context, id, change).map_err(|why| format!("group {name}: {why}")));
     if told.is_err() {
         for path in missing.into_iter().rev() {
             // Those that there were not enough numbers for are not there.
-            let _ = desk.groups.remove(desk.now, &mut desk.queue, path);
+            let _ = context.groups.remove(context.now, &mut context.queue, path);
         }
     }
     told
 }
 
 /// Changes the settings of a group: all of them, or none if one is refused.
-pub(crate) fn tell(desk: &mut Desk, id: GroupId, change: &Change) -> Result<(), Refusal> {
-    let old = GroupSettings::of(desk, id);
-    let result = changes(id, change, &old).try_for_each(|c| desk.queue.control(desk.now, c));
+pub(crate) fn tell(context: &mut Context, id: GroupId, change: &Change) -> Result<(), Refusal> {
+    let old = GroupSettings::of(context, id);
+    let result = changes(id, change, &old).try_for_each(|c| context.queue.control(context.now, c));
     if result.is_err() {
         let back = Change {
             weight: change.weight.map(|_| old.weight),
@@ -156,7 +156,7 @@ pub(crate) fn tell(desk: &mut Desk, id: GroupId, change: &Change) -> Result<(), 
         };
         for c in changes(id, &back, &old) {
             // Of the root nothing but its leaf weight can have changed.
-            let _ = desk.queue.control(desk.now, c);
+            let _ = context.queue.control(context.now, c);
         }
     }
     result

@@ -8,7 +8,7 @@
 //! last wrote to that file, or opened it to write.
 
 use super::front::Who;
-use crate::engine::Desk;
+use crate::engine::Context;
 use fairhead_core::Control;
 use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, TaskId};
 use std::collections::{HashMap, VecDeque};
@@ -46,12 +46,12 @@ const NOBODY: Who = Who {
 
 impl Callers {
     /// Returns the task, group and priority of a thread that reads or writes this node.
-    pub(crate) fn who(&mut self, desk: &mut Desk, thread: u32, node: u64, writes: bool) -> Who {
+    pub(crate) fn who(&mut self, context: &mut Context, thread: u32, node: u64, writes: bool) -> Who {
         if thread == 0 {
             let who = self.writers.get(&node).copied().unwrap_or(NOBODY);
             return Who { sync: !writes, ..who };
         }
-        let who = self.thread(desk, thread);
+        let who = self.thread(context, thread);
         if writes {
             if self.writers.len() >= MOST {
                 self.writers.clear();
@@ -61,8 +61,8 @@ impl Callers {
         who
     }
 
-    fn thread(&mut self, desk: &mut Desk, thread: u32) -> Who {
-        let now = desk.now;
+    fn thread(&mut self, context: &mut Context, thread: u32) -> Who {
+        let now = context.now;
         let known = self.threads.get(&thread).copied();
         if let Some(known) = known.filter(|k| k.until > now) {
             return known.who;
@@ -73,7 +73,8 @@ impl Callers {
             (Some(known), None) => known.who,
             _ => {
                 let name = fs::read_to_string(format!("/proc/{thread}/cgroup")).unwrap_or_default();
-                let group = desk.groups.ensure(now, &mut desk.queue, cgroup(&name)).unwrap_or(GroupId::ROOT);
+                let group =
+                    context.groups.ensure(now, &mut context.queue, cgroup(&name)).unwrap_or(GroupId::ROOT);
                 Who { task: TaskId(thread), group, prio: priority(thread), sync: true }
             }
         };
@@ -81,22 +82,22 @@ impl Callers {
         if self.threads.insert(thread, Known { until: now + GOOD, start, who }).is_none() {
             self.round.push_back(thread);
         }
-        (0..2).for_each(|_| self.look_after_one(desk));
+        (0..2).for_each(|_| self.look_after_one(context));
         who
     }
 
     /// The scheduler forgets threads that are gone, or it would have no queue of their own for new ones some
     /// day. Each look-up looks after two, so that there are never many more than there are threads.
-    fn look_after_one(&mut self, desk: &mut Desk) {
+    fn look_after_one(&mut self, context: &mut Context) {
         let Some(thread) = self.round.pop_front() else { return };
         let known = self.threads[&thread];
-        let is_here = known.until > desk.now || started(thread) == Some(known.start);
+        let is_here = known.until > context.now || started(thread) == Some(known.start);
         if is_here && self.threads.len() <= MOST {
             return self.round.push_back(thread);
         }
         self.threads.remove(&thread);
         // It cannot be refused.
-        let _ = desk.queue.control(desk.now, Control::TaskExit(known.who.task));
+        let _ = context.queue.control(context.now, Control::TaskExit(known.who.task));
     }
 }
 

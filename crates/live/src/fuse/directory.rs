@@ -18,7 +18,7 @@ use super::protocol::{
 };
 use crate::bio::{Errno, FileId, Op};
 use crate::disk::is_in_memory;
-use crate::engine::Desk;
+use crate::engine::Context;
 use crate::store::FileTable;
 use fairhead_core::units::Sector;
 use rustix::fs::{
@@ -680,8 +680,8 @@ impl Tree for Directory {
         self.table.sync_whole(file);
     }
 
-    fn who(&self, desk: &mut Desk, header: &Header, range: &Range) -> Who {
-        lock(&self.callers).who(desk, header.pid, header.node, range.op == Op::Write)
+    fn who(&self, context: &mut Context, header: &Header, range: &Range) -> Who {
+        lock(&self.callers).who(context, header.pid, header.node, range.op == Op::Write)
     }
 
     fn release(&self, handle: u64) -> Vec<FileId> {

@@ -18,7 +18,7 @@ use super::protocol::{self, HEADER, Header, Operation, Reply, Terms, WRITE_HEADE
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::data::Data;
-use crate::engine::{Desk, Front};
+use crate::engine::{Context, Front};
 use crate::ring::{Outcome, Ring};
 use fairhead_core::units::{Duration, GroupId, Instant, IoPrio, Sector, TaskId};
 use io_uring::opcode::PollAdd;
@@ -116,7 +116,7 @@ pub(crate) trait Tree: Send + Sync + 'static {
     /// The next flush of this file is of times and the like, too.
     fn sync_whole(&self, _: FileId) {}
     /// The task, group and priority of a request for data, and whether a program waits for it.
-    fn who(&self, _: &mut Desk, header: &Header, _: &Range) -> Who {
+    fn who(&self, _: &mut Context, header: &Header, _: &Range) -> Who {
         Who { task: TaskId(header.pid), group: GroupId::ROOT, prio: IoPrio::default(), sync: true }
     }
     /// A handle is closed: these of its files are no more needed, once nothing is asked of them.
@@ -234,8 +234,8 @@ impl<T: Tree> FuseFront<T> {
         Ok((tree.threads() > 0).then_some(workers))
     }
 
-    fn client(&mut self, desk: &mut Desk, group: GroupId) -> ClientId {
-        *self.clients.entry(group).or_insert_with(|| desk.queue.join())
+    fn client(&mut self, context: &mut Context, group: GroupId) -> ClientId {
+        *self.clients.entry(group).or_insert_with(|| context.queue.join())
     }
 
     /// Whether to read another request. The kernel has them all in one line, so one caller cannot be held
@@ -264,7 +264,7 @@ impl<T: Tree> FuseFront<T> {
     }
 
     /// Does what is asked, or begins to.
-    fn serve(&mut self, desk: &mut Desk, len: usize) {
+    fn serve(&mut self, context: &mut Context, len: usize) {
         let header = Header::parse(&self.head[..len.min(HEADER)]).filter(|_| len >= HEADER);
         let Some(header) = header else { return };
         let head = self.head;
@@ -287,11 +287,11 @@ impl<T: Tree> FuseFront<T> {
                 Some(agreed.map(|(reply, _)| reply))
             }
             Operation::Interrupt { unique } => {
-                self.interrupt(desk, unique);
+                self.interrupt(context, unique);
                 None
             }
             Operation::Read { handle, offset, size: len } => self.submit(
-                desk,
+                context,
                 &header,
                 Range { op: Op::Read, node: header.node, handle, offset, len, fua: false, sheds: false },
             ),
@@ -300,7 +300,7 @@ impl<T: Tree> FuseFront<T> {
                 let fua = open_flags as i32 & libc::O_DSYNC != 0;
                 let sheds = flags & protocol::WRITE_KILL_SUIDGID != 0;
                 self.submit(
-                    desk,
+                    context,
                     &header,
                     Range { op: Op::Write, node: header.node, handle, offset, len, fua, sheds },
                 )
@@ -310,7 +310,7 @@ impl<T: Tree> FuseFront<T> {
                 Some(Ok(Vec::new()))
             }
             Operation::Fallocate { handle, offset, len, mode } if self.workers.is_none() => {
-                self.zero(desk, &header, handle, (offset, len), mode)
+                self.zero(context, &header, handle, (offset, len), mode)
             }
             Operation::Fsync { handle, data_only } => match self.tree.file(header.node, handle) {
                 Ok(file) => {
@@ -318,8 +318,8 @@ impl<T: Tree> FuseFront<T> {
                         self.tree.sync_whole(file);
                     }
                     self.asked.insert(unique, Asked { what: What::Flush, bio: None, thread: header.pid });
-                    let client = self.client(desk, GroupId::ROOT);
-                    desk.queue.flush(client, file, unique);
+                    let client = self.client(context, GroupId::ROOT);
+                    context.queue.flush(client, file, unique);
                     None
                 }
                 Err(errno) => Some(Err(errno)),
@@ -338,7 +338,7 @@ impl<T: Tree> FuseFront<T> {
     /// Part of a file shall read as zeros.
     fn zero(
         &mut self,
-        desk: &mut Desk,
+        context: &mut Context,
         header: &Header,
         handle: u64,
         (offset, len): (u64, u64),
@@ -354,18 +354,18 @@ impl<T: Tree> FuseFront<T> {
         let Ok(len) = u32::try_from(len) else { return Some(Err(Errno(libc::EOPNOTSUPP))) };
         let op = Op::Zero { may_discard };
         let node = header.node;
-        self.submit(desk, header, Range { op, node, handle, offset, len, fua: false, sheds: false })
+        self.submit(context, header, Range { op, node, handle, offset, len, fua: false, sheds: false })
     }
 
     /// Asks the disk; answers what goes wrong before that, or needs no disk.
-    fn submit(&mut self, desk: &mut Desk, header: &Header, range: Range) -> Option<Reply> {
+    fn submit(&mut self, context: &mut Context, header: &Header, range: Range) -> Option<Reply> {
         let place = match self.tree.place(&range) {
             Err(errno) => return Some(Err(errno)),
             Ok(None) => return Some(Ok(Vec::new())),
             Ok(Some(place)) => place,
         };
         let (unique, answered) = (header.unique, place.answered);
-        let Who { task, group, prio, sync } = self.tree.who(desk, header, &range);
+        let Who { task, group, prio, sync } = self.tree.who(context, header, &range);
         let bio = Bio {
             op: range.op,
             file: place.file,
@@ -388,8 +388,8 @@ impl<T: Tree> FuseFront<T> {
         };
         self.asked.insert(unique, Asked { what, bio: None, thread: header.pid });
         self.writing += data.as_ref().map_or(0, |_| u64::from(answered));
-        let client = self.client(desk, group);
-        let id = desk.queue.submit(desk.now, client, bio, data.map(Data::Memory));
+        let client = self.client(context, group);
+        let id = context.queue.submit(context.now, client, bio, data.map(Data::Memory));
         if let Some(asked) = self.asked.get_mut(&unique) {
             asked.bio = Some(id);
         }
@@ -409,13 +409,13 @@ impl<T: Tree> FuseFront<T> {
     }
 
     /// The caller of that request got a signal. It may have its answer already.
-    fn interrupt(&mut self, desk: &mut Desk, unique: u64) {
+    fn interrupt(&mut self, context: &mut Context, unique: u64) {
         let Some(asked) = self.asked.get(&unique).copied() else { return };
         if !is_ending(asked.thread) {
             self.disturbed.push(unique);
-            self.look_after.get_or_insert(desk.now + LOOK_AFTER);
+            self.look_after.get_or_insert(context.now + LOOK_AFTER);
         } else if let Some(bio) = asked.bio {
-            desk.queue.cancel(desk.now, bio);
+            context.queue.cancel(context.now, bio);
         } else {
             self.asked.remove(&unique);
             self.channel.reply(unique, Err(Errno::INTR));
@@ -423,33 +423,33 @@ impl<T: Tree> FuseFront<T> {
     }
 
     /// Of a second signal the kernel says nothing.
-    fn look_after(&mut self, desk: &mut Desk) {
-        if self.look_after.is_some_and(|at| at <= desk.now) {
+    fn look_after(&mut self, context: &mut Context) {
+        if self.look_after.is_some_and(|at| at <= context.now) {
             self.look_after = None;
             let disturbed = std::mem::take(&mut self.disturbed);
-            disturbed.into_iter().for_each(|unique| self.interrupt(desk, unique));
+            disturbed.into_iter().for_each(|unique| self.interrupt(context, unique));
         }
     }
 }
 
 impl<T: Tree> Front for FuseFront<T> {
-    fn begin(&mut self, _: &mut Desk, _: &mut Ring) -> io::Result<()> {
+    fn begin(&mut self, _: &mut Context, _: &mut Ring) -> io::Result<()> {
         Ok(())
     }
 
-    fn outcome(&mut self, desk: &mut Desk, _: &mut Ring, _: usize, _: Outcome) -> io::Result<()> {
+    fn outcome(&mut self, context: &mut Context, _: &mut Ring, _: usize, _: Outcome) -> io::Result<()> {
         self.is_armed = false;
         for _ in 0..BATCH {
             if !self.has_room() {
                 break;
             }
             let Some(len) = self.read() else { break };
-            self.serve(desk, len);
+            self.serve(context, len);
         }
         Ok(())
     }
 
-    fn answer(&mut self, _: &mut Desk, answer: Answer<Data>) {
+    fn answer(&mut self, _: &mut Context, answer: Answer<Data>) {
         let unique = answer.cookie;
         let Some(asked) = self.asked.remove(&unique) else { return };
         if let What::Write { answered } = asked.what {
@@ -476,12 +476,12 @@ impl<T: Tree> Front for FuseFront<T> {
         self.look_after
     }
 
-    fn turn(&mut self, desk: &mut Desk, ring: &mut Ring) -> io::Result<()> {
-        self.look_after(desk);
+    fn turn(&mut self, context: &mut Context, ring: &mut Ring) -> io::Result<()> {
+        self.look_after(context);
         self.leaving.retain(|&file| {
-            let stays = desk.queue.knows(file);
+            let stays = context.queue.knows(file);
             if !stays {
-                desk.queue.forget(file);
+                context.queue.forget(file);
                 self.tree.close(file);
             }
             stays

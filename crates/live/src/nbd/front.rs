@@ -25,7 +25,7 @@ use super::stats::Counters;
 use crate::bio::{Answer, Bio, FileId, Op};
 use crate::buffer::Pool;
 use crate::data::Data;
-use crate::engine::{Desk, Front};
+use crate::engine::{Context, Front};
 use crate::pipes::Pipes;
 use crate::ring::{LARGE, Outcome, Ring, Token};
 use fairhead_core::Control;
@@ -170,35 +170,41 @@ impl NbdFront {
 }
 
 impl Front for NbdFront {
-    fn begin(&mut self, _: &mut Desk, ring: &mut Ring) -> io::Result<()> {
+    fn begin(&mut self, _: &mut Context, ring: &mut Ring) -> io::Result<()> {
         self.accept_all(ring)
     }
 
-    fn outcome(&mut self, desk: &mut Desk, _: &mut Ring, number: usize, outcome: Outcome) -> io::Result<()> {
+    fn outcome(
+        &mut self,
+        context: &mut Context,
+        _: &mut Ring,
+        number: usize,
+        outcome: Outcome,
+    ) -> io::Result<()> {
         let (slot, kind) = (number / 4, number % 4);
         match kind {
-            ACCEPT => self.accepted(desk, slot, outcome.result),
-            SEND => self.sent(desk, slot, outcome.result),
-            _ => self.received(desk, slot, outcome.result),
+            ACCEPT => self.accepted(context, slot, outcome.result),
+            SEND => self.sent(context, slot, outcome.result),
+            _ => self.received(context, slot, outcome.result),
         }
-        self.retry(desk);
+        self.retry(context);
         Ok(())
     }
 
-    fn answer(&mut self, desk: &mut Desk, answer: Answer<Data>) {
-        self.answered(desk, answer);
-        self.retry(desk);
+    fn answer(&mut self, context: &mut Context, answer: Answer<Data>) {
+        self.answered(context, answer);
+        self.retry(context);
     }
 
-    fn turn(&mut self, desk: &mut Desk, ring: &mut Ring) -> io::Result<()> {
-        if self.tick.is_some_and(|at| at <= desk.now) {
-            self.look_at_clock(desk);
+    fn turn(&mut self, context: &mut Context, ring: &mut Ring) -> io::Result<()> {
+        if self.tick.is_some_and(|at| at <= context.now) {
+            self.look_at_clock(context);
         }
         while !self.dirty.is_empty() {
             for slot in std::mem::take(&mut self.dirty) {
-                self.look_at(desk, ring, slot)?;
+                self.look_at(context, ring, slot)?;
             }
-            self.retry(desk);
+            self.retry(context);
         }
         for slot in std::mem::take(&mut self.to_receive) {
             let Some(c) = self.connections.get_mut(slot) else { continue };
@@ -208,7 +214,7 @@ impl Front for NbdFront {
         }
         self.accept_all(ring)?;
         if self.tick.is_none() && (self.is_resting || !self.connections.is_empty()) {
-            self.tick = Some(desk.now + TICK);
+            self.tick = Some(context.now + TICK);
         }
         Ok(())
     }
@@ -217,7 +223,7 @@ impl Front for NbdFront {
         self.tick
     }
 
-    fn stop(&mut self, _: &mut Desk) {
+    fn stop(&mut self, _: &mut Context) {
         self.is_stopping = true;
         self.listeners.iter().for_each(|(l, _)| l.shut());
         let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).collect();
@@ -254,7 +260,7 @@ impl NbdFront {
         Ok(())
     }
 
-    fn accepted(&mut self, desk: &mut Desk, listener: usize, result: i32) {
+    fn accepted(&mut self, context: &mut Context, listener: usize, result: i32) {
         self.listeners[listener].1 = false;
         if result < 0 {
             self.is_resting = true;
@@ -269,10 +275,10 @@ impl NbdFront {
             let handshakes =
                 self.connections.iter().filter(|(_, c)| c.identity.is_none() && c.state == State::Open);
             let Some((oldest, _)) = handshakes.min_by_key(|(_, c)| c.began) else { return };
-            self.end(desk, oldest);
+            self.end(context, oldest);
         }
         let is_tcp = matches!(self.listeners[listener].0, Listener::Tcp(_));
-        let mut connection = Connection::new(Socket::new(fd, is_tcp), desk.now);
+        let mut connection = Connection::new(Socket::new(fd, is_tcp), context.now);
         connection.put(Out::Bytes(Session::greeting()));
         let slot = self.connections.insert(connection);
         self.mark_dirty(slot);
@@ -287,7 +293,7 @@ impl NbdFront {
     }
 
     /// Nothing is done any more for this connection.
-    fn end(&mut self, desk: &mut Desk, slot: usize) {
+    fn end(&mut self, context: &mut Context, slot: usize) {
         let c = &mut self.connections[slot];
         if std::mem::replace(&mut c.state, State::Dead) == State::Dead {
             return;
@@ -295,9 +301,9 @@ impl NbdFront {
         c.socket.shutdown(Shutdown::Both);
         self.held -= c.held;
         if let Some(identity) = c.identity {
-            desk.queue.leave(desk.now, identity.client);
+            context.queue.leave(context.now, identity.client);
             // The result does not matter: a task that the scheduler does not know has no history to drop.
-            let _ = desk.queue.control(desk.now, Control::TaskExit(identity.task));
+            let _ = context.queue.control(context.now, Control::TaskExit(identity.task));
             self.asked.retain(|_, a| a.slot != slot);
         }
         self.mark_dirty(slot);
@@ -311,62 +317,62 @@ impl NbdFront {
         }
     }
 
-    fn look_at_clock(&mut self, desk: &mut Desk) {
+    fn look_at_clock(&mut self, context: &mut Context) {
         let is_crowded = self.held + u64::from(super::TRANSFER_MAX) > HELD_MAX;
         let most = if is_crowded { CROWDED_MAX } else { UNREAD_MAX };
         let is_late = |c: &Connection| {
             let handshakes = c.state == State::Open && c.identity.is_none();
             let writes = c.is_receiving && c.writing.is_some();
-            handshakes && desk.now.saturating_since(c.began) > HANDSHAKE_MAX
-                || c.is_sending && desk.now.saturating_since(c.progress) > most
-                || writes && desk.now.saturating_since(c.heard) > most
+            handshakes && context.now.saturating_since(c.began) > HANDSHAKE_MAX
+                || c.is_sending && context.now.saturating_since(c.progress) > most
+                || writes && context.now.saturating_since(c.heard) > most
         };
         let late: Vec<usize> =
             self.connections.iter().filter(|(_, c)| is_late(c)).map(|(slot, _)| slot).collect();
-        late.into_iter().for_each(|slot| self.end(desk, slot));
+        late.into_iter().for_each(|slot| self.end(context, slot));
         (self.tick, self.is_resting) = (None, false);
     }
 }
 
 /// What comes in.
 impl NbdFront {
-    fn received(&mut self, desk: &mut Desk, slot: usize, result: i32) {
+    fn received(&mut self, context: &mut Context, slot: usize, result: i32) {
         let c = &mut self.connections[slot];
         c.is_receiving = false;
         match c.state {
             State::Open if result > 0 => {
-                c.heard = desk.now;
+                c.heard = context.now;
                 c.received(result as usize);
                 if c.open > 0 {
-                    desk.queue.expect_more();
+                    context.queue.expect_more();
                 }
-                self.read(desk, slot);
+                self.read(context, slot);
             }
             State::Open if matches!(-result, libc::EINTR | libc::EAGAIN) => self.to_receive.push(slot),
-            State::Open => self.end(desk, slot),
+            State::Open => self.end(context, slot),
             State::Finishing | State::Dead => self.mark_dirty(slot),
         }
     }
 
     /// Those who waited may have room now.
-    fn retry(&mut self, desk: &mut Desk) {
+    fn retry(&mut self, context: &mut Context) {
         if self.waiting.is_empty() {
             return;
         }
         for slot in std::mem::take(&mut self.waiting) {
             if let Some(c) = self.connections.get_mut(slot).filter(|c| c.is_waiting) {
                 c.is_waiting = false;
-                self.read(desk, slot);
+                self.read(context, slot);
             }
         }
     }
 
     /// Whether there is room for the data of this request of the connection's.
-    fn has_room(&self, desk: &Desk, slot: usize, request: &Request) -> bool {
+    fn has_room(&self, context: &Context, slot: usize, request: &Request) -> bool {
         let c = &self.connections[slot];
         let len = data_len(request);
         let has_memory = c.held + len <= LITTLE || self.held + len <= HELD_MAX;
-        has_memory && c.identity.is_none_or(|i| desk.queue.has_room(i.client, request.len))
+        has_memory && c.identity.is_none_or(|i| context.queue.has_room(i.client, request.len))
     }
 
     fn wait_for_room(&mut self, slot: usize) {
@@ -376,22 +382,22 @@ impl NbdFront {
     }
 
     /// Hands in all that has come.
-    fn read(&mut self, desk: &mut Desk, slot: usize) {
+    fn read(&mut self, context: &mut Context, slot: usize) {
         loop {
             let c = &mut self.connections[slot];
             if c.state != State::Open || c.is_receiving {
                 return;
             }
             if let Some(request) = c.asked {
-                if !self.has_room(desk, slot, &request) {
+                if !self.has_room(context, slot, &request) {
                     return self.wait_for_room(slot);
                 }
                 self.connections[slot].asked = None;
-                self.ask(desk, slot, request);
+                self.ask(context, slot, request);
                 continue;
             }
             if let Some(Writing { request, data, .. }) = c.written() {
-                self.submit(desk, slot, request, Some(Data::Memory(data)));
+                self.submit(context, slot, request, Some(Data::Memory(data)));
                 continue;
             }
             if c.unsent() > UNSENT_MAX {
@@ -413,7 +419,7 @@ impl NbdFront {
             match step {
                 Step::Next | Step::Data => {}
                 Step::Wait => return self.to_receive.push(slot),
-                Step::Begin(export) => self.join(desk, slot, export),
+                Step::Begin(export) => self.join(context, slot, export),
                 Step::Request(request) => self.connections[slot].asked = Some(request),
                 Step::Leave => {
                     self.connections[slot].state = State::Finishing;
@@ -423,23 +429,23 @@ impl NbdFront {
                     if let Some(export) = self.connections[slot].session.export() {
                         self.exports[export].counters.violation();
                     }
-                    self.end(desk, slot);
+                    self.end(context, slot);
                 }
             }
         }
     }
 
-    fn join(&mut self, desk: &mut Desk, slot: usize, export: usize) {
-        let Desk { now, queue, groups, .. } = desk;
+    fn join(&mut self, context: &mut Context, slot: usize, export: usize) {
+        let Context { now, queue, groups, .. } = context;
         let served = &self.exports[export];
-        let Ok(group) = groups.ensure(*now, queue, &served.group) else { return self.end(desk, slot) };
+        let Ok(group) = groups.ensure(*now, queue, &served.group) else { return self.end(context, slot) };
         served.counters.connection();
         let task = TaskId(TASKS + slot as u32);
         self.connections[slot].identity = Some(Identity { client: queue.join(), task, group });
     }
 
     /// There is room: the request goes its way.
-    fn ask(&mut self, desk: &mut Desk, slot: usize, request: Request) {
+    fn ask(&mut self, context: &mut Context, slot: usize, request: Request) {
         let len = data_len(&request);
         self.held += len;
         self.connections[slot].held += len;
@@ -456,10 +462,10 @@ impl NbdFront {
             }
             Command::Read => {
                 let data = self.pipe(slot, &request);
-                self.submit(desk, slot, request, data);
+                self.submit(context, slot, request, data);
             }
             Command::Flush | Command::Trim | Command::Zero { .. } => {
-                self.submit(desk, slot, request, None);
+                self.submit(context, slot, request, None);
             }
         }
     }
@@ -471,15 +477,15 @@ impl NbdFront {
         is_piped.then(|| Data::Piped(self.pipes.reply(session.head(request, Ok(())).bytes())))
     }
 
-    fn submit(&mut self, desk: &mut Desk, slot: usize, request: Request, data: Option<Data>) {
+    fn submit(&mut self, context: &mut Context, slot: usize, request: Request, data: Option<Data>) {
         let c = &mut self.connections[slot];
         let (Some(identity), Some(export)) = (c.identity, c.session.export()) else { return };
         c.open += 1;
         let served = &self.exports[export];
-        let asked = Asked { slot, identity, export, request, began: desk.now };
+        let asked = Asked { slot, identity, export, request, began: context.now };
         let cookie = self.asked.insert(asked) as u64;
         let op = match request.command {
-            Command::Flush => return desk.queue.flush(identity.client, served.file, cookie),
+            Command::Flush => return context.queue.flush(identity.client, served.file, cookie),
             Command::Write => Op::Write,
             Command::Trim => Op::Discard,
             Command::Zero { no_hole } => Op::Zero { may_discard: !no_hole },
@@ -498,7 +504,7 @@ impl NbdFront {
             prio: served.prio,
             cookie,
         };
-        desk.queue.submit(desk.now, identity.client, bio, data);
+        context.queue.submit(context.now, identity.client, bio, data);
     }
 
     fn tell_status(&mut self, slot: usize, request: &Request, one: bool) {
@@ -514,7 +520,7 @@ impl NbdFront {
 
 /// What goes out.
 impl NbdFront {
-    fn answered(&mut self, desk: &mut Desk, answer: Answer<Data>) {
+    fn answered(&mut self, context: &mut Context, answer: Answer<Data>) {
         let number = answer.cookie as usize;
         // What a connection asked for that is gone may still be answered; its number may be another's.
         let is_known = self.asked.get(number).is_some_and(|a| a.identity.client == answer.client);
@@ -527,7 +533,7 @@ impl NbdFront {
         // What was given up, or taken back, has no data, and no success either.
         let data = answer.data.filter(|_| is_read && result.is_ok());
         let result = if is_read && data.is_none() { result.and(Err(Errno::Io)) } else { result };
-        self.exports[export].counters.done(&request, result, desk.now.saturating_since(began));
+        self.exports[export].counters.done(&request, result, context.now.saturating_since(began));
         let c = &mut self.connections[slot];
         c.open -= 1;
         if data.is_none() {
@@ -536,7 +542,7 @@ impl NbdFront {
             self.held -= len;
         }
         if !c.is_sending && !c.has_output() {
-            c.progress = desk.now;
+            c.progress = context.now;
         }
         c.put(match data {
             Some(Data::Piped(piped)) => Out::Piped(piped, request.len),
@@ -546,30 +552,30 @@ impl NbdFront {
     }
 
     /// Sends what there is for a connection, or forgets it.
-    fn look_at(&mut self, desk: &mut Desk, ring: &mut Ring, slot: usize) -> io::Result<()> {
+    fn look_at(&mut self, context: &mut Context, ring: &mut Ring, slot: usize) -> io::Result<()> {
         let Some(c) = self.connections.get_mut(slot) else { return Ok(()) };
         c.is_dirty = false;
         if c.state != State::Dead && !c.is_sending {
-            self.send(desk, ring, slot)?;
+            self.send(context, ring, slot)?;
         }
         let c = &self.connections[slot];
         if c.state == State::Finishing && c.open == 0 && !c.has_output() && !c.is_sending {
-            self.end(desk, slot);
+            self.end(context, slot);
         }
         self.reap(slot);
         Ok(())
     }
 
     /// Sends all that there is, as far as the socket takes it; the ring has the rest.
-    fn send(&mut self, desk: &mut Desk, ring: &mut Ring, slot: usize) -> io::Result<()> {
+    fn send(&mut self, context: &mut Context, ring: &mut Ring, slot: usize) -> io::Result<()> {
         let token = Token::Front(slot * 4 + SEND);
         while self.connections[slot].has_output() {
             let has_others = self.connections.len() > 1;
             match self.connections[slot].send(ring, token, has_others)? {
-                Sent::Now(len) => self.gone(desk, slot, len),
+                Sent::Now(len) => self.gone(context, slot, len),
                 Sent::Later => return Ok(()),
                 Sent::Broken => {
-                    self.end(desk, slot);
+                    self.end(context, slot);
                     return Ok(());
                 }
             }
@@ -577,25 +583,25 @@ impl NbdFront {
         Ok(())
     }
 
-    fn sent(&mut self, desk: &mut Desk, slot: usize, result: i32) {
+    fn sent(&mut self, context: &mut Context, slot: usize, result: i32) {
         let c = &mut self.connections[slot];
         c.is_sending = false;
         if c.state == State::Dead {
             return self.mark_dirty(slot);
         }
         if result < 0 && !matches!(-result, libc::EINTR | libc::EAGAIN) {
-            return self.end(desk, slot);
+            return self.end(context, slot);
         }
         // Of a socket that was waited for, the outcome says no more than that it has room.
         let len = if c.is_piping() { 0 } else { result.max(0) as usize };
-        self.gone(desk, slot, len);
+        self.gone(context, slot, len);
         self.mark_dirty(slot);
     }
 
     /// Notes that `len` bytes are in the socket.
-    fn gone(&mut self, desk: &Desk, slot: usize, len: usize) {
+    fn gone(&mut self, context: &Context, slot: usize, len: usize) {
         let c = &mut self.connections[slot];
-        c.progress = desk.now;
+        c.progress = context.now;
         let freed = c.sent(len);
         c.held -= freed;
         self.held -= freed;
