@@ -180,8 +180,8 @@ pub(crate) struct Inputs {
     pub(crate) recorder: Option<Recorder>,
 }
 
-/// A bio from outside, until it is answered.
-struct Asked {
+/// A bio or flush from outside, until it is answered.
+struct PendingCall {
     bio: Option<BioId>,
     done: Done,
 }
@@ -196,7 +196,7 @@ pub(crate) struct Engine<F> {
     mail: Arc<Mailbox>,
     bell: PipeReader,
     rung: Buffer,
-    asked: BTreeMap<u64, Asked>,
+    pending: BTreeMap<u64, PendingCall>,
     clock: Clock,
     recorder: Option<Recorder>,
     heard: Vec<Message>,
@@ -218,7 +218,7 @@ impl<F: Front> Engine<F> {
     /// An engine in the thread that made the ring.
     pub(crate) fn new(ring: Ring, context: Context, store: Store, front: F, inputs: Inputs) -> Self {
         let Inputs { mail, bell, rung, clock, recorder } = inputs;
-        let (asked, heard) = (BTreeMap::new(), Vec::new());
+        let (pending, heard) = (BTreeMap::new(), Vec::new());
         let (stops_at, looking) = (None, Looking::default());
         Self {
             ring,
@@ -228,7 +228,7 @@ impl<F: Front> Engine<F> {
             mail,
             bell,
             rung,
-            asked,
+            pending,
             clock,
             recorder,
             heard,
@@ -302,7 +302,7 @@ impl<F: Front> Engine<F> {
     }
 
     fn is_quiet(&self) -> bool {
-        self.asked.is_empty() && self.store.under_way() == 0 && self.front.is_quiet()
+        self.pending.is_empty() && self.store.under_way() == 0 && self.front.is_quiet()
     }
 
     fn listen(&mut self) -> io::Result<()> {
@@ -323,16 +323,16 @@ impl<F: Front> Engine<F> {
                 }
                 Message::Submit { client, bio, data, done } => {
                     // It may be answered at once, and then is not to be found.
-                    self.asked.insert(bio.cookie, Asked { bio: None, done });
+                    self.pending.insert(bio.cookie, PendingCall { bio: None, done });
                     let id = self.context.queue.submit(self.context.now, client, bio, data.map(Data::Memory));
-                    self.asked.entry(bio.cookie).and_modify(|a| a.bio = Some(id));
+                    self.pending.entry(bio.cookie).and_modify(|a| a.bio = Some(id));
                 }
                 Message::Flush { client, file, cookie, done } => {
-                    self.asked.insert(cookie, Asked { bio: None, done });
+                    self.pending.insert(cookie, PendingCall { bio: None, done });
                     self.context.queue.flush(client, file, cookie);
                 }
                 Message::Cancel { cookie } => {
-                    if let Some(bio) = self.asked.get(&cookie).and_then(|a| a.bio) {
+                    if let Some(bio) = self.pending.get(&cookie).and_then(|a| a.bio) {
                         self.context.queue.cancel(self.context.now, bio);
                     }
                 }
@@ -443,8 +443,8 @@ impl<F: Front> Engine<F> {
             self.context.groups.latencies.see(self.context.now, &answer);
             if answer.cookie & OUTSIDE == 0 {
                 self.front.answer(&mut self.context, answer);
-            } else if let Some(asked) = self.asked.remove(&answer.cookie) {
-                (asked.done)(answer.result, answer.data.and_then(Data::memory));
+            } else if let Some(call) = self.pending.remove(&answer.cookie) {
+                (call.done)(answer.result, answer.data.and_then(Data::memory));
             }
         }
         any
@@ -505,8 +505,8 @@ impl<F: Front> Engine<F> {
                 done(Err(Errno::SHUTDOWN), None);
             }
         }
-        for (_, asked) in std::mem::take(&mut self.asked) {
-            (asked.done)(Err(Errno::SHUTDOWN), None);
+        for (_, call) in std::mem::take(&mut self.pending) {
+            (call.done)(Err(Errno::SHUTDOWN), None);
         }
         if self.store.under_way() > 0 || !self.front.is_quiet() {
             std::mem::forget(self);

@@ -39,7 +39,7 @@ const COPIED_MAX: usize = 64 << 10;
 
 /// The most requests that wait for the disk, and the most bytes that wait to be written: far more than the
 /// kernel's own limits for one mount let come, except for direct writes of very many threads.
-const ASKED_MAX: usize = 4096;
+const WAITING_MAX: usize = 4096;
 const WRITING_MAX: u64 = 256 << 20;
 
 /// A request for another thread: what is behind its header, too.
@@ -149,7 +149,7 @@ enum What {
 
 /// A request that waits for the disk.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct WaitingRequest {
     what: What,
     bio: Option<BioId>,
     /// The thread that waits for it.
@@ -166,7 +166,7 @@ pub(crate) struct FuseFront<T> {
     head: [u8; WRITE_HEADER],
     body: Option<Buffer>,
     /// By the number of the request.
-    asked: HashMap<u64, Asked>,
+    waiting: HashMap<u64, WaitingRequest>,
     /// Those of them whose callers got a signal that does not end them, and when to look after these.
     disturbed: Vec<u64>,
     look_after: Option<Instant>,
@@ -200,7 +200,7 @@ impl<T: Tree> FuseFront<T> {
             clients: HashMap::new(),
             head: [0; WRITE_HEADER],
             body: None,
-            asked: HashMap::new(),
+            waiting: HashMap::new(),
             disturbed: Vec::new(),
             look_after: None,
             writing: 0,
@@ -241,7 +241,7 @@ impl<T: Tree> FuseFront<T> {
     /// Whether to read another request. The kernel has them all in one line, so one caller cannot be held
     /// back alone.
     fn has_room(&self) -> bool {
-        self.asked.len() < ASKED_MAX && self.writing < WRITING_MAX
+        self.waiting.len() < WAITING_MAX && self.writing < WRITING_MAX
     }
 
     /// The next request, if there is one: how long it is.
@@ -317,7 +317,8 @@ impl<T: Tree> FuseFront<T> {
                     if !data_only {
                         self.tree.sync_whole(file);
                     }
-                    self.asked.insert(unique, Asked { what: What::Flush, bio: None, thread: header.pid });
+                    self.waiting
+                        .insert(unique, WaitingRequest { what: What::Flush, bio: None, thread: header.pid });
                     let client = self.client(context, GroupId::ROOT);
                     context.queue.flush(client, file, unique);
                     None
@@ -386,12 +387,12 @@ impl<T: Tree> FuseFront<T> {
             Op::Write => What::Write { answered },
             Op::Discard | Op::Zero { .. } => What::Change,
         };
-        self.asked.insert(unique, Asked { what, bio: None, thread: header.pid });
+        self.waiting.insert(unique, WaitingRequest { what, bio: None, thread: header.pid });
         self.writing += data.as_ref().map_or(0, |_| u64::from(answered));
         let client = self.client(context, group);
         let id = context.queue.submit(context.now, client, bio, data.map(Data::Memory));
-        if let Some(asked) = self.asked.get_mut(&unique) {
-            asked.bio = Some(id);
+        if let Some(waiting) = self.waiting.get_mut(&unique) {
+            waiting.bio = Some(id);
         }
         None
     }
@@ -410,14 +411,14 @@ impl<T: Tree> FuseFront<T> {
 
     /// The caller of that request got a signal. It may have its answer already.
     fn interrupt(&mut self, context: &mut Context, unique: u64) {
-        let Some(asked) = self.asked.get(&unique).copied() else { return };
-        if !is_ending(asked.thread) {
+        let Some(waiting) = self.waiting.get(&unique).copied() else { return };
+        if !is_ending(waiting.thread) {
             self.disturbed.push(unique);
             self.look_after.get_or_insert(context.now + LOOK_AFTER);
-        } else if let Some(bio) = asked.bio {
+        } else if let Some(bio) = waiting.bio {
             context.queue.cancel(context.now, bio);
         } else {
-            self.asked.remove(&unique);
+            self.waiting.remove(&unique);
             self.channel.reply(unique, Err(Errno::INTR));
         }
     }
@@ -451,14 +452,14 @@ impl<T: Tree> Front for FuseFront<T> {
 
     fn answer(&mut self, _: &mut Context, answer: Answer<Data>) {
         let unique = answer.cookie;
-        let Some(asked) = self.asked.remove(&unique) else { return };
-        if let What::Write { answered } = asked.what {
+        let Some(waiting) = self.waiting.remove(&unique) else { return };
+        if let What::Write { answered } = waiting.what {
             self.writing -= u64::from(answered);
         }
         let Ok(()) = answer.result else {
             return self.channel.reply(unique, answer.result.map(|()| &[][..]));
         };
-        match asked.what {
+        match waiting.what {
             What::Read { answered } => {
                 let data = answer.data.and_then(Data::memory);
                 let data = data.as_deref().unwrap_or_default();

@@ -111,7 +111,7 @@ pub(super) struct Served {
 
 /// A request that is not answered.
 #[derive(Debug)]
-struct Asked {
+struct PendingRequest {
     slot: usize,
     identity: Identity,
     export: usize,
@@ -129,7 +129,7 @@ pub(super) struct NbdFront {
     pool: Arc<Pool>,
     pipes: Arc<Pipes>,
     connections: Slab<Connection>,
-    asked: Slab<Asked>,
+    pending: Slab<PendingRequest>,
     /// Connections that want to receive, that have something to send, and that wait for room.
     to_receive: Vec<usize>,
     dirty: Vec<usize>,
@@ -157,7 +157,7 @@ impl NbdFront {
             pool,
             pipes: Arc::default(),
             connections: Slab::new(),
-            asked: Slab::new(),
+            pending: Slab::new(),
             to_receive: Vec::new(),
             dirty: Vec::new(),
             waiting: Vec::new(),
@@ -304,7 +304,7 @@ impl NbdFront {
             context.queue.leave(context.now, identity.client);
             // The result does not matter: a task that the scheduler does not know has no history to drop.
             let _ = context.queue.control(context.now, Control::TaskExit(identity.task));
-            self.asked.retain(|_, a| a.slot != slot);
+            self.pending.retain(|_, a| a.slot != slot);
         }
         self.mark_dirty(slot);
     }
@@ -482,8 +482,8 @@ impl NbdFront {
         let (Some(identity), Some(export)) = (c.identity, c.session.export()) else { return };
         c.open += 1;
         let served = &self.exports[export];
-        let asked = Asked { slot, identity, export, request, began: context.now };
-        let cookie = self.asked.insert(asked) as u64;
+        let pending = PendingRequest { slot, identity, export, request, began: context.now };
+        let cookie = self.pending.insert(pending) as u64;
         let op = match request.command {
             Command::Flush => return context.queue.flush(identity.client, served.file, cookie),
             Command::Write => Op::Write,
@@ -523,11 +523,11 @@ impl NbdFront {
     fn answered(&mut self, context: &mut Context, answer: Answer<Data>) {
         let number = answer.cookie as usize;
         // What a connection asked for that is gone may still be answered; its number may be another's.
-        let is_known = self.asked.get(number).is_some_and(|a| a.identity.client == answer.client);
+        let is_known = self.pending.get(number).is_some_and(|a| a.identity.client == answer.client);
         if !is_known {
             return;
         }
-        let Asked { slot, export, request, began, .. } = self.asked.remove(number);
+        let PendingRequest { slot, export, request, began, .. } = self.pending.remove(number);
         let result = answer.result.map_err(Errno::from);
         let is_read = request.command == Command::Read;
         // What was given up, or taken back, has no data, and no success either.
