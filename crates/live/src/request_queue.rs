@@ -147,9 +147,9 @@ pub enum Start {
 /// After this many bios in a row that came alone, the next one is expected alone, too.
 const CROWD: u32 = 16;
 
-/// What came of asking for those that wait for a cause.
+/// The outcome of a retry of those that wait for a cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asked {
+enum Retry {
     Placed,
     InVain,
     /// The first one waits for something else now, and the next one has not been asked.
@@ -516,7 +516,7 @@ impl<D> RequestQueue<D> {
         while !self.free.is_empty()
             && let Some(cause) = self.stalled.due(now)
         {
-            is_all &= self.ask_again(now, cause) != Asked::Moved;
+            is_all &= self.ask_again(now, cause) != Retry::Moved;
             // One that is due and has no room all the same is asked about with the others.
             if self.stalled.due(now) == Some(cause) {
                 self.stalled.set_due(cause, None);
@@ -524,24 +524,24 @@ impl<D> RequestQueue<D> {
             }
         }
         if let Some(rq) = done {
-            is_all &= self.ask_again(now, Cause::Limit(rq.group, rq.op == request::Op::Read)) != Asked::Moved;
+            is_all &= self.ask_again(now, Cause::Limit(rq.group, rq.op == request::Op::Read)) != Retry::Moved;
         }
         let mut in_vain = 0;
         while in_vain < RETRIES.min(self.stalled.len())
             && !self.free.is_empty()
             && let Some(cause) = self.stalled.next()
         {
-            let asked = self.ask_again(now, cause);
-            in_vain += usize::from(asked != Asked::Placed);
-            is_all &= asked != Asked::Moved;
+            let outcome = self.ask_again(now, cause);
+            in_vain += usize::from(outcome != Retry::Placed);
+            is_all &= outcome != Retry::Moved;
         }
         is_all &= self.stalled.len() <= RETRIES;
         self.retry_at = (!is_all).then_some(now + RETRY_AFTER);
     }
 
     /// Those that wait for this are placed, the first one first, as long as there is room.
-    fn ask_again(&mut self, now: Instant, cause: Cause) -> Asked {
-        let mut asked = Asked::InVain;
+    fn ask_again(&mut self, now: Instant, cause: Cause) -> Retry {
+        let mut outcome = Retry::InVain;
         while !self.free.is_empty()
             && let Some((ticket, (client, lane))) = self.stalled.first(cause)
         {
@@ -550,13 +550,13 @@ impl<D> RequestQueue<D> {
             match self.obstacle(lane, &piece, &request) {
                 Some((still, due)) if still == cause => {
                     self.stalled.set_due(cause, due);
-                    return asked;
+                    return outcome;
                 }
                 Some(other) => {
                     // Its bio is another by now, or something else stands in the way of it.
                     self.stalled.leave(ticket);
                     self.turn_away((client, lane), Some(ticket.number), other);
-                    return Asked::Moved;
+                    return Retry::Moved;
                 }
                 None => {
                     self.stalled.leave(ticket);
@@ -565,13 +565,13 @@ impl<D> RequestQueue<D> {
                     self.place(now);
                     // Others in line may have taken its room; then it waits again, as the first one.
                     if self.stalled.first(cause).is_some_and(|(t, _)| t == ticket) {
-                        return asked;
+                        return outcome;
                     }
-                    asked = Asked::Placed;
+                    outcome = Retry::Placed;
                 }
             }
         }
-        asked
+        outcome
     }
 
     /// The next piece of a bio, and the request that it is.
