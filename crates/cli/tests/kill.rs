@@ -77,7 +77,7 @@ impl Place {
     }
 }
 
-enum Asked {
+enum PendingRequest {
     Read(u64, u64),
     Write {
         first: u64,
@@ -104,7 +104,7 @@ struct Client {
     known: Vec<Known>,
     /// Something is asked about the block.
     busy: [bool; PART as usize],
-    asked: HashMap<u64, Asked>,
+    asked: HashMap<u64, PendingRequest>,
     serial: u64,
     sum: Sum,
 }
@@ -128,7 +128,8 @@ impl Client {
         let serial = self.serial;
         let kind = self.chance.below(100);
         if kind < 8 {
-            self.asked.insert(serial, Asked::Flush(self.known.iter().map(|k| k.acknowledged).collect()));
+            self.asked
+                .insert(serial, PendingRequest::Flush(self.known.iter().map(|k| k.acknowledged).collect()));
             return Some(request(FLUSH, serial, 0, 0));
         }
         let first = self.chance.below(PART);
@@ -141,12 +142,12 @@ impl Client {
         self.busy[range.clone()].fill(true);
         let (offset, len) = ((self.base + first) * BLOCK as u64, count as usize * BLOCK);
         if kind < 40 {
-            self.asked.insert(serial, Asked::Read(first, count));
+            self.asked.insert(serial, PendingRequest::Read(first, count));
             return Some(request(READ, serial, offset, len as u32));
         }
         self.known[range].iter_mut().for_each(|k| k.sent = serial);
         let fua = kind < 50;
-        self.asked.insert(serial, Asked::Write { first, count, serial, fua });
+        self.asked.insert(serial, PendingRequest::Write { first, count, serial, fua });
         let mut bytes = flagged(u16::from(fua), WRITE, serial, offset, len as u32);
         (first..first + count).for_each(|i| bytes.extend(stamped(self.base + i, serial)));
         Some(bytes)
@@ -157,7 +158,7 @@ impl Client {
         let (error, cookie) = hear(socket)?;
         assert_eq!(error, 0, "no error");
         // What is only half here was not read; the block is known as before.
-        let Asked::Read(first, count) = self.asked[&cookie] else {
+        let PendingRequest::Read(first, count) = self.asked[&cookie] else {
             self.done(cookie);
             return Ok(());
         };
@@ -171,7 +172,7 @@ impl Client {
 
     fn done(&mut self, cookie: u64) {
         match self.asked.remove(&cookie) {
-            Some(Asked::Write { first, count, serial, fua }) => {
+            Some(PendingRequest::Write { first, count, serial, fua }) => {
                 self.sum.writes += 1;
                 let range = first as usize..(first + count) as usize;
                 self.busy[range.clone()].fill(false);
@@ -180,7 +181,7 @@ impl Client {
                     k.stable = if fua { serial } else { k.stable };
                 }
             }
-            Some(Asked::Flush(acknowledged)) => {
+            Some(PendingRequest::Flush(acknowledged)) => {
                 self.sum.flushes += 1;
                 self.known.iter_mut().zip(acknowledged).for_each(|(k, a)| k.stable = k.stable.max(a));
             }
@@ -221,7 +222,7 @@ impl Client {
         self.busy.fill(false);
         for first in (0..PART).step_by(RUN as usize) {
             self.serial += 1;
-            self.asked.insert(self.serial, Asked::Read(first, RUN));
+            self.asked.insert(self.serial, PendingRequest::Read(first, RUN));
             let at = (self.base + first) * BLOCK as u64;
             socket.write_all(&request(READ, self.serial, at, RUN as u32 * BLOCK as u32))?;
             self.hear(socket)?;

@@ -142,7 +142,7 @@ impl Caller<'_> {
 }
 
 /// What a thread waits for.
-enum Asked {
+enum PendingRequest {
     Write {
         first: u64,
         count: u64,
@@ -156,7 +156,7 @@ enum Asked {
 #[derive(Default)]
 struct Part {
     known: Vec<Known>,
-    asked: Option<Asked>,
+    asked: Option<PendingRequest>,
 }
 
 #[derive(Default, Debug)]
@@ -192,10 +192,11 @@ impl Books {
                     part.known[first as usize..(first + count) as usize]
                         .iter_mut()
                         .for_each(|k| k.sent = serial);
-                    part.asked = Some(Asked::Write { first, count, serial });
+                    part.asked = Some(PendingRequest::Write { first, count, serial });
                 }
                 FLUSHES => {
-                    part.asked = Some(Asked::Flush(part.known.iter().map(|k| k.acknowledged).collect()));
+                    part.asked =
+                        Some(PendingRequest::Flush(part.known.iter().map(|k| k.acknowledged).collect()));
                 }
                 READ => {
                     for (block, known) in
@@ -207,12 +208,12 @@ impl Books {
                     self.sum.reads += 1;
                 }
                 DONE => match part.asked.take().expect("something was asked") {
-                    Asked::Write { first, count, serial } => {
+                    PendingRequest::Write { first, count, serial } => {
                         let written = &mut part.known[first as usize..(first + count) as usize];
                         written.iter_mut().for_each(|k| k.acknowledged = serial);
                         self.sum.writes += 1;
                     }
-                    Asked::Flush(acknowledged) => {
+                    PendingRequest::Flush(acknowledged) => {
                         part.known.iter_mut().zip(acknowledged).for_each(|(k, a)| k.stable = k.stable.max(a));
                         self.sum.flushes += 1;
                     }

@@ -39,7 +39,7 @@ struct Known {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct PendingRequest {
     bio: Option<(BioId, Bio)>,
     value: u64,
     asked: u64,
@@ -51,7 +51,7 @@ struct Asked {
 struct Person {
     id: ClientId,
     part: u64,
-    asked: BTreeMap<u64, Asked>,
+    asked: BTreeMap<u64, PendingRequest>,
     /// Where something was taken back: a good place to go next.
     hot: Option<(FileId, u64)>,
 }
@@ -186,7 +186,7 @@ impl World {
         let value = if op == Op::Write { cookie } else { 0 };
         let asked = cookie;
         let bio_id = self.queue.submit(self.now, id, bio, data);
-        let entry = Asked { bio: Some((bio_id, bio)), value, asked, is_cancelled: false, file };
+        let entry = PendingRequest { bio: Some((bio_id, bio)), value, asked, is_cancelled: false, file };
         self.people[person].asked.insert(cookie, entry);
     }
 
@@ -194,7 +194,7 @@ impl World {
         let cookie = self.tick();
         let file = FileId(self.chance.below(u64::from(FILES)) as u32);
         self.queue.flush(self.people[person].id, file, cookie);
-        let entry = Asked { bio: None, value: 0, asked: cookie, is_cancelled: false, file };
+        let entry = PendingRequest { bio: None, value: 0, asked: cookie, is_cancelled: false, file };
         self.people[person].asked.insert(cookie, entry);
     }
 
@@ -352,7 +352,7 @@ impl World {
 
     fn judge(
         &mut self,
-        asked: &Asked,
+        asked: &PendingRequest,
         bio: &Bio,
         result: Result<(), Errno>,
         data: Option<Vec<u64>>,
@@ -380,7 +380,7 @@ impl World {
         }
     }
 
-    fn judge_flush(&self, asked: &Asked) {
+    fn judge_flush(&self, asked: &PendingRequest) {
         let file = asked.file.0 as usize;
         for (block, k) in self.known[file].iter().enumerate() {
             let Some(value) = k.value.filter(|_| k.since < asked.asked && !k.is_busy) else { continue };
