@@ -4,7 +4,7 @@ use fairhead_core::Duration;
 use fairhead_core::sched::any::preset;
 use fairhead_device::DeviceParams;
 use fairhead_sim::journal::{Call, Collector, record};
-use fairhead_sim::why::Asked;
+use fairhead_sim::why::CallKind;
 use fairhead_sim::{Host, Outcome, Scenario, job};
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -57,8 +57,8 @@ fn null_makes_calls_and_no_requests() {
 fn blocks(lines: &str) -> String {
     let (_, mut calls) = run(&format!("[j]\nfilename=f\nsize=64k\nbs=4k\n{lines}\n"));
     calls.sort_by_key(|c| c.id);
-    let block = |c: &Call| format!("{}{}", c.offset / 4096, if c.asked == Asked::Write { "w" } else { "" });
-    calls.iter().filter(|c| c.asked != Asked::Sync).map(block).collect::<Vec<_>>().join(" ")
+    let block = |c: &Call| format!("{}{}", c.offset / 4096, if c.kind == CallKind::Write { "w" } else { "" });
+    calls.iter().filter(|c| c.kind != CallKind::Sync).map(block).collect::<Vec<_>>().join(" ")
 }
 
 /// The blocks at which calls of fio 3.33 begin: its log of offsets, by `write_lat_log` with `log_offset`.

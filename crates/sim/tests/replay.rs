@@ -434,7 +434,7 @@ fn a_small_trace_replayed_three_ways() {
         collector.calls.sort_by_key(|c| c.id);
         for c in &collector.calls {
             let (task, ended) = (&jobs.jobs[c.client].name, c.ended.unwrap().as_ns());
-            let (word, asked, began) = (mode.word(), c.asked, c.began.as_ns());
+            let (word, asked, began) = (mode.word(), c.kind, c.began.as_ns());
             table += &format!("{word} {task} {asked:?} {} {} {began} {ended}\n", c.offset, c.bytes);
         }
     }

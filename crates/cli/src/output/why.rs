@@ -21,7 +21,7 @@ use fairhead_core::trace::Reason;
 use fairhead_core::{Duration, TaskId};
 use fairhead_report::page::Chapter;
 use fairhead_sim::journal::Idle;
-use fairhead_sim::why::{self, Account, Asked, Blame, Calls, Decision, Phase, Story, WindowReport, words};
+use fairhead_sim::why::{self, Account, Blame, CallKind, Calls, Decision, Phase, Story, WindowReport, words};
 use serde_json::{Value, json};
 
 /// How many of those to blame are named one by one.
@@ -310,17 +310,17 @@ fn story(w: &why::Report, s: &Story) -> String {
 
 /// What a call was, and how long it took.
 fn headline(w: &why::Report, s: &Story) -> String {
-    let asked = match s.asked {
-        Asked::Read => "read",
-        Asked::Write => "write",
-        Asked::Trim => "trim",
-        Asked::Sync => "fsync",
+    let kind = match s.kind {
+        CallKind::Read => "read",
+        CallKind::Write => "write",
+        CallKind::Trim => "trim",
+        CallKind::Sync => "fsync",
     };
     let size = if s.bytes > 0 { format!(" of {}", bytes(s.bytes)) } else { String::new() };
     let who = w.clients.iter().find(|c| c.client == s.client).map_or("", |c| c.name.as_str());
     let whose = if w.clients.len() > 1 { format!(" by {who}") } else { String::new() };
     let end = if s.over { "ended at" } else { "not over at" };
-    format!("{} ({asked}{size}{whose}, {end} {})", time(s.took), time(s.ended))
+    format!("{} ({kind}{size}{whose}, {end} {})", time(s.took), time(s.ended))
 }
 
 /// The parts of a call's time, or of a step's, in words.
@@ -495,7 +495,7 @@ fn reasons(list: &[(Reason, u64)]) -> Value {
 fn told(w: &why::Report, s: &Story) -> Value {
     json!({
         "name": w.clients.iter().find(|c| c.client == s.client).map(|c| c.name.as_str()),
-        "asked": format!("{:?}", s.asked).to_lowercase(),
+        "asked": format!("{:?}", s.kind).to_lowercase(),
         "bytes": s.bytes,
         "ended_ns": s.ended.as_ns(),
         "took_ns": s.took.as_ns(),

@@ -5,7 +5,7 @@ use super::{Call, Client, Entry, Seen};
 use fairhead_core::sched::any::PRESETS;
 use fairhead_device::DeviceParams;
 use fairhead_sim::job::{self, JobFile};
-use fairhead_sim::journal::{self, Asked, Sink};
+use fairhead_sim::journal::{self, CallKind, Sink};
 use fairhead_sim::{Host, Outcome, Scenario};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -82,15 +82,15 @@ fn run(jobs: JobFile, seed: u64) -> Result<Seen, String> {
         let slot = |file: u32| names.iter().position(|n| files.get(n) == Some(&file));
         let own = || calls.0.iter().filter(move |call| call.client == i);
         let mut ends_ms: Vec<f64> = own()
-            .filter(|c| c.measured && matches!(c.asked, Asked::Read | Asked::Write))
+            .filter(|c| c.measured && matches!(c.kind, CallKind::Read | CallKind::Write))
             .filter_map(|c| c.ended)
             .map(|d| d.as_ns() as f64 / 1e6)
             .collect();
         ends_ms.sort_by(f64::total_cmp);
         let call = |call: &journal::Call| {
-            let kind = match call.asked {
-                Asked::Read => 'r',
-                Asked::Write => 'w',
+            let kind = match call.kind {
+                CallKind::Read => 'r',
+                CallKind::Write => 'w',
                 _ => 's',
             };
             Call { kind, file: slot(call.file), offset: call.offset, len: call.bytes }

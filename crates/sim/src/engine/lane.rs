@@ -23,7 +23,7 @@ use crate::event::Due;
 use crate::ext2;
 use crate::job::{DiskId, Engine, ExitWhat, Job, SyncMode};
 use crate::layout::Layout;
-use crate::why::{Asked, Doing, Wait};
+use crate::why::{CallKind, Doing, Wait};
 use fairhead_core::{Duration, Instant, Op, Request, Sectors, TaskId};
 
 /// Where a lane stands.
@@ -756,11 +756,11 @@ impl Machine<'_> {
     }
 }
 
-const fn asked(action: Action) -> Asked {
+const fn asked(action: Action) -> CallKind {
     match action {
-        Action::Read => Asked::Read,
-        Action::Write => Asked::Write,
-        Action::Trim => Asked::Trim,
-        Action::Sync => Asked::Sync,
+        Action::Read => CallKind::Read,
+        Action::Write => CallKind::Write,
+        Action::Trim => CallKind::Trim,
+        Action::Sync => CallKind::Sync,
     }
 }

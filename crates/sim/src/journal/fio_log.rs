@@ -16,7 +16,7 @@
 //
 //= fio-3.33 HOWTO "Log File Formats"; the units, names and columns were seen
 
-use super::{Asked, Call, Run, Sink};
+use super::{Call, CallKind, Run, Sink};
 use crate::job::JobFile;
 use fairhead_core::Duration;
 use std::fmt::Write as _;
@@ -125,11 +125,11 @@ impl Sink for Recorder {
     fn call(&mut self, call: &Call) {
         let Some((true, origin, calls)) = self.clients.get_mut(call.client) else { return };
         origin.get_or_insert(call.began);
-        let way = match call.asked {
-            Asked::Read => 0,
-            Asked::Write => 1,
-            Asked::Trim => 2,
-            Asked::Sync => return,
+        let way = match call.kind {
+            CallKind::Read => 0,
+            CallKind::Write => 1,
+            CallKind::Trim => 2,
+            CallKind::Sync => return,
         };
         let Some(at) = call.ended.filter(|_| call.measured) else { return };
         let (bytes, offset) = (call.bytes, call.offset);

@@ -49,7 +49,7 @@ pub(crate) use recorder::Recorder;
 
 use crate::engine::{Books, Scenario, observe};
 use crate::metrics::{Outcome, Result};
-pub use crate::why::Asked;
+pub use crate::why::CallKind;
 use crate::why::Report;
 use fairhead_core::trace::{self, Detail, Reason};
 use fairhead_core::{Duration, GroupId, Hold, Sector, Sectors, TaskId};
@@ -194,7 +194,7 @@ pub struct Call {
     /// The lane of the client's calls in flight, from 0 to `iodepth` - 1.
     pub lane: u32,
     /// The kind of call.
-    pub asked: Asked,
+    pub kind: CallKind,
     /// The file, by its number among all files of the run.
     pub file: u32,
     /// The offset in the file, in bytes.

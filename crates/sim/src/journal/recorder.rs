@@ -5,7 +5,7 @@
 //! when the task hands it in, as that is.
 
 use super::{Action, Call, End, Event, Head, Idle, Kind, Request, Run, Sink};
-use crate::why::{Asked, Followers, gives_turn};
+use crate::why::{CallKind, Followers, gives_turn};
 use fairhead_core::trace::{self, Detail, Reason, TraceEvent};
 use fairhead_core::{self as core, Duration, GroupId, Hold, Instant, Op, Sector, Sectors, Tag, TaskId};
 use fairhead_device::DeviceOp;
@@ -97,7 +97,7 @@ impl<'a> Recorder<'a> {
         &mut self,
         lane: u32,
         since: Instant,
-        asked: Asked,
+        kind: CallKind,
         (file, offset): (u32, u64),
         bytes: u64,
     ) {
@@ -109,7 +109,7 @@ impl<'a> Recorder<'a> {
             client: l.client,
             task,
             lane: lane - l.first_lane,
-            asked,
+            kind,
             file,
             offset,
             bytes,

@@ -201,7 +201,7 @@ impl<W: Write> Sink for Timeline<W> {
         let Some(ended) = call.ended else { return };
         let what = match call.bytes {
             0 => "fsync".to_owned(),
-            n => format!("{} {}", format!("{:?}", call.asked).to_lowercase(), bytes(n)),
+            n => format!("{} {}", format!("{:?}", call.kind).to_lowercase(), bytes(n)),
         };
         self.event(call.began, track, BEGIN, |it| {
             it.text(23, &what);

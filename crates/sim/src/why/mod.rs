@@ -270,7 +270,7 @@ fn count(list: &mut Vec<(Reason, u64)>, reason: Reason, n: u64) {
 
 /// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum CallKind {
     /// A read.
     Read,
     /// A write, to the disk or to memory.
@@ -293,7 +293,7 @@ pub struct Story {
     /// The time that it took.
     pub took: Duration,
     /// The kind of call.
-    pub asked: Asked,
+    pub kind: CallKind,
     /// The length of the call, in bytes.
     pub bytes: u64,
     /// The parts of its time.

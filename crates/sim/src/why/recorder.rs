@@ -9,8 +9,8 @@
 //! client, and for the client on that disk.
 
 use super::{
-    Account, Asked, Calls, ClientReport, OnDisk, Phase, Report, SLOWEST, Step, Story, Window, WindowReport,
-    count,
+    Account, CallKind, Calls, ClientReport, OnDisk, Phase, Report, SLOWEST, Step, Story, Window,
+    WindowReport, count,
 };
 use crate::engine::Owner;
 use fairhead_core::trace::{Action, Detail, Reason, TraceEvent};
@@ -109,7 +109,7 @@ struct Lane {
     /// Queues whose flush it waits for and which have not begun it, one bit each.
     flushes: u64,
     since: Instant,
-    asked: Asked,
+    kind: CallKind,
     bytes: u64,
     call: Account,
     call_pending: AllPending,
@@ -131,7 +131,7 @@ impl Lane {
             needs: Vec::new(),
             flushes: 0,
             since: Instant::EPOCH,
-            asked: Asked::Read,
+            kind: CallKind::Read,
             bytes: 0,
             call: Account::default(),
             call_pending: none_pending(members),
@@ -170,7 +170,7 @@ impl Lane {
             ended: now.since(Instant::EPOCH),
             over,
             took: now.since(self.since),
-            asked: self.asked,
+            kind: self.kind,
             bytes: self.bytes,
             account: self.call.clone(),
             steps: self.steps.iter().map(|s| s.0.clone()).collect(),
@@ -451,11 +451,11 @@ impl Recorder {
 
     /// A call begins; it began `inside` ago, and computed since. Requests of earlier calls that were not
     /// waited for may still be in flight: the call will settle them first.
-    pub(crate) fn begins(&mut self, lane: u32, since: Instant, asked: Asked, bytes: u64) {
+    pub(crate) fn begins(&mut self, lane: u32, since: Instant, kind: CallKind, bytes: u64) {
         let (now, inside, has_steps) = (self.now, self.now.since(since), self.window.is_some());
         if let Some(lane) = self.lane(lane) {
             (lane.doing, lane.wait, lane.flushes) = (Doing::InCall, Wait::None, 0);
-            (lane.since, lane.asked, lane.bytes) = (since, asked, bytes);
+            (lane.since, lane.kind, lane.bytes) = (since, kind, bytes);
             lane.call = Account { computing: inside, ..Account::default() };
             lane.chosen = Reason::None;
             lane.steps.clear();

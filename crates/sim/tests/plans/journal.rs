@@ -6,7 +6,7 @@ use fairhead_core::sched::any::PRESETS;
 use fairhead_core::trace::Reason;
 use fairhead_core::{Duration, Hold, TaskId};
 use fairhead_device::DeviceOp;
-use fairhead_sim::journal::{Action, Asked, Collector, Dropped, Request};
+use fairhead_sim::journal::{Action, CallKind, Collector, Dropped, Request};
 use fairhead_sim::metrics::OpStats;
 
 /// What holds for every run.
@@ -153,11 +153,14 @@ fn disk(plan: &Plan, journal: &Collector, what: &str) {
 /// The calls are those that the clients' figures count.
 fn calls(plan: &Plan, journal: &Collector, what: &str) {
     for (i, c) in plan.outcome().clients.iter().enumerate() {
-        for (asked, stats) in
-            [(Asked::Read, &c.read), (Asked::Write, &c.write), (Asked::Trim, &c.trim), (Asked::Sync, &c.sync)]
-        {
+        for (asked, stats) in [
+            (CallKind::Read, &c.read),
+            (CallKind::Write, &c.write),
+            (CallKind::Trim, &c.trim),
+            (CallKind::Sync, &c.sync),
+        ] {
             let mut mine = OpStats::default();
-            let of = journal.calls.iter().filter(|k| k.client == i && k.asked == asked && k.measured);
+            let of = journal.calls.iter().filter(|k| k.client == i && k.kind == asked && k.measured);
             for k in of {
                 let took = k.ended.expect("what is measured has ended") - k.began;
                 mine.calls += 1;
