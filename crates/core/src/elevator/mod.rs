@@ -677,7 +677,7 @@ impl Common {
             self.books.groups.waits(now, rq.group);
         }
         if !self.is_quiet(sched, rq) {
-            return self.insert_in_company(sched, tag, rq);
+            return self.insert_touching(sched, tag, rq);
         }
         self.file(sched, tag, rq);
         sched.insert(cx!(self, shown), tag);
@@ -705,7 +705,7 @@ impl Common {
         }
         if self.limits.merges {
             if !self.is_quiet(sched, rq) {
-                return self.insert_in_company(sched, tag, rq);
+                return self.insert_touching(sched, tag, rq);
             }
             self.file(sched, tag, rq);
         }
@@ -730,7 +730,7 @@ impl Common {
 
     /// A request arrives that may touch another: merges them if they do and may.
     #[inline(never)]
-    fn insert_in_company<S: Scheduler>(&mut self, sched: &mut S, tag: Tag, rq: &Request) -> Insert {
+    fn insert_touching<S: Scheduler>(&mut self, sched: &mut S, tag: Tag, rq: &Request) -> Insert {
         if self.touches(sched, rq) {
             sched.prepare_merge(cx!(self), rq);
             if let Some((into, end)) = self.find_merge(sched, rq, self.requests[tag].segments) {
