@@ -70,7 +70,7 @@ impl<S: Scheduler> Elevator<S> {
     ///
     /// # Panics
     /// If time goes backwards.
-    pub fn meddle<R>(&mut self, now: Instant, change: impl FnOnce(&mut S, &mut Cx<'_>) -> R) -> R {
+    pub fn override_state<R>(&mut self, now: Instant, change: impl FnOnce(&mut S, &mut Cx<'_>) -> R) -> R {
         let Self { sched, common } = self;
         common.advance(now);
         change(sched, cx!(common))

@@ -44,7 +44,7 @@ pub(super) fn compare<R: BufRead>(
     let header = steps.log().header().clone();
     let config = config(&header);
     let mut elevator = Elevator::new(limits, config).map_err(|e| steps.log().error_at(0, &e.to_string()))?;
-    elevator.meddle(Instant::EPOCH, |mq: &mut MqDeadline, _| mq.age_as_the_kernel());
+    elevator.override_state(Instant::EPOCH, |mq: &mut MqDeadline, _| mq.age_as_the_kernel());
     let mut replay = Replay {
         elevator,
         tags: Tags::new(TAGS),
@@ -109,7 +109,7 @@ impl Replay {
     /// The kernel asks, and if that gives nothing although requests wait, it asks again at the next tick.
     fn ask(&mut self, at: Instant) {
         let now = self.reruns.clock(at);
-        let is_vain = self.elevator.meddle(now, |mq, cx| mq.asked_in_vain(cx.requests, now));
+        let is_vain = self.elevator.override_state(now, |mq, cx| mq.asked_in_vain(cx.requests, now));
         self.due = is_vain.then(|| self.reruns.after(at));
     }
 

@@ -170,7 +170,7 @@ impl Replay {
             let found = self.clocks(now).into_iter().find_map(|(now, slot)| {
                 self.elevator.clone_from(&self.before);
                 if let Some(later) = slot {
-                    self.elevator.meddle(now, |bfq, _| bfq.adopt_clock(CLOCK_ERROR, later));
+                    self.elevator.override_state(now, |bfq, _| bfq.adopt_clock(CLOCK_ERROR, later));
                 }
                 let (answer, other) = self.attempt_at(case, run, now);
                 other.agree().then_some((now, answer, other))
@@ -214,14 +214,14 @@ impl Replay {
         let step = case.step;
         let idled = step.kind == Kind::Timer;
         if idled {
-            self.elevator.meddle(now, |bfq, cx| bfq.force_waiting(cx, false));
+            self.elevator.override_state(now, |bfq, cx| bfq.force_waiting(cx, false));
         } else if case.sent.is_none() {
             if is_elsewhere {
                 self.put_task_into(step, now);
             }
-            self.elevator.meddle(now, |bfq, _| bfq.mute(true));
+            self.elevator.override_state(now, |bfq, _| bfq.mute(true));
             run(&mut self.elevator, now);
-            self.elevator.meddle(now, |bfq, _| bfq.mute(false));
+            self.elevator.override_state(now, |bfq, _| bfq.mute(false));
         }
         for (at, decision) in &case.decisions {
             self.force(step, *at, decision, now);
@@ -237,12 +237,12 @@ impl Replay {
             Decision::Expire(expiry) => {
                 self.put_in_service(step, at, now);
                 let why = reason(expiry.why);
-                self.elevator.meddle(now, |bfq, cx| bfq.force_expire(cx, why, idled));
+                self.elevator.override_state(now, |bfq, cx| bfq.force_expire(cx, why, idled));
             }
             Decision::Select { .. } => {
                 let Some(q) = self.named(step, at) else { return };
-                self.elevator.meddle(now, |bfq, cx| bfq.force_expire(cx, Reason::Preempted, false));
-                self.elevator.meddle(now, |bfq, cx| bfq.force_select(cx, q));
+                self.elevator.override_state(now, |bfq, cx| bfq.force_expire(cx, Reason::Preempted, false));
+                self.elevator.override_state(now, |bfq, cx| bfq.force_select(cx, q));
             }
         }
     }
@@ -254,7 +254,7 @@ impl Replay {
         if serving == Some(q) {
             return;
         }
-        self.elevator.meddle(now, |bfq, cx| {
+        self.elevator.override_state(now, |bfq, cx| {
             bfq.force_expire(cx, Reason::Preempted, false);
             bfq.force_select(cx, q)
         });
@@ -289,7 +289,7 @@ impl Replay {
         let bfq = self.elevator.scheduler();
         let Some(view) = bfq.serving().map(|q| bfq.view(q)) else { return };
         if view.queued == 0 && view.in_flight == 0 {
-            self.elevator.meddle(now, |bfq, cx| bfq.force_waiting(cx, true));
+            self.elevator.override_state(now, |bfq, cx| bfq.force_waiting(cx, true));
         }
     }
 }
@@ -320,7 +320,7 @@ impl Replay {
     fn put_task_into(&mut self, step: &Step, now: Instant) {
         let task = TaskId(step.thread.pid);
         let to = self.heard.home.and_then(|home| self.names.at(home));
-        self.elevator.meddle(now, |bfq, cx| bfq.force_queue(cx, task, to));
+        self.elevator.override_state(now, |bfq, cx| bfq.force_queue(cx, task, to));
     }
 
     fn merge(&mut self, step: &Step, io: &Io) -> Result<(), String> {

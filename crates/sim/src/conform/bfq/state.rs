@@ -113,7 +113,7 @@ impl Replay {
         self.count(step, vec![verdict]);
         if ours.0 != theirs.0 {
             self.latest = now;
-            self.elevator.meddle(now, |bfq, cx| bfq.force_waiting(cx, theirs.0));
+            self.elevator.override_state(now, |bfq, cx| bfq.force_waiting(cx, theirs.0));
         }
     }
 
@@ -129,7 +129,7 @@ impl Replay {
         self.count(step, vec![Verdict { topic: Topic::Feedback, at: Some(at), ours }]);
         if differs {
             self.latest = self.now(step);
-            self.elevator.meddle(self.latest, |bfq, _| bfq.adopt_next_budget(q, next));
+            self.elevator.override_state(self.latest, |bfq, _| bfq.adopt_next_budget(q, next));
         }
     }
 
@@ -163,10 +163,10 @@ impl Replay {
             let Some(q) = self.named(step, *at) else { continue };
             match *decision {
                 Decision::Expire(expiry) => {
-                    self.elevator.meddle(now, |bfq, _| bfq.adopt_short_think(q, expiry.short_think));
+                    self.elevator.override_state(now, |bfq, _| bfq.adopt_short_think(q, expiry.short_think));
                 }
                 Decision::Select { budget, .. } if self.elevator.scheduler().serving() == Some(q) => {
-                    self.elevator.meddle(now, |bfq, _| bfq.adopt_budget(q, budget));
+                    self.elevator.override_state(now, |bfq, _| bfq.adopt_budget(q, budget));
                 }
                 Decision::Select { .. } => {}
             }
@@ -178,14 +178,15 @@ impl Replay {
             }
             let v = self.elevator.scheduler().view(q);
             if self.times_as_told(q, &v, times) != (times.start, times.finish) {
-                self.elevator.meddle(now, |bfq, _| bfq.adopt_times(now, q, times.start, times.finish));
+                self.elevator
+                    .override_state(now, |bfq, _| bfq.adopt_times(now, q, times.start, times.finish));
             }
         }
         for (at, said) in step.says.iter().enumerate() {
             match said.say {
                 Say::Raising { .. } => self.adopt_raising(step, at, now),
                 Say::MaxBudget { sectors } => {
-                    self.elevator.meddle(now, |bfq, _| bfq.adopt_max_budget(sectors));
+                    self.elevator.override_state(now, |bfq, _| bfq.adopt_max_budget(sectors));
                 }
                 _ => {}
             }
@@ -203,7 +204,7 @@ impl Replay {
             return;
         }
         let began = step.says.iter().any(|s| s.say == Say::Allocated);
-        self.elevator.meddle(now, |bfq, cx| {
+        self.elevator.override_state(now, |bfq, cx| {
             bfq.adopt_factor(cx, q, factor, began);
             if let (true, Ok(budget)) = (v.busy, u32::try_from(times.service)) {
                 bfq.adopt_budget(q, budget);
@@ -223,7 +224,7 @@ impl Replay {
         // A tick that came late is no state.
         let near = v.raise_start.max(start).since(v.raise_start.min(start)) <= self.tick;
         if !has_ended && ((v.factor, v.raise_len) != (factor, len) || !near) {
-            self.elevator.meddle(now, |bfq, _| bfq.adopt_raise(q, factor, start, len));
+            self.elevator.override_state(now, |bfq, _| bfq.adopt_raise(q, factor, start, len));
         }
     }
 }
