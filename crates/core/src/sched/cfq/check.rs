@@ -38,7 +38,7 @@ impl Cfq {
         }
         assert!(self.idle_timer.is_none() || self.active.is_some(), "idling without an active queue");
         assert!(self.active.is_none_or(|id| self.queues[id].is_busy()), "the active queue is in no tree");
-        if let Some(id) = self.active.filter(|_| self.lonely.contains(&self.last_position.0)) {
+        if let Some(id) = self.active.filter(|_| self.no_neighbour.contains(&self.last_position.0)) {
             assert_eq!(self.find_cooperator(id).0, None, "a cooperator was overlooked");
         }
         self.walk_contexts(requests);

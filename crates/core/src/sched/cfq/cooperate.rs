@@ -43,7 +43,7 @@ impl Cfq {
     /// queue's candidate is in the same place.
     pub(super) fn refresh_position(&mut self, requests: &Requests, id: QueueId) {
         self.leave_position(id);
-        self.lonely = NOWHERE;
+        self.no_neighbour = NOWHERE;
         let (rule, once_valid) = (self.seek, !self.config.quirk_seeky_early);
         let queue = &mut self.queues[id];
         let Some(next) = queue.next else { return };
@@ -64,7 +64,7 @@ impl Cfq {
     #[inline]
     pub(super) fn leave_position(&mut self, id: QueueId) {
         if let Some(level) = self.queues[id].position.take() {
-            self.lonely = NOWHERE;
+            self.no_neighbour = NOWHERE;
             self.by_position.remove(&mut self.positions[usize::from(level)], id);
         }
     }
@@ -73,11 +73,11 @@ impl Cfq {
     /// active and empty.
     #[inline]
     pub(super) fn close_cooperator(&mut self, id: QueueId) -> Option<QueueId> {
-        if self.lonely.contains(&self.last_position.0) {
+        if self.no_neighbour.contains(&self.last_position.0) {
             return None;
         }
-        let (found, lonely) = self.find_cooperator(id);
-        self.lonely = lonely;
+        let (found, no_neighbour) = self.find_cooperator(id);
+        self.no_neighbour = no_neighbour;
         found
     }
 

@@ -291,7 +291,7 @@ pub struct Cfq {
     /// The end of the last request issued.
     last_position: Sector,
     /// Where the head may be without a cooperator of the active queue being near.
-    lonely: Range<u64>,
+    no_neighbour: Range<u64>,
     /// When a sync request was last late.
     last_delayed_sync: Option<Instant>,
     probe: DepthProbe,
@@ -375,7 +375,7 @@ impl Scheduler for Cfq {
             in_driver: 0,
             in_flight: [0; 2],
             last_position: Sector(0),
-            lonely: NOWHERE,
+            no_neighbour: NOWHERE,
             last_delayed_sync: None,
             probe: DepthProbe::default(),
             config,
@@ -582,7 +582,7 @@ impl Cfq {
         if self.contexts[slot].prio_changed && self.is_own(id) {
             self.contexts[slot].prio_changed = false;
             self.queues[id].set_prio(prio);
-            self.lonely = NOWHERE;
+            self.no_neighbour = NOWHERE;
         }
         id
     }

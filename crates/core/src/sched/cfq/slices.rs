@@ -150,7 +150,7 @@ impl Cfq {
         }
         self.idle_timer = None;
         self.active = Some(id);
-        self.lonely = NOWHERE;
+        self.no_neighbour = NOWHERE;
         self.leave_position(id);
         cx.note(Reason::SliceStart, task);
     }
