@@ -638,7 +638,7 @@ impl<'a> DiskQueue<'a> {
     pub(super) fn timer(&mut self, now: Instant) -> bool {
         let held = self.elevator.requests().held();
         self.elevator.timer(now);
-        self.heed();
+        self.drain_trace();
         self.elevator.requests().held() < held
     }
 
@@ -649,13 +649,13 @@ impl<'a> DiskQueue<'a> {
         change: fairhead_core::Control,
     ) -> std::result::Result<(), fairhead_core::Refusal> {
         let answer = self.elevator.control(now, change);
-        self.heed();
+        self.drain_trace();
         answer
     }
 
     pub(super) fn exit_task(&mut self, now: Instant, task: fairhead_core::TaskId) {
         let _ = self.elevator.control(now, fairhead_core::Control::TaskExit(task));
-        self.heed();
+        self.drain_trace();
     }
 
     // ---- where the time goes -----------------------------------------------------------------------------
@@ -675,15 +675,15 @@ impl<'a> DiskQueue<'a> {
 
     /// Empties the elevator's trace, which holds what one call of it recorded.
     #[inline]
-    fn heed(&mut self) {
+    fn drain_trace(&mut self) {
         if self.tap.is_some() {
-            self.heed_trace();
+            self.drain_observed_trace();
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn heed_trace(&mut self) {
+    fn drain_observed_trace(&mut self) {
         let Some(tap) = &mut self.tap else { return };
         let mut events = std::mem::take(&mut tap.events);
         events.extend(self.elevator.drain_trace());
@@ -708,7 +708,7 @@ impl<'a> DiskQueue<'a> {
         if let Some(tap) = &mut self.tap {
             tap.why(|why, member| why.inserted(member, tag, owner));
         }
-        self.heed_trace();
+        self.drain_observed_trace();
     }
 
     /// The elevator was asked for a request.
@@ -718,7 +718,7 @@ impl<'a> DiskQueue<'a> {
         if let Some(tap) = &mut self.tap {
             tap.answer = answer;
         }
-        self.heed_trace();
+        self.drain_observed_trace();
         self.tell_idling();
     }
 
@@ -772,7 +772,7 @@ impl<'a> DiskQueue<'a> {
         if let Some(tap) = &mut self.tap {
             tap.why(|why, member| why.completed(member, tag, &freed));
         }
-        self.heed_trace();
+        self.drain_observed_trace();
         if let Some(tap) = &mut self.tap {
             tap.journal(|journal, member| journal.completed(member, tag, &freed));
             freed.clear();
