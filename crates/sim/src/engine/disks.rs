@@ -355,7 +355,7 @@ impl<'a> Disks<'a> {
         let (owner, left) = &mut self.shared[index as usize];
         *left -= 1;
         if *left > 0 {
-            return Owner::Nobody;
+            return Owner::None;
         }
         self.free.push(index);
         *owner

@@ -100,7 +100,7 @@ pub struct Scenario {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// No lane waits for it.
-    Nobody,
+    None,
     /// A lane's call.
     Lane(u32),
     /// Pages on their way into memory.
@@ -707,7 +707,7 @@ impl<'a> Machine<'a> {
         self.queue.complete(self.now, member, tag, &mut owners, &mut woken);
         for owner in &owners {
             match *owner {
-                Owner::Nobody | Owner::Shared(_) => {}
+                Owner::None | Owner::Shared(_) => {}
                 Owner::Lane(lane) => {
                     if self.lanes[lane as usize].piece_done() {
                         woken.push_back(lane);

@@ -213,7 +213,7 @@ impl<'a> DiskQueue<'a> {
         Ok(Self {
             elevator: Elevator::new(limits, sched)?,
             device,
-            owners: vec![(Owner::Nobody, None); usize::from(tags)],
+            owners: vec![(Owner::None, None); usize::from(tags)],
             free: (0..tags).rev().collect(),
             depth: u32::from(facts.queue_depth),
             pools,

@@ -484,7 +484,7 @@ impl Recorder {
     pub(crate) fn shares(&mut self, entry: u32, owner: Owner) {
         let entry = entry as usize;
         if self.shared.len() <= entry {
-            self.shared.resize(entry + 1, Owner::Nobody);
+            self.shared.resize(entry + 1, Owner::None);
         }
         self.shared[entry] = owner;
     }
@@ -563,7 +563,7 @@ impl Recorder {
             owner => (owner, None),
         };
         let (is_write, file, first, count) = match owner {
-            Owner::Nobody | Owner::Shared(_) => return,
+            Owner::None | Owner::Shared(_) => return,
             Owner::Lane(lane) => {
                 if let Some(lane) = self.lane(lane) {
                     lane.needs.push(tag);
