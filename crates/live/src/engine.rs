@@ -24,7 +24,7 @@ use crate::data::Data;
 use crate::emulation::{Emulation, Lateness, Work};
 use crate::groups::GroupTable;
 use crate::inbox::{Inbox, Pushed};
-use crate::looking::Looking;
+use crate::polling::Polling;
 use crate::recorder::Recorder;
 use crate::request_queue::{IoId, RequestQueue, Start};
 use crate::ring::{LARGE, Outcome, Ring, Token};
@@ -201,7 +201,7 @@ pub(crate) struct Engine<F> {
     recorder: Option<Recorder>,
     heard: Vec<Message>,
     stops_at: Option<Instant>,
-    looking: Looking,
+    polling: Polling,
     /// The bytes that this thread has copied since it last sent: clients take them while it copies the next.
     copied: u64,
     /// Whether there are pages among them.
@@ -219,7 +219,7 @@ impl<F: Front> Engine<F> {
     pub(crate) fn new(ring: Ring, context: Context, store: Store, front: F, inputs: Inputs) -> Self {
         let Inputs { mail, bell, rung, clock, recorder } = inputs;
         let (pending, heard) = (BTreeMap::new(), Vec::new());
-        let (stops_at, looking) = (None, Looking::default());
+        let (stops_at, polling) = (None, Polling::default());
         Self {
             ring,
             context,
@@ -233,7 +233,7 @@ impl<F: Front> Engine<F> {
             recorder,
             heard,
             stops_at,
-            looking,
+            polling,
             copied: 0,
             has_pages: false,
             batch: 0,
@@ -468,13 +468,13 @@ impl<F: Front> Engine<F> {
         self.mail.inbox.wake();
         let idle = self.clock.now().saturating_since(now);
         self.has_waited = idle >= IDLE;
-        self.looking.learn(idle);
+        self.polling.learn(idle);
         Ok(())
     }
 
     /// For a little while. Answers whether there is news.
     fn look(&mut self, now: Instant, most: Option<Duration>) -> io::Result<bool> {
-        let window = most.map_or(self.looking.window, |most| most.min(self.looking.window));
+        let window = most.map_or(self.polling.window, |most| most.min(self.polling.window));
         // A thread that runs a model keeps its processor; and workers need the processor more than it does.
         if window.is_zero() || self.context.emulation.is_some() || self.ring.has_busy_workers() {
             return Ok(false);
@@ -488,7 +488,7 @@ impl<F: Front> Engine<F> {
             }
             std::thread::yield_now();
             let back = self.clock.now();
-            if !self.looking.gave_way(back.saturating_since(last)) {
+            if !self.polling.gave_way(back.saturating_since(last)) {
                 break;
             }
             last = back;

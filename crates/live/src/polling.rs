@@ -1,11 +1,11 @@
 //! How long the engine looks for news before it sleeps.
 //!
 //! A processor that sleeps takes 15 to 20 us to wake, longer than many a read takes, and a client that has
-//! one request in flight pays for it each time. So an engine that had news within [`Looking::MOST`] polls for
+//! one request in flight pays for it each time. So an engine that had news within [`Polling::MOST`] polls for
 //! that long the next time, yielding to every other thread that wants the processor. Each time that nothing
 //! came, it polls for half as long, until not at all: an engine with rare requests pays nothing. Where
 //! processors are short, threads that sleep are served sooner than those that yield: if another thread had
-//! the processor meanwhile, the engine sleeps the next [`Looking::REST`] times.
+//! the processor meanwhile, the engine sleeps the next [`Polling::REST`] times.
 //!
 //! What it does not do: it is not for an engine at real-time priority, to which yielding means nothing.
 //!
@@ -16,14 +16,14 @@ use fairhead_core::units::Duration;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct Looking {
+pub(crate) struct Polling {
     /// For how long to look the next time.
     pub(crate) window: Duration,
     /// How many times not to.
     rest: u32,
 }
 
-impl Looking {
+impl Polling {
     /// The longest.
     pub(crate) const MOST: Duration = Duration::from_us(50);
 
@@ -66,30 +66,30 @@ mod tests {
 
     #[test]
     fn who_has_news_at_once_looks_and_who_has_not_sleeps() {
-        let mut looking = Looking::default();
-        assert_eq!(looking.window, Duration::ZERO);
-        looking.learn(Duration::from_us(40));
-        assert_eq!(looking.window, Looking::MOST);
+        let mut polling = Polling::default();
+        assert_eq!(polling.window, Duration::ZERO);
+        polling.learn(Duration::from_us(40));
+        assert_eq!(polling.window, Polling::MOST);
         let mut looks = 0;
-        while !looking.window.is_zero() {
-            looking.learn(Duration::from_us(51));
+        while !polling.window.is_zero() {
+            polling.learn(Duration::from_us(51));
             looks += 1;
         }
         assert_eq!(looks, 4);
-        looking.learn(Duration::from_secs(1));
-        assert_eq!(looking.window, Duration::ZERO);
+        polling.learn(Duration::from_secs(1));
+        assert_eq!(polling.window, Duration::ZERO);
     }
 
     #[test]
     fn where_processors_are_short_it_sleeps() {
-        let mut looking = Looking::default();
-        assert!(looking.gave_way(Duration::from_us(3)));
-        assert!(!looking.gave_way(Duration::from_ms(3)));
-        for _ in 0..Looking::REST {
-            looking.learn(Duration::from_us(1));
-            assert_eq!(looking.window, Duration::ZERO);
+        let mut polling = Polling::default();
+        assert!(polling.gave_way(Duration::from_us(3)));
+        assert!(!polling.gave_way(Duration::from_ms(3)));
+        for _ in 0..Polling::REST {
+            polling.learn(Duration::from_us(1));
+            assert_eq!(polling.window, Duration::ZERO);
         }
-        looking.learn(Duration::from_us(1));
-        assert_eq!(looking.window, Looking::MOST);
+        polling.learn(Duration::from_us(1));
+        assert_eq!(polling.window, Polling::MOST);
     }
 }
