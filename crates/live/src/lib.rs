@@ -35,9 +35,9 @@ mod recorder;
 pub mod recording;
 pub mod request_queue;
 mod ring;
+mod scheduler_switch;
 mod socket;
 mod store;
-mod succession;
 mod transfer;
 mod waits;
 

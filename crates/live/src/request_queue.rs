@@ -53,7 +53,7 @@ use crate::depth::{AT_DISK_MAX, Depth};
 use crate::flushes::Flushes;
 use crate::lanes::{LaneId, Lanes};
 use crate::recording::Event;
-use crate::succession::Succession;
+use crate::scheduler_switch::SchedulerSwitch;
 use fairhead_core::config::ConfigError;
 use fairhead_core::elevator::{Control, Dispatch, Elevator, Limits};
 use fairhead_core::groups::{GroupStats, Refusal};
@@ -206,7 +206,7 @@ struct Client {
 #[derive(Debug)]
 pub struct RequestQueue<D> {
     settings: Settings,
-    elevators: Succession,
+    elevators: SchedulerSwitch,
     /// By tag: the piece; and when the tag was given out, to hand them over in order. Those not in use are in
     /// `free`.
     tags: Vec<Option<Piece>>,
@@ -245,7 +245,7 @@ impl<D> RequestQueue<D> {
         let tags = settings.limits.tags;
         Ok(Self {
             settings,
-            elevators: Succession::new(settings.limits, config)?,
+            elevators: SchedulerSwitch::new(settings.limits, config)?,
             tags: vec![None; usize::from(tags)],
             came: vec![0; usize::from(tags)],
             free: (0..tags).rev().map(Tag).collect(),

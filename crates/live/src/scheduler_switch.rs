@@ -28,7 +28,7 @@ struct Retired {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Succession {
+pub(crate) struct SchedulerSwitch {
     limits: Limits,
     now: Recorded,
     config: AnyConfig,
@@ -38,7 +38,7 @@ pub(crate) struct Succession {
     before: Vec<GroupStats>,
 }
 
-impl Succession {
+impl SchedulerSwitch {
     /// The first one.
     pub(crate) fn new(limits: Limits, config: AnyConfig) -> Result<Self, ConfigError> {
         let now = Recorded::new(Elevator::new(limits, config)?);
