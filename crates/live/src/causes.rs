@@ -20,7 +20,7 @@
 //!
 //! What it does not do: ask.
 
-use crate::lanes::LaneId;
+use crate::client_lanes::LaneId;
 use fairhead_core::units::{GroupId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
