@@ -3,7 +3,7 @@
 use fairhead_core::Duration;
 use fairhead_report::{Participants, Recorder};
 use fairhead_sim::advise::{self, Advice, Question, Stage, WORK_PER_S};
-use fairhead_sim::kept::fingerprint;
+use fairhead_sim::resumable::fingerprint;
 use fairhead_sim::{Host, SimError, journal};
 
 use crate::args::{AdviseArgs, Goal};

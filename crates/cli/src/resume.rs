@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use fairhead_sim::kept::Keep;
+use fairhead_sim::resumable::Keep;
 
 use crate::error::CliError;
 

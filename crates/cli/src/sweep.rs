@@ -1,7 +1,7 @@
 //! `fairhead sweep`: the grid from the arguments, the rows from the simulator, and the table.
 
 use fairhead_sim::SimError;
-use fairhead_sim::kept::fingerprint;
+use fairhead_sim::resumable::fingerprint;
 use fairhead_sim::sweep::{Setting, Sweep, Tuned};
 
 use crate::args::SweepArgs;

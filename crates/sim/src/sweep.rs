@@ -19,8 +19,8 @@ use crate::advise::{Goal, Waiting, fairness, time_waited, waiting};
 use crate::engine::Scenario;
 use crate::host::Host;
 use crate::job::JobFile;
-use crate::kept::{self, Keep, Line};
 use crate::metrics::{DiskOutcome, Frames, OpStats, Outcome, Result, rate};
+use crate::resumable::{self, Keep, Line};
 use crate::simulate;
 use fairhead_core::Duration;
 use fairhead_core::sched::any::AnyConfig;
@@ -129,7 +129,7 @@ impl Sweep {
     ) -> Result<Vec<Option<Row>>> {
         let waiting = waiting(&self.jobs, None, Goal::Balanced);
         let name = |i: usize| i.to_string();
-        let rows = kept::map(self.count(), threads, keep, done, name, |i| {
+        let rows = resumable::map(self.count(), threads, keep, done, name, |i| {
             let outcome = simulate(&self.scenario(self.point(i)))?;
             Ok(Row::of(&Run { jobs: &self.jobs, waiting: &waiting, outcome: &outcome }))
         });

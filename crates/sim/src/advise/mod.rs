@@ -76,8 +76,8 @@ pub use verdict::factor;
 use crate::engine::Scenario;
 use crate::host::Host;
 use crate::job::JobFile;
-use crate::kept::{self, Keep};
 use crate::metrics::{Outcome, Result};
+use crate::resumable::{self, Keep};
 use crate::simulate;
 use fairhead_core::Duration;
 use fairhead_device::{Device, DeviceParams, Facts};
@@ -315,7 +315,7 @@ fn first_run(
     keep: &dyn Keep,
 ) -> Result<Option<Run>> {
     let name = |_| format!("{} first", length(&question.jobs));
-    let mut runs = kept::map(1, 1, keep, &|_| {}, name, |_| {
+    let mut runs = resumable::map(1, 1, keep, &|_| {}, name, |_| {
         Ok(judged(question, waiting, &simulate(&question.scenario(default, question.seed))?))
     });
     runs.swap_remove(0).transpose()
@@ -406,7 +406,7 @@ fn run_race(
         };
         let length = length(&question.jobs);
         let name = |i: usize| format!("{length} {} {}", candidates[todo[i].0].name(), todo[i].1);
-        let runs = kept::map(todo.len(), threads, keep, &done, name, |i| {
+        let runs = resumable::map(todo.len(), threads, keep, &done, name, |i| {
             let (candidate, seed) = todo[i];
             let run = judged(question, waiting, &simulate(&question.scenario(&candidates[candidate], seed))?);
             spent.fetch_add(run.work.as_ns(), Ordering::Relaxed);

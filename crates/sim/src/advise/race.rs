@@ -14,7 +14,7 @@
 
 use super::figures::Figures;
 use super::statistics::{Mean, Ratio};
-use crate::kept::Line;
+use crate::resumable::Line;
 use crate::rng::Rng;
 use fairhead_core::Duration;
 

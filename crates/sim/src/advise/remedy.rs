@@ -19,8 +19,8 @@ use super::race::{Comparison, Run, compare};
 use super::statistics::Finding;
 use super::{Candidate, EQUAL, Question, Stopped, Waiting, judged};
 use crate::job::{Cgroup, JobFile, Setting};
-use crate::kept::{self, Keep};
 use crate::metrics::{Outcome, rate};
+use crate::resumable::{self, Keep};
 use crate::{Scenario, simulate};
 use std::num::NonZeroU64;
 
@@ -132,7 +132,7 @@ pub(super) fn find(
             limit.permille
         )
     };
-    let runs = kept::map(limits.len() * count, threads, keep, &|_| {}, name, |i| {
+    let runs = resumable::map(limits.len() * count, threads, keep, &|_| {}, name, |i| {
         let (limit, seed) = (&limits[i / count], seeds[i % count]);
         let jobs = limit.apply(&question.jobs, &others);
         let scenario = Scenario { jobs, ..question.scenario(candidate, seed) };

@@ -75,7 +75,7 @@ pub fn map<T: Line, E: Send>(
 /// It hashes the text of `Debug`, which is the same on every machine.
 ///
 /// ```
-/// use fairhead_sim::kept::fingerprint;
+/// use fairhead_sim::resumable::fingerprint;
 /// assert_eq!(fingerprint(&("cfq", 1)), fingerprint(&("cfq", 1)));
 /// assert_ne!(fingerprint(&("cfq", 1)), fingerprint(&("cfq", 2)));
 /// ```
