@@ -31,6 +31,8 @@ impl Common {
         if self.fits(into, rq.len, segments) {
             return Some((into, end));
         }
+        // A request that is full is not tried again, as in Linux 2.6
+        // (docs/reference/elevators.md#13-merging).
         self.requests.forbid_merging(into);
         if self.hint == Link::to(into) {
             self.hint = Link::NONE;
@@ -50,6 +52,8 @@ impl Common {
 
     fn find_neighbour<S: Scheduler>(&self, sched: &S, rq: &Request) -> Option<(Tag, End)> {
         let (start, end) = (rq.start, rq.end());
+        // The hint is the last request that grew: a sequential stream nearly always continues it, at either
+        // end and whether or not the scheduler looks for front merges.
         if let Some(hint) = self.hint.tag() {
             let hinted = &self.requests[hint].rq;
             let touches = match (hinted.end() == start, hinted.start == end) {
@@ -66,6 +70,8 @@ impl Common {
         if let Some(tag) = self.index.ending_at(start).find(|&t| self.compatible(sched, t, rq)) {
             return Some((tag, End::Back));
         }
+        // Back merges first: sequential streams grow upwards, so most merges are found before the second
+        // search.
         if !sched.front_merges() {
             return None;
         }

@@ -700,6 +700,7 @@ impl Common {
         let shown = self.shown();
         self.requests.claim(tag, rq, now, shown);
         self.books.arrives(now, rq, sched.chooses_groups());
+        // Limits come before merging: a held request must not grow one that its group may not send yet.
         if !self.throttle.is_unused() && self.is_held(sched, tag, rq) {
             return Insert::Queued;
         }
@@ -738,6 +739,8 @@ impl Common {
                 return Insert::Merged { into, end };
             }
         }
+        // It may touch one and still not fit, or not be allowed: then it is queued by itself, with the edges
+        // that others may touch.
         self.file(sched, tag, rq);
         self.enqueue(sched, tag, rq);
         Insert::Queued

@@ -18,6 +18,7 @@ impl Common {
     /// Whether a request that arrives has to wait for a limit.
     #[inline(never)]
     pub(super) fn is_held<S: Scheduler>(&mut self, sched: &mut S, tag: Tag, rq: &Request) -> bool {
+        // Requests that are due by now came before this one.
         self.let_pass(sched);
         if self.throttle.admit(self.now, &self.books.groups, tag, rq) {
             return false;

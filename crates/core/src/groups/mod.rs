@@ -418,6 +418,8 @@ impl Groups {
         if self.is_inside(parent, group) {
             return Err(Refusal::Loop(group));
         }
+        // A scheduler has counted each request for its group and those above; a move would have to be undone
+        // in all of these books.
         if requests.has_any(|g| self.is_inside(g, group)) {
             return Err(Refusal::Busy(group));
         }
@@ -425,6 +427,8 @@ impl Groups {
             self.forget(group);
         } else {
             self.groups[group].parent = parent;
+            // The guarantees inside are checked where the group is now, so it moves first and moves back if
+            // refused.
             self.keeps_limits(group).inspect_err(|_| self.groups[group].parent = old)?;
             self.groups[old].children -= 1;
         }

@@ -210,6 +210,8 @@ impl FairTree {
         loop {
             let node = &mut self.nodes[group];
             node.weights[class as usize] -= u64::from(weight);
+            // A group competes with its siblings only while something in it is active, so the last one takes
+            // the group out, and so on up.
             node.children -= 1;
             if node.children > 0 || group == GroupId::ROOT {
                 return left;

@@ -266,6 +266,7 @@ impl Throttle {
         let own = &mut self.valves[valve].own;
         self.links.push_back(own, tag);
         if own.len() == 1 {
+            // Only the first in line competes; the others follow it in order.
             self.rise(groups, valve.own(), false);
         }
         false
@@ -279,6 +280,8 @@ impl Throttle {
                     return Some(self.pull(groups, requests, root, true));
                 }
             }
+            // No request is ready, so the next valve opens; there may be several between the last call and
+            // now.
             let first = self.forest.first(&self.closed);
             let Some(entry) = first.filter(|&e| self.forest.key(e) <= now.as_ns()) else {
                 self.now = self.now.max(now.as_ns());
@@ -312,6 +315,8 @@ impl Throttle {
         for valve in [Op::Read, Op::Write].map(|op| ValveId::of(group, op)) {
             let is_waiting = !self.valves[valve].ready.is_empty();
             if is_waiting {
+                // It leaves its place first: whether it is closed, and until when, depends on the meters that
+                // change.
                 self.sink(groups, valve);
             }
             let rates = valve.rates(old).into_iter().zip(valve.rates(&new));

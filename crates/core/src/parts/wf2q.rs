@@ -442,8 +442,11 @@ impl<E: Id> Wf2q<E> {
         let (mut parent, mut at, mut side) = (NIL, *root, LEFT);
         while let Some(node) = self.nodes.get_mut(Place(at)) {
             if later(node.min_start, start) {
+                // Each node on the way down gets the new entity below it. Its smallest start time is what
+                // makes the search for an eligible entity O(log n).
                 node.min_start = start;
             }
+            // Equal finish times: the newcomer goes right, behind those that came before.
             side = usize::from(!later(node.finish, finish));
             (parent, at) = (at, node.child[side]);
         }
@@ -458,6 +461,8 @@ impl<E: Id> Wf2q<E> {
         }
         self.at_mut(parent).child[side] = n;
         while let Some(above) = self.nodes.get(Place(parent))
+            // Ranks are drawn once for each entity: that keeps the treap balanced in the mean, whatever the
+            // order of arrivals.
             && above.rank < rank
         {
             self.raise(root, n, parent);

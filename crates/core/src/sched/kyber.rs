@@ -208,6 +208,8 @@ impl Lane {
     /// Changes the number of tokens after a window.
     fn resize(&mut self, domain: Domain, now: Instant, congested: bool) {
         let p99 = match self.total.percentile(now, 99) {
+            // Too few samples for a percentile. In a bad window the last known one counts, once: older
+            // figures say nothing about the device now.
             None if congested => self.remembered.take(),
             fresh => {
                 if congested {
@@ -220,6 +222,8 @@ impl Lane {
         };
         let Some(p99) = p99 else { return };
         if congested || p99 >= GOOD_BUCKETS {
+            // Buckets are quarters of the target: with p99 in bucket b the depth becomes (b + 1) / 4 of what
+            // it was, more than before only where the total latency is bad.
             self.depth = (self.depth * (p99 + 1) / GOOD_BUCKETS).clamp(1, domain.depth_max());
         }
     }
@@ -278,6 +282,7 @@ impl Scheduler for Kyber {
             cx.why = Reason::Batch;
             return Dispatch::Issue(tag);
         }
+        // Round robin, back to the domain itself: it may have requests but no batch left.
         for _ in Domain::ALL {
             self.turn = self.turn.next();
             self.batching = 0;
@@ -303,6 +308,7 @@ impl Scheduler for Kyber {
         let (rq, fifo) =
             (&cx.requests[gone].rq, &mut self.lanes[Domain::of(cx.requests[gone].rq.op) as usize].fifo);
         self.asyncs -= u32::from(!rq.sync);
+        // The merged request is as old as the older part, and waits at its place.
         if cx.requests[gone].since < cx.requests[kept].since {
             self.links.remove(fifo, kept);
             self.links.insert_before(fifo, gone, kept);
@@ -317,8 +323,11 @@ impl Scheduler for Kyber {
         let target = domain.target(&self.config);
         let lane = &mut self.lanes[domain as usize];
         lane.taken -= 1;
+        // Total latency sizes this domain's depth; device latency decides whether the device is overloaded at
+        // all.
         lane.total.add(cx.now.saturating_since(slot.since), target);
         lane.device.add(cx.now.saturating_since(self.issued[tag]), target);
+        // Without completions there is nothing to learn, so no timer runs on an idle disk.
         self.window.get_or_insert(cx.now + WINDOW);
     }
 

@@ -304,6 +304,8 @@ impl MqDeadline {
             if let Some(pick) = self.pick(requests, now, class) {
                 return Ok((class, pick));
             }
+            // A lower class waits even while the higher one only has requests in the device
+            // (docs/reference/elevators.md#4-mq-deadline).
             if self.levels[class as usize].pending > 0 {
                 let lower_waits = self.levels[class as usize + 1..].iter().any(|l| !l.is_idle());
                 return Err(if lower_waits { Dispatch::Hold(Hold::HigherClass) } else { Dispatch::Empty });
@@ -363,9 +365,11 @@ impl MqDeadline {
             Dir::Read => self.config.read_expire,
             Dir::Write => self.config.write_expire,
         };
+        // Looked at only when a batch begins, and only for the chosen direction: deadlines are soft.
         if requests[oldest].since + expire <= now {
             return Some(Pick { tag: oldest, dir, why: Reason::FifoExpired, fresh: true });
         }
+        // At the end of the disk the elevator turns to the oldest, not to the lowest sector.
         let tag = self.next(level, dir).unwrap_or(oldest);
         Some(Pick { tag, dir, why, fresh: true })
     }
@@ -406,6 +410,8 @@ impl MqDeadline {
             if requests[pick.tag].since + self.config.prio_aging_expire <= now {
                 return Some((class, pick));
             }
+            // The kernel's pick changes batch and direction before the age is looked at, and a refused pick
+            // stays changed.
             self.begin(class, &pick);
         }
         None

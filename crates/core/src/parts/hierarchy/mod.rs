@@ -859,6 +859,8 @@ impl<I: Id> Hierarchy<I> {
         let (standing, (start, finish)) = (self.nodes.standing(e), self.nodes.times(e));
         let tree = tree_of(&mut self.schedules, &old);
         let before = tree.vtime();
+        // An entity is taken off the tree of its old class: weight sums and order there depend on its old
+        // weight.
         if standing != Standing::Detached {
             self.nodes.hold(tree, e);
             self.nodes.detach(tree, e);
@@ -870,6 +872,8 @@ impl<I: Id> Hierarchy<I> {
         }
         self.nodes.attach(tree, e);
         let now_at = tree.vtime();
+        // Distances to virtual time are service by weight. Rescaled, the entity keeps the service that it is
+        // ahead or behind by, and the new tree's clock is the reference.
         let at = |vtime: u64| {
             let ahead = later(vtime, before);
             let by = if ahead { vtime.wrapping_sub(before) } else { before.wrapping_sub(vtime) };
@@ -879,6 +883,7 @@ impl<I: Id> Hierarchy<I> {
         match standing {
             Standing::Active => {
                 self.file(e, at(start), false);
+                // Its finish time has moved, so its group may have another next entity, and so on up.
                 if self.update_next(now, old.group, Some(e), false)
                     && let Some(above) = self.entity(old.group)
                 {

@@ -266,6 +266,7 @@ impl Anticipatory {
                 self.wait.since.is_some_and(|since| cx.now.saturating_since(since) >= self.wait.expire)
             }
             Test::Exited => {
+                // An exit also tells what to expect of new tasks, of which nothing is known.
                 let gone = !task.alive;
                 if gone {
                     self.tasks.expect_exit_if_new(who);
@@ -277,16 +278,21 @@ impl Anticipatory {
                 if gone {
                     self.tasks.expect_exit_if_new(who);
                 }
+                // The later rules wait on for a cooperator of the exited task, unless it has turned out that
+                // such seldom come (docs/reference/elevators.md#55-anticipation, test 7 of B).
                 gone && self.tasks.newcomers.exits_alone.get() > CERTAIN / 2
             }
             Test::HasQueued => task.queued > 0,
             Test::HasHandedBack => task.handed_back > 0,
             Test::IsClose => tag.is_some_and(|tag| self.is_met_by_close(cx, who, &cx.requests[tag].rq)),
             Test::NewcomersThinkLong => {
+                // A task without samples is judged by the mean of all first samples.
                 task.think.is_empty() && self.tasks.newcomers.think_mean() > self.wait.ticks
             }
             Test::NewcomersExit => task.think.is_empty() && self.newcomers_exit(),
             Test::ThinksLong => !task.think.is_empty() && task.think.mean() > self.wait.ticks,
+            // The awaited task usually seeks farther than that, so serving this one first costs it nothing.
+            // It makes random readers unequal (docs/reference/elevators.md#55-anticipation).
             Test::IsNearerThanUsual => tag.is_some_and(|tag| {
                 cx.requests[tag].rq.start.distance(self.own.queues[Kind::Sync as usize].last_sector)
                     < self.tasks.usual_seek(who)

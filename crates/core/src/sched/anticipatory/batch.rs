@@ -115,10 +115,13 @@ impl Batch {
         timed: bool,
         config: &Config,
     ) {
+        // While the group has lost the disk its batch clock stands still.
         let now = self.paused.unwrap_or(now);
         if self.changing && in_flight == 1 {
             self.changing = false;
             self.fresh |= self.kind == Kind::Sync;
+            // 2.6.9 does not set the end here: an async batch that had to wait for reads in flight expires at
+            // once (docs/reference/elevators.md#57-completion, quirk).
             if timed {
                 let expire = match self.kind {
                     Kind::Sync => config.read_batch_expire,
@@ -128,6 +131,8 @@ impl Batch {
             }
         }
         if self.fresh && self.kind == kind {
+            // The first read after a batch of writes shows how long that batch took, with what the disk's
+            // cache still had to write.
             self.resize(now, config.write_batch_expire);
             self.ends = now + config.read_batch_expire;
             self.fresh = false;

@@ -239,6 +239,7 @@ impl Scheduler for Anticipatory {
         //= deviates as-aliases
         self.links.insert(&mut queue.requests, tag, rq.start);
         queue.next = nearer(cx.requests, queue.last_sector, Some(tag), queue.next);
+        // Each arrival may end the wait: it is the awaited one, it is close, or it changes what is known.
         if self.wait.is_on()
             && self.group == self.holder
             && let Some(why) = self.why_not_wait(cx, Some(tag))
@@ -259,6 +260,8 @@ impl Scheduler for Anticipatory {
         if self.wait.is_on() {
             return Dispatch::Hold(Hold::Anticipate);
         }
+        // The device finishes the old batch first; otherwise the time of the new one would be spent on
+        // requests of the old.
         if self.own.batch.is_changing() {
             return Dispatch::Hold(Hold::DrainBatch);
         }
@@ -266,6 +269,7 @@ impl Scheduler for Anticipatory {
         if !(any_sync && any_async && self.own.batch.is_over(cx.now)) {
             next = self.own.queues[self.own.batch.kind() as usize].next;
             if self.own.batch.kind() == Kind::Sync && !self.config.antic_expire.is_zero() {
+                // An expired request goes before any wait; the wait is for throughput.
                 if let Some(expired) = self.expired(cx, Kind::Sync) {
                     return self.commit(cx, expired, Reason::FifoExpired);
                 }
@@ -275,9 +279,11 @@ impl Scheduler for Anticipatory {
                 }
             }
             if next.is_some() && !any_async {
+                // No writes wait, so the batch of reads takes no time from any.
                 self.own.batch.extend(cx.now, &self.config);
             }
         }
+        // The batch is over, or has nothing more in its direction.
         let (tag, why) = match next {
             Some(tag) => (tag, Reason::Nearest),
             None => (self.change_batch(cx, any_sync, any_async), Reason::NewBatch),

@@ -133,6 +133,8 @@ impl Cfq {
         if self.queues[other].process_refs == 0 && !unchecked {
             return;
         }
+        // The neighbour may be about to merge itself; its tasks end up in the last queue of the chain. A
+        // chain that leads back here would be a circle.
         let mut end = other;
         while let Some(target) = self.merge_target(end) {
             end = target;
@@ -144,8 +146,10 @@ impl Cfq {
         if mine == 0 || (others == 0 && !unchecked) {
             return;
         }
+        // The queue with fewer tasks is given up (docs/reference/cfq.md#511-cooperating-queues).
         let (from, to) = if others >= mine { (id, end) } else { (end, id) };
         self.queues[from].merge_into = Some((to, self.queues[to].generation));
+        // The target is kept for the tasks that are still to come.
         self.queues[to].process_refs += self.queues[from].process_refs;
     }
 
@@ -166,6 +170,7 @@ impl Cfq {
         if let Some(id) = self.contexts[slot].sync_queue
             && self.queues[id].split_coop
         {
+            // Its tasks have parted since they were merged: the shared queue is seeky now.
             self.split(cx, slot, task, id);
         }
         let Some(id) = self.contexts[slot].sync_queue else { return self.new_queue(slot, rq, prio) };

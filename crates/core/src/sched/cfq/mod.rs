@@ -564,6 +564,8 @@ impl Cfq {
     /// The queue that a request belongs to.
     fn queue_for(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, rq: &Request) -> QueueId {
         if slot == self.tasks.fallback() {
+            // More tasks than `Limits::tasks`: these share one sync queue in each group, as with the kernel's
+            // `oom_cfqq`.
             return if rq.sync { QueueId::fallback(rq.group) } else { self.async_queue(rq.group, rq.prio) };
         }
         let context = &mut self.contexts[slot];
@@ -582,6 +584,7 @@ impl Cfq {
         if self.contexts[slot].prio_changed && self.is_own(id) {
             self.contexts[slot].prio_changed = false;
             self.queues[id].set_prio(prio);
+            // Cooperators are looked for among queues of one level, which has changed.
             self.no_neighbour = NOWHERE;
         }
         id
@@ -612,12 +615,15 @@ impl Cfq {
             queue.next = Some(tag);
         }
         if !queue.is_busy() {
+            // As if a sync request had been late one second ago: async depth begins at the ten requests that
+            // the ramp reaches by then (docs/reference/cfq.md#55-dispatch).
             self.last_delayed_sync.get_or_insert(cx.now - NEVER_LATE);
             self.add_busy(cx, id);
         }
         if before.is_some() {
             self.prefer(cx.requests, id, tag);
         }
+        // The active queue is in no tree of positions: the head is where it reads.
         if self.active != Some(id) && self.queues[id].next != before {
             self.refresh_position(cx.requests, id);
         }
@@ -632,6 +638,8 @@ impl Cfq {
         if queue.sync || config.quirk_async_think {
             context.think.arrived_within(cx.now, self.longest_think);
         }
+        // From 3.x on trees and groups have think times of their own, for `group_idle` and the last queue of
+        // a tree.
         if config.era.since_3() {
             let group = &mut self.groups[queue.group];
             if let Some(tree) = queue.tree.filter(|_| queue.sync) {
@@ -655,6 +663,8 @@ impl Cfq {
         if self.divides {
             cx.books.groups.idled(cx.now);
         }
+        // A single page may be the first of several that will be merged; it waits for the driver if that
+        // delays no other queue.
         if rq.len.0 > PAGE_SECTORS || self.busy_queues > 1 {
             self.idle_timer = None;
             self.queues[id].wait_request = false;
@@ -696,6 +706,8 @@ impl Cfq {
                 Verdict::Leave(why) => self.expire(cx, why),
                 Verdict::Cooperate(other) => {
                     self.set_up_merge(id, other);
+                    // The tasks come to the common queue one by one, with their next requests; for now the
+                    // disk goes to the neighbour, whose data is nearest.
                     self.expire(cx, Expire::Cooperator);
                     cooperator = Some(other);
                 }
@@ -711,10 +723,14 @@ impl Cfq {
     fn review(&mut self, id: QueueId, now: Instant) -> Verdict {
         let queue = &self.queues[id];
         let (empty, in_flight) = (queue.is_empty(), queue.dispatched > 0);
+        // The request came that the slice was extended for: the group is busy again and keeps its place on
+        // its tree, which was the purpose (docs/reference/cfq.md#65-keeping-a-share).
         if queue.wait_busy && !empty {
             return Verdict::Leave(Expire::Used);
         }
         if self.slice_used(id, now) && !queue.must_dispatch {
+            // A group that becomes empty loses its virtual time. So the completion in flight is awaited,
+            // which can then extend the slice.
             let alone = self.groups[queue.group].queues == 1;
             let wait = (alone && empty && in_flight && self.should_idle(id)) || self.group_waits(id);
             return if wait { Verdict::Wait } else { Verdict::Leave(Expire::Used) };
@@ -722,6 +738,7 @@ impl Cfq {
         if !empty {
             return Verdict::Keep;
         }
+        // A cooperator goes before idling: its requests are where the head is already.
         if let Some(other) = self.close_cooperator(id) {
             return Verdict::Cooperate(other);
         }
@@ -738,6 +755,8 @@ impl Cfq {
     /// The active queue's oldest request if it waited for too long, once in a slice; else its candidate.
     fn pick(&mut self, cx: &mut Cx<'_>, id: QueueId) -> Tag {
         let queue = &mut self.queues[id];
+        // Once in a slice: otherwise a queue with expired requests would be served in FIFO order, seek by
+        // seek.
         let look = !core::mem::replace(&mut queue.fifo_checked, true);
         if let Some(oldest) = queue.requests.oldest().filter(|&tag| look && cx.now >= self.rqs[tag].deadline)
         {
@@ -751,6 +770,7 @@ impl Cfq {
     /// Hands a request to the device. The next candidate is one of its neighbours: the head will be there.
     #[inline]
     fn issue(&mut self, requests: &Requests, id: QueueId, tag: Tag) {
+        // The neighbours are looked up while the request is still in the sorted queue.
         let next = if self.queues[id].queued() == 1 { None } else { self.neighbour(requests, id, tag) };
         let queue = &mut self.queues[id];
         queue.next = next;
@@ -796,6 +816,7 @@ impl Cfq {
 /// Requests complete, tasks exit.
 impl Cfq {
     fn watch_depth(&mut self) {
+        // A queue that keeps few requests in flight by itself says nothing about the device's depth.
         let light = self.active.is_some_and(|id| {
             let queue = &self.queues[id];
             queue.idle_window && DepthProbe::is_light(queue.dispatched + queue.queued())
@@ -813,6 +834,8 @@ impl Cfq {
             group.trees[tree].think.completed(cx.now);
             group.think.completed(cx.now);
         }
+        // A late sync request sends the depth of async queues back to one; it then grows by one with each
+        // `slice_sync`.
         if cx.requests[tag].since + self.config.fifo_expire_sync <= cx.now {
             self.last_delayed_sync = Some(cx.now);
         }
@@ -821,6 +844,7 @@ impl Cfq {
     /// A request of the active queue completed.
     //= linux-2.6.33 block/cfq-iosched.c cfq_completed_request
     fn review_slice(&mut self, cx: &mut Cx<'_>, id: QueueId, tag: Tag) {
+        // The slice's clock starts with its first completion: the seek to its data is not charged to it.
         if self.queues[id].slice_new {
             self.start_clock(id, cx.now);
         }
@@ -831,6 +855,7 @@ impl Cfq {
             self.queues[id].wait_busy = true;
         }
         let queue = &self.queues[id];
+        // The idle class gets one request at a time.
         if self.slice_used(id, cx.now) || queue.is_idle_class() {
             self.expire(cx, Expire::Completed);
             return;
@@ -838,6 +863,8 @@ impl Cfq {
         if !queue.sync || !queue.is_empty() || self.close_cooperator(id).is_some() {
             return;
         }
+        // Queues of the tree without idling are served without waits between them. 2.6.33 waits for the last
+        // of them only if a request of this turn may be followed by a dependent one.
         self.noidle_requires_idle |= !cx.requests[tag].rq.no_idle;
         let idles = self.config.era.since_3()
             || self.serving.kind == Kind::Sync
@@ -862,8 +889,10 @@ impl Cfq {
         if core::mem::replace(&mut context.exited, true) {
             return;
         }
+        // Requests in flight refer to the slot; the last one to complete releases it.
         let unused = context.outstanding == 0;
         if let Some(id) = context.sync_queue.take() {
+            // No further request can come, so there is nothing to idle for.
             if self.active == Some(id) {
                 self.expire(cx, Expire::TaskExit);
             }
@@ -889,6 +918,7 @@ impl Cfq {
             self.expire(cx, Expire::Empty);
         }
         self.shares.set_parent(group, parent);
+        // Averages, think time and a saved workload belong to the old place.
         self.groups[group] = Group::default();
     }
 

@@ -67,7 +67,10 @@ impl Cfq {
     pub(super) fn preemption_rule(&self, cx: &Cx<'_>, new: QueueId, rq: &Request) -> Rule {
         let Some(active) = self.active else { return Rule::NoActive };
         let (n, a) = (&self.queues[new], &self.queues[active]);
+        // Two queues in the tree are the newcomer and the active one, which stays there until its slice ends.
         let awaited = |tree: u8| self.groups[n.group].trees[usize::from(tree)].queues.len() == 2;
+        // Under the controller the disk belongs to one group at a time, and only the controller takes it
+        // away.
         if self.is_confined && n.group != a.group {
             Rule::OtherGroup
         } else if n.is_idle_class() {
@@ -76,6 +79,8 @@ impl Cfq {
             Rule::OverIdleClass
         } else if a.is_rt() && !n.is_rt() {
             Rule::UnderRealTime
+        // This rule and those of classes cross groups; all after it do not
+        // (docs/reference/cfq.md#67-isolation).
         } else if rq.sync && !a.sync {
             Rule::SyncOverAsync
         } else if n.group != a.group {
@@ -121,6 +126,7 @@ impl Cfq {
         if self.config.era.since_3() && other_kind {
             self.groups[self.queues[new].group].saved = None;
         }
+        // In front of its tree, so that it is chosen once its class and kind are.
         self.file(cx, new, Place::Front);
         let queue = &mut self.queues[new];
         queue.slice_end = cx.now;

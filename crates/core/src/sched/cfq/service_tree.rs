@@ -134,6 +134,7 @@ impl Cfq {
         let (index, sync) = (tree_index(queue.prio.class, queue.kind()), queue.sync);
         let key = if index == IDLE {
             self.idle_key(id, cx.now)
+        // A queue that the controller suspended in mid-slice continues first.
         } else if queue.slice_left.is_zero() {
             self.turn_key(queue, cx.now)
         } else {
@@ -143,6 +144,7 @@ impl Cfq {
         #[allow(clippy::cast_possible_truncation, reason = "there are 7 trees")]
         let tree = index as u8;
         queue.tree = Some(tree);
+        // The key has taken the residue into account, once.
         queue.slice_resid = 0;
         let of = queue.group;
         let group = &mut self.groups[of];
@@ -169,6 +171,8 @@ impl Cfq {
         if group.queues > 0 {
             return;
         }
+        // What was left of the workload slice is not kept for a group that leaves: when it comes back, kinds
+        // compete anew.
         group.saved = None;
         if self.divides {
             self.shares.deactivate(of);
@@ -191,6 +195,7 @@ impl Cfq {
         if from == to {
             return;
         }
+        // Filing uses the residue up; the queue is only moved here, so it keeps it.
         let (residue, was_busy) = (queue.slice_resid, queue.is_busy());
         self.groups[from].dispatched -= queue.dispatched;
         self.groups[to].dispatched += queue.dispatched;
@@ -223,6 +228,7 @@ impl Cfq {
             key
         };
         let queue = &mut self.queues[id];
+        // The key is a time, so a queue whose kind changed can take it along into the other tree.
         let Some(old) = queue.tree.map(usize::from) else { return };
         let trees = &mut self.groups[queue.group].trees;
         if old != index {
@@ -274,6 +280,7 @@ impl Cfq {
         let group = &self.groups[of];
         let before = self.serving.class;
         let mut restored = before;
+        // In the past: without a saved slice a kind is chosen anew.
         self.workload_expires = now - Duration::from_ns(1);
         if let Some((left, serving)) = group.saved {
             self.workload_expires = now + left;
@@ -301,6 +308,8 @@ impl Cfq {
     fn earliest_kind(&self, group: &Group, class: Class) -> Kind {
         let first = |kind: Kind| self.filed.first(&group.trees[tree_index(class, kind)].queues);
         let keyed = Kind::ALL.into_iter().filter_map(|k| Some((self.filed.key(first(k)?), k)));
+        // Of equal keys the first: async, then sync without idling, then sync
+        // (docs/reference/cfq.md#54-choosing-group-class-and-type).
         keyed.min_by_key(|&(key, _)| key).map_or(Kind::SyncNoIdle, |(_, kind)| kind)
     }
 
@@ -309,6 +318,8 @@ impl Cfq {
         let busy = group.busy_average[rt_or_be(class)].max(group.busy(class));
         let part = self.group_slice(of) * u64::from(group.count(class, kind)) / u64::from(busy);
         let slice = if kind == Kind::Async {
+            // Async queues get no more than their part of the latency target among all busy queues, whichever
+            // groups these are in; then as much less as an async slice is shorter than a sync one.
             let queues = group.count(Class::RealTime, kind) + group.count(Class::BestEffort, kind);
             let fair = config.target_latency * u64::from(queues) / u64::from(self.busy_queues);
             mul_div(part.min(fair), config.slice_async, config.slice_sync)

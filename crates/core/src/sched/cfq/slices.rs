@@ -104,6 +104,7 @@ impl Cfq {
         if expected <= group_slice {
             return slice;
         }
+        // A slice shorter than two waits would be spent on idling.
         let floor = slice.min(mul_div(self.config.slice_idle * 2, slice, self.config.slice_sync));
         self.whole_ticks(mul_div(slice, group_slice, expected).max(floor))
     }
@@ -113,6 +114,7 @@ impl Cfq {
         let mut slice = self.scaled_slice(id);
         let queue = &mut self.queues[id];
         if !queue.slice_left.is_zero() {
+            // The rest of a slice that the controller interrupted, not a new one.
             slice = slice.min(core::mem::take(&mut queue.slice_left));
         }
         queue.slice_start = now;
@@ -164,6 +166,7 @@ impl Cfq {
         let queue = &mut self.queues[id];
         queue.wait_request = false;
         queue.wait_busy = false;
+        // Cooperators read one stream. A shared queue that seeks has tasks that went different ways.
         if queue.coop && queue.seek.is_seeky(rule, once_valid) {
             queue.split_coop = true;
         }
@@ -175,6 +178,7 @@ impl Cfq {
         if self.divides {
             self.charge(cx, id);
         }
+        // Saved before the queue leaves: a group that becomes empty drops it again.
         self.save_workload(group, cx.now);
         if empty {
             self.remove_busy(cx, id);
@@ -199,6 +203,7 @@ impl Cfq {
         let amount = if self.counts_requests() {
             self.tick * u64::from(queue.slice_dispatch)
         } else if self.config.era.since_3() && !queue.sync && !self.groups[group].has_sync() {
+            // What a disk's cache has taken is still to be written when the next group has the disk.
             used.max(self.slice)
         } else {
             used
@@ -211,6 +216,8 @@ impl Cfq {
     /// The time of a slice, and what is not charged: what was overrun and, since 3.x, the time until the
     /// first completion.
     fn slice_usage(&self, queue: &Queue, now: Instant) -> (Duration, Duration) {
+        // Nothing completed, or in this very instant: the time since the queue got the disk counts, at least
+        // a tick, or single requests would be free.
         if queue.slice_new || queue.slice_start == now {
             return (now.saturating_since(self.activated).max(self.tick), Duration::ZERO);
         }

@@ -359,16 +359,20 @@ impl<S: Divisible> Fair<S> {
     fn dispatch_in_turn(&mut self, cx: &mut Cx<'_>) -> Dispatch {
         let mut turn = self.active;
         if let Some(group) = turn {
+            // The scheduler may be working on another group since the last insertion.
             self.force(group);
             let (any, is_used) = (self.members[group].queued > 0, self.is_used(cx.now));
             if !any {
                 self.tell_emptiness(cx, group);
             }
+            // The usual case, more requests and time left, needs no verdict.
             if !any || is_used {
                 match self.verdict(group, cx.now, any, is_used) {
                     Verdict::Keep => {}
                     Verdict::Renew => self.renew(cx, group),
                     Verdict::Wait(until) => {
+                        // The group would lose its share if it lost its place for a moment's thought
+                        // (docs/reference/groups.md#5-slices-idling-and-expiry).
                         self.wake = until;
                         self.idle(cx, group);
                         return Dispatch::Hold(Hold::SliceIdle);
@@ -381,12 +385,15 @@ impl<S: Divisible> Fair<S> {
             }
         }
         let group = turn.unwrap_or_else(|| self.choose(cx));
+        // `fairness` 2: requests of others in the device's queue would take the group's time.
         if self.is_draining(group) {
             return Dispatch::Hold(Hold::DrainBatch);
         }
         let answer = self.sched.dispatch(cx);
         match answer {
             Dispatch::Issue(tag) => self.issued_in_turn(cx, tag, group),
+            // The scheduler idles by itself, as AS does; the books count that as time kept idle for the
+            // group.
             Dispatch::Hold(why) if why.is_idling() => self.idle(cx, group),
             Dispatch::Hold(_) | Dispatch::Empty => {}
         }
@@ -406,10 +413,13 @@ impl<S: Divisible> Fair<S> {
     /// turn is over.
     #[inline(never)]
     fn verdict(&self, group: GroupId, now: Instant, any: bool, is_used: bool) -> Verdict {
+        // With no other group to change to, leaving would only cost idle time.
         if self.tree.active() == 1 {
             return if is_used { Verdict::Renew } else { Verdict::Keep };
         }
         if any {
+            // AS refuses in the middle of a change of batches, and while it anticipates
+            // (docs/reference/groups.md#6-schedulers-in-the-layer).
             return if self.sched.may_leave() { Verdict::Leave(Expire::Used) } else { Verdict::Keep };
         }
         let awaited = if self.mode == Mode::Shared { None } else { self.awaits(group, now) };
@@ -425,6 +435,7 @@ impl<S: Divisible> Fair<S> {
     #[inline]
     fn is_draining(&self, group: GroupId) -> bool {
         self.config.layer.fairness > 1
+            // Only before the first request of a slice: later the device has the group's own.
             && self.slice.requests == 0
             && self.at_device > self.members[group].at_device
     }

@@ -89,6 +89,7 @@ impl Reserve {
     #[inline(never)]
     fn enter(&mut self, group: GroupId, clock: &mut Clock, now: Instant) {
         if !self.forest.contains(group) {
+            // A clock in the past would let the group catch up on time in which it wanted nothing.
             let due = clock.due.map_or(now, |due| due.max(now));
             clock.due = Some(due);
             self.forest.insert(&mut self.tree, group, due.as_ns());
@@ -113,6 +114,8 @@ impl Reserve {
     #[inline(never)]
     fn step(&mut self, group: GroupId, clock: &mut Clock, now: Instant, any_left: bool) {
         if let Some(due) = clock.due.filter(|&due| due <= now) {
+            // Steps are counted from when the request was due, not from now, or each delay would lower the
+            // rate for good.
             let due = due.max(now - LAG_MAX) + clock.step;
             clock.due = Some(due);
             if any_left {
@@ -165,6 +168,8 @@ impl<S: Divisible> Fair<S> {
     fn detour(&mut self, cx: &mut Cx<'_>, group: GroupId) -> Option<Dispatch> {
         if let Some(active) = self.active {
             self.force(active);
+            // The group in service keeps its turn; the scheduler puts that group's state away for this one
+            // request.
             self.sched.leave(cx);
             self.stop_idling(cx);
         }
