@@ -1,7 +1,6 @@
 //! As much of JSON as the lab's own output has.
 //!
-//! What it does not do: numbers beyond floating point, and escapes other than the two characters that our
-//! names may have.
+//! What it does not do: numbers beyond floating point, and escapes of characters by their number.
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,6 +114,9 @@ impl Reader<'_> {
                 }
                 '\\' => match chars.next() {
                     Some((_, c @ ('"' | '\\' | '/'))) => text.push(c),
+                    Some((_, 'n')) => text.push('\n'),
+                    Some((_, 't')) => text.push('\t'),
+                    Some((_, 'r')) => text.push('\r'),
                     other => return Err(format!("an escape that is not known: {other:?}")),
                 },
                 c => text.push(c),

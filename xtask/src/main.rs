@@ -9,6 +9,7 @@
 //! cargo xtask docs --book            the documents as a book, by mdBook → target/book
 //! cargo xtask figures [--check]     figures in README and docs against what the commands give: written anew; or only whether they are the same
 //! cargo xtask dist                  what a package has: the program, manual pages, completions → target/dist
+//! cargo xtask mutants [COUNT [SEED]]   how many of COUNT drawn small changes of the code the tests notice (300, seed 1)
 //! cargo xtask tidy [PART|--lower]   lines whose words or width break the rules of plain English; or notes lower counts
 //! ```
 //!
@@ -24,6 +25,7 @@ mod figures;
 mod fuzz;
 mod json;
 mod links;
+mod mutants;
 mod shell;
 mod steps;
 mod svg;
@@ -35,7 +37,7 @@ mod arch;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | --check | --book] | figures [--check] | dist | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | --check | --book] | figures [--check] | dist | mutants [COUNT [SEED]] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -54,6 +56,13 @@ fn main() -> ExitCode {
         ["figures"] => figures::run(false).map(|outcome| println!("{outcome}")),
         ["figures", "--check"] => figures::run(true).map(|outcome| println!("{outcome}")),
         ["dist"] => dist::run(),
+        ["mutants", numbers @ ..] if numbers.len() <= 2 => {
+            let number = |i: usize, default: u64| numbers.get(i).map_or(Ok(default), |n| n.parse());
+            match (number(0, 300), number(1, 1)) {
+                (Ok(count), Ok(seed)) => mutants::run(usize::try_from(count).unwrap_or(usize::MAX), seed),
+                _ => Err("cargo xtask mutants: a count and a seed are whole numbers".to_owned()),
+            }
+        }
         ["tidy"] => tidy::list(None),
         ["tidy", "--lower"] => tidy::lower(),
         ["tidy", part] => tidy::list(Some(part)),
