@@ -158,8 +158,14 @@ impl Run {
         }
     }
 
+    /// Sets whether the elevator checks itself after each event: not where the run before has been in the same state.
+    fn check_unless(&mut self, repeats: bool) {
+        self.subject.check_every = if repeats { u32::MAX } else { 1 };
+    }
+
     /// Nothing new comes: everything completes.
     fn finish(&mut self) {
+        self.check_unless(false);
         while self.subject.ledger.waiting() + self.at_device.len() > 0 {
             if self.at_device.is_empty() {
                 assert!(
@@ -192,8 +198,9 @@ fn interleave(choices: &mut Exhaust, run: &mut Run, scene: &Scene, requests: usi
         let timer = usize::from(run.subject.next_timer().is_some());
         let requeue = usize::from(run.may_requeue && device > 0);
         let choice = choices.choose(1 + device + timer + requeue);
-        if choice == 0 {
-            let next = take(choices, &mut left);
+        let next = (choice == 0).then(|| take(choices, &mut left));
+        run.check_unless(choices.repeats());
+        if let Some(next) = next {
             run.insert(scene, next);
         } else if choice <= device {
             run.complete(choice - 1);
@@ -210,8 +217,11 @@ fn bursts(choices: &mut Exhaust, run: &mut Run, scene: &Scene) {
     let mut left: Vec<usize> = (0..scene.requests.len()).collect();
     while !left.is_empty() {
         let next = take(choices, &mut left);
+        run.check_unless(choices.repeats());
         run.insert(scene, next);
-        if choices.choose(2) == 1 {
+        let all = choices.choose(2) == 1;
+        run.check_unless(choices.repeats());
+        if all {
             while !run.at_device.is_empty() {
                 run.complete(0);
             }
@@ -309,7 +319,9 @@ fn exhaust_makes_every_choice_once() {
     let (mut choices, mut seen) = (Exhaust::default(), Vec::new());
     while choices.next_run() {
         let a = choices.choose(3);
-        seen.push((a, if a == 1 { choices.choose(2) } else { 0 }));
+        let after_one = choices.repeats();
+        seen.push((a, if a == 1 { choices.choose(2) } else { 0 }, after_one, choices.repeats()));
     }
-    assert_eq!(seen, [(0, 0), (1, 0), (1, 1), (2, 0)]);
+    // Only the third run begins as the run before it.
+    assert_eq!(seen, [(0, 0, false, false), (1, 0, false, false), (1, 1, true, false), (2, 0, false, false)]);
 }

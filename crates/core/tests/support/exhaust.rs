@@ -16,6 +16,8 @@ pub(crate) struct Exhaust {
     /// What was chosen, and from how many.
     choices: Vec<(usize, usize)>,
     at: usize,
+    /// How many choices this run has in common with the run before it.
+    common: usize,
     started: bool,
 }
 
@@ -34,6 +36,7 @@ impl Exhaust {
         self.at = 0;
         while let Some((chosen, of)) = self.choices.pop() {
             if chosen + 1 < of {
+                self.common = self.choices.len();
                 self.choices.push((chosen + 1, of));
                 return true;
             }
@@ -50,6 +53,12 @@ impl Exhaust {
         assert_eq!(of, n, "the body must choose alike when it is given the same answers");
         self.at += 1;
         chosen
+    }
+
+    /// Whether the run before this one made the choices so far, too. What a body has done until now is then the same
+    /// as it was there.
+    pub(crate) fn repeats(&self) -> bool {
+        self.at <= self.common
     }
 
     /// The choices of this run, for messages.
