@@ -1,16 +1,17 @@
 //! How many small changes of the code the tests notice.
 //!
-//! `cargo mutants` lists small changes (mutants): a comparison turned round, a function that returns a constant,
-//! a branch left out. A number of them is drawn with a seed from `core`, from the engine of `sim` and from the
-//! request queue of `live`. Each is applied by itself to a copy of the last commit and goes through the
-//! [stages] of its package, cheapest first: all of them are tests that CI runs too, on fewer seeds. The first
-//! stage that fails, or takes too long, has caught it. A change that does not compile does not count.
+//! `cargo mutants` lists small changes (mutants): a comparison turned round, a function that returns a
+//! constant, a branch left out. A number of them is drawn with a seed from `core`, from the engine of `sim`
+//! and from the request queue of `live`. Each is applied by itself to a copy of the last commit and goes
+//! through the [stages] of its package, cheapest first: all of them are tests that CI runs too, on fewer
+//! seeds. The first stage that fails, or takes too long, has caught it. A change that does not compile does
+//! not count.
 //!
-//! The results are lines in `target/mutants/COMMIT-SEED.tsv`: verdict, stage, change. A run that was interrupted
-//! continues there; the first N of a seed are always the same ones.
+//! The results are lines in `target/mutants/COMMIT-SEED.tsv`: verdict, stage, change. A run that was
+//! interrupted continues there; the first N of a seed are always the same ones.
 //!
-//! It does not run the whole of CI for each change, so a survivor may still be caught by the tests of the program
-//! or by more seeds. It does not know which survivors behave as the original does.
+//! It does not run the whole of CI for each change, so a survivor may still be caught by the tests of the
+//! program or by more seeds. It does not know which survivors behave as the original does.
 
 use crate::json::Json;
 use crate::shell::{capture, cargo, command, exists, root};

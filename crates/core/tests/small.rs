@@ -158,8 +158,8 @@ impl Run {
         }
     }
 
-    /// Sets whether the elevator checks itself after each event: it need not where the run before was in the same
-    /// state.
+    /// Sets whether the elevator checks itself after each event: it need not where the run before was in
+    /// the same state.
     fn check_unless(&mut self, repeats: bool) {
         self.subject.check_every = if repeats { u32::MAX } else { 1 };
     }

@@ -55,8 +55,8 @@ impl Exhaust {
         chosen
     }
 
-    /// Whether the run before this one made all choices so far, too. The body is then in the same state as it was
-    /// there.
+    /// Whether the run before this one made all choices so far, too. The body is then in the same state as
+    /// it was there.
     pub(crate) fn repeats(&self) -> bool {
         self.at <= self.common
     }
