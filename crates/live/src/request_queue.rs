@@ -344,6 +344,7 @@ impl<D> RequestQueue<D> {
         let Some(c) = self.client(client) else { return BioId { slot: usize::MAX, serial } };
         c.bios += 1;
         c.bytes += u64::from(bio.len);
+        // Before placing: this may be the bio that the disk is kept for.
         self.awaiting.asked(now, bio.task);
         if self.bios.is_empty() {
             self.crowd = self.crowd.saturating_sub(1);
@@ -360,6 +361,7 @@ impl<D> RequestQueue<D> {
             is_answered: false,
             is_orphan: false,
         });
+        // A write that was given up may still change these bytes, so no answer would be right but an error.
         if self.at_disk.may_change(&bio) {
             self.bios[slot].placed = bio.len;
             self.bios[slot].result = Err(Errno::TIMEDOUT);
@@ -384,12 +386,15 @@ impl<D> RequestQueue<D> {
             return false;
         };
         if p.placed < p.bio.len {
+            // No further piece is cut; those that are in the elevator already come back empty when it issues
+            // them.
             p.placed = p.bio.len;
             let ticket = self.clients[p.client.slot].unplaced.remove(LaneId::of(&p.bio), bio.slot);
             ticket.into_iter().for_each(|t| self.stalled.leave(t));
         }
         p.result = Err(Errno::INTR);
         self.answer_early(bio.slot);
+        // A write at the disk may still take effect, so later bios that overlap it wait (`is_behind`).
         self.orphan(bio.slot);
         if self.bios[bio.slot].open == 0 {
             self.finish_bio(bio.slot);
@@ -448,11 +453,13 @@ impl<D> RequestQueue<D> {
             let c = &mut self.clients[client];
             c.is_in_line = false;
             let Some((lane, slot, number)) = c.unplaced.next() else {
+                // Its bios were taken back while it was in line.
                 self.drop_if_done(client);
                 continue;
             };
             let (piece, request) = self.cut(slot);
             let limit = Cause::Limit(request.group, piece.op == Op::Read);
+            // Others of its group wait for this limit: asked now, it could take the room that they wait for.
             if self.stalled.is_behind(limit, number) {
                 self.turn_away((client, lane), number, (limit, None));
             } else if let Some(why) = self.obstacle(lane, &piece, &request) {
@@ -468,6 +475,8 @@ impl<D> RequestQueue<D> {
                 }
                 self.insert(now, piece, request);
             }
+            // One piece for each turn, then behind the others: a client with many bios delays no other by
+            // more than that.
             self.line_up(client);
         }
     }
@@ -480,12 +489,14 @@ impl<D> RequestQueue<D> {
         request: &Request,
     ) -> Option<(Cause, Option<Instant>)> {
         self.questions += 1;
+        // Order goes before limits: a bio behind a write that may still come needs no room yet.
         if self.is_behind(piece) {
             return Some((Cause::Behind(piece.bio.slot), None));
         }
         if self.elevator().has_room(request) {
             return None;
         }
+        // A limit's end is known beforehand. That the scheduler has room shows only when it is asked again.
         let opens = self.elevator().room_at(request);
         let limit = Cause::Limit(request.group, piece.op == Op::Read);
         Some((opens.map_or(Cause::Scheduler(lane), |_| limit), opens))
@@ -507,12 +518,14 @@ impl<D> RequestQueue<D> {
     /// Something has changed; `done` is what the disk is done with, if it is that. Those that were turned
     /// away are asked about, by cause.
     fn unstall(&mut self, now: Instant, done: Option<&Request>) {
+        // Clients that were not turned away come first; they need no question by cause.
         self.place(now);
         if self.stalled.is_empty() {
             self.retry_at = None;
             return;
         }
         let mut is_all = true;
+        // Limits whose time has come.
         while !self.free.is_empty()
             && let Some(cause) = self.stalled.due(now)
         {
@@ -523,9 +536,12 @@ impl<D> RequestQueue<D> {
                 is_all = false;
             }
         }
+        // The completion may have made room for its group, so that line is asked at once.
         if let Some(rq) = done {
             is_all &= self.ask_again(now, Cause::Limit(rq.group, rq.op == request::Op::Read)) != Retry::Moved;
         }
+        // Then a bounded number of the others, in turn, so that a completion costs the same however many
+        // wait.
         let mut in_vain = 0;
         while in_vain < RETRIES.min(self.stalled.len())
             && !self.free.is_empty()
@@ -536,6 +552,8 @@ impl<D> RequestQueue<D> {
             is_all &= outcome != Retry::Moved;
         }
         is_all &= self.stalled.len() <= RETRIES;
+        // What was left out is asked about a moment later, or it would wait for the next completion, which may
+        // never come.
         self.retry_at = (!is_all).then_some(now + RETRY_AFTER);
     }
 
@@ -614,6 +632,8 @@ impl<D> RequestQueue<D> {
     /// What shall the disk do next? `None`: nothing for now. Something else may be said after the next call
     /// of any other kind, at the latest at [`Self::next_timer`].
     pub fn next(&mut self, now: Instant) -> Option<Start> {
+        // Flushes go past the elevator, as in the kernel
+        // (docs/reference/elevators.md#18-barriers-and-flushes).
         if let Some(file) = self.flushes.begin(now + self.settings.timeout) {
             return Some(Start::Flush(file));
         }
@@ -621,12 +641,14 @@ impl<D> RequestQueue<D> {
             return None;
         }
         while self.at_disk.count().0 < self.depth.now() {
+            // An answer is a promise to obey, so it is asked for only with room at the disk.
             let Dispatch::Issue(tag) = self.elevators.dispatch(now) else { return None };
             let io = self.start(now, tag);
             if !self.at_disk[io].pieces.is_empty() {
                 self.depth.issued(self.at_disk.count().0);
                 return Some(Start::Io(io));
             }
+            // All of its bios were taken back: it completes without the disk, and the room goes to the next.
             let io = self.at_disk.ends(io);
             self.leave_disk(now, io.era, io.tag);
             self.unstall(now, Some(&io.request));
@@ -639,6 +661,8 @@ impl<D> RequestQueue<D> {
         let request = requests[tag].rq;
         let tags = [tag].into_iter().chain(requests.carried(tag));
         let mut pieces: Vec<Piece> = tags.filter_map(|t| self.tags[t.index()]).collect();
+        // Merged requests are adjacent on the disk; their pieces may be of several bios, in any order of
+        // arrival.
         pieces.sort_unstable_by_key(|p| (p.file, p.offset));
         // What was taken back is not done; its tag comes back with the others.
         let cancelled: Vec<Piece> = pieces.extract_if(.., |p| self.bios[p.bio.slot].is_answered).collect();
@@ -689,11 +713,13 @@ impl<D> RequestQueue<D> {
             let p = &mut self.bios[piece.bio.slot];
             p.result = p.result.and(*result);
         }
+        // For the elevator and the depth it ended when it was given up.
         if !io.is_given_up {
             self.depth.took(now.saturating_since(io.began), self.at_disk.count().0);
             self.leave_disk(now, io.era, io.tag);
         }
         self.drop_pieces(&io.pieces);
+        // The scheduler that issued it may have been replaced; the new one says nothing about its tasks.
         if io.era == self.elevators.era() && self.elevator().prefers(&io.request) {
             self.awaiting.answered(now, io.request.task);
         }
@@ -734,6 +760,8 @@ impl<D> RequestQueue<D> {
         self.at_disk.gives_up(id);
         let io = &self.at_disk[id];
         let (tag, era, pieces) = (io.tag, io.era, io.pieces.clone());
+        // Its place goes to others at once; the io itself stays known until the kernel returns it, as its
+        // memory is still in use.
         self.leave_disk(now, era, tag);
         for piece in pieces {
             let p = &mut self.bios[piece.bio.slot];
@@ -763,6 +791,7 @@ impl<D> RequestQueue<D> {
     /// When to call [`Self::timer`] at the latest.
     #[must_use]
     pub fn next_timer(&self) -> Option<Instant> {
+        // Without a free tag a retry could place nothing; the next completion asks anyway.
         let retries = [self.retry_at, self.stalled.next_due()].into_iter().filter(|_| !self.free.is_empty());
         let timers = [self.elevators.next_timer(), self.at_disk.next_timer(), self.flushes.next_timer()];
         let timers = timers.into_iter().chain(retries).chain([self.awaiting.until()]);
@@ -809,6 +838,8 @@ impl<D> RequestQueue<D> {
                 continue;
             };
             c.bios -= 1;
+            // The kernel reports a failed write-back once, to one caller. Here each client that was connected
+            // then gets it, once.
             let heard = c.heard.get(&file).copied().unwrap_or(c.serial);
             let missed = self.flushes.news(file, heard);
             if let Some((at, _)) = missed {
@@ -842,6 +873,7 @@ impl<D> RequestQueue<D> {
     pub fn switch(&mut self, now: Instant, config: AnyConfig) -> Result<(), ConfigError> {
         let mut waiting = self.elevators.switch(now, config)?;
         self.awaiting.end();
+        // The new scheduler sees the arrivals that the old one saw, in their order.
         waiting.sort_unstable_by_key(|t| self.came[t.index()]);
         for tag in waiting {
             let piece = self.tags[tag.index()].expect("it waits");

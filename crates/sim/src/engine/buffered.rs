@@ -81,6 +81,7 @@ impl Machine<'_> {
             let (call, page) = (l.call, l.page);
             if page == l.page_end {
                 let client = &mut self.clients[l.client as usize];
+                // Sequentiality is judged by where the call ended.
                 client.ahead[call.slot as usize].read_up_to(page - 1);
                 return Step::Done;
             }
@@ -158,6 +159,8 @@ impl Machine<'_> {
                 page += 1;
                 continue;
             }
+            // One request for each run of missing pages: pages that another reader has asked for already are
+            // left out.
             let run = (page + 1..end).find(|&p| !is_new(&self.cache, p)).unwrap_or(end) - page;
             let ((start, len), count) = self.pages_on_disk(file, page, run);
             let rq = Request { prio, group, meta, ..Request::read(task, start, len) };
@@ -302,6 +305,7 @@ impl Machine<'_> {
         if self.clients[index].dirtied < every {
             return self.after_balance(lane);
         }
+        // Pages on their way to the disk count as well: they occupy memory until they are written.
         if self.cache.dirty + self.cache.writeback <= self.dirty_hard {
             self.limit_exceeded = false;
             self.clients[index].dirtied = 0;

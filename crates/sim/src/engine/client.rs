@@ -214,6 +214,8 @@ impl Client {
     ) -> Self {
         let (job, index, clone) = (c.job, c.job_index, c.clone);
         let span = region.span / 512;
+        // fio without `randrepeat` draws another sequence in each run. Here a run has one seed for
+        // everything, so that only the job's own `randseed` is left out.
         let seed = if job.randrepeat { job.randseed.map_or(seed, |s| s ^ seed) } else { seed };
         let mut rng = Rng::new(seed, &format!("client.{index}.{clone}"));
         let pattern = job
@@ -327,12 +329,14 @@ impl Client {
             return Next::End;
         }
         let is_full = self.depth.as_ref().is_some_and(|depth| self.in_flight >= depth.now());
+        // A pause begins when the calls before it have ended; until then the lanes are parked.
         if self.in_flight > 0 && (self.hold.is_some() || is_full) {
             return Next::Park;
         }
         if let Some(pause) = self.hold.take() {
             (self.resumes, self.quiet_at) = (now + pause, pattern.calls());
         }
+        // Thinking ends with the run time: the client does not sleep beyond it.
         let over = self.is_over(now);
         if self.resumes > now && !over {
             return Next::Pause(self.not_after_end(self.resumes));
@@ -350,6 +354,7 @@ impl Client {
                 }
                 self.ending = false;
             }
+            // Before the flow and the rates: a sync belongs to the writes that are done.
             if std::mem::take(&mut self.sync_is_due) {
                 self.was_sync = true;
                 let file = pattern.file_to_sync(&self.job, &mut self.rng);
@@ -364,6 +369,8 @@ impl Client {
                     self.think_after(pattern.calls());
                     return Next::Call(self.call_of_io(io));
                 }
+                // With `io_submit_mode=offload` submission does not wait for completions; else fio reaps what
+                // is in flight before it sleeps.
                 pattern::Turn::Wait(pause) if self.in_flight > 0 && !self.job.offload => {
                     self.hold = Some(pause);
                     return Next::Park;

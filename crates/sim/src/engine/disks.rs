@@ -129,6 +129,8 @@ impl<'a> Disks<'a> {
         for w in wanted {
             let models = w.model.members().unwrap_or(std::slice::from_ref(w.model));
             let first = members.len();
+            // On hosts without modelled processors the lock is a fixed time for each dispatch; on the others
+            // processors wait for it.
             let lock = if host.sched_serial { host.sched_cost(w.scheduler) } else { Duration::ZERO };
             let layer = host.multi_queue_for(w.scheduler, &w.config);
             let costs = host.cores.as_ref().map(|c| c.scheduler(w.scheduler));
@@ -257,6 +259,7 @@ impl<'a> Disks<'a> {
         let first = members.start;
         match spread {
             Spread::One => self.hand_to(now, first, rq, owner, batch),
+            // A read goes to one member: md's read balancing by position and idleness.
             Spread::Mirror(balance) if rq.op == Op::Read => {
                 let m = balance.choose(rq.start, |m| self.members[first + m].is_idle());
                 let is_in = self.hand_to(now, first + m, rq, owner, batch);
@@ -269,6 +272,7 @@ impl<'a> Disks<'a> {
             }
             Spread::Mirror(balance) => {
                 let members = members.clone();
+                // All or none: a write that one member has no request for must not be on the others already.
                 let full = members.clone().find(|&m| !self.members[m].has_request(now, &rq, *batch));
                 if let Some(full) = full {
                     self.full = full;
@@ -278,6 +282,7 @@ impl<'a> Disks<'a> {
                 let share = self.share(owner, members.len());
                 let before = *batch;
                 for m in members {
+                    // The call takes one request from the thread's batch, however many members carry it.
                     *batch = before;
                     self.hand_to(now, m, rq, share, batch)?;
                 }
@@ -310,6 +315,7 @@ impl<'a> Disks<'a> {
             self.full = *full;
             return Err(Full);
         }
+        // The owner is woken once, by the last part to complete.
         let share = self.share(owner, parts.len());
         let before = *batch;
         for &(m, rq) in parts {

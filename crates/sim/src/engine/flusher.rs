@@ -160,11 +160,15 @@ impl Machine<'_> {
             group: GroupId::ROOT,
             prio: IoPrio::default(),
             sync: false,
+            // pdflush serves all disks and must not block on one that is congested; later flushers have one
+            // disk each.
             nonblocking: self.host.flusher == Kind::Pdflush,
         };
         while let Some(mut pass) = self.flushers[i].pass.take().or_else(|| self.choose_pass(i)) {
             let end = self.write_pass(&mut pass, writer);
             let f = &mut self.flushers[i];
+            // Passes that find only pages on their way already must end somewhere: after one for each dirty
+            // file.
             f.fruitless = if pass.written > 0 { 0 } else { f.fruitless + 1 };
             match end {
                 PassEnd::Congested => {
@@ -205,6 +209,7 @@ impl Machine<'_> {
         }
         self.flushers[i].background = false;
         let expire = self.host.dirty_expire;
+        // In the first `dirty_expire` of a run no page can be old, and the time before would be negative.
         let is_old = self.now.since(Instant::EPOCH) >= expire;
         if self.flushers[i].periodic
             && is_old
@@ -228,6 +233,8 @@ impl Machine<'_> {
         while pass.left > 0 {
             let Some(first) = self.cache.next_dirty(pass.file, pass.next, pass.end) else {
                 match pass.wrap_to.take() {
+                    // A pass begins where the last one of the file ended and wraps around, so that a growing
+                    // file does not keep its beginning from being written.
                     Some(end) if end > 0 => (pass.next, pass.end) = (0, end),
                     _ => return PassEnd::Done,
                 }

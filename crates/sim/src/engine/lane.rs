@@ -294,6 +294,7 @@ impl Machine<'_> {
         if self.jobs_left[job] == 0 {
             self.end_together();
         }
+        // After the figures: what the scheduler does about the exit is not the client's time any more.
         self.queue.exit_task(self.now, task);
         self.leave_group(group);
         self.wake_flow(index);
@@ -309,6 +310,7 @@ impl Machine<'_> {
             } else {
                 self.ended = true;
             }
+        // A client that was stopped by another's end must not stop others in turn.
         } else if self.exit_all && !self.clients[index].stopped {
             self.stop_group(index);
         }
@@ -491,6 +493,7 @@ impl Machine<'_> {
 
     pub(super) fn begin_call(&mut self, lane: u32) {
         let l = &mut self.lanes[lane as usize];
+        // A call's latency includes the CPU time before it and, in replays, how late it is.
         l.since = self.now - l.inside - l.late;
         l.handed_in = 0;
         let call = l.call;
@@ -508,6 +511,8 @@ impl Machine<'_> {
             _ => Phase::Write,
         };
         let starts_at_map = matches!(l.phase, Phase::Map | Phase::Preflush);
+        // Requests of read-ahead that were not waited for belong to the thread's earlier calls; a call that
+        // waits does so for these first.
         if l.pending > 0 && !call.ahead {
             l.phase = Phase::Settle;
         }
@@ -521,6 +526,7 @@ impl Machine<'_> {
         if !starts_at_map {
             self.begin_pages(lane);
             self.hand_in_burst(lane);
+        // A direct call on a file with cached pages writes the dirty ones of its range first, as Linux does.
         } else if self.cache.cached(call.file) > 0 {
             self.begin_pages(lane);
             self.lanes[lane as usize].phase = Phase::Sync(After::Direct);
@@ -572,6 +578,7 @@ impl Machine<'_> {
         let client = &self.clients[l.client as usize];
         let prio = client.job.prio.unwrap_or_default();
         let block = Sectors(ext2::BLOCK_SECTORS as u32);
+        // Flagged as metadata: CFQ serves such requests before others of the queue.
         let (meta, group) = (true, client.group);
         let rq = Request { meta, prio, group, ..Request::read(client.task, start, block) };
         if self.queue.submit(self.now, file.disk, rq, Owner::Lane(lane), &mut l.batch).is_err() {
@@ -606,6 +613,8 @@ impl Machine<'_> {
             let (start, len) =
                 layout.piece(call.offset + u64::from(l.handed_in), left.min(self.host.max_request.0));
             if start != Layout::HOLE {
+                // Linux flags direct writes as followed by nothing dependent
+                // (docs/reference/cfq.md#59-idling).
                 let no_idle = sync && op == Op::Write;
                 let prio = call.prio.or(client.job.prio).unwrap_or_default();
                 let (group, meta) = (client.group, call.meta);
@@ -619,6 +628,8 @@ impl Machine<'_> {
                     ..Request::read(client.task, start, len)
                 };
                 if self.queue.submit(self.now, *disk, rq, Owner::Lane(lane), &mut l.batch).is_err() {
+                    // The pool is empty: the pieces so far are on their way, and the rest follows when a
+                    // request is free.
                     self.queue.wait(lane, sync, l.batch.queue);
                     break;
                 }
@@ -626,6 +637,7 @@ impl Machine<'_> {
             }
             l.handed_in += len.0;
         }
+        // Read-ahead is not waited for, so the plug is not pulled; the batch alone ends.
         if l.handed_in == call.len && call.ahead {
             self.queue.end_batch(self.now);
             self.run_queue();
@@ -649,6 +661,7 @@ impl Machine<'_> {
         if call.action == Action::Write {
             if self.cache.cached(call.file) > 0 {
                 let (first, end) = super::buffered::pages_of(call);
+                // Cached pages of a direct write are stale.
                 self.cache.invalidate(call.file, first, end - first);
             }
             let is_stable = call.fua || self.clients[l.client as usize].job.sync != SyncMode::None;

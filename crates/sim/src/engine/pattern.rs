@@ -450,6 +450,7 @@ impl Pattern {
             &mut self.zone_moved,
         );
         let position = &mut place.position[index(action)];
+        // A time-based job starts over at the end of its range instead of ending.
         if job.time_based && *position >= self.span {
             *position = start;
         }

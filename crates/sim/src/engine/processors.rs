@@ -307,6 +307,8 @@ impl Processors {
         }
         if !sleeps {
             let least = self.all[cpu].waiting.least(&self.tickets);
+            // A process is preempted only if another has had less by a grain; else each call would change
+            // processes.
             let next = least.filter(|least| *least + Self::GRAIN <= had).and_then(|_| self.call(cpu));
             let Some(next) = next else { return Some(process) };
             self.leave(process, State::Waits);
@@ -321,6 +323,8 @@ impl Processors {
         let next = match self.call(cpu) {
             Some(next) => next,
             None => {
+                // Nothing waits here, so the processor takes a process from the longest queue, as an idle one
+                // does.
                 let next = self.steal_for(cpu)?;
                 self.catch_up(next, cpu);
                 next

@@ -427,12 +427,14 @@ impl<'a> DiskQueue<'a> {
         if !self.flush_waiters.is_empty() {
             self.begin_flush(now);
         }
+        // A flush needs no merging and passes the plug.
         if self.is_plugged() {
             return None;
         }
         self.plugged = false;
         (self.was_full, self.was_held) = (false, false);
         while self.has_room() {
+            // The lock is held for the request before; a dispatch now would have to spin for it.
             if now < self.locked_until {
                 let waits = self.elevator.requests().queued() > 0;
                 return waits.then_some(self.locked_until);
@@ -443,6 +445,8 @@ impl<'a> DiskQueue<'a> {
                 self.tell_answer(answer);
             }
             let Dispatch::Issue(tag) = answer else {
+                // Requests wait and none was given: blk-mq then runs the queue again after 3 ms
+                // (docs/reference/nvme.md#4-after-a-completion).
                 self.was_held = self.elevator.requests().queued() > 0;
                 return None;
             };
@@ -456,6 +460,7 @@ impl<'a> DiskQueue<'a> {
             self.locked_until = now + self.lock;
             self.send(now, Command { tag, op, start: rq.start, len: rq.len, fua: false });
         }
+        // In the multi-queue layer a completion runs the queue if the device was full.
         self.was_full = self.elevator.requests().queued() > 0;
         None
     }
@@ -568,6 +573,7 @@ impl<'a> DiskQueue<'a> {
         if let Some(freed) = freed {
             self.tell_completed(tag, freed);
         }
+        // Writers that wait for congestion wake when it ends, not with each request that is freed.
         let was_congested = self.pools.is_congested(false);
         self.given_back.drain(..).for_each(|pool| self.pools.give_back(pool));
         if was_congested && !self.pools.is_congested(false) {
@@ -583,6 +589,7 @@ impl<'a> DiskQueue<'a> {
     fn look_at_idling(&mut self, now: Instant) {
         let requests = self.elevator.requests();
         let is_idle = requests.issued() == 0 && requests.queued() > 0;
+        // Asking would be a dispatch, which may change the scheduler's state; its timer is only read.
         let answer = match self.elevator.next_timer() {
             Some((_, Timer::SliceIdle)) if is_idle => Dispatch::Hold(Hold::SliceIdle),
             _ => Dispatch::Empty,

@@ -155,6 +155,7 @@ impl Machine<'_> {
         let client = &self.clients[index as usize];
         let Some(replay) = &mut self.replays[client.stats.job] else { return false };
         if client.is_over(self.now) {
+            // All clients of the replay end together, as the start-up is one measurement.
             replay.give_up(self.now);
             let clients = replay.clients();
             self.end_lane(lane);
@@ -167,6 +168,8 @@ impl Machine<'_> {
                 let due = Due::TimeOut(index, replay.iteration());
                 self.events.push(self.now + replay.timeout, due);
                 let clients = replay.clients();
+                // Each start-up begins with a cold cache and new processes, or the second one would measure
+                // memory.
                 self.cache.invalidate_all();
                 clients.for_each(|client| self.new_process(client));
                 return self.next_of_replay(lane);

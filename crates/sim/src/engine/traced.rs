@@ -284,6 +284,7 @@ impl Traced {
         if let Some(i) = t.under_way.iter().position(|(l, _)| *l == lane) {
             let (_, completed) = t.under_way.swap_remove(i);
             t.ended.push(Reverse((completed, now)));
+            // Bounded memory: only the latest recorded completions can decide when the next request is due.
             if t.ended.len() > ENDED_MAX {
                 t.last = t.ended.pop().map(|Reverse(first)| first);
             }
@@ -319,6 +320,7 @@ impl Machine<'_> {
     /// Makes the task's requests as long as one is due and a lane is free for it.
     fn pump(&mut self, at: (usize, usize)) {
         let task = &mut self.traces[at.0].tasks[at.1];
+        // A request may end at once and call this again; the loop below sees to it.
         if std::mem::replace(&mut task.pumping, true) {
             return;
         }
@@ -346,6 +348,7 @@ impl Machine<'_> {
             }
             Ok(Turn::Until(due)) => {
                 trace.tasks[at.1].due = Some(due);
+                // The client still ends at its run time if the request is due later.
                 let due = self.clients[client as usize].not_after_end(due);
                 self.pause(lane, due);
             }
