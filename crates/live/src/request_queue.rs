@@ -552,8 +552,8 @@ impl<D> RequestQueue<D> {
             is_all &= outcome != Retry::Moved;
         }
         is_all &= self.stalled.len() <= RETRIES;
-        // What was left out is asked about a moment later, or it would wait for the next completion, which may
-        // never come.
+        // What was left out is asked about a moment later, or it would wait for the next completion, which
+        // may never come.
         self.retry_at = (!is_all).then_some(now + RETRY_AFTER);
     }
 
