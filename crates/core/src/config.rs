@@ -7,7 +7,7 @@
 use crate::units::Duration;
 use core::fmt;
 
-/// What a raw value counts.
+/// The unit of a raw value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// Nanoseconds.

@@ -8,7 +8,7 @@
 use crate::table::{Place, Table};
 use crate::units::{Duration, GroupId, Instant, Sector, Sectors, Tag, TaskId};
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// A request was given to the scheduler.
@@ -49,7 +49,7 @@ impl Action {
 /// Why. One list for all schedulers, so that reports can compare them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reason {
-    /// Nothing to say: the action speaks for itself.
+    /// No reason: the action speaks for itself.
     #[default]
     None,
     /// Its turn in order of arrival.

@@ -60,7 +60,7 @@ impl Instant {
         Duration(self.as_ns().saturating_sub(earlier.as_ns()))
     }
 
-    /// This instant rounded down to a multiple of `tick`; unchanged when `tick` is zero.
+    /// Returns this instant rounded down to a multiple of `tick`; unchanged when `tick` is zero.
     #[must_use]
     #[inline]
     pub const fn floor_to(self, tick: Duration) -> Self {

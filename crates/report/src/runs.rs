@@ -15,7 +15,7 @@ pub struct Run<'a> {
     pub name: &'a str,
     /// The figures.
     pub outcome: &'a Outcome,
-    /// What was recorded during the run.
+    /// The recording of the run.
     pub recording: &'a Recording,
 }
 

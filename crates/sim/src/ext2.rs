@@ -68,7 +68,7 @@ pub struct File {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoSpace;
 
-/// What an allocation changed besides the file's data: blocks of metadata, for the page cache.
+/// The blocks of metadata that an allocation changed, for the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Touched {
     /// The block of the bitmap.

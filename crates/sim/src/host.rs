@@ -55,15 +55,16 @@ pub struct Host {
     /// CPU time of each request that a buffered call causes: making it, its interrupt, leaving the CPU and
     /// coming back. It is spent while the disk works (see the module's text).
     pub request: Duration,
-    /// What the scheduler costs per request, by name; not listed: nothing. Added to `think`, or to `request`.
+    /// CPU time of the scheduler per request, by name; a scheduler that is not listed costs none. Added to
+    /// `think`, or to `request`.
     pub sched_cost: Vec<(&'static str, Duration)>,
     /// Whether the scheduler's cost is spent under the one lock of its queue: then no two requests leave it
     /// closer together.
     pub sched_serial: bool,
-    /// What allocating a new 4 KiB block of a file costs in the direct call that writes it.
+    /// CPU time of allocating a new 4 KiB block of a file, in the direct call that writes it.
     pub allocate: Duration,
-    /// What a direct write into a hole of a file costs more, per 4 KiB: it is made through the page cache and
-    /// waited for.
+    /// Additional time of a direct write into a hole of a file, per 4 KiB: it is made through the page cache
+    /// and waited for.
     pub hole: Duration,
     /// The clock that schedulers see: steps of 1/HZ, or exact if zero. BFQ and Kyber, which time in
     /// nanoseconds, see an exact one everywhere; what BFQ counts in ticks it counts in these, unless its own
@@ -80,12 +81,12 @@ pub struct Host {
     /// The multi-queue layer, on hosts of its time; none: the single-queue layer, which runs the queue at
     /// each completion.
     pub multi_queue: Option<MultiQueue>,
-    /// What an I/O costs the processors, on hosts where a process runs on one at a time and requests are
-    /// given out by hardware queue; none: each call takes any processor that is free (`think`, `sched_cost`),
-    /// and requests come from one pool.
+    /// CPU time of an I/O on hosts where a process runs on one processor at a time and requests are given out
+    /// by hardware queue. `None`: each call takes any processor that is free (`think`, `sched_cost`), and
+    /// requests come from one pool.
     pub cores: Option<Cores>,
-    /// What the way from a call to the device takes, and again from the device's completion to the interrupt:
-    /// a loop device, FUSE or NBD in between. It occupies no processor, and requests travel side by side.
+    /// The time from a call to the device, and again from the device's completion to the interrupt: a loop
+    /// device, FUSE or NBD in between. It occupies no processor, and requests travel side by side.
     pub path: Duration,
     /// Added to `path` on the way back, exponentially distributed with this mean.
     pub path_jitter: Duration,
@@ -538,8 +539,8 @@ impl Host {
         Self::named(Self::name_for_disk(disk)).unwrap_or_else(Self::of_2020)
     }
 
-    /// What runs the queue after a completion under this scheduler. Those that the multi-queue layer never
-    /// had are driven as they were in their time on any host.
+    /// Returns the events after a completion that run the queue under this scheduler. Schedulers that the
+    /// multi-queue layer never had are driven as they were in their time on any host.
     #[must_use]
     pub fn multi_queue_for(&self, scheduler: &str, config: &AnyConfig) -> Option<MultiQueue> {
         let is_modern = match config {
@@ -560,7 +561,7 @@ impl Host {
         }
     }
 
-    /// What the named scheduler costs per request. `cfq-ts1` costs what `cfq` does.
+    /// Returns the CPU time of the named scheduler per request. `cfq-ts1` costs what `cfq` does.
     #[must_use]
     pub fn sched_cost(&self, scheduler: &str) -> Duration {
         self.sched_cost

@@ -8,7 +8,7 @@ use crate::job::{SteadyFigure, SteadyState};
 use crate::latencies::Latencies;
 use fairhead_core::{Class, Duration, GroupStats, Max, Min, Weight};
 
-/// What one client did in one direction.
+/// The calls of one client in one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpStats {
     /// Calls completed.
@@ -100,7 +100,8 @@ pub struct ClientStats {
     pub trim: OpStats,
     /// Fsyncs.
     pub sync: OpStats,
-    /// What it moved while all jobs beside it ran; `None` if it ran alone, or the jobs never ran all at once.
+    /// The bytes and calls while all jobs beside it ran; `None` if it ran alone, or the jobs never ran all at
+    /// once.
     pub together: Option<Together>,
     /// Its time on processors.
     pub cpu: CpuStats,
@@ -109,7 +110,7 @@ pub struct ClientStats {
     pub depths: [u64; DEPTHS],
     /// Start-ups, one by one; empty for clients that start nothing.
     pub startups: Vec<StartUp>,
-    /// What a media player showed; `None` for clients that play nothing.
+    /// The frames that a media player showed and dropped; `None` for clients that play nothing.
     pub frames: Option<Frames>,
     /// How a trace's task was replayed; `None` for clients that replay none.
     pub replayed: Option<Replayed>,
@@ -118,15 +119,15 @@ pub struct ClientStats {
     pub steady: Option<Steadiness>,
 }
 
-/// What came of a job's `steadystate`.
+/// The result of a job's `steadystate`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steadiness {
-    /// What it looked for.
+    /// The criterion.
     pub criterion: SteadyState,
     /// Whether it was found, which ended the job.
     pub attained: bool,
-    /// Of the last window: its largest distance from the mean, or its slope with the sign, in calls or bytes
-    /// a second. 0 if no window was full.
+    /// The largest distance from the mean in the last window, or its slope with the sign, in calls or bytes a
+    /// second. 0 if no window was full.
     pub off: f64,
     /// The figure in the unit of the criterion's limit.
     pub figure: f64,
@@ -161,8 +162,8 @@ impl std::fmt::Display for Steadiness {
     }
 }
 
-/// What a client moved in the part of a run in which all jobs that ran beside each other were running: from
-/// the last start, after `ramp_time`, to the first end.
+/// The bytes and calls of a client in the part of a run in which all jobs that ran beside each other were
+/// running: from the last start, after `ramp_time`, to the first end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Together {
     /// How long that was.
@@ -234,7 +235,7 @@ impl CpuBooks {
 /// The number of classes of [`ClientStats::depths`].
 pub const DEPTHS: usize = 7;
 
-/// What became of a recorded task's requests in a replay.
+/// The statistics of a recorded task's requests in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Replayed {
     /// Requests of the recording; those that were not made were left when the run ended.
@@ -361,7 +362,7 @@ pub fn rate(amount: u64, time: Duration) -> u64 {
     u64::try_from(u128::from(amount) * 1_000_000_000 / u128::from(time.as_ns())).unwrap_or(u64::MAX)
 }
 
-/// What the disk did.
+/// The statistics of a disk.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct DiskStats {
     /// Its own counters.
@@ -394,17 +395,17 @@ impl DiskStats {
 /// One of several disks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskOutcome {
-    /// What the job file calls it.
+    /// The name in the job file.
     pub label: String,
     /// Its scheduler's (preset's) name.
     pub scheduler: String,
-    /// What it did.
+    /// The statistics of the disk.
     pub stats: DiskStats,
     /// Per interval.
     pub series: Vec<DiskPoint>,
 }
 
-/// What the page cache did. All in pages of 4 KiB, but for the last.
+/// The statistics of the page cache. All in pages of 4 KiB, but for the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CacheStats {
     /// Pages read from the disk, asked for or ahead.
@@ -497,7 +498,7 @@ pub struct GroupOutcome {
     pub max: Max,
     /// Its guarantee.
     pub min: Min,
-    /// What its own tasks got; not those of groups inside it. In a mirror, of all members added up.
+    /// The statistics of its own tasks; not those of groups inside it. In a mirror, of all members added up.
     pub stats: GroupStats,
 }
 
@@ -525,7 +526,7 @@ pub struct Outcome {
     pub disk_series: Vec<DiskPoint>,
     /// The control groups, the root first; none if the jobs name none.
     pub groups: Vec<GroupOutcome>,
-    /// What those were given and the scheduler does not keep, in the words of job files (`weight`, `class`,
+    /// The settings of groups that the scheduler does not keep, in the words of job files (`weight`, `class`,
     /// …).
     pub groups_not_kept: Vec<&'static str>,
     /// Per interval of [`watch`](crate::Scenario::watch) and the part of one at the end, per group: the disk
@@ -535,18 +536,18 @@ pub struct Outcome {
     pub cache: CacheStats,
     /// How long the host's processors worked, all added up.
     pub cpu_busy: Duration,
-    /// What they did, on hosts of the multi-queue era; nothing on others.
+    /// The work of the processors, on hosts of the multi-queue era; empty on others.
     pub cpu: CpuBooks,
     /// How many of them there were.
     pub cpus: u32,
     /// How many events the simulator handled.
     pub events: u64,
-    /// What the user should know about the run.
+    /// Notes for the user about the run.
     pub notes: Vec<String>,
 }
 
 impl Outcome {
-    /// What all clients moved, over the longest client's time, in bytes per second.
+    /// Returns the throughput of all clients over the longest client's time, in bytes per second.
     #[must_use]
     pub fn bandwidth(&self) -> u64 {
         let longest = self.clients.iter().map(|c| c.elapsed).max().unwrap_or_default();
@@ -560,7 +561,7 @@ impl Outcome {
         rate(all.saturating_sub(self.cpu_busy).as_ns(), all) / 1_000_000
     }
 
-    /// What a group got with all groups inside it.
+    /// Returns the statistics of a group with all groups inside it.
     #[must_use]
     pub fn group_total(&self, group: usize) -> GroupStats {
         let mut sum = GroupStats::default();

@@ -20,7 +20,7 @@ pub struct TraceError {
     pub file: String,
     /// The place in the file, after decompression.
     pub place: Place,
-    /// What is wrong, and what would be right.
+    /// The error, and what would be right.
     pub message: String,
 }
 

@@ -27,11 +27,11 @@ use core::marker::PhantomData;
 #[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rest {
-    /// As many were issued as there was room for. More may wait.
+    /// The room is used up: as many requests were issued as there was room for. More may wait.
     Full,
-    /// As [`Dispatch::Hold`].
+    /// The elevator holds what waits, as [`Dispatch::Hold`].
     Hold(Hold),
-    /// As [`Dispatch::Empty`].
+    /// No request waits, as [`Dispatch::Empty`].
     Empty,
 }
 

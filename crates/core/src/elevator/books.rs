@@ -9,7 +9,7 @@ use crate::request::{Request, Slot};
 use crate::trace::{Action, Detail, Reason, TraceEvent, TraceRing};
 use crate::units::{Duration, Instant, Sector, Sectors, Tag, TaskId};
 
-/// What is recorded of an elevator's work, and the groups that it is recorded of.
+/// The trace and the groups' statistics of an elevator.
 #[derive(Clone, Debug)]
 pub struct Books {
     /// Decisions.

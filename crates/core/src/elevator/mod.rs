@@ -43,7 +43,7 @@ use crate::trace::{Detail, Reason, TraceEvent};
 use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId, Weight};
 use core::marker::PhantomData;
 
-/// What became of a request that was handed in.
+/// The result of [`Elevator::insert`].
 #[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Insert {
@@ -67,7 +67,7 @@ pub enum End {
     Back,
 }
 
-/// What to do now.
+/// The answer of [`Elevator::dispatch`].
 #[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dispatch {
@@ -88,7 +88,7 @@ pub enum Hold {
     SliceIdle,
     /// The old batch has to finish first.
     DrainBatch,
-    /// As many requests as allowed are at the device.
+    /// The device has as many requests as the scheduler allows.
     Depth,
     /// A higher class has requests at the device.
     HigherClass,
@@ -106,7 +106,7 @@ impl Hold {
     }
 }
 
-/// What a timer is for.
+/// The reason of a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timer {
     /// The end of anticipation.
@@ -136,7 +136,7 @@ pub enum Control {
     SetPolicy(GroupId, Option<Policy>),
     /// The most that a group gets.
     SetMax(GroupId, Max),
-    /// What a group is guaranteed.
+    /// A group's guarantee.
     SetMin(GroupId, Min),
     /// A task's priority, for its requests to come.
     SetPrio(TaskId, IoPrio),
@@ -164,7 +164,7 @@ impl Control {
     }
 }
 
-/// What a scheduler gets to see and use in every call.
+/// The elevator's state that a scheduler sees and uses in every call.
 #[derive(Debug)]
 pub struct Cx<'a> {
     /// The time.
@@ -511,19 +511,20 @@ impl<S: Scheduler> Elevator<S> {
         &self.common.books.groups
     }
 
-    /// What a group got so far. Takes time in proportion to the number of tags: see [`Self::all_stats`] for
-    /// those of many groups.
+    /// Returns the statistics of a group. Takes time in proportion to the number of tags: see
+    /// [`Self::all_stats`] for those of many groups.
     #[must_use]
     pub fn stats(&self, group: GroupId) -> GroupStats {
         self.common.books.groups.stats(group, &self.common.requests)
     }
 
-    /// What each group got so far, from group 0 on, into `stats`; groups beyond its end are left out.
+    /// Writes the statistics of each group, from group 0 on, into `stats`; groups beyond its end are left
+    /// out.
     pub fn all_stats(&self, stats: &mut [GroupStats]) {
         self.common.books.groups.all_stats(stats, &self.common.requests);
     }
 
-    /// What a group and all groups in it got so far, also those that are no more.
+    /// Returns the statistics of a group and all groups in it, removed ones included.
     #[must_use]
     pub fn recursive_stats(&self, group: GroupId) -> GroupStats {
         self.common.books.groups.recursive(group, &self.common.requests)

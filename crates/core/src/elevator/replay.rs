@@ -11,8 +11,8 @@ use crate::sched::Scheduler;
 use crate::units::{Instant, Tag};
 
 impl<S: Scheduler> Elevator<S> {
-    /// As [`Self::insert`], but never merged with another: for comparisons with an implementation that did
-    /// not.
+    /// Inserts a request as [`Self::insert`] does, but never merges it: for comparisons with an
+    /// implementation that did not.
     ///
     /// # Panics
     /// As [`Self::insert`], and if there is no such group.
@@ -29,8 +29,8 @@ impl<S: Scheduler> Elevator<S> {
         common.enqueue(sched, tag, &rq);
     }
 
-    /// As [`Self::insert`], but merged with `into` whatever the scheduler says: for comparisons with an
-    /// implementation that merged them.
+    /// Inserts a request as [`Self::insert`] does, but merges it with `into` whatever the scheduler says: for
+    /// comparisons with an implementation that merged them.
     ///
     /// # Panics
     /// As [`Self::insert`], if there is no such group, and if `into` does not wait.
@@ -44,8 +44,8 @@ impl<S: Scheduler> Elevator<S> {
         common.merge(sched, into, end, tag, false);
     }
 
-    /// As [`Self::dispatch`], with an answer from elsewhere: for comparisons with an implementation that gave
-    /// it.
+    /// Dispatches as [`Self::dispatch`] does, with an answer from elsewhere: for comparisons with an
+    /// implementation that gave it.
     ///
     /// # Panics
     /// If time goes backwards, or the answer is a request that does not wait.

@@ -61,7 +61,7 @@ impl Weight {
         }
     }
 
-    /// As a number.
+    /// Returns the weight as a number, 1 to 10000.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0.get() as u32

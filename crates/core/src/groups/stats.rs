@@ -22,39 +22,39 @@ impl Split {
         all.for_each(|(mine, theirs)| *mine += theirs);
     }
 
-    /// Of reads.
+    /// Returns the part of reads.
     #[must_use]
     pub const fn read(&self) -> u64 {
         self.0[0][0] + self.0[0][1]
     }
-    /// Of writes.
+    /// Returns the part of writes.
     #[must_use]
     pub const fn write(&self) -> u64 {
         self.0[1][0] + self.0[1][1]
     }
-    /// Of discards.
+    /// Returns the part of discards.
     #[must_use]
     pub const fn discard(&self) -> u64 {
         self.0[2][0] + self.0[2][1]
     }
-    /// Of sync requests: those for which a task waits.
+    /// Returns the part of sync requests: those for which a task waits.
     #[must_use]
     pub const fn sync(&self) -> u64 {
         self.0[0][1] + self.0[1][1] + self.0[2][1]
     }
-    /// Of the others.
+    /// Returns the part of async requests.
     #[must_use]
     pub const fn asyn(&self) -> u64 {
         self.0[0][0] + self.0[1][0] + self.0[2][0]
     }
-    /// Of all.
+    /// Returns the sum of all.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.sync() + self.asyn()
     }
 }
 
-/// What a group got, under the kernel's names. Requests of groups inside it are not counted.
+/// The statistics of a group, under the kernel's names. Requests of groups inside it are not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GroupStats {
     /// Disk time that the group was charged. Only of schedulers that charge time.

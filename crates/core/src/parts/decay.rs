@@ -10,7 +10,8 @@
 /// distance, and 256 times it would not fit.
 const FARTHEST: u64 = 1 << 48;
 
-/// What a decaying mean is made of: for who pushes often and asks seldom.
+/// The sum and weight behind a decaying mean: cheaper than the mean where samples are frequent and the mean
+/// is seldom read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DecayedSum {
     samples: u64,

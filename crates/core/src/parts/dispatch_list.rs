@@ -29,7 +29,7 @@ pub struct DispatchList {
     links: Links<Tag>,
 }
 
-/// What stopped the walk of an insertion.
+/// Why the walk of an insertion stopped.
 #[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placed {

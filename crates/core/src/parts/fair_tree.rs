@@ -113,8 +113,8 @@ impl FairTree {
         Self { inner, nodes, active: 0, serving: None, quantum: 1 }
     }
 
-    /// What leaves may be given in one turn, until [`FairTree::select`] says otherwise. To be set before the
-    /// first is activated: B-WF2Q+ asks then.
+    /// Sets the service that leaves may be given in one turn, until [`FairTree::select`] gets another. Call
+    /// it before the first leaf is activated: B-WF2Q+ needs it then.
     pub fn set_quantum(&mut self, quantum: u32) {
         self.quantum = quantum.max(1);
     }

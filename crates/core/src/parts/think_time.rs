@@ -20,7 +20,7 @@ pub struct ThinkTime {
 }
 
 impl ThinkTime {
-    /// Of a task that appears now, whose first request must not look late.
+    /// Makes the think time of a task that appears now, whose first request must not look late.
     #[must_use]
     pub fn since(now: Instant) -> Self {
         Self { last_end: Some(now), times: DecayedSum::default() }

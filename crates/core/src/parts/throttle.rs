@@ -61,8 +61,8 @@ id! {
     ValveId(u32)
 }
 id! {
-    /// What competes inside a valve: the group's own requests, or (odd) the valve of a group in it, by its
-    /// own number.
+    /// A competitor inside a valve: the group's own requests, or (odd) the valve of a group in it, by its own
+    /// number.
     EntryId(u32)
 }
 

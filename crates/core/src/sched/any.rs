@@ -132,7 +132,7 @@ schedulers! {
 pub struct Preset {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// A description in a few words.
     pub about: &'static str,
     /// Its tunables.
     pub config: fn() -> AnyConfig,

@@ -51,7 +51,7 @@ use crate::units::{Duration, GroupId, Sector, Tag};
 use crate::{choice, tunables};
 
 choice! {
-    /// What a batch is.
+    /// The rule for the end of a batch.
     pub enum BatchRule {
         /// Requests in ascending sectors, however far apart: the rule since about 2.6.24.
         //= linux-2.6.33 block/deadline-iosched.c deadline_dispatch_requests
@@ -111,7 +111,7 @@ impl Dir {
     }
 }
 
-/// What waits, and where it stands in a batch: one for each group, under the controller.
+/// The waiting requests and the state of the batch: one for each group, under the controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
     reads: SortedQueue,

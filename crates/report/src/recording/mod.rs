@@ -35,7 +35,7 @@ pub(crate) struct Idled {
     pub(crate) times: u64,
 }
 
-/// What was recorded of a run.
+/// The events of a run that pictures are made of.
 #[derive(Clone, Debug)]
 pub struct Recording {
     pub(crate) participants: Participants,

@@ -32,13 +32,13 @@ use fairhead_device::Facts;
 /// Something to do, and why or when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What it is for.
+    /// What the step is for: why, when, or the file to write to.
     pub about: &'static str,
     /// Lines for a shell, or for the file that `about` names.
     pub lines: Vec<String>,
 }
 
-/// What to do to use the candidate on such a disk, and the limit beside it, if there is one.
+/// Returns the steps to use the candidate on such a disk, and the limit beside it, if there is one.
 #[must_use]
 pub fn steps(candidate: &Candidate, remedy: Option<&Remedy>, facts: &Facts, jobs: &JobFile) -> Vec<Step> {
     let mut steps = Vec::new();

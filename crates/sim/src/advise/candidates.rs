@@ -109,7 +109,7 @@ pub enum Place {
 pub struct Candidate {
     /// The preset.
     pub preset: &'static str,
-    /// What differs from that, with raw values.
+    /// The tunables that differ from the preset, with raw values.
     pub set: &'static [(&'static str, u64)],
     /// All tunables.
     pub config: AnyConfig,
@@ -120,7 +120,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// As in `bfq, low_latency=0`.
+    /// Returns the name with its tunables, such as `bfq, low_latency=0`.
     #[must_use]
     pub fn name(&self) -> String {
         let mut name = self.preset.to_owned();

@@ -31,7 +31,7 @@ use crate::simulate;
 use fairhead_core::Duration;
 use fairhead_device::Facts;
 
-/// What holds a load back.
+/// The resource that limits a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The processors that its processes may use, or the one that each process runs on.
@@ -40,12 +40,12 @@ pub enum Limit {
     Lock,
     /// The drive.
     Drive,
-    /// Nothing: requests take their time, or the jobs want no more.
+    /// No resource: requests take their time, or the jobs want no more.
     Nothing,
 }
 
 impl Limit {
-    /// What it is, in words.
+    /// Returns the limit in words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl Limit {
     }
 }
 
-/// What a load costs under one scheduler, in one run.
+/// The cost of a load under one scheduler, in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Which candidate.
@@ -66,15 +66,15 @@ pub struct Cost {
     pub requests: u64,
     /// Processor time for each, without the programs' own computing.
     pub per_request: Duration,
-    /// Of that, the scheduler's own work.
+    /// The part of it that is the scheduler's own work.
     pub in_scheduler: Duration,
-    /// Of that, waiting for the scheduler's lock.
+    /// The part of it that is waiting for the scheduler's lock.
     pub lock_wait: Duration,
     /// The share of all processors' time that it took, in thousandths.
     pub busy_permille: u64,
     /// Requests a second.
     pub iops: u64,
-    /// What holds the load back.
+    /// The resource that limits the load.
     pub limit: Limit,
 }
 

@@ -25,7 +25,7 @@ pub struct Told {
     pub before: Report,
     /// Under the candidate.
     pub after: Report,
-    /// What that says.
+    /// The explanation, in sentences.
     pub sentences: Vec<String>,
 }
 

@@ -55,7 +55,7 @@ pub struct Figures {
 impl Figures {
     /// How many there are.
     pub const COUNT: usize = 3;
-    /// What they are called.
+    /// The names of the figures, in their order.
     pub const NAMES: [&'static str; Self::COUNT] = ["latency", "throughput", "fairness"];
 
     /// By what factor this is cheaper for the same work than another: what a drive and the host's processors
@@ -71,14 +71,14 @@ impl Figures {
         }
     }
 
-    /// As a list.
+    /// Returns the figures as a list, in the order of [`Self::NAMES`].
     #[must_use]
     pub const fn list(&self) -> [Option<f64>; Self::COUNT] {
         [self.latency, self.throughput, self.fairness]
     }
 }
 
-/// What of a job's waiting is measured.
+/// The kind of wait that is measured for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// The mean start-up, in seconds.
@@ -94,7 +94,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// What it is, in words.
+    /// Returns the kind in words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {

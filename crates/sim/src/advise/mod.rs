@@ -98,7 +98,8 @@ const PAGE_NS: u64 = 40;
 const DESTAGE_NS: u64 = 1200;
 const CLIENT_NS: u64 = 100_000;
 
-/// What a run cost, reckoned from what it did and not from a clock, so that it is the same everywhere.
+/// Returns the cost of a run, reckoned from what it did and not from a clock, so that it is the same
+/// everywhere.
 #[must_use]
 pub fn work(o: &Outcome) -> Duration {
     let requests = o.disk.issued + o.disk.merged;
@@ -150,7 +151,7 @@ impl Goal {
     }
 }
 
-/// What is asked.
+/// The question: a load, a disk, a host, and what to compare.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The load.
@@ -161,11 +162,11 @@ pub struct Question {
     pub host: Host,
     /// What a good scheduler is judged by.
     pub goal: Goal,
-    /// What all chance follows from.
+    /// Random seed. One seed gives one result.
     pub seed: u64,
     /// The most work, [`WORK_PER_S`] for each second.
     pub work: Duration,
-    /// That many rounds at most, whatever they cost. `None`: as many as the budget allows.
+    /// The number of rounds, whatever they cost. `None`: as many as the budget allows.
     pub rounds: Option<u32>,
     /// The preset that is in use now. `None`: the default of the kernel.
     pub against: Option<&'static str>,
@@ -191,9 +192,9 @@ pub struct Stage {
 /// The answer.
 #[derive(Clone, Debug)]
 pub struct Advice {
-    /// What was tried; the default first.
+    /// The candidates that were tried; the default first.
     pub candidates: Vec<Candidate>,
-    /// What the budget did not allow to be tried, by name.
+    /// The candidates that the budget did not allow, by name.
     pub not_tried: Vec<String>,
     /// To what part of its run times the job was cut, in thousandths, for want of budget; none: it was not.
     pub shortened: Option<u64>,
@@ -201,7 +202,7 @@ pub struct Advice {
     pub race: Race,
     /// The jobs that wait, and what is measured of them.
     pub waiting: Waiting,
-    /// What the disk is to a driver.
+    /// The facts of the disk that a driver sees.
     pub facts: Facts,
     /// The seed that the explanation was made with.
     pub told_seed: u64,
@@ -210,7 +211,7 @@ pub struct Advice {
     pub told: Option<Told>,
     /// A limit for those who do not wait, where no scheduler is the answer.
     pub remedy: Option<Remedy>,
-    /// What the schedulers of a kernel cost the processors, with the seed of the explanation; none where that
+    /// The processor time that a kernel's schedulers cost, with the seed of the explanation; empty where that
     /// is not modelled, or hardly anything.
     pub costs: Vec<Cost>,
 }

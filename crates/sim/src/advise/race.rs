@@ -42,12 +42,12 @@ pub const EQUAL: f64 = 1.05;
 //= docs/reference/choices.md#advise-near
 pub const NEAR: f64 = 1.025;
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
     /// Its figures.
     pub figures: Figures,
-    /// What it cost, as [`work`](super::work) reckons.
+    /// The cost of the run, as [`work`](super::work) reckons.
     pub work: Duration,
 }
 
@@ -108,7 +108,7 @@ pub enum End {
     Settled,
     /// The budget allows no further round.
     Budget,
-    /// As many rounds as were asked for, or [`ROUNDS_MAX`].
+    /// The asked number of rounds is done, or [`ROUNDS_MAX`].
     Rounds,
 }
 
@@ -119,13 +119,13 @@ pub struct Rules {
     pub weights: [f64; Figures::COUNT],
     /// The most work.
     pub work: Duration,
-    /// That many rounds, unless it is settled before, whatever they cost.
+    /// The number of rounds, unless it is settled before. `None`: the budget decides.
     pub rounds: Option<u32>,
-    /// What seeds are drawn from.
+    /// The seed that the seeds of the runs are drawn from.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The state and result of a race.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Race {
     /// By candidate; the default is the first.
@@ -140,7 +140,7 @@ pub struct Race {
     pub rounds: u32,
     /// Why no more.
     pub end: End,
-    /// What all runs cost.
+    /// The cost of all runs.
     pub work: Duration,
     weights: [f64; Figures::COUNT],
     entrants: Vec<Entrant>,

@@ -41,7 +41,7 @@ pub struct Remedy {
     pub candidate: usize,
     /// The jobs that are limited: indices into the file's jobs.
     pub jobs: Vec<usize>,
-    /// Of what they moved without it, in thousandths.
+    /// The limit, in thousandths of what they moved without it.
     pub permille: u64,
     /// Bytes a second that they may read; none: they read nothing.
     pub rbps: Option<NonZeroU64>,

@@ -26,8 +26,8 @@ pub fn student_within(t: f64, freedom: u32) -> f64 {
     if odd { (angle + sin * sum) * std::f64::consts::FRAC_2_PI } else { sin * sum }
 }
 
-/// What |t| is below with this probability (0.95 for an interval of 95 %), with `freedom` degrees of freedom,
-/// at least 1.
+/// Returns the bound that |t| stays below with this probability (0.95 for an interval of 95 %), with
+/// `freedom` degrees of freedom, at least 1.
 #[must_use]
 pub fn student(probability: f64, freedom: u32) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
@@ -51,14 +51,14 @@ pub fn student(probability: f64, freedom: u32) -> f64 {
 pub struct Mean {
     /// How many values.
     pub count: u32,
-    /// Their mean; 0 of none.
+    /// The mean of the values; 0 of none.
     pub mean: f64,
-    /// Their standard deviation, with `count - 1`; 0 of one.
+    /// The standard deviation of the values, with `count - 1`; 0 of one.
     pub deviation: f64,
 }
 
 impl Mean {
-    /// Of these values.
+    /// Computes the statistics of these values.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
         let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
@@ -92,7 +92,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Of logarithms of ratios.
+    /// Computes the ratio and its interval from logarithms of ratios.
     #[must_use]
     pub fn of(logarithms: &[f64], probability: f64) -> Self {
         let mean = Mean::of(logarithms);
@@ -105,7 +105,7 @@ impl Ratio {
         }
     }
 
-    /// What may be said of it, if `equal` (1.05, say) is a factor not worth mentioning.
+    /// Returns the finding, if `equal` (1.05, say) is a factor not worth mentioning.
     #[must_use]
     pub fn finding(&self, equal: f64) -> Finding {
         match (self.low, self.high) {
@@ -117,7 +117,7 @@ impl Ratio {
     }
 }
 
-/// What a ratio's interval says.
+/// The finding that a ratio's interval allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// All of it is above 1.

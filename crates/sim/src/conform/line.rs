@@ -78,7 +78,7 @@ pub(super) enum What {
     Requeued(Io),
     /// `m`: the scheduler speaks.
     Message(Message),
-    /// Nothing of interest.
+    /// A line that does not matter here.
     Other,
 }
 

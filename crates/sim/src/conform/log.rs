@@ -11,14 +11,14 @@ use std::io::{self, BufRead};
 /// Longer lines are no log's.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// What is wrong with a log, and where. One line.
+/// An error in a log, with its place. One line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogError {
     /// The log's name.
     pub log: String,
     /// Which line; 0: the log as a whole.
     pub line: u32,
-    /// What is wrong.
+    /// The error, and what would be right.
     pub message: String,
 }
 

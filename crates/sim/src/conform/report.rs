@@ -27,7 +27,7 @@ pub enum Topic {
     Raising,
     /// Which queues become one, and part.
     Merges,
-    /// What the device can do.
+    /// The estimate of the device's rate.
     Rate,
     /// Whether the disk waits for a queue, and whether its time is up.
     Waiting,
@@ -75,7 +75,7 @@ impl Topic {
         }
     }
 
-    /// What is compared.
+    /// Returns the question that is compared, in words.
     #[must_use]
     pub const fn about(self) -> &'static str {
         match self {
@@ -121,7 +121,7 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// Of 100; `None` when there is nothing to compare.
+    /// Returns the share that agrees, in percent; `None` when there is nothing to compare.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a percentage")]
     pub fn percent(self) -> Option<f64> {
@@ -144,13 +144,13 @@ pub struct Difference {
     pub line: u32,
     /// Its text.
     pub kernel: String,
-    /// What we decided.
+    /// Our decision.
     pub ours: String,
-    /// What our decision came from.
+    /// The state behind our decision.
     pub state: String,
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The log's name.

@@ -38,7 +38,7 @@ pub(super) struct Said {
 pub(super) enum Sent {
     /// No request.
     Nothing,
-    /// This one.
+    /// The log names the request.
     Request(Io),
     /// One; which, the log does not tell.
     Unknown,

@@ -23,15 +23,15 @@ use fairhead_core::{Duration, GroupId, Instant, IoPrio, TaskId};
 /// What a lane does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// This call.
+    /// Make this call.
     Call(Call),
-    /// Nothing until then; then ask again.
+    /// Do nothing until then; then ask again.
     Pause(Instant),
-    /// Nothing until the client's other calls have ended; then ask again.
+    /// Do nothing until the client's other calls have ended; then ask again.
     Park,
     /// A start-up begins: drop the page cache, watch the time, and ask again.
     StartUp,
-    /// Nothing more.
+    /// Do nothing more.
     End,
 }
 

@@ -78,13 +78,13 @@ pub(super) struct Writer {
 /// How a pass stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PassEnd {
-    /// Nothing is left of it.
+    /// All pages of the pass are written or on their way.
     Done,
     /// The queue is congested.
     Congested,
     /// There is no request to be had.
     Full,
-    /// This page is still being written, and a sync has to wait for it.
+    /// The pass is at a page that is still being written, and a sync has to wait for it.
     Busy(u32),
 }
 

@@ -258,7 +258,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// What a scheduler keeps of what control groups are given, in the words of job files. All keep limits.
+/// Returns the settings of control groups that a scheduler keeps, in the words of job files. All keep limits.
 #[must_use]
 pub fn groups_kept(config: &AnyConfig) -> &'static [&'static str] {
     match config {

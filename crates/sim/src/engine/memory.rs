@@ -44,7 +44,7 @@ const BASE: u64 = 64 << 20;
 pub struct Memory {
     /// All of it, in bytes.
     pub bytes: u64,
-    /// What takes the most of it, and how much.
+    /// The largest part, and its size in bytes.
     pub most: (String, u64),
 }
 

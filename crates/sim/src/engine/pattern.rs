@@ -39,7 +39,7 @@ use fairhead_core::{Duration, Instant};
 pub(super) enum Turn {
     /// This.
     Io(Io),
-    /// Nothing for so long: rates. Then [`Pattern::draw`] answers with a call.
+    /// Wait for this time, because of a rate. Then [`Pattern::draw`] answers with a call.
     Wait(Duration),
     /// No file has a block left.
     Exhausted,

@@ -37,7 +37,7 @@ enum Turn {
     Begin,
     /// It has the baton, for this request.
     Request(Call),
-    /// Another has it.
+    /// Another process has the baton.
     Wait,
     /// All requests have been made: wait for one's own.
     Drain,

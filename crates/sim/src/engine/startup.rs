@@ -241,11 +241,11 @@ fn choose(len: usize, from: usize, count: usize, rng: &mut Rng, fit: impl Fn(usi
 pub(super) enum Turn {
     /// A start-up begins: the page cache is to be dropped. Then ask again.
     Begin,
-    /// This read.
+    /// Make this read.
     Read(Step),
-    /// Nothing until then.
+    /// Do nothing until then.
     Pause(Instant),
-    /// Nothing more.
+    /// Do nothing more.
     End,
 }
 

@@ -86,13 +86,13 @@ impl Share {
 /// What is to be done after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing.
+    /// Continue as before.
     GoOn,
     /// More calls may be in flight.
     More,
     /// No call begins before all in flight have ended.
     Settle,
-    /// What was measured so far is left out.
+    /// Drop the measurements so far.
     MeasureAnew,
     /// The job has found what it looked for.
     Done,

@@ -31,7 +31,7 @@
 
 use fairhead_core::Duration;
 
-/// What an I/O costs the processors. All times are CPU time of the calling process. What precedes `submit` is
+/// CPU time of an I/O. All times are of the calling process. What precedes `submit` is
 /// [`Host::think`](super::Host::think).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cores {
@@ -49,16 +49,16 @@ pub struct Cores {
     /// By how much of its time each piece of work takes longer or shorter, evenly distributed, in percent; at
     /// most 100. So no result depends on processors that keep in step.
     pub spread_pct: u8,
-    /// What schedulers add, by the beginning of their names; not listed: nothing.
+    /// CPU time of schedulers, by the beginning of their names; a scheduler that is not listed costs none.
     pub schedulers: Vec<(&'static str, Elevator)>,
 }
 
-/// What a scheduler costs.
+/// CPU time of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Elevator {
     /// Per request, under no lock or under one of many.
     pub work: Duration,
-    /// What it does under the one lock of its disk, if it has one.
+    /// The work under the one lock of its disk, if it has one.
     pub lock: Option<Lock>,
 }
 
@@ -76,7 +76,7 @@ pub struct Lock {
     pub alone: Duration,
     /// How much longer an acquisition takes for each processor that holds the lock or waits for it already.
     pub hand_over: Duration,
-    /// Of more processors than these the hand-over does not get longer.
+    /// The hand-over gets longer with the number of waiting processors, up to this number.
     pub waiters_max: u32,
     /// The most requests that are inserted in one acquisition of the lock. At least 1.
     pub insert_batch: u32,
@@ -93,7 +93,8 @@ impl Lock {
 }
 
 impl Cores {
-    /// What the named scheduler adds. `mq-deadline` is not `mq`'s: the longest name that fits counts.
+    /// Returns the CPU time of the named scheduler. `mq-deadline` is not `mq`'s: the longest name that fits
+    /// counts.
     #[must_use]
     pub fn scheduler(&self, name: &str) -> Elevator {
         let fits = self.schedulers.iter().filter(|(begins, _)| name.starts_with(begins));

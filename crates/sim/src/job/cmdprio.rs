@@ -19,7 +19,7 @@ pub struct CallPrio {
     pub bytes: Option<u32>,
     /// How many percent of them.
     pub percent: u8,
-    /// Their priority.
+    /// The priority of these calls.
     pub prio: IoPrio,
 }
 

@@ -44,9 +44,9 @@ impl DiskId {
 /// A disk that a job file names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Disk {
-    /// What the job file calls it.
+    /// The name in the job file.
     pub label: String,
-    /// What it is. `None`: the run's disk.
+    /// The model of the disk. `None`: the run's disk.
     pub model: Option<Model>,
     /// The preset of its scheduler. `None`: the run's.
     pub scheduler: Option<&'static str>,
@@ -55,11 +55,11 @@ pub struct Disk {
 /// The model of a disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// As written: a preset, or a file with a description.
+    /// The name as written: a preset, or a file with a description.
     pub name: String,
     /// The line that names it.
     pub line: u32,
-    /// What it describes, once it is read; presets always are.
+    /// The description, once it is read; presets always have it.
     pub params: Option<Box<DeviceParams>>,
 }
 

@@ -9,7 +9,7 @@ pub struct JobError {
     pub file: String,
     /// The line, from 1; 0 when the file as a whole is meant.
     pub line: u32,
-    /// What is wrong and what would be right: one line without a final stop.
+    /// The error and what would be right: one line without a final stop.
     pub message: String,
 }
 

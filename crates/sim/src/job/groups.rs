@@ -37,7 +37,7 @@ pub struct Cgroup {
     pub path: String,
     /// The group around it: an index in [`super::JobFile::cgroups`]. The root is around itself.
     pub parent: usize,
-    /// What it was given at the start.
+    /// The settings at the start.
     pub settings: Vec<Setting>,
     /// `cgroup_nodelete`: it stays when the last job in it has ended.
     pub stays: bool,
@@ -176,7 +176,7 @@ impl Change {
     }
 }
 
-/// What changes. Groups are indices in [`super::JobFile::cgroups`].
+/// The new setting. Groups are indices in [`super::JobFile::cgroups`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChangeTo {
     /// `set PATH WORD=VALUE …`: a group is given something else.

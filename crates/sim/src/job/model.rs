@@ -37,7 +37,7 @@ const LANES_MAX: u64 = 1 << 18;
 /// A job file, parsed and checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFile {
-    /// What the file was called, for messages.
+    /// The name of the file, for messages.
     pub file_name: String,
     /// The jobs in file order; at least one.
     pub jobs: Vec<Job>,
@@ -47,7 +47,7 @@ pub struct JobFile {
     pub cgroups: Vec<Cgroup>,
     /// `fh_cpus`: how many processors the host has. `None`: as many as it has by itself.
     pub cpus: Option<u32>,
-    /// What changes while the jobs run, in the order of time.
+    /// The changes while the jobs run, in the order of time.
     pub changes: Vec<Change>,
     /// Lines for the user about options that were accepted and change nothing, or mean less than they seem
     /// to. Each is one line without a final stop. To be shown once, before the results.
@@ -640,13 +640,13 @@ impl<T: Clone> PerOp<T> {
 /// `rw`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pattern {
-    /// What is done.
+    /// The kind of calls.
     pub direction: Direction,
     /// Whether offsets jump (`rand…`).
     pub random: bool,
 }
 
-/// What a job does with its data.
+/// The kind of calls that a job makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
     /// Reads.
@@ -852,7 +852,7 @@ pub struct TraceFile {
     pub path: String,
     /// The line that names it.
     pub line: u32,
-    /// What is in it, once [`JobFile::read_traces`] has read it.
+    /// The contents, once [`JobFile::read_traces`] has read them.
     pub trace: Option<Arc<StartUpTrace>>,
 }
 
@@ -885,7 +885,7 @@ pub enum Layout {
         /// Bytes per piece; a multiple of 512.
         piece_bytes: u32,
     },
-    /// As ext2's allocator lays out files that are written at the same time.
+    /// The layout of ext2's allocator for files that are written at the same time.
     Ext2,
     /// In pieces all over the disk.
     Scattered,

@@ -29,7 +29,7 @@ pub struct SteadyState {
     pub ramp: Duration,
 }
 
-/// What is counted in each second.
+/// The figure that is counted in each second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SteadyFigure {
     /// Calls.

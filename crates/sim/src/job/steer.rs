@@ -58,7 +58,7 @@ impl Default for RateMin {
 /// `exit_what`: which jobs `exitall` ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExitWhat {
-    /// Those of the reporting group.
+    /// The jobs of the reporting group.
     #[default]
     Group,
     /// All that run; those behind the next stone wall start then.

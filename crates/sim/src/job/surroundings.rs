@@ -17,7 +17,7 @@ use super::error::clean;
 use crate::host::Host;
 use std::borrow::Cow;
 
-/// What a job file takes from around it.
+/// The environment that a job file may refer to.
 pub struct Surroundings<'a> {
     /// The value of a variable of the environment; `None` if it is not set.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
@@ -31,7 +31,7 @@ const PAGE_BYTES: u64 = 4096;
 const EXPANDED_MAX: usize = super::LINE_BYTES_MAX;
 
 impl Surroundings<'_> {
-    /// Nothing is set, and no host is known.
+    /// An environment without variables and without a host.
     pub const NONE: Surroundings<'static> = Surroundings { variable: &|_| None, host: None };
 
     /// The value with everything filled in.

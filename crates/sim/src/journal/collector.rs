@@ -21,7 +21,7 @@ impl Caps {
     /// None of any kind.
     pub const NONE: Self = Self { calls: 0, requests: 0, events: 0, idles: 0, heads: 0 };
 
-    /// That many of each kind.
+    /// Keeps at most `n` records of each kind.
     #[must_use]
     pub const fn each(n: usize) -> Self {
         Self { calls: n, requests: n, events: n, idles: n, heads: n }
@@ -58,7 +58,7 @@ impl Default for Caps {
 #[derive(Clone, Debug, Default)]
 pub struct Collector {
     caps: Caps,
-    /// What was known beforehand.
+    /// The facts that were known before the run.
     pub run: Option<Run>,
     /// Calls, in order of their ends.
     pub calls: Vec<Call>,

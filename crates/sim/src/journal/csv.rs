@@ -90,7 +90,7 @@ impl<W: Write> Sink for Requests<W> {
     }
 }
 
-/// What it does, in a word.
+/// Returns the operation in a word.
 #[must_use]
 pub const fn op(op: DeviceOp) -> &'static str {
     match op {

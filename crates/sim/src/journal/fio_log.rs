@@ -21,7 +21,7 @@ use crate::job::JobFile;
 use fairhead_core::Duration;
 use std::fmt::Write as _;
 
-/// What of a job's calls is written to files, and how: the options `write_bw_log` and so on.
+/// Which figures of a job's calls are written to files, and how: the options `write_bw_log` and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Logs {
     /// `write_bw_log`: how its file's name begins; empty for the job's name.

@@ -43,7 +43,7 @@ pub struct Switch {
     pub on: u64,
     /// Which patch of the v8 series it is; none: it came later.
     pub patch: Option<u8>,
-    /// What that promised, in a few words.
+    /// The promise of the feature, in a few words.
     pub about: &'static str,
 }
 
@@ -88,7 +88,7 @@ pub fn switch(name: &str) -> Option<&'static Switch> {
 /// A step of a ladder.
 #[derive(Clone, Debug)]
 pub struct Rung {
-    /// What it is called.
+    /// The name of the step.
     pub name: String,
     /// BFQ as of then.
     pub config: AnyConfig,
@@ -159,7 +159,7 @@ pub enum Measure {
     StartUpMs(&'static str),
     /// Frames that the job's film dropped. Less is better.
     DroppedFrames(&'static str),
-    /// What the disk moved, in KiB/s. More is better.
+    /// The throughput of the disk, in KiB/s. More is better.
     DiskKiBps,
     /// Calls per second of the job, in thousandths. More is better.
     MilliIops(&'static str),
@@ -177,7 +177,7 @@ impl Measure {
         matches!(self, Self::DiskKiBps | Self::MilliIops(_) | Self::SharePermille(_))
     }
 
-    /// What it is, with its unit.
+    /// Returns the measure with its unit.
     #[must_use]
     pub fn title(self) -> String {
         match self {
@@ -222,7 +222,7 @@ impl Measure {
 pub struct Scenario {
     /// The switch.
     pub switch: &'static str,
-    /// What its description claims, for this load.
+    /// The claim of its description, for this load.
     pub claim: &'static str,
     /// The load, as a job file.
     pub jobs: &'static str,
@@ -242,7 +242,7 @@ pub struct Scenario {
     pub miss: Option<&'static str>,
 }
 
-/// What came of a scenario.
+/// The result of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The figure without the switch.

@@ -8,10 +8,10 @@ pub enum Mode {
     /// At their recorded times, whatever the disk does: fio's way.
     #[default]
     Open,
-    /// So long after the completion that each followed in the recording; those that overlapped may overlap
-    /// again.
+    /// Each request is made as long after the completion that it followed as in the recording; those that
+    /// overlapped may overlap again.
     Closed,
-    /// As soon as fewer than `iodepth` are in flight: fio's `replay_no_stall`.
+    /// Each request is made as soon as fewer than `iodepth` are in flight: fio's `replay_no_stall`.
     NoStall,
     /// Closed if at least nine in ten requests of the trace have a completion; else open.
     Auto,

@@ -50,7 +50,7 @@ impl Source {
 /// A client of a replay: whose requests it makes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Task {
-    /// What it is called: `NAME-NUMBER` of a process, a device's name, or that it is all the others.
+    /// The name: `NAME-NUMBER` of a process, a device's name, or that it is all the others.
     pub name: String,
     /// How many requests it makes.
     pub requests: u64,
@@ -104,7 +104,7 @@ impl PartialEq for Recording {
 /// A job's place in a replay.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Part {
-    /// What all of its clients replay.
+    /// The recording that all of its clients replay.
     pub recording: Arc<Recording>,
     /// The task whose requests this job makes: an index into [`Recording::tasks`].
     pub task: usize,
@@ -119,7 +119,7 @@ pub struct TraceJob {
     pub line: u32,
     /// How.
     pub options: Options,
-    /// What of it, once it has been read: see
+    /// The part of the recording, once it has been read: see
     /// [`JobFile::read_recordings`](crate::job::JobFile::read_recordings).
     pub part: Option<Part>,
 }
@@ -259,7 +259,7 @@ impl Recording {
         })
     }
 
-    /// What it is called.
+    /// Returns the name of the recording.
     #[must_use]
     pub fn name(&self) -> String {
         self.source.name()
@@ -271,13 +271,13 @@ impl Recording {
         &self.options
     }
 
-    /// Of each device, in order of appearance, how many sectors are touched after `replay_scale`.
+    /// Returns how many sectors of each device, in order of appearance, are touched after `replay_scale`.
     #[must_use]
     pub fn ends(&self) -> &[u64] {
         &self.ends
     }
 
-    /// What the user should know about how it is replayed, one line each.
+    /// Returns notes for the user about the replay, one line each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();

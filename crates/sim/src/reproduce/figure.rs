@@ -1,6 +1,6 @@
 //! One published number beside ours: how far off ours is, whether that counts as reproduced, and why not.
 
-/// What a source printed.
+/// A number as a source printed it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Published {
     /// A number.
@@ -16,18 +16,18 @@ pub enum Published {
         /// What the source rounded to.
         step: f64,
     },
-    /// That it is more than that: the measurement was given up.
+    /// The source printed only that it is more than this: the measurement was given up.
     MoreThan(f64),
-    /// Nothing: the figure is ours alone.
+    /// There is no published number: the figure is ours alone.
     Nothing,
 }
 
 /// How far ours may be from what was published and still count as reproduced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// That part of the published number at most.
+    /// At most this part of the published number.
     Relative(f64),
-    /// That many times as much, or as little, at most.
+    /// At most this many times as much, or as little.
     Factor(f64),
     /// At most this far, in the unit of the figure.
     Absolute(f64),
@@ -35,7 +35,7 @@ pub enum Bound {
     Claim,
 }
 
-/// What a number is good for.
+/// The role of a number: whether it may count as a prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Standing {
     /// It is held to a bound.
@@ -78,7 +78,7 @@ impl Known {
     }
 }
 
-/// What became of a number.
+/// The result of a comparison with a published number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is within its bound.
@@ -104,13 +104,13 @@ pub struct Figure {
     pub metric: &'static str,
     /// The unit of both numbers.
     pub unit: &'static str,
-    /// What was published.
+    /// The published number.
     pub published: Published,
-    /// What we get: the mean over the layouts.
+    /// Our number: the mean over the layouts.
     pub ours: f64,
     /// Standard deviation over the layouts.
     pub spread: f64,
-    /// What it is good for.
+    /// The role of the number.
     pub standing: Standing,
     /// If it is known to miss its bound: since when how far, and why.
     pub known: Option<Known>,
@@ -154,7 +154,7 @@ impl Figure {
         matches!(self.standing, Standing::Calibrates(_))
     }
 
-    /// What it is held to.
+    /// Returns the bound that the number is held to.
     #[must_use]
     pub fn bound(&self) -> Option<Bound> {
         match self.standing {
@@ -196,7 +196,7 @@ impl Figure {
         }
     }
 
-    /// What became of it.
+    /// Returns the result of the comparison.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match (self.holds(), self.standing) {
@@ -280,11 +280,11 @@ pub struct Check {
     pub got: String,
     /// Whether it holds.
     pub holds: bool,
-    /// What a miss of it means.
+    /// The meaning of a miss.
     pub weight: Weight,
 }
 
-/// What it means if a property does not hold.
+/// The meaning of a property that does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
     /// A failure.

@@ -20,7 +20,7 @@ use fairhead_core::Duration;
 use fairhead_core::sched::any::{PRESETS, Preset, preset};
 use fairhead_device::DeviceParams;
 
-/// What a job runs on.
+/// A load with its disk and host.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// The load.
@@ -60,11 +60,11 @@ enum What {
 /// says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
-    /// As it is written.
+    /// The name in the file.
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// What it is.
+    /// The description of the metric.
     pub about: &'static str,
     of: Of,
     what: What,

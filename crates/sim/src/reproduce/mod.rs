@@ -56,7 +56,7 @@ impl Default for Options {
 pub struct Table {
     /// How the ids of its rows begin.
     pub rows: &'static str,
-    /// What it shows.
+    /// The title of the table.
     pub title: &'static str,
 }
 
@@ -77,7 +77,7 @@ pub struct Report {
     pub checks: Vec<Check>,
     /// Which figures are shown as tables of their own.
     pub tables: Vec<Table>,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<&'static str>,
     /// Whether only some of the rows were asked for.
     pub is_part: bool,
@@ -114,8 +114,9 @@ impl Report {
         self.layouts >= RECORDED_LAYOUTS
     }
 
-    /// What a gate fails on, one line each: a miss that is not known, one that is worse than known, and, with
-    /// as many layouts as the list was made with, one that is on the list and misses no longer.
+    /// Returns the faults on which a gate fails, one line each: a miss that is not known, one that is worse
+    /// than known, and, with as many layouts as the list was made with, one that is on the list and misses no
+    /// longer.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let figures = self.figures.iter().filter_map(|f| f.fault(self.is_complete()));
@@ -146,12 +147,12 @@ impl Report {
 /// A published source that can be reproduced.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// What it is called: its subject and year.
+    /// The name: its subject and year.
     //= docs/reference/sources.md
     pub name: &'static str,
     /// A number that means the same source.
     pub number: Option<&'static str>,
-    /// What it is about, in a few words.
+    /// The subject, in a few words.
     pub about: &'static str,
     run: fn(&Options, Progress<'_>) -> Result<Report>,
 }

@@ -104,11 +104,12 @@ pub struct Report {
     pub clients: Vec<ClientReport>,
     /// The sum over all of them.
     pub total: Account,
-    /// What of that they waited at each disk, in the order of the job file; none if there is one disk.
+    /// The part of it that they waited at each disk, in the order of the job file; empty if there is one
+    /// disk.
     pub disks: Vec<OnDisk>,
     /// The account of a part of the run, and why calls were slow then, if that was asked.
     pub window: Option<WindowReport>,
-    /// Their slowest calls, the slowest first; at most [`SLOWEST`].
+    /// The slowest calls of the clients, the slowest first; at most [`SLOWEST`].
     pub slowest: Vec<Story>,
     /// The names of all tasks, by [`TaskId`]: the clients and the host's threads that write dirty pages.
     pub names: Vec<String>,
@@ -128,8 +129,8 @@ impl Report {
     }
 }
 
-/// What of the clients' time was spent waiting at one of several disks: for its tags, in its queue, in the
-/// device. Time that they compute or pause is none of it.
+/// The part of the clients' time that was spent waiting at one of several disks: for its tags, in its queue,
+/// in the device. Time that they compute or pause is no part of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OnDisk {
     /// The disk's name.
@@ -183,7 +184,7 @@ pub struct Account {
 /// The waits behind one other task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blame {
-    /// The other task.
+    /// The task that was waited for.
     pub task: TaskId,
     /// Time queued while the device worked for it.
     pub queued: Duration,
@@ -308,7 +309,7 @@ pub struct Story {
 /// A step of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What it waited for.
+    /// What the call does or waits for in this step.
     pub phase: Phase,
     /// From when, from the start of the run.
     pub from: Duration,
@@ -318,7 +319,7 @@ pub struct Step {
     pub account: Account,
 }
 
-/// What a call waits for.
+/// What a call does or waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Its own work on a CPU.

@@ -21,9 +21,9 @@ use fairhead_core::{Duration, Instant, Tag, TaskId};
 pub(crate) enum Status {
     /// Requests.
     Busy,
-    /// Nothing, because the scheduler idles for the task whose turn it is.
+    /// The disk is idle because the scheduler idles for the task whose turn it is.
     Idling,
-    /// Nothing, for another reason.
+    /// The disk is idle for another reason.
     Empty,
 }
 

@@ -57,7 +57,7 @@ impl Window {
 pub enum When {
     /// No part of it.
     Throughout,
-    /// This part.
+    /// The given part.
     Within(Window),
     /// Its worst part.
     Worst,
@@ -66,7 +66,7 @@ pub enum When {
 /// How many of a kind of things in the window are kept; others are counted.
 pub const KEPT: usize = 2000;
 
-/// What is known of a window. Accounts are of all clients in question together.
+/// The report about a window. Accounts are of all clients in question together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowReport {
     /// Which.
@@ -75,19 +75,20 @@ pub struct WindowReport {
     pub picked: bool,
     /// The clients' time in it.
     pub inside: Account,
-    /// Their other time.
+    /// The account of the clients' time outside the window.
     pub outside: Account,
-    /// Their calls that ended in it.
+    /// The calls that ended in the window.
     pub calls: Calls,
-    /// Their other calls.
+    /// The calls that ended outside the window.
     pub calls_outside: Calls,
-    /// What made them slow; `None` if they did nothing then.
+    /// Why the clients were slow; `None` if they did nothing then.
     pub cause: Option<Cause>,
     /// Why requests were chosen in it, and how often.
     pub chosen: Vec<(TaskId, Reason, u64)>,
     /// When the disk idled in it on purpose, as far as it is in it; at most [`KEPT`].
     pub idles: Vec<Idle>,
-    /// What the scheduler noted in it, but for bookkeeping (virtual times, rates); at most [`KEPT`].
+    /// The decisions that the scheduler noted in it, but for bookkeeping (virtual times, rates); at most
+    /// [`KEPT`].
     pub decisions: Vec<Decision>,
     /// How many idles and decisions were not kept.
     pub dropped: u64,
@@ -101,7 +102,7 @@ pub struct WindowReport {
 pub struct Calls {
     /// How many ended.
     pub ended: u64,
-    /// What they moved, in bytes.
+    /// The bytes that these calls moved.
     pub bytes: u64,
     /// How long they took, added up.
     pub took: Duration,
@@ -115,7 +116,7 @@ impl Calls {
     }
 }
 
-/// What the scheduler noted.
+/// A decision that the scheduler noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// When.
@@ -124,7 +125,7 @@ pub struct Decision {
     pub reason: Reason,
     /// The task that it is about.
     pub task: TaskId,
-    /// Of which group.
+    /// The group that the decision is about.
     pub group: GroupId,
     /// In numbers.
     pub detail: Detail,
@@ -151,12 +152,12 @@ pub enum Kind {
     Computing,
 }
 
-/// What made the clients slow.
+/// Why the clients were slow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// What.
     pub kind: Kind,
-    /// The other job that the clients waited for, if the [`Kind`] has one.
+    /// The job that the clients waited for, if the [`Kind`] has one.
     pub job: Option<String>,
     /// Its tasks.
     pub tasks: Vec<TaskId>,

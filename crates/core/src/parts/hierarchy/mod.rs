@@ -342,7 +342,7 @@ impl<I: Id> Hierarchy<I> {
         self.shares[Self::leaf(leaf)].base
     }
 
-    /// What the leaf's weight is multiplied by, as last set; in force or not.
+    /// Returns the factor of the leaf's weight, as last set; in force or not.
     #[inline]
     #[must_use]
     pub fn raise(&self, leaf: I) -> u32 {
@@ -365,7 +365,7 @@ impl<I: Id> Hierarchy<I> {
 
     // Budget and service.
 
-    /// What the leaf may be given in one stay in service, in sectors.
+    /// Returns the service that the leaf may be given in one stay in service, in sectors.
     #[inline]
     #[must_use]
     pub fn budget(&self, leaf: I) -> u32 {
@@ -378,14 +378,14 @@ impl<I: Id> Hierarchy<I> {
         self.shares[Self::leaf(leaf)].budget = budget;
     }
 
-    /// What the leaf was given and has not paid for, in sectors.
+    /// Returns the service that the leaf was given and has not paid for, in sectors.
     #[inline]
     #[must_use]
     pub fn service(&self, leaf: I) -> u32 {
         self.shares[Self::leaf(leaf)].service
     }
 
-    /// What is left of the leaf's budget, in sectors; negative when it was given more.
+    /// Returns what is left of the leaf's budget, in sectors; negative when it was given more.
     #[inline]
     #[must_use]
     pub fn left(&self, leaf: I) -> i64 {

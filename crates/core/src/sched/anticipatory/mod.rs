@@ -131,7 +131,7 @@ tunables! {
 }
 
 impl Config {
-    /// As in Linux 2.6.0 to about 2.6.17.
+    /// Returns the tunables of Linux 2.6.0 to about 2.6.17.
     #[must_use]
     pub fn linux_2_6_9() -> Self {
         Self { variant: Variant::Early, ..Self::default() }
@@ -168,7 +168,7 @@ struct Queue {
     expire: Duration,
 }
 
-/// What waits, and where it stands in a batch: one for each group, under the controller.
+/// The waiting requests and the state of the batch: one for each group, under the controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
     queues: [Queue; 2],
@@ -434,7 +434,7 @@ impl Divisible for Anticipatory {
 }
 
 impl Anticipatory {
-    /// What the kernel showed as `est_time`: what is expected of a process that has not been seen before.
+    /// Returns the expectations of a new process, which the kernel showed as `est_time`.
     #[must_use]
     pub fn est_time(&self) -> EstTime {
         self.tasks.est_time()

@@ -35,7 +35,7 @@ const THINK_MAX: Duration = Duration::from_ms(20);
 /// A seek further than any disk is long (128 PiB) counts as this, so that sums cannot overflow.
 const SEEK_MAX: u64 = 1 << 48;
 
-/// What is expected of a process that has not been seen before: the kernel's file `est_time`.
+/// The expectations of a process that has not been seen before: the kernel's file `est_time`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EstTime {
     /// The probability that it exits after its first request, in per cent.

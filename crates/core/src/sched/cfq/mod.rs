@@ -209,7 +209,7 @@ tunables! {
 }
 
 impl Config {
-    /// As of Linux 2.6.33.
+    /// Returns the tunables of Linux 2.6.33.
     #[must_use]
     pub fn linux_2_6_33() -> Self {
         Self {
@@ -221,7 +221,7 @@ impl Config {
         }
     }
 
-    /// As of Linux 2.6.34 on disks with a head.
+    /// Returns the tunables of Linux 2.6.34 on disks with a head.
     #[must_use]
     pub fn linux_2_6_34() -> Self {
         Self { group_idle: Duration::ZERO, seek: Seek::Distance, era: Era::Linux2_6_34, ..Self::default() }

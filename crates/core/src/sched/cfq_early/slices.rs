@@ -92,7 +92,7 @@ super::early_tunables! {
 }
 
 impl Ts1 {
-    /// As it was posted, quirks included.
+    /// Returns the tunables of the patch as it was posted, quirks included.
     #[must_use]
     pub fn of_2004() -> Self {
         Self { swap_fifo_limits: true, idle_in_flight: true, ..Self::default() }
@@ -100,7 +100,7 @@ impl Ts1 {
 }
 
 impl Ts2 {
-    /// As it was posted, quirks included.
+    /// Returns the tunables of the patch as it was posted, quirks included.
     #[must_use]
     pub fn of_2004() -> Self {
         Self { swap_fifo_limits: true, idle_in_flight: true, ..Self::default() }
@@ -110,13 +110,13 @@ impl Ts2 {
 /// When a slice ends.
 #[derive(Clone, Copy, Debug)]
 enum SliceRule {
-    /// So long after the queue became active.
+    /// The slice ends this long after the queue became active.
     FromStart(Duration),
     /// A fixed time after its first requests were moved, or after a number of async requests.
     ByKind { sync: Duration, async_: Duration, async_rq: u32 },
 }
 
-/// What both versions understand.
+/// The tunables that both versions have.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     quantum: u32,

@@ -6,7 +6,7 @@ use crate::units::Duration;
 use crate::{choice, tunables};
 
 choice! {
-    /// What groups share, and are charged.
+    /// The service that groups share, and are charged.
     pub enum Charge {
         /// Time; on devices without a head that queue requests, sectors, unless `fairness` asks for more.
         Auto = "auto";

@@ -21,7 +21,7 @@ pub(super) enum Effect {
         weight: u16,
     },
     Fio(Run),
-    /// Another shell runs this text.
+    /// A further shell that runs this text.
     Script(String, Run),
 }
 
