@@ -8,7 +8,7 @@ use fairhead_live::ErrorKind;
 /// Why there is no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CliError {
-    /// What was asked for does not make sense, or a file that it names is missing or malformed: exit code 2.
+    /// A request that does not make sense, or a file that it names is missing or malformed: exit code 2.
     Misuse(String),
     /// It makes sense, and did not work; or a result cannot be written: exit code 1.
     Failed(String),

@@ -22,13 +22,13 @@ use crate::plan::choose_scheduler;
 use crate::share;
 use crate::tunables::{self, Scheduler};
 
-/// Where to say that a server shall end.
+/// The channel that ends a server.
 static END: OnceLock<Sender<Ended>> = OnceLock::new();
 
-/// Why it ends.
+/// Why a server ends.
 enum Ended {
     Told,
-    /// What was run has, so.
+    /// The command of `--run` has ended, with this result.
     Run(Result<(), String>),
 }
 

@@ -62,7 +62,7 @@ pub enum Reason {
     FifoExpired,
     /// Writes had been passed over often enough.
     WritesStarved,
-    /// It waited so long that its class no longer counts.
+    /// The request waited so long that its class no longer counts.
     Aged,
     /// Handed back by the device, so issued before anything else.
     Requeued,

@@ -72,7 +72,7 @@ impl Counters {
         self.busy_time + since.map_or(Duration::ZERO, |since| now.saturating_since(since))
     }
 
-    /// What the members of a composition did together, but for `busy_time`, which does not add up: zero.
+    /// Returns the sum over the members of a composition; `busy_time` does not add up, and is zero.
     #[must_use]
     pub fn sum<'a>(members: impl Iterator<Item = &'a Self>) -> Self {
         members.fold(Self::default(), |total, member| total.plus(member))

@@ -110,7 +110,7 @@ pub use stripe::StripeMap;
 use fairhead_core::elevator::Actuators;
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
 
-/// What a command does.
+/// The kind of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum DeviceOp {
     /// Media or buffer to host.
@@ -128,7 +128,7 @@ pub enum DeviceOp {
 pub struct Command {
     /// Comes back from [`Device::poll`]. Unique among the commands in flight.
     pub tag: Tag,
-    /// What to do.
+    /// The kind of the command.
     pub op: DeviceOp,
     /// The first sector.
     pub start: Sector,
@@ -138,7 +138,7 @@ pub struct Command {
     pub fua: bool,
 }
 
-/// What a driver can know about a device before it sends anything.
+/// The facts that a driver can know about a device before it sends anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts {
     /// Size in sectors.
@@ -202,7 +202,7 @@ impl Device {
         })
     }
 
-    /// What a driver can know beforehand.
+    /// Returns the facts that a driver can know beforehand.
     #[must_use]
     pub fn facts(&self) -> Facts {
         each!(self, d => d.facts())
@@ -266,7 +266,7 @@ impl Device {
         }
     }
 
-    /// What it did so far.
+    /// Returns the counters since the device was made.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         each!(self, d => d.counters())

@@ -51,7 +51,7 @@ impl ReadBalance {
 }
 
 impl Facts {
-    /// What a driver can know of a mirror of such members.
+    /// Returns the facts of a mirror of such members.
     ///
     /// # Panics
     /// When there are none.

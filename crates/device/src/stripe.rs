@@ -26,7 +26,7 @@
 use crate::Facts;
 use fairhead_core::units::{Sector, Sectors};
 
-/// Which sector of which member each sector of a stripe is.
+/// The map from the sectors of a stripe to members and their sectors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StripeMap {
     /// In sectors.
@@ -96,7 +96,8 @@ impl StripeMap {
         (member, Sector(zone.row + chunk / n * self.chunk + within))
     }
 
-    /// Which sector of the stripe a member's sector is; none if it is behind the member's last whole chunk.
+    /// Returns the sector of the stripe that a member's sector is; `None` if it is behind the member's last
+    /// whole chunk.
     #[must_use]
     pub fn sector(&self, member: usize, at: Sector) -> Option<Sector> {
         let zone = self.zones.iter().rev().find(|z| z.row <= at.0)?;

@@ -25,7 +25,7 @@ pub struct BioId {
     pub(crate) serial: u64,
 }
 
-/// What to do with a byte range.
+/// The operation on a byte range.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Op {
     /// From the file to memory. What is behind the end of the file reads as zeros.
@@ -35,17 +35,17 @@ pub enum Op {
     /// The contents are no longer needed; afterwards they read as zeros if the file system can do that, or as
     /// before.
     Discard,
-    /// Afterwards it reads as zeros. The space may be given back only if `may_discard`.
+    /// The range reads as zeros afterwards. The space may be given back only if `may_discard`.
     Zero {
         /// Whether a hole will do.
         may_discard: bool,
     },
 }
 
-/// What a client asks for.
+/// One operation that a client asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bio {
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// In which file.
     pub file: FileId,
@@ -69,33 +69,33 @@ pub struct Bio {
     pub cookie: u64,
 }
 
-/// Of a bio that is answered, for who keeps books.
+/// The origin of a bio that is answered, for statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Origin {
     /// On whose account it was.
     pub group: GroupId,
-    /// What was to be done.
+    /// The operation.
     pub op: Op,
     /// When it was handed in.
     pub came: Instant,
 }
 
-/// What became of a bio.
+/// The result of a bio or flush.
 #[derive(Debug)]
 pub struct Answer<D> {
     /// The client that submitted it.
     pub client: ClientId,
-    /// Which of the client's bios, or flushes.
+    /// The cookie of the client's bio or flush.
     pub cookie: u64,
     /// Well or not.
     pub result: Result<(), Errno>,
-    /// What it was; `None` for a flush.
+    /// The origin of the bio; `None` for a flush.
     pub origin: Option<Origin>,
     /// The bio's data; of one that was answered before the disk was done with them there are none.
     pub data: Option<D>,
 }
 
-/// What went wrong, as the kernel numbers it.
+/// An error number of the kernel's, such as `EIO`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Errno(pub i32);
 

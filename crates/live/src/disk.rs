@@ -66,7 +66,7 @@ const ARENA: usize = 32 << 20;
 /// Between the sectors of two files, so that nothing is merged across.
 const GAP: u64 = 1 << 11;
 
-/// What a disk is made of, and how it is scheduled.
+/// The files of a disk, and how they are scheduled.
 #[derive(Clone, Debug)]
 pub struct DiskOptions {
     files: Vec<PathBuf>,
@@ -144,7 +144,7 @@ impl DiskOptions {
         self
     }
 
-    /// As slow as this disk, in real time.
+    /// Makes the disk as slow as this model, in real time.
     #[must_use]
     pub fn emulate(mut self, params: DeviceParams) -> Self {
         self.emulate = Some(params);
@@ -201,7 +201,7 @@ impl DiskOptions {
         self
     }
 
-    /// What goes wrong at the files, on purpose. Default: nothing.
+    /// Injects faults at the files, on purpose. Default: none.
     #[must_use]
     pub fn faults(mut self, faults: &Faults) -> Self {
         self.faults = Some(faults.clone());
@@ -513,7 +513,7 @@ impl Disk {
         })
     }
 
-    /// Another scheduler, or other tunables, under load: nothing stops, nothing is lost.
+    /// Changes the scheduler or its tunables, under load: nothing stops, nothing is lost.
     ///
     /// # Errors
     /// If a tunable is out of range, or the engine has stopped.

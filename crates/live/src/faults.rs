@@ -32,7 +32,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Which operations of the store.
+/// The operations of the store that a fault applies to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultOp {
     /// Reads.
@@ -45,7 +45,7 @@ pub enum FaultOp {
     Flush,
 }
 
-/// What becomes of an operation.
+/// The effect of a fault on an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Harm {
     /// It is not done, and fails so.
@@ -67,11 +67,11 @@ pub struct Fault {
     pub bytes: Range<u64>,
     /// How many operations it applies to; `u32::MAX` for all.
     pub times: u32,
-    /// What becomes of them.
+    /// The effect on these operations.
     pub harm: Harm,
 }
 
-/// What shall go wrong, and may be added to while the disk works. Clones are the same list.
+/// A list of faults, which may grow while the disk works. Clones share one list.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Arc<Mutex<Vec<Fault>>>);
 
@@ -85,7 +85,7 @@ impl Faults {
         self.list().push(fault);
     }
 
-    /// Nothing goes wrong any more; what is stuck stays so until its time has come.
+    /// Removes all faults; an operation that is stuck stays so until its time has come.
     pub fn clear(&self) {
         self.list().clear();
     }

@@ -246,7 +246,7 @@ fn write_control(f: &mut fmt::Formatter<'_>, change: &Control) -> fmt::Result {
     }
 }
 
-/// What is wrong with a line of a recording.
+/// An error in a line of a recording.
 #[derive(Debug)]
 pub struct BadLine {
     /// Counted from 1.
@@ -454,7 +454,7 @@ fn read_control(word: &str, words: &mut Words<'_>) -> Result<Control, String> {
 pub struct Replayed {
     /// Lines after the first two.
     pub events: u64,
-    /// Of these, decisions.
+    /// The number of decisions among these.
     pub decisions: u64,
     /// How often there was a new elevator, the first included.
     pub schedulers: u64,
@@ -468,7 +468,7 @@ pub struct Replayed {
 pub struct Differs {
     /// In which line.
     pub line: u64,
-    /// What was decided live, and what is now.
+    /// The live decision, and the one of the replay.
     pub was: Dispatch,
     /// See `was`.
     pub is: Dispatch,

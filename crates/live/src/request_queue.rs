@@ -72,7 +72,7 @@ const RETRY_AFTER: Duration = Duration::from_ms(1);
 /// Sizes and facts that a queue is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// What the elevator is made for; `queue_depth` is the depth at first.
+    /// The limits of the elevator; `queue_depth` is the depth at first.
     pub limits: Limits,
     /// Whether the depth follows how long the disk takes, within 8 to 32. Default false.
     pub adaptive_depth: bool,
@@ -106,7 +106,7 @@ impl Default for Settings {
 pub struct Piece {
     /// In [`RequestQueue::data`]: whose data.
     pub bio: BioId,
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// In which file.
     pub file: FileId,
@@ -134,7 +134,7 @@ impl Piece {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IoId(pub usize);
 
-/// What the driver shall do now.
+/// The next work for the driver.
 #[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Start {
@@ -403,7 +403,7 @@ impl<D> RequestQueue<D> {
         true
     }
 
-    /// What to tell whom.
+    /// Takes the next answer, for the front to pass on to its client.
     pub fn answer(&mut self) -> Option<Answer<D>> {
         self.answers.pop_front()
     }
@@ -629,7 +629,7 @@ impl<D> RequestQueue<D> {
 
 /// The disk.
 impl<D> RequestQueue<D> {
-    /// What shall the disk do next? `None`: nothing for now. Something else may be said after the next call
+    /// Returns the next work for the disk; `None`: nothing for now. The answer may differ after the next call
     /// of any other kind, at the latest at [`Self::next_timer`].
     pub fn next(&mut self, now: Instant) -> Option<Start> {
         // Flushes go past the elevator, as in the kernel
@@ -685,7 +685,7 @@ impl<D> RequestQueue<D> {
         self.at_disk[io].is_given_up
     }
 
-    /// What an io is for the scheduler: the whole, with what has been taken back.
+    /// The request that an io is for the scheduler: the whole, including bios that have been taken back.
     #[must_use]
     pub fn request(&self, io: IoId) -> &Request {
         &self.at_disk[io].request
@@ -865,8 +865,8 @@ impl<D> RequestQueue<D> {
         Ok(())
     }
 
-    /// Another scheduler, or other tunables. What waits is handed over in the order in which it came; nothing
-    /// stops meanwhile.
+    /// Changes the scheduler or its tunables. The waiting requests are handed over in the order in which they
+    /// came; nothing stops meanwhile.
     ///
     /// # Errors
     /// If a tunable is out of range; then nothing has changed.
@@ -905,7 +905,7 @@ impl<D> RequestQueue<D> {
         }
     }
 
-    /// What each group got since the queue was made, by number.
+    /// Returns the statistics of each group since the queue was made, by number.
     #[must_use]
     pub fn all_stats(&self) -> Vec<GroupStats> {
         self.elevators.all_stats()
@@ -933,12 +933,12 @@ impl<D> RequestQueue<D> {
         self.elevators.record();
     }
 
-    /// What has been kept since the last time.
+    /// Takes the events that were recorded since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         self.elevators.take_events()
     }
 
-    /// What the elevator is made for.
+    /// Returns the limits that the elevator was made with.
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.settings.limits

@@ -24,7 +24,7 @@ use std::ptr::NonNull;
 /// The owner of an outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Token {
-    /// Another thread has something to say.
+    /// Another thread has put a message into the inbox.
     Wake,
     /// The store's operation of this number.
     Store(usize),

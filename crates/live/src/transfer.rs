@@ -20,13 +20,13 @@ use std::ops::Range;
 /// Some pieces in a row, and how far they are done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// Which pieces.
+    /// The pieces, by index.
     pub pieces: Range<usize>,
     /// The bytes of these that are done.
     pub done: u64,
 }
 
-/// What is to be done next about a run, or that it is done.
+/// The next step of a run, or that it is done.
 #[must_use]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Then {
@@ -34,7 +34,7 @@ pub enum Then {
     Do(Vec<Run>),
     /// The file ends here: of these, what is not done reads as zeros, and they are done.
     ZeroFill(Run),
-    /// These are done, well or not.
+    /// These pieces are done, with success or not.
     Done,
 }
 
@@ -124,8 +124,7 @@ impl Transfer {
         Then::Do(runs)
     }
 
-    /// What was done of a run could not be made stable, none of it: to try again would succeed, and mean
-    /// nothing.
+    /// Fails a whole run whose writes could not be made stable: to try again would succeed, and mean nothing.
     pub fn lose(&mut self, run: &Run, errno: Errno) {
         self.open -= 1;
         self.results[run.pieces.clone()].fill(Err(errno));

@@ -234,7 +234,7 @@ impl Watch {
         Ok((Self { end, thread }, missing))
     }
 
-    /// What was seen.
+    /// Ends the watch and returns its findings.
     #[must_use]
     pub fn end(self) -> Waits {
         drop(self.end);

@@ -83,7 +83,7 @@ impl Actuators {
         1 + self.starts().count()
     }
 
-    /// Which one serves `sector`: 0 is the first.
+    /// Returns the number of the actuator that serves `sector`: 0 is the first.
     #[inline]
     #[must_use]
     pub fn of(&self, sector: Sector) -> usize {

@@ -47,9 +47,9 @@ use core::marker::PhantomData;
 #[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Insert {
-    /// It waits, in the scheduler or for a limit of its group.
+    /// The request waits, in the scheduler or for a limit of its group.
     Queued,
-    /// It travels with another from now on, and completes with it.
+    /// The request is part of another from now on, and completes with it.
     Merged {
         /// Which one.
         into: Tag,

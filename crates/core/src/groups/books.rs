@@ -79,7 +79,7 @@ impl Turns {
 
 /// What schedulers that know groups have to say for the books.
 impl Groups {
-    /// It is this group's turn, or the turn of another queue of its, from now on.
+    /// The turn of this group begins, or that of another queue of it.
     pub fn serve(&mut self, now: Instant, group: GroupId) {
         if self.served != Some(group) {
             self.leave(now);
@@ -113,7 +113,7 @@ impl Groups {
         }
     }
 
-    /// It is no more.
+    /// The idling that was noted before has ended.
     #[inline(never)]
     pub fn idled(&mut self, now: Instant) {
         self.idled_until(now);

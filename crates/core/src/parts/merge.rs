@@ -37,7 +37,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Which edge: the tag doubled, plus one for the end. Or [`NIL`].
 type EdgeId = u32;
 
-/// Which edges are filed.
+/// The edges of requests that are filed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Edges {
     /// Starts and ends: front and back merges.

@@ -62,14 +62,14 @@ use std::fmt;
 /// How to calibrate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// What the fitted disk is called. Default `calibrated`.
+    /// The name of the fitted disk. Default `calibrated`.
     pub name: String,
     /// Where to look is chosen by this. Default 1.
     pub seed: u64,
     /// Finish in about this time, with fewer samples if need be. Default: as long as it takes, a minute or
     /// two.
     pub budget: Option<Duration>,
-    /// Also measure a disk's writes. What was on the drive is lost. Default no.
+    /// Also measure a disk's writes. That destroys the data on the drive. Default no.
     pub write: bool,
 }
 
@@ -87,7 +87,7 @@ pub enum Refusal {
     Interrupted,
     /// A request failed: which, and how.
     Failed(String),
-    /// What was measured cannot all be true of one drive by itself: what, and what it may be instead.
+    /// The measurements cannot all be true of one drive by itself: which, and what it may be instead.
     Inconsistent(String),
     /// The drive or the time is too short: what is needed.
     TooShort(String),
@@ -139,11 +139,11 @@ pub struct Finding {
     pub value: String,
     /// How much it is worth.
     pub confidence: Confidence,
-    /// What it rests on.
+    /// The measurements behind the value.
     pub why: String,
 }
 
-/// What was found.
+/// The result of a calibration.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Calibration {
     /// The drive.
@@ -158,7 +158,7 @@ pub struct Calibration {
     pub reads: u64,
     /// On the drive's clock.
     pub took: Duration,
-    /// What the user should know beside.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 

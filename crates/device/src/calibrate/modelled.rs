@@ -8,7 +8,7 @@ use super::drive::{Answer, Bounds, Chance, Drive};
 use crate::{Command, Device, DeviceOp, DeviceParams, ParamError};
 use fairhead_core::units::{Duration, Instant, Sector, Sectors, Tag};
 
-/// What disturbs the measurements.
+/// Disturbances of the measurements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Noise {
     /// The time that each request takes to reach the drive.
@@ -86,7 +86,7 @@ impl Modelled {
         self
     }
 
-    /// What was read once comes from memory.
+    /// Puts a page cache in front: a block that was read once comes from memory.
     #[must_use]
     pub fn behind_a_page_cache(mut self) -> Self {
         self.page_cache = Some(std::collections::BTreeSet::new());

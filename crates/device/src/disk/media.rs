@@ -26,7 +26,7 @@ use fairhead_core::units::{Duration, Tag};
 /// What the media do.
 #[derive(Clone, Debug)]
 pub(super) enum Media {
-    /// Nothing. `parked`: over the end of this segment, whose look-ahead was full.
+    /// The arm does nothing. `parked`: it is over the end of this segment, whose look-ahead was full.
     Rest { parked: Option<usize> },
     /// Read into a segment.
     Stream(Stream),

@@ -31,7 +31,7 @@ impl Extent {
 /// What the cache has of a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cover {
-    /// Nothing.
+    /// Nothing is to be written.
     None,
     /// Some of it.
     Partial,

@@ -36,7 +36,7 @@ pub(super) const READS_IN_A_ROW: u32 = 16;
 /// What the flash has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    /// Nothing that concerns anybody else.
+    /// A step that matters to this die only.
     Step,
     /// A page of a read is in the controller.
     Page { id: u32 },

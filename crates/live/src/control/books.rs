@@ -5,7 +5,7 @@ use fairhead_core::groups::{GroupStats, Split};
 use serde_json::{Map, Value, json};
 use std::num::NonZeroU64;
 
-/// As in `io.max`; null if there is none.
+/// Returns limits as in `io.max`; null if there is none.
 #[must_use]
 pub fn limits(max: &Max) -> Value {
     if max.is_none() {
@@ -21,7 +21,7 @@ pub fn limits(max: &Max) -> Value {
     })
 }
 
-/// What a group did, under the kernel's names: those of cgroup v1 and the IO controller.
+/// Returns the statistics of a group, under the kernel's names: those of cgroup v1 and the IO controller.
 #[must_use]
 pub fn books(s: &GroupStats) -> Map<String, Value> {
     let mut map = Map::new();

@@ -24,7 +24,7 @@ pub const LINE_MAX: usize = 64 << 10;
 const DEPTH_MAX: usize = 16;
 const PATH_MAX: usize = 1024;
 
-/// What is asked for.
+/// A request on the control socket.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Request {
     /// Everything there is to know.
@@ -37,7 +37,7 @@ pub enum Request {
     Set(String, Change),
     /// A group without groups in it is no more.
     Remove(String),
-    /// Another scheduler.
+    /// Changes the scheduler.
     Sched(AnyConfig),
     /// How many requests the disk has at a time; `None`: what it finds.
     Depth(Option<u16>),
@@ -50,7 +50,7 @@ pub enum Request {
 pub struct Change {
     /// Among its siblings.
     pub weight: Option<Weight>,
-    /// Of its own tasks among the groups in it.
+    /// The weight of its own tasks among the groups in it, 1 to 10000.
     pub leaf_weight: Option<Weight>,
     /// Among its siblings.
     pub class: Option<Class>,
@@ -109,10 +109,10 @@ pub(super) fn clean(text: &str) -> String {
 }
 
 impl Request {
-    /// What a line asks for.
+    /// Parses a request.
     ///
     /// # Errors
-    /// What is wrong with it, and what would be right, in one line.
+    /// What is wrong with the line, and what would be right, in one line.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
         if line.len() > LINE_MAX {
             return Err(format!("the line is longer than {LINE_MAX} bytes"));

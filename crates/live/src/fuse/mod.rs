@@ -144,7 +144,7 @@ impl Mount {
         let _ = self.ended.lock().unwrap_or_else(PoisonError::into_inner).recv();
     }
 
-    /// What takes it away, for another thread.
+    /// Returns a handle that unmounts it, for another thread.
     #[must_use]
     pub fn unmounter(&self) -> Unmount {
         Unmount(self.point.path().to_owned())
@@ -162,9 +162,9 @@ impl Mount {
         self.point.path().join(one_file::NAME)
     }
 
-    /// What the way to the emulated disk of these parameters and back takes: for who reads the file, and
-    /// through a loop device. The disk is read for that, so ask before anybody else uses it; afterwards the
-    /// model is as if it had not been.
+    /// Measures the time to the emulated disk of these parameters and back: for a program that reads the
+    /// file, and through a loop device. The disk is read for that, so call it before any other process uses
+    /// the mount; afterwards the model is as if it had not been used.
     ///
     /// # Errors
     /// Why it could not be measured. That of the loop device is an error of its own, as few may have one.

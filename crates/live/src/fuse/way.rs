@@ -26,7 +26,7 @@ pub(super) const LEN: usize = 4096;
 /// More of them than this, in percent, may not be late.
 const LATE_PERCENT_MAX: usize = 10;
 
-/// What the way takes, in both directions together.
+/// The time to an emulated disk and back, both directions together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     /// In the mean.

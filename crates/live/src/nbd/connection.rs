@@ -142,9 +142,9 @@ pub(super) struct Identity {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     Open,
-    /// Nothing more is read from it; it ends when all is answered.
+    /// No further request is read; the connection ends when all is answered.
     Finishing,
-    /// Nothing is done for it any more.
+    /// The connection has ended; its slot waits for the kernel to return its memory.
     Dead,
 }
 
@@ -156,7 +156,7 @@ pub(super) enum Sent {
     Now(usize),
     /// The ring will say.
     Later,
-    /// Nothing can be sent any more.
+    /// The socket is closed: nothing can be sent any more.
     Broken,
 }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// A file that clients may use.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// What clients call it.
+    /// The export's name for clients.
     pub name: String,
     /// The file or block device.
     pub file: PathBuf,
@@ -160,7 +160,7 @@ impl Server {
         &self.addresses
     }
 
-    /// What each export has done, in order.
+    /// Returns the name and the statistics of each export, in order.
     #[must_use]
     pub fn stats(&self) -> Vec<(String, ExportStats)> {
         self.exports.look()

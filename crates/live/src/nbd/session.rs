@@ -39,7 +39,7 @@ pub const TRANSFER_MAX: u32 = 32 << 20;
 const CONTEXT: &[u8] = b"base:allocation";
 const CONTEXT_ID: u32 = 1;
 
-/// What a client learns about an export.
+/// The facts about an export that a client learns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Facts {
     /// Its name.
@@ -67,7 +67,7 @@ impl Facts {
     }
 }
 
-/// What went wrong with a request.
+/// The errors of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 #[allow(missing_docs, reason = "the usual names")]
@@ -96,14 +96,14 @@ impl From<crate::Errno> for Errno {
     }
 }
 
-/// What a client wants done.
+/// The command of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command {
     /// Bytes.
     Read,
     /// Its data follow.
     Write,
-    /// What was answered before is stable.
+    /// Make stable what was answered before.
     Flush,
     /// No longer needed.
     Trim,
@@ -136,13 +136,13 @@ pub struct Request {
     pub fua: bool,
 }
 
-/// What came of some bytes.
+/// The result of some bytes of input.
 #[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// Too few to say.
     Wait,
-    /// Nothing more to do; there may be something to send.
+    /// The bytes are handled; there may be something to send.
     Next,
     /// The client has chosen this export; requests follow.
     Begin(usize),
@@ -191,7 +191,7 @@ pub struct Session {
     export: Option<usize>,
 }
 
-/// What a reply begins with.
+/// The beginning of a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     bytes: [u8; 32],
@@ -236,7 +236,7 @@ impl Session {
         }
     }
 
-    /// What a server says first.
+    /// Returns the first bytes that a server sends.
     #[must_use]
     pub fn greeting() -> Vec<u8> {
         let mut out = Vec::new();
@@ -273,7 +273,7 @@ impl Session {
         }
     }
 
-    /// What do these bytes say? Answers how many of them were taken.
+    /// Handles the next bytes of input. Returns how many of them were taken, and what the driver has to do.
     pub fn step(&mut self, exports: &[Facts], input: &[u8], out: &mut Vec<u8>) -> (usize, Step) {
         let available = u32::try_from(input.len()).unwrap_or(u32::MAX);
         match self.phase {
@@ -604,8 +604,8 @@ impl Session {
         }
     }
 
-    /// What the reply to a request begins with; behind that of a read that went well come its data. Block
-    /// status has [a reply of its own](Self::status) if it went well.
+    /// Returns the beginning of the reply to a request; a read that succeeded has its data behind it. Block
+    /// status has [a reply of its own](Self::status) if it succeeded.
     #[must_use]
     pub fn head(&self, request: &Request, result: Result<(), Errno>) -> Head {
         let is_structured = matches!(request.command, Command::Read | Command::Status { .. });

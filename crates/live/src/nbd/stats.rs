@@ -5,7 +5,7 @@ use fairhead_core::units::Duration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What an export did since the server began.
+/// The statistics of an export since the server began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ExportStats {
     /// Connections that chose it.
@@ -35,7 +35,7 @@ pub struct ExportStats {
 pub struct Exports(pub(super) Vec<(String, Arc<Counters>)>);
 
 impl Exports {
-    /// What each has done, in order.
+    /// Returns the name and the statistics of each export, in order.
     #[must_use]
     pub fn look(&self) -> Vec<(String, ExportStats)> {
         self.0.iter().map(|(name, counters)| (name.clone(), counters.look())).collect()
