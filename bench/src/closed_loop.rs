@@ -44,7 +44,7 @@ pub(crate) mod phase {
     ) {
         elevator.insert_batch(now, batch, |_, answer| assert_eq!(answer, Insert::Queued));
     }
-    /// Answers how many were issued; they are the first of `issued`.
+    /// Returns how many were issued; they are the first of `issued`.
     #[inline(never)]
     pub(crate) fn dispatch_batch<S: Scheduler>(
         elevator: &mut Elevator<S>,
@@ -150,7 +150,7 @@ impl<S: Scheduler> Loop<S> {
 /// Several requests at a time.
 impl<S: Scheduler> Loop<S> {
     /// At most `size` requests through dispatch and completion, and their successors inserted: with one call
-    /// for all dispatches and one for all insertions if `BATCHED`, else with one for each. Answers how many.
+    /// for all dispatches and one for all insertions if `BATCHED`, else with one for each. Returns how many.
     fn turn_of<const MEASURED: bool, const BATCHED: bool>(&mut self, size: usize) -> usize {
         self.issued.clear();
         while !self.dispatch_some::<MEASURED, BATCHED>(size) {
@@ -178,7 +178,7 @@ impl<S: Scheduler> Loop<S> {
         self.issued.len()
     }
 
-    /// Issues up to `size` requests. Answers whether there is any.
+    /// Issues up to `size` requests. Returns whether there is any.
     fn dispatch_some<const MEASURED: bool, const BATCHED: bool>(&mut self, size: usize) -> bool {
         if MEASURED && BATCHED {
             self.issued.resize(size, Tag(0));

@@ -94,7 +94,7 @@ impl Rig {
         self.queue.submit(self.now, self.busy, bio(BUSY, BUSY, self.asked), None);
     }
 
-    /// Answers how many of the busy client's reads have been answered.
+    /// Returns how many of the busy client's reads have been answered.
     fn turn(&mut self) -> u64 {
         let Some(Start::Io(io)) = self.queue.next(self.now) else {
             // The scheduler holds the disk for another client.

@@ -179,7 +179,7 @@ fn measure(program: &Path, preset: &str, tasks: u16, groups: u16, with_any: bool
     Ok(Cost { preset: preset.to_owned(), tasks, groups, insert, dispatch, complete, any, heap_calls })
 }
 
-/// Holds the controller to what it may add to a scheduler, and to what many groups may. Answers what is over.
+/// Holds the controller to what it may add to a scheduler, and to what many groups may. Returns what is over.
 fn check_groups(
     program: &Path,
     preset: &str,
@@ -232,7 +232,7 @@ fn lab_cost(program: &Path, what: &str, preset: &str, lengths: [u64; 2]) -> Resu
     Ok((more(1).div_ceil(more(0)), more(2).div_ceil(more(0))))
 }
 
-/// Holds the lab to what it may take for a simulated request. Answers what is over.
+/// Holds the lab to what it may take for a simulated request. Returns what is over.
 fn check_lab(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, String> {
     let mut over = Vec::new();
     for (preset, instructions_max, misses_max) in LAB_LIMITS {
@@ -286,7 +286,7 @@ fn check_waiting(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, 
     Ok(over)
 }
 
-/// Holds what a live engine pays to its limits. Answers what is over.
+/// Holds what a live engine pays to its limits. Returns what is over.
 fn check_any(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, String> {
     let mut over = Vec::new();
     for (preset, limit) in ANY_LIMITS {
@@ -312,7 +312,7 @@ fn batches(program: &Path, preset: &str, size: u16) -> Result<[[u64; 3]; 2], Str
     Ok([of("run-singly")?, of("run-batches")?])
 }
 
-/// Holds large batches to what they are to save. Answers what is over.
+/// Holds large batches to what they are to save. Returns what is over.
 fn check_batches(program: &Path, said: &mut Vec<String>) -> Result<Vec<String>, String> {
     let (preset, size) = (BATCH_PRESETS[0], BATCHES[BATCHES.len() - 1]);
     let [singly, batched] = batches(program, preset, size)?.map(|phases| phases.iter().sum::<u64>());

@@ -49,7 +49,7 @@ pub(crate) fn serve(mount: &Mount, what: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Says what there is, and waits until it is taken away. Answers how well time was kept, if it is emulated.
+/// Says what there is, and waits until it is taken away. Returns how well time was kept, if it is emulated.
 fn serve_until_end(mount: &Mount, what: &str) -> Result<Option<Lateness>, CliError> {
     let unmounter = mount.unmounter();
     let end = move || {

@@ -32,7 +32,7 @@ enum Ended {
     Run(Result<(), String>),
 }
 
-/// Tells a server to end. Answers whether there is one.
+/// Tells a server to end. Returns whether there is one.
 pub(crate) fn end() -> bool {
     END.get().is_some_and(|server| server.send(Ended::Told).is_ok())
 }

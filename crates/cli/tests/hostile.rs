@@ -122,7 +122,7 @@ fn garbage(served: &Served, chance: &mut Chance) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes and reads its own part, and looks at what it gets. Answers how long the longest took.
+/// Writes and reads its own part, and looks at what it gets. Returns how long the longest took.
 fn honest(served: &Served, rounds: u64) -> Duration {
     let mut socket = served.client().unwrap();
     let mut longest = Duration::ZERO;

@@ -179,7 +179,7 @@ impl Books {
         Self { parts: (0..THREADS).map(|_| part()).collect(), sum: Sum::default() }
     }
 
-    /// Listens to a program until it is gone, and tells when it has begun. Answers the errors that it met.
+    /// Listens to a program until it is gone, and tells when it has begun. Returns the errors that it met.
     fn listen(&mut self, socket: &mut UnixStream, begun: &mpsc::Sender<()>) -> Vec<u64> {
         let mut errors = Vec::new();
         self.parts.iter_mut().for_each(|p| p.asked = None);

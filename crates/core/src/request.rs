@@ -252,7 +252,7 @@ impl Requests {
         self.held += 1;
     }
 
-    /// It need not wait for a limit any longer. Answers how long it has.
+    /// It need not wait for a limit any longer. Returns how long it has.
     pub(crate) fn let_go(&mut self, tag: Tag, now: Instant, shown: Instant) -> Duration {
         let slot = &mut self.slots[tag];
         let waited = now.saturating_since(slot.inserted);

@@ -168,7 +168,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Answers whose it was.
+    /// Completes a request and returns its task.
     fn complete(&mut self, tag: Tag) -> usize {
         let group = self.elevator.requests()[tag].rq.group.0 as usize;
         let now = self.now;

@@ -235,7 +235,7 @@ impl Device {
     }
 
     /// Brings [`counters`](Self::counters) and [`unseen`](Self::unseen) up to `now`, where they are of the
-    /// last call. Answers when what they were brought up by happened last.
+    /// last call. Returns when what they were brought up by happened last.
     pub fn catch_up(&mut self, now: Instant) -> Option<Instant> {
         match self {
             Self::Ssd(ssd) => ssd.catch_up(now),

@@ -128,7 +128,7 @@ impl Lanes {
         self.lanes.get(&id).map(|lane| lane.bios[0])
     }
 
-    /// A bio waits no more. Answers where its lane waited, if there is no other in it.
+    /// A bio waits no more. Returns where its lane waited, if there is no other in it.
     pub(crate) fn remove(&mut self, id: LaneId, bio: usize) -> Option<Ticket> {
         let lane = self.lanes.get_mut(&id)?;
         lane.bios.retain(|&b| b != bio);

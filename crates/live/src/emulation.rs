@@ -191,7 +191,7 @@ impl Emulation {
         }
     }
 
-    /// The store has done its part. Answers the results if the model has done its own.
+    /// The store has done its part. Returns the results if the model has done its own.
     pub(crate) fn stored(
         &mut self,
         now: Instant,

@@ -156,7 +156,7 @@ impl std::fmt::Debug for Message {
 }
 
 impl Mailbox {
-    /// Says something to the engine. Answers what was to be said if there is none any more.
+    /// Sends a message to the engine. Returns the message if the engine has stopped.
     pub(crate) fn send(&self, message: Message) -> Result<(), Message> {
         match self.inbox.push(message) {
             Pushed::Done => Ok(()),
@@ -273,7 +273,7 @@ impl<F: Front> Engine<F> {
         }
     }
 
-    /// All that can be done now, or as much as is worth sending before the rest. Answers whether there was
+    /// All that can be done now, or as much as is worth sending before the rest. Returns whether there was
     /// anything.
     fn work_once(&mut self) -> io::Result<bool> {
         let mut any = false;
@@ -389,7 +389,7 @@ impl<F: Front> Engine<F> {
         }
     }
 
-    /// Ios go to the disk, until enough have been done here to be sent. Answers whether there were any.
+    /// Ios go to the disk, until enough have been done here to be sent. Returns whether there were any.
     fn start(&mut self) -> io::Result<bool> {
         let mut any = false;
         while let Some(start) = self.context.queue.next(self.context.now) {
@@ -435,7 +435,7 @@ impl<F: Front> Engine<F> {
         self.context.queue.finished(self.context.now, io, &self.fine[..count]);
     }
 
-    /// Clients hear of what is done. Answers whether there was anything.
+    /// Clients hear of what is done. Returns whether there was anything.
     fn answer(&mut self) -> bool {
         let mut any = false;
         while let Some(answer) = self.context.queue.answer() {
@@ -472,7 +472,7 @@ impl<F: Front> Engine<F> {
         Ok(())
     }
 
-    /// For a little while. Answers whether there is news.
+    /// For a little while. Returns whether there is news.
     fn look(&mut self, now: Instant, most: Option<Duration>) -> io::Result<bool> {
         let window = most.map_or(self.polling.window, |most| most.min(self.polling.window));
         // A thread that runs a model keeps its processor; and workers need the processor more than it does.

@@ -94,7 +94,7 @@ impl<W> Flushes<W> {
         Some(file)
     }
 
-    /// It is done. Answers whom that concerns: all who wait, if it failed.
+    /// The running flush is done. Returns the clients to answer: all that wait, if it failed.
     pub(crate) fn done(&mut self, file: FileId, is_well: bool) -> Vec<W> {
         let f = self.of(file);
         (f.is_running, f.gives_up) = (false, None);

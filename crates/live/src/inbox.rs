@@ -75,7 +75,7 @@ impl<T> Inbox<T> {
         self.with(|s| !s.messages.is_empty())
     }
 
-    /// The engine is about to wait. Answers whether it may.
+    /// The engine is about to wait. Returns whether it may.
     pub(crate) fn sleep(&self) -> bool {
         self.with(|s| {
             s.is_asleep = s.messages.is_empty();

@@ -115,7 +115,7 @@ pub(crate) struct Piped {
 }
 
 impl Piped {
-    /// Reads `len` bytes of a file, which are those from `at` on of the data. Answers whether it could; if
+    /// Reads `len` bytes of a file, which are those from `at` on of the data. Returns whether it could; if
     /// not, nothing has changed.
     pub(crate) fn fill(&mut self, file: BorrowedFd<'_>, offset: u64, at: u32, len: u32) -> bool {
         let Some(ends) = self.pipes.take() else { return false };
@@ -173,7 +173,7 @@ impl Piped {
         self.parts.is_empty()
     }
 
-    /// Sends what the socket takes at once. Answers whether that was all.
+    /// Sends what the socket takes at once. Returns whether that was all.
     pub(crate) fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<bool> {
         let _unwaiting = Unwaiting::new(socket)?;
         let mut done = 0;

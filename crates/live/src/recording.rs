@@ -544,7 +544,7 @@ struct Player {
 }
 
 impl Player {
-    /// Answers what it decides, if it is asked. What the elevator takes for a driver's bug is an error of the
+    /// Returns what it decides, if it is asked. What the elevator takes for a driver's bug is an error of the
     /// recording here.
     fn tell(&mut self, event: &Event) -> Result<Option<Dispatch>, String> {
         use fairhead_core::request::State;

@@ -379,7 +379,7 @@ impl<D> RequestQueue<D> {
         self.orphans > 0 && self.at_disk.has(piece, |p| self.bios[p.bio.slot].is_orphan)
     }
 
-    /// Takes a bio back: it is answered at once with [`Errno::INTR`], unless it is done. Answers whether it
+    /// Takes a bio back: it is answered at once with [`Errno::INTR`], unless it is done. Returns whether it
     /// was not.
     pub fn cancel(&mut self, now: Instant, bio: BioId) -> bool {
         let Some(p) = self.bios.get_mut(bio.slot).filter(|p| p.serial == bio.serial && !p.is_answered) else {

@@ -93,7 +93,7 @@ impl Ring {
         Ok(Self { ring, threads: 0, apart: 0 })
     }
 
-    /// Tells the kernel of memory that many operations will name, as buffer 0. Answers whether it agrees;
+    /// Tells the kernel of memory that many operations will name, as buffer 0. Returns whether it agrees;
     /// limits on locked memory may forbid it.
     ///
     /// # Safety

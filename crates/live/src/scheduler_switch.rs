@@ -104,7 +104,7 @@ impl SchedulerSwitch {
         Ok(())
     }
 
-    /// Another scheduler, or other tunables. Answers what waits, in no order: it is to be inserted anew.
+    /// Another scheduler, or other tunables. Returns what waits, in no order: it is to be inserted anew.
     pub(crate) fn switch(&mut self, now: Instant, config: AnyConfig) -> Result<Vec<Tag>, ConfigError> {
         if self.config.scheduler() == config.scheduler() && self.now.reconfigure(now, config)? {
             self.config = config;

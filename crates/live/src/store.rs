@@ -187,7 +187,7 @@ impl Store {
         self.operations.len()
     }
 
-    /// Begins an io. Answers how many bytes it was, if it has come to its end already. Then it went well:
+    /// Begins an io. Returns how many bytes it was, if it has come to its end already. Then it went well:
     /// what does not is left to the ring.
     pub(crate) fn start(
         &mut self,
@@ -217,7 +217,7 @@ impl Store {
     }
 
     /// Does an io of files in memory, if no piece of it takes long: to hand it to the ring and to hear of it
-    /// costs more than to copy a few KiB. Answers how many bytes it was. If anything is unusual about a
+    /// costs more than to copy a few KiB. Returns how many bytes it was. If anything is unusual about a
     /// piece, all are for the ring, also those that have been done: that changes nothing.
     fn do_here(&self, queue: &mut RequestQueue<Data>, io: IoId) -> Option<u64> {
         if self.injector.is_some() {

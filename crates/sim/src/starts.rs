@@ -11,7 +11,7 @@ use crate::metrics::{Outcome, Result};
 /// A job's rate may differ by this much (percent) before the difference is reported.
 const TOLD_PCT: u64 = 10;
 
-/// Runs a scenario with the processes of each job file started in the reverse order. Answers a sentence for
+/// Runs a scenario with the processes of each job file started in the reverse order. Returns a sentence for
 /// each job whose rate differs from that in `outcome` by more than a tenth.
 ///
 /// # Errors

@@ -50,7 +50,7 @@ fn panic(_: &PanicInfo<'_>) -> ! {
 #[unsafe(no_mangle)]
 pub extern "C" fn rust_eh_personality() {}
 
-/// One request through each scheduler. Answers 0 if each issued it.
+/// One request through each scheduler. Returns 0 if each issued it.
 #[unsafe(no_mangle)]
 pub extern "C" fn main() -> i32 {
     let limits = Limits { tags: 4, tasks: 2, ..Limits::default() };

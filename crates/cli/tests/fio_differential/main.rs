@@ -151,7 +151,7 @@ fn base_seed() -> u64 {
     })
 }
 
-/// Judges `cases` at a time on a few threads, as most wait for sleeping programs. Answers what differed.
+/// Judges `cases` at a time on a few threads, as most wait for sleeping programs. Returns what differed.
 fn judge_all(cases: usize, threads: usize, case: impl Fn(usize) -> (String, String) + Sync) -> Vec<String> {
     let next = AtomicU64::new(0);
     let (wrong, skipped) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));

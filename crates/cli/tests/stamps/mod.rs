@@ -47,7 +47,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Whether what a block holds can be. Answers which write each sector is from.
+    /// Whether what a block holds can be. Returns which write each sector is from.
     pub(crate) fn check(&mut self, block: u64, bytes: &[u8]) -> [u64; BLOCK / SECTOR] {
         let serials = serials(block, bytes);
         self.check_serials(block, serials);

@@ -434,7 +434,7 @@ impl<S: Scheduler> Elevator<S> {
         Some(tag)
     }
 
-    /// The device finished a request, well or not. Answers the tags that are free now: it and those merged
+    /// The device finished a request, well or not. Returns the tags that are free now: it and those merged
     /// into it.
     ///
     /// # Panics
@@ -559,7 +559,7 @@ impl<S: Scheduler> Elevator<S> {
         &self.sched
     }
 
-    /// Gives the scheduler other tunables while it works. Answers whether it took them over; if not, nothing
+    /// Gives the scheduler other tunables while it works. Returns whether it took them over; if not, nothing
     /// has changed, and who wants them must [drain](Self::drain) this elevator and make another.
     ///
     /// # Errors

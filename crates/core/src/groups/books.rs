@@ -260,7 +260,7 @@ impl Group {
         }
     }
 
-    /// Something begins. Answers how long what was before has lasted.
+    /// Something begins. Returns how long what was before has lasted.
     #[inline(always)]
     fn begin(&mut self, now: Instant) -> Duration {
         self.since.replace(now).map_or(Duration::ZERO, |since| now.saturating_since(since))

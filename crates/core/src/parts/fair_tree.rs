@@ -189,7 +189,7 @@ impl FairTree {
     /// The group's own tasks have no work, and are not waited for; they may be the ones in service, and are
     /// to be [charged](FairTree::charge) first. Nothing happens if they were not active.
     ///
-    /// Answers how many groups have nothing active left in them and so lost their place among their siblings:
+    /// Returns how many groups have nothing active left in them and so lost their place among their siblings:
     /// this one, its parent and so on upwards.
     pub fn deactivate(&mut self, now: Instant, leaf: GroupId) -> u32 {
         if !self.nodes[leaf].is_active {

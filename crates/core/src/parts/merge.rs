@@ -102,7 +102,7 @@ impl MergeIndex {
         }
     }
 
-    /// Removes `tag`, which is filed, if its edges are first in their chains. Answers whether it is removed.
+    /// Removes `tag`, which is filed, if its edges are first in their chains. Returns whether it is removed.
     #[inline(always)]
     pub fn remove_first(&mut self, filed: Edges, tag: Tag) -> bool {
         let [start, end] = self.edges[tag];

@@ -123,7 +123,7 @@ impl Meter {
         self.next.saturating_add(u64::from(self.fraction > 0))
     }
 
-    /// One goes at `now`. Answers how long it takes of the limit, in nanoseconds.
+    /// One goes at `now`. Returns how long it takes of the limit, in nanoseconds.
     fn charge(&mut self, now: u64, amount: u64, rate: NonZeroU64, burst: Duration, waited: bool) -> u64 {
         let rate = u128::from(rate.get());
         let work = u128::from(amount) * NS_PER_SEC;
@@ -250,7 +250,7 @@ impl Throttle {
         Instant::from_ns(opens.unwrap_or(1).max(1))
     }
 
-    /// A request comes, of a group that exists. Answers whether it may go on at once; if not, it waits here.
+    /// A request comes, of a group that exists. Returns whether it may go on at once; if not, it waits here.
     /// Those that are due must have [gone](Self::pass) before.
     pub fn admit(&mut self, now: Instant, groups: &Groups, tag: Tag, rq: &Request) -> bool {
         self.now = self.now.max(now.as_ns());
@@ -398,7 +398,7 @@ impl Throttle {
         Self::path(groups, valve).all(|v| self.is_open(v))
     }
 
-    /// A request goes through. Answers how long it takes of the limit, if there is one.
+    /// A request goes through. Returns how long it takes of the limit, if there is one.
     fn charge(&mut self, groups: &Groups, valve: ValveId, rq: &Request, waited: bool) -> Option<u64> {
         let max = groups.max(valve.group());
         let amounts = [rq.len.bytes(), 1].into_iter().zip(valve.rates(&max));

@@ -430,7 +430,7 @@ impl<I: Id> Forest<I> {
         }
     }
 
-    /// Puts the predecessor of `n`, which has two children, in its place. Answers what now hangs where the
+    /// Puts the predecessor of `n`, which has two children, in its place. Returns what now hangs where the
     /// predecessor did, below whom, and whether the predecessor was red.
     ///
     /// The successor would do as well. But who takes requests in ascending order removes that one next, and

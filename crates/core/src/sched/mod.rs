@@ -70,7 +70,7 @@ pub trait Scheduler: Sized {
     /// Something changes from outside.
     fn control(&mut self, _cx: &mut Cx<'_>, _change: &Control) {}
 
-    /// Other tunables from now on. Answers whether they could be taken over: a scheduler that is made for its
+    /// Other tunables from now on. Returns whether they could be taken over: a scheduler that is made for its
     /// tunables says no, and is replaced by a driver that wants others.
     ///
     /// # Errors

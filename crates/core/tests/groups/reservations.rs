@@ -11,7 +11,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 const WINDOWS: u64 = 120;
 
 /// Of `capacity` requests a second, at most four fifths are guaranteed to some groups of small weight; others
-/// of large weight want all. Answers how many windows of a second missed a guarantee, and of how many.
+/// of large weight want all. Returns how many windows of a second missed a guarantee, and of how many.
 fn misses(chance: &mut Chance, toy: Toy, capacity: u64, name: &str, tunables: &[(&str, u64)]) -> (u64, u64) {
     let guaranteed = chance.range(1, 6);
     let groups = 1 + guaranteed + chance.range(1, 3);

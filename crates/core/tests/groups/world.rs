@@ -134,7 +134,7 @@ impl World {
         self.elevator.control(self.now, change)
     }
 
-    /// A task that reads from now on, in a part of the disk that is its own. Answers its number.
+    /// A task that reads from now on, in a part of the disk that is its own. Returns its number.
     pub(crate) fn add(&mut self, group: usize, outstanding: u32, len: u32, think: Duration) -> usize {
         let i = self.tasks.len();
         let next = Sector(i as u64 * 10_000_000);

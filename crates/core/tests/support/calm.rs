@@ -99,7 +99,7 @@ impl<'a> Calm<'a> {
         }
     }
 
-    /// Serves `completions` requests, then those that wait, then lets the rest drain. Answers the longest
+    /// Serves `completions` requests, then those that wait, then lets the rest drain. Returns the longest
     /// wait.
     pub(crate) fn run(mut self, completions: u64) -> Duration {
         let mut done = 0;
@@ -120,7 +120,7 @@ impl<'a> Calm<'a> {
         self.longest
     }
 
-    /// Up to the next event. Answers how many requests have completed.
+    /// Up to the next event. Returns how many requests have completed.
     fn turn(&mut self, sending: bool) -> u64 {
         let mut done = 0;
         if sending {

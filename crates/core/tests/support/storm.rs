@@ -186,7 +186,7 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// Faults, then calm. Answers the instant at which all was done.
+    /// Faults, then calm. Returns the instant at which all was done.
     pub(crate) fn run(mut self) -> Instant {
         self.nest_groups();
         for _ in 0..self.knobs.steps {

@@ -215,7 +215,7 @@ impl Dies {
         die.saturating_add(sensed).min(channel.saturating_add(moved))
     }
 
-    /// Queues the pages of `[start, end)` on their dies. Answers how many there are.
+    /// Queues the pages of `[start, end)` on their dies. Returns how many there are.
     pub(super) fn read(&mut self, now: u64, id: u32, start: u64, end: u64) -> u32 {
         let (first, last) = (start / self.t.page, (end - 1) / self.t.page);
         let (pages, dies) = (last - first + 1, u64::from(self.t.dies));

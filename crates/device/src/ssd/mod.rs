@@ -345,7 +345,7 @@ impl Ssd {
         Some(tag)
     }
 
-    /// Brings figures and [`Self::unseen`] up to `now`, as if it were polled at each step. Answers when the
+    /// Brings figures and [`Self::unseen`] up to `now`, as if it were polled at each step. Returns when the
     /// last of them was.
     pub(crate) fn catch_up(&mut self, now: Instant) -> Option<Instant> {
         self.advance_while_awaited(now.as_ns(), false);

@@ -38,7 +38,7 @@ pub(crate) fn in_time(attempt: impl Fn()) {
 
 type Attempt = (Result<(), Box<dyn Any + Send>>, Duration);
 
-/// Runs a test by `attempt`, which also measures how late the machine was meanwhile. Answers whether the test
+/// Runs a test by `attempt`, which also measures how late the machine was meanwhile. Returns whether the test
 /// could be judged.
 pub(crate) fn in_time_by(mut attempt: impl FnMut() -> Attempt) -> bool {
     for _ in 0..TRIES {

@@ -433,7 +433,7 @@ impl Machine<'_> {
 
     // ---- blocks ------------------------------------------------------------------------------------------
 
-    /// Allocates the blocks that a write needs and that its file does not have. Answers how many.
+    /// Allocates the blocks that a write needs and that its file does not have. Returns how many.
     pub(super) fn allocate(&mut self, lane: u32, call: Call) -> u64 {
         let end = call.offset + u64::from(call.len);
         let file = &mut self.files.files[call.file as usize];

@@ -570,7 +570,7 @@ impl Client {
         if self.job.ramp_time.is_zero() { self.started } else { self.ramped.unwrap_or(never) }
     }
 
-    /// A call has ended: fio looks at its ramp time then, and only then. Answers whether the ramp ends with
+    /// A call has ended: fio looks at its ramp time then, and only then. Returns whether the ramp ends with
     /// it.
     //= fio 3.33: with thinktime=700ms ramp_time=1 runtime=2 the run time begins at 1.4 s, with the second call's end
     pub(super) fn notice_ramp(&mut self, now: Instant) -> bool {

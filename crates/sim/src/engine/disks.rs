@@ -407,7 +407,7 @@ impl<'a> Disks<'a> {
         if self.members.len() == 1 { 1 } else { touched }
     }
 
-    /// Gives a device what it has room for. Answers when to run its queue again, if a lock has to be free for
+    /// Gives a device what it has room for. Returns when to run its queue again, if a lock has to be free for
     /// that.
     #[must_use]
     pub(super) fn run(&mut self, now: Instant, member: usize) -> Option<Instant> {
@@ -519,7 +519,7 @@ impl<'a> Disks<'a> {
         self.timers.first().filter(|first| first.0 <= now).map(|first| first.1)
     }
 
-    /// The timer of a queue's elevator. Answers whether limits let requests pass now.
+    /// The timer of a queue's elevator. Returns whether limits let requests pass now.
     pub(super) fn timer(&mut self, now: Instant, member: usize) -> bool {
         self.member(member).timer(now)
     }

@@ -151,7 +151,7 @@ struct Placer<'a> {
 
 impl Placer<'_> {
     /// A file is as large as the largest that any of its users needs, in whatever order they stand in the job
-    /// file. Answers how large, in bytes, those of each client are when it is set up: by it or by those
+    /// file. Returns how large, in bytes, those of each client are when it is set up: by it or by those
     /// before it. fio sets up the first clone of a job, then the others from the last.
     fn measure(&mut self) -> Vec<u64> {
         let mut known = Vec::new();

@@ -178,7 +178,7 @@ impl Cpus {
         Self { all, idle: all, busy: Duration::ZERO, counted_to: Instant::EPOCH }
     }
 
-    /// Counts the work up to now. Answers all of it.
+    /// Counts the work up to now. Returns all of it.
     pub(super) fn count(&mut self, now: Instant) -> Duration {
         self.busy += now.since(self.counted_to) * u64::from(self.all - self.idle);
         self.counted_to = now;

@@ -398,7 +398,7 @@ impl<'a> DiskQueue<'a> {
         }
     }
 
-    /// Gives the device what it has room for. Answers when to run again, if the lock has to be free for that.
+    /// Gives the device what it has room for. Returns when to run again, if the lock has to be free for that.
     #[must_use]
     pub(super) fn run(&mut self, now: Instant) -> Option<Instant> {
         let again = self.fill_device(now);
@@ -641,7 +641,7 @@ impl<'a> DiskQueue<'a> {
         self.elevator.next_timer().map(|t| t.0)
     }
 
-    /// Answers whether a limit lets requests pass now, which are insertions.
+    /// Returns whether a limit lets requests pass now, which are insertions.
     pub(super) fn timer(&mut self, now: Instant) -> bool {
         let held = self.elevator.requests().held();
         self.elevator.timer(now);

@@ -119,7 +119,7 @@ impl Setting {
         matches!(self, Self::LeafWeight(_))
     }
 
-    /// Enters it into a limit, if it is about one. Answers whether it is.
+    /// Enters it into a limit, if it is about one. Returns whether it is.
     pub fn limit(&self, max: &mut Max) -> bool {
         match *self {
             Self::Rbps(n) => max.rbps = n,

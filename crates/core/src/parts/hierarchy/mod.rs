@@ -950,7 +950,7 @@ impl<I: Id> Hierarchy<I> {
         }
     }
 
-    /// Finds a schedule's next child, after `changed` got new times, or after something else. Answers whether
+    /// Finds a schedule's next child, after `changed` got new times, or after something else. Returns whether
     /// the group's own place must change: it has a next child now and had none, or the other way round, or it
     /// has one with a smaller budget (a larger one can wait until the group is filed anew).
     //= deviates wf2q-next

@@ -174,7 +174,8 @@ impl Anticipation {
         self.until().is_some_and(|until| now >= until)
     }
 
-    /// A request is issued, a sync one of `who` or an async one. Answers who was awaited until now.
+    /// Notes that a request is issued: a sync one of `who`, or an async one. Returns the task that was
+    /// awaited until now.
     pub(super) const fn restart(&mut self, who: Option<TaskSlot>) -> Option<TaskSlot> {
         self.phase = Phase::Off;
         self.since = None;

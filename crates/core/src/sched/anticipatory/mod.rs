@@ -450,7 +450,7 @@ impl Anticipatory {
         !self.own.queues[kind as usize].requests.is_empty()
     }
 
-    /// The other kind's turn, or the only kind's that waits. Answers its first request.
+    /// The other kind's turn, or the only kind's that waits. Returns its first request.
     fn change_batch(&mut self, cx: &mut Cx<'_>, any_sync: bool, any_async: bool) -> Tag {
         let kind = if any_sync && !(any_async && self.own.batch.kind() == Kind::Sync) {
             Kind::Sync

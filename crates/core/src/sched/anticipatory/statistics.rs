@@ -199,7 +199,7 @@ impl Tasks {
         Self { tasks: Table::new(map.table_len(), Task::new()), map, newcomers: Newcomers::new(tick) }
     }
 
-    /// `rq` arrives. Answers the entry of its task, which is alive, since it sends requests.
+    /// `rq` arrives. Returns the entry of its task, which is alive, since it sends requests.
     pub(super) fn arrive(&mut self, rq: &Request, now: Instant) -> TaskSlot {
         let (slot, is_new) = self.map.claim(rq.task);
         let task = &mut self.tasks[slot];

@@ -198,7 +198,7 @@ impl<S: Copy + Default> Queues<S> {
         self.order.next(queue)
     }
 
-    /// Moves the busy queue's best request to the dispatch list. Answers it.
+    /// Moves the busy queue's best request to the dispatch list and returns it.
     pub(super) fn move_next(&mut self, cx: &mut Cx<'_>, queue: TaskSlot) -> Tag {
         let (tag, why) = self.pick(cx, queue);
         self.last_sector = cx.requests[tag].rq.end();
@@ -235,7 +235,7 @@ impl<S: Copy + Default> Queues<S> {
         self.in_driver
     }
 
-    /// The device finished a request. Answers whose it was.
+    /// The device finished a request. Returns its queue.
     pub(super) fn complete(&mut self, tag: Tag) -> TaskSlot {
         self.in_driver -= 1;
         let entry = &mut self.entries[tag];
@@ -244,14 +244,14 @@ impl<S: Copy + Default> Queues<S> {
         entry.queue
     }
 
-    /// The device handed a request back: it is still in flight, but not in the driver. Answers whose it is.
+    /// The device handed a request back: it is still in flight, but not in the driver. Returns its queue.
     pub(super) fn requeue(&mut self, tag: Tag) -> TaskSlot {
         self.in_driver -= 1;
         self.entries[tag].place = Place::HandedBack;
         self.entries[tag].queue
     }
 
-    /// The device gets that request again. Answers whose it is.
+    /// The device gets a request again that it had handed back. Returns its queue.
     pub(super) fn reissue(&mut self, tag: Tag) -> TaskSlot {
         self.in_driver += 1;
         self.entries[tag].place = Place::Device;
@@ -280,7 +280,7 @@ impl<S: Copy + Default> Queues<S> {
         }
     }
 
-    /// `gone` becomes part of `kept`; both wait in queues, possibly in two. Answers whose `gone` was.
+    /// `gone` becomes part of `kept`; both wait in queues, possibly in two. Returns the queue of `gone`.
     pub(super) fn joined(&mut self, cx: &mut Cx<'_>, kept: Tag, gone: Tag) -> TaskSlot {
         let (k, g) = (&cx.requests[kept], &cx.requests[gone]);
         let queue = self.entries[kept].queue;
@@ -296,7 +296,7 @@ impl<S: Copy + Default> Queues<S> {
         queue
     }
 
-    /// A task is gone. Answers its queue, if it has one of its own; [`Self::release_if_done`] gives that
+    /// A task has exited. Returns its queue, if it has one of its own; [`Self::release_if_done`] gives that
     /// back.
     pub(super) fn exit(&mut self, task: TaskId) -> Option<TaskSlot> {
         let queue = self.tasks.find(task)?;

@@ -233,7 +233,7 @@ impl<S: Divisible> Fair<S> {
         around.take(left as usize).for_each(|g| cx.books.groups.dequeued(g));
     }
 
-    /// Enters a turn in the books. Answers what it is charged.
+    /// Enters a turn in the books. Returns what it is charged.
     fn settle(&self, cx: &mut Cx<'_>, group: GroupId) -> u32 {
         let (used, unaccounted) = self.slice.usage(cx.now, self.tick);
         if self.mode == Mode::Slices {
