@@ -132,7 +132,7 @@ impl NaiveNoop {
         self.queue[at].1.len.0 + rq.len.0 <= self.max_sectors
     }
 
-    /// Where `rq` may be merged: at the hint's end or start, or at anyone's end.
+    /// Where `rq` may be merged: at the hint's end or start, or at any request's end.
     fn neighbour(&self, rq: &Request) -> Option<(usize, End)> {
         let free = |at: &usize| self.queue[*at].1.op == rq.op && !self.frozen.contains(&self.queue[*at].0);
         let hinted = self.queue.iter().position(|waiting| Some(waiting.0) == self.hint).filter(free);

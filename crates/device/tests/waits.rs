@@ -91,8 +91,8 @@ fn no_read_waits_for_longer_than_the_documented_bound() {
     assert!(nearest > 200, "a bound that nothing comes near to says nothing: {nearest}");
 }
 
-/// One who writes in order at the speed of the link keeps a full cache, and the newest extent grows for ever.
-/// A read waits for a turn of it, not for its end.
+/// A client that writes in order at the speed of the link keeps a full cache, and the newest extent grows for
+/// ever. A read waits for a turn of it, not for its end.
 #[test]
 fn a_sequential_writer_keeps_a_read_waiting_for_one_turn() {
     let p = disk("nas2020");

@@ -26,7 +26,7 @@ struct Block {
     size: usize,
 }
 
-// SAFETY: a block is memory and nothing else; who has it has it alone.
+// SAFETY: a block is memory and nothing else, with one owner.
 unsafe impl Send for Block {}
 
 impl Block {

@@ -122,7 +122,7 @@ pub(crate) trait Front: Send {
     }
     /// The engine will stop: the front takes no new clients and no new requests.
     fn stop(&mut self, _: &mut Context) {}
-    /// Whether everybody has got what is due, and the ring has nothing of the front's memory.
+    /// Whether all clients have their answers, and the ring has nothing of the front's memory.
     fn is_quiet(&self) -> bool {
         true
     }
@@ -435,7 +435,7 @@ impl<F: Front> Engine<F> {
         self.context.queue.finished(self.context.now, io, &self.fine[..count]);
     }
 
-    /// Clients hear of what is done. Returns whether there was anything.
+    /// Passes the answers of the queue on to the clients. Returns whether there was anything.
     fn answer(&mut self) -> bool {
         let mut any = false;
         while let Some(answer) = self.context.queue.answer() {

@@ -106,7 +106,7 @@ impl<W> Flushes<W> {
         whom
     }
 
-    /// One that is to be given up by now, and who waits for it or the next.
+    /// A flush that is to be given up by now, and the clients that wait for it or the next.
     pub(crate) fn give_up(&mut self, now: Instant) -> Option<(FileId, Vec<W>)> {
         let index = self.files.iter().position(|f| f.gives_up.is_some_and(|at| at <= now))?;
         let f = &mut self.files[index];

@@ -483,7 +483,7 @@ impl Display for Differs {
 /// Tells a recording to another elevator.
 ///
 /// # Errors
-/// If a line is not one of a recording, or tells what cannot be.
+/// If a line is not one of a recording, or contradicts the lines before it.
 pub fn replay(mut recording: impl BufRead) -> Result<Replayed, BadLine> {
     let mut line = 0;
     let mut next = move || -> Result<Option<(u64, String)>, BadLine> {

@@ -810,8 +810,8 @@ impl<D> RequestQueue<D> {
         }
     }
 
-    /// Something in the file could not be made stable: it may be anybody's, and each client that is here
-    /// hears it once.
+    /// Data of the file could not be made stable. They may be any client's, so each client that is here gets
+    /// the error once, with its next flush.
     pub fn sync_failed(&mut self, file: FileId, errno: Errno) {
         self.serial += 1;
         self.flushes.failed(file, self.serial, errno);

@@ -216,9 +216,9 @@ impl Store {
         Ok(None)
     }
 
-    /// Does an io of files in memory, if no piece of it takes long: to hand it to the ring and to hear of it
-    /// costs more than to copy a few KiB. Returns how many bytes it was. If anything is unusual about a
-    /// piece, all are for the ring, also those that have been done: that changes nothing.
+    /// Does an io of files in memory, if no piece of it takes long: to hand it to the ring and to take its
+    /// outcome costs more than to copy a few KiB. Returns how many bytes it was. If anything is unusual about
+    /// a piece, all are for the ring, also those that have been done: that changes nothing.
     fn do_here(&self, queue: &mut RequestQueue<Data>, io: IoId) -> Option<u64> {
         if self.injector.is_some() {
             return None;

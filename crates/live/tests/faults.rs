@@ -174,7 +174,7 @@ fn a_stuck_write_times_out_and_what_it_does_late_harms_nobody() {
         faults.add(fault(FaultOp::Write, 20..21, 1, Harm::Stuck(2000 * MS)));
         let start = Instant::now();
         let stuck = write(&disk, &a, 20);
-        // Others go on all the time, and so does who waits.
+        // Other clients continue all the time, and so does the one that waits.
         let mut others = 0;
         while start.elapsed() < 250 * MS {
             let block = 30 + others % 100;

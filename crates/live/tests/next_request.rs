@@ -161,7 +161,7 @@ fn requests_of_one_class_go_on_as_without_waiting() {
     for scheduler in ["noop", "deadline", "mq-deadline", "kyber"] {
         let disk = Disk { scheduler, rotational: true, depth: 1, service: us(300) };
         let done = run(&disk, &[BEST_EFFORT; 2], |_| ());
-        // 3,333 if the disk never waits for anybody.
+        // 3,333 if the disk never waits for a client.
         assert!(done.iter().sum::<u64>() >= 3330, "{scheduler}: {done:?}");
     }
 }

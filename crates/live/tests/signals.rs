@@ -19,7 +19,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const MS: Duration = Duration::from_millis(1);
-/// So long the disk takes, and so soon who is killed is to be gone.
+/// How long the disk takes, and how soon a killed process has to be gone.
 const STUCK: Duration = Duration::from_secs(30);
 const AT_ONCE: Duration = Duration::from_secs(2);
 
@@ -130,7 +130,7 @@ fn who_is_killed_does_not_wait_for_the_disk() {
     });
 }
 
-/// Also who is ended by what is no SIGKILL, such as Ctrl-C.
+/// The process is ended by another signal than SIGKILL, such as Ctrl-C.
 #[test]
 fn who_is_terminated_does_not_wait_for_the_disk() {
     in_time(|| {

@@ -45,7 +45,7 @@ fn said(command: &mut Command) -> String {
     String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned()
 }
 
-/// Runs something in a folder below and in one above, each new and anybody's to read.
+/// Runs something in a folder below and in one above, each new and readable by all users.
 fn both(scratch: &Scratch, mut run: impl FnMut(&Path) -> String) -> (String, String) {
     let fresh = |path: &Path| {
         fs::create_dir(path).unwrap();

@@ -128,7 +128,7 @@ pub enum Flusher {
     /// Until 2.6.31: threads of a pool that serves all disks, here one for the limit and one for old pages.
     /// They turn to something else for up to 100 ms when the disk's request queue is congested.
     Pdflush,
-    /// Since 2.6.32: one thread per disk. It waits for requests as anybody else does.
+    /// Since 2.6.32: one thread per disk. It waits for requests as any other task does.
     PerDevice,
 }
 
@@ -146,7 +146,7 @@ pub enum Throttle {
 /// A completion by itself does not ask the scheduler again. A request that the scheduler has held back is
 /// looked at
 ///
-/// - at the next insertion by anybody;
+/// - at the next insertion by any task;
 /// - after a completion, if the device was full when the scheduler was last asked;
 /// - when the scheduler asks for a run ([`Elevator::wants_run`](fairhead_core::Elevator::wants_run));
 /// - by a delayed run, at least 3 ms after a dispatch that found requests and was given none. Insertions do

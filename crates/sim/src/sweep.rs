@@ -11,7 +11,7 @@
 //! Of several disks a row also has the figures of each, as far as they are of a disk.
 //!
 //! Points are independent and known beforehand, so any thread may run any of them; a row is a function of its
-//! point. What is asked of whom waits and how fairly is shared is as in [`advise`](crate::advise).
+//! point. Which jobs wait, and how fairly the disk is shared, is measured as in [`advise`](crate::advise).
 //!
 //! What it does not do: look for the best, or say what differs by more than chance. That is `advise`.
 

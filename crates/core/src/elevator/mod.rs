@@ -474,7 +474,7 @@ impl<S: Scheduler> Elevator<S> {
         let Self { sched, common } = self;
         common.advance(now);
         let limited = match change {
-            // The second may make a new group, without limits, and who is gone has none.
+            // The second may make a new group, without limits, and a removed one has none.
             Control::SetMax(group, _) | Control::SetParent(group, _) | Control::GroupExit(group)
                 if group.index() < common.books.groups.count() =>
             {
@@ -560,7 +560,7 @@ impl<S: Scheduler> Elevator<S> {
     }
 
     /// Gives the scheduler other tunables while it works. Returns whether it took them over; if not, nothing
-    /// has changed, and who wants them must [drain](Self::drain) this elevator and make another.
+    /// has changed, and the caller must [drain](Self::drain) this elevator and make another to have them.
     ///
     /// # Errors
     /// If a tunable is out of range; then nothing has changed.

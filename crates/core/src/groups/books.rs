@@ -238,7 +238,7 @@ impl Groups {
     }
 }
 
-/// Of schedulers that choose groups: who waits while others are served.
+/// For schedulers that choose groups: the groups that wait while others are served.
 impl Group {
     /// One more request waits. If it is the first, and out of turn, the group waits from now on.
     #[inline(always)]

@@ -325,7 +325,7 @@ impl Groups {
         self.groups[group].min
     }
 
-    /// Whether a change can be made, and if so makes it here. The scheduler hears of it next.
+    /// Whether a change can be made, and if so makes it here. The scheduler is called next.
     pub(crate) fn control(&mut self, change: &Control, requests: &Requests) -> Result<(), Refusal> {
         match *change {
             Control::SetPrio(..) | Control::TaskExit(_) => Ok(()),

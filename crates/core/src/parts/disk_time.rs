@@ -1,4 +1,4 @@
-//! Virtual disk time: whom to serve next among groups in groups, as CFS does it for tasks and CFQ for queues.
+//! Virtual disk time: which of nested groups to serve next, as CFS chooses tasks and CFQ queues.
 //!
 //! Every group has a *leaf*, its own tasks, beside the groups in it; they are the group's children. (A group
 //! without groups in it has just that one, and is taken for its own leaf: that saves a level. When a child
@@ -210,7 +210,7 @@ impl DiskTime {
         Self { forest: Forest::new(2 * groups as usize), shares, insides }
     }
 
-    /// Puts a group into another one, while nothing in it is active. What it was ahead by is forgotten.
+    /// Puts a group into another one, while nothing in it is active. Its lead over its siblings is forgotten.
     ///
     /// # Panics
     /// If something is active in it, or it is the root, or it would be inside itself.
@@ -382,8 +382,8 @@ impl DiskTime {
     /// is forgotten.
     ///
     /// Ahead of its share is ahead of the mean, not of the first: while n others have a turn each, the first
-    /// stays behind though all together go on, and who is given its share meanwhile, but out of its turn,
-    /// must pay for all of it.
+    /// stays behind though all together go on, and a child that is given its share meanwhile, but out of its
+    /// turn, must pay for all of it.
     pub fn charge(&mut self, leaf: GroupId, used: u32, at_most: u32) {
         let mut next = Some(self.own(leaf));
         while let Some(e) = next {

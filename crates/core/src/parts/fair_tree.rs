@@ -59,7 +59,7 @@ struct Budgets {
     h: Hierarchy<GroupId>,
 }
 
-/// A group as users set it, and who is active in it.
+/// A group as users set it, and what is active in it.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     parent: GroupId,
@@ -236,8 +236,8 @@ impl FairTree {
         self.serving
     }
 
-    /// The leaf in service gives way and stays active; it was given `used` since it was selected, on top of
-    /// what it was [charged](FairTree::charge) already.
+    /// The leaf in service leaves service and stays active; it was given `used` since it was selected, on top
+    /// of what it was [charged](FairTree::charge) already.
     ///
     /// # Panics
     /// If it is not in service.
@@ -473,7 +473,7 @@ mod tests {
         tree
     }
 
-    /// Turns of 100 each: who has them.
+    /// The leaves that have the next turns, 100 each.
     fn turns(tree: &mut FairTree, count: usize) -> Vec<u32> {
         let mut turns = vec![];
         for _ in 0..count {

@@ -3,7 +3,7 @@
 //!
 //! A mean that forgets ([`super::decay`]) of times that are cut at twice what one would wait, because longer
 //! is as good as for ever: with 8 ms to wait, pauses of 2, 2 and 500 ms count as 2, 2 and 16. It is trusted
-//! from the third pause on; until then everybody has the benefit of the doubt.
+//! from the third pause on; until then each task counts as quick.
 //!
 //! It does not decide whether waiting pays: that is the scheduler's business.
 //!

@@ -138,7 +138,7 @@ impl Meter {
         time
     }
 
-    /// There is another rate: who waits has to wait longer or shorter in proportion.
+    /// Changes the rate: a request that waits has to wait longer or shorter in proportion.
     fn rescale(&mut self, now: u64, old: Option<NonZeroU64>, new: Option<NonZeroU64>) {
         let (Some(old), Some(new)) = (old, new) else {
             *self = Self::default();
@@ -157,7 +157,7 @@ fn narrow(n: u128) -> u64 {
     u64::try_from(n).unwrap_or(u64::MAX)
 }
 
-/// The limits of one group for one direction, and who waits for them or for those above.
+/// The limits of one group for one direction, and the requests that wait for them or for those above.
 #[derive(Clone, Copy, Debug, Default)]
 struct Valve {
     /// Of bytes, and of requests.
@@ -440,7 +440,7 @@ impl Throttle {
         self.forest.first(&self.valves[valve].ready)
     }
 
-    /// From `top` down to who sends `rq`: the first in each group has its turn, and leaves the tree.
+    /// From `top` down to the sender of `rq`: the first in each group has its turn, and leaves the tree.
     fn take_turns(&mut self, groups: &Groups, rq: &Request, top: ValveId, is_paid: bool) {
         let (mut valve, mut time) = (top, 0);
         while let Some(entry) = self.first_ready(valve) {

@@ -430,11 +430,11 @@ impl<I: Id> Forest<I> {
         }
     }
 
-    /// Puts the predecessor of `n`, which has two children, in its place. Returns what now hangs where the
-    /// predecessor did, below whom, and whether the predecessor was red.
+    /// Puts the predecessor of `n`, which has two children, in its place. Returns the node that is now in the
+    /// predecessor's old place, that node's parent, and whether the predecessor was red.
     ///
-    /// The successor would do as well. But who takes requests in ascending order removes that one next, and
-    /// it is better left near the leaves, where removing is cheap.
+    /// The successor would do as well. But a scheduler that takes requests in ascending order removes that
+    /// one next, and it is better left near the leaves, where removing is cheap.
     fn splice_predecessor(&mut self, tree: &mut Tree, n: u32, node: &Node) -> (u32, u32, bool) {
         let p = self.descend(node.child[0], RIGHT);
         let pred = *self.at(p);

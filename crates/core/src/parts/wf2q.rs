@@ -1,4 +1,4 @@
-//! B-WF2Q+: who is to be served next, by weight, among those whose turn has come.
+//! B-WF2Q+: which entity to serve next, by weight, among those whose turn has come.
 //!
 //! A [`ServiceTree`] shares one resource between entities by weight. Service is counted in sectors; dividing
 //! it by a weight gives *virtual time*, in units of 2^-22 sectors per unit of weight. The tree's own virtual
@@ -22,8 +22,8 @@
 //! is a treap: ordered as a search tree by `F` and as a heap by a rank drawn once for each node; inserting
 //! and removing turn fewer than two nodes in the mean, and the depth is logarithmic in the mean. The *idle*
 //! tree holds entities that have nothing to do but were served ahead of their share (`F > V`); they count in
-//! `W` until `V` gets there, and who comes back before that resumes at its old `F`. All trees share the nodes
-//! of one [`Wf2q`], for an entity is in at most one.
+//! `W` until `V` gets there, and one that comes back before that resumes at its old `F`. All trees share the
+//! nodes of one [`Wf2q`], for an entity is in at most one.
 //!
 //! Virtual times wrap around and are compared by signed difference. `V` never decreases.
 //!

@@ -1,8 +1,8 @@
 //! deadline: batches in sector order, and a soft deadline for each request.
 //!
-//! For databases, command-queueing disks and flash: throughput from sorting, without letting anyone wait much
-//! longer than a time that depends on the direction alone. It knows neither tasks nor priorities and never
-//! idles the disk.
+//! For databases, command-queueing disks and flash: throughput from sorting, without letting any request wait
+//! much longer than a time that depends on the direction alone. It knows neither tasks nor priorities and
+//! never idles the disk.
 //!
 //! # How it works
 //!

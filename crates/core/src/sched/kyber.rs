@@ -7,8 +7,8 @@
 //! # How it works
 //!
 //! Requests belong to *domains*: reads, writes, discards (and others, of which there are none here). Each
-//! domain has a fifo and a number of tokens; who is at the device holds one. The domains take turns, each for
-//! a batch, and one that is out of requests or tokens is passed over.
+//! domain has a fifo and a number of tokens; each request at the device holds one. The domains take turns,
+//! each for a batch, and one that is out of requests or tokens is passed over.
 //!
 //! The number of tokens follows latency. Each completion is sorted into a histogram of eight buckets, each a
 //! quarter of the domain's target wide; the first four are *good*. Once per 100 ms:

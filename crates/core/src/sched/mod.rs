@@ -142,7 +142,7 @@ pub trait Scheduler: Sized {
         Edges::Both
     }
 
-    /// With [`Edges::Ends`]: who is next to `tag` in the scheduler's own order, at one end.
+    /// With [`Edges::Ends`]: the request next to `tag` in the scheduler's own order, at one end.
     fn neighbour(&self, _tag: Tag, _end: End) -> Option<Tag> {
         None
     }

@@ -469,7 +469,7 @@ fn widths(scene: &Scene, engine: Engine, g: usize) -> Vec<(Range, [u64; 2])> {
 /// last turn the owner was ahead by q at most. Since then E went up by at most s q / 2 + c (1 - s / 2), and s
 /// c / 2 or more of its share has gone by beside that half: it is ahead by at most `q + s q / 2 + c (1 - s)
 /// <= 2 q`. (Inside a group that waits while all around it have a turn it could be more, and no group is
-/// watched there.) In the second half it is given a hundred quanta before anybody is watched. Then:
+/// watched there.) In the second half it is given a hundred quanta before any group is watched. Then:
 ///
 /// - *Virtual disk time.* A turn starts at the least time of all, m. So each but o is within q / w of m. All
 ///   that V can be ahead of m is the mean of that: for the owner at m + d / w, `d <= 2 q + w (V - m) <= 2 q +

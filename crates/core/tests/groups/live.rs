@@ -108,7 +108,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Whether everybody who is due anything is due enough to be measured.
+    /// Whether each group that is due anything is due enough to be measured.
     fn is_measurable(&self) -> bool {
         self.tree.shares().iter().all(|&(a, b)| a == 0 || b / a <= PARTS)
     }
@@ -125,7 +125,7 @@ impl<'a> Case<'a> {
     /// afterwards; and since the share is looked up when a group is charged, but after that, the first slice
     /// after a change costs as much once more. A group that comes is placed behind all others, and has one
     /// slice at the share it came with. So all that is from before has gone by after two slices at the
-    /// smallest share that anybody has while tasks of before and of after both send: in each group no more
+    /// smallest share that any group has while tasks of before and of after both send: in each group no more
     /// weighs in than before and after together.
     //= docs/reference/cfq.md#62-group-tree, docs/reference/cfq.md#66-hierarchy type=test
     fn debts(&self, before: u64) -> Duration {

@@ -62,7 +62,7 @@ macro_rules! shares {
 const MS: u64 = 1_000_000;
 
 shares! {
-    // Slices of 1 ms: who is due one part in 150 gets 67 of them in 10 s.
+    // Slices of 1 ms: a group that is due one part in 150 gets 67 of them in 10 s.
     noop_in_slices: Toy::CARD, "noop+groups", ["group_slice" = MS, "group_target" = 0], 150;
     noop_in_slices_by_b_wf2q: Toy::CARD, "noop+groups", ["group_slice" = MS, "group_target" = 0, "engine" = 1], 150;
     deadline_in_slices: Toy::CARD, "deadline+groups", ["group_slice" = MS, "group_target" = 0], 150;
@@ -95,8 +95,8 @@ fn a_disk_by_default() {
                 let off = got.time.as_ns().abs_diff(ideal.as_ns());
                 let first = toy.seek + toy.request + toy.sector * 256;
                 let slice = Duration::from_ms(100) + first;
-                // Of each slice of at least 100 ms so much is free; who has a part f of the disk, has 1 - f
-                // to gain or lose.
+                // Of each slice of at least 100 ms this much is free; a group with a part f of the disk has
+                // 1 - f to gain or lose.
                 let others = u128::from(ideal.as_ns()) * (due.1 - due.0) / due.1;
                 let free = u64::try_from(others * u128::from(first.as_ns()) / u128::from(100 * MS)).unwrap();
                 assert!(off <= slice.as_ns() + free, "{name}: {} got, {ideal} due: {:?}", got.time, tree.0);

@@ -80,7 +80,7 @@ pub(crate) struct World {
     /// At the device: when done, and which; with what it takes.
     flights: BTreeSet<(Instant, Tag)>,
     takes: Vec<Duration>,
-    /// To be sent: when, and by whom.
+    /// The next requests to be sent: when, and by which task.
     thinking: BTreeSet<(Instant, u64, usize)>,
     events: u64,
     free: Vec<Tag>,

@@ -3,9 +3,9 @@
 //!
 //! The world is closed: a device that serves one request after another in at most [`SERVICE_MAX`] each, never
 //! loses one, and has at most [`Load::requests`] requests to do or in hand at any time. In it every scheduler
-//! has a bound for everyone whom it does not pass over on purpose (an idle class while others keep the disk
-//! busy, say, has none). The bounds are those of the schedulers' own documentation, made exact. They are far
-//! from what usually happens; what they tell apart is waiting and starving.
+//! has a bound for every request that it does not pass over on purpose (an idle class while others keep the
+//! disk busy, say, has none). The bounds are those of the schedulers' own documentation, made exact. They are
+//! far from what usually happens; what they tell apart is waiting and starving.
 
 use fairhead_core::config::Unit;
 use fairhead_core::sched::any::AnyConfig;

@@ -2,8 +2,8 @@
 //!
 //! The drive is left alone until its write cache must be empty; then come writes far from each other, one
 //! behind the other. Each is accepted at once until the cache has no room for another; the first that waits
-//! tells how many it has. The same with adjacent writes tells how many bytes it has, less what went to the
-//! media meanwhile. A single write that takes as long as a revolution was not cached.
+//! shows how many it has. Adjacent writes show how many bytes it has, less what went to the media meanwhile.
+//! A single write that takes as long as a revolution was not cached.
 //!
 //! What this does not do: `write_settle`, the order of destaging, and what several writers do to each other.
 //= docs/reference/devices.md#51-microbenchmarks step 7

@@ -17,7 +17,7 @@
 //! Consecutive pages of one command on one die are sensed together if they fill the planes.
 //!
 //! What this does not do: decide where data go (`ftl.rs`), or what follows for commands (`mod.rs`): both get
-//! to hear of it as an [`Outcome`].
+//! it as an [`Outcome`].
 //= docs/reference/devices.md#22-sata-ssds
 
 use super::Timing;

@@ -99,7 +99,7 @@ impl Host {
         // Clients that will submit, clients whose request waits to be issued.
         let mut thinking: Vec<(Instant, usize)> = (0..n).map(|c| (start, c)).collect();
         let mut queue: VecDeque<usize> = VecDeque::new();
-        // When the queue may be run again, and whom it wakes: after each interrupt.
+        // When the queue may be run again, and which thread it wakes: after each interrupt.
         let mut irqs: VecDeque<(Instant, usize)> = VecDeque::new();
         let mut now = start;
         let mut completed = 0;

@@ -1,4 +1,4 @@
-//! The other end: who asks.
+//! The client's end of the control socket.
 
 use crate::error::{Error, ErrorKind};
 use serde_json::Value;

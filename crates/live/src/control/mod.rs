@@ -9,7 +9,7 @@
 //! One request is one line with one object ([`Request`]), and so is its answer: `{"ok":true,…}`, or
 //! `{"error":"…"}` with a line for people. A client that has not read its last answer is not listened to; one
 //! that takes ten seconds to finish a line, or to read an answer, is hung up on. There are sixteen places;
-//! when all are taken, who has been silent the longest gives way.
+//! when all are taken, the client that has been silent the longest is dropped.
 //!
 //! The engine answers between two of its turns, as it answers any other thread, and copies its books in
 //! microseconds; text is made of them here. A question within ten milliseconds of the last one gets the same

@@ -152,7 +152,7 @@ fn cgroup(text: &str) -> &str {
     path(&|c| c.split(',').any(|c| c == "blkio")).or_else(|| path(&|c| c.is_empty())).unwrap_or_default()
 }
 
-/// A thread's I/O priority; who has none is best effort 4.
+/// A thread's I/O priority; best effort 4 if it has none.
 fn priority(thread: u32) -> IoPrio {
     const WHO_PROCESS: libc::c_int = 1;
     // SAFETY: it answers a number.

@@ -283,7 +283,7 @@ impl Directory {
         let is_direct = flags & libc::O_DIRECT != 0;
         let file = Handle::File { file: Arc::new(file), buffered, direct, start, is_direct };
         let handle = lock(&self.handles).insert(file);
-        // Only so can who waits for direct I/O be interrupted.
+        // Otherwise a program that waits for direct I/O could not be interrupted.
         let how = if is_direct { opened::DIRECT_IO } else { 0 };
         Ok(protocol::opened_reply(handle as u64, how | opened::PARALLEL_DIRECT_WRITES))
     }

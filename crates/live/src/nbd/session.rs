@@ -427,7 +427,7 @@ impl Session {
             data.u64(facts.size);
             data.u16(facts.flags());
         });
-        // Once, whether it is wished for or not: it is a promise that matters to who does not ask, too.
+        // Once, whether it is asked for or not: it is a promise that matters to other clients, too.
         tell(info::BLOCK_SIZE, &|data| {
             let sizes = [facts.block_size_min, facts.block_size_min.max(4096), TRANSFER_MAX];
             sizes.into_iter().for_each(|n| data.u32(n));

@@ -21,7 +21,7 @@ enum When {
     Rotational,
     /// Where there is none.
     Flash,
-    /// If anybody writes.
+    /// If a job writes.
     Writes,
     /// If the jobs name control groups.
     Groups,

@@ -421,7 +421,7 @@ fn judged(question: &Question, waiting: &Waiting, o: &Outcome) -> Run {
     Run { figures: figures::figures(&question.jobs, waiting, o), work: work(o) }
 }
 
-/// Where the time went under the default, and under whom it is compared with.
+/// Explains where the time went, under the default and under the candidate that it is compared with.
 fn tell(
     question: &Question,
     candidates: &[Candidate],

@@ -546,8 +546,8 @@ mod tests {
         assert_eq!(with_tunables(&[0.0, 0.0, 0.6]).winner(), 2);
     }
 
-    /// Whatever the candidates are and however noisy: who is named is within 5 % of the best, which is twice
-    /// what one is preferred for being plainer, unless the best was not surely better than the default.
+    /// Whatever the candidates are and however noisy: the named one is within 5 % of the best, twice the
+    /// factor by which a plainer one is preferred, unless the best was not surely better than the default.
     #[test]
     fn who_is_named_is_within_5_percent_of_the_best() {
         for seed in 0..300 {

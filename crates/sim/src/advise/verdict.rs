@@ -87,8 +87,8 @@ impl Advice {
         said
     }
 
-    /// What a request costs the processors under the default, and under who is compared with it; and what
-    /// holds the load back.
+    /// The processor time of a request under the default, and under the candidate that is compared with it;
+    /// and the resource that limits the load.
     fn priced(&self) -> Vec<String> {
         let of = |c: usize| {
             let is_it = |cost: &&Cost| self.candidates[cost.candidate].preset == self.candidates[c].preset;

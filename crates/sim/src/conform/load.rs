@@ -1,4 +1,4 @@
-//! What the load's commands tell of its tasks: in which group and of which class they are.
+//! The group and class of each task, from the load's commands.
 //!
 //! The kernel's log shows neither. A recording's `# run:` lines do: `fio` and the shell around it. We read
 //! just enough of both: `for` loops are unrolled, variables have their values,
@@ -102,7 +102,7 @@ impl Groups {
         self.known.iter().map(|(_, group)| *group)
     }
 
-    /// More than anyone records.
+    /// More than any recording has.
     const MAX: usize = 1000;
 }
 

@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(phase.against()[1234], 0);
     }
 
-    /// Turns of 31 ticks tell it, too; the phase may be next to zero.
+    /// Turns of 31 ticks show it, too; the phase may be next to zero.
     #[test]
     fn turns_tell_the_phase() {
         const TRUTH: u64 = 3999;

@@ -715,7 +715,7 @@ fn startups(c: &crate::job::Client<'_>, span: u64, seed: u64) -> Option<StartUps
     Some(StartUps::new(application, c.job, span, &mut rng))
 }
 
-/// The largest window of read-ahead after what fio tells the kernel about the file.
+/// The largest window of read-ahead, with fio's advice to the kernel about the file.
 //= docs/reference/hosts.md#page-cache-and-readahead
 fn advice(job: &Job, pages: u32) -> u32 {
     match (job.program, job.rw.random) {

@@ -200,7 +200,7 @@ impl<'a> Disks<'a> {
         self.members[member].layer()
     }
 
-    /// A queue, whose elevator hears of something.
+    /// Returns a queue whose elevator is about to change, so that its timer is looked at again.
     #[inline]
     fn member(&mut self, member: usize) -> &mut DiskQueue<'a> {
         self.stale[1] |= 1 << member;
@@ -575,7 +575,7 @@ impl<'a> Disks<'a> {
         self.disks.len()
     }
 
-    /// From now on these hear of everything.
+    /// Sets the observers of everything from now on.
     pub(super) fn listen(&mut self, why: Option<why::Recorder>, journal: Option<Journal<'a>>) {
         self.books = why.map(|why| Rc::new(RefCell::new(why)));
         for (i, member) in (0..).zip(&mut self.members) {

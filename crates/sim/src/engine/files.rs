@@ -65,7 +65,7 @@ impl File {
         }
         let region = (offset / ext2::BLOCK_SECTORS).checked_sub(ext2::DIRECT)? / ext2::PER_INDIRECT;
         let unread = self.unread_maps.get(usize::try_from(region).ok()?)?;
-        // In line, before the first block that it tells of.
+        // In line, before the first block that it lists.
         let first = (ext2::DIRECT + region * ext2::PER_INDIRECT) * ext2::BLOCK_SECTORS;
         unread.then(|| Sector(self.layout.piece(first, 1).0.0.saturating_sub(ext2::BLOCK_SECTORS)))
     }

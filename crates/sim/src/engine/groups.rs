@@ -293,7 +293,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Tells the elevator of a change, and remembers it.
+    /// Makes a change in the elevator, and remembers it.
     fn tell(&mut self, change: Control) -> std::result::Result<(), Refusal> {
         self.queue.control(self.now, change)?;
         self.groups.accept(&change);

@@ -420,7 +420,7 @@ impl<'a> Machine<'a> {
         journal::Recorder::new(run, self.lanes.iter().map(lane), sink)
     }
 
-    /// Tells the journal something, if one is kept.
+    /// Calls the journal, if one is kept.
     #[inline]
     fn journal(&self, tell: impl FnOnce(&mut journal::Recorder<'a>)) {
         if let Some(journal) = &self.journal {
@@ -428,7 +428,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Tells the books something, if any are kept.
+    /// Calls the books, if any are kept.
     #[inline]
     fn why(&mut self, tell: impl FnOnce(&mut Recorder)) {
         if self.keeps_books {
@@ -683,7 +683,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Something has happened to a queue that is no insertion. In the single-queue layer that runs the queue
-    /// at once; in the multi-queue layer a worker does it, if anybody asks.
+    /// at once; in the multi-queue layer a worker does it, if the queue asks for it.
     fn run_if_wanted(&mut self, member: usize) {
         let Some(layer) = self.queue.layer(member) else { return self.run_member(member) };
         let coming = &mut self.coming[member];

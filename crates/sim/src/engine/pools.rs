@@ -1,4 +1,4 @@
-//! Requests to be had: how many there are, and who waits for one.
+//! Pools of requests: how many there are, and which threads wait for one.
 //!
 //! ```text
 //!   single-queue layer                          multi-queue layer

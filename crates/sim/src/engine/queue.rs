@@ -84,7 +84,7 @@ pub(super) struct Full;
 pub(super) struct DiskQueue<'a> {
     elevator: Elevator<AnyScheduler>,
     device: Device,
-    /// By tag: who gets to hear of its completion, and which pool it was taken from, if any.
+    /// By tag: the owner, which its completion wakes, and the pool that it was taken from, if any.
     owners: Vec<(Owner, Option<usize>)>,
     free: Vec<u16>,
     depth: u32,
@@ -123,7 +123,7 @@ pub(super) struct DiskQueue<'a> {
     /// Since when requests wait while the scheduler keeps the disk idle.
     idle_since: Option<Instant>,
     stats: DiskStats,
-    /// Those who hear of everything, if there are any.
+    /// The observers of this queue, if there are any.
     pub(super) tap: Option<Box<Tap<'a>>>,
 }
 
@@ -649,7 +649,7 @@ impl<'a> DiskQueue<'a> {
         self.elevator.requests().held() < held
     }
 
-    /// Tells the scheduler of a change, which may be refused.
+    /// Makes a change in the scheduler, which may refuse it.
     pub(super) fn control(
         &mut self,
         now: Instant,
@@ -667,12 +667,12 @@ impl<'a> DiskQueue<'a> {
 
     // ---- where the time goes -----------------------------------------------------------------------------
 
-    /// From now on it hears of everything.
+    /// Sets the observers of everything from now on.
     pub(super) fn listen(&mut self, tap: Tap<'a>) {
         self.tap = Some(Box::new(tap));
     }
 
-    /// Tells the journal something, if one is kept.
+    /// Calls the journal, if one is kept.
     #[inline]
     fn journal(&mut self, tell: impl FnOnce(&mut journal::Recorder<'a>, u8)) {
         if let Some(tap) = &mut self.tap {

@@ -402,7 +402,7 @@ impl Machine<'_> {
                         self.pump((trace, owner));
                     }
                 }
-                // Those who starve have requests left; `turn` tells what is wrong.
+                // Tasks that starve have requests left; `turn` returns the error.
                 Ok(None) => {
                     let starving = t.tasks.iter().position(|task| task.starves);
                     let Some(owner) = starving else { break };

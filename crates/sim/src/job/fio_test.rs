@@ -1,4 +1,4 @@
-//! Every option, alias and engine that the installed fio tells of is known here.
+//! Every option, alias and engine that the installed fio lists is known here.
 
 use super::{engines, options, parse};
 use std::process::Command;

@@ -81,8 +81,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// How many tasks have a client of their own unless `fh_replay_clients` says otherwise: more than anybody
-    /// reads in a table.
+    /// How many tasks have a client of their own unless `fh_replay_clients` says otherwise: more than a table
+    /// should have.
     pub const CLIENTS: u32 = 16;
     /// The most requests of a client in flight, unless `iodepth` sets it: two of the request pools of Linux.
     pub const DEPTH: u32 = 256;

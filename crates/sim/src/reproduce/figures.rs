@@ -1,4 +1,4 @@
-//! Measurements of anybody's own beside the lab's: a file with a line for each figure.
+//! The user's own measurements beside the lab's: a file with a line for each figure.
 //!
 //! ```text
 //! job,scheduler,metric,published,of,disk,host,bound

@@ -2,7 +2,7 @@
 //!
 //! Between two instants nothing changes, so [`Recorder::settle`] puts the time since the last one where the
 //! states of then say. Only two kinds of time have to wait for their entry: that which passed while the
-//! device was busy is *pending* until its next completion tells whom it worked for.
+//! device was busy is *pending* until its next completion shows which task it worked for.
 //!
 //! Each queue of the run has its own tags, its own device and its own turn. Time that a client waits belongs
 //! to the queue of its most advanced request, and is entered twice where there are several disks: for the

@@ -358,7 +358,7 @@ type Of<T> = fn(&T) -> Duration;
 /// A part of the time that may be to blame: what, whose, how much inside and outside.
 type Suspect = (Kind, Option<(String, Vec<TaskId>)>, Duration, Duration);
 
-/// What grew by less than this part of the window did not make anybody slow.
+/// A part of the time that grew by less than this share of the window made no client slow.
 const WORTH_TELLING: u64 = 20;
 
 impl Report {

@@ -26,8 +26,8 @@
 //!
 //! Each event is a walk from a leaf up, and ends where nothing changes any more; the walk of an expiry always
 //! gets to the root, for every group in service must pay. At each level that it comes through, `next` is
-//! looked up afresh, so who is selected is the one that B-WF2Q+ chooses at that moment. Virtual time jumps to
-//! the first start when no entity is in service, so that one is eligible.
+//! looked up afresh, so the selected entity is the one that B-WF2Q+ chooses at that moment. Virtual time
+//! jumps to the first start when no entity is in service, so that one is eligible.
 //!
 //! A leaf that stops early pays for what it was given, not for its budget: its finish is computed again. If
 //! it was served ahead of its share it stays on the idle tree, keeping its weight in the sum, until virtual
@@ -91,7 +91,7 @@ struct Share {
 struct Schedule {
     trees: [ServiceTree; 3],
     in_service: Option<Entity>,
-    /// The root has none: whom to select is looked up when it is asked for.
+    /// The root has none: its choice is made when it is asked for.
     next: Option<Entity>,
     /// When the IDLE class had its last turn, or wanted none.
     idle_turn: Option<Instant>,
@@ -184,8 +184,8 @@ impl<I: Id> Hierarchy<I> {
     /// `next` is kept as the kernel keeps it. To be set before anything is active. Default off. When on:
     ///
     /// - the root has a `next` too;
-    /// - who is activated or requeued is compared with the `next` of before, and if it wins there is no
-    ///   look-up (so virtual time does not jump to the first to be activated, and what became eligible
+    /// - an entity that is activated or requeued is compared with the `next` of before, and if it wins there
+    ///   is no look-up (so virtual time does not jump to the first to be activated, and what became eligible
     ///   meanwhile has to wait); a deactivation on expiry leaves another `next` as it is;
     /// - a group leaves its parent's tree on selection when it has one active child, whatever that one has
     ///   below it, and the parent's `next` is not looked up again; it is back on the tree after a change
@@ -527,7 +527,7 @@ impl<I: Id> Hierarchy<I> {
             e = self.schedules[group].next.expect("an active group has a next child");
         };
         self.serving = Some(leaf);
-        // Who is next now, in there?
+        // Each group on the way has its next entity in service now, and looks for another.
         while group != GroupId::ROOT || self.kernel_next {
             let go_on = self.update_next(now, group, None, false);
             let Some(e) = self.entity(group) else { break };
@@ -928,8 +928,8 @@ impl<I: Id> Hierarchy<I> {
         }
     }
 
-    /// Takes an entity out of the schedule, after it paid for its service. What was served ahead of its share
-    /// stays on the idle tree, if it may.
+    /// Takes an entity out of the schedule, after it paid for its service. An entity that was served ahead of
+    /// its share stays on the idle tree, if `may_idle`.
     fn leave(&mut self, e: Entity, may_idle: bool) {
         let share = &mut self.shares[e];
         let start = self.nodes.times(e).0;

@@ -59,7 +59,7 @@
 //! # What it does not do
 //!
 //! No priorities, no groups, and fairness only by accident: of random readers, those with the larger mean
-//! seek distance lose the disk to anyone nearby. It knows nothing of a device's own queue. Statistics of a
+//! seek distance lose the disk to any task nearby. It knows nothing of a device's own queue. Statistics of a
 //! process are kept per elevator; the kernel shared them among all disks. The right of the awaited process to
 //! a request beyond the pool's limit (`may_queue`) belongs to the owner of the pool.
 //!

@@ -123,8 +123,8 @@ choice! {
         Linux2_6_33 = "2.6.33";
         /// Depth half of `quantum`, and all of it while the slice lasts long enough.
         Linux2_6_34 = "2.6.34";
-        /// Also: think times of workloads and groups, `group_idle`, less waiting for who is not worth it;
-        /// groups in a hierarchy.
+        /// Also: think times of workloads and groups, `group_idle`, less waiting for queues that are not
+        /// worth it; groups in a hierarchy.
         Linux3_10 = "3.10";
         /// Also: async queues for each group.
         Linux4_3 = "4.3";

@@ -10,8 +10,8 @@
 //!
 //! Sync queues come from a pool of one for each task and some spare ones for those that were left behind by a
 //! merge or split with requests still in them. When it is empty, and for tasks beyond
-//! [`crate::Limits::tasks`], there is the *fallback* queue, which everyone in a group shares who has nothing
-//! better (`oom_cfqq` in the kernel, where it is in the root).
+//! [`crate::Limits::tasks`], there is the *fallback* queue, which all tasks of a group share that have none
+//! of their own (`oom_cfqq` in the kernel, where it is in the root).
 //!
 //! A queue has a *home*, the group of its requests, and is filed in that group. In 2.6.33 and 2.6.34 it is
 //! filed in the root while it seeks, unless `group_isolation` is on.

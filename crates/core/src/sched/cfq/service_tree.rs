@@ -183,7 +183,7 @@ impl Cfq {
     }
 
     /// Without isolation, files a queue that seeks in the root, and one that does no more in its own group
-    /// again. What comes of its last slice stays its.
+    /// again. It keeps the residue of its last slice.
     //= linux-2.6.33 block/cfq-iosched.c cfq_service_tree_add, group_isolation
     fn change_group(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let queue = &self.queues[id];

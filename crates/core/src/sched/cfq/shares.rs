@@ -1,6 +1,6 @@
 //! Which group is next: the groups that have busy queues, by virtual time.
 //!
-//! A group's virtual time is the disk time that it was charged, divided by its share, so that who has a
+//! A group's virtual time is the disk time that it was charged, divided by its share, so that a group with a
 //! smaller share falls behind sooner. The group with the smallest is chosen each time a slice ends; weights
 //! act through how often a group is chosen. All groups of all levels are in one tree; what the hierarchy says
 //! is in the shares:
@@ -259,7 +259,7 @@ impl Shares {
         self.order.key(group)
     }
 
-    /// Walks everything; `is_busy` says who has busy queues.
+    /// Walks everything; `is_busy` says whether a group has busy queues.
     pub(super) fn check(&self, is_busy: impl Fn(GroupId) -> bool) {
         self.order.check(&self.tree);
         for (group, share) in self.shares.iter() {

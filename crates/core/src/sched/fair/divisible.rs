@@ -23,7 +23,7 @@ use crate::units::GroupId;
 /// the request in force, which may not be the one that has the disk. A group has the disk from
 /// [`Divisible::enter`] to [`Divisible::leave`], and at most one has; `dispatch`, `drain` and `timer` come
 /// with it in force, and so do changes of tasks, if any group has the disk. `next_timer` and `has_room` can
-/// be asked whichever group is in force: who is awaited, and until when, is the device's.
+/// be asked whichever group is in force: which task is awaited, and until when, is a property of the device.
 pub trait Divisible: Scheduler {
     /// Its name under the controller.
     const DIVIDED: &'static str;

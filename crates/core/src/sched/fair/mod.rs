@@ -1,9 +1,8 @@
 //! The IO controller: makes any scheduler that is [`Divisible`] fair between groups.
 //!
-//! For many tenants on one disk, each of whom is to have his share of the disk's *time* whatever the others
-//! do, under a scheduler that knows nothing of that: `deadline+groups` is deadline within each group, and
-//! this between them. The group tree with weights, classes and guarantees is the elevator's
-//! ([`crate::groups`]).
+//! For many tenants on one disk, each with a share of the disk's *time* whatever the others do, under a
+//! scheduler that knows nothing of that: `deadline+groups` is deadline within each group, and this between
+//! them. The group tree with weights, classes and guarantees is the elevator's ([`crate::groups`]).
 //!
 //! ```text
 //!   insert ──► the group's own part of the scheduler (divisible.rs) ──► tree of groups (parts/fair_tree.rs): whose turn?
@@ -345,7 +344,7 @@ impl<S: Divisible> Fair<S> {
         }
     }
 
-    /// The disk is not given more for now, but for who is due meanwhile.
+    /// The disk gets no more for now, except requests of guarantees that become due.
     #[inline(never)]
     fn hold(&mut self, now: Instant, why: Hold) -> Dispatch {
         let due = self.reserve.first(self.active).map(|(_, due)| due).filter(|&due| due > now);
@@ -353,7 +352,7 @@ impl<S: Divisible> Fair<S> {
         Dispatch::Hold(why)
     }
 
-    /// Whose turn is it? The whole policy, but for who comes next ([`FairTree`]).
+    /// Whose turn is it? The whole policy, except the choice of the next group ([`FairTree`]).
     //= docs/reference/groups.md#5-slices-idling-and-expiry select
     #[inline(always)]
     fn dispatch_in_turn(&mut self, cx: &mut Cx<'_>) -> Dispatch {

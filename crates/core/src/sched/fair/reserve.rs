@@ -18,7 +18,7 @@
 //!
 //! A due request goes out of its turn, in the middle of another group's slice: that is what a guarantee
 //! costs. Until it is done, the device gets nothing but what is due; otherwise a disk that sorts what it has
-//! would go on with the stream that it is at.
+//! would continue the stream that it is at.
 //!
 //= paper: A. Gulati, A. Merchant, P. Varman, "mClock: handling throughput variability for hypervisor IO scheduling", OSDI 2010
 //= deviates fair-reservation-pace
@@ -72,7 +72,7 @@ impl Reserve {
         Self { tree: Tree::default(), forest: Forest::new(groups) }
     }
 
-    /// Whether anybody is, or will be, due.
+    /// Whether no group is, or will be, due.
     #[inline]
     pub(super) const fn is_empty(&self) -> bool {
         self.tree.is_empty()
@@ -156,7 +156,7 @@ impl<S: Divisible> Fair<S> {
     }
 
     /// Whether the device is to have nothing else before it has finished what was sent out of turn: a disk
-    /// that sorts what it has would go on with the stream that it is at.
+    /// that sorts what it has would continue the stream that it is at.
     #[inline]
     pub(super) fn is_clearing(&self) -> bool {
         self.detours > 0 && self.mode == Mode::Slices

@@ -27,7 +27,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Learns the addresses that a step tells, and tells whom its messages are about.
+    /// Learns the addresses in a step's messages, and returns the tasks and queues that these are about.
     pub(super) fn hear_all(&mut self, step: &Step) -> Heard {
         let mut heard = Heard::default();
         for said in &step.says {
@@ -48,7 +48,7 @@ impl Names {
         heard
     }
 
-    /// Learns what a message tells of addresses.
+    /// Learns the addresses in a message.
     fn hear(&mut self, said: &Said) {
         if let Some(name) = said.queue {
             match said.say {

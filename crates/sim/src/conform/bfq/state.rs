@@ -74,7 +74,7 @@ fn describe(bfq: &Bfq, shift: Duration) -> String {
 
 /// Before the step runs.
 impl Replay {
-    /// What the step tells of the state that it finds: compared, and adopted.
+    /// Compares the state that the step finds with ours, and adopts it.
     pub(super) fn look_before(&mut self, step: &Step) {
         self.before.clone_from(&self.elevator);
         for (at, said) in step.says.iter().enumerate() {
@@ -156,7 +156,7 @@ impl Replay {
 
 /// After it has run.
 impl Replay {
-    /// What the step tells of the state that it leaves.
+    /// Compares the state that the step leaves with ours, and adopts it.
     pub(super) fn adopt(&mut self, case: &Case<'_>, now: Instant) {
         let step = case.step;
         for (at, decision) in &case.decisions {

@@ -55,7 +55,7 @@ fn the_example_of_the_hierarchy() {
     for group in [b, aa, ab] {
         shares.activate(&groups, g(group));
     }
-    // The first were alone when they became active, and hear of the others with their next charge.
+    // The first were alone when they became active, and get their new share with their next charge.
     assert_eq!([b, aa, ab].map(|i| in_4096ths(&shares, i)), [4096, 4096 * 500 / 750, 1820]);
     for group in [b, aa, ab] {
         shares.charge(&groups, g(group), TICK);

@@ -1,4 +1,4 @@
-//! What people notice: who gets how much, and who waits for how long.
+//! What users notice: how much each task gets, and how long it waits.
 
 use super::*;
 

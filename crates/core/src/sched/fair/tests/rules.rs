@@ -93,7 +93,7 @@ fn what_a_slice_overran_is_charged_too() {
     assert_eq!(rig.stats(G1).disk_time, Duration::from_ms(121));
 }
 
-/// Nothing comes for free: who has one request in a turn pays for it, seek and all.
+/// Nothing comes for free: a group with one request in a turn pays for it, seek and all.
 #[test]
 fn a_slice_that_ends_with_its_first_completion_is_charged_from_its_beginning() {
     let mut rig = Rig::new(Layer { group_idle: Duration::ZERO, ..Layer::default() });
