@@ -3,6 +3,7 @@
 use super::Cfq;
 use super::queue::QueueId;
 use super::service_tree::tree_index;
+use crate::parts::tasks::TaskSlot;
 use crate::request::{Requests, State};
 use crate::units::{Class, Sector};
 
@@ -83,20 +84,44 @@ impl Cfq {
         );
     }
 
+    /// References and outstanding requests are counted for those that have some. The sums over all hold, too, so
+    /// the others have none.
     fn walk_contexts(&self, requests: &Requests) {
+        let (mut references, mut promised) = (0, 0);
         for (id, queue) in self.queues.iter().filter(|(id, _)| self.is_own(*id)) {
-            let direct = self.contexts.iter().filter(|(_, c)| c.sync_queue == Some(id)).count();
-            let promised = self.queues.iter().filter(|&(other, _)| self.merge_target(other) == Some(id));
-            let promised: u32 = promised.map(|(_, q)| q.process_refs).sum();
-            assert_eq!(u32::try_from(direct), Ok(queue.process_refs - promised), "references of {id:?}");
+            references += queue.process_refs;
+            promised += self.merge_target(id).map_or(0, |_| queue.process_refs);
+            if queue.process_refs > 0 {
+                self.walk_references(id, queue.process_refs);
+            }
         }
+        let direct =
+            self.contexts.iter().filter(|(_, c)| c.sync_queue.is_some_and(|q| self.is_own(q))).count();
+        assert_eq!(u32::try_from(direct), Ok(references - promised), "references of all queues");
+        let mut outstanding = 0;
         for (slot, context) in self.contexts.iter() {
-            let mine = |&(tag, s): &(crate::Tag, &crate::request::Slot)| {
-                matches!(s.state, State::Queued | State::Issued) && self.rqs[tag].context == slot
-            };
-            let outstanding = requests.iter().filter(mine).count();
-            assert_eq!(u32::try_from(outstanding), Ok(context.outstanding), "requests of {slot:?}");
+            outstanding += context.outstanding;
+            if context.outstanding > 0 {
+                self.walk_outstanding(slot, requests);
+            }
             assert!(!(context.exited && context.sync_queue.is_some()), "a task that has gone uses a queue");
         }
+        let all = requests.iter().filter(|(_, s)| matches!(s.state, State::Queued | State::Issued)).count();
+        assert_eq!(u32::try_from(all), Ok(outstanding), "requests of all tasks");
+    }
+
+    fn walk_references(&self, id: QueueId, references: u32) {
+        let direct = self.contexts.iter().filter(|(_, c)| c.sync_queue == Some(id)).count();
+        let promised = self.queues.iter().filter(|&(other, _)| self.merge_target(other) == Some(id));
+        let promised: u32 = promised.map(|(_, q)| q.process_refs).sum();
+        assert_eq!(u32::try_from(direct), Ok(references - promised), "references of {id:?}");
+    }
+
+    fn walk_outstanding(&self, slot: TaskSlot, requests: &Requests) {
+        let mine = |&(tag, s): &(crate::Tag, &crate::request::Slot)| {
+            matches!(s.state, State::Queued | State::Issued) && self.rqs[tag].context == slot
+        };
+        let outstanding = requests.iter().filter(mine).count();
+        assert_eq!(u32::try_from(outstanding), Ok(self.contexts[slot].outstanding), "requests of {slot:?}");
     }
 }
