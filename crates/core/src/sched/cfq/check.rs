@@ -84,8 +84,8 @@ impl Cfq {
         );
     }
 
-    /// References and outstanding requests are counted for those that have some. The sums over all hold, too, so
-    /// the others have none.
+    /// References and outstanding requests are counted for those that have some. The sums over all hold,
+    /// too, so the others have none.
     fn walk_contexts(&self, requests: &Requests) {
         let (mut references, mut promised) = (0, 0);
         for (id, queue) in self.queues.iter().filter(|(id, _)| self.is_own(*id)) {

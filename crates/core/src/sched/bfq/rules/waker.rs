@@ -188,7 +188,8 @@ impl Wakers {
 
     /// What must hold between events; `used` answers whether a queue is in use.
     pub(crate) fn check(&self, used: impl Fn(QueueId) -> bool) {
-        // Each queue in a list names its waker. As there are as many in lists as have wakers, none is left out.
+        // Each queue in a list names its waker. As there are as many in lists as have wakers, none is left
+        // out.
         let (mut listed, mut woken) = (0, 0);
         // There is no queue 0.
         for (q, relations) in self.queues.iter().skip(1) {
