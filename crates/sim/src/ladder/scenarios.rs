@@ -76,8 +76,8 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     // Eight processes that each need the device for 0.3 ms of every 6 ms could all be served; idled for while
     // they think, they are served one at a time. (On disks it does not show: those that queue always have
-    // something of others in flight, which ends the idling of 2010, and those that do not idle for every task
-    // by either rule.)
+    // something of others in flight, which ends the idling of 2010, and on those that do not either rule
+    // idles for every task.)
     Scenario {
         switch: "throughput_boost",
         claim: "who thinks for longer than half of slice_idle does not keep the disk idle",
