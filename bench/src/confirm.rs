@@ -27,8 +27,8 @@ const SEEDS_MAX: u32 = 120;
 fn cpu_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(") ").next().unwrap_or_default();
-    // Fields 14 and 15, of which the name was the second; ticks of a hundredth, as Linux has it for
-    // everybody.
+    // Fields 14 and 15, of which the name was the second; ticks of a hundredth, as Linux reports it on all
+    // machines.
     let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|t| t.parse::<f64>().ok());
     ticks.sum::<f64>() / 100.0
 }

@@ -96,7 +96,7 @@ struct Ask {
     set: Option<String>,
 }
 
-/// How long who waits had to, and what all got.
+/// The wait, and the throughput of all clients.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
     wait_ns: f64,

@@ -1,4 +1,4 @@
-//! `--control` of `serve` and `mount`, and who talks to it: `fairhead ctl` and `fairhead top`.
+//! `--control` of `serve` and `mount`, and its clients: `fairhead ctl` and `fairhead top`.
 
 use std::io::{IsTerminal, stdout};
 use std::path::Path;

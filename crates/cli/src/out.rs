@@ -1,4 +1,4 @@
-//! Where results go: stdout or a file, in colour only where someone looks; and the progress bar.
+//! Where results go: stdout or a file, in colour only on a terminal; and the progress bar.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};

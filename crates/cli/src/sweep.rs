@@ -54,7 +54,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), CliError> {
     }
 }
 
-/// More rows than anybody reads.
+/// The most rows of a grid.
 const POINTS_MAX: u64 = 1_000_000;
 
 fn grid(args: &SweepArgs) -> Result<Sweep, CliError> {

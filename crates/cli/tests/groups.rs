@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use serde_json::Value;
 
-/// Two tenants of one customer, and who pays nothing.
+/// Two tenants of one customer, and one that pays nothing.
 const JOB: &str = "[global]\nsize=64m\nbs=64k\nrw=read\ndirect=1\ntime_based\nruntime=500ms\n#!fh_cgroup=t weight=300\n\
     [a]\ncgroup=t/a\n[b]\ncgroup=t/b\n#!fh_cgroup=class=idle\n[free]\n";
 

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// Two readers, one in sequence, one at random, and one who writes and syncs: small enough for a debug build.
+/// Two readers, one in sequence, one at random, and a client that writes and syncs: small enough for a debug
+/// build.
 const JOB: &str = "[global]\nsize=16m\n[a]\nrw=read\nbs=64k\n[b]\nrw=randread\nbs=4k\ndirect=1\nnumber_ios=100\n\
     [w]\nrw=write\nbs=16k\nsize=4m\nfsync=32\n";
 /// Three reads in sequence, and a write that is synced.

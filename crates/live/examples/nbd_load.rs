@@ -81,8 +81,8 @@ impl Load {
         let (mut pending, mut done, mut open) = (0, 0, self.depth);
         let (mut unsent, mut sent) = (self.depth, 0);
         let start = Instant::now();
-        // In the end everything is waited for: there are servers that do not survive who leaves without his
-        // replies.
+        // In the end all replies are waited for: some servers do not survive a client that leaves without
+        // them.
         while open > 0 {
             while unsent > 0 || sent < requests.len() {
                 if sent == requests.len() {

@@ -36,7 +36,7 @@ impl Polling {
     /// No use below this.
     const LEAST: Duration = Duration::from_us(5);
 
-    /// It gave way, and had the processor again after so long. Returns whether to go on.
+    /// Notes that the thread yielded, and had the processor again after `away`. Returns whether to go on.
     pub(crate) fn gave_way(&mut self, away: Duration) -> bool {
         let is_short = away > Self::AWAY;
         if is_short {

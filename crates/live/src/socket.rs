@@ -1,4 +1,4 @@
-//! Unix sockets in the file system: for their owner only, and gone with who listens on them.
+//! Unix sockets in the file system: for their owner only, and removed with their listener.
 
 use crate::error::{Error, ErrorKind};
 use std::io;
@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A socket in the file system, which goes with who listens.
+/// A socket in the file system, which is removed with its listener.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! Control groups: who was given what, and who got what.
+//! Control groups: their settings, and what they got.
 //!
 //! ```text
 //! cgroup     scheduler  weight  disk time  share  read MiB/s  …  mean wait

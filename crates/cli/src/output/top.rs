@@ -105,7 +105,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Without what a terminal would obey: names come from who makes groups.
+/// Removes what a terminal would obey: names of groups come from other users.
 fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -48,7 +48,7 @@ fn columns(o: &Outcome) -> Vec<Column<'_>> {
     all
 }
 
-/// Whether the scheduler charged anybody anything.
+/// Whether the scheduler charged any group.
 fn is_charged(o: &Outcome) -> bool {
     o.watch.iter().flatten().any(|t| !t.is_zero())
 }

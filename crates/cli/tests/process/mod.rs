@@ -27,7 +27,7 @@ pub(crate) fn fairhead() -> Command {
     Command::new(env!("CARGO_BIN_EXE_fairhead"))
 }
 
-/// Starts it, and waits for the first line that it says; who drops the rest hears no more.
+/// Starts it, and waits for its first line. The rest of its output is lost if the receiver is dropped.
 pub(crate) fn start(command: &mut Command) -> (Process, String, BufReader<ChildStderr>) {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap());

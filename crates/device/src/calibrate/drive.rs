@@ -40,7 +40,7 @@ pub trait Drive {
     /// The user has had enough.
     fn wait_until(&mut self, at: Instant) -> Result<(), Refusal>;
 
-    /// For who watches: what is being measured, and how much of the time that it is expected to take is over.
+    /// Reports progress: what is being measured, and how much of the expected time is over.
     fn progress(&mut self, what: &'static str, done: Duration, total: Duration) {
         let _ = (what, done, total);
     }

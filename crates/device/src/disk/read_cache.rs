@@ -116,7 +116,7 @@ impl ReadCache {
         self.trim(i);
     }
 
-    /// Keeps the total within the buffer; segment `live` gives way last.
+    /// Keeps the total within the buffer; segment `live` is cut last.
     fn trim(&mut self, live: usize) {
         while self.total > self.capacity {
             let excess = self.total - self.capacity;

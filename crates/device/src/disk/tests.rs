@@ -690,7 +690,7 @@ fn look_ahead_keeps_what_was_asked_for_last_if_it_says_so() {
             d.counters.hits
         };
         let hits: Vec<_> = [1000, 1000, 1064].map(&mut read).windows(2).map(|w| w[1] - w[0]).collect();
-        // The segment ends at 1064, or, if what was asked for gives way, at 1072.
+        // The segment ends at 1064, or, if requested data may be dropped, at 1072.
         let expected = if keeps_requested { [1, 0] } else { [0, 1] };
         assert_eq!(hits, expected, "keeps_requested = {keeps_requested}");
     }

@@ -74,8 +74,8 @@ impl Unmount {
 
 impl Mount {
     /// A file named `disk` in the folder `at`: the bytes of `file`, as slow as the disk of these parameters.
-    /// Requests reach the model in the order in which they come, as many at a time as it takes, so that who
-    /// uses it schedules: a kernel, through a loop device.
+    /// Requests reach the model in the order in which they come, as many at a time as it takes, so that its
+    /// user schedules: a kernel, through a loop device.
     ///
     /// # Errors
     /// If the file cannot be opened or is empty, `at` cannot be mounted on, or the engine does not start.

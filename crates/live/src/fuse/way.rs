@@ -9,8 +9,8 @@
 //! Through a loop device the way is longer: a device of its own is put on the file for a moment, if that is
 //! permitted.
 //!
-//! What this does not do: measure while others use the disk. It is done once, before anybody can, and leaves
-//! no trace in the model.
+//! What this does not do: measure while others use the disk. It is done once, before other processes can use
+//! the disk, and leaves no trace in the model.
 
 use crate::emulation::Lateness;
 use fairhead_core::units::Duration;

@@ -19,8 +19,8 @@
 //! Of several jobs the geometric mean counts: half as long for one is as good as half as long for another.
 //!
 //! **Throughput** is what the disk moved in the run's time, as `fairhead ladder` has it. Where some jobs are
-//! of the idle class, it is what the clients of the others did: who says that a job may wait does not choose
-//! the scheduler by it.
+//! of the idle class, it is what the clients of the others did: a job that may wait does not choose the
+//! scheduler.
 //!
 //! **Fairness** is the smallest share over the largest, as in the tables of `fairhead run`, where a share is
 //! what one got for what it was to get: among the groups that compete at the same time, by weight, and among

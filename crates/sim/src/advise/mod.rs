@@ -137,8 +137,8 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// The weights of latency, throughput and fairness. What one wants counts three quarters; an eighth for
-    /// each of the others keeps out who gains a percent by giving up everything else.
+    /// The weights of latency, throughput and fairness. The goal counts three quarters; an eighth for each of
+    /// the others keeps out a candidate that gains a percent by giving up everything else.
     #[must_use]
     pub const fn weights(self) -> [f64; Figures::COUNT] {
         const REST: f64 = 0.125;

@@ -1,4 +1,4 @@
-//! Advice on small loads: who wins where it is known, and that nothing but the question decides.
+//! Advice on small loads: the winner where it is known, and that nothing but the question decides.
 
 use super::*;
 use crate::job::parse;
@@ -127,8 +127,8 @@ fn who_starves_until_time_is_up_has_waited() {
     assert!((quick / slow / (many / few) - 1.0).abs() < 1e-6, "{quick}, {slow}: {many}, {few}");
 }
 
-/// A backup of the idle class gets what its class says under who knows classes, and that is not held against
-/// it.
+/// A backup of the idle class gets what its class says under schedulers with classes, and that does not count
+/// against them.
 #[test]
 fn who_may_wait_chooses_nothing() {
     let text =
@@ -159,8 +159,8 @@ fn fairness_goes_by_weight() {
         let o = simulate(&q.scenario(&c, 1)).unwrap();
         figures::figures(&q.jobs, &figures::waiting(&q.jobs, None, Goal::Balanced), &o).fairness.unwrap()
     };
-    // Under who keeps weights all get the same for their weight; equal shares are a quarter of it for four
-    // times the weight.
+    // Under a scheduler with weights all get the same for their weight; equal shares are a quarter of it for
+    // four times the weight.
     assert!(of((100, 400), "bfq") > 0.85, "{}", of((100, 400), "bfq"));
     let blind = of((100, 400), "mq-deadline");
     assert!((0.2..0.32).contains(&blind), "{blind}");

@@ -13,9 +13,9 @@
 //! ```
 //!
 //! It is no shell. A command that it does not know has no effect on groups and classes, and a task of which
-//! no command tells anything is of the root group and best effort. A construct that may decide who owns a
-//! request, and that it does not understand, is refused by its name; so is a task that may be one of several
-//! jobs of different groups or classes.
+//! no command tells anything is of the root group and best effort. A construct that may decide which job a
+//! request belongs to, and that it does not understand, is refused by its name; so is a task that may be one
+//! of several jobs of different groups or classes.
 
 mod expand;
 mod fio;

@@ -1,4 +1,4 @@
-//! A log made by hand: two readers, of whom the second comes while the first is served.
+//! A log made by hand: two readers; the second comes while the first is served.
 
 use super::*;
 

@@ -13,7 +13,7 @@
 //! Example: memory for 4 pages holds clean 0, 1, 2 and dirty 3. Reading page 4 drops page 0; dirtying page 1
 //! takes it off the list, so reading page 5 drops page 2.
 //!
-//! It does not decide when to read ahead, when to write, or who waits: see `readahead`, `flusher` and
+//! It does not decide when to read ahead, when to write, or which lane waits: see `readahead`, `flusher` and
 //! `buffered`. When all pages are dirty or busy it exceeds its size rather than wait; the limits on dirty
 //! pages keep that small.
 //

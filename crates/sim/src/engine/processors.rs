@@ -11,9 +11,8 @@
 //!
 //! A process that wakes goes to the processor that it was on, to an idle one that it may use, or into the
 //! shortest queue. A processor that has nothing to do takes a process from another's queue. Between two
-//! things a process gives way to one in its queue that has had less CPU time, by [`Processors::GRAIN`]; one
-//! that has slept is behind by at most [`Processors::CREDIT`], so that sleepers come at once and cannot save
-//! up.
+//! things a process yields to one in its queue that has had less CPU time, by [`Processors::GRAIN`]; one that
+//! has slept is behind by at most [`Processors::CREDIT`], so that sleepers come at once and cannot save up.
 //
 //= docs/reference/nvme.md#3-what-a-model-needs
 

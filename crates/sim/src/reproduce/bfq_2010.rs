@@ -3,9 +3,9 @@
 //! A command starts from a cold cache on a 7200 rpm disk, three times, while ten processes read and write
 //! files of 500 MB: how long it takes, and how much the disk moves: in a time that is the same for all
 //! schedulers, and while the command starts three times. The second is how the S suite measures, but it
-//! compares different loads: who starts a program ten times as fast has it running ten times as large a part
-//! of the time. The announcement compared BFQ with the CFQ of Linux 2.6.32 and 2.6.35; ours are those of
-//! 2.6.33 and 2.6.34 (the second differs from 2.6.35's in nothing that is known here).
+//! compares different loads: a scheduler that starts a program ten times as fast has it running ten times as
+//! large a part of the time. The announcement compared BFQ with the CFQ of Linux 2.6.32 and 2.6.35; ours are
+//! those of 2.6.33 and 2.6.34 (the second differs from 2.6.35's in nothing that is known here).
 //!
 //! BFQ is `bfq-v8`, with the heuristics for latency and without what came after 2016; the engine without
 //! heuristics, `bfq-v0`, and today's `bfq` stand beside it. The disk of the announcement is not known:

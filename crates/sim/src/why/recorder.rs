@@ -178,7 +178,7 @@ impl Lane {
         }
     }
 
-    /// Which lane of a client counts: the longest call, else who computes, else who pauses.
+    /// Which lane of a client counts: the longest call, else one that computes, else one that pauses.
     const fn rank(&self) -> (u8, Instant) {
         match self.doing {
             Doing::InCall => (0, self.since),

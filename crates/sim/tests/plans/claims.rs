@@ -121,7 +121,7 @@ fn off_by(disk: &str, set: &[(&str, u64)], job: &str, sizes: [&str; 2], heavy: u
 }
 
 /// A slot is less than 2 % of what the lighter one gets in 10 s, by `max_budget`: 4 MiB, and 1 MiB for 1:10,
-/// who gets 62 MiB of a slow disk. By default it has seven or eight slots of 125 ms there, and one more or
+/// which gets 62 MiB of a slow disk. By default it has seven or eight slots of 125 ms there, and one more or
 /// less is 14 %.
 #[test]
 fn groups_get_their_shares_within_two_percent() {

@@ -81,7 +81,7 @@ fn looking_at_disk_time_changes_nothing() {
     }
 }
 
-/// A writer through the page cache, and one who dirties the same pages after him.
+/// A writer through the page cache, and another that dirties the same pages afterwards.
 fn writers(option: &str) -> String {
     format!(
         "[global]\nrw=write\nbs=64k\nfilename=f\nsize=64m\ncgroup_nodelete=1\n{option}\n[first]\ncgroup=a\n\
@@ -305,7 +305,7 @@ fn a_guarantee_is_kept_beside_streams_of_more_weight() {
     let job = "[global]\ndirect=1\nsize=2g\ntime_based\nruntime=6s\n\
         [queries]\nrw=randread\nbs=4k\nioengine=libaio\niodepth=4\ncgroup=q\ncgroup_weight=10\nMIN\n\
         [stream]\nrw=read\nbs=256k\nioengine=libaio\niodepth=4\ncgroup=s\ncgroup_weight=1000\n";
-    // A disk of one request at a time: what one queues for itself is not in anybody's way there.
+    // A disk of one request at a time: what a client queues for itself delays no other there.
     for scheduler in CONTROLLED {
         let run = |what: &str, min: &str| {
             Plan::on("sata2009").scheduler(scheduler).load(what, &job.replace("MIN", min)).run()

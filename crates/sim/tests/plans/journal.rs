@@ -257,7 +257,8 @@ fn every_journal_says_what_the_figures_say() {
     assert!(held > 20 * too_long, "{held} plans were looked at, {too_long} were too long to keep");
 }
 
-/// A reader in sequence that thinks, one at random, and one who writes through the page cache and syncs.
+/// A reader in sequence that thinks, one at random, and a client that writes through the page cache and
+/// syncs.
 const THREE: &str = "[global]\ntime_based\nruntime=2s\nsize=64m\n[a]\nrw=read\nbs=16k\ndirect=1\nfh_think=2ms\n\
     [b]\nrw=randread\nbs=64k\ndirect=1\n[w]\nrw=write\nbs=64k\nfsync=16\n";
 

@@ -1,5 +1,5 @@
-//! Why a client was slow in a part of the run: the part and the rest are the whole, and who is known to be to
-//! blame is named.
+//! Why a client was slow in a part of the run: the part and the rest are the whole, and the client that is
+//! known to be the cause is named.
 
 use crate::plan::Plan;
 use crate::random;
@@ -91,7 +91,7 @@ fn a_part_has_as_much_of_each_client_as_it_ran() {
     divides(&plan_run, &plan().explain(&[0, 1]).1, &report, "two");
 }
 
-/// A reader beside whom others begin after two seconds, for one.
+/// A reader, and others that begin after two seconds, for one.
 const GUEST: &str = "[global]\ndirect=1\ntime_based\nsize=1g\n[host]\nrw=randread\nruntime=5s\n\
     [guest]\nrw=randread\nbs=256k\nstartdelay=2s\nruntime=1s\nnumjobs=4\n";
 
@@ -136,7 +136,7 @@ fn idling_for_another_is_named_with_whom_it_was_for() {
     let cause = told.cause.as_ref().unwrap();
     assert_eq!((cause.kind, cause.job.as_deref()), (Kind::Idled, Some("a")), "{said:?}");
     let idled = told.idles.iter().fold(Duration::ZERO, |sum, i| sum + (i.to - i.from));
-    // b is the only one who waits whenever the disk idles; while the plug is in, the books say so instead.
+    // b is the only one that waits whenever the disk idles; while the plug is in, the books say so instead.
     assert!(cause.time <= idled && idled < cause.time + Duration::from_ms(2), "{cause:?} of {idled:?}");
     assert!(said.iter().any(|s| s.starts_with("For a it did so ")), "{said:?}");
 }

@@ -1,7 +1,7 @@
 //! Just enough of a shell: `for` loops, variables, parentheses, `echo … >`, `ionice`, `cgexec`.
 //!
-//! A construct that this does not understand and that may decide who owns a request is refused by name: a
-//! load that is read wrongly is judged wrongly.
+//! A construct that this does not understand and that may decide which job a request belongs to is refused by
+//! name: a load that is read wrongly is judged wrongly.
 
 use super::expand::{Token, Variables, is_name, tokens};
 use super::process;
