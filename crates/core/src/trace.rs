@@ -186,7 +186,7 @@ pub enum Detail {
     Raised {
         /// The factor.
         factor: u32,
-        /// For at most so long.
+        /// The longest that it is held.
         at_most: Duration,
     },
     /// The device's rate was estimated anew.

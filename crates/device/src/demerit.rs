@@ -1,9 +1,9 @@
 //! A disk model against a recorded drive: how far are its response times from the drive's?
 //!
 //! A recording has each request with the time that the drive took and the time until the next one was sent.
-//! The requests are sent to the model the same way, each so long after the answer to the one before, and the
-//! two *distributions* of response times are compared: the demerit figure is the root mean square of their
-//! horizontal distance.
+//! The requests are sent to the model with the recorded pauses, each as long after the answer to the one
+//! before, and the two *distributions* of response times are compared: the demerit figure is the root mean
+//! square of their horizontal distance.
 //!
 //! ```text
 //!     share of requests
@@ -40,7 +40,7 @@ pub struct Recorded {
     pub think: Duration,
 }
 
-/// Sends a recording's requests to a drive, each so long after the answer to the one before as in the
+/// Sends a recording's requests to a drive, each as long after the answer to the one before as in the
 /// recording, and gives the drive's own response times.
 ///
 /// # Errors

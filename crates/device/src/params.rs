@@ -190,7 +190,7 @@ pub struct DiskParams {
     pub wc_slots: u32,
     /// Bytes of the write cache.
     pub wc_bytes: u64,
-    /// Destage starts so long after a write at the earliest.
+    /// The earliest start of destage after a write.
     pub wc_delay: Duration,
     /// Destage only while the host waits for nothing (unless the cache is nearly full).
     pub destage_idle_only: bool,
@@ -342,7 +342,7 @@ pub struct SsdParams {
     /// Reads take their turn for the buffer with writes, so that they wait behind those that find it full.
     /// Default no.
     pub shared_buffer: bool,
-    /// A flush takes so long beyond what it waits for. Default 0.5 ms.
+    /// The time of a flush beyond what it waits for. Default 0.5 ms.
     pub t_flush: Duration,
     /// A flush is a command like others (NVMe); else nothing is accepted until it is done. Default no.
     pub flush_queued: bool,
@@ -367,7 +367,7 @@ pub struct SsdParams {
     pub pcie: u32,
     /// Lanes of it, 1 to 16. Default 4.
     pub pcie_lanes: u32,
-    /// The SLC cache is emptied when the host has been idle for so long. Default 100 ms.
+    /// The SLC cache is emptied when the host has been idle for this time. Default 100 ms.
     pub slc_idle: Duration,
     /// Over-provisioning: flash beyond the capacity, thousandths of it. Default 70.
     pub spare_permille: u32,

@@ -105,7 +105,7 @@ fn spot_in<'a>(at: &'a Start, zone: &'a MapZone, lba: u64) -> Spot<'a> {
         let slips = &zone.slips;
         let bad = &slips[slips.partition_point(|&s| s < from)..slips.partition_point(|&s| s < to)];
         if zone.unit.is_some_and(|u| u.at_front) {
-            // What the bad ones take comes from the spares in front, so the data begin so much earlier.
+            // What the bad ones take comes from the spares in front, so the data begin earlier by that much.
             sector -= (bad.len() as u64).min(sector - from);
         }
         sector += passed_over(bad, sector);

@@ -44,7 +44,7 @@ const MOST: Duration = Duration::from_us(400);
 /// The shortest wait, however regular the task is: about so late the engine's own timers are.
 const LEAST: Duration = Duration::from_us(20);
 
-/// A think time that has been measured so often is believed.
+/// The number of measurements from which on a think time is trusted.
 const TRUSTED: u32 = 3;
 
 /// How long a task takes from an answer to its next bio.

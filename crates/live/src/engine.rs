@@ -49,7 +49,7 @@ const SPIN: Duration = Duration::from_us(30);
 const FIRST: u64 = 1;
 const BATCH: u64 = 128 << 10;
 
-/// An engine that had nothing to do for so long has waited.
+/// An engine that had nothing to do for this time has waited.
 const IDLE: Duration = Duration::from_us(5);
 
 /// How long a stopping engine waits for the store and for clients: all in all, stopping takes five seconds at

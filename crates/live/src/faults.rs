@@ -52,7 +52,7 @@ pub enum Harm {
     Error(Errno),
     /// A read or write transfers at most this many bytes, and at least one.
     Short(u64),
-    /// It is done so much later.
+    /// The operation is done, but later by this time.
     Stuck(Duration),
 }
 

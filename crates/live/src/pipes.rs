@@ -41,7 +41,7 @@ struct Ends {
 }
 
 impl Ends {
-    /// A new pipe; `None` if the system refuses it, or so much room.
+    /// Makes a pipe; `None` if the system refuses it, or its size.
     fn new() -> Option<Self> {
         let (reader, writer) = io::pipe().ok()?;
         // SAFETY: it names no memory.

@@ -45,7 +45,7 @@ impl Polling {
         !is_short
     }
 
-    /// The engine had nothing to do for so long.
+    /// Notes that the engine had nothing to do for `idle`, and adjusts the window.
     pub(crate) fn learn(&mut self, idle: Duration) {
         if self.rest > 0 {
             self.rest -= 1;

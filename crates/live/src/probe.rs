@@ -4,8 +4,8 @@
 //! before it is handed to the kernel until just after it came back. Waiting ends by spinning, because a sleep
 //! ends some tens of microseconds late. Meanwhile processors are kept from sleeping deeply, as the kernel
 //! lets root ask for, because the answering side wakes up late as well: on an idle virtual machine hits took
-//! 79 us instead of 27 without that, and the first one after a pause so much longer than the others that the
-//! cache seemed to have nothing.
+//! 79 us instead of 27 without that, and the first one after a pause that much longer than the others that
+//! the cache seemed to have nothing.
 //!
 //! Without direct I/O there is no measurement: a file system that has none is refused, and so is a folder, or
 //! anything else that is no disk. Writing needs its own consent: [`Probe::destructive`] opens a block device
@@ -62,7 +62,7 @@ fn keep_awake() -> io::Result<File> {
 
 /// The largest request, bytes.
 const MOST: usize = 128 << 10;
-/// A wait ends by spinning for so long.
+/// How long the end of a wait is spun.
 const SPIN: Duration = Duration::from_us(200);
 const SECTOR: u64 = 512;
 

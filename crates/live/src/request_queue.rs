@@ -65,7 +65,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 const SECTOR: u64 = 512;
 
-/// If there are more causes than are asked about at once, the others are asked about so much later, if
+/// If there are more causes than are asked about at once, the others are asked about after this time, if
 /// nothing else comes: rare enough to cost nothing, and soon for a disk.
 const RETRY_AFTER: Duration = Duration::from_ms(1);
 

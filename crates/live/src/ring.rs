@@ -58,10 +58,10 @@ pub(crate) struct Outcome {
     pub(crate) result: i32,
 }
 
-/// Copies that are at least so long are large: shorter ones cost less than to hand them over.
+/// Copies of at least this many bytes are large: shorter ones cost less than to hand them over.
 pub(crate) const LARGE: u64 = 32 << 10;
 
-/// Copies that are at least so long are worth another thread's waking up wherever they are from.
+/// Copies of at least this many bytes are worth waking another thread, wherever they are from.
 pub(crate) const LONG: u64 = 256 << 10;
 
 /// A bit of the number that comes back: a worker does it.

@@ -245,7 +245,7 @@ impl Both<'_> {
         Ok(())
     }
 
-    /// Clients with `startdelay` begin so much after those without.
+    /// Clients with `startdelay` begin that much later than those without.
     fn delays(&self) -> Same {
         let clients: Vec<_> = self.jobs.clients().collect();
         let begins = |s: &Seen, i: usize| s.clients[i].ends_ms.first().copied();

@@ -94,8 +94,8 @@ pub struct Max {
     pub riops: Option<NonZeroU64>,
     /// Writes and discards a second, as requests are handed in.
     pub wiops: Option<NonZeroU64>,
-    /// How much of unused time may be made up for: so long at the full rate may come at once. Default 0, up
-    /// to an hour.
+    /// How much unused time may be made up for: requests for this time at the full rate may come at once.
+    /// Default 0, up to an hour.
     pub burst: Duration,
 }
 

@@ -137,13 +137,13 @@ impl GroupStats {
 
 /// What users read.
 impl Groups {
-    /// The disk time that the group was charged so far: see [`GroupStats::disk_time`].
+    /// Returns the disk time that the group was charged: see [`GroupStats::disk_time`].
     #[must_use]
     pub fn disk_time(&self, group: GroupId) -> Duration {
         self.groups[group].turns.disk_time
     }
 
-    /// What the group got so far.
+    /// Returns the statistics of the group.
     #[must_use]
     pub(crate) fn stats(&self, group: GroupId, requests: &Requests) -> GroupStats {
         let mut stats = self.settled(group);
@@ -151,7 +151,7 @@ impl Groups {
         stats
     }
 
-    /// What each group got so far, from group 0 on; groups beyond the end of `all` are left out.
+    /// Writes the statistics of each group, from group 0 on; groups beyond the end of `all` are left out.
     pub(crate) fn all_stats(&self, all: &mut [GroupStats], requests: &Requests) {
         for (stats, (group, _)) in all.iter_mut().zip(self.groups.iter()) {
             *stats = self.settled(group);

@@ -276,8 +276,8 @@ impl Range {
         of(a, b) - of(b, a)
     }
 
-    /// Within so much of each, divided by its weight. In `turns` each of four divisions can round away 2^-22
-    /// of a unit of service and weight.
+    /// Within `of_each` of each, divided by its weight. In `turns` each of four divisions can round away
+    /// 2^-22 of a unit of service and weight.
     fn follow(&mut self, scene: &Scene, turns: i128, of_each: [u64; 2]) {
         let at = Self::distance(scene, self.pair);
         (self.least, self.most) = (self.least.min(at), self.most.max(at));

@@ -442,7 +442,7 @@ fn writes(f: &mut Findings) {
     f.assume("wc_bytes", "\"2MiB\"", "only writes show it");
 }
 
-/// A queue that the drive sorts makes 32 at a time at least so much faster.
+/// A queue that the drive sorts makes 32 at a time faster by at least this factor.
 //= docs/reference/devices.md#16-queueing: 1.4 at depth 4, 2.2 to 2.5 at depth 32
 const SORTED: f64 = 1.25;
 

@@ -163,7 +163,7 @@ impl<'a> Bench<'a> {
         self.tell();
     }
 
-    /// All of it is expected to take so long.
+    /// Sets the time that all of it is expected to take.
     pub(super) fn expect(&mut self, total: Duration) {
         self.expected = total;
         self.tell();

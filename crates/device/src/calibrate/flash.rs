@@ -41,9 +41,9 @@ struct Run {
 }
 
 const DEPTHS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// A device that queues is at least so much faster with many in flight.
+/// A device that queues is faster with many in flight by at least this factor.
 const QUEUES: f64 = 1.3;
-/// A straight line explains the latencies of a card within so much.
+/// A straight line explains the latencies of a card within this part of them.
 const STRAIGHT: f64 = 0.04;
 
 fn look(b: &mut Bench<'_>) -> Result<Seen, Refusal> {

@@ -94,7 +94,7 @@ impl Link {
         to.saturating_sub(from) - self.spans.iter().map(taken).sum::<u64>()
     }
 
-    /// When so much has been free since `at`.
+    /// When the link has been free for `work` since `at`.
     fn end_of(&self, at: u64, work: u64) -> u64 {
         let (mut at, mut left) = (at, work);
         for s in &self.spans {

@@ -13,8 +13,8 @@
 //! simulated: where the head is at `t` follows from the phase function.
 //!
 //! At the end of an operation, in this order: a sequential continuation of the stream (only with a queue, and
-//! only for so long), a command, a cached extent, more look-ahead. Above three quarters of the write cache,
-//! commands and extents compete by access time.
+//! only for a limited time), a command, a cached extent, more look-ahead. Above three quarters of the write
+//! cache, commands and extents compete by access time.
 //= docs/reference/devices.md#14-read-buffer-and-look-ahead to 1.6
 
 use super::ncq::{self, Pending};
@@ -304,8 +304,8 @@ impl Disk {
         !self.pending.is_empty() || self.a_write_is_too_old(t)
     }
 
-    /// Serves one pending read that continues the running stream. Others wait meanwhile, but only for so
-    /// long.
+    /// Serves one pending read that continues the running stream. Others wait meanwhile, but only for a
+    /// limited time.
     fn absorb(&mut self, t: u64) -> bool {
         let Media::Stream(s) = &self.media else { return false };
         if self.facts.queue_depth == 1 {
@@ -517,7 +517,7 @@ impl Disk {
 
     /// Of a read or write within one track that the head comes down on: when all of it has passed, a
     /// revolution later, and how many sectors passed before the first. `ts` is when the head is over the
-    /// first, after waiting so long for it.
+    /// first, after waiting for `wait`.
     fn caught(&self, p: &Pending, ts: u64, wait: u64) -> Option<(u64, u64)> {
         let (length, whole) = (self.geo.end_phase(p.end) - p.place.phase, self.geo.t_rev);
         let before = (wait + length).checked_sub(whole)?;

@@ -460,7 +460,7 @@ impl Scaled<'_> {
         Ok(self.of(self.disk.optional(key, 1_000_000)?))
     }
 
-    /// `[after a read, after a write]`, each with so much more.
+    /// `[after a read, after a write]`, each with `more` added.
     fn pair(&self, what: &str, more: Duration) -> Result<[Duration; 2], ParamError> {
         let one = |after: &str| {
             let ns = self.disk.number(&format!("{what} over. after {after}"), 1_000_000)?;

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// An answer takes at most so long, or there is none.
+/// The longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// No answer is longer.

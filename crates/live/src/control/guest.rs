@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-/// A line, or reading an answer, may take so long.
+/// The longest that a client may take for a line, or to read an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A request of HTTP with all it says besides.

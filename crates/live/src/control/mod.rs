@@ -54,7 +54,7 @@ const GUESTS_MAX: usize = 16;
 /// A client that sent something within this time keeps its place when a new one comes.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The books are copied at most so often.
+/// The books are copied at most once in this time.
 const SNAPSHOT_AGE: Duration = Duration::from_ms(10);
 
 /// How often time-outs are looked at while there are clients, in milliseconds.

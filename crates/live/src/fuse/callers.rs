@@ -14,7 +14,7 @@ use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, TaskId};
 use std::collections::{HashMap, VecDeque};
 use std::fs;
 
-/// What is known of a thread is good for so long.
+/// How long the result of a look-up is used.
 const GOOD: Duration = Duration::from_secs(1);
 /// The most threads, and files with a writer, that are remembered.
 const MOST: usize = 4096;

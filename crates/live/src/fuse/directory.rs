@@ -36,7 +36,8 @@ use std::os::unix::fs::{DirEntryExt, FileTypeExt, MetadataExt, OpenOptionsExt, P
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Names and attributes may be remembered for so long: what changes below the mount is seen after that.
+/// How long the kernel may remember names and attributes, in seconds: changes below the mount are seen after
+/// that.
 const VALID_S: u64 = 1;
 /// The names of all extended attributes of a file, in bytes.
 //= linux-6.12 include/uapi/linux/limits.h XATTR_LIST_MAX

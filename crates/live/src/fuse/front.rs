@@ -45,7 +45,7 @@ const WRITING_MAX: u64 = 256 << 20;
 /// A request for another thread: what is behind its header, too.
 pub(crate) type Job = (Header, Vec<u8>);
 
-/// So often those whose callers got a signal that does not end them are looked after.
+/// How often requests are looked at whose callers got a signal that does not end them.
 const LOOK_AFTER: Duration = Duration::from_ms(10);
 
 /// The most requests that are read in one turn of the engine.

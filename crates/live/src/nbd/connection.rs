@@ -18,10 +18,10 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-/// Input is read into so much memory at a time; during the handshake, into as much as it needs.
+/// The memory that input is read into at a time; during the handshake, as much as it needs.
 const INPUT: usize = 64 << 10;
 
-/// The data of a write that is at least so long go straight to where they belong.
+/// The data of a write of at least this many bytes are received straight into their buffer.
 const STRAIGHT: usize = 16 << 10;
 
 /// The most parts of a message; the kernel takes 1024.

@@ -30,7 +30,7 @@ const CONFIRM_MAX: u32 = 24;
 /// How sure one has to be to let a candidate go. Twenty candidates with as many chances to be let go wrongly:
 /// 99 %.
 const SURE: f64 = 0.99;
-/// So few are let go by evidence only.
+/// If no more than this many are left, only evidence removes one.
 const KEPT: usize = 4;
 /// The probability of the reported intervals.
 pub const INTERVAL: f64 = 0.95;
@@ -338,7 +338,7 @@ impl Race {
         all.reduce(|best, c| if is_better(c, best) { c } else { best }).unwrap_or(0)
     }
 
-    /// What would have been spent after one more round and its confirmation, as far as the runs so far tell.
+    /// Returns the work after one more round and its confirmation, estimated from the runs so far.
     fn next_costs(&self) -> Duration {
         let per_run = |&c: &usize| {
             let runs = &self.standings[c].race;

@@ -27,7 +27,7 @@ use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::sched::cfq::Era;
 use fairhead_core::{Class, Control, Duration, GroupId, GroupStats, Instant, Max, Min, Refusal, Weight};
 
-/// What a group has been given so far.
+/// The settings of a group in force.
 #[derive(Clone, Copy, Debug)]
 struct Given {
     weight: Weight,

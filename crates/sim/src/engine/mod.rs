@@ -624,7 +624,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Starts a client, so long after those before it; the next starts later.
+    /// Starts a client, `gap` after those before it, and lengthens the gap for the next.
     fn start_client(&mut self, i: usize, gap: &mut Duration) {
         let client = &mut self.clients[i];
         self.clients_waiting -= u32::from(client.waits);

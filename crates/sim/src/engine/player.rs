@@ -29,7 +29,7 @@ const DECODE: Duration = Duration::from_ms(5);
 //= docs/reference/benchmarks.md#5-video: 20 s
 pub(super) const LENGTH: Duration = Duration::from_secs(20);
 
-/// Bytes of a film that plays for so long.
+/// The bytes of a film of this length.
 pub(super) fn film_bytes(bits_per_s: u64, length: Duration) -> u64 {
     let bits = u128::from(bits_per_s) * u128::from(length.as_ns()) / 1_000_000_000;
     u64::try_from(bits / 8).unwrap_or(u64::MAX)
@@ -120,7 +120,7 @@ impl Player {
         self.sectors = 0;
     }
 
-    /// What came of it so far.
+    /// Returns the frames shown and dropped so far.
     pub(super) const fn frames(&self) -> Frames {
         self.frames
     }

@@ -138,9 +138,9 @@ pub(super) struct Processors {
 }
 
 impl Processors {
-    /// By so much less CPU time a waiting process must have had to come before the one that runs.
+    /// How much less CPU time a waiting process must have had to preempt the one that runs.
     const GRAIN: Duration = Duration::from_ms(1);
-    /// By so much less than others a process is taken to have had after a sleep, at most.
+    /// The most by which a process that slept counts as having had less CPU time than others.
     const CREDIT: Duration = Duration::from_ms(3);
 
     /// Processors for processes.
@@ -269,7 +269,7 @@ impl Processors {
         self.processes[process].doing = Some(work);
     }
 
-    /// The process has had so much CPU time.
+    /// Adds CPU time to a process.
     pub(super) fn charge(&mut self, process: usize, time: Duration) {
         let p = &mut self.processes[process];
         p.had += time;

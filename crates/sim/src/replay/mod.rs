@@ -9,9 +9,9 @@
 //!     └─────► every run ──► Records ──► window of requests ──► the task's client: when? where? ──► disk
 //! ```
 //!
-//! **When**, by [`Mode`]. *Open*: at its recorded time, whatever the disk does. *Closed*: so long after the
-//! completion that it followed in the recording. Worked example, times in ms, on a disk that takes 10 where
-//! the recorded one took 4:
+//! **When**, by [`Mode`]. *Open*: at its recorded time, whatever the disk does. *Closed*: as long after the
+//! completion that it followed as in the recording. Worked example, times in ms, on a disk that takes 10
+//! where the recorded one took 4:
 //!
 //! ```text
 //!   recorded   A 0…4    B 7…11 (3 after A)    C 9…13 (made while B was under way: 5 after A)

@@ -89,7 +89,7 @@ pub struct Recording {
     ends: Vec<u64>,
     /// Differs for traces that differ.
     pub fingerprint: u64,
-    /// How many requests all runs together have read so far: for those who show progress.
+    /// How many requests all runs together have read so far: to show progress.
     read: AtomicU64,
 }
 

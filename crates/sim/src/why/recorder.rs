@@ -754,7 +754,7 @@ impl Recorder {
     }
 }
 
-/// Whether a call that took so long is among the slowest. The earlier of two equally slow ones stays.
+/// Whether a call that took `took` is among the slowest. The earlier of two equally slow ones stays.
 fn is_slow(slowest: &[Story], took: Duration) -> bool {
     slowest.len() < SLOWEST || slowest.last().is_some_and(|s| s.took < took)
 }

@@ -112,7 +112,7 @@ impl DepthProbe {
         }
     }
 
-    /// Whether so few requests are too little to load a device that queues.
+    /// Whether `requests` are too few to load a device that queues.
     pub(super) const fn is_light(requests: u32) -> bool {
         requests < QUEUEING_DEPTH
     }

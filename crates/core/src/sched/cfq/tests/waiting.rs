@@ -74,7 +74,7 @@ fn from_3_x_on_no_slice_is_stretched_for_a_queue_with_requests_or_a_group_that_t
     }
 }
 
-/// A queue of task 1 that is deep, and worth waiting for, with requests so far apart.
+/// A queue of task 1 that is deep, and worth waiting for, with requests `distance` sectors apart.
 fn deep(era: Era, distance: u64) -> (Bare, QueueId) {
     let mut rig = Bare::new(Config { seek: Seek::Distance, ..old(era) });
     for i in 0..6 {
