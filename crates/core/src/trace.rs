@@ -186,7 +186,7 @@ pub enum Detail {
     Raised {
         /// The factor.
         factor: u32,
-        /// The longest that it is held.
+        /// The longest time that the weight stays raised.
         at_most: Duration,
     },
     /// The device's rate was estimated anew.
