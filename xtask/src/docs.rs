@@ -381,8 +381,8 @@ fn head(page: &str, sched: &str, order: &[(&Tunable, usize, f64)]) -> String {
     let mut text = format!(
         "# Tunables of {sched}, measured\n\n\
          Each tunable alone takes other values than its default, in seven jobs with seed 1: {RUNTIME} of each, a start as long as it takes. The \
-         picture and the table are of the job in which it changes most; *waits* is the time named behind the job, *all together* what the disk \
-         gave to everybody. One job with one seed shows what a tunable does, not which value is good for yours: that is what \
+         picture and the table are of the job in which it changes most; *waits* is the time named behind the job, *all together* the \
+         throughput of all clients. One job with one seed shows what a tunable does, not which value is good for yours: that is what \
          [`fairhead advise`](../../advise.md) is for. What the scheduler is and where its tunables come from: [{page}](../{page}.md). Made by \
          `cargo xtask docs`.\n\n| tunable | largest change | job |\n|---|---|---|\n"
     );

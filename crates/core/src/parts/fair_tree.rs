@@ -10,9 +10,9 @@
 //!                   └──┴────────────────────────────────┘
 //! ```
 //!
-//! | engine | who is next among siblings | how far off its share one can be, at each level |
+//! | engine | which is next among siblings | how far off its share one can be, at each level |
 //! |---|---|---|
-//! | [`Engine::DiskTime`] | who was given least for its weight: [`DiskTime`] | one turn of its own and one of each sibling |
+//! | [`Engine::DiskTime`] | the least service for its weight: [`DiskTime`] | one turn of its own and one of each sibling |
 //! | [`Engine::Wf2q`] | who finishes first among those whose turn has come: [`Hierarchy`] | about one turn |
 //!
 //! Both give the same shares in the long run. B-WF2Q+ mixes the turns of heavy and light groups more evenly.

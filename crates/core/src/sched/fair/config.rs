@@ -25,7 +25,7 @@ const MAX_TIME: u64 = 86_400_000_000_000;
 tunables! {
     /// The controller's own tunables.
     pub struct Layer {
-        /// How the tree of groups chooses: cfs (who was given least for its weight; V8 to V10 of the
+        /// How the tree of groups chooses: cfs (the least service for its weight first; V8 to V10 of the
         /// controller) or wf2q (B-WF2Q+, V1 to V7: heavy and light groups take turns more evenly). Default
         /// cfs.
         pub engine: Engine = Engine::DiskTime, 0, 1;
