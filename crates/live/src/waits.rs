@@ -87,7 +87,7 @@ fn micros(d: Duration) -> String {
 
 /// The kind of work that a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum WorkOf {
     Own,
     Kernel,
     Other,
@@ -95,11 +95,11 @@ enum Whose {
 
 /// The work that a kernel thread of this name did last; `loops` are the loop devices on the disk. `None` if
 /// it is no worker.
-fn work_of(comm: &str, loops: &[String]) -> Option<Whose> {
+fn work_of(comm: &str, loops: &[String]) -> Option<WorkOf> {
     let worker = comm.strip_prefix("kworker/")?;
     let work = worker.rsplit_once(['-', '+']).map_or("", |w| w.1);
     let is_ours = !loops.is_empty() && (work == "kblockd" || loops.iter().any(|l| l == work));
-    Some(if is_ours { Whose::Kernel } else { Whose::Other })
+    Some(if is_ours { WorkOf::Kernel } else { WorkOf::Other })
 }
 
 /// The second number of schedstat: for how many nanoseconds the thread could run and did not.
@@ -110,23 +110,23 @@ fn delay(schedstat: &str) -> Option<Duration> {
 /// What was seen of each thread, by its number.
 #[derive(Debug, Default)]
 struct Books {
-    threads: BTreeMap<i32, (Duration, Whose)>,
+    threads: BTreeMap<i32, (Duration, WorkOf)>,
     has_begun: bool,
     waits: Waits,
 }
 
 impl Books {
-    fn see(&mut self, tid: i32, whose: Whose, delay: Duration) {
+    fn see(&mut self, tid: i32, whose: WorkOf, delay: Duration) {
         // What is there at the first look has waited for others before.
         let unseen = (if self.has_begun { Duration::ZERO } else { delay }, whose);
         let (before, known) = self.threads.get(&tid).copied().unwrap_or(unseen);
         // A worker seen once at our work may be seen at others' work between two pieces of ours.
-        let whose = if known == Whose::Kernel { known } else { whose };
+        let whose = if known == WorkOf::Kernel { known } else { whose };
         let waited = delay.saturating_sub(before);
         match whose {
-            Whose::Own => self.waits.own += waited,
-            Whose::Kernel => self.waits.kernel += waited,
-            Whose::Other => {}
+            WorkOf::Own => self.waits.own += waited,
+            WorkOf::Kernel => self.waits.kernel += waited,
+            WorkOf::Other => {}
         }
         self.threads.insert(tid, (delay, whose));
     }
@@ -156,7 +156,7 @@ impl Books {
             let is_worker = comm.starts_with("iou-wrk");
             // The process's first thread has the engine's name, too, and only waits.
             if is_worker || comm.trim_end() == "fairhead" && tid.cast_unsigned() != process {
-                self.read(tid, Whose::Own, &folder);
+                self.read(tid, WorkOf::Own, &folder);
                 if let Err(e) = clock::be_urgent(tid) {
                     let who = if is_worker { "the ring's workers" } else { "the engine" };
                     self.waits.missing.insert(format!(
@@ -167,7 +167,7 @@ impl Books {
         }
     }
 
-    fn read(&mut self, tid: i32, whose: Whose, folder: &Path) {
+    fn read(&mut self, tid: i32, whose: WorkOf, folder: &Path) {
         let path = folder.join("schedstat");
         match fs::read_to_string(&path) {
             Ok(text) => match delay(&text) {
@@ -180,7 +180,7 @@ impl Books {
             },
             // A thread may have ended since it was listed.
             Err(_) if !folder.exists() => {}
-            Err(e) if whose != Whose::Other => {
+            Err(e) if whose != WorkOf::Other => {
                 self.waits.missing.insert(format!(
                     "how long threads wait for a processor is not known: /proc/…/schedstat: {e}"
                 ));
@@ -254,20 +254,20 @@ mod tests {
     fn a_workers_name_says_whose_work_it_did() {
         let loops = ["loop0".to_owned()];
         for (comm, whose) in [
-            ("kworker/1:1H-kblockd", Some(Whose::Kernel)),
-            ("kworker/R-kblockd", Some(Whose::Kernel)),
-            ("kworker/u8:2+loop0", Some(Whose::Kernel)),
-            ("kworker/u8:2-loop01", Some(Whose::Other)),
-            ("kworker/u8:2-loop7", Some(Whose::Other)),
-            ("kworker/1:0-dio/vda", Some(Whose::Other)),
-            ("kworker/u9:0", Some(Whose::Other)),
+            ("kworker/1:1H-kblockd", Some(WorkOf::Kernel)),
+            ("kworker/R-kblockd", Some(WorkOf::Kernel)),
+            ("kworker/u8:2+loop0", Some(WorkOf::Kernel)),
+            ("kworker/u8:2-loop01", Some(WorkOf::Other)),
+            ("kworker/u8:2-loop7", Some(WorkOf::Other)),
+            ("kworker/1:0-dio/vda", Some(WorkOf::Other)),
+            ("kworker/u9:0", Some(WorkOf::Other)),
             ("fio", None),
         ] {
             assert_eq!(work_of(comm, &loops), whose, "{comm}");
         }
         assert_eq!(
             work_of("kworker/1:1H-kblockd", &[]),
-            Some(Whose::Other),
+            Some(WorkOf::Other),
             "no loop device, no way through it"
         );
     }
@@ -281,19 +281,19 @@ mod tests {
     #[test]
     fn waits_count_from_the_first_look_and_new_threads_from_their_beginning() {
         let mut books = Books::default();
-        books.see(1, Whose::Own, us(1000));
-        books.see(2, Whose::Kernel, us(9000));
-        books.see(3, Whose::Other, us(500));
+        books.see(1, WorkOf::Own, us(1000));
+        books.see(2, WorkOf::Kernel, us(9000));
+        books.see(3, WorkOf::Other, us(500));
         assert_eq!(books.waits, Waits::default());
         books.has_begun = true;
-        books.see(1, Whose::Own, us(1010));
-        books.see(2, Whose::Other, us(9005));
-        books.see(3, Whose::Kernel, us(507));
-        books.see(4, Whose::Own, us(30));
-        books.see(5, Whose::Other, us(40));
+        books.see(1, WorkOf::Own, us(1010));
+        books.see(2, WorkOf::Other, us(9005));
+        books.see(3, WorkOf::Kernel, us(507));
+        books.see(4, WorkOf::Own, us(30));
+        books.see(5, WorkOf::Other, us(40));
         assert_eq!((books.waits.own, books.waits.kernel), (us(40), us(12)));
         // The number of one that has ended is another's now.
-        books.see(2, Whose::Kernel, us(3));
+        books.see(2, WorkOf::Kernel, us(3));
         assert_eq!(books.waits.kernel, us(12));
     }
 

@@ -37,7 +37,7 @@ pub(crate) struct Callers {
     writers: HashMap<u64, Who>,
 }
 
-const NOBODY: Who = Who {
+const UNKNOWN: Who = Who {
     task: TaskId(0),
     group: GroupId::ROOT,
     prio: IoPrio { class: Class::BestEffort, level: 4 },
@@ -48,7 +48,7 @@ impl Callers {
     /// Returns the task, group and priority of a thread that reads or writes this node.
     pub(crate) fn who(&mut self, context: &mut Context, thread: u32, node: u64, writes: bool) -> Who {
         if thread == 0 {
-            let who = self.writers.get(&node).copied().unwrap_or(NOBODY);
+            let who = self.writers.get(&node).copied().unwrap_or(UNKNOWN);
             return Who { sync: !writes, ..who };
         }
         let who = self.thread(context, thread);
