@@ -330,6 +330,8 @@ impl Requests {
         let last = k.last;
         k.rq.start = k.rq.start.min(g.rq.start);
         k.rq.len = k.rq.len + g.rq.len;
+        // The merged request is as urgent as the most urgent part, as old as the oldest, and idled for unless
+        // all parts say not to.
         k.rq.prio = k.rq.prio.min(g.rq.prio);
         k.rq.meta |= g.rq.meta;
         k.rq.no_idle &= g.rq.no_idle;

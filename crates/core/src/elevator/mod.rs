@@ -807,6 +807,8 @@ impl Common {
         let why = cx.why;
         match answer {
             Dispatch::Issue(tag) => return self.issue::<S, PLAIN>(sched, tag, why),
+            // A scheduler may idle for a task that has nothing queued; for the driver that is empty: the end
+            // of the wait could send nothing.
             Dispatch::Hold(_) if self.requests.queued() == 0 => return self.nothing_waits(),
             Dispatch::Hold(_) => debug_assert!(
                 self.requests.issued() > 0 || sched.next_timer().is_some(),

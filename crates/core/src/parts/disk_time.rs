@@ -271,6 +271,8 @@ impl DiskTime {
         let [from, to] = [old.class, class].map(|class| services[class as usize].min(&self.forest));
         let was_active = self.forest.contains(e);
         let before = if was_active { self.forest.key(e) } else { old.vtime };
+        // The lead over the tree's minimum is service by weight: it is kept as service, so a child neither
+        // sits out a debt of its old weight nor escapes it.
         let ahead = u128::from(before.saturating_sub(from)) * u128::from(old.weight) / u128::from(weight);
         let vtime = to + u64::try_from(ahead).unwrap_or(LATE).min(LATE);
         self.shares[e] = Share { weight, class, vtime, ..old };
@@ -392,6 +394,7 @@ impl DiskTime {
             let service = &mut self.insides[parent].services[class as usize];
             let (is_active, most) =
                 (self.forest.contains(e), service.mean(&self.forest) + vtime(at_most, weight));
+            // A child that is away has no credit from its old time: at least the tree's minimum.
             let old = if is_active { self.forest.key(e) } else { share.vtime.max(service.min) };
             let new = (old + vtime(used, weight)).min(most).max(old);
             if is_active {
@@ -400,6 +403,7 @@ impl DiskTime {
                 share.vtime = new;
                 service.latest = service.latest.max(new);
             }
+            // Times are set back long before they wrap.
             if new > LATE {
                 self.set_back(parent, class);
             }

@@ -92,6 +92,8 @@ impl RedBlack {
             }
             return;
         }
+        // Two children: the successor takes the place and colour of `n`, so what is missing is missing where
+        // the successor was.
         let mut next = right;
         while self.at(next).child[0] != NIL {
             next = self.at(next).child[0];
@@ -120,6 +122,7 @@ impl RedBlack {
         while parent != NIL {
             let side = usize::from(self.at(parent).child[1] == n);
             let mut sibling = self.at(parent).child[1 - side];
+            // A red sibling goes up, so that the new sibling is black; the cases below expect that.
             if self.is_red(sibling) {
                 self.at_mut(sibling).red = false;
                 self.at_mut(parent).red = true;
@@ -127,6 +130,7 @@ impl RedBlack {
                 sibling = self.at(parent).child[1 - side];
             }
             let (inner, outer) = (self.at(sibling).child[side], self.at(sibling).child[1 - side]);
+            // No red node to move over: the sibling's side loses a black node, too, and the lack moves up.
             if !self.is_red(inner) && !self.is_red(outer) {
                 self.at_mut(sibling).red = true;
                 if self.is_red(parent) {
@@ -136,6 +140,7 @@ impl RedBlack {
                 (n, parent) = (parent, self.at(parent).parent);
                 continue;
             }
+            // One rotation brings the red nephew to the outer side.
             if !self.is_red(outer) {
                 self.at_mut(inner).red = false;
                 self.at_mut(sibling).red = true;

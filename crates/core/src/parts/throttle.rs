@@ -428,6 +428,8 @@ impl Throttle {
         if !valve.own.is_empty() {
             self.forest.insert(&mut valve.ready, leaf.own(), valve.had[0]);
         }
+        // The groups on the way have had their turn: each goes back behind its siblings, or closes if the
+        // request used its limit up.
         for valve in Self::path(groups, leaf).take_while(|&v| v != top) {
             if !self.valves[valve].ready.is_empty() {
                 self.settle(groups, valve);
@@ -466,6 +468,8 @@ impl Throttle {
         loop {
             let at = Self::container(groups, entry);
             let Valve { turn, step, .. } = self.valves[at];
+            // A newcomer starts where the turns are now. One that was away for its own limit may be behind by
+            // one step, or a limit would cost it a turn each time.
             let least = if was_away { turn.saturating_sub(step) } else { turn };
             let had = &mut self.valves[entry.valve()].had[usize::from(!entry.is_own())];
             *had = least.max(*had);
@@ -473,6 +477,7 @@ impl Throttle {
             let ready = &mut self.valves[at].ready;
             let is_news = ready.is_empty();
             self.forest.insert(ready, entry, had);
+            // The groups above know already that something here is ready.
             if !is_news || at.is_root() {
                 return;
             }

@@ -133,6 +133,7 @@ impl<I: Id> Forest<I> {
             at = node.child[usize::from(side)];
         }
         let (mut behind, mut steps) = (self.after(tree, before), 0);
+        // The index has only some of the nodes, so the rest of the way goes along the list.
         while let Some(node) = self.nodes.get(Place(behind))
             && node.key <= key
         {
@@ -144,6 +145,8 @@ impl<I: Id> Forest<I> {
         self.tie(tree, behind, LEFT, n);
         tree.len += 1;
         self.inserted = self.inserted.wrapping_add(1);
+        // Indexed only when the walk gets long, or now and then: most nodes leave before, and rebalancing
+        // would cost more than walking.
         if steps > FAR || self.inserted.is_multiple_of(OFTEN) && tree.len >= OFTEN {
             self.index(tree, n, parent);
         }
@@ -508,6 +511,7 @@ impl<I: Id> Forest<I> {
         while parent != NIL {
             let side: Side = self.at(parent).child[1] == n;
             let mut sibling = self.at(parent).child[usize::from(!side)];
+            // A red sibling goes up, so that the new sibling is black; the cases below expect that.
             if self.is_red(sibling) {
                 self.at_mut(sibling).red = false;
                 self.at_mut(parent).red = true;
@@ -518,6 +522,8 @@ impl<I: Id> Forest<I> {
             let (near, mut far) = (children[usize::from(side)], children[usize::from(!side)]);
             if !self.is_red(far) {
                 if !self.is_red(near) {
+                    // No red node to move over: both sides lose one black node, and the lack moves up to the
+                    // parent, unless that is red and turns black.
                     self.at_mut(sibling).red = true;
                     let node = self.at_mut(parent);
                     if node.red {
@@ -527,10 +533,12 @@ impl<I: Id> Forest<I> {
                     (n, parent) = (parent, node.parent);
                     continue;
                 }
+                // The red nephew is on the near side: one rotation brings it to the far side.
                 self.rotate(tree, sibling, near, !side);
                 (far, sibling) = (sibling, near);
             }
             let node = self.at_mut(parent);
+            // The far nephew's red pays for the missing black node: one rotation, and the tree is balanced.
             let red = node.red;
             node.red = false;
             self.at_mut(sibling).red = red;

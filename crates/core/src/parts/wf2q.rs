@@ -530,6 +530,8 @@ impl<E: Id> Wf2q<E> {
         while left != NIL && right != NIL {
             let (a, b) = (self.at(left), self.at(right));
             let least = if later(a.min_start, b.min_start) { b.min_start } else { a.min_start };
+            // The higher rank goes up: the order by rank, which balances the treap, holds again without
+            // rotations.
             let (up, inner) = if a.rank >= b.rank { (left, RIGHT) } else { (right, LEFT) };
             self.hang(root, parent, side, up);
             let node = self.at_mut(up);
@@ -540,6 +542,7 @@ impl<E: Id> Wf2q<E> {
         }
         self.hang(root, parent, side, if left == NIL { right } else { left });
         let mut up = above;
+        // Only nodes whose smallest start was that of `n` can change; the first that keeps it ends the walk.
         while up != NIL && self.at(up).min_start == start && self.refresh(up) {
             up = self.at(up).parent;
         }

@@ -279,6 +279,8 @@ impl Deadline {
         }
         if reads && writes {
             let passed_over = self.own.starved;
+            // Counted after the comparison, whichever way it goes: with 2, two batches of reads pass, then
+            // one of writes (docs/reference/elevators.md#32-variant-b).
             self.own.starved += 1;
             if passed_over >= u64::from(self.config.writes_starved) {
                 self.own.starved = 0;
@@ -302,6 +304,7 @@ impl Deadline {
             Dir::Read => self.config.read_expire,
             Dir::Write => self.config.write_expire,
         };
+        // Looked at only between batches: deadlines are soft.
         if cx.requests[oldest].since + expire < cx.now {
             cx.why = Reason::FifoExpired;
             self.own.batching = 0;
@@ -313,6 +316,8 @@ impl Deadline {
                 self.own.batching = 0;
                 next.or(Some(oldest))
             }
+            // Variant A does not reset the count here: until it does, each further gap asks for the direction
+            // again (docs/reference/elevators.md#33-variant-a, quirk).
             (BatchRule::Contiguous, Some(_)) => next,
             (BatchRule::Contiguous, None) => {
                 self.own.batching = 0;

@@ -162,6 +162,7 @@ impl Histogram {
             return None;
         }
         let due = *self.due.get_or_insert(now + SAMPLES_TIME);
+        // Few samples say little, but a second of them has to do (docs/reference/elevators.md#6-kyber).
         if self.samples < SAMPLES_MIN && now < due {
             return None;
         }

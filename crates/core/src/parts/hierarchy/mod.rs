@@ -626,6 +626,8 @@ impl<I: Id> Hierarchy<I> {
             self.nodes.retire(tree, e);
             return;
         }
+        // A leaf that has just started took the tree's virtual time as its start, so the other
+        // implementation's virtual time is known.
         if entered_now {
             tree.adopt_vtime(start);
         }
@@ -909,6 +911,8 @@ impl<I: Id> Hierarchy<I> {
             Standing::Detached => self.nodes.attach(tree, e),
             _ => self.nodes.hold(tree, e),
         }
+        // The debt is bounded: what would take the entity further than `at_most` ahead of virtual time is
+        // forgotten.
         let room = tree.vtime().wrapping_add(vt(at_most, weight)).wrapping_sub(from);
         let cost = if later(room, 0) { cost.min(sectors(room, weight)) } else { 0 };
         self.nodes.serve(tree, cost);
@@ -933,6 +937,7 @@ impl<I: Id> Hierarchy<I> {
     fn leave(&mut self, e: Entity, may_idle: bool) {
         let share = &mut self.shares[e];
         let start = self.nodes.times(e).0;
+        // Only the service that it got is paid for, not the budget that its finish was computed with.
         let finish = start.wrapping_add(vt(share.service, u64::from(self.nodes.weight(e))));
         let schedule = &mut self.schedules[share.group];
         if schedule.in_service == Some(e) {
@@ -967,6 +972,8 @@ impl<I: Id> Hierarchy<I> {
             if root.in_service.is_none()
                 && let Some(tree) = root.trees.iter_mut().find(|tree| tree.has_active())
             {
+                // The root keeps no next child, but its virtual time must not stay behind all that wait, or
+                // none would be eligible.
                 self.nodes.jump(tree);
             }
             return false;
@@ -982,6 +989,7 @@ impl<I: Id> Hierarchy<I> {
         on_expiry: bool,
     ) -> bool {
         let before = self.schedules[group].next;
+        // As the kernel: a newcomer that wins against the old choice replaces it without a look-up.
         let newcomer =
             changed.filter(|&e| self.kernel_next && before != Some(e) && self.is_before(e, before));
         let next = newcomer.or_else(|| self.look_up(now, group, on_expiry));
@@ -1014,6 +1022,8 @@ impl<I: Id> Hierarchy<I> {
         let schedule = &mut self.schedules[group];
         let mut first = Class::RealTime;
         let last_turn = *schedule.idle_turn.get_or_insert(now);
+        // The IDLE class would starve beside busy others: it has a turn each 200 ms
+        // (docs/reference/bfq.md#15-choosing-across-classes).
         if self.idle_turns && now > last_turn + IDLE_TURN {
             let waits = schedule.trees[Class::Idle as usize].has_active();
             if waits {
@@ -1024,6 +1034,7 @@ impl<I: Id> Hierarchy<I> {
             }
         }
         let tree = schedule.trees[first as usize..].iter_mut().find(|tree| tree.has_active())?;
+        // While a child is in service virtual time advances by its service alone.
         if schedule.in_service.is_none() || on_expiry {
             self.nodes.jump(tree);
         }

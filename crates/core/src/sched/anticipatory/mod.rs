@@ -331,6 +331,7 @@ impl Scheduler for Anticipatory {
             &self.config,
         );
         self.own.in_flight -= 1;
+        // The wait is timed from here: the task can think only now.
         self.wait.completed(owner, cx.now);
         let task = &mut self.tasks[owner];
         task.at_device -= 1;

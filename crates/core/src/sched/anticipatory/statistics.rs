@@ -148,10 +148,13 @@ impl Newcomers {
     /// `rq` is the next request of `task`; if that was new until now, it says something about others.
     fn history(&mut self, task: &mut Task, rq: &Request, now: Instant) {
         if task.running || task.started {
+            // With a request queued or handed back the task did not wait for its last one, so there was no
+            // thinking.
             let thinking = task.running && task.queued == 0 && task.handed_back == 0;
             let think = if thinking { now.saturating_since(task.last_end) / self.tick } else { 0 };
             let think = think.min(self.think_ticks_max);
             let seek = rq.start.distance(task.last_pos).min(SEEK_MAX);
+            // First samples make up what is expected of new tasks.
             if task.think.is_empty() {
                 self.think.push(think);
                 self.exits.miss();

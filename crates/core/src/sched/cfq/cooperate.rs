@@ -55,6 +55,8 @@ impl Cfq {
         let tree = &mut self.positions[usize::from(level)];
         self.by_position.insert(tree, id, at);
         queue.position = Some(level);
+        // Two candidates at one place cannot both be filed; the older stays
+        // (docs/reference/cfq.md#53-position-in-the-service-tree).
         let taken = self.by_position.prev(id).is_some_and(|q| self.by_position.key(q) == at);
         if taken {
             self.leave_position(id);

@@ -46,10 +46,13 @@ impl Cfq {
         if !era.since_2_6_34() {
             return if alone { u64::MAX } else { quantum };
         }
+        // From 2.6.34 on half the quantum is always allowed, all of it only while the slice lasts
+        // (docs/reference/cfq.md#55-dispatch).
         let half = (quantum / 2).max(1);
         if dispatched < half {
             half
         } else if alone {
+            // With no other queue to wait for there is nothing to limit.
             u64::MAX
         } else if self.slice_used_soon(id, now) {
             0

@@ -413,6 +413,8 @@ impl Scheduler for Cfq {
         self.active_context.get_or_insert(self.rqs[tag].context);
         let queue = &self.queues[id];
         if self.busy_queues > 1 {
+            // Async queues have a quota of requests besides their time, and the idle class sends one at a
+            // time (docs/reference/cfq.md#55-dispatch).
             let quota_used = !queue.sync && u64::from(queue.slice_dispatch) >= self.async_quota(queue);
             if quota_used || queue.is_idle_class() {
                 self.expire(cx, Expire::AsyncQuota);
@@ -468,6 +470,7 @@ impl Scheduler for Cfq {
 
     fn complete(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let Rq { queue: id, context, .. } = self.rqs[tag];
+        // Before the counts go down: the device had this request until now.
         self.watch_depth();
         let queue = &mut self.queues[id];
         queue.dispatched -= 1;
@@ -482,6 +485,7 @@ impl Scheduler for Cfq {
             self.review_slice(cx, id, tag);
         }
         self.finish(context);
+        // The last task has left the queue; this may have been its last request.
         if self.queues[id].process_refs == 0 {
             self.reap(cx, id);
         }

@@ -79,9 +79,9 @@ impl Cfq {
             Rule::OverIdleClass
         } else if a.is_rt() && !n.is_rt() {
             Rule::UnderRealTime
-        // This rule and those of classes cross groups; all after it do not
-        // (docs/reference/cfq.md#67-isolation).
         } else if rq.sync && !a.sync {
+            // This rule and those of classes cross groups; all after it do not
+            // (docs/reference/cfq.md#67-isolation).
             Rule::SyncOverAsync
         } else if n.group != a.group {
             Rule::OtherGroup

@@ -196,7 +196,11 @@ impl Shares {
         own.active += 1;
         own.sum += u64::from(leaf);
         let mut at = group;
+        // Only the first active group below a parent activates it, and with that takes its part of the
+        // parent's weight.
         while let Some(up) = self.parent(at).filter(|_| is_first) {
+            // A changed weight comes into force here, while the group is in no sum
+            // (docs/reference/cfq.md#66-hierarchy).
             let weight = groups.weight(at).get();
             self.shares[at].weight = weight;
             let above = &mut self.shares[up];

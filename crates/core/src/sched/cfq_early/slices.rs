@@ -327,6 +327,8 @@ impl<V> TimeSliced<V> {
         active.moved = active.moved.saturating_add(moved);
         if let SliceRule::ByKind { sync, async_, async_rq } = self.rules.slice {
             let slice = if any_sync { sync } else { async_ };
+            // The kind of the first round decides the length of the slice
+            // (docs/reference/cfq.md#4-time-slices).
             active.ends.get_or_insert(cx.now + slice);
             if !any_sync && active.moved >= async_rq {
                 let _ = self.expire_and_next(cx, Reason::AsyncQuota);

@@ -33,10 +33,12 @@ impl<S: Divisible> Fair<S> {
             Control::SetMin(group, _) => self.guarantee(cx, group),
             Control::SetParent(group, parent) => self.move_group(cx, group, parent),
             Control::GroupExit(group) => {
+                // A group that is gone is not waited for; its guarantee goes with it.
                 self.members[group].is_gone = true;
                 self.guarantee(cx, group);
             }
             Control::TaskExit(task) => {
+                // Idling for a task that has exited would be in vain.
                 if let Some(group) = self.active {
                     self.force(group);
                     self.members[group].has_exited |= self.members[group].task == task;
@@ -51,6 +53,7 @@ impl<S: Divisible> Fair<S> {
     pub(super) fn retune(&mut self, cx: &mut Cx<'_>, config: Config<S::Config>) -> Result<bool, ConfigError> {
         config.layer.validate()?;
         let (old, new) = (&self.config, &config);
+        // The engines keep different virtual times, so the caller has to drain and build anew.
         if old.layer.engine != new.layer.engine {
             new.inner.validate()?;
             return Ok(false);
@@ -64,6 +67,7 @@ impl<S: Divisible> Fair<S> {
         if self.mode != Mode::Single {
             let shared = sharing(&config.layer, self.is_fast);
             if shared != (self.mode, self.unit) {
+                // The running slice was measured in the old unit.
                 self.expire(cx, Expire::Used);
                 (self.mode, self.unit) = shared;
             }

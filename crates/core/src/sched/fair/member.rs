@@ -90,6 +90,7 @@ impl<S: Divisible> Fair<S> {
         self.pool.take(&mut m.held, sync);
         if is_first {
             self.reserve.join(group, &mut m.clock, cx.now);
+            // The group in service kept its place in the tree while it was idled for.
             if self.active == Some(group) {
                 self.stop_idling(cx);
                 if self.slice.is_stopped() {
@@ -163,6 +164,8 @@ impl<S: Divisible> Fair<S> {
             self.end_detour(cx, group, len);
             self.update_clock(cx.now);
         } else if self.active == Some(group) {
+            // A slice begins with its first completion: the seek to the group's data is not charged
+            // (docs/reference/groups.md#5-slices-idling-and-expiry).
             if slice == self.slice.number && !self.slice.has_started() {
                 let length = self.slice_length();
                 self.slice.start(cx.now, length);

@@ -334,6 +334,7 @@ impl<S: Divisible> Fair<S> {
         }
         let answer = match self.dispatch_due(cx) {
             Some(answer) => answer,
+            // A due request is at a device that sorts: more requests now would let it finish those first.
             None if self.is_clearing() => Dispatch::Hold(Hold::Depth),
             None => self.dispatch_in_turn(cx),
         };
