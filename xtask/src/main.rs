@@ -8,6 +8,7 @@
 //! cargo xtask docs [tunables|pages|defaults|--check]  what is measured in docs/schedulers and docs/nvme.md; or only whether a part of it is as it would be made
 //! cargo xtask docs --book            the documents as a book, by mdBook → target/book
 //! cargo xtask figures [--check]     figures in README and docs against what the commands give: written anew; or only whether they are the same
+//! cargo xtask api [--check]         crates/core/public-api.txt: what core offers to other crates; or only whether it is so
 //! cargo xtask dist                  what a package has: the program, manual pages, completions → target/dist
 //! cargo xtask mutants [COUNT [SEED]]   how many of COUNT drawn small changes of the code the tests notice (300, seed 1)
 //! cargo xtask tidy [PART|--lower]   lines whose words or width break the rules of plain English; or notes lower counts
@@ -15,6 +16,7 @@
 //!
 //! No dependencies: a bare clone builds this in a second or two, before anything else can go wrong.
 
+mod api;
 mod bench;
 mod book;
 mod callgrind;
@@ -37,7 +39,7 @@ mod arch;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | --check | --book] | figures [--check] | dist | mutants [COUNT [SEED]] | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | --check | --book] | figures [--check] | api [--check] | dist | mutants [COUNT [SEED]] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
@@ -55,6 +57,8 @@ fn main() -> ExitCode {
         ["docs", "--check"] => docs::run(docs::Part::Check).map(|outcome| println!("{outcome}")),
         ["figures"] => figures::run(false).map(|outcome| println!("{outcome}")),
         ["figures", "--check"] => figures::run(true).map(|outcome| println!("{outcome}")),
+        ["api"] => api::write().map(|outcome| println!("{outcome}")),
+        ["api", "--check"] => api::check().map(|outcome| println!("{outcome}")),
         ["dist"] => dist::run(),
         ["mutants", numbers @ ..] if numbers.len() <= 2 => {
             let number = |i: usize, default: u64| numbers.get(i).map_or(Ok(default), |n| n.parse());

@@ -5,7 +5,7 @@
 //! `skipped: <why>` counts as skipped, not as passed.
 
 use crate::shell::{capture, cargo, command, exists, root};
-use crate::{bench, docs, figures, fuzz, links, tidy};
+use crate::{api, bench, docs, figures, fuzz, links, tidy};
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -77,7 +77,12 @@ const STEPS: &[Step] = &[
     ("clippy", || plain(&mut cargo("clippy --workspace --all-targets --quiet -- -D warnings"))),
     ("links and citations", links::check),
     ("plain English", tidy::check),
-    ("unit tests", || tests(&mut cargo("test --workspace --lib --bins --no-fail-fast -- --show-output"))),
+    ("unit tests", || {
+        let mut test = cargo("test --workspace --lib --bins --no-fail-fast -- --show-output");
+        tests(
+            test.env("FAIRHEAD_SEEDS", std::env::var("FAIRHEAD_SEEDS").unwrap_or_else(|_| SEEDS.to_owned())),
+        )
+    }),
     ("examples in the docs", || tests(&mut cargo("test --workspace --doc --no-fail-fast"))),
     ("suites of others", suites),
     ("Python tools", python_tools),
@@ -88,6 +93,7 @@ const STEPS: &[Step] = &[
     ("dependencies", dependencies),
     ("packages of the crates", publishable),
     ("docs", || plain(cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"))),
+    ("public items of core", api::check),
     ("measured docs, a part", || docs::run(docs::Part::Check)),
     ("figures in the docs", || figures::run(true)),
     ("core without std", bare_metal),

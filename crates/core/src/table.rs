@@ -47,14 +47,14 @@ impl Id for Place {
 
 /// An array of `V`, indexed by `I`, of a length that never changes.
 #[derive(Debug, Clone)]
-pub struct Table<I, V> {
+pub(crate) struct Table<I, V> {
     items: Box<[V]>,
     index: PhantomData<I>,
 }
 
 impl<I: Id, V: Clone> Table<I, V> {
     /// A table of `len` copies of `value`. Allocates; nothing else here does.
-    pub fn new(len: usize, value: V) -> Self {
+    pub(crate) fn new(len: usize, value: V) -> Self {
         Self { items: alloc::vec![value; len].into_boxed_slice(), index: PhantomData }
     }
 }
@@ -62,35 +62,35 @@ impl<I: Id, V: Clone> Table<I, V> {
 impl<I: Id, V> Table<I, V> {
     /// How many entries there are.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
 
     /// Whether there are none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
     /// The entry at `i`, if there is one.
     #[inline]
-    pub fn get(&self, i: I) -> Option<&V> {
+    pub(crate) fn get(&self, i: I) -> Option<&V> {
         self.items.get(i.index())
     }
 
     /// The entry at `i`, if there is one, to change.
     #[inline]
-    pub fn get_mut(&mut self, i: I) -> Option<&mut V> {
+    pub(crate) fn get_mut(&mut self, i: I) -> Option<&mut V> {
         self.items.get_mut(i.index())
     }
 
     /// All entries with their indices, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (I, &V)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (I, &V)> {
         self.items.iter().enumerate().map(|(i, v)| (I::from_index(i), v))
     }
 
     /// All entries with their indices, in order, to change.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (I, &mut V)> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (I, &mut V)> {
         self.items.iter_mut().enumerate().map(|(i, v)| (I::from_index(i), v))
     }
 }

@@ -250,7 +250,7 @@ impl TraceRing {
     /// Whether events are recorded.
     #[inline]
     #[must_use]
-    pub fn enabled(&self) -> bool {
+    pub(crate) fn enabled(&self) -> bool {
         !self.events.is_empty()
     }
 

@@ -153,7 +153,7 @@ pub enum Control {
 impl Control {
     /// The group whose weight, leaf weight or class may be another now.
     #[must_use]
-    pub const fn reweighed(&self) -> Option<GroupId> {
+    pub(crate) const fn reweighed(&self) -> Option<GroupId> {
         match *self {
             Self::SetWeight(g, _)
             | Self::SetLeafWeight(g, _)
@@ -186,7 +186,7 @@ impl Cx<'_> {
 
     /// Notes a decision with the numbers behind it.
     #[inline]
-    pub fn note_in_numbers(&mut self, reason: Reason, task: TaskId, detail: Detail) {
+    pub(crate) fn note_in_numbers(&mut self, reason: Reason, task: TaskId, detail: Detail) {
         if self.books.trace.enabled() {
             self.books.push_note(self.now, reason, task, detail);
         }

@@ -80,7 +80,7 @@ impl Turns {
 /// What schedulers that know groups have to say for the books.
 impl Groups {
     /// The turn of this group begins, or that of another queue of it.
-    pub fn serve(&mut self, now: Instant, group: GroupId) {
+    pub(crate) fn serve(&mut self, now: Instant, group: GroupId) {
         if self.served != Some(group) {
             self.leave(now);
             self.served = Some(group);
@@ -95,7 +95,7 @@ impl Groups {
     }
 
     /// The turn of the group in service ends, and no other begins.
-    pub fn leave(&mut self, now: Instant) {
+    pub(crate) fn leave(&mut self, now: Instant) {
         self.idled(now);
         let idled = core::mem::replace(&mut self.idled, Duration::ZERO);
         if let Some(group) = self.served.take() {
@@ -107,7 +107,7 @@ impl Groups {
 
     /// The disk is kept idle for the group that is served, from now on, until it is not or a request is
     /// issued.
-    pub const fn idles(&mut self, now: Instant) {
+    pub(crate) const fn idles(&mut self, now: Instant) {
         if self.idle_since.is_none() {
             self.idle_since = Some(now);
         }
@@ -115,7 +115,7 @@ impl Groups {
 
     /// The idling that was noted before has ended.
     #[inline(never)]
-    pub fn idled(&mut self, now: Instant) {
+    pub(crate) fn idled(&mut self, now: Instant) {
         self.idled_until(now);
     }
 
@@ -133,14 +133,14 @@ impl Groups {
     }
 
     /// The group that had the disk is charged `used`, and not charged `unaccounted`.
-    pub fn charge(&mut self, group: GroupId, used: Duration, unaccounted: Duration) {
+    pub(crate) fn charge(&mut self, group: GroupId, used: Duration, unaccounted: Duration) {
         let turns = &mut self.groups[group].turns;
         turns.disk_time += used;
         turns.unaccounted_time += unaccounted;
     }
 
     /// The group ran out of requests, and has lost its place.
-    pub fn dequeued(&mut self, group: GroupId) {
+    pub(crate) fn dequeued(&mut self, group: GroupId) {
         self.groups[group].turns.disk_dequeue += 1;
     }
 }

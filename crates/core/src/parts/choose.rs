@@ -13,7 +13,7 @@ use crate::units::Sector;
 
 /// How far back a seek may go, and how much dearer it is than one forward.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BackSeek {
+pub(crate) struct BackSeek {
     /// In sectors.
     pub max: u64,
     /// A factor.
@@ -22,7 +22,7 @@ pub struct BackSeek {
 
 /// Whether the first of the two starting sectors is to be preferred with the head at `last`.
 #[must_use]
-pub fn first_is_nearer(first: Sector, second: Sector, last: Sector, back: BackSeek) -> bool {
+pub(crate) fn first_is_nearer(first: Sector, second: Sector, last: Sector, back: BackSeek) -> bool {
     match (cost(first, last, back), cost(second, last, back)) {
         (Some(a), Some(b)) if a == b => first >= second,
         (Some(a), Some(b)) => a < b,

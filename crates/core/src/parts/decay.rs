@@ -13,7 +13,7 @@ const FARTHEST: u64 = 1 << 48;
 /// The sum and weight behind a decaying mean: cheaper than the mean where samples are frequent and the mean
 /// is seldom read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct DecayedSum {
+pub(crate) struct DecayedSum {
     samples: u64,
     total: u64,
 }
@@ -21,7 +21,7 @@ pub struct DecayedSum {
 impl DecayedSum {
     /// Adds a sample.
     #[inline]
-    pub fn push(&mut self, value: u64) {
+    pub(crate) fn push(&mut self, value: u64) {
         // Think times are at most some 10 ms and distances are cut, so 256 times a sample fits by far.
         self.samples = (7 * self.samples + 256) / 8;
         self.total = (7 * self.total + 256 * value) / 8;
@@ -29,59 +29,59 @@ impl DecayedSum {
 
     /// The mean, rounded as for think times: `(total + 128) / samples`; 0 before the first sample.
     #[must_use]
-    pub fn mean(&self) -> u64 {
+    pub(crate) fn mean(&self) -> u64 {
         (self.total + 128).checked_div(self.samples).unwrap_or(0)
     }
 
     /// Whether there have been enough samples to trust the mean.
     #[must_use]
-    pub const fn is_valid(&self) -> bool {
+    pub(crate) const fn is_valid(&self) -> bool {
         self.samples > 80
     }
 }
 
 /// A decaying mean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Decayed {
+pub(crate) struct Decayed {
     sum: DecayedSum,
     mean: u64,
 }
 
 impl Decayed {
     /// Adds a sample; `mean` is rounded as for think times.
-    pub fn push(&mut self, value: u64) {
+    pub(crate) fn push(&mut self, value: u64) {
         self.sum.push(value);
         self.mean = self.sum.mean();
     }
 
     /// Adds a sample; `mean` is rounded as for seek distances: `(total + samples / 2) / samples`.
-    pub fn push_rounded(&mut self, value: u64) {
+    pub(crate) fn push_rounded(&mut self, value: u64) {
         self.sum.push(value);
         self.mean = (self.sum.total + self.sum.samples / 2) / self.sum.samples;
     }
 
     /// Adds a seek distance, cut to 4 means plus some slack (more while there are few samples), so that one
     /// jump across the disk does not drown the rest.
-    pub fn push_seek(&mut self, distance: u64) {
+    pub(crate) fn push_seek(&mut self, distance: u64) {
         let slack = if self.sum.samples <= 60 { 2 * 1024 * 1024 } else { 2 * 1024 * 64 };
         self.push_rounded(distance.min(4 * self.mean + slack).min(FARTHEST));
     }
 
     /// The mean; 0 before the first sample.
     #[must_use]
-    pub const fn mean(&self) -> u64 {
+    pub(crate) const fn mean(&self) -> u64 {
         self.mean
     }
 
     /// Whether there has been no sample yet.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.sum.samples == 0
     }
 
     /// Whether there have been enough samples to trust the mean.
     #[must_use]
-    pub const fn is_valid(&self) -> bool {
+    pub(crate) const fn is_valid(&self) -> bool {
         self.sum.is_valid()
     }
 }

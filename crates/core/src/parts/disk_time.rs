@@ -118,7 +118,7 @@ struct Inside {
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub struct DiskTime {
+pub(crate) struct DiskTime {
     forest: Forest<Entity>,
     shares: Table<Entity, Share>,
     insides: Table<GroupId, Inside>,
@@ -174,7 +174,7 @@ impl DiskTime {
     /// Makes a tree for `groups` groups, the root included. All are children of the root, with weight 100 and
     /// class BE, and none is active. Allocates.
     #[must_use]
-    pub fn new(groups: u32) -> Self {
+    pub(crate) fn new(groups: u32) -> Self {
         Self::starting_at(groups, 0)
     }
 
@@ -184,7 +184,7 @@ impl DiskTime {
     /// # Panics
     /// If there are 2^30 groups or more.
     #[must_use]
-    pub fn starting_at(groups: u32, origin: u64) -> Self {
+    pub(crate) fn starting_at(groups: u32, origin: u64) -> Self {
         let groups = groups.max(1);
         assert!(groups < 1 << 30, "too many groups");
         let share = Share {
@@ -214,7 +214,7 @@ impl DiskTime {
     ///
     /// # Panics
     /// If something is active in it, or it is the root, or it would be inside itself.
-    pub fn set_parent(&mut self, group: GroupId, parent: GroupId) {
+    pub(crate) fn set_parent(&mut self, group: GroupId, parent: GroupId) {
         let e = Entity::group(group).expect("the root has no parent");
         assert!(!self.forest.contains(e), "a new parent for an active group");
         let mut above = Some(parent);
@@ -246,19 +246,19 @@ impl DiskTime {
 
     /// The group's group; `None` for the root.
     #[must_use]
-    pub fn parent(&self, group: GroupId) -> Option<GroupId> {
+    pub(crate) fn parent(&self, group: GroupId) -> Option<GroupId> {
         Entity::group(group).map(|e| self.shares[e].parent)
     }
 
     /// Gives a group another weight (at least 1) and class, at once. Nothing happens to the root.
-    pub fn set_group(&mut self, group: GroupId, weight: u32, class: Class) {
+    pub(crate) fn set_group(&mut self, group: GroupId, weight: u32, class: Class) {
         if let Some(e) = Entity::group(group) {
             self.reweigh(e, weight, class);
         }
     }
 
     /// Gives a group's leaf another weight (at least 1) and class, at once.
-    pub fn set_leaf(&mut self, group: GroupId, weight: u32, class: Class) {
+    pub(crate) fn set_leaf(&mut self, group: GroupId, weight: u32, class: Class) {
         self.reweigh(Entity::leaf(group), weight, class);
     }
 
@@ -289,7 +289,7 @@ impl DiskTime {
     }
 
     /// A group's own tasks have work. Nothing happens if they had.
-    pub fn activate(&mut self, now: Instant, leaf: GroupId) {
+    pub(crate) fn activate(&mut self, now: Instant, leaf: GroupId) {
         let mut next = Some(self.own(leaf));
         while let Some(e) = next.filter(|&e| !self.forest.contains(e)) {
             let Share { parent, class, .. } = self.shares[e];
@@ -303,7 +303,7 @@ impl DiskTime {
     }
 
     /// They have none. Nothing happens if they had none.
-    pub fn deactivate(&mut self, now: Instant, leaf: GroupId) {
+    pub(crate) fn deactivate(&mut self, now: Instant, leaf: GroupId) {
         let mut next = Some(self.own(leaf));
         while let Some(e) = next.filter(|&e| self.forest.contains(e)) {
             self.leave(e);
@@ -349,7 +349,7 @@ impl DiskTime {
     /// The leaf to serve next; `None` when none is active. A leaf in service stays on its tree.
     #[inline]
     #[must_use]
-    pub fn select(&self) -> Option<GroupId> {
+    pub(crate) fn select(&self) -> Option<GroupId> {
         let mut group = GroupId::ROOT;
         loop {
             let inside = &self.insides[group];
@@ -366,7 +366,7 @@ impl DiskTime {
     ///
     /// # Panics
     /// If it is not active.
-    pub fn spend(&mut self, leaf: GroupId, used: u32) {
+    pub(crate) fn spend(&mut self, leaf: GroupId, used: u32) {
         let mut next = Some(self.own(leaf));
         while let Some(e) = next {
             let Share { parent, class, weight, .. } = self.shares[e];
@@ -386,7 +386,7 @@ impl DiskTime {
     /// Ahead of its share is ahead of the mean, not of the first: while n others have a turn each, the first
     /// stays behind though all together go on, and a child that is given its share meanwhile, but out of its
     /// turn, must pay for all of it.
-    pub fn charge(&mut self, leaf: GroupId, used: u32, at_most: u32) {
+    pub(crate) fn charge(&mut self, leaf: GroupId, used: u32, at_most: u32) {
         let mut next = Some(self.own(leaf));
         while let Some(e) = next {
             let share = &mut self.shares[e];
@@ -433,12 +433,12 @@ impl DiskTime {
     /// Whether a group's own tasks have work.
     #[inline]
     #[must_use]
-    pub fn is_active(&self, leaf: GroupId) -> bool {
+    pub(crate) fn is_active(&self, leaf: GroupId) -> bool {
         self.forest.contains(self.own(leaf))
     }
 
     /// Walks everything and panics if something is wrong. O(groups^2): for tests.
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         for (group, Inside { services, groups }) in self.insides.iter() {
             for (class, service) in services.iter().enumerate() {
                 self.forest.check(&service.tree);

@@ -24,7 +24,7 @@ use crate::units::{Sector, Tag};
 
 /// See the [module](self).
 #[derive(Debug)]
-pub struct DispatchList {
+pub(crate) struct DispatchList {
     fifo: Fifo<Tag>,
     links: Links<Tag>,
 }
@@ -32,7 +32,7 @@ pub struct DispatchList {
 /// Why the walk of an insertion stopped.
 #[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Placed {
+pub(crate) enum Placed {
     /// An entry that starts before the new one, or the end of the list.
     InOrder,
     /// An entry beyond the boundary: the new request waits for the next sweep.
@@ -42,24 +42,18 @@ pub enum Placed {
 impl DispatchList {
     /// A list for the tags `0..tags`. Allocates.
     #[must_use]
-    pub fn new(tags: u16) -> Self {
+    pub(crate) fn new(tags: u16) -> Self {
         Self { fifo: Fifo::default(), links: Links::new(usize::from(tags)) }
     }
 
     /// Whether nothing is on its way.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.fifo.is_empty()
     }
 
-    /// How many requests are on their way.
-    #[must_use]
-    pub const fn len(&self) -> u32 {
-        self.fifo.len()
-    }
-
     /// Puts `tag`, which is not on the list, in its place.
-    pub fn insert(&mut self, requests: &Requests, tag: Tag, boundary: Sector) -> Placed {
+    pub(crate) fn insert(&mut self, requests: &Requests, tag: Tag, boundary: Sector) -> Placed {
         let start = requests[tag].rq.start;
         let mut at = self.fifo.last();
         while let Some(entry) = at {
@@ -76,12 +70,12 @@ impl DispatchList {
     }
 
     /// Takes the request that the driver is to have next.
-    pub fn pop(&mut self) -> Option<Tag> {
+    pub(crate) fn pop(&mut self) -> Option<Tag> {
         self.links.pop_front(&mut self.fifo)
     }
 
     /// From the head to the tail.
-    pub fn iter(&self) -> impl Iterator<Item = Tag> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Tag> + '_ {
         self.links.iter(&self.fifo)
     }
 }
@@ -108,7 +102,7 @@ mod tests {
             );
             placed.push(list.insert(&requests, tag, Sector(boundary)));
         }
-        assert_eq!(list.len() as usize, starts.len());
+        assert_eq!(list.fifo.len() as usize, starts.len());
         let order = list.iter().map(|t| requests[t].rq.start.0).collect();
         (order, placed)
     }

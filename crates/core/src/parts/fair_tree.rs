@@ -78,7 +78,7 @@ struct Node {
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub struct FairTree {
+pub(crate) struct FairTree {
     inner: Inner,
     nodes: Table<GroupId, Node>,
     active: u32,
@@ -91,7 +91,7 @@ impl FairTree {
     /// Makes a tree for `groups` groups, the root included. All are children of the root, with weight and
     /// leaf weight 100 and class BE. Allocates.
     #[must_use]
-    pub fn new(engine: Engine, groups: u32) -> Self {
+    pub(crate) fn new(engine: Engine, groups: u32) -> Self {
         let groups = groups.max(1);
         let weight = Weight::DEFAULT.get();
         let node = Node {
@@ -115,7 +115,7 @@ impl FairTree {
 
     /// Sets the service that leaves may be given in one turn, until [`FairTree::select`] gets another. Call
     /// it before the first leaf is activated: B-WF2Q+ needs it then.
-    pub fn set_quantum(&mut self, quantum: u32) {
+    pub(crate) fn set_quantum(&mut self, quantum: u32) {
         self.quantum = quantum.max(1);
     }
 
@@ -123,7 +123,7 @@ impl FairTree {
     ///
     /// # Panics
     /// If something is active in it, or it is the root, or it would be inside itself.
-    pub fn set_parent(&mut self, group: GroupId, parent: GroupId) {
+    pub(crate) fn set_parent(&mut self, group: GroupId, parent: GroupId) {
         let old = core::mem::replace(&mut self.nodes[group].parent, parent);
         self.nodes[old].groups -= 1;
         self.nodes[parent].groups += 1;
@@ -140,7 +140,7 @@ impl FairTree {
 
     /// Gives a group and its leaf other weights (1 to 10000) and the group another class, at once, whether
     /// active or not. Of the root only the leaf weight counts.
-    pub fn set_shares(&mut self, group: GroupId, weight: u32, leaf_weight: u32, class: Class) {
+    pub(crate) fn set_shares(&mut self, group: GroupId, weight: u32, leaf_weight: u32, class: Class) {
         let (weight, leaf_weight) = (weight.max(1), leaf_weight.max(1));
         let old = self.nodes[group];
         if old.is_active {
@@ -164,7 +164,7 @@ impl FairTree {
     }
 
     /// The group's own tasks have work. Nothing happens if they had.
-    pub fn activate(&mut self, now: Instant, leaf: GroupId) {
+    pub(crate) fn activate(&mut self, now: Instant, leaf: GroupId) {
         if self.nodes[leaf].is_active {
             return;
         }
@@ -191,7 +191,7 @@ impl FairTree {
     ///
     /// Returns how many groups have nothing active left in them and so lost their place among their siblings:
     /// this one, its parent and so on upwards.
-    pub fn deactivate(&mut self, now: Instant, leaf: GroupId) -> u32 {
+    pub(crate) fn deactivate(&mut self, now: Instant, leaf: GroupId) -> u32 {
         if !self.nodes[leaf].is_active {
             return 0;
         }
@@ -226,7 +226,7 @@ impl FairTree {
     ///
     /// # Panics
     /// If a leaf is in service already.
-    pub fn select(&mut self, now: Instant, quantum: u32) -> Option<GroupId> {
+    pub(crate) fn select(&mut self, now: Instant, quantum: u32) -> Option<GroupId> {
         assert!(self.serving.is_none(), "two leaves in service");
         self.set_quantum(quantum);
         self.serving = match &mut self.inner {
@@ -241,7 +241,7 @@ impl FairTree {
     ///
     /// # Panics
     /// If it is not in service.
-    pub fn expire(&mut self, now: Instant, leaf: GroupId, used: u32) {
+    pub(crate) fn expire(&mut self, now: Instant, leaf: GroupId, used: u32) {
         assert!(self.serving.take() == Some(leaf), "{leaf:?} is not in service");
         match &mut self.inner {
             Inner::DiskTime(d) => d.spend(leaf, used),
@@ -250,7 +250,7 @@ impl FairTree {
     }
 
     /// A leaf was given `used`. If it is not in service, it was out of its turn; it may be inactive then.
-    pub fn charge(&mut self, leaf: GroupId, used: u32) {
+    pub(crate) fn charge(&mut self, leaf: GroupId, used: u32) {
         let at_most = self.quantum.saturating_mul(AHEAD);
         match &mut self.inner {
             Inner::DiskTime(d) if self.serving == Some(leaf) => d.spend(leaf, used),
@@ -261,7 +261,7 @@ impl FairTree {
 
     /// Whether `a` has precedence over `b` by class: of the two siblings that hold them.
     #[must_use]
-    pub fn outranks(&self, a: GroupId, b: GroupId) -> bool {
+    pub(crate) fn outranks(&self, a: GroupId, b: GroupId) -> bool {
         let depth = |leaf| core::iter::successors(Some(leaf), |&g| self.parent(g)).count();
         let (mut depth_a, mut depth_b) = (depth(a), depth(b));
         let ((mut a, mut class_a), (mut b, mut class_b)) = ((a, LEAF_CLASS), (b, LEAF_CLASS));
@@ -279,28 +279,28 @@ impl FairTree {
 
     /// The group's group; `None` for the root.
     #[must_use]
-    pub fn parent(&self, group: GroupId) -> Option<GroupId> {
+    pub(crate) fn parent(&self, group: GroupId) -> Option<GroupId> {
         (group != GroupId::ROOT).then(|| self.nodes[group].parent)
     }
 
     /// Whether the group's own tasks have work.
     #[inline]
     #[must_use]
-    pub fn is_active(&self, leaf: GroupId) -> bool {
+    pub(crate) fn is_active(&self, leaf: GroupId) -> bool {
         self.nodes[leaf].is_active
     }
 
     /// How many leaves are active.
     #[inline]
     #[must_use]
-    pub const fn active(&self) -> u32 {
+    pub(crate) const fn active(&self) -> u32 {
         self.active
     }
 
     /// A leaf's present share among those of its class that are active, as numerator and denominator; if it
     /// is not active, as if it came now. Tiny shares are rounded up.
-    #[must_use]
-    pub fn share(&self, leaf: GroupId) -> (u64, u64) {
+    #[cfg(test)]
+    pub(crate) fn share(&self, leaf: GroupId) -> (u64, u64) {
         let mut node = &self.nodes[leaf];
         let (mut class, mut weight, mut counts) = (LEAF_CLASS, u64::from(node.leaf_weight), node.is_active);
         let (mut part, mut whole) = (1, 1);
@@ -321,7 +321,7 @@ impl FairTree {
     }
 
     /// Walks everything and panics if something is wrong. O(groups^2): for tests.
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         for (g, node) in self.nodes.iter() {
             let mut weights = [0; 3];
             let mut children = u32::from(node.is_active);

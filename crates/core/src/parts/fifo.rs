@@ -16,7 +16,7 @@ struct Link {
 
 /// One pair of links for each id.
 #[derive(Clone, Debug)]
-pub struct Links<I> {
+pub(crate) struct Links<I> {
     links: Table<Place, Link>,
     id: PhantomData<I>,
 }
@@ -67,14 +67,14 @@ impl<I: Id> Fifo<I> {
 impl<I: Id> Links<I> {
     /// Links for the ids `0..len`. Allocates.
     #[must_use]
-    pub fn new(len: usize) -> Self {
+    pub(crate) fn new(len: usize) -> Self {
         let nowhere = Link { prev: Place(NIL), next: Place(NIL) };
         Self { links: Table::new(len, nowhere), id: PhantomData }
     }
 
     /// Appends `id`.
     #[inline]
-    pub fn push_back(&mut self, fifo: &mut Fifo<I>, id: I) {
+    pub(crate) fn push_back(&mut self, fifo: &mut Fifo<I>, id: I) {
         let at = Place::of(id);
         self.links[at] = Link { prev: fifo.tail, next: Place(NIL) };
         match self.links.get_mut(fifo.tail) {
@@ -87,7 +87,7 @@ impl<I: Id> Links<I> {
 
     /// Makes `id` the first of a queue that is empty.
     #[inline]
-    pub fn push_only(&mut self, fifo: &mut Fifo<I>, id: I) {
+    pub(crate) fn push_only(&mut self, fifo: &mut Fifo<I>, id: I) {
         debug_assert!(fifo.is_empty(), "there are others");
         let at = Place::of(id);
         self.links[at] = Link { prev: Place(NIL), next: Place(NIL) };
@@ -95,25 +95,25 @@ impl<I: Id> Links<I> {
     }
 
     /// Puts `id` first.
-    pub fn push_front(&mut self, fifo: &mut Fifo<I>, id: I) {
+    pub(crate) fn push_front(&mut self, fifo: &mut Fifo<I>, id: I) {
         self.insert_between(fifo, Place(NIL), id, fifo.head);
     }
 
     /// Puts `id` right before `at`, which is in `fifo`.
-    pub fn insert_before(&mut self, fifo: &mut Fifo<I>, at: I, id: I) {
+    pub(crate) fn insert_before(&mut self, fifo: &mut Fifo<I>, at: I, id: I) {
         let next = Place::of(at);
         self.insert_between(fifo, self.links[next].prev, id, next);
     }
 
     /// Puts `id` right behind `at`, which is in `fifo`.
-    pub fn insert_after(&mut self, fifo: &mut Fifo<I>, at: I, id: I) {
+    pub(crate) fn insert_after(&mut self, fifo: &mut Fifo<I>, at: I, id: I) {
         let prev = Place::of(at);
         self.insert_between(fifo, prev, id, self.links[prev].next);
     }
 
     /// Takes `id`, which is in `fifo`, out of it.
     #[inline]
-    pub fn remove(&mut self, fifo: &mut Fifo<I>, id: I) {
+    pub(crate) fn remove(&mut self, fifo: &mut Fifo<I>, id: I) {
         let Link { prev, next } = self.links[Place::of(id)];
         debug_assert!(prev.0 != NIL || fifo.head == Place::of(id), "not in this queue");
         debug_assert!(next.0 != NIL || fifo.tail == Place::of(id), "not in this queue");
@@ -130,7 +130,7 @@ impl<I: Id> Links<I> {
 
     /// Takes the oldest.
     #[inline]
-    pub fn pop_front(&mut self, fifo: &mut Fifo<I>) -> Option<I> {
+    pub(crate) fn pop_front(&mut self, fifo: &mut Fifo<I>) -> Option<I> {
         let first = fifo.head;
         let next = self.links.get(first)?.next;
         match self.links.get_mut(next) {
@@ -145,19 +145,19 @@ impl<I: Id> Links<I> {
     /// The one behind `id` in its queue.
     #[inline]
     #[must_use]
-    pub fn next(&self, id: I) -> Option<I> {
+    pub(crate) fn next(&self, id: I) -> Option<I> {
         self.links[Place::of(id)].next.id()
     }
 
     /// The one before `id` in its queue.
     #[inline]
     #[must_use]
-    pub fn prev(&self, id: I) -> Option<I> {
+    pub(crate) fn prev(&self, id: I) -> Option<I> {
         self.links[Place::of(id)].prev.id()
     }
 
     /// From the oldest to the newest.
-    pub fn iter(&self, fifo: &Fifo<I>) -> impl Iterator<Item = I> + '_ {
+    pub(crate) fn iter(&self, fifo: &Fifo<I>) -> impl Iterator<Item = I> + '_ {
         core::iter::successors(fifo.first(), |&id| self.next(id))
     }
 

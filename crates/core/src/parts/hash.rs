@@ -28,7 +28,7 @@ struct Node {
 
 /// A fixed hash from keys to ids.
 #[derive(Clone, Debug)]
-pub struct Hash<I> {
+pub(crate) struct Hash<I> {
     /// First one for each id, then one for each bucket.
     nodes: Table<Place, Node>,
     buckets: u32,
@@ -39,7 +39,7 @@ pub struct Hash<I> {
 impl<I: Id> Hash<I> {
     /// A hash with room for the ids `0..len`. Allocates.
     #[must_use]
-    pub fn new(len: usize) -> Self {
+    pub(crate) fn new(len: usize) -> Self {
         let size = len.max(2).next_power_of_two();
         let nowhere = Place(0);
         let mut nodes = Table::new(len + size, Node { key: 0, next: nowhere, prev: nowhere });
@@ -51,7 +51,7 @@ impl<I: Id> Hash<I> {
 
     /// Files `id`, which is not filed, under `key`.
     #[inline]
-    pub fn insert(&mut self, id: I, key: u64) {
+    pub(crate) fn insert(&mut self, id: I, key: u64) {
         let (bucket, at) = (self.bucket(key), Place::of(id));
         debug_assert!(at.0 < self.buckets, "no such id");
         let next = self.nodes[bucket].next;
@@ -62,7 +62,7 @@ impl<I: Id> Hash<I> {
 
     /// Removes `id`, which is filed.
     #[inline]
-    pub fn remove(&mut self, id: I) {
+    pub(crate) fn remove(&mut self, id: I) {
         let Node { next, prev, .. } = self.nodes[Place::of(id)];
         debug_assert!(self.nodes[prev].next == Place::of(id), "not filed");
         self.nodes[prev].next = next;
@@ -71,7 +71,7 @@ impl<I: Id> Hash<I> {
 
     /// The ids filed under `key`, newest first.
     #[inline]
-    pub fn find(&self, key: u64) -> impl Iterator<Item = I> + '_ {
+    pub(crate) fn find(&self, key: u64) -> impl Iterator<Item = I> + '_ {
         let mut at = self.nodes[self.bucket(key)].next;
         core::iter::from_fn(move || {
             while at.0 < self.buckets {

@@ -57,7 +57,7 @@ struct Edge {
 
 /// See the [module](self). The user of an index chooses which [`Edges`] are filed, always the same.
 #[derive(Clone, Debug)]
-pub struct MergeIndex {
+pub(crate) struct MergeIndex {
     /// The first edge of each bucket.
     heads: Table<Place, EdgeId>,
     /// Start and end of each tag.
@@ -68,7 +68,7 @@ pub struct MergeIndex {
 impl MergeIndex {
     /// An index with room for the tags `0..tags`. Allocates.
     #[must_use]
-    pub fn new(tags: u16) -> Self {
+    pub(crate) fn new(tags: u16) -> Self {
         let tags = usize::from(tags);
         let buckets = (tags.max(1) * BUCKETS_PER_TAG).next_power_of_two().min(BUCKETS_MAX);
         let edge = Edge { sector: Sector(0), next: NIL, bucket: Place(0) };
@@ -83,7 +83,7 @@ impl MergeIndex {
     /// bucket.
     #[inline(always)]
     #[must_use]
-    pub fn is_quiet(&self, filed: Edges, start: Sector, end: Sector) -> bool {
+    pub(crate) fn is_quiet(&self, filed: Edges, start: Sector, end: Sector) -> bool {
         let at_start = self.heads[self.bucket(start)];
         match filed {
             Edges::Both => at_start & self.heads[self.bucket(end)] == NIL,
@@ -93,7 +93,7 @@ impl MergeIndex {
 
     /// Files `tag`, which is not filed and covers the sectors from `start` to before `end`.
     #[inline(always)]
-    pub fn insert(&mut self, filed: Edges, tag: Tag, start: Sector, end: Sector) {
+    pub(crate) fn insert(&mut self, filed: Edges, tag: Tag, start: Sector, end: Sector) {
         if filed == Edges::Both {
             let (first, last) = (self.head(start_of(tag), start), self.head(end_of(tag), end));
             self.edges[tag] = [first, last];
@@ -104,7 +104,7 @@ impl MergeIndex {
 
     /// Removes `tag`, which is filed, if its edges are first in their chains. Returns whether it is removed.
     #[inline(always)]
-    pub fn remove_first(&mut self, filed: Edges, tag: Tag) -> bool {
+    pub(crate) fn remove_first(&mut self, filed: Edges, tag: Tag) -> bool {
         let [start, end] = self.edges[tag];
         let is_first = |edge: Edge, id| self.heads[edge.bucket] == id;
         if !is_first(end, end_of(tag)) || filed == Edges::Both && !is_first(start, start_of(tag)) {
@@ -118,7 +118,7 @@ impl MergeIndex {
     }
 
     /// Removes `tag`, which is filed.
-    pub fn remove(&mut self, filed: Edges, tag: Tag) {
+    pub(crate) fn remove(&mut self, filed: Edges, tag: Tag) {
         if filed == Edges::Both {
             self.unlink(start_of(tag));
         }
@@ -126,7 +126,7 @@ impl MergeIndex {
     }
 
     /// `tag`, which is filed, starts at `start` now.
-    pub fn move_start(&mut self, filed: Edges, tag: Tag, start: Sector) {
+    pub(crate) fn move_start(&mut self, filed: Edges, tag: Tag, start: Sector) {
         if filed == Edges::Both {
             self.unlink(start_of(tag));
             self.link(start_of(tag), start);
@@ -134,18 +134,18 @@ impl MergeIndex {
     }
 
     /// `tag`, which is filed, ends before `end` now.
-    pub fn move_end(&mut self, tag: Tag, end: Sector) {
+    pub(crate) fn move_end(&mut self, tag: Tag, end: Sector) {
         self.unlink(end_of(tag));
         self.link(end_of(tag), end);
     }
 
     /// The requests that start at `sector`, the one filed last first. None if only ends are filed.
-    pub fn starting_at(&self, sector: Sector) -> impl Iterator<Item = Tag> + '_ {
+    pub(crate) fn starting_at(&self, sector: Sector) -> impl Iterator<Item = Tag> + '_ {
         self.edges_at(sector).filter(|id| id & 1 == 0).map(tag_of)
     }
 
     /// The requests that end before `sector`, the one filed last first.
-    pub fn ending_at(&self, sector: Sector) -> impl Iterator<Item = Tag> + '_ {
+    pub(crate) fn ending_at(&self, sector: Sector) -> impl Iterator<Item = Tag> + '_ {
         self.edges_at(sector).filter(|id| id & 1 == 1).map(tag_of)
     }
 

@@ -23,7 +23,7 @@ use crate::units::{Sector, Tag};
 
 /// One queue. Its nodes are in a [`SortedLinks`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SortedQueue {
+pub(crate) struct SortedQueue {
     tree: Tree,
     fifo: Fifo<Tag>,
 }
@@ -31,27 +31,27 @@ pub struct SortedQueue {
 impl SortedQueue {
     /// How many requests wait.
     #[must_use]
-    pub const fn len(&self) -> u32 {
+    pub(crate) const fn len(&self) -> u32 {
         self.fifo.len()
     }
 
     /// Whether none waits.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.fifo.is_empty()
     }
 
     /// The request that is first in order of arrival.
     #[inline]
     #[must_use]
-    pub fn oldest(&self) -> Option<Tag> {
+    pub(crate) fn oldest(&self) -> Option<Tag> {
         self.fifo.first()
     }
 }
 
 /// The nodes of all queues: one per tag.
 #[derive(Clone, Debug)]
-pub struct SortedLinks {
+pub(crate) struct SortedLinks {
     forest: Forest<Tag>,
     links: Links<Tag>,
 }
@@ -59,7 +59,7 @@ pub struct SortedLinks {
 impl SortedLinks {
     /// Nodes for the tags `0..tags`. Allocates.
     #[must_use]
-    pub fn new(tags: u16) -> Self {
+    pub(crate) fn new(tags: u16) -> Self {
         Self { forest: Forest::new(usize::from(tags)), links: Links::new(usize::from(tags)) }
     }
 
@@ -68,7 +68,7 @@ impl SortedLinks {
     /// # Panics
     /// If it already waits in a queue.
     #[inline]
-    pub fn insert(&mut self, queue: &mut SortedQueue, tag: Tag, start: Sector) {
+    pub(crate) fn insert(&mut self, queue: &mut SortedQueue, tag: Tag, start: Sector) {
         self.forest.insert(&mut queue.tree, tag, start.0);
         self.links.push_back(&mut queue.fifo, tag);
     }
@@ -79,7 +79,7 @@ impl SortedLinks {
     /// # Panics
     /// If it already waits in a queue.
     #[inline]
-    pub fn insert_maybe_first(&mut self, queue: &mut SortedQueue, tag: Tag, start: Sector) {
+    pub(crate) fn insert_maybe_first(&mut self, queue: &mut SortedQueue, tag: Tag, start: Sector) {
         if !queue.fifo.is_empty() {
             return self.insert(queue, tag, start);
         }
@@ -92,7 +92,7 @@ impl SortedLinks {
     /// # Panics
     /// If it waits nowhere.
     #[inline]
-    pub fn remove(&mut self, queue: &mut SortedQueue, tag: Tag) {
+    pub(crate) fn remove(&mut self, queue: &mut SortedQueue, tag: Tag) {
         self.forest.remove(&mut queue.tree, tag);
         self.links.remove(&mut queue.fifo, tag);
     }
@@ -102,7 +102,7 @@ impl SortedLinks {
     /// # Panics
     /// If it waits nowhere.
     #[inline]
-    pub fn remove_maybe_last(&mut self, queue: &mut SortedQueue, tag: Tag) {
+    pub(crate) fn remove_maybe_last(&mut self, queue: &mut SortedQueue, tag: Tag) {
         if queue.fifo.len() != 1 {
             return self.remove(queue, tag);
         }
@@ -111,13 +111,13 @@ impl SortedLinks {
     }
 
     /// `tag`, which waits in `queue`, now starts at `start`: a front merge. It keeps its age.
-    pub fn reposition(&mut self, queue: &mut SortedQueue, tag: Tag, start: Sector) {
+    pub(crate) fn reposition(&mut self, queue: &mut SortedQueue, tag: Tag, start: Sector) {
         self.forest.set_key(&mut queue.tree, tag, start.0);
     }
 
     /// `kept` takes the place of `gone` in order of arrival if `gone` arrived earlier; then `gone` is taken
     /// out. Both wait in `queue`, and `requests` still has them as they were.
-    pub fn join(&mut self, queue: &mut SortedQueue, requests: &Requests, kept: Tag, gone: Tag) {
+    pub(crate) fn join(&mut self, queue: &mut SortedQueue, requests: &Requests, kept: Tag, gone: Tag) {
         if requests[gone].since < requests[kept].since {
             self.links.remove(&mut queue.fifo, kept);
             self.links.insert_before(&mut queue.fifo, gone, kept);
@@ -127,49 +127,49 @@ impl SortedLinks {
 
     /// Whether `tag` waits in some queue.
     #[must_use]
-    pub fn contains(&self, tag: Tag) -> bool {
+    pub(crate) fn contains(&self, tag: Tag) -> bool {
         self.forest.contains(tag)
     }
 
     /// The request with the lowest start.
     #[inline]
     #[must_use]
-    pub fn lowest(&self, queue: &SortedQueue) -> Option<Tag> {
+    pub(crate) fn lowest(&self, queue: &SortedQueue) -> Option<Tag> {
         self.forest.first(&queue.tree)
     }
 
     /// The request with the lowest start that is not below `position`.
     #[must_use]
-    pub fn at_or_after(&self, queue: &SortedQueue, position: Sector) -> Option<Tag> {
+    pub(crate) fn at_or_after(&self, queue: &SortedQueue, position: Sector) -> Option<Tag> {
         self.forest.lower_bound(&queue.tree, position.0)
     }
 
     /// The neighbour of `tag` towards higher sectors.
     #[inline]
     #[must_use]
-    pub fn next(&self, tag: Tag) -> Option<Tag> {
+    pub(crate) fn next(&self, tag: Tag) -> Option<Tag> {
         self.forest.next(tag)
     }
 
     /// The neighbour of `tag` towards lower sectors.
     #[inline]
     #[must_use]
-    pub fn prev(&self, tag: Tag) -> Option<Tag> {
+    pub(crate) fn prev(&self, tag: Tag) -> Option<Tag> {
         self.forest.prev(tag)
     }
 
     /// The requests in sector order.
-    pub fn iter(&self, queue: &SortedQueue) -> impl Iterator<Item = Tag> + '_ {
+    pub(crate) fn iter(&self, queue: &SortedQueue) -> impl Iterator<Item = Tag> + '_ {
         self.forest.iter(&queue.tree)
     }
 
     /// The requests in order of arrival.
-    pub fn arrivals(&self, queue: &SortedQueue) -> impl Iterator<Item = Tag> + '_ {
+    pub(crate) fn arrivals(&self, queue: &SortedQueue) -> impl Iterator<Item = Tag> + '_ {
         self.links.iter(&queue.fifo)
     }
 
     /// Walks `queue` and panics unless both orders hold the same requests, which wait, in the right order.
-    pub fn check(&self, queue: &SortedQueue, requests: &Requests) {
+    pub(crate) fn check(&self, queue: &SortedQueue, requests: &Requests) {
         self.forest.check(&queue.tree);
         assert_eq!(queue.tree.len(), queue.fifo.len(), "the two orders differ in length");
         let mut since = None;

@@ -12,12 +12,12 @@ use crate::units::{TaskId, id};
 
 id! {
     /// A task's slot: `0..tasks`, and `tasks` for the fallback.
-    pub TaskSlot(u32)
+    pub(crate) TaskSlot(u32)
 }
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub struct TaskMap {
+pub(crate) struct TaskMap {
     by_number: Hash<TaskSlot>,
     numbers: Table<TaskSlot, Option<TaskId>>,
     free: Fifo<TaskSlot>,
@@ -30,7 +30,7 @@ pub struct TaskMap {
 impl TaskMap {
     /// A map with `tasks` slots and the fallback. Allocates.
     #[must_use]
-    pub fn new(tasks: u32) -> Self {
+    pub(crate) fn new(tasks: u32) -> Self {
         let len = tasks as usize;
         let (mut free, mut links) = (Fifo::default(), Links::new(len));
         for slot in 0..tasks {
@@ -48,25 +48,25 @@ impl TaskMap {
 
     /// How long a table by slot must be, the fallback included.
     #[must_use]
-    pub fn table_len(&self) -> usize {
+    pub(crate) fn table_len(&self) -> usize {
         self.numbers.len() + 1
     }
 
     /// The slot that tasks share for which there is none.
     #[must_use]
-    pub const fn fallback(&self) -> TaskSlot {
+    pub(crate) const fn fallback(&self) -> TaskSlot {
         self.fallback
     }
 
     /// The task's own slot, if it has one.
     #[must_use]
-    pub fn find(&self, task: TaskId) -> Option<TaskSlot> {
+    pub(crate) fn find(&self, task: TaskId) -> Option<TaskSlot> {
         self.by_number.find(u64::from(task.0)).next()
     }
 
     /// The task's slot, and whether it was given just now; the fallback when none is left.
     #[inline]
-    pub fn claim(&mut self, task: TaskId) -> (TaskSlot, bool) {
+    pub(crate) fn claim(&mut self, task: TaskId) -> (TaskSlot, bool) {
         match self.last {
             Some((last, slot)) if last == task => (slot, false),
             _ => self.claim_another(task),
@@ -86,7 +86,7 @@ impl TaskMap {
     }
 
     /// Gives a slot back, for another task. Of the fallback: nothing.
-    pub fn release(&mut self, slot: TaskSlot) {
+    pub(crate) fn release(&mut self, slot: TaskSlot) {
         self.last = None;
         if slot != self.fallback && self.numbers[slot].take().is_some() {
             self.by_number.remove(slot);
@@ -96,7 +96,7 @@ impl TaskMap {
 
     /// Returns the task that has this slot.
     #[must_use]
-    pub fn task(&self, slot: TaskSlot) -> Option<TaskId> {
+    pub(crate) fn task(&self, slot: TaskSlot) -> Option<TaskId> {
         if slot == self.fallback { None } else { self.numbers[slot] }
     }
 }

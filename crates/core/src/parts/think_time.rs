@@ -14,7 +14,7 @@ use crate::units::{Duration, Instant};
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ThinkTime {
+pub(crate) struct ThinkTime {
     last_end: Option<Instant>,
     times: DecayedSum,
 }
@@ -22,42 +22,42 @@ pub struct ThinkTime {
 impl ThinkTime {
     /// Makes the think time of a task that appears now, whose first request must not look late.
     #[must_use]
-    pub fn since(now: Instant) -> Self {
+    pub(crate) fn since(now: Instant) -> Self {
         Self { last_end: Some(now), times: DecayedSum::default() }
     }
 
     /// A request arrived; longer than twice `idle` is as good as for ever.
-    pub fn arrived(&mut self, now: Instant, idle: Duration) {
+    pub(crate) fn arrived(&mut self, now: Instant, idle: Duration) {
         self.arrived_within(now, idle * 2);
     }
 
     /// Records an arrival; think times of more than `longest` count as `longest`.
     #[inline]
-    pub fn arrived_within(&mut self, now: Instant, longest: Duration) {
+    pub(crate) fn arrived_within(&mut self, now: Instant, longest: Duration) {
         let thought = self.last_end.map_or(longest, |end| now.saturating_since(end).min(longest));
         self.times.push(thought.as_ns());
     }
 
     /// A sync request completed.
-    pub fn completed(&mut self, now: Instant) {
+    pub(crate) fn completed(&mut self, now: Instant) {
         self.last_end = Some(now);
     }
 
     /// When the last request completed, if one did.
     #[must_use]
-    pub const fn last_end(&self) -> Option<Instant> {
+    pub(crate) const fn last_end(&self) -> Option<Instant> {
         self.last_end
     }
 
     /// Whether enough is known to say so, and it thinks for longer than `limit`.
     #[must_use]
-    pub fn exceeds(&self, limit: Duration) -> bool {
+    pub(crate) fn exceeds(&self, limit: Duration) -> bool {
         self.times.is_valid() && self.times.mean() > limit.as_ns()
     }
 
     /// Whether enough is known.
     #[must_use]
-    pub fn is_valid(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         self.times.is_valid()
     }
 }

@@ -178,7 +178,7 @@ struct Valve {
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub struct Throttle {
+pub(crate) struct Throttle {
     valves: Table<ValveId, Valve>,
     links: Links<Tag>,
     /// Entries in the `ready` tree of a valve, or among the closed ones.
@@ -199,7 +199,7 @@ impl Throttle {
     /// Makes a throttle for `groups` groups and `tags` tags; `pool` is the number of the driver's requests.
     /// Allocates.
     #[must_use]
-    pub fn new(groups: u32, tags: u16, pool: u32) -> Self {
+    pub(crate) fn new(groups: u32, tags: u16, pool: u32) -> Self {
         let (groups, tags) = if groups > 1 { (groups as usize, usize::from(tags)) } else { (0, 0) };
         Self {
             valves: Table::new(groups * 2, Valve::default()),
@@ -216,26 +216,26 @@ impl Throttle {
     /// Whether nothing is limited, and no request waits.
     #[inline]
     #[must_use]
-    pub const fn is_unused(&self) -> bool {
+    pub(crate) const fn is_unused(&self) -> bool {
         self.limited == 0 && self.waiting == 0
     }
 
     /// How many requests wait.
     #[must_use]
-    pub const fn waiting(&self) -> u32 {
+    pub(crate) const fn waiting(&self) -> u32 {
         self.waiting
     }
 
     /// When the next request may go, if one waits.
     #[must_use]
-    pub fn next_due(&self) -> Option<Instant> {
+    pub(crate) fn next_due(&self) -> Option<Instant> {
         self.forest.first(&self.closed).map(|e| Instant::from_ns(self.forest.key(e)))
     }
 
     /// Whether the driver should make a request like this one now: not if it would only wait here, where
     /// enough of its group, or of all groups, do.
     #[must_use]
-    pub fn has_room(&self, now: Instant, groups: &Groups, rq: &Request) -> bool {
+    pub(crate) fn has_room(&self, now: Instant, groups: &Groups, rq: &Request) -> bool {
         let valve = ValveId::of(rq.group, rq.op);
         let part = |parts: u32| (self.pool / parts).max(1);
         Self::path(groups, valve).all(|v| self.opens(v) <= now.as_ns())
@@ -244,7 +244,7 @@ impl Throttle {
 
     /// When a request like this one could go on at once, if none went before.
     #[must_use]
-    pub fn opens_at(&self, groups: &Groups, rq: &Request) -> Instant {
+    pub(crate) fn opens_at(&self, groups: &Groups, rq: &Request) -> Instant {
         let opens = Self::path(groups, ValveId::of(rq.group, rq.op)).map(|v| self.opens(v)).max();
         // Instants begin with 1.
         Instant::from_ns(opens.unwrap_or(1).max(1))
@@ -252,7 +252,7 @@ impl Throttle {
 
     /// A request comes, of a group that exists. Returns whether it may go on at once; if not, it waits here.
     /// Those that are due must have [gone](Self::pass) before.
-    pub fn admit(&mut self, now: Instant, groups: &Groups, tag: Tag, rq: &Request) -> bool {
+    pub(crate) fn admit(&mut self, now: Instant, groups: &Groups, tag: Tag, rq: &Request) -> bool {
         self.now = self.now.max(now.as_ns());
         let valve = ValveId::of(rq.group, rq.op);
         if self.lets_pass(groups, valve) {
@@ -273,7 +273,7 @@ impl Throttle {
     }
 
     /// The next request that may go by now, if there is one: it has been paid for and waits no more.
-    pub fn pass(&mut self, now: Instant, groups: &Groups, requests: &Requests) -> Option<Tag> {
+    pub(crate) fn pass(&mut self, now: Instant, groups: &Groups, requests: &Requests) -> Option<Tag> {
         loop {
             for root in [Op::Read, Op::Write].map(|op| ValveId::of(GroupId::ROOT, op)) {
                 if !self.valves[root].ready.is_empty() {
@@ -296,7 +296,7 @@ impl Throttle {
     }
 
     /// Any request that waits, whatever the limits say, and unpaid.
-    pub fn take(&mut self, groups: &Groups, requests: &Requests) -> Option<Tag> {
+    pub(crate) fn take(&mut self, groups: &Groups, requests: &Requests) -> Option<Tag> {
         let valve = self.forest.first(&self.closed)?.valve();
         self.reopen(valve);
         let tag = self.pull(groups, requests, valve, false);
@@ -308,7 +308,7 @@ impl Throttle {
 
     /// A group's limit is another than `old`. Those that are due must have [gone](Self::pass) before; some
     /// may be due afterwards.
-    pub fn change(&mut self, now: Instant, groups: &Groups, group: GroupId, old: &Max) {
+    pub(crate) fn change(&mut self, now: Instant, groups: &Groups, group: GroupId, old: &Max) {
         self.now = self.now.max(now.as_ns());
         let new = groups.max(group);
         self.limited = self.limited + u32::from(!new.is_none()) - u32::from(!old.is_none());
@@ -332,7 +332,7 @@ impl Throttle {
     }
 
     /// Walks everything and panics if anything is inconsistent. Only between calls, when no request is due.
-    pub fn check(&self, groups: &Groups) {
+    pub(crate) fn check(&self, groups: &Groups) {
         let (mut waiting, mut closed, mut limited) = (0, 0, 0);
         for (v, valve) in self.valves.iter() {
             limited += u32::from(v.0.is_multiple_of(2) && !groups.max(v.group()).is_none());
@@ -354,7 +354,7 @@ impl Throttle {
 
     /// Whether a request waits here.
     #[must_use]
-    pub fn holds(&self, tag: Tag, rq: &Request) -> bool {
+    pub(crate) fn holds(&self, tag: Tag, rq: &Request) -> bool {
         self.valves
             .get(ValveId::of(rq.group, rq.op))
             .is_some_and(|v| self.links.iter(&v.own).any(|t| t == tag))

@@ -60,7 +60,7 @@ struct Node {
 
 /// One node for each id; the trees are [`Tree`]s.
 #[derive(Clone, Debug)]
-pub struct Forest<I> {
+pub(crate) struct Forest<I> {
     nodes: Table<Place, Node>,
     /// How many insertions there were, modulo 2^32.
     inserted: u32,
@@ -69,7 +69,7 @@ pub struct Forest<I> {
 
 /// One ordered tree in a [`Forest`].
 #[derive(Clone, Copy, Debug)]
-pub struct Tree {
+pub(crate) struct Tree {
     /// Of the index.
     root: u32,
     /// The first and the last.
@@ -86,13 +86,13 @@ impl Default for Tree {
 impl Tree {
     /// How many ids are in the tree.
     #[must_use]
-    pub const fn len(&self) -> u32 {
+    pub(crate) const fn len(&self) -> u32 {
         self.len
     }
 
     /// Whether the tree is empty.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }
 }
@@ -100,7 +100,7 @@ impl Tree {
 impl<I: Id> Forest<I> {
     /// A forest with room for the ids `0..len`. Allocates.
     #[must_use]
-    pub fn new(len: usize) -> Self {
+    pub(crate) fn new(len: usize) -> Self {
         let node = Node { key: 0, parent: OUT, child: [NIL; 2], thread: [OUT; 2], red: false };
         Self { nodes: Table::new(len, node), inserted: 0, id: PhantomData }
     }
@@ -108,14 +108,14 @@ impl<I: Id> Forest<I> {
     /// Whether `id` is in some tree of this forest.
     #[inline]
     #[must_use]
-    pub fn contains(&self, id: I) -> bool {
+    pub(crate) fn contains(&self, id: I) -> bool {
         self.nodes[Place::of(id)].thread[0] != OUT
     }
 
     /// The key under which `id` is filed; meaningless when it is in no tree.
     #[inline]
     #[must_use]
-    pub fn key(&self, id: I) -> u64 {
+    pub(crate) fn key(&self, id: I) -> u64 {
         self.nodes[Place::of(id)].key
     }
 
@@ -123,7 +123,7 @@ impl<I: Id> Forest<I> {
     ///
     /// # Panics
     /// If `id` is already in a tree.
-    pub fn insert(&mut self, tree: &mut Tree, id: I, key: u64) {
+    pub(crate) fn insert(&mut self, tree: &mut Tree, id: I, key: u64) {
         assert!(!self.contains(id), "already in a tree");
         let n = Place::of(id).0;
         let (mut parent, mut at, mut before) = (NIL, tree.root, NIL);
@@ -157,7 +157,7 @@ impl<I: Id> Forest<I> {
     /// # Panics
     /// If `id` is already in a tree.
     #[inline]
-    pub fn insert_maybe_first(&mut self, tree: &mut Tree, id: I, key: u64) {
+    pub(crate) fn insert_maybe_first(&mut self, tree: &mut Tree, id: I, key: u64) {
         if tree.is_empty() { self.insert_first(tree, id, key) } else { self.insert(tree, id, key) }
     }
 
@@ -166,7 +166,7 @@ impl<I: Id> Forest<I> {
     /// # Panics
     /// If `id` is already in a tree.
     #[inline]
-    pub fn insert_first(&mut self, tree: &mut Tree, id: I, key: u64) {
+    pub(crate) fn insert_first(&mut self, tree: &mut Tree, id: I, key: u64) {
         debug_assert!(tree.is_empty(), "there are others");
         let n = Place::of(id).0;
         let node = self.at_mut(n);
@@ -179,7 +179,7 @@ impl<I: Id> Forest<I> {
     ///
     /// # Panics
     /// If `id` is in no tree. That it is in *this* one is the caller's duty (`check` tells).
-    pub fn remove(&mut self, tree: &mut Tree, id: I) {
+    pub(crate) fn remove(&mut self, tree: &mut Tree, id: I) {
         let n = Place::of(id).0;
         let node = self.at_mut(n);
         let ([before, behind], parent) = (node.thread, node.parent);
@@ -198,7 +198,7 @@ impl<I: Id> Forest<I> {
     /// # Panics
     /// If `id` is in no tree.
     #[inline]
-    pub fn remove_last(&mut self, tree: &mut Tree, id: I) {
+    pub(crate) fn remove_last(&mut self, tree: &mut Tree, id: I) {
         debug_assert!(tree.len == 1, "there are others");
         let node = self.at_mut(Place::of(id).0);
         assert!(node.thread[0] != OUT, "in no tree");
@@ -213,7 +213,7 @@ impl<I: Id> Forest<I> {
     ///
     /// # Panics
     /// If `id` is in no tree.
-    pub fn set_key(&mut self, tree: &mut Tree, id: I, key: u64) {
+    pub(crate) fn set_key(&mut self, tree: &mut Tree, id: I, key: u64) {
         let n = Place::of(id).0;
         let Node { thread: [before, behind], parent, .. } = *self.at(n);
         assert!(before != OUT, "in no tree");
@@ -245,34 +245,34 @@ impl<I: Id> Forest<I> {
     /// The first id of `tree`: smallest key, earliest inserted.
     #[inline]
     #[must_use]
-    pub fn first(&self, tree: &Tree) -> Option<I> {
+    pub(crate) fn first(&self, tree: &Tree) -> Option<I> {
         Place(tree.ends[0]).id()
     }
 
     /// The last id of `tree`.
     #[inline]
     #[must_use]
-    pub fn last(&self, tree: &Tree) -> Option<I> {
+    pub(crate) fn last(&self, tree: &Tree) -> Option<I> {
         Place(tree.ends[1]).id()
     }
 
     /// The id after `id` in its tree.
     #[inline]
     #[must_use]
-    pub fn next(&self, id: I) -> Option<I> {
+    pub(crate) fn next(&self, id: I) -> Option<I> {
         Place(self.nodes[Place::of(id)].thread[1]).id()
     }
 
     /// The id before `id` in its tree.
     #[inline]
     #[must_use]
-    pub fn prev(&self, id: I) -> Option<I> {
+    pub(crate) fn prev(&self, id: I) -> Option<I> {
         Place(self.nodes[Place::of(id)].thread[0]).id()
     }
 
     /// The first id of `tree` with a key of at least `key`.
     #[must_use]
-    pub fn lower_bound(&self, tree: &Tree, key: u64) -> Option<I> {
+    pub(crate) fn lower_bound(&self, tree: &Tree, key: u64) -> Option<I> {
         let (mut at, mut before) = (tree.root, NIL);
         while let Some(node) = self.nodes.get(Place(at)) {
             let below = node.key < key;
@@ -289,12 +289,12 @@ impl<I: Id> Forest<I> {
     }
 
     /// The ids of `tree` in order.
-    pub fn iter(&self, tree: &Tree) -> impl Iterator<Item = I> + '_ {
+    pub(crate) fn iter(&self, tree: &Tree) -> impl Iterator<Item = I> + '_ {
         core::iter::successors(self.first(tree), |&id| self.next(id))
     }
 
     /// Walks the whole list and its index and panics if order, links, colours or length are wrong.
-    pub fn check(&self, tree: &Tree) {
+    pub(crate) fn check(&self, tree: &Tree) {
         assert!(tree.root == NIL || !self.at(tree.root).red, "red root");
         let (mut len, mut key, mut before, mut black_depth) = (0, 0, NIL, None);
         let mut indexed = if tree.root == NIL { NIL } else { self.descend(tree.root, LEFT) };

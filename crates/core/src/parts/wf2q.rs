@@ -50,21 +50,21 @@ const SHIFT: u32 = 22;
 /// If `weight` is 0.
 #[inline]
 #[must_use]
-pub const fn vt(sectors: u32, weight: u64) -> u64 {
+pub(crate) const fn vt(sectors: u32, weight: u64) -> u64 {
     ((sectors as u64) << SHIFT) / weight
 }
 
 /// The most sectors that a weight can be served in a virtual time.
 #[inline]
 #[must_use]
-pub fn sectors(vtime: u64, weight: u64) -> u32 {
+pub(crate) fn sectors(vtime: u64, weight: u64) -> u32 {
     u32::try_from((u128::from(vtime) * u128::from(weight)) >> SHIFT).unwrap_or(u32::MAX)
 }
 
 /// Whether virtual time `a` is later than `b`. They are less than 2^63 apart.
 #[inline]
 #[must_use]
-pub const fn later(a: u64, b: u64) -> bool {
+pub(crate) const fn later(a: u64, b: u64) -> bool {
     a.wrapping_sub(b).cast_signed() > 0
 }
 
@@ -76,7 +76,7 @@ const fn latest(a: u64, b: u64) -> u64 {
 
 /// Where an entity stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// It has nothing to do, and its last service is behind `V`. It does not count in `W`.
     Detached,
     /// In no tree, but counted in `W`: being served, or between two trees.
@@ -107,7 +107,7 @@ struct Node {
 
 /// The entities of any number of [`ServiceTree`]s.
 #[derive(Clone, Debug)]
-pub struct Wf2q<E> {
+pub(crate) struct Wf2q<E> {
     nodes: Table<Place, Node>,
     kernel_forget: bool,
     /// The active trees once more, in the kernel's shape.
@@ -117,7 +117,7 @@ pub struct Wf2q<E> {
 
 /// One resource, shared by weight. Its nodes are in a [`Wf2q`].
 #[derive(Clone, Copy, Debug)]
-pub struct ServiceTree {
+pub(crate) struct ServiceTree {
     active: u32,
     /// The root of the active tree in the kernel's shape, if that is kept.
     kernel_active: u32,
@@ -132,14 +132,14 @@ pub struct ServiceTree {
 impl ServiceTree {
     /// An empty tree at a virtual time.
     #[must_use]
-    pub const fn new(vtime: u64) -> Self {
+    pub(crate) const fn new(vtime: u64) -> Self {
         Self { active: NIL, kernel_active: NIL, idle: NIL, idle_first: NIL, idle_last: NIL, vtime, weight: 0 }
     }
 
     /// `V`.
     #[inline]
     #[must_use]
-    pub const fn vtime(&self) -> u64 {
+    pub(crate) const fn vtime(&self) -> u64 {
         self.vtime
     }
 
@@ -151,14 +151,14 @@ impl ServiceTree {
     /// `W`: the weight of all entities that are not detached.
     #[inline]
     #[must_use]
-    pub const fn weight(&self) -> u64 {
+    pub(crate) const fn weight(&self) -> u64 {
         self.weight
     }
 
     /// Whether an entity waits for service.
     #[inline]
     #[must_use]
-    pub const fn has_active(&self) -> bool {
+    pub(crate) const fn has_active(&self) -> bool {
         self.active != NIL
     }
 }
@@ -166,7 +166,7 @@ impl ServiceTree {
 impl<E: Id> Wf2q<E> {
     /// Room for the entities `0..len`, all detached, with weight 1 and all times at `origin`. Allocates.
     #[must_use]
-    pub fn new(len: usize, origin: u64) -> Self {
+    pub(crate) fn new(len: usize, origin: u64) -> Self {
         let node = Node {
             start: origin,
             finish: origin,
@@ -186,27 +186,27 @@ impl<E: Id> Wf2q<E> {
 
     /// Forgets as the kernel does, for comparisons: at most one idle entity at a time, and when no entity is
     /// active and all idle ones are done, `V` *is set back* to the last one's finish. Default off.
-    pub const fn set_kernel_forget(&mut self, on: bool) {
+    pub(crate) const fn set_kernel_forget(&mut self, on: bool) {
         self.kernel_forget = on;
     }
 
     /// Searches as the kernel does, for comparisons: on a tree of its shape, and stopping too early; see
     /// `docs/deviations.md`. Only while no entity is active. Allocates. Default off.
-    pub fn set_kernel_search(&mut self, on: bool) {
+    pub(crate) fn set_kernel_search(&mut self, on: bool) {
         self.kernel_shape = on.then(|| RedBlack::new(self.nodes.len()));
     }
 
     /// Where an entity stands.
     #[inline]
     #[must_use]
-    pub fn standing(&self, e: E) -> Standing {
+    pub(crate) fn standing(&self, e: E) -> Standing {
         self.nodes[Place::of(e)].standing
     }
 
     /// `S` and `F`.
     #[inline]
     #[must_use]
-    pub fn times(&self, e: E) -> (u64, u64) {
+    pub(crate) fn times(&self, e: E) -> (u64, u64) {
         let node = &self.nodes[Place::of(e)];
         (node.start, node.finish)
     }
@@ -214,7 +214,7 @@ impl<E: Id> Wf2q<E> {
     /// Its weight.
     #[inline]
     #[must_use]
-    pub fn weight(&self, e: E) -> u32 {
+    pub(crate) fn weight(&self, e: E) -> u32 {
         self.nodes[Place::of(e)].weight
     }
 
@@ -223,7 +223,7 @@ impl<E: Id> Wf2q<E> {
     /// # Panics
     /// If it is in a tree.
     #[inline]
-    pub fn set_times(&mut self, e: E, start: u64, finish: u64) {
+    pub(crate) fn set_times(&mut self, e: E, start: u64, finish: u64) {
         let node = &mut self.nodes[Place::of(e)];
         assert!(matches!(node.standing, Standing::Detached | Standing::Held), "times of one in a tree");
         node.start = start;
@@ -235,7 +235,7 @@ impl<E: Id> Wf2q<E> {
     ///
     /// # Panics
     /// If `weight` is 0.
-    pub fn set_weight(&mut self, tree: &mut ServiceTree, e: E, weight: u32) {
+    pub(crate) fn set_weight(&mut self, tree: &mut ServiceTree, e: E, weight: u32) {
         assert!(weight > 0, "a weight of 0");
         let node = &mut self.nodes[Place::of(e)];
         let old = core::mem::replace(&mut node.weight, weight);
@@ -249,7 +249,7 @@ impl<E: Id> Wf2q<E> {
     /// # Panics
     /// If it is not detached.
     #[inline]
-    pub fn attach(&mut self, tree: &mut ServiceTree, e: E) {
+    pub(crate) fn attach(&mut self, tree: &mut ServiceTree, e: E) {
         let node = &mut self.nodes[Place::of(e)];
         assert!(node.standing == Standing::Detached, "already attached");
         node.standing = Standing::Held;
@@ -261,7 +261,7 @@ impl<E: Id> Wf2q<E> {
     /// # Panics
     /// If it is not held.
     #[inline]
-    pub fn detach(&mut self, tree: &mut ServiceTree, e: E) {
+    pub(crate) fn detach(&mut self, tree: &mut ServiceTree, e: E) {
         let node = &mut self.nodes[Place::of(e)];
         assert!(node.standing == Standing::Held, "detached from a tree, or twice");
         node.standing = Standing::Detached;
@@ -273,7 +273,7 @@ impl<E: Id> Wf2q<E> {
     /// # Panics
     /// If it is not held.
     #[inline]
-    pub fn activate(&mut self, tree: &mut ServiceTree, e: E) {
+    pub(crate) fn activate(&mut self, tree: &mut ServiceTree, e: E) {
         self.link(&mut tree.active, Place::of(e).0, Standing::Active);
         if let Some(shape) = &mut self.kernel_shape {
             let (nodes, n) = (&self.nodes, Place::of(e).0);
@@ -286,7 +286,7 @@ impl<E: Id> Wf2q<E> {
     ///
     /// # Panics
     /// If it is not held.
-    pub fn retire(&mut self, tree: &mut ServiceTree, e: E) {
+    pub(crate) fn retire(&mut self, tree: &mut ServiceTree, e: E) {
         let n = Place::of(e).0;
         self.link(&mut tree.idle, n, Standing::Idle);
         let finish = self.at(n).finish;
@@ -300,7 +300,7 @@ impl<E: Id> Wf2q<E> {
 
     /// Takes an entity off the tree that it is on, if it is on one. It is held then.
     #[inline]
-    pub fn hold(&mut self, tree: &mut ServiceTree, e: E) {
+    pub(crate) fn hold(&mut self, tree: &mut ServiceTree, e: E) {
         let n = Place::of(e).0;
         match self.at(n).standing {
             Standing::Active => {
@@ -326,7 +326,7 @@ impl<E: Id> Wf2q<E> {
 
     /// Moves `V` on by service of `sectors`. Does nothing to a tree without entities.
     #[inline]
-    pub fn serve(&mut self, tree: &mut ServiceTree, sectors: u32) {
+    pub(crate) fn serve(&mut self, tree: &mut ServiceTree, sectors: u32) {
         if tree.weight > 0 {
             tree.vtime = tree.vtime.wrapping_add(vt(sectors, tree.weight));
             self.forget(tree);
@@ -335,7 +335,7 @@ impl<E: Id> Wf2q<E> {
 
     /// Moves `V` on to where at least one active entity is eligible, if none is.
     #[inline]
-    pub fn jump(&mut self, tree: &mut ServiceTree) {
+    pub(crate) fn jump(&mut self, tree: &mut ServiceTree) {
         let before = tree.vtime;
         if let Some(root) = self.nodes.get(Place(tree.active)) {
             tree.vtime = latest(tree.vtime, root.min_start);
@@ -374,7 +374,7 @@ impl<E: Id> Wf2q<E> {
     /// the least start count as such. `None` when no entity is active.
     #[inline]
     #[must_use]
-    pub fn next(&self, tree: &ServiceTree) -> Option<E> {
+    pub(crate) fn next(&self, tree: &ServiceTree) -> Option<E> {
         let mut node = self.nodes.get(Place(tree.active))?;
         let vtime = latest(tree.vtime, node.min_start);
         if let Some(shape) = &self.kernel_shape {
@@ -421,7 +421,7 @@ impl<E: Id> Wf2q<E> {
 
     /// Whether no other entity is on the active tree than `e`, which is.
     #[must_use]
-    pub fn is_only_active(&self, tree: &ServiceTree, e: E) -> bool {
+    pub(crate) fn is_only_active(&self, tree: &ServiceTree, e: E) -> bool {
         tree.active == Place::of(e).0 && self.at(tree.active).child == [NIL; 2]
     }
 
@@ -565,7 +565,7 @@ impl<E: Id> Wf2q<E> {
     }
 
     /// Walks both trees and panics if order, heap, links, least starts or ends are wrong.
-    pub fn check(&self, tree: &ServiceTree) {
+    pub(crate) fn check(&self, tree: &ServiceTree) {
         self.check_treap(tree.active, Standing::Active);
         let [first, last] = self.check_treap(tree.idle, Standing::Idle);
         assert_eq!([tree.idle_first, tree.idle_last], [first, last], "ends of the idle tree");

@@ -89,7 +89,7 @@ tunables! {
 impl Config {
     /// The scheduler of 2.6.0 to about 2.6.23.
     #[must_use]
-    pub fn linux_2_6_9() -> Self {
+    pub(crate) fn linux_2_6_9() -> Self {
         Self { batch_rule: BatchRule::Contiguous, ..Self::default() }
     }
 }

@@ -91,3 +91,8 @@ impl Chance {
         weights.len() - 1
     }
 }
+
+/// A number that fits because of the range it was drawn from.
+pub(crate) fn narrow<T: TryFrom<u64, Error: std::fmt::Debug>>(n: u64) -> T {
+    T::try_from(n).expect("drawn from a range that fits")
+}

@@ -4,6 +4,7 @@
 //= A. Groce et al., Swarm testing (ISSTA 2012)
 
 use super::chance::Chance;
+pub(crate) use super::chance::narrow;
 use super::ledger::OPS;
 use fairhead_core::config::{Tunable, Unit};
 use fairhead_core::sched::any::AnyConfig;
@@ -30,11 +31,6 @@ pub(crate) fn limits(chance: &mut Chance) -> Limits {
         trace: if chance.percent(50) { 1024 } else { 0 },
         actuators: Actuators::at(&[Sector(100), Sector(20_000)][..*chance.pick(&[0, 0, 0, 1, 2])]),
     }
-}
-
-/// A number that fits because of the range it was drawn from.
-pub(crate) fn narrow<T: TryFrom<u64, Error: std::fmt::Debug>>(n: u64) -> T {
-    T::try_from(n).expect("drawn from a range that fits")
 }
 
 /// Times beyond this make a case that only waits.

@@ -62,10 +62,13 @@ fn run(test: &str, cases: u64, mut case: impl FnMut(u64)) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| case(seed))) {
             let about = ABOUT.get();
             eprintln!("{test}: seed {seed:#x} fails in {about} (case {i} of {cases}); to see it again:");
+            let binary = match env!("CARGO_CRATE_NAME") {
+                "fairhead_core" => format!("--lib -- {test}"),
+                suite => format!("--test {suite} -- {test} --exact"),
+            };
             eprintln!(
                 "  FAIRHEAD_SEED={seed:#x} FAIRHEAD_SEEDS=1 FAIRHEAD_LOG=1 \
-                 cargo test --profile sim -p fairhead-core --test {} -- {test} --exact",
-                env!("CARGO_CRATE_NAME")
+                 cargo test --profile sim -p fairhead-core {binary}"
             );
             resume_unwind(panic);
         }

@@ -5,7 +5,7 @@ use crate::units::{Class, GroupId, Id};
 
 impl<I: Id> Hierarchy<I> {
     /// Walks everything and panics if something is wrong. O(groups * entities): for tests.
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         for (group, schedule) in self.schedules.iter() {
             for class in CLASSES {
                 self.check_tree(group, class);

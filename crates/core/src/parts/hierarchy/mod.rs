@@ -99,7 +99,7 @@ struct Schedule {
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub struct Hierarchy<I> {
+pub(crate) struct Hierarchy<I> {
     nodes: Wf2q<Entity>,
     shares: Table<Entity, Share>,
     schedules: Table<GroupId, Schedule>,
@@ -118,7 +118,7 @@ impl<I: Id> Hierarchy<I> {
     /// Leaves `0..leaves` and groups `0..groups`, the root included; all inactive, every group below the
     /// root. Allocates.
     #[must_use]
-    pub fn new(leaves: usize, groups: u32) -> Self {
+    pub(crate) fn new(leaves: usize, groups: u32) -> Self {
         Self::starting_at(leaves, groups, 0)
     }
 
@@ -128,7 +128,7 @@ impl<I: Id> Hierarchy<I> {
     /// # Panics
     /// If leaves and groups together are 2^32 or more.
     #[must_use]
-    pub fn starting_at(leaves: usize, groups: u32, origin: u64) -> Self {
+    pub(crate) fn starting_at(leaves: usize, groups: u32, origin: u64) -> Self {
         let groups = groups.max(1) as usize;
         assert!(leaves + groups < u32::MAX as usize, "too many leaves");
         let leaf = Share {
@@ -166,18 +166,18 @@ impl<I: Id> Hierarchy<I> {
 
     /// Whether the IDLE class has a turn when it had none for 200 ms; if not, it waits for all others.
     /// Default on.
-    pub const fn set_idle_turns(&mut self, on: bool) {
+    pub(crate) const fn set_idle_turns(&mut self, on: bool) {
         self.idle_turns = on;
     }
 
     /// Searches for the next entity as the kernel does: see [`Wf2q::set_kernel_search`]. Only while no entity
     /// is active. Allocates. Default off.
-    pub fn set_kernel_search(&mut self, on: bool) {
+    pub(crate) fn set_kernel_search(&mut self, on: bool) {
         self.nodes.set_kernel_search(on);
     }
 
     /// Idle entities are forgotten as the kernel does it: see [`Wf2q::set_kernel_forget`]. Default off.
-    pub const fn set_kernel_forget(&mut self, on: bool) {
+    pub(crate) const fn set_kernel_forget(&mut self, on: bool) {
         self.nodes.set_kernel_forget(on);
     }
 
@@ -195,7 +195,7 @@ impl<I: Id> Hierarchy<I> {
     /// - a leaf of a lower class outweighs others by weight;
     /// - the IDLE class's turn is used up by the look-up that finds it, even if `next` is looked up again
     ///   before it is selected.
-    pub const fn set_kernel_next(&mut self, on: bool) {
+    pub(crate) const fn set_kernel_next(&mut self, on: bool) {
         self.kernel_next = on;
     }
 
@@ -205,7 +205,7 @@ impl<I: Id> Hierarchy<I> {
     ///
     /// # Panics
     /// If `group` is the root, is not detached, or would be below itself.
-    pub fn set_parent(&mut self, group: GroupId, parent: GroupId) {
+    pub(crate) fn set_parent(&mut self, group: GroupId, parent: GroupId) {
         let e = self.entity(group).expect("the root has no parent");
         assert!(self.nodes.standing(e) == Standing::Detached, "a new parent for an active group");
         let mut above = Some(parent);
@@ -219,7 +219,7 @@ impl<I: Id> Hierarchy<I> {
     /// The group's group; `None` for the root.
     #[inline]
     #[must_use]
-    pub fn parent(&self, group: GroupId) -> Option<GroupId> {
+    pub(crate) fn parent(&self, group: GroupId) -> Option<GroupId> {
         self.entity(group).map(|e| self.shares[e].group)
     }
 
@@ -228,7 +228,7 @@ impl<I: Id> Hierarchy<I> {
     ///
     /// # Panics
     /// If it is not detached or still in service.
-    pub fn place(&mut self, leaf: I, group: GroupId, class: Class, weight: u32) {
+    pub(crate) fn place(&mut self, leaf: I, group: GroupId, class: Class, weight: u32) {
         let e = Self::leaf(leaf);
         self.assert_movable(e);
         let base = weight.max(1);
@@ -251,7 +251,7 @@ impl<I: Id> Hierarchy<I> {
     ///
     /// # Panics
     /// If it is not detached or still in service.
-    pub fn move_to(&mut self, leaf: I, group: GroupId) {
+    pub(crate) fn move_to(&mut self, leaf: I, group: GroupId) {
         let e = Self::leaf(leaf);
         self.assert_movable(e);
         self.shares[e].group = group;
@@ -264,7 +264,7 @@ impl<I: Id> Hierarchy<I> {
 
     /// Whether a leaf in the group waits or is in service.
     #[must_use]
-    pub fn is_group_active(&self, group: GroupId) -> bool {
+    pub(crate) fn is_group_active(&self, group: GroupId) -> bool {
         let schedule = &self.schedules[group];
         schedule.next.is_some() || schedule.in_service.is_some()
     }
@@ -272,7 +272,7 @@ impl<I: Id> Hierarchy<I> {
     /// The leaf's group.
     #[inline]
     #[must_use]
-    pub fn group(&self, leaf: I) -> GroupId {
+    pub(crate) fn group(&self, leaf: I) -> GroupId {
         self.shares[Self::leaf(leaf)].group
     }
 
@@ -280,20 +280,20 @@ impl<I: Id> Hierarchy<I> {
 
     /// Gives a leaf another class and weight, when it is next put on a tree or by
     /// [`Hierarchy::apply_weight`]. The weight is at least 1.
-    pub fn set_weight(&mut self, leaf: I, class: Class, base: u32) {
+    pub(crate) fn set_weight(&mut self, leaf: I, class: Class, base: u32) {
         let share = &mut self.shares[Self::leaf(leaf)];
         (share.new_class, share.new_base, share.dirty) = (class, base.max(1), true);
     }
 
     /// Multiplies a leaf's weight by `factor` (at least 1), at the same time as [`Hierarchy::set_weight`]
     /// would.
-    pub fn set_raise(&mut self, leaf: I, factor: u32) {
+    pub(crate) fn set_raise(&mut self, leaf: I, factor: u32) {
         let share = &mut self.shares[Self::leaf(leaf)];
         (share.raise, share.dirty) = (factor.max(1), true);
     }
 
     /// Applies a leaf's weight now, wherever it is, without new times. A new class waits until later.
-    pub fn apply_weight(&mut self, leaf: I) {
+    pub(crate) fn apply_weight(&mut self, leaf: I) {
         let e = Self::leaf(leaf);
         let share = &mut self.shares[e];
         share.base = share.new_base;
@@ -306,7 +306,7 @@ impl<I: Id> Hierarchy<I> {
     ///
     /// # Panics
     /// If it is the root, which has none.
-    pub fn set_group_weight(&mut self, group: GroupId, weight: u32) {
+    pub(crate) fn set_group_weight(&mut self, group: GroupId, weight: u32) {
         let e = self.entity(group).expect("the root has no weight");
         let share = &mut self.shares[e];
         (share.new_base, share.dirty) = (weight.max(1), true);
@@ -315,7 +315,7 @@ impl<I: Id> Hierarchy<I> {
     /// Gives a leaf another class and weight (at least 1) at once, with new times: what it is ahead of its
     /// share by, or behind, stays the same amount of service. So it neither waits for what was counted by the
     /// old weight, nor gains.
-    pub fn reweigh(&mut self, now: Instant, leaf: I, class: Class, weight: u32) {
+    pub(crate) fn reweigh(&mut self, now: Instant, leaf: I, class: Class, weight: u32) {
         self.reweigh_entity(now, Self::leaf(leaf), class, weight);
     }
 
@@ -323,7 +323,7 @@ impl<I: Id> Hierarchy<I> {
     ///
     /// # Panics
     /// If it is the root, which has no weight.
-    pub fn reweigh_group(&mut self, now: Instant, group: GroupId, class: Class, weight: u32) {
+    pub(crate) fn reweigh_group(&mut self, now: Instant, group: GroupId, class: Class, weight: u32) {
         let e = self.entity(group).expect("the root has no weight");
         self.reweigh_entity(now, e, class, weight);
     }
@@ -331,35 +331,34 @@ impl<I: Id> Hierarchy<I> {
     /// The leaf's weight in force, raised if it is.
     #[inline]
     #[must_use]
-    pub fn weight(&self, leaf: I) -> u32 {
+    pub(crate) fn weight(&self, leaf: I) -> u32 {
         self.nodes.weight(Self::leaf(leaf))
     }
 
     /// The leaf's weight in force, not raised.
     #[inline]
     #[must_use]
-    pub fn base_weight(&self, leaf: I) -> u32 {
+    pub(crate) fn base_weight(&self, leaf: I) -> u32 {
         self.shares[Self::leaf(leaf)].base
     }
 
     /// Returns the factor of the leaf's weight, as last set; in force or not.
-    #[inline]
-    #[must_use]
-    pub fn raise(&self, leaf: I) -> u32 {
+    #[cfg(test)]
+    pub(crate) fn raise(&self, leaf: I) -> u32 {
         self.shares[Self::leaf(leaf)].raise
     }
 
     /// The leaf's class in force.
     #[inline]
     #[must_use]
-    pub fn class(&self, leaf: I) -> Class {
+    pub(crate) fn class(&self, leaf: I) -> Class {
         self.shares[Self::leaf(leaf)].class
     }
 
     /// The group's weight in force; for the root, which has none, the default of 100.
     #[inline]
     #[must_use]
-    pub fn group_weight(&self, group: GroupId) -> u32 {
+    pub(crate) fn group_weight(&self, group: GroupId) -> u32 {
         self.entity(group).map_or(GROUP_WEIGHT, |e| self.nodes.weight(e))
     }
 
@@ -368,34 +367,34 @@ impl<I: Id> Hierarchy<I> {
     /// Returns the service that the leaf may be given in one stay in service, in sectors.
     #[inline]
     #[must_use]
-    pub fn budget(&self, leaf: I) -> u32 {
+    pub(crate) fn budget(&self, leaf: I) -> u32 {
         self.shares[Self::leaf(leaf)].budget
     }
 
     /// Sets the budget. Sorts nothing: it is for a leaf in no tree, or followed by [`Hierarchy::requeue`].
     #[inline]
-    pub fn set_budget(&mut self, leaf: I, budget: u32) {
+    pub(crate) fn set_budget(&mut self, leaf: I, budget: u32) {
         self.shares[Self::leaf(leaf)].budget = budget;
     }
 
     /// Returns the service that the leaf was given and has not paid for, in sectors.
     #[inline]
     #[must_use]
-    pub fn service(&self, leaf: I) -> u32 {
+    pub(crate) fn service(&self, leaf: I) -> u32 {
         self.shares[Self::leaf(leaf)].service
     }
 
     /// Returns what is left of the leaf's budget, in sectors; negative when it was given more.
     #[inline]
     #[must_use]
-    pub fn left(&self, leaf: I) -> i64 {
+    pub(crate) fn left(&self, leaf: I) -> i64 {
         let share = &self.shares[Self::leaf(leaf)];
         i64::from(share.budget) - i64::from(share.service)
     }
 
     /// Sets the service.
     #[inline]
-    pub fn set_service(&mut self, leaf: I, service: u32) {
+    pub(crate) fn set_service(&mut self, leaf: I, service: u32) {
         self.shares[Self::leaf(leaf)].service = service;
     }
 
@@ -405,7 +404,7 @@ impl<I: Id> Hierarchy<I> {
     ///
     /// # Panics
     /// If it is active or in service.
-    pub fn activate(&mut self, now: Instant, leaf: I, credit: bool) {
+    pub(crate) fn activate(&mut self, now: Instant, leaf: I, credit: bool) {
         let e = Self::leaf(leaf);
         let standing = self.nodes.standing(e);
         assert!(matches!(standing, Standing::Detached | Standing::Idle), "{leaf:?} is {standing:?} already");
@@ -416,7 +415,7 @@ impl<I: Id> Hierarchy<I> {
     ///
     /// # Panics
     /// If it is not active.
-    pub fn requeue(&mut self, now: Instant, leaf: I) {
+    pub(crate) fn requeue(&mut self, now: Instant, leaf: I) {
         let e = Self::leaf(leaf);
         assert!(self.nodes.standing(e) == Standing::Active, "{leaf:?} is not active");
         self.walk_up(now, e, false, false);
@@ -426,7 +425,7 @@ impl<I: Id> Hierarchy<I> {
     ///
     /// # Panics
     /// If it is not in service.
-    pub fn expire_requeue(&mut self, now: Instant, leaf: I) {
+    pub(crate) fn expire_requeue(&mut self, now: Instant, leaf: I) {
         let e = Self::leaf(leaf);
         assert!(self.serving == Some(e), "{leaf:?} is not in service");
         self.walk_up(now, e, false, true);
@@ -435,7 +434,7 @@ impl<I: Id> Hierarchy<I> {
     /// A leaf has nothing more to do. `may_idle`: it may wait on the idle tree for virtual time. `on_expiry`:
     /// it was in service, and [`Hierarchy::reset_service`] follows. Nothing happens to one that is detached,
     /// and one that is idle at most leaves the idle tree.
-    pub fn deactivate(&mut self, now: Instant, leaf: I, may_idle: bool, on_expiry: bool) {
+    pub(crate) fn deactivate(&mut self, now: Instant, leaf: I, may_idle: bool, on_expiry: bool) {
         let mut e = Self::leaf(leaf);
         match self.nodes.standing(e) {
             Standing::Detached => return,
@@ -477,7 +476,7 @@ impl<I: Id> Hierarchy<I> {
     ///
     /// # Panics
     /// If it is active or in service.
-    pub fn detach(&mut self, leaf: I) {
+    pub(crate) fn detach(&mut self, leaf: I) {
         let e = Self::leaf(leaf);
         match self.nodes.standing(e) {
             Standing::Detached => {}
@@ -492,7 +491,7 @@ impl<I: Id> Hierarchy<I> {
 
     /// Takes a group without active children off its parent's idle tree, so that it can have another parent.
     /// Nothing happens to one that is active or detached.
-    pub fn detach_group(&mut self, group: GroupId) {
+    pub(crate) fn detach_group(&mut self, group: GroupId) {
         if let Some(e) = self.entity(group).filter(|&e| self.nodes.standing(e) == Standing::Idle) {
             let tree = tree_of(&mut self.schedules, &self.shares[e]);
             self.nodes.hold(tree, e);
@@ -505,7 +504,7 @@ impl<I: Id> Hierarchy<I> {
     ///
     /// # Panics
     /// If a leaf is in service already.
-    pub fn select(&mut self, now: Instant) -> Option<I> {
+    pub(crate) fn select(&mut self, now: Instant) -> Option<I> {
         assert!(self.serving.is_none(), "two leaves in service");
         let mut group = GroupId::ROOT;
         let mut e =
@@ -548,7 +547,7 @@ impl<I: Id> Hierarchy<I> {
     ///
     /// # Panics
     /// If the leaf was neither requeued nor deactivated.
-    pub fn reset_service(&mut self) {
+    pub(crate) fn reset_service(&mut self) {
         let Some(leaf) = self.serving.take() else { return };
         assert!(self.nodes.standing(leaf) != Standing::Held, "in service, and nowhere else");
         let mut group = self.shares[leaf].group;
@@ -562,7 +561,7 @@ impl<I: Id> Hierarchy<I> {
 
     /// The leaf was given `cost` sectors, and so were all groups above it.
     #[inline]
-    pub fn served(&mut self, leaf: I, cost: u32) {
+    pub(crate) fn served(&mut self, leaf: I, cost: u32) {
         let mut above = Some(Self::leaf(leaf));
         while let Some(e) = above {
             let share = &mut self.shares[e];
@@ -577,7 +576,7 @@ impl<I: Id> Hierarchy<I> {
     /// groups above it. It pays at once, and so do those above that are not in service. `at_most`: what would
     /// take one of them further ahead of virtual time than if it had been given this much does not count,
     /// neither for it nor for virtual time.
-    pub fn charge(&mut self, now: Instant, leaf: I, cost: u32, at_most: u32) {
+    pub(crate) fn charge(&mut self, now: Instant, leaf: I, cost: u32, at_most: u32) {
         let mut above = Some(Self::leaf(leaf));
         while let Some(e) = above {
             let share = &mut self.shares[e];
@@ -598,7 +597,7 @@ impl<I: Id> Hierarchy<I> {
 
     /// Makes an active leaf the one that [`Hierarchy::select`] returns next, whichever leaf would be chosen
     /// otherwise.
-    pub fn prefer(&mut self, leaf: I) {
+    pub(crate) fn prefer(&mut self, leaf: I) {
         let mut e = Self::leaf(leaf);
         while self.nodes.standing(e) == Standing::Active {
             let group = self.shares[e].group;
@@ -611,7 +610,7 @@ impl<I: Id> Hierarchy<I> {
     }
 
     /// Gives a leaf other times. Virtual time follows if the leaf had started with it, just now.
-    pub fn adopt_times(&mut self, now: Instant, leaf: I, start: u64, finish: u64) {
+    pub(crate) fn adopt_times(&mut self, now: Instant, leaf: I, start: u64, finish: u64) {
         let e = Self::leaf(leaf);
         let (group, standing) = (self.shares[e].group, self.nodes.standing(e));
         let tree = tree_of(&mut self.schedules, &self.shares[e]);
@@ -642,7 +641,7 @@ impl<I: Id> Hierarchy<I> {
     /// The leaf in service.
     #[inline]
     #[must_use]
-    pub fn in_service(&self) -> Option<I> {
+    pub(crate) fn in_service(&self) -> Option<I> {
         self.serving.map(|e| I::from_index(e.index()))
     }
 
@@ -650,7 +649,7 @@ impl<I: Id> Hierarchy<I> {
     /// replace it.
     #[inline]
     #[must_use]
-    pub fn may_preempt(&self) -> bool {
+    pub(crate) fn may_preempt(&self) -> bool {
         let root = &self.schedules[GroupId::ROOT];
         match root.in_service {
             _ if self.kernel_next => root.next != root.in_service,
@@ -662,41 +661,41 @@ impl<I: Id> Hierarchy<I> {
     /// Whether the leaf waits on an active tree.
     #[inline]
     #[must_use]
-    pub fn is_active(&self, leaf: I) -> bool {
+    pub(crate) fn is_active(&self, leaf: I) -> bool {
         self.nodes.standing(Self::leaf(leaf)) == Standing::Active
     }
 
     /// Whether the leaf counts in the sum of weights: it is active, in service or on an idle tree.
     #[inline]
     #[must_use]
-    pub fn is_attached(&self, leaf: I) -> bool {
+    pub(crate) fn is_attached(&self, leaf: I) -> bool {
         self.nodes.standing(Self::leaf(leaf)) != Standing::Detached
     }
 
     /// The leaf's start and finish.
     #[inline]
     #[must_use]
-    pub fn times(&self, leaf: I) -> (u64, u64) {
+    pub(crate) fn times(&self, leaf: I) -> (u64, u64) {
         self.nodes.times(Self::leaf(leaf))
     }
 
     /// The group's start and finish; of the root, which has none, where virtual time started.
     #[must_use]
-    pub fn group_times(&self, group: GroupId) -> (u64, u64) {
+    pub(crate) fn group_times(&self, group: GroupId) -> (u64, u64) {
         self.entity(group).map_or((self.origin, self.origin), |e| self.nodes.times(e))
     }
 
     /// Virtual time of a class within a group.
     #[inline]
     #[must_use]
-    pub fn vtime(&self, group: GroupId, class: Class) -> u64 {
+    pub(crate) fn vtime(&self, group: GroupId, class: Class) -> u64 {
         self.schedules[group].trees[class as usize].vtime()
     }
 
     /// The sum of the weights of a group's children of one class.
     #[inline]
     #[must_use]
-    pub fn total_weight(&self, group: GroupId, class: Class) -> u64 {
+    pub(crate) fn total_weight(&self, group: GroupId, class: Class) -> u64 {
         self.schedules[group].trees[class as usize].weight()
     }
 
@@ -705,7 +704,7 @@ impl<I: Id> Hierarchy<I> {
     //= linux-6.12 block/bfq-iosched.c bfq_bfqq_higher_class_or_weight
     //= docs/reference/bfq.md#73-from-idle-to-busy
     #[must_use]
-    pub fn outweighs(&self, leaf: I, other: I) -> bool {
+    pub(crate) fn outweighs(&self, leaf: I, other: I) -> bool {
         //= deviates bfq-preempt-class
         if self.class(leaf) < self.class(other) || self.class(leaf) > self.class(other) && !self.kernel_next {
             return self.class(leaf) < self.class(other);

@@ -60,6 +60,7 @@ impl Batch {
         self.changing
     }
 
+    #[cfg(test)]
     pub(super) const fn writes_max(&self) -> u64 {
         self.writes_max
     }

@@ -88,7 +88,8 @@ mod tests;
 
 use anticipation::{Anticipation, Rules};
 use batch::Batch;
-pub use statistics::EstTime;
+#[cfg(test)]
+pub(crate) use statistics::EstTime;
 use statistics::Tasks;
 
 choice! {
@@ -133,7 +134,7 @@ tunables! {
 impl Config {
     /// Returns the tunables of Linux 2.6.0 to about 2.6.17.
     #[must_use]
-    pub fn linux_2_6_9() -> Self {
+    pub(crate) fn linux_2_6_9() -> Self {
         Self { variant: Variant::Early, ..Self::default() }
     }
 }
@@ -436,15 +437,9 @@ impl Divisible for Anticipatory {
 
 impl Anticipatory {
     /// Returns the expectations of a new process, which the kernel showed as `est_time`.
-    #[must_use]
-    pub fn est_time(&self) -> EstTime {
+    #[cfg(test)]
+    pub(crate) fn est_time(&self) -> EstTime {
         self.tasks.est_time()
-    }
-
-    /// How many requests the next async batch may have.
-    #[must_use]
-    pub const fn write_batch_count(&self) -> u64 {
-        self.own.batch.writes_max()
     }
 
     fn has(&self, kind: Kind) -> bool {

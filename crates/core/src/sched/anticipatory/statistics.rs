@@ -36,16 +36,17 @@ const THINK_MAX: Duration = Duration::from_ms(20);
 const SEEK_MAX: u64 = 1 << 48;
 
 /// The expectations of a process that has not been seen before: the kernel's file `est_time`.
+#[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct EstTime {
+pub(crate) struct EstTime {
     /// The probability that it exits after its first request, in per cent.
-    pub exit_percent: u64,
+    pub(crate) exit_percent: u64,
     /// The probability that, when a process has exited, no other continues where it stopped, in per cent.
-    pub exit_no_coop_percent: u64,
+    pub(crate) exit_no_coop_percent: u64,
     /// How long it thinks on average.
-    pub think_mean: Duration,
+    pub(crate) think_mean: Duration,
     /// How far it seeks on average, in sectors.
-    pub seek_mean: u64,
+    pub(crate) seek_mean: u64,
 }
 
 /// A decaying frequency, in 1/256.
@@ -264,6 +265,7 @@ impl Tasks {
         if seek.is_empty() { self.newcomers.seek.mean() } else { seek.mean() }
     }
 
+    #[cfg(test)]
     pub(super) fn est_time(&self) -> EstTime {
         let Newcomers { tick, exits, exits_alone, think, seek, .. } = &self.newcomers;
         EstTime {

@@ -211,7 +211,7 @@ tunables! {
 impl Config {
     /// Returns the tunables of Linux 2.6.33.
     #[must_use]
-    pub fn linux_2_6_33() -> Self {
+    pub(crate) fn linux_2_6_33() -> Self {
         Self {
             quantum: 4,
             group_idle: Duration::ZERO,
@@ -223,7 +223,7 @@ impl Config {
 
     /// Returns the tunables of Linux 2.6.34 on disks with a head.
     #[must_use]
-    pub fn linux_2_6_34() -> Self {
+    pub(crate) fn linux_2_6_34() -> Self {
         Self { group_idle: Duration::ZERO, seek: Seek::Distance, era: Era::Linux2_6_34, ..Self::default() }
     }
 }

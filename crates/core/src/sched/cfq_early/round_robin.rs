@@ -48,7 +48,7 @@ super::early_tunables! {
 impl Config {
     /// Returns the tunables of the released kernel, quirks included.
     #[must_use]
-    pub fn of_2_6_10() -> Self {
+    pub(crate) fn of_2_6_10() -> Self {
         Self { swap_fifo_limits: true, ..Self::default() }
     }
 }

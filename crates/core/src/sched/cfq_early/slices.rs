@@ -94,7 +94,7 @@ super::early_tunables! {
 impl Ts1 {
     /// Returns the tunables of the patch as it was posted, quirks included.
     #[must_use]
-    pub fn of_2004() -> Self {
+    pub(crate) fn of_2004() -> Self {
         Self { swap_fifo_limits: true, idle_in_flight: true, ..Self::default() }
     }
 }
@@ -102,7 +102,7 @@ impl Ts1 {
 impl Ts2 {
     /// Returns the tunables of the patch as it was posted, quirks included.
     #[must_use]
-    pub fn of_2004() -> Self {
+    pub(crate) fn of_2004() -> Self {
         Self { swap_fifo_limits: true, idle_in_flight: true, ..Self::default() }
     }
 }

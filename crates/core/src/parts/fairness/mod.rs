@@ -20,10 +20,15 @@
 
 mod bounds;
 mod changing;
+// The suites in `tests/` have these, too.
+#[path = "../../../tests/support/chance.rs"]
+#[allow(dead_code, reason = "a part of it is for other suites")]
+mod chance;
 mod disk_time;
 mod groups;
 mod load;
-#[path = "../support/mod.rs"]
-mod support;
+#[path = "../../../tests/support/seeds.rs"]
+#[allow(dead_code, reason = "a part of it is for other suites")]
+mod seeds;
 mod times;
 mod twin;

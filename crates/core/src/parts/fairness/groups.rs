@@ -2,9 +2,8 @@
 //! service of a group goes to those of its children that have work and are of the highest class among them,
 //! by weight (hierarchical processor sharing).
 
-use crate::support::chance::Chance;
-use crate::support::draw::narrow;
-use crate::support::seeds;
+use super::chance::{Chance, narrow};
+use super::seeds;
 use fairhead_core::parts::fair_tree::{Engine, FairTree};
 use fairhead_core::units::Id;
 use fairhead_core::{Class, GroupId, Instant};
@@ -385,7 +384,7 @@ fn classes_are_strict_at_every_level() {
                 0 => scene.start(g),
                 1 if g > 0 => {
                     let group = &mut scene.groups[g];
-                    group.class = *chance.pick(&crate::load::CLASSES);
+                    group.class = *chance.pick(&super::load::CLASSES);
                     scene.tree.set_shares(id(g), group.weight, group.leaf_weight, group.class);
                 }
                 _ if !scene.wants_any() => assert_eq!(scene.tree.select(NOW, QUANTUM), None),

@@ -1,9 +1,8 @@
 //! Starts, finishes and virtual time, as they should be after each event.
 
-use crate::load::{BE, Load, Queue, weight};
-use crate::support::chance::Chance;
-use crate::support::draw::narrow;
-use crate::support::seeds;
+use super::chance::{Chance, narrow};
+use super::load::{BE, Load, Queue, weight};
+use super::seeds;
 use fairhead_core::parts::wf2q::{later, vt};
 use fairhead_core::units::Id;
 use fairhead_core::{GroupId, Tag};
@@ -98,7 +97,7 @@ impl Scene {
 //= docs/reference/bfq.md#82-time V7 type=test
 #[test]
 fn nothing_depends_on_where_virtual_time_starts() {
-    seeds::each_of("nothing_depends_on_where_virtual_time_starts", 8_000, |seed| {
+    seeds::each_of("nothing_depends_on_where_virtual_time_starts", 400, |seed| {
         let near_the_end = 0_u64.wrapping_sub(Chance::Seed(seed).scaled(1, 1 << 36));
         let at_zero = Scene::run(&mut Chance::Seed(seed), 0);
         let wrapping = Scene::run(&mut Chance::Seed(seed), near_the_end);
@@ -112,7 +111,7 @@ fn nothing_depends_on_where_virtual_time_starts() {
 //= docs/reference/bfq.md#82-time V4 type=test
 #[test]
 fn a_group_pays_once() {
-    seeds::each_of("a_group_pays_once", 4_000, |seed| {
+    seeds::each_of("a_group_pays_once", 200, |seed| {
         let mut chance = Chance::Seed(seed);
         let group = GROUPS[1];
         // 0 and 1 always have work; the others, in the group, come and go.
@@ -157,7 +156,7 @@ fn a_group_pays_once() {
 //= docs/reference/bfq.md#82-time V8 type=test
 #[test]
 fn only_proportions_of_weights_count() {
-    seeds::each_of("only_proportions_of_weights_count", 6_000, |seed| {
+    seeds::each_of("only_proportions_of_weights_count", 300, |seed| {
         let mut chance = Chance::Seed(seed);
         let factor: u32 = narrow(chance.range(2, 10));
         let n = chance.range(2, 6);
@@ -208,7 +207,7 @@ fn times(load: &Load) -> Vec<u64> {
 //= docs/reference/bfq.md#82-time V9 type=test
 #[test]
 fn equals_take_turns() {
-    seeds::each_of("equals_take_turns", 3_000, |seed| {
+    seeds::each_of("equals_take_turns", 150, |seed| {
         let mut chance = Chance::Seed(seed);
         let n = chance.range(1, 12);
         let one = Queue { greedy: true, ..Queue::draw(&mut chance, GroupId::ROOT) };

@@ -1,7 +1,6 @@
 //! Leaves with work to do, and exact fractions to measure them by.
 
-use crate::support::chance::Chance;
-use crate::support::draw::narrow;
+use super::chance::{Chance, narrow};
 use fairhead_core::parts::hierarchy::Hierarchy;
 use fairhead_core::units::Id;
 use fairhead_core::{Class, Duration, GroupId, Instant, Tag};
