@@ -191,6 +191,7 @@ impl Machine<'_> {
         let (file, first, burst) = (l.call.file, l.page_end, l.call.burst);
         let client = &self.clients[l.client as usize];
         let (task, group, prio) = (client.task, client.group, client.job.prio.unwrap_or_default());
+        // Charged once: merging makes one or two requests of the burst.
         if burst > 0 {
             self.owe_request(lane);
         }
@@ -267,6 +268,7 @@ impl Machine<'_> {
                     self.wait_for_page(call.file, page, lane);
                     return Step::Blocked;
                 }
+                // A part of a page is overwritten: the rest comes from the disk first.
                 None if self.needs_reading(call, page) => {
                     self.plan_reads(lane, Window { start: page, len: 1, marker: None });
                     return Step::Go(Phase::Write);

@@ -139,6 +139,8 @@ impl Cache {
     /// full.
     pub(super) fn add(&mut self, file: u32, page: u32, flags: u8) {
         debug_assert!(self.frame(file, page).is_none(), "a page is in memory once");
+        // If no page is clean, memory is exceeded by this one: dirty pages are bounded by the limits on
+        // writers, pages being read by the windows.
         if self.used >= self.capacity && self.oldest != NONE {
             self.evicted += 1;
             self.drop_frame(self.oldest);

@@ -595,6 +595,7 @@ impl Client {
         if io.action == Action::Write {
             self.writes += 1;
             let due = |every: u32| every > 0 && self.writes.is_multiple_of(u64::from(every));
+            // fio counts writes of the job, not bytes, and syncs before the next call.
             self.sync_is_due = due(self.job.fsync) || due(self.job.fdatasync);
         }
         #[allow(clippy::cast_possible_truncation, reason = "a block size is below 4 GiB, a rest below 512")]

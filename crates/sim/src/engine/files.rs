@@ -259,6 +259,8 @@ impl Placer<'_> {
                     side_by_side.push((name.clone(), ext2::File::new(sector, pid), old, disk));
                 }
             }
+            // Block by block, one of each file in turn: files that grow at the same time are interleaved on
+            // the disk.
             for block in 0..side_by_side.iter().map(|f| f.2).max().unwrap_or(0) {
                 for (name, file, _, disk) in side_by_side.iter_mut().filter(|f| block < f.2) {
                     let size = self.sizes.get(name).map_or(0, |s| s.0.div_ceil(512));
@@ -273,6 +275,7 @@ impl Placer<'_> {
                 let allocated = if is_new { append_from } else { File::OLD };
                 let mut file = File::new(layout, disk, size, allocated, append_from);
                 if job.metadata == Metadata::Cold {
+                    // The indirect blocks are read again in the run, as after a remount.
                     file.forget_map();
                 }
                 let index = self.add(file);

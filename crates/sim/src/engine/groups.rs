@@ -321,6 +321,7 @@ impl Machine<'_> {
             let why = self.groups.say(refusal);
             self.groups.notes.push(format!("at {at}: '{}' was not done: {why}", change.text));
         }
+        // The change was one of the group's users: after the last one the group is removed.
         self.leave_group(group);
         self.run_queue();
     }

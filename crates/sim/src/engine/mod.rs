@@ -602,6 +602,8 @@ impl<'a> Machine<'a> {
         self.start_waiting();
         self.ended = self.wave_clients == 0;
         let mine = || self.clients.iter().filter(|c| c.job.wave == self.wave);
+        // "Together" is what clients move while all of the wave run; with one job, or jobs that wait for
+        // others, there is no such time.
         let is_alone = self.jobs_left.iter().filter(|left| **left > 0).count() < 2 || mine().any(|c| c.waits);
         self.together_from = mine().map(|c| c.started + c.job.ramp_time).max().filter(|_| !is_alone);
     }

@@ -198,6 +198,7 @@ impl Pattern {
                 let drawn = draw_action(job, rng);
                 let (action, due) = self.paced_action(job, drawn, now);
                 if due > now {
+                    // Kept, so that waiting for a rate draws no random number twice.
                     self.ready = Some(action);
                     return Turn::Wait(due.since(now));
                 }
@@ -222,6 +223,7 @@ impl Pattern {
                 self.bytes_of_pass += u64::from(len);
                 return Turn::Io(Io { action, file, offset, len });
             }
+            // The file has no place left for the call; another may.
             self.places[file].done = true;
         }
         Turn::Exhausted

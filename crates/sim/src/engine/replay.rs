@@ -113,6 +113,7 @@ impl Replay {
                 let position = &mut self.position[usize::from(rq.process)];
                 if rq.jumps {
                     *position = self.rng.below(room / BLOCK_SECTORS + 1) * BLOCK_SECTORS;
+                // A file shorter than what the process read wraps around.
                 } else if *position > room {
                     *position = 0;
                 }

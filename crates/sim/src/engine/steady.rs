@@ -197,6 +197,7 @@ impl Machine<'_> {
 
     /// A second is over: clients end whose figures are steady.
     pub(super) fn look_for_steadiness(&mut self) {
+        // A ramp that ended since has moved the seconds; this event is of the old ones.
         if self.steady_at != self.now {
             return;
         }

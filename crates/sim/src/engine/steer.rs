@@ -235,6 +235,7 @@ impl Floor {
         let i = index(action);
         let sum = &mut self.sum[i];
         *sum = (sum.0 + bytes, sum.1 + 1);
+        // fio gives a job two seconds before it judges the rate (docs/job-files.md, `rate_min`).
         if now.saturating_since(started) < SETTLE {
             return None;
         }

@@ -248,6 +248,7 @@ impl Traced {
         let recording = &self.part.recording;
         let is_closed = recording.options().mode == Mode::Closed;
         let t = &mut self.tasks[task];
+        // Only a closed replay times requests by the completions of others.
         if let Some(completed) = r.completed.filter(|_| is_closed) {
             t.under_way.push((lane, completed));
         }

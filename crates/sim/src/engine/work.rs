@@ -187,6 +187,8 @@ impl Machine<'_> {
             return false;
         }
         let mut spent = CpuBooks::default();
+        // With `iodepth_batch` one system call submits several calls; each of them has paid for its
+        // preparation only.
         if batch > 1
             && let Some(cores) = &self.host.cores
         {
@@ -207,6 +209,8 @@ impl Machine<'_> {
     /// The process takes the lock of each disk that it has prepared calls for, one after the other.
     fn take_locks(&mut self, process: usize, spent: &mut CpuBooks) {
         let Some(staged) = self.processors.as_mut().map(|p| p.take_staged(process)) else { return };
+        // A process with nothing else in flight submits a single request, which has a cost of its own under
+        // the lock.
         let mut alone = u32::from(self.clients[process].calling == 0);
         let mut left = &staged[..];
         while let Some(&lane) = left.first() {
