@@ -35,6 +35,8 @@ mod tidy;
 
 #[cfg(test)]
 mod arch;
+#[cfg(test)]
+mod circles;
 
 use std::env;
 use std::process::ExitCode;
