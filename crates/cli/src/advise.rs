@@ -49,7 +49,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What the runs follow from: not how many there are, nor how they are weighed.
+/// The fingerprint of what the runs depend on: not their number or the weights of the figures.
 fn of_runs(q: &Question) -> u64 {
     fingerprint(&(&q.jobs, &q.disk, &q.host, &q.foreground, q.goal == advise::Goal::Latency))
 }

@@ -32,7 +32,7 @@ pub struct Recorded {
     pub write: bool,
     /// The first sector.
     pub start: u64,
-    /// How many, at least 1.
+    /// The length, at least 1 sector.
     pub sectors: u32,
     /// From the request to its answer.
     pub response: Duration,

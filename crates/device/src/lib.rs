@@ -132,7 +132,7 @@ pub struct Command {
     pub op: DeviceOp,
     /// The first sector.
     pub start: Sector,
-    /// How many; at least one for everything but a flush.
+    /// The length; at least one sector for everything but a flush.
     pub len: Sectors,
     /// Force unit access: a write that is done only when it is on the media.
     pub fua: bool,

@@ -61,9 +61,9 @@ pub struct Bio {
     pub sync: bool,
     /// The task whose queue it goes to.
     pub task: TaskId,
-    /// On whose account.
+    /// The group that is charged.
     pub group: GroupId,
-    /// How urgently.
+    /// The I/O priority of its task.
     pub prio: IoPrio,
     /// Comes back with the answer.
     pub cookie: u64,
@@ -72,7 +72,7 @@ pub struct Bio {
 /// The origin of a bio that is answered, for statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Origin {
-    /// On whose account it was.
+    /// The group that was charged.
     pub group: GroupId,
     /// The operation.
     pub op: Op,

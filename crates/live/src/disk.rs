@@ -531,7 +531,7 @@ impl Disk {
             .map_err(|e| Error::new(ErrorKind::Setting, e))
     }
 
-    /// How well the model keeps time, if the disk is emulated.
+    /// Returns how late the model's answers were, if the disk is emulated.
     ///
     /// # Errors
     /// If the engine has stopped.

@@ -54,7 +54,7 @@ pub(crate) struct Emulation {
     lateness: Lateness,
 }
 
-/// How well a model kept time.
+/// How late a model's answers were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Lateness {
     /// Moments of the model.

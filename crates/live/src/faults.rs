@@ -56,7 +56,7 @@ pub enum Harm {
     Stuck(Duration),
 }
 
-/// Something that shall go wrong.
+/// A fault to inject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// Operations of this kind …
@@ -133,7 +133,7 @@ impl Injector {
         Self { faults, instead: HashMap::new() }
     }
 
-    /// What shall become of an operation.
+    /// Returns the effect on an operation, and counts it.
     pub(crate) fn hit(&self, op: FaultOp, file: FileId, bytes: &Range<u64>) -> Option<Harm> {
         self.faults.hit(op, file, bytes)
     }

@@ -449,7 +449,7 @@ fn read_control(word: &str, words: &mut Words<'_>) -> Result<Control, String> {
     })
 }
 
-/// How a recording compares with what another elevator decides.
+/// The result of comparing a recording with the decisions of another elevator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Replayed {
     /// Lines after the first two.

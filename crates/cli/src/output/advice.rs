@@ -175,7 +175,7 @@ pub(super) fn table(advice: &Advice) -> Table<'static> {
     Table { words: 2, columns: heads.map(|h| (h, Best::None)).to_vec(), blocks: vec![rows] }
 }
 
-/// Processor time for a request under the schedulers of a kernel; `None` where it is not told.
+/// Processor time for a request under the schedulers of a kernel; `None` where it has no price.
 pub(super) fn costs(advice: &Advice) -> Option<Table<'static>> {
     let columns = [
         "scheduler",

@@ -73,7 +73,7 @@ pub enum End {
 pub enum Dispatch {
     /// Send this request to the device: a promise to obey.
     Issue(Tag),
-    /// Requests wait, but the disk shall not have them yet. A timer or a completion is coming.
+    /// Requests wait, and the disk does not get them yet. A timer or a completion is coming.
     Hold(Hold),
     /// No request waits.
     Empty,
@@ -600,8 +600,7 @@ impl<S: Scheduler> Elevator<S> {
         Some(((when + (tick - Duration::from_ns(1))).floor_to(tick), why))
     }
 
-    /// Whether the scheduler itself asks for a dispatch after the completion, timer or change that it has
-    /// just been told of.
+    /// Whether the scheduler itself asks for a dispatch after the last completion, timer or change.
     ///
     /// Only for drivers that do not dispatch after each of these anyway, as those of Linux's multi-queue
     /// layer do not: with them a request that was held back waits for the next insertion, unless the

@@ -59,7 +59,7 @@ use fairhead_core::units::Duration;
 use identify::Kind;
 use std::fmt;
 
-/// How to calibrate.
+/// Options of a calibration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// The name of the fitted disk. Default `calibrated`.

@@ -260,7 +260,7 @@ impl Host {
 fn comes<S, A>(found: io::Result<(S, A)>) -> Option<S> {
     let not_now = |e: &io::Error| e.kind() != io::ErrorKind::WouldBlock;
     if found.as_ref().is_err_and(not_now) {
-        // Too few file descriptors, say: he stays at the door, which is no reason to be busy.
+        // Too few file descriptors, for example: the client waits, which is no reason to be busy.
         thread::sleep(std::time::Duration::from_millis(50));
     }
     found.ok().map(|(stream, _)| stream)

@@ -336,7 +336,7 @@ impl<T: Tree> FuseFront<T> {
         }
     }
 
-    /// Part of a file shall read as zeros.
+    /// Makes a part of a file read as zeros.
     fn zero(
         &mut self,
         context: &mut Context,

@@ -181,7 +181,7 @@ impl Mount {
         Ok((near, far))
     }
 
-    /// How well the model keeps time, if the disk is emulated.
+    /// Returns how late the model's answers were, if the disk is emulated.
     ///
     /// # Errors
     /// If the engine has stopped.

@@ -1,5 +1,4 @@
-//! Putting a file system where it shall be seen, and taking it away: `mount(2)` for those who may,
-//! `fusermount3` for others.
+//! Mounting and unmounting: by `mount(2)` if the process may call it, else by `fusermount3`.
 
 use crate::error::{Error, ErrorKind};
 use rustix::fs::{OFlags, fcntl_setfl};

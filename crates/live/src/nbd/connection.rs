@@ -1,6 +1,6 @@
 //! One client's connection: its socket, what has come in, and what is to go out.
 //!
-//! Memory that the kernel has been told of, which is `input`, the data of a write and the `batch`, stays as
+//! Memory that the kernel has the address of, which is `input`, the data of a write and the `batch`, stays as
 //! it is until the operation's outcome has come; so a connection that is dropped remains, dead, until both
 //! its operations have ended.
 

@@ -59,7 +59,7 @@ pub enum Listen {
     Tcp(SocketAddr),
 }
 
-/// How a server behaves.
+/// Options of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// How many connections there may be. Default 256.

@@ -198,7 +198,7 @@ pub struct Advice {
     pub not_tried: Vec<String>,
     /// To what part of its run times the job was cut, in thousandths, for want of budget; none: it was not.
     pub shortened: Option<u64>,
-    /// How they did.
+    /// The race, with the standing of each candidate.
     pub race: Race,
     /// The jobs that wait, and what is measured of them.
     pub waiting: Waiting,

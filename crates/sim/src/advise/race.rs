@@ -90,7 +90,7 @@ pub struct Entrant {
     pub plain: usize,
 }
 
-/// How one candidate did.
+/// The figures of one candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
     /// Its runs in the race, seed by seed.
@@ -112,7 +112,7 @@ pub enum End {
     Rounds,
 }
 
-/// How a race is run.
+/// The rules of a race: how many rounds, and from which seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// The weight of each figure in the score.

@@ -415,7 +415,7 @@ impl<'a> Disks<'a> {
         self.member(member).run(now)
     }
 
-    /// Whether a queue is to be run after what it has just been told of.
+    /// Whether a queue is to be run after the last completion, timer or change.
     pub(super) fn wants_run(&self, member: usize) -> bool {
         self.members[member].wants_run()
     }

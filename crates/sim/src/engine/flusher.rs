@@ -82,7 +82,7 @@ pub(super) enum PassEnd {
     Done,
     /// The queue is congested.
     Congested,
-    /// There is no request to be had.
+    /// The pool has no free request.
     Full,
     /// The pass is at a page that is still being written, and a sync has to wait for it.
     Busy(u32),

@@ -723,7 +723,7 @@ impl<'a> Machine<'a> {
             }
         }
         self.run_if_wanted(member);
-        // Each that waits for a request gets one chance: there may be fewer to be had than it needs.
+        // Each that waits for a request gets one chance: there may be fewer free ones than it needs.
         for _ in 0..self.queue.waiting(member) {
             let Some(thread) = self.queue.pop_waiter(member) else { break };
             self.grant_batch(thread);

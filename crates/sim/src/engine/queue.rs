@@ -272,13 +272,13 @@ impl<'a> DiskQueue<'a> {
         self.device.facts()
     }
 
-    /// Whether it has nothing to do, nor its device.
+    /// Whether it and its device have nothing to do.
     pub(super) fn is_idle(&self) -> bool {
         let requests = self.elevator.requests();
         requests.queued() + requests.held() + requests.issued() == 0 && self.collected.is_empty()
     }
 
-    /// Whether there is a request to be had for this one, from a thread that may overdraw the pool within its
+    /// Whether the pool has a request for this one, from a thread that may overdraw the pool within its
     /// batch.
     pub(super) fn has_request(&self, now: Instant, rq: &Request, batch: Batch) -> bool {
         let pool = self.pools.of(rq.sync, batch.queue);
@@ -408,8 +408,8 @@ impl<'a> DiskQueue<'a> {
         again
     }
 
-    /// Whether the queue is to be run after a completion, timer or change that it has just been told of. In
-    /// the single-queue layer each runs it.
+    /// Whether the queue is to be run after the last completion, timer or change. In the single-queue layer
+    /// each runs it.
     pub(super) fn wants_run(&self) -> bool {
         self.multi_queue.is_none()
             || self.was_full

@@ -355,7 +355,7 @@ impl Sink for Watcher {
 /// A part of some books.
 type Of<T> = fn(&T) -> Duration;
 
-/// A part of the time that may be to blame: what, whose, how much inside and outside.
+/// A possible cause: its kind, the job and tasks behind it, and the time inside and outside the window.
 type Suspect = (Kind, Option<(String, Vec<TaskId>)>, Duration, Duration);
 
 /// A part of the time that grew by less than this share of the window made no client slow.
@@ -391,7 +391,7 @@ impl Report {
         }
     }
 
-    /// All that may be to blame. Of equals the first is.
+    /// All possible causes. Of equals the first is.
     fn suspects(&self, inside: &Account, outside: &Account) -> Vec<Suspect> {
         let own: [(Kind, Of<Account>); 5] = [
             (Kind::Served, |a| a.served),
@@ -470,7 +470,7 @@ impl Report {
         all
     }
 
-    /// What the scheduler said of those who are to blame.
+    /// The scheduler's notes about the tasks that caused the delay.
     fn reasons(&self, cause: &Cause) -> Vec<String> {
         let Some(told) = &self.window else { return Vec::new() };
         let mut sentences = Vec::new();

@@ -117,7 +117,7 @@ fn the_worst_part_is_when_the_guest_was_there_and_he_is_to_blame() {
         let first = &report.sentences()[0];
         assert!(first.starts_with("host was slow when it was slowest, from "), "{first}");
         assert!(first.contains("guest (4 clients)"), "{first}");
-        // Before he came, it had no reason to complain.
+        // Before the guest came, nothing delayed it.
         let (_, report) = plan().answer(&[0], ms(500, 1500));
         let (cause, said) = (report.window.as_ref().unwrap().cause.clone().unwrap(), report.sentences());
         assert_eq!((cause.kind, cause.job), (Kind::Served, None), "{disk}");
