@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fairhead_live::control::Change;
 use fairhead_live::nbd::{Export, ExportStats, Listen, Options, Server};
-use fairhead_live::{DiskOptions, Error};
+use fairhead_live::{DiskOptions, Error, ErrorKind};
 
 use crate::args::ServeArgs;
 use crate::control;
@@ -58,8 +58,11 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     if let Some(path) = &args.record {
         disk = disk.record(path);
     }
-    let options =
-        Options { connections_max: usize::from(args.connections), trust_network: args.insecure_remote };
+    let options = Options {
+        connections_max: usize::from(args.connections),
+        trust_network: args.insecure_remote,
+        force_share: args.force_share,
+    };
     let files: Vec<Export> = exports.iter().map(|w| w.export.clone()).collect();
     let (ended, end) = mpsc::channel();
     let server = Server::start(disk, &files, &listen, options).map_err(|e| refused(&e))?;
@@ -92,6 +95,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
 fn refused(e: &Error) -> CliError {
     let hint = if e.to_string().contains("can be reached from other machines") {
         "; --insecure-remote allows it"
+    } else if e.kind() == ErrorKind::Locked {
+        "; --force-share serves it all the same"
     } else {
         ""
     };

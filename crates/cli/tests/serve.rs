@@ -133,6 +133,54 @@ fn what_is_run_decides_how_it_ends() {
 }
 
 #[test]
+fn an_image_has_one_writer() {
+    let place = Place::new();
+    let (file, socket, other) = (place.path("disk.img"), place.path("s"), place.path("other"));
+    let second = |more: &str| {
+        let program = env!("CARGO_BIN_EXE_fairhead");
+        format!("{program} serve --export vm={file}{more} --socket {other} --run true")
+    };
+    let out = place.run(&[], &second(""));
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(1), "{text}");
+    let why =
+        "disk.img: another program uses it and lets nobody else write; --force-share serves it all the same";
+    assert!(text.contains(why), "{text}");
+    let out = place.run(&[], &second(",readonly"));
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(text.contains("disk.img: another program writes it; --force-share"), "{text}");
+    succeeded(&place.run(&[], &second(" --force-share")));
+    // Of one server, exports may share a file.
+    let (also, reader) = (format!("b={file}"), format!("c={file},readonly"));
+    succeeded(&place.run(&["--export", &also, "--export", &reader], "true"));
+    let readers = ["serve", "--export", &reader, "--socket", &socket, "--run", &second(",readonly")];
+    succeeded(&fairhead(&readers));
+}
+
+#[test]
+fn qemu_and_a_server_exclude_each_other() {
+    if !has("qemu-io") || !has("qemu-nbd") {
+        return;
+    }
+    let place = Place::new();
+    let (file, socket, other) = (place.path("disk.img"), place.path("s"), place.path("other"));
+    let out = place.run(&[], &format!("qemu-io -f raw -c 'write 0 4k' {file}"));
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(!out.status.success() && text.contains("lock"), "{text}");
+    succeeded(&place.run(&[], &format!("qemu-io -r -f raw -c 'read 0 4k' {file}")));
+    let mut qemu = Command::new("qemu-nbd").args(["-t", "-f", "raw", "-k", &other, &file]).spawn().unwrap();
+    while !Path::new(&other).exists() {
+        assert!(qemu.try_wait().unwrap().is_none(), "qemu-nbd ends at once");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let text = refusal(&["--export", &place.export(), "--socket", &socket, "--run", "true"], 1);
+    assert!(text.contains("another program writes it"), "{text}");
+    qemu.kill().unwrap();
+    qemu.wait().unwrap();
+    succeeded(&place.run(&[], "true"));
+}
+
+#[test]
 fn nbdinfo_sees_what_there_is() {
     if !has("nbdinfo") {
         return;

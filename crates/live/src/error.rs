@@ -8,6 +8,8 @@ use std::fmt;
 pub enum ErrorKind {
     /// A file cannot be opened, or is nothing that can be scheduled.
     File,
+    /// Another program uses a file, and has locked it.
+    Locked,
     /// A folder cannot be mounted on.
     Mount,
     /// A recording cannot be written.

@@ -20,6 +20,10 @@ pub(crate) struct ServeArgs {
     /// Allow --listen on addresses that other machines can reach. There is no encryption and no password.
     #[arg(long)]
     pub(crate) insecure_remote: bool,
+    /// Export files although another program has locked them. Without this option, a file that one program
+    /// writes, another server of QEMU's or ours, is refused.
+    #[arg(long)]
+    pub(crate) force_share: bool,
     /// The scheduler (`fairhead list schedulers`).
     #[arg(long, value_name = "NAME", default_value = "bfq")]
     pub(crate) sched: String,

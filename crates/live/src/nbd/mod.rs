@@ -18,6 +18,7 @@
 mod connection;
 mod front;
 mod holes;
+mod image_lock;
 mod server;
 mod session;
 mod stats;

@@ -1,6 +1,7 @@
 //! A disk with an NBD front: opening files and sockets, and putting away the latter.
 
 use super::front::{Listener, NbdFront, Served};
+use super::image_lock::{self, Conflict};
 use super::session::Facts;
 use super::stats::{Counters, ExportStats, Exports};
 use crate::bio::FileId;
@@ -9,11 +10,11 @@ use crate::disk::{Disk, DiskOptions, is_in_memory};
 use crate::error::{Error, ErrorKind};
 use crate::socket::{SocketFile, open_unix};
 use fairhead_core::units::IoPrio;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -67,11 +68,13 @@ pub struct Options {
     /// Whether TCP may be opened to other machines. Nothing is encrypted, and clients are not authenticated.
     /// Default false.
     pub trust_network: bool,
+    /// Whether files are served that other programs have locked. Default false.
+    pub force_share: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { connections_max: 256, trust_network: false }
+        Self { connections_max: 256, trust_network: false, force_share: false }
     }
 }
 
@@ -106,6 +109,9 @@ impl Server {
         let disk = disk.files(exports.iter().map(|e| e.file.clone())).read_only(all_read_only);
         let rotational = disk.facts().is_rotational;
         let mut looked = exports.iter().map(|e| look(e, disk.is_direct())).collect::<Result<Vec<_>, _>>()?;
+        if !options.force_share {
+            lock_images(exports, &looked)?;
+        }
         let (mut listeners, mut sockets, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
         for place in listen {
             let (listener, socket, address) = open_socket(place, options.trust_network)?;
@@ -214,6 +220,29 @@ fn look(export: &Export, direct: bool) -> Result<Looked, Error> {
     let holes = OpenOptions::new().read(true).write(!export.read_only).open(&export.file).map_err(failed)?;
     let block = if direct { block_size(&export.file) } else { 1 };
     Ok(Looked { punches: !export.read_only && punches(&holes), holes, block })
+}
+
+/// Locks each file once, however many exports it has, for as long as it is open.
+fn lock_images(exports: &[Export], looked: &[Looked]) -> Result<(), Error> {
+    let failed = |path: &Path, e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
+    let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    let files =
+        exports.iter().zip(looked).map(|(e, l)| l.holes.metadata().map_err(|why| failed(&e.file, why)));
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    for (i, (export, looked)) in exports.iter().zip(looked).enumerate() {
+        if files[..i].iter().any(|earlier| same(earlier, &files[i])) {
+            continue;
+        }
+        let writes = exports.iter().zip(&files).any(|(e, file)| same(file, &files[i]) && !e.read_only);
+        let locked = image_lock::lock(&looked.holes, writes).map_err(|e| failed(&export.file, e))?;
+        let why = match locked {
+            Ok(()) => continue,
+            Err(Conflict::IsWritten) => "another program writes it",
+            Err(Conflict::IsProtected) => "another program uses it and lets nobody else write",
+        };
+        return Err(Error::new(ErrorKind::Locked, format!("{}: {why}", export.file.display())));
+    }
+    Ok(())
 }
 
 /// What offsets and lengths have to be multiples of, where the page cache is bypassed. A file system that
