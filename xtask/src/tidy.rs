@@ -21,6 +21,7 @@ use crate::steps::Outcome;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 /// Phrases that have a plainer word: "no task" or "no client" for nobody, "continues" for goes on, "in
@@ -104,9 +105,15 @@ pub(crate) fn check() -> Result<Outcome, String> {
 
 /// Lists the findings of a part of the repository such as `crates/core`, or of all.
 pub(crate) fn list(part: Option<&str>) -> Result<(), String> {
+    let mut out = io::stdout().lock();
     for (file, found) in findings()? {
         if part.is_none_or(|p| part_of(&file) == p || file.starts_with(p)) {
-            found.iter().for_each(|f| println!("{file}:{}: {}: {}", f.line, f.rule, f.what));
+            for f in &found {
+                if writeln!(out, "{file}:{}: {}: {}", f.line, f.rule, f.what).is_err() {
+                    // The reader has seen enough.
+                    return Ok(());
+                }
+            }
         }
     }
     Ok(())

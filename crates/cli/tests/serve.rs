@@ -144,7 +144,7 @@ fn an_image_has_one_writer() {
     let text = String::from_utf8_lossy(&out.stderr).into_owned();
     assert_eq!(out.status.code(), Some(1), "{text}");
     let why =
-        "disk.img: another program uses it and lets nobody else write; --force-share serves it all the same";
+        "disk.img: another program uses it and forbids others to write; --force-share serves it all the same";
     assert!(text.contains(why), "{text}");
     let out = place.run(&[], &second(",readonly"));
     let text = String::from_utf8_lossy(&out.stderr).into_owned();

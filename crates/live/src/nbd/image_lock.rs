@@ -1,20 +1,21 @@
 //! Locks on images, so that two programs do not write the same one.
 //!
-//! QEMU and its tools lock single bytes of an image, far behind what any of them means as data: a shared lock at
-//! 100 + N says "I do N", one at 200 + N says "nobody else may do N". N is 0 for reading, 1 for writing, 3 for
-//! changing the size. All locks are shared ones; a program first takes its own, then looks whether others hold
-//! the opposite of one of them. So of two that start at once, both may be refused, but never both go on.
+//! QEMU and its tools lock single bytes of an image, far behind what any of them means as data. A shared
+//! lock at 100 + N says "I do N", one at 200 + N says "no other program may do N". N is 0 for reading, 1
+//! for writing, and 3 for changing the size. All locks are shared ones. A program first takes its own, then
+//! looks whether others hold the opposite of one of them. Of two that start at once, both may be refused,
+//! but never both get the image.
 //!
-//! An export reads; unless it is read-only, it writes; nobody else may write or change the size. That excludes
-//! another server of ours, a virtual machine and `qemu-nbd`, in whichever order they start. Several read-only
-//! exports of one image are possible. The locks belong to the open file (`F_OFD_SETLK`) and go with it, also when
-//! the process is killed.
+//! An export reads; unless it is read-only, it writes; it forbids other programs to write and to change the
+//! size. That excludes another server of ours, a virtual machine and `qemu-nbd`, in whichever order they
+//! start. Several read-only servers of one image are possible. The locks belong to the open file
+//! (`F_OFD_SETLK`) and go with it, also when the process is killed.
 //!
-//! Limits: locks are advisory, so `dd` does not ask. A file system without locks has none here either. QEMU locks
-//! regular files only, so a block device is protected from our own servers alone.
+//! Limits: locks are advisory, so `dd` does not ask. A file system without locks has none here either. QEMU
+//! locks regular files only, so a block device is protected from our own servers alone.
 //!
-//! Source: the numbers are what QEMU 7.2 holds, as `/proc/locks` shows it while `qemu-nbd` and `qemu-io` run; the
-//! rules are in QEMU's documentation, *Disk image file locking*. A test holds us against both programs.
+//! Source: the numbers are what QEMU 7.2 holds, as `/proc/locks` shows it while `qemu-nbd` and `qemu-io` run;
+//! the rules are in QEMU's documentation, *Disk image file locking*. A test compares with both programs.
 
 use std::fs::File;
 use std::io;
@@ -28,7 +29,7 @@ const RESIZE: i64 = 3;
 /// The first byte of the locks that say what their holder does.
 const DOES: i64 = 100;
 
-/// The first byte of the locks that say what their holder lets nobody else do.
+/// The first byte of the locks that say what their holder forbids others to do.
 const DENIES: i64 = 200;
 
 /// Why an image cannot be locked.
@@ -36,7 +37,7 @@ const DENIES: i64 = 200;
 pub(super) enum Conflict {
     /// Another program writes the image, or may change its size.
     IsWritten,
-    /// Another program uses the image and lets nobody else write it.
+    /// Another program uses the image and forbids others to write it.
     IsProtected,
 }
 

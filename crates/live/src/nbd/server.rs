@@ -238,7 +238,7 @@ fn lock_images(exports: &[Export], looked: &[Looked]) -> Result<(), Error> {
         let why = match locked {
             Ok(()) => continue,
             Err(Conflict::IsWritten) => "another program writes it",
-            Err(Conflict::IsProtected) => "another program uses it and lets nobody else write",
+            Err(Conflict::IsProtected) => "another program uses it and forbids others to write",
         };
         return Err(Error::new(ErrorKind::Locked, format!("{}: {why}", export.file.display())));
     }
