@@ -83,9 +83,9 @@ impl Request {
 pub enum State {
     /// Not in use.
     Free,
-    /// In the scheduler, or handed back by the driver and waiting to be issued again.
+    /// The request waits in the scheduler, or was handed back by the driver and waits to be issued again.
     Queued,
-    /// With the device.
+    /// The device has the request.
     Issued,
     /// Carried by another request.
     Merged,
@@ -98,9 +98,10 @@ pub enum State {
 pub struct Slot {
     /// The request, with everything that was merged into it: start and length cover the whole.
     pub rq: Request,
-    /// When it was inserted, or came here after waiting for a limit; the earliest of those merged into it.
+    /// When the request was inserted, or came here after waiting for a limit; the earliest time of those
+    /// merged into it.
     pub since: Instant,
-    /// Where it stands.
+    /// The state of the request.
     pub state: State,
     /// `since`, but never rounded down to a tick; while it waits for a limit, when it came.
     pub(crate) inserted: Instant,

@@ -121,31 +121,31 @@ impl Duration {
         Self(us * 1_000)
     }
 
-    /// From milliseconds.
+    /// Makes a duration of milliseconds.
     #[must_use]
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms * 1_000_000)
     }
 
-    /// From seconds.
+    /// Makes a duration of seconds.
     #[must_use]
     pub const fn from_secs(s: u64) -> Self {
         Self(s * 1_000_000_000)
     }
 
-    /// In nanoseconds.
+    /// Returns the duration in nanoseconds.
     #[must_use]
     pub const fn as_ns(self) -> u64 {
         self.0
     }
 
-    /// In whole microseconds, rounded down.
+    /// Returns the duration in whole microseconds, rounded down.
     #[must_use]
     pub const fn as_us(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// In whole milliseconds, rounded down.
+    /// Returns the duration in whole milliseconds, rounded down.
     #[must_use]
     pub const fn as_ms(self) -> u64 {
         self.0 / 1_000_000

@@ -28,9 +28,9 @@ pub struct BioId {
 /// The operation on a byte range.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Op {
-    /// From the file to memory. What is behind the end of the file reads as zeros.
+    /// Read from the file to memory. Bytes behind the end of the file read as zeros.
     Read,
-    /// From memory to the file.
+    /// Write from memory to the file.
     Write,
     /// The contents are no longer needed; afterwards they read as zeros if the file system can do that, or as
     /// before.
@@ -47,15 +47,15 @@ pub enum Op {
 pub struct Bio {
     /// The operation.
     pub op: Op,
-    /// In which file.
+    /// The file.
     pub file: FileId,
-    /// The first byte.
+    /// The first byte in the file.
     pub offset: u64,
     /// How many bytes; at least one.
     pub len: u32,
-    /// Where the first byte is on the disk: for the scheduler, which knows neither files nor bytes.
+    /// The sector of the first byte on the disk: for the scheduler, which knows neither files nor bytes.
     pub sector: Sector,
-    /// For writes, discards and zeroing: answered when it is stable.
+    /// Whether a write, discard or zeroing is answered only when it is stable.
     pub fua: bool,
     /// Whether a program waits for it (see *sync* in the glossary). Reads are always sync.
     pub sync: bool,
@@ -76,7 +76,7 @@ pub struct Origin {
     pub group: GroupId,
     /// The operation.
     pub op: Op,
-    /// When it was handed in.
+    /// When it was submitted.
     pub came: Instant,
 }
 

@@ -78,7 +78,7 @@ impl Pool {
         Arc::new(Self { arena, free: Mutex::default() })
     }
 
-    /// Where the arena is, to register it; and its length.
+    /// Returns the address and length of the arena, to register it; `None` if there is none.
     #[must_use]
     pub fn arena(&self) -> Option<(NonNull<u8>, usize)> {
         self.arena.as_ref().map(|a| (a.start, a.size))
@@ -166,7 +166,8 @@ impl Buffer {
         self.is_fixed
     }
 
-    /// Where it is. The address stays the same as long as there is the buffer, wherever that is moved.
+    /// Returns the address of the memory, which stays the same as long as the buffer lives, wherever the
+    /// buffer is moved.
     #[must_use]
     pub fn address(&self) -> NonNull<u8> {
         self.block().start

@@ -79,7 +79,7 @@ pub struct DiskOptions {
     direct: bool,
     read_only: bool,
     rotational: Option<bool>,
-    /// Of the device that files will be on which come later.
+    /// Facts of the device that later files will be on.
     device: Option<Facts>,
     record: Option<PathBuf>,
     faults: Option<Faults>,
@@ -88,7 +88,7 @@ pub struct DiskOptions {
 }
 
 impl DiskOptions {
-    /// A disk of these files or block devices, which exist. Scheduled by `bfq`.
+    /// Makes options for a disk of these files or block devices, which must exist. The scheduler is `bfq`.
     #[must_use]
     pub fn new<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl DiskOptions {
         }
     }
 
-    /// By the preset of that name: `fairhead list schedulers` has all.
+    /// Schedules by the preset of that name: `fairhead list schedulers` has all.
     ///
     /// # Errors
     /// If there is none.
@@ -121,23 +121,24 @@ impl DiskOptions {
         Ok(self)
     }
 
-    /// By a scheduler with these tunables.
+    /// Schedules by a scheduler with these tunables.
     #[must_use]
     pub const fn config(mut self, config: AnyConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// How many ios the disk has at a time, 1 to 1024. Default: as many as a disk with a head takes into its
-    /// own queue, up to 32 (1 if that is unknown); for others 32, and down to 8 while it takes long for them.
+    /// Sets how many ios the disk has at a time, 1 to 1024. Default: as many as a disk with a head takes into
+    /// its own queue, up to 32 (1 if that is unknown); for others 32, and down to 8 while it takes long for
+    /// them.
     #[must_use]
     pub const fn depth(mut self, depth: u16) -> Self {
         self.depth = Some(depth);
         self
     }
 
-    /// How many threads may copy large data beside the engine's own. Default: four for each processor. With
-    /// 0, one thread does everything that the kernel does not hand over by itself.
+    /// Sets how many threads may copy large data beside the engine's own. Default: four for each processor.
+    /// With 0, one thread does everything that the kernel does not hand over by itself.
     #[must_use]
     pub const fn threads(mut self, threads: u32) -> Self {
         self.threads = Some(threads);
@@ -151,8 +152,8 @@ impl DiskOptions {
         self
     }
 
-    /// How many requests a second the disk is good for: guarantees that add up to more are refused. Default
-    /// 0: unknown, none is refused.
+    /// Sets how many requests a second the disk is good for: guarantees that add up to more are refused.
+    /// Default 0: unknown, none is refused.
     #[must_use]
     pub const fn capacity(mut self, requests: u32) -> Self {
         self.capacity = requests;
@@ -167,7 +168,7 @@ impl DiskOptions {
         self
     }
 
-    /// Open for reading only. Default false.
+    /// Opens the files for reading only. Default false.
     #[must_use]
     pub const fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
@@ -585,7 +586,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// With this class and level, 0 to 7, instead of best-effort 4.
+    /// Sets the client's class and level, 0 to 7. Default: best effort 4.
     ///
     /// # Panics
     /// If the level is above 7.
@@ -596,37 +597,39 @@ impl Client {
         self
     }
 
-    /// `len` bytes of a file. What is behind its end reads as zeros.
+    /// Reads `len` bytes of a file from `offset` on. `EBADF`: there is no such file. `EINVAL`: `len` is 0, or
+    /// the range reaches beyond the end of the file.
     #[must_use = "it is carried out anyway, but only this has its result"]
     pub fn read(&self, file: u32, offset: u64, len: u32) -> Pending<Buffer> {
         self.submit(Op::Read, file, offset, len, None, false, |data| data.expect("a read brings data"))
     }
 
-    /// Writes all of `data`. To be stable it has to be flushed.
+    /// Writes all of `data` at `offset`. It is stable after a [flush](Self::flush). `EBADF`: there is no such
+    /// file. `ENOSPC`: the range reaches beyond the end of the file.
     #[must_use = "it is carried out anyway, but only this has its result"]
     pub fn write(&self, file: u32, offset: u64, data: Buffer) -> Pending<()> {
         self.submit(Op::Write, file, offset, data.len() as u32, Some(data), false, drop)
     }
 
-    /// Writes all of `data`, and is done when that is stable.
+    /// Writes all of `data` as [`Self::write`] does, and completes when it is stable.
     #[must_use = "it is carried out anyway, but only this has its result"]
     pub fn write_through(&self, file: u32, offset: u64, data: Buffer) -> Pending<()> {
         self.submit(Op::Write, file, offset, data.len() as u32, Some(data), true, drop)
     }
 
-    /// The contents are no longer needed.
+    /// Discards `len` bytes: their contents are no longer needed, and read as zeros or as before.
     #[must_use = "it is carried out anyway, but only this has its result"]
     pub fn discard(&self, file: u32, offset: u64, len: u32) -> Pending<()> {
         self.submit(Op::Discard, file, offset, len, None, false, drop)
     }
 
-    /// Reads as zeros from then on.
+    /// Makes `len` bytes read as zeros; their space may be given back only if `may_discard`.
     #[must_use = "it is carried out anyway, but only this has its result"]
     pub fn zero(&self, file: u32, offset: u64, len: u32, may_discard: bool) -> Pending<()> {
         self.submit(Op::Zero { may_discard }, file, offset, len, None, false, drop)
     }
 
-    /// Everything in the file that was answered before is stable then.
+    /// Makes all writes to the file stable that were answered before the call.
     #[must_use = "it is carried out anyway, but only this has its result"]
     pub fn flush(&self, file: u32) -> Pending<()> {
         let (pending, slot, cookie) = self.pending();

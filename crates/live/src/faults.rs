@@ -80,7 +80,7 @@ impl Faults {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on.
+    /// Adds a fault; it applies from now on.
     pub fn add(&self, fault: Fault) {
         self.list().push(fault);
     }

@@ -139,7 +139,7 @@ impl Recorded {
     }
 }
 
-/// The first lines of a recording.
+/// The first lines of a recording, as text.
 pub struct Head<'a>(pub &'a Limits);
 
 impl Display for Head<'_> {
@@ -458,19 +458,18 @@ pub struct Replayed {
     pub decisions: u64,
     /// How often there was a new elevator, the first included.
     pub schedulers: u64,
-    /// The first decision that differs, if one does. What comes after that is another story, and is not
-    /// looked at.
+    /// The first decision that differs, if one does. The replay stops there.
     pub differs: Option<Differs>,
 }
 
 /// A decision that is another than it was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Differs {
-    /// In which line.
+    /// The line of the recording, from 1.
     pub line: u64,
-    /// The live decision, and the one of the replay.
+    /// The live decision.
     pub was: Dispatch,
-    /// See `was`.
+    /// The decision of the replay.
     pub is: Dispatch,
 }
 

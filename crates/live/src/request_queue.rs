@@ -104,15 +104,15 @@ impl Default for Settings {
 /// A part of a bio, as long as the device takes it: the unit that is merged, done, and fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// In [`RequestQueue::data`]: whose data.
+    /// The bio, whose data are [`RequestQueue::data`].
     pub bio: BioId,
     /// The operation.
     pub op: Op,
-    /// In which file.
+    /// The file.
     pub file: FileId,
     /// The first byte in the file.
     pub offset: u64,
-    /// Where that is in the bio's data.
+    /// The offset of that byte in the bio's data.
     pub at: u32,
     /// How many bytes.
     pub len: u32,
@@ -788,7 +788,7 @@ impl<D> RequestQueue<D> {
         }
     }
 
-    /// When to call [`Self::timer`] at the latest.
+    /// Returns when to call [`Self::timer`] at the latest.
     #[must_use]
     pub fn next_timer(&self) -> Option<Instant> {
         // Without a free tag a retry could place nothing; the next completion asks anyway.

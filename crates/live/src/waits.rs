@@ -47,7 +47,7 @@ impl Waits {
         u64::try_from(waited * 10_000 / u128::from(lateness.took.as_ns().max(1))).unwrap_or(u64::MAX)
     }
 
-    /// By how much answers were later, in words.
+    /// Returns how much later answers were, and why, in words.
     #[must_use]
     pub fn told(&self, lateness: &Lateness) -> String {
         let (mean, share) = ((self.own + self.kernel) / lateness.ios.max(1), self.share(lateness));

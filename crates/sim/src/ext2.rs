@@ -93,7 +93,7 @@ impl File {
         }
     }
 
-    /// Where a block of the file is, if it has been allocated.
+    /// Returns the place of a block of the file, if it has been allocated.
     #[must_use]
     pub fn block(&self, index: u64) -> Option<u32> {
         usize::try_from(index).ok().and_then(|i| self.blocks.get(i)).copied().filter(|&b| b != HOLE)

@@ -45,9 +45,9 @@ use std::ops::RangeInclusive;
 pub struct Host {
     /// How many processors run the processes.
     pub cpus: u32,
-    /// From a process's wake-up to its next submission: system call, set-up, copying.
+    /// CPU time from a process's wake-up to its next submission: system call, set-up, copying.
     pub think: Duration,
-    /// From the device's completion to the next dispatch.
+    /// The time from the device's completion to the next dispatch.
     pub irq: Duration,
     /// Added to `irq`, exponentially distributed with this mean, so that no result depends on exact
     /// resonance.
@@ -90,8 +90,8 @@ pub struct Host {
     pub path: Duration,
     /// Added to `path` on the way back, exponentially distributed with this mean.
     pub path_jitter: Duration,
-    /// From one process's start to the next when several start together, in the order of the job file; half
-    /// of it is exponentially distributed.
+    /// The mean time from one process's start to the next when several start together, in the order of the
+    /// job file; half of it is exponentially distributed.
     pub start_gap: Duration,
     /// Whether they start in the reverse order.
     pub starts_reversed: bool,
@@ -160,7 +160,7 @@ pub enum Throttle {
 //= docs/reference/nvme.md#4-after-a-completion
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MultiQueue {
-    /// From the wish for a run to the worker's dispatch.
+    /// The time from the request for a run to the worker's dispatch.
     pub worker: Duration,
     /// The clock's interrupts a second, in which delayed runs are counted.
     pub hz: u32,

@@ -72,7 +72,7 @@ impl Actuators {
         actuators
     }
 
-    /// Where the second, third, … begins.
+    /// Returns where the second actuator, the third and so on begin.
     pub fn starts(&self) -> impl Iterator<Item = Sector> + '_ {
         self.starts.iter().take_while(|s| **s > 0).map(|s| Sector(*s))
     }

@@ -171,7 +171,7 @@ pub struct Cx<'a> {
     pub now: Instant,
     /// All requests.
     pub requests: &'a mut Requests,
-    /// Where decisions and what groups got are recorded; and what is known of groups.
+    /// The trace of decisions, the groups and their statistics.
     pub books: &'a mut Books,
     /// Why the request that `dispatch` answers was chosen; set it before returning.
     pub why: Reason,
@@ -583,7 +583,7 @@ impl<S: Scheduler> Elevator<S> {
         sched.timer(cx!(common));
     }
 
-    /// When to call [`Self::timer`], and what for.
+    /// Returns when to call [`Self::timer`], and the reason; `None` if no timer is needed.
     #[must_use]
     pub fn next_timer(&self) -> Option<(Instant, Timer)> {
         let timer = self.next_sched_timer();

@@ -74,8 +74,8 @@ impl Common {
 }
 
 impl<S: Scheduler> Elevator<S> {
-    /// When a limit that keeps a request like this one out ([`Self::has_room`]) will let it in, if one does;
-    /// it may be the past by now.
+    /// Returns when a limit that keeps a request like this one out ([`Self::has_room`]) will let it in;
+    /// `None` if no limit does. The time may be in the past.
     ///
     /// There is no timer for that: timers are for what waits here.
     #[must_use]

@@ -14,7 +14,7 @@ use crate::units::Sector;
 /// How far back a seek may go, and how much dearer it is than one forward.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BackSeek {
-    /// In sectors.
+    /// The largest backward seek, in sectors.
     pub max: u64,
     /// A factor.
     pub penalty: u64,

@@ -60,7 +60,7 @@ const SNAPSHOT_AGE: Duration = Duration::from_ms(10);
 /// How often time-outs are looked at while there are clients, in milliseconds.
 const TICK_MS: i32 = 250;
 
-/// Where to listen.
+/// Where the control socket and the metrics are served.
 #[derive(Clone, Debug, Default)]
 pub struct ControlOptions {
     /// A unix socket, mode 0600.
@@ -103,7 +103,7 @@ impl ControlServer {
         Ok(Self { _socket: socket, metrics, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where metrics are, with the port that was chosen.
+    /// Returns the address of the metrics, with the port that was chosen.
     #[must_use]
     pub const fn metrics(&self) -> Option<SocketAddr> {
         self.metrics

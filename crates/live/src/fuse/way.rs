@@ -29,10 +29,10 @@ const LATE_PERCENT_MAX: usize = 10;
 /// The time to an emulated disk and back, both directions together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// In the mean.
+    /// The mean.
     pub mean: Duration,
-    /// By how much it varies: the mean of an exponential distribution whose 99 % lie as far beyond the mean
-    /// as those of the reads.
+    /// How much it varies: the mean of an exponential distribution whose 99 % lie as far beyond the mean as
+    /// those of the reads.
     pub jitter: Duration,
 }
 

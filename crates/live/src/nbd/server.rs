@@ -31,7 +31,7 @@ pub struct Export {
     pub prio: IoPrio,
     /// Whether writes are refused.
     pub read_only: bool,
-    /// For people.
+    /// A description for users.
     pub description: String,
 }
 
@@ -51,7 +51,7 @@ impl Export {
     }
 }
 
-/// Where clients come from.
+/// An address that clients connect to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Listen {
     /// A unix socket, mode 0600.
@@ -160,7 +160,7 @@ impl Server {
         &self.disk
     }
 
-    /// Where clients come from, with the ports that were chosen.
+    /// Returns the addresses, with the ports that were chosen.
     #[must_use]
     pub fn addresses(&self) -> &[Listen] {
         &self.addresses

@@ -44,7 +44,7 @@ const CONTEXT_ID: u32 = 1;
 pub struct Facts {
     /// Its name.
     pub name: String,
-    /// For people.
+    /// A description for users.
     pub description: String,
     /// Its size in bytes.
     pub size: u64,
@@ -114,7 +114,7 @@ pub enum Command {
     },
     /// Will be read soon.
     Cache,
-    /// Where there are holes.
+    /// Report where the range has holes.
     Status {
         /// One extent is enough.
         one: bool,
@@ -128,7 +128,7 @@ pub struct Request {
     pub cookie: u64,
     /// What.
     pub command: Command,
-    /// From where.
+    /// The first byte.
     pub offset: u64,
     /// How many bytes; 0 only for flushes.
     pub len: u32,

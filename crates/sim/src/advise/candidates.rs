@@ -15,11 +15,11 @@ use fairhead_device::Facts;
 /// When a candidate makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// On everything.
+    /// On all disks.
     Always,
-    /// Where there is an arm to move.
+    /// On disks with a head.
     Rotational,
-    /// Where there is none.
+    /// On flash.
     Flash,
     /// If a job writes.
     Writes,
@@ -98,7 +98,7 @@ const TABLE: &[Entry] = &[
 /// Where a candidate can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a kernel of today, and in Fairhead.
+    /// In current kernels, and in Fairhead.
     Kernel,
     /// In Fairhead: `serve`, `mount`.
     Fairhead,

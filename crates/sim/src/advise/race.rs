@@ -128,7 +128,7 @@ pub struct Rules {
 /// The state and result of a race.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Race {
-    /// By candidate; the default is the first.
+    /// The figures of each candidate; the default is the first.
     pub standings: Vec<Standing>,
     /// The entrant with the best score in the end.
     pub best: usize,
@@ -423,11 +423,11 @@ impl Race {
 /// One candidate against another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// By figure: above 1 is better.
+    /// The ratio to the default, by figure: above 1 is better.
     pub figures: [Option<Ratio>; Figures::COUNT],
     /// The score.
     pub score: Option<Ratio>,
-    /// From fresh seeds, not from those of the race.
+    /// Whether the figures are from fresh seeds, not from those of the race.
     pub confirmed: bool,
 }
 

@@ -161,9 +161,9 @@ pub struct Report {
     pub requests: u64,
     /// How many events the recording lost; then differences need not mean anything.
     pub lost: u64,
-    /// By topic, in the order of [`Topic::ALL`].
+    /// The agreement by topic, in the order of [`Topic::ALL`].
     pub agreements: Vec<(Topic, Agreement)>,
-    /// The first ones of each topic, in the order of the log.
+    /// The first differences of each topic, in the order of the log.
     pub differences: Vec<Difference>,
 }
 

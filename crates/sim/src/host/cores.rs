@@ -35,16 +35,18 @@ use fairhead_core::Duration;
 /// [`Host::think`](super::Host::think).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cores {
-    /// For each system call that submits direct I/O, however many requests it submits. Part of their latency.
+    /// CPU time of each system call that submits direct I/O, however many requests it submits. Part of their
+    /// latency.
     pub call: Duration,
-    /// For each request of a direct call: block layer and driver. Part of its latency.
+    /// CPU time of each request of a direct call: block layer and driver. Part of its latency.
     pub submit: Duration,
-    /// For each request that completes: interrupt, task work, the program's reaping. Part of its latency.
+    /// CPU time of each request that completes: interrupt, task work, the program's reaping. Part of its
+    /// latency.
     pub complete: Duration,
-    /// For each request that a polling program (`hipri`) finds complete, in place of `complete`.
+    /// CPU time of each request that a polling program (`hipri`) finds complete, in place of `complete`.
     pub poll: Duration,
-    /// For each wake-up of a process that sleeps: leaving the processor and coming back. Part of the latency
-    /// of what it is woken for.
+    /// CPU time of each wake-up of a process that sleeps: leaving the processor and coming back. Part of the
+    /// latency of what it is woken for.
     pub wake: Duration,
     /// By how much of its time each piece of work takes longer or shorter, evenly distributed, in percent; at
     /// most 100. So no result depends on processors that keep in step.

@@ -422,7 +422,7 @@ impl Job {
     /// The pause between two start-ups unless `fh_pause` says otherwise.
     //= docs/reference/benchmarks.md#3-start-up-latency: sleep 3 s, then 1 s
     pub const ITERATION_PAUSE: Duration = Duration::from_secs(4);
-    /// When a start-up is given up unless `fh_timeout` says otherwise.
+    /// The time after which a start-up is given up unless `fh_timeout` says otherwise.
     //= docs/reference/benchmarks.md#3-start-up-latency: time-out, main run
     pub const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -622,11 +622,11 @@ impl Default for Job {
 /// One value for each direction, as fio's `read,write,trim` lists have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PerOp<T> {
-    /// For reads.
+    /// The value for reads.
     pub read: T,
-    /// For writes.
+    /// The value for writes.
     pub write: T,
-    /// For trims.
+    /// The value for trims.
     pub trim: T,
 }
 

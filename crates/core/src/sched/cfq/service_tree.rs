@@ -78,7 +78,7 @@ pub(super) struct Serving {
 /// Where to file a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
-    /// Where it belongs.
+    /// Its place by key, for its turn.
     Turn,
     /// Before everyone else in its tree.
     Front,
