@@ -287,7 +287,7 @@ impl Add for Sectors {
     }
 }
 
-/// A type that numbers things from 0 and indexes a [`crate::table::Table`].
+/// A type that numbers things from 0 and indexes a `Table`.
 pub trait Id: Copy + Eq + fmt::Debug {
     /// The index.
     fn index(self) -> usize;

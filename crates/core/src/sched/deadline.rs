@@ -6,7 +6,7 @@
 //!
 //! # How it works
 //!
-//! Reads and writes have a [`SortedQueue`] each: sector order for cheap service, order of arrival for
+//! Reads and writes have a `SortedQueue` each: sector order for cheap service, order of arrival for
 //! deadlines. A *batch* runs through one direction in ascending sectors, at most `fifo_batch` requests long.
 //! When it ends, the next direction is chosen: reads, unless writes were passed over `writes_starved` times.
 //! The new batch starts at the oldest request of that direction if its deadline has passed, and otherwise

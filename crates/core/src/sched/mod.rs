@@ -136,13 +136,13 @@ pub trait Scheduler: Sized {
 
     /// Which edges of its requests the elevator files, to find by sector what can be merged.
     ///
-    /// A scheduler with [`Edges::Ends`] has front merges with the most recent request only, and says itself
-    /// who can be joined: see [`Scheduler::neighbour`].
+    /// A scheduler with `Edges::Ends` has front merges with the most recent request only, and says itself
+    /// which requests can be joined: see [`Scheduler::neighbour`].
     fn edges(&self) -> Edges {
         Edges::Both
     }
 
-    /// With [`Edges::Ends`]: the request next to `tag` in the scheduler's own order, at one end.
+    /// With `Edges::Ends`: the request next to `tag` in the scheduler's own order, at one end.
     fn neighbour(&self, _tag: Tag, _end: End) -> Option<Tag> {
         None
     }

@@ -20,7 +20,7 @@
 //! Requests come in two kinds: *sync* (reads, and writes that a program waits for) and *async*. The kinds
 //! take turns in *batches*: 500 ms of sync, then as many async requests as took 125 ms last time; a batch of
 //! the other kind begins when the device has finished the old one. Within a batch the next request is the
-//! nearest one forward, or a little backward ([`choose`](crate::parts::choose)), unless the oldest has
+//! nearest one forward, or a little backward (`choose`), unless the oldest has
 //! expired. In sync batches only, the disk waits. `Scheduler::dispatch` below is the whole policy; `batch`
 //! times and sizes batches, `anticipation` decides whether waiting is worth it, `statistics` knows how long
 //! tasks think, how far they seek and whether they vanish.
