@@ -1,7 +1,8 @@
-//! A bio's data: memory, or pages on their way to a socket.
+//! A bio's data: memory, pages on their way from or to a socket, or bytes of a file that stay where they are.
 
 use crate::buffer::Buffer;
-use crate::pipes::Piped;
+use crate::mapped::Window;
+use crate::pipes::{Load, Piped};
 
 /// The data of a bio.
 #[derive(Debug)]
@@ -10,6 +11,10 @@ pub(crate) enum Data {
     Memory(Buffer),
     /// Data of a read, if they can be had so; else the store puts memory in the place of it.
     Piped(Piped),
+    /// Data of a read that stay in the file until they are sent.
+    Mapped(Window),
+    /// Data of a write, in a pipe; the store may put memory in the place of it.
+    Load(Load),
 }
 
 impl Data {
@@ -17,18 +22,31 @@ impl Data {
     pub(crate) fn memory(self) -> Option<Buffer> {
         match self {
             Self::Memory(buffer) => Some(buffer),
-            Self::Piped(_) => None,
+            Self::Piped(_) | Self::Mapped(_) | Self::Load(_) => None,
         }
     }
 
     /// The memory.
     ///
     /// # Panics
-    /// If the data are in pipes.
+    /// If the data are elsewhere.
     pub(crate) fn memory_mut(&mut self) -> &mut Buffer {
         match self {
             Self::Memory(buffer) => buffer,
-            Self::Piped(_) => panic!("the data are in pipes"),
+            Self::Piped(_) | Self::Mapped(_) | Self::Load(_) => panic!("the data are not in memory"),
+        }
+    }
+
+    /// Copies what is there to where it belongs in `memory`, which is as long as all data.
+    pub(crate) fn unload(self, memory: &mut [u8]) -> std::io::Result<()> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Piped(piped) => piped.unload(memory),
+            Self::Mapped(window) => {
+                memory.fill(0);
+                window.read(memory)
+            }
+            Self::Load(load) => load.unload(memory),
         }
     }
 }

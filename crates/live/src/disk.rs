@@ -332,7 +332,7 @@ impl Disk {
         let clock = Clock::start();
         let is_emulated = emulation.is_some();
         let groups = GroupTable::new(settings.limits.groups);
-        let context = Context { now: clock.now(), queue, groups, emulation };
+        let context = Context { now: clock.now(), queue, groups, emulation, polls: false };
         let failed = |e: io::Error| Error::new(ErrorKind::Ring, format!("io_uring: {e}"));
         let (bell, ringer) = io::pipe().map_err(failed)?;
         let mail = Arc::new(Mailbox { inbox: Inbox::new(), bell: ringer });

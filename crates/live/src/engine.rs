@@ -29,6 +29,7 @@ use crate::recorder::Recorder;
 use crate::request_queue::{IoId, RequestQueue, Start};
 use crate::ring::{LARGE, Outcome, Ring, Token};
 use crate::store::{Finished, Store};
+use fairhead_core::request;
 use fairhead_core::units::{Duration, Instant};
 use io_uring::opcode::Read;
 use io_uring::types::Fd;
@@ -91,6 +92,8 @@ pub(crate) struct Context {
     pub(crate) queue: RequestQueue<Data>,
     pub(crate) groups: GroupTable,
     pub(crate) emulation: Option<Emulation>,
+    /// Whether the engine will poll before it sleeps, and ask the front, too.
+    pub(crate) polls: bool,
 }
 
 impl Context {
@@ -116,6 +119,15 @@ pub(crate) trait Front: Send {
     fn answer(&mut self, context: &mut Context, answer: Answer<Data>);
     /// All events of this turn have been reported; now is the time to send.
     fn turn(&mut self, context: &mut Context, ring: &mut Ring) -> io::Result<()>;
+    /// Called while the engine polls: receives what has arrived without the ring. Returns whether there was
+    /// anything.
+    fn poll(&mut self, _: &mut Context) -> bool {
+        false
+    }
+    /// The engine is about to sleep: everything that is to wake it has to be in the ring.
+    fn rest(&mut self, _: &mut Context, _: &mut Ring) -> io::Result<()> {
+        Ok(())
+    }
     /// When [`Self::turn`] is wanted at the latest.
     fn next_timer(&self) -> Option<Instant> {
         None
@@ -210,8 +222,6 @@ pub(crate) struct Engine<F> {
     batch: u64,
     /// Whether there was nothing to do before this turn.
     has_waited: bool,
-    /// Results of pieces that went well.
-    fine: Vec<Result<(), Errno>>,
 }
 
 impl<F: Front> Engine<F> {
@@ -238,7 +248,6 @@ impl<F: Front> Engine<F> {
             has_pages: false,
             batch: 0,
             has_waited: false,
-            fine: Vec::new(),
         }
     }
 
@@ -263,6 +272,7 @@ impl<F: Front> Engine<F> {
                 self.context.queue.timer(self.context.now);
             }
             self.batch = if self.has_waited { FIRST } else { BATCH };
+            self.context.polls = !self.polling.window.is_zero() && self.context.emulation.is_none();
             // What is sent may make room for more.
             while self.work_once()? {}
             self.record();
@@ -277,6 +287,7 @@ impl<F: Front> Engine<F> {
     /// anything.
     fn work_once(&mut self) -> io::Result<bool> {
         let mut any = false;
+        let before = self.context.queue.submitted();
         while self.start()? | self.answer() {
             any = true;
             if self.is_worth_sending() {
@@ -286,7 +297,7 @@ impl<F: Front> Engine<F> {
         (self.copied, self.has_pages) = (0, false);
         self.batch = BATCH;
         self.front.turn(&mut self.context, &mut self.ring)?;
-        Ok(any)
+        Ok(any || self.context.queue.submitted() != before)
     }
 
     /// Whether enough has been copied for a message. Pages that are handed over cost the client far more time
@@ -397,6 +408,7 @@ impl<F: Front> Engine<F> {
             let Context { queue, emulation, now, .. } = &mut self.context;
             match start {
                 Start::Io(io) => {
+                    let is_read = queue.request(io).op == request::Op::Read;
                     if let Some(model) = emulation {
                         let fua = queue.pieces(io).iter().any(|p| p.fua);
                         model.start(*now, io, queue.request(io), fua);
@@ -404,7 +416,7 @@ impl<F: Front> Engine<F> {
                     if let Some(bytes) = self.store.start(&mut self.ring, queue, io)? {
                         self.done_here(io);
                         self.copied += bytes;
-                        self.has_pages |= bytes >= LARGE;
+                        self.has_pages |= is_read && bytes >= LARGE;
                         if self.is_worth_sending() {
                             return Ok(true);
                         }
@@ -421,18 +433,14 @@ impl<F: Front> Engine<F> {
         Ok(any)
     }
 
-    /// An io has come to its end well, in the middle of a turn.
+    /// An io has come to its end in the middle of a turn.
     fn done_here(&mut self, io: IoId) {
         // The scheduler hears how long it took.
         self.context.now = self.clock.now();
-        let count = self.context.queue.pieces(io).len();
         if self.context.emulation.is_some() {
-            return self.stored(Work::Io(io), vec![Ok(()); count]);
+            return self.stored(Work::Io(io), self.store.results().to_vec());
         }
-        if self.fine.len() < count {
-            self.fine.resize(count, Ok(()));
-        }
-        self.context.queue.finished(self.context.now, io, &self.fine[..count]);
+        self.context.queue.finished(self.context.now, io, self.store.results());
     }
 
     /// Passes the answers of the queue on to the clients. Returns whether there was anything.
@@ -461,9 +469,14 @@ impl<F: Front> Engine<F> {
         let due = [timer, moment.map(|at| at - SPIN)].into_iter().flatten().min();
         let most = due.map(|at| at.saturating_since(now));
         if most == Some(Duration::ZERO) {
+            self.front.rest(&mut self.context, &mut self.ring)?;
             return self.ring.wait(most);
         }
-        let sleeps = !self.look(now, most)? && self.mail.inbox.sleep();
+        let has_news = self.look(now, most)?;
+        if !has_news {
+            self.front.rest(&mut self.context, &mut self.ring)?;
+        }
+        let sleeps = !has_news && self.mail.inbox.sleep();
         self.ring.wait(if sleeps { most } else { Some(Duration::ZERO) })?;
         self.mail.inbox.wake();
         let idle = self.clock.now().saturating_since(now);
@@ -483,7 +496,8 @@ impl<F: Front> Engine<F> {
         self.ring.wait(Some(Duration::ZERO))?;
         let mut last = self.clock.now();
         while last < now + window {
-            if self.ring.has_news() || self.mail.inbox.has_messages() {
+            self.context.now = last;
+            if self.front.poll(&mut self.context) || self.ring.has_news() || self.mail.inbox.has_messages() {
                 return Ok(true);
             }
             std::thread::yield_now();

@@ -71,6 +71,13 @@ pub struct Fault {
     pub harm: Harm,
 }
 
+impl Fault {
+    fn touches(&self, op: FaultOp, file: FileId, bytes: &Range<u64>) -> bool {
+        let is_there = op == FaultOp::Flush || self.bytes.start < bytes.end && bytes.start < self.bytes.end;
+        self.times > 0 && self.op == op && self.file == file.0 && is_there
+    }
+}
+
 /// A list of faults, which may grow while the disk works. Clones share one list.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(Arc<Mutex<Vec<Fault>>>);
@@ -92,12 +99,7 @@ impl Faults {
 
     fn hit(&self, op: FaultOp, file: FileId, bytes: &Range<u64>) -> Option<Harm> {
         let mut list = self.list();
-        let touches = |f: &Fault| {
-            f.op == op
-                && f.file == file.0
-                && (op == FaultOp::Flush || f.bytes.start < bytes.end && bytes.start < f.bytes.end)
-        };
-        let fault = list.iter_mut().find(|f| f.times > 0 && touches(f))?;
+        let fault = list.iter_mut().find(|f| f.touches(op, file, bytes))?;
         if fault.times < u32::MAX {
             fault.times -= 1;
         }
@@ -131,6 +133,11 @@ pub(crate) struct Injector {
 impl Injector {
     pub(crate) fn new(faults: Faults) -> Self {
         Self { faults, instead: HashMap::new() }
+    }
+
+    /// Whether an operation like this is to be harmed.
+    pub(crate) fn will_hit(&self, op: FaultOp, file: FileId, bytes: &Range<u64>) -> bool {
+        self.faults.list().iter().any(|f| f.touches(op, file, bytes))
     }
 
     /// Returns the effect on an operation, and counts it.

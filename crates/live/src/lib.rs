@@ -27,6 +27,7 @@ mod fuse;
 mod groups;
 mod inbox;
 mod latency;
+mod mapped;
 pub mod nbd;
 mod pipes;
 mod polling;

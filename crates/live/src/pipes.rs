@@ -1,4 +1,5 @@
-//! Data of reads that no processor copies: a file's pages go to a socket through a pipe.
+//! Data that are not copied to memory on their way: pages go from a file to a socket, or from a socket to a
+//! file, through a pipe.
 //!
 //! A read of a file that lives in memory is two copies in the server: from the file's pages to a buffer, and
 //! from there to the socket. The kernel can hand over the pages themselves (`splice`). Then the only copy is
@@ -14,8 +15,19 @@
 //! that another client was answered before that, which is right: the read does not end before its client has
 //! the data, so the two are in flight together.
 //!
+//! **Writes** take the other direction. A client's data are in pages already when they lie in a unix socket.
+//! From there they go to a pipe ([`Load::receive`]), wait in it for the scheduler, and are copied to the file
+//! when it has issued them ([`Load::store`]): one copy instead of two. 64 KiB take the server 20 us instead
+//! of 37.
+//!
+//! ```text
+//!   socket ── receive: references to its pages ──► pipe ── store ──► file
+//! ```
+//!
 //! **Bounded.** There are at most [`PIPES_MAX`] pipes. If none is free, or the file ends within the read, the
-//! read is done with memory. [`Piped::unload`] then saves what other pieces of it have.
+//! read is done with memory. [`Piped::unload`] then saves what other pieces of it have. A client that sends
+//! few bytes at a time fills a pipe with nearly empty pages: then there is no room for the rest, and the
+//! write is done with memory, too.
 //!
 //! What it does not do: wait. A socket that has no room leaves the rest in the pipe. If the client is gone,
 //! the kernel raises SIGPIPE, which programs in Rust ignore from the start.
@@ -72,6 +84,11 @@ impl Pipes {
     /// A reply that begins with `head`, without data yet.
     pub(crate) fn reply(self: &Arc<Self>, head: &[u8]) -> Piped {
         Piped { pipes: Arc::clone(self), head: head.into(), parts: Vec::new() }
+    }
+
+    /// The data of a write of `len` bytes, of which none has arrived; `None` if no pipe is free.
+    pub(crate) fn load(self: &Arc<Self>, len: u32) -> Option<Load> {
+        Some(Load { pipes: Arc::clone(self), ends: Some(self.take()?), len: len as usize, inside: 0 })
     }
 
     fn take(&self) -> Option<Ends> {
@@ -209,6 +226,90 @@ impl Drop for Piped {
     }
 }
 
+/// Data of a write, in a pipe. See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Load {
+    pipes: Arc<Pipes>,
+    /// Until the data are in the file.
+    ends: Option<Ends>,
+    /// The bytes that are still to come, and those in the pipe.
+    len: usize,
+    inside: usize,
+}
+
+impl Load {
+    /// Takes what a socket has. Returns how many bytes that was: 0 if nothing is there, or the pipe is full.
+    ///
+    /// # Errors
+    /// Also if nothing will arrive any more.
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        let Some(ends) = &self.ends else { return Ok(0) };
+        let mut moved = 0;
+        while self.len > 0 {
+            let (from, to) = (socket.as_raw_fd(), ends.writer.as_raw_fd());
+            // SAFETY: it names no memory.
+            let n =
+                unsafe { libc::splice(from, null_mut(), to, null_mut(), self.len, libc::SPLICE_F_NONBLOCK) };
+            match usize::try_from(n) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(n) => {
+                    self.len -= n;
+                    self.inside += n;
+                    moved += n;
+                }
+                Err(_) => match io::Error::last_os_error() {
+                    e if e.kind() == ErrorKind::WouldBlock => break,
+                    e if e.kind() == ErrorKind::Interrupted => {}
+                    e => return Err(e),
+                },
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Writes all to a file.
+    pub(crate) fn store(&mut self, file: BorrowedFd<'_>, offset: u64) -> io::Result<()> {
+        let Some(ends) = &self.ends else { return Ok(()) };
+        let mut at = i64::try_from(offset).map_err(|_| ErrorKind::InvalidInput)?;
+        while self.inside > 0 {
+            let (from, to) = (ends.reader.as_raw_fd(), file.as_raw_fd());
+            // SAFETY: the kernel writes to `at` during the call.
+            let n = unsafe { libc::splice(from, null_mut(), to, &raw mut at, self.inside, 0) };
+            match usize::try_from(n) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(n) => self.inside -= n,
+                Err(_) => match io::Error::last_os_error() {
+                    e if e.kind() == ErrorKind::Interrupted => {}
+                    e => return Err(e),
+                },
+            }
+        }
+        self.give_back();
+        Ok(())
+    }
+
+    /// Copies what has arrived to the first bytes of `data`.
+    pub(crate) fn unload(mut self, data: &mut [u8]) -> io::Result<()> {
+        if let Some(ends) = &self.ends {
+            (&ends.reader).read_exact(&mut data[..self.inside])?;
+            self.inside = 0;
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self) {
+        if let Some(ends) = self.ends.take() {
+            self.pipes.give_back(ends, self.inside == 0);
+        }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
 /// A socket whose calls never block, as long as this lives. Only then does `splice` not wait for room in it.
 /// At other times it blocks as usual: the ring does not wait for data of a socket that never blocks.
 struct Unwaiting<'a>(BorrowedFd<'a>);
@@ -287,6 +388,63 @@ mod tests {
         // SAFETY: it names no memory.
         let flags = unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_GETFL) };
         assert_eq!(flags & libc::O_NONBLOCK, 0);
+    }
+
+    #[test]
+    fn what_a_socket_has_goes_to_the_file_and_what_does_not_fit_the_pipe_to_memory() {
+        let (file, pipes) = (file(1 << 20), Arc::<Pipes>::default());
+        let (socket, mut client) = UnixStream::pair().unwrap();
+        let mut load = pipes.load(100_000).unwrap();
+        assert_eq!(load.receive(socket.as_fd()).unwrap(), 0, "nothing is there");
+        let sender = std::thread::spawn(move || {
+            client.write_all(&[&bytes(7, 100_000)[..], b"next"].concat()).unwrap();
+            client
+        });
+        let mut came = 0;
+        while came < 100_000 {
+            came += load.receive(socket.as_fd()).unwrap();
+        }
+        let mut client = sender.join().unwrap();
+        load.store(file.as_fd(), 4097).unwrap();
+        let mut stored = vec![0; 100_000];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut stored, 4097).unwrap();
+        assert!(stored == bytes(7, 100_000));
+        let mut next = [0; 4];
+        (&socket).read_exact(&mut next).unwrap();
+        assert_eq!(&next, b"next", "no more than its own was taken");
+
+        // The socket takes a little more than the pipe: no more than what both do.
+        let (mut load, mut came) = (pipes.load(1000).unwrap(), 0);
+        for byte in 0..400_u32 {
+            client.write_all(&[byte as u8]).unwrap();
+            came += load.receive(socket.as_fd()).unwrap();
+        }
+        assert!((200..400).contains(&came), "a page for each byte: {came}");
+        let mut data = vec![0; 1000];
+        load.unload(&mut data).unwrap();
+        assert!(data[..came].iter().zip(0_u32..).all(|(b, i)| *b == i as u8));
+        let mut load = pipes.load(100_000).unwrap();
+        drop(client);
+        while load.receive(socket.as_fd()).is_ok() {}
+        drop(load);
+        let free = pipes.free();
+        assert_eq!((free.open, free.empty.len()), (0, 0), "the only one was closed with something in it");
+    }
+
+    #[test]
+    fn a_file_that_takes_no_more_says_so() {
+        let pipes = Arc::<Pipes>::default();
+        // SAFETY: the name ends with a zero; the descriptor is new.
+        let file =
+            unsafe { File::from_raw_fd(libc::memfd_create(c"sealed".as_ptr(), libc::MFD_ALLOW_SEALING)) };
+        file.set_len(8192).unwrap();
+        // SAFETY: it names no memory.
+        assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_GROW) }, 0);
+        let (socket, mut client) = UnixStream::pair().unwrap();
+        client.write_all(&[7; 8192]).unwrap();
+        let mut load = pipes.load(8192).unwrap();
+        assert_eq!(load.receive(socket.as_fd()).unwrap(), 8192);
+        assert_eq!(load.store(file.as_fd(), 4096).unwrap_err().raw_os_error(), Some(libc::EPERM));
     }
 
     #[test]

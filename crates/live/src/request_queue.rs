@@ -307,6 +307,11 @@ impl<D> RequestQueue<D> {
         }
     }
 
+    /// A number that grows with each bio and flush that is submitted.
+    pub(crate) const fn submitted(&self) -> u64 {
+        self.serial
+    }
+
     /// A client has sent more while it waited for an answer: it will probably do so again, for a while.
     pub(crate) const fn expect_more(&mut self) {
         self.crowd = CROWD;
@@ -803,6 +808,7 @@ impl<D> RequestQueue<D> {
 impl<D> RequestQueue<D> {
     /// A client wants stable what was answered before.
     pub fn flush(&mut self, client: ClientId, file: FileId, cookie: u64) {
+        self.serial += 1;
         let Some(c) = self.client(client) else { return };
         c.bios += 1;
         if let Err(who) = self.flushes.ask(file, (client, cookie)) {

@@ -11,8 +11,9 @@
 //!
 //! **Files in memory** take no time but that of copying. What is small is copied by a call, here and now: a
 //! turn through the ring costs more than that. Large reads are not copied, if a socket will have them:
-//! `pipes.rs`. Writes of 256 KiB and more are for the ring's workers. Where something is to go wrong on
-//! purpose, everything goes through the ring.
+//! `pipes.rs`; small ones only by the message that sends them: `mapped.rs`. Data of writes may come in a
+//! pipe. Writes of 256 KiB and more are for the ring's workers. An operation that is to fail on purpose goes
+//! through the ring.
 //!
 //! What it does not do: decide anything. Errors go back to the queue; those that only mean "not now" are
 //! retried.
@@ -167,6 +168,7 @@ pub(crate) struct Store {
     transfers: HashMap<usize, Transfer>,
     operations: Slab<Operation>,
     injector: Option<Injector>,
+    results: Vec<Result<(), Errno>>,
 }
 
 impl Store {
@@ -179,7 +181,7 @@ impl Store {
         let zeros = pool.buffer(1 << 20);
         let (transfers, operations) = (HashMap::new(), Slab::new());
         let injector = faults.map(Injector::new);
-        Self { files, pool, is_registered, zeros, transfers, operations, injector }
+        Self { files, pool, is_registered, zeros, transfers, operations, injector, results: Vec::new() }
     }
 
     /// How many operations the ring has.
@@ -187,8 +189,8 @@ impl Store {
         self.operations.len()
     }
 
-    /// Begins an io. Returns how many bytes it was, if it has come to its end already. Then it went well:
-    /// what does not is left to the ring.
+    /// Begins an io. Returns how many bytes it was, if it has come to its end already: then its pieces have
+    /// these [results](Self::results).
     pub(crate) fn start(
         &mut self,
         ring: &mut Ring,
@@ -200,7 +202,7 @@ impl Store {
             return Ok(done);
         }
         let pieces = queue.pieces(io).to_vec();
-        for piece in pieces.iter().filter(|p| p.op == Op::Read) {
+        for piece in pieces.iter().filter(|p| matches!(p.op, Op::Read | Op::Write)) {
             self.give_memory(queue, piece)?;
         }
         let (transfer, runs) = Transfer::new(&pieces);
@@ -216,45 +218,85 @@ impl Store {
         Ok(None)
     }
 
+    /// The results of the pieces of the io that came to its end when it [began](Self::start).
+    pub(crate) fn results(&self) -> &[Result<(), Errno>] {
+        &self.results
+    }
+
     /// Does an io of files in memory, if no piece of it takes long: to hand it to the ring and to take its
-    /// outcome costs more than to copy a few KiB. Returns how many bytes it was. If anything is unusual about
-    /// a piece, all are for the ring, also those that have been done: that changes nothing.
-    fn do_here(&self, queue: &mut RequestQueue<Data>, io: IoId) -> Option<u64> {
-        if self.injector.is_some() {
-            return None;
-        }
+    /// outcome costs more than to copy a few KiB. Returns how many bytes it was. If one of the pieces cannot
+    /// be done so, all are for the ring. A read that fails is, too: pieces that have been read are read
+    /// again, which changes nothing. A write has its result from here, as its data may be used up.
+    fn do_here(&mut self, queue: &mut RequestQueue<Data>, io: IoId) -> Option<u64> {
         let is_short = queue.request(io).len.bytes() < LONG;
+        self.results.clear();
         let files = self.files.files();
+        let count = queue.pieces(io).len();
         let mut bytes = 0;
-        for i in 0..queue.pieces(io).len() {
+        for i in 0..count {
             let piece = queue.pieces(io)[i];
-            let Open { file, pages: Some(pages), .. } = &files[piece.file.0 as usize] else { return None };
-            let (from, to) = (piece.at as usize, (piece.at + piece.len) as usize);
-            let bio_len = queue.bio(&piece).len as usize;
-            let is_done = match (piece.op, queue.data(&piece)) {
-                (Op::Read, Some(Data::Piped(piped))) => {
-                    piped.fill(pages.as_fd(), piece.offset, piece.at, piece.len)
-                }
-                (Op::Read, data) if u64::from(piece.len) < LARGE => {
-                    let data = data.get_or_insert_with(|| Data::Memory(self.pool.buffer(bio_len)));
-                    pages
-                        .read_at(&mut data.memory_mut()[from..to], piece.offset)
-                        .is_ok_and(|n| n == to - from)
-                }
-                (Op::Write, Some(data)) if is_short && !piece.fua => {
-                    file.write_at(&data.memory_mut()[from..to], piece.offset).is_ok_and(|n| n == to - from)
-                }
-                _ => false,
-            };
-            if !is_done {
+            if !self.is_for_here(&files, queue, &piece, is_short) {
                 return None;
             }
             bytes += u64::from(piece.len);
         }
+        for i in 0..count {
+            let piece = queue.pieces(io)[i];
+            let open = &files[piece.file.0 as usize];
+            let result = match piece.op {
+                Op::Read if !self.read_here(open, queue, &piece) => return None,
+                Op::Read => Ok(()),
+                _ => {
+                    write_here(open, queue, &piece).map_err(|e| Errno(e.raw_os_error().unwrap_or(libc::EIO)))
+                }
+            };
+            self.results.push(result);
+        }
         Some(bytes)
     }
 
-    /// Room for what is read, and in it what other pieces of the bio have read elsewhere.
+    /// Whether a piece can be done at once.
+    fn is_for_here(
+        &self,
+        files: &Slab<Open>,
+        queue: &mut RequestQueue<Data>,
+        piece: &Piece,
+        is_short: bool,
+    ) -> bool {
+        let bytes = piece.offset..piece.offset + u64::from(piece.len);
+        let fault = Way::Transfer.fault(piece.op);
+        let is_harmed = self.injector.as_ref().is_some_and(|i| i.will_hit(fault, piece.file, &bytes));
+        if is_harmed || files[piece.file.0 as usize].pages.is_none() {
+            return false;
+        }
+        let bio_len = queue.bio(piece).len;
+        match (piece.op, queue.data(piece)) {
+            (Op::Read, Some(Data::Piped(_) | Data::Mapped(_))) => true,
+            (Op::Read, _) => u64::from(piece.len) < LARGE,
+            // Bytes leave the pipe in order.
+            (Op::Write, Some(Data::Load(_))) => !piece.fua && piece.len == bio_len,
+            (Op::Write, Some(Data::Memory(_))) => !piece.fua && is_short,
+            _ => false,
+        }
+    }
+
+    /// Reads a piece of a file in memory. Returns whether all of it could be read.
+    fn read_here(&self, open: &Open, queue: &mut RequestQueue<Data>, piece: &Piece) -> bool {
+        let Some(pages) = &open.pages else { return false };
+        let (from, to) = (piece.at as usize, (piece.at + piece.len) as usize);
+        let bio_len = queue.bio(piece).len as usize;
+        match queue.data(piece) {
+            Some(Data::Mapped(_)) => true,
+            Some(Data::Piped(piped)) => piped.fill(pages.as_fd(), piece.offset, piece.at, piece.len),
+            data => {
+                let data = data.get_or_insert_with(|| Data::Memory(self.pool.buffer(bio_len)));
+                let read = pages.read_at(&mut data.memory_mut()[from..to], piece.offset);
+                read.is_ok_and(|n| n == to - from)
+            }
+        }
+    }
+
+    /// Gives the piece's bio memory, if its data are elsewhere; what has been read or has arrived goes there.
     fn give_memory(&self, queue: &mut RequestQueue<Data>, piece: &Piece) -> io::Result<()> {
         let len = queue.bio(piece).len as usize;
         let data = queue.data(piece);
@@ -262,8 +304,8 @@ impl Store {
             return Ok(());
         }
         let mut memory = self.pool.buffer(len);
-        if let Some(Data::Piped(piped)) = data.take() {
-            piped.unload(&mut memory)?;
+        if let Some(data) = data.take() {
+            data.unload(&mut memory)?;
         }
         *data = Some(Data::Memory(memory));
         Ok(())
@@ -475,6 +517,15 @@ impl Store {
             }
             Then::Done => Ok(()),
         }
+    }
+}
+
+/// Writes a piece to a file in memory.
+fn write_here(open: &Open, queue: &mut RequestQueue<Data>, piece: &Piece) -> io::Result<()> {
+    let (from, to) = (piece.at as usize, (piece.at + piece.len) as usize);
+    match queue.data(piece).as_mut().expect("writes brought some") {
+        Data::Load(load) => load.store(open.file.as_fd(), piece.offset),
+        data => open.file.write_all_at(&data.memory_mut()[from..to], piece.offset),
     }
 }
 

@@ -12,7 +12,7 @@ use nbd_client::{reply, request};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -473,6 +473,111 @@ fn a_file_in_memory_that_was_cut_reads_as_zeros_behind_its_end() {
     }
     drop(socket);
     let _ = server.stop();
+}
+
+/// Small reads of such a file are sent from where it is mapped. Where it was cut, that is an error of the
+/// call that sends: also of replies that wait in the socket meanwhile.
+#[test]
+fn small_reads_of_a_file_that_was_cut_are_zeros_behind_its_end() {
+    const LEN: usize = 8 << 10;
+    const END: usize = (1 << 20) + 100;
+    let Some(place) = Place::in_memory() else { return println!("skipped: no files in memory") };
+    let server = with_workers(&place, 4);
+    let (mut early, mut late) = (place.client(), place.client());
+    let data = pattern(SIZE as usize, 1);
+    std::fs::write(place.file(), &data).unwrap();
+    // More than the socket takes: the last ones are sent after the cut.
+    let ask = |i: u64| request(0, i, i * LEN as u64, LEN as u32);
+    let asked: Vec<u8> = (0..SIZE / LEN as u64).flat_map(ask).collect();
+    for part in asked.chunks(28 * 200) {
+        early.write_all(part).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    OpenOptions::new().write(true).open(place.file()).unwrap().set_len(END as u64).unwrap();
+    late.write_all(&asked[28 * 120..28 * 140]).unwrap();
+    let check = |socket: &mut UnixStream, may_be_older: bool| {
+        let (error, i) = reply(socket);
+        assert_eq!(error, 0);
+        let (mut got, at) = (vec![9; LEN], i as usize * LEN);
+        socket.read_exact(&mut got).unwrap();
+        let left = END.saturating_sub(at).min(LEN);
+        assert!(got[..left] == data[at..at + left], "{i}");
+        let are_zeros = got[left..].iter().all(|b| *b == 0);
+        let are_older =
+            may_be_older && got[left..].iter().zip(&data[at + left..]).all(|(b, old)| [0, *old].contains(b));
+        assert!(are_zeros || are_older, "{i}");
+    };
+    (0..20).for_each(|_| check(&mut late, false));
+    (0..SIZE / LEN as u64).for_each(|_| check(&mut early, true));
+    drop((early, late));
+    let _ = server.stop();
+}
+
+/// Reading a hole takes no memory, also one that a client has made.
+#[test]
+fn reads_of_what_was_discarded_take_no_memory() {
+    let Some(place) = Place::in_memory() else { return println!("skipped: no files in memory") };
+    let server = with_workers(&place, 0);
+    let mut socket = place.client();
+    let used = || File::open(place.file()).unwrap().metadata().unwrap().blocks() * 512;
+    assert_eq!(used(), SIZE);
+    let read_all = |socket: &mut UnixStream| {
+        for i in 0..SIZE / 4096 {
+            socket.write_all(&request(0, i, i * 4096, 4096)).unwrap();
+            assert_eq!(reply(socket), (0, i));
+            socket.read_exact(&mut [0; 4096]).unwrap();
+        }
+    };
+    read_all(&mut socket);
+    socket.write_all(&request(4, 1, 0, SIZE as u32 / 2)).unwrap();
+    assert_eq!(reply(&mut socket), (0, 1));
+    assert_eq!(used(), SIZE / 2);
+    read_all(&mut socket);
+    assert_eq!(used(), SIZE / 2);
+    drop(socket);
+    let _ = server.stop();
+}
+
+/// Large writes, one behind the other: their data go to a file in memory through pipes, if they come in
+/// pages; in the end a client sends byte by byte.
+#[test]
+fn data_of_writes_are_what_was_sent_however_they_were_cut() {
+    for place in Place::all() {
+        let server = with_workers(&place, 0);
+        let mut socket = place.client();
+        for (round, len) in [16 << 10, 64 << 10, 200_000, (256 << 10) - 512, 32 << 10].into_iter().enumerate()
+        {
+            let data = |i: usize| pattern(len, round * 100 + i);
+            let at = |i: usize| (i * (300 << 10) + round * 512) as u64;
+            let asked: Vec<u8> =
+                (0..8).flat_map(|i| [request(1, i as u64, at(i), len as u32), data(i)].concat()).collect();
+            let mut sender = socket.try_clone().unwrap();
+            let sends = std::thread::spawn(move || {
+                let mut sent = 0;
+                while sent < asked.len() {
+                    let piece = [1 << 20, 70_001, 4096, 100_000, 1][round];
+                    let piece = if sent > 2 * len { piece } else { 1 << 20 };
+                    let end = (sent + piece).min(asked.len());
+                    sender.write_all(&asked[sent..end]).unwrap();
+                    sent = end;
+                }
+            });
+            let mut answered = [false; 8];
+            for _ in 0..8 {
+                let (error, i) = reply(&mut socket);
+                assert!(error == 0 && !std::mem::replace(&mut answered[i as usize], true), "{error}, {i}");
+            }
+            sends.join().unwrap();
+            let file = File::open(place.file()).unwrap();
+            for i in 0..8 {
+                let mut got = vec![0; len];
+                file.read_exact_at(&mut got, at(i)).unwrap();
+                assert!(got == data(i), "round {round}, write {i}");
+            }
+        }
+        drop(socket);
+        let _ = server.stop();
+    }
 }
 
 /// Resident memory of this process, in bytes.

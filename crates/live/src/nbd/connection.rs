@@ -1,5 +1,11 @@
 //! One client's connection: its socket, what has come in, and what is to go out.
 //!
+//! Input arrives in a buffer, 64 KiB at a time. A large write changes that: its data go straight to where
+//! they belong, and of what follows only a header goes to the input, so that the data of the next write stay
+//! in the socket. Those of a write to a file in memory then go from there to a pipe
+//! ([`Load`](crate::pipes::Load)), by calls that do not block ([`Came::Now`]); when the socket is empty, the
+//! ring reports when there is more.
+//!
 //! Memory that the kernel has the address of, which is `input`, the data of a write and the `batch`, stays as
 //! it is until the operation's outcome has come; so a connection that is dropped remains, dead, until both
 //! its operations have ended.
@@ -7,10 +13,13 @@
 use super::session::{Head, INPUT_MAX, REQUEST_HEADER, Request, Session};
 use crate::bio::ClientId;
 use crate::buffer::Buffer;
+use crate::data::Data;
+use crate::mapped::Window;
 use crate::pipes::Piped;
 use crate::ring::{LARGE, Ring, Token};
 use fairhead_core::units::{GroupId, Instant, TaskId};
 use io_uring::opcode::{PollAdd, Recv, RecvMsg, SendMsg};
+use io_uring::squeue::Entry;
 use io_uring::types::Fd;
 use std::collections::VecDeque;
 use std::io;
@@ -22,7 +31,7 @@ use std::os::unix::net::UnixStream;
 const INPUT: usize = 64 << 10;
 
 /// The data of a write of at least this many bytes are received straight into their buffer.
-const STRAIGHT: usize = 16 << 10;
+pub(super) const STRAIGHT: usize = 16 << 10;
 
 /// The most parts of a message; the kernel takes 1024.
 const PARTS_MAX: usize = 256;
@@ -91,6 +100,8 @@ pub(super) enum Out {
     Bytes(Vec<u8>),
     /// A reply, and the data of a read.
     Reply(Head, Option<Buffer>),
+    /// The reply to a read, and data that are in a file.
+    Mapped(Head, Window),
     /// The reply to a read of this many bytes, with its data.
     Piped(Piped, u32),
 }
@@ -100,7 +111,7 @@ impl Out {
     pub(super) fn weight(&self) -> u64 {
         let data = match self {
             Self::Bytes(bytes) => bytes.len(),
-            Self::Reply(..) | Self::Piped(..) => return self.data_len() + 64,
+            Self::Reply(..) | Self::Mapped(..) | Self::Piped(..) => return self.data_len() + 64,
         };
         data as u64 + 64
     }
@@ -110,15 +121,19 @@ impl Out {
         match self {
             Self::Bytes(_) => 0,
             Self::Reply(_, data) => data.as_ref().map_or(0, |d| d.len() as u64),
+            Self::Mapped(_, window) => window.part().iov_len as u64,
             Self::Piped(_, len) => u64::from(*len),
         }
     }
 
-    fn parts(&self) -> [&[u8]; 2] {
+    fn parts(&self) -> [libc::iovec; 2] {
+        let part =
+            |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         match self {
-            Self::Bytes(bytes) => [bytes, &[]],
-            Self::Reply(head, data) => [head.bytes(), data.as_deref().unwrap_or(&[])],
-            Self::Piped(..) => [&[], &[]],
+            Self::Bytes(bytes) => [part(bytes), part(&[])],
+            Self::Reply(head, data) => [part(head.bytes()), part(data.as_deref().unwrap_or(&[]))],
+            Self::Mapped(head, window) => [part(head.bytes()), window.part()],
+            Self::Piped(..) => [part(&[]), part(&[])],
         }
     }
 }
@@ -127,8 +142,23 @@ impl Out {
 #[derive(Debug)]
 pub(super) struct Writing {
     pub(super) request: Request,
-    pub(super) data: Buffer,
+    /// In memory, or in a pipe.
+    pub(super) data: Data,
     pub(super) filled: usize,
+}
+
+impl Writing {
+    const fn len(&self) -> usize {
+        self.request.len as usize
+    }
+
+    /// Memory for the data that are still to come; `None` if they go to a pipe.
+    fn rest(&mut self) -> Option<&mut [u8]> {
+        match &mut self.data {
+            Data::Memory(memory) => Some(&mut memory[self.filled..]),
+            _ => None,
+        }
+    }
 }
 
 /// The connection's client, task and group in the queue.
@@ -160,6 +190,20 @@ pub(super) enum Sent {
     Broken,
 }
 
+/// The outcome of [`Connection::receive`].
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Came {
+    /// The ring will say.
+    Later,
+    /// Something is here.
+    Now,
+    /// The data that are arriving do not fit the pipe.
+    NoRoom,
+    /// Nothing will arrive any more.
+    Broken,
+}
+
 /// Where the next bytes that come are put.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Target {
@@ -168,6 +212,8 @@ enum Target {
     /// To the data of a large write, and of what follows no more than one header to the input: if that is
     /// another large write's, its data can go straight to where they belong, too.
     Data,
+    /// To a pipe, by a call; `is_there`: the ring has reported that there is something.
+    Pipe { is_there: bool },
     /// A header that has to come after a large write.
     Header,
 }
@@ -267,7 +313,8 @@ impl Connection {
     /// Some of the input is data of the write.
     pub(super) fn take_data(&mut self, len: usize) {
         if let Some(w) = &mut self.writing {
-            w.data[w.filled..w.filled + len].copy_from_slice(&self.input[self.start..self.start + len]);
+            let data = w.rest().expect("a pipe takes data only from the socket");
+            data[..len].copy_from_slice(&self.input[self.start..self.start + len]);
             w.filled += len;
         }
         self.take(len);
@@ -275,57 +322,131 @@ impl Connection {
 
     /// The write, if all its data are there.
     pub(super) fn written(&mut self) -> Option<Writing> {
-        self.writing.take_if(|w| w.filled == w.data.len())
+        self.writing.take_if(|w| w.filled == w.len())
     }
 
-    /// Asks the kernel for more.
-    pub(super) fn receive(&mut self, ring: &mut Ring, token: Token) -> io::Result<()> {
-        let is_begun = self.session.export().is_some();
-        if is_begun && self.input.len() < INPUT {
+    /// Asks the kernel for more. A write's data for a pipe are taken at once, as far as the socket has them;
+    /// with `at_once`, a header behind a large write is, too.
+    pub(super) fn receive(&mut self, ring: &mut Ring, token: Token, at_once: bool) -> io::Result<Came> {
+        self.make_room();
+        let before = std::mem::replace(&mut self.target, Target::Input);
+        self.target = self.next_target(before);
+        let came = match self.target {
+            Target::Pipe { .. } => self.receive_pipe(),
+            Target::Header if at_once => self.receive_now(REQUEST_HEADER),
+            _ => Came::Later,
+        };
+        if came == Came::Later {
+            let entry = self.receive_entry();
+            self.is_receiving = true;
+            // SAFETY: no code touches the message, the input, or the write, while `is_receiving`; the
+            // connection stays until that ends.
+            unsafe { ring.push(entry, token)? }
+        }
+        Ok(came)
+    }
+
+    /// Whether the next bytes go to the input.
+    pub(super) fn is_plain(&self) -> bool {
+        self.writing.is_none() && self.target == Target::Input && self.session.export().is_some()
+    }
+
+    /// Takes what has arrived, if it goes to the [input](Self::is_plain). Returns whether there was anything.
+    /// Errors are left to the ring, which reports them, too.
+    pub(super) fn receive_some(&mut self) -> bool {
+        self.is_plain() && self.make_room() && self.receive_now(self.input.len()) == Came::Now
+    }
+
+    /// Makes room behind input that has not been processed. Returns whether there is any.
+    fn make_room(&mut self) -> bool {
+        if self.session.export().is_some() && self.input.len() < INPUT {
             self.input.resize(INPUT, 0);
         }
         self.input.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
-        self.target = self.next_target();
+        self.end < self.input.len()
+    }
+
+    fn receive_entry(&mut self) -> Entry {
         let fd = Fd(self.socket.as_raw_fd());
         let input = match self.target {
+            Target::Pipe { .. } => return PollAdd::new(fd, libc::POLLIN as u32).build(),
             Target::Input => &mut self.input[self.end..],
             Target::Data | Target::Header => &mut self.input[self.end..REQUEST_HEADER],
         };
         debug_assert!(!input.is_empty(), "a step needs no more than there is room for");
-        let recv = if let (Target::Data, Some(w)) = (self.target, &mut self.writing) {
-            let Message { parts, header } = &mut *self.incoming;
-            let part =
-                |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-            parts.clear();
-            parts.extend([part(&mut w.data[w.filled..]), part(input)]);
-            (header.msg_iov, header.msg_iovlen) = (parts.as_mut_ptr(), parts.len() as _);
-            RecvMsg::new(fd, &raw mut *header).build()
-        } else {
-            Recv::new(fd, input.as_mut_ptr(), input.len() as u32).build()
-        };
-        self.is_receiving = true;
-        // SAFETY: no code touches the message, the input, or the write, while `is_receiving`; the connection
-        // stays until that ends.
-        unsafe { ring.push(recv, token) }
+        let data = self.writing.as_mut().and_then(Writing::rest).filter(|_| self.target == Target::Data);
+        let Some(data) = data else { return Recv::new(fd, input.as_mut_ptr(), input.len() as u32).build() };
+        let Message { parts, header } = &mut *self.incoming;
+        let part =
+            |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        parts.clear();
+        parts.extend([part(data), part(input)]);
+        (header.msg_iov, header.msg_iovlen) = (parts.as_mut_ptr(), parts.len() as _);
+        RecvMsg::new(fd, &raw mut *header).build()
     }
 
-    fn next_target(&self) -> Target {
-        let is_partial = self.target == Target::Header && self.end > 0;
+    fn next_target(&self, before: Target) -> Target {
+        let is_behind = matches!(before, Target::Data | Target::Pipe { .. });
+        let is_partial = before == Target::Header && self.end > 0;
         match &self.writing {
-            Some(w) if self.end == 0 && w.data.len() >= STRAIGHT => Target::Data,
-            None if self.end < REQUEST_HEADER && (self.target == Target::Data || is_partial) => {
-                Target::Header
-            }
+            Some(Writing { data: Data::Load(_), .. }) => match before {
+                Target::Pipe { .. } => before,
+                _ => Target::Pipe { is_there: false },
+            },
+            Some(w) if self.end == 0 && w.len() >= STRAIGHT => Target::Data,
+            None if self.end < REQUEST_HEADER && (is_behind || is_partial) => Target::Header,
             _ => Target::Input,
         }
     }
 
-    /// Notes that `len` bytes have arrived.
+    /// Moves data from the socket to the write's pipe.
+    fn receive_pipe(&mut self) -> Came {
+        let Some(Writing { data: Data::Load(load), filled, .. }) = &mut self.writing else {
+            return Came::NoRoom;
+        };
+        let moved = match load.receive(self.socket.as_fd()) {
+            Ok(moved) => moved,
+            Err(_) => return Came::Broken,
+        };
+        *filled += moved;
+        self.session.data_came(moved as u32);
+        let was_there = std::mem::replace(&mut self.target, Target::Pipe { is_there: false })
+            == Target::Pipe { is_there: true };
+        match moved {
+            _ if self.session.data_left() == 0 => Came::Now,
+            0 if was_there => Came::NoRoom,
+            _ => Came::Later,
+        }
+    }
+
+    /// Puts what has arrived into the input, up to `end`.
+    fn receive_now(&mut self, end: usize) -> Came {
+        let input = &mut self.input[self.end..end];
+        // SAFETY: the kernel writes to the input during the call.
+        let n = unsafe {
+            let at = input.as_mut_ptr().cast();
+            libc::recv(self.socket.as_raw_fd(), at, input.len(), libc::MSG_DONTWAIT)
+        };
+        // Errors are left to the ring, which reports them, too.
+        match usize::try_from(n) {
+            Ok(n) if n > 0 => {
+                self.end += n;
+                Came::Now
+            }
+            _ => Came::Later,
+        }
+    }
+
+    /// Notes that `len` bytes have arrived; or, if data are to go to a pipe, that there are some.
     pub(super) fn received(&mut self, len: usize) {
+        if let Target::Pipe { is_there } = &mut self.target {
+            *is_there = true;
+            return;
+        }
         let mut data = 0;
         if let (Target::Data, Some(w)) = (self.target, &mut self.writing) {
-            data = len.min(w.data.len() - w.filled);
+            data = len.min(w.len() - w.filled);
             w.filled += data;
             self.session.data_came(data as u32);
         }
@@ -360,13 +481,13 @@ impl Connection {
         let message = &mut *self.message;
         message.parts.clear();
         let mut skip = self.sent;
-        for part in self.batch.iter().flat_map(Out::parts) {
-            let skipped = skip.min(part.len());
+        for mut part in self.batch.iter().flat_map(Out::parts) {
+            let skipped = skip.min(part.iov_len);
             skip -= skipped;
-            let part = &part[skipped..];
-            if !part.is_empty() {
-                let start = part.as_ptr().cast_mut().cast();
-                message.parts.push(libc::iovec { iov_base: start, iov_len: part.len() });
+            part.iov_base = part.iov_base.wrapping_byte_add(skipped);
+            part.iov_len -= skipped;
+            if part.iov_len > 0 {
+                message.parts.push(part);
             }
         }
         message.header.msg_iov = message.parts.as_mut_ptr();
@@ -388,11 +509,25 @@ impl Connection {
         if let Ok(sent) = usize::try_from(sent) {
             return Ok(Sent::Now(sent));
         }
+        if io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT) && self.copy_windows() {
+            return Ok(Sent::Now(0));
+        }
         self.is_sending = true;
         // SAFETY: the message is in a box of its own, and neither it nor the batch is touched while
         // `is_sending`; the connection stays until that ends.
         unsafe { ring.push(send, token)? }
         Ok(Sent::Later)
+    }
+
+    /// Replaces bytes of a file that was cut with copies. Returns whether there were any.
+    pub(super) fn copy_windows(&mut self) -> bool {
+        let mut any = false;
+        for out in &mut self.batch {
+            if let Out::Mapped(_, window) = out {
+                any |= window.copy();
+            }
+        }
+        any
     }
 
     /// The next message: parts in memory, or one in pipes.
@@ -426,7 +561,7 @@ impl Connection {
     /// Notes that `len` bytes have been sent. Returns how much memory is free again.
     pub(super) fn sent(&mut self, len: usize) -> u64 {
         self.sent += len;
-        let all: usize = self.batch.iter().flat_map(Out::parts).map(<[u8]>::len).sum();
+        let all: usize = self.batch.iter().flat_map(Out::parts).map(|part| part.iov_len).sum();
         let is_over = match self.batch.first() {
             Some(Out::Piped(piped, _)) => piped.is_gone(),
             _ => self.sent >= all,

@@ -16,18 +16,22 @@
 //! ends a connection that does not read its replies or does not send the data that it has announced. If
 //! memory is scarce, that time is shorter. If all places are taken, the oldest handshake is dropped.
 //!
+//! While the engine polls, requests of the only connection are received by calls that do not block; the ring
+//! gets a receive only before the engine sleeps.
+//!
 //! A connection that ends takes what it asked for with it ([`leave`](crate::RequestQueue::leave)); if it says
 //! so first, it gets what it asked for.
 
-use super::connection::{Connection, Identity, Out, Sent, Socket, State, Writing};
+use super::connection::{Came, Connection, Identity, Out, STRAIGHT, Sent, Socket, State, Writing};
 use super::session::{Command, Errno, Facts, Request, Session, Step};
 use super::stats::Counters;
 use crate::bio::{Answer, Bio, FileId, Op};
 use crate::buffer::Pool;
 use crate::data::Data;
 use crate::engine::{Context, Front};
+use crate::mapped::Map;
 use crate::pipes::Pipes;
-use crate::ring::{LARGE, Outcome, Ring, Token};
+use crate::ring::{LARGE, LONG, Outcome, Ring, Token};
 use fairhead_core::Control;
 use fairhead_core::units::{Duration, Instant, IoPrio, Sector, TaskId};
 use io_uring::opcode::Accept;
@@ -56,6 +60,9 @@ const HELD_MAX: u64 = 256 << 20;
 const LITTLE: u64 = 1 << 20;
 /// The most extents in a reply about block status.
 const EXTENTS_MAX: usize = 256;
+
+/// The most headers behind large writes that are taken by calls in a row, before the disk does what they ask.
+const STEPS_AT_ONCE: u32 = 4;
 
 /// Operation ids in the ring: `4 * slot + kind`, with the slot of a connection or listener and one of these
 /// kinds.
@@ -104,8 +111,9 @@ pub(super) struct Served {
     pub(super) prio: IoPrio,
     /// To find holes.
     pub(super) holes: File,
-    /// Whether its pages can be sent as they are.
+    /// Whether its pages can be sent as they are; and where they are, if it has no holes.
     pub(super) has_pages: bool,
+    pub(super) map: Option<Arc<Map>>,
     pub(super) counters: Arc<Counters>,
 }
 
@@ -206,15 +214,29 @@ impl Front for NbdFront {
             }
             self.retry(context);
         }
-        for slot in std::mem::take(&mut self.to_receive) {
-            let Some(c) = self.connections.get_mut(slot) else { continue };
-            if c.state == State::Open && !c.is_receiving {
-                c.receive(ring, Token::Front(slot * 4 + RECEIVE))?;
-            }
+        if !self.stays_back(context) {
+            self.rest(context, ring)?;
         }
         self.accept_all(ring)?;
         if self.tick.is_none() && (self.is_resting || !self.connections.is_empty()) {
             self.tick = Some(context.now + TICK);
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, context: &mut Context) -> bool {
+        let [slot] = self.to_receive[..] else { return false };
+        let has_come = self.connections.get_mut(slot).is_some_and(Connection::receive_some);
+        if has_come {
+            self.to_receive.clear();
+            self.came(context, slot);
+        }
+        has_come
+    }
+
+    fn rest(&mut self, context: &mut Context, ring: &mut Ring) -> io::Result<()> {
+        while let Some(slot) = self.to_receive.pop() {
+            self.listen(context, ring, slot)?;
         }
         Ok(())
     }
@@ -354,6 +376,64 @@ impl NbdFront {
         }
     }
 
+    /// Whether the engine will poll for what the only connection sends: through the ring that takes three
+    /// calls, and without it one.
+    fn stays_back(&self, context: &Context) -> bool {
+        let [slot] = self.to_receive[..] else { return false };
+        let c = self.connections.get(slot);
+        context.polls
+            && self.connections.len() == 1
+            && c.is_some_and(|c| c.state == State::Open && c.is_plain())
+    }
+
+    /// Something has arrived without the ring.
+    fn came(&mut self, context: &mut Context, slot: usize) {
+        let c = &mut self.connections[slot];
+        c.heard = context.now;
+        if c.open > 0 {
+            context.queue.expect_more();
+        }
+        self.read(context, slot);
+    }
+
+    /// Receives more of a connection's input. What has arrived already is read, up to a limit, as the disk
+    /// has to do it, too.
+    fn listen(&mut self, context: &mut Context, ring: &mut Ring, slot: usize) -> io::Result<()> {
+        for turn in 0.. {
+            let Some(c) = self.connections.get_mut(slot) else { return Ok(()) };
+            if c.state != State::Open || c.is_receiving {
+                return Ok(());
+            }
+            match c.receive(ring, Token::Front(slot * 4 + RECEIVE), turn < STEPS_AT_ONCE)? {
+                Came::Later => return Ok(()),
+                Came::Broken => {
+                    self.end(context, slot);
+                    return Ok(());
+                }
+                Came::NoRoom => self.use_memory(context, slot),
+                Came::Now => {
+                    self.came(context, slot);
+                    if self.to_receive.last() != Some(&slot) {
+                        return Ok(());
+                    }
+                    self.to_receive.pop();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The data of a write that are arriving do not fit its pipe.
+    fn use_memory(&mut self, context: &mut Context, slot: usize) {
+        let Some(w) = &mut self.connections[slot].writing else { return };
+        let mut memory = self.pool.buffer(w.request.len as usize);
+        let data = std::mem::replace(&mut w.data, Data::Memory(self.pool.buffer(0)));
+        if data.unload(&mut memory).is_err() {
+            return self.end(context, slot);
+        }
+        w.data = Data::Memory(memory);
+    }
+
     /// Those who waited may have room now.
     fn retry(&mut self, context: &mut Context) {
         if self.waiting.is_empty() {
@@ -397,7 +477,7 @@ impl NbdFront {
                 continue;
             }
             if let Some(Writing { request, data, .. }) = c.written() {
-                self.submit(context, slot, request, Some(Data::Memory(data)));
+                self.submit(context, slot, request, Some(data));
                 continue;
             }
             if c.unsent() > UNSENT_MAX {
@@ -451,7 +531,7 @@ impl NbdFront {
         self.connections[slot].held += len;
         match request.command {
             Command::Write => {
-                let data = self.pool.buffer(request.len as usize);
+                let data = self.room(slot, &request);
                 self.connections[slot].writing = Some(Writing { request, data, filled: 0 });
             }
             Command::Status { one } => self.tell_status(slot, &request, one),
@@ -461,7 +541,7 @@ impl NbdFront {
                 self.mark_dirty(slot);
             }
             Command::Read => {
-                let data = self.pipe(slot, &request);
+                let data = self.pages(slot, &request);
                 self.submit(context, slot, request, data);
             }
             Command::Flush | Command::Trim | Command::Zero { .. } => {
@@ -470,11 +550,27 @@ impl NbdFront {
         }
     }
 
-    /// Where a large read of a file in memory goes.
-    fn pipe(&self, slot: usize, request: &Request) -> Option<Data> {
+    /// The data of a read, if bytes of a file in memory can be sent as they are.
+    fn pages(&self, slot: usize, request: &Request) -> Option<Data> {
         let session = &self.connections[slot].session;
-        let is_piped = self.exports[session.export()?].has_pages && u64::from(request.len) >= LARGE;
-        is_piped.then(|| Data::Piped(self.pipes.reply(session.head(request, Ok(())).bytes())))
+        let export = &self.exports[session.export()?];
+        if u64::from(request.len) >= LARGE {
+            let head = session.head(request, Ok(()));
+            return export.has_pages.then(|| Data::Piped(self.pipes.reply(head.bytes())));
+        }
+        export.map.as_ref()?.window(request.offset, request.len).map(Data::Mapped)
+    }
+
+    /// Room for the data of a write: a pipe, if it is to a file in memory and all of them are still in a unix
+    /// socket.
+    fn room(&self, slot: usize, request: &Request) -> Data {
+        let c = &self.connections[slot];
+        let len = request.len as usize;
+        let has_pages = c.session.export().is_some_and(|e| self.exports[e].has_pages);
+        let is_unix = matches!(c.socket, Socket::Unix(_));
+        let is_piped = has_pages && is_unix && !request.fua && len >= STRAIGHT && (len as u64) < LONG;
+        let load = (is_piped && c.input().is_empty()).then(|| self.pipes.load(request.len)).flatten();
+        load.map_or_else(|| Data::Memory(self.pool.buffer(len)), Data::Load)
     }
 
     fn submit(&mut self, context: &mut Context, slot: usize, request: Request, data: Option<Data>) {
@@ -491,6 +587,11 @@ impl NbdFront {
             Command::Zero { no_hole } => Op::Zero { may_discard: !no_hole },
             Command::Read | Command::Cache | Command::Status { .. } => Op::Read,
         };
+        if let (Op::Discard | Op::Zero { may_discard: true }, Some(map)) = (op, &served.map) {
+            // One file may be several exports'.
+            let maps = self.exports.iter().filter_map(|e| e.map.as_ref());
+            maps.filter(|m| m.is_of_same_file(map)).for_each(|m| m.thin());
+        }
         let bio = Bio {
             op,
             file: served.file,
@@ -546,6 +647,7 @@ impl NbdFront {
         }
         c.put(match data {
             Some(Data::Piped(piped)) => Out::Piped(piped, request.len),
+            Some(Data::Mapped(window)) => Out::Mapped(c.session.head(&request, result), window),
             data => Out::Reply(c.session.head(&request, result), data.and_then(Data::memory)),
         });
         self.mark_dirty(slot);
@@ -589,7 +691,8 @@ impl NbdFront {
         if c.state == State::Dead {
             return self.mark_dirty(slot);
         }
-        if result < 0 && !matches!(-result, libc::EINTR | libc::EAGAIN) {
+        let is_cut = -result == libc::EFAULT && c.copy_windows();
+        if result < 0 && !is_cut && !matches!(-result, libc::EINTR | libc::EAGAIN) {
             return self.end(context, slot);
         }
         // Of a socket that was waited for, the outcome says no more than that it has room.

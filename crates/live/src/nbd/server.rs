@@ -8,6 +8,7 @@ use crate::bio::FileId;
 use crate::buffer::Pool;
 use crate::disk::{Disk, DiskOptions, is_in_memory};
 use crate::error::{Error, ErrorKind};
+use crate::mapped::Map;
 use crate::socket::{SocketFile, open_unix};
 use fairhead_core::units::IoPrio;
 use std::fs::{File, Metadata, OpenOptions};
@@ -138,6 +139,7 @@ impl Server {
                     group: export.group.clone(),
                     prio: export.prio,
                     has_pages: is_in_memory(&looked.holes),
+                    map: is_in_memory(&looked.holes).then(|| Map::new(&looked.holes)).flatten(),
                     holes: looked.holes,
                     counters: Arc::clone(counters),
                 },
