@@ -23,6 +23,9 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
     if let Some(depth) = args.depth {
         options = options.depth(depth);
     }
+    if let Some(text) = &args.timeout {
+        options = options.timeout(plan::positive_time("--timeout", text)?);
+    }
     if let Some(disk) = &args.emulate {
         options = emulate::disk(options, disk)?;
     }

@@ -18,7 +18,7 @@ use crate::emulate;
 use crate::error::CliError;
 use crate::files::{self, Outputs};
 use crate::out;
-use crate::plan::choose_scheduler;
+use crate::plan::{choose_scheduler, positive_time};
 use crate::share;
 use crate::tunables::{self, Scheduler};
 
@@ -49,6 +49,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     }
     if let Some(threads) = args.threads {
         disk = disk.threads(threads.into());
+    }
+    if let Some(text) = &args.timeout {
+        disk = disk.timeout(positive_time("--timeout", text)?);
     }
     if let Some(name) = &args.emulate {
         disk = emulate::disk(disk, name)?;

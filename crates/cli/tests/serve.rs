@@ -82,6 +82,10 @@ fn mistakes_are_one_line_each() {
     let more = |rest: &[&str], code| refusal(&[&first, rest].concat(), code);
     assert!(more(&["--sched", "cqf"], 2).contains("did you mean 'cfq'?"));
     assert!(more(&["--sched", "cfq", "--set", "slice_idel=1ms"], 2).contains("did you mean 'slice_idle'?"));
+    assert!(
+        more(&["--timeout", "0"], 2).contains("'--timeout=0' is zero; write a time such as --timeout=10s")
+    );
+    assert!(more(&["--timeout", "soon"], 2).starts_with("'--timeout=soon'"));
     assert!(more(&["--emulate", "nas2021"], 2).contains("did you mean 'nas2020'?"));
     assert!(more(&["--listen", "somewhere"], 2).contains("neither a port nor ADDRESS:PORT"));
     assert!(more(&["--listen", "0.0.0.0:0"], 1).ends_with("--insecure-remote allows it"));

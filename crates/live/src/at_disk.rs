@@ -39,7 +39,7 @@ struct Place {
 #[derive(Debug)]
 pub(crate) struct AtDisk {
     ios: Slab<Place>,
-    timeout: Duration,
+    timeout: Option<Duration>,
     first: Option<usize>,
     last: Option<usize>,
     in_flight: u16,
@@ -47,8 +47,8 @@ pub(crate) struct AtDisk {
 }
 
 impl AtDisk {
-    /// The disk has nothing. What it takes longer than `timeout` for is late.
-    pub(crate) const fn new(timeout: Duration) -> Self {
+    /// The disk has nothing. What it takes longer than `timeout` for is late; without one, nothing is.
+    pub(crate) const fn new(timeout: Option<Duration>) -> Self {
         Self { ios: Slab::new(), timeout, first: None, last: None, in_flight: 0, given_up: 0 }
     }
 
@@ -102,7 +102,8 @@ impl AtDisk {
 
     /// When the next one is.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
-        self.first.map(|slot| self.ios[slot].io.began + self.timeout)
+        let (first, timeout) = (self.first?, self.timeout?);
+        Some(self.ios[first].io.began + timeout)
     }
 
     /// How many there are that have not been given up, and how many that have.

@@ -45,7 +45,7 @@ use crate::ring::Ring;
 use crate::store::{FileTable, Store};
 use fairhead_core::groups::GroupStats;
 use fairhead_core::sched::any::{self, AnyConfig};
-use fairhead_core::units::{Class, GroupId, Id, IoPrio, Sector, Sectors, TaskId, Weight};
+use fairhead_core::units::{Class, Duration, GroupId, Id, IoPrio, Sector, Sectors, TaskId, Weight};
 use fairhead_core::{Control, Max, Min};
 use fairhead_device::DeviceParams;
 use std::fs::{File, OpenOptions};
@@ -75,6 +75,7 @@ pub struct DiskOptions {
     emulate: Option<DeviceParams>,
     depth: Option<u16>,
     threads: Option<u32>,
+    timeout: Option<Duration>,
     capacity: u32,
     direct: bool,
     read_only: bool,
@@ -98,6 +99,7 @@ impl DiskOptions {
             emulate: None,
             depth: None,
             threads: None,
+            timeout: None,
             capacity: 0,
             direct: true,
             read_only: false,
@@ -142,6 +144,14 @@ impl DiskOptions {
     #[must_use]
     pub const fn threads(mut self, threads: u32) -> Self {
         self.threads = Some(threads);
+        self
+    }
+
+    /// How long the disk may take for one request or flush before clients get [`Errno::TIMEDOUT`]. Default:
+    /// as long as it takes. Overrides [`Settings::timeout`].
+    #[must_use]
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
         self
     }
 
@@ -385,6 +395,7 @@ impl Disk {
             limits.actuators = facts.actuators;
             limits.max_sectors = limits.max_sectors.min(facts.max_request);
         }
+        settings.timeout = options.timeout.or(settings.timeout);
         let is_flash = !limits.rotational && emulation.is_none();
         limits.queue_depth = options.depth.unwrap_or_else(|| Depth::usual(facts.is_rotational, facts.queue));
         settings.adaptive_depth = options.depth.is_none() && is_flash;

@@ -19,8 +19,9 @@ use std::collections::VecDeque;
 
 #[derive(Debug)]
 struct File<W> {
-    /// When the running one is given up; `None` if it has been.
+    /// When the running one is given up; `None` if never, or if it has been.
     gives_up: Option<Instant>,
+    is_given_up: bool,
     is_running: bool,
     is_in_line: bool,
     /// The last failure, and when that was.
@@ -33,7 +34,15 @@ struct File<W> {
 impl<W> Default for File<W> {
     fn default() -> Self {
         let (covered, waiting) = (Vec::new(), Vec::new());
-        Self { gives_up: None, is_running: false, is_in_line: false, failed: None, covered, waiting }
+        Self {
+            gives_up: None,
+            is_given_up: false,
+            is_running: false,
+            is_in_line: false,
+            failed: None,
+            covered,
+            waiting,
+        }
     }
 }
 
@@ -69,7 +78,7 @@ impl<W> Flushes<W> {
     /// Returns `who` if a flush that was given up may still complete.
     pub(crate) fn ask(&mut self, file: FileId, who: W) -> Result<(), W> {
         let f = self.of(file);
-        if f.is_running && f.gives_up.is_none() {
+        if f.is_given_up {
             return Err(who);
         }
         f.waiting.push(who);
@@ -85,19 +94,19 @@ impl<W> Flushes<W> {
         }
     }
 
-    /// The file whose flush begins now, if there is one; at `gives_up` it is given up.
-    pub(crate) fn begin(&mut self, gives_up: Instant) -> Option<FileId> {
+    /// The file whose flush begins now, if there is one; at `gives_up`, if ever, it is given up.
+    pub(crate) fn begin(&mut self, gives_up: Option<Instant>) -> Option<FileId> {
         let file = self.line.pop_front()?;
         let f = self.of(file);
         f.covered = std::mem::take(&mut f.waiting);
-        (f.is_in_line, f.is_running, f.gives_up) = (false, true, Some(gives_up));
+        (f.is_in_line, f.is_running, f.gives_up) = (false, true, gives_up);
         Some(file)
     }
 
     /// The running flush is done. Returns the clients to answer: all that wait, if it failed.
     pub(crate) fn done(&mut self, file: FileId, is_well: bool) -> Vec<W> {
         let f = self.of(file);
-        (f.is_running, f.gives_up) = (false, None);
+        (f.is_running, f.gives_up, f.is_given_up) = (false, None, false);
         let mut whom = std::mem::take(&mut f.covered);
         if !is_well {
             whom.append(&mut f.waiting);
@@ -110,7 +119,7 @@ impl<W> Flushes<W> {
     pub(crate) fn give_up(&mut self, now: Instant) -> Option<(FileId, Vec<W>)> {
         let index = self.files.iter().position(|f| f.gives_up.is_some_and(|at| at <= now))?;
         let f = &mut self.files[index];
-        f.gives_up = None;
+        (f.gives_up, f.is_given_up) = (None, true);
         let mut whom = std::mem::take(&mut f.covered);
         whom.append(&mut f.waiting);
         Some((FileId(index as u32), whom))

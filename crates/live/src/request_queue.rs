@@ -26,8 +26,8 @@
 //! is done with them. A write that is taken back there may still come, so what overlaps it waits until it
 //! has: nothing that is asked for later is overtaken by it.
 //!
-//! **Stuck.** An io that takes longer than [`Settings::timeout`] is given up: its clients get
-//! [`Errno::TIMEDOUT`], the elevator sees it complete, and its place at the disk goes to others. A late
+//! **Stuck.** An io that takes longer than [`Settings::timeout`], if there is one, is given up: its clients
+//! get [`Errno::TIMEDOUT`], the elevator sees it complete, and its place at the disk goes to others. A late
 //! completion changes nothing. Until it comes, the io may still write; so a bio that overlaps a write that
 //! was given up fails in the same way, or its client would read data that may still change.
 //!
@@ -83,9 +83,9 @@ pub struct Settings {
     /// How many bytes one client may have here. Default 32 MiB, the largest request of NBD; one bio always
     /// has room.
     pub client_bytes_max: u64,
-    /// How long an io may take before it is given up. Default 30 s, as for SCSI disks.
-    //= linux-6.12 drivers/scsi/sd.h SD_TIMEOUT
-    pub timeout: Duration,
+    /// How long an io or a flush may take before it is given up. Default `None`: clients wait for as long
+    /// as it takes, as they do for a file system.
+    pub timeout: Option<Duration>,
 }
 
 impl Default for Settings {
@@ -96,7 +96,7 @@ impl Default for Settings {
             piece_bytes_max: 512 << 10,
             client_bios_max: 256,
             client_bytes_max: 32 << 20,
-            timeout: Duration::from_secs(30),
+            timeout: None,
         }
     }
 }
@@ -639,7 +639,7 @@ impl<D> RequestQueue<D> {
     pub fn next(&mut self, now: Instant) -> Option<Start> {
         // Flushes go past the elevator, as in the kernel
         // (docs/reference/elevators.md#18-barriers-and-flushes).
-        if let Some(file) = self.flushes.begin(now + self.settings.timeout) {
+        if let Some(file) = self.flushes.begin(self.settings.timeout.map(|t| now + t)) {
             return Some(Start::Flush(file));
         }
         if self.awaiting.is_held(now) {

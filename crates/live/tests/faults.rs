@@ -43,7 +43,7 @@ impl Place {
     }
     fn options(&self, faults: &Faults) -> DiskOptions {
         let timeout = units::Duration::from_ms(TIMEOUT_MS);
-        let settings = Settings { timeout, ..Settings::default() };
+        let settings = Settings { timeout: Some(timeout), ..Settings::default() };
         DiskOptions::new([self.file()])
             .scheduler("deadline")
             .unwrap()

@@ -101,7 +101,7 @@ impl World {
             piece_bytes_max: *chance.pick(&[4096, 16384, 1 << 20]),
             client_bios_max: *chance.pick(&[16, 80]),
             client_bytes_max: *chance.pick(&[1 << 20, 8 << 20]),
-            timeout: TIMEOUT,
+            timeout: Some(TIMEOUT),
         };
         let queue = RequestQueue::new(settings, config(&mut chance)).unwrap();
         let blocks = (PART * CLIENTS) as usize;
@@ -447,7 +447,7 @@ impl Small {
 
     fn with_scheduler(name: &str, tags: u16, queue_depth: u16) -> Self {
         let limits = Limits { tags, queue_depth, merges: false, groups: 8, ..Limits::default() };
-        let settings = Settings { limits, timeout: TIMEOUT, ..Settings::default() };
+        let settings = Settings { limits, timeout: Some(TIMEOUT), ..Settings::default() };
         let config = (fairhead_core::sched::any::preset(name).unwrap().config)();
         Self { queue: RequestQueue::new(settings, config).unwrap(), now: Instant::EPOCH }
     }
@@ -521,6 +521,28 @@ fn a_stuck_write_is_given_up_alone_and_what_it_may_still_change_is_in_doubt() {
         "the late write is answered no more, and harms no other"
     );
     assert_eq!(s.queue.in_flight(), (0, 0));
+}
+
+#[test]
+fn without_a_time_limit_clients_wait_for_as_long_as_it_takes() {
+    let limits = Limits { tags: 16, queue_depth: 1, groups: 8, ..Limits::default() };
+    let config = (fairhead_core::sched::any::preset("noop").unwrap().config)();
+    let queue = RequestQueue::new(Settings { limits, ..Settings::default() }, config).unwrap();
+    let mut s = Small { queue, now: Instant::EPOCH };
+    let client = s.queue.join();
+    s.ask(client, Op::Write, 5, 1);
+    let slow = s.start().unwrap();
+    s.queue.flush(client, FileId(0), 2);
+    let Some(Start::Flush(file)) = s.queue.next(s.now) else { panic!("a flush does not wait for writes") };
+    s.now = s.now + Duration::from_secs(3600);
+    s.queue.timer(s.now);
+    assert_eq!((s.heard(), s.queue.in_flight()), (vec![], (1, 0)));
+    s.queue.flush(client, FileId(0), 3);
+    s.queue.flushed(file, Ok(()));
+    s.finish(slow);
+    let Some(Start::Flush(file)) = s.queue.next(s.now) else { panic!("the next flush is due") };
+    s.queue.flushed(file, Ok(()));
+    assert_eq!(s.heard(), [(2, Ok(())), (1, Ok(())), (3, Ok(()))]);
 }
 
 #[test]
