@@ -36,8 +36,8 @@ pub(crate) struct ServeArgs {
     /// long.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depth: Option<u16>,
-    /// The longest that the disk may take for one request or fsync. Then clients get an error (ETIMEDOUT), and
-    /// what overlaps the request fails too until the disk is done with it. Default: no limit.
+    /// The longest that the disk may take for one request or fsync. Then clients get an error (ETIMEDOUT).
+    /// What overlaps the request fails too, until the disk is done with it. Default: no limit.
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
     /// Answer as slowly as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.
@@ -161,8 +161,8 @@ pub(crate) struct MountArgs {
     /// long.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) depth: Option<u16>,
-    /// The longest that the disk may take for one request or fsync. Then clients get an error (ETIMEDOUT), and
-    /// what overlaps the request fails too until the disk is done with it. Default: no limit.
+    /// The longest that the disk may take for one request or fsync. Then clients get an error (ETIMEDOUT).
+    /// What overlaps the request fails too, until the disk is done with it. Default: no limit.
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
     /// Answer as slowly as this disk, in real time: a preset (`fairhead list disks`) or a TOML file.
