@@ -8,7 +8,7 @@
 //!   flush ──────────────────────────────────────────────────────► (past the elevator, one at a time)
 //! ```
 //!
-//! When a pool is nearly empty the queue is *congested*: a hint that background writers and read-ahead heed.
+//! When a pool is nearly empty the queue is *congested*: a hint that background writers and read-ahead obey.
 //! When it is empty, threads wait in order; one that is woken may overdraw the pool for a moment, so that it
 //! gets something done. A scheduler may keep a part of a pool free for urgent requests
 //! ([`Elevator::has_room`]): to all others it is empty then. What a task has collected and not yet handed in
