@@ -135,7 +135,7 @@ impl Bfq {
             vtime: h.vtime(h.group(q), h.class(q)),
             in_flight: queue.in_flight,
             queued: queue.requests.len(),
-            short_think: queue.short_think,
+            short_think: queue.past.thinks_shortly(),
             seeky: self.is_seeky(q),
             deadline: queue.slot_deadline,
             credit: queue.hole_credit,
@@ -147,7 +147,7 @@ impl Bfq {
     pub fn explain(&self, queue: QueueRef) -> impl core::fmt::Debug + use<> {
         let QueueRef(q) = queue;
         let (boosts, needed, asymmetric) = (self.boosts(q), self.needed(q), self.asymmetric(q));
-        let (io_bound, refs) = (self.queues[q].activity.io_bound, self.queues[q].process_refs);
+        let (io_bound, refs) = (self.queues[q].past.is_io_bound(), self.queues[q].process_refs);
         let raised = self.wr_busy;
         Explanation { boosts, needed, asymmetric, io_bound, refs, raised, in_flight: self.in_flight }
     }
@@ -289,7 +289,7 @@ impl Bfq {
 
     /// Whether the task's next request comes soon.
     pub fn adopt_short_think(&mut self, queue: QueueRef, short: bool) {
-        self.queues[queue.0].short_think = short;
+        self.queues[queue.0].past.adopt_short_think(short);
     }
 
     /// The slot began by so much later than noted, or earlier.

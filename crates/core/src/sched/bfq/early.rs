@@ -80,7 +80,7 @@ impl Bfq {
     /// Whether `q` was the kind of queue that is idled for.
     pub(super) fn has_idle_window(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
-        !(queue.think.exceeds(self.slice_idle) || self.rules.depth.may_queue() && self.is_seeky(q))
+        !(queue.past.thinks_longer_than(self.slice_idle) || self.rules.depth.may_queue() && self.is_seeky(q))
     }
 
     /// The first completion of a slot starts its clock.

@@ -7,6 +7,7 @@ use super::config::Config;
 use super::rules::Rules;
 use super::rules::burst::{self, Bursts};
 use super::rules::depth::{self, Depth};
+use super::rules::history::{self, History};
 use super::rules::inject::{self, Inject};
 use super::rules::protect::Protect;
 use super::rules::rate::{Method, Rate};
@@ -21,6 +22,7 @@ impl Rules {
         Self {
             bursts: Bursts::new(bursts(config), queues),
             depth: Depth::new(depth_threshold(config)),
+            history: History { setting: history(config, slice_idle, limits.rotational) },
             protect: Protect::new(limits.rotational && !config.quirks, config.ncq_protection, limits.tags),
             inject: Inject::new(inject(config, slice_idle, limits.rotational), queues),
             rate: Rate::new(rate_method(config), limits.rotational),
@@ -33,6 +35,7 @@ impl Rules {
     pub(super) fn retune(&mut self, config: &Config, slice_idle: Duration) {
         self.bursts.setting = bursts(config);
         self.depth.threshold = depth_threshold(config);
+        self.history.setting = history(config, slice_idle, self.history.setting.rotational);
         self.protect.on = config.ncq_protection;
         self.inject.setting = inject(config, slice_idle, self.inject.setting.rotational);
         self.rate.method = rate_method(config);
@@ -47,6 +50,15 @@ const fn bursts(config: &Config) -> burst::Setting {
 
 const fn depth_threshold(config: &Config) -> u32 {
     if config.throughput_boost { depth::THRESHOLD } else { depth::THRESHOLD_2010 }
+}
+
+fn history(config: &Config, slice_idle: Duration, rotational: bool) -> history::Setting {
+    let (seeks, short) = if config.throughput_boost {
+        (history::Method::Marks, slice_idle / 2)
+    } else {
+        (history::Method::MeanDistance, slice_idle)
+    };
+    history::Setting { seeks, slice_idle, short, rotational, wraps: config.quirks }
 }
 
 const fn rate_method(config: &Config) -> Method {

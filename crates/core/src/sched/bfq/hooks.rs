@@ -4,15 +4,15 @@
 
 use super::Bfq;
 use super::group::Kind;
-use super::history::is_far;
 use super::rules::burst::Newcomer;
 use super::rules::depth::Served;
+use super::rules::history::Arrival;
 use super::view::{Effect, QueueId, View, since};
 use super::weight_raising::is_usual;
 use crate::elevator::Cx;
 use crate::request::Request;
 use crate::trace::{Detail, Reason};
-use crate::units::{Instant, Tag};
+use crate::units::{Class, Instant, Tag};
 
 /// What rules see, and what they ask for.
 impl Bfq {
@@ -149,10 +149,33 @@ impl Bfq {
         self.rules.wakers.created(&view, q);
     }
 
+    /// `rq` comes to `q`, and is not yet put in.
+    #[inline]
+    pub(super) fn rules_arrived(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
+        let view = self.seen(cx.now);
+        let queue = &mut self.queues[q];
+        let to = Arrival {
+            sync: queue.sync,
+            judged: queue.class != Class::Idle,
+            busy: queue.busy,
+            waiting: queue.next_rq.is_some(),
+            in_flight: queue.in_flight > 0,
+            created: queue.just_created,
+            split: queue.split_time,
+        };
+        let learned = self.rules.history.arrived(&view, &mut queue.past, &to, rq);
+        if learned.think_changed {
+            self.rules_think_changed(cx.now, q);
+        }
+        if learned.all_far && self.is_soft_raised(q) {
+            self.end_soft_rt(cx, q);
+        }
+    }
+
     /// The think time of `q` turned short or long.
-    pub(super) fn rules_think_changed(&mut self, now: Instant, q: QueueId) {
+    fn rules_think_changed(&mut self, now: Instant, q: QueueId) {
         let view = self.seen(now);
-        self.rules.inject.think_changed(&view, q, self.queues[q].short_think);
+        self.rules.inject.think_changed(&view, q, self.queues[q].past.thinks_shortly());
     }
 
     /// A request comes to `q`, which was created just now.
@@ -167,7 +190,7 @@ impl Bfq {
     #[inline]
     pub(super) fn rules_arrived_alone(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let view = self.seen(cx.now);
-        let short_think = self.queues[q].short_think;
+        let short_think = self.queues[q].past.thinks_shortly();
         let effect = self.rules.wakers.arrived(&view, q, short_think);
         self.apply(cx, q, effect);
         self.rules.inject.arrived(&view, q, self.in_service == Some(q), short_think);
@@ -188,7 +211,7 @@ impl Bfq {
         if self.in_service == Some(q) {
             self.rules.inject.dispatched(tag);
         }
-        let near = !is_far(self.limits.rotational, self.last_pos, rq.start, rq.len);
+        let near = !self.rules.history.is_far(self.last_pos, rq);
         let effect = self.rules.rate.dispatched(&self.seen(cx.now), rq.len, near);
         self.apply(cx, q, effect);
         let raised = self.queues[q].raise.factor > 1;
@@ -215,7 +238,8 @@ impl Bfq {
         let (queues, serving) = (&self.queues, self.in_service);
         let served = || {
             let queue = &queues[serving?];
-            Some(Served { short_think: queue.short_think, requests: queue.in_flight + queue.requests.len() })
+            let requests = queue.in_flight + queue.requests.len();
+            Some(Served { short_think: queue.past.thinks_shortly(), requests })
         };
         let effect = self.rules.depth.completed(&view, served);
         self.apply(cx, q, effect);

@@ -111,10 +111,19 @@ impl Bfq {
         }
         match self.boost {
             Boost::All => true,
-            Boost::Sequential => queue.activity.io_bound && queue.short_think && !self.seeks(queue),
+            Boost::Sequential => {
+                let past = &queue.past;
+                past.is_io_bound() && past.thinks_shortly() && !self.rules.history.is_seeky(past)
+            }
             Boost::None => false,
             Boost::Early => self.has_idle_window(q),
         }
+    }
+
+    /// Whether the requests of `q` jump about.
+    #[inline]
+    pub(super) fn is_seeky(&self, q: QueueId) -> bool {
+        self.rules.history.is_seeky(&self.queues[q].past)
     }
 
     /// Whether a queue is raised, and others that are busy are not.
@@ -163,7 +172,7 @@ impl Bfq {
     }
 
     /// The queue in service has nothing to send and nothing at the device: the disk idles.
-    #[inline]
+    #[inline(always)]
     pub(super) fn start_idling(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         // In 2010 only if the device had nothing at all to do.
         if !self.config.throughput_boost && self.in_flight > 0 {
@@ -173,7 +182,10 @@ impl Bfq {
         let mut idle = self.slice_idle;
         if queue.raise.factor > 1 {
             idle = idle.max(IDLE_RAISED);
-        } else if self.config.throughput_boost && self.seeks(queue) && !self.asymmetric(q) {
+        } else if self.config.throughput_boost
+            && self.rules.history.is_seeky(&queue.past)
+            && !self.asymmetric(q)
+        {
             idle = idle.min(IDLE_SEEKY);
         }
         let queue = &mut self.queues[q];

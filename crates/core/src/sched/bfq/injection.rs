@@ -50,7 +50,7 @@ impl Bfq {
         let queue = &self.queues[s];
         //= deviates bfq-protection
         let soon = queue.raise.factor > 1
-            && (self.rules.protect.is_greedy() || self.wr_busy <= 1 && queue.short_think);
+            && (self.rules.protect.is_greedy() || self.wr_busy <= 1 && queue.past.thinks_shortly());
         if !self.rules.inject.setting.on || soon || self.boosts(s) {
             return None;
         }
@@ -79,7 +79,7 @@ impl Bfq {
         let queue = &self.queues[s];
         let awaited = Awaited {
             raised: queue.raise.factor > 1,
-            short_think: queue.short_think,
+            short_think: queue.past.thinks_shortly(),
             idle_since: queue.waiting.then_some(self.idle_start),
         };
         let terms = self.rules.inject.terms(&self.seen(cx.now), s, awaited)?;

@@ -9,11 +9,11 @@
 //! ```text
 //!  insert ──► queue of the task (queue.rs) ──► hierarchy: group × class, B-WF2Q+ ──► queue in service ──► device
 //!               ├─ queue_merge.rs: shared?       (parts/hierarchy/)                  slot.rs: budget, time, idling
-//!               ├─ history.rs: thinks? seeks?                                        ├─ budget.rs: charge, feed back
+//!               │                                                                   ├─ budget.rs: charge, feed back
 //!               └─ weight_raising.rs: interactive? plays?                            ├─ idling.rs: wait for it?
 //!  from outside: group.rs (groups, priorities, tags)                                 └─ injection.rs: others meanwhile
 //!
-//!  hooks.rs: what happened ──► rules/: burst, depth, inject, protect, rate, stream, waker
+//!  hooks.rs: what happened ──► rules/: burst, depth, history, inject, protect, rate, stream, waker
 //!  hooks.rs: applies it  ◄── Effect ──┘
 //! ```
 //!
@@ -21,12 +21,12 @@
 //!
 //! The *engine* keeps queues and gives turns. A *rule* watches what happens, keeps its own state, and asks
 //! for an effect; it cannot reach a queue. The rules (`rules/`) are being taken out of the engine one by one:
-//! seven stand apart; `history`, `idling`, `queue_merge`, `weight_raising` and `early` are still written as
+//! eight stand apart; `idling`, `queue_merge`, `weight_raising` and `early` are still written as
 //! parts of [`Bfq`]. `era.rs` chooses the rules' settings from the tunables, `hooks.rs` is where the engine
 //! asks them, and `injection.rs` where it chooses among queues on their terms.
 //!
 //! A request's way, file by file: `mod.rs` (`insert`) finds its queue in `queue.rs` and `queue_merge.rs`, has
-//! `history.rs` learn from it and `hooks.rs` ask the rules, and puts it in; a queue that was idle becomes
+//! `hooks.rs` ask the rules, and puts it in; a queue that was idle becomes
 //! busy in `slot.rs`. `dispatch` selects a queue in `slot.rs` (`idling.rs` says whether to wait), and issues
 //! its next request in `mod.rs`, with `budget.rs` for what that costs. `complete` is in `mod.rs` and
 //! `hooks.rs` again.
@@ -91,7 +91,6 @@ pub mod conform;
 mod early;
 mod era;
 mod group;
-mod history;
 mod hooks;
 mod idling;
 mod injection;
@@ -262,7 +261,7 @@ impl Scheduler for Bfq {
         let actuator = actuator as u8;
         let deadline = cx.now + expire;
         self.rqs[tag] = Rq { queue: q, process: slot, actuator, kind, deadline };
-        self.learn(cx, q, &rq);
+        self.rules_arrived(cx, q, &rq);
         let process = &mut self.processes[slot];
         process.requests += 1;
         if process.requests == 1 && rq.sync {
@@ -366,7 +365,7 @@ impl Scheduler for Bfq {
         self.release(q, kind);
         let queue = &mut self.queues[q];
         queue.in_flight -= 1;
-        queue.think.last_end = cx.now;
+        queue.past.completed(cx.now);
         self.rules.wakers.completed(q, !queue.shared);
         let drained = queue.in_flight == 0;
         let (paced, factor) = (queue.raise.softrt_pending, queue.raise.factor);
@@ -725,7 +724,7 @@ impl Bfq {
         }
         if self.may_time_out(cx.now, q) {
             self.expire(cx, Expire::BudgetTimeout);
-        } else if empty && (drained || !self.better_to_idle(q)) {
+        } else if empty {
             self.expire(cx, Expire::NoMoreRequests);
         }
         false
@@ -772,7 +771,9 @@ impl Bfq {
         // Queue 0 does not exist, and 1 is the fallback.
         let queues = 2 + links + links.min(asyncs) + usize::from(limits.tags);
         let Derived { back, slice_idle, timeout } = Derived::from(&config);
-        let queue = Queue::new(false, IoPrio::default(), TaskId(0), Instant::EPOCH, Instant::EPOCH);
+        let rules = Rules::new(&config, slice_idle, &limits, queues);
+        let past = rules.history.created(Instant::EPOCH, false, true);
+        let queue = Queue::new(false, IoPrio::default(), TaskId(0), past, Instant::EPOCH);
         let process = Process::new(TaskId(0), GroupId::ROOT);
         let rq = Rq::blank(tasks.fallback());
         Self {
@@ -816,7 +817,7 @@ impl Bfq {
             idle_timer: None,
             slots_seen: 0,
             bmax_now: DEFAULT_BUDGET,
-            rules: Rules::new(&config, slice_idle, &limits, queues),
+            rules,
             boost: Boost::None,
             early: Early::default(),
             wants_run: false,

@@ -20,16 +20,15 @@
 
 use super::Bfq;
 use super::group::Kind;
-use super::history::{Activity, SeekHistory, ThinkTime};
 use super::rules::burst;
+use super::rules::history::{Past, Remembered};
 use super::rules::inject::Measured;
 use super::view::QueueId;
 use super::weight_raising::Raise;
 use crate::elevator::{Actuators, Cx};
-use crate::parts::decay::Decayed;
 use crate::parts::sorted::SortedQueue;
 use crate::parts::tasks::TaskSlot;
-use crate::units::{Class, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId, id};
+use crate::units::{Class, GroupId, Id, Instant, IoPrio, Tag, TaskId, id};
 
 id! {
     /// What a task has with one actuator: `slot * actuators + actuator`.
@@ -91,14 +90,8 @@ pub(super) struct Queue {
     /// In force, as in the hierarchy. While the queue is busy it is counted under this.
     pub(super) class: Class,
 
-    pub(super) think: ThinkTime,
-    pub(super) short_think: bool,
-    pub(super) activity: Activity,
-    pub(super) seeks: SeekHistory,
-    /// Instead of `seeks`, by the rules of 2010.
-    pub(super) seek_mean: Decayed,
-    /// The end of the last request that arrived; 0 if none did.
-    pub(super) last_rq_pos: Sector,
+    /// What its requests say about its task.
+    pub(super) past: Past,
     /// When it last became backlogged, the sectors served since, and when the first of these were.
     pub(super) last_backlog_start: Instant,
     pub(super) since_backlog: u64,
@@ -117,8 +110,8 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// An empty one. `now` is exact; `tick` is the clock of whatever is not measured finely.
-    pub(super) fn new(sync: bool, prio: IoPrio, task: TaskId, now: Instant, tick: Instant) -> Self {
+    /// An empty one. `tick` is now, by the clock of whatever is not measured finely.
+    pub(super) fn new(sync: bool, prio: IoPrio, task: TaskId, past: Past, tick: Instant) -> Self {
         Self {
             in_use: false,
             sync,
@@ -146,12 +139,7 @@ impl Queue {
             weight_counted: None,
             weighs_more: false,
             class: prio.class,
-            think: ThinkTime::since(now),
-            short_think: sync && prio.class != Class::Idle,
-            activity: Activity::since(now),
-            seeks: SeekHistory::NEW,
-            seek_mean: Decayed::default(),
-            last_rq_pos: Sector(0),
+            past,
             last_backlog_start: tick,
             since_backlog: 0,
             first_io: tick,
@@ -168,9 +156,7 @@ impl Queue {
 /// What is saved of a queue when its task shares another one, until they part again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saved {
-    pub(super) short_think: bool,
-    pub(super) think: ThinkTime,
-    pub(super) activity: Activity,
+    pub(super) past: Remembered,
     pub(super) burst: burst::Past,
     pub(super) raise: Raise,
     pub(super) inject: Measured,
@@ -249,11 +235,6 @@ pub(super) struct Rq {
 }
 
 impl Queue {
-    /// It is made for the request that comes now, and does not know its task from before a split.
-    pub(super) fn has_just_begun(&self, now: Instant) -> bool {
-        self.just_created && self.think.last_end >= now
-    }
-
     /// It has neither queued nor in-flight requests any more.
     pub(super) const fn drain(&mut self, now: Instant) {
         self.drained_at = Some(now);
@@ -331,11 +312,9 @@ impl Bfq {
         self.hierarchy.detach(q);
         let process = &self.processes[slot];
         let (prio, group) = (process.prio[usize::from(sync)], process.group);
-        let mut queue = Queue::new(sync, prio, process.task, now, self.tick(now));
+        let past = self.rules.history.created(now, sync, prio.class != Class::Idle);
+        let mut queue = Queue::new(sync, prio, process.task, past, self.tick(now));
         queue.in_use = true;
-        // In the kernel a queue has no class yet when that is looked at, and nobody looks again.
-        //= deviates bfq-idle-think
-        queue.short_think |= sync && self.config.quirks;
         queue.process_refs = 1;
         queue.next_budget = self.first_budget();
         queue.actuator = u8::try_from(actuator).unwrap_or(0);

@@ -54,6 +54,10 @@ use crate::units::{Class, Duration, Instant, Sector};
 //= linux-6.12 block/bfq-iosched.c BFQQ_CLOSE_THR, docs/reference/bfq.md#32-early-queue-merge
 const CLOSE_SECTORS: u64 = 8 * 1024;
 
+/// For so long from its first service on may a queue that became backlogged be merged by position.
+//= linux-6.12 block/bfq-iosched.c bfq_merge_time_limit, docs/reference/bfq.md#32-early-queue-merge
+const MERGE_TIME: Duration = Duration::from_ms(100);
+
 /// Created so shortly after each other, queues are to be merged for good.
 //= linux-6.12 block/bfq-iosched.c bfq_do_or_sched_stable_merge, docs/reference/bfq.md#46-stable-merge
 const TOGETHER: Duration = Duration::from_ms(180);
@@ -137,7 +141,16 @@ impl Bfq {
     /// Whether a queue could be one with another at all.
     #[inline]
     fn may_cooperate(&self, now: Instant, queue: &Queue) -> bool {
-        queue.sync && queue.class != Class::Idle && !self.seeks(queue) && !self.is_too_late(now, queue)
+        queue.sync
+            && queue.class != Class::Idle
+            && !self.rules.history.is_seeky(&queue.past)
+            && !self.is_too_late(now, queue)
+    }
+
+    /// Whether its backlog began so long ago that what it reads near another queue is chance.
+    #[inline]
+    fn is_too_late(&self, now: Instant, queue: &Queue) -> bool {
+        queue.since_backlog > 0 && self.tick(now) > queue.first_io + MERGE_TIME
     }
 
     fn are_compatible(&self, now: Instant, q: QueueId, other: QueueId) -> bool {
@@ -234,10 +247,9 @@ impl Bfq {
     fn merge(&mut self, cx: &mut Cx<'_>, link: LinkId, q: QueueId, x: QueueId) {
         self.save(cx.now, q);
         self.save(cx.now, x);
-        if self.queues[q].activity.io_bound {
-            self.queues[q].activity.io_bound = false;
-            self.queues[x].activity.io_bound = true;
-        }
+        let (left, joined) = self.queues[q].past.merged(self.queues[x].past);
+        self.queues[q].past = left;
+        self.queues[x].past = joined;
         self.rules.wakers.merged(q, x);
         self.hand_over_raising(cx, q, x);
         self.links[link].sync = Some(x);
@@ -286,9 +298,7 @@ impl Bfq {
             raise = Raise { factor, len, start: self.tick(now), inter_start: None, ..raise };
         }
         self.links[link].saved = Some(Saved {
-            short_think: queue.short_think,
-            think: queue.think,
-            activity: queue.activity,
+            past: queue.past.remembered(),
             burst,
             raise,
             inject: self.rules.inject.measured(q),
@@ -345,9 +355,7 @@ impl Bfq {
     fn resume(&mut self, cx: &mut Cx<'_>, q: QueueId, link: LinkId) {
         let Some(saved) = self.links[link].saved.take() else { return };
         let queue = &mut self.queues[q];
-        queue.think = saved.think;
-        queue.short_think = saved.short_think;
-        queue.activity = saved.activity;
+        queue.past.split(saved.past);
         self.rules.inject.split(q, saved.inject);
         let (was, burst) = (saved.raise, self.rules.bursts.in_large(q));
         queue.raise = Raise {

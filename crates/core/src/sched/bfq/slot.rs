@@ -310,7 +310,7 @@ impl Bfq {
     /// What `q` may send, now that it is busy: what it had left, if it comes back in time. Answers whether it does.
     fn set_budget_for_activation(&mut self, cx: &Cx<'_>, q: QueueId) -> bool {
         let queue = &mut self.queues[q];
-        let in_time = cx.now <= queue.think.last_end + self.slice_idle * 3;
+        let in_time = cx.now <= queue.past.last_completion() + self.slice_idle * 3;
         let resumes = queue.hole_credit && in_time && self.left(q) > 0;
         let budget = if resumes {
             // It is positive, and at most a budget.

@@ -166,7 +166,7 @@ impl Bfq {
             && self.config.wr_max_softrt_rate > 0
             && eligible
             && now > queue.raise.soft_rt_next
-            && !self.is_totally_seeky(q);
+            && !self.queues[q].past.is_totally_seeky();
         let known = queue.sync && (queue.owner.is_some() || stably_merged);
         let old_factor = queue.raise.factor;
         let deserves = self.config.low_latency && (old_factor > 1 || known && (interactive || soft_rt));

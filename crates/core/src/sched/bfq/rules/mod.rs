@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | [`burst`] | which queues begin together | marks them; a marked queue is not raised |
 //! | [`depth`] | whether the device queues requests itself | judge anew for which queues idling pays |
+//! | [`history`] | whether a queue thinks for long, seeks, or is I/O-bound | answers that to the engine and to other rules |
 //! | [`inject`] | how many requests of others do no harm | answers on which terms one is sent |
 //! | [`protect`] | whether the disk passes over what is far away | send nothing else; raise for longer |
 //! | [`rate`] | the device's peak rate | another largest budget |
@@ -17,13 +18,16 @@
 //!
 //! A rule's file imports [`view`](super::view) and shared parts, and no other rule: it can be read, tested
 //! and changed alone, which a test holds. A fact that one rule has and another needs goes through the engine,
-//! as an argument of a hook. State by queue is a table of the rule's own.
+//! as an argument of a hook. State by queue is a table of the rule's own,
+//! or, where it is looked at with each request, a value that is kept with the queue and that only the rule's
+//! file can open ([`history::Past`]).
 //!
-//! The other rules are still parts of the engine: `history`, `idling`, `queue_merge`, `weight_raising` and
+//! The other rules are still parts of the engine: `idling`, `queue_merge`, `weight_raising` and
 //! the rules of 2010 in `early`.
 
 pub(crate) mod burst;
 pub(crate) mod depth;
+pub(crate) mod history;
 pub(crate) mod inject;
 pub(crate) mod protect;
 pub(crate) mod rate;
@@ -32,6 +36,7 @@ pub(crate) mod waker;
 
 use self::burst::Bursts;
 use self::depth::Depth;
+use self::history::History;
 use self::inject::Inject;
 use self::protect::Protect;
 use self::rate::Rate;
@@ -43,6 +48,7 @@ use self::waker::Wakers;
 pub(crate) struct Rules {
     pub(crate) bursts: Bursts,
     pub(crate) depth: Depth,
+    pub(crate) history: History,
     pub(crate) inject: Inject,
     pub(crate) protect: Protect,
     pub(crate) rate: Rate,
@@ -60,6 +66,7 @@ mod tests {
         let files = [
             include_str!("burst.rs"),
             include_str!("depth.rs"),
+            include_str!("history.rs"),
             include_str!("inject.rs"),
             include_str!("protect.rs"),
             include_str!("rate.rs"),

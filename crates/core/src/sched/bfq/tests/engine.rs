@@ -28,7 +28,7 @@ fn random(task: u32, i: u64) -> Request {
 /// Makes a task's queue seeky, or not.
 fn seek(rig: &mut Rig, task: u32, seeky: bool) {
     let bits = if seeky { u32::MAX >> 8 } else { 1 };
-    rig.queue(task).seeks = crate::sched::bfq::history::SeekHistory::new(bits);
+    rig.queue(task).past.has_seeks(bits);
 }
 
 mod budgets {

@@ -180,7 +180,7 @@ fn the_target_of_a_stable_merge_may_be_gone_when_it_is_decided() {
     rig.pass(ms(19));
     rig.serve(read(2, 9_000_000));
     rig.pass(ms(700));
-    rig.queue(2).seeks = history::SeekHistory::new(u32::MAX >> 1);
+    rig.queue(2).past.has_seeks(u32::MAX >> 1);
     rig.insert(read(1, 2000));
     rig.exit(1);
     rig.insert(read(2, 40_000_000));

@@ -22,7 +22,7 @@ fn idling_beside(config: Config, others: core::ops::Range<u32>) -> Rig {
     let one = rig.of(1);
     assert!(rig.bfq.in_service == Some(one) && rig.queue(1).waiting);
     // Idling gains nothing here, so that injection is allowed.
-    rig.queue(1).activity.io_bound = false;
+    rig.queue(1).past.has_io_bound(false);
     limit(&mut rig, 0);
     rig
 }
@@ -67,16 +67,16 @@ fn general_injection_goes_up_to_the_limit() {
 fn no_general_injection_where_idling_gains_throughput_or_a_raised_queue_goes_on_soon() {
     let mut rig = idling(injecting());
     limit(&mut rig, 1);
-    rig.queue(1).activity.io_bound = true;
+    rig.queue(1).past.has_io_bound(true);
     assert_eq!(choose(&mut rig), None, "sequential on a disk");
     let mut rig = idling(injecting());
     limit(&mut rig, 1);
     let one = rig.of(1);
     rig.bfq.set_factor(one, 30);
     assert_eq!(choose(&mut rig), None, "the only raised queue");
-    rig.queue(1).short_think = false;
+    rig.queue(1).past.adopt_short_think(false);
     assert!(choose(&mut rig).is_some(), "but it thinks for long");
-    rig.queue(1).short_think = true;
+    rig.queue(1).past.adopt_short_think(true);
     let two = rig.of(2);
     rig.bfq.set_factor(two, 30);
     assert_eq!(choose(&mut rig).map(|c| c.0), Some(two), "the other is raised too");

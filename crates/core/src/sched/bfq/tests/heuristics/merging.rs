@@ -33,9 +33,9 @@ fn merged(config: Config) -> Rig {
 
 /// Makes a queue look as if it had only sought lately.
 fn make_seeky(rig: &mut Rig, task: u32) {
-    rig.queue(task).seeks = history::SeekHistory::new(u32::MAX >> 2);
+    rig.queue(task).past.has_seeks(u32::MAX >> 2);
     let q = rig.of(task);
-    assert!(rig.bfq.is_seeky(q) && !rig.bfq.is_totally_seeky(q));
+    assert!(rig.bfq.is_seeky(q) && !rig.bfq.queues[q].past.is_totally_seeky());
 }
 
 #[test]
@@ -218,8 +218,8 @@ fn what_a_queue_was_goes_over_to_the_other() {
     rig.bfq.set_factor(one, 30);
     rig.queue(1).raise.len = ms(4000);
     rig.queue(1).raise.start = rig.now - ms(1);
-    rig.queue(1).activity.io_bound = true;
-    rig.queue(2).activity.io_bound = false;
+    rig.queue(1).past.has_io_bound(true);
+    rig.queue(2).past.has_io_bound(false);
     let raise = rig.queue(1).raise;
     rig.serve(read(2, 1032));
     rig.insert(read(9, 900_000_100));
@@ -227,7 +227,7 @@ fn what_a_queue_was_goes_over_to_the_other() {
     rig.insert(read(1, 1016));
     assert_eq!(rig.of(1), two);
     let queue = &rig.bfq.queues[two];
-    assert!(queue.activity.io_bound);
+    assert!(queue.past.is_io_bound());
     assert_eq!(rig.bfq.rules.wakers.waker(two), Some(five));
     assert_eq!((queue.raise.factor, queue.raise.len, queue.raise.start), (30, raise.len, raise.start));
     assert_eq!(rig.bfq.queues[one].raise.factor, 1);
@@ -427,7 +427,7 @@ fn a_newcomer_that_reads_sequentially_stays_alone() {
     let mut rig = watched();
     let one = rig.of(1);
     rig.pass(ms(700));
-    rig.queue(2).activity.io_bound = true;
+    rig.queue(2).past.has_io_bound(true);
     let two = rig.of(2);
     assert!(rig.bfq.boosts(two));
     rig.insert(read(2, 9_000_008));
@@ -462,7 +462,7 @@ fn queues_merged_for_good_are_never_split() {
     rig.serve(read(2, 40_000_000));
     let shared = rig.of(1);
     rig.serve(read(3, 77_000_000));
-    rig.queue(1).seeks = history::SeekHistory::new(1);
+    rig.queue(1).past.has_seeks(1);
     rig.insert(read(1, 77_000_016));
     rig.insert(read(3, 77_000_008));
     if rig.of(3) == shared {

@@ -15,7 +15,7 @@ fn two(config: Config) -> Rig {
         rig.serve(read(2, 1_000_000 + 8 * i));
         rig.pass(ms(30));
     }
-    assert!(!rig.queue(2).short_think);
+    assert!(!rig.queue(2).past.thinks_shortly());
     rig
 }
 
@@ -55,7 +55,7 @@ fn later_requests_and_quick_tasks_say_nothing() {
     for i in 0..5 {
         rig.serve(read(1, 1000 + 8 * i));
         rig.serve(read(2, 1_000_000 + 8 * i));
-        assert_eq!((rig.queue(2).short_think, rig.bfq.rules.wakers.count(rig.of(2))), (true, 0));
+        assert_eq!((rig.queue(2).past.thinks_shortly(), rig.bfq.rules.wakers.count(rig.of(2))), (true, 0));
     }
     let mut rig = two(Config { wakers: false, ..waking() });
     for _ in 0..5 {
