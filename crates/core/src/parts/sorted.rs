@@ -101,7 +101,7 @@ impl SortedLinks {
     ///
     /// # Panics
     /// If it waits nowhere.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove_maybe_last(&mut self, queue: &mut SortedQueue, tag: Tag) {
         if queue.fifo.len() != 1 {
             return self.remove(queue, tag);

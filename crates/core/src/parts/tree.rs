@@ -197,7 +197,7 @@ impl<I: Id> Forest<I> {
     ///
     /// # Panics
     /// If `id` is in no tree.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove_last(&mut self, tree: &mut Tree, id: I) {
         debug_assert!(tree.len == 1, "there are others");
         let node = self.at_mut(Place::of(id).0);

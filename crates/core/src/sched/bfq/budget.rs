@@ -15,15 +15,15 @@
 //! ```
 //!
 //! The engine of 2010 had steps instead of factors, at least B/2, and a whole budget as the price for being slow; these
-//! rules are in [`early`](super::early).
+//! rules are in [`early`].
 //
 //= linux-6.12 block/bfq-iosched.c __bfq_bfqq_recalc_budget, bfq_bfqq_charge_time, bfq_bfqq_is_slow, bfq_serv_to_charge,
 //= linux-6.12 block/bfq-iosched.c bfq_bfqq_budget_timeout, bfq_may_expire_for_budg_timeout
 //= docs/reference/bfq.md#25-slot-clock
 
 use super::Bfq;
-use super::slot::Expire;
-use super::view::QueueId;
+use super::rules::early;
+use super::view::{Expire, QueueId};
 use crate::request::Requests;
 use crate::units::{Duration, Instant, Sectors, Tag};
 
@@ -43,7 +43,7 @@ const ASYNC_COST: u32 = 3;
 const BRIEF: Duration = Duration::from_ms(1);
 /// One longer than this does.
 //= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT, docs/reference/bfq.md#24-charge-by-time
-pub(super) const TELLING: Duration = Duration::from_ms(20);
+const TELLING: Duration = Duration::from_ms(20);
 /// What a brief slot counts as on a disk without a head; on others it is `slice_idle`.
 //= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT / 10, docs/reference/bfq.md#24-charge-by-time
 const BRIEF_COUNTS_AS: Duration = Duration::from_ms(2);
@@ -160,7 +160,7 @@ impl Bfq {
     /// The slot of `q`, which lasted until `end`, is over: charges for time if that is due. Answers whether the queue
     /// was slow.
     pub(super) fn settle(&mut self, now: Instant, q: QueueId, reason: Expire, end: Instant) -> bool {
-        if !self.config.fair_writes {
+        if self.rules.early.setting.on {
             return self.settle_as_in_2010(now, q, reason, end);
         }
         let (slow, time) = self.judge_speed(q, end);
@@ -215,7 +215,7 @@ impl Bfq {
         } else if queue.raise.factor > 1 {
             2 * smallest
         } else if !self.config.throughput_boost {
-            self.budget_as_in_2010(q, reason)
+            early::next_budget(old, reason, largest, smallest)
         } else {
             match reason {
                 Expire::TooIdle if queue.in_flight > 0 => old.saturating_mul(2).min(largest),

@@ -11,10 +11,9 @@
 //! adopt_…                                    numbers that still differ
 //! ```
 
-use super::Bfq;
 use super::queue::LinkId;
-use super::slot::Expire;
-use super::view::QueueId;
+use super::view::{Expire, QueueId};
+use super::{Bfq, Given};
 use crate::elevator::{Cx, Dispatch};
 use crate::trace::Reason;
 use crate::units::{Class, Duration, Instant, Tag, TaskId};
@@ -210,7 +209,7 @@ impl Bfq {
         if self.in_service == Some(q) && self.queues[q].waiting {
             self.stop_idling(q);
         }
-        self.send(cx, q, tag)
+        self.serve(cx, Some(Given { queue: q, tag, alone: false }))
     }
 
     /// A task's next sync request goes to that queue, or to one of its own if there is none: merges or splits its present

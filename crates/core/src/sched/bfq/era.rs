@@ -4,9 +4,11 @@
 //! else. The rule has the outcome as its own setting.
 
 use super::config::Config;
+use super::retune::Derived;
 use super::rules::Rules;
 use super::rules::burst::{self, Bursts};
 use super::rules::depth::{self, Depth};
+use super::rules::early::{self, Early};
 use super::rules::history::{self, History};
 use super::rules::inject::{self, Inject};
 use super::rules::protect::Protect;
@@ -18,10 +20,12 @@ use crate::units::Duration;
 
 impl Rules {
     /// The rules for a device of which nothing is known yet, and as many queues.
-    pub(super) fn new(config: &Config, slice_idle: Duration, limits: &Limits, queues: usize) -> Self {
+    pub(super) fn new(config: &Config, limits: &Limits, queues: usize) -> Self {
+        let Derived { slice_idle, timeout, .. } = Derived::from(config);
         Self {
             bursts: Bursts::new(bursts(config), queues),
             depth: Depth::new(depth_threshold(config)),
+            early: Early::new(early(config, timeout)),
             history: History { setting: history(config, slice_idle, limits.rotational) },
             protect: Protect::new(limits.rotational && !config.quirks, config.ncq_protection, limits.tags),
             inject: Inject::new(inject(config, slice_idle, limits.rotational), queues),
@@ -32,9 +36,11 @@ impl Rules {
     }
 
     /// Takes other tunables over, and keeps what the rules have found out.
-    pub(super) fn retune(&mut self, config: &Config, slice_idle: Duration) {
+    pub(super) fn retune(&mut self, config: &Config) {
+        let Derived { slice_idle, timeout, .. } = Derived::from(config);
         self.bursts.setting = bursts(config);
         self.depth.threshold = depth_threshold(config);
+        self.early.setting = early(config, timeout);
         self.history.setting = history(config, slice_idle, self.history.setting.rotational);
         self.protect.on = config.ncq_protection;
         self.inject.setting = inject(config, slice_idle, self.inject.setting.rotational);
@@ -52,13 +58,18 @@ const fn depth_threshold(config: &Config) -> u32 {
     if config.throughput_boost { depth::THRESHOLD } else { depth::THRESHOLD_2010 }
 }
 
+fn early(config: &Config, timeout: Duration) -> early::Setting {
+    let timeout_async = super::whole_ticks(early::TIMEOUT_ASYNC, config.tick);
+    early::Setting { on: !config.fair_writes, timeout, timeout_async }
+}
+
 fn history(config: &Config, slice_idle: Duration, rotational: bool) -> history::Setting {
     let (seeks, short) = if config.throughput_boost {
         (history::Method::Marks, slice_idle / 2)
     } else {
         (history::Method::MeanDistance, slice_idle)
     };
-    history::Setting { seeks, slice_idle, short, rotational, wraps: config.quirks }
+    history::Setting { seeks, ever: slice_idle * 2, short, rotational, wraps: config.quirks }
 }
 
 const fn rate_method(config: &Config) -> Method {

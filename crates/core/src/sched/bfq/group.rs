@@ -20,8 +20,7 @@
 
 use super::Bfq;
 use super::queue::{LinkId, Process};
-use super::slot::Expire;
-use super::view::QueueId;
+use super::view::{Expire, QueueId};
 use crate::elevator::{Control, Cx};
 use crate::parts::tasks::TaskSlot;
 use crate::request::{Op, Request};

@@ -6,11 +6,12 @@ use super::Bfq;
 use super::group::Kind;
 use super::rules::burst::Newcomer;
 use super::rules::depth::Served;
+use super::rules::early::{Charge, Spent};
 use super::rules::history::Arrival;
-use super::view::{Effect, QueueId, View, since};
+use super::view::{Effect, Expire, QueueId, View, since};
 use super::weight_raising::is_usual;
 use crate::elevator::Cx;
-use crate::request::Request;
+use crate::request::{Request, State};
 use crate::trace::{Detail, Reason};
 use crate::units::{Class, Instant, Tag};
 
@@ -206,7 +207,7 @@ impl Bfq {
     }
 
     /// `rq` of `q` is about to go to the device. Answers whether `q` is raised, when the rules have seen it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn rules_dispatched(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag, rq: &Request) -> bool {
         if self.in_service == Some(q) {
             self.rules.inject.dispatched(tag);
@@ -246,6 +247,47 @@ impl Bfq {
         let effect = self.rules.rate.completed(&view);
         self.apply(cx, q, effect);
         self.last_completion = Some(cx.now);
+    }
+
+    /// A request of the queue in service completed, which may be the first of its slot.
+    #[inline]
+    pub(super) fn rules_completed_in_slot(&mut self, now: Instant, q: QueueId) {
+        if let Some(lasts) = self.rules.early.completed_in_slot(self.queues[q].sync) {
+            self.slot_start = now;
+            self.queues[q].slot_deadline = self.tick(now) + lasts;
+        }
+    }
+
+    /// The slot of `q`, which lasted until `end`, is charged by the rules of 2010. Answers whether the queue
+    /// was slow.
+    pub(super) fn settle_as_in_2010(
+        &mut self,
+        now: Instant,
+        q: QueueId,
+        reason: Expire,
+        end: Instant,
+    ) -> bool {
+        let (budget, service) = (self.hierarchy.budget(q), self.hierarchy.service(q));
+        let time = end.saturating_since(self.slot_start);
+        let slot = Spent { sync: self.queues[q].sync, budget, service, time, reason };
+        let Charge { slow, more } = self.rules.early.expired(&slot);
+        if more > 0 {
+            self.served(now, q, more);
+        }
+        slow
+    }
+
+    /// Tunables changed: the rules of 2010 count from now on, or no more.
+    pub(super) fn rules_retuned(&mut self, cx: &Cx<'_>) {
+        // A request that was handed back is still at the device, for a scheduler.
+        let at_device = cx.requests.iter().filter(|&(tag, slot)| match slot.state {
+            State::Issued => true,
+            State::Queued => !self.sorted.contains(tag),
+            State::Free | State::Merged | State::Held => false,
+        });
+        let sync = at_device.filter(|&(tag, _)| self.rqs[tag].kind != Kind::Async).count();
+        self.rules.early.retuned(u32::try_from(sync).unwrap_or(u32::MAX));
+        self.counts_sent = self.several_actuators || self.rules.early.setting.on;
     }
 
     /// The slot of `q`, in which it sent `sectors`, is over; it was of use until `end`.

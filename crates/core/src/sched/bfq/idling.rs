@@ -24,8 +24,7 @@
 
 use super::Bfq;
 use super::queue::Queue;
-use super::slot::Expire;
-use super::view::QueueId;
+use super::view::{Expire, QueueId};
 use crate::elevator::Cx;
 use crate::trace::Reason;
 use crate::units::{Class, Duration};
@@ -124,6 +123,12 @@ impl Bfq {
     #[inline]
     pub(super) fn is_seeky(&self, q: QueueId) -> bool {
         self.rules.history.is_seeky(&self.queues[q].past)
+    }
+
+    /// Whether `q` was the kind of queue that was idled for in 2010.
+    fn has_idle_window(&self, q: QueueId) -> bool {
+        let queue = &self.queues[q];
+        !(queue.past.thinks_longer_than(self.slice_idle) || self.rules.depth.may_queue() && self.is_seeky(q))
     }
 
     /// Whether a queue is raised, and others that are busy are not.

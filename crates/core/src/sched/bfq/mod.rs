@@ -13,7 +13,7 @@
 //!               └─ weight_raising.rs: interactive? plays?                            ├─ idling.rs: wait for it?
 //!  from outside: group.rs (groups, priorities, tags)                                 └─ injection.rs: others meanwhile
 //!
-//!  hooks.rs: what happened ──► rules/: burst, depth, history, inject, protect, rate, stream, waker
+//!  hooks.rs: what happened ──► rules/: burst, depth, early, history, inject, protect, rate, stream, waker
 //!  hooks.rs: applies it  ◄── Effect ──┘
 //! ```
 //!
@@ -21,9 +21,9 @@
 //!
 //! The *engine* keeps queues and gives turns. A *rule* watches what happens, keeps its own state, and asks
 //! for an effect; it cannot reach a queue. The rules (`rules/`) are being taken out of the engine one by one:
-//! eight stand apart; `idling`, `queue_merge`, `weight_raising` and `early` are still written as
-//! parts of [`Bfq`]. `era.rs` chooses the rules' settings from the tunables, `hooks.rs` is where the engine
-//! asks them, and `injection.rs` where it chooses among queues on their terms.
+//! nine stand apart; `idling`, `queue_merge` and `weight_raising` are still written as parts of [`Bfq`].
+//! `era.rs` chooses the rules' settings from the tunables, `hooks.rs` is where the engine asks them, and
+//! `injection.rs` where it chooses among queues on their terms.
 //!
 //! A request's way, file by file: `mod.rs` (`insert`) finds its queue in `queue.rs` and `queue_merge.rs`, has
 //! `hooks.rs` ask the rules, and puts it in; a queue that was idle becomes
@@ -88,7 +88,6 @@ mod budget;
 mod check;
 mod config;
 pub mod conform;
-mod early;
 mod era;
 mod group;
 mod hooks;
@@ -107,14 +106,12 @@ mod weight_raising;
 pub use self::config::Config;
 
 use self::budget::DEFAULT_BUDGET;
-use self::early::Early;
 use self::group::Kind;
 use self::idling::Boost;
 use self::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, Rq};
 use self::retune::Derived;
 use self::rules::Rules;
-use self::slot::Expire;
-use self::view::QueueId;
+use self::view::{Expire, QueueId};
 use super::Scheduler;
 use crate::config::{ConfigError, Tunables};
 use crate::elevator::{Actuators, Control, Cx, Dispatch, End, Hold, Limits, Timer};
@@ -150,6 +147,15 @@ struct Group {
     last_created: Option<QueueId>,
     /// Requests in existence, in the groups inside it too. Not kept for the root.
     allocated: u32,
+}
+
+/// A request that is to be sent whatever the rules say.
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    queue: QueueId,
+    tag: Tag,
+    /// Whether its queue stays as it is: when all requests are wanted back.
+    alone: bool,
 }
 
 /// See the [module](self).
@@ -214,11 +220,12 @@ pub struct Bfq {
     bmax_now: u32,
     rules: Rules,
     boost: Boost,
-    early: Early,
     /// The last completion, timer or change asks the driver for a dispatch.
     wants_run: bool,
     /// Arrivals and completions decide nothing: see [`conform`].
     muted: bool,
+    /// Whether requests at the device are counted by actuator, or by the rules of 2010.
+    counts_sent: bool,
 }
 
 impl Scheduler for Bfq {
@@ -274,23 +281,9 @@ impl Scheduler for Bfq {
     }
 
     fn dispatch(&mut self, cx: &mut Cx<'_>) -> Dispatch {
-        if self.in_service.is_none() && self.tot_busy() == 0 {
-            return Dispatch::Empty;
-        }
-        if self.config.strict_guarantees && self.in_flight > 0 {
-            return Dispatch::Hold(Hold::Depth);
-        }
-        if self.rules.protect.holds_all() {
-            return Dispatch::Hold(Hold::Depth);
-        }
-        let Some((q, why)) = self.select(cx) else { return Dispatch::Hold(Hold::SliceIdle) };
-        if self.waits_for_sync(q) {
-            return Dispatch::Hold(Hold::Depth);
-        }
-        let Some(tag) = self.queues[q].next_rq else { return Dispatch::Hold(Hold::SliceIdle) };
-        cx.why = self.why(cx, q, tag, why);
-        self.send(cx, q, tag)
+        self.serve(cx, None)
     }
+
     fn drain(&mut self, cx: &mut Cx<'_>) -> Option<Tag> {
         loop {
             let q = match self.in_service {
@@ -299,7 +292,7 @@ impl Scheduler for Bfq {
             };
             match self.queues[q].next_rq {
                 Some(tag) if self.has_budget_for(cx.requests, q, tag) => {
-                    self.issue(cx, q, tag);
+                    let _ = self.serve(cx, Some(Given { queue: q, tag, alone: true }));
                     return Some(tag);
                 }
                 Some(_) => self.expire(cx, Expire::BudgetExhausted),
@@ -358,10 +351,9 @@ impl Scheduler for Bfq {
         let Rq { queue: q, process, actuator, kind, .. } = self.rqs[tag];
         self.rules_completed(cx, q, tag, kind);
         self.in_flight -= 1;
-        if self.several_actuators {
-            self.in_flight_of[usize::from(actuator)] -= 1;
+        if self.counts_sent {
+            self.count_completed(usize::from(actuator), kind);
         }
-        self.early.sync_in_flight -= u32::from(kind != Kind::Async);
         self.release(q, kind);
         let queue = &mut self.queues[q];
         queue.in_flight -= 1;
@@ -605,21 +597,53 @@ impl Bfq {
 
 /// Requests go.
 impl Bfq {
-    /// Hands a request to the device, and looks at what that changes for its queue.
-    #[inline]
-    fn send(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag) -> Dispatch {
+    /// Chooses a request, or takes the one that is `given`, hands it to the device, and looks at what that
+    /// changes for its queue.
+    ///
+    /// One function for all that send requests, so that what it calls is in it once.
+    #[inline(never)]
+    fn serve(&mut self, cx: &mut Cx<'_>, given: Option<Given>) -> Dispatch {
+        let (q, tag) = match given {
+            Some(Given { queue, tag, .. }) => (queue, tag),
+            None => match self.choose(cx) {
+                Ok(chosen) => chosen,
+                Err(answer) => return answer,
+            },
+        };
         self.issue(cx, q, tag);
-        if self.in_service == Some(q) {
+        if self.in_service == Some(q) && !given.is_some_and(|given| given.alone) {
             self.check_raise_end(cx, q);
             let gives_way = self.class(q) == Class::Idle && self.others_are_busy();
-            if gives_way || self.async_quota_used(q) {
+            if gives_way || self.rules.early.has_sent_all(self.queues[q].sync, self.tot_busy()) {
                 self.expire(cx, Expire::BudgetExhausted);
             }
         }
         Dispatch::Issue(tag)
     }
 
+    /// The queue to serve, and its next request; or why there is none.
+    #[inline(always)]
+    fn choose(&mut self, cx: &mut Cx<'_>) -> Result<(QueueId, Tag), Dispatch> {
+        if self.in_service.is_none() && self.tot_busy() == 0 {
+            return Err(Dispatch::Empty);
+        }
+        if self.config.strict_guarantees && self.in_flight > 0 {
+            return Err(Dispatch::Hold(Hold::Depth));
+        }
+        if self.rules.protect.holds_all() {
+            return Err(Dispatch::Hold(Hold::Depth));
+        }
+        let Some((q, why)) = self.select(cx) else { return Err(Dispatch::Hold(Hold::SliceIdle)) };
+        if self.rules.early.holds(self.queues[q].sync) {
+            return Err(Dispatch::Hold(Hold::Depth));
+        }
+        let Some(tag) = self.queues[q].next_rq else { return Err(Dispatch::Hold(Hold::SliceIdle)) };
+        cx.why = self.why(cx, q, tag, why);
+        Ok((q, tag))
+    }
+
     /// Hands a request to the device.
+    #[inline(always)]
     fn issue(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag) {
         let rq = cx.requests[tag].rq;
         let cost = self.cost(q, rq.len);
@@ -629,13 +653,11 @@ impl Bfq {
         self.last_pos = rq.end();
         if serving {
             self.in_service_last_pos = rq.end();
-            self.early.sent += 1;
         }
         self.in_flight += 1;
-        if self.several_actuators {
-            self.in_flight_of[usize::from(self.rqs[tag].actuator)] += 1;
+        if self.counts_sent {
+            self.count_sent(tag, serving);
         }
-        self.early.sync_in_flight += u32::from(rq.sync);
         self.rules_sent(cx.now, tag, Kind::of(&rq), raised);
         self.queued -= 1;
         let alone = self.queues[q].requests.len() == 1;
@@ -648,6 +670,25 @@ impl Bfq {
         if !serving {
             self.settle_in(cx, q);
         }
+    }
+
+    /// A request goes to a device with several actuators, or under the rules of 2010.
+    #[inline(never)]
+    fn count_sent(&mut self, tag: Tag, in_slot: bool) {
+        let Rq { actuator, kind, .. } = self.rqs[tag];
+        if self.several_actuators {
+            self.in_flight_of[usize::from(actuator)] += 1;
+        }
+        self.rules.early.dispatched(kind != Kind::Async, in_slot);
+    }
+
+    /// A request of such a device, or under such rules, is done.
+    #[inline(never)]
+    fn count_completed(&mut self, actuator: usize, kind: Kind) {
+        if self.several_actuators {
+            self.in_flight_of[actuator] -= 1;
+        }
+        self.rules.early.completed(kind != Kind::Async);
     }
 
     /// The last request of `q`, which has none to send, is done.
@@ -713,7 +754,7 @@ impl Bfq {
     /// A request of the queue in service completed: does it keep the disk? Answers whether it has nothing to
     /// send and is waited for.
     fn review_completion(&mut self, cx: &mut Cx<'_>, q: QueueId) -> bool {
-        self.start_clock_as_in_2010(cx.now, q);
+        self.rules_completed_in_slot(cx.now, q);
         let queue = &self.queues[q];
         let (empty, drained) = (queue.next_rq.is_none(), queue.in_flight == 0);
         if empty && self.better_to_idle(q) {
@@ -771,7 +812,7 @@ impl Bfq {
         // Queue 0 does not exist, and 1 is the fallback.
         let queues = 2 + links + links.min(asyncs) + usize::from(limits.tags);
         let Derived { back, slice_idle, timeout } = Derived::from(&config);
-        let rules = Rules::new(&config, slice_idle, &limits, queues);
+        let rules = Rules::new(&config, &limits, queues);
         let past = rules.history.created(Instant::EPOCH, false, true);
         let queue = Queue::new(false, IoPrio::default(), TaskId(0), past, Instant::EPOCH);
         let process = Process::new(TaskId(0), GroupId::ROOT);
@@ -819,9 +860,9 @@ impl Bfq {
             bmax_now: DEFAULT_BUDGET,
             rules,
             boost: Boost::None,
-            early: Early::default(),
             wants_run: false,
             muted: false,
+            counts_sent: actuators.count() > 1 || !config.fair_writes,
             limits,
             config,
         }

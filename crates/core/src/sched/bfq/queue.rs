@@ -23,7 +23,7 @@ use super::group::Kind;
 use super::rules::burst;
 use super::rules::history::{Past, Remembered};
 use super::rules::inject::Measured;
-use super::view::QueueId;
+use super::view::{Expire, QueueId};
 use super::weight_raising::Raise;
 use crate::elevator::{Actuators, Cx};
 use crate::parts::sorted::SortedQueue;
@@ -467,7 +467,7 @@ impl Bfq {
             if cx.books.is_observed() {
                 self.charge_group(cx, self.group_of(q));
             }
-            self.end_slot(cx, q, super::slot::Expire::BudgetTimeout);
+            self.end_slot(cx, q, Expire::BudgetTimeout);
         }
         self.quit_queue(cx, q);
     }

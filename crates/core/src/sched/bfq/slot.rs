@@ -21,7 +21,7 @@
 
 use super::Bfq;
 use super::queue::LinkId;
-use super::view::{QueueId, since};
+use super::view::{Expire, QueueId, since};
 use crate::elevator::Cx;
 use crate::trace::{Detail, Reason};
 use crate::units::{Duration, GroupId, Instant, Sector, Sectors};
@@ -30,33 +30,6 @@ use crate::units::{Duration, GroupId, Instant, Sector, Sectors};
 //= linux-6.12 block/bfq-iosched.c bfq_bfqq_handle_idle_busy_switch
 //= docs/reference/bfq.md#73-from-idle-to-busy
 const BURST_EXIT: Duration = Duration::from_secs(10);
-
-/// Why a slot ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Expire {
-    /// The disk idled for it in vain.
-    TooIdle,
-    /// It had the disk for long enough.
-    BudgetTimeout,
-    /// Its next request costs more than is left of its budget.
-    BudgetExhausted,
-    /// It has nothing to send, and is not worth waiting for.
-    NoMoreRequests,
-    /// Another one takes the disk away.
-    Preempted,
-}
-
-impl Expire {
-    const fn note(self) -> Reason {
-        match self {
-            Self::TooIdle => Reason::IdleTimeout,
-            Self::BudgetTimeout => Reason::BudgetTimeout,
-            Self::BudgetExhausted => Reason::BudgetExhausted,
-            Self::NoMoreRequests => Reason::SliceEmpty,
-            Self::Preempted => Reason::Preempted,
-        }
-    }
-}
 
 /// What to do about the queue in service.
 #[derive(Clone, Copy, Debug)]
@@ -162,8 +135,7 @@ impl Bfq {
 
     pub(super) fn start_slot(&mut self, now: Instant, q: QueueId) {
         self.slot_start = now;
-        self.early.clock_runs = false;
-        self.early.sent = 0;
+        self.rules.early.selected();
         let raised = self.hierarchy.weight(q) / self.hierarchy.base_weight(q).max(1);
         let times = if self.is_soft_raised(q) { 1 } else { u64::from(raised) };
         let deadline =

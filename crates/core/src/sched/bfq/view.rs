@@ -89,6 +89,34 @@ pub(crate) enum Effect {
     StreamEnded,
 }
 
+/// Why a slot ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Expire {
+    /// The disk idled for it in vain.
+    TooIdle,
+    /// It had the disk for long enough.
+    BudgetTimeout,
+    /// Its next request costs more than is left of its budget.
+    BudgetExhausted,
+    /// It has nothing to send, and is not worth waiting for.
+    NoMoreRequests,
+    /// Another one takes the disk away.
+    Preempted,
+}
+
+impl Expire {
+    /// What the trace says of it.
+    pub(crate) const fn note(self) -> Reason {
+        match self {
+            Self::TooIdle => Reason::IdleTimeout,
+            Self::BudgetTimeout => Reason::BudgetTimeout,
+            Self::BudgetExhausted => Reason::BudgetExhausted,
+            Self::NoMoreRequests => Reason::SliceEmpty,
+            Self::Preempted => Reason::Preempted,
+        }
+    }
+}
+
 /// How long ago `then` was; for ever if it never was.
 pub(crate) fn since(now: Instant, then: Option<Instant>) -> Duration {
     then.map_or(Duration::MAX, |t| now.saturating_since(t))

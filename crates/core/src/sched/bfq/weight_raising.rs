@@ -232,7 +232,7 @@ impl Bfq {
     }
 
     /// After each dispatch from the queue in service: is its time over? And gives it the weight that it should have.
-    #[inline]
+    #[inline(always)]
     pub(super) fn check_raise_end(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let queue = &self.queues[q];
         let raised = queue.raise.factor > 1;
@@ -246,7 +246,7 @@ impl Bfq {
     }
 
     /// Whether there may be a reason to end the raising of a queue.
-    #[inline]
+    #[inline(always)]
     fn may_be_over(&self, now: Instant, q: QueueId) -> bool {
         let raise = &self.queues[q].raise;
         raise.service > u64::from(self.config.wr_max_service.0)

@@ -59,8 +59,8 @@ pub(crate) enum Method {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     pub(crate) seeks: Method,
-    /// How long the disk idles for a queue; a think time is counted as twice this at most.
-    pub(crate) slice_idle: Duration,
+    /// The longest think time that counts; zero: think times are not judged.
+    pub(crate) ever: Duration,
     /// The longest think time that is short.
     pub(crate) short: Duration,
     /// Whether the device has a head.
@@ -84,10 +84,9 @@ impl ThinkTime {
         Self { last_end: now, times: Decayed::default() }
     }
 
-    /// A request came to a queue with nothing to do; longer than twice `idle` is as good as for ever, and so
-    /// is a `first` request by the kernel's arithmetic.
-    fn arrived(&mut self, now: Instant, idle: Duration, first: bool) {
-        let ever = idle * 2;
+    /// A request came to a queue with nothing to do; longer than `ever` is as good as for ever, and so is a
+    /// `first` request by the kernel's arithmetic.
+    fn arrived(&mut self, now: Instant, ever: Duration, first: bool) {
         let sample = if first { ever } else { now.saturating_since(self.last_end).min(ever) };
         self.times.push(sample.as_ns());
     }
@@ -155,7 +154,9 @@ impl SeekHistory {
 /// Whether a request of `len` at `start` is far from `last`, where 0 says that there was none.
 #[inline]
 pub(crate) const fn is_far(rotational: bool, last: Sector, start: Sector, len: Sectors) -> bool {
-    last.0 != 0 && last.distance(start) > FAR_SECTORS && (rotational || len.0 < SMALL_SECTORS)
+    // One comparison for both directions: near is from `FAR_SECTORS` before `last` to as many behind it.
+    let moved = start.0.wrapping_sub(last.0).wrapping_add(FAR_SECTORS);
+    last.0 != 0 && moved > 2 * FAR_SECTORS && (rotational || len.0 < SMALL_SECTORS)
 }
 
 /// What is known of one queue.
@@ -294,11 +295,11 @@ impl History {
         //= deviates bfq-first-sample
         let wraps = self.setting.wraps && to.created && past.think.last_end >= view.now;
         if !to.in_flight && !to.busy {
-            past.think.arrived(view.now, self.setting.slice_idle, wraps);
+            past.think.arrived(view.now, self.setting.ever, wraps);
         }
         if to.sync {
             let settled = || to.split.is_none_or(|t| view.tick() >= t + QUIET_AFTER_SPLIT);
-            if to.judged && !self.setting.slice_idle.is_zero() && settled() {
+            if to.judged && !self.setting.ever.is_zero() && settled() {
                 past.short_think = !past.think.exceeds(self.setting.short);
             }
             let unused = !to.in_flight && !to.waiting;
@@ -361,13 +362,13 @@ mod tests {
             (Duration::from_ms(8), ThinkTime::since(Instant::EPOCH), Instant::EPOCH);
         for (ms, mean_us, long) in [(1, 1000, false), (3, 2066, false), (9, 4720, true), (16, 8180, true)] {
             now = now + Duration::from_ms(ms);
-            think.arrived(now, idle, false);
+            think.arrived(now, idle * 2, false);
             think.last_end = now;
             assert_eq!((think.times.mean() / 1000, think.exceeds(idle / 2)), (mean_us, long), "{ms} ms");
         }
         for _ in 0..100 {
             now = now + Duration::from_secs(9);
-            think.arrived(now, idle, false);
+            think.arrived(now, idle * 2, false);
         }
         // Integers settle at 256 / 249 of what goes in.
         assert!(!think.exceeds(Duration::from_us(16_500)), "capped at twice 8 ms");
@@ -416,13 +417,8 @@ mod tests {
     const IDLE: Duration = Duration::from_ms(8);
 
     fn rule() -> History {
-        let setting = Setting {
-            seeks: Method::Marks,
-            slice_idle: IDLE,
-            short: IDLE / 2,
-            rotational: true,
-            wraps: false,
-        };
+        let setting =
+            Setting { seeks: Method::Marks, ever: IDLE * 2, short: IDLE / 2, rotational: true, wraps: false };
         History { setting }
     }
 
@@ -487,7 +483,7 @@ mod tests {
             assert!(slow(&rule(), &to).0.thinks_shortly(), "{to:?}");
         }
         let mut off = rule();
-        off.setting.slice_idle = Duration::ZERO;
+        off.setting.ever = Duration::ZERO;
         off.setting.short = Duration::ZERO;
         assert!(slow(&off, &IDLE_QUEUE).0.thinks_shortly());
     }

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | [`burst`] | which queues begin together | marks them; a marked queue is not raised |
 //! | [`depth`] | whether the device queues requests itself | judge anew for which queues idling pays |
+//! | [`early`] | by the rules of 2010: how long a slot lasts, what it costs, what an async queue may send | a charge, the end of a slot, the next budget |
 //! | [`history`] | whether a queue thinks for long, seeks, or is I/O-bound | answers that to the engine and to other rules |
 //! | [`inject`] | how many requests of others do no harm | answers on which terms one is sent |
 //! | [`protect`] | whether the disk passes over what is far away | send nothing else; raise for longer |
@@ -22,11 +23,11 @@
 //! or, where it is looked at with each request, a value that is kept with the queue and that only the rule's
 //! file can open ([`history::Past`]).
 //!
-//! The other rules are still parts of the engine: `idling`, `queue_merge`, `weight_raising` and
-//! the rules of 2010 in `early`.
+//! The other rules are still parts of the engine: `idling`, `queue_merge` and `weight_raising`.
 
 pub(crate) mod burst;
 pub(crate) mod depth;
+pub(crate) mod early;
 pub(crate) mod history;
 pub(crate) mod inject;
 pub(crate) mod protect;
@@ -36,6 +37,7 @@ pub(crate) mod waker;
 
 use self::burst::Bursts;
 use self::depth::Depth;
+use self::early::Early;
 use self::history::History;
 use self::inject::Inject;
 use self::protect::Protect;
@@ -48,6 +50,7 @@ use self::waker::Wakers;
 pub(crate) struct Rules {
     pub(crate) bursts: Bursts,
     pub(crate) depth: Depth,
+    pub(crate) early: Early,
     pub(crate) history: History,
     pub(crate) inject: Inject,
     pub(crate) protect: Protect,
@@ -66,6 +69,7 @@ mod tests {
         let files = [
             include_str!("burst.rs"),
             include_str!("depth.rs"),
+            include_str!("early.rs"),
             include_str!("history.rs"),
             include_str!("inject.rs"),
             include_str!("protect.rs"),

@@ -118,14 +118,14 @@ impl Protect {
     }
 
     /// A read that someone waits for goes to the device; `raised` says whether its queue is.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn dispatched(&mut self, view: &View, tag: Tag, raised: bool) {
         if self.watches {
             self.note_sent(view.now, tag, raised);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn note_sent(&mut self, now: Instant, tag: Tag, raised: bool) {
         if !self.on {
             // It may be done after the rule is on again, and then counts as sent before everything.

@@ -111,7 +111,7 @@ impl Rate {
 
     /// A request of length `len` goes to the device; `near` says whether it begins close to where the one
     /// before ended.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn dispatched(&mut self, view: &View, len: Sectors, near: bool) -> Effect {
         if self.method != Method::Intervals {
             return Effect::None;

@@ -109,7 +109,7 @@ impl Streams {
 
     /// `rq` of `q` goes to the device; `counts` says whether the queue is raised, or would be but for its
     /// burst.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn dispatched(&mut self, q: QueueId, rq: &Request, counts: bool) -> Effect {
         if !self.on || !rq.sync {
             return Effect::None;

@@ -2,7 +2,7 @@
 
 use super::rig::*;
 use crate::sched::bfq::idling::Boost;
-use crate::sched::bfq::slot::Expire;
+use crate::sched::bfq::view::Expire;
 use crate::units::Weight;
 use core::num::NonZeroU16;
 
@@ -987,7 +987,8 @@ mod engine_of_2010 {
             (Expire::NoMoreRequests, 9000, 9000),
         ] {
             rig.queue(1).next_budget = old;
-            assert_eq!(rig.bfq.budget_as_in_2010(q, reason), next, "{reason:?}");
+            rig.cx(|bfq, cx| bfq.feed_back(cx.requests, q, reason));
+            assert_eq!(rig.queue(1).next_budget, next, "{reason:?}");
         }
     }
 }
