@@ -32,7 +32,6 @@ impl Place {
     /// In memory: the server reads such files by itself, and sends the pages of large reads as they are.
     fn in_memory() -> Option<Self> {
         let place = Self(tempfile::tempdir_in("/dev/shm").ok()?);
-        // Data, no hole: only then it is known that any bytes can be read.
         std::fs::write(place.file(), vec![0; SIZE as usize]).unwrap();
         Some(place)
     }
@@ -79,6 +78,27 @@ fn pattern(len: usize, seed: usize) -> Vec<u8> {
 #[test]
 fn what_is_written_is_read_whatever_its_size() {
     Place::all().for_each(|place| reads_what_it_wrote(&place));
+}
+
+#[test]
+fn a_file_in_memory_takes_any_offset_and_length() {
+    let Some(place) = Place::in_memory() else { return println!("skipped: no files in memory") };
+    // A hole, from which file systems let more be read than from data.
+    File::create(place.file()).unwrap().set_len(SIZE).unwrap();
+    let server = place.server(Options::default());
+    let mut socket = place.client();
+    for (i, (offset, len)) in [(777, 1), (1001, 1000), (12_345, 300_001), (4095, 2)].into_iter().enumerate() {
+        let data = pattern(len, i);
+        socket.write_all(&[request(1, 1, offset, len as u32), data.clone()].concat()).unwrap();
+        assert_eq!(reply(&mut socket), (0, 1));
+        socket.write_all(&request(0, 2, offset, len as u32)).unwrap();
+        assert_eq!(reply(&mut socket), (0, 2));
+        let mut read = vec![0; len];
+        socket.read_exact(&mut read).unwrap();
+        assert!(read == data, "{len} bytes at {offset} came back changed");
+    }
+    drop(socket);
+    server.stop();
 }
 
 fn reads_what_it_wrote(place: &Place) {
@@ -302,7 +322,7 @@ fn sockets_are_private_and_go_with_the_server() {
             disk,
             &[Export::new("x", place.file())],
             &[Listen::Unix(place.socket())],
-            Options::default(),
+            Options { force_share: true, ..Options::default() },
         )
     };
     assert!(again().unwrap_err().to_string().ends_with("another server listens there"));

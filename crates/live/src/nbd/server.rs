@@ -251,6 +251,10 @@ fn lock_images(exports: &[Export], looked: &[Looked]) -> Result<(), Error> {
 /// does not say is tried out, where there are data: of a hole some give any bytes.
 fn block_size(path: &Path) -> u32 {
     let Ok(file) = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path) else { return 1 };
+    if is_in_memory(&file) {
+        // There is no cache to bypass.
+        return 1;
+    }
     if let Some(told) = direct_alignment(&file).filter(|told| told.is_power_of_two()) {
         return told;
     }
