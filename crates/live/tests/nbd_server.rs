@@ -98,7 +98,7 @@ fn a_file_in_memory_takes_any_offset_and_length() {
         assert!(read == data, "{len} bytes at {offset} came back changed");
     }
     drop(socket);
-    server.stop();
+    let _ = server.stop();
 }
 
 fn reads_what_it_wrote(place: &Place) {
