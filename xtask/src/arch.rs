@@ -247,3 +247,31 @@ fn imports_are_found_in_all_their_forms() {
     let circles = in_circles(&imports);
     assert_eq!(circles.iter().map(String::as_str).collect::<Vec<_>>(), ["", "a", "b", "rules", "rules::x"]);
 }
+
+/// So that the step that packages each crate, and builds it from its package alone, has built all that there
+/// is to choose. A crate that gets features needs a step that builds it with each of them alone.
+#[test]
+fn no_crate_has_features_to_choose_from() {
+    for entry in std::fs::read_dir(crate::shell::root().join("crates")).expect("a folder").flatten() {
+        let text = std::fs::read_to_string(entry.path().join("Cargo.toml")).expect("a manifest");
+        assert!(text.contains("\n[dependencies]"), "{}", entry.path().display());
+        let choice =
+            text.lines().find(|line| line.trim() == "[features]" || line.contains("optional = true"));
+        assert_eq!(choice, None, "{}", entry.path().display());
+    }
+}
+
+/// Programs that tests run, such as fio, write files where they are; a test gives them a folder of its own.
+#[test]
+fn the_crates_have_sources_and_no_leftovers_of_tests() {
+    let output = capture(&mut crate::shell::command("git", "ls-files crates"));
+    let Ok(output) = output else { return println!("skipped: not a git repository") };
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    for path in text.lines() {
+        let (folder, name) = path.rsplit_once('/').expect("in a folder");
+        // Beside a manifest there are few files, all known.
+        let is_beside_manifest = folder.matches('/').count() == 1;
+        let is_known = matches!(name, "Cargo.toml" | "README.md" | "jobs" | "public-api.txt");
+        assert!(!is_beside_manifest || is_known, "{path}: a leftover of a test?");
+    }
+}

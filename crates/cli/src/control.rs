@@ -1,6 +1,7 @@
 //! `--control` of `serve` and `mount`, and its clients: `fairhead ctl` and `fairhead top`.
 
 use std::io::{IsTerminal, stdout};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::thread;
 
@@ -13,12 +14,22 @@ use crate::error::CliError;
 use crate::out;
 use crate::output::top as table;
 use crate::plan::positive_time;
-use crate::serve::address;
 
 /// What was written, checked before anything is opened.
 pub(crate) fn options(args: &ControlArgs, trust_network: bool) -> Result<ControlOptions, CliError> {
     let metrics = args.metrics.as_deref().map(|text| address("--metrics", text)).transpose()?;
     Ok(ControlOptions { socket: args.control.clone(), metrics, trust_network, exports: None })
+}
+
+/// A port of this machine, or a port of an address.
+pub(crate) fn address(flag: &str, text: &str) -> Result<SocketAddr, CliError> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
+    found.ok_or_else(|| {
+        CliError::Misuse(format!("{flag} {text}: neither a port nor ADDRESS:PORT, such as 127.0.0.1:10809"))
+    })
 }
 
 /// Lets the disk be controlled, if that is wanted, as long as the answer lives.

@@ -1,7 +1,6 @@
 //! `fairhead serve`: files as block devices over NBD, each with its share of the disk.
 
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -13,7 +12,7 @@ use fairhead_live::nbd::{Export, ExportStats, Listen, Options, Server};
 use fairhead_live::{DiskOptions, Error, ErrorKind};
 
 use crate::args::ServeArgs;
-use crate::control;
+use crate::control::{self, address};
 use crate::emulate;
 use crate::error::CliError;
 use crate::files::{self, Outputs};
@@ -184,17 +183,6 @@ fn places(args: &ServeArgs) -> Result<Vec<Listen>, CliError> {
         ));
     }
     Ok(places)
-}
-
-/// A port of this machine, or a port of an address.
-pub(crate) fn address(flag: &str, text: &str) -> Result<SocketAddr, CliError> {
-    if let Ok(port) = text.parse::<u16>() {
-        return Ok((Ipv4Addr::LOCALHOST, port).into());
-    }
-    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-    found.ok_or_else(|| {
-        CliError::Misuse(format!("{flag} {text}: neither a port nor ADDRESS:PORT, such as 127.0.0.1:10809"))
-    })
 }
 
 /// An export, and the settings of its group.

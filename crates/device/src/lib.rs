@@ -87,6 +87,7 @@ mod geometry;
 mod mirror;
 mod params;
 mod parts;
+mod position;
 mod preset;
 mod seek;
 mod set;

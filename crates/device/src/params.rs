@@ -670,7 +670,7 @@ impl DiskParams {
                     ),
                 );
             }
-            if crate::track_map::zone_sectors(z, heads) == 0 {
+            if zone_sectors(z, heads) == 0 {
                 return fault("map", format!("zone {i} holds no data"));
             }
             next = z.first_cylinder + z.cylinders;
@@ -910,4 +910,30 @@ fn no_sets(members: &[DeviceParams]) -> Result<(), Fault> {
         return fault("members", "a set cannot contain a set".to_owned());
     }
     Ok(())
+}
+
+/// The bad sectors of a zone whose spares are kept, counted without the spares.
+pub(crate) fn slots(z: &MapZone, u: SpareUnit) -> Vec<u64> {
+    let (unit, before) = (u.tracks * u64::from(z.spt), if u.at_front { u.spares } else { 0 });
+    let used = unit - u.spares;
+    let slot = |s: &u64| {
+        let s = s.checked_sub(z.front)?;
+        let within = (s % unit).checked_sub(before).filter(|&w| w < used)?;
+        Some(s / unit * used + within)
+    };
+    z.slips.iter().filter_map(slot).collect()
+}
+
+/// Sectors of a zone that hold data.
+pub(crate) fn zone_sectors(z: &MapZone, heads: u64) -> u64 {
+    let spt = u64::from(z.spt);
+    let all = z.cylinders * heads * spt;
+    match z.unit {
+        Some(u) => {
+            let (unit, used) = (u.tracks * spt, u.tracks * spt - u.spares);
+            let bad = if u.kept { slots(z, u).len() as u64 } else { 0 };
+            (all / unit * used + (all % unit).min(used)).saturating_sub(z.front + bad)
+        }
+        None => all.saturating_sub(z.front + z.spares.max(z.slips.len() as u64)),
+    }
 }

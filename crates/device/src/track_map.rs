@@ -17,34 +17,8 @@
 //! What this does not do: bad sectors that are kept elsewhere (remapped); a seek between zones that takes
 //! longer than the rest of the revolution; a head switch longer than the skew.
 
-use crate::geometry::{Arm, Place};
-use crate::params::{DiskParams, MapZone, SpareUnit};
-
-/// The bad sectors of a zone whose spares are kept, counted without the spares.
-fn slots(z: &MapZone, u: SpareUnit) -> Vec<u64> {
-    let (unit, before) = (u.tracks * u64::from(z.spt), if u.at_front { u.spares } else { 0 });
-    let used = unit - u.spares;
-    let slot = |s: &u64| {
-        let s = s.checked_sub(z.front)?;
-        let within = (s % unit).checked_sub(before).filter(|&w| w < used)?;
-        Some(s / unit * used + within)
-    };
-    z.slips.iter().filter_map(slot).collect()
-}
-
-/// Sectors of a zone that hold data.
-pub(crate) fn zone_sectors(z: &MapZone, heads: u64) -> u64 {
-    let spt = u64::from(z.spt);
-    let all = z.cylinders * heads * spt;
-    match z.unit {
-        Some(u) => {
-            let (unit, used) = (u.tracks * spt, u.tracks * spt - u.spares);
-            let bad = if u.kept { slots(z, u).len() as u64 } else { 0 };
-            (all / unit * used + (all % unit).min(used)).saturating_sub(z.front + bad)
-        }
-        None => all.saturating_sub(z.front + z.spares.max(z.slips.len() as u64)),
-    }
-}
+use crate::params::{DiskParams, MapZone, slots, zone_sectors};
+use crate::position::{Arm, Place};
 
 #[derive(Clone, Debug)]
 struct Start {
@@ -222,7 +196,7 @@ impl TrackMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::{DeviceParams, Zone};
+    use crate::params::{DeviceParams, SpareUnit, Zone};
 
     fn map(zones: Vec<MapZone>) -> TrackMap {
         let Ok(DeviceParams::Disk(mut p)) = DeviceParams::preset("ide2004") else { unreachable!() };

@@ -10,12 +10,44 @@
 //!
 //! What it does not do: say what becomes of bios, tags or the scheduler when an io is given up.
 
-use crate::bio::{Bio, Op};
-use crate::request_queue::{IoId, Piece};
+use crate::bio::{Bio, BioId, FileId, Op};
 use fairhead_core::request::Request;
 use fairhead_core::units::{Duration, Instant, Tag};
 use slab::Slab;
 use std::ops::{Index, IndexMut};
+
+/// A part of a bio, as long as the device takes it: the unit that is merged, done, and fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// The bio, whose data are [`RequestQueue::data`](crate::RequestQueue::data).
+    pub bio: BioId,
+    /// The operation.
+    pub op: Op,
+    /// The file.
+    pub file: FileId,
+    /// The first byte in the file.
+    pub offset: u64,
+    /// The offset of that byte in the bio's data.
+    pub at: u32,
+    /// How many bytes.
+    pub len: u32,
+    /// Done when it is stable.
+    pub fua: bool,
+    pub(crate) tag: Tag,
+}
+
+impl Piece {
+    /// Whether `next` continues this one, so that one transfer does for both.
+    #[must_use]
+    pub fn is_followed_by(&self, next: &Self) -> bool {
+        (self.op, self.file, self.fua, self.offset + u64::from(self.len))
+            == (next.op, next.file, next.fua, next.offset)
+    }
+}
+
+/// An io's number, until it is [finished](crate::RequestQueue::finished).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct IoId(pub usize);
 
 #[derive(Debug)]
 pub(crate) struct Io {

@@ -20,7 +20,7 @@
 //!
 //! What it does not do: ask.
 
-use crate::client_lanes::LaneId;
+use crate::lane_id::LaneId;
 use fairhead_core::units::{GroupId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;

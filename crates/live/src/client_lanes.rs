@@ -14,34 +14,9 @@
 //!
 //! What it does not do: decide who is turned away, and when to ask again.
 
-use crate::bio::{Bio, Op};
 use crate::causes::Ticket;
-use fairhead_core::units::TaskId;
+use crate::lane_id::LaneId;
 use std::collections::{BTreeMap, VecDeque};
-
-/// The kinds of requests that schedulers and limits turn away separately.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Kind {
-    Read,
-    SyncWrite,
-    AsyncWrite,
-}
-
-/// Which lane.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct LaneId(TaskId, Kind);
-
-impl LaneId {
-    /// That of a bio.
-    pub(crate) const fn of(bio: &Bio) -> Self {
-        let kind = match (bio.op, bio.sync) {
-            (Op::Read, _) => Kind::Read,
-            (_, true) => Kind::SyncWrite,
-            (_, false) => Kind::AsyncWrite,
-        };
-        Self(bio.task, kind)
-    }
-}
 
 #[derive(Debug)]
 struct Lane {
@@ -174,6 +149,8 @@ impl Lanes {
 mod tests {
     use super::*;
     use crate::causes::Cause;
+    use crate::lane_id::Kind;
+    use fairhead_core::units::TaskId;
 
     fn reads(task: usize) -> LaneId {
         LaneId(TaskId(task as u32), Kind::Read)

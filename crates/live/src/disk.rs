@@ -31,7 +31,6 @@
 use crate::bio::{Bio, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::clock::{self, Clock};
-use crate::control::{Change, work};
 use crate::depth::{Depth, Facts};
 use crate::emulation::{Emulation, Lateness};
 use crate::engine::{Context, Engine, Front, Inputs, Mailbox, Message, OUTSIDE};
@@ -42,7 +41,7 @@ use crate::inbox::Inbox;
 use crate::recorder::Recorder;
 use crate::request_queue::{RequestQueue, Settings};
 use crate::ring::Ring;
-use crate::store::{FileTable, Store};
+use crate::store::{FileTable, Store, is_in_memory};
 use fairhead_core::groups::GroupStats;
 use fairhead_core::sched::any::{self, AnyConfig};
 use fairhead_core::units::{Class, Duration, GroupId, Id, IoPrio, Sector, Sectors, TaskId, Weight};
@@ -51,7 +50,6 @@ use fairhead_device::DeviceParams;
 use std::fs::{File, OpenOptions};
 use std::future::Future;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -278,15 +276,6 @@ impl DiskOptions {
     }
 }
 
-/// Whether a file is in a tmpfs.
-pub(crate) fn is_in_memory(file: &File) -> bool {
-    // SAFETY: all zeros are a value of it.
-    let mut facts: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes to `facts` during the call, which is as long as it has to be.
-    let result = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut facts) };
-    result == 0 && facts.f_type == libc::TMPFS_MAGIC
-}
-
 /// A file of a disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
@@ -435,7 +424,7 @@ impl Disk {
     }
 
     /// Has the engine do something, and waits for what comes of it.
-    fn call<R: Send + 'static>(
+    pub(crate) fn call<R: Send + 'static>(
         &self,
         f: impl FnOnce(&mut Context) -> R + Send + 'static,
     ) -> Result<R, Error> {
@@ -453,20 +442,6 @@ impl Disk {
             let group = context.groups.ensure(context.now, &mut context.queue, &name)?;
             let refused = |r| Error::new(ErrorKind::Group, format!("group {name}: {r}"));
             context.queue.control(context.now, change(group)).map_err(refused)
-        })?
-    }
-
-    /// Tells a group all of that, or nothing; it is made if there is none, with those around it.
-    ///
-    /// # Errors
-    /// If the group is the root, if the change contradicts itself or an earlier setting, if there can be no
-    /// more groups, or if the engine has stopped.
-    pub fn tell_group(&self, group: &str, change: Change) -> Result<(), Error> {
-        let name = group.to_owned();
-        self.call(move |context| {
-            let id = context.groups.ensure(context.now, &mut context.queue, &name)?;
-            work::tell(context, id, &change)
-                .map_err(|r| Error::new(ErrorKind::Group, format!("group {name}: {r}")))
         })?
     }
 

@@ -26,6 +26,7 @@ mod flushes;
 mod fuse;
 mod groups;
 mod inbox;
+mod lane_id;
 mod latency;
 mod mapped;
 pub mod nbd;

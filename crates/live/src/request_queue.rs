@@ -46,12 +46,14 @@
 //! of a vector.
 
 use crate::at_disk::{AtDisk, Io};
+pub use crate::at_disk::{IoId, Piece};
 use crate::awaiting::Awaiting;
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op, Origin};
 use crate::causes::{Cause, Causes, RETRIES, Waiter};
-use crate::client_lanes::{LaneId, Lanes};
+use crate::client_lanes::Lanes;
 use crate::depth::{AT_DISK_MAX, Depth};
 use crate::flushes::Flushes;
+use crate::lane_id::LaneId;
 use crate::recording::Event;
 use crate::scheduler_switch::SchedulerSwitch;
 use fairhead_core::config::ConfigError;
@@ -100,39 +102,6 @@ impl Default for Settings {
         }
     }
 }
-
-/// A part of a bio, as long as the device takes it: the unit that is merged, done, and fails.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Piece {
-    /// The bio, whose data are [`RequestQueue::data`].
-    pub bio: BioId,
-    /// The operation.
-    pub op: Op,
-    /// The file.
-    pub file: FileId,
-    /// The first byte in the file.
-    pub offset: u64,
-    /// The offset of that byte in the bio's data.
-    pub at: u32,
-    /// How many bytes.
-    pub len: u32,
-    /// Done when it is stable.
-    pub fua: bool,
-    pub(crate) tag: Tag,
-}
-
-impl Piece {
-    /// Whether `next` continues this one, so that one transfer does for both.
-    #[must_use]
-    pub fn is_followed_by(&self, next: &Self) -> bool {
-        (self.op, self.file, self.fua, self.offset + u64::from(self.len))
-            == (next.op, next.file, next.fua, next.offset)
-    }
-}
-
-/// An io's number, until it is [finished](RequestQueue::finished).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct IoId(pub usize);
 
 /// The next work for the driver.
 #[must_use]

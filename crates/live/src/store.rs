@@ -36,6 +36,11 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Whether a file is in a tmpfs.
+pub(crate) fn is_in_memory(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|facts| facts.f_type == libc::TMPFS_MAGIC)
+}
+
 /// How a run is done; if one way is not supported, the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
@@ -111,7 +116,7 @@ impl FileTable {
     pub(crate) fn add(&self, file: File) -> FileId {
         // SAFETY: it names no memory.
         let is_cached = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) & libc::O_DIRECT == 0 };
-        let is_in_memory = crate::disk::is_in_memory(&file);
+        let is_in_memory = is_in_memory(&file);
         let is_copied = is_cached || is_in_memory;
         // What is opened around the page cache hands on copies.
         let pages =

@@ -30,6 +30,7 @@ mod runs;
 mod scale;
 pub mod svg;
 mod table;
+mod text;
 mod verdict;
 pub mod words;
 

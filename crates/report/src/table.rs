@@ -1,7 +1,7 @@
 //! Tables as a page shows them: headings, words on the left, numbers on the right, the best of each block
 //! marked.
 
-use crate::svg::escape;
+use crate::text::escape;
 use std::fmt::Write as _;
 
 /// One cell of a table.

@@ -38,6 +38,7 @@
 mod assemble;
 mod error;
 mod event;
+mod events;
 mod fields;
 pub mod format;
 mod lines;

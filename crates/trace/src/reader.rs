@@ -4,6 +4,7 @@
 use crate::assemble::Assembler;
 use crate::error::{Place, TraceError};
 use crate::event::Event;
+use crate::events::Events;
 use crate::format::alibaba::Alibaba;
 use crate::format::blkparse::Blkparse;
 use crate::format::blktrace::Blktrace;
@@ -33,12 +34,6 @@ const RECORDS_WINDOW: usize = 1 << 12;
 /// The number of events that are held back to put events in order of time. It is larger than for requests
 /// because a stream of blktrace has whole buffers of each processor in turn.
 const EVENTS_WINDOW: usize = 1 << 16;
-
-/// A source of events, nearly in order of time.
-pub(crate) trait Events {
-    /// Returns the next event, or `None` after the last.
-    fn next(&mut self, names: &mut Names, notes: &mut Notes) -> Result<Option<Event>, TraceError>;
-}
 
 /// A source of requests, nearly in order of time.
 trait Records {

@@ -27,11 +27,11 @@
 
 mod text;
 
+use crate::params::zone_sectors;
 use crate::params::{
     CacheMode, DeviceParams, DiskParams, MapZone, Overheads, ParamError, RaStop, SpareUnit, Zone, printable,
 };
 use crate::preset::blank_disk;
-use crate::track_map::zone_sectors;
 use fairhead_core::units::{Duration, Sectors};
 use text::{Block, Files, scaled};
 

@@ -10,7 +10,7 @@
 //! Skews and offsets are sectors, with up to three digits behind the point; what is not there is zero. Pairs
 //! of overheads are for a command that comes after a read and after a write.
 
-use super::values::{count, thousandths, time};
+use super::quantity::{count, thousandths, time};
 use crate::params::{MapZone, Overheads, RaStop, SpareUnit, printable};
 use fairhead_core::units::Duration;
 use toml::de::{DeArray, DeTable, DeValue};

@@ -34,6 +34,7 @@ use toml::de::{DeTable, DeValue};
 mod keys;
 mod measured;
 mod out;
+mod quantity;
 mod values;
 
 pub(crate) use keys::blank_disk;

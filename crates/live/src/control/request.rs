@@ -9,7 +9,7 @@
 //! Values are numbers, or text with a unit, as on a command line; there they are words: `set vm1 weight=300
 //! rbps=50m`.
 
-use super::value::{self, unknown};
+use super::value::{self, clean, unknown};
 use crate::depth::AT_DISK_MAX;
 use fairhead_core::Max;
 use fairhead_core::sched::any::AnyConfig;
@@ -96,16 +96,6 @@ enum Rest {
 fn command(word: &str) -> Result<(&'static str, Option<&'static str>, Rest), String> {
     let found = COMMANDS.iter().find(|c| c.0 == word);
     found.copied().ok_or_else(|| unknown("command", word, COMMANDS.iter().map(|c| c.0)))
-}
-
-/// Without what a terminal would obey, and not too long.
-pub(super) fn clean(text: &str) -> String {
-    const MOST: usize = 60;
-    let mut short: String = text.chars().take(MOST).map(|c| if c.is_control() { '?' } else { c }).collect();
-    if text.chars().nth(MOST).is_some() {
-        short.push('…');
-    }
-    short
 }
 
 impl Request {

@@ -1,6 +1,5 @@
 //! Values as people write them: times and sizes with their unit, tunables in theirs.
 
-use super::request::clean;
 use fairhead_core::config::{Shown, Tunable, Unit};
 use fairhead_core::sched::any::{AnyConfig, PRESETS, Preset};
 use fairhead_device::nearest_word;
@@ -140,6 +139,16 @@ fn raw(t: &Tunable, text: &str) -> Result<u64, String> {
                 .ok_or_else(|| format!("{name}: {}", unknown("value", text, words.iter().copied())))
         }
     }
+}
+
+/// Without what a terminal would obey, and not too long.
+pub(super) fn clean(text: &str) -> String {
+    const MOST: usize = 60;
+    let mut short: String = text.chars().take(MOST).map(|c| if c.is_control() { '?' } else { c }).collect();
+    if text.chars().nth(MOST).is_some() {
+        short.push('…');
+    }
+    short
 }
 
 #[cfg(test)]

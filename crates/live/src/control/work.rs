@@ -2,14 +2,31 @@
 
 use super::request::{Change, Request};
 use super::value::{self, unknown};
+use crate::disk::Disk;
 use crate::emulation::Lateness;
 use crate::engine::Context;
+use crate::error::{Error, ErrorKind};
 use crate::latency::Latency;
 use fairhead_core::config::ConfigError;
 use fairhead_core::groups::{GroupStats, Refusal};
 use fairhead_core::sched::any::AnyConfig;
 use fairhead_core::units::{Class, GroupId, Id, Instant, Weight};
 use fairhead_core::{Control, Limits, Max, Min};
+
+impl Disk {
+    /// Tells a group all of that, or nothing; it is made if there is none, with those around it.
+    ///
+    /// # Errors
+    /// If the group is the root, if the change contradicts itself or an earlier setting, if there can be no
+    /// more groups, or if the engine has stopped.
+    pub fn tell_group(&self, group: &str, change: Change) -> Result<(), Error> {
+        let name = group.to_owned();
+        self.call(move |context| {
+            let id = context.groups.ensure(context.now, &mut context.queue, &name)?;
+            tell(context, id, &change).map_err(|r| Error::new(ErrorKind::Group, format!("group {name}: {r}")))
+        })?
+    }
+}
 
 /// How everything is at one moment.
 #[derive(Debug)]
@@ -139,7 +156,7 @@ fn make(context: &mut Context, name: &str, change: &Change) -> Result<(), String
 }
 
 /// Changes the settings of a group: all of them, or none if one is refused.
-pub(crate) fn tell(context: &mut Context, id: GroupId, change: &Change) -> Result<(), Refusal> {
+fn tell(context: &mut Context, id: GroupId, change: &Change) -> Result<(), Refusal> {
     let old = GroupSettings::of(context, id);
     let result = changes(id, change, &old).try_for_each(|c| context.queue.control(context.now, c));
     if result.is_err() {

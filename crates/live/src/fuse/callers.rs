@@ -7,12 +7,20 @@
 //! Pages that are written back have no thread: the kernel reports thread 0. They belong to the thread that
 //! last wrote to that file, or opened it to write.
 
-use super::front::Who;
 use crate::engine::Context;
 use fairhead_core::Control;
 use fairhead_core::units::{Class, Duration, GroupId, Instant, IoPrio, TaskId};
 use std::collections::{HashMap, VecDeque};
 use std::fs;
+
+/// On whose account something is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Who {
+    pub(crate) task: TaskId,
+    pub(crate) group: GroupId,
+    pub(crate) prio: IoPrio,
+    pub(crate) sync: bool,
+}
 
 /// How long the result of a look-up is used.
 const GOOD: Duration = Duration::from_secs(1);

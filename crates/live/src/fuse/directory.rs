@@ -17,9 +17,8 @@ use super::protocol::{
     self, Attr, Entries, Header, Operation, Reply, SetAttr, Terms, Time, flag, opened, put32, put64,
 };
 use crate::bio::{Errno, FileId, Op};
-use crate::disk::is_in_memory;
 use crate::engine::Context;
-use crate::store::FileTable;
+use crate::store::{FileTable, is_in_memory};
 use fairhead_core::units::Sector;
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, SeekFrom, StatxFlags,

@@ -13,6 +13,7 @@
 //!
 //! What it does not do: anything about names and attributes.
 
+pub(crate) use super::callers::Who;
 use super::callers::is_ending;
 use super::protocol::{self, HEADER, Header, Operation, Reply, Terms, WRITE_HEADER};
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
@@ -94,15 +95,6 @@ pub(crate) struct Range {
     pub(crate) fua: bool,
     /// Whether the write clears set-user-ID and set-group-ID.
     pub(crate) sheds: bool,
-}
-
-/// On whose account something is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Who {
-    pub(crate) task: TaskId,
-    pub(crate) group: GroupId,
-    pub(crate) prio: IoPrio,
-    pub(crate) sync: bool,
 }
 
 /// What is mounted.

@@ -19,8 +19,8 @@
 
 use super::cache::{DIRTY, MARKER, NEW, PAGE_SECTORS, READING, UPTODATE};
 use super::client::{Action, Call};
-use super::flusher::{Pass, PassEnd, Writer};
-use super::lane::{After, Phase, Step};
+use super::flusher::{CONGESTION_WAIT, Pass, PassEnd, Writer};
+use super::phase::{After, Phase, Step};
 use super::readahead::Window;
 use super::{Machine, Owner};
 use crate::host::Throttle;
@@ -37,26 +37,16 @@ const LOOK_EVERY_WHEN_EXCEEDED: u32 = 8;
 /// How many pages a client beyond the limit writes before it may go on.
 //= linux-2.6.9 mm/page-writeback.c sync_writeback_pages
 const DUTY: u32 = LOOK_EVERY * 3 / 2;
-/// How long it waits for others when it can write nothing itself.
-//= linux-2.6.9 mm/page-writeback.c blk_congestion_wait(WRITE, HZ/10)
-pub(super) const CONGESTION_WAIT: Duration = Duration::from_ms(100);
 /// How long a client beyond the limit sleeps before it looks again ([`Throttle::Sleep`]).
 //= linux-3.2 mm/page-writeback.c, pauses of around 10 ms are aimed at
 const PAUSE: Duration = Duration::from_ms(10);
-
-/// The first page of a call, and the one behind its last.
-pub(super) fn pages_of(call: Call) -> (u32, u32) {
-    let page = |sector: u64| u32::try_from(sector / u64::from(PAGE_SECTORS)).unwrap_or(u32::MAX - 1);
-    let end = call.offset + u64::from(call.len);
-    (page(call.offset), page(end + u64::from(PAGE_SECTORS) - 1))
-}
 
 impl Machine<'_> {
     pub(super) fn begin_pages(&mut self, lane: u32) {
         let l = &mut self.lanes[lane as usize];
         (l.page, l.page_end) = match l.call.action {
             Action::Sync => (0, u32::MAX),
-            _ => pages_of(l.call),
+            _ => l.call.pages(),
         };
         l.fill = (0, 0);
         l.pass = None;

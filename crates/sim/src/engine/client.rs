@@ -9,6 +9,8 @@
 //!   next ─► a pause? ─► over? then fsyncs at the end ─► a due fsync ─► the pattern: direction, rate, place, length ─► call
 //! ```
 
+pub(super) use super::action::{Action, Region};
+use super::cache::PAGE_SECTORS;
 use super::pattern::{self, Pattern};
 use super::player::{self, Player};
 use super::program::{Running, Step};
@@ -33,16 +35,6 @@ pub(super) enum Next {
     StartUp,
     /// Do nothing more.
     End,
-}
-
-/// What a call does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    Read,
-    Write,
-    Trim,
-    /// fsync and fdatasync: there is no metadata of a file whose writing would tell them apart.
-    Sync,
 }
 
 /// One call of a client. Offset and length in sectors.
@@ -75,6 +67,13 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// The first page of the call, and the one behind its last.
+    pub(super) fn pages(self) -> (u32, u32) {
+        let page = |sector: u64| u32::try_from(sector / u64::from(PAGE_SECTORS)).unwrap_or(u32::MAX - 1);
+        let end = self.offset + u64::from(self.len);
+        (page(self.offset), page(end + u64::from(PAGE_SECTORS) - 1))
+    }
+
     pub(super) const NONE: Self = Self {
         action: Action::Read,
         slot: 0,
@@ -188,19 +187,6 @@ pub(super) struct Client {
     pub(super) waits: bool,
     /// Why it has ended early, or what it has found.
     pub(super) note: Option<String>,
-}
-
-/// Which part of each of its files a client uses, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Region {
-    pub(super) base: u64,
-    pub(super) span: u64,
-    /// The data set, all files together: what the job moves unless `io_size` says otherwise.
-    pub(super) size: u64,
-    /// The shortest of the files.
-    pub(super) file: u64,
-    /// From the base to the end of the file, as far as it was known when the job began.
-    pub(super) room: u64,
 }
 
 impl Client {

@@ -14,14 +14,17 @@
 //
 //= docs/reference/hosts.md#dirty-pages-and-flusher
 
-use super::buffered::CONGESTION_WAIT;
 use super::queue::Batch;
 use super::{Machine, Owner};
 use crate::event::Due;
 use crate::host::Flusher as Kind;
-use fairhead_core::{GroupId, Instant, IoPrio, TaskId};
+use fairhead_core::{Duration, GroupId, Instant, IoPrio, TaskId};
 
 use super::cache::WRITEBACK;
+
+/// How long it waits for others when it can write nothing itself.
+//= linux-2.6.9 mm/page-writeback.c blk_congestion_wait(WRITE, HZ/10)
+pub(super) const CONGESTION_WAIT: Duration = Duration::from_ms(100);
 
 /// Pages of one file per pass.
 //= linux-2.6.9 mm/page-writeback.c MAX_WRITEBACK_PAGES

@@ -15,6 +15,8 @@
 use super::client::{Action, Call, Client, Next};
 use super::files::File;
 use super::flusher::Pass;
+pub(super) use super::phase::Phase;
+use super::phase::{After, Step};
 use super::processors::Work;
 use super::queue::Batch;
 use super::steer::Share;
@@ -25,59 +27,6 @@ use crate::job::{DiskId, Engine, ExitWhat, Job, SyncMode};
 use crate::layout::Layout;
 use crate::why::{CallKind, Doing, Wait};
 use fairhead_core::{Duration, Instant, Op, Request, Sectors, TaskId};
-
-/// Where a lane stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Between calls.
-    Pause,
-    /// Before a call: on a CPU, or waiting for one.
-    Cpu,
-    /// Reading the indirect block that tells where the data are, if it is not in memory.
-    Map,
-    /// Waiting for requests of earlier calls that were not waited for.
-    Settle,
-    /// Waiting for these at the end of a replay.
-    Drain,
-    /// Before a write that what was written before has to be stable for; and while that is done.
-    Preflush,
-    Preflushing,
-    /// Past the page cache.
-    Direct,
-    /// From the page cache.
-    Read,
-    /// To the page cache.
-    Write,
-    /// Looking at the limits on dirty pages.
-    Balance,
-    /// Writing dirty pages of a range and waiting for them; then what?
-    Sync(After),
-    /// Waiting for the disk's own cache to be emptied.
-    Flush,
-    /// Never again.
-    Ended,
-}
-
-/// What follows when a range has been written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
-    /// The disk's cache, too.
-    Flush,
-    /// The call is done.
-    Done,
-    /// The call continues past the page cache.
-    Direct,
-}
-
-/// How a phase ends, for now.
-pub(super) enum Step {
-    /// The lane waits for an event that wakes it.
-    Blocked,
-    /// On to another phase.
-    Go(Phase),
-    /// The call is done.
-    Done,
-}
 
 /// A lane of calls.
 #[derive(Debug)]
@@ -660,7 +609,7 @@ impl Machine<'_> {
         let call = l.call;
         if call.action == Action::Write {
             if self.cache.cached(call.file) > 0 {
-                let (first, end) = super::buffered::pages_of(call);
+                let (first, end) = call.pages();
                 // Cached pages of a direct write are stale.
                 self.cache.invalidate(call.file, first, end - first);
             }

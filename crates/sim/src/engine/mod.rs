@@ -13,6 +13,7 @@
 //! request, a page, a flush, a time) keeps numbers of threads in order and hands them to [`Machine::resume`].
 
 mod access;
+mod action;
 mod buffered;
 mod cache;
 mod capacity;
@@ -26,6 +27,7 @@ mod lane;
 mod locks;
 mod memory;
 mod pattern;
+mod phase;
 mod player;
 mod pools;
 mod processors;

@@ -28,7 +28,7 @@
 //! What this does not do: wait, or make calls. That is [`super::client`]'s.
 
 use super::access::{self, Marks, Picker};
-use super::client::{Action, Region};
+use super::action::{Action, Region};
 use super::zones::Zone;
 use crate::job::{BlockSize, Direction, Distribution, FileService, Job, Sequencer};
 use crate::rng::Rng;

@@ -13,13 +13,37 @@
 //
 //= docs/reference/elevators.md#16-plugging to 1.8, docs/reference/nvme.md#1-the-path-of-a-request
 
-use super::queue::Batch;
-use fairhead_core::Instant;
+use fairhead_core::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// The two pools of the single-queue layer.
 const ASYNC: usize = 0;
 const SYNC: usize = 1;
+
+/// The leave of a thread that had to wait for a request to overdraw the pool: how many, and until when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batch {
+    pub(super) left: u8,
+    until: Instant,
+    /// The hardware queue of the processor that the thread is on.
+    pub(super) queue: u16,
+}
+
+impl Batch {
+    pub(super) const NONE: Self = Self { left: 0, until: Instant::EPOCH, queue: 0 };
+    //= linux-2.6.33 block/blk-core.c BLK_BATCH_REQ, BLK_BATCH_TIME
+    const REQUESTS: u8 = 32;
+    const TIME: Duration = Duration::from_ms(20);
+
+    /// Whether it may overdraw the pool now.
+    pub(super) fn is_open(self, now: Instant) -> bool {
+        self.left > 0 && now <= self.until
+    }
+
+    pub(super) fn granted(self, now: Instant) -> Self {
+        Self { left: Self::REQUESTS, until: now + Self::TIME, ..self }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Pool {

@@ -18,6 +18,7 @@
 //= docs/reference/elevators.md#18-barriers-and-flushes
 
 use super::locks::{DiskLock, Visit};
+pub(super) use super::pools::Batch;
 use super::pools::Pools;
 use super::{Owner, capacity, out_of_line};
 use crate::host::{Host, Lock, MultiQueue, Plug};
@@ -41,31 +42,6 @@ const TAGS_PER_REQUEST: u32 = 16;
 const SHALLOW: u32 = 256;
 /// The tag of the one flush that may be in flight.
 pub(super) const FLUSH_TAG: Tag = Tag(u16::MAX);
-
-/// The leave of a thread that had to wait for a request to overdraw the pool: how many, and until when.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Batch {
-    left: u8,
-    until: Instant,
-    /// The hardware queue of the processor that the thread is on.
-    pub(super) queue: u16,
-}
-
-impl Batch {
-    pub(super) const NONE: Self = Self { left: 0, until: Instant::EPOCH, queue: 0 };
-    //= linux-2.6.33 block/blk-core.c BLK_BATCH_REQ, BLK_BATCH_TIME
-    const REQUESTS: u8 = 32;
-    const TIME: Duration = Duration::from_ms(20);
-
-    /// Whether it may overdraw the pool now.
-    pub(super) fn is_open(self, now: Instant) -> bool {
-        self.left > 0 && now <= self.until
-    }
-
-    pub(super) fn granted(self, now: Instant) -> Self {
-        Self { left: Self::REQUESTS, until: now + Self::TIME, ..self }
-    }
-}
 
 /// How many of what there may be.
 #[derive(Clone, Copy, Debug)]

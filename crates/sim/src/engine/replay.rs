@@ -18,7 +18,7 @@
 
 use super::Machine;
 use super::client::{Action, Call};
-use super::lane::{Phase, Step};
+use super::phase::{Phase, Step};
 use crate::event::Due;
 use crate::job::{Job, StartUpTrace};
 use crate::metrics::StartUp;

@@ -18,7 +18,7 @@
 //
 //= fio-3.33 HOWTO "flow", "latency_target", "latency_run", "max_latency", "rate_min", "rate_cycle"; ratios, ends and times seen in runs of fio
 
-use super::client::Action;
+use super::action::Action;
 use super::pattern::index;
 use crate::job::{Flow, Job, LatencyTarget};
 use fairhead_core::{Duration, Instant};

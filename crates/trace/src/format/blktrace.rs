@@ -26,8 +26,8 @@
 
 use crate::error::{Place, TraceError};
 use crate::event::{Action, Event, Timeline, kind};
+use crate::events::Events;
 use crate::fields::on_a_disk;
-use crate::reader::Events;
 use crate::record::{DeviceId, Flags, Names, Notes, Op, Record};
 use fairhead_core::{Duration, TaskId};
 use std::collections::{BTreeMap, BTreeSet};

@@ -26,7 +26,7 @@
 
 use super::Cfq;
 use super::queue::{Queue, QueueId};
-use super::slices::Expire;
+use super::slices::{Expire, NOWHERE};
 use super::stats::CLOSE_SECTORS;
 use crate::elevator::Cx;
 use crate::parts::tasks::TaskSlot;
@@ -34,9 +34,6 @@ use crate::request::{Request, Requests};
 use crate::trace::Reason;
 use crate::units::{Class, GroupId, IoPrio, TaskId};
 use core::ops::Range;
-
-/// No position.
-pub(super) const NOWHERE: Range<u64> = 0..0;
 
 impl Cfq {
     /// Files a queue by the position of its candidate, unless it has none or cannot cooperate, or another

@@ -78,11 +78,11 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-use self::cooperate::NOWHERE;
 use self::depth::NEVER_LATE;
 use self::queue::{Context, Kind, LEVELS, Queue, QueueId, Rq, SHARED};
 use self::service_tree::{Group, Serving, tree_index};
 use self::shares::Shares;
+use self::slices::NOWHERE;
 use self::slices::{Expire, slice_table};
 use self::stats::DepthProbe;
 use super::Scheduler;

@@ -12,13 +12,16 @@
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_set_prio_slice, __cfq_slice_expired
 
-use super::cooperate::NOWHERE;
 use super::queue::{LEVELS, Queue, QueueId};
 use super::service_tree::Place;
 use super::{Cfq, Config, mul_div};
 use crate::elevator::Cx;
 use crate::trace::Reason;
 use crate::units::{Duration, Instant};
+use core::ops::Range;
+
+/// No position.
+pub(super) const NOWHERE: Range<u64> = 0..0;
 
 /// A slice of level 4 is the base; each level up or down adds or takes a fifth of it.
 //= linux-2.6.33 block/cfq-iosched.c CFQ_SLICE_SCALE

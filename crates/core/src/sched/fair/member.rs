@@ -1,6 +1,6 @@
 //! What the controller keeps of each group, and how a request goes through it.
 
-use super::reserve::Clock;
+use super::clock::Clock;
 use super::slice::Expire;
 use super::{Divisible, Fair, OUT_OF_TURN};
 use crate::elevator::Cx;

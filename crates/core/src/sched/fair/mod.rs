@@ -47,6 +47,7 @@
 //= docs/reference/groups.md#5-slices-idling-and-expiry to 8
 
 mod check;
+mod clock;
 mod config;
 mod control;
 mod divisible;

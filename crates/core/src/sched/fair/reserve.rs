@@ -23,6 +23,7 @@
 //= paper: A. Gulati, A. Merchant, P. Varman, "mClock: handling throughput variability for hypervisor IO scheduling", OSDI 2010
 //= deviates fair-reservation-pace
 
+use super::clock::Clock;
 use super::member::Member;
 use super::slice::microseconds;
 use super::{Divisible, Fair, Mode, Unit};
@@ -32,8 +33,6 @@ use crate::table::Table;
 use crate::trace::Reason;
 use crate::units::{Duration, GroupId, Instant};
 
-/// Of the clock's step: 15/16.
-const PACE: (u64, u64) = (15, 16);
 /// The farthest that a clock lags behind.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
@@ -42,29 +41,6 @@ const LAG_MAX: Duration = Duration::from_secs(1);
 pub(super) struct Reserve {
     tree: Tree,
     forest: Forest<GroupId>,
-}
-
-/// A group's own clock.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Clock {
-    /// Between two requests; zero: there is no guarantee.
-    step: Duration,
-    due: Option<Instant>,
-}
-
-impl Clock {
-    /// Sets the guarantee, in requests a second.
-    pub(super) fn set(&mut self, iops: u32) {
-        let second = Duration::from_secs(1).as_ns();
-        self.step = match u64::from(iops) {
-            0 => Duration::ZERO,
-            iops => Duration::from_ns((second * PACE.0 / PACE.1 / iops).max(1)),
-        };
-    }
-
-    const fn is_set(&self) -> bool {
-        !self.step.is_zero()
-    }
 }
 
 impl Reserve {

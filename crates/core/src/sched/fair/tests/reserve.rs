@@ -143,7 +143,8 @@ fn what_is_due_is_not_overtaken_in_the_device() {
 
 #[test]
 fn a_clock_starts_with_the_requests_and_owes_no_more_than_a_second() {
-    use super::super::reserve::{Clock, Reserve};
+    use super::super::clock::Clock;
+    use super::super::reserve::Reserve;
     let (mut reserve, mut clock) = (Reserve::new(4), Clock::default());
     reserve.join(G1, &mut clock, at(0));
     assert!(reserve.is_empty(), "nothing is guaranteed");
