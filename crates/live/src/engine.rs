@@ -50,6 +50,9 @@ const SPIN: Duration = Duration::from_us(30);
 const FIRST: u64 = 1;
 const BATCH: u64 = 128 << 10;
 
+/// [`BATCH`] for reads whose data only the message copies: until it is sent, nothing has taken any time.
+const BATCH_MAPPED: u64 = 512 << 10;
+
 /// An engine that had nothing to do for this time has waited.
 const IDLE: Duration = Duration::from_us(5);
 
@@ -417,6 +420,10 @@ impl<F: Front> Engine<F> {
                         self.done_here(io);
                         self.copied += bytes;
                         self.has_pages |= is_read && bytes >= LARGE;
+                        self.batch = match self.store.is_mapped() {
+                            true => BATCH_MAPPED,
+                            false => self.batch.min(BATCH),
+                        };
                         if self.is_worth_sending() {
                             return Ok(true);
                         }

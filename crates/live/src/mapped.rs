@@ -19,6 +19,10 @@
 //! **Holes.** To read a page of a hole through a mapping takes memory for it, which a usual read does not. So
 //! only files without holes are mapped, and not any more after the first discard ([`Map::thin`]).
 //!
+//! **First use.** A page that was not read before costs a fault of the mapping, a third of a microsecond if
+//! many come together. A thread of its own therefore looks at the first GiB once, in the beginning. A discard
+//! waits until it has stopped.
+//!
 //! What it does not do: writes. Those wait for the scheduler with their data, so there is no call to save.
 
 use std::fs::File;
@@ -26,8 +30,9 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::ptr::{NonNull, null_mut};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -38,7 +43,14 @@ pub(crate) struct Map {
     /// Which device and inode.
     which: (u64, u64),
     is_dense: AtomicBool,
+    /// Held while pages are looked at beforehand.
+    looking: Mutex<()>,
 }
+
+/// The most bytes that are looked at beforehand, and at a time: half a millisecond, for which a discard may
+/// have to wait.
+const BEFOREHAND: usize = 1 << 30;
+const AT_A_TIME: usize = 4 << 20;
 
 // SAFETY: the address is only handed to the kernel.
 unsafe impl Send for Map {}
@@ -59,7 +71,23 @@ impl Map {
             unsafe { libc::mmap(null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         let start = NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED)?;
         let which = (meta.dev(), meta.ino());
-        Some(Arc::new(Self { start, len, file, which, is_dense: AtomicBool::new(true) }))
+        let (is_dense, looking) = (AtomicBool::new(true), Mutex::default());
+        let map = Arc::new(Self { start, len, file, which, is_dense, looking });
+        let weak = Arc::downgrade(&map);
+        // Without it, pages are looked at when they are first read.
+        let _ = thread::Builder::new().name("fairhead-map".to_owned()).spawn(move || look(&weak));
+        Some(map)
+    }
+
+    /// Has the kernel find some pages. Returns whether that is still wanted.
+    fn look(&self, at: usize) -> bool {
+        let _held = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let len = AT_A_TIME.min(self.len - at);
+        // SAFETY: inside the mapping; pages are found, and nothing else changes.
+        self.is_dense.load(Ordering::Relaxed)
+            && unsafe {
+                libc::madvise(self.start.as_ptr().add(at).cast(), len, libc::MADV_POPULATE_READ) == 0
+            }
     }
 
     pub(crate) fn is_of_same_file(&self, other: &Self) -> bool {
@@ -68,7 +96,9 @@ impl Map {
 
     /// The file will have holes: no more windows.
     pub(crate) fn thin(&self) {
-        self.is_dense.store(false, Ordering::Relaxed);
+        if self.is_dense.swap(false, Ordering::Relaxed) {
+            drop(self.looking.lock().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 
     /// The `len` bytes at `offset`, if they can be sent from the mapping.
@@ -77,6 +107,17 @@ impl Map {
         let is_inside = at.checked_add(len as usize).is_some_and(|end| end <= self.len);
         let is_dense = self.is_dense.load(Ordering::Relaxed);
         (is_dense && is_inside).then(|| Window { map: Arc::clone(self), at, len, copy: None })
+    }
+}
+
+/// Looks at the pages of a mapping, as long as it is there.
+fn look(map: &Weak<Map>) {
+    let mut at = 0;
+    while let Some(map) = map.upgrade()
+        && at < map.len.min(BEFOREHAND)
+        && map.look(at)
+    {
+        at += AT_A_TIME;
     }
 }
 

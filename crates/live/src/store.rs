@@ -174,6 +174,8 @@ pub(crate) struct Store {
     operations: Slab<Operation>,
     injector: Option<Injector>,
     results: Vec<Result<(), Errno>>,
+    /// Whether the data of the io with these results stay in the file.
+    is_mapped: bool,
 }
 
 impl Store {
@@ -186,7 +188,17 @@ impl Store {
         let zeros = pool.buffer(1 << 20);
         let (transfers, operations) = (HashMap::new(), Slab::new());
         let injector = faults.map(Injector::new);
-        Self { files, pool, is_registered, zeros, transfers, operations, injector, results: Vec::new() }
+        Self {
+            files,
+            pool,
+            is_registered,
+            zeros,
+            transfers,
+            operations,
+            injector,
+            results: Vec::new(),
+            is_mapped: false,
+        }
     }
 
     /// How many operations the ring has.
@@ -228,6 +240,11 @@ impl Store {
         &self.results
     }
 
+    /// Whether these are reads whose data stay in the file until they are sent.
+    pub(crate) const fn is_mapped(&self) -> bool {
+        self.is_mapped
+    }
+
     /// Does an io of files in memory, if no piece of it takes long: to hand it to the ring and to take its
     /// outcome costs more than to copy a few KiB. Returns how many bytes it was. If one of the pieces cannot
     /// be done so, all are for the ring. A read that fails is, too: pieces that have been read are read
@@ -235,6 +252,7 @@ impl Store {
     fn do_here(&mut self, queue: &mut RequestQueue<Data>, io: IoId) -> Option<u64> {
         let is_short = queue.request(io).len.bytes() < LONG;
         self.results.clear();
+        self.is_mapped = true;
         let files = self.files.files();
         let count = queue.pieces(io).len();
         let mut bytes = 0;
@@ -244,6 +262,7 @@ impl Store {
                 return None;
             }
             bytes += u64::from(piece.len);
+            self.is_mapped &= matches!(queue.data(&piece), Some(Data::Mapped(_)));
         }
         for i in 0..count {
             let piece = queue.pieces(io)[i];
