@@ -125,9 +125,13 @@ fn drives(name: &str, numbers: &[&str]) -> ExitCode {
         }
     };
     let Some(preset) = preset(name) else { return misuse(&format!("drives: no such preset: {name}")) };
-    let (requests, ns) = simulate::run_drives(preset, ms, load);
-    println!("{requests} {ns}");
-    ExitCode::SUCCESS
+    match simulate::run_drives(preset, ms, load) {
+        Ok((requests, ns)) => {
+            println!("{requests} {ns}");
+            ExitCode::SUCCESS
+        }
+        Err(e) => misuse(&format!("drives {name}: {e}")),
+    }
 }
 
 fn batches(how: &str, name: &str, numbers: &[&str]) -> ExitCode {

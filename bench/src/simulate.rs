@@ -59,7 +59,7 @@ pub(crate) fn scenario(jobs: JobFile, disk: DeviceParams, host: Host, preset: &P
 pub(crate) fn run(preset: &Preset, seconds: u64) -> (u64, u64) {
     let text = JOB.replace("time_based", &format!("time_based\nruntime={seconds}s"));
     let jobs = job::parse(&text, "bench").expect("a valid job file");
-    measured(jobs, "ide2004", preset)
+    measured(jobs, "ide2004", preset).expect("a valid scenario")
 }
 
 /// Processes, and calls of each in flight, of the example.
@@ -68,19 +68,26 @@ pub(crate) const DRIVES_LOAD: (u32, u32) = (8, 128);
 /// Requests simulated on several drives, and nanoseconds of CPU time that they took.
 ///
 /// The run lasts `ms` of virtual time; each process keeps `depth` calls in flight.
-pub(crate) fn run_drives(preset: &Preset, ms: u32, (processes, depth): (u32, u32)) -> (u64, u64) {
+///
+/// # Errors
+/// If the example cannot be run with that time, or with that load: what is wrong with it.
+pub(crate) fn run_drives(
+    preset: &Preset,
+    ms: u32,
+    (processes, depth): (u32, u32),
+) -> Result<(u64, u64), String> {
     let text = DRIVES
         .replace("numjobs=8", &format!("numjobs={processes}"))
         .replace("iodepth=128", &format!("iodepth={depth}"))
         .replace("runtime=1s", &format!("runtime={ms}ms"));
-    let jobs = job::parse(&text, "four-drives.fio").expect("a valid job file");
+    let jobs = job::parse(&text, "four-drives.fio").map_err(|e| e.to_string())?;
     measured(jobs, "nvme", preset)
 }
 
-fn measured(jobs: JobFile, disk: &str, preset: &Preset) -> (u64, u64) {
+fn measured(jobs: JobFile, disk: &str, preset: &Preset) -> Result<(u64, u64), String> {
     let params = DeviceParams::preset(disk).expect("a built-in disk");
     let scenario = scenario(jobs, params, Host::for_disk(disk), preset);
     let before = cpu_ns();
-    let outcome = simulate(&scenario).expect("a valid scenario");
-    (outcome.disk.issued + outcome.disk.merged, cpu_ns() - before)
+    let outcome = simulate(&scenario).map_err(|e| e.to_string())?;
+    Ok((outcome.disk.issued + outcome.disk.merged, cpu_ns() - before))
 }

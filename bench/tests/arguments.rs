@@ -1,0 +1,21 @@
+//! What the program says of arguments that it cannot use: one line, and exit code 2.
+
+use std::process::Command;
+
+#[test]
+fn a_bad_load_of_drives_is_one_line() {
+    for (numbers, says) in [
+        (&["5", "0", "128"][..], "numjobs"),
+        (&["5", "8", "0"], "iodepth"),
+        (&["5", "1000000", "128"], "numjobs"),
+        (&["5", "eight", "128"], "write how many milliseconds"),
+        (&["5", "8"], "write how many milliseconds"),
+    ] {
+        let program = env!("CARGO_BIN_EXE_fairhead-bench");
+        let output = Command::new(program).args(["drives", "noop"]).args(numbers).output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{numbers:?}: {text}");
+        assert_eq!(text.lines().count(), 1, "{numbers:?}: {text}");
+        assert!(text.contains(says), "{numbers:?}: {text}");
+    }
+}
