@@ -21,7 +21,7 @@
 //= docs/reference/devices.md#22-sata-ssds
 
 use super::Timing;
-use super::timers::{NEVER, Timers};
+use super::timers::{NEVER, Timers, Turns};
 
 /// No node.
 const NIL: u32 = u32::MAX;
@@ -139,7 +139,9 @@ pub(super) struct Dies {
     t: Timing,
     dies: Vec<Die>,
     channels: Vec<Channel>,
-    /// When each is done with what it is at: dies, and transfers on channels.
+    /// When each is done with what it is at: dies that sense for a read, dies that do something else, and
+    /// transfers on channels.
+    senses: Turns,
     timers: Timers,
     transfers: Timers,
     runs: Vec<Run>,
@@ -185,6 +187,7 @@ impl Dies {
             t: *t,
             dies: (0..dies).map(die).collect(),
             channels: vec![EMPTY; channels],
+            senses: Turns::new(dies),
             timers: Timers::new(dies),
             transfers: Timers::new(channels),
             runs: (0..runs).map(run).collect(),
@@ -201,7 +204,13 @@ impl Dies {
     /// When something happens here next.
     #[inline]
     pub(super) fn next(&self) -> u64 {
-        self.timers.next().0.min(self.transfers.next().0)
+        self.next_die().min(self.transfers.next().0)
+    }
+
+    /// When a die is done next.
+    #[inline]
+    fn next_die(&self) -> u64 {
+        self.senses.next().0.min(self.timers.next().0)
     }
 
     /// Not later than the next command ends for what happens here: `sensed` is the least that passes from a
@@ -211,13 +220,13 @@ impl Dies {
     pub(super) fn soonest(&self, sensed: u64, moved: u64) -> u64 {
         let program = self.t.prog.min(self.t.prog_slc);
         let (sensed, moved) = if self.pressed { (0, moved.min(program)) } else { (sensed, moved) };
-        let (die, channel) = (self.timers.next().0, self.transfers.next().0);
+        let (die, channel) = (self.next_die(), self.transfers.next().0);
         die.saturating_add(sensed).min(channel.saturating_add(moved))
     }
 
     /// Queues the pages of `[start, end)` on their dies. Returns how many there are.
     pub(super) fn read(&mut self, now: u64, id: u32, start: u64, end: u64) -> u32 {
-        let (first, last) = (start / self.t.page, (end - 1) / self.t.page);
+        let (first, last) = (self.t.page_of(start), self.t.page_of(end - 1));
         let (pages, dies) = (last - first + 1, u64::from(self.t.dies));
         for i in 0..pages.min(dies) {
             let lpn = first + i;
@@ -283,12 +292,13 @@ impl Dies {
             return;
         }
         d.suspended = Some((d.doing, self.timers.get(die) - now));
+        self.timers.set(die, NEVER);
         d.passed += 1;
         self.suspends += 1;
         self.start_read(now + self.t.suspend, die);
     }
 
-    /// What a free die does next.
+    /// What a free die, whose timer does not run, does next.
     fn start(&mut self, now: u64, die: usize) {
         let d = &mut self.dies[die];
         let bounded = d.suspended.is_some() || (self.pressed && d.programs.head != NIL);
@@ -317,7 +327,7 @@ impl Dies {
         } else {
             d.doing = Doing::Nothing;
             d.passed = 0;
-            return self.timers.set(die, NEVER);
+            return;
         };
         d.doing = doing;
         self.timers.set(die, now + time);
@@ -353,13 +363,12 @@ impl Dies {
             self.free_runs = node;
         }
         (self.dies[die].doing, self.dies[die].sensed) = (Doing::Read, sensed);
-        self.timers.set(die, now + self.t.read);
+        self.senses.push(now + self.t.read, die as u32);
     }
 
     /// The die waits for its channel, behind those whose data were ready before.
     //= docs/reference/devices.md#22-sata-ssds
     fn join_channel(&mut self, now: u64, die: usize) {
-        self.timers.set(die, NEVER);
         self.dies[die].next = NIL;
         let k = self.dies[die].channel as usize;
         let channel = &mut self.channels[k];
@@ -386,17 +395,22 @@ impl Dies {
 
     /// The next thing that happens, which must be due.
     pub(super) fn step(&mut self) -> Outcome {
-        let (die, channel) = (self.timers.next(), self.transfers.next());
-        if channel.0 < die.0 {
+        let (sense, die, channel) = (self.senses.next(), self.timers.next(), self.transfers.next());
+        if channel.0 < sense.0.min(die.0) {
             self.end_transfer(channel.0, channel.1)
+        } else if sense < die {
+            self.senses.pop();
+            self.join_channel(sense.0, sense.1);
+            Outcome::Step
         } else {
             self.end_operation(die.0, die.1)
         }
     }
 
     fn end_operation(&mut self, now: u64, die: usize) -> Outcome {
+        self.timers.set(die, NEVER);
         let outcome = match self.dies[die].doing {
-            Doing::Read | Doing::Fetch { .. } => {
+            Doing::Fetch { .. } => {
                 self.join_channel(now, die);
                 return Outcome::Step;
             }
@@ -406,7 +420,7 @@ impl Dies {
                 Outcome::Migrated
             }
             Doing::Move | Doing::Erase => Outcome::Step,
-            Doing::Nothing | Doing::Load { .. } => unreachable!("no timer runs then"),
+            Doing::Nothing | Doing::Read | Doing::Load { .. } => unreachable!("no timer runs then"),
         };
         self.dies[die].passed = 0;
         self.dies[die].doing = Doing::Nothing;
@@ -488,7 +502,7 @@ impl Dies {
             let waits = d.reads.head != NIL || d.programs.head != NIL || d.suspended.is_some();
             assert!(d.doing != Doing::Nothing || !(waits || d.moves + d.erases > 0), "die {i} is lazy");
             let queued = self.queue(i % self.channels.len()).filter(|&q| q == i).count();
-            let timed = self.timers.get(i) != NEVER;
+            let timed = self.timers.get(i) != NEVER || self.senses.has(i);
             assert_eq!(usize::from(d.doing != Doing::Nothing), queued + usize::from(timed), "die {i}: {d:?}");
             assert!(d.passed <= READS_IN_A_ROW);
         }

@@ -67,8 +67,8 @@ struct Timing {
     dies: u32,
     planes: u32,
     page: u64,
-    /// The bits of a sector's number that are its place in its page, if pages are a power of two.
-    in_page: Option<u64>,
+    /// The logarithm of a page's sectors, if pages are a power of two.
+    page_log: Option<u32>,
     cmd: u64,
     fix: u64,
     fix_write: u64,
@@ -95,7 +95,7 @@ impl Timing {
             dies: p.channels * p.dies_per_channel,
             planes: p.planes,
             page: u64::from(p.page.0),
-            in_page: p.page.0.is_power_of_two().then(|| u64::from(p.page.0) - 1),
+            page_log: p.page.0.is_power_of_two().then(|| p.page.0.ilog2()),
             cmd: p.t_cmd.as_ns(),
             fix: p.t_fix.as_ns(),
             fix_write: p.t_fix_write.as_ns(),
@@ -120,10 +120,16 @@ impl Timing {
         sectors * self.link_ps / 1000
     }
 
+    /// The page that a sector is on.
+    fn page_of(&self, sector: u64) -> u64 {
+        self.page_log.map_or_else(|| sector / self.page, |log| sector >> log)
+    }
+
     /// The least that any of the pages that `[start, end)` is on takes on its channel.
     #[allow(clippy::cast_possible_truncation, reason = "at most a page of 256 KiB")]
     fn least_channel(&self, start: u64, end: u64) -> u64 {
-        let Some(in_page) = self.in_page else { return self.channel(1) };
+        let Some(log) = self.page_log else { return self.channel(1) };
+        let in_page = (1 << log) - 1;
         let (len, first) = (end - start, self.page - (start & in_page));
         let least = if len <= first { len } else { first.min(((end - 1) & in_page) + 1) };
         self.channel(least as u32)
@@ -469,7 +475,9 @@ impl Ssd {
 
     /// Plays everything that happens until `until`.
     fn advance(&mut self, until: u64) {
-        self.advance_while_awaited(until, false);
+        if !self.advance_while_awaited(until, false) {
+            return;
+        }
         loop {
             let (now, step) = self.next_step();
             if now > until || now == NEVER {
@@ -480,13 +488,16 @@ impl Ssd {
     }
 
     /// Plays what happens until `until`, up to the instant after which no command waits for anything. The
-    /// driver counts an event at that instant if this is a poll.
-    fn advance_while_awaited(&mut self, until: u64, is_poll: bool) {
+    /// driver counts an event at that instant if this is a poll. Returns whether something is left to play.
+    fn advance_while_awaited(&mut self, until: u64, is_poll: bool) -> bool {
         let mut at = 0;
         loop {
             let (now, step) = self.next_step();
-            if now > until || now == NEVER || now != at && !self.someone_waits() {
-                return;
+            if now > until || now == NEVER {
+                return false;
+            }
+            if now != at && !self.someone_waits() {
+                return true;
             }
             at = now;
             if now != self.seen_at {

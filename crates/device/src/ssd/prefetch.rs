@@ -82,11 +82,11 @@ pub(super) struct Prefetch {
     capacity: u64,
     /// Identities of fetches begin here.
     base: u32,
-    clock: u64,
     /// The end of each stream's last read; none while the stream is unused.
     ends: [u64; STREAMS],
-    /// When each was used last, and how many of its cells have pages on their way.
-    used: [u64; STREAMS],
+    /// The streams in the order of their last use, the longest ago first.
+    order: [u8; STREAMS],
+    /// How many cells of each have pages on their way.
     awaited: [u32; STREAMS],
     /// Streams for which something was fetched.
     fetched: u32,
@@ -109,9 +109,8 @@ impl Prefetch {
             chunk: (ahead / AHEAD).next_multiple_of(page).max(page),
             capacity,
             base: base as u32,
-            clock: 0,
             ends: [NONE; STREAMS],
-            used: [0; STREAMS],
+            order: std::array::from_fn(|i| i as u8),
             awaited: [0; STREAMS],
             fetched: 0,
             streams: vec![stream; if ahead > 0 { STREAMS } else { 0 }],
@@ -132,14 +131,15 @@ impl Prefetch {
         if self.ahead == 0 {
             return Lookup::Miss;
         }
-        self.clock += 1;
         let Some(i) = self.ends.iter().position(|&e| e == start) else {
             self.begin(end);
             return Lookup::Miss;
         };
         let chunk = self.chunk;
+        let place = self.order.iter().position(|&s| usize::from(s) == i);
+        self.take_last(place.expect("each stream has a place"));
         let stream = &mut self.streams[i];
-        (self.ends[i], self.used[i]) = (end, self.clock);
+        self.ends[i] = end;
         self.current = Some(i);
         let (first, last) = (start / chunk, (end - 1) / chunk);
         let (mut chunks, mut here) = (0, last - first < CHUNKS);
@@ -161,15 +161,22 @@ impl Prefetch {
 
     /// A new stream, in place of the one that was used longest ago and has nothing on its way.
     fn begin(&mut self, end: u64) {
-        let idle = (0..STREAMS).filter(|&i| self.awaited[i] == 0);
-        let Some(i) = idle.min_by_key(|&i| self.used[i]) else { return };
+        let idle = self.order.iter().position(|&s| self.awaited[usize::from(s)] == 0);
+        let Some(place) = idle else { return };
+        let i = self.take_last(place);
         let stream = &mut self.streams[i];
         if std::mem::take(&mut stream.fetched) {
             self.fetched -= 1;
             stream.cells.iter_mut().for_each(|c| c.chunk = NONE);
         }
         // Nothing of it is in memory, so its next read says what to fetch first.
-        (self.ends[i], self.used[i]) = (end, self.clock);
+        self.ends[i] = end;
+    }
+
+    /// The stream at a place in the order has been used: it goes to the end. Answers which it is.
+    fn take_last(&mut self, place: usize) -> usize {
+        self.order[place..].rotate_left(1);
+        usize::from(self.order[STREAMS - 1])
     }
 
     /// Whether the next read may find something in memory.

@@ -1,4 +1,4 @@
-//! One timer for each of a fixed number of resources, and which of them is next.
+//! What ends next: of a fixed number of resources with a timer each, and of what takes equally long.
 //!
 //! A tournament: every inner node is the earlier of its two children, and the next timer is at the root.
 //! Setting one costs a comparison for each level up to the first match that it neither had won nor wins now.
@@ -9,6 +9,8 @@
 //!        [2: 1]    [3: 3]          timer 1 is next; set to 50, the root becomes 3
 //!      0:30 1:10  2:40 3:20
 //! ```
+
+use std::collections::VecDeque;
 
 /// No instant: later than any.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -23,9 +25,9 @@ struct Entry {
 /// Timers numbered from 0.
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
-    /// The winner of all at 1, of the two halves at 2 and 3, and so on; the timers themselves are the second
-    /// half. With its time, so that a match looks at two neighbours and nothing else.
-    entries: Box<[Entry]>,
+    /// Node `n` is side `n % 2` of match `n / 2`, whose winner is node `n / 2`: the winner of all is at 1, the
+    /// winners of the two halves at 2 and 3, and so on; the timers themselves are the second half.
+    matches: Box<[[Entry; 2]]>,
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "a device has at most 2048 resources")]
@@ -33,35 +35,88 @@ impl Timers {
     pub(super) fn new(count: usize) -> Self {
         let leaves = count.next_power_of_two().max(2);
         // Of equals the left child wins.
-        let entry = |i: usize| Entry { at: NEVER, number: first_leaf(i.max(1), leaves) as u32 };
-        Self { entries: (0..2 * leaves).map(entry).collect() }
+        let entry = |node: usize| Entry { at: NEVER, number: first_leaf(node.max(1), leaves) as u32 };
+        Self { matches: (0..leaves).map(|i| [entry(2 * i), entry(2 * i + 1)]).collect() }
     }
 
     /// The earliest: when, and whose.
     #[inline]
     pub(super) fn next(&self) -> (u64, usize) {
-        (self.entries[1].at, self.entries[1].number as usize)
+        let first = &self.matches[0][1];
+        (first.at, first.number as usize)
     }
 
     #[inline]
     pub(super) fn get(&self, i: usize) -> u64 {
-        self.entries[self.entries.len() / 2 + i].at
+        let node = self.matches.len() + i;
+        self.matches[node / 2][node % 2].at
     }
 
     #[inline]
     pub(super) fn set(&mut self, i: usize, at: u64) {
-        let mut node = self.entries.len() / 2 + i;
-        self.entries[node].at = at;
+        let mut node = self.matches.len() + i;
+        self.matches[node / 2][node % 2].at = at;
         while node > 1 {
-            let (left, right) = (self.entries[node & !1], self.entries[node | 1]);
-            let wins = if right.at < left.at { right } else { left };
             node /= 2;
-            let before = std::mem::replace(&mut self.entries[node], wins);
+            let [left, right] = self.matches[node];
+            let wins = if right.at < left.at { right } else { left };
+            let before = std::mem::replace(&mut self.matches[node / 2][node % 2], wins);
             // It neither won this match nor does now: nothing changes above.
             if before.number != i as u32 && wins.number != i as u32 {
                 return;
             }
         }
+    }
+}
+
+/// Works that take equally long, and so end in the order in which they began: when each ends, and its number.
+/// Of equals the lower number is first, as with [`Timers`].
+#[derive(Clone, Debug)]
+pub(super) struct Turns {
+    all: VecDeque<(u64, u32)>,
+    /// The first, or one that never ends.
+    first: (u64, u32),
+}
+
+impl Turns {
+    pub(super) fn new(most: usize) -> Self {
+        Self { all: VecDeque::with_capacity(most), first: (NEVER, 0) }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, at: u64, number: u32) {
+        if self.all.back().is_none_or(|last| *last < (at, number)) {
+            self.all.push_back((at, number));
+        } else {
+            self.insert(at, number);
+        }
+        self.first = self.first.min((at, number));
+    }
+
+    /// One that began late is behind others that begin after it.
+    #[cold]
+    fn insert(&mut self, at: u64, number: u32) {
+        let i = self.all.partition_point(|other| *other < (at, number));
+        self.all.insert(i, (at, number));
+    }
+
+    /// The earliest: when, and whose.
+    #[inline]
+    pub(super) fn next(&self) -> (u64, usize) {
+        (self.first.0, self.first.1 as usize)
+    }
+
+    /// The earliest has ended.
+    #[inline]
+    pub(super) fn pop(&mut self) {
+        self.all.pop_front();
+        self.first = self.all.front().copied().unwrap_or((NEVER, 0));
+    }
+
+    /// Whether one with that number has not ended.
+    #[cfg(test)]
+    pub(super) fn has(&self, number: usize) -> bool {
+        self.all.iter().any(|one| one.1 as usize == number)
     }
 }
 
@@ -76,6 +131,21 @@ fn first_leaf(mut node: usize, leaves: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_begins_late_waits_for_what_begins_after_it() {
+        let mut turns = Turns::new(8);
+        for (at, number) in [(30, 1), (40, 4), (60, 2), (50, 3), (50, 0), (60, 5)] {
+            turns.push(at, number);
+        }
+        let all: Vec<(u64, usize)> = std::iter::from_fn(|| {
+            let next = turns.next();
+            turns.pop();
+            (next.0 != NEVER).then_some(next)
+        })
+        .collect();
+        assert_eq!(all, [(30, 1), (40, 4), (50, 0), (50, 3), (60, 2), (60, 5)]);
+    }
 
     #[test]
     fn the_root_is_always_the_minimum() {
