@@ -81,6 +81,8 @@ pub(super) struct Pattern {
     /// How long the region of each file is, and how far it is to the end of the file, in bytes.
     span: u64,
     room: u64,
+    /// How many places a random call can go to in a file, by direction.
+    jumps_to: [u64; 3],
     /// The job's data: `size`, or all regions together if that is less.
     size: u64,
     /// Where in its file the region begins, and how long the file is, in bytes.
@@ -111,7 +113,13 @@ impl Pattern {
     /// A pattern over the `region` of each of `files` files.
     pub(super) fn new(job: &Job, region: Region, files: usize, rng: &mut Rng) -> Self {
         let Region { span, size, room, .. } = region;
+        // The last place of a coarser or finer alignment still has room for the smallest block.
+        let jumps_to = [Action::Read, Action::Write, Action::Trim].map(|action| {
+            let (smallest, unit) = units_of(job, action);
+            (span + unit).saturating_sub(smallest) / unit.max(1)
+        });
         Self {
+            jumps_to,
             picker: picker(job, span, files, rng),
             places: vec![Place::default(); files],
             turn: 0,
@@ -331,10 +339,10 @@ impl Pattern {
     /// Where in the file the next call goes and how long it is; `None` if the file has no room for it.
     fn place(&mut self, job: &Job, action: Action, file: usize, rng: &mut Rng) -> Option<(u64, u32)> {
         let bs = sizes_of(job, action);
-        let (random_pct, unit) = match action {
-            Action::Read => (job.random_pct.read, job.align.read),
-            Action::Write => (job.random_pct.write, job.align.write),
-            Action::Trim | Action::Sync => (job.random_pct.trim, job.align.trim),
+        let random_pct = match action {
+            Action::Read => job.random_pct.read,
+            Action::Write => job.random_pct.write,
+            Action::Trim | Action::Sync => job.random_pct.trim,
         };
         // A sequential pattern is sequential, whatever percentage_random says.
         let draws = self.draws_place(job) && job.rw.random;
@@ -342,8 +350,9 @@ impl Pattern {
         if job.zones.is_some() {
             return self.place_in_zone(job, action, file, jumps, rng);
         }
-        let (align, span) = (u64::from(bs.min_bytes()), self.span);
+        let ((align, unit), span) = (units_of(job, action), self.span);
         let sequential = match job.sequencer {
+            _ if jumps => None,
             Sequencer::Identical if job.rw.random && !draws => Some(self.places[file].last[index(action)]),
             _ => self.sequential(job, file, index(action)),
         };
@@ -355,18 +364,16 @@ impl Pattern {
         };
         // At the end of the file a random pattern jumps. A rest that has no room for a block, or another
         // user's data, ends it.
-        if !jumps && sequential.is_some_and(|at| at < room && !fits(at)) {
+        if sequential.is_some_and(|at| at < room && !fits(at)) {
             return None;
         }
         let sequential = sequential.filter(|&at| fits(at));
         let place = &mut self.places[file];
-        let offset = match sequential.filter(|_| !jumps) {
+        let offset = match sequential {
             Some(offset) => offset,
             None if !job.rw.random => return None,
             None => {
-                let unit = unit.map_or(align, u64::from);
-                // The last place of a coarser or finer alignment still has room for the smallest block.
-                let places = (span + unit).saturating_sub(align) / unit;
+                let places = self.jumps_to[index(action)];
                 let block = match &mut self.picker {
                     Picker::Marked => place.marks.draw(places, job.time_based, rng)?,
                     picker => picker.draw(file, places, job.time_based, rng)?,
@@ -380,11 +387,8 @@ impl Pattern {
         }
         let blocks = u64::from(len).div_ceil(align);
         // Only a call that jumped ends where a visited block begins.
-        let free = if sequential == Some(offset) && !jumps {
-            blocks
-        } else {
-            place.marks.free_from(offset / align, blocks)
-        };
+        let free =
+            if sequential == Some(offset) { blocks } else { place.marks.free_from(offset / align, blocks) };
         place.marks.visit(offset / align, free);
         let len = if free < blocks { free * align } else { u64::from(len) };
         u32::try_from(len).ok().map(|len| (offset, len))
@@ -520,6 +524,17 @@ fn picker(job: &Job, span: u64, files: usize, rng: &mut Rng) -> Picker {
         return Picker::Marked;
     }
     Picker::new(&job.distribution, !(has_map && is_one_size), span / u64::from(smallest).max(1), files, rng)
+}
+
+/// The smallest block of a direction, and what random places are multiples of, in bytes.
+fn units_of(job: &Job, action: Action) -> (u64, u64) {
+    let smallest = u64::from(sizes_of(job, action).min_bytes());
+    let align = match action {
+        Action::Read => job.align.read,
+        Action::Write => job.align.write,
+        Action::Trim | Action::Sync => job.align.trim,
+    };
+    (smallest, align.map_or(smallest, u64::from))
 }
 
 /// A block size from its distribution, of at most `room` bytes; there is room for the smallest. In bytes.
