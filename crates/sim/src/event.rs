@@ -115,13 +115,12 @@ impl Events {
         let heap = &mut self.heap[..];
         let mut hole = 0;
         loop {
-            let mut child = 2 * hole + 1;
-            if child >= heap.len() {
-                break;
-            }
-            if child + 1 < heap.len() && heap[child + 1].is_before(&heap[child]) {
-                child += 1;
-            }
+            let left = 2 * hole + 1;
+            let child = match heap.get(left..) {
+                Some([a, b, ..]) => left + usize::from(b.is_before(a)),
+                Some([_]) => left,
+                _ => break,
+            };
             if !heap[child].is_before(&entry) {
                 break;
             }

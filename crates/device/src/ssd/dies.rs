@@ -144,6 +144,8 @@ pub(super) struct Dies {
     senses: Turns,
     timers: Timers,
     transfers: Timers,
+    /// The earliest of all these, as it was after the last call: it is asked for more often than it changes.
+    next: u64,
     runs: Vec<Run>,
     free_runs: u32,
     programs: Vec<Program>,
@@ -190,6 +192,7 @@ impl Dies {
             senses: Turns::new(dies),
             timers: Timers::new(dies),
             transfers: Timers::new(channels),
+            next: NEVER,
             runs: (0..runs).map(run).collect(),
             free_runs: 0,
             programs: (0..units).map(program).collect(),
@@ -204,7 +207,13 @@ impl Dies {
     /// When something happens here next.
     #[inline]
     pub(super) fn next(&self) -> u64 {
-        self.next_die().min(self.transfers.next().0)
+        self.next
+    }
+
+    /// A call that may have changed a timer is over.
+    #[inline]
+    fn look(&mut self) {
+        self.next = self.next_die().min(self.transfers.next().0);
     }
 
     /// When a die is done next.
@@ -234,6 +243,7 @@ impl Dies {
             let run = Run { start, end, lpn, pages: on_die, id, next: NIL };
             self.queue_run(now, (lpn % dies) as usize, run);
         }
+        self.look();
         pages as u32
     }
 
@@ -270,6 +280,7 @@ impl Dies {
         if self.dies[die].doing == Doing::Nothing {
             self.start(now, die);
         }
+        self.look();
     }
 
     /// Idle dies empty the SLC cache, which has `units` units; an empty one they leave alone.
@@ -283,6 +294,7 @@ impl Dies {
                 self.start(now, die);
             }
         }
+        self.look();
     }
 
     /// Lets a read in before what the die is at, if the drive can.
@@ -396,7 +408,7 @@ impl Dies {
     /// The next thing that happens, which must be due.
     pub(super) fn step(&mut self) -> Outcome {
         let (sense, die, channel) = (self.senses.next(), self.timers.next(), self.transfers.next());
-        if channel.0 < sense.0.min(die.0) {
+        let outcome = if channel.0 < sense.0.min(die.0) {
             self.end_transfer(channel.0, channel.1)
         } else if sense < die {
             self.senses.pop();
@@ -404,7 +416,9 @@ impl Dies {
             Outcome::Step
         } else {
             self.end_operation(die.0, die.1)
-        }
+        };
+        self.look();
+        outcome
     }
 
     fn end_operation(&mut self, now: u64, die: usize) -> Outcome {
@@ -498,6 +512,7 @@ fn relocation(t: &Timing, migrates: bool) -> (Doing, u64) {
 impl Dies {
     /// What must hold at any time.
     pub(super) fn check(&self) {
+        assert_eq!(self.next, self.next_die().min(self.transfers.next().0), "when something happens next");
         for (i, d) in self.dies.iter().enumerate() {
             let waits = d.reads.head != NIL || d.programs.head != NIL || d.suspended.is_some();
             assert!(d.doing != Doing::Nothing || !(waits || d.moves + d.erases > 0), "die {i} is lazy");

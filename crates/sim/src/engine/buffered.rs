@@ -159,7 +159,7 @@ impl Machine<'_> {
             if let Some(journal) = &self.journal {
                 journal.borrow_mut().makes(lane, page >= asked_end);
             }
-            if self.queue.submit(self.now, disk, rq, owner, batch).is_err() {
+            if self.queue.submit(self.now, disk, &rq, owner, batch).is_err() {
                 self.queue.wait(lane, true, self.lanes[lane as usize].batch.queue);
                 break;
             }
@@ -195,7 +195,7 @@ impl Machine<'_> {
             let rq = Request { prio, group, ..Request::read(task, start, len) };
             let batch = &mut self.lanes[lane as usize].batch;
             let owner = Owner::Read { file, first: page, count };
-            if self.queue.submit(self.now, disk, rq, owner, batch).is_err() {
+            if self.queue.submit(self.now, disk, &rq, owner, batch).is_err() {
                 return;
             }
             self.cache.add(file, page, READING);

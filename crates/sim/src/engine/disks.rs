@@ -93,6 +93,7 @@ pub(super) struct Disks<'a> {
     devices: Earliest,
     timers: Earliest,
     stale: [u64; 2],
+    has_locks: bool,
     /// Queues that have been handed something, and are to be run; and those that may hold back what tasks
     /// have handed in. One bit each.
     touched: u64,
@@ -114,9 +115,9 @@ pub(super) struct Disks<'a> {
 /// The numbers of the bits that are set, from the lowest.
 pub(super) fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
-        let bit = set.trailing_zeros();
+        let bit = (set != 0).then_some(set.trailing_zeros() as usize);
         set &= set.wrapping_sub(1);
-        (bit < u64::BITS).then_some(bit as usize)
+        bit
     })
 }
 
@@ -169,6 +170,7 @@ impl<'a> Disks<'a> {
             devices: Earliest::new(members.len()),
             timers: Earliest::new(members.len()),
             stale: [0; 2],
+            has_locks: members.iter().any(DiskQueue::has_lock),
             touched: 0,
             plugged: 0,
             full: 0,
@@ -209,6 +211,11 @@ impl<'a> Disks<'a> {
 
     // ---- locks -------------------------------------------------------------------------------------------
 
+    /// Whether a scheduler has a lock that processors wait for.
+    pub(super) const fn has_locks(&self) -> bool {
+        self.has_locks
+    }
+
     /// A processor takes the lock of a disk's scheduler, if there is one, to insert and dispatch `requests`
     /// requests; `alone` of them are the only ones of their processes. Of a set's members the first stands
     /// for all.
@@ -235,7 +242,7 @@ impl<'a> Disks<'a> {
         &mut self,
         now: Instant,
         disk: job::DiskId,
-        rq: Request,
+        rq: &Request,
         owner: Owner,
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
@@ -251,7 +258,7 @@ impl<'a> Disks<'a> {
         &mut self,
         now: Instant,
         disk: job::DiskId,
-        rq: Request,
+        rq: &Request,
         owner: Owner,
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
@@ -273,7 +280,7 @@ impl<'a> Disks<'a> {
             Spread::Mirror(balance) => {
                 let members = members.clone();
                 // All or none: a write that one member has no request for must not be on the others already.
-                let full = members.clone().find(|&m| !self.members[m].has_request(now, &rq, *batch));
+                let full = members.clone().find(|&m| !self.members[m].has_request(now, rq, *batch));
                 if let Some(full) = full {
                     self.full = full;
                     return Err(Full);
@@ -290,7 +297,7 @@ impl<'a> Disks<'a> {
             }
             Spread::Stripe(map) => {
                 let mut parts = std::mem::take(&mut self.parts);
-                let part = |(m, start, len)| (first + m, Request { start, len, ..rq });
+                let part = |(m, start, len)| (first + m, Request { start, len, ..*rq });
                 parts.extend(map.parts(rq.start, rq.len).map(part));
                 let is_in = self.hand_parts(now, &parts, owner, batch);
                 parts.clear();
@@ -308,8 +315,8 @@ impl<'a> Disks<'a> {
         owner: Owner,
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
-        if let [(m, rq)] = *parts {
-            return self.hand_to(now, m, rq, owner, batch);
+        if let [(m, rq)] = parts {
+            return self.hand_to(now, *m, rq, owner, batch);
         }
         if let Some((full, _)) = parts.iter().find(|(m, rq)| !self.members[*m].has_request(now, rq, *batch)) {
             self.full = *full;
@@ -318,9 +325,9 @@ impl<'a> Disks<'a> {
         // The owner is woken once, by the last part to complete.
         let share = self.share(owner, parts.len());
         let before = *batch;
-        for &(m, rq) in parts {
+        for (m, rq) in parts {
             *batch = before;
-            self.hand_to(now, m, rq, share, batch)?;
+            self.hand_to(now, *m, rq, share, batch)?;
         }
         Ok(())
     }
@@ -330,7 +337,7 @@ impl<'a> Disks<'a> {
         &mut self,
         now: Instant,
         member: usize,
-        rq: Request,
+        rq: &Request,
         owner: Owner,
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
@@ -439,19 +446,18 @@ impl<'a> Disks<'a> {
 
     // ---- completions and timers --------------------------------------------------------------------------
 
-    /// When the first device wants to be polled, and when the first elevator's timer is due. Asked before
-    /// each event.
+    /// When the first device wants to be polled, and when the first elevator's timer is due;
+    /// [`Earliest::NEVER`] if none is. Asked before each event.
     #[inline]
-    pub(super) fn due(&mut self) -> (Option<Instant>, Option<Instant>) {
-        self.refresh();
-        (self.devices.first().map(|d| d.0), self.timers.first().map(|t| t.0))
+    pub(super) fn due(&mut self) -> (Instant, Instant) {
+        if self.stale[0] | self.stale[1] != 0 {
+            self.refresh();
+        }
+        (self.devices.next(), self.timers.next())
     }
 
-    #[inline]
+    #[inline(never)]
     fn refresh(&mut self) {
-        if self.stale == [0; 2] {
-            return;
-        }
         let [devices, timers] = std::mem::take(&mut self.stale);
         for m in bits(devices) {
             self.devices.set(m, self.members[m].device_due());
@@ -465,7 +471,7 @@ impl<'a> Disks<'a> {
     #[inline]
     pub(super) fn poll(&mut self, now: Instant) -> Option<(u8, Tag)> {
         loop {
-            let (_, m) = self.devices.first().filter(|first| first.0 <= now)?;
+            let m = self.devices.due(now)?;
             // Queues may have been handed something for an earlier completion of this instant; they come
             // next.
             let done = self.members[m].poll(now);
@@ -516,7 +522,7 @@ impl<'a> Disks<'a> {
     /// A queue whose elevator's timer is due.
     pub(super) fn due_timer(&mut self, now: Instant) -> Option<usize> {
         self.refresh();
-        self.timers.first().filter(|first| first.0 <= now).map(|first| first.1)
+        self.timers.due(now)
     }
 
     /// The timer of a queue's elevator. Returns whether limits let requests pass now.

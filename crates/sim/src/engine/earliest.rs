@@ -18,11 +18,13 @@ pub(super) struct Earliest {
     /// The number with the earliest time: of all at 1, of the two halves at 2 and 3, and so on; a number's
     /// own place is behind those.
     first: Box<[u8]>,
+    /// When the first of all is.
+    next: Instant,
 }
 
 impl Earliest {
     /// Later than anything.
-    const NEVER: Instant = Instant::from_ns(u64::MAX);
+    pub(super) const NEVER: Instant = Instant::from_ns(u64::MAX);
 
     /// Makes `count` times, 128 at most, none of which is set.
     pub(super) fn new(count: usize) -> Self {
@@ -31,7 +33,7 @@ impl Earliest {
         let mut first = vec![0; 2 * leaves].into_boxed_slice();
         (0..leaves).for_each(|i| first[leaves + i] = number(i));
         (1..leaves).rev().for_each(|i| first[i] = first[2 * i]);
-        Self { times: vec![Self::NEVER; leaves].into(), first }
+        Self { times: vec![Self::NEVER; leaves].into(), first, next: Self::NEVER }
     }
 
     /// Changes one of the times.
@@ -54,14 +56,19 @@ impl Earliest {
             node /= 2;
             self.first[node] = if is_right { right } else { left };
         }
+        self.next = self.times[usize::from(self.first[1])];
     }
 
-    /// The earliest time and its number, if any time is set.
+    /// The earliest time; [`Self::NEVER`] if none is set.
     #[inline]
-    pub(super) fn first(&self) -> Option<(Instant, usize)> {
-        let first = usize::from(self.first[1]);
-        let at = self.times[first];
-        (at < Self::NEVER).then_some((at, first))
+    pub(super) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// The number of the earliest, if that is not after `now`.
+    #[inline]
+    pub(super) fn due(&self, now: Instant) -> Option<usize> {
+        (self.next <= now).then(|| usize::from(self.first[1]))
     }
 }
 
@@ -77,14 +84,19 @@ mod tests {
         for count in [1, 2, 3, 4, 7, 16, 64] {
             let (mut rng, mut tree) = (Rng::new(count as u64, "test"), Earliest::new(count));
             let mut list = vec![None; count];
-            assert_eq!(tree.first(), None);
+            assert_eq!(tree.next(), Earliest::NEVER);
             for _ in 0..2000 {
                 let i = usize::try_from(rng.below(count as u64)).unwrap();
                 let at = (rng.below(4) > 0).then(|| Instant::EPOCH + Duration::from_ns(rng.below(50)));
                 list[i] = at;
                 tree.set(i, at);
                 let first = list.iter().enumerate().filter_map(|(i, at)| Some(((*at)?, i))).min();
-                assert_eq!(tree.first(), first, "{count}");
+                assert_eq!(tree.next(), first.map_or(Earliest::NEVER, |f| f.0), "{count}");
+                for now in
+                    first.map(|f| [(f.0 - Duration::from_ns(1), None), (f.0, Some(f.1))]).iter().flatten()
+                {
+                    assert_eq!(tree.due(now.0), now.1, "{count}");
+                }
             }
         }
     }

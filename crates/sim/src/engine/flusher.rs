@@ -264,7 +264,7 @@ impl Machine<'_> {
             let owner = Owner::Write { file: pass.file, first, count };
             self.journal(|journal| journal.makes(writer.thread, false));
             let disk = self.disk_of(pass.file);
-            let answer = self.queue.submit(self.now, disk, rq, owner, &mut batch);
+            let answer = self.queue.submit(self.now, disk, &rq, owner, &mut batch);
             *self.batch_of(writer.thread) = batch;
             if answer.is_err() {
                 return PassEnd::Full;

@@ -38,15 +38,17 @@ pub(super) struct Lane {
     since: Instant,
     /// CPU time that is part of the call.
     pub(super) inside: Duration,
-    /// Of what precedes the call: its program's computing, and the scheduler's work.
+    /// CPU time that precedes the call: its program's computing, and the rest; and what of that is the scheduler's work.
     pub(super) user: Duration,
+    pub(super) system: Duration,
     pub(super) scheduler: Duration,
     /// By how much the call of a replayed trace is late: part of its latency.
     pub(super) late: Duration,
     /// CPU time of requests that it has handed in and not paid for.
     pub(super) owed: Duration,
-    /// It is on a CPU, or waits for one, to pay; and what else it waited for has come meanwhile.
-    pays: bool,
+    /// What it pays for them, on a CPU or waiting for one, if it does; and whether what else it waited for has
+    /// come meanwhile.
+    pub(super) pays: Duration,
     has_come: bool,
     /// Sectors of the call that have been handed in, and pieces that have not completed.
     handed_in: u32,
@@ -77,10 +79,11 @@ impl Lane {
             since: Instant::EPOCH,
             inside: Duration::ZERO,
             user: Duration::ZERO,
+            system: Duration::ZERO,
             scheduler: Duration::ZERO,
             late: Duration::ZERO,
             owed: Duration::ZERO,
-            pays: false,
+            pays: Duration::ZERO,
             has_come: false,
             handed_in: 0,
             pending: 0,
@@ -159,14 +162,12 @@ impl Machine<'_> {
 
     /// A call begins with computing.
     pub(super) fn prepare_call(&mut self, lane: u32, call: Call) {
-        self.lanes[lane as usize].call = call;
-        let cpu = self.cpu_cost(lane, call);
-        let client = &mut self.clients[self.lanes[lane as usize].client as usize];
-        let user = call.cpu + client.job.cpu_per_4k * u64::from(call.len.div_ceil(8));
-        self.lanes[lane as usize].user = user;
-        client.stats.cpu.user += user;
-        client.stats.cpu.system += cpu - user;
-        self.lanes[lane as usize].phase = Phase::Cpu;
+        let cpu = self.cpu_cost(lane, &call);
+        let l = &mut self.lanes[lane as usize];
+        (l.call, l.phase, l.system) = (call, Phase::Cpu, cpu - l.user);
+        let stats = &mut self.clients[l.client as usize].stats;
+        stats.cpu.user += l.user;
+        stats.cpu.system += l.system;
         self.why(|why| why.does(lane, Doing::Computing));
         self.take_cpu(lane, cpu);
     }
@@ -325,14 +326,17 @@ impl Machine<'_> {
 
     /// CPU time before a call: the program's own, system call, copying, scheduler, allocation of new blocks.
     /// That of a buffered call is part of its latency, as its data is copied inside.
-    fn cpu_cost(&mut self, lane: u32, call: Call) -> Duration {
-        let job = &self.clients[self.lanes[lane as usize].client as usize].job;
+    fn cpu_cost(&mut self, lane: u32, call: &Call) -> Duration {
+        let l = &mut self.lanes[lane as usize];
+        let job = &self.clients[l.client as usize].job;
         let blocks = u64::from(call.len.div_ceil(8));
         let is_direct = job.direct || call.action == Action::Trim;
-        let mut cost = call.cpu + job.cpu_per_4k * blocks;
+        l.user = call.cpu + job.cpu_per_4k * blocks;
+        let mut cost = l.user;
         if job.engine == Engine::Null {
             return cost + job.think.unwrap_or(self.host.think);
         }
+        let owed = std::mem::take(&mut l.owed);
         let mut inside = Duration::ZERO;
         let mut scheduler = self.queue.sched_cost(self.disk_of(call.file));
         if is_direct {
@@ -349,17 +353,17 @@ impl Machine<'_> {
             }
         } else {
             // What the last call left unpaid, as it did not have to wait, is part of this one.
-            inside = self.host.buffered + self.host.copy * blocks + self.lanes[lane as usize].owed;
+            inside = self.host.buffered + self.host.copy * blocks + owed;
             cost += job.think.unwrap_or(Duration::ZERO) + inside;
         }
         if call.action == Action::Write {
-            let new = self.allocate(lane, call);
+            let new = self.allocate(lane, *call);
             // What it costs was seen with direct writes; a buffered one has it in the cost of its pages.
             let hole = if self.lanes[lane as usize].through_cache { self.host.hole } else { Duration::ZERO };
             cost += if is_direct { (self.host.allocate + hole) * new } else { Duration::ZERO };
         }
         let l = &mut self.lanes[lane as usize];
-        (l.inside, l.owed, l.scheduler) = (inside, Duration::ZERO, scheduler);
+        (l.inside, l.scheduler) = (inside, scheduler);
         cost
     }
 
@@ -379,10 +383,10 @@ impl Machine<'_> {
         let l = &mut self.lanes[lane as usize];
         let owed = std::mem::take(&mut l.owed);
         if !owed.is_zero() {
-            l.pays = true;
+            l.pays = owed;
             self.clients[l.client as usize].stats.cpu.system += owed;
             if self.processors.is_some() {
-                return self.add_work(lane, Work::Pay(lane, owed));
+                return self.add_work(lane, Work::Pay(lane));
             }
             self.take_cpu(lane, owed);
         }
@@ -390,7 +394,7 @@ impl Machine<'_> {
 
     /// The event that a lane waited for has come; the lane advances unless it still has to pay CPU time.
     pub(super) fn go_on(&mut self, lane: u32) {
-        if self.lanes[lane as usize].pays {
+        if !self.lanes[lane as usize].pays.is_zero() {
             self.lanes[lane as usize].has_come = true;
             self.why(|why| why.waits(lane, Wait::Cpu));
         } else {
@@ -409,7 +413,7 @@ impl Machine<'_> {
 
     pub(super) fn paid_or_begins(&mut self, lane: u32) {
         let l = &mut self.lanes[lane as usize];
-        if !std::mem::take(&mut l.pays) {
+        if std::mem::take(&mut l.pays).is_zero() {
             self.begin_call(lane);
         } else if std::mem::take(&mut l.has_come) {
             self.advance(lane);
@@ -418,7 +422,7 @@ impl Machine<'_> {
 
     fn take_cpu(&mut self, lane: u32, cost: Duration) {
         if self.processors.is_some() {
-            return self.add_work(lane, Work::Prepare(lane, cost));
+            return self.add_work(lane, Work::Prepare(lane));
         }
         if self.cpus.idle == 0 {
             self.cpu_queue.push_back((lane, cost));
@@ -503,13 +507,14 @@ impl Machine<'_> {
             };
             match step {
                 Step::Blocked => return self.pay(lane),
+                Step::Go(phase @ (Phase::Flush | Phase::Preflushing)) => {
+                    self.lanes[lane as usize].phase = phase;
+                    let disk = self.disk_of(self.lanes[lane as usize].call.file);
+                    self.queue.flush(disk, lane);
+                    return self.run_queue();
+                }
                 Step::Go(phase) => self.lanes[lane as usize].phase = phase,
                 Step::Done => return self.end_call(lane),
-            }
-            if matches!(self.lanes[lane as usize].phase, Phase::Flush | Phase::Preflushing) {
-                let disk = self.disk_of(self.lanes[lane as usize].call.file);
-                self.queue.flush(disk, lane);
-                return self.run_queue();
             }
         }
     }
@@ -530,7 +535,7 @@ impl Machine<'_> {
         // Flagged as metadata: CFQ serves such requests before others of the queue.
         let (meta, group) = (true, client.group);
         let rq = Request { meta, prio, group, ..Request::read(client.task, start, block) };
-        if self.queue.submit(self.now, file.disk, rq, Owner::Lane(lane), &mut l.batch).is_err() {
+        if self.queue.submit(self.now, file.disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
             self.queue.wait(lane, true, l.batch.queue);
             return Step::Blocked;
         }
@@ -542,10 +547,11 @@ impl Machine<'_> {
 
     /// Hands in the pieces of a call, as many as the request pool allows, and waits for them.
     fn direct(&mut self, lane: u32) -> Step {
-        let call = self.lanes[lane as usize].call;
-        self.journal(|journal| journal.makes(lane, call.ahead));
+        let ahead = self.lanes[lane as usize].call.ahead;
+        self.journal(|journal| journal.makes(lane, ahead));
         let l = &mut self.lanes[lane as usize];
-        if l.handed_in == call.len && (l.pending == 0 || call.ahead) {
+        let call = &l.call;
+        if l.handed_in == call.len && (l.pending == 0 || ahead) {
             return self.end_direct(lane);
         }
         let client = &self.clients[l.client as usize];
@@ -576,7 +582,7 @@ impl Machine<'_> {
                     meta,
                     ..Request::read(client.task, start, len)
                 };
-                if self.queue.submit(self.now, *disk, rq, Owner::Lane(lane), &mut l.batch).is_err() {
+                if self.queue.submit(self.now, *disk, &rq, Owner::Lane(lane), &mut l.batch).is_err() {
                     // The pool is empty: the pieces so far are on their way, and the rest follows when a
                     // request is free.
                     self.queue.wait(lane, sync, l.batch.queue);
@@ -586,13 +592,14 @@ impl Machine<'_> {
             }
             l.handed_in += len.0;
         }
+        let is_in = l.handed_in == call.len;
         // Read-ahead is not waited for, so the plug is not pulled; the batch alone ends.
-        if l.handed_in == call.len && call.ahead {
+        if is_in && ahead {
             self.queue.end_batch(self.now);
             self.run_queue();
             return self.end_direct(lane);
         }
-        if l.pending == 0 && l.handed_in == call.len {
+        if is_in && l.pending == 0 {
             return self.end_direct(lane);
         }
         self.wait_for_io();
@@ -606,19 +613,17 @@ impl Machine<'_> {
 
     fn end_direct(&mut self, lane: u32) -> Step {
         let l = &self.lanes[lane as usize];
-        let call = l.call;
-        if call.action == Action::Write {
-            if self.cache.cached(call.file) > 0 {
-                let (first, end) = call.pages();
-                // Cached pages of a direct write are stale.
-                self.cache.invalidate(call.file, first, end - first);
-            }
-            let is_stable = call.fua || self.clients[l.client as usize].job.sync != SyncMode::None;
-            if is_stable && self.flushes(lane) {
-                return Step::Go(Phase::Flush);
-            }
+        if l.call.action != Action::Write {
+            return Step::Done;
         }
-        Step::Done
+        let call = l.call;
+        if self.cache.cached(call.file) > 0 {
+            let (first, end) = call.pages();
+            // Cached pages of a direct write are stale.
+            self.cache.invalidate(call.file, first, end - first);
+        }
+        let is_stable = call.fua || self.clients[l.client as usize].job.sync != SyncMode::None;
+        if is_stable && self.flushes(lane) { Step::Go(Phase::Flush) } else { Step::Done }
     }
 
     /// The disk that a file lies on.

@@ -57,6 +57,7 @@ use cache::Cache;
 pub use capacity::measure as capacity;
 use client::{Client, Region};
 use disks::{Disks, Wanted};
+use earliest::Earliest;
 use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_core::{Duration, GroupId, Instant, Tag, TaskId};
 use fairhead_device::DeviceParams;
@@ -166,7 +167,7 @@ pub(crate) fn out_of_line<T>(tell: impl FnOnce() -> T) -> T {
 }
 
 /// Later than anything that happens.
-const NEVER: Instant = Instant::from_ns(u64::MAX);
+const NEVER: Instant = Earliest::NEVER;
 
 /// Points of the time series, all clients together: a run that has more has longer intervals, as its memory
 /// is bounded.
@@ -449,11 +450,11 @@ impl<'a> Machine<'a> {
         let event = self.events.peek();
         // Ties: the device first, then events by class, the elevator's timer among the timers.
         let (mut at, mut class) = event.unwrap_or((NEVER, u64::MAX));
-        if let Some(t) = device.filter(|&t| t <= at) {
-            (at, class) = (t, 0);
+        if device <= at {
+            (at, class) = (device, 0);
         }
-        if let Some(t) = timer.filter(|&t| (t, 3) < (at, class)) {
-            (at, class) = (t, 3);
+        if timer < at || timer == at && class > 3 {
+            (at, class) = (timer, 3);
         }
         if at > self.time_max || at == NEVER || self.ended || self.has_failed() {
             self.end(at);
@@ -706,10 +707,9 @@ impl<'a> Machine<'a> {
     /// The interrupt handler: completes a request, runs the queue if that is its business, and only then
     /// wakes who waited.
     fn complete(&mut self, member: usize, tag: Tag) {
-        let mut owners = std::mem::take(&mut self.owners);
-        let mut woken = std::mem::take(&mut self.woken);
-        self.queue.complete(self.now, member, tag, &mut owners, &mut woken);
-        for owner in &owners {
+        let woken = &mut self.woken;
+        self.queue.complete(self.now, member, tag, &mut self.owners, woken);
+        for owner in &self.owners {
             match *owner {
                 Owner::None | Owner::Shared(_) => {}
                 Owner::Lane(lane) => {
@@ -717,10 +717,10 @@ impl<'a> Machine<'a> {
                         woken.push_back(lane);
                     }
                 }
-                Owner::Read { file, first, count } => self.cache.read_done(file, first, count, &mut woken),
+                Owner::Read { file, first, count } => self.cache.read_done(file, first, count, woken),
                 Owner::Write { file, first, count } => {
                     self.cache_stats.pages_written += u64::from(count);
-                    self.cache.write_done(file, first, count, &mut woken);
+                    self.cache.write_done(file, first, count, woken);
                 }
             }
         }
@@ -732,10 +732,9 @@ impl<'a> Machine<'a> {
             // The first in line takes what is free before the next one is looked at.
             if (thread as usize) < self.lanes.len() { self.go_on(thread) } else { self.resume(thread) }
         }
-        while let Some(thread) = woken.pop_front() {
+        while let Some(thread) = self.woken.pop_front() {
             self.resume(thread);
         }
-        (self.owners, self.woken) = (owners, woken);
     }
 
     fn grant_batch(&mut self, thread: u32) {

@@ -23,12 +23,12 @@ use std::collections::VecDeque;
 /// Something that a process does on a processor, for one of its lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Computes before a call, for that long; then the call is submitted.
-    Prepare(u32, Duration),
+    /// Computes before a call; then the call is submitted.
+    Prepare(u32),
     /// Takes note that what a lane waited for has come.
     TakeUp(u32),
     /// Pays for requests that a buffered call has handed in.
-    Pay(u32, Duration),
+    Pay(u32),
     /// Submits the calls that it has prepared.
     Submit(u32),
 }
@@ -36,7 +36,7 @@ pub(super) enum Work {
 impl Work {
     pub(super) const fn lane(self) -> u32 {
         match self {
-            Self::Prepare(lane, _) | Self::TakeUp(lane) | Self::Pay(lane, _) | Self::Submit(lane) => lane,
+            Self::Prepare(lane) | Self::TakeUp(lane) | Self::Pay(lane) | Self::Submit(lane) => lane,
         }
     }
 }
@@ -173,20 +173,23 @@ impl Processors {
     }
 
     /// The processor that a process is on, or was on last.
+    #[inline]
     pub(super) fn cpu_of(&self, process: usize) -> u16 {
         self.processes[process].cpu
     }
 
     /// What a process does now.
+    #[inline]
     pub(super) fn doing(&self, process: usize) -> Option<Work> {
         self.processes[process].doing
     }
 
     /// Adds work to a process that has `in_flight` calls in flight. True if it slept and has got a processor:
     /// it is to be started.
+    #[inline]
     pub(super) fn add(&mut self, process: usize, work: Work, in_flight: u32) -> bool {
         let p = &mut self.processes[process];
-        let list = if matches!(work, Work::Prepare(..)) { &mut p.calls } else { &mut p.ready };
+        let list = if matches!(work, Work::Prepare(_)) { &mut p.calls } else { &mut p.ready };
         list.push_back(work);
         p.state == State::Asleep && p.has_work(in_flight) && self.wake(process)
     }
@@ -246,6 +249,7 @@ impl Processors {
 
     /// What the process, which is on a processor, does next; and whether it was just woken. It has nothing:
     /// `None`.
+    #[inline]
     pub(super) fn next(&mut self, process: usize) -> Option<(Work, bool)> {
         let p = &mut self.processes[process];
         if p.at_least > 1 {
@@ -265,11 +269,13 @@ impl Processors {
     }
 
     /// The process does this now.
+    #[inline]
     pub(super) fn does(&mut self, process: usize, work: Work) {
         self.processes[process].doing = Some(work);
     }
 
     /// Adds CPU time to a process.
+    #[inline]
     pub(super) fn charge(&mut self, process: usize, time: Duration) {
         let p = &mut self.processes[process];
         p.had += time;
@@ -277,6 +283,7 @@ impl Processors {
     }
 
     /// A call is prepared. True if it is time to submit those that are.
+    #[inline]
     pub(super) fn stage(&mut self, process: usize, lane: u32, batch: u32) -> bool {
         let p = &mut self.processes[process];
         p.staged.push(lane);
@@ -284,11 +291,13 @@ impl Processors {
     }
 
     /// The calls that are prepared; they are no longer.
+    #[inline]
     pub(super) fn take_staged(&mut self, process: usize) -> Vec<u32> {
         std::mem::take(&mut self.processes[process].staged)
     }
 
     /// Gives back what [`take_staged`](Self::take_staged) gave, or its memory.
+    #[inline]
     pub(super) fn return_staged(&mut self, process: usize, staged: Vec<u32>) {
         let p = &mut self.processes[process];
         if p.staged.is_empty() {
@@ -298,6 +307,7 @@ impl Processors {
 
     /// A process, which has `in_flight` calls in flight, has done one thing. Returns the process that is on
     /// its processor from now on: itself, one that waited, or none.
+    #[inline]
     pub(super) fn turn(&mut self, process: usize, in_flight: u32) -> Option<usize> {
         let p = &self.processes[process];
         let (cpu, sleeps, had) = (usize::from(p.cpu), !p.has_work(in_flight), p.had);

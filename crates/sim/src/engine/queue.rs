@@ -85,8 +85,6 @@ pub(super) struct DiskQueue<'a> {
     locked_until: Instant,
     /// The scheduler's lock on hosts whose processors wait for it.
     disk_lock: Option<DiskLock>,
-    /// Pools whose requests a completion gives back: scratch space.
-    given_back: Vec<usize>,
     /// What the way to the device takes, and commands that are on it: when they arrive.
     path: Duration,
     on_the_way: VecDeque<(Instant, Command)>,
@@ -205,7 +203,6 @@ impl<'a> DiskQueue<'a> {
             lock: Duration::ZERO,
             locked_until: Instant::EPOCH,
             disk_lock: None,
-            given_back: Vec::new(),
             path: host.path,
             on_the_way: VecDeque::new(),
             multi_queue: layer,
@@ -227,6 +224,11 @@ impl<'a> DiskQueue<'a> {
     pub(super) fn with_disk_lock(mut self, lock: Option<Lock>) -> Self {
         self.disk_lock = lock.map(DiskLock::new);
         self
+    }
+
+    /// Whether processors wait for its scheduler's lock.
+    pub(super) const fn has_lock(&self) -> bool {
+        self.disk_lock.is_some()
     }
 
     /// What runs the queue; none: whatever happens.
@@ -279,15 +281,15 @@ impl<'a> DiskQueue<'a> {
     pub(super) fn submit(
         &mut self,
         now: Instant,
-        rq: Request,
+        rq: &Request,
         owner: Owner,
         batch: &mut Batch,
     ) -> std::result::Result<(), Full> {
-        if !self.has_request(now, &rq, *batch) {
-            self.was_held_up = self.is_held_up(&rq);
+        if !self.has_request(now, rq, *batch) {
+            self.was_held_up = self.is_held_up(rq);
             // What the page cache hands in is put together anew after the wait.
             if let (Some(tap), Owner::Lane(_)) = (&mut self.tap, owner) {
-                tap.journal(|journal, member| journal.refused(member, &rq));
+                tap.journal(|journal, member| journal.refused(member, rq));
             }
             return Err(Full);
         }
@@ -299,13 +301,13 @@ impl<'a> DiskQueue<'a> {
             Op::Discard => {}
         }
         self.pools.take(pool);
-        self.journal(|journal, member| journal.made(member, &rq));
+        self.journal(|journal, member| journal.made(member, rq));
         if self.plug == Plug::Device {
             self.plugged |= self.elevator.requests().queued() == 0;
-            self.insert(now, rq, owner, pool);
+            self.insert(now, *rq, owner, pool);
             return Ok(());
         }
-        self.collected.push((rq, owner, pool));
+        self.collected.push((*rq, owner, pool));
         if self.collected.len() >= self.plug_max || rq.len >= Plug::TASK_SECTORS {
             self.hand_in_collected(now);
         }
@@ -536,22 +538,20 @@ impl<'a> DiskQueue<'a> {
             }
             return;
         }
-        let mut freed = self.tap.as_mut().map(|tap| std::mem::take(&mut tap.tags));
+        let was_congested = self.pools.is_congested(false);
+        let freed = self.free.len();
         for free in self.elevator.complete(now, tag) {
-            if let Some(freed) = &mut freed {
-                freed.push(free);
-            }
             let (owner, pool) = self.owners[usize::from(free.0)];
             owners.push(owner);
-            self.given_back.extend(pool);
             self.free.push(free.0);
+            if let Some(pool) = pool {
+                self.pools.give_back(pool);
+            }
         }
-        if let Some(freed) = freed {
+        if self.tap.is_some() {
             self.tell_completed(tag, freed);
         }
         // Writers that wait for congestion wake when it ends, not with each request that is freed.
-        let was_congested = self.pools.is_congested(false);
-        self.given_back.drain(..).for_each(|pool| self.pools.give_back(pool));
         if was_congested && !self.pools.is_congested(false) {
             woken.extend(self.congestion_waiters.drain(..));
         }
@@ -748,18 +748,17 @@ impl<'a> DiskQueue<'a> {
         tap.journal(|journal, member| journal.flushed(member));
     }
 
-    /// A request has completed, and these tags are free.
+    /// A request has completed, and the free tags from the `first`-th on are those that it had.
     #[cold]
     #[inline(never)]
-    fn tell_completed(&mut self, tag: Tag, mut freed: Vec<Tag>) {
+    fn tell_completed(&mut self, tag: Tag, first: usize) {
+        let freed: Vec<Tag> = self.free[first..].iter().map(|free| Tag(*free)).collect();
         if let Some(tap) = &mut self.tap {
             tap.why(|why, member| why.completed(member, tag, &freed));
         }
         self.drain_observed_trace();
         if let Some(tap) = &mut self.tap {
             tap.journal(|journal, member| journal.completed(member, tag, &freed));
-            freed.clear();
-            tap.tags = freed;
         }
     }
 

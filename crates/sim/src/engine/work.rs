@@ -64,6 +64,7 @@ impl Machine<'_> {
     }
 
     /// A lane's process has something more to do.
+    #[inline]
     pub(super) fn add_work(&mut self, lane: u32, work: Work) {
         let process = self.lanes[lane as usize].client as usize;
         if matches!(work, Work::TakeUp(_)) {
@@ -88,17 +89,17 @@ impl Machine<'_> {
             spent.complete = cores.wake;
         }
         match work {
-            Work::Prepare(_, cost) => {
+            Work::Prepare(_) => {
                 let l = &self.lanes[lane as usize];
                 (spent.user, spent.scheduler) = (l.user, l.scheduler);
-                spent.submit = cost.saturating_sub(l.user + l.scheduler);
+                spent.submit = l.system.saturating_sub(l.scheduler);
             }
             Work::TakeUp(_) => self.cost_of_completion(process, lane, &mut spent),
-            Work::Pay(_, cost) => spent.submit = cost,
+            Work::Pay(_) => spent.submit = self.lanes[lane as usize].pays,
             Work::Submit(_) => {}
         }
         self.spread(&mut spent);
-        if matches!(work, Work::Prepare(..)) {
+        if matches!(work, Work::Prepare(_)) {
             // A call does not begin before the work that prepares it.
             let l = &mut self.lanes[lane as usize];
             l.inside = l.inside.min(spent.total());
@@ -107,6 +108,7 @@ impl Machine<'_> {
     }
 
     /// Makes work that is no visit of a lock longer or shorter by chance.
+    #[inline]
     fn spread(&mut self, spent: &mut CpuBooks) {
         let Some(cores) = &self.host.cores else { return };
         let most = u64::from(cores.spread_pct);
@@ -117,6 +119,7 @@ impl Machine<'_> {
         }
     }
 
+    #[inline]
     fn begin_work(&mut self, process: usize, lane: u32, spent: CpuBooks) {
         let takes = spent.total();
         if let Some(processors) = &mut self.processors {
@@ -149,12 +152,12 @@ impl Machine<'_> {
         self.cpu_books.add(&spent);
         let Some(work) = self.processors.as_ref().and_then(|p| p.doing(process)) else { return };
         match work {
-            Work::Prepare(lane, _) if self.is_direct(lane) => {
+            Work::Prepare(lane) if self.is_direct(lane) => {
                 if self.stage(process, lane) {
                     return;
                 }
             }
-            Work::Prepare(lane, _) | Work::Pay(lane, _) => self.paid_or_begins(lane),
+            Work::Prepare(lane) | Work::Pay(lane) => self.paid_or_begins(lane),
             Work::TakeUp(lane) => self.go_on(lane),
             Work::Submit(_) => self.begin_staged(process, spent),
         }
@@ -208,6 +211,9 @@ impl Machine<'_> {
 
     /// The process takes the lock of each disk that it has prepared calls for, one after the other.
     fn take_locks(&mut self, process: usize, spent: &mut CpuBooks) {
+        if !self.queue.has_locks() {
+            return;
+        }
         let Some(staged) = self.processors.as_mut().map(|p| p.take_staged(process)) else { return };
         // A process with nothing else in flight submits a single request, which has a cost of its own under
         // the lock.
