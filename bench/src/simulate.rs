@@ -70,7 +70,7 @@ pub(crate) const DRIVES_LOAD: (u32, u32) = (8, 128);
 /// The run lasts `ms` of virtual time; each process keeps `depth` calls in flight.
 ///
 /// # Errors
-/// If the example cannot be run with that time, or with that load: what is wrong with it.
+/// If the example cannot be run for that time or with that load; the text is one line.
 pub(crate) fn run_drives(
     preset: &Preset,
     ms: u32,

@@ -1,4 +1,4 @@
-//! What the program says of arguments that it cannot use: one line, and exit code 2.
+//! The answer to arguments that cannot be used: one line, and exit code 2.
 
 use std::process::Command;
 

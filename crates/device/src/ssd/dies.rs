@@ -139,12 +139,11 @@ pub(super) struct Dies {
     t: Timing,
     dies: Vec<Die>,
     channels: Vec<Channel>,
-    /// When each is done with what it is at: dies that sense for a read, dies that do something else, and
-    /// transfers on channels.
+    /// When work ends: of dies that sense pages for a read, of dies that do anything else, of channels.
     senses: Turns,
     timers: Timers,
     transfers: Timers,
-    /// The earliest of all these, as it was after the last call: it is asked for more often than it changes.
+    /// The earliest of these times, kept by each call that changes one: it is read more often than that.
     next: u64,
     runs: Vec<Run>,
     free_runs: u32,
@@ -210,13 +209,13 @@ impl Dies {
         self.next
     }
 
-    /// A call that may have changed a timer is over.
+    /// Finds the earliest time again, at the end of a call that may have changed it.
     #[inline]
-    fn look(&mut self) {
+    fn find_next(&mut self) {
         self.next = self.next_die().min(self.transfers.next().0);
     }
 
-    /// When a die is done next.
+    /// When the next die ends what it does.
     #[inline]
     fn next_die(&self) -> u64 {
         self.senses.next().0.min(self.timers.next().0)
@@ -243,7 +242,7 @@ impl Dies {
             let run = Run { start, end, lpn, pages: on_die, id, next: NIL };
             self.queue_run(now, (lpn % dies) as usize, run);
         }
-        self.look();
+        self.find_next();
         pages as u32
     }
 
@@ -280,7 +279,7 @@ impl Dies {
         if self.dies[die].doing == Doing::Nothing {
             self.start(now, die);
         }
-        self.look();
+        self.find_next();
     }
 
     /// Idle dies empty the SLC cache, which has `units` units; an empty one they leave alone.
@@ -294,7 +293,7 @@ impl Dies {
                 self.start(now, die);
             }
         }
-        self.look();
+        self.find_next();
     }
 
     /// Lets a read in before what the die is at, if the drive can.
@@ -310,7 +309,7 @@ impl Dies {
         self.start_read(now + self.t.suspend, die);
     }
 
-    /// What a free die, whose timer does not run, does next.
+    /// Starts what a free die does next. Its timer does not run.
     fn start(&mut self, now: u64, die: usize) {
         let d = &mut self.dies[die];
         let bounded = d.suspended.is_some() || (self.pressed && d.programs.head != NIL);
@@ -417,7 +416,7 @@ impl Dies {
         } else {
             self.end_operation(die.0, die.1)
         };
-        self.look();
+        self.find_next();
         outcome
     }
 

@@ -86,7 +86,7 @@ pub(super) struct Prefetch {
     ends: [u64; STREAMS],
     /// The streams in the order of their last use, the longest ago first.
     order: [u8; STREAMS],
-    /// How many cells of each have pages on their way.
+    /// The number of cells of each stream that have pages on their way.
     awaited: [u32; STREAMS],
     /// Streams for which something was fetched.
     fetched: u32,
@@ -173,7 +173,7 @@ impl Prefetch {
         self.ends[i] = end;
     }
 
-    /// The stream at a place in the order has been used: it goes to the end. Answers which it is.
+    /// Moves the stream at a place in the order to the end, as it is used now. Returns its number.
     fn take_last(&mut self, place: usize) -> usize {
         self.order[place..].rotate_left(1);
         usize::from(self.order[STREAMS - 1])

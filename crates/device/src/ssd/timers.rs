@@ -1,8 +1,9 @@
-//! What ends next: of a fixed number of resources with a timer each, and of what takes equally long.
+//! Which work ends next: [`Timers`] for work of any length, [`Turns`] for work that always takes the same
+//! time.
 //!
-//! A tournament: every inner node is the earlier of its two children, and the next timer is at the root.
-//! Setting one costs a comparison for each level up to the first match that it neither had won nor wins now.
-//! Of equals the lower number wins.
+//! [`Timers`] is a tournament: every inner node is the earlier of its two children, and the next timer is at
+//! the root. Setting one costs a comparison for each level up to the first match that it neither had won nor
+//! wins now. Of equals the lower number wins.
 //!
 //! ```text
 //!            [1: 1]                timers 0..4 at 30, 10, 40, 20
@@ -69,12 +70,12 @@ impl Timers {
     }
 }
 
-/// Works that take equally long, and so end in the order in which they began: when each ends, and its number.
-/// Of equals the lower number is first, as with [`Timers`].
+/// Work that always takes the same time, and so ends in the order in which it began: when each piece ends,
+/// and its number. Of equal times the lower number is first, as in [`Timers`].
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     all: VecDeque<(u64, u32)>,
-    /// The first, or one that never ends.
+    /// The earliest; `(NEVER, 0)` if there is none.
     first: (u64, u32),
 }
 
@@ -93,7 +94,7 @@ impl Turns {
         self.first = self.first.min((at, number));
     }
 
-    /// One that began late is behind others that begin after it.
+    /// Inserts work before some that was pushed earlier: a read that suspends a program begins late.
     #[cold]
     fn insert(&mut self, at: u64, number: u32) {
         let i = self.all.partition_point(|other| *other < (at, number));
@@ -106,14 +107,14 @@ impl Turns {
         (self.first.0, self.first.1 as usize)
     }
 
-    /// The earliest has ended.
+    /// Removes the earliest.
     #[inline]
     pub(super) fn pop(&mut self) {
         self.all.pop_front();
         self.first = self.all.front().copied().unwrap_or((NEVER, 0));
     }
 
-    /// Whether one with that number has not ended.
+    /// Whether work with that number has not ended.
     #[cfg(test)]
     pub(super) fn has(&self, number: usize) -> bool {
         self.all.iter().any(|one| one.1 as usize == number)

@@ -93,6 +93,7 @@ pub(super) struct Disks<'a> {
     devices: Earliest,
     timers: Earliest,
     stale: [u64; 2],
+    /// Whether a queue's scheduler has a lock that processors wait for.
     has_locks: bool,
     /// Queues that have been handed something, and are to be run; and those that may hold back what tasks
     /// have handed in. One bit each.

@@ -18,7 +18,7 @@ pub(super) struct Earliest {
     /// The number with the earliest time: of all at 1, of the two halves at 2 and 3, and so on; a number's
     /// own place is behind those.
     first: Box<[u8]>,
-    /// When the first of all is.
+    /// The earliest of all times.
     next: Instant,
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Lane {
     since: Instant,
     /// CPU time that is part of the call.
     pub(super) inside: Duration,
-    /// CPU time that precedes the call: its program's computing, and the rest; and what of that is the scheduler's work.
+    /// CPU time before the call: the program's own, the rest, and the scheduler's part of the rest.
     pub(super) user: Duration,
     pub(super) system: Duration,
     pub(super) scheduler: Duration,
@@ -46,9 +46,9 @@ pub(super) struct Lane {
     pub(super) late: Duration,
     /// CPU time of requests that it has handed in and not paid for.
     pub(super) owed: Duration,
-    /// What it pays for them, on a CPU or waiting for one, if it does; and whether what else it waited for has
-    /// come meanwhile.
+    /// CPU time that it pays for them now, on a CPU or waiting for one; zero: it does not pay.
     pub(super) pays: Duration,
+    /// The other thing that it waited for has come while it paid.
     has_come: bool,
     /// Sectors of the call that have been handed in, and pieces that have not completed.
     handed_in: u32,

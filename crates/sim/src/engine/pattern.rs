@@ -81,7 +81,7 @@ pub(super) struct Pattern {
     /// How long the region of each file is, and how far it is to the end of the file, in bytes.
     span: u64,
     room: u64,
-    /// How many places a random call can go to in a file, by direction.
+    /// The number of places that a random call can go to in a file, by direction.
     jumps_to: [u64; 3],
     /// The job's data: `size`, or all regions together if that is less.
     size: u64,

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 /// Something that a process does on a processor, for one of its lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Computes before a call; then the call is submitted.
+    /// Computes before a call, which is then submitted.
     Prepare(u32),
     /// Takes note that what a lane waited for has come.
     TakeUp(u32),

@@ -748,7 +748,7 @@ impl<'a> DiskQueue<'a> {
         tap.journal(|journal, member| journal.flushed(member));
     }
 
-    /// A request has completed, and the free tags from the `first`-th on are those that it had.
+    /// A request has completed. The tags in `free` from index `first` on are those that it had.
     #[cold]
     #[inline(never)]
     fn tell_completed(&mut self, tag: Tag, first: usize) {
