@@ -26,8 +26,8 @@ struct Entry {
 /// Timers numbered from 0.
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
-    /// Node `n` is side `n % 2` of match `n / 2`, whose winner is node `n / 2`: the winner of all is at 1, the
-    /// winners of the two halves at 2 and 3, and so on; the timers themselves are the second half.
+    /// Node `n` is side `n % 2` of match `n / 2`, whose winner is node `n / 2`: the winner of all is at 1,
+    /// the winners of the two halves at 2 and 3, and so on; the timers themselves are the second half.
     matches: Box<[[Entry; 2]]>,
 }
 
