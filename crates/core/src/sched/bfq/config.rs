@@ -76,10 +76,11 @@ tunables! {
         /// v8 patch 15: the peak rate is taken from what was dispatched over long intervals. Off: the best of single slots.
         /// Default on.
         pub rate_estimator: bool = true, 0, 1;
-        /// v8 patch 16: slow queues pay for time, async requests cost more than their size. Off: who times out pays a whole
-        /// budget. Default on.
+        /// v8 patch 16: slow queues pay for time, async requests cost more than their size. Off: a queue that
+        /// runs out of time pays a whole budget. Default on.
         pub fair_writes: bool = true, 0, 1;
-        /// v8 patch 17: raise the weight of interactive queues, and let who matters more take the disk away. Default on.
+        /// v8 patch 17: raise the weight of interactive queues, and let a queue of greater weight take the
+        /// disk away from the queue in service. Default on.
         pub interactive: bool = true, 0, 1;
         /// v8 patch 18: raise the weight of soft real-time queues. Default on.
         pub soft_realtime: bool = true, 0, 1;
@@ -104,8 +105,8 @@ tunables! {
         /// Our own: when a disk that reorders requests itself passes over one of a raised queue, send it no more of others
         /// until it is done. Default on.
         pub ncq_protection: bool = true, 0, 1;
-        /// Our own: who is raised and reads more than 1 MiB in one piece is not taken for a program that starts for as long as
-        /// it reads on. Default on.
+        /// Our own: a queue that is raised as interactive and reads more than 1 MiB in one piece is not
+        /// treated as a program that starts, until that piece ends. Default on.
         pub streams: bool = true, 0, 1;
         /// If not zero, clocks that the kernel keeps in ticks of 1/HZ advance in these steps: those of slots, raising, bursts
         /// and merging, but not those of idling and rates. Unlike `Limits::tick`, under which everything does. Default 0.

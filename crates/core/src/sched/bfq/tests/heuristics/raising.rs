@@ -1,4 +1,4 @@
-//! Weight raising: who is raised, when, and until when.
+//! Weight raising: which queues are raised, when, and until when.
 
 use super::*;
 
