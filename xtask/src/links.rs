@@ -6,6 +6,8 @@
 //! *.rs, *.toml //= bfq-2010, …                                  a source is a heading of docs/reference/sources.md
 //! ```
 //!
+//! A row of a table in a document is one line.
+//!
 //! An anchor is a heading, as GitHub and mdBook name it (`### 4.2 Injection` is `42-injection`), or
 //! `<a id="…">`. Addresses outside of the repository are checked for their form only, so that the check needs
 //! no network.
@@ -55,7 +57,7 @@ impl Checked {
         Ok(checked)
     }
 
-    /// The links of a document.
+    /// The links of a document, and its tables.
     fn document(&mut self, name: &Path, text: &str) {
         let own = anchors(text);
         for (i, anchor) in own.iter().enumerate() {
@@ -64,6 +66,15 @@ impl Checked {
             }
         }
         let prose = prose(text);
+        for (i, line) in prose.lines().enumerate() {
+            if line.starts_with('|') && !line.trim_end().ends_with('|') {
+                self.fault(
+                    name,
+                    i + 1,
+                    "a row of a table ends without |: write the whole row in one line".to_owned(),
+                );
+            }
+        }
         for (at, link) in links(&prose) {
             let line = prose[..at].matches('\n').count() + 1;
             self.count += 1;
@@ -359,6 +370,13 @@ mod tests {
                 "d.md:10: gone.md: there is no gone.md",
             ]
         );
+    }
+
+    #[test]
+    fn a_row_that_is_broken_into_two_lines_is_a_fault() {
+        let page = "| a | b |\n|---|---|\n| 1 | `x|y` |\n| 2 | two\nlines |\n\n```\n| code\n```\n";
+        let fault = "a.md:4: a row of a table ends without |: write the whole row in one line";
+        assert_eq!(faults(&[("a.md", page)]), [fault]);
     }
 
     #[test]
