@@ -132,3 +132,37 @@ fn fuzz(programs: &Path, target: &str, time: Duration) -> Result<(), String> {
         format!("{target}:\n{}", lines[lines.len().saturating_sub(60)..].join("\n"))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_fuzz_target_is_in_every_list() {
+        let fuzz = root().join("fuzz");
+        let read = |file: &str| fs::read_to_string(fuzz.join(file)).expect("a file that can be read");
+        let (manifest, library, replay) = (read("Cargo.toml"), read("src/lib.rs"), read("tests/replay.rs"));
+        let files = fs::read_dir(fuzz.join("fuzz_targets")).expect("the folder of targets");
+        let stem = |entry: fs::DirEntry| entry.path().file_stem().map(|s| s.to_string_lossy().into_owned());
+        let mut targets: BTreeSet<String> =
+            files.filter_map(|entry| stem(entry.expect("an entry"))).collect();
+        targets.extend(TARGETS.map(str::to_owned));
+        let mut missing = Vec::new();
+        for target in &targets {
+            for (is_there, what) in [
+                (TARGETS.contains(&target.as_str()), "its name in TARGETS of xtask/src/fuzz.rs"),
+                (fuzz.join(format!("fuzz_targets/{target}.rs")).exists(), "a file in fuzz/fuzz_targets"),
+                (manifest.contains(&format!("name = \"{target}\"")), "a [[bin]] in fuzz/Cargo.toml"),
+                (library.contains(&format!("pub fn {target}(")), "a function in fuzz/src/lib.rs"),
+                (replay.contains(&format!("\"{target}\"")), "a line in fuzz/tests/replay.rs"),
+                (fuzz.join("corpus").join(target).exists(), "a folder of inputs in fuzz/corpus"),
+            ] {
+                if !is_there {
+                    missing.push(format!("fuzz target {target} lacks {what}"));
+                }
+            }
+        }
+        assert!(missing.is_empty(), "{}", missing.join("\n"));
+    }
+}
