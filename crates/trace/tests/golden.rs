@@ -52,16 +52,21 @@ fn table(trace: &mut Trace) -> String {
     text
 }
 
+/// What to do if the records of a file are missing or differ.
+const BLESS: &str =
+    "if these records are right, `FAIRHEAD_BLESS=1 cargo test -p fairhead-trace --test golden` writes them";
+
 fn check(file: &str, format: Format, notes: Notes) {
     let mut trace = open(&golden(file)).unwrap();
     assert_eq!(trace.format(), format, "{file}");
+    assert!(Format::ALL.contains(&format), "Format::ALL lacks {format}");
     let got = table(&mut trace);
     let records = golden(&format!("{file}.records"));
     if std::env::var_os("FAIRHEAD_BLESS").is_some() {
         std::fs::write(&records, &got).unwrap();
     }
-    let expected = std::fs::read_to_string(records).unwrap();
-    assert_eq!(got, expected, "{file}:\n{got}");
+    let expected = std::fs::read_to_string(records).unwrap_or_default();
+    assert_eq!(got, expected, "{file}: {BLESS}\n{got}");
     assert_eq!(trace.notes(), notes, "{file}");
 }
 

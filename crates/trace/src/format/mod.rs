@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn each_shape_is_told_by_its_line() {
-        for (line, format) in [
+        let lines = [
             ("  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]", Format::Blkparse),
             ("  fio-20569 [001] d..1.  5423.202123:   7,0    Q   R 111168 + 32 [fio]", Format::Ftrace),
             (
@@ -203,7 +203,12 @@ mod tests {
             ("0.5 0 1234 8 1", Format::DiskSim),
             ("R Hit    3962268  12   6657.00000  64047.00000", Format::DiskSimValidation),
             ("sh-7 .000066 8 113248528 Seq 0 8 RA 4.682475 C", Format::StartUp),
-        ] {
+        ];
+        for format in Format::ALL.into_iter().filter(|f| *f != Format::Blktrace) {
+            assert!(lines.iter().any(|(_, f)| *f == format), "this test has no line of {format}");
+        }
+        for (line, format) in lines {
+            assert!(Format::ALL.contains(&format), "Format::ALL lacks {format}");
             assert_eq!(Format::of_line(line), Some(format), "{line}");
             assert_eq!(Format::detect(line.as_bytes()), Ok(format), "{line}");
         }
