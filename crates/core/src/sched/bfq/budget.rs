@@ -21,15 +21,12 @@
 //= linux-6.12 block/bfq-iosched.c bfq_bfqq_budget_timeout, bfq_may_expire_for_budg_timeout
 //= docs/reference/bfq.md#25-slot-clock
 
-use super::Bfq;
 use super::rules::early;
 use super::view::{Expire, QueueId};
+use super::{Bfq, DEFAULT_BUDGET};
 use crate::request::Requests;
 use crate::units::{Duration, Instant, Sectors, Tag};
 
-/// B until it is known better, in sectors.
-//= linux-6.12 block/bfq-iosched.c bfq_default_max_budget, docs/reference/bfq.md#21-maximum-budget
-pub(super) const DEFAULT_BUDGET: u32 = 16 * 1024;
 /// `slots_seen` from which on the measured B counts.
 //= linux-6.12 block/bfq-iosched.c bfq_stats_min_budgets, docs/reference/bfq.md#21-maximum-budget
 const SLOTS_WARM: u32 = 194;

@@ -5,9 +5,8 @@
 //! [hierarchy](crate::parts::hierarchy).
 
 use super::Bfq;
-use super::group::Kind;
 use super::queue::Queue;
-use super::view::QueueId;
+use super::view::{Kind, QueueId};
 use crate::request::{Requests, State};
 use crate::units::{GroupId, Sector, Tag};
 

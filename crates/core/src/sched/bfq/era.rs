@@ -4,7 +4,6 @@
 //! else. The rule has the outcome as its own setting.
 
 use super::config::Config;
-use super::retune::Derived;
 use super::rules::Rules;
 use super::rules::burst::{self, Bursts};
 use super::rules::depth::{self, Depth};
@@ -16,7 +15,12 @@ use super::rules::rate::{Method, Rate};
 use super::rules::stream::Streams;
 use super::rules::waker::{self, Wakers};
 use crate::elevator::Limits;
+use crate::parts::choose::BackSeek;
 use crate::units::Duration;
+
+/// `strict_guarantees` idles for so long at least.
+//= linux-6.12 block/bfq-iosched.c bfq_strict_guarantees_store, docs/reference/bfq.md#43-strict-guarantees
+const IDLE_STRICT: Duration = Duration::from_ms(8);
 
 impl Rules {
     /// The rules for a device of which nothing is known yet, and as many queues.
@@ -59,7 +63,7 @@ const fn depth_threshold(config: &Config) -> u32 {
 }
 
 fn early(config: &Config, timeout: Duration) -> early::Setting {
-    let timeout_async = super::whole_ticks(early::TIMEOUT_ASYNC, config.tick);
+    let timeout_async = whole_ticks(early::TIMEOUT_ASYNC, config.tick);
     early::Setting { on: !config.fair_writes, timeout, timeout_async }
 }
 
@@ -87,4 +91,31 @@ const fn streams(config: &Config) -> bool {
 
 const fn wakers(config: &Config, slice_idle: Duration) -> waker::Setting {
     waker::Setting { on: config.wakers, slice_idle }
+}
+
+/// What follows from the tunables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Derived {
+    pub(super) back: BackSeek,
+    pub(super) slice_idle: Duration,
+    pub(super) timeout: Duration,
+}
+
+impl Derived {
+    pub(super) fn from(config: &Config) -> Self {
+        let slice_idle = config.slice_idle;
+        Self {
+            back: BackSeek {
+                max: 2 * u64::from(config.back_seek_max.0),
+                penalty: u64::from(config.back_seek_penalty),
+            },
+            slice_idle: if config.strict_guarantees { slice_idle.max(IDLE_STRICT) } else { slice_idle },
+            timeout: whole_ticks(config.timeout_sync, config.tick),
+        }
+    }
+}
+
+/// `d` rounded down to a multiple of `tick`, unless that is zero.
+pub(super) fn whole_ticks(d: Duration, tick: Duration) -> Duration {
+    if tick.is_zero() { d } else { tick * (d / tick) }
 }

@@ -20,10 +20,10 @@
 
 use super::Bfq;
 use super::queue::{LinkId, Process};
-use super::view::{Expire, QueueId};
+use super::view::{Expire, Kind, QueueId};
 use crate::elevator::{Control, Cx};
 use crate::parts::tasks::TaskSlot;
-use crate::request::{Op, Request};
+use crate::request::Request;
 use crate::units::{Class, GroupId, Id, IoPrio, TaskId, Weight};
 
 /// Of a group.
@@ -38,25 +38,6 @@ const WEIGHT_DEFAULT: u32 = 100;
 //= linux-6.12 block/bfq-iosched.c bfq_update_depths, docs/reference/bfq.md#311-request-pool-saturation
 const ASYNC_PART: [u32; 2] = [8, 3];
 const WRITE_PART: [u32; 2] = [12, 6];
-
-/// What limits a request's admission.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    SyncRead,
-    SyncWrite,
-    Async,
-}
-
-impl Kind {
-    #[inline]
-    pub(super) fn of(rq: &Request) -> Self {
-        match (rq.sync, rq.op) {
-            (true, Op::Read) => Self::SyncRead,
-            (true, _) => Self::SyncWrite,
-            (false, _) => Self::Async,
-        }
-    }
-}
 
 /// Tasks, as of their requests.
 impl Bfq {

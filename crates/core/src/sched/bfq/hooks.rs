@@ -3,12 +3,11 @@
 //! A hook gathers the facts that a rule looks at, calls the rule, and hands its [`Effect`] to [`Bfq::apply`].
 
 use super::Bfq;
-use super::group::Kind;
 use super::rules::burst::Newcomer;
 use super::rules::depth::Served;
 use super::rules::early::{Charge, Spent};
 use super::rules::history::Arrival;
-use super::view::{Effect, Expire, QueueId, View, since};
+use super::view::{Effect, Expire, Kind, QueueId, View, since};
 use super::weight_raising::is_usual;
 use crate::elevator::Cx;
 use crate::request::{Request, State};

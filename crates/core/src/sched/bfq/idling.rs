@@ -24,7 +24,7 @@
 
 use super::Bfq;
 use super::queue::Queue;
-use super::view::{Expire, QueueId};
+use super::view::{Boost, Expire, QueueId};
 use crate::elevator::Cx;
 use crate::trace::Reason;
 use crate::units::{Class, Duration};
@@ -35,25 +35,9 @@ const IDLE_SEEKY: Duration = Duration::from_ms(2);
 /// For how long a raised queue is, at least.
 //= linux-6.12 block/bfq-iosched.c bfq_arm_slice_timer, docs/reference/bfq.md#26-idling
 const IDLE_RAISED: Duration = Duration::from_ms(20);
-/// `strict_guarantees` idles for so long at least.
-//= linux-6.12 block/bfq-iosched.c bfq_strict_guarantees_store, docs/reference/bfq.md#43-strict-guarantees
-pub(super) const IDLE_STRICT: Duration = Duration::from_ms(8);
 /// So many more requests of others at the device delay a raised queue.
 //= linux-6.12 block/bfq-iosched.c idling_needed_for_service_guarantees, docs/reference/bfq.md#41-when-to-idle
 const CROWD: u32 = 4;
-
-/// What idling for a queue does for throughput, on this device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Boost {
-    /// It pays for every queue.
-    All,
-    /// It pays for queues that read in sequence, without long pauses.
-    Sequential,
-    /// It does not pay.
-    None,
-    /// It is asked by the rules of 2010.
-    Early,
-}
 
 impl Bfq {
     /// For whom idling pays, as far as the device is known.

@@ -7,7 +7,7 @@
 //! is the engine of 2010.
 //!
 //! ```text
-//!  insert ──► queue of the task (queue.rs) ──► hierarchy: group × class, B-WF2Q+ ──► queue in service ──► device
+//!  insert ──► queue of the task (queues.rs) ─► hierarchy: group × class, B-WF2Q+ ──► queue in service ──► device
 //!               ├─ queue_merge.rs: shared?       (parts/hierarchy/)                  slot.rs: budget, time, idling
 //!               │                                                                   ├─ budget.rs: charge, feed back
 //!               └─ weight_raising.rs: interactive? plays?                            ├─ idling.rs: wait for it?
@@ -25,11 +25,8 @@
 //! `era.rs` chooses the rules' settings from the tunables, `hooks.rs` is where the engine asks them, and
 //! `injection.rs` where it chooses among queues on their terms.
 //!
-//! A request's way, file by file: `mod.rs` (`insert`) finds its queue in `queue.rs` and `queue_merge.rs`, has
-//! `hooks.rs` ask the rules, and puts it in; a queue that was idle becomes
-//! busy in `slot.rs`. `dispatch` selects a queue in `slot.rs` (`idling.rs` says whether to wait), and issues
-//! its next request in `mod.rs`, with `budget.rs` for what that costs. `complete` is in `mod.rs` and
-//! `hooks.rs` again.
+//! A request's way, file by file, is in docs/architecture.md. What there is of queues and tasks is in
+//! `queue.rs`, and no file here leads back to itself by its imports.
 //!
 //! A queue is selected with a budget, in sectors, and has the disk until it has sent so many (or something
 //! else ends its *slot*: see `slot.rs`). Then it is due again when everyone else has had a share of the same
@@ -95,6 +92,7 @@ mod idling;
 mod injection;
 mod queue;
 mod queue_merge;
+mod queues;
 mod retune;
 mod rules;
 mod slot;
@@ -105,13 +103,10 @@ mod weight_raising;
 
 pub use self::config::Config;
 
-use self::budget::DEFAULT_BUDGET;
-use self::group::Kind;
-use self::idling::Boost;
+use self::era::{Derived, whole_ticks};
 use self::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, Rq};
-use self::retune::Derived;
 use self::rules::Rules;
-use self::view::{Expire, QueueId};
+use self::view::{Boost, Expire, Kind, QueueId};
 use super::Scheduler;
 use crate::config::{ConfigError, Tunables};
 use crate::elevator::{Actuators, Control, Cx, Dispatch, End, Hold, Limits, Timer};
@@ -127,6 +122,10 @@ use crate::table::Table;
 use crate::trace::Reason;
 use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId};
 use core::ops::Range;
+
+/// B until it is known better, in sectors.
+//= linux-6.12 block/bfq-iosched.c bfq_default_max_budget, docs/reference/bfq.md#21-maximum-budget
+const DEFAULT_BUDGET: u32 = 16 * 1024;
 
 /// How many different weights queues can have: 10, 20, … 80.
 const WEIGHTS: usize = 8;
@@ -867,9 +866,4 @@ impl Bfq {
             config,
         }
     }
-}
-
-/// `d` rounded down to a multiple of `tick`, unless that is zero.
-fn whole_ticks(d: Duration, tick: Duration) -> Duration {
-    if tick.is_zero() { d } else { tick * (d / tick) }
 }

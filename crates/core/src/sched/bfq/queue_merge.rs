@@ -42,9 +42,8 @@
 //= docs/reference/bfq.md#32-early-queue-merge
 
 use super::Bfq;
-use super::queue::{LinkId, Queue, Saved};
+use super::queue::{LinkId, Queue, Raise, Saved};
 use super::view::{QueueId, since};
-use super::weight_raising::Raise;
 use crate::elevator::Cx;
 use crate::parts::tasks::TaskSlot;
 use crate::trace::Reason;

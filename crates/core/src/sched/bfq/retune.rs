@@ -10,33 +10,9 @@
 
 use super::Bfq;
 use super::config::Config;
-use super::idling::IDLE_STRICT;
+use super::era::Derived;
 use crate::config::{ConfigError, Tunables};
 use crate::elevator::Cx;
-use crate::parts::choose::BackSeek;
-use crate::units::Duration;
-
-/// What follows from the tunables.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Derived {
-    pub(super) back: BackSeek,
-    pub(super) slice_idle: Duration,
-    pub(super) timeout: Duration,
-}
-
-impl Derived {
-    pub(super) fn from(config: &Config) -> Self {
-        let slice_idle = config.slice_idle;
-        Self {
-            back: BackSeek {
-                max: 2 * u64::from(config.back_seek_max.0),
-                penalty: u64::from(config.back_seek_penalty),
-            },
-            slice_idle: if config.strict_guarantees { slice_idle.max(IDLE_STRICT) } else { slice_idle },
-            timeout: super::whole_ticks(config.timeout_sync, config.tick),
-        }
-    }
-}
 
 impl Bfq {
     /// Takes other tunables over; answers whether they are such as can be.

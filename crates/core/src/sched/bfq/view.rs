@@ -10,6 +10,7 @@
 //! literal values. What costs something to find out is passed as a closure, which a rule calls only if it
 //! needs the fact.
 
+use crate::request::{Op, Request};
 use crate::trace::Reason;
 use crate::units::{Duration, Id, Instant, Tag};
 use core::num::NonZeroU32;
@@ -34,6 +35,25 @@ impl Id for QueueId {
     #[allow(clippy::cast_possible_truncation, reason = "the index came from this type")]
     fn from_index(i: usize) -> Self {
         Self(NonZeroU32::new(i as u32).unwrap_or(NonZeroU32::MIN))
+    }
+}
+
+/// What limits a request's admission.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    SyncRead,
+    SyncWrite,
+    Async,
+}
+
+impl Kind {
+    #[inline]
+    pub(crate) fn of(rq: &Request) -> Self {
+        match (rq.sync, rq.op) {
+            (true, Op::Read) => Self::SyncRead,
+            (true, _) => Self::SyncWrite,
+            (false, _) => Self::Async,
+        }
     }
 }
 
@@ -115,6 +135,19 @@ impl Expire {
             Self::Preempted => Reason::Preempted,
         }
     }
+}
+
+/// What idling for a queue does for throughput, on this device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Boost {
+    /// It pays for every queue.
+    All,
+    /// It pays for queues that read in sequence, without long pauses.
+    Sequential,
+    /// It does not pay.
+    None,
+    /// It is asked by the rules of 2010.
+    Early,
 }
 
 /// How long ago `then` was; for ever if it never was.

@@ -68,40 +68,6 @@ const QUIET_AFTER_SPLIT: Duration = Duration::from_ms(2000);
 /// The tick of a kernel with 250 per second, where a rule counts ticks and clocks are exact.
 const USUAL_TICK: Duration = Duration::from_ms(4);
 
-/// What raises a queue's weight. (The coefficient in force is here; the hierarchy has it as the leaf's raise.)
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Raise {
-    /// 1: not raised; 30: interactive; 3000: soft real-time.
-    pub(super) factor: u32,
-    /// When raising began, else when it was last thought of.
-    pub(super) start: Instant,
-    /// For how long; zero if not raised.
-    pub(super) len: Duration,
-    /// When interactive raising began that soft real-time raising interrupted.
-    pub(super) inter_start: Option<Instant>,
-    /// Sectors served while raised.
-    pub(super) service: u64,
-    /// Who becomes busy after this may be soft real-time.
-    pub(super) soft_rt_next: Instant,
-    /// That instant is to be found out when the last request completes.
-    pub(super) softrt_pending: bool,
-}
-
-impl Raise {
-    /// Of a new queue.
-    pub(super) const fn new(created: Instant) -> Self {
-        Self {
-            factor: 1,
-            start: created,
-            len: Duration::ZERO,
-            inter_start: None,
-            service: 0,
-            soft_rt_next: created,
-            softrt_pending: false,
-        }
-    }
-}
-
 /// What a queue looks like when it becomes busy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wakeup {

@@ -1,8 +1,7 @@
 //! The engine, rule by rule: budgets, slots, idling, classes, groups, admission.
 
 use super::rig::*;
-use crate::sched::bfq::idling::Boost;
-use crate::sched::bfq::view::Expire;
+use crate::sched::bfq::view::{Boost, Expire};
 use crate::units::Weight;
 use core::num::NonZeroU16;
 
