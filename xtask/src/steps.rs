@@ -77,16 +77,11 @@ const STEPS: &[Step] = &[
     ("clippy", || plain(&mut cargo("clippy --workspace --all-targets --quiet -- -D warnings"))),
     ("links and citations", links::check),
     ("plain English", tidy::check),
-    ("unit tests", || {
-        let mut test = cargo("test --workspace --lib --bins --no-fail-fast -- --show-output");
-        tests(
-            test.env("FAIRHEAD_SEEDS", std::env::var("FAIRHEAD_SEEDS").unwrap_or_else(|_| SEEDS.to_owned())),
-        )
-    }),
-    ("examples in the docs", || tests(&mut cargo("test --workspace --doc --no-fail-fast"))),
+    ("unit tests", || tests(&mut drawn("--lib --bins"))),
+    ("examples in the docs", || tests(&mut cargo("test --workspace --profile sim --doc --no-fail-fast"))),
     ("suites of others", suites),
     ("Python tools", python_tools),
-    ("integration tests", integration),
+    ("integration tests", || tests(&mut drawn("--test *"))),
     ("inbox, all interleavings", || tests(&mut loom())),
     ("same bytes in debug", || tests(&mut same_bytes("dev"))),
     ("same bytes in release", || tests(&mut same_bytes("release"))),
@@ -336,23 +331,30 @@ fn python_tools() -> Result<Outcome, String> {
     })
 }
 
-/// The suites of all crates, in the profile that is fast and has every assertion on, with the commit as seed.
-fn integration() -> Result<Outcome, String> {
-    let seed = std::env::var("FAIRHEAD_SEED").or_else(|_| {
-        let head = capture(&mut command("git", "rev-parse HEAD"))?;
-        Ok::<_, String>(String::from_utf8_lossy(&head.stdout).trim().to_owned())
-    });
-    let seed = seed.unwrap_or_else(|_| "1".to_owned());
-    println!("        seed {seed}, {SEEDS} cases for each scheduler, {PLANS} plans");
-    let seeds = std::env::var("FAIRHEAD_SEEDS").unwrap_or_else(|_| SEEDS.to_owned());
-    tests(cargo("test --workspace --profile sim --no-fail-fast --test * -- --show-output").envs([
-        ("FAIRHEAD_SEED", seed),
-        ("FAIRHEAD_SEEDS", seeds),
-        ("FAIRHEAD_PLANS", std::env::var("FAIRHEAD_PLANS").unwrap_or_else(|_| PLANS.to_owned())),
-        ("FAIRHEAD_SMALL", SMALL.to_owned()),
-        ("FAIRHEAD_FIO_CASES", std::env::var("FAIRHEAD_FIO_CASES").unwrap_or_else(|_| FIO_CASES.to_owned())),
-        ("FAIRHEAD_KILLS", std::env::var("FAIRHEAD_KILLS").unwrap_or_else(|_| KILLS.to_owned())),
-    ]))
+/// The tests of all crates, in the profile that is fast and has every assertion on. What they draw follows
+/// from the commit, and is as much as CI has time for. Variables of the environment win.
+fn drawn(which: &str) -> Command {
+    let head = capture(&mut command("git", "rev-parse HEAD"));
+    let commit = head.map_or("1".to_owned(), |head| String::from_utf8_lossy(&head.stdout).trim().to_owned());
+    let mut test = cargo(&format!("test --workspace --profile sim --no-fail-fast {which} -- --show-output"));
+    for (name, value) in [
+        ("FAIRHEAD_SEED", commit.as_str()),
+        ("FAIRHEAD_SEEDS", SEEDS),
+        ("FAIRHEAD_PLANS", PLANS),
+        ("FAIRHEAD_SMALL", SMALL),
+        ("FAIRHEAD_FIO_CASES", FIO_CASES),
+        ("FAIRHEAD_KILLS", KILLS),
+    ] {
+        test.env(name, std::env::var(name).unwrap_or_else(|_| value.to_owned()));
+    }
+    let said = |name| test.get_envs().find(|(n, _)| *n == name).and_then(|(_, v)| v?.to_str()).unwrap_or("");
+    println!(
+        "        seed {}, {} cases for each scheduler, {} plans",
+        said("FAIRHEAD_SEED"),
+        said("FAIRHEAD_SEEDS"),
+        said("FAIRHEAD_PLANS")
+    );
+    test
 }
 
 /// The golden outcomes, which the integration tests compare in `sim`, in another profile.
