@@ -119,3 +119,29 @@ impl Derived {
 pub(super) fn whole_ticks(d: Duration, tick: Duration) -> Duration {
     if tick.is_zero() { d } else { tick * (d / tick) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Tunables;
+    use std::format;
+
+    /// What a scheduler keeps from when it was made: `retune` refuses to change these.
+    const FIXED: [&str; 4] = ["hierarchy", "actuators", "tick", "quirks"];
+
+    #[test]
+    fn a_tunable_reaches_the_rules_when_they_are_made_and_when_they_are_retuned() {
+        let limits = Limits { rotational: true, ..Limits::default() };
+        for t in Config::LIST.iter().filter(|t| !FIXED.contains(&t.name)) {
+            for raw in [t.min, t.max] {
+                let mut config = Config::default();
+                config.set(t.name, raw).expect("in range");
+                let made = Rules::new(&config, &limits, 4);
+                let mut retuned = Rules::new(&Config::default(), &limits, 4);
+                retuned.retune(&config);
+                let (made, retuned) = (format!("{made:?}"), format!("{retuned:?}"));
+                assert_eq!(made, retuned, "{} = {raw}: `new` and `retune` must set the same", t.name);
+            }
+        }
+    }
+}
