@@ -1,4 +1,4 @@
-//! Every command in the docs is run.
+//! Every command in the docs is run, and every tunable is in them.
 //!
 //! In the README and in `docs/`, a block fenced as `sh` is a list of commands, one per line. Lines that start
 //! with `fairhead` or `cargo run --release` run the binary under test, in the root of the repository, and
@@ -110,4 +110,35 @@ fn every_deviation_that_the_code_marks_is_explained() {
         }
     }
     assert!(marks > 0, "no marks found: has their form changed?");
+}
+
+/// The pages of tunables, and the preset that each measures, as in `xtask/src/docs.rs`.
+const PAGES: [(&str, &str); 8] = [
+    ("deadline", "deadline"),
+    ("mq-deadline", "mq-deadline"),
+    ("kyber", "kyber"),
+    ("as", "as"),
+    ("cfq-early", "cfq-ts2"),
+    ("cfq", "cfq"),
+    ("bfq", "bfq"),
+    ("groups", "noop+groups"),
+];
+
+#[test]
+fn every_tunable_is_on_its_page_with_the_text_that_show_prints() {
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut wrong = Vec::new();
+    for (page, preset) in PAGES {
+        let name = format!("docs/schedulers/tunables/{page}.md");
+        let text = std::fs::read_to_string(root().join(&name)).expect("a page");
+        let preset = fairhead_core::sched::any::preset(preset).expect("a preset");
+        for t in (preset.config)().list() {
+            let part = text.split_once(&format!("\n## {}\n", t.name)).map(|(_, rest)| one_line(rest));
+            if !part.is_some_and(|part| part.starts_with(&one_line(t.effect))) {
+                wrong.push(format!("{name} has no '## {}' with the text '{}'", t.name, one_line(t.effect)));
+            }
+        }
+    }
+    let help = "`cargo xtask docs` writes these pages; a changed text may be changed in them by hand";
+    assert!(wrong.is_empty(), "{}\n{help}", wrong.join("\n"));
 }
