@@ -384,21 +384,48 @@ pub(crate) fn check() -> Result<Outcome, String> {
     if over.is_empty() { Ok(Outcome::Passed(said.join(", "))) } else { Err(over.join("\n")) }
 }
 
-/// Measures everything and writes `bench/RESULTS.md`.
-pub(crate) fn report() -> Result<(), String> {
+/// What is measured anew.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    All,
+    /// All but the seconds, which stay as they are in the file.
+    Instructions,
+}
+
+/// Measures a part and writes `bench/RESULTS.md`. What other programs measured stays.
+pub(crate) fn report(part: Part) -> Result<(), String> {
     if !exists("valgrind") {
         return Err("cargo xtask bench: needs valgrind to count instructions; install it".to_owned());
     }
     let program = build()?;
-    let mut table = String::from(INTRODUCTION);
     let presets = presets(&program)?;
+    let path = root().join("bench").join("RESULTS.md");
+    let old = fs::read_to_string(&path).unwrap_or_default();
+    let mut table = report_instructions(&program, &presets)?;
+    table.push_str(SIMULATION);
+    match part {
+        Part::All => report_seconds(&program, &presets, &mut table)?,
+        Part::Instructions => {
+            let kept = old.split_once(SIMULATION).and_then(|(_, rest)| rest.split_once(LIVE));
+            let (kept, _) =
+                kept.ok_or("bench/RESULTS.md has no speed of the lab; `cargo xtask bench` makes it")?;
+            table.push_str(kept);
+        }
+    }
+    table.push_str(old.find(LIVE).map_or("", |at| &old[at..]));
+    fs::write(&path, table).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// The tables of instructions: they are the same on a busy machine.
+fn report_instructions(program: &Path, presets: &[String]) -> Result<String, String> {
+    let mut table = String::from(INTRODUCTION);
     let controlled = |preset: &str| presets.contains(&format!("{preset}{CONTROLLED}"));
-    for preset in &presets {
+    for preset in presets {
         let in_groups = preset.ends_with(CONTROLLED) || controlled(preset);
         let groups = [(LIMIT_TASKS, LIMIT_TASKS), (GROUPS_MAX, GROUPS_MAX)];
         let groups = groups.into_iter().filter(|_| in_groups);
         for (tasks, groups) in TASKS.into_iter().map(|tasks| (tasks, 1)).chain(groups) {
-            let cost = measure(&program, preset, tasks, groups, true)?;
+            let cost = measure(program, preset, tasks, groups, true)?;
             let limited = tasks == LIMIT_TASKS && groups == 1;
             let limit = if limited { limit(preset).to_string() } else { String::new() };
             let line = format!(
@@ -412,27 +439,28 @@ pub(crate) fn report() -> Result<(), String> {
                 cost.heap_calls
             );
             print!("{line}");
-            write!(table, "{line}").expect("a string");
+            table.push_str(&line);
         }
     }
     write!(table, "{EXPLANATION}{BATCHED}").expect("a string");
-    report_batches(&program, &mut table)?;
-    table.push_str(SIMULATION);
-    for preset in &presets {
-        let line = simulated(&program, "simulate", preset, SIMULATED_SECONDS)?;
+    report_batches(program, &mut table)?;
+    Ok(table)
+}
+
+/// The tables of seconds: they want a quiet machine.
+fn report_seconds(program: &Path, presets: &[String], table: &mut String) -> Result<(), String> {
+    for preset in presets {
+        let line = simulated(program, "simulate", preset, SIMULATED_SECONDS)?;
         print!("{line}");
-        write!(table, "{line}").expect("a string");
+        table.push_str(&line);
     }
     table.push_str(SIMULATION_OF_DRIVES);
     for preset in DRIVES_PRESETS {
-        let line = simulated(&program, "drives", preset, SIMULATED_MS)?;
+        let line = simulated(program, "drives", preset, SIMULATED_MS)?;
         print!("{line}");
-        write!(table, "{line}").expect("a string");
+        table.push_str(&line);
     }
-    let path = root().join("bench").join("RESULTS.md");
-    let old = fs::read_to_string(&path).unwrap_or_default();
-    table.push_str(old.find(LIVE).map_or("", |at| &old[at..]));
-    fs::write(&path, table).map_err(|e| format!("{}: {e}", path.display()))
+    Ok(())
 }
 
 /// Simulated requests per second of CPU time: the median of a few runs, as a line of the table.

@@ -3,7 +3,7 @@
 //! ```text
 //! cargo xtask test                  everything that must hold before a change lands (CI runs exactly this)
 //! cargo xtask ci                    the same
-//! cargo xtask bench [--check]       instructions and allocations per request → bench/RESULTS.md; or only the limits, the lab's too
+//! cargo xtask bench [--check | --instructions]   instructions per request and requests per second → bench/RESULTS.md; or only the limits; or without the seconds, for a busy machine
 //! cargo xtask fuzz [--minutes N] [TARGET…]   fuzzing, 10 minutes per target unless told otherwise
 //! cargo xtask docs [tunables|pages|defaults|--check]  what is measured in docs/schedulers and docs/nvme.md; or only whether a part of it is as it would be made
 //! cargo xtask docs --book            the documents as a book, by mdBook → target/book
@@ -41,14 +41,15 @@ mod circles;
 use std::env;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask test | ci | bench [--check] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | --check | --book] | figures [--check] | api [--check] | dist | mutants [COUNT [SEED]] | tidy [PART | --lower]";
+const USAGE: &str = "usage: cargo xtask test | ci | bench [--check | --instructions] | fuzz [--minutes N] [TARGET…] | docs [tunables | pages | defaults | --check | --book] | figures [--check] | api [--check] | dist | mutants [COUNT [SEED]] | tidy [PART | --lower]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match args.as_slice() {
         ["test" | "ci"] => return steps::run(),
-        ["bench"] => bench::report(),
+        ["bench"] => bench::report(bench::Part::All),
+        ["bench", "--instructions"] => bench::report(bench::Part::Instructions),
         ["bench", "--check"] => bench::check().map(|outcome| println!("{outcome}")),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["docs"] => docs::run(docs::Part::All).map(|outcome| println!("{outcome}")),
