@@ -493,8 +493,8 @@ const DRIVES_PRESETS: [&str; 4] = ["noop", "mq-deadline", "kyber", "bfq"];
 const SIMULATION: &str = "
 # Speed of the lab
 
-Simulated requests per second of CPU time, one core, median of five runs of 600 s of virtual time. The load is described in
-`bench/src/simulate.rs`. Times depend on the machine: compare rows, not machines.
+Simulated requests per second of CPU time, one core, median of five runs of 600 s of virtual time. The load is
+described in `bench/src/simulate.rs`. Times depend on the machine: compare rows, not machines.
 
 | preset | requests | per second |
 |---|---:|---:|
