@@ -558,14 +558,14 @@ call) is one choice among fourteen, and that the compiler does not see through i
 const BATCHED: &str = "
 # Batches
 
-Instructions for each request of batches of 1, 4 and 32 requests with `Elevator<AnyScheduler>`, 64 tasks in 256
-groups: with a call for each request, and with `insert_batch` and `dispatch_batch`. *Total* has *complete* in
-it, which has no batches. What a batch saves for each request is the choice of the scheduler and the look at
-the time, some 20 instructions. What it costs once is a loop whose registers are saved and set up, some 20 for
-*insert* and 50 for *dispatch*, and for each issued request a place to put its tag. So a batch of 32 saves 6 %
-with noop, one of four nothing, and one of one costs more than the call that it makes. BFQ issues one or two
-requests before it idles, so its batches are as short as that whatever there is room for, and the `dispatch`
-that answers `Hold` is counted. What a driver gains by batches is that it takes its lock once.
+Instructions for each request of batches of 1, 4 and 32 requests with `Elevator<AnyScheduler>`, 64 tasks in
+256 groups: with a call for each request, and with `insert_batch` and `dispatch_batch`. *Total* has *complete*
+in it, which has no batches. What a batch saves for each request is the choice of the scheduler and the look
+at the time, some 20 instructions. What it costs once is a loop whose registers are saved and set up, some 20
+for *insert* and 50 for *dispatch*, and for each issued request a place to put its tag. So a batch of 32 saves
+6 % with noop, one of four nothing, and one of one costs more than the call that it makes. BFQ issues one or
+two requests before it idles, so its batches are as short as that whatever there is room for, and the
+`dispatch` that answers `Hold` is counted. What a driver gains by batches is that it takes its lock once.
 
 | preset | at a time | insert | dispatch | total | insert, batched | dispatch, batched | total, batched |
 |---|---:|---:|---:|---:|---:|---:|---:|
@@ -573,12 +573,13 @@ that answers `Hold` is counted. What a driver gains by batches is that it takes 
 
 const INTRODUCTION: &str = "# Cost per request
 
-Written by `cargo xtask bench`; do not edit. Instructions as callgrind counts them, release profile, mean over 4000
-requests after a warm-up. *insert*, *dispatch*, *complete* and their *total* are those of an elevator made for its
-scheduler, such as `Elevator<Deadline>`; *any* is the total with `Elevator<AnyScheduler>`, whose scheduler is chosen at
-run time. What the loop does is described in `bench/src/main.rs`. The limits hold at 16 tasks and are checked by
-`cargo xtask test`, and so is what the controller (`+groups`) adds at 16 tasks in 16 groups to the scheduler that it
-divides: at most 390, and with the books of 16 groups, which every scheduler keeps, at most 520. Heap calls are those of all 4000 requests together.
+Written by `cargo xtask bench`; do not edit. Instructions as callgrind counts them, release profile, mean over
+4000 requests after a warm-up. *insert*, *dispatch*, *complete* and their *total* are those of an elevator
+made for its scheduler, such as `Elevator<Deadline>`; *any* is the total with `Elevator<AnyScheduler>`, whose
+scheduler is chosen at run time. What the loop does is described in `bench/src/main.rs`. The limits hold at 16
+tasks and are checked by `cargo xtask test`, and so is what the controller (`+groups`) adds at 16 tasks in 16
+groups to the scheduler that it divides: at most 390, and with the books of 16 groups, which every scheduler
+keeps, at most 520. Heap calls are those of all 4000 requests together.
 
 | id | insert | dispatch | complete | total | limit | any | heap calls |
 |---|---:|---:|---:|---:|---:|---:|---:|
