@@ -222,7 +222,7 @@ pub struct TraceEvent {
 /// ```
 /// use fairhead_core::trace::TraceRing;
 /// let mut ring = TraceRing::new(16);
-/// assert!(ring.enabled() && ring.pop().is_none());
+/// assert!(ring.pop().is_none(), "nothing has happened");
 /// assert_eq!(ring.lost(), 0);
 /// ```
 #[derive(Clone, Debug)]
