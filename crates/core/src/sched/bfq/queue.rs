@@ -162,7 +162,7 @@ pub(super) struct Raise {
     pub(super) inter_start: Option<Instant>,
     /// Sectors served while raised.
     pub(super) service: u64,
-    /// Who becomes busy after this may be soft real-time.
+    /// A queue that becomes busy after this moment may be soft real-time.
     pub(super) soft_rt_next: Instant,
     /// That instant is to be found out when the last request completes.
     pub(super) softrt_pending: bool,

@@ -486,7 +486,7 @@ impl Bfq {
         }
     }
 
-    /// A task is about to leave `q`, and will not follow the merges that are under way.
+    /// A task is about to leave `q`, and will not follow the merges that are pending.
     pub(super) fn drop_redirections(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let mut at = self.queues[q].merge_to;
         if self.queues[q].process_refs == 1 {

@@ -152,7 +152,7 @@ impl Bfq {
         let queue = &mut self.queues[q];
         queue.process_refs -= 1;
         if queue.process_refs == 0 {
-            // Who has no tasks redirects nobody.
+            // A queue without tasks redirects none.
             queue.merge_to = None;
             self.reap(q);
         }
@@ -167,7 +167,7 @@ impl Bfq {
         self.put_queue_ref(q);
     }
 
-    /// Frees `q` if nobody needs it any more.
+    /// Frees `q` if it has no task, no request at the device and no place among the busy queues.
     pub(super) fn reap(&mut self, q: QueueId) {
         let queue = &self.queues[q];
         let unneeded = queue.process_refs == 0 && queue.in_flight == 0 && !queue.busy;
@@ -234,10 +234,10 @@ impl Bfq {
         self.quit_queue(cx, q);
     }
 
-    /// A task leaves its queue without following the merges that are under way.
+    /// A task leaves its queue without following the merges that are pending.
     pub(super) fn quit_queue(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         if self.queues[q].process_refs > 1 {
-            // Others have it, or will: it is nobody's own any more.
+            // Other tasks have it, or will: it has no owner any more.
             self.queues[q].owner = None;
         }
         self.drop_redirections(cx, q);

@@ -354,7 +354,8 @@ impl<S: Divisible> Fair<S> {
         Dispatch::Hold(why)
     }
 
-    /// Whose turn is it? The whole policy, except the choice of the next group ([`FairTree`]).
+    /// Dispatches for the group that has the turn, after it has decided whether the turn ends. The next group
+    /// is [`FairTree`]'s choice.
     //= docs/reference/groups.md#5-slices-idling-and-expiry select
     #[inline(always)]
     fn dispatch_in_turn(&mut self, cx: &mut Cx<'_>) -> Dispatch {
