@@ -3,7 +3,7 @@
 use fairhead_core::Duration;
 use fairhead_live::{DiskOptions, Lateness, Mount, Watch, Way};
 use fairhead_sim::Host;
-use std::fmt::Write;
+use std::io;
 
 use crate::args::EmulateArgs;
 use crate::error::CliError;
@@ -16,7 +16,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), CliError> {
     let (name, params) = plan::choose_disk(&args.disk)?;
     let mount = Mount::emulate(params.clone(), &args.file, &args.at).map_err(|e| CliError::from(&e))?;
     let path = match mount.ways(&params) {
-        Ok((near, far)) => path_lines(near, far.map_err(|e| e.to_string())),
+        Ok((near, far)) => path_lines(&near, &far),
         Err(e) => format!("path: not measured: {e}\n"),
     };
     let failed = |e: std::io::Error| {
@@ -73,23 +73,13 @@ fn report(lateness: &Lateness) -> String {
     format!("{} ios; {lateness}\n", lateness.ios)
 }
 
-/// How far away the disk is, for the lab.
-fn path_lines(near: Way, far: Result<Way, String>) -> String {
-    let mut text = format!(
-        "path of a program that reads the file: {} us both ways; --host {}\n",
-        near.mean.as_us(),
-        host(near)
-    );
-    let _ = match far {
-        Ok(far) => writeln!(
-            text,
-            "path through a loop device: {} us both ways; --host {}",
-            far.mean.as_us(),
-            host(far)
-        ),
-        Err(e) => writeln!(text, "path through a loop device: not measured: {e}"),
+/// How far away the disk is, for the lab: a line for each way.
+fn path_lines(near: &io::Result<Way>, far: &io::Result<Way>) -> String {
+    let line = |name: &str, way: &io::Result<Way>| match way {
+        Ok(way) => format!("{name}: {} us both ways; --host {}\n", way.mean.as_us(), host(*way)),
+        Err(e) => format!("{name}: not measured: {e}\n"),
     };
-    text
+    line("path of a program that reads the file", near) + &line("path through a loop device", far)
 }
 
 /// A host that is as far away: the lab adds the path in each direction, the jitter on the way back, and the
@@ -116,7 +106,7 @@ mod tests {
     #[test]
     fn a_path_is_told_as_the_lab_takes_it() {
         let way = |mean, jitter| Way { mean: Duration::from_us(mean), jitter: Duration::from_us(jitter) };
-        let text = path_lines(way(76, 10), Err("no loop devices".to_owned()));
+        let text = path_lines(&Ok(way(76, 10)), &Err(io::Error::other("no loop devices")));
         assert_eq!(
             text,
             "path of a program that reads the file: 76 us both ways; --host 2020,path=30us,path_jitter=10us\n\

@@ -167,18 +167,17 @@ impl Mount {
     /// the mount; afterwards the model is as if it had not been used.
     ///
     /// # Errors
-    /// Why it could not be measured. That of the loop device is an error of its own, as few may have one.
-    pub fn ways(&self, params: &DeviceParams) -> io::Result<(Way, io::Result<Way>)> {
+    /// If the disk cannot be read or its model cannot be renewed. Each way has an error of its own: the
+    /// machine may be too busy for one, and few users may have a loop device.
+    pub fn ways(&self, params: &DeviceParams) -> io::Result<(io::Result<Way>, io::Result<Way>)> {
         let file = way::open(&self.file())?;
         if file.metadata()?.len() < way::LEN as u64 {
             return Err(io::Error::other("the disk is smaller than 4 KiB"));
         }
         let kept = || self.lateness().map_err(io::Error::other).map(Option::unwrap_or_default);
         let mut buffer = self.disk.buffer(way::LEN);
-        let near = way::measure(&file, &mut buffer, kept)?;
-        let far = way::loop_device(&file).and_then(|device| way::measure(&device, &mut buffer, kept));
-        self.disk.renew_model(params).map_err(io::Error::other)?;
-        Ok((near, far))
+        let renew = || self.disk.renew_model(params).map_err(io::Error::other);
+        way::measure_both(&file, &mut buffer, kept, renew)
     }
 
     /// Returns how late the model's answers were, if the disk is emulated.

@@ -59,12 +59,25 @@ impl Way {
     }
 }
 
-/// Times reads of a file. `kept` answers how the model has kept time up to now.
-pub(super) fn measure(
+/// The way of a program that reads the file, and the way through a loop device on it.
+type Ways = (io::Result<Way>, io::Result<Way>);
+
+/// Measures both ways. Then `renew` has the model forget the reads, also those of a measurement that failed.
+/// `kept` returns how the model has kept time up to now.
+pub(super) fn measure_both(
     file: &File,
     buffer: &mut [u8],
     kept: impl Fn() -> io::Result<Lateness>,
-) -> io::Result<Way> {
+    renew: impl FnOnce() -> io::Result<()>,
+) -> io::Result<Ways> {
+    let near = measure(file, buffer, &kept);
+    let far = loop_device(file).and_then(|device| measure(&device, buffer, &kept));
+    renew()?;
+    Ok((near, far))
+}
+
+/// Times reads of a file.
+fn measure(file: &File, buffer: &mut [u8], kept: impl Fn() -> io::Result<Lateness>) -> io::Result<Way> {
     // From the medium, and from now on from the buffer.
     file.read_exact_at(buffer, 0)?;
     let before = kept()?;
@@ -105,7 +118,7 @@ struct LoopConfig {
 }
 
 /// A loop device on the file, for as long as it is open.
-pub(super) fn loop_device(file: &File) -> io::Result<File> {
+fn loop_device(file: &File) -> io::Result<File> {
     let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
     let config = LoopConfig {
         fd: file.as_raw_fd().cast_unsigned(),
@@ -158,6 +171,22 @@ mod tests {
         assert!(Way::of(times(40), us(20)).is_ok());
         let why = Way::of(times(41), us(20)).unwrap_err();
         assert!(why.contains("too busy: 41 of 400 reads"), "{why}");
+    }
+
+    /// Reads of a measurement that fails are no reads of the disk's users: the model is renewed after them, too.
+    #[test]
+    fn the_model_forgets_reads_of_a_measurement_that_failed() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(LEN as u64).unwrap();
+        let mut renewed = false;
+        let kept = || Err(io::Error::other("the engine has stopped"));
+        let renew = || {
+            renewed = true;
+            Ok(())
+        };
+        let (near, _) = measure_both(&file, &mut [0; LEN], kept, renew).unwrap();
+        assert_eq!(near.unwrap_err().to_string(), "the engine has stopped");
+        assert!(renewed);
     }
 
     #[test]
