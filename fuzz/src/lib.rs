@@ -11,7 +11,7 @@ use fairhead_core::sched::any::PRESETS;
 use fairhead_device::{Device, DeviceParams};
 use fairhead_live::control;
 use fairhead_live::nbd::{Command, Facts, INPUT_MAX, Session, Step, TRANSFER_MAX};
-use fairhead_sim::{conform, job};
+use fairhead_sim::job;
 use fairhead_trace::format::{blkparse, blktrace, iolog};
 use fairhead_trace::{Format, Op, Record, Trace, TraceError};
 use std::fmt::Display;
@@ -73,7 +73,7 @@ pub fn disksim_drive(data: &[u8]) {
 
 /// Any bytes give a comparison or a one-line error, and counts that make sense.
 pub fn kernel_log(data: &[u8]) {
-    match conform::compare(&mut || Ok(data), "fuzz.txt", &mut |_| {}) {
+    match fairhead_conform::compare(&mut || Ok(data), "fuzz.txt", &mut |_| {}) {
         Ok(report) => {
             for (topic, a) in &report.agreements {
                 assert!(a.agreed <= a.compared && a.compared > 0, "{}", topic.name());

@@ -1,6 +1,6 @@
 //! `fairhead conform`: a running kernel's log, replayed into ours.
 
-use fairhead_sim::conform::{Report, compare_file};
+use fairhead_conform::{Report, compare_file};
 
 use crate::args::ConformArgs;
 use crate::error::CliError;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-const LOG: &str = "../sim/tests/kernel-logs/mq-deadline-rw.txt.xz";
+const LOG: &str = "../conform/tests/kernel-logs/mq-deadline-rw.txt.xz";
 
 /// The log's text, or why there is none.
 fn log() -> Result<String, &'static str> {

@@ -30,7 +30,6 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
-pub mod conform;
 mod engine;
 mod error;
 mod event;

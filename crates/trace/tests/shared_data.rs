@@ -48,7 +48,7 @@ fn each_line_of_a_start_up_is_a_request() {
 
 #[test]
 fn a_kernels_requests_are_issued_and_complete() {
-    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/kernel-logs");
+    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conform/tests/kernel-logs");
     for file in ending_so(std::fs::read_dir(logs).unwrap(), ".txt.xz") {
         let mut trace = open(&file).unwrap();
         assert_eq!(trace.format(), Format::Ftrace);

@@ -10,7 +10,7 @@
 //!   state   …
 //! ```
 
-use fairhead_sim::conform::{Agreement, Difference, Report, Scheduler, Topic};
+use fairhead_conform::{Agreement, Difference, Report, Scheduler, Topic};
 use serde_json::{Value, json};
 
 use super::table::{Best, Cell, Table};

@@ -9,6 +9,14 @@
 //! ```text
 //! file (plain or .xz) ─► log (lines) ─► steps (what happened under one lock) ─► replay ─► report
 //! ```
+//!
+//! ```no_run
+//! let report = fairhead_conform::compare_file("bfq.txt.xz".as_ref(), &mut |_read, _total| {})?;
+//! println!("{}: {} requests, agrees: {}", report.log, report.requests, report.agrees());
+//! # Ok::<(), fairhead_conform::LogError>(())
+//! ```
+
+#![forbid(unsafe_code)]
 
 mod bfq;
 mod deadline;
@@ -23,6 +31,7 @@ mod reruns;
 mod steps;
 mod survey;
 mod tags;
+mod ticks;
 mod words;
 
 #[cfg(test)]
@@ -44,6 +53,11 @@ use survey::Survey;
 ///
 /// # Errors
 /// If it is no log, or one of a scheduler that cannot be compared. Any bytes give a report or an error.
+///
+/// ```
+/// let error = fairhead_conform::compare(&mut || Ok(&b"nothing\n"[..]), "a.txt", &mut |_| {}).unwrap_err();
+/// assert!(error.to_string().starts_with("a.txt"), "{error}");
+/// ```
 pub fn compare<R: BufRead>(
     open: &mut dyn FnMut() -> Result<R, String>,
     name: &str,
@@ -78,4 +92,3 @@ pub fn compare_file(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<R
     let mut open = || file::open(path, &position);
     compare(&mut open, &path.display().to_string(), &mut |_| progress(position.read(), position.total()))
 }
-mod ticks;

@@ -2,7 +2,7 @@
 //!
 //! The logs are in `tests/kernel-logs`, with a README that says how each was recorded.
 
-use fairhead_sim::conform::{Report, Scheduler, Topic, compare, compare_file};
+use fairhead_conform::{Report, Scheduler, Topic, compare, compare_file};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
