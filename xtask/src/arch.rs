@@ -1,5 +1,5 @@
-//! The arrows between the crates go one way: `core ← device ← sim ← report ← cli`, `device ← live ← cli`,
-//! `core ← trace ← {sim, cli}`, `core ← conform ← cli`.
+//! The arrows between the crates go one way: `core ← device ← sim ← {report, papers} ← cli`,
+//! `device ← live ← cli`, `core ← trace ← {sim, papers, cli}`, `core ← conform ← cli`.
 //!
 //! A change in a front-end then cannot alter a decision, and a simulated result is about exactly the code
 //! that runs anywhere else. `bench`, `fuzz` and `xtask` may use any crate, and no crate uses them.
@@ -34,6 +34,10 @@ fn arrows_between_crates_go_one_way() {
         ("fairhead-device", &["fairhead-core", "fairhead-device"]),
         ("fairhead-sim", &["fairhead-core", "fairhead-device", "fairhead-sim", "fairhead-trace"]),
         ("fairhead-conform", &["fairhead-conform", "fairhead-core"]),
+        (
+            "fairhead-papers",
+            &["fairhead-core", "fairhead-device", "fairhead-papers", "fairhead-sim", "fairhead-trace"],
+        ),
         ("fairhead-live", &["fairhead-core", "fairhead-device", "fairhead-live"]),
         ("fairhead-trace", &["fairhead-core", "fairhead-trace"]),
         (
@@ -48,6 +52,7 @@ fn arrows_between_crates_go_one_way() {
                 "fairhead-core",
                 "fairhead-device",
                 "fairhead-live",
+                "fairhead-papers",
                 "fairhead-report",
                 "fairhead-sim",
                 "fairhead-trace",

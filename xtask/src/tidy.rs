@@ -441,7 +441,7 @@ mod tests {
     fn sources_that_a_reader_cannot_open_count_outside_reproduce() {
         let text = "// As in seed 000, for the issue.\n";
         assert_eq!(of(Rule::Source, "crates/core/src/a.rs", text), [1, 1]);
-        assert!(of(Rule::Source, "crates/sim/src/reproduce/a.rs", text).is_empty());
+        assert!(of(Rule::Source, "crates/papers/src/reproduce/a.rs", text).is_empty());
     }
 
     #[test]

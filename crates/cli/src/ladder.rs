@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use fairhead_papers::ladder::{self, Rung, SCENARIOS, SWITCHES, Verdict};
 use fairhead_sim::job::{JobFile, nearest};
-use fairhead_sim::ladder::{self, Rung, SCENARIOS, SWITCHES, Verdict};
 use fairhead_sim::{Host, Outcome, Scenario, SimError, parallel, simulate};
 
 use crate::args::{LadderArgs, ReplayArgs};

@@ -1,8 +1,8 @@
 //! `fairhead reproduce`: the published tables beside ours.
 
 use fairhead_device::preset_names;
+use fairhead_papers::reproduce::{Options, Report, SOURCES, Setting, Source, hold_against};
 use fairhead_sim::job::nearest;
-use fairhead_sim::reproduce::{Options, Report, SOURCES, Setting, Source, hold_against};
 use std::path::Path;
 
 use crate::args::{ReplayArgs, ReproduceArgs};

@@ -1,7 +1,7 @@
 //! `fairhead validate`: a disk model beside a recorded drive.
 
 use fairhead_core::Duration;
-use fairhead_sim::validate::{Demerit, Recorded, demerit, quantile, read_recording, replay, sorted_ms};
+use fairhead_papers::validate::{Demerit, Recorded, demerit, quantile, read_recording, replay, sorted_ms};
 use serde_json::{Value, json};
 
 use crate::args::{ReportFormat, ValidateArgs};

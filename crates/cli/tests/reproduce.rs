@@ -204,7 +204,7 @@ fn figures_that_are_missed_or_cannot_be_read_fail_with_one_line() {
 #[test]
 fn every_metric_is_in_the_manual() {
     let page = std::fs::read_to_string(in_repository("docs/reproduce.md")).unwrap();
-    for m in fairhead_sim::reproduce::METRICS {
+    for m in fairhead_papers::reproduce::METRICS {
         assert!(page.contains(&format!("| `{}` | {} |", m.name, m.unit)), "{}", m.name);
     }
 }

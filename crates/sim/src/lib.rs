@@ -37,18 +37,15 @@ pub mod ext2;
 pub mod host;
 pub mod job;
 pub mod journal;
-pub mod ladder;
 pub mod latencies;
 pub mod layout;
 pub mod metrics;
 pub mod parallel;
 pub mod replay;
-pub mod reproduce;
 pub mod resumable;
 pub mod rng;
 mod starts;
 pub mod sweep;
-pub mod validate;
 pub mod why;
 
 pub use engine::{Memory, Scenario, capacity, groups_kept, memory, simulate};

@@ -7,10 +7,11 @@
 //! …
 //! ```
 
+use fairhead_papers::ladder;
+use fairhead_papers::ladder::{Rung, Scenario, Verdict};
+use fairhead_sim::Outcome;
 use fairhead_sim::job::JobFile;
-use fairhead_sim::ladder::{Rung, Scenario, Verdict};
 use fairhead_sim::metrics::{StartUp, rate};
-use fairhead_sim::{Outcome, ladder};
 use serde_json::{Value, json};
 
 use super::Sum;

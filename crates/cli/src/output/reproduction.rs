@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-use fairhead_sim::reproduce::{self, Bound, Check, Figure, Published, Report, Verdict, Weight, short};
+use fairhead_papers::reproduce::{self, Bound, Check, Figure, Published, Report, Verdict, Weight, short};
 use serde_json::{Value, json};
 
 use super::csv::quoted;
@@ -295,7 +295,7 @@ fn csv(reports: &[Report]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairhead_sim::reproduce::{Cause, Known, Standing};
+    use fairhead_papers::reproduce::{Cause, Known, Standing};
 
     fn report() -> Report {
         let figure = |row: &str, ours, standing| Figure {

@@ -22,14 +22,11 @@ mod io_controller_v9_2009;
 pub use figure::{Bound, Cause, Check, Figure, Known, Published, Standing, Verdict, Weight, short};
 pub use figures::{METRICS, Metric, Reader, Setting, hold_against};
 
-use crate::engine::{Scenario, simulate};
-use crate::error::SimError;
-use crate::host::Host;
-use crate::job;
-use crate::metrics::{Outcome, Result};
 use fairhead_core::Duration;
 use fairhead_core::sched::any::preset;
 use fairhead_device::DeviceParams;
+use fairhead_sim::metrics::{Outcome, Result};
+use fairhead_sim::{Host, Scenario, SimError, job, parallel, simulate};
 use std::borrow::Cow;
 
 /// How to run a reproduction.
@@ -47,7 +44,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { layouts: 16, seed: 1, threads: crate::parallel::available(), only: None }
+        Self { layouts: 16, seed: 1, threads: parallel::available(), only: None }
     }
 }
 
@@ -164,7 +161,7 @@ impl Source {
     /// The source of that name, or of that number.
     ///
     /// ```
-    /// use fairhead_sim::reproduce::Source;
+    /// use fairhead_papers::reproduce::Source;
     ///
     /// assert_eq!(Source::named("002").unwrap().name, "bfq-2010");
     /// assert!(Source::named("bfq-2011").is_none());
@@ -261,7 +258,7 @@ fn run_rows<R: Sync>(
     let rows: Vec<&R> = rows.iter().filter(wanted).collect();
     let total = rows.len() * options.layouts.max(1) as usize;
     // Layout by layout, so that threads meet long and short rows alike.
-    let runs = crate::parallel::map(total, options.threads, &|done| progress(done, total), |i| {
+    let runs = parallel::map(total, options.threads, &|done| progress(done, total), |i| {
         run(rows[i % rows.len()], options.seed + (i / rows.len()) as u64)
     });
     let runs = runs.into_iter().collect::<Result<Vec<_>>>()?;

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use fairhead_device::DeviceParams;
-use fairhead_sim::validate::{demerit, read_recording, replay, sorted_ms};
+use fairhead_papers::validate::{demerit, read_recording, replay, sorted_ms};
 use fairhead_trace::open;
 
 /// DiskSim's own figure, ms, by how much ours may be worse, and how many things of its files are noted.

@@ -41,9 +41,9 @@
 use super::causes;
 use super::{Bound, Check, Column, Figure, Options, Published, Report, Row, Standing, Table, Weight, ours};
 use super::{Misses, run_plain_rows};
-use crate::host::Host;
-use crate::metrics::{ClientStats, OpStats, Outcome, Result};
 use fairhead_core::Duration;
+use fairhead_sim::Host;
+use fairhead_sim::metrics::{ClientStats, OpStats, Outcome, Result};
 
 /// Where the first table lies: in the zone of 39.1 MB/s.
 //= docs/reference/devices.md#32-sata2009
@@ -375,12 +375,12 @@ fn question(name: &str, preset: &'static str, groups: bool, readers: u32) -> Row
 fn latencies(outcome: &Outcome) -> Vec<f64> {
     let (queries, readers): (Vec<&ClientStats>, Vec<&ClientStats>) =
         outcome.clients.iter().partition(|c| c.name == "queries");
-    let none = OpStats::new();
-    let q = queries.first().map_or(&none, |c| &c.read);
+    let reads = queries.first().map(|c| &c.read).filter(|reads| reads.calls > 0);
+    let percentile = |percent| ms(reads.and_then(|reads| reads.percentile(percent)));
     #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
     let throughput = readers.iter().map(|c| c.bandwidth()).sum::<u64>() as f64 / 1e6;
-    let longest = (q.calls > 0).then_some(q.latency_max);
-    vec![ms(q.latency_mean()), ms(q.percentile(50.0)), ms(q.percentile(99.0)), ms(longest), throughput]
+    let (mean, longest) = (reads.and_then(OpStats::latency_mean), reads.map(|reads| reads.latency_max));
+    vec![ms(mean), percentile(50.0), percentile(99.0), ms(longest), throughput]
 }
 
 // ---- properties ------------------------------------------------------------------------------------------
@@ -434,7 +434,7 @@ fn answer(figures: &[Figure], name: &str, readers: u32) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job;
+    use fairhead_sim::job;
 
     #[test]
     fn the_samples_add_up_as_the_source_has_them() {

@@ -20,8 +20,8 @@
 use super::causes;
 use super::run_plain_rows;
 use super::{Bound, Check, Column, Figure, Misses, Options, Published, Report, Row, Standing, Weight, ours};
-use crate::host::Host;
-use crate::metrics::{Outcome, Result};
+use fairhead_sim::Host;
+use fairhead_sim::metrics::{ClientStats, Outcome, Result};
 
 /// The document's columns.
 const SCHEDULERS: [&str; 4] = ["bfq", "cfq", "deadline", "noop"];
@@ -186,7 +186,7 @@ fn mb_per_s(outcome: &Outcome) -> f64 {
 
 #[allow(clippy::cast_precision_loss, reason = "far below 2^52 ns")]
 fn start_up_s(outcome: &Outcome) -> f64 {
-    let startup = outcome.clients.iter().find_map(crate::metrics::ClientStats::startup_time);
+    let startup = outcome.clients.iter().find_map(ClientStats::startup_time);
     startup.map_or(f64::NAN, |s| if s.finished { s.took.as_ns() as f64 / 1e9 } else { TIMEOUT })
 }
 

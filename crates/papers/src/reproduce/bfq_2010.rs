@@ -17,9 +17,9 @@
 use super::causes;
 use super::run_plain_rows;
 use super::{Bound, Column, Figure, Misses, Options, Published, Report, Row, Standing, ours, quotient};
-use crate::host::Host;
-use crate::metrics::{ClientStats, Outcome, Result};
 use fairhead_core::Duration;
+use fairhead_sim::Host;
+use fairhead_sim::metrics::{ClientStats, Outcome, Result};
 
 const COMMANDS: [&str; 3] = ["bash", "xterm", "konsole"];
 const CFQ: [&str; 2] = ["cfq-2.6.33", "cfq-2.6.34"];

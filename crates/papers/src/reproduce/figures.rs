@@ -12,13 +12,12 @@
 //! and a [`Report`] goes out: reading job files is up to the caller.
 
 use super::{Bound, Figure, Options, Published, Report, Standing, mean_and_spread};
-use crate::engine::{Scenario, simulate};
-use crate::host::Host;
-use crate::job::{Direction, Job, JobFile, nearest};
-use crate::metrics::{OpStats, Outcome, rate};
 use fairhead_core::Duration;
 use fairhead_core::sched::any::{PRESETS, Preset, preset};
 use fairhead_device::DeviceParams;
+use fairhead_sim::job::{Direction, Job, JobFile, nearest};
+use fairhead_sim::metrics::{OpStats, Outcome, rate};
+use fairhead_sim::{Host, Scenario, parallel, simulate};
 
 /// A load with its disk and host.
 #[derive(Clone, Debug)]
@@ -177,7 +176,7 @@ pub fn hold_against(
     }
     let layouts = options.layouts.max(1) as usize;
     let total = runs.len() * layouts;
-    let outcomes = crate::parallel::map(total, options.threads, &|done| progress(done, total), |i| {
+    let outcomes = parallel::map(total, options.threads, &|done| progress(done, total), |i| {
         let (line, setting) = &runs[i % runs.len()];
         let values = simulate(&scenario(line, setting, options.seed + (i / runs.len()) as u64))
             .map_err(|e| format!("{file}:{}: {e}", line.number))?;
@@ -492,7 +491,7 @@ mod tests {
             asked.set(asked.get() + 1);
             let jobs = "[a]\nrw=randread\nsize=1g\ndirect=1\nnumber_ios=50\n[b]\nrw=randread\nsize=1g\ndirect=1\nnumber_ios=50\n";
             Ok(Setting {
-                jobs: crate::job::parse(jobs, "j").unwrap(),
+                jobs: fairhead_sim::job::parse(jobs, "j").unwrap(),
                 disk: DeviceParams::preset("980pro").unwrap(),
                 host: Host::of_2023(),
             })

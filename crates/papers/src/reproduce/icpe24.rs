@@ -15,9 +15,9 @@
 use super::{
     Bound, Column, Misses, Options, Published, Report, Row, Standing, Table, causes, run_plain_rows,
 };
-use crate::host::Host;
-use crate::metrics::{OpStats, Outcome, Result, rate};
 use fairhead_core::Duration;
+use fairhead_sim::Host;
+use fairhead_sim::metrics::{OpStats, Outcome, Result, rate};
 
 /// Thousand calls a second, mean latency and its 99th percentile in us: without a scheduler, bfq, kyber,
 /// mq-deadline.

@@ -7,13 +7,10 @@
 //! The published rates are in units of 1000 bytes per second although they are labelled KiB/s; ours are too.
 
 use super::{Bound, Column, Options, Published, Report, Standing, run_rows};
-use crate::engine::{Scenario, simulate};
-use crate::error::SimError;
-use crate::host::Host;
-use crate::job;
-use crate::metrics::{ClientStats, Outcome, Result, rate};
 use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_device::DeviceParams;
+use fairhead_sim::metrics::{ClientStats, Outcome, Result, rate};
+use fairhead_sim::{Host, Scenario, SimError, job, simulate};
 
 /// Row, size of the other process's reads, io (KiB), aggrb, minb, maxb (1000 bytes/s).
 type GroupRow = (&'static str, &'static str, f64, f64, f64, f64);

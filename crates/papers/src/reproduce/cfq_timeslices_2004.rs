@@ -8,9 +8,9 @@
 use super::causes;
 use super::{Bound, Check, Column, Figure, Misses, Options, Published, Report, Row, Standing, Weight, ours};
 use super::{quotient, run_plain_rows};
-use crate::host::Host;
-use crate::metrics::{ClientStats, Result, rate};
 use fairhead_core::Duration;
+use fairhead_sim::Host;
+use fairhead_sim::metrics::{ClientStats, Result, rate};
 
 /// A row of cases 1 to 4: scheduler, clients, max_bw, min_bw, agg_bw (KiB/s), max_latency_ms.
 type CaseRow = (&'static str, u32, f64, f64, f64, f64);

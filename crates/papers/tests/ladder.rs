@@ -5,7 +5,7 @@
 //! `FAIRHEAD_BLESS=1`. The claims are judged besides, whatever the file says.
 
 use fairhead_core::sched::any::preset;
-use fairhead_sim::ladder::{SCENARIOS, SWITCHES, Verdict, rungs, without_each};
+use fairhead_papers::ladder::{SCENARIOS, SWITCHES, Verdict, rungs, without_each};
 use fairhead_sim::{job, parallel};
 use std::fmt::Write as _;
 

@@ -26,13 +26,13 @@ mod scenarios;
 
 pub use scenarios::SCENARIOS;
 
-use crate::engine::Scenario as Run;
-use crate::job::{self, Program};
-use crate::metrics::{Outcome, Result, StartUp, rate};
-use crate::{Host, why};
 use fairhead_core::Duration;
 use fairhead_core::sched::any::{AnyConfig, preset};
 use fairhead_device::DeviceParams;
+use fairhead_sim::Scenario as Run;
+use fairhead_sim::job::{self, Program};
+use fairhead_sim::metrics::{ClientStats, Outcome, Result, StartUp, rate};
+use fairhead_sim::{Host, simulate, why};
 
 /// A switch of BFQ's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,10 +202,10 @@ impl Measure {
                 let c = &o.disk.counters;
                 rate(c.bytes_read + c.bytes_written, o.elapsed) / 1024
             }
-            Self::MilliIops(job) => clients(job).map(crate::metrics::ClientStats::milli_iops).sum(),
+            Self::MilliIops(job) => clients(job).map(ClientStats::milli_iops).sum(),
             Self::SharePermille(job) => {
-                let all: u64 = o.clients.iter().map(crate::metrics::ClientStats::bytes).sum();
-                let mine: u64 = clients(job).map(crate::metrics::ClientStats::bytes).sum();
+                let all: u64 = o.clients.iter().map(ClientStats::bytes).sum();
+                let mine: u64 = clients(job).map(ClientStats::bytes).sum();
                 mine * 1000 / all.max(1)
             }
             // From 2^-16 sectors per us to KiB/s; the reference is a disk rate.
@@ -288,7 +288,7 @@ impl Scenario {
             let (outcome, report) = why::explain(&run, &[0])?;
             return Ok((outcome, report.peak_rate));
         }
-        Ok((crate::simulate(&run)?, None))
+        Ok((simulate(&run)?, None))
     }
 
     /// Runs it with and without the switch, and the reference if there is one.
