@@ -41,12 +41,12 @@ fn stages(package: &str) -> &'static [&'static str] {
             "--package fairhead-core --lib",
             "--package fairhead-sim --test same_bytes",
             "--package fairhead-core --profile sim --tests",
-            "--package fairhead-sim --profile sim --tests",
+            "--package fairhead-sim --package fairhead-conform --package fairhead-papers --profile sim --tests",
         ],
         "fairhead-sim" => &[
             "--package fairhead-sim --test same_bytes",
             "--package fairhead-sim --lib",
-            "--package fairhead-sim --profile sim --tests",
+            "--package fairhead-sim --package fairhead-papers --profile sim --tests",
         ],
         _ => &["--package fairhead-live --lib", "--package fairhead-live --profile sim --tests"],
     }
