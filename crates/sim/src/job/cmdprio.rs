@@ -8,7 +8,6 @@
 //
 //= fio-3.33 HOWTO "cmdprio_percentage", "cmdprio_class", "cmdprio", "cmdprio_bssplit"; ranges as --parse-only refuses them
 
-use super::options::Draft;
 use super::value::Arg;
 use fairhead_core::units::{Class, IoPrio};
 
@@ -50,7 +49,7 @@ impl Said {
     }
 
     /// What it comes to, for reads and for writes.
-    fn settle(self) -> Result<[Vec<CallPrio>; 2], String> {
+    pub(super) fn settle(self) -> Result<[Vec<CallPrio>; 2], String> {
         if self.percentage.is_some() && self.split.is_some() {
             return Err("cmdprio_bssplit contradicts cmdprio_percentage; keep one of them".to_owned());
         }
@@ -72,25 +71,6 @@ impl Said {
         }
         Ok(all)
     }
-}
-
-/// The priorities of a job's calls. They are options of `libaio` and `io_uring`, whose calls carry a priority
-/// each.
-pub(super) fn settle(draft: &mut Draft) -> Result<(), (u32, String)> {
-    const OPTIONS: [&str; 4] = ["cmdprio_percentage", "cmdprio_bssplit", "cmdprio_class", "cmdprio"];
-    let Some(option) = OPTIONS.into_iter().find(|o| draft.given.contains_key(o)) else { return Ok(()) };
-    let line = draft.last_of(&OPTIONS);
-    if !matches!(draft.job.ioengine.as_str(), "libaio" | "io_uring") {
-        let message = format!(
-            "{option} is an option of ioengine=libaio and io_uring, and this is ioengine={}",
-            draft.job.ioengine
-        );
-        return Err((line, message));
-    }
-    let [read, write] = std::mem::take(&mut draft.cmdprio).settle().map_err(|message| (line, message))?;
-    let calls = &mut draft.job.call_prio;
-    (calls.read, calls.write) = (read, write);
-    Ok(())
 }
 
 impl Arg<'_> {

@@ -12,13 +12,13 @@
 //! ([`Scenario::disk`](crate::Scenario::disk)), and so is its scheduler. A partition is its drive.
 //!
 //! What it does not do: read descriptions from files, which is the caller's business
-//! ([`JobFile::read_disks`]).
+//! ([`JobFile::read_disks`](super::JobFile::read_disks)).
 
 use fairhead_core::sched::any::{PRESETS, preset};
 use fairhead_device::{DeviceParams, preset_names};
 
-use super::error::{JobError, clean};
-use super::model::{Engine, Job, JobFile};
+use super::error::clean;
+use super::load::Engine;
 use super::nearest::nearest;
 use super::value::Arg;
 
@@ -28,13 +28,15 @@ pub const DISKS_MAX: usize = 64;
 const LABEL_MAX: usize = 64;
 /// What files of no disk lie on, if no file name names one.
 const OWN: &str = "disk";
+/// The file name of a replay without one of its own. It names no disk: the replay is on the first.
+pub(super) const WHOLE_DISK: &str = "/dev/disk";
 
-/// A disk of a run: its place in [`JobFile::disks`], 0 if there is one only.
+/// A disk of a run: its place in [`JobFile::disks`](super::JobFile::disks), 0 if there is one only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DiskId(pub u8);
 
 impl DiskId {
-    /// The place in [`JobFile::disks`].
+    /// The place in [`JobFile::disks`](super::JobFile::disks).
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -122,9 +124,9 @@ fn device(path: &str) -> Option<&str> {
     Some(if is_lettered { without } else { name })
 }
 
-/// The drive that a file name of a job names.
-fn drive<'a>(job: &Job, name: &'a str) -> Option<&'a str> {
-    device(name).filter(|_| job.engine != Engine::Null && name != Job::DISK)
+/// The drive that the file name of a job with this engine names.
+pub(super) fn drive(engine: Engine, name: &str) -> Option<&str> {
+    device(name).filter(|_| engine != Engine::Null && name != WHOLE_DISK)
 }
 
 /// The disks that the sections so far have named.
@@ -137,31 +139,38 @@ pub(super) struct Disks {
 }
 
 impl Disks {
-    /// A job's disks and its own, in a section that says `fh_disk` in that line, if anywhere.
-    pub(super) fn join(&mut self, job: &mut Job, disks: Vec<Disk>, line: u32) -> Result<(), String> {
-        job.disks = disks.iter().map(|d| d.label.clone()).collect();
+    /// Adds the disks of a job: those of its `fh_disk`, which is in that line, and those of its file names.
+    /// Returns the names of the former.
+    pub(super) fn join(
+        &mut self,
+        job: &str,
+        (engine, filenames): (Engine, &[String]),
+        disks: Vec<Disk>,
+        line: u32,
+    ) -> Result<Vec<String>, String> {
+        let labels: Vec<String> = disks.iter().map(|d| d.label.clone()).collect();
         for mut disk in disks {
             if let Some(model) = &mut disk.model {
                 model.line = line;
             }
             self.add(disk)?;
         }
-        let drives: Vec<&str> = job.filenames.iter().filter_map(|f| drive(job, f)).collect();
+        let drives: Vec<&str> = filenames.iter().filter_map(|f| drive(engine, f)).collect();
         for &label in &drives {
-            if !job.disks.is_empty() && !job.disks.iter().any(|d| d == label) {
+            if !labels.is_empty() && !labels.iter().any(|d| d == label) {
                 return Err(format!(
                     "job '{}': filename=/dev/{} names a disk that fh_disk={} does not; leave one of them out, or name it in both",
-                    clean(&job.name),
+                    clean(job),
                     clean(label),
-                    clean(&job.disks.join(","))
+                    clean(&labels.join(","))
                 ));
             }
             self.add(Disk { label: label.to_owned(), model: None, scheduler: None })?;
             self.named.iter_mut().filter(|d| d.0.label == label).for_each(|d| d.1 = true);
         }
-        let moves_data = job.engine != Engine::Null;
-        self.has_plain |= moves_data && job.disks.is_empty() && drives.len() < job.filenames.len().max(1);
-        Ok(())
+        let moves_data = engine != Engine::Null;
+        self.has_plain |= moves_data && labels.is_empty() && drives.len() < filenames.len().max(1);
+        Ok(labels)
     }
 
     fn add(&mut self, disk: Disk) -> Result<(), String> {
@@ -203,60 +212,10 @@ impl Disks {
     }
 }
 
-impl JobFile {
-    /// The disk that a file of a job's clone lies on: the `file`-th of its [`file_names`](Job::file_names).
-    #[must_use]
-    pub fn disk_of(&self, job: &Job, clone: u32, file: usize) -> DiskId {
-        if self.disks.len() < 2 {
-            return DiskId(0);
-        }
-        let named = job.filenames.get(file).and_then(|name| drive(job, name));
-        // Files that clones share are spread by their place in the list, others over all clones.
-        let turn = if job.filenames.is_empty() { clone as usize * job.nrfiles as usize + file } else { file };
-        let label = named.or_else(|| match job.disks.len() {
-            0 => None,
-            n => Some(job.disks[turn % n].as_str()),
-        });
-        let index = label.and_then(|label| self.disks.iter().position(|d| d.label == label)).unwrap_or(0);
-        DiskId(u8::try_from(index).unwrap_or(0))
-    }
-
-    /// The models of all disks, where that of a disk is `of_run` unless the jobs say it.
-    #[must_use]
-    pub fn models<'m>(&'m self, of_run: &'m DeviceParams) -> Vec<&'m DeviceParams> {
-        let said = |d: &'m Disk| d.model.as_ref().and_then(|m| m.params.as_deref()).unwrap_or(of_run);
-        if self.disks.is_empty() { vec![of_run] } else { self.disks.iter().map(said).collect() }
-    }
-
-    /// The names of the models of all disks, where that of a disk is `of_run` unless the jobs say it.
-    #[must_use]
-    pub fn model_names<'m>(&'m self, of_run: &'m str) -> Vec<&'m str> {
-        let said = |d: &'m Disk| d.model.as_ref().map_or(of_run, |m| m.name.as_str());
-        if self.disks.is_empty() { vec![of_run] } else { self.disks.iter().map(said).collect() }
-    }
-
-    /// Reads the models of disks that are no presets, by means of `read`, which answers a description or what
-    /// is wrong with it.
-    ///
-    /// # Errors
-    /// What is wrong with a model, and the line that names it.
-    pub fn read_disks(
-        &mut self,
-        mut read: impl FnMut(&str) -> Result<DeviceParams, String>,
-    ) -> Result<(), JobError> {
-        let models = self.disks.iter_mut().filter_map(|d| d.model.as_mut()).filter(|m| m.params.is_none());
-        for model in models {
-            let fail = |message| JobError { file: self.file_name.clone(), line: model.line, message };
-            model.params = Some(Box::new(read(&model.name).map_err(fail)?));
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::parse;
+    use crate::job::{JobFile, parse};
 
     fn labels(file: &JobFile) -> Vec<&str> {
         file.disks.iter().map(|d| d.label.as_str()).collect()

@@ -12,7 +12,7 @@
 //= fio-3.33 --enghelp of every engine; HOWTO "I/O engine", "I/O engine specific parameters"
 
 use super::error::clean;
-use super::model::Engine;
+use super::load::Engine;
 
 /// Engines that are simulated.
 pub(super) const ENGINES: &[(&str, Engine)] = &[

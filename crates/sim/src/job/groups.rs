@@ -26,7 +26,6 @@ use fairhead_core::groups::{Max, Min};
 use fairhead_core::units::{Class, Duration, Weight};
 
 use super::error::clean;
-use super::model::Job;
 use super::nearest::nearest;
 use super::value::{Arg, BareTime};
 
@@ -165,10 +164,11 @@ pub struct Change {
 
 impl Change {
     /// The change, for each of the jobs that one was divided into.
-    pub(super) fn for_each_part(self, job: &str, parts: &[Job]) -> Vec<Self> {
+    pub(super) fn for_each_part(self, job: &str, parts: &[&str]) -> Vec<Self> {
         match self.what {
             ChangeTo::Move(ref name, group) if name == job => {
-                let of = |part: &Job| Self { what: ChangeTo::Move(part.name.clone(), group), ..self.clone() };
+                let of =
+                    |part: &&str| Self { what: ChangeTo::Move((*part).to_owned(), group), ..self.clone() };
                 parts.iter().map(of).collect()
             }
             _ => vec![self],
@@ -263,25 +263,30 @@ impl Cgroups {
         Ok(())
     }
 
-    /// A job's own group: the path in full, and what the job says of it.
-    pub(super) fn join(&mut self, job: &mut Job, own: &Own, stays: bool) -> Result<(), (u32, String)> {
-        let line = job.line;
-        let Some(path) = &mut job.cgroup else {
+    /// Adds the group that a job names, with what the job says of it. Returns the group's path in full.
+    /// `line` is the job's, for messages.
+    pub(super) fn join(
+        &mut self,
+        (job, line): (&str, u32),
+        path: Option<&str>,
+        own: &Own,
+        stays: bool,
+    ) -> Result<Option<String>, (u32, String)> {
+        let Some(path) = path else {
             return match own.first() {
                 Some((s, line)) => {
                     Err((*line, format!("'{}' is for a cgroup; add one such as cgroup=tenant1", s.show())))
                 }
-                None => Ok(()),
+                None => Ok(None),
             };
         };
         let group = self.find_or_add(path).map_err(|m| (line, m))?;
-        path.clone_from(&self.all[group].path);
         self.all[group].stays |= stays;
         for (setting, line) in own {
-            let source = Source { line: *line, job: Some(job.name.clone()) };
+            let source = Source { line: *line, job: Some(job.to_owned()) };
             self.give(group, *setting, &source).map_err(|m| (*line, m))?;
         }
-        Ok(())
+        Ok(Some(self.all[group].path.clone()))
     }
 
     fn find(&self, path: &str) -> Result<Option<usize>, String> {
@@ -339,8 +344,9 @@ impl Cgroups {
         ))
     }
 
-    /// All groups, those around others first, and all changes in the order of time.
-    pub(super) fn finish(mut self, jobs: &[Job]) -> Result<(Vec<Cgroup>, Vec<Change>), (u32, String)> {
+    /// All groups, those around others first, and all changes in the order of time. `jobs` are the names of
+    /// all jobs, of which a change may move the clients.
+    pub(super) fn finish(mut self, jobs: &[&str]) -> Result<(Vec<Cgroup>, Vec<Change>), (u32, String)> {
         let mut changes = Vec::new();
         for raw in std::mem::take(&mut self.changes) {
             let what = self.change_to(&raw, jobs).map_err(|m| (raw.line, m))?;
@@ -350,7 +356,7 @@ impl Cgroups {
         Ok((self.all, changes))
     }
 
-    fn change_to(&mut self, raw: &RawChange, jobs: &[Job]) -> Result<ChangeTo, String> {
+    fn change_to(&mut self, raw: &RawChange, jobs: &[&str]) -> Result<ChangeTo, String> {
         let arg = Arg { key: "fh_at", value: &raw.text, kb_base: 1024 };
         let (verb, rest) = raw.text.split_once(' ').unwrap_or((&raw.text, ""));
         match verb {
@@ -370,8 +376,8 @@ impl Cgroups {
                 let Some((job, path)) = rest.rsplit_once(' ') else {
                     return Err(format!("'{}' names no cgroup; write move JOB PATH", arg.show()));
                 };
-                if !jobs.iter().any(|j| j.name == job) {
-                    return Err(match nearest(job, jobs.iter().map(|j| j.name.as_str())) {
+                if !jobs.contains(&job) {
+                    return Err(match nearest(job, jobs.iter().copied()) {
                         Some(word) => format!("no job '{}'; did you mean '{}'?", clean(job), clean(word)),
                         None => format!("no job '{}'; write move JOB PATH", clean(job)),
                     });

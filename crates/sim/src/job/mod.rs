@@ -13,15 +13,29 @@
 //! that is not simulated are refused: a result for another job than the one in the file would be worse than
 //! none. `docs/job-files.md` has the tables.
 //!
+//! ```text
+//! load, value                      plain types of a load; values with fio's units
+//! disks, groups, steady, …         what belongs to a few options, with its types
+//! model                            a job, with a field of each of these types
+//! draft                            a section while its lines are read
+//! options, finish                  what each option sets in a draft; what is settled at the section's end
+//! parse                            lines, sections, and the rules between jobs
+//! ```
+//!
+//! A file imports files of the lines above its own.
+//!
 //! What it does not do: include files, or read fio's command line.
 //
 //= fio-3.33 HOWTO "Job file format"
 
 mod cmdprio;
 mod disks;
+mod draft;
 mod engines;
 mod error;
+mod finish;
 mod groups;
+mod load;
 mod model;
 mod nearest;
 mod options;
@@ -43,16 +57,17 @@ pub use cmdprio::CallPrio;
 pub use disks::{DISKS_MAX, Disk, DiskId, Model};
 pub use error::JobError;
 pub use groups::{Cgroup, Change, ChangeTo, Setting, class_word};
-pub use model::{
-    Application, BlockSize, Client, Direction, Distribution, Engine, FileService, Job, JobFile, Layout,
-    Metadata, Pattern, PerOp, Placement, Program, RandomZone, Sequencer, Size, SyncMode, TraceFile, Zones,
+pub use load::{
+    Application, BlockSize, Direction, Distribution, Engine, FileService, Layout, Metadata, Pattern, PerOp,
+    Placement, Program, RandomZone, Sequencer, Size, SyncMode, Zones,
 };
+pub use model::{Client, Job, JobFile};
 pub use nearest::nearest;
 pub use parse::{parse, parse_bytes, parse_in};
 pub use steady::{SteadyFigure, SteadyState};
 pub use steer::{ExitWhat, Flow, LatencyTarget, RateMin};
 pub use surroundings::Surroundings;
-pub use trace::{StartUpTrace, TRACE_BYTES_MAX, TRACE_PROCESSES_MAX, TraceRequest};
+pub use trace::{StartUpTrace, TRACE_BYTES_MAX, TRACE_PROCESSES_MAX, TraceFile, TraceRequest};
 pub use value::{size_value, time_value};
 
 /// The most bytes that a job file may have: a thousand times a long one.

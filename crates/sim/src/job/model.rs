@@ -18,16 +18,21 @@
 
 use std::sync::Arc;
 
-use fairhead_core::units::{Duration, IoPrio, Sector};
+use fairhead_core::units::{Duration, IoPrio};
+use fairhead_device::DeviceParams;
 
 use super::CLIENTS_MAX;
 use super::cmdprio::CallPrio;
-use super::disks::Disk;
+use super::disks::{Disk, DiskId, WHOLE_DISK, drive};
 use super::error::{JobError, clean};
 use super::groups::{Cgroup, Change};
+use super::load::{
+    BlockSize, Direction, Distribution, Engine, FileService, Layout, Metadata, Pattern, PerOp, Placement,
+    Program, Sequencer, Size, SyncMode, Zones,
+};
 use super::steady::SteadyState;
 use super::steer::{ExitWhat, Flow, LatencyTarget, RateMin};
-use super::trace::StartUpTrace;
+use super::trace::{StartUpTrace, TraceFile};
 use crate::journal::fio_log::Logs;
 use crate::replay::{Options, Part, Recording, Source, TraceJob};
 
@@ -168,9 +173,10 @@ impl JobFile {
             self.notes.extend(recording.notes());
             let parts: Vec<Job> =
                 (0..recording.tasks.len()).map(|task| job.of_task(&recording, task)).collect();
+            let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
             self.changes = std::mem::take(&mut self.changes)
                 .into_iter()
-                .flat_map(|change| change.for_each_part(&job.name, &parts))
+                .flat_map(|change| change.for_each_part(&job.name, &names))
                 .collect();
             jobs.extend(parts);
         }
@@ -202,6 +208,54 @@ impl JobFile {
     #[must_use]
     pub fn wave_count(&self) -> u32 {
         self.jobs.last().map_or(0, |j| j.wave + 1)
+    }
+
+    /// The disk that a file of a job's clone lies on: the `file`-th of its [`file_names`](Job::file_names).
+    #[must_use]
+    pub fn disk_of(&self, job: &Job, clone: u32, file: usize) -> DiskId {
+        if self.disks.len() < 2 {
+            return DiskId(0);
+        }
+        let named = job.filenames.get(file).and_then(|name| drive(job.engine, name));
+        // Files that clones share are spread by their place in the list, others over all clones.
+        let turn = if job.filenames.is_empty() { clone as usize * job.nrfiles as usize + file } else { file };
+        let label = named.or_else(|| match job.disks.len() {
+            0 => None,
+            n => Some(job.disks[turn % n].as_str()),
+        });
+        let index = label.and_then(|label| self.disks.iter().position(|d| d.label == label)).unwrap_or(0);
+        DiskId(u8::try_from(index).unwrap_or(0))
+    }
+
+    /// The models of all disks, where that of a disk is `of_run` unless the jobs say it.
+    #[must_use]
+    pub fn models<'m>(&'m self, of_run: &'m DeviceParams) -> Vec<&'m DeviceParams> {
+        let said = |d: &'m Disk| d.model.as_ref().and_then(|m| m.params.as_deref()).unwrap_or(of_run);
+        if self.disks.is_empty() { vec![of_run] } else { self.disks.iter().map(said).collect() }
+    }
+
+    /// The names of the models of all disks, where that of a disk is `of_run` unless the jobs say it.
+    #[must_use]
+    pub fn model_names<'m>(&'m self, of_run: &'m str) -> Vec<&'m str> {
+        let said = |d: &'m Disk| d.model.as_ref().map_or(of_run, |m| m.name.as_str());
+        if self.disks.is_empty() { vec![of_run] } else { self.disks.iter().map(said).collect() }
+    }
+
+    /// Reads the models of disks that are no presets, by means of `read`, which answers a description or what
+    /// is wrong with it.
+    ///
+    /// # Errors
+    /// What is wrong with a model, and the line that names it.
+    pub fn read_disks(
+        &mut self,
+        mut read: impl FnMut(&str) -> Result<DeviceParams, String>,
+    ) -> Result<(), JobError> {
+        let models = self.disks.iter_mut().filter_map(|d| d.model.as_mut()).filter(|m| m.params.is_none());
+        for model in models {
+            let fail = |message| JobError { file: self.file_name.clone(), line: model.line, message };
+            model.params = Some(Box::new(read(&model.name).map_err(fail)?));
+        }
+        Ok(())
     }
 }
 
@@ -435,13 +489,10 @@ impl Job {
             engine: Engine::Async,
             ioengine: "libaio".to_owned(),
             iodepth: Options::DEPTH,
-            filenames: vec![Self::DISK.to_owned()],
+            filenames: vec![WHOLE_DISK.to_owned()],
             ..Self::default()
         }
     }
-
-    /// The disk itself.
-    pub(crate) const DISK: &str = "/dev/disk";
 
     /// The job for one of a trace's tasks. One that is alone keeps the job's name.
     fn of_task(&self, recording: &Arc<Recording>, task: usize) -> Self {
@@ -617,296 +668,4 @@ impl Default for Job {
             cgroup_writeback: None,
         }
     }
-}
-
-/// One value for each direction, as fio's `read,write,trim` lists have it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PerOp<T> {
-    /// The value for reads.
-    pub read: T,
-    /// The value for writes.
-    pub write: T,
-    /// The value for trims.
-    pub trim: T,
-}
-
-impl<T: Clone> PerOp<T> {
-    /// Makes an entry with the same value for reads, writes and trims.
-    pub fn all(value: T) -> Self {
-        Self { read: value.clone(), write: value.clone(), trim: value }
-    }
-}
-
-/// `rw`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pattern {
-    /// The kind of calls.
-    pub direction: Direction,
-    /// Whether offsets jump (`rand…`).
-    pub random: bool,
-}
-
-/// The kind of calls that a job makes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Direction {
-    /// Reads.
-    #[default]
-    Read,
-    /// Writes.
-    Write,
-    /// Both, mixed by `rwmixread`.
-    Mixed,
-    /// Discards.
-    Trim,
-}
-
-/// How large calls are, in bytes. Never empty, never 0.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BlockSize {
-    /// Always the same.
-    Fixed(u32),
-    /// `bsrange`: evenly drawn among the multiples of `min` from `min` to `max`.
-    Range {
-        /// The smallest.
-        min: u32,
-        /// The largest; above `min`.
-        max: u32,
-    },
-    /// `bssplit`: sizes and their percentages, which add up to 100.
-    Split(Vec<(u32, u8)>),
-}
-
-impl BlockSize {
-    /// The smallest call in bytes. Offsets are multiples of it.
-    #[must_use]
-    pub fn min_bytes(&self) -> u32 {
-        match self {
-            Self::Fixed(b) | Self::Range { min: b, .. } => *b,
-            Self::Split(parts) => parts.iter().map(|p| p.0).min().unwrap_or(1),
-        }
-    }
-
-    /// The largest call in bytes.
-    #[must_use]
-    pub fn max_bytes(&self) -> u32 {
-        match self {
-            Self::Fixed(b) | Self::Range { max: b, .. } => *b,
-            Self::Split(parts) => parts.iter().map(|p| p.0).max().unwrap_or(1),
-        }
-    }
-}
-
-impl BlockSize {
-    /// A size in it that is no multiple of a sector's 512 bytes.
-    pub(super) fn unaligned(&self) -> Option<u32> {
-        let odd = |b: &u32| !b.is_multiple_of(512);
-        match self {
-            Self::Fixed(b) => Some(*b).filter(odd),
-            Self::Range { min, .. } => Some(*min).filter(odd),
-            Self::Split(parts) => parts.iter().map(|p| p.0).find(odd),
-        }
-    }
-}
-
-impl Default for BlockSize {
-    fn default() -> Self {
-        Self::Fixed(4096)
-    }
-}
-
-/// `random_distribution`.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum Distribution {
-    /// Every block alike.
-    #[default]
-    Uniform,
-    /// The block of rank `k` with a likelihood of `k^-theta`. Above 0, not 1.
-    Zipf(f64),
-    /// Pareto's, of power `h`, between 0 and 1.
-    Pareto(f64),
-    /// Normal around the middle, with that deviation in percent of the range.
-    Normal(f64),
-    /// Some percent of the calls in each of several parts, one behind the other. Their percentages add up
-    /// to 100.
-    Zoned(Vec<RandomZone>),
-}
-
-/// A part of a file and its share of random calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RandomZone {
-    /// Percent of the calls.
-    pub percent: u8,
-    /// How long it is: bytes, or percent of the range.
-    pub size: Size,
-}
-
-/// `rw_sequencer`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sequencer {
-    /// One behind the other.
-    #[default]
-    Sequential,
-    /// To the same place.
-    Identical,
-}
-
-/// `file_service_type`: how a client with several files picks the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FileService {
-    /// One call each, in turn.
-    #[default]
-    RoundRobin,
-    /// One file to its end, then the next.
-    Sequential,
-    /// By lot.
-    Random,
-}
-
-/// `sync`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SyncMode {
-    /// A buffered write is done when its pages are dirty.
-    #[default]
-    None,
-    /// `O_DSYNC`: when the data is stable.
-    Dsync,
-    /// `O_SYNC`: when data and metadata are.
-    Sync,
-}
-
-/// `ioengine`, by what the disk sees of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Engine {
-    /// One call at a time: `sync psync vsync pvsync pvsync2 mmap splice`.
-    #[default]
-    Sync,
-    /// `iodepth` calls in flight: `libaio io_uring posixaio`.
-    Async,
-    /// Calls that are done when they are made, without any disk: `null`.
-    Null,
-}
-
-/// An amount of data, as far as the job file says it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Size {
-    /// A number of bytes.
-    Bytes(u64),
-    /// A percentage, 1 to 100: of the disk for `size` and `filesize`, of the job's size for `io_size`, of the
-    /// target (file or disk) for `offset`.
-    Percent(u8),
-}
-
-impl Size {
-    /// In bytes, where `whole` bytes are 100 percent.
-    #[must_use]
-    pub fn bytes_of(self, whole: u64) -> u64 {
-        match self {
-            Self::Bytes(b) => b,
-            // 100 percent must be all of it, and a disk times 100 must not overflow.
-            Self::Percent(p) => whole / 100 * u64::from(p) + whole % 100 * u64::from(p) / 100,
-        }
-    }
-}
-
-impl Default for Size {
-    fn default() -> Self {
-        Self::Bytes(0)
-    }
-}
-
-/// `fh_workload`: programs that a pattern cannot describe (docs/reference/hosts.md#workloads).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Program {
-    /// A file system check: bitmaps and inode table of every block group, over the whole disk.
-    Fsck,
-    /// A sequential table scan of 8 KiB reads through the page cache.
-    DbScan,
-    /// An application that starts: cold reads that depend on each other, with computing in between.
-    StartUp(Application),
-    /// A recorded start-up, [`Job::startup_trace`].
-    Replay,
-    /// A recorded trace, [`Job::replay`].
-    Trace,
-    /// A media player: 24 frames a second, each with a deadline.
-    Player {
-        /// The film's bits per second. Default 4 Mbit/s.
-        bits_per_s: u64,
-    },
-}
-
-/// `zonemode=strided`: parts of the file with gaps between them. In sectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Zones {
-    /// `zonesize`: how much is moved in a zone before the next one begins. Never 0.
-    pub size: u64,
-    /// `zonerange`: how long a zone is. Never 0; default `size`.
-    pub range: u64,
-    /// `zoneskip`: the gap to the next zone. Default 0.
-    pub skip: u64,
-}
-
-/// A file with a recorded start-up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TraceFile {
-    /// Its path, as written.
-    pub path: String,
-    /// The line that names it.
-    pub line: u32,
-    /// The contents, once [`JobFile::read_traces`] has read them.
-    pub trace: Option<Arc<StartUpTrace>>,
-}
-
-/// The applications whose start-up is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Application {
-    /// `xterm /bin/true`: 164 reads, 3.8 MB.
-    Xterm,
-    /// `gnome-terminal -e /bin/true`: 789 reads, 13 MB.
-    GnomeTerminal,
-    /// `lowriter --terminate_after_init`: 606 reads, 45 MB.
-    LoWriter,
-    /// `OpenOffice` Writer: 900 reads.
-    OoWriter,
-    /// `konsole -e /bin/true`: 2500 reads.
-    Konsole,
-    /// `bash -c exit`: 41 reads, an assumption.
-    Bash,
-}
-
-/// `fh_layout`: how files lie on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Layout {
-    /// Each in one piece, one after the other.
-    #[default]
-    Contiguous,
-    /// The files of all clones in turn, in pieces of that many bytes: what several writers in one directory
-    /// leave.
-    Interleaved {
-        /// Bytes per piece; a multiple of 512.
-        piece_bytes: u32,
-    },
-    /// The layout of ext2's allocator for files that are written at the same time.
-    Ext2,
-    /// In pieces all over the disk.
-    Scattered,
-}
-
-/// `fh_metadata`: whether the host knows where the files' blocks are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Metadata {
-    /// It does.
-    #[default]
-    Cached,
-    /// Only of the first 48 KiB: the first direct call to each further 4 MiB reads an indirect block before
-    /// its data, as on ext2.
-    Cold,
-}
-
-/// `fh_start`: where the first file goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placement {
-    /// At that sector.
-    At(Sector),
-    /// At that share of the disk, in percent: 0 the outermost tracks, 100 the end.
-    Percent(u8),
 }

@@ -10,51 +10,19 @@
 //
 //= fio-3.33 HOWTO "Job file parameters"
 
-use std::collections::BTreeMap;
-
 use fairhead_core::units::{Class, Duration, Sector};
 
+use super::draft::Draft;
 use super::engines::{self, ENGINES};
 use super::error::clean;
 use super::groups::{Cgroups, Setting, set_own};
-use super::model::{
-    Application, BlockSize, Direction, Distribution, Engine, FileService, Job, Layout, Metadata, Pattern,
+use super::load::{
+    Application, BlockSize, Direction, Distribution, Engine, FileService, Layout, Metadata, Pattern,
     Placement, Program, RandomZone, Sequencer, Size, SyncMode,
 };
 use super::steer::ExitWhat;
 use super::value::{Arg, BareTime, in_units};
-use crate::replay::{Fit, Mode, Options, Skip};
-
-/// A job in the making: the fields so far, and what is only settled when the section ends.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Draft {
-    pub(super) job: Job,
-    /// The line of each option that was given, under its main name.
-    pub(super) given: BTreeMap<&'static str, u32>,
-    pub(super) stonewall: bool,
-    pub(super) new_group: bool,
-    pub(super) kb_base: Option<u64>,
-    pub(super) buffered: Option<bool>,
-    pub(super) direct: Option<bool>,
-    pub(super) random_pct: Option<super::model::PerOp<u8>>,
-    pub(super) prio_level: Option<u8>,
-    pub(super) prio_class: Option<Class>,
-    pub(super) startup_trace: Option<String>,
-    pub(super) iolog: Option<String>,
-    pub(super) replay: Options,
-    pub(super) cmdprio: super::cmdprio::Said,
-    pub(super) strided: bool,
-    /// In bytes; 0 as good as not given.
-    pub(super) zone_size: u64,
-    pub(super) zone_range: u64,
-    pub(super) zone_skip: u64,
-    /// What is said of the job's own cgroup.
-    pub(super) own: super::groups::Own,
-    pub(super) cgroup_nodelete: bool,
-    /// The disks that the job's files lie on.
-    pub(super) disks: Vec<super::disks::Disk>,
-    pub(super) cpus: Option<u32>,
-}
+use crate::replay::{Fit, Mode, Skip};
 
 /// What an option does.
 #[derive(Clone, Copy)]
@@ -343,8 +311,6 @@ const REFUSED: &str = "
     verify_interval verify_offset verify_only verify_pattern verify_state_load verify_state_save
     write_barrier zone_reset_frequency zone_reset_threshold zonecapacity";
 
-/// The largest block: far beyond any request, and it keeps a call's bytes in 32 bits.
-const BLOCK_BYTES_MAX: u64 = 1 << 30;
 /// fio's own limit of entries in a `bssplit`.
 const SPLIT_ENTRIES_MAX: usize = 64;
 /// Calls in flight per client: four times the deepest device queue of docs/reference/devices.md#3-presets.
@@ -505,10 +471,6 @@ impl Arg<'_> {
             return Ok(*engine);
         }
         Err(engines::refusal(self.value).unwrap_or_else(|| self.unknown(engines::all())))
-    }
-
-    pub(super) fn block(&self) -> Result<u32, String> {
-        self.bytes_in(1, BLOCK_BYTES_MAX).map(|b| u32::try_from(b).unwrap_or(u32::MAX))
     }
 
     fn block_range(&self) -> Result<BlockSize, String> {

@@ -4,25 +4,22 @@
 //! line ─► [heading]          the draft so far becomes a job; a copy of the global draft is the next one
 //!       ─► key=value | key    the option's setter changes the draft
 //!       ─► # … ; … blank      nothing;  #!fh_key=value is an option that fio skips as a comment
-//! end of section ─► finish()  what can only be judged together: direct and buffered, size and block, …
+//! end of section ─► finish.rs what can only be judged together: direct and buffered, size and block, …
 //! ```
 
-use fairhead_core::units::{Class, IoPrio};
-
-use super::cmdprio;
 use super::disks::Disks;
+use super::draft::Draft;
 use super::engines::refusal_of_option;
 use super::error::{JobError, clean};
+use super::finish::{At, finish};
 use super::groups::Cgroups;
-use super::model::{Direction, Engine, Job, JobFile, PerOp, Program, Size, TraceFile, Zones};
+use super::load::Engine;
+use super::model::{Job, JobFile};
 use super::nearest::nearest;
-use super::options::{Draft, Effect, all_keys, find};
-use super::steady;
-use super::steer;
+use super::options::{Effect, all_keys, find};
 use super::surroundings::Surroundings;
 use super::value::{Arg, has_reversed_prefix, in_units};
 use super::{BYTES_MAX, CLIENTS_MAX, LINE_BYTES_MAX};
-use crate::replay::{Source, TraceJob};
 
 /// Reads a job file. `file_name` is for messages only.
 ///
@@ -68,9 +65,10 @@ pub fn parse_in(text: &str, file_name: &str, around: &Surroundings<'_>) -> Resul
         )));
     }
     parser.check_flows().map_err(fail)?;
-    steady::check_groups(&parser.jobs).map_err(fail)?;
+    parser.check_steady_states().map_err(fail)?;
     let notes = parser.notes();
-    let (cgroups, changes) = parser.cgroups.finish(&parser.jobs).map_err(fail)?;
+    let names: Vec<&str> = parser.jobs.iter().map(|job| job.name.as_str()).collect();
+    let (cgroups, changes) = parser.cgroups.finish(&names).map_err(fail)?;
     let disks = parser.disks.finish().map_err(|message| fail((0, message)))?;
     Ok(JobFile {
         file_name: file_name.to_owned(),
@@ -95,9 +93,6 @@ pub fn parse_bytes(bytes: &[u8], file_name: &str, around: &Surroundings<'_>) -> 
     })?;
     parse_in(text, file_name, around)
 }
-
-/// An error's line and message.
-type At<T> = Result<T, (u32, String)>;
 
 /// What the lines so far have left.
 #[derive(Default)]
@@ -224,8 +219,10 @@ impl Parser {
         let mut job = finish(*draft, &mut remarks)?;
         self.check_size(&job)?;
         self.check_wait(&job, waits.unwrap_or(job.line))?;
-        self.cgroups.join(&mut job, &own, cgroup_nodelete)?;
-        self.disks.join(&mut job, disks, at).map_err(|message| (at, message))?;
+        let group = job.cgroup.as_deref();
+        job.cgroup = self.cgroups.join((&job.name, job.line), group, &own, cgroup_nodelete)?;
+        let files = (job.engine, &*job.filenames);
+        job.disks = self.disks.join(&job.name, files, disks, at).map_err(|message| (at, message))?;
         if let Some(last) = self.jobs.last() {
             job.wave = last.wave + u32::from(stonewall);
             job.group = last.group + u32::from(stonewall || new_group);
@@ -314,6 +311,24 @@ impl Parser {
         Ok(())
     }
 
+    /// The jobs of a reporting group look for one steady state, or none of them does.
+    //= fio-3.33: "job rejected: steadystate options must be consistent within reporting groups"
+    fn check_steady_states(&self) -> At<()> {
+        let odd = |job: &&Job| {
+            self.jobs.iter().any(|j| j.group == job.group && j.steady != job.steady && j.line < job.line)
+        };
+        match self.jobs.iter().find(odd) {
+            Some(job) => Err((
+                job.line,
+                format!(
+                    "job '{}' has another steadystate than a job of its reporting group; say the same, below [global], or add new_group",
+                    clean(&job.name)
+                ),
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// A note, once.
     fn remark(&mut self, note: String) {
         if !self.remarks.contains(&note) && self.remarks.len() < NOTES_MAX {
@@ -372,349 +387,4 @@ fn sized(name: &str) -> bool {
             | "ba"
             | "rate_min"
     )
-}
-
-/// Settles what depends on several options, and refuses what contradicts itself.
-fn finish(mut draft: Draft, remarks: &mut Vec<String>) -> At<Job> {
-    let random = u8::from(draft.job.rw.random) * 100;
-    draft.job.random_pct = draft.random_pct.unwrap_or(PerOp::all(random));
-    draft.job.prio = match (draft.prio_class, draft.prio_level) {
-        (None, None) => None,
-        (class, level) => {
-            // A class alone is at its most urgent level, a level alone is best effort: seen with `ionice -p`
-            // on fio 3.33.
-            Some(IoPrio::new(class.unwrap_or(Class::BestEffort), level.unwrap_or(0)))
-        }
-    };
-    settle_trace(&mut draft)?;
-    settle_replay(&mut draft)?;
-    check_access(&mut draft, remarks)?;
-    cmdprio::settle(&mut draft)?;
-    steer::check(&draft)?;
-    steady::check(&draft, remarks);
-    check_sizes(&draft)?;
-    check_zones(&mut draft)?;
-    check_times(&mut draft, remarks)?;
-    check_program(&draft, remarks)?;
-    Ok(draft.job)
-}
-
-impl Draft {
-    /// Where the option was given, or else the section's heading.
-    pub(super) fn line_of(&self, option: &str) -> u32 {
-        self.given.get(option).copied().unwrap_or(self.job.line)
-    }
-
-    /// The last of the options, for a message about several.
-    pub(super) fn last_of(&self, options: &[&str]) -> u32 {
-        options.iter().filter_map(|o| self.given.get(o)).max().copied().unwrap_or(self.job.line)
-    }
-}
-
-/// `fh_startup_trace` is a program of its own, past the page cache, with a client for each process.
-fn settle_trace(draft: &mut Draft) -> At<()> {
-    let Some(path) = draft.startup_trace.take() else { return Ok(()) };
-    let line = draft.line_of("fh_startup_trace");
-    for (option, why) in [
-        ("fh_workload", "there is one program for a job"),
-        ("numjobs", "a replay has a client for each process of the trace"),
-        ("filename", "each process has a file of its own"),
-        ("nrfiles", "each process has a file of its own"),
-    ] {
-        if draft.given.contains_key(option) {
-            return Err((
-                draft.last_of(&[option, "fh_startup_trace"]),
-                format!("{option} contradicts fh_startup_trace: {why}"),
-            ));
-        }
-    }
-    if draft.direct == Some(false) || draft.buffered == Some(true) {
-        let line = draft.last_of(&["direct", "buffered"]);
-        return Err((line, "a trace is replayed past the page cache; remove direct or buffered".to_owned()));
-    }
-    (draft.direct, draft.buffered) = (Some(true), None);
-    draft.job.program = Some(Program::Replay);
-    draft.job.startup_trace = Some(TraceFile { path, line, trace: None });
-    Ok(())
-}
-
-/// `read_iolog` is a program of its own, past the page cache of the disk itself, with a client for each task
-/// of the trace.
-fn settle_replay(draft: &mut Draft) -> At<()> {
-    let Some(path) = draft.iolog.take() else {
-        let only = ["fh_replay", "fh_replay_fit", "fh_replay_devices", "fh_replay_clients"];
-        return match only.into_iter().find(|o| draft.given.contains_key(o)) {
-            Some(option) => Err((
-                draft.line_of(option),
-                format!("{option} has no trace to replay; add one such as read_iolog=FILE"),
-            )),
-            None => Ok(()),
-        };
-    };
-    let line = draft.line_of("read_iolog");
-    for (option, why) in [
-        ("fh_workload", "there is one program for a job"),
-        ("fh_startup_trace", "there is one program for a job"),
-        ("numjobs", "a replay has a client for each task of the trace"),
-        ("nrfiles", "a replay is of the disk itself"),
-        ("loops", "a trace is replayed once"),
-        ("time_based", "a trace is replayed once; runtime= ends it early"),
-    ] {
-        if draft.given.contains_key(option) {
-            let line = draft.last_of(&[option, "read_iolog"]);
-            return Err((line, format!("{option} contradicts read_iolog: {why}")));
-        }
-    }
-    if !draft.job.filenames.is_empty() && !draft.job.is_raw_disk() {
-        let line = draft.line_of("filename");
-        return Err((
-            line,
-            "a trace is replayed on the disk itself; write filename=/dev/… or none".to_owned(),
-        ));
-    }
-    if draft.direct == Some(false) || draft.buffered == Some(true) {
-        let line = draft.last_of(&["direct", "buffered"]);
-        return Err((line, "a trace is replayed past the page cache; remove direct or buffered".to_owned()));
-    }
-    if draft.job.iodepth > 1 && draft.given.contains_key("ioengine") && draft.job.engine == Engine::Sync {
-        draft.job.iodepth = 1;
-    }
-    (draft.direct, draft.buffered) = (Some(true), None);
-    let of_trace = Job::of_trace();
-    let job = &mut draft.job;
-    job.program = of_trace.program;
-    if job.filenames.is_empty() {
-        job.filenames = of_trace.filenames;
-    }
-    if !draft.given.contains_key("iodepth") {
-        job.iodepth = of_trace.iodepth;
-    }
-    (job.engine, job.ioengine) = (of_trace.engine, of_trace.ioengine);
-    let options = std::mem::take(&mut draft.replay);
-    job.replay = Some(TraceJob { source: Source::File(path.into()), line, options, part: None });
-    Ok(())
-}
-
-/// `direct`, `buffered`, `ioengine`, `iodepth`, `bs`.
-fn check_access(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
-    let line = draft.last_of(&["direct", "buffered"]);
-    draft.job.direct = match (draft.direct, draft.buffered) {
-        (Some(direct), Some(buffered)) if direct == buffered => {
-            let v = u8::from(direct);
-            return Err((line, format!("direct={v} contradicts buffered={v}; keep one of them")));
-        }
-        (Some(direct), _) => direct,
-        (None, Some(buffered)) => !buffered,
-        (None, None) => false,
-    };
-    let job = &mut draft.job;
-    let name = clean(&job.name);
-    if job.program.is_none() && !job.filenames.is_empty() && job.filenames.iter().all(|f| is_no_disk(f)) {
-        remarks.push(format!(
-            "job '{name}': {} is no disk; its calls are done when they are made",
-            job.filenames.join(", ")
-        ));
-        job.engine = Engine::Null;
-    }
-    job.pre_read &= job.engine != Engine::Null;
-    if job.iodepth > 1 && job.engine == Engine::Sync && !job.offload {
-        remarks.push(format!(
-            "job '{name}': iodepth={} has no effect with ioengine={}, which makes one call at a time; libaio or io_uring make more",
-            job.iodepth, job.ioengine
-        ));
-        job.iodepth = 1;
-    }
-    if job.iodepth > 1 && job.ioengine == "libaio" && !job.direct && !job.offload {
-        remarks.push(format!(
-            "job '{name}': ioengine=libaio makes one call at a time through the page cache; add direct=1 for iodepth={}",
-            job.iodepth
-        ));
-        job.iodepth = 1;
-        job.engine = Engine::Sync;
-    }
-    let line = draft.last_of(&["bs", "bsrange", "bssplit", "direct", "buffered"]);
-    let job = &draft.job;
-    let odd =
-        [&job.bs.read, &job.bs.write, &job.bs.trim].into_iter().find_map(super::model::BlockSize::unaligned);
-    match odd {
-        Some(bytes) if job.direct => {
-            Err((line, format!("a block of {bytes} bytes is not a multiple of 512, which direct=1 needs")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Whether a device is one that moves no data anywhere.
-fn is_no_disk(name: &str) -> bool {
-    matches!(name, "/dev/null" | "/dev/zero" | "/dev/full" | "/dev/random" | "/dev/urandom")
-}
-
-/// `size` and what must fit into it.
-fn check_sizes(draft: &Draft) -> At<()> {
-    let job = &draft.job;
-    let name = clean(&job.name);
-    if job.program.is_some() {
-        return Ok(());
-    }
-    let has_names = !job.filenames.is_empty() && job.engine != Engine::Null;
-    if job.size.is_none() && job.filesize.is_none() && !has_names {
-        return Err((job.line, format!("job '{name}' has no size; write one such as size=1g")));
-    }
-    for (option, size) in [("size", job.size), ("filesize", job.filesize), ("io_size", job.io_size)] {
-        if size == Some(Size::Bytes(0)) {
-            return Err((
-                draft.line_of(option),
-                format!("'{option}=0' leaves nothing to do; write a size such as {option}=1g"),
-            ));
-        }
-    }
-    let files = job.file_count();
-    let block = job.smallest_block();
-    if let Some(Size::Bytes(size)) = job.size
-        && size / files < u64::from(block)
-    {
-        let line = draft.last_of(&["size", "bs", "bsrange", "bssplit", "nrfiles", "filename"]);
-        let each = if files > 1 { format!(" for each of {files} files") } else { String::new() };
-        return Err((
-            line,
-            format!(
-                "size={}{each} is less than one block of {}",
-                in_units(size / files),
-                in_units(block.into())
-            ),
-        ));
-    }
-    let odd_align =
-        [job.align.read, job.align.write, job.align.trim].into_iter().flatten().find(|b| b % 512 != 0);
-    if let Some(bytes) = odd_align.filter(|_| job.direct) {
-        let message = format!("ba={bytes} is not a multiple of 512, which direct=1 needs");
-        return Err((draft.line_of("ba"), message));
-    }
-    if job.direct && job.hop % 512 != 0 {
-        let message = format!("the hop of {} bytes is not a multiple of 512, which direct=1 needs", job.hop);
-        return Err((draft.line_of("rw"), message));
-    }
-    if job.direct
-        && let Some((option, bytes)) = [("offset", job.offset), ("offset_increment", job.offset_increment)]
-            .into_iter()
-            .find_map(|(o, s)| matches!(s, Size::Bytes(b) if b % 512 != 0).then_some((o, s)))
-    {
-        return Err((
-            draft.line_of(option),
-            format!("{option}={} is not a multiple of 512, which direct=1 needs", bytes.bytes_of(0)),
-        ));
-    }
-    Ok(())
-}
-
-/// `zonemode` and what belongs to it.
-fn check_zones(draft: &mut Draft) -> At<()> {
-    if !draft.strided {
-        let all =
-            [("zonesize", draft.zone_size), ("zonerange", draft.zone_range), ("zoneskip", draft.zone_skip)];
-        return match all.into_iter().find(|(_, bytes)| *bytes > 0) {
-            Some((option, _)) => {
-                Err((draft.line_of(option), format!("{option} has no zones to act on; add zonemode=strided")))
-            }
-            None => Ok(()),
-        };
-    }
-    if draft.zone_size == 0 {
-        let line = draft.line_of("zonemode");
-        return Err((line, "zonemode=strided needs a zonesize; add one such as zonesize=16k".to_owned()));
-    }
-    let range = if draft.zone_range == 0 { draft.zone_size } else { draft.zone_range };
-    let sectors = |bytes: u64| bytes / 512;
-    draft.job.zones =
-        Some(Zones { size: sectors(draft.zone_size), range: sectors(range), skip: sectors(draft.zone_skip) });
-    Ok(())
-}
-
-/// `runtime`, `time_based`, `thinktime`.
-fn check_times(draft: &mut Draft, remarks: &mut Vec<String>) -> At<()> {
-    let name = clean(&draft.job.name);
-    if draft.job.time_based && draft.job.runtime.is_none() {
-        return Err((
-            draft.line_of("time_based"),
-            "time_based needs a runtime; add one such as runtime=30s".to_owned(),
-        ));
-    }
-    let (rate, iops) = (&draft.job.rate, &draft.job.rate_iops);
-    if (rate.read.is_some() && iops.read.is_some()) || (rate.write.is_some() && iops.write.is_some()) {
-        let line = draft.last_of(&["rate", "rate_iops"]);
-        return Err((line, "rate contradicts rate_iops; keep one of them".to_owned()));
-    }
-    check_query(&draft.job).map_err(|message| (draft.line_of("fh_query"), message.to_owned()))?;
-    if draft.job.thinktime_spin > draft.job.thinktime {
-        return Err((
-            draft.line_of("thinktime_spin"),
-            format!(
-                "thinktime_spin={} is longer than thinktime={}, of which it is a part",
-                draft.job.thinktime_spin, draft.job.thinktime
-            ),
-        ));
-    }
-    if draft.given.contains_key("thinktime_blocks") && draft.job.thinktime.is_zero() {
-        remarks.push(format!("job '{name}': thinktime_blocks has no effect without thinktime"));
-    }
-    Ok(())
-}
-
-/// A query is reads, each of which waits for the one before.
-fn check_query(job: &Job) -> Result<(), &'static str> {
-    if job.query_calls == 1 || job.program.is_some() {
-        return Ok(());
-    }
-    if job.rw.direction != Direction::Read {
-        return Err("fh_query is about reads; it needs rw=read or rw=randread");
-    }
-    if job.iodepth > 1 && job.engine == Engine::Async {
-        return Err("fh_query is about reads one after the other; it needs iodepth=1");
-    }
-    Ok(())
-}
-
-/// A program does what it does, whatever `rw` says.
-fn check_program(draft: &Draft, remarks: &mut Vec<String>) -> At<()> {
-    let is_start_up = matches!(draft.job.program, Some(Program::StartUp(_)));
-    let can_repeat = is_start_up || draft.job.program == Some(Program::Replay);
-    if let Some(option) =
-        ["fh_iterations", "fh_pause", "fh_timeout"].into_iter().find(|o| draft.given.contains_key(o))
-        && !can_repeat
-    {
-        return Err((
-            draft.line_of(option),
-            format!("{option} is about start-ups; add one such as fh_workload=startup:xterm"),
-        ));
-    }
-    if (is_start_up || matches!(draft.job.program, Some(Program::Player { .. }))) && draft.job.direct {
-        return Err((
-            draft.last_of(&["direct", "buffered"]),
-            "fh_workload=startup and player read through the page cache; remove direct=1".to_owned(),
-        ));
-    }
-    if draft.job.program.is_none() {
-        return Ok(());
-    }
-    let is_trace = draft.job.replay.is_some();
-    let depth: &[&str] =
-        if is_trace { &["thinktime", "rate", "rate_iops", "fh_think"] } else { &["iodepth"] };
-    let unused: Vec<&str> = ["rw", "bs", "bsrange", "bssplit", "ioengine", "fh_query"]
-        .into_iter()
-        .chain(depth.iter().copied())
-        .filter(|o| draft.given.contains_key(o))
-        .collect();
-    if !unused.is_empty() {
-        remarks.push(format!(
-            "job '{}': {} decides what is done; not used: {}",
-            clean(&draft.job.name),
-            match &draft.job {
-                job if job.startup_trace.is_some() => "fh_startup_trace",
-                _ if is_trace => "read_iolog",
-                _ => "fh_workload",
-            },
-            unused.join(", ")
-        ));
-    }
-    Ok(())
 }

@@ -3,8 +3,6 @@
 //= fio-3.33 HOWTO "steadystate", "steadystate_duration", "steadystate_ramp_time"
 
 use super::error::clean;
-use super::model::Job;
-use super::options::Draft;
 use super::value::Arg;
 use fairhead_core::units::Duration;
 
@@ -97,33 +95,5 @@ impl SteadyState {
             return Err(format!("'{}': nothing is below a limit of {limit}, {example}", arg.show()));
         }
         Ok(Self { of, by_slope, limit, in_percent: percent.is_some(), ..self })
-    }
-}
-
-/// A window that is too short, as a note.
-pub(super) fn check(draft: &Draft, remarks: &mut Vec<String>) {
-    let options = ["steadystate", "steadystate_duration", "steadystate_ramp_time"];
-    if !draft.job.steady.is_on() && options.iter().any(|o| draft.given.contains_key(o)) {
-        remarks.push(format!(
-            "job '{}': steadystate has no effect without ss_dur, the time of at least 1s over which figures have to be steady",
-            clean(&draft.job.name)
-        ));
-    }
-}
-
-/// The jobs of a reporting group look for one steady state, or none of them does.
-//= fio-3.33: "job rejected: steadystate options must be consistent within reporting groups"
-pub(super) fn check_groups(jobs: &[Job]) -> Result<(), (u32, String)> {
-    let odd =
-        |job: &&Job| jobs.iter().any(|j| j.group == job.group && j.steady != job.steady && j.line < job.line);
-    match jobs.iter().find(odd) {
-        Some(job) => Err((
-            job.line,
-            format!(
-                "job '{}' has another steadystate than a job of its reporting group; say the same, below [global], or add new_group",
-                clean(&job.name)
-            ),
-        )),
-        None => Ok(()),
     }
 }

@@ -3,8 +3,7 @@
 //
 //= fio-3.33 HOWTO "flow", "latency_target", "latency_window", "latency_percentile", "latency_run", "rate_min", "exit_what"
 
-use super::model::PerOp;
-use super::options::Draft;
+use super::load::PerOp;
 use fairhead_core::units::Duration;
 
 /// `flow`: the job's share of the calls of all jobs with its `flow_id`.
@@ -65,39 +64,4 @@ pub enum ExitWhat {
     Stonewall,
     /// All, those behind stone walls too.
     All,
-}
-
-/// What contradicts itself among them.
-pub(super) fn check(draft: &Draft) -> Result<(), (u32, String)> {
-    let job = &draft.job;
-    let (min, max) = (&job.rate_min, &job.rate);
-    let exceeds = |min: Option<u64>, max: Option<u64>| matches!((min, max), (Some(a), Some(b)) if a > b);
-    let wide = |calls: Option<u32>| calls.map(u64::from);
-    let pairs = [
-        ("rate_min", min.bytes.read, max.read),
-        ("rate_min", min.bytes.write, max.write),
-        ("rate_iops_min", wide(min.calls.read), wide(job.rate_iops.read)),
-        ("rate_iops_min", wide(min.calls.write), wide(job.rate_iops.write)),
-    ];
-    if let Some((option, least, most)) = pairs.into_iter().find(|p| exceeds(p.1, p.2)) {
-        let (least, most) = (least.unwrap_or(0), most.unwrap_or(0));
-        let message =
-            format!("{option}={least} is more than the cap of {most}, so the job would end at once");
-        return Err((draft.line_of(option), message));
-    }
-    let only = ["latency_window", "latency_percentile", "latency_run"];
-    if job.latency_target.target.is_zero()
-        && let Some(option) = only.into_iter().find(|o| draft.given.contains_key(o))
-    {
-        return Err((
-            draft.line_of(option),
-            format!("{option} has no target; add one such as latency_target=5ms"),
-        ));
-    }
-    if job.flow.weight == 0
-        && let Some(option) = ["flow_id", "flow_sleep"].into_iter().find(|o| draft.given.contains_key(o))
-    {
-        return Err((draft.line_of(option), format!("{option} has no flow; add one such as flow=1")));
-    }
-    Ok(())
 }

@@ -17,6 +17,8 @@
 //
 //= docs/reference/benchmarks.md#4-replayed-start-ups the traces' own notes
 
+use std::sync::Arc;
+
 use super::error::{JobError, clean};
 
 /// The most bytes that a trace may have: a hundred times a long one.
@@ -26,6 +28,17 @@ pub const TRACE_PROCESSES_MAX: usize = 256;
 /// The longest request: far beyond what a disk takes at a time.
 const SECTORS_MAX: u32 = 1 << 16;
 const FIELDS: usize = 10;
+
+/// A file with a recorded start-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceFile {
+    /// Its path, as written.
+    pub path: String,
+    /// The line that names it.
+    pub line: u32,
+    /// The contents, once [`JobFile::read_traces`](super::JobFile::read_traces) has read them.
+    pub trace: Option<Arc<StartUpTrace>>,
+}
 
 /// A recorded start-up.
 #[derive(Debug, Clone, PartialEq, Eq)]

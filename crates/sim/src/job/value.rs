@@ -14,12 +14,15 @@
 use fairhead_core::units::Duration;
 
 use super::error::clean;
-use super::model::{PerOp, Size};
+use super::load::{PerOp, Size};
 use super::nearest::nearest;
 
 /// No size may reach this: room to add a few without overflow, and 256 times the largest disk there is
 /// (nas2020 has 7.7 TB).
 const BYTES_MAX: u64 = 1 << 53;
+
+/// The largest block: far beyond any request, and it keeps a call's bytes in 32 bits.
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
 /// No time may exceed ten years, so that a few can be added.
 const TIME_NS_MAX: u64 = 10 * 366 * 86_400 * 1_000_000_000;
@@ -109,6 +112,11 @@ impl<'a> Arg<'a> {
             b if (min..=max).contains(&b) => Ok(b),
             _ => Err(format!("'{}' is out of range; {} to {}", self.show(), in_units(min), in_units(max))),
         }
+    }
+
+    /// The size of a block in bytes.
+    pub(super) fn block(&self) -> Result<u32, String> {
+        self.bytes_in(1, BLOCK_BYTES_MAX).map(|b| u32::try_from(b).unwrap_or(u32::MAX))
     }
 
     /// A size or a percentage of one.
