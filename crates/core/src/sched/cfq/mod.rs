@@ -65,12 +65,9 @@
 //= linux-2.6.33, linux-2.6.34, linux-3.10 block/cfq-iosched.c, docs/reference/cfq.md#5-workload-trees
 
 mod check;
-mod cooperate;
-mod depth;
 mod divided;
-mod idling;
-mod preempt;
 mod queue;
+mod rules;
 mod service_tree;
 mod shares;
 mod slices;
@@ -78,8 +75,8 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-use self::depth::NEVER_LATE;
 use self::queue::{Context, Kind, LEVELS, Queue, QueueId, Rq, SHARED};
+use self::rules::depth::NEVER_LATE;
 use self::service_tree::{Group, Serving, tree_index};
 use self::shares::Shares;
 use self::slices::NOWHERE;

@@ -215,7 +215,7 @@ fn active_in_group_1(config: Config, idles: bool) -> Bare {
 #[test]
 //= docs/reference/cfq.md#67-isolation type=test
 fn a_queue_of_another_group_preempts_only_by_kind_and_class() {
-    use super::super::preempt::Rule;
+    use super::super::rules::preempt::Rule;
     let rule = |rig: &mut Bare, rq: Request| {
         let tag = rig.insert(rq);
         let (id, now) = (rig.queue_of(tag), rig.now);

@@ -1,6 +1,6 @@
 //! One test for each rule of the table, and what preemption does.
 
-use super::super::preempt::Rule;
+use super::super::rules::preempt::Rule;
 use super::super::service_tree::Place;
 use super::*;
 

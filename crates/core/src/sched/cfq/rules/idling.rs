@@ -12,11 +12,11 @@
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_should_idle, cfq_arm_slice_timer, cfq_update_idle_window
 
-use super::queue::{Queue, QueueId};
-use super::slices::Expire;
-use super::{Cfq, Seek};
 use crate::elevator::Cx;
 use crate::parts::think_time::ThinkTime;
+use crate::sched::cfq::queue::{Queue, QueueId};
+use crate::sched::cfq::slices::Expire;
+use crate::sched::cfq::{Cfq, Seek};
 use crate::trace::Reason;
 use crate::units::{Duration, Instant};
 
@@ -27,7 +27,7 @@ const DEEP: u32 = 4;
 impl Cfq {
     /// Whether waiting for this queue pays.
     #[inline(always)]
-    pub(super) fn should_idle(&self, id: QueueId) -> bool {
+    pub(in crate::sched::cfq) fn should_idle(&self, id: QueueId) -> bool {
         // The window is never open with `slice_idle` zero, nor that of the idle class.
         (self.queues[id].idle_window && !self.is_fast()) || self.should_idle_for_kind(id)
     }
@@ -46,12 +46,12 @@ impl Cfq {
     }
 
     /// Whether the device has no head, and queues requests as far as one knows.
-    pub(super) fn is_fast(&self) -> bool {
+    pub(in crate::sched::cfq) fn is_fast(&self) -> bool {
         !self.rotational && self.probe.may_queue()
     }
 
     /// A sync request of the active queue completed and none is left: arms the timer if waiting pays.
-    pub(super) fn arm_idle(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+    pub(in crate::sched::cfq) fn arm_idle(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let queue = &self.queues[id];
         if self.is_fast() || queue.dispatched > 0 {
             return;
@@ -83,7 +83,7 @@ impl Cfq {
 
     /// Whether the group would lose its place if `id`, its only queue, lost the disk now, while requests are
     /// at the device.
-    pub(super) fn group_waits(&self, id: QueueId) -> bool {
+    pub(in crate::sched::cfq) fn group_waits(&self, id: QueueId) -> bool {
         let group = &self.groups[self.queues[id].group];
         self.group_idles
             && group.queues == 1
@@ -94,7 +94,7 @@ impl Cfq {
     /// Whether to stretch the slice until the next request comes, so that the group is not without work when
     /// the slice ends, and keeps its place.
     //= linux-2.6.33 block/cfq-iosched.c cfq_should_wait_busy
-    pub(super) fn should_wait_busy(&self, id: QueueId, now: Instant) -> bool {
+    pub(in crate::sched::cfq) fn should_wait_busy(&self, id: QueueId, now: Instant) -> bool {
         let queue = &self.queues[id];
         let group = &self.groups[queue.group];
         let since_3 = self.config.era.since_3();
@@ -114,7 +114,7 @@ impl Cfq {
 
     /// A deep queue that seeks, and is served faster than it sends: waiting for it only wastes time.
     //= linux-3.10 block/cfq-iosched.c cfq_select_queue
-    pub(super) fn stop_idling_if_outrun(&mut self, id: QueueId, now: Instant) {
+    pub(in crate::sched::cfq) fn stop_idling_if_outrun(&mut self, id: QueueId, now: Instant) {
         let seeky = self.is_seeky(id);
         let queue = &mut self.queues[id];
         let early = queue.slice_new
@@ -126,7 +126,7 @@ impl Cfq {
     }
 
     /// The idle timer's time has come.
-    pub(super) fn idle_timeout(&mut self, cx: &mut Cx<'_>) {
+    pub(in crate::sched::cfq) fn idle_timeout(&mut self, cx: &mut Cx<'_>) {
         self.idle_timer = None;
         let Some(id) = self.active else { return };
         if self.divides {
@@ -146,7 +146,7 @@ impl Cfq {
 
 impl Queue {
     /// A sync request was put in, by a task that thinks like `think`: is the queue still worth waiting for?
-    pub(super) fn update_idle_window(
+    pub(in crate::sched::cfq) fn update_idle_window(
         &mut self,
         idle: Duration,
         rule: Seek,

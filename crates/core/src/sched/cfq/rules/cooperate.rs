@@ -24,13 +24,13 @@
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_close_cooperator, cfq_setup_merge, split_cfqq
 
-use super::Cfq;
-use super::queue::{Queue, QueueId};
-use super::slices::{Expire, NOWHERE};
-use super::stats::CLOSE_SECTORS;
 use crate::elevator::Cx;
 use crate::parts::tasks::TaskSlot;
 use crate::request::{Request, Requests};
+use crate::sched::cfq::Cfq;
+use crate::sched::cfq::queue::{Queue, QueueId};
+use crate::sched::cfq::slices::{Expire, NOWHERE};
+use crate::sched::cfq::stats::CLOSE_SECTORS;
 use crate::trace::Reason;
 use crate::units::{Class, GroupId, IoPrio, TaskId};
 use core::ops::Range;
@@ -38,7 +38,7 @@ use core::ops::Range;
 impl Cfq {
     /// Files a queue by the position of its candidate, unless it has none or cannot cooperate, or another
     /// queue's candidate is in the same place.
-    pub(super) fn refresh_position(&mut self, requests: &Requests, id: QueueId) {
+    pub(in crate::sched::cfq) fn refresh_position(&mut self, requests: &Requests, id: QueueId) {
         self.leave_position(id);
         self.no_neighbour = NOWHERE;
         let (rule, once_valid) = (self.seek, !self.config.quirk_seeky_early);
@@ -61,7 +61,7 @@ impl Cfq {
     }
 
     #[inline]
-    pub(super) fn leave_position(&mut self, id: QueueId) {
+    pub(in crate::sched::cfq) fn leave_position(&mut self, id: QueueId) {
         if let Some(level) = self.queues[id].position.take() {
             self.no_neighbour = NOWHERE;
             self.by_position.remove(&mut self.positions[usize::from(level)], id);
@@ -71,7 +71,7 @@ impl Cfq {
     /// A queue whose next request is so close to the head that it should be served in place of `id`, which is
     /// active and empty.
     #[inline]
-    pub(super) fn close_cooperator(&mut self, id: QueueId) -> Option<QueueId> {
+    pub(in crate::sched::cfq) fn close_cooperator(&mut self, id: QueueId) -> Option<QueueId> {
         if self.no_neighbour.contains(&self.last_position.0) {
             return None;
         }
@@ -81,7 +81,7 @@ impl Cfq {
     }
 
     /// The cooperator, and the positions of the head at which there would be none.
-    pub(super) fn find_cooperator(&self, id: QueueId) -> (Option<QueueId>, Range<u64>) {
+    pub(in crate::sched::cfq) fn find_cooperator(&self, id: QueueId) -> (Option<QueueId>, Range<u64>) {
         let queue = &self.queues[id];
         let idle_class = self.config.era.since_2_6_34() && queue.is_idle_class();
         if !queue.sync || idle_class || self.groups[queue.group].queues == 1 || self.is_seeky(id) {
@@ -113,18 +113,18 @@ impl Cfq {
         (found.filter(fits), NOWHERE)
     }
 
-    pub(super) fn is_seeky(&self, id: QueueId) -> bool {
+    pub(in crate::sched::cfq) fn is_seeky(&self, id: QueueId) -> bool {
         self.queues[id].seek.is_seeky(self.seek, !self.config.quirk_seeky_early)
     }
 
     /// The queue that tasks of `id` are to use from now on.
-    pub(super) fn merge_target(&self, id: QueueId) -> Option<QueueId> {
+    pub(in crate::sched::cfq) fn merge_target(&self, id: QueueId) -> Option<QueueId> {
         let (target, generation) = self.queues[id].merge_into?;
         (self.queues[target].generation == generation).then_some(target)
     }
 
     /// Decides that `id` and `other` shall become one, unless they are about to already.
-    pub(super) fn set_up_merge(&mut self, id: QueueId, other: QueueId) {
+    pub(in crate::sched::cfq) fn set_up_merge(&mut self, id: QueueId, other: QueueId) {
         if self.merge_target(id).is_some() {
             return;
         }
@@ -154,7 +154,7 @@ impl Cfq {
 
     /// The queue for the next sync request of a task: its own, after the merges and splits that are due;
     /// another if the task has gone to another group.
-    pub(super) fn sync_queue(
+    pub(in crate::sched::cfq) fn sync_queue(
         &mut self,
         cx: &mut Cx<'_>,
         slot: TaskSlot,
@@ -210,7 +210,7 @@ impl Cfq {
     }
 
     /// A context leaves a queue without following its merge: the promises along the chain are off.
-    pub(super) fn drop_reference(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+    pub(in crate::sched::cfq) fn drop_reference(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         let mut at = Some(id);
         while let Some(id) = at {
             at = self.merge_target(id);
@@ -220,7 +220,7 @@ impl Cfq {
     }
 
     /// Returns a queue to the pool if no context uses it and it has no request anywhere.
-    pub(super) fn reap(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+    pub(in crate::sched::cfq) fn reap(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         if self.queues[id].process_refs > 0 || !self.is_own(id) {
             return;
         }

@@ -6,17 +6,17 @@
 //!
 //= linux-2.6.34 block/cfq-iosched.c cfq_may_dispatch
 
-use super::Cfq;
-use super::queue::QueueId;
+use crate::sched::cfq::Cfq;
+use crate::sched::cfq::queue::QueueId;
 use crate::units::{Duration, Instant};
 
 /// What counts as "long ago" before any sync request was late.
 //= linux-2.6.33 block/cfq-iosched.c cfq_init_queue
-pub(super) const NEVER_LATE: Duration = Duration::from_secs(1);
+pub(in crate::sched::cfq) const NEVER_LATE: Duration = Duration::from_secs(1);
 
 impl Cfq {
     /// Whether the active queue may send a request now. If not, requests are at the device.
-    pub(super) fn may_dispatch(&self, id: QueueId, now: Instant) -> bool {
+    pub(in crate::sched::cfq) fn may_dispatch(&self, id: QueueId, now: Instant) -> bool {
         let queue = &self.queues[id];
         let [asynchronous, sync] = self.in_flight;
         // Async requests have to finish first: no idling behind them.

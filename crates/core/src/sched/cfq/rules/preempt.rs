@@ -5,16 +5,16 @@
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_should_preempt, cfq_preempt_queue
 
-use super::Cfq;
-use super::queue::{Kind, QueueId};
-use super::service_tree::Place;
-use super::slices::Expire;
 use crate::elevator::Cx;
 use crate::request::Request;
+use crate::sched::cfq::Cfq;
+use crate::sched::cfq::queue::{Kind, QueueId};
+use crate::sched::cfq::service_tree::Place;
+use crate::sched::cfq::slices::Expire;
 
 /// What decided, in the order in which the rules are tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Rule {
+pub(in crate::sched::cfq) enum Rule {
     /// No: there is no active queue.
     NoActive,
     /// No: the newcomer is of the idle class.
@@ -47,7 +47,7 @@ pub(super) enum Rule {
 }
 
 impl Rule {
-    pub(super) const fn preempts(self) -> bool {
+    pub(in crate::sched::cfq) const fn preempts(self) -> bool {
         matches!(
             self,
             Self::OverIdleClass
@@ -64,7 +64,7 @@ impl Rule {
 
 impl Cfq {
     /// Which rule says whether `rq`, which was put into queue `new`, preempts the active queue.
-    pub(super) fn preemption_rule(&self, cx: &Cx<'_>, new: QueueId, rq: &Request) -> Rule {
+    pub(in crate::sched::cfq) fn preemption_rule(&self, cx: &Cx<'_>, new: QueueId, rq: &Request) -> Rule {
         let Some(active) = self.active else { return Rule::NoActive };
         let (n, a) = (&self.queues[new], &self.queues[active]);
         // Two queues in the tree are the newcomer and the active one, which stays there until its slice ends.
@@ -113,7 +113,7 @@ impl Cfq {
     }
 
     /// Something was put into a queue that is not active: takes the disk for it if the rules say so.
-    pub(super) fn try_preempt(&mut self, cx: &mut Cx<'_>, new: QueueId, rq: &Request) {
+    pub(in crate::sched::cfq) fn try_preempt(&mut self, cx: &mut Cx<'_>, new: QueueId, rq: &Request) {
         if self.preemption_rule(cx, new, rq).preempts() {
             self.preempt(cx, new);
         }
