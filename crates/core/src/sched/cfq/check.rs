@@ -1,8 +1,8 @@
 //! What must hold between events: counts agree with structures, links with what they point to.
 
 use super::Cfq;
-use super::queue::QueueId;
 use super::service_tree::tree_index;
+use super::view::{Kind, QueueId};
 use crate::parts::tasks::TaskSlot;
 use crate::request::{Requests, State};
 use crate::units::{Class, Sector};
@@ -15,15 +15,15 @@ impl Cfq {
             queued += queue.queued();
             in_flight[usize::from(queue.sync)] += queue.dispatched;
         }
-        assert_eq!((queued, in_flight), (self.rq_queued, self.in_flight), "requests");
-        assert!(self.in_driver <= in_flight[0] + in_flight[1], "more at the device than issued");
+        assert_eq!((queued, in_flight), (self.queues.waiting, self.device.in_flight), "requests");
+        assert!(self.device.in_driver <= in_flight[0] + in_flight[1], "more at the device than issued");
         let (mut busy, mut busy_sync, mut dispatched) = (0, 0, 0);
-        for (id, group) in self.groups.iter() {
+        for (id, group) in self.trees.groups.iter() {
             let before = busy;
             for tree in &group.trees {
-                self.filed.check(&tree.queues);
+                self.trees.filed.check(&tree.queues);
                 busy += tree.queues.len();
-                for queue in self.filed.iter(&tree.queues).map(|q| &self.queues[q]) {
+                for queue in self.trees.filed.iter(&tree.queues).map(|q| &self.queues[q]) {
                     assert_eq!(queue.group, id, "a queue of another group");
                     busy_sync += u32::from(queue.sync);
                 }
@@ -32,14 +32,14 @@ impl Cfq {
             dispatched += group.dispatched;
         }
         assert_eq!(dispatched, in_flight[0] + in_flight[1], "requests of all groups");
-        assert_eq!((self.busy_queues, self.busy_sync_queues), (busy, busy_sync), "busy queues");
-        self.shares.check(|group| self.divides && self.groups[group].queues > 0);
-        for tree in &self.positions {
-            self.by_position.check(tree);
-        }
-        assert!(self.idle_timer.is_none() || self.active.is_some(), "idling without an active queue");
-        assert!(self.active.is_none_or(|id| self.queues[id].is_busy()), "the active queue is in no tree");
-        if let Some(id) = self.active.filter(|_| self.no_neighbour.contains(&self.last_position.0)) {
+        assert_eq!((self.trees.busy, self.trees.busy_sync), (busy, busy_sync), "busy queues");
+        let (trees, divides) = (&self.trees, self.trees.layout.divides);
+        trees.shares.check(|group| divides && trees.groups[group].queues > 0);
+        self.rules.cooperation.check();
+        let (active, head) = (self.turn.active, self.device.head);
+        assert!(self.turn.timer.is_none() || active.is_some(), "idling without an active queue");
+        assert!(active.is_none_or(|id| self.queues[id].is_busy()), "the active queue is in no tree");
+        if let Some(id) = active.filter(|_| self.rules.cooperation.knows_none(head)) {
             assert_eq!(self.find_cooperator(id).0, None, "a cooperator was overlooked");
         }
         self.walk_contexts(requests);
@@ -47,36 +47,43 @@ impl Cfq {
 
     fn walk_queue(&self, id: QueueId, requests: &Requests) {
         let queue = &self.queues[id];
-        assert!(queue.dispatched <= self.groups[queue.group].dispatched, "more than all of its group");
+        assert!(queue.dispatched <= self.trees.groups[queue.group].dispatched, "more than all of its group");
         let (mut meta, mut last) = (0, Sector(0));
-        for tag in self.links.iter(&queue.requests) {
+        for tag in self.queues.links.iter(&queue.requests) {
             let start = requests[tag].rq.start;
             assert!(requests[tag].state == State::Queued, "a request that does not wait");
-            assert_eq!(self.rqs[tag].queue, id, "a request of another queue");
-            let home = if queue.sync || !self.async_in_root { requests[tag].rq.group } else { queue.home };
+            assert_eq!(self.queues.rqs[tag].queue, id, "a request of another queue");
+            let home =
+                if queue.sync || !self.queues.async_in_root() { requests[tag].rq.group } else { queue.home };
             assert_eq!(home, queue.home, "a request of another group");
             assert!(start >= last, "a stale position");
             last = start;
-            meta += u32::from(self.rqs[tag].meta);
+            meta += u32::from(self.queues.rqs[tag].meta);
         }
-        let by_age = self.links.arrivals(&queue.requests).filter(|&tag| self.rqs[tag].queue == id).count();
+        let by_age = self
+            .queues
+            .links
+            .arrivals(&queue.requests)
+            .filter(|&tag| self.queues.rqs[tag].queue == id)
+            .count();
         assert_eq!(u32::try_from(by_age), Ok(queue.queued()), "by sector and by age");
         assert_eq!(meta, queue.meta_pending, "metadata");
         assert_eq!(queue.next.is_some(), !queue.is_empty(), "a candidate if and only if there are requests");
         assert!(
-            queue.next.is_none_or(|t| self.rqs[t].queue == id && self.links.contains(t)),
+            queue.next.is_none_or(|t| self.queues.rqs[t].queue == id && self.queues.links.contains(t)),
             "foreign candidate"
         );
-        let active = self.active == Some(id);
+        let active = self.turn.active == Some(id);
         assert_eq!(queue.is_busy(), active || !queue.is_empty(), "busy if and only if active or not empty");
-        assert_eq!(queue.is_busy(), self.filed.contains(id), "filed");
-        assert_eq!(queue.position.is_some(), self.by_position.contains(id), "filed by position");
-        assert!(!(active && queue.position.is_some()), "the active queue is its own cooperator");
-        if let (Some(next), Some(_)) = (queue.next, queue.position) {
-            assert_eq!(self.by_position.key(id), requests[next].rq.start.0, "a stale candidate position");
+        assert_eq!(queue.is_busy(), self.trees.filed.contains(id), "filed");
+        let place = self.rules.cooperation.place(id);
+        assert_eq!(queue.position.is_filed(), place.is_some(), "filed by position");
+        assert!(!(active && place.is_some()), "the active queue is its own cooperator");
+        if let (Some(next), Some(place)) = (queue.next, place) {
+            assert_eq!(place, requests[next].rq.start, "a stale candidate position");
         }
-        if queue.is_idle_class() && queue.tree.is_some() && queue.kind() != super::Kind::Async {
-            assert!(!queue.idle_window, "idling for the idle class");
+        if queue.is_idle_class() && queue.tree.is_some() && queue.kind() != Kind::Async {
+            assert!(!queue.window.is_open(), "idling for the idle class");
         }
         assert!(
             queue.tree.is_none_or(|t| usize::from(t) <= tree_index(Class::Idle, queue.kind())),
@@ -88,18 +95,18 @@ impl Cfq {
     /// too, so the others have none.
     fn walk_contexts(&self, requests: &Requests) {
         let (mut references, mut promised) = (0, 0);
-        for (id, queue) in self.queues.iter().filter(|(id, _)| self.is_own(*id)) {
+        for (id, queue) in self.queues.iter().filter(|(id, _)| self.queues.is_own(*id)) {
             references += queue.process_refs;
-            promised += self.merge_target(id).map_or(0, |_| queue.process_refs);
+            promised += self.queues.merge_target(id).map_or(0, |_| queue.process_refs);
             if queue.process_refs > 0 {
                 self.walk_references(id, queue.process_refs);
             }
         }
         let direct =
-            self.contexts.iter().filter(|(_, c)| c.sync_queue.is_some_and(|q| self.is_own(q))).count();
+            self.tasks.iter().filter(|(_, c)| c.sync_queue.is_some_and(|q| self.queues.is_own(q))).count();
         assert_eq!(u32::try_from(direct), Ok(references - promised), "references of all queues");
         let mut outstanding = 0;
-        for (slot, context) in self.contexts.iter() {
+        for (slot, context) in self.tasks.iter() {
             outstanding += context.outstanding;
             if context.outstanding > 0 {
                 self.walk_outstanding(slot, requests);
@@ -111,17 +118,17 @@ impl Cfq {
     }
 
     fn walk_references(&self, id: QueueId, references: u32) {
-        let direct = self.contexts.iter().filter(|(_, c)| c.sync_queue == Some(id)).count();
-        let promised = self.queues.iter().filter(|&(other, _)| self.merge_target(other) == Some(id));
+        let direct = self.tasks.iter().filter(|(_, c)| c.sync_queue == Some(id)).count();
+        let promised = self.queues.iter().filter(|&(other, _)| self.queues.merge_target(other) == Some(id));
         let promised: u32 = promised.map(|(_, q)| q.process_refs).sum();
         assert_eq!(u32::try_from(direct), Ok(references - promised), "references of {id:?}");
     }
 
     fn walk_outstanding(&self, slot: TaskSlot, requests: &Requests) {
         let mine = |&(tag, s): &(crate::Tag, &crate::request::Slot)| {
-            matches!(s.state, State::Queued | State::Issued) && self.rqs[tag].context == slot
+            matches!(s.state, State::Queued | State::Issued) && self.queues.rqs[tag].context == slot
         };
         let outstanding = requests.iter().filter(mine).count();
-        assert_eq!(u32::try_from(outstanding), Ok(self.contexts[slot].outstanding), "requests of {slot:?}");
+        assert_eq!(u32::try_from(outstanding), Ok(self.tasks[slot].outstanding), "requests of {slot:?}");
     }
 }

@@ -1,4 +1,6 @@
 //! CFQ's tunables: those of sysfs, which kernel's rules hold, and the switches for historic quirks.
+//!
+//! What a tunable says becomes a setting of a rule, or of the engine, in `era.rs`.
 //
 //= linux-4.20 block/cfq-iosched.c cfq_attrs, docs/reference/cfq.md#2-tunables-and-constants
 
@@ -33,20 +35,6 @@ choice! {
         Linux3_10 = "3.10";
         /// Also: async queues for each group.
         Linux4_3 = "4.3";
-    }
-}
-
-impl Era {
-    pub(super) const fn since_2_6_34(self) -> bool {
-        !matches!(self, Self::Linux2_6_33)
-    }
-
-    pub(super) const fn since_3(self) -> bool {
-        self as u8 >= Self::Linux3_10 as u8
-    }
-
-    pub(super) const fn since_4_3(self) -> bool {
-        matches!(self, Self::Linux4_3)
     }
 }
 

@@ -22,13 +22,13 @@
 //!
 //= docs/reference/groups.md#6-schedulers-in-the-layer CFQ
 
+use super::era::Layout;
 use super::service_tree::Place;
-use super::slices::Expire;
+use super::view::Expire;
 use super::{Cfq, Config};
-use crate::config::ConfigError;
+use crate::config::{ConfigError, Tunables};
 use crate::elevator::{Cx, Limits};
 use crate::request::Requests;
-use crate::sched::Scheduler;
 use crate::sched::fair::Divisible;
 use crate::units::{Duration, GroupId};
 
@@ -39,24 +39,20 @@ impl Divisible for Cfq {
     type Context = ();
 
     fn divided(limits: Limits, config: Config) -> Result<Self, ConfigError> {
-        let cfq = Self::new(limits, config)?;
-        Ok(Self { is_confined: true, divides: false, moves_seeky: false, async_in_root: false, ..cfq })
+        config.validate()?;
+        Ok(Self::with(&limits, &config, Layout::confined(&config, &limits)))
     }
 
     fn context(&self) {}
 
     fn swap(&mut self, group: GroupId, (): &mut ()) {
-        self.in_force = group;
+        self.trees.in_force = group;
     }
 
     fn leave(&mut self, cx: &mut Cx<'_>) {
-        let Some(id) = self.active else { return };
+        let Some(id) = self.turn.active else { return };
         let queue = &self.queues[id];
-        let left = if queue.slice_new {
-            Duration::from_ns(u64::MAX)
-        } else {
-            queue.slice_end.saturating_since(cx.now)
-        };
+        let left = if queue.slice.is_new { Duration::from_ns(u64::MAX) } else { queue.slice.left(cx.now) };
         if left.is_zero() {
             return self.expire(cx, Expire::Used);
         }
@@ -79,7 +75,8 @@ impl Cfq {
     /// Whether no request of the group in force waits: the only queue of it that may be busy and empty is the
     /// active one.
     pub(super) fn has_none(&self) -> bool {
-        let is_idle = |id| self.queues[id].group == self.in_force && self.queues[id].is_empty();
-        self.groups[self.in_force].queues == u32::from(self.active.is_some_and(is_idle))
+        let group = self.trees.in_force;
+        let is_idle = |id| self.queues[id].group == group && self.queues[id].is_empty();
+        self.trees.groups[group].queues == u32::from(self.turn.active.is_some_and(is_idle))
     }
 }

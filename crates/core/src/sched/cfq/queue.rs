@@ -16,55 +16,13 @@
 //! A queue has a *home*, the group of its requests, and is filed in that group. In 2.6.33 and 2.6.34 it is
 //! filed in the root while it seeks, unless `group_isolation` is on.
 
-use super::stats::SeekStats;
+use super::rules::cooperate::Position;
+use super::rules::idling::Window;
+use super::rules::seek::Jumps;
+use super::view::{Kind, QueueId, Slice};
 use crate::parts::sorted::SortedQueue;
 use crate::parts::think_time::ThinkTime;
-use crate::units::{Class, Duration, GroupId, Instant, IoPrio, Tag, TaskId, id};
-
-id! {
-    /// A queue's number.
-    pub(super) QueueId(u32)
-}
-
-/// The levels of a class.
-pub(super) const LEVELS: usize = 8;
-
-/// How many queues a group has that are shared.
-pub(super) const SHARED: u32 = 18;
-
-impl QueueId {
-    /// The shared queue of those in a group that have none of their own.
-    pub(super) const fn fallback(group: GroupId) -> Self {
-        Self(group.0 * SHARED + 17)
-    }
-
-    /// The shared queue for async requests of a priority in a group.
-    #[inline]
-    pub(super) fn of_async(group: GroupId, prio: IoPrio) -> Self {
-        let level = u32::from(prio.level.min(7));
-        let which = match prio.class {
-            Class::RealTime => level,
-            Class::BestEffort => 8 + level,
-            Class::Idle => 16,
-        };
-        Self(group.0 * SHARED + which)
-    }
-}
-
-/// What kind of service a queue asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    /// Async: no program waits for it.
-    Async,
-    /// Sync, but idling for this one queue would not pay: it seeks, or its task thinks for too long.
-    SyncNoIdle,
-    /// Sync, and the next request will come soon and nearby.
-    Sync,
-}
-
-impl Kind {
-    pub(super) const ALL: [Self; 3] = [Self::Async, Self::SyncNoIdle, Self::Sync];
-}
+use crate::units::{Class, Duration, GroupId, Instant, IoPrio, Tag, TaskId};
 
 /// The pending requests of one scheduling unit.
 #[derive(Clone, Copy, Debug)]
@@ -87,8 +45,7 @@ pub(super) struct Queue {
     /// The task that it was made for; of the shared ones: 0.
     pub(super) task: TaskId,
 
-    pub(super) slice_start: Instant,
-    pub(super) slice_end: Instant,
+    pub(super) slice: Slice,
     /// What was left of the last slice when it was cut short, or was overrun (negative), in ns.
     pub(super) slice_resid: i64,
     /// What is left of a slice in whose middle its group lost the disk, under the controller; zero: nothing.
@@ -96,11 +53,13 @@ pub(super) struct Queue {
     /// Requests issued in this slice.
     pub(super) slice_dispatch: u32,
 
-    /// The service tree it is in, and the tree of positions, by index.
+    /// The service tree it is in, by index.
     pub(super) tree: Option<u8>,
-    pub(super) position: Option<u8>,
-
-    pub(super) seek: SeekStats,
+    /// Where it is filed for those that look for a cooperator.
+    pub(super) position: Position,
+    pub(super) jumps: Jumps,
+    /// Whether it is worth idling for.
+    pub(super) window: Window,
 
     /// The queue that its tasks are to use from their next request on, with that queue's generation.
     pub(super) merge_into: Option<(QueueId, u32)>,
@@ -115,16 +74,10 @@ pub(super) struct Queue {
     pub(super) must_dispatch: bool,
     /// The fifo was looked at in this slice.
     pub(super) fifo_checked: bool,
-    /// Worth idling for.
-    pub(super) idle_window: bool,
-    /// No request of this slice has completed yet, so its clock has not started.
-    pub(super) slice_new: bool,
     /// Used by several tasks that read one stream.
     pub(super) coop: bool,
     /// Those tasks have parted: give each its own queue again.
     pub(super) split_coop: bool,
-    /// Has had four requests waiting, so that seeks are no reason not to idle.
-    pub(super) deep: bool,
     /// The slice was stretched to see the next request before it ends.
     pub(super) wait_busy: bool,
 }
@@ -142,25 +95,22 @@ impl Queue {
             home: group,
             group,
             task,
-            slice_start: Instant::EPOCH,
-            slice_end: Instant::EPOCH,
+            slice: Slice::NONE,
             slice_resid: 0,
             slice_left: Duration::ZERO,
             slice_dispatch: 0,
             tree: None,
-            position: None,
-            seek: SeekStats::default(),
+            position: Position::default(),
+            jumps: Jumps::default(),
+            window: Window::new(sync),
             merge_into: None,
             process_refs: 0,
             generation: 0,
             wait_request: false,
             must_dispatch: false,
             fifo_checked: false,
-            idle_window: sync,
-            slice_new: false,
             coop: false,
             split_coop: false,
-            deep: false,
             wait_busy: false,
         };
         queue.set_prio(prio);
@@ -172,7 +122,7 @@ impl Queue {
         self.prio = IoPrio { level: prio.level.min(7), ..prio };
         if prio.class == Class::Idle {
             self.prio.level = 7;
-            self.idle_window = false;
+            self.window.close();
         }
     }
 
@@ -205,7 +155,7 @@ impl Queue {
     }
 
     pub(super) const fn kind(&self) -> Kind {
-        match (self.sync, self.idle_window) {
+        match (self.sync, self.window.is_open()) {
             (false, _) => Kind::Async,
             (true, false) => Kind::SyncNoIdle,
             (true, true) => Kind::Sync,

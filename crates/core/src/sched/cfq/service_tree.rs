@@ -20,11 +20,16 @@
 //!
 //= linux-2.6.33 block/cfq-iosched.c cfq_service_tree_add, choose_service_tree
 
-use super::queue::{Kind, Queue, QueueId};
-use super::{Cfq, mul_div};
-use crate::elevator::Cx;
+use super::era::Layout;
+use super::queue::Queue;
+use super::rules::idling::Members;
+use super::rules::lengths::{BusyAverage, Crowd, Lengths};
+use super::shares::Shares;
+use super::view::{Kind, QueueId};
+use crate::groups::Groups;
 use crate::parts::think_time::ThinkTime;
-use crate::parts::tree::Tree;
+use crate::parts::tree::{Forest, Tree};
+use crate::table::Table;
 use crate::units::{Class, Duration, GroupId, Instant};
 
 /// How far behind the last an idle-class queue is filed.
@@ -33,13 +38,6 @@ const IDLE_DELAY: Duration = Duration::from_ms(200);
 /// How far before the first a preempting queue is filed.
 //= linux-2.6.33 block/cfq-iosched.c cfq_service_tree_add
 const FRONT: Duration = Duration::from_secs(1);
-/// A workload slice has at least this many ticks.
-//= linux-2.6.33 block/cfq-iosched.c CFQ_MIN_TT
-const MIN_TICKS: u64 = 2;
-/// The old average's weight in the average of busy queues, plus one.
-//= linux-2.6.33 block/cfq-iosched.c cfq_hist_divisor
-const HISTORY: u32 = 4;
-
 /// The index of the idle class's tree.
 const IDLE: usize = 6;
 /// How many trees a group has.
@@ -59,8 +57,7 @@ pub(super) struct Group {
     pub(super) trees: [ServiceTree; TREES],
     /// Busy queues.
     pub(super) queues: u32,
-    /// Of RT and of BE queues.
-    busy_average: [u32; 2],
+    busy_average: BusyAverage,
     /// Requests issued and not completed.
     pub(super) dispatched: u32,
     pub(super) think: ThinkTime,
@@ -92,11 +89,6 @@ pub(super) const fn tree_index(class: Class, kind: Kind) -> usize {
     }
 }
 
-/// The index of a class in `busy_average`; IDLE counts as BE.
-const fn rt_or_be(class: Class) -> usize {
-    !matches!(class, Class::RealTime) as usize
-}
-
 impl Group {
     fn count(&self, class: Class, kind: Kind) -> u32 {
         self.trees[tree_index(class, kind)].queues.len()
@@ -104,7 +96,7 @@ impl Group {
 
     /// Busy queues of a class; of IDLE those of BE, as its slices are BE's.
     fn busy(&self, class: Class) -> u32 {
-        let base = 3 * rt_or_be(class);
+        let base = if class == Class::RealTime { 0 } else { 3 };
         self.trees[base..base + 3].iter().map(|t| t.queues.len()).sum()
     }
 
@@ -114,58 +106,99 @@ impl Group {
         classes.iter().any(|&c| self.count(c, Kind::Sync) + self.count(c, Kind::SyncNoIdle) > 0)
     }
 
-    /// The average number of busy queues of a class, brought up to date: it grows fast and decays slowly.
-    //= linux-2.6.33 block/cfq-iosched.c cfq_group_get_avg_queues
+    /// The average number of busy queues of a class, brought up to date.
     pub(super) fn update_busy_average(&mut self, class: Class) -> u32 {
         let busy = self.busy(class);
-        let average = &mut self.busy_average[rt_or_be(class)];
-        *average = ((HISTORY - 1) * busy.max(*average) + busy.min(*average) + HISTORY / 2) / HISTORY;
-        *average
+        self.busy_average.update(class, busy)
+    }
+
+    /// Its think time, and that of one of its trees.
+    #[inline]
+    pub(super) fn thinks(&mut self, tree: Option<u8>) -> (Option<&mut ThinkTime>, &mut ThinkTime) {
+        (tree.map(|tree| &mut self.trees[usize::from(tree)].think), &mut self.think)
+    }
+
+    /// What a rule sees of it.
+    #[inline]
+    pub(super) const fn members(&self) -> Members<'_> {
+        Members { queues: self.queues, dispatched: self.dispatched, think: &self.think }
     }
 }
 
-impl Cfq {
-    /// A queue has requests again, and was in no tree.
-    pub(super) fn add_busy(&mut self, cx: &mut Cx<'_>, id: QueueId) {
-        if self.moves_seeky {
-            self.change_group(cx, id);
+/// All groups' trees, and what is being served of them.
+#[derive(Debug)]
+pub(super) struct Trees {
+    pub(super) layout: Layout,
+    pub(super) groups: Table<GroupId, Group>,
+    /// Which group is next.
+    pub(super) shares: Shares,
+    /// The queues in the groups' trees.
+    pub(super) filed: Forest<QueueId>,
+    /// Busy queues of all groups, and those of them that are sync.
+    pub(super) busy: u32,
+    pub(super) busy_sync: u32,
+    pub(super) serving: Serving,
+    /// Until when.
+    serving_until: Instant,
+    /// Under the controller, the group that has the disk.
+    pub(super) in_force: GroupId,
+}
+
+impl Trees {
+    /// Empty ones, for `queues` queues. Allocates.
+    pub(super) fn new(layout: Layout, groups: u32, queues: usize, tick: Duration) -> Self {
+        Self {
+            layout,
+            groups: Table::new(groups as usize, Group::default()),
+            shares: Shares::new(groups, layout.is_flat, tick),
+            filed: Forest::new(queues),
+            busy: 0,
+            busy_sync: 0,
+            serving: Serving { class: Class::BestEffort, kind: Kind::Async },
+            serving_until: Instant::from_ns(1),
+            in_force: GroupId::ROOT,
         }
-        let queue = &self.queues[id];
-        let (index, sync) = (tree_index(queue.prio.class, queue.kind()), queue.sync);
+    }
+
+    /// A queue has requests again, and was in no tree.
+    pub(super) fn add(
+        &mut self,
+        groups: &Groups,
+        now: Instant,
+        id: QueueId,
+        queue: &mut Queue,
+        lengths: &Lengths,
+    ) {
+        let index = tree_index(queue.prio.class, queue.kind());
         let key = if index == IDLE {
-            self.idle_key(id, cx.now)
+            self.idle_key(id, queue, now)
         // A queue that the controller suspended in mid-slice continues first.
         } else if queue.slice_left.is_zero() {
-            self.turn_key(queue, cx.now)
+            self.turn_key(queue, now, lengths)
         } else {
-            self.front_key(queue, index, cx.now)
+            self.front_key(queue, index, now)
         };
-        let queue = &mut self.queues[id];
         #[allow(clippy::cast_possible_truncation, reason = "there are 7 trees")]
         let tree = index as u8;
         queue.tree = Some(tree);
         // The key has taken the residue into account, once.
         queue.slice_resid = 0;
-        let of = queue.group;
-        let group = &mut self.groups[of];
+        let group = &mut self.groups[queue.group];
         self.filed.insert(&mut group.trees[index].queues, id, key.as_ns());
-        self.busy_queues += 1;
-        self.busy_sync_queues += u32::from(sync);
+        self.busy += 1;
+        self.busy_sync += u32::from(queue.sync);
         group.queues += 1;
-        if self.divides && group.queues == 1 {
-            self.shares.activate(&cx.books.groups, of);
+        if self.layout.divides && group.queues == 1 {
+            self.shares.activate(groups, queue.group);
         }
     }
 
     /// A queue has no requests, and no slice.
-    pub(super) fn remove_busy(&mut self, cx: &mut Cx<'_>, id: QueueId) {
-        self.leave_position(id);
-        let queue = &mut self.queues[id];
+    pub(super) fn remove(&mut self, groups: &mut Groups, id: QueueId, queue: &mut Queue) {
         let Some(tree) = queue.tree.take() else { return };
-        self.busy_queues -= 1;
-        self.busy_sync_queues -= u32::from(queue.sync);
-        let of = queue.group;
-        let group = &mut self.groups[of];
+        self.busy -= 1;
+        self.busy_sync -= u32::from(queue.sync);
+        let group = &mut self.groups[queue.group];
         self.filed.remove(&mut group.trees[usize::from(tree)].queues, id);
         group.queues -= 1;
         if group.queues > 0 {
@@ -174,60 +207,49 @@ impl Cfq {
         // What was left of the workload slice is not kept for a group that leaves: when it comes back, kinds
         // compete anew.
         group.saved = None;
-        if self.divides {
-            self.shares.deactivate(of);
+        if self.layout.divides {
+            self.shares.deactivate(queue.group);
             if !self.shares.is_empty() {
-                cx.books.groups.dequeued(of);
+                groups.dequeued(queue.group);
             }
         }
     }
 
-    /// Without isolation, files a queue that seeks in the root, and one that does no more in its own group
-    /// again. It keeps the residue of its last slice.
+    /// The group in which a queue is to be filed instead of where it is. Without isolation, one that seeks is
+    /// the root's, and one that does no more its own group's.
     //= linux-2.6.33 block/cfq-iosched.c cfq_service_tree_add, group_isolation
-    fn change_group(&mut self, cx: &mut Cx<'_>, id: QueueId) {
-        let queue = &self.queues[id];
-        let (from, to) = match queue.kind() {
-            Kind::Async => return,
-            Kind::SyncNoIdle => (queue.group, GroupId::ROOT),
-            Kind::Sync => (queue.group, queue.home),
+    #[inline]
+    pub(super) fn other_group(&self, queue: &Queue) -> Option<GroupId> {
+        if !self.layout.moves_seeky {
+            return None;
+        }
+        let to = match queue.kind() {
+            Kind::Sync => queue.home,
+            Kind::SyncNoIdle => GroupId::ROOT,
+            Kind::Async => return None,
         };
-        if from == to {
-            return;
-        }
-        // Filing uses the residue up; the queue is only moved here, so it keeps it.
-        let (residue, was_busy) = (queue.slice_resid, queue.is_busy());
-        self.groups[from].dispatched -= queue.dispatched;
-        self.groups[to].dispatched += queue.dispatched;
-        if was_busy {
-            self.remove_busy(cx, id);
-        }
-        self.queues[id].group = to;
-        if was_busy {
-            self.add_busy(cx, id);
-            self.queues[id].slice_resid = residue;
-            self.refresh_position(cx.requests, id);
-        }
+        (queue.group != to).then_some(to)
     }
 
     /// Puts a busy queue where it belongs in the tree of its class and kind, which may have changed.
-    pub(super) fn file(&mut self, cx: &mut Cx<'_>, id: QueueId, place: Place) {
-        if self.moves_seeky {
-            self.change_group(cx, id);
-        }
-        let now = cx.now;
-        let queue = &self.queues[id];
+    pub(super) fn file(
+        &mut self,
+        now: Instant,
+        id: QueueId,
+        queue: &mut Queue,
+        place: Place,
+        lengths: &Lengths,
+    ) {
         let index = tree_index(queue.prio.class, queue.kind());
         let key = if index == IDLE {
-            self.idle_key(id, now)
+            self.idle_key(id, queue, now)
         } else if place == Place::Front {
             self.front_key(queue, index, now)
         } else {
-            let key = self.turn_key(queue, now);
-            self.queues[id].slice_resid = 0;
+            let key = self.turn_key(queue, now, lengths);
+            queue.slice_resid = 0;
             key
         };
-        let queue = &mut self.queues[id];
         // The key is a time, so a queue whose kind changed can take it along into the other tree.
         let Some(old) = queue.tree.map(usize::from) else { return };
         let trees = &mut self.groups[queue.group].trees;
@@ -247,61 +269,60 @@ impl Cfq {
         first.map_or(now, |q| Instant::from_ns(self.filed.key(q))) - FRONT
     }
 
-    fn idle_key(&self, id: QueueId, now: Instant) -> Instant {
-        let group = &self.groups[self.queues[id].group];
+    fn idle_key(&self, id: QueueId, queue: &Queue, now: Instant) -> Instant {
+        let group = &self.groups[queue.group];
         let last = self.filed.last(&group.trees[IDLE].queues).filter(|&l| l != id);
         last.map_or(now, |l| Instant::from_ns(self.filed.key(l))) + IDLE_DELAY
     }
 
-    /// Now, put off by how much shorter this queue's slices are than the longest, for each other queue; and
-    /// earlier by what it has to get from its last slice. A queue that was not busy is not counted yet.
-    //= linux-2.6.33 block/cfq-iosched.c cfq_slice_offset
-    fn turn_key(&self, queue: &Queue, now: Instant) -> Instant {
-        let shorter = self.slices[1][0].as_ns().cast_signed() - self.prio_slice(queue).as_ns().cast_signed();
+    /// Now, put off for others with longer slices, and earlier by what the queue has to get from its last
+    /// slice.
+    fn turn_key(&self, queue: &Queue, now: Instant, lengths: &Lengths) -> Instant {
         let others = i64::from(self.groups[queue.group].queues) - 1;
-        let offset = others.saturating_mul(shorter).saturating_sub(queue.slice_resid);
+        let offset = lengths.offset(queue.sync, queue.prio, others).saturating_sub(queue.slice_resid);
         Instant::from_ns(now.as_ns().saturating_add_signed(offset).max(1))
     }
 
-    /// The queue to be served next. There must be one.
-    pub(super) fn choose_queue(&mut self, now: Instant) -> QueueId {
-        let group = if self.divides {
+    /// The queue to be served next, and whether its kind was chosen anew. There must be one.
+    pub(super) fn choose(&mut self, now: Instant, lengths: &Lengths) -> (QueueId, bool) {
+        let group = if self.layout.divides {
             self.shares.choose().expect("a request waits, so a group is active")
         } else {
             self.in_force
         };
-        self.choose_workload(now, group);
+        let is_new = self.choose_workload(now, group, lengths);
         let tree = &self.groups[group].trees[tree_index(self.serving.class, self.serving.kind)].queues;
-        self.filed.first(tree).expect("a request waits, so a queue is in the tree chosen for it")
+        let first = self.filed.first(tree).expect("a request waits, so a queue is in the tree chosen for it");
+        (first, is_new)
     }
 
-    /// Class, kind and workload slice.
-    fn choose_workload(&mut self, now: Instant, of: GroupId) {
+    /// Chooses class, kind and workload slice. Answers whether the kind was chosen anew.
+    fn choose_workload(&mut self, now: Instant, of: GroupId, lengths: &Lengths) -> bool {
         let group = &self.groups[of];
         let before = self.serving.class;
         let mut restored = before;
         // In the past: without a saved slice a kind is chosen anew.
-        self.workload_expires = now - Duration::from_ns(1);
+        self.serving_until = now - Duration::from_ns(1);
         if let Some((left, serving)) = group.saved {
-            self.workload_expires = now + left;
+            self.serving_until = now + left;
             self.serving = serving;
             restored = serving.class;
         }
         let classes = [Class::RealTime, Class::BestEffort];
         let Some(class) = classes.into_iter().find(|&c| group.busy(c) > 0) else {
             self.serving.class = Class::Idle;
-            self.workload_expires = now + self.tick;
-            return;
+            self.serving_until = now + lengths.idle_workload();
+            return false;
         };
         self.serving.class = class;
         // From 3.x on, a kind is kept only within its class.
-        let may_keep = !self.config.era.since_3() || class == restored;
-        if may_keep && now <= self.workload_expires && group.count(class, self.serving.kind) > 0 {
-            return;
+        let may_keep = self.layout.keeps_kind || class == restored;
+        if may_keep && now <= self.serving_until && group.count(class, self.serving.kind) > 0 {
+            return false;
         }
         self.serving.kind = self.earliest_kind(group, class);
-        self.workload_expires = now + self.workload_slice(of, class, self.serving.kind);
-        self.noidle_requires_idle = false;
+        self.serving_until = now + self.workload_slice(of, class, self.serving.kind, lengths);
+        true
     }
 
     /// The kind whose first queue has the smallest key.
@@ -313,31 +334,32 @@ impl Cfq {
         keyed.min_by_key(|&(key, _)| key).map_or(Kind::SyncNoIdle, |(_, kind)| kind)
     }
 
-    fn workload_slice(&self, of: GroupId, class: Class, kind: Kind) -> Duration {
-        let (config, group) = (&self.config, &self.groups[of]);
-        let busy = group.busy_average[rt_or_be(class)].max(group.busy(class));
-        let part = self.group_slice(of) * u64::from(group.count(class, kind)) / u64::from(busy);
-        let slice = if kind == Kind::Async {
-            // Async queues get no more than their part of the latency target among all busy queues, whichever
-            // groups these are in; then as much less as an async slice is shorter than a sync one.
-            let queues = group.count(Class::RealTime, kind) + group.count(Class::BestEffort, kind);
-            let fair = config.target_latency * u64::from(queues) / u64::from(self.busy_queues);
-            mul_div(part.min(fair), config.slice_async, config.slice_sync)
-        } else {
-            part.max(config.slice_idle * 2)
+    fn workload_slice(&self, of: GroupId, class: Class, kind: Kind, lengths: &Lengths) -> Duration {
+        let group = &self.groups[of];
+        let crowd = Crowd {
+            of_kind: group.count(class, kind),
+            of_class: group.busy(class),
+            asynchronous: group.count(Class::RealTime, Kind::Async)
+                + group.count(Class::BestEffort, Kind::Async),
+            all: self.busy,
         };
-        self.whole_ticks(slice).max(self.tick * MIN_TICKS)
+        lengths.workload(class, kind, &crowd, group.busy_average, self.part_of(of, lengths.target()))
     }
 
     /// A group's part of the time in which everyone should have a turn.
-    pub(super) fn group_slice(&self, group: GroupId) -> Duration {
-        let all = self.config.target_latency;
-        if self.divides { self.shares.part_of(group, all) } else { all }
+    pub(super) fn part_of(&self, group: GroupId, all: Duration) -> Duration {
+        if self.layout.divides { self.shares.part_of(group, all) } else { all }
     }
 
     /// Remembers what is left of the workload slice, for the group's next turn.
     pub(super) fn save_workload(&mut self, group: GroupId, now: Instant) {
-        let left = self.workload_expires.saturating_since(now);
+        let left = self.serving_until.saturating_since(now);
         self.groups[group].saved = (!left.is_zero()).then_some((left, self.serving));
+    }
+
+    /// The first queue of all, in order of groups, classes and kinds.
+    pub(super) fn first(&self) -> Option<QueueId> {
+        let group = if self.layout.divides { self.shares.first()? } else { self.in_force };
+        self.groups[group].trees.iter().find_map(|tree| self.filed.first(&tree.queues))
     }
 }

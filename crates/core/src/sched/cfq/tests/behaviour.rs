@@ -114,7 +114,7 @@ fn on_the_card(config: Config, kib: u32) -> [u64; 2] {
     // Many readers first, so that it is known that the card does not queue.
     let many: Vec<Client> = (10..22).map(|task| Client::random_reader(task, 8)).collect();
     lab.run(&many, Duration::from_secs(1));
-    assert!(!lab.elevator.scheduler().probe.may_queue());
+    assert!(!lab.elevator.scheduler().rules.ncq.may_queue());
     // What the published runs leave of a second is 0.03 ms for each request.
     let think = Duration::from_us(30);
     let client = |task, sectors| Client { think, ..Client::random_reader(task, sectors) };

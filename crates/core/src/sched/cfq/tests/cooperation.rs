@@ -28,14 +28,14 @@ fn merged(config: Config) -> Bare {
 fn a_close_request_is_served_at_once_and_the_queues_become_one() {
     let mut rig = sharing(Config::default());
     let (one, two) = (rig.sync_queue_of(1).unwrap(), rig.sync_queue_of(2).unwrap());
-    let free = rig.cfq.free.len();
+    let free = rig.cfq.queues.pooled();
     assert_eq!(rig.cfq.next_timer(), None, "no idling when a cooperator is there");
     assert_eq!(rig.issue().1, 2);
-    assert_eq!(rig.cfq.merge_target(one), Some(two));
+    assert_eq!(rig.cfq.queues.merge_target(one), Some(two));
     rig.insert(read(1, 16));
     assert_eq!(rig.sync_queue_of(1), Some(two));
     assert!(rig.queue(two).coop && rig.queue(two).process_refs == 2);
-    assert_eq!(rig.cfq.free.len(), free + 1, "the old queue is back in the pool");
+    assert_eq!(rig.cfq.queues.pooled(), free + 1, "the old queue is back in the pool");
     let notes = rig.notes();
     assert!(notes.contains(&Reason::Cooperator) && notes.contains(&Reason::QueueMerge), "{notes:?}");
 }
@@ -68,8 +68,9 @@ fn queues_that_are_far_seeky_async_or_of_another_class_do_not_cooperate() {
     let (one, two) = (rig.sync_queue_of(1).unwrap(), rig.sync_queue_of(2).unwrap());
     assert_eq!(rig.cfq.close_cooperator(one), Some(two));
     for _ in 0..5 {
-        rig.queue(two).seek.arrived(Seek::Distance, Sector(1 << 30), Sectors(8));
-        rig.queue(two).seek.arrived(Seek::Distance, Sector(0), Sectors(8));
+        for start in [1 << 30, 0] {
+            rig.jump(two, start);
+        }
     }
     assert_eq!(rig.cfq.close_cooperator(one), None);
 }
@@ -111,7 +112,7 @@ fn tasks_that_part_get_their_own_queues_again() {
 fn exits_along_a_chain_of_merges_leave_no_references() {
     for gone in [[1, 2, 3, 4], [2, 1, 4, 3], [3, 4, 2, 1], [4, 1, 3, 2]] {
         let mut rig = Bare::new(Config::default());
-        let free = rig.cfq.free.len();
+        let free = rig.cfq.queues.pooled();
         let queues = [1, 2, 3, 4].map(|task| {
             let tag = rig.insert(read(task, u64::from(task) * 100_000));
             rig.queue_of(tag)
@@ -122,18 +123,18 @@ fn exits_along_a_chain_of_merges_leave_no_references() {
         rig.cfq.set_up_merge(queues[1], queues[3]);
         assert_eq!(queues.map(|q| rig.queue(q).process_refs), [1, 2, 4, 1]);
         rig.cfq.set_up_merge(queues[2], queues[0]);
-        assert_eq!(rig.cfq.merge_target(queues[2]), None, "no circles");
+        assert_eq!(rig.cfq.queues.merge_target(queues[2]), None, "no circles");
         // The first follows one link of the chain.
         rig.insert(read(1, 0));
         assert_eq!(rig.sync_queue_of(1), Some(queues[1]));
         for task in gone {
             rig.control(Control::TaskExit(TaskId(task)));
         }
-        while rig.cfq.rq_queued > 0 {
+        while rig.cfq.queues.waiting > 0 {
             let (tag, _) = rig.issue();
             rig.complete(tag);
         }
-        assert_eq!(rig.cfq.free.len(), free);
+        assert_eq!(rig.cfq.queues.pooled(), free);
     }
 }
 
@@ -144,7 +145,10 @@ fn the_side_with_more_tasks_stays() {
     let tag = rig.insert(read(3, 1 << 20));
     let third = rig.queue_of(tag);
     rig.cfq.set_up_merge(shared, third);
-    assert_eq!((rig.cfq.merge_target(third), rig.cfq.merge_target(shared)), (Some(shared), None));
+    assert_eq!(
+        (rig.cfq.queues.merge_target(third), rig.cfq.queues.merge_target(shared)),
+        (Some(shared), None)
+    );
 }
 
 #[test]
@@ -155,10 +159,10 @@ fn a_queue_without_tasks_is_no_target_unless_the_quirk_says_so() {
         let [one, dead, three] = tags.map(|t| rig.queue_of(t));
         rig.control(Control::TaskExit(TaskId(2)));
         rig.cfq.set_up_merge(one, dead);
-        assert_eq!(rig.cfq.merge_target(dead), quirk.then_some(one));
+        assert_eq!(rig.cfq.queues.merge_target(dead), quirk.then_some(one));
         // A third one would then follow the dead queue's link.
         rig.cfq.set_up_merge(three, dead);
-        assert_eq!(rig.cfq.merge_target(three), quirk.then_some(one));
+        assert_eq!(rig.cfq.queues.merge_target(three), quirk.then_some(one));
         rig.cfq.check(&rig.requests);
     }
 }
@@ -168,7 +172,7 @@ fn in_2_6_33_one_early_jump_ends_cooperation_if_the_quirk_is_on() {
     for quirk in [true, false] {
         let mut rig = sharing(Config { quirk_seeky_early: quirk, ..Config::linux_2_6_33() });
         let one = rig.sync_queue_of(1).unwrap();
-        rig.queue(one).seek.arrived(Seek::Mean, Sector(1 << 30), Sectors(8));
+        rig.jump(one, 1 << 30);
         assert_eq!(rig.cfq.close_cooperator(one).is_none(), quirk);
     }
 }

@@ -14,7 +14,7 @@ fn settled_slice(limits: Limits, n: u32, level: u8) -> Duration {
     for _ in 0..50 {
         rig.cfq.start_clock(id, now);
     }
-    rig.cfq.queues[id].slice_end.since(now)
+    rig.cfq.queues[id].slice.end.since(now)
 }
 
 #[test]
@@ -31,26 +31,13 @@ fn slices_shrink_as_more_queues_are_busy() {
 }
 
 #[test]
-//= docs/reference/cfq.md#23-slices-and-quotas-by-priority type=test
-fn full_slices_and_quotas_follow_the_level() {
-    let cfq = Cfq::new(Limits::default(), Config::default()).unwrap();
-    let in_ms = |sync: usize| cfq.slices[sync].map(Duration::as_ms);
-    assert_eq!(in_ms(1), [180, 160, 140, 120, 100, 80, 60, 40]);
-    assert_eq!(in_ms(0), [72, 64, 56, 48, 40, 32, 24, 16]);
-    let quota = |level| {
-        cfq.async_quota(&cfq.queues[QueueId::of_async(GroupId::ROOT, IoPrio::new(Class::BestEffort, level))])
-    };
-    assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(quota), [32, 28, 24, 20, 16, 12, 8, 4]);
-}
-
-#[test]
 //= docs/reference/cfq.md#9-test-vectors vector 3 type=test
 fn the_average_of_busy_queues_grows_fast_and_stops_falling_at_three() {
     let mut rig = Bare::new(Config::default());
     for task in 0..4 {
         rig.insert(read(task, u64::from(task) * 1000));
     }
-    let average = |rig: &mut Bare| rig.cfq.groups[GroupId::ROOT].update_busy_average(Class::BestEffort);
+    let average = |rig: &mut Bare| rig.cfq.trees.groups[GroupId::ROOT].update_busy_average(Class::BestEffort);
     assert_eq!([(); 3].map(|()| average(&mut rig)), [3, 4, 4]);
     for _ in 0..3 {
         assert!(rig.cx(|cfq, cx| cfq.drain(cx)).is_some());
@@ -87,7 +74,7 @@ fn async_depth_restarts_at_one_after_a_sync_request_was_late() {
         for i in 0..20 {
             rig.insert(write(1, i * 1000));
         }
-        rig.cfq.last_delayed_sync = Some(rig.now - ms(late_ms));
+        rig.cfq.rules.depth.completed(rig.now - ms(late_ms), rig.now - ms(late_ms + 125));
         let mut issued = 0;
         while let Dispatch::Issue(_) = rig.dispatch() {
             issued += 1;
@@ -99,18 +86,20 @@ fn async_depth_restarts_at_one_after_a_sync_request_was_late() {
 
 #[test]
 fn a_sync_request_that_took_too_long_is_what_counts_as_late() {
-    let mut rig = Bare::new(Config::default());
-    let tag = rig.insert(read(1, 0));
-    let before = rig.cfq.last_delayed_sync;
-    rig.issue();
-    rig.pass(ms(124));
-    rig.complete(tag);
-    assert_eq!(rig.cfq.last_delayed_sync, before);
-    let tag = rig.insert(read(1, 8));
-    rig.issue();
-    rig.pass(ms(125));
-    rig.complete(tag);
-    assert_eq!(rig.cfq.last_delayed_sync, Some(rig.now));
+    // One that was not late: eleven slices of 100 ms since a second before the first request.
+    for (took, want) in [(124, 11), (125, 1)] {
+        let mut rig = Bare::new(Config { quantum: 100, ..Config::default() });
+        let tag = rig.insert(read(1, 0));
+        rig.issue();
+        rig.pass(ms(took));
+        rig.complete(tag);
+        rig.control(Control::TaskExit(TaskId(1)));
+        for i in 0..20 {
+            rig.insert(write(2, i * 1000));
+        }
+        let issued = core::iter::from_fn(|| matches!(rig.dispatch(), Dispatch::Issue(_)).then_some(()));
+        assert_eq!((took, issued.count()), (took, want));
+    }
 }
 
 /// How many of 20 waiting requests of `task` leave at once.
@@ -158,7 +147,7 @@ fn half_the_quantum_turns_into_all_of_it_while_the_slice_lasts() {
     rig.serve(read(1, 8));
     rig.insert(read(2, 1 << 30));
     let id = rig.sync_queue_of(1).unwrap();
-    rig.queue(id).slice_end = rig.now + ms(40);
+    rig.queue(id).slice.end = rig.now + ms(40);
     // After five, 5 x 8 ms reach the end of it; the sixth would be too much.
     assert_eq!(depth(&mut rig, 1), 6);
 }
@@ -194,9 +183,9 @@ fn classes_are_strict_and_the_idle_class_has_one_request_at_a_time() {
         rig.insert(with_prio(read(3, 2000 + i * 8), Class::RealTime, 7));
     }
     let mut order = Vec::new();
-    while rig.cfq.rq_queued > 0 {
+    while rig.cfq.queues.waiting > 0 {
         let (tag, task) = rig.issue();
-        if task == 1 && rig.cfq.rq_queued > 0 {
+        if task == 1 && rig.cfq.queues.waiting > 0 {
             assert_eq!(rig.dispatch(), Dispatch::Hold(Hold::Depth));
         }
         order.push(task);
@@ -250,7 +239,7 @@ fn a_changed_priority_counts_from_the_next_request_on() {
     assert_eq!(rig.queue(id).prio, IoPrio::new(Class::BestEffort, 7));
     // The idle class is not waited for.
     rig.insert(with_prio(read(1, 24), Class::Idle, 0));
-    assert!(rig.queue(id).prio.level == 7 && !rig.queue(id).idle_window);
+    assert!(rig.queue(id).prio.level == 7 && !rig.queue(id).window.is_open());
 }
 
 #[test]
@@ -261,9 +250,9 @@ fn a_lower_level_is_put_off_by_the_difference_of_slices_for_each_other_queue() {
     }
     let low = rig.insert(with_prio(read(9, 9000), Class::BestEffort, 7));
     // It was not counted yet when it was filed: two others, 180 - 40 ms each.
-    let key = rig.cfq.filed.key(rig.queue_of(low));
+    let key = rig.cfq.trees.filed.key(rig.queue_of(low));
     assert_eq!(key, (rig.now + ms(2 * 140)).as_ns());
-    let first = rig.cfq.filed.key(rig.sync_queue_of(0).unwrap());
+    let first = rig.cfq.trees.filed.key(rig.sync_queue_of(0).unwrap());
     assert_eq!(first, (rig.now - ms(80)).as_ns(), "the very first one is ahead of its time");
 }
 
@@ -298,14 +287,14 @@ fn thinkers_seekers_and_fast_devices_are_not_waited_for() {
         rig.serve(read(1, i * 8));
     }
     let id = rig.sync_queue_of(1).unwrap();
-    assert!(!rig.queue(id).idle_window);
+    assert!(!rig.queue(id).window.is_open());
     // Seeks: known with the fifth. A deep queue idles all the same, until it disappoints.
     let mut rig = Bare::new(Config::default());
     for i in 0..6 {
         rig.insert(read(1, i * 1_000_000));
     }
     let id = rig.sync_queue_of(1).unwrap();
-    assert!(rig.queue(id).idle_window && rig.queue(id).deep && rig.cfq.is_seeky(id));
+    assert!(rig.queue(id).window.is_open() && rig.queue(id).window.is_deep() && rig.cfq.is_seeky(id));
     // A device without a head that may queue.
     let mut rig = Bare::with(Limits { rotational: false, ..Limits::default() }, Config::default());
     rig.serve(Request { len: Sectors(64), ..read(1, 0) });
@@ -325,7 +314,7 @@ fn four_waiting_requests_make_a_queue_deep() {
             rig.insert(read(1, i * 8));
         }
         let id = rig.sync_queue_of(1).unwrap();
-        assert_eq!((waiting, rig.queue(id).deep), (waiting, deep));
+        assert_eq!((waiting, rig.queue(id).window.is_deep()), (waiting, deep));
     }
 }
 
@@ -358,7 +347,7 @@ fn one_long_think_counts_as_twice_what_would_be_waited_for() {
     // For its group, whose first request counts as a long think, as 4 ms, after three without: the mean is
     // 1.6 ms.
     let mut rig = after(4);
-    let group = &rig.cfq.groups[GroupId::ROOT];
+    let group = &rig.cfq.trees.groups[GroupId::ROOT];
     assert!(group.think.is_valid() && !group.think.exceeds(ms(2)) && group.think.exceeds(ms(1)));
     // Three long thinks in a row are too much for both.
     for i in 5..8 {
@@ -367,14 +356,14 @@ fn one_long_think_counts_as_twice_what_would_be_waited_for() {
         rig.serve(read(1, i * 8));
     }
     let id = rig.sync_queue_of(1).unwrap();
-    assert!(!rig.queue(id).idle_window && rig.cfq.groups[GroupId::ROOT].think.exceeds(ms(2)));
+    assert!(!rig.queue(id).window.is_open() && rig.cfq.trees.groups[GroupId::ROOT].think.exceeds(ms(2)));
 }
 
 #[test]
 //= docs/reference/cfq.md#33-best-request type=test
 fn the_next_candidate_is_a_neighbour_as_seen_from_the_start_of_the_request_issued() {
     let mut rig = Bare::new(Config::default());
-    rig.cfq.last_position = Sector(1000);
+    rig.cfq.device.head = Sector(1000);
     let long = rig.insert(Request { len: Sectors(64), ..read(1, 1000) });
     // From its start 72 sectors ahead, and 20 back, which count twice; from its end 8 ahead and 84 back.
     let [ahead, back] = [1072, 980].map(|start| rig.insert(read(1, start)));
@@ -408,7 +397,7 @@ fn only_the_last_seeky_queue_idles_for_all_of_them() {
     let mut rig = Bare::new(Config { group_idle: Duration::ZERO, ..Config::default() });
     let seeky = |rig: &mut Bare, task| {
         let id = rig.sync_queue_of(task).unwrap();
-        rig.queue(id).idle_window = false;
+        rig.queue(id).window.close();
     };
     let (a, b) = (rig.insert(read(1, 0)), rig.insert(read(2, 1 << 20)));
     // Their kind is SyncNoIdle from when they are filed next.
@@ -447,14 +436,14 @@ fn a_no_idle_request_closes_the_window_from_3_x_on() {
         let mut rig = Bare::new(old(era));
         let tag = rig.insert(Request { no_idle: true, ..read(1, 0) });
         let id = rig.queue_of(tag);
-        assert_eq!((era, rig.queue(id).idle_window), (era, open));
+        assert_eq!((era, rig.queue(id).window.is_open()), (era, open));
     }
 }
 
 #[test]
 fn an_old_request_goes_first_once_in_a_slice() {
     let mut rig = Bare::new(Config::default());
-    rig.cfq.last_position = Sector(5000);
+    rig.cfq.device.head = Sector(5000);
     let (far, farther) = (rig.insert(read(1, 1_000_000)), rig.insert(read(1, 2_000_000)));
     rig.pass(ms(125));
     let near = rig.insert(read(1, 5000));
@@ -483,7 +472,7 @@ fn a_task_that_exits_in_the_middle_of_its_slice_gives_the_disk_back() {
     rig.control(Control::TaskExit(TaskId(1)));
     assert_eq!((rig.cfq.next_timer(), rig.dispatch()), (None, Dispatch::Issue(other)));
     // Requests of a task that has gone are served; then its slot and queue are free for another.
-    let free = rig.cfq.free.len();
+    let free = rig.cfq.queues.pooled();
     let late = rig.insert(read(3, 0));
     rig.control(Control::TaskExit(TaskId(3)));
     rig.control(Control::TaskExit(TaskId(3)));
@@ -493,7 +482,7 @@ fn a_task_that_exits_in_the_middle_of_its_slice_gives_the_disk_back() {
     rig.timer();
     assert_eq!(rig.dispatch(), Dispatch::Issue(late));
     rig.complete(late);
-    assert_eq!((rig.cfq.tasks.find(TaskId(3)), rig.cfq.free.len()), (None, free));
+    assert_eq!((rig.cfq.tasks.find(TaskId(3)), rig.cfq.queues.pooled()), (None, free));
 }
 
 #[test]
@@ -507,7 +496,7 @@ fn tasks_beyond_the_limit_share_a_queue() {
     assert_eq!(rig.queue_of(w), QueueId::of_async(GroupId::ROOT, IoPrio::new(Class::BestEffort, 1)));
     // When a slot becomes free, a newcomer has it.
     rig.control(Control::TaskExit(TaskId(1)));
-    while rig.cfq.rq_queued > 0 {
+    while rig.cfq.queues.waiting > 0 {
         if let Dispatch::Issue(tag) = rig.dispatch() {
             rig.complete(tag);
         } else {
@@ -516,7 +505,7 @@ fn tasks_beyond_the_limit_share_a_queue() {
         }
     }
     let own = rig.insert(read(3, 50_000));
-    assert!(rig.cfq.is_own(rig.queue_of(own)));
+    assert!(rig.cfq.queues.is_own(rig.queue_of(own)));
 }
 
 #[test]
@@ -526,10 +515,10 @@ fn a_request_handed_back_counts_as_dispatched_but_not_as_at_the_device() {
     let _ = e.insert(at(0), Tag(1), read(1, 1000));
     assert_eq!(e.dispatch(at(0)), Dispatch::Issue(Tag(0)));
     e.requeue(at(1), Tag(0));
-    assert_eq!((e.scheduler().in_driver, e.scheduler().in_flight), (0, [0, 1]));
+    assert_eq!((e.scheduler().device.in_driver, e.scheduler().device.in_flight), (0, [0, 1]));
     e.check();
     assert_eq!(e.dispatch(at(1)), Dispatch::Issue(Tag(0)));
-    assert_eq!((e.scheduler().in_driver, e.scheduler().last_position), (1, Sector(8)));
+    assert_eq!((e.scheduler().device.in_driver, e.scheduler().device.head), (1, Sector(8)));
     assert_eq!(e.dispatch(at(1)), Dispatch::Issue(Tag(1)));
     assert_eq!(e.complete(at(2), Tag(0)).count() + e.complete(at(2), Tag(1)).count(), 2);
     e.check();
@@ -578,6 +567,6 @@ fn a_joined_request_leaves_its_age_to_the_survivor() {
     assert!(matches!(e.insert(at(20), Tag(2), read(1, 8)), Insert::Merged { .. }));
     e.check();
     let cfq = e.scheduler();
-    assert_eq!(cfq.rqs[Tag(1)].deadline, at(125), "the first one's");
-    assert_eq!((cfq.rq_queued, e.requests()[Tag(1)].rq.len), (1, Sectors(24)));
+    assert_eq!(cfq.queues.rqs[Tag(1)].deadline, at(125), "the first one's");
+    assert_eq!((cfq.queues.waiting, e.requests()[Tag(1)].rq.len), (1, Sectors(24)));
 }

@@ -189,7 +189,7 @@ fn a_group_of_async_requests_alone_is_charged_its_whole_slice() {
             }
         }
         let times = [0, 1].map(|g| rig.books.groups.disk_time(GroupId(g)));
-        (times, rig.cfq.shares.time_of(GroupId(1)))
+        (times, rig.cfq.trees.shares.time_of(GroupId(1)))
     };
     // A quota of 16 requests in a slice of 40 ms, from the first completion on.
     let (times, charge) = charged(Era::Linux4_3);
@@ -215,27 +215,26 @@ fn active_in_group_1(config: Config, idles: bool) -> Bare {
 #[test]
 //= docs/reference/cfq.md#67-isolation type=test
 fn a_queue_of_another_group_preempts_only_by_kind_and_class() {
-    use super::super::rules::preempt::Rule;
+    use super::super::rules::preempt::Ground;
     let rule = |rig: &mut Bare, rq: Request| {
         let tag = rig.insert(rq);
-        let (id, now) = (rig.queue_of(tag), rig.now);
-        assert_eq!(now, rig.now);
-        rig.cx(|cfq, cx| cfq.preemption_rule(cx, id, &rq))
+        let active = rig.cfq.turn.active.expect("no queue has preempted");
+        rig.cfq.ground(rig.now, rig.queue_of(tag), active, &rq)
     };
     for era in ERAS {
         let mut rig = active_in_group_1(old(era), true);
         // In its own group these would do: close by, or for metadata.
-        assert_eq!(rule(&mut rig, within(read(2, 8), 2)), Rule::OtherGroup, "{era:?}");
-        assert_eq!(rule(&mut rig, Request { meta: true, ..within(read(3, 1 << 30), 2) }), Rule::OtherGroup);
+        assert_eq!(rule(&mut rig, within(read(2, 8), 2)), Ground::OtherGroup, "{era:?}");
+        assert_eq!(rule(&mut rig, Request { meta: true, ..within(read(3, 1 << 30), 2) }), Ground::OtherGroup);
         let rt = within(with_prio(read(4, 1 << 30), Class::RealTime, 4), 2);
-        assert_eq!(rule(&mut rig, rt), Rule::OtherGroup, "a real-time queue is so inside its group");
-        assert!(rig.cfq.active.is_some(), "no queue has preempted");
+        assert_eq!(rule(&mut rig, rt), Ground::OtherGroup, "a real-time queue is so inside its group");
+        assert!(rig.cfq.turn.active.is_some(), "no queue has preempted");
         let mut rig = Bare::with(several(3), old(era));
         rig.insert(within(write(1, 0), 1));
         rig.insert(within(write(1, 1000), 1));
         rig.issue();
         let tag = rig.insert(within(read(2, 0), 2));
-        assert!(rig.cfq.active.is_none(), "{era:?}: sync preempts async in any group");
+        assert!(rig.cfq.turn.active.is_none(), "{era:?}: sync preempts async in any group");
         assert_eq!(rig.queue(QueueId(0)).home, GroupId::ROOT);
         assert_eq!(rig.cfq.queues[rig.queue_of(tag)].group, GroupId(2));
     }
@@ -248,7 +247,7 @@ fn queues_of_different_groups_do_not_cooperate() {
         let mut rig = active_in_group_1(Config::default(), false);
         // The next request of the stream comes from another task.
         rig.insert(within(read(2, 8), group));
-        let id = rig.cfq.active.expect("active");
+        let id = rig.cfq.turn.active.expect("active");
         assert_eq!(rig.cfq.close_cooperator(id).is_some(), cooperates, "from group {group}");
     }
 }
@@ -347,7 +346,7 @@ fn a_group_that_is_waited_for_can_be_put_elsewhere() {
     rig.insert(within(read(2, 1 << 30), 2));
     assert_eq!(rig.dispatch(), Dispatch::Hold(Hold::SliceIdle));
     rig.control(parent(1, 0));
-    assert_eq!((rig.cfq.active, rig.cfq.next_timer()), (None, None));
+    assert_eq!((rig.cfq.turn.active, rig.cfq.next_timer()), (None, None));
     assert_eq!(rig.issue().1, 2);
 }
 
@@ -359,6 +358,7 @@ fn without_isolation_seeky_queues_are_the_roots_in_the_first_kernels() {
         (Config { group_isolation: true, ..Config::linux_2_6_34() }, true),
         (Config::default(), true),
     ] {
+        let era = config.era;
         let mut rig = Bare::with(several(2), config);
         let first = rig.insert(within(read(1, 0), 1));
         let id = rig.queue_of(first);
@@ -370,7 +370,7 @@ fn without_isolation_seeky_queues_are_the_roots_in_the_first_kernels() {
             rig.insert(within(read(1, i % 2 * (1 << 30) + i), 1));
         }
         let held = GroupId(u32::from(isolated));
-        assert_eq!((rig.queue(id).group, rig.queue(id).home), (held, GroupId(1)), "{:?}", rig.cfq.config.era);
+        assert_eq!((rig.queue(id).group, rig.queue(id).home), (held, GroupId(1)), "{era:?}");
         // A stream again: in its own group when it is filed next.
         for i in 1..60 {
             let tag = rig.issue().0;
@@ -378,7 +378,6 @@ fn without_isolation_seeky_queues_are_the_roots_in_the_first_kernels() {
             rig.complete(tag);
             rig.insert(within(read(1, (1 << 31) + i * 8), 1));
         }
-        let era = rig.cfq.config.era;
         assert_eq!(rig.queue(id).group, GroupId(1), "{era:?}");
     }
 }

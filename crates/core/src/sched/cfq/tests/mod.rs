@@ -10,11 +10,13 @@ mod groups;
 mod preemption;
 mod waiting;
 
+use super::queue::Queue;
+use super::view::Kind;
 use super::*;
 use crate::elevator::Books;
 use crate::elevator::{Elevator, Insert};
 use crate::trace::{Action, TraceEvent};
-use crate::units::Sectors;
+use crate::units::{Class, Duration, Id, IoPrio, Sectors, TaskId};
 use std::collections::VecDeque;
 use std::vec::Vec;
 
@@ -132,15 +134,21 @@ impl Bare {
 
     /// The queue of a request, of a task.
     pub(super) fn queue_of(&self, tag: Tag) -> QueueId {
-        self.cfq.rqs[tag].queue
+        self.cfq.queues.rqs[tag].queue
     }
 
     pub(super) fn sync_queue_of(&self, task: u32) -> Option<QueueId> {
-        self.cfq.contexts[self.cfq.tasks.find(TaskId(task))?].sync_queue
+        self.cfq.tasks[self.cfq.tasks.find(TaskId(task))?].sync_queue
     }
 
     pub(super) fn queue(&mut self, id: QueueId) -> &mut Queue {
         &mut self.cfq.queues[id]
+    }
+
+    /// A queue's next request begins here, as far as seeks go.
+    pub(super) fn jump(&mut self, id: QueueId, start: u64) {
+        let Cfq { rules, queues, .. } = &mut self.cfq;
+        rules.seeks.arrived(&mut queues[id].jumps, Sector(start), Sectors(8));
     }
 
     /// The reasons noted since the last call.

@@ -38,8 +38,8 @@ fn a_group_is_waited_for_while_its_only_queue_has_a_request_at_the_device() {
 fn a_slice_is_stretched_if_the_next_request_would_come_behind_its_end() {
     let stretches = |rig: &mut Bare, left: Duration| {
         let id = rig.sync_queue_of(1).unwrap();
-        let end = rig.queue(id).slice_end;
-        rig.cfq.should_wait_busy(id, end - left)
+        let end = rig.queue(id).slice.end;
+        rig.cfq.stretches(id, end - left).is_some()
     };
     // Within a tick of the end, whatever is known.
     let mut rig = Bare::new(Config::default());
@@ -61,8 +61,8 @@ fn from_3_x_on_no_slice_is_stretched_for_a_queue_with_requests_or_a_group_that_t
         let mut rig = Bare::new(Config { group_idle: ms(8), ..old(era) });
         let at_end = |rig: &mut Bare| {
             let id = rig.sync_queue_of(1).unwrap();
-            let end = rig.queue(id).slice_end;
-            rig.cfq.should_wait_busy(id, end)
+            let end = rig.queue(id).slice.end;
+            rig.cfq.stretches(id, end).is_some()
         };
         rig.serve(read(1, 0));
         assert!(at_end(&mut rig));
@@ -81,7 +81,7 @@ fn deep(era: Era, distance: u64) -> (Bare, QueueId) {
         rig.insert(read(1, i * distance));
     }
     let id = rig.sync_queue_of(1).unwrap();
-    assert!(rig.queue(id).deep && rig.queue(id).idle_window);
+    assert!(rig.queue(id).window.is_deep() && rig.queue(id).window.is_open());
     (rig, id)
 }
 
@@ -97,10 +97,10 @@ fn a_deep_queue_that_seeks_and_is_outrun_in_the_first_half_of_its_slice_is_not_w
     ] {
         let (mut rig, id) = deep(era, distance);
         let queue = rig.queue(id);
-        (queue.slice_new, queue.slice_start, queue.slice_end) = (slice_new, at(10), at(end));
-        rig.cfq.stop_idling_if_outrun(id, at(50));
-        let queue = rig.queue(id);
-        assert_eq!((era, end, queue.deep, queue.idle_window), (era, end, !stops, !stops));
+        (queue.slice.is_new, queue.slice.start, queue.slice.end) = (slice_new, at(10), at(end));
+        rig.cfq.rules_ran_empty(id, at(50));
+        let window = rig.queue(id).window;
+        assert_eq!((era, end, window.is_deep(), window.is_open()), (era, end, !stops, !stops));
     }
 }
 
@@ -109,10 +109,10 @@ fn a_deep_queue_that_was_waited_for_in_vain_is_deep_no_more() {
     let (mut rig, id) = deep(Era::Linux4_3, 1_000_000);
     let tags: Vec<Tag> = (0..6).map(|_| rig.issue().0).collect();
     tags.into_iter().for_each(|tag| rig.complete(tag));
-    assert!(rig.cfq.next_timer().is_some() && rig.queue(id).deep);
+    assert!(rig.cfq.next_timer().is_some() && rig.queue(id).window.is_deep());
     rig.pass(ms(8));
     rig.timer();
-    assert!(!rig.queue(id).deep);
+    assert!(!rig.queue(id).window.is_deep());
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn by_the_mean_distance_the_window_closes_with_the_third_request() {
     for (start, open) in [(0, true), (1 << 30, true), (1 << 20, false)] {
         let tag = rig.insert(read(1, start));
         let id = rig.queue_of(tag);
-        assert_eq!((start, rig.queue(id).idle_window), (start, open));
+        assert_eq!((start, rig.queue(id).window.is_open()), (start, open));
     }
 }
 
