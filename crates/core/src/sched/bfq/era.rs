@@ -9,6 +9,7 @@ use super::rules::burst::{self, Bursts};
 use super::rules::depth::{self, Depth};
 use super::rules::early::{self, Early};
 use super::rules::history::{self, History};
+use super::rules::idle::{self, Boost, Idle};
 use super::rules::inject::{self, Inject};
 use super::rules::protect::Protect;
 use super::rules::rate::{Method, Rate};
@@ -32,6 +33,7 @@ impl Rules {
             early: Early::new(early(config, timeout)),
             history: History { setting: history(config, slice_idle, limits.rotational) },
             protect: Protect::new(limits.rotational && !config.quirks, config.ncq_protection, limits.tags),
+            idle: Idle::new(idle(config, slice_idle, limits.rotational)),
             inject: Inject::new(inject(config, slice_idle, limits.rotational), queues),
             rate: Rate::new(rate_method(config), limits.rotational),
             streams: Streams::new(streams(config), queues),
@@ -47,6 +49,8 @@ impl Rules {
         self.early.setting = early(config, timeout);
         self.history.setting = history(config, slice_idle, self.history.setting.rotational);
         self.protect.on = config.ncq_protection;
+        self.idle.setting = idle(config, slice_idle, self.history.setting.rotational);
+        self.idle.judge(self.depth.may_queue());
         self.inject.setting = inject(config, slice_idle, self.inject.setting.rotational);
         self.rate.method = rate_method(config);
         self.streams.on = streams(config);
@@ -78,6 +82,26 @@ fn history(config: &Config, slice_idle: Duration, rotational: bool) -> history::
 
 const fn rate_method(config: &Config) -> Method {
     if config.rate_estimator { Method::Intervals } else { Method::BestSlot }
+}
+
+const fn idle(config: &Config, slice_idle: Duration, rotational: bool) -> idle::Setting {
+    let (unqueued, queued) = match rotational {
+        _ if !config.throughput_boost => (Boost::Early, Boost::Early),
+        true if config.ncq_random => (Boost::All, Boost::Sequential),
+        true => (Boost::All, Boost::All),
+        false if config.ncq_flash => (Boost::Sequential, Boost::None),
+        false => (Boost::Sequential, Boost::Sequential),
+    };
+    idle::Setting {
+        slice_idle,
+        always: config.strict_guarantees,
+        unqueued,
+        queued,
+        for_raised: config.ncq_latency,
+        by_shares: config.asymmetric_idling,
+        raised_first: config.pool_limits,
+        raised_stream: streams(config),
+    }
 }
 
 const fn inject(config: &Config, slice_idle: Duration, rotational: bool) -> inject::Setting {

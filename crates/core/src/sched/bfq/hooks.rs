@@ -7,12 +7,13 @@ use super::rules::burst::Newcomer;
 use super::rules::depth::Served;
 use super::rules::early::{Charge, Spent};
 use super::rules::history::Arrival;
+use super::rules::idle::{Candidate, Load};
 use super::view::{Effect, Expire, Kind, QueueId, View, since};
 use super::weight_raising::is_usual;
 use crate::elevator::Cx;
 use crate::request::{Request, State};
 use crate::trace::{Detail, Reason};
-use crate::units::{Class, Instant, Tag};
+use crate::units::{Class, Duration, Instant, Sectors, Tag};
 
 /// What rules see, and what they ask for.
 impl Bfq {
@@ -43,7 +44,7 @@ impl Bfq {
         match effect {
             Effect::None => {}
             Effect::Rerate => self.rerate(cx, q),
-            Effect::Rejudge => self.boost = self.boost_rule(),
+            Effect::Rejudge => self.rules.idle.judge(self.rules.depth.may_queue()),
             Effect::Note(what) => cx.note(what, self.queues[q].task),
             Effect::Protect(tag) => self.protect(cx, tag),
             Effect::Streams => self.suspend_raising(cx, q),
@@ -122,19 +123,87 @@ impl Bfq {
         self.rules.bursts.in_large(q)
     }
 
-    /// Whether the disk is to be idled for `q`, which is raised, though everybody busy is and little is at
-    /// the device.
-    //= deviates bfq-protection
-    #[inline]
-    pub(super) fn needed_at_greedy_disk(&self, q: QueueId) -> bool {
-        self.rules.protect.is_greedy()
-            && (self.in_flight > self.queues[q].in_flight || self.is_soft_raised(q))
-    }
-
     /// For comparisons: a queue that began just now is in a large burst, or is not.
     pub(super) fn adopt_large_burst(&mut self, cx: &mut Cx<'_>, q: QueueId, large: bool) {
         let queues = &self.queues;
         self.rules.bursts.adopt(q, large, |marked| cx.note(Reason::LargeBurst, queues[marked].task));
+    }
+}
+
+/// Whether to idle: what the [rule](super::rules::idle) answers.
+impl Bfq {
+    /// What the device and all queues have to do.
+    #[inline(always)]
+    fn load(&self) -> Load {
+        Load {
+            in_flight: self.in_flight,
+            busy: self.tot_busy(),
+            raised: self.wr_busy,
+            greedy: self.rules.protect.is_greedy(),
+        }
+    }
+
+    /// A queue that may be idled for.
+    #[inline(always)]
+    fn candidate(&self, q: QueueId) -> Candidate {
+        let (queue, rules) = (&self.queues[q], &self.rules);
+        Candidate {
+            has_task: queue.process_refs > 0,
+            usual: queue.sync && queue.class != Class::Idle,
+            raised: queue.raise.factor > 1,
+            soft: self.is_soft_raised(q),
+            in_flight: queue.in_flight,
+            keeps_on: queue.past.is_io_bound() && queue.past.thinks_shortly(),
+            seeky: rules.history.is_seeky(&queue.past),
+            thinks_long: queue.past.thinks_longer_than(rules.idle.setting.slice_idle),
+        }
+    }
+
+    /// Whether the disk idles for `q` when that has nothing to send.
+    #[inline]
+    pub(super) fn better_to_idle(&self, q: QueueId) -> bool {
+        self.rules.idle.better_to_idle(&self.load(), &self.candidate(q), || self.asymmetric(q))
+    }
+
+    /// Whether `q` has nothing to send and is to be idled for.
+    #[inline]
+    pub(super) fn must_idle(&self, q: QueueId) -> bool {
+        self.is_empty(q) && self.better_to_idle(q)
+    }
+
+    /// Whether idling for `q` is needed for its share.
+    pub(super) fn needed(&self, q: QueueId) -> bool {
+        self.rules.idle.needed(&self.load(), &self.candidate(q), || self.asymmetric(q))
+    }
+
+    /// Whether idling for `q` makes for more throughput.
+    #[inline]
+    pub(super) fn boosts(&self, q: QueueId) -> bool {
+        self.rules.idle.boosts(&self.load(), &self.candidate(q))
+    }
+
+    /// Whether idling for `q` makes for more throughput, if no raised queue is busy.
+    #[inline]
+    pub(super) fn would_boost(&self, q: QueueId) -> bool {
+        self.rules.idle.would_boost(&self.candidate(q))
+    }
+
+    /// Whether idling for `q` continues, though a request of length `len` came, the only one that waits.
+    #[inline]
+    pub(super) fn awaits_more(&self, q: QueueId, len: Sectors) -> bool {
+        self.rules.idle.awaits_more(&self.load(), &self.candidate(q), len)
+    }
+
+    /// For how long the disk idles for `q`, which has nothing to send and nothing at the device.
+    #[inline(always)]
+    pub(super) fn idle_period(&self, q: QueueId) -> Option<Duration> {
+        self.rules.idle.period(&self.load(), &self.candidate(q), || self.asymmetric(q))
+    }
+
+    /// Whether the requests of `q` jump about.
+    #[inline]
+    pub(super) fn is_seeky(&self, q: QueueId) -> bool {
+        self.rules.history.is_seeky(&self.queues[q].past)
     }
 }
 

@@ -10,10 +10,10 @@
 //!  insert ──► queue of the task (queues.rs) ─► hierarchy: group × class, B-WF2Q+ ──► queue in service ──► device
 //!               ├─ queue_merge.rs: shared?       (parts/hierarchy/)                  slot.rs: budget, time, idling
 //!               │                                                                   ├─ budget.rs: charge, feed back
-//!               └─ weight_raising.rs: interactive? plays?                            ├─ idling.rs: wait for it?
-//!  from outside: group.rs (groups, priorities, tags)                                 └─ injection.rs: others meanwhile
+//!               └─ weight_raising.rs: interactive? plays?                            └─ injection.rs: others meanwhile
+//!  from outside: group.rs (groups, priorities, tags)
 //!
-//!  hooks.rs: what happened ──► rules/: burst, depth, early, history, inject, protect, rate, stream, waker
+//!  hooks.rs: what happened ──► rules/: burst, depth, early, history, idle, inject, protect, rate, stream, waker
 //!  hooks.rs: applies it  ◄── Effect ──┘
 //! ```
 //!
@@ -21,7 +21,7 @@
 //!
 //! The *engine* keeps queues and gives turns. A *rule* watches what happens, keeps its own state, and asks
 //! for an effect; it cannot reach a queue. The rules (`rules/`) are being taken out of the engine one by one:
-//! nine stand apart; `idling`, `queue_merge` and `weight_raising` are still written as parts of [`Bfq`].
+//! ten stand apart; `queue_merge` and `weight_raising` are still written as parts of [`Bfq`].
 //! `era.rs` chooses the rules' settings from the tunables, `hooks.rs` is where the engine asks them, and
 //! `injection.rs` where it chooses among queues on their terms.
 //!
@@ -88,7 +88,6 @@ pub mod conform;
 mod era;
 mod group;
 mod hooks;
-mod idling;
 mod injection;
 mod queue;
 mod queue_merge;
@@ -106,7 +105,7 @@ pub use self::config::Config;
 use self::era::{Derived, whole_ticks};
 use self::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, Rq};
 use self::rules::Rules;
-use self::view::{Boost, Expire, Kind, QueueId};
+use self::view::{Expire, Kind, QueueId};
 use super::Scheduler;
 use crate::config::{ConfigError, Tunables};
 use crate::elevator::{Actuators, Control, Cx, Dispatch, End, Hold, Limits, Timer};
@@ -218,7 +217,6 @@ pub struct Bfq {
     /// Sectors at peak rate within `timeout_sync`.
     bmax_now: u32,
     rules: Rules,
-    boost: Boost,
     /// The last completion, timer or change asks the driver for a dispatch.
     wants_run: bool,
     /// Arrivals and completions decide nothing: see [`conform`].
@@ -237,7 +235,6 @@ impl Scheduler for Bfq {
         for q in this.all_queues().filter(|&q| q != QueueId::FALLBACK) {
             this.pool_links.push_back(&mut this.pool, q);
         }
-        this.boost = this.boost_rule();
         this.queues[QueueId::FALLBACK].in_use = true;
         this.queues[QueueId::FALLBACK].next_budget = this.first_budget();
         this.hierarchy.set_kernel_forget(config.quirks);
@@ -546,13 +543,8 @@ impl Bfq {
     /// The queue in service, for which the disk idles, has a request again. A small one might grow, if the
     /// slot is not over: then only its dispatch ends the idling.
     fn end_idling(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
-        //= linux-6.12 block/bfq-iosched.c bfq_rq_enqueued, docs/reference/bfq.md#71-insert
-        const SMALL_SECTORS: u32 = 32;
-        let now = self.tick(cx.now);
-        let queue = &self.queues[q];
-        let timed_out = now >= queue.slot_deadline;
-        let small = || rq.len.0 < SMALL_SECTORS && queue.requests.len() == 1;
-        if !timed_out && !self.raised_queues_wait() && small() && self.would_boost(q) {
+        let timed_out = self.timed_out(cx.now, q);
+        if !timed_out && self.queues[q].requests.len() == 1 && self.awaits_more(q, rq.len) {
             return;
         }
         self.stop_idling(q);
@@ -858,7 +850,6 @@ impl Bfq {
             slots_seen: 0,
             bmax_now: DEFAULT_BUDGET,
             rules,
-            boost: Boost::None,
             wants_run: false,
             muted: false,
             counts_sent: actuators.count() > 1 || !config.fair_writes,

@@ -28,7 +28,6 @@ impl Bfq {
         (self.back, self.slice_idle, self.timeout) = (back, slice_idle, timeout);
         self.rules.retune(&config);
         self.rules_retuned(cx);
-        self.boost = self.boost_rule();
         let slot_rules = |c: &Config| (c.max_budget, c.timeout_sync, c.throughput_boost);
         if slot_rules(&old) != slot_rules(&config) {
             self.recompute_bmax();

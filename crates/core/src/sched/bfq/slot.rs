@@ -248,6 +248,48 @@ impl Bfq {
     }
 }
 
+/// Idling.
+impl Bfq {
+    /// The queue in service has nothing to send and nothing at the device: the disk idles for it.
+    #[inline(always)]
+    pub(super) fn start_idling(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+        let Some(idle) = self.idle_period(q) else { return };
+        self.queues[q].waiting = true;
+        self.idle_start = cx.now;
+        self.idle_timer = Some(cx.now + idle);
+        if cx.books.is_observed() {
+            self.book_idling(cx, q);
+        }
+    }
+
+    #[cold]
+    fn book_idling(&self, cx: &mut Cx<'_>, q: QueueId) {
+        if self.config.hierarchy {
+            cx.books.groups.idles(cx.now);
+        }
+        cx.note(Reason::SliceIdle, self.queues[q].task);
+    }
+
+    /// The disk idles for `q` no longer.
+    #[inline]
+    pub(super) fn stop_idling(&mut self, q: QueueId) {
+        self.queues[q].waiting = false;
+        self.idle_timer = None;
+    }
+
+    /// The idle timer fires: the disk idled for the queue in service in vain.
+    pub(super) fn idle_timeout(&mut self, cx: &mut Cx<'_>) {
+        self.idle_timer = None;
+        let Some(q) = self.in_service else { return };
+        self.queues[q].waiting = false;
+        if self.timed_out(cx.now, q) {
+            self.expire_as_of(cx, Expire::BudgetTimeout, self.idle_start);
+        } else if self.is_empty(q) {
+            self.expire_as_of(cx, Expire::TooIdle, self.idle_start);
+        }
+    }
+}
+
 /// Becoming busy, and idle.
 impl Bfq {
     /// `q` was idle and got its first request, `rq`. Answers whether it counts as interactive.
@@ -385,8 +427,28 @@ impl Bfq {
     }
 }
 
-/// The counts that say whether all are to get the same.
+/// The counts that say whether all queues are to get the same.
+//= linux-6.12 block/bfq-iosched.c bfq_asymmetric_scenario, docs/reference/bfq.md#33-asymmetric-scenarios
 impl Bfq {
+    /// Whether `q` must be protected for its share to come out right: weights, classes or groups differ.
+    #[inline]
+    pub(super) fn asymmetric(&self, q: QueueId) -> bool {
+        self.classes_differ() || self.groups_pending > 1 || self.weights_differ(q)
+    }
+
+    fn classes_differ(&self) -> bool {
+        self.busy.iter().filter(|&&n| n > 0).count() > 1
+    }
+
+    /// Whether queues have different weights, and `q` is not among those with the least.
+    fn weights_differ(&self, q: QueueId) -> bool {
+        let several = self.weights_in_use & self.weights_in_use.wrapping_sub(1) != 0;
+        several
+            && self.queues[q]
+                .weight_counted
+                .is_none_or(|w| super::weight_index(w) != self.weights_in_use.trailing_zeros() as usize)
+    }
+
     /// `q` has requests, queued or at the device.
     pub(super) fn count(&mut self, q: QueueId) {
         if !core::mem::replace(&mut self.queues[q].pending_counted, true) {

@@ -137,19 +137,6 @@ impl Expire {
     }
 }
 
-/// What idling for a queue does for throughput, on this device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Boost {
-    /// It pays for every queue.
-    All,
-    /// It pays for queues that read in sequence, without long pauses.
-    Sequential,
-    /// It does not pay.
-    None,
-    /// It is asked by the rules of 2010.
-    Early,
-}
-
 /// How long ago `then` was; for ever if it never was.
 pub(crate) fn since(now: Instant, then: Option<Instant>) -> Duration {
     then.map_or(Duration::MAX, |t| now.saturating_since(t))

