@@ -93,7 +93,7 @@ impl Bfq {
     pub(super) fn cost(&self, q: QueueId, len: Sectors) -> u32 {
         let len = len.0.min(CHARGE_MAX);
         let queue = &self.queues[q];
-        if queue.sync || !self.config.fair_writes || queue.raise.factor > 1 || self.asymmetric(q) {
+        if queue.sync || !self.config.fair_writes || queue.raise.is_raised() || self.asymmetric(q) {
             return len;
         }
         (len.saturating_mul(ASYNC_COST)).min(CHARGE_MAX)
@@ -130,9 +130,7 @@ impl Bfq {
         if queue.since_backlog == 0 {
             queue.first_io = now;
         }
-        if queue.raise.factor > 1 {
-            queue.raise.service += u64::from(sectors);
-        }
+        queue.raise.served(sectors);
         queue.since_backlog += u64::from(sectors);
         self.hierarchy.served(q, sectors);
     }
@@ -162,7 +160,7 @@ impl Bfq {
         }
         let (slow, time) = self.judge_speed(q, end);
         let timed_out = reason == Expire::BudgetTimeout && self.has_third_left(q);
-        if self.queues[q].raise.factor == 1 && (slow || timed_out) {
+        if !self.queues[q].raise.is_raised() && (slow || timed_out) {
             self.charge_time(now, q, time);
         }
         slow
@@ -209,7 +207,7 @@ impl Bfq {
         let old = queue.next_budget;
         let mut budget = if !queue.sync {
             largest
-        } else if queue.raise.factor > 1 {
+        } else if queue.raise.is_raised() {
             2 * smallest
         } else if !self.config.throughput_boost {
             early::next_budget(old, reason, largest, smallest)

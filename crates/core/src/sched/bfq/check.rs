@@ -65,9 +65,7 @@ impl Bfq {
         assert!(!queue.waiting || serving, "I16: idling for a queue that is not in service");
         let unneeded = queue.process_refs == 0 && queue.in_flight == 0 && !queue.busy;
         assert!(!unneeded || q == QueueId::FALLBACK, "I19: a queue that nobody needs");
-        let coeff = self.config.wr_coeff;
-        assert!([1, coeff, coeff * 100].contains(&queue.raise.factor), "raised by {}", queue.raise.factor);
-        assert!(self.config.low_latency || queue.raise.factor == 1, "S9: raised, without low_latency");
+        self.rules.raise.check(&queue.raise);
     }
 
     fn walk_counts(&self, requests: &Requests) {
@@ -118,7 +116,7 @@ impl Bfq {
             assert_eq!(queue.class, self.hierarchy.class(q), "I6: counted under its class");
             if queue.busy {
                 busy[self.class(q) as usize] += 1;
-                raised += u32::from(queue.raise.factor > 1);
+                raised += u32::from(queue.raise.is_raised());
             }
         }
         assert_eq!((busy, raised), (self.busy, self.wr_busy), "I6: busy queues");

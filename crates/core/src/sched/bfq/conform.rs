@@ -12,6 +12,7 @@
 //! ```
 
 use super::queue::LinkId;
+use super::rules::raise::Change;
 use super::view::{Expire, QueueId};
 use super::{Bfq, Given};
 use crate::elevator::{Cx, Dispatch};
@@ -124,9 +125,9 @@ impl Bfq {
             class: h.class(q),
             weight: h.weight(q),
             base_weight: h.base_weight(q),
-            factor: queue.raise.factor,
-            raise_start: queue.raise.start,
-            raise_len: queue.raise.len,
+            factor: queue.raise.factor(),
+            raise_start: queue.raise.period().0,
+            raise_len: queue.raise.period().1,
             budget: h.budget(q),
             service: h.service(q),
             next_budget: queue.next_budget,
@@ -257,27 +258,21 @@ impl Bfq {
     /// How a queue is raised: the factor (1: not at all), since when and for how long.
     pub fn adopt_raise(&mut self, queue: QueueRef, factor: u32, start: Instant, len: Duration) {
         let q = queue.0;
-        if self.queues[q].raise.factor != factor {
-            self.set_factor(q, factor);
+        if let Some(Change { before, .. }) = self.queues[q].raise.change(factor, Reason::None) {
+            self.set_factor(q, before, factor);
         }
-        let raise = &mut self.queues[q].raise;
-        (raise.start, raise.len) = (start, len);
+        self.queues[q].raise.adopt(start, len);
     }
 
     /// By what the weight is multiplied from now on; a period of raising that begins so is as long as one of ours. What a
     /// queue that `began` just now is given tells whether the burst that it belongs to is large.
     pub fn adopt_factor(&mut self, cx: &mut Cx<'_>, queue: QueueRef, factor: u32, began: bool) {
         let q = queue.0;
-        let in_large = factor == 1 && began && self.queues[q].raise.factor > 1;
-        if self.config.bursts && in_large != self.in_large_burst(q) && (in_large || factor > 1) {
+        let in_large = factor == 1 && began && self.queues[q].raise.is_raised();
+        if self.config.bursts && in_large != self.rules.bursts.in_large(q) && (in_large || factor > 1) {
             self.adopt_large_burst(cx, q, in_large);
         }
-        let len = match factor {
-            1 => Duration::ZERO,
-            factor if factor == self.soft_factor() => self.config.wr_rt_max_time,
-            _ => self.raise_duration(),
-        };
-        self.adopt_raise(queue, factor, self.tick(cx.now), len);
+        self.adopt_raise(queue, factor, self.tick(cx.now), self.raise_len_of(factor));
         self.apply_weight(cx, q);
     }
 

@@ -12,6 +12,7 @@ use super::rules::history::{self, History};
 use super::rules::idle::{self, Boost, Idle};
 use super::rules::inject::{self, Inject};
 use super::rules::protect::Protect;
+use super::rules::raise::{self, Raise};
 use super::rules::rate::{Method, Rate};
 use super::rules::stream::Streams;
 use super::rules::waker::{self, Wakers};
@@ -22,6 +23,9 @@ use crate::units::Duration;
 /// `strict_guarantees` idles for so long at least.
 //= linux-6.12 block/bfq-iosched.c bfq_strict_guarantees_store, docs/reference/bfq.md#43-strict-guarantees
 const IDLE_STRICT: Duration = Duration::from_ms(8);
+
+/// The tick of a kernel with 250 per second, where a rule counts ticks and clocks are exact.
+const USUAL_TICK: Duration = Duration::from_ms(4);
 
 impl Rules {
     /// The rules for a device of which nothing is known yet, and as many queues.
@@ -35,6 +39,7 @@ impl Rules {
             protect: Protect::new(limits.rotational && !config.quirks, config.ncq_protection, limits.tags),
             idle: Idle::new(idle(config, slice_idle, limits.rotational)),
             inject: Inject::new(inject(config, slice_idle, limits.rotational), queues),
+            raise: Raise { setting: raise(config, slice_idle, limits.rotational) },
             rate: Rate::new(rate_method(config), limits.rotational),
             streams: Streams::new(streams(config), queues),
             wakers: Wakers::new(wakers(config, slice_idle), queues),
@@ -52,6 +57,7 @@ impl Rules {
         self.idle.setting = idle(config, slice_idle, self.history.setting.rotational);
         self.idle.judge(self.depth.may_queue());
         self.inject.setting = inject(config, slice_idle, self.inject.setting.rotational);
+        self.raise.setting = raise(config, slice_idle, self.history.setting.rotational);
         self.rate.method = rate_method(config);
         self.streams.on = streams(config);
         self.wakers.setting = wakers(config, slice_idle);
@@ -78,6 +84,27 @@ fn history(config: &Config, slice_idle: Duration, rotational: bool) -> history::
         (history::Method::MeanDistance, slice_idle)
     };
     history::Setting { seeks, ever: slice_idle * 2, short, rotational, wraps: config.quirks }
+}
+
+fn raise(config: &Config, slice_idle: Duration, rotational: bool) -> raise::Setting {
+    //= deviates bfq-soft-ticks
+    let tick = if config.tick.is_zero() { USUAL_TICK } else { config.tick };
+    raise::Setting {
+        on: config.low_latency,
+        interactive: config.interactive,
+        soft: config.soft_realtime,
+        factor: config.wr_coeff,
+        len: config.wr_max_time,
+        soft_len: config.wr_rt_max_time,
+        service_max: if config.wr_max_service.0 == 0 { u64::MAX } else { config.wr_max_service.0.into() },
+        idle_min: config.wr_min_idle_time,
+        async_quiet: config.wr_min_inter_arr_async,
+        soft_rate: config.wr_max_softrt_rate,
+        greedy_within: whole_ticks(slice_idle, config.tick) + tick * 4,
+        tick: config.tick.max(Duration::from_ns(1)),
+        rotational,
+        as_kernel: config.quirks,
+    }
 }
 
 const fn rate_method(config: &Config) -> Method {

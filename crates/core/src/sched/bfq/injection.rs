@@ -49,7 +49,7 @@ impl Bfq {
         }
         let queue = &self.queues[s];
         //= deviates bfq-protection
-        let soon = queue.raise.factor > 1
+        let soon = queue.raise.is_raised()
             && (self.rules.protect.is_greedy() || self.wr_busy <= 1 && queue.past.thinks_shortly());
         if !self.rules.inject.setting.on || soon || self.boosts(s) {
             return None;
@@ -78,7 +78,7 @@ impl Bfq {
     fn find_injectable(&self, cx: &Cx<'_>, s: QueueId) -> Option<QueueId> {
         let queue = &self.queues[s];
         let awaited = Awaited {
-            raised: queue.raise.factor > 1,
+            raised: queue.raise.is_raised(),
             short_think: queue.past.thinks_shortly(),
             idle_since: queue.waiting.then_some(self.idle_start),
         };
@@ -86,7 +86,7 @@ impl Bfq {
         let suits = |&q: &QueueId| {
             let queue = &self.queues[q];
             let Some(next) = queue.next_rq else { return false };
-            terms.suits(queue.raise.factor > 1, cx.requests[next].rq.len) && self.fits(cx.requests, q)
+            terms.suits(queue.raise.is_raised(), cx.requests[next].rq.len) && self.fits(cx.requests, q)
         };
         let actuators = self.actuators.count();
         self.active[..actuators].iter().find_map(|list| self.active_links.iter(list).find(suits))

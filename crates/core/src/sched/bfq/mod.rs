@@ -10,19 +10,19 @@
 //!  insert ──► queue of the task (queues.rs) ─► hierarchy: group × class, B-WF2Q+ ──► queue in service ──► device
 //!               ├─ queue_merge.rs: shared?       (parts/hierarchy/)                  slot.rs: budget, time, idling
 //!               │                                                                   ├─ budget.rs: charge, feed back
-//!               └─ weight_raising.rs: interactive? plays?                            └─ injection.rs: others meanwhile
+//!                                                                                   └─ injection.rs: others meanwhile
 //!  from outside: group.rs (groups, priorities, tags)
 //!
-//!  hooks.rs: what happened ──► rules/: burst, depth, early, history, idle, inject, protect, rate, stream, waker
-//!  hooks.rs: applies it  ◄── Effect ──┘
+//!  hooks/: what happened ──► rules/: burst, depth, early, history, idle, inject, protect, raise, rate, …
+//!  hooks/: applies it  ◄── Effect ──┘
 //! ```
 //!
 //! # Engine and rules
 //!
 //! The *engine* keeps queues and gives turns. A *rule* watches what happens, keeps its own state, and asks
 //! for an effect; it cannot reach a queue. The rules (`rules/`) are being taken out of the engine one by one:
-//! ten stand apart; `queue_merge` and `weight_raising` are still written as parts of [`Bfq`].
-//! `era.rs` chooses the rules' settings from the tunables, `hooks.rs` is where the engine asks them, and
+//! eleven stand apart; `queue_merge` is still written as a part of [`Bfq`].
+//! `era.rs` chooses the rules' settings from the tunables, `hooks/` is where the engine asks them, and
 //! `injection.rs` where it chooses among queues on their terms.
 //!
 //! A request's way, file by file, is in docs/architecture.md. What there is of queues and tasks is in
@@ -98,7 +98,6 @@ mod slot;
 #[cfg(test)]
 mod tests;
 mod view;
-mod weight_raising;
 
 pub use self::config::Config;
 
@@ -355,18 +354,18 @@ impl Scheduler for Bfq {
         queue.in_flight -= 1;
         queue.past.completed(cx.now);
         self.rules.wakers.completed(q, !queue.shared);
-        let drained = queue.in_flight == 0;
-        let (paced, factor) = (queue.raise.softrt_pending, queue.raise.factor);
+        let (drained, unused) = (queue.in_flight == 0, queue.process_refs == 0);
+        let paced = queue.raise.awaits_completion();
         if drained && !queue.busy {
             self.drained(cx.now, q);
         }
-        if drained && paced && factor != self.interactive_factor() && self.is_empty(q) {
-            self.plan_soft_rt(cx.now, q);
+        if drained && paced && self.is_empty(q) {
+            self.raise_completed(cx.now, q);
         }
         let idles = self.in_service == Some(q) && !self.muted && self.review_completion(cx, q);
         self.wants_run = self.in_flight == 0 && !idles;
         self.forget_request(process);
-        if self.queues[q].process_refs == 0 {
+        if unused {
             self.reap(q);
         }
     }
@@ -509,7 +508,7 @@ impl Bfq {
     fn store(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag, link: Option<LinkId>, rq: &Request) {
         self.queued += 1;
         let queue = &mut self.queues[q];
-        let (old_factor, before, busy) = (queue.raise.factor, queue.next_rq, queue.busy);
+        let (old_factor, before, busy) = (queue.raise.factor(), queue.next_rq, queue.busy);
         self.sorted.insert_maybe_first(&mut queue.requests, tag, rq.start);
         if before.is_none() {
             queue.next_rq = Some(tag);
@@ -525,19 +524,13 @@ impl Bfq {
             interactive = self.wake(cx, q, link);
         } else {
             if !rq.sync {
-                self.raise_async(cx, q, old_factor);
+                self.raise_async(cx, q);
             }
             if changed {
                 self.update_next(cx, q);
             }
         }
-        if self.config.low_latency {
-            let now = self.tick(cx.now);
-            let raise = &mut self.queues[q].raise;
-            if old_factor == 1 || raise.factor == 1 || interactive {
-                raise.start = now;
-            }
-        }
+        self.raise_arrived(cx.now, q, old_factor, interactive);
     }
 
     /// The queue in service, for which the disk idles, has a request again. A small one might grow, if the
@@ -604,8 +597,9 @@ impl Bfq {
         self.issue(cx, q, tag);
         if self.in_service == Some(q) && !given.is_some_and(|given| given.alone) {
             self.check_raise_end(cx, q);
-            let gives_way = self.class(q) == Class::Idle && self.others_are_busy();
-            if gives_way || self.rules.early.has_sent_all(self.queues[q].sync, self.tot_busy()) {
+            let queue = &self.queues[q];
+            let gives_way = queue.class == Class::Idle && self.others_are_busy();
+            if gives_way || self.rules.early.has_sent_all(queue.sync, self.tot_busy()) {
                 self.expire(cx, Expire::BudgetExhausted);
             }
         }
@@ -625,10 +619,11 @@ impl Bfq {
             return Err(Dispatch::Hold(Hold::Depth));
         }
         let Some((q, why)) = self.select(cx) else { return Err(Dispatch::Hold(Hold::SliceIdle)) };
-        if self.rules.early.holds(self.queues[q].sync) {
+        let queue = &self.queues[q];
+        if self.rules.early.holds(queue.sync) {
             return Err(Dispatch::Hold(Hold::Depth));
         }
-        let Some(tag) = self.queues[q].next_rq else { return Err(Dispatch::Hold(Hold::SliceIdle)) };
+        let Some(tag) = queue.next_rq else { return Err(Dispatch::Hold(Hold::SliceIdle)) };
         cx.why = self.why(cx, q, tag, why);
         Ok((q, tag))
     }
@@ -697,22 +692,12 @@ impl Bfq {
         if self.is_empty(q) {
             self.unposition(q);
             if self.queues[q].busy {
-                self.plan_soft_rt_later(q);
+                self.raise_emptied(q);
                 self.go_idle(cx, q);
             }
         } else {
             self.update_next(cx, q);
             self.reposition(cx, q);
-        }
-    }
-
-    /// A queue that others' turns have emptied has no expiry that would look at its pace: its last completion
-    /// does.
-    //= deviates bfq-soft-injected
-    fn plan_soft_rt_later(&mut self, q: QueueId) {
-        let config = &self.config;
-        if config.low_latency && config.soft_realtime && !config.quirks {
-            self.queues[q].raise.softrt_pending = true;
         }
     }
 
@@ -745,9 +730,9 @@ impl Bfq {
     /// A request of the queue in service completed: does it keep the disk? Answers whether it has nothing to
     /// send and is waited for.
     fn review_completion(&mut self, cx: &mut Cx<'_>, q: QueueId) -> bool {
-        self.rules_completed_in_slot(cx.now, q);
         let queue = &self.queues[q];
-        let (empty, drained) = (queue.next_rq.is_none(), queue.in_flight == 0);
+        let (sync, empty, drained) = (queue.sync, queue.next_rq.is_none(), queue.in_flight == 0);
+        self.rules_completed_in_slot(cx.now, q, sync);
         if empty && self.better_to_idle(q) {
             if drained {
                 self.start_idling(cx, q);

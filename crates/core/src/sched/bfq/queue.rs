@@ -21,10 +21,11 @@
 use super::rules::burst;
 use super::rules::history::{Past, Remembered};
 use super::rules::inject::Measured;
+use super::rules::raise::Raising;
 use super::view::{Kind, QueueId};
 use crate::parts::sorted::SortedQueue;
 use crate::parts::tasks::TaskSlot;
-use crate::units::{Class, Duration, GroupId, Instant, IoPrio, Tag, TaskId, id};
+use crate::units::{Class, GroupId, Instant, IoPrio, Tag, TaskId, id};
 
 id! {
     /// What a task has with one actuator: `slot * actuators + actuator`.
@@ -93,7 +94,7 @@ pub(super) struct Queue {
     pub(super) since_backlog: u64,
     pub(super) first_io: Instant,
 
-    pub(super) raise: Raise,
+    pub(super) raise: Raising,
 
     /// Its tasks' next requests go to that queue.
     pub(super) merge_to: Option<QueueId>,
@@ -139,7 +140,7 @@ impl Queue {
             last_backlog_start: tick,
             since_backlog: 0,
             first_io: tick,
-            raise: Raise::new(tick),
+            raise: Raising::new(tick),
             merge_to: None,
             shared: false,
             split_wanted: false,
@@ -149,46 +150,12 @@ impl Queue {
     }
 }
 
-/// What raises a queue's weight. (The coefficient in force is here; the hierarchy has it as the leaf's raise.)
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Raise {
-    /// 1: not raised; 30: interactive; 3000: soft real-time.
-    pub(super) factor: u32,
-    /// When raising began, else when it was last thought of.
-    pub(super) start: Instant,
-    /// For how long; zero if not raised.
-    pub(super) len: Duration,
-    /// When interactive raising began that soft real-time raising interrupted.
-    pub(super) inter_start: Option<Instant>,
-    /// Sectors served while raised.
-    pub(super) service: u64,
-    /// A queue that becomes busy after this moment may be soft real-time.
-    pub(super) soft_rt_next: Instant,
-    /// That instant is to be found out when the last request completes.
-    pub(super) softrt_pending: bool,
-}
-
-impl Raise {
-    /// Of a new queue.
-    pub(super) const fn new(created: Instant) -> Self {
-        Self {
-            factor: 1,
-            start: created,
-            len: Duration::ZERO,
-            inter_start: None,
-            service: 0,
-            soft_rt_next: created,
-            softrt_pending: false,
-        }
-    }
-}
-
 /// What is saved of a queue when its task shares another one, until they part again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saved {
     pub(super) past: Remembered,
     pub(super) burst: burst::Past,
-    pub(super) raise: Raise,
+    pub(super) raise: Raising,
     pub(super) inject: Measured,
 }
 

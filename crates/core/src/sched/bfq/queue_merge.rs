@@ -42,7 +42,7 @@
 //= docs/reference/bfq.md#32-early-queue-merge
 
 use super::Bfq;
-use super::queue::{LinkId, Queue, Raise, Saved};
+use super::queue::{LinkId, Queue, Saved};
 use super::view::{QueueId, since};
 use crate::elevator::Cx;
 use crate::parts::tasks::TaskSlot;
@@ -250,7 +250,7 @@ impl Bfq {
         self.queues[q].past = left;
         self.queues[x].past = joined;
         self.rules.wakers.merged(q, x);
-        self.hand_over_raising(cx, q, x);
+        self.raise_merged(cx, q, x);
         self.links[link].sync = Some(x);
         self.queues[x].shared = true;
         self.queues[x].owner = None;
@@ -269,33 +269,12 @@ impl Bfq {
         }
     }
 
-    /// If only `q` is raised, `x` is from now on.
-    fn hand_over_raising(&mut self, cx: &mut Cx<'_>, q: QueueId, x: QueueId) {
-        let mine = self.queues[q].raise;
-        if mine.factor == 1 {
-            return;
-        }
-        if self.queues[x].raise.factor == 1 {
-            let theirs = &mut self.queues[x].raise;
-            (theirs.len, theirs.start, theirs.inter_start) = (mine.len, mine.start, mine.inter_start);
-            self.change_factor(cx, x, mine.factor, self.raised_as(mine.factor));
-        }
-        self.queues[q].raise.len = Duration::ZERO;
-        self.change_factor(cx, q, 1, Reason::RaiseEnd);
-    }
-
     /// Remembers what a queue was like while one task had it alone.
     fn save(&mut self, now: Instant, q: QueueId) {
         let queue = &self.queues[q];
         let Some(link) = queue.owner else { return };
-        let mut raise = queue.raise;
         let burst = self.rules.bursts.past(q);
-        let new = queue.just_created && !burst.in_large;
-        if new && self.config.low_latency && self.config.interactive {
-            // It would have been raised, but for the merge.
-            let (factor, len) = (self.interactive_factor(), self.raise_duration());
-            raise = Raise { factor, len, start: self.tick(now), inter_start: None, ..raise };
-        }
+        let raise = self.raise_remembered(now, q, queue.just_created && !burst.in_large);
         self.links[link].saved = Some(Saved {
             past: queue.past.remembered(),
             burst,
@@ -316,7 +295,7 @@ impl Bfq {
     }
 
     fn split(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, link: LinkId, q: QueueId) -> QueueId {
-        if self.in_large_burst(q)
+        if self.rules.bursts.in_large(q)
             && let Some(saved) = &mut self.links[link].saved
         {
             saved.burst.in_large = true;
@@ -356,25 +335,7 @@ impl Bfq {
         let queue = &mut self.queues[q];
         queue.past.split(saved.past);
         self.rules.inject.split(q, saved.inject);
-        let (was, burst) = (saved.raise, self.rules.bursts.in_large(q));
-        queue.raise = Raise {
-            factor: queue.raise.factor,
-            soft_rt_next: queue.raise.soft_rt_next,
-            softrt_pending: queue.raise.softrt_pending,
-            ..was
-        };
-        if was.factor == 1 || !burst && self.tick(cx.now) <= was.start + was.len {
-            self.change_factor(cx, q, was.factor, self.raised_as(was.factor));
-            return;
-        }
-        let interrupted = was.inter_start.filter(|_| was.factor == self.soft_factor() && !burst);
-        match self.still_interactive(cx.now, interrupted) {
-            Some(start) => self.resume_interactive(cx, q, start),
-            None => {
-                self.queues[q].raise.len = Duration::ZERO;
-                self.change_factor(cx, q, 1, Reason::RaiseEnd);
-            }
-        }
+        self.raise_split(cx, q, &saved.raise);
     }
 
     /// At expiry: a shared queue that seeks is to be split.

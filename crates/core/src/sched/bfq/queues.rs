@@ -18,6 +18,12 @@ fn weight_of(prio: IoPrio) -> u32 {
     if prio.class == Class::Idle { 10 } else { 10 * (8 - u32::from(prio.level.min(7))) }
 }
 
+/// Whether a queue of this priority weighs as much as a queue does by default.
+//= deviates bfq-usual-weight
+pub(super) fn has_usual_weight(prio: IoPrio) -> bool {
+    prio.level == IoPrio::default().level && prio.class != Class::Idle
+}
+
 /// Where they are.
 impl Bfq {
     #[inline]
@@ -126,11 +132,9 @@ impl Bfq {
         self.hierarchy.set_weight(q, prio.class, weight_of(prio));
     }
 
-    /// Gives a queue another factor of raising; its weight follows.
-    pub(super) fn set_factor(&mut self, q: QueueId, factor: u32) {
-        let queue = &mut self.queues[q];
-        let before = core::mem::replace(&mut queue.raise.factor, factor);
-        if queue.busy {
+    /// A queue's factor of raising was `before` and is `factor`; its weight follows.
+    pub(super) fn set_factor(&mut self, q: QueueId, before: u32, factor: u32) {
+        if self.queues[q].busy {
             self.wr_busy += u32::from(factor > 1);
             self.wr_busy -= u32::from(before > 1);
         }

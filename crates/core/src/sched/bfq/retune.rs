@@ -45,14 +45,14 @@ impl Bfq {
     fn end_all_raising(&mut self, cx: &mut Cx<'_>) {
         for q in self.all_queues() {
             let queue = &self.queues[q];
-            if queue.in_use && queue.raise.factor > 1 {
+            if queue.in_use && queue.raise.is_raised() {
                 self.end_raising(cx, q);
             }
         }
-        // Nor one that is split off later.
+        // What a split would give back is not raised either.
         for (_, link) in self.links.iter_mut() {
             if let Some(saved) = &mut link.saved {
-                saved.raise.factor = 1;
+                saved.raise.forget();
             }
         }
     }

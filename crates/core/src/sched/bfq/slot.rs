@@ -114,7 +114,7 @@ impl Bfq {
         self.unposition(q);
         self.lonely = 0..0;
         self.count_slot();
-        self.shift_soft_rt(cx.now, q);
+        self.raise_selected(cx.now, q);
         self.start_slot(cx.now, q);
         self.in_service_last_pos = Sector(0);
         if cx.books.is_observed() {
@@ -160,21 +160,7 @@ impl Bfq {
         let sent = self.hierarchy.service(q);
         let slow = self.settle(cx.now, q, reason, end);
         self.rules_expired(cx, q, sent, end);
-        let now = self.tick(cx.now);
-        let empty = self.is_empty(q);
-        if self.config.low_latency {
-            let queue = &mut self.queues[q];
-            if queue.raise.factor == 1 {
-                queue.raise.start = now;
-            }
-            if self.config.soft_realtime && self.config.wr_max_softrt_rate > 0 && empty {
-                if queue.in_flight == 0 {
-                    self.plan_soft_rt(cx.now, q);
-                } else {
-                    queue.raise.softrt_pending = true;
-                }
-            }
-        }
+        self.raise_expired(cx.now, q);
         let service = self.hierarchy.service(q);
         self.feed_back(cx.requests, q, reason);
         self.note_seeky_shared(q);
@@ -304,16 +290,11 @@ impl Bfq {
         if !new && long_gone {
             self.rules.bursts.leave(q);
         }
-        self.raise_on_wakeup(cx, q, &wakeup);
-        if new && wakeup.burst && self.rules.streams.on {
-            let small = self.newcomer_budget().min(self.hierarchy.budget(q));
-            self.hierarchy.set_budget(q, small);
-        }
+        self.raise_on_wakeup(cx, q, wakeup, new);
         self.fit_budget(cx.requests, q);
         let queue = &mut self.queues[q];
         queue.last_backlog_start = now;
         queue.since_backlog = 0;
-        queue.raise.softrt_pending = false;
         self.add_busy(cx, q);
         if self.in_service.is_some_and(|s| self.preempts(q, s, resumes)) {
             self.expire(cx, Expire::Preempted);
@@ -346,7 +327,7 @@ impl Bfq {
         if self.muted || !wanted || !self.hierarchy.may_preempt() {
             return false;
         }
-        let resumes = resumes && self.queues[q].raise.factor >= self.queues[s].raise.factor;
+        let resumes = resumes && self.queues[q].raise.factor() >= self.queues[s].raise.factor();
         resumes || self.hierarchy.outweighs(q, s) || !self.better_to_idle(s)
     }
 
@@ -360,7 +341,7 @@ impl Bfq {
         queue.class = class;
         self.busy[class as usize] += 1;
         self.busy_in_all += 1;
-        self.wr_busy += u32::from(queue.raise.factor > 1);
+        self.wr_busy += u32::from(queue.raise.is_raised());
         self.active_links.push_front(&mut self.active[usize::from(queue.actuator)], q);
         self.count(q);
         self.rules.wakers.woke(q);
@@ -373,7 +354,7 @@ impl Bfq {
         queue.busy = false;
         self.busy[queue.class as usize] -= 1;
         self.busy_in_all -= 1;
-        self.wr_busy -= u32::from(queue.raise.factor > 1);
+        self.wr_busy -= u32::from(queue.raise.is_raised());
         self.active_links.remove(&mut self.active[usize::from(queue.actuator)], q);
         let drained = queue.in_flight == 0;
         self.hierarchy.deactivate(self.tick(cx.now), q, true, on_expiry);

@@ -2,24 +2,25 @@
 //!
 //! A hook gathers the facts that a rule looks at, calls the rule, and hands its [`Effect`] to [`Bfq::apply`].
 
+mod idle;
+mod raise;
+
 use super::Bfq;
 use super::rules::burst::Newcomer;
 use super::rules::depth::Served;
 use super::rules::early::{Charge, Spent};
 use super::rules::history::Arrival;
-use super::rules::idle::{Candidate, Load};
-use super::view::{Effect, Expire, Kind, QueueId, View, since};
-use super::weight_raising::is_usual;
+use super::view::{Effect, Expire, Kind, QueueId, View};
 use crate::elevator::Cx;
 use crate::request::{Request, State};
 use crate::trace::{Detail, Reason};
-use crate::units::{Class, Duration, Instant, Sectors, Tag};
+use crate::units::{Class, Instant, Tag};
 
 /// What rules see, and what they ask for.
 impl Bfq {
     /// What a rule may know of the device now.
     #[inline(always)]
-    pub(super) fn seen(&self, now: Instant) -> View {
+    pub(crate) fn seen(&self, now: Instant) -> View {
         View {
             now,
             step: self.config.tick,
@@ -58,159 +59,24 @@ impl Bfq {
         cx.note_in_numbers(Reason::RateUpdate, self.queues[q].task, Detail::Rate { rate });
     }
 
-    /// The disk passes over a request of a raised queue: if that is interactive, it is raised for as long as
-    /// the start of a program takes on such a disk.
+    /// The disk passes over a request of a raised queue.
     fn protect(&mut self, cx: &mut Cx<'_>, tag: Tag) {
         let q = self.rqs[tag].queue;
-        let (longer, interactive) = (self.raise_duration(), self.interactive_factor());
-        let raise = &mut self.queues[q].raise;
-        if raise.factor == interactive && raise.factor > 1 {
-            raise.len = raise.len.max(longer);
-        }
+        self.raise_protected(q);
         cx.note(Reason::Protected, self.queues[q].task);
     }
 
-    /// `q` reads a stream: it is not a program that starts, and counts in no burst.
-    fn suspend_raising(&mut self, cx: &mut Cx<'_>, q: QueueId) {
-        let raise = self.queues[q].raise;
-        if raise.factor > 1 && raise.factor == self.interactive_factor() {
-            self.end_raising(cx, q);
-            self.rules.streams.suspend(q, raise.start, raise.len);
-        }
-        if self.rules.bursts.streams(q) {
-            while let Some(other) = self.rules.bursts.release() {
-                self.raise_after_burst(cx, other);
-            }
-        }
-    }
-
-    /// The run that `q` read is over. Was it a piece of a program's start?
-    fn resume_suspended(&mut self, cx: &mut Cx<'_>, q: QueueId) {
-        if let Some((start, len)) = self.rules.streams.resume(q)
-            && self.queues[q].raise.factor == 1
-            && self.tick(cx.now) <= start + len
-        {
-            self.queues[q].raise.start = start;
-            self.queues[q].raise.len = len;
-            self.change_factor(cx, q, self.interactive_factor(), Reason::RaisedInteractive);
-        }
-    }
-
-    /// A queue was in a large burst, which is none any more: it is raised as it would have been then, if it
-    /// has read in more places than one, or as soon as it does. Those that have not may be streams, too,
-    /// which have not got far.
-    fn raise_after_burst(&mut self, cx: &mut Cx<'_>, q: QueueId) {
-        let (queue, len) = (&self.queues[q], self.raise_duration());
-        let alone = queue.sync && queue.owner.is_some() && !queue.shared && queue.raise.factor == 1;
-        let wanted = self.config.interactive && is_usual(queue.prio);
-        if !alone || !wanted || since(self.tick(cx.now), Some(queue.created)) > len {
-            return;
-        }
-        self.rules.streams.suspend(q, queue.created, len);
-        if self.rules.streams.has_jumped(q) {
-            self.resume_suspended(cx, q);
-        }
-    }
-
-    /// How much a queue may send in the first slot of its start at most, in sectors.
-    pub(super) fn newcomer_budget(&self) -> u32 {
-        self.rules.streams.first_budget(self.bmin())
-    }
-
-    /// Whether a queue is in a large burst, and so is not to be raised.
-    #[inline]
-    pub(super) fn in_large_burst(&self, q: QueueId) -> bool {
-        self.rules.bursts.in_large(q)
-    }
-
     /// For comparisons: a queue that began just now is in a large burst, or is not.
-    pub(super) fn adopt_large_burst(&mut self, cx: &mut Cx<'_>, q: QueueId, large: bool) {
+    pub(crate) fn adopt_large_burst(&mut self, cx: &mut Cx<'_>, q: QueueId, large: bool) {
         let queues = &self.queues;
         self.rules.bursts.adopt(q, large, |marked| cx.note(Reason::LargeBurst, queues[marked].task));
-    }
-}
-
-/// Whether to idle: what the [rule](super::rules::idle) answers.
-impl Bfq {
-    /// What the device and all queues have to do.
-    #[inline(always)]
-    fn load(&self) -> Load {
-        Load {
-            in_flight: self.in_flight,
-            busy: self.tot_busy(),
-            raised: self.wr_busy,
-            greedy: self.rules.protect.is_greedy(),
-        }
-    }
-
-    /// A queue that may be idled for.
-    #[inline(always)]
-    fn candidate(&self, q: QueueId) -> Candidate {
-        let (queue, rules) = (&self.queues[q], &self.rules);
-        Candidate {
-            has_task: queue.process_refs > 0,
-            usual: queue.sync && queue.class != Class::Idle,
-            raised: queue.raise.factor > 1,
-            soft: self.is_soft_raised(q),
-            in_flight: queue.in_flight,
-            keeps_on: queue.past.is_io_bound() && queue.past.thinks_shortly(),
-            seeky: rules.history.is_seeky(&queue.past),
-            thinks_long: queue.past.thinks_longer_than(rules.idle.setting.slice_idle),
-        }
-    }
-
-    /// Whether the disk idles for `q` when that has nothing to send.
-    #[inline]
-    pub(super) fn better_to_idle(&self, q: QueueId) -> bool {
-        self.rules.idle.better_to_idle(&self.load(), &self.candidate(q), || self.asymmetric(q))
-    }
-
-    /// Whether `q` has nothing to send and is to be idled for.
-    #[inline]
-    pub(super) fn must_idle(&self, q: QueueId) -> bool {
-        self.is_empty(q) && self.better_to_idle(q)
-    }
-
-    /// Whether idling for `q` is needed for its share.
-    pub(super) fn needed(&self, q: QueueId) -> bool {
-        self.rules.idle.needed(&self.load(), &self.candidate(q), || self.asymmetric(q))
-    }
-
-    /// Whether idling for `q` makes for more throughput.
-    #[inline]
-    pub(super) fn boosts(&self, q: QueueId) -> bool {
-        self.rules.idle.boosts(&self.load(), &self.candidate(q))
-    }
-
-    /// Whether idling for `q` makes for more throughput, if no raised queue is busy.
-    #[inline]
-    pub(super) fn would_boost(&self, q: QueueId) -> bool {
-        self.rules.idle.would_boost(&self.candidate(q))
-    }
-
-    /// Whether idling for `q` continues, though a request of length `len` came, the only one that waits.
-    #[inline]
-    pub(super) fn awaits_more(&self, q: QueueId, len: Sectors) -> bool {
-        self.rules.idle.awaits_more(&self.load(), &self.candidate(q), len)
-    }
-
-    /// For how long the disk idles for `q`, which has nothing to send and nothing at the device.
-    #[inline(always)]
-    pub(super) fn idle_period(&self, q: QueueId) -> Option<Duration> {
-        self.rules.idle.period(&self.load(), &self.candidate(q), || self.asymmetric(q))
-    }
-
-    /// Whether the requests of `q` jump about.
-    #[inline]
-    pub(super) fn is_seeky(&self, q: QueueId) -> bool {
-        self.rules.history.is_seeky(&self.queues[q].past)
     }
 }
 
 /// Events.
 impl Bfq {
     /// `q` is new.
-    pub(super) fn rules_new_queue(&mut self, now: Instant, q: QueueId) {
+    pub(crate) fn rules_new_queue(&mut self, now: Instant, q: QueueId) {
         let view = self.seen(now);
         self.rules.bursts.created(&view, q);
         self.rules.inject.created(&view, q);
@@ -220,7 +86,7 @@ impl Bfq {
 
     /// `rq` comes to `q`, and is not yet put in.
     #[inline]
-    pub(super) fn rules_arrived(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
+    pub(crate) fn rules_arrived(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
         let view = self.seen(cx.now);
         let queue = &mut self.queues[q];
         let to = Arrival {
@@ -237,7 +103,7 @@ impl Bfq {
             self.rules_think_changed(cx.now, q);
         }
         if learned.all_far && self.is_soft_raised(q) {
-            self.end_soft_rt(cx, q);
+            self.raise_turned_far(cx, q);
         }
     }
 
@@ -248,7 +114,7 @@ impl Bfq {
     }
 
     /// A request comes to `q`, which was created just now.
-    pub(super) fn rules_created(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    pub(crate) fn rules_created(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let view = self.seen(cx.now);
         let new = Newcomer { q, group: self.group_of(q), split: self.queues[q].split_time };
         let queues = &self.queues;
@@ -257,7 +123,7 @@ impl Bfq {
 
     /// The only request of its task comes to `q`, a sync queue.
     #[inline]
-    pub(super) fn rules_arrived_alone(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    pub(crate) fn rules_arrived_alone(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let view = self.seen(cx.now);
         let short_think = self.queues[q].past.thinks_shortly();
         let effect = self.rules.wakers.arrived(&view, q, short_think);
@@ -267,7 +133,7 @@ impl Bfq {
 
     /// A request went to the device; `raised` says whether its queue is.
     #[inline]
-    pub(super) fn rules_sent(&mut self, now: Instant, tag: Tag, kind: Kind, raised: bool) {
+    pub(crate) fn rules_sent(&mut self, now: Instant, tag: Tag, kind: Kind, raised: bool) {
         if kind == Kind::SyncRead {
             let view = self.seen(now);
             self.rules.protect.dispatched(&view, tag, raised);
@@ -276,27 +142,28 @@ impl Bfq {
 
     /// `rq` of `q` is about to go to the device. Answers whether `q` is raised, when the rules have seen it.
     #[inline(always)]
-    pub(super) fn rules_dispatched(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag, rq: &Request) -> bool {
+    pub(crate) fn rules_dispatched(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag, rq: &Request) -> bool {
         if self.in_service == Some(q) {
             self.rules.inject.dispatched(tag);
         }
         let near = !self.rules.history.is_far(self.last_pos, rq);
         let effect = self.rules.rate.dispatched(&self.seen(cx.now), rq.len, near);
         self.apply(cx, q, effect);
-        let raised = self.queues[q].raise.factor > 1;
-        let counts = raised || self.rules.bursts.is_member(q);
+        let raised = self.queues[q].raise.is_raised();
+        let bursts = &self.rules.bursts;
+        let counts = || raised || bursts.is_member(q);
         match self.rules.streams.dispatched(q, rq, counts) {
             Effect::None => raised,
             effect => {
                 self.apply(cx, q, effect);
-                self.queues[q].raise.factor > 1
+                self.queues[q].raise.is_raised()
             }
         }
     }
 
     /// A request of `q` completed, and is still counted at the device.
     #[inline]
-    pub(super) fn rules_completed(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag, kind: Kind) {
+    pub(crate) fn rules_completed(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag, kind: Kind) {
         let view = self.seen(cx.now);
         let depth = &self.rules.depth;
         self.rules.inject.completed(&view, q, tag, || depth.most());
@@ -317,10 +184,10 @@ impl Bfq {
         self.last_completion = Some(cx.now);
     }
 
-    /// A request of the queue in service completed, which may be the first of its slot.
+    /// A request of `q`, the queue in service, completed, which may be the first of its slot.
     #[inline]
-    pub(super) fn rules_completed_in_slot(&mut self, now: Instant, q: QueueId) {
-        if let Some(lasts) = self.rules.early.completed_in_slot(self.queues[q].sync) {
+    pub(crate) fn rules_completed_in_slot(&mut self, now: Instant, q: QueueId, sync: bool) {
+        if let Some(lasts) = self.rules.early.completed_in_slot(sync) {
             self.slot_start = now;
             self.queues[q].slot_deadline = self.tick(now) + lasts;
         }
@@ -328,7 +195,7 @@ impl Bfq {
 
     /// The slot of `q`, which lasted until `end`, is charged by the rules of 2010. Answers whether the queue
     /// was slow.
-    pub(super) fn settle_as_in_2010(
+    pub(crate) fn settle_as_in_2010(
         &mut self,
         now: Instant,
         q: QueueId,
@@ -346,7 +213,7 @@ impl Bfq {
     }
 
     /// Tunables changed: the rules of 2010 count from now on, or no more.
-    pub(super) fn rules_retuned(&mut self, cx: &Cx<'_>) {
+    pub(crate) fn rules_retuned(&mut self, cx: &Cx<'_>) {
         // A request that was handed back is still at the device, for a scheduler.
         let at_device = cx.requests.iter().filter(|&(tag, slot)| match slot.state {
             State::Issued => true,
@@ -359,7 +226,7 @@ impl Bfq {
     }
 
     /// The slot of `q`, in which it sent `sectors`, is over; it was of use until `end`.
-    pub(super) fn rules_expired(&mut self, cx: &mut Cx<'_>, q: QueueId, sectors: u32, end: Instant) {
+    pub(crate) fn rules_expired(&mut self, cx: &mut Cx<'_>, q: QueueId, sectors: u32, end: Instant) {
         self.rules.inject.expired();
         if self.queues[q].sync {
             let time = end.saturating_since(self.slot_start);

@@ -94,23 +94,26 @@ pub(crate) struct Load {
     pub(crate) greedy: bool,
 }
 
-/// A queue that may be idled for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate {
+/// A queue that may be idled for. Each fact is looked up only where it decides.
+pub(crate) trait Candidate {
     /// Whether a task uses it.
-    pub(crate) has_task: bool,
+    fn has_task(&self) -> bool;
     /// Whether it is sync, and not of the idle class.
-    pub(crate) usual: bool,
-    pub(crate) raised: bool,
-    /// Whether it is raised as soft real-time.
-    pub(crate) soft: bool,
+    fn is_usual(&self) -> bool;
+    /// Whether its weight is raised.
+    fn is_raised(&self) -> bool;
+    /// Whether its weight is raised as soft real-time.
+    fn is_soft(&self) -> bool;
     /// The number of its requests at the device.
-    pub(crate) in_flight: u32,
+    fn in_flight(&self) -> u32;
     /// Whether it is I/O-bound, and its next request is expected soon.
-    pub(crate) keeps_on: bool,
-    pub(crate) seeky: bool,
+    fn keeps_on(&self) -> bool;
+    /// Whether its requests jump about.
+    fn is_seeky(&self) -> bool;
     /// Whether its think time is known, and longer than `slice_idle`: for the rules of 2010.
-    pub(crate) thinks_long: bool,
+    fn thinks_long(&self) -> bool;
+    /// Whether its share would not come out right by itself: weights, classes or groups differ.
+    fn is_asymmetric(&self) -> bool;
 }
 
 /// The rule.
@@ -143,11 +146,11 @@ impl Idle {
 
     /// Whether idling for a queue makes for more throughput, if no raised queue is busy.
     #[inline(always)]
-    pub(crate) const fn would_boost(&self, queue: &Candidate) -> bool {
-        queue.has_task
+    pub(crate) fn would_boost(&self, queue: &impl Candidate) -> bool {
+        queue.has_task()
             && match self.boost {
                 Boost::All => true,
-                Boost::Sequential => queue.keeps_on && !queue.seeky,
+                Boost::Sequential => queue.keeps_on() && !queue.is_seeky(),
                 Boost::None => false,
                 Boost::Early => self.has_window(queue),
             }
@@ -155,20 +158,20 @@ impl Idle {
 
     /// Whether idling for a queue makes for more throughput.
     #[inline(always)]
-    pub(crate) const fn boosts(&self, load: &Load, queue: &Candidate) -> bool {
-        let counts = !self.raised_wait(load) || self.setting.raised_stream && queue.raised;
+    pub(crate) fn boosts(&self, load: &Load, queue: &impl Candidate) -> bool {
+        let counts = !self.raised_wait(load) || self.setting.raised_stream && queue.is_raised();
         counts && self.would_boost(queue)
     }
 
     /// Whether the disk idled for such a queue in 2010.
-    const fn has_window(&self, queue: &Candidate) -> bool {
-        !(queue.thinks_long || self.queues && queue.seeky)
+    fn has_window(&self, queue: &impl Candidate) -> bool {
+        !(queue.thinks_long() || self.queues && queue.is_seeky())
     }
 
     /// Whether a queue is raised, and others that are busy are not.
     #[inline(always)]
-    const fn is_raised_among_others(&self, load: &Load, queue: &Candidate) -> bool {
-        queue.raised && self.setting.for_raised && load.raised < load.busy
+    fn is_raised_among_others(&self, load: &Load, queue: &impl Candidate) -> bool {
+        queue.is_raised() && self.setting.for_raised && load.raised < load.busy
     }
 
     /// Whether a queue is raised, and others' requests at the device delay it: from 4 on; one is enough at
@@ -176,16 +179,16 @@ impl Idle {
     /// all.
     //= deviates bfq-protection
     #[inline(always)]
-    const fn is_delayed(&self, load: &Load, queue: &Candidate) -> bool {
-        let many = load.in_flight >= queue.in_flight + CROWD;
-        let any = load.in_flight > queue.in_flight;
-        queue.raised && self.setting.for_raised && (many || load.greedy && (any || queue.soft))
+    fn is_delayed(&self, load: &Load, queue: &impl Candidate) -> bool {
+        let many = load.in_flight >= queue.in_flight() + CROWD;
+        let any = load.in_flight > queue.in_flight();
+        queue.is_raised() && self.setting.for_raised && (many || load.greedy && (any || queue.is_soft()))
     }
 
-    /// Whether idling for a queue is needed for its share. `asymmetric` answers whether shares differ.
+    /// Whether idling for a queue is needed for its share.
     #[inline(always)]
-    pub(crate) fn needed(&self, load: &Load, queue: &Candidate, asymmetric: impl FnOnce() -> bool) -> bool {
-        if !queue.has_task {
+    pub(crate) fn needed(&self, load: &Load, queue: &impl Candidate) -> bool {
+        if !queue.has_task() {
             return false;
         }
         if self.is_raised_among_others(load, queue) || self.is_delayed(load, queue) {
@@ -194,49 +197,37 @@ impl Idle {
         if !self.setting.by_shares {
             return self.has_window(queue);
         }
-        load.busy == 1 || asymmetric()
+        load.busy == 1 || queue.is_asymmetric()
     }
 
     /// Whether the disk idles for a queue when it has nothing to send.
     #[inline(always)]
-    pub(crate) fn better_to_idle(
-        &self,
-        load: &Load,
-        queue: &Candidate,
-        asymmetric: impl FnOnce() -> bool,
-    ) -> bool {
-        if !queue.has_task {
+    pub(crate) fn better_to_idle(&self, load: &Load, queue: &impl Candidate) -> bool {
+        if !queue.has_task() {
             return false;
         }
         if self.setting.always {
             return true;
         }
-        if self.setting.slice_idle.is_zero() || !queue.usual {
+        if self.setting.slice_idle.is_zero() || !queue.is_usual() {
             return false;
         }
         // What is found out soonest comes first.
-        self.is_raised_among_others(load, queue)
-            || self.boosts(load, queue)
-            || self.needed(load, queue, asymmetric)
+        self.is_raised_among_others(load, queue) || self.boosts(load, queue) || self.needed(load, queue)
     }
 
     /// For how long the disk idles for a queue that has nothing to send and nothing at the device, at most;
-    /// `None`: not at all. `asymmetric` answers whether shares differ.
+    /// `None`: not at all.
     #[inline(always)]
-    pub(crate) fn period(
-        &self,
-        load: &Load,
-        queue: &Candidate,
-        asymmetric: impl FnOnce() -> bool,
-    ) -> Option<Duration> {
+    pub(crate) fn period(&self, load: &Load, queue: &impl Candidate) -> Option<Duration> {
         let early = matches!(self.boost, Boost::Early);
         if early && load.in_flight > 0 {
             return None;
         }
         let idle = self.setting.slice_idle;
-        Some(if queue.raised {
+        Some(if queue.is_raised() {
             idle.max(IDLE_RAISED)
-        } else if !early && queue.seeky && !asymmetric() {
+        } else if !early && queue.is_seeky() && !queue.is_asymmetric() {
             idle.min(IDLE_SEEKY)
         } else {
             idle
@@ -246,7 +237,7 @@ impl Idle {
     /// Whether idling for a queue continues, though a request of length `len` came, the only one that waits: it
     /// may grow by merging, and then makes for more throughput.
     #[inline]
-    pub(crate) fn awaits_more(&self, load: &Load, queue: &Candidate, len: Sectors) -> bool {
+    pub(crate) fn awaits_more(&self, load: &Load, queue: &impl Candidate, len: Sectors) -> bool {
         len < SMALL && !self.raised_wait(load) && self.would_boost(queue)
     }
 }
@@ -295,8 +286,52 @@ mod tests {
         Load { busy: 2, in_flight: 0, raised: 0, greedy: false }
     }
 
+    /// Facts about a queue.
+    #[derive(Clone, Copy, Debug)]
+    struct Facts {
+        has_task: bool,
+        usual: bool,
+        raised: bool,
+        soft: bool,
+        in_flight: u32,
+        keeps_on: bool,
+        seeky: bool,
+        thinks_long: bool,
+        asymmetric: bool,
+    }
+
+    impl Candidate for Facts {
+        fn has_task(&self) -> bool {
+            self.has_task
+        }
+        fn is_usual(&self) -> bool {
+            self.usual
+        }
+        fn is_raised(&self) -> bool {
+            self.raised
+        }
+        fn is_soft(&self) -> bool {
+            self.soft
+        }
+        fn in_flight(&self) -> u32 {
+            self.in_flight
+        }
+        fn keeps_on(&self) -> bool {
+            self.keeps_on
+        }
+        fn is_seeky(&self) -> bool {
+            self.seeky
+        }
+        fn thinks_long(&self) -> bool {
+            self.thinks_long
+        }
+        fn is_asymmetric(&self) -> bool {
+            self.asymmetric
+        }
+    }
+
     /// A queue that seeks, and is not I/O-bound.
-    const RANDOM: Candidate = Candidate {
+    const RANDOM: Facts = Facts {
         has_task: true,
         usual: true,
         raised: false,
@@ -305,19 +340,16 @@ mod tests {
         keeps_on: false,
         seeky: true,
         thinks_long: false,
+        asymmetric: false,
     };
-    const SEQUENTIAL: Candidate = Candidate { keeps_on: true, seeky: false, ..RANDOM };
-    const RAISED: Candidate = Candidate { raised: true, ..RANDOM };
-
-    fn idles(rule: &Idle, load: &Load, queue: &Candidate, asymmetric: bool) -> bool {
-        rule.better_to_idle(load, queue, || asymmetric)
-    }
+    const SEQUENTIAL: Facts = Facts { keeps_on: true, seeky: false, ..RANDOM };
+    const RAISED: Facts = Facts { raised: true, ..RANDOM };
 
     #[test]
     //= docs/reference/bfq.md#41-when-to-idle type=test
     fn throughput_asks_for_idling_by_the_device_and_by_how_the_queue_reads() {
-        let thinks = Candidate { keeps_on: false, ..SEQUENTIAL };
-        let seeks = Candidate { seeky: true, ..SEQUENTIAL };
+        let thinks = Facts { keeps_on: false, ..SEQUENTIAL };
+        let seeks = Facts { seeky: true, ..SEQUENTIAL };
         for (boost, for_random, for_sequential) in
             [(Boost::All, true, true), (Boost::Sequential, false, true), (Boost::None, false, false)]
         {
@@ -327,11 +359,11 @@ mod tests {
                 (thinks, for_random),
                 (seeks, for_random),
                 (SEQUENTIAL, for_sequential),
-                (Candidate { has_task: false, ..SEQUENTIAL }, false),
+                (Facts { has_task: false, ..SEQUENTIAL }, false),
             ] {
                 assert_eq!(rule.would_boost(&queue), expected, "{boost:?} {queue:?}");
                 assert_eq!(rule.boosts(&two(), &queue), expected, "{boost:?} {queue:?}");
-                assert_eq!(idles(&rule, &two(), &queue, false), expected, "{boost:?} {queue:?}");
+                assert_eq!(rule.better_to_idle(&two(), &queue), expected, "{boost:?} {queue:?}");
             }
         }
     }
@@ -363,9 +395,9 @@ mod tests {
     //= docs/reference/bfq.md#41-when-to-idle type=test
     fn some_queues_are_never_idled_for_and_a_setting_can_ask_for_all() {
         let mut rule = with(Boost::All);
-        let unused = Candidate { has_task: false, ..SEQUENTIAL };
-        let unusual = Candidate { usual: false, ..SEQUENTIAL };
-        let wanted = |rule: &Idle, queue| idles(rule, &two(), &queue, true);
+        let unused = Facts { has_task: false, ..SEQUENTIAL };
+        let unusual = Facts { usual: false, ..SEQUENTIAL };
+        let wanted = |rule: &Idle, queue| rule.better_to_idle(&two(), &Facts { asymmetric: true, ..queue });
         assert!(wanted(&rule, SEQUENTIAL) && !wanted(&rule, unused) && !wanted(&rule, unusual));
         rule.setting.slice_idle = Duration::ZERO;
         assert!(!wanted(&rule, SEQUENTIAL));
@@ -377,31 +409,31 @@ mod tests {
     fn guarantees_ask_for_idling_where_shares_differ_or_a_queue_is_alone() {
         let rule = with(Boost::None);
         let needed = |busy, asymmetric| {
-            let load = Load { busy, ..two() };
-            let needed = rule.needed(&load, &SEQUENTIAL, || asymmetric);
-            assert_eq!(idles(&rule, &load, &SEQUENTIAL, asymmetric), needed);
+            let (load, queue) = (Load { busy, ..two() }, Facts { asymmetric, ..SEQUENTIAL });
+            let needed = rule.needed(&load, &queue);
+            assert_eq!(rule.better_to_idle(&load, &queue), needed);
             needed
         };
         assert!(needed(2, true) && needed(1, false) && !needed(2, false));
-        let unused = Candidate { has_task: false, ..SEQUENTIAL };
-        assert!(!rule.needed(&two(), &unused, || true));
+        let unused = Facts { has_task: false, ..SEQUENTIAL };
+        assert!(!rule.needed(&two(), &Facts { asymmetric: true, ..unused }));
     }
 
     #[test]
     //= docs/reference/bfq.md#41-when-to-idle needed type=test
     fn a_raised_queue_is_idled_for_if_others_would_delay_it() {
         let mut rule = with(Boost::None);
-        let needed = |rule: &Idle, raised, in_flight, queue: Candidate, greedy| {
+        let needed = |rule: &Idle, raised, in_flight, queue: Facts, greedy| {
             let load = Load { raised, in_flight, greedy, ..two() };
-            let needed = rule.needed(&load, &queue, || false);
-            assert_eq!(idles(rule, &load, &queue, false), needed);
+            let needed = rule.needed(&load, &queue);
+            assert_eq!(rule.better_to_idle(&load, &queue), needed);
             needed
         };
         assert!(needed(&rule, 1, 0, RAISED, false), "the other queue is not raised");
         assert!(!needed(&rule, 1, 0, RANDOM, false), "this one is not");
         assert!(!needed(&rule, 2, 0, RAISED, false), "both are");
         // Both are raised: what the device has decides.
-        let with_own = Candidate { in_flight: 3, ..RAISED };
+        let with_own = Facts { in_flight: 3, ..RAISED };
         for (in_flight, queue, delayed) in [
             (3, RAISED, false),
             (4, RAISED, true),
@@ -411,7 +443,7 @@ mod tests {
         ] {
             assert_eq!(needed(&rule, 2, in_flight, queue, false), delayed, "{in_flight} {queue:?}");
         }
-        let soft = Candidate { soft: true, ..RAISED };
+        let soft = Facts { soft: true, ..RAISED };
         for (in_flight, queue, delayed) in [
             (0, RAISED, false),
             (1, RAISED, true),
@@ -434,7 +466,7 @@ mod tests {
     fn by_the_rules_of_2010_a_queue_with_an_idle_window_is_idled_for() {
         let mut rule = with(Boost::Early);
         rule.setting.by_shares = false;
-        let slow = Candidate { thinks_long: true, ..SEQUENTIAL };
+        let slow = Facts { thinks_long: true, ..SEQUENTIAL };
         for (queues, queue, window) in [
             (true, SEQUENTIAL, true),
             (true, RANDOM, false),
@@ -444,18 +476,25 @@ mod tests {
         ] {
             rule.queues = queues;
             assert_eq!(rule.would_boost(&queue), window, "{queues} {queue:?}");
-            assert_eq!(rule.needed(&two(), &queue, || true), window, "{queues} {queue:?}");
+            assert_eq!(
+                rule.needed(&two(), &Facts { asymmetric: true, ..queue }),
+                window,
+                "{queues} {queue:?}"
+            );
         }
         rule.boost = Boost::None;
         let alone = Load { busy: 1, ..two() };
-        assert!(!rule.needed(&alone, &slow, || true), "that it is alone is not looked at");
-        assert!(rule.needed(&Load { raised: 1, ..two() }, &Candidate { raised: true, ..slow }, || false));
+        assert!(
+            !rule.needed(&alone, &Facts { asymmetric: true, ..slow }),
+            "that it is alone is not looked at"
+        );
+        assert!(rule.needed(&Load { raised: 1, ..two() }, &Facts { raised: true, ..slow }));
     }
 
     #[test]
     //= docs/reference/bfq.md#26-idling type=test
     fn the_period_is_short_for_seeky_queues_among_equals_and_long_for_raised_ones() {
-        let period = |rule: &Idle, queue, asymmetric| rule.period(&two(), &queue, || asymmetric);
+        let period = |rule: &Idle, queue, asymmetric| rule.period(&two(), &Facts { asymmetric, ..queue });
         let mut rule = rule();
         assert_eq!(period(&rule, SEQUENTIAL, false), Some(MS * 8));
         assert_eq!(period(&rule, RANDOM, false), Some(MS * 2));
@@ -471,9 +510,9 @@ mod tests {
     fn in_2010_the_disk_idled_only_while_the_device_had_nothing_to_do() {
         let busy = Load { in_flight: 1, ..two() };
         let early = with(Boost::Early);
-        assert_eq!(early.period(&busy, &RANDOM, || false), None);
-        assert_eq!(early.period(&two(), &RANDOM, || false), Some(MS * 8), "whether it seeks or not");
-        assert_eq!(rule().period(&busy, &SEQUENTIAL, || false), Some(MS * 8));
+        assert_eq!(early.period(&busy, &RANDOM), None);
+        assert_eq!(early.period(&two(), &RANDOM), Some(MS * 8), "whether it seeks or not");
+        assert_eq!(rule().period(&busy, &SEQUENTIAL), Some(MS * 8));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | [`idle`] | for which queues the disk idles, and for how long | answers that to the engine |
 //! | [`inject`] | how many requests of others do no harm | answers on which terms one is sent |
 //! | [`protect`] | whether the disk passes over what is far away | send nothing else; raise for longer |
+//! | [`raise`] | which queues a user waits for: programs that start, players | another factor of a queue's weight |
 //! | [`rate`] | the device's peak rate | another largest budget |
 //! | [`stream`] | which queue reads on and on | suspend its raising, or resume it |
 //! | [`waker`] | which queue waits for which | serve one in the other's turn |
@@ -22,9 +23,9 @@
 //! and changed alone, which a test holds. A fact that one rule has and another needs goes through the engine,
 //! as an argument of a hook. State by queue is a table of the rule's own,
 //! or, where it is looked at with each request, a value that is kept with the queue and that only the rule's
-//! file can open ([`history::Past`]).
+//! file can open ([`history::Past`], [`raise::Raising`]).
 //!
-//! The other rules are still parts of the engine: `queue_merge` and `weight_raising`.
+//! One rule is still a part of the engine: `queue_merge`.
 
 pub(crate) mod burst;
 pub(crate) mod depth;
@@ -33,6 +34,7 @@ pub(crate) mod history;
 pub(crate) mod idle;
 pub(crate) mod inject;
 pub(crate) mod protect;
+pub(crate) mod raise;
 pub(crate) mod rate;
 pub(crate) mod stream;
 pub(crate) mod waker;
@@ -44,6 +46,7 @@ use self::history::History;
 use self::idle::Idle;
 use self::inject::Inject;
 use self::protect::Protect;
+use self::raise::Raise;
 use self::rate::Rate;
 use self::stream::Streams;
 use self::waker::Wakers;
@@ -58,6 +61,7 @@ pub(crate) struct Rules {
     pub(crate) idle: Idle,
     pub(crate) inject: Inject,
     pub(crate) protect: Protect,
+    pub(crate) raise: Raise,
     pub(crate) rate: Rate,
     pub(crate) streams: Streams,
     pub(crate) wakers: Wakers,
@@ -78,6 +82,7 @@ mod tests {
             include_str!("idle.rs"),
             include_str!("inject.rs"),
             include_str!("protect.rs"),
+            include_str!("raise.rs"),
             include_str!("rate.rs"),
             include_str!("stream.rs"),
             include_str!("waker.rs"),

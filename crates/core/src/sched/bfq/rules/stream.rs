@@ -107,14 +107,14 @@ impl Streams {
         self.queues[q] = Stream::NONE;
     }
 
-    /// `rq` of `q` goes to the device; `counts` says whether the queue is raised, or would be but for its
+    /// `rq` of `q` goes to the device; `counts` answers whether the queue is raised, or would be but for its
     /// burst.
     #[inline(always)]
-    pub(crate) fn dispatched(&mut self, q: QueueId, rq: &Request, counts: bool) -> Effect {
+    pub(crate) fn dispatched(&mut self, q: QueueId, rq: &Request, counts: impl FnOnce() -> bool) -> Effect {
         if !self.on || !rq.sync {
             return Effect::None;
         }
-        let stream = &mut self.queues[q];
+        let (counts, stream) = (counts(), &mut self.queues[q]);
         if !counts && stream.suspended.is_none() {
             return Effect::None;
         }
@@ -175,12 +175,12 @@ mod tests {
     #[test]
     fn more_than_a_mib_in_one_piece_is_a_stream() {
         let mut streams = new();
-        assert_eq!(streams.dispatched(q(), &read(5000, 1024), true), Effect::None);
-        assert_eq!(streams.dispatched(q(), &read(6024, 1024), true), Effect::None);
-        assert_eq!(streams.dispatched(q(), &read(7048, 1), true), Effect::Streams);
+        assert_eq!(streams.dispatched(q(), &read(5000, 1024), || true), Effect::None);
+        assert_eq!(streams.dispatched(q(), &read(6024, 1024), || true), Effect::None);
+        assert_eq!(streams.dispatched(q(), &read(7048, 1), || true), Effect::Streams);
         let mut jumps = new();
         for start in [5000, 6025, 5000, 9000] {
-            assert_eq!(jumps.dispatched(q(), &read(start, 1024), true), Effect::None);
+            assert_eq!(jumps.dispatched(q(), &read(start, 1024), || true), Effect::None);
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
     fn only_sync_requests_of_queues_that_count_are_looked_at() {
         let write = Request::write(TaskId(1), Sector(5000), Sectors(4096));
         let long = read(5000, 4096);
-        let seen = |on, rq, counts| Streams::new(on, 4).dispatched(q(), rq, counts);
+        let seen = |on, rq, counts| Streams::new(on, 4).dispatched(q(), rq, || counts);
         assert_eq!(seen(true, &long, true), Effect::Streams);
         assert_eq!(seen(true, &write, true), Effect::None);
         assert_eq!(seen(true, &long, false), Effect::None);
@@ -198,11 +198,11 @@ mod tests {
     #[test]
     fn while_suspended_a_jump_ends_the_stream() {
         let mut streams = new();
-        let _ = streams.dispatched(q(), &read(5000, 2049), true);
+        let _ = streams.dispatched(q(), &read(5000, 2049), || true);
         let (start, len) = period();
         streams.suspend(q(), start, len);
-        assert_eq!(streams.dispatched(q(), &read(7049, 64), false), Effect::None, "it reads on");
-        assert_eq!(streams.dispatched(q(), &read(9000, 64), false), Effect::StreamEnded);
+        assert_eq!(streams.dispatched(q(), &read(7049, 64), || false), Effect::None, "it reads on");
+        assert_eq!(streams.dispatched(q(), &read(9000, 64), || false), Effect::StreamEnded);
     }
 
     /// What resumes after reading these pieces, which lie apart.
@@ -211,7 +211,7 @@ mod tests {
         let (start, len) = period();
         streams.suspend(q(), start, len);
         for (n, &piece) in pieces.iter().enumerate() {
-            let _ = streams.dispatched(q(), &read(1_000_000 * (n as u64 + 1), piece), true);
+            let _ = streams.dispatched(q(), &read(1_000_000 * (n as u64 + 1), piece), || true);
         }
         let resumed = streams.resume(q());
         assert_eq!(resumed, resumed.and(Some(period())));
@@ -233,13 +233,13 @@ mod tests {
     #[test]
     fn what_was_read_before_raising_says_nothing() {
         let mut streams = new();
-        let _ = streams.dispatched(q(), &read(5000, 2000), true);
-        let _ = streams.dispatched(q(), &read(9000, 2000), true);
+        let _ = streams.dispatched(q(), &read(5000, 2000), || true);
+        let _ = streams.dispatched(q(), &read(9000, 2000), || true);
         assert!(streams.has_jumped(q()));
         streams.raised(q());
         assert!(!streams.has_jumped(q()));
         // It reads on: not a jump, and a run of 100.
-        assert_eq!(streams.dispatched(q(), &read(11_000, 100), true), Effect::None);
+        assert_eq!(streams.dispatched(q(), &read(11_000, 100), || true), Effect::None);
         assert_eq!((streams.queues[q()].runs, streams.queues[q()].run), (0, 100));
         streams.created(q());
         assert_eq!(streams.queues[q()].end, Sector(0));

@@ -103,11 +103,11 @@ mod budgets {
     fn raised_queues_have_small_budgets_and_async_ones_the_largest() {
         let mut rig = Rig::new(plain());
         rig.serve(read(1, 1000));
-        rig.queue(1).raise.factor = 30;
+        rig.queue(1).raise.has_factor(30);
         for reason in [Expire::TooIdle, Expire::BudgetExhausted, Expire::NoMoreRequests, Expire::Preempted] {
             assert_eq!(fed_back(&mut rig, reason, 9999, 0, 4000), 1024);
         }
-        rig.queue(1).raise.factor = 1;
+        rig.queue(1).raise.has_factor(1);
         rig.queue(1).sync = false;
         for reason in [Expire::TooIdle, Expire::BudgetExhausted, Expire::NoMoreRequests] {
             assert_eq!(fed_back(&mut rig, reason, 512, 0, 4000), 16_384);
@@ -147,9 +147,9 @@ mod budgets {
         seek(&mut rig, 1, true);
         assert_eq!(charged(&mut rig, Expire::NoMoreRequests, ms(20)), (16_384 * 20 / 125, true));
         assert_eq!(charged(&mut rig, Expire::NoMoreRequests, NS), (16_384 * 8 / 125, true), "a brief slot");
-        rig.queue(1).raise.factor = 30;
+        rig.queue(1).raise.has_factor(30);
         assert_eq!(charged(&mut rig, Expire::NoMoreRequests, ms(60)).0, 300, "raised");
-        rig.queue(1).raise.factor = 1;
+        rig.queue(1).raise.has_factor(1);
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod idles {
         let q = rig.of(1);
         rig.bfq.rules.idle.has_boost(Boost::None);
         assert!(!rig.bfq.better_to_idle(q));
-        rig.queue(1).raise.factor = 30;
+        rig.queue(1).raise.has_factor(30);
         rig.bfq.wr_busy = 1;
         assert!(rig.bfq.needed(q), "the other is not raised");
         rig.bfq.wr_busy = 2;
@@ -285,7 +285,7 @@ mod idles {
         assert!(!rig.bfq.needed(q));
         rig.bfq.in_flight -= 4;
         rig.bfq.wr_busy = 0;
-        rig.queue(1).raise.factor = 1;
+        rig.queue(1).raise.has_factor(1);
     }
 
     #[test]

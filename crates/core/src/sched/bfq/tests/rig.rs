@@ -248,7 +248,14 @@ impl Rig {
     }
 
     pub(super) fn factor(&self, task: u32) -> u32 {
-        self.bfq.queues[self.of(task)].raise.factor
+        self.bfq.queues[self.of(task)].raise.factor()
+    }
+
+    /// Gives a queue another factor.
+    pub(super) fn raise(&mut self, q: QueueId, factor: u32) {
+        if let Some(change) = self.bfq.queues[q].raise.change(factor, Reason::None) {
+            self.bfq.set_factor(q, change.before, factor);
+        }
     }
 
     /// The queue that wakes a task's.

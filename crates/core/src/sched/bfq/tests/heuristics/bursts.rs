@@ -15,7 +15,7 @@ fn begin(rig: &mut Rig, tasks: core::ops::Range<u32>) {
 }
 
 fn in_large(rig: &Rig, tasks: core::ops::Range<u32>) -> Vec<u32> {
-    tasks.filter(|&task| rig.bfq.in_large_burst(rig.of(task))).collect()
+    tasks.filter(|&task| rig.bfq.rules.bursts.in_large(rig.of(task))).collect()
 }
 
 #[test]
@@ -168,7 +168,10 @@ fn theorem_s12_nobody_in_a_large_burst_is_raised_after_its_next_dispatch() {
         for task in 1..30 {
             rig.serve(read(task, 1_000_000 * u64::from(task) + 8 * round));
             let q = rig.of(task);
-            assert!(!rig.bfq.in_large_burst(q) || rig.factor(task) == 1, "task {task} in round {round}");
+            assert!(
+                !rig.bfq.rules.bursts.in_large(q) || rig.factor(task) == 1,
+                "task {task} in round {round}"
+            );
             rig.pass(ms(70 * (round % 3)));
         }
     }

@@ -237,7 +237,7 @@ fn when_queues_run_out_the_fallback_takes_all_and_heuristics_leave_it_alone() {
         rig.pass(ms(40));
     }
     let fallback = &rig.bfq.queues[QueueId::FALLBACK];
-    assert_eq!((fallback.raise.factor, fallback.merge_to, fallback.shared), (1, None, false));
+    assert_eq!((fallback.raise.factor(), fallback.merge_to, fallback.shared), (1, None, false));
     assert!(!rig.bfq.rules.bursts.is_member(QueueId::FALLBACK));
     assert_eq!(rig.bfq.rules.wakers.first_woken(QueueId::FALLBACK), None);
 }

@@ -72,13 +72,13 @@ fn no_general_injection_where_idling_gains_throughput_or_a_raised_queue_goes_on_
     let mut rig = idling(injecting());
     limit(&mut rig, 1);
     let one = rig.of(1);
-    rig.bfq.set_factor(one, 30);
+    rig.raise(one, 30);
     assert_eq!(choose(&mut rig), None, "the only raised queue");
     rig.queue(1).past.adopt_short_think(false);
     assert!(choose(&mut rig).is_some(), "but it thinks for long");
     rig.queue(1).past.adopt_short_think(true);
     let two = rig.of(2);
-    rig.bfq.set_factor(two, 30);
+    rig.raise(two, 30);
     assert_eq!(choose(&mut rig).map(|c| c.0), Some(two), "the other is raised too");
     let mut rig = idling(Config { injection: false, ..injecting() });
     limit(&mut rig, 5);
@@ -90,8 +90,8 @@ fn only_raised_queues_are_injected_for_a_raised_one_that_goes_on_soon() {
     let mut rig = idling_beside(injecting(), 3..4);
     limit(&mut rig, 1);
     let (one, two, three) = (rig.of(1), rig.of(2), rig.of(3));
-    rig.bfq.set_factor(one, 30);
-    rig.bfq.set_factor(two, 30);
+    rig.raise(one, 30);
+    rig.raise(two, 30);
     assert_eq!(choose(&mut rig).map(|c| c.0), Some(two), "not {three:?}, which became busy last");
 }
 

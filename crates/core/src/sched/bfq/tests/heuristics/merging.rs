@@ -215,9 +215,9 @@ fn what_a_queue_was_goes_over_to_the_other() {
         rig.cx(|bfq, cx| bfq.end_raising(cx, q));
     }
     rig.bfq.rules.wakers.set(one, Some(five));
-    rig.bfq.set_factor(one, 30);
-    rig.queue(1).raise.len = ms(4000);
-    rig.queue(1).raise.start = rig.now - ms(1);
+    rig.raise(one, 30);
+    let start = rig.now - ms(1);
+    rig.queue(1).raise.adopt(start, ms(4000));
     rig.queue(1).past.has_io_bound(true);
     rig.queue(2).past.has_io_bound(false);
     let raise = rig.queue(1).raise;
@@ -229,8 +229,8 @@ fn what_a_queue_was_goes_over_to_the_other() {
     let queue = &rig.bfq.queues[two];
     assert!(queue.past.is_io_bound());
     assert_eq!(rig.bfq.rules.wakers.waker(two), Some(five));
-    assert_eq!((queue.raise.factor, queue.raise.len, queue.raise.start), (30, raise.len, raise.start));
-    assert_eq!(rig.bfq.queues[one].raise.factor, 1);
+    assert_eq!((queue.raise.factor(), queue.raise.period()), (30, raise.period()));
+    assert_eq!(rig.bfq.queues[one].raise.factor(), 1);
     rig.drain();
 }
 
@@ -276,10 +276,9 @@ fn raising_is_resumed_after_a_split_if_its_time_is_not_over() {
         let mut rig = merged(Config { ..config });
         let (link, now) = (rig.link(1), rig.now);
         let saved = rig.bfq.links[link].saved.as_mut().unwrap();
-        saved.raise.factor = before;
-        saved.raise.start = now;
-        saved.raise.len = if before == 30 { ms(10_500) } else { ms(300) };
-        saved.raise.inter_start = ago.map(|ago| now - ago);
+        saved.raise.has_factor(before);
+        saved.raise.adopt(now, if before == 30 { ms(10_500) } else { ms(300) });
+        saved.raise.has_interrupted(ago.map(|ago| now - ago));
         saved.burst.in_large = burst;
         make_seeky(&mut rig, 1);
         rig.queue(1).split_wanted = true;
@@ -297,7 +296,7 @@ fn for_two_seconds_after_a_split_raising_stays_as_it_is() {
     for (quiet, expected) in [(ms(2000), 1), (ms(2000) + NS, 30)] {
         let mut rig = merged(Config { low_latency: true, ..early() });
         let link = rig.link(1);
-        rig.bfq.links[link].saved.as_mut().unwrap().raise.factor = 1;
+        rig.bfq.links[link].saved.as_mut().unwrap().raise.has_factor(1);
         make_seeky(&mut rig, 1);
         rig.queue(1).split_wanted = true;
         rig.serve(read(1, 40_000_000));
@@ -320,8 +319,7 @@ fn a_queue_merged_while_it_is_new_is_remembered_as_raised() {
     assert_eq!(rig.of(3), rig.of(2), "at its first request");
     let link = rig.link(3);
     let saved = rig.bfq.links[link].saved.unwrap();
-    assert_eq!((saved.raise.factor, saved.raise.start), (30, rig.now));
-    assert_eq!(saved.raise.len, rig.bfq.raise_duration());
+    assert_eq!((saved.raise.factor(), saved.raise.period()), (30, (rig.now, rig.bfq.raise_duration())));
     rig.drain();
 }
 

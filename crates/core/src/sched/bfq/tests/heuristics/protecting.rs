@@ -18,10 +18,8 @@ fn eight_at_the_device(config: Config) -> (Rig, Tag, VecDeque<Tag>) {
 fn send_near(rig: &mut Rig, i: u64) -> Tag {
     let tag = rig.insert(read(2, i * 1000));
     let q = rig.of(2);
-    rig.cx(|bfq, cx| {
-        bfq.set_factor(q, 1);
-        bfq.issue(cx, q, tag);
-    });
+    rig.raise(q, 1);
+    rig.cx(|bfq, cx| bfq.issue(cx, q, tag));
     rig.requests.issue(tag, rig.now);
     tag
 }
@@ -65,10 +63,8 @@ fn one_round_is_enough_for_a_minute_once_the_disk_is_known() {
         rig.pass(wait);
         let far = rig.insert(read(1, FAR));
         let q = rig.of(1);
-        rig.cx(|bfq, cx| {
-            bfq.set_factor(q, 30);
-            bfq.issue(cx, q, far);
-        });
+        rig.raise(q, 30);
+        rig.cx(|bfq, cx| bfq.issue(cx, q, far));
         rig.requests.issue(far, rig.now);
         // The first seven were sent before it.
         pass_over(&mut rig, &mut near, 7 + 8 * rounds - 1);

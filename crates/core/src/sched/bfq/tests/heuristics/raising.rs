@@ -75,7 +75,7 @@ fn nobody_is_raised_who_should_not_be() {
     let mut rig = Rig::new(raising());
     rig.insert(write(1, 1000));
     let q = rig.asyn(1);
-    assert_eq!(rig.bfq.queues[q].raise.factor, 1, "an async queue that becomes busy");
+    assert_eq!(rig.bfq.queues[q].raise.factor(), 1, "an async queue that becomes busy");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn interactive_raising_ends_with_a_dispatch_after_its_time() {
     let mut rig = Rig::new(raising());
     let duration = rig.bfq.raise_duration();
     rig.serve(read(1, 1000));
-    let start = rig.queue(1).raise.start;
+    let start = rig.queue(1).raise.period().0;
     assert_eq!(start, Instant::EPOCH, "the first request's arrival");
     // Two requests at a time, so that it is never idle.
     let mut last = rig.insert(read(1, 1008));
@@ -107,7 +107,7 @@ fn interactive_raising_ends_with_a_dispatch_after_its_time() {
             "{until:?} after the start, in force at once"
         );
     }
-    let next = rig.queue(1).raise.soft_rt_next;
+    let next = rig.queue(1).raise.soft_from();
     assert_eq!(next, rig.now, "it may be soft real-time from now on");
     assert!(rig.notes().contains(&Reason::RaiseEnd));
 }
@@ -159,10 +159,10 @@ fn a_second_interactive_period_counts_its_sectors_anew() {
     rig.serve(read(1, 1000));
     let q = rig.of(1);
     rig.cx(|bfq, cx| bfq.end_raising(cx, q));
-    rig.queue(1).raise.service = 119_999;
+    rig.queue(1).raise.has_service(119_999);
     rig.pass(ms(3000));
     rig.insert(read(1, 9000));
-    assert_eq!((rig.factor(1), rig.queue(1).raise.service), (30, 0));
+    assert_eq!((rig.factor(1), rig.queue(1).raise.service()), (30, 0));
 }
 
 /// Task 1 becomes busy, sends 700 sectors within 20 ms, and has drained.
@@ -181,7 +181,7 @@ fn a_task_that_paces_itself_is_soft_real_time_and_a_faster_one_is_not() {
     // 700 sectors at 7000 per second are 100 ms.
     for (at, expected) in [(ms(100), 1), (ms(100) + NS, 3000)] {
         let mut rig = after_a_batch(soft_only());
-        assert_eq!(rig.queue(1).raise.soft_rt_next, Instant::EPOCH + ms(100));
+        assert_eq!(rig.queue(1).raise.soft_from(), Instant::EPOCH + ms(100));
         rig.pass(at.saturating_sub(rig.now.since(Instant::EPOCH)));
         rig.insert(read(1, 1700));
         assert_eq!(rig.factor(1), expected, "at {at:?}");
@@ -198,7 +198,7 @@ fn the_bound_for_greedy_tasks_is_the_idle_time_and_four_ticks() {
         let mut rig = Rig::new(Config { tick, ..soft_only() });
         rig.serve(read(1, 1000));
         rig.pass(ms(30));
-        let (now, next) = (rig.now, rig.queue(1).raise.soft_rt_next);
+        let (now, next) = (rig.now, rig.queue(1).raise.soft_from());
         let idle = if tick == ms(10) { 0 } else { 8 };
         // It drained 1 ms after the start, and expired when idling was over.
         let from = next - ms(idle + margin);
@@ -212,10 +212,10 @@ fn the_next_instant_never_moves_back() {
     let mut rig = after_a_batch(soft_only());
     let q = rig.of(1);
     let far = rig.now + ms(5000);
-    rig.queue(1).raise.soft_rt_next = far;
+    rig.queue(1).raise.is_soft_from(far);
     let now = rig.now;
-    rig.bfq.plan_soft_rt(now, q);
-    assert_eq!(rig.queue(1).raise.soft_rt_next, far);
+    rig.bfq.raise_expired(now, q);
+    assert_eq!(rig.queue(1).raise.soft_from(), far);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_soft_real_time_period_ends_after_300_ms() {
     let mut at = 1708;
     // The start moves a little with each of its slots.
     while rig.factor(1) == 3000 {
-        let age = rig.now.since(rig.queue(1).raise.start);
+        let age = rig.now.since(rig.queue(1).raise.period().0);
         assert!(age <= ms(300), "{age:?}");
         rig.now = rig.now + ms(7);
         rig.insert(read(1, at));
@@ -248,21 +248,25 @@ fn an_interactive_period_goes_on_after_a_soft_real_time_one() {
     let mut rig = after_a_batch(raising());
     assert_eq!(rig.factor(1), 30);
     // In interactive raising the instant is not planned when the last request completes, only at expiry.
-    rig.queue(1).raise.soft_rt_next = Instant::EPOCH + ms(60);
+    rig.queue(1).raise.is_soft_from(Instant::EPOCH + ms(60));
     rig.pass(ms(100));
     rig.insert(read(1, 1700));
     assert_eq!(rig.factor(1), 3000);
-    assert_eq!(rig.queue(1).raise.inter_start, Some(Instant::EPOCH));
+    assert_eq!(rig.queue(1).raise.interrupted(), Some(Instant::EPOCH));
     let tag = rig.issue().0;
     let (now, q) = (rig.now, rig.of(1));
     rig.now = now + ms(301);
     rig.cx(|bfq, cx| bfq.check_raise_end(cx, q));
-    assert_eq!((rig.factor(1), rig.queue(1).raise.start), (30, Instant::EPOCH), "as if nothing had been");
+    assert_eq!(
+        (rig.factor(1), rig.queue(1).raise.period().0),
+        (30, Instant::EPOCH),
+        "as if nothing had been"
+    );
     rig.complete(tag);
     // But not if that is over too.
-    rig.queue(1).raise.inter_start = Some(Instant::EPOCH);
-    rig.bfq.set_factor(q, 3000);
-    rig.queue(1).raise.len = ms(300);
+    rig.queue(1).raise.has_interrupted(Some(Instant::EPOCH));
+    rig.raise(q, 3000);
+    rig.queue(1).raise.adopt(Instant::EPOCH, ms(300));
     rig.now = Instant::EPOCH + rig.bfq.raise_duration() + NS;
     rig.cx(|bfq, cx| bfq.check_raise_end(cx, q));
     assert_eq!(rig.factor(1), 1);
@@ -291,19 +295,19 @@ fn the_time_for_which_a_soft_real_time_queue_waits_is_added() {
     rig.pass(ms(100));
     rig.insert(read(1, 1700));
     let (start, q) = (rig.now, rig.of(1));
-    assert_eq!(rig.queue(1).raise.start, start);
+    assert_eq!(rig.queue(1).raise.period().0, start);
     // Drained before that: served for the first time now.
     let later = start + ms(50);
-    rig.bfq.shift_soft_rt(later, q);
-    assert_eq!(rig.queue(1).raise.start, later);
+    rig.bfq.raise_selected(later, q);
+    assert_eq!(rig.queue(1).raise.period().0, later);
     // Its last slot ended, or was to end, 30 ms ago: these do not count.
     rig.queue(1).waits_since = later + ms(70);
-    rig.bfq.shift_soft_rt(later + ms(100), q);
-    assert_eq!(rig.queue(1).raise.start, later + ms(30));
+    rig.bfq.raise_selected(later + ms(100), q);
+    assert_eq!(rig.queue(1).raise.period().0, later + ms(30));
     // A deadline to come: nothing was waited for.
     rig.queue(1).waits_since = later + ms(500);
-    rig.bfq.shift_soft_rt(later + ms(200), q);
-    assert_eq!(rig.queue(1).raise.start, later + ms(30));
+    rig.bfq.raise_selected(later + ms(200), q);
+    assert_eq!(rig.queue(1).raise.period().0, later + ms(30));
 }
 
 #[test]
@@ -314,7 +318,7 @@ fn an_async_queue_not_heard_of_for_500_ms_is_raised_when_it_is_busy() {
         let q = rig.asyn(1);
         rig.now = rig.now + quiet;
         rig.insert(write(1, 9000));
-        assert_eq!(rig.bfq.queues[q].raise.factor, expected, "after {quiet:?}");
+        assert_eq!(rig.bfq.queues[q].raise.factor(), expected, "after {quiet:?}");
         assert_eq!(rig.notes().contains(&Reason::RaisedAsync), expected > 1);
     }
     let mut rig = Rig::new(Config { low_latency: false, ..raising() });
@@ -322,7 +326,7 @@ fn an_async_queue_not_heard_of_for_500_ms_is_raised_when_it_is_busy() {
     rig.now = rig.now + ms(600);
     rig.insert(write(1, 9000));
     let q = rig.asyn(1);
-    assert_eq!(rig.bfq.queues[q].raise.factor, 1);
+    assert_eq!(rig.bfq.queues[q].raise.factor(), 1);
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn raising_goes_on_with_the_next_run_of_a_program() {
     assert_eq!(rig.factor(1), 1);
     read_on(&mut rig, 1, 9_000_000, 1);
     assert_eq!(rig.factor(1), 30);
-    let start = rig.queue(1).raise.start;
+    let start = rig.queue(1).raise.period().0;
     assert_eq!(start, Instant::EPOCH, "it is the period that was suspended");
 }
 
@@ -60,7 +60,7 @@ fn a_burst_without_its_streams_is_small() {
     }
     rig.serve(read(2, 70_000_000));
     assert_eq!(rig.factor(8), 1, "the eighth is not raised");
-    assert!(rig.bfq.in_large_burst(rig.of(8)));
+    assert!(rig.bfq.rules.bursts.in_large(rig.of(8)));
     rig.serve(read(8, 80_000_000));
     read_on(&mut rig, 1, 50_000_000, 9);
     assert!(!rig.bfq.rules.bursts.is_large());

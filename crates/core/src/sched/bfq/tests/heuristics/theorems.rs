@@ -19,7 +19,7 @@ fn s9_with_low_latency_off_nobody_is_ever_raised() {
     lab.add(Client::writer(7, 4));
     lab.add(Client { think: ms(2500), ..Client::reader(8, 16) });
     lab.run(Duration::from_secs(8), |rig| {
-        assert!(rig.bfq.queues.iter().all(|(_, queue)| queue.raise.factor == 1));
+        assert!(rig.bfq.queues.iter().all(|(_, queue)| queue.raise.factor() == 1));
         assert_eq!(rig.bfq.wr_busy, 0);
     });
 }
@@ -38,7 +38,7 @@ fn s10_raising_lasts_at_most_25_s_and_120000_sectors() {
             for task in [1, 2] {
                 if rig.bfq.tasks.find(TaskId(task)).is_some() && rig.factor(task) > 1 {
                     raised_for = rig.now.since(begin);
-                    served = served.max(rig.queue(task).raise.service);
+                    served = served.max(rig.queue(task).raise.service());
                 }
             }
         });

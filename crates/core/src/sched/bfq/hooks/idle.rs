@@ -1,0 +1,133 @@
+//! Where the engine asks whether to [idle](crate::sched::bfq::rules::idle), and for how long.
+
+use crate::sched::bfq::Bfq;
+use crate::sched::bfq::queue::Queue;
+use crate::sched::bfq::rules::idle::{Candidate, Load};
+use crate::sched::bfq::view::QueueId;
+use crate::units::{Class, Duration, Sectors};
+
+/// A queue, as the rule looks at it.
+#[derive(Clone, Copy)]
+struct Looked<'a> {
+    bfq: &'a Bfq,
+    q: QueueId,
+}
+
+impl Looked<'_> {
+    #[inline(always)]
+    fn queue(&self) -> &Queue {
+        &self.bfq.queues[self.q]
+    }
+}
+
+impl Candidate for Looked<'_> {
+    #[inline(always)]
+    fn has_task(&self) -> bool {
+        self.queue().process_refs > 0
+    }
+
+    #[inline(always)]
+    fn is_usual(&self) -> bool {
+        self.queue().sync && self.queue().class != Class::Idle
+    }
+
+    #[inline(always)]
+    fn is_raised(&self) -> bool {
+        self.queue().raise.is_raised()
+    }
+
+    #[inline(always)]
+    fn is_soft(&self) -> bool {
+        self.bfq.is_soft_raised(self.q)
+    }
+
+    #[inline(always)]
+    fn in_flight(&self) -> u32 {
+        self.queue().in_flight
+    }
+
+    #[inline(always)]
+    fn keeps_on(&self) -> bool {
+        self.queue().past.is_io_bound() && self.queue().past.thinks_shortly()
+    }
+
+    #[inline(always)]
+    fn is_seeky(&self) -> bool {
+        self.bfq.is_seeky(self.q)
+    }
+
+    #[inline]
+    fn thinks_long(&self) -> bool {
+        self.queue().past.thinks_longer_than(self.bfq.rules.idle.setting.slice_idle)
+    }
+
+    #[inline]
+    fn is_asymmetric(&self) -> bool {
+        self.bfq.asymmetric(self.q)
+    }
+}
+
+impl Bfq {
+    /// What the device and all queues have to do.
+    #[inline(always)]
+    fn load(&self) -> Load {
+        Load {
+            in_flight: self.in_flight,
+            busy: self.tot_busy(),
+            raised: self.wr_busy,
+            greedy: self.rules.protect.is_greedy(),
+        }
+    }
+
+    #[inline(always)]
+    const fn candidate(&self, q: QueueId) -> Looked<'_> {
+        Looked { bfq: self, q }
+    }
+
+    /// Whether the disk idles for `q` when that has nothing to send.
+    #[inline]
+    pub(crate) fn better_to_idle(&self, q: QueueId) -> bool {
+        self.rules.idle.better_to_idle(&self.load(), &self.candidate(q))
+    }
+
+    /// Whether `q` has nothing to send and is to be idled for.
+    #[inline]
+    pub(crate) fn must_idle(&self, q: QueueId) -> bool {
+        self.is_empty(q) && self.better_to_idle(q)
+    }
+
+    /// Whether idling for `q` is needed for its share.
+    pub(crate) fn needed(&self, q: QueueId) -> bool {
+        self.rules.idle.needed(&self.load(), &self.candidate(q))
+    }
+
+    /// Whether idling for `q` makes for more throughput.
+    #[inline]
+    pub(crate) fn boosts(&self, q: QueueId) -> bool {
+        self.rules.idle.boosts(&self.load(), &self.candidate(q))
+    }
+
+    /// Whether idling for `q` makes for more throughput, if no raised queue is busy.
+    #[inline]
+    pub(crate) fn would_boost(&self, q: QueueId) -> bool {
+        self.rules.idle.would_boost(&self.candidate(q))
+    }
+
+    /// Whether idling for `q` continues, though a request of length `len` came, the only one that waits.
+    #[inline]
+    pub(crate) fn awaits_more(&self, q: QueueId, len: Sectors) -> bool {
+        self.rules.idle.awaits_more(&self.load(), &self.candidate(q), len)
+    }
+
+    /// For how long the disk idles for `q`, which has nothing to send and nothing at the device.
+    #[inline(always)]
+    pub(crate) fn idle_period(&self, q: QueueId) -> Option<Duration> {
+        self.rules.idle.period(&self.load(), &self.candidate(q))
+    }
+
+    /// Whether the requests of `q` jump about.
+    #[inline]
+    pub(crate) fn is_seeky(&self, q: QueueId) -> bool {
+        self.rules.history.is_seeky(&self.queues[q].past)
+    }
+}
