@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!  insert ──► queue of the task (queues.rs) ─► hierarchy: group × class, B-WF2Q+ ──► queue in service ──► device
-//!               ├─ queue_merge.rs: shared?       (parts/hierarchy/)                  slot.rs: budget, time, idling
+//!               ├─ merging.rs: shared?           (parts/hierarchy/)                  slot.rs: budget, time, idling
 //!               │                                                                   ├─ budget.rs: charge, feed back
 //!                                                                                   └─ injection.rs: others meanwhile
 //!  from outside: group.rs (groups, priorities, tags)
@@ -90,7 +90,7 @@ mod group;
 mod hooks;
 mod injection;
 mod queue;
-mod queue_merge;
+mod merging;
 mod queues;
 mod retune;
 mod rules;
