@@ -27,7 +27,7 @@ impl Bfq {
         self.walk_links();
         self.walk_tasks(requests);
         self.walk_relations();
-        self.check_lonely();
+        self.check_gap();
     }
 
     fn used(&self) -> impl Iterator<Item = (QueueId, &Queue)> {

@@ -11,6 +11,7 @@ use super::rules::early::{self, Early};
 use super::rules::history::{self, History};
 use super::rules::idle::{self, Boost, Idle};
 use super::rules::inject::{self, Inject};
+use super::rules::merge::{self, Merge};
 use super::rules::protect::Protect;
 use super::rules::raise::{self, Raise};
 use super::rules::rate::{Method, Rate};
@@ -36,6 +37,7 @@ impl Rules {
             depth: Depth::new(depth_threshold(config)),
             early: Early::new(early(config, timeout)),
             history: History { setting: history(config, slice_idle, limits.rotational) },
+            merge: Merge::new(merge(config, limits.rotational)),
             protect: Protect::new(limits.rotational && !config.quirks, config.ncq_protection, limits.tags),
             idle: Idle::new(idle(config, slice_idle, limits.rotational)),
             inject: Inject::new(inject(config, slice_idle, limits.rotational), queues),
@@ -55,7 +57,8 @@ impl Rules {
         self.history.setting = history(config, slice_idle, self.history.setting.rotational);
         self.protect.on = config.ncq_protection;
         self.idle.setting = idle(config, slice_idle, self.history.setting.rotational);
-        self.idle.judge(self.depth.may_queue());
+        self.merge.setting = merge(config, self.history.setting.rotational);
+        self.judge();
         self.inject.setting = inject(config, slice_idle, self.inject.setting.rotational);
         self.raise.setting = raise(config, slice_idle, self.history.setting.rotational);
         self.rate.method = rate_method(config);
@@ -84,6 +87,16 @@ fn history(config: &Config, slice_idle: Duration, rotational: bool) -> history::
         (history::Method::MeanDistance, slice_idle)
     };
     history::Setting { seeks, ever: slice_idle * 2, short, rotational, wraps: config.quirks }
+}
+
+const fn merge(config: &Config, rotational: bool) -> merge::Setting {
+    merge::Setting {
+        by_position: config.queue_merge,
+        for_good: config.stable_merge,
+        sorts: !rotational && config.ncq_flash,
+        spares_streams: streams(config),
+        as_kernel: config.quirks,
+    }
 }
 
 fn raise(config: &Config, slice_idle: Duration, rotational: bool) -> raise::Setting {

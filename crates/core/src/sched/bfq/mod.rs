@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!  insert ──► queue of the task (queues.rs) ─► hierarchy: group × class, B-WF2Q+ ──► queue in service ──► device
-//!               ├─ merging.rs: shared?           (parts/hierarchy/)                  slot.rs: budget, time, idling
+//!               └─ merging.rs: shared?           (parts/hierarchy/)                  slot.rs: budget, time, idling
 //!               │                                                                   ├─ budget.rs: charge, feed back
 //!                                                                                   └─ injection.rs: others meanwhile
 //!  from outside: group.rs (groups, priorities, tags)
@@ -20,8 +20,7 @@
 //! # Engine and rules
 //!
 //! The *engine* keeps queues and gives turns. A *rule* watches what happens, keeps its own state, and asks
-//! for an effect; it cannot reach a queue. The rules (`rules/`) are being taken out of the engine one by one:
-//! eleven stand apart; `queue_merge` is still written as a part of [`Bfq`].
+//! for an effect; it cannot reach a queue.
 //! `era.rs` chooses the rules' settings from the tunables, `hooks/` is where the engine asks them, and
 //! `injection.rs` where it chooses among queues on their terms.
 //!
@@ -89,8 +88,9 @@ mod era;
 mod group;
 mod hooks;
 mod injection;
-mod queue;
 mod merging;
+mod positions;
+mod queue;
 mod queues;
 mod retune;
 mod rules;
@@ -183,8 +183,8 @@ pub struct Bfq {
     /// The async queues by group, class and level, and actuator.
     async_queues: Hash<QueueId>,
     by_position: Forest<QueueId>,
-    /// Where the queue in service, while it has no request, is near to none of these.
-    lonely: Range<u64>,
+    /// Sectors at which the queue in service, while it has no request, is close to none of these.
+    gap: Range<u64>,
 
     /// Busy queues, most recently activated or requeued first, per actuator.
     active: [Fifo<QueueId>; Actuators::MAX],
@@ -263,11 +263,11 @@ impl Scheduler for Bfq {
         let actuator = actuator as u8;
         let deadline = cx.now + expire;
         self.rqs[tag] = Rq { queue: q, process: slot, actuator, kind, deadline };
-        self.rules_arrived(cx, q, &rq);
+        let short_think = self.rules_arrived(cx, q, &rq);
         let process = &mut self.processes[slot];
         process.requests += 1;
         if process.requests == 1 && rq.sync {
-            self.rules_arrived_alone(cx, q);
+            self.rules_arrived_alone(cx, q, short_think);
         }
         self.store(cx, q, tag, link, &rq);
         if self.in_service == Some(q) && self.queues[q].waiting {
@@ -632,10 +632,12 @@ impl Bfq {
     #[inline(always)]
     fn issue(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag) {
         let rq = cx.requests[tag].rq;
+        let queue = &self.queues[q];
+        let (raised, alone) = (queue.raise.is_raised(), queue.requests.len() == 1);
         let cost = self.cost(q, rq.len);
         self.served(cx.now, q, cost);
         let serving = self.in_service == Some(q);
-        let raised = self.rules_dispatched(cx, q, tag, &rq);
+        let raised = self.rules_dispatched(cx, q, tag, &rq, raised);
         self.last_pos = rq.end();
         if serving {
             self.in_service_last_pos = rq.end();
@@ -646,7 +648,6 @@ impl Bfq {
         }
         self.rules_sent(cx.now, tag, Kind::of(&rq), raised);
         self.queued -= 1;
-        let alone = self.queues[q].requests.len() == 1;
         let next = if alone { None } else { self.next_after(cx.requests, cx.now, q, tag) };
         let queue = &mut self.queues[q];
         queue.fifo_checked = true;
@@ -812,7 +813,7 @@ impl Bfq {
             groups: Table::new(groups as usize, Group::default()),
             async_queues: Hash::new(queues),
             by_position: Forest::new(queues),
-            lonely: 0..0,
+            gap: 0..0,
             active: [Fifo::default(); Actuators::MAX],
             active_links: Links::new(queues),
             busy: [0; 3],

@@ -112,7 +112,7 @@ impl Bfq {
         self.in_service = Some(q);
         //= deviates bfq-position-in-service
         self.unposition(q);
-        self.lonely = 0..0;
+        self.gap = 0..0;
         self.count_slot();
         self.raise_selected(cx.now, q);
         self.start_slot(cx.now, q);

@@ -42,6 +42,11 @@ impl Candidate for Looked<'_> {
     }
 
     #[inline(always)]
+    fn is_at_greedy_disk(&self) -> bool {
+        self.bfq.rules.protect.is_greedy()
+    }
+
+    #[inline(always)]
     fn in_flight(&self) -> u32 {
         self.queue().in_flight
     }
@@ -71,12 +76,7 @@ impl Bfq {
     /// What the device and all queues have to do.
     #[inline(always)]
     fn load(&self) -> Load {
-        Load {
-            in_flight: self.in_flight,
-            busy: self.tot_busy(),
-            raised: self.wr_busy,
-            greedy: self.rules.protect.is_greedy(),
-        }
+        Load { in_flight: self.in_flight, busy: self.tot_busy(), raised: self.wr_busy }
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 //! A hook gathers the facts that a rule looks at, calls the rule, and hands its [`Effect`] to [`Bfq::apply`].
 
 mod idle;
+mod merge;
 mod raise;
 
 use super::Bfq;
@@ -45,7 +46,7 @@ impl Bfq {
         match effect {
             Effect::None => {}
             Effect::Rerate => self.rerate(cx, q),
-            Effect::Rejudge => self.rules.idle.judge(self.rules.depth.may_queue()),
+            Effect::Rejudge => self.rules.judge(),
             Effect::Note(what) => cx.note(what, self.queues[q].task),
             Effect::Protect(tag) => self.protect(cx, tag),
             Effect::Streams => self.suspend_raising(cx, q),
@@ -84,9 +85,9 @@ impl Bfq {
         self.rules.wakers.created(&view, q);
     }
 
-    /// `rq` comes to `q`, and is not yet put in.
+    /// `rq` comes to `q`, and is not yet put in. Answers whether the next request of `q` is expected soon.
     #[inline]
-    pub(crate) fn rules_arrived(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) {
+    pub(crate) fn rules_arrived(&mut self, cx: &mut Cx<'_>, q: QueueId, rq: &Request) -> bool {
         let view = self.seen(cx.now);
         let queue = &mut self.queues[q];
         let to = Arrival {
@@ -99,18 +100,20 @@ impl Bfq {
             split: queue.split_time,
         };
         let learned = self.rules.history.arrived(&view, &mut queue.past, &to, rq);
+        let short_think = queue.past.thinks_shortly();
         if learned.think_changed {
-            self.rules_think_changed(cx.now, q);
+            self.rules_think_changed(cx.now, q, short_think);
         }
         if learned.all_far && self.is_soft_raised(q) {
             self.raise_turned_far(cx, q);
         }
+        short_think
     }
 
     /// The think time of `q` turned short or long.
-    fn rules_think_changed(&mut self, now: Instant, q: QueueId) {
+    fn rules_think_changed(&mut self, now: Instant, q: QueueId, short_think: bool) {
         let view = self.seen(now);
-        self.rules.inject.think_changed(&view, q, self.queues[q].past.thinks_shortly());
+        self.rules.inject.think_changed(&view, q, short_think);
     }
 
     /// A request comes to `q`, which was created just now.
@@ -123,9 +126,8 @@ impl Bfq {
 
     /// The only request of its task comes to `q`, a sync queue.
     #[inline]
-    pub(crate) fn rules_arrived_alone(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    pub(crate) fn rules_arrived_alone(&mut self, cx: &mut Cx<'_>, q: QueueId, short_think: bool) {
         let view = self.seen(cx.now);
-        let short_think = self.queues[q].past.thinks_shortly();
         let effect = self.rules.wakers.arrived(&view, q, short_think);
         self.apply(cx, q, effect);
         self.rules.inject.arrived(&view, q, self.in_service == Some(q), short_think);
@@ -140,16 +142,23 @@ impl Bfq {
         }
     }
 
-    /// `rq` of `q` is about to go to the device. Answers whether `q` is raised, when the rules have seen it.
+    /// `rq` of `q`, which is `raised` or not, is about to go to the device. Answers whether `q` is raised when the
+    /// rules have seen it.
     #[inline(always)]
-    pub(crate) fn rules_dispatched(&mut self, cx: &mut Cx<'_>, q: QueueId, tag: Tag, rq: &Request) -> bool {
+    pub(crate) fn rules_dispatched(
+        &mut self,
+        cx: &mut Cx<'_>,
+        q: QueueId,
+        tag: Tag,
+        rq: &Request,
+        raised: bool,
+    ) -> bool {
         if self.in_service == Some(q) {
             self.rules.inject.dispatched(tag);
         }
         let near = !self.rules.history.is_far(self.last_pos, rq);
         let effect = self.rules.rate.dispatched(&self.seen(cx.now), rq.len, near);
         self.apply(cx, q, effect);
-        let raised = self.queues[q].raise.is_raised();
         let bursts = &self.rules.bursts;
         let counts = || raised || bursts.is_member(q);
         match self.rules.streams.dispatched(q, rq, counts) {

@@ -90,8 +90,6 @@ pub(crate) struct Load {
     pub(crate) busy: u32,
     /// The number of these that are raised.
     pub(crate) raised: u32,
-    /// Whether the disk passes over requests that are far away.
-    pub(crate) greedy: bool,
 }
 
 /// A queue that may be idled for. Each fact is looked up only where it decides.
@@ -104,6 +102,8 @@ pub(crate) trait Candidate {
     fn is_raised(&self) -> bool;
     /// Whether its weight is raised as soft real-time.
     fn is_soft(&self) -> bool;
+    /// Whether the disk passes over requests that are far away.
+    fn is_at_greedy_disk(&self) -> bool;
     /// The number of its requests at the device.
     fn in_flight(&self) -> u32;
     /// Whether it is I/O-bound, and its next request is expected soon.
@@ -182,7 +182,9 @@ impl Idle {
     fn is_delayed(&self, load: &Load, queue: &impl Candidate) -> bool {
         let many = load.in_flight >= queue.in_flight() + CROWD;
         let any = load.in_flight > queue.in_flight();
-        queue.is_raised() && self.setting.for_raised && (many || load.greedy && (any || queue.is_soft()))
+        queue.is_raised()
+            && self.setting.for_raised
+            && (many || queue.is_at_greedy_disk() && (any || queue.is_soft()))
     }
 
     /// Whether idling for a queue is needed for its share.
@@ -220,14 +222,17 @@ impl Idle {
     /// `None`: not at all.
     #[inline(always)]
     pub(crate) fn period(&self, load: &Load, queue: &impl Candidate) -> Option<Duration> {
-        let early = matches!(self.boost, Boost::Early);
-        if early && load.in_flight > 0 {
-            return None;
-        }
         let idle = self.setting.slice_idle;
+        if self.boost == Boost::Early {
+            return (load.in_flight == 0).then_some(if queue.is_raised() {
+                idle.max(IDLE_RAISED)
+            } else {
+                idle
+            });
+        }
         Some(if queue.is_raised() {
             idle.max(IDLE_RAISED)
-        } else if !early && queue.is_seeky() && !queue.is_asymmetric() {
+        } else if queue.is_seeky() && !queue.is_asymmetric() {
             idle.min(IDLE_SEEKY)
         } else {
             idle
@@ -283,7 +288,7 @@ mod tests {
 
     /// Two busy queues, none of them raised, and nothing at the device.
     fn two() -> Load {
-        Load { busy: 2, in_flight: 0, raised: 0, greedy: false }
+        Load { busy: 2, in_flight: 0, raised: 0 }
     }
 
     /// Facts about a queue.
@@ -293,6 +298,7 @@ mod tests {
         usual: bool,
         raised: bool,
         soft: bool,
+        greedy: bool,
         in_flight: u32,
         keeps_on: bool,
         seeky: bool,
@@ -312,6 +318,9 @@ mod tests {
         }
         fn is_soft(&self) -> bool {
             self.soft
+        }
+        fn is_at_greedy_disk(&self) -> bool {
+            self.greedy
         }
         fn in_flight(&self) -> u32 {
             self.in_flight
@@ -336,6 +345,7 @@ mod tests {
         usual: true,
         raised: false,
         soft: false,
+        greedy: false,
         in_flight: 0,
         keeps_on: false,
         seeky: true,
@@ -424,7 +434,7 @@ mod tests {
     fn a_raised_queue_is_idled_for_if_others_would_delay_it() {
         let mut rule = with(Boost::None);
         let needed = |rule: &Idle, raised, in_flight, queue: Facts, greedy| {
-            let load = Load { raised, in_flight, greedy, ..two() };
+            let (load, queue) = (Load { raised, in_flight, ..two() }, Facts { greedy, ..queue });
             let needed = rule.needed(&load, &queue);
             assert_eq!(rule.better_to_idle(&load, &queue), needed);
             needed

@@ -9,6 +9,7 @@
 //! | [`history`] | whether a queue thinks for long, seeks, or is I/O-bound | answers that to the engine and to other rules |
 //! | [`idle`] | for which queues the disk idles, and for how long | answers that to the engine |
 //! | [`inject`] | how many requests of others do no harm | answers on which terms one is sent |
+//! | [`merge`] | which queues read one stream, or were created together | answers that to the engine |
 //! | [`protect`] | whether the disk passes over what is far away | send nothing else; raise for longer |
 //! | [`raise`] | which queues a user waits for: programs that start, players | another factor of a queue's weight |
 //! | [`rate`] | the device's peak rate | another largest budget |
@@ -24,8 +25,6 @@
 //! as an argument of a hook. State by queue is a table of the rule's own,
 //! or, where it is looked at with each request, a value that is kept with the queue and that only the rule's
 //! file can open ([`history::Past`], [`raise::Raising`]).
-//!
-//! One rule is still a part of the engine: `queue_merge`.
 
 pub(crate) mod burst;
 pub(crate) mod depth;
@@ -33,6 +32,7 @@ pub(crate) mod early;
 pub(crate) mod history;
 pub(crate) mod idle;
 pub(crate) mod inject;
+pub(crate) mod merge;
 pub(crate) mod protect;
 pub(crate) mod raise;
 pub(crate) mod rate;
@@ -45,6 +45,7 @@ use self::early::Early;
 use self::history::History;
 use self::idle::Idle;
 use self::inject::Inject;
+use self::merge::Merge;
 use self::protect::Protect;
 use self::raise::Raise;
 use self::rate::Rate;
@@ -60,11 +61,21 @@ pub(crate) struct Rules {
     pub(crate) history: History,
     pub(crate) idle: Idle,
     pub(crate) inject: Inject,
+    pub(crate) merge: Merge,
     pub(crate) protect: Protect,
     pub(crate) raise: Raise,
     pub(crate) rate: Rate,
     pub(crate) streams: Streams,
     pub(crate) wakers: Wakers,
+}
+
+impl Rules {
+    /// Whether the device queues requests is known anew, or rules follow from it in another way.
+    pub(crate) fn judge(&mut self) {
+        let queues = self.depth.may_queue();
+        self.idle.judge(queues);
+        self.merge.judge(queues);
+    }
 }
 
 #[cfg(test)]
@@ -81,6 +92,7 @@ mod tests {
             include_str!("history.rs"),
             include_str!("idle.rs"),
             include_str!("inject.rs"),
+            include_str!("merge.rs"),
             include_str!("protect.rs"),
             include_str!("raise.rs"),
             include_str!("rate.rs"),

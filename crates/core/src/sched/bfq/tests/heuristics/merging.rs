@@ -58,7 +58,7 @@ fn readers_of_one_stream_share_a_queue_from_the_next_request_on() {
 fn a_stream_whose_readers_preempt_each_other_becomes_one_but_not_in_the_kernel() {
     for quirks in [false, true] {
         let mut rig = Rig::new(early());
-        rig.bfq.config.quirks = quirks;
+        rig.bfq.rules.merge.setting.as_kernel = quirks;
         rig.serve(read(1, 1000));
         let tag = rig.insert(read(1, 1008));
         assert_eq!(rig.issue().0, tag);
