@@ -11,7 +11,7 @@
 //! adopt_…                                    numbers that still differ
 //! ```
 
-use super::queue::LinkId;
+use super::engine::queue::LinkId;
 use super::rules::raise::Change;
 use super::view::{Expire, QueueId};
 use super::{Bfq, Given};

@@ -25,10 +25,10 @@
 //! `injection.rs` where it chooses among queues on their terms.
 //!
 //! A request's way, file by file, is in docs/architecture.md. What there is of queues and tasks is in
-//! `queue.rs`, and no file here leads back to itself by its imports.
+//! `engine/queue.rs`, and no file here leads back to itself by its imports.
 //!
 //! A queue is selected with a budget, in sectors, and has the disk until it has sent so many (or something
-//! else ends its *slot*: see `slot.rs`). Then it is due again when everyone else has had a share of the same
+//! else ends its *slot*: see `engine/slot.rs`). Then it is due again when everyone else has had a share of the same
 //! size for its weight. Budgets say how long turns are, weights how much one gets: a queue with a large
 //! budget has long turns, and waits for as long.
 //!
@@ -80,29 +80,21 @@
 //= paper: P. Valente, F. Checconi 2010, "High throughput disk scheduling with fair bandwidth distribution", IEEE TC 59(9)
 //= paper: P. Valente, A. Avanzini 2015, "Evolution of the BFQ storage-I/O scheduler", MST
 
-mod budget;
-mod check;
 mod config;
 pub mod conform;
+mod engine;
 mod era;
-mod group;
 mod hooks;
-mod injection;
-mod merging;
-mod positions;
-mod queue;
-mod queues;
 mod retune;
 mod rules;
-mod slot;
 #[cfg(test)]
 mod tests;
 mod view;
 
 pub use self::config::Config;
 
+use self::engine::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, Rq};
 use self::era::{Derived, whole_ticks};
-use self::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, Rq};
 use self::rules::Rules;
 use self::view::{Expire, Kind, QueueId};
 use super::Scheduler;

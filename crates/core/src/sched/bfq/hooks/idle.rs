@@ -1,7 +1,7 @@
 //! Where the engine asks whether to [idle](crate::sched::bfq::rules::idle), and for how long.
 
 use crate::sched::bfq::Bfq;
-use crate::sched::bfq::queue::Queue;
+use crate::sched::bfq::engine::queue::Queue;
 use crate::sched::bfq::rules::idle::{Candidate, Load};
 use crate::sched::bfq::view::QueueId;
 use crate::units::{Class, Duration, Sectors};

@@ -1,7 +1,7 @@
 //! Where the engine asks which queues are to be [one](crate::sched::bfq::rules::merge).
 
 use crate::sched::bfq::Bfq;
-use crate::sched::bfq::queue::Queue;
+use crate::sched::bfq::engine::queue::Queue;
 use crate::sched::bfq::rules::merge::{Candidate, Created, Kin, Merge, Newborn, Pays, Place, Watched};
 use crate::sched::bfq::view::QueueId;
 use crate::units::{Class, Instant, Sector};

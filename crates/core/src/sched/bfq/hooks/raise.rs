@@ -3,7 +3,7 @@
 
 use crate::elevator::Cx;
 use crate::sched::bfq::Bfq;
-use crate::sched::bfq::queues::has_usual_weight;
+use crate::sched::bfq::engine::queues::has_usual_weight;
 use crate::sched::bfq::rules::raise::{Batch, Change, Raising, Speed, Wakeup, Waking};
 use crate::sched::bfq::view::QueueId;
 use crate::trace::Detail;

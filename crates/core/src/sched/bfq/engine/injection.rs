@@ -3,9 +3,9 @@
 //! The first that there is:
 //!
 //! 1. the async queue of the same task, if the request is that task's: it may wait for its own writes;
-//! 2. the queue's [waker](super::rules::waker), and 3. the first that it wakes itself: idling would keep away
+//! 2. the queue's [waker](crate::sched::bfq::rules::waker), and 3. the first that it wakes itself: idling would keep away
 //!    what it waits for;
-//! 4. any busy queue, most recently activated first, on the terms of [injection](super::rules::inject). Not
+//! 4. any busy queue, most recently activated first, on the terms of [injection](crate::sched::bfq::rules::inject). Not
 //!    where idling gains throughput, and not for a raised queue that will soon have a request again.
 //!
 //! The first three ask for no limit. An injected request is charged to its own queue, whose turn in virtual
@@ -18,11 +18,11 @@
 //= linux-6.12 block/bfq-iosched.c bfq_choose_bfqq_for_injection, bfq_find_bfqq_for_underused_actuator
 //= docs/reference/bfq.md#42-injection, docs/reference/bfq.md#45-actuators
 
-use super::Bfq;
-use super::rules::inject::Awaited;
-use super::view::QueueId;
 use crate::elevator::Cx;
 use crate::request::Requests;
+use crate::sched::bfq::Bfq;
+use crate::sched::bfq::rules::inject::Awaited;
+use crate::sched::bfq::view::QueueId;
 use crate::trace::Reason;
 
 /// An actuator with this many requests has enough.
@@ -31,7 +31,7 @@ const ENOUGH: u32 = 4;
 
 impl Bfq {
     /// The queue to serve while `s` is in service, has nothing queued, and is worth waiting for.
-    pub(super) fn choose_injected(&mut self, cx: &Cx<'_>, s: QueueId) -> Option<(QueueId, Reason)> {
+    pub(crate) fn choose_injected(&mut self, cx: &Cx<'_>, s: QueueId) -> Option<(QueueId, Reason)> {
         if self.rules.inject.setting.on
             && let Some(own) = self.own_async(cx.requests, s)
         {
@@ -94,7 +94,7 @@ impl Bfq {
 
     /// While `s` is in service: a queue whose request is to go to an actuator that has too little to do.
     #[inline]
-    pub(super) fn underused_actuator(&self, requests: &Requests, s: QueueId) -> Option<QueueId> {
+    pub(crate) fn underused_actuator(&self, requests: &Requests, s: QueueId) -> Option<QueueId> {
         let actuators = self.actuators.count();
         if actuators == 1 || !self.config.actuators {
             return None;

@@ -3,14 +3,14 @@
 //
 //= linux-6.12 block/bfq-iosched.c bfq_pos_tree_add_move, bfqq_find_close, docs/reference/bfq.md#32-early-queue-merge
 
-use super::Bfq;
-use super::view::QueueId;
 use crate::elevator::Cx;
+use crate::sched::bfq::Bfq;
+use crate::sched::bfq::view::QueueId;
 use crate::units::Sector;
 
 impl Bfq {
     /// The queue whose next request is close to `position`: the one there or ahead, else the one behind.
-    pub(super) fn nearest(&mut self, cx: &Cx<'_>, q: QueueId, position: Sector) -> Option<QueueId> {
+    pub(crate) fn nearest(&mut self, cx: &Cx<'_>, q: QueueId, position: Sector) -> Option<QueueId> {
         let group = self.group_of(q);
         let tree = &self.groups[group].positions;
         let filed = |x: QueueId| (self.by_position.key(x), x);
@@ -33,8 +33,8 @@ impl Bfq {
         Self::closest(position, behind, ahead)
     }
 
-    /// What holds of [`Bfq::gap`](super::Bfq): for tests.
-    pub(super) fn check_gap(&self) {
+    /// What holds of [`Bfq::gap`](crate::sched::bfq::Bfq): for tests.
+    pub(crate) fn check_gap(&self) {
         let Some(s) = self.in_service.filter(|_| !self.gap.is_empty()) else { return };
         for q in self.by_position.iter(&self.groups[self.group_of(s)].positions) {
             let place = Some((self.by_position.key(q), q));
@@ -45,7 +45,7 @@ impl Bfq {
 
     /// Files a queue by the position of its next request, or takes it out: after that or its standing has
     /// changed. The queue in service is not filed: its next request changes with each dispatch.
-    pub(super) fn reposition(&mut self, cx: &Cx<'_>, q: QueueId) {
+    pub(crate) fn reposition(&mut self, cx: &Cx<'_>, q: QueueId) {
         let key = if self.in_service == Some(q) { None } else { self.position(cx, q) };
         if self.queues[q].positioned && key == Some(self.by_position.key(q)) {
             return;
@@ -73,7 +73,7 @@ impl Bfq {
 
     /// Takes a queue out of its group's order of positions: before it moves to another group, or is freed.
     #[inline]
-    pub(super) fn unposition(&mut self, q: QueueId) {
+    pub(crate) fn unposition(&mut self, q: QueueId) {
         if self.queues[q].positioned {
             self.queues[q].positioned = false;
             let group = self.group_of(q);

@@ -19,10 +19,10 @@
 //= linux-6.12 block/bfq-iosched.c bfq_bfqq_handle_idle_busy_switch, bfq_updated_next_req
 //= docs/reference/bfq.md#73-from-idle-to-busy
 
-use super::Bfq;
 use super::queue::LinkId;
-use super::view::{Expire, QueueId, since};
 use crate::elevator::Cx;
+use crate::sched::bfq::view::{Expire, QueueId, since};
+use crate::sched::bfq::{self, Bfq};
 use crate::trace::{Detail, Reason};
 use crate::units::{Duration, GroupId, Instant, Sector, Sectors};
 
@@ -33,7 +33,7 @@ const BURST_EXIT: Duration = Duration::from_secs(10);
 
 /// What to do about the queue in service.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// A request of this queue, which need not be the one in service, and why.
     Serve(QueueId, Reason),
     /// Nothing, for now.
@@ -46,7 +46,7 @@ pub(super) enum Verdict {
 impl Bfq {
     /// The queue that is to send the next request, and why; `None` to wait.
     #[inline]
-    pub(super) fn select(&mut self, cx: &mut Cx<'_>) -> Option<(QueueId, Reason)> {
+    pub(crate) fn select(&mut self, cx: &mut Cx<'_>) -> Option<(QueueId, Reason)> {
         if let Some(q) = self.in_service {
             match self.review_in_service(cx, q) {
                 Verdict::Serve(served, why) => return Some((served, why)),
@@ -107,7 +107,7 @@ impl Bfq {
     }
 
     /// The next queue gets the disk.
-    pub(super) fn set_in_service(&mut self, cx: &mut Cx<'_>) -> Option<QueueId> {
+    pub(crate) fn set_in_service(&mut self, cx: &mut Cx<'_>) -> Option<QueueId> {
         let q = self.hierarchy.select(self.tick(cx.now))?;
         self.in_service = Some(q);
         //= deviates bfq-position-in-service
@@ -133,7 +133,7 @@ impl Bfq {
         cx.note_in_numbers(Reason::SliceStart, self.queues[q].task, detail);
     }
 
-    pub(super) fn start_slot(&mut self, now: Instant, q: QueueId) {
+    pub(crate) fn start_slot(&mut self, now: Instant, q: QueueId) {
         self.slot_start = now;
         self.rules.early.selected();
         let raised = self.hierarchy.weight(q) / self.hierarchy.base_weight(q).max(1);
@@ -150,12 +150,12 @@ impl Bfq {
 /// Losing the disk.
 impl Bfq {
     /// The slot of the queue in service ends.
-    pub(super) fn expire(&mut self, cx: &mut Cx<'_>, reason: Expire) {
+    pub(crate) fn expire(&mut self, cx: &mut Cx<'_>, reason: Expire) {
         self.expire_as_of(cx, reason, cx.now);
     }
 
     /// The same; it was of use until `end`.
-    pub(super) fn expire_as_of(&mut self, cx: &mut Cx<'_>, reason: Expire, end: Instant) {
+    pub(crate) fn expire_as_of(&mut self, cx: &mut Cx<'_>, reason: Expire, end: Instant) {
         let Some(q) = self.in_service else { return };
         let sent = self.hierarchy.service(q);
         let slow = self.settle(cx.now, q, reason, end);
@@ -182,7 +182,7 @@ impl Bfq {
     }
 
     /// The group of the queue in service is charged its time.
-    pub(super) fn charge_group(&self, cx: &mut Cx<'_>, group: GroupId) {
+    pub(crate) fn charge_group(&self, cx: &mut Cx<'_>, group: GroupId) {
         if self.config.hierarchy {
             let used = cx.now.saturating_since(self.slot_start);
             cx.books.groups.charge(group, used, Duration::ZERO);
@@ -202,7 +202,7 @@ impl Bfq {
     }
 
     /// Nobody is in service any more; `q`, which was, is busy if it has requests, or is to keep its place.
-    pub(super) fn end_slot(&mut self, cx: &mut Cx<'_>, q: QueueId, reason: Expire) {
+    pub(crate) fn end_slot(&mut self, cx: &mut Cx<'_>, q: QueueId, reason: Expire) {
         let empty = self.is_empty(q);
         let keep = !empty || (reason == Expire::Preempted && self.needed(q));
         if keep {
@@ -238,7 +238,7 @@ impl Bfq {
 impl Bfq {
     /// The queue in service has nothing to send and nothing at the device: the disk idles for it.
     #[inline(always)]
-    pub(super) fn start_idling(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    pub(crate) fn start_idling(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let Some(idle) = self.idle_period(q) else { return };
         self.queues[q].waiting = true;
         self.idle_start = cx.now;
@@ -258,13 +258,13 @@ impl Bfq {
 
     /// The disk idles for `q` no longer.
     #[inline]
-    pub(super) fn stop_idling(&mut self, q: QueueId) {
+    pub(crate) fn stop_idling(&mut self, q: QueueId) {
         self.queues[q].waiting = false;
         self.idle_timer = None;
     }
 
     /// The idle timer fires: the disk idled for the queue in service in vain.
-    pub(super) fn idle_timeout(&mut self, cx: &mut Cx<'_>) {
+    pub(crate) fn idle_timeout(&mut self, cx: &mut Cx<'_>) {
         self.idle_timer = None;
         let Some(q) = self.in_service else { return };
         self.queues[q].waiting = false;
@@ -279,7 +279,7 @@ impl Bfq {
 /// Becoming busy, and idle.
 impl Bfq {
     /// `q` was idle and got its first request, `rq`. Answers whether it counts as interactive.
-    pub(super) fn wake(&mut self, cx: &mut Cx<'_>, q: QueueId, link: Option<LinkId>) -> bool {
+    pub(crate) fn wake(&mut self, cx: &mut Cx<'_>, q: QueueId, link: Option<LinkId>) -> bool {
         let stably_merged = link.is_some_and(|l| self.links[l].stably_merged);
         let wakeup = self.look_at_wakeup(cx.now, q, stably_merged);
         let resumes = self.set_budget_for_activation(cx, q);
@@ -349,7 +349,7 @@ impl Bfq {
     }
 
     /// `q` wants the disk no more; `on_expiry`: it had it.
-    pub(super) fn del_busy(&mut self, cx: &mut Cx<'_>, q: QueueId, on_expiry: bool) {
+    pub(crate) fn del_busy(&mut self, cx: &mut Cx<'_>, q: QueueId, on_expiry: bool) {
         let queue = &mut self.queues[q];
         queue.busy = false;
         self.busy[queue.class as usize] -= 1;
@@ -364,7 +364,7 @@ impl Bfq {
     }
 
     /// An idle, or emptied, queue out of service has neither.
-    pub(super) fn go_idle(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    pub(crate) fn go_idle(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         self.del_busy(cx, q, false);
         self.hierarchy.set_budget(q, 0);
         self.hierarchy.set_service(q, 0);
@@ -376,7 +376,7 @@ impl Bfq {
 
     /// The next request of `q` changed: its budget must do for that, unless `q` is in service.
     #[inline]
-    pub(super) fn update_next(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    pub(crate) fn update_next(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         if self.in_service != Some(q)
             && let Some(tag) = self.queues[q].next_rq
         {
@@ -385,7 +385,7 @@ impl Bfq {
     }
 
     /// The next request of `q` has this length: its budget must do for that, unless `q` is in service.
-    pub(super) fn update_budget(&mut self, cx: &mut Cx<'_>, q: QueueId, len: Sectors) {
+    pub(crate) fn update_budget(&mut self, cx: &mut Cx<'_>, q: QueueId, len: Sectors) {
         if self.in_service == Some(q) {
             return;
         }
@@ -413,7 +413,7 @@ impl Bfq {
 impl Bfq {
     /// Whether `q` must be protected for its share to come out right: weights, classes or groups differ.
     #[inline]
-    pub(super) fn asymmetric(&self, q: QueueId) -> bool {
+    pub(crate) fn asymmetric(&self, q: QueueId) -> bool {
         self.classes_differ() || self.groups_pending > 1 || self.weights_differ(q)
     }
 
@@ -427,11 +427,11 @@ impl Bfq {
         several
             && self.queues[q]
                 .weight_counted
-                .is_none_or(|w| super::weight_index(w) != self.weights_in_use.trailing_zeros() as usize)
+                .is_none_or(|w| bfq::weight_index(w) != self.weights_in_use.trailing_zeros() as usize)
     }
 
     /// `q` has requests, queued or at the device.
-    pub(super) fn count(&mut self, q: QueueId) {
+    pub(crate) fn count(&mut self, q: QueueId) {
         if !core::mem::replace(&mut self.queues[q].pending_counted, true) {
             let group = &mut self.groups[self.hierarchy.group(q)];
             self.groups_pending += u32::from(group.queues_pending == 0);
@@ -441,7 +441,7 @@ impl Bfq {
     }
 
     /// `q` has none any more.
-    pub(super) fn uncount(&mut self, q: QueueId) {
+    pub(crate) fn uncount(&mut self, q: QueueId) {
         if core::mem::take(&mut self.queues[q].pending_counted) {
             let group = &mut self.groups[self.hierarchy.group(q)];
             group.queues_pending -= 1;
@@ -452,7 +452,7 @@ impl Bfq {
 
     /// The hierarchy may have put a new weight or class in force.
     #[inline]
-    pub(super) fn refresh_weight(&mut self, q: QueueId) {
+    pub(crate) fn refresh_weight(&mut self, q: QueueId) {
         let class = self.hierarchy.class(q);
         let queue = &mut self.queues[q];
         let before = core::mem::replace(&mut queue.class, class);
@@ -474,12 +474,12 @@ impl Bfq {
             return;
         }
         if let Some(weight) = before {
-            let i = super::weight_index(weight);
+            let i = bfq::weight_index(weight);
             self.weights[i] -= 1;
             self.weights_in_use &= !(u32::from(self.weights[i] == 0) << i);
         }
         if let Some(weight) = now {
-            let i = super::weight_index(weight);
+            let i = bfq::weight_index(weight);
             self.weights[i] += 1;
             self.weights_in_use |= 1 << i;
         }
@@ -487,7 +487,7 @@ impl Bfq {
 
     /// Records the virtual times of `q` and of the groups above it.
     #[inline]
-    pub(super) fn note_times(&self, cx: &mut Cx<'_>, q: QueueId) {
+    pub(crate) fn note_times(&self, cx: &mut Cx<'_>, q: QueueId) {
         if cx.books.trace.enabled() {
             self.note_all_times(cx, q);
         }

@@ -18,12 +18,12 @@
 //= linux-6.12 block/bfq-iosched.c bfq_check_ioprio_change, bfq_limit_depth, bfqq_request_over_limit
 //= docs/reference/bfq.md#712-priority-changes
 
-use super::Bfq;
 use super::queue::{LinkId, Process};
-use super::view::{Expire, Kind, QueueId};
 use crate::elevator::{Control, Cx};
 use crate::parts::tasks::TaskSlot;
 use crate::request::Request;
+use crate::sched::bfq::Bfq;
+use crate::sched::bfq::view::{Expire, Kind, QueueId};
 use crate::units::{Class, GroupId, Id, IoPrio, TaskId, Weight};
 
 /// Of a group.
@@ -43,7 +43,7 @@ const WRITE_PART: [u32; 2] = [12, 6];
 impl Bfq {
     /// The task that sends `rq`, whose queues are as the request says from now on.
     #[inline(always)]
-    pub(super) fn process(&mut self, cx: &mut Cx<'_>, rq: &Request) -> TaskSlot {
+    pub(crate) fn process(&mut self, cx: &mut Cx<'_>, rq: &Request) -> TaskSlot {
         let (slot, new) = self.tasks.claim(rq.task);
         if slot == self.tasks.fallback() {
             return slot;
@@ -176,7 +176,7 @@ impl Bfq {
 
 /// Changes from outside.
 impl Bfq {
-    pub(super) fn change(&mut self, cx: &mut Cx<'_>, change: Control) {
+    pub(crate) fn change(&mut self, cx: &mut Cx<'_>, change: Control) {
         match change {
             Control::SetPrio(task, prio) => self.set_task_prio(task, prio),
             Control::TaskExit(task) => {
@@ -249,7 +249,7 @@ impl Bfq {
     }
 
     /// Whether `group` is `outer`, or somewhere inside it.
-    pub(super) fn is_inside(&self, group: GroupId, outer: GroupId) -> bool {
+    pub(crate) fn is_inside(&self, group: GroupId, outer: GroupId) -> bool {
         core::iter::successors(Some(group), |&g| self.hierarchy.parent(g)).any(|g| g == outer)
     }
 
@@ -303,7 +303,7 @@ impl Bfq {
 /// Admission.
 impl Bfq {
     /// Whether a request like this one may have a tag now.
-    pub(super) fn admits(&self, rq: &Request) -> bool {
+    pub(crate) fn admits(&self, rq: &Request) -> bool {
         if !self.config.pool_limits {
             return true;
         }
@@ -367,14 +367,14 @@ impl Bfq {
 
     /// A request comes into existence in `q`.
     #[inline]
-    pub(super) fn allocate(&mut self, q: QueueId, kind: Kind) {
+    pub(crate) fn allocate(&mut self, q: QueueId, kind: Kind) {
         self.in_use[kind as usize] += 1;
         self.allocated_in(self.group_of(q), |n| n + 1);
     }
 
     /// It is no more.
     #[inline]
-    pub(super) fn release(&mut self, q: QueueId, kind: Kind) {
+    pub(crate) fn release(&mut self, q: QueueId, kind: Kind) {
         self.in_use[kind as usize] -= 1;
         self.allocated_in(self.group_of(q), |n| n - 1);
     }

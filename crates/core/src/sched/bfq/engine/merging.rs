@@ -1,4 +1,4 @@
-//! Queues that become one, and part again: what the engine does when the [rule](super::rules::merge) says so.
+//! Queues that become one, and part again: what the engine does when the [rule](crate::sched::bfq::rules::merge) says so.
 //!
 //! Two queues are *linked*: from then on the task whose request arrives, and each other task that uses its queue,
 //! goes over to the other queue with its next request. Requests that are queued stay where they are. A *split*
@@ -13,12 +13,12 @@
 //= linux-6.12 block/bfq-iosched.c bfq_setup_cooperator, bfq_setup_merge, bfq_merge_bfqqs, bfq_split_bfqq
 //= docs/reference/bfq.md#32-early-queue-merge
 
-use super::Bfq;
 use super::queue::{LinkId, Saved};
-use super::rules::merge::Created;
-use super::view::QueueId;
 use crate::elevator::Cx;
 use crate::parts::tasks::TaskSlot;
+use crate::sched::bfq::Bfq;
+use crate::sched::bfq::rules::merge::Created;
+use crate::sched::bfq::view::QueueId;
 use crate::trace::Reason;
 use crate::units::{Instant, Sector};
 
@@ -27,7 +27,7 @@ impl Bfq {
     /// The queue that `q` shall become one with, now that a request of `link` comes to it at `position`; links
     /// them. They are merged by [`Self::follow_merges`].
     #[inline(always)]
-    pub(super) fn find_cooperator(
+    pub(crate) fn find_cooperator(
         &mut self,
         cx: &Cx<'_>,
         q: QueueId,
@@ -90,7 +90,7 @@ impl Bfq {
     }
 
     /// The task of `link` goes over from `q` to `x`, whatever speaks against it: for comparisons.
-    pub(super) fn force_merge(&mut self, cx: &mut Cx<'_>, link: LinkId, q: QueueId, x: QueueId) {
+    pub(crate) fn force_merge(&mut self, cx: &mut Cx<'_>, link: LinkId, q: QueueId, x: QueueId) {
         if self.queues[q].merge_to.is_some() {
             for _ in 0..self.queues[q].process_refs {
                 self.drop_redirections(cx, q);
@@ -103,7 +103,7 @@ impl Bfq {
     }
 
     /// Makes a task follow the merges that its queue is in, and answers the queue that it has then.
-    pub(super) fn follow_merges(&mut self, cx: &mut Cx<'_>, link: LinkId) -> QueueId {
+    pub(crate) fn follow_merges(&mut self, cx: &mut Cx<'_>, link: LinkId) -> QueueId {
         let Some(mut q) = self.links[link].sync else { return QueueId::FALLBACK };
         while let Some(x) = self.queues[q].merge_to {
             self.merge(cx, link, q, x);
@@ -154,7 +154,7 @@ impl Bfq {
 
     /// The queue of a task for its next sync request, after the split that may be due.
     #[inline]
-    pub(super) fn split_if_wanted(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, link: LinkId) -> QueueId {
+    pub(crate) fn split_if_wanted(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, link: LinkId) -> QueueId {
         let Some(q) = self.links[link].sync else { return QueueId::FALLBACK };
         let queue = &self.queues[q];
         if queue.split_wanted && queue.shared && !self.links[link].stably_merged {
@@ -209,7 +209,7 @@ impl Bfq {
 
     /// At expiry: a shared queue that seeks is to be split.
     #[inline]
-    pub(super) fn note_seeky_shared(&mut self, q: QueueId) {
+    pub(crate) fn note_seeky_shared(&mut self, q: QueueId) {
         if self.queues[q].shared && self.is_seeky(q) {
             self.queues[q].split_wanted = true;
         }
@@ -217,7 +217,7 @@ impl Bfq {
 
     /// A sync queue was created for `link`, not by a split: it may be one with the last that was created. Answers
     /// which one to use.
-    pub(super) fn consider_stable_merge(&mut self, cx: &mut Cx<'_>, q: QueueId, link: LinkId) -> QueueId {
+    pub(crate) fn consider_stable_merge(&mut self, cx: &mut Cx<'_>, q: QueueId, link: LinkId) -> QueueId {
         if q == QueueId::FALLBACK {
             return q;
         }
@@ -250,14 +250,14 @@ impl Bfq {
     }
 
     /// A task will not merge with the queue that was created before its own.
-    pub(super) fn forget_stable_target(&mut self, link: LinkId) {
+    pub(crate) fn forget_stable_target(&mut self, link: LinkId) {
         if let Some(target) = self.links[link].stable_target.take() {
             self.queues[target].stable_refs -= 1;
         }
     }
 
     /// A task is about to leave `q`, and will not follow the merges that are pending.
-    pub(super) fn drop_redirections(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    pub(crate) fn drop_redirections(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let mut at = self.queues[q].merge_to;
         if self.queues[q].process_refs == 1 {
             self.queues[q].merge_to = None;
@@ -273,7 +273,7 @@ impl Bfq {
     }
 
     /// A queue leaves its group, or a task leaves it: newcomers are not compared with it.
-    pub(super) fn clear_last_created(&mut self, q: QueueId) {
+    pub(crate) fn clear_last_created(&mut self, q: QueueId) {
         let group = self.group_of(q);
         if self.groups[group].last_created == Some(q) {
             self.groups[group].last_created = None;
@@ -281,7 +281,7 @@ impl Bfq {
     }
 
     /// A queue is freed: no queue will merge with it.
-    pub(super) fn merge_queue_freed(&mut self, q: QueueId) {
+    pub(crate) fn merge_queue_freed(&mut self, q: QueueId) {
         self.unposition(q);
         self.clear_last_created(q);
         if self.queues[q].stable_refs > 0 {

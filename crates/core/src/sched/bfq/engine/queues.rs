@@ -4,11 +4,11 @@
 //
 //= linux-6.12 block/bfq-iosched.c bfq_init_bfqq, bfq_put_queue, bfq_exit_icq, docs/reference/bfq.md#710-exit
 
-use super::Bfq;
 use super::queue::{ASYNC_KINDS, Link, LinkId, Queue};
-use super::view::{Expire, QueueId};
 use crate::elevator::{Actuators, Cx};
 use crate::parts::tasks::TaskSlot;
+use crate::sched::bfq::Bfq;
+use crate::sched::bfq::view::{Expire, QueueId};
 use crate::units::{Class, GroupId, Id, Instant, IoPrio};
 
 /// What a queue of this priority weighs.
@@ -20,14 +20,14 @@ fn weight_of(prio: IoPrio) -> u32 {
 
 /// Whether a queue of this priority weighs as much as a queue does by default.
 //= deviates bfq-usual-weight
-pub(super) fn has_usual_weight(prio: IoPrio) -> bool {
+pub(crate) fn has_usual_weight(prio: IoPrio) -> bool {
     prio.level == IoPrio::default().level && prio.class != Class::Idle
 }
 
 /// Where they are.
 impl Bfq {
     #[inline]
-    pub(super) fn link(&self, slot: TaskSlot, actuator: usize) -> LinkId {
+    pub(crate) fn link(&self, slot: TaskSlot, actuator: usize) -> LinkId {
         if !self.several_actuators {
             return LinkId::from_index(slot.index());
         }
@@ -35,28 +35,28 @@ impl Bfq {
     }
 
     #[inline]
-    pub(super) fn process_of(&self, link: LinkId) -> TaskSlot {
+    pub(crate) fn process_of(&self, link: LinkId) -> TaskSlot {
         TaskSlot::from_index(link.index() / self.actuators.count())
     }
 
     #[inline]
-    pub(super) fn actuator_of(&self, link: LinkId) -> usize {
+    pub(crate) fn actuator_of(&self, link: LinkId) -> usize {
         link.index() % self.actuators.count()
     }
 
     #[inline]
-    pub(super) fn is_empty(&self, q: QueueId) -> bool {
+    pub(crate) fn is_empty(&self, q: QueueId) -> bool {
         self.queues[q].next_rq.is_none()
     }
 
     /// In force.
     #[inline]
-    pub(super) fn class(&self, q: QueueId) -> Class {
+    pub(crate) fn class(&self, q: QueueId) -> Class {
         self.queues[q].class
     }
 
     #[inline]
-    pub(super) fn group_of(&self, q: QueueId) -> GroupId {
+    pub(crate) fn group_of(&self, q: QueueId) -> GroupId {
         self.hierarchy.group(q)
     }
 
@@ -93,7 +93,7 @@ impl Bfq {
     }
 
     /// A queue for the sync requests of `link`: its own, or the one that it is merged with at once.
-    pub(super) fn new_sync_queue(
+    pub(crate) fn new_sync_queue(
         &mut self,
         cx: &mut Cx<'_>,
         slot: TaskSlot,
@@ -108,7 +108,7 @@ impl Bfq {
     }
 
     /// The queue for the async requests of `link`.
-    pub(super) fn async_queue(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, link: LinkId) -> QueueId {
+    pub(crate) fn async_queue(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, link: LinkId) -> QueueId {
         let process = &self.processes[slot];
         let key = Self::async_key(process.group, process.prio[0], self.actuator_of(link));
         let known = self.async_queues.find(key).next();
@@ -127,13 +127,13 @@ impl Bfq {
     }
 
     /// Gives a sync queue another class and weight, at its next activation or requeue.
-    pub(super) fn set_prio(&mut self, q: QueueId, prio: IoPrio) {
+    pub(crate) fn set_prio(&mut self, q: QueueId, prio: IoPrio) {
         self.queues[q].prio = prio;
         self.hierarchy.set_weight(q, prio.class, weight_of(prio));
     }
 
     /// A queue's factor of raising was `before` and is `factor`; its weight follows.
-    pub(super) fn set_factor(&mut self, q: QueueId, before: u32, factor: u32) {
+    pub(crate) fn set_factor(&mut self, q: QueueId, before: u32, factor: u32) {
         if self.queues[q].busy {
             self.wr_busy += u32::from(factor > 1);
             self.wr_busy -= u32::from(before > 1);
@@ -142,7 +142,7 @@ impl Bfq {
     }
 
     /// Puts a queue's weight, though not its class, in force at once.
-    pub(super) fn apply_weight(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    pub(crate) fn apply_weight(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         self.hierarchy.apply_weight(q);
         self.refresh_weight(q);
         self.note_times(cx, q);
@@ -152,7 +152,7 @@ impl Bfq {
 /// Going.
 impl Bfq {
     /// A link does not refer to `q` any more.
-    pub(super) fn put_queue_ref(&mut self, q: QueueId) {
+    pub(crate) fn put_queue_ref(&mut self, q: QueueId) {
         let queue = &mut self.queues[q];
         queue.process_refs -= 1;
         if queue.process_refs == 0 {
@@ -163,7 +163,7 @@ impl Bfq {
     }
 
     /// A task leaves its queue.
-    pub(super) fn leave_queue(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    pub(crate) fn leave_queue(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         if self.queues[q].busy && self.is_empty(q) && self.in_service != Some(q) {
             self.go_idle(cx, q);
         }
@@ -172,7 +172,7 @@ impl Bfq {
     }
 
     /// Frees `q` if it has no task, no request at the device and no place among the busy queues.
-    pub(super) fn reap(&mut self, q: QueueId) {
+    pub(crate) fn reap(&mut self, q: QueueId) {
         let queue = &self.queues[q];
         let unneeded = queue.process_refs == 0 && queue.in_flight == 0 && !queue.busy;
         if unneeded && queue.in_use && q != QueueId::FALLBACK {
@@ -198,7 +198,7 @@ impl Bfq {
     }
 
     /// If `q` is its group's queue for async requests of a kind, it is so no more.
-    pub(super) fn unregister_async(&mut self, q: QueueId) {
+    pub(crate) fn unregister_async(&mut self, q: QueueId) {
         let queue = &self.queues[q];
         if !queue.sync {
             let key = Self::async_key(self.group_of(q), queue.prio, usize::from(queue.actuator));
@@ -209,7 +209,7 @@ impl Bfq {
     }
 
     /// A task is gone; its requests that wait are still served.
-    pub(super) fn exit(&mut self, cx: &mut Cx<'_>, slot: TaskSlot) {
+    pub(crate) fn exit(&mut self, cx: &mut Cx<'_>, slot: TaskSlot) {
         if core::mem::replace(&mut self.processes[slot].exited, true) {
             return;
         }
@@ -239,7 +239,7 @@ impl Bfq {
     }
 
     /// A task leaves its queue without following the merges that are pending.
-    pub(super) fn quit_queue(&mut self, cx: &mut Cx<'_>, q: QueueId) {
+    pub(crate) fn quit_queue(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         if self.queues[q].process_refs > 1 {
             // Other tasks have it, or will: it has no owner any more.
             self.queues[q].owner = None;
@@ -250,7 +250,7 @@ impl Bfq {
 
     /// A request of the task is no more.
     #[inline]
-    pub(super) fn forget_request(&mut self, slot: TaskSlot) {
+    pub(crate) fn forget_request(&mut self, slot: TaskSlot) {
         let process = &mut self.processes[slot];
         process.requests -= 1;
         if process.exited && process.requests == 0 {

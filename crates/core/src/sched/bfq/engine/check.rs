@@ -4,10 +4,10 @@
 //! What concerns virtual times (I8 to I13) is checked by the
 //! [hierarchy](crate::parts::hierarchy).
 
-use super::Bfq;
 use super::queue::Queue;
-use super::view::{Kind, QueueId};
 use crate::request::{Requests, State};
+use crate::sched::bfq::view::{Kind, QueueId};
+use crate::sched::bfq::{self, Bfq};
 use crate::units::{GroupId, Sector, Tag};
 
 /// How many there are, as a count of requests or queues.
@@ -16,7 +16,7 @@ fn count(items: impl Iterator) -> u32 {
 }
 
 impl Bfq {
-    pub(super) fn walk(&self, requests: &Requests) {
+    pub(crate) fn walk(&self, requests: &Requests) {
         self.hierarchy.check();
         for (q, queue) in self.used() {
             self.walk_queue(q, queue, requests);
@@ -101,7 +101,7 @@ impl Bfq {
     }
 
     fn walk_busy(&self) {
-        let (mut busy, mut raised, mut weights) = ([0; 3], 0, [0; super::WEIGHTS]);
+        let (mut busy, mut raised, mut weights) = ([0; 3], 0, [0; bfq::WEIGHTS]);
         for (q, queue) in self.used() {
             let pending = queue.busy || queue.in_flight > 0;
             assert_eq!(queue.pending_counted, pending, "I15: counted if it has requests");
@@ -111,7 +111,7 @@ impl Bfq {
             assert_eq!(queue.weighs_more, more, "whether its weight is a raised one");
             assert_eq!(queue.weight_counted, counted, "I14: counted under its weight");
             if let Some(weight) = counted {
-                weights[super::weight_index(weight)] += 1;
+                weights[bfq::weight_index(weight)] += 1;
             }
             assert_eq!(queue.class, self.hierarchy.class(q), "I6: counted under its class");
             if queue.busy {
@@ -122,7 +122,7 @@ impl Bfq {
         assert_eq!((busy, raised), (self.busy, self.wr_busy), "I6: busy queues");
         assert_eq!(self.busy.iter().sum::<u32>(), self.busy_in_all, "I6: busy queues in all");
         assert_eq!(weights, self.weights, "I14: queues by weight");
-        let in_use = (0..super::WEIGHTS).filter(|&i| weights[i] > 0).fold(0, |bits, i| bits | 1 << i);
+        let in_use = (0..bfq::WEIGHTS).filter(|&i| weights[i] > 0).fold(0, |bits, i| bits | 1 << i);
         assert_eq!(in_use, self.weights_in_use, "I14: weights in use");
         assert_eq!(self.hierarchy.in_service(), self.in_service, "I13: in service");
         for (actuator, list) in self.active.iter().enumerate() {

@@ -21,10 +21,10 @@
 //= linux-6.12 block/bfq-iosched.c bfq_bfqq_budget_timeout, bfq_may_expire_for_budg_timeout
 //= docs/reference/bfq.md#25-slot-clock
 
-use super::rules::early;
-use super::view::{Expire, QueueId};
-use super::{Bfq, DEFAULT_BUDGET};
 use crate::request::Requests;
+use crate::sched::bfq::rules::early;
+use crate::sched::bfq::view::{Expire, QueueId};
+use crate::sched::bfq::{Bfq, DEFAULT_BUDGET};
 use crate::units::{Duration, Instant, Sectors, Tag};
 
 /// `slots_seen` from which on the measured B counts.
@@ -50,24 +50,24 @@ const CHARGE_MAX: u32 = 1 << 30;
 impl Bfq {
     /// B, for now.
     #[inline]
-    pub(super) fn bmax(&self) -> u32 {
+    pub(crate) fn bmax(&self) -> u32 {
         if self.slots_seen >= SLOTS_WARM { self.bmax_now } else { DEFAULT_BUDGET }
     }
 
     /// The smallest budget.
     #[inline]
-    pub(super) fn bmin(&self) -> u32 {
+    pub(crate) fn bmin(&self) -> u32 {
         if self.config.throughput_boost { self.bmax() / SMALLEST_PART } else { self.bmax() / 2 }
     }
 
     /// A slot began: B is known a little better.
     #[inline]
-    pub(super) fn count_slot(&mut self) {
+    pub(crate) fn count_slot(&mut self) {
         self.slots_seen = (7 * self.slots_seen + 256) / 8;
     }
 
     /// B from the peak rate, unless the user has set it.
-    pub(super) fn recompute_bmax(&mut self) {
+    pub(crate) fn recompute_bmax(&mut self) {
         if self.config.max_budget.0 > 0 {
             self.bmax_now = self.config.max_budget.0;
             return;
@@ -78,19 +78,19 @@ impl Bfq {
     }
 
     /// What a new queue may send in its first slot.
-    pub(super) fn first_budget(&self) -> u32 {
+    pub(crate) fn first_budget(&self) -> u32 {
         if self.config.throughput_boost { 2 * self.bmax() / 3 } else { self.bmax() / 4 * 3 }
     }
 
     /// What `tag` costs `q`, in sectors.
     #[inline]
-    pub(super) fn charge(&self, requests: &Requests, tag: Tag, q: QueueId) -> u32 {
+    pub(crate) fn charge(&self, requests: &Requests, tag: Tag, q: QueueId) -> u32 {
         self.cost(q, requests[tag].rq.len)
     }
 
     /// What a request of `len` costs `q`, in sectors.
     #[inline]
-    pub(super) fn cost(&self, q: QueueId, len: Sectors) -> u32 {
+    pub(crate) fn cost(&self, q: QueueId, len: Sectors) -> u32 {
         let len = len.0.min(CHARGE_MAX);
         let queue = &self.queues[q];
         if queue.sync || !self.config.fair_writes || queue.raise.is_raised() || self.asymmetric(q) {
@@ -101,19 +101,19 @@ impl Bfq {
 
     /// What is left of its budget; negative when it had to be charged for more.
     #[inline]
-    pub(super) fn left(&self, q: QueueId) -> i64 {
+    pub(crate) fn left(&self, q: QueueId) -> i64 {
         self.hierarchy.left(q)
     }
 
     /// Whether its next request fits what is left.
     #[inline(always)]
-    pub(super) fn has_budget_for(&self, requests: &Requests, q: QueueId, tag: Tag) -> bool {
+    pub(crate) fn has_budget_for(&self, requests: &Requests, q: QueueId, tag: Tag) -> bool {
         i64::from(self.charge(requests, tag, q)) <= self.left(q)
     }
 
     /// Makes the budget of a queue that is not in service large enough for its next request.
     //= deviates bfq-fit-budget
-    pub(super) fn fit_budget(&mut self, requests: &Requests, q: QueueId) {
+    pub(crate) fn fit_budget(&mut self, requests: &Requests, q: QueueId) {
         if let Some(tag) = self.queues[q].next_rq {
             let cost = self.charge(requests, tag, q);
             if cost > self.hierarchy.budget(q) && !self.config.quirks {
@@ -124,7 +124,7 @@ impl Bfq {
 
     /// A sector count that `q` was served, or is charged for.
     #[inline(always)]
-    pub(super) fn served(&mut self, now: Instant, q: QueueId, sectors: u32) {
+    pub(crate) fn served(&mut self, now: Instant, q: QueueId, sectors: u32) {
         let now = self.tick(now);
         let queue = &mut self.queues[q];
         if queue.since_backlog == 0 {
@@ -137,14 +137,14 @@ impl Bfq {
 
     /// Whether the slot has lasted for too long.
     #[inline]
-    pub(super) fn timed_out(&self, now: Instant, q: QueueId) -> bool {
+    pub(crate) fn timed_out(&self, now: Instant, q: QueueId) -> bool {
         self.tick(now) >= self.queues[q].slot_deadline
     }
 
     /// Whether it may end for that. An empty queue that has used most of its budget is left in peace: to cut it would
     /// put its timestamps out of step.
     #[inline]
-    pub(super) fn may_time_out(&self, now: Instant, q: QueueId) -> bool {
+    pub(crate) fn may_time_out(&self, now: Instant, q: QueueId) -> bool {
         self.timed_out(now, q) && (!self.queues[q].waiting || self.has_third_left(q))
     }
 
@@ -154,7 +154,7 @@ impl Bfq {
 
     /// The slot of `q`, which lasted until `end`, is over: charges for time if that is due. Answers whether the queue
     /// was slow.
-    pub(super) fn settle(&mut self, now: Instant, q: QueueId, reason: Expire, end: Instant) -> bool {
+    pub(crate) fn settle(&mut self, now: Instant, q: QueueId, reason: Expire, end: Instant) -> bool {
         if self.rules.early.setting.on {
             return self.settle_as_in_2010(now, q, reason, end);
         }
@@ -201,7 +201,7 @@ impl Bfq {
     }
 
     /// The next budget of `q`, whose slot ended for `reason`.
-    pub(super) fn feed_back(&mut self, requests: &Requests, q: QueueId, reason: Expire) {
+    pub(crate) fn feed_back(&mut self, requests: &Requests, q: QueueId, reason: Expire) {
         let (largest, smallest) = (self.bmax_now, self.bmin());
         let queue = &self.queues[q];
         let old = queue.next_budget;
