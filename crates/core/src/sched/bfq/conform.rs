@@ -14,7 +14,7 @@
 use super::engine::queue::LinkId;
 use super::rules::raise::Change;
 use super::view::{Expire, QueueId};
-use super::{Bfq, Given};
+use super::{Bfq, Imposed};
 use crate::elevator::{Cx, Dispatch};
 use crate::trace::Reason;
 use crate::units::{Class, Duration, Instant, Tag, TaskId};
@@ -174,7 +174,7 @@ struct Explanation {
 impl Bfq {
     /// While muted, arrivals and completions decide nothing: nobody is preempted, expires or is idled for.
     pub const fn mute(&mut self, on: bool) {
-        self.muted = on;
+        self.setting.decides = !on;
     }
 
     /// The queue in service loses the disk; `idled`: since the idling began it was of no use. False if nobody has it.
@@ -210,7 +210,7 @@ impl Bfq {
         if self.in_service == Some(q) && self.queues[q].waiting {
             self.stop_idling(q);
         }
-        self.serve(cx, Some(Given { queue: q, tag, alone: false }))
+        self.serve(cx, Some(Imposed { queue: q, tag, draining: false }))
     }
 
     /// A task's next sync request goes to that queue, or to one of its own if there is none: merges or splits its present
@@ -235,6 +235,26 @@ impl Bfq {
             Some(q) if !on => self.stop_idling(q),
             _ => {}
         }
+    }
+
+    /// The task of `link` goes over from `q` to `x`, whatever speaks against it: for comparisons.
+    fn force_merge(&mut self, cx: &mut Cx<'_>, link: LinkId, q: QueueId, x: QueueId) {
+        if self.queues[q].merge_to.is_some() {
+            for _ in 0..self.queues[q].process_refs {
+                self.drop_redirections(cx, q);
+            }
+            self.queues[q].merge_to = None;
+        }
+        if self.link_to(q, x).is_some() {
+            self.follow_merges(cx, link);
+        }
+    }
+
+    /// Virtual times are ordered as the kernel orders them, where that is odd.
+    pub(super) fn order_as_kernel(&mut self, on: bool) {
+        self.hierarchy.set_kernel_forget(on);
+        self.hierarchy.set_kernel_next(on);
+        self.hierarchy.set_kernel_search(on);
     }
 }
 
@@ -269,7 +289,10 @@ impl Bfq {
     pub fn adopt_factor(&mut self, cx: &mut Cx<'_>, queue: QueueRef, factor: u32, began: bool) {
         let q = queue.0;
         let in_large = factor == 1 && began && self.queues[q].raise.is_raised();
-        if self.config.bursts && in_large != self.rules.bursts.in_large(q) && (in_large || factor > 1) {
+        if self.rules.bursts.setting.on
+            && in_large != self.rules.bursts.in_large(q)
+            && (in_large || factor > 1)
+        {
             self.adopt_large_burst(cx, q, in_large);
         }
         self.adopt_raise(queue, factor, self.tick(cx.now), self.raise_len_of(factor));
@@ -294,5 +317,11 @@ impl Bfq {
     /// How much the device moves at full speed in a slot, in sectors.
     pub const fn adopt_max_budget(&mut self, sectors: u32) {
         self.bmax_now = sectors;
+    }
+
+    /// For comparisons: a queue that began just now is in a large burst, or is not.
+    pub(super) fn adopt_large_burst(&mut self, cx: &mut Cx<'_>, q: QueueId, large: bool) {
+        let queues = &self.queues;
+        self.rules.bursts.adopt(q, large, |marked| cx.note(Reason::LargeBurst, queues[marked].task));
     }
 }

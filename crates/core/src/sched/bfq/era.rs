@@ -1,9 +1,10 @@
 //! Which rules a scheduler has: chosen from its tunables once, when it is made or retuned.
 //!
 //! A switch of [`Config`] that turns a rule on, or to its form of another year, is looked at here and nowhere
-//! else. The rule has the outcome as its own setting.
+//! else. The rule has the outcome as its own setting, and the engine has one too.
 
 use super::config::Config;
+use super::engine::setting::{Budgets, Setting};
 use super::rules::Rules;
 use super::rules::burst::{self, Bursts};
 use super::rules::depth::{self, Depth};
@@ -17,7 +18,7 @@ use super::rules::raise::{self, Raise};
 use super::rules::rate::{Method, Rate};
 use super::rules::stream::Streams;
 use super::rules::waker::{self, Wakers};
-use crate::elevator::Limits;
+use crate::elevator::{Actuators, Limits};
 use crate::parts::choose::BackSeek;
 use crate::units::Duration;
 
@@ -25,13 +26,29 @@ use crate::units::Duration;
 //= linux-6.12 block/bfq-iosched.c bfq_strict_guarantees_store, docs/reference/bfq.md#43-strict-guarantees
 const IDLE_STRICT: Duration = Duration::from_ms(8);
 
+/// What an async request costs, in units of its length.
+//= linux-6.12 block/bfq-iosched.c bfq_async_charge_factor, docs/reference/bfq.md#23-cost-of-a-request
+const ASYNC_COST: u32 = 3;
+
+/// What a brief slot counts as on a disk without a head; on others it is `slice_idle`.
+//= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT / 10, docs/reference/bfq.md#24-charge-by-time
+const BRIEF_COUNTS_AS: Duration = Duration::from_ms(2);
+
+/// What a brief slot counts as in the kernel, which does not look at the tunable.
+//= linux-6.12 block/bfq-iosched.c bfq_slice_idle, docs/reference/bfq.md#b-kernel-quirks
+const KERNEL_IDLE: Duration = Duration::from_ms(8);
+
+/// The time for which B sectors are charged in the kernel, which does not look at the tunable.
+//= docs/reference/bfq.md#b-kernel-quirks B11
+const KERNEL_TIMEOUT: Duration = Duration::from_ms(125);
+
 /// The tick of a kernel with 250 per second, where a rule counts ticks and clocks are exact.
 const USUAL_TICK: Duration = Duration::from_ms(4);
 
 impl Rules {
     /// The rules for a device of which nothing is known yet, and as many queues.
     pub(super) fn new(config: &Config, limits: &Limits, queues: usize) -> Self {
-        let Derived { slice_idle, timeout, .. } = Derived::from(config);
+        let (slice_idle, timeout) = (slice_idle(config), whole_ticks(config.timeout_sync, config.tick));
         Self {
             bursts: Bursts::new(bursts(config), queues),
             depth: Depth::new(depth_threshold(config)),
@@ -50,7 +67,7 @@ impl Rules {
 
     /// Takes other tunables over, and keeps what the rules have found out.
     pub(super) fn retune(&mut self, config: &Config) {
-        let Derived { slice_idle, timeout, .. } = Derived::from(config);
+        let (slice_idle, timeout) = (slice_idle(config), whole_ticks(config.timeout_sync, config.tick));
         self.bursts.setting = bursts(config);
         self.depth.threshold = depth_threshold(config);
         self.early.setting = early(config, timeout);
@@ -157,30 +174,53 @@ const fn wakers(config: &Config, slice_idle: Duration) -> waker::Setting {
     waker::Setting { on: config.wakers, slice_idle }
 }
 
-/// What follows from the tunables.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Derived {
-    pub(super) back: BackSeek,
-    pub(super) slice_idle: Duration,
-    pub(super) timeout: Duration,
+/// The actuators that are told apart, and the number of groups that are scheduled.
+pub(super) fn size(config: &Config, limits: &Limits) -> (Actuators, u32) {
+    let actuators = if config.actuators { limits.actuators } else { Actuators::default() };
+    (actuators, if config.hierarchy { limits.groups } else { 1 })
 }
 
-impl Derived {
-    pub(super) fn from(config: &Config) -> Self {
-        let slice_idle = config.slice_idle;
+impl Setting {
+    /// What the engine is set to, on a device with a head or without one.
+    pub(super) fn new(config: &Config, rotational: bool) -> Self {
+        let (slice_idle, timeout) = (slice_idle(config), whole_ticks(config.timeout_sync, config.tick));
+        let kernel = config.quirks;
         Self {
             back: BackSeek {
                 max: 2 * u64::from(config.back_seek_max.0),
                 penalty: u64::from(config.back_seek_penalty),
             },
-            slice_idle: if config.strict_guarantees { slice_idle.max(IDLE_STRICT) } else { slice_idle },
-            timeout: whole_ticks(config.timeout_sync, config.tick),
+            fifo_expire: [config.fifo_expire_async, config.fifo_expire_sync],
+            slice_idle,
+            timeout,
+            clock_runs_at_once: config.fair_writes,
+            tick: config.tick,
+            groups: config.hierarchy,
+            strict: config.strict_guarantees,
+            limits_tags: config.pool_limits,
+            preempts: config.interactive || config.soft_realtime,
+            budgets: if config.throughput_boost { Budgets::Factors } else { Budgets::Steps },
+            max_budget: Some(config.max_budget.0).filter(|&sectors| sectors > 0),
+            async_cost: if config.fair_writes { ASYNC_COST } else { 1 },
+            brief_counts_as: match rotational {
+                true if kernel => KERNEL_IDLE,
+                true => slice_idle,
+                false => BRIEF_COUNTS_AS,
+            },
+            charged_time: if kernel { whole_ticks(KERNEL_TIMEOUT, config.tick) } else { timeout },
+            decides: true,
+            as_kernel: kernel,
         }
     }
 }
 
+/// How long the disk idles for a queue.
+fn slice_idle(config: &Config) -> Duration {
+    if config.strict_guarantees { config.slice_idle.max(IDLE_STRICT) } else { config.slice_idle }
+}
+
 /// `d` rounded down to a multiple of `tick`, unless that is zero.
-pub(super) fn whole_ticks(d: Duration, tick: Duration) -> Duration {
+fn whole_ticks(d: Duration, tick: Duration) -> Duration {
     if tick.is_zero() { d } else { tick * (d / tick) }
 }
 

@@ -94,13 +94,13 @@ mod view;
 pub use self::config::Config;
 
 use self::engine::queue::{ASYNC_KINDS, Link, LinkId, Process, Queue, Rq};
-use self::era::{Derived, whole_ticks};
+use self::engine::setting::Setting;
 use self::rules::Rules;
 use self::view::{Expire, Kind, QueueId};
 use super::Scheduler;
 use crate::config::{ConfigError, Tunables};
 use crate::elevator::{Actuators, Control, Cx, Dispatch, End, Hold, Limits, Timer};
-use crate::parts::choose::{BackSeek, first_is_nearer};
+use crate::parts::choose::first_is_nearer;
 use crate::parts::fifo::{Fifo, Links};
 use crate::parts::hash::Hash;
 use crate::parts::hierarchy::Hierarchy;
@@ -110,7 +110,7 @@ use crate::parts::tree::{Forest, Tree};
 use crate::request::{Request, Requests};
 use crate::table::Table;
 use crate::trace::Reason;
-use crate::units::{Class, Duration, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId};
+use crate::units::{Class, GroupId, Id, Instant, IoPrio, Sector, Tag, TaskId};
 use core::ops::Range;
 
 /// B until it is known better, in sectors.
@@ -140,11 +140,11 @@ struct Group {
 
 /// A request that is to be sent whatever the rules say.
 #[derive(Clone, Copy, Debug)]
-struct Given {
+struct Imposed {
     queue: QueueId,
     tag: Tag,
-    /// Whether its queue stays as it is: when all requests are wanted back.
-    alone: bool,
+    /// Whether all requests are taken back, so that its queue keeps the disk afterwards.
+    draining: bool,
 }
 
 /// See the [module](self).
@@ -152,13 +152,9 @@ struct Given {
 pub struct Bfq {
     config: Config,
     limits: Limits,
-    back: BackSeek,
+    setting: Setting,
     /// How many tags there are.
     tags: u32,
-    /// The tunable, but for `strict_guarantees`.
-    slice_idle: Duration,
-    /// `timeout_sync` in whole ticks.
-    timeout: Duration,
     actuators: Actuators,
     several_actuators: bool,
 
@@ -210,8 +206,6 @@ pub struct Bfq {
     rules: Rules,
     /// The last completion, timer or change asks the driver for a dispatch.
     wants_run: bool,
-    /// Arrivals and completions decide nothing: see [`conform`].
-    muted: bool,
     /// Whether requests at the device are counted by actuator, or by the rules of 2010.
     counts_sent: bool,
 }
@@ -228,10 +222,8 @@ impl Scheduler for Bfq {
         }
         this.queues[QueueId::FALLBACK].in_use = true;
         this.queues[QueueId::FALLBACK].next_budget = this.first_budget();
-        this.hierarchy.set_kernel_forget(config.quirks);
-        this.hierarchy.set_kernel_next(config.quirks);
-        this.hierarchy.set_kernel_search(config.quirks);
-        if config.max_budget.0 > 0 {
+        this.order_as_kernel(this.setting.as_kernel);
+        if this.setting.max_budget.is_some() {
             this.recompute_bmax();
         }
         Ok(this)
@@ -250,7 +242,7 @@ impl Scheduler for Bfq {
         let q = link.map_or(QueueId::FALLBACK, |link| self.queue_for(cx, slot, link, &rq));
         let kind = Kind::of(&rq);
         self.allocate(q, kind);
-        let expire = if rq.sync { self.config.fifo_expire_sync } else { self.config.fifo_expire_async };
+        let expire = self.setting.fifo_expire[usize::from(rq.sync)];
         #[allow(clippy::cast_possible_truncation, reason = "there are at most 8")]
         let actuator = actuator as u8;
         let deadline = cx.now + expire;
@@ -279,7 +271,7 @@ impl Scheduler for Bfq {
             };
             match self.queues[q].next_rq {
                 Some(tag) if self.has_budget_for(cx.requests, q, tag) => {
-                    let _ = self.serve(cx, Some(Given { queue: q, tag, alone: true }));
+                    let _ = self.serve(cx, Some(Imposed { queue: q, tag, draining: true }));
                     return Some(tag);
                 }
                 Some(_) => self.expire(cx, Expire::BudgetExhausted),
@@ -299,7 +291,7 @@ impl Scheduler for Bfq {
         let next = self.queues[q].next_rq;
         if next == Some(kept) {
             //= deviates bfq-fit-budget
-            if next != before || !self.config.quirks {
+            if next != before || !self.setting.as_kernel {
                 self.update_next(cx, q);
             }
             self.reposition(cx, q);
@@ -354,7 +346,7 @@ impl Scheduler for Bfq {
         if drained && paced && self.is_empty(q) {
             self.raise_completed(cx.now, q);
         }
-        let idles = self.in_service == Some(q) && !self.muted && self.review_completion(cx, q);
+        let idles = self.in_service == Some(q) && self.setting.decides && self.review_completion(cx, q);
         self.wants_run = self.in_flight == 0 && !idles;
         self.forget_request(process);
         if unused {
@@ -533,7 +525,7 @@ impl Bfq {
             return;
         }
         self.stop_idling(q);
-        if timed_out && !self.muted {
+        if timed_out && self.setting.decides {
             self.expire(cx, Expire::BudgetTimeout);
         }
     }
@@ -565,7 +557,7 @@ impl Bfq {
         } else if first.meta != second.meta {
             first.meta
         } else {
-            first_is_nearer(first.start, second.start, last, self.back)
+            first_is_nearer(first.start, second.start, last, self.setting.back)
         };
         if first_wins { a } else { b }
     }
@@ -573,21 +565,21 @@ impl Bfq {
 
 /// Requests go.
 impl Bfq {
-    /// Chooses a request, or takes the one that is `given`, hands it to the device, and looks at what that
+    /// Chooses a request, or takes the one that is `imposed`, hands it to the device, and looks at what that
     /// changes for its queue.
     ///
     /// One function for all that send requests, so that what it calls is in it once.
     #[inline(never)]
-    fn serve(&mut self, cx: &mut Cx<'_>, given: Option<Given>) -> Dispatch {
-        let (q, tag) = match given {
-            Some(Given { queue, tag, .. }) => (queue, tag),
+    fn serve(&mut self, cx: &mut Cx<'_>, imposed: Option<Imposed>) -> Dispatch {
+        let (q, tag) = match imposed {
+            Some(Imposed { queue, tag, .. }) => (queue, tag),
             None => match self.choose(cx) {
                 Ok(chosen) => chosen,
                 Err(answer) => return answer,
             },
         };
         self.issue(cx, q, tag);
-        if self.in_service == Some(q) && !given.is_some_and(|given| given.alone) {
+        if self.in_service == Some(q) && !imposed.is_some_and(|imposed| imposed.draining) {
             self.check_raise_end(cx, q);
             let queue = &self.queues[q];
             let gives_way = queue.class == Class::Idle && self.others_are_busy();
@@ -604,7 +596,7 @@ impl Bfq {
         if self.in_service.is_none() && self.tot_busy() == 0 {
             return Err(Dispatch::Empty);
         }
-        if self.config.strict_guarantees && self.in_flight > 0 {
+        if self.setting.strict && self.in_flight > 0 {
             return Err(Dispatch::Hold(Hold::Depth));
         }
         if self.rules.protect.holds_all() {
@@ -701,7 +693,7 @@ impl Bfq {
         if !core::mem::replace(&mut queue.fifo_checked, true) {
             let oldest = queue.requests.oldest().filter(|&t| t != tag && now >= self.rqs[t].deadline);
             if oldest.is_some() {
-                queue.overdue = oldest.filter(|_| !self.config.quirks);
+                queue.overdue = oldest.filter(|_| !self.setting.as_kernel);
                 return oldest;
             }
         }
@@ -746,12 +738,7 @@ impl Bfq {
     /// Now, by the clock of whatever is not measured finely.
     #[inline]
     fn tick(&self, now: Instant) -> Instant {
-        now.floor_to(self.config.tick)
-    }
-
-    /// `d` in whole ticks of that clock.
-    fn ticks(&self, d: Duration) -> Duration {
-        whole_ticks(d, self.config.tick)
+        now.floor_to(self.setting.tick)
     }
 
     /// All queues that there can be, whether in use or not.
@@ -773,24 +760,21 @@ impl Bfq {
     }
 
     fn make(limits: Limits, config: Config) -> Self {
-        let actuators = if config.actuators { limits.actuators } else { Actuators::default() };
+        let (actuators, groups) = era::size(&config, &limits);
         let tasks = TaskMap::new(limits.tasks);
         let links = tasks.table_len() * actuators.count();
-        let groups = if config.hierarchy { limits.groups } else { 1 };
         let asyncs = groups as usize * ASYNC_KINDS * actuators.count();
         // Queue 0 does not exist, and 1 is the fallback.
         let queues = 2 + links + links.min(asyncs) + usize::from(limits.tags);
-        let Derived { back, slice_idle, timeout } = Derived::from(&config);
+        let setting = Setting::new(&config, limits.rotational);
         let rules = Rules::new(&config, &limits, queues);
         let past = rules.history.created(Instant::EPOCH, false, true);
         let queue = Queue::new(false, IoPrio::default(), TaskId(0), past, Instant::EPOCH);
         let process = Process::new(TaskId(0), GroupId::ROOT);
         let rq = Rq::blank(tasks.fallback());
         Self {
-            back,
+            setting,
             tags: limits.requests(),
-            slice_idle,
-            timeout,
             several_actuators: actuators.count() > 1,
             actuators,
             processes: Table::new(tasks.table_len(), process),
@@ -827,10 +811,9 @@ impl Bfq {
             idle_timer: None,
             slots_seen: 0,
             bmax_now: DEFAULT_BUDGET,
+            counts_sent: actuators.count() > 1 || rules.early.setting.on,
             rules,
             wants_run: false,
-            muted: false,
-            counts_sent: actuators.count() > 1 || !config.fair_writes,
             limits,
             config,
         }

@@ -10,7 +10,7 @@
 
 use super::Bfq;
 use super::config::Config;
-use super::era::Derived;
+use super::engine::setting::Setting;
 use crate::config::{ConfigError, Tunables};
 use crate::elevator::Cx;
 
@@ -24,8 +24,8 @@ impl Bfq {
             self.config = old;
             return Ok(false);
         }
-        let Derived { back, slice_idle, timeout } = Derived::from(&config);
-        (self.back, self.slice_idle, self.timeout) = (back, slice_idle, timeout);
+        let setting = Setting::new(&config, self.limits.rotational);
+        self.setting = Setting { decides: self.setting.decides, ..setting };
         self.rules.retune(&config);
         self.rules_retuned(cx);
         let slot_rules = |c: &Config| (c.max_budget, c.timeout_sync, c.throughput_boost);

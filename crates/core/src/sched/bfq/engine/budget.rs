@@ -21,6 +21,7 @@
 //= linux-6.12 block/bfq-iosched.c bfq_bfqq_budget_timeout, bfq_may_expire_for_budg_timeout
 //= docs/reference/bfq.md#25-slot-clock
 
+use super::setting::Budgets;
 use crate::request::Requests;
 use crate::sched::bfq::rules::early;
 use crate::sched::bfq::view::{Expire, QueueId};
@@ -30,20 +31,12 @@ use crate::units::{Duration, Instant, Sectors, Tag};
 /// `slots_seen` from which on the measured B counts.
 //= linux-6.12 block/bfq-iosched.c bfq_stats_min_budgets, docs/reference/bfq.md#21-maximum-budget
 const SLOTS_WARM: u32 = 194;
-/// The smallest budget is this part of B.
-const SMALLEST_PART: u32 = 32;
-/// What an async request costs, in units of its length.
-//= linux-6.12 block/bfq-iosched.c bfq_async_charge_factor, docs/reference/bfq.md#23-cost-of-a-request
-const ASYNC_COST: u32 = 3;
 /// A slot shorter than this says nothing about its queue's speed.
 //= linux-6.12 block/bfq-iosched.c bfq_bfqq_is_slow, docs/reference/bfq.md#24-charge-by-time
 const BRIEF: Duration = Duration::from_ms(1);
 /// One longer than this does.
 //= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT, docs/reference/bfq.md#24-charge-by-time
 const TELLING: Duration = Duration::from_ms(20);
-/// What a brief slot counts as on a disk without a head; on others it is `slice_idle`.
-//= linux-6.12 block/bfq-iosched.c BFQ_MIN_TT / 10, docs/reference/bfq.md#24-charge-by-time
-const BRIEF_COUNTS_AS: Duration = Duration::from_ms(2);
 /// The largest charge: so that sums fit.
 const CHARGE_MAX: u32 = 1 << 30;
 
@@ -57,7 +50,7 @@ impl Bfq {
     /// The smallest budget.
     #[inline]
     pub(crate) fn bmin(&self) -> u32 {
-        if self.config.throughput_boost { self.bmax() / SMALLEST_PART } else { self.bmax() / 2 }
+        self.setting.budgets.smallest(self.bmax())
     }
 
     /// A slot began: B is known a little better.
@@ -68,18 +61,18 @@ impl Bfq {
 
     /// B from the peak rate, unless the user has set it.
     pub(crate) fn recompute_bmax(&mut self) {
-        if self.config.max_budget.0 > 0 {
-            self.bmax_now = self.config.max_budget.0;
+        if let Some(sectors) = self.setting.max_budget {
+            self.bmax_now = sectors;
             return;
         }
-        let sectors = (self.rules.rate.peak() * 1000 * self.timeout.as_ms()) >> 16;
-        let sectors = if self.config.throughput_boost { sectors } else { sectors * 3 / 4 };
+        let sectors = (self.rules.rate.peak() * 1000 * self.setting.timeout.as_ms()) >> 16;
+        let sectors = self.setting.budgets.largest(sectors);
         self.bmax_now = u32::try_from(sectors).unwrap_or(u32::MAX).clamp(1, CHARGE_MAX);
     }
 
     /// What a new queue may send in its first slot.
     pub(crate) fn first_budget(&self) -> u32 {
-        if self.config.throughput_boost { 2 * self.bmax() / 3 } else { self.bmax() / 4 * 3 }
+        self.setting.budgets.first(self.bmax())
     }
 
     /// What `tag` costs `q`, in sectors.
@@ -93,10 +86,10 @@ impl Bfq {
     pub(crate) fn cost(&self, q: QueueId, len: Sectors) -> u32 {
         let len = len.0.min(CHARGE_MAX);
         let queue = &self.queues[q];
-        if queue.sync || !self.config.fair_writes || queue.raise.is_raised() || self.asymmetric(q) {
+        if queue.sync || queue.raise.is_raised() || self.asymmetric(q) {
             return len;
         }
-        (len.saturating_mul(ASYNC_COST)).min(CHARGE_MAX)
+        len.saturating_mul(self.setting.async_cost).min(CHARGE_MAX)
     }
 
     /// What is left of its budget; negative when it had to be charged for more.
@@ -116,7 +109,7 @@ impl Bfq {
     pub(crate) fn fit_budget(&mut self, requests: &Requests, q: QueueId) {
         if let Some(tag) = self.queues[q].next_rq {
             let cost = self.charge(requests, tag, q);
-            if cost > self.hierarchy.budget(q) && !self.config.quirks {
+            if cost > self.hierarchy.budget(q) && !self.setting.as_kernel {
                 self.hierarchy.set_budget(q, cost);
             }
         }
@@ -173,10 +166,7 @@ impl Bfq {
         }
         let time = end.saturating_since(self.slot_start);
         if time < BRIEF {
-            //= linux-6.12 block/bfq-iosched.c bfq_slice_idle, where the tunable is not looked at
-            //= docs/reference/bfq.md#b-kernel-quirks
-            let idle = if self.config.quirks { Duration::from_ms(8) } else { self.slice_idle };
-            return (self.is_seeky(q), if self.limits.rotational { idle } else { BRIEF_COUNTS_AS });
+            return (self.is_seeky(q), self.setting.brief_counts_as);
         }
         let slow =
             if time > TELLING { self.hierarchy.service(q) < self.bmax_now / 2 } else { self.is_seeky(q) };
@@ -186,8 +176,7 @@ impl Bfq {
     /// Charges for `time` at the peak rate, if that is more than the service. In whole milliseconds.
     //= docs/reference/bfq.md#24-charge-by-time
     fn charge_time(&mut self, now: Instant, q: QueueId, time: Duration) {
-        // Compile-time constants in the kernel (docs/reference/bfq.md#b-kernel-quirks, B11).
-        let whole = if self.config.quirks { self.ticks(Duration::from_ms(125)) } else { self.timeout };
+        let whole = self.setting.charged_time;
         let (part, whole) = (time.as_ms().min(whole.as_ms()), whole.as_ms().max(1));
         let service = self.hierarchy.service(q);
         let charged = u64::from(self.bmax_now) * part / whole;
@@ -209,7 +198,7 @@ impl Bfq {
             largest
         } else if queue.raise.is_raised() {
             2 * smallest
-        } else if !self.config.throughput_boost {
+        } else if self.setting.budgets == Budgets::Steps {
             early::next_budget(old, reason, largest, smallest)
         } else {
             match reason {
@@ -223,7 +212,7 @@ impl Bfq {
                 Expire::Preempted => return,
             }
         };
-        if self.slots_seen >= SLOTS_WARM && self.config.max_budget.0 == 0 {
+        if self.slots_seen >= SLOTS_WARM && self.setting.max_budget.is_none() {
             budget = budget.min(largest);
         }
         self.queues[q].next_budget = budget;

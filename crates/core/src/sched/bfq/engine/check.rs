@@ -51,7 +51,7 @@ impl Bfq {
         let serving = self.in_service == Some(q);
         assert!(queue.busy || queue.next_rq.is_none(), "I7: requests wait, and the queue is not busy");
         assert_eq!(queue.busy && !serving, self.hierarchy.is_active(q), "busy, and not in the hierarchy");
-        if let Some(tag) = queue.next_rq.filter(|_| !serving && !self.config.quirks) {
+        if let Some(tag) = queue.next_rq.filter(|_| !serving && !self.setting.as_kernel) {
             assert!(
                 self.hierarchy.budget(q) >= requests[tag].rq.len.0.min(1 << 30),
                 "I4: a budget too small"

@@ -85,7 +85,7 @@ impl Bfq {
     /// Without hierarchy, and for numbers that are too large, there is the root.
     #[inline]
     fn group_in_range(&self, group: GroupId) -> GroupId {
-        if self.config.hierarchy && group.index() < self.groups.len() { group } else { GroupId::ROOT }
+        if self.setting.groups && group.index() < self.groups.len() { group } else { GroupId::ROOT }
     }
 
     /// Whose requests of this group are.
@@ -304,7 +304,7 @@ impl Bfq {
 impl Bfq {
     /// Whether a request like this one may have a tag now.
     pub(crate) fn admits(&self, rq: &Request) -> bool {
-        if !self.config.pool_limits {
+        if !self.setting.limits_tags {
             return true;
         }
         let raised = usize::from(self.wr_busy > 0);

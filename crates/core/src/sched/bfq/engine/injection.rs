@@ -96,7 +96,7 @@ impl Bfq {
     #[inline]
     pub(crate) fn underused_actuator(&self, requests: &Requests, s: QueueId) -> Option<QueueId> {
         let actuators = self.actuators.count();
-        if actuators == 1 || !self.config.actuators {
+        if actuators == 1 {
             return None;
         }
         let found = (0..actuators).find_map(|a| self.who_needs(requests, s, a, actuators))?;

@@ -77,7 +77,7 @@ impl Bfq {
 
     /// Decides that `q` and what `x` is becoming shall be one, if both have a task and they are not becoming one
     /// already.
-    fn link_to(&mut self, q: QueueId, x: QueueId) -> Option<QueueId> {
+    pub(crate) fn link_to(&mut self, q: QueueId, x: QueueId) -> Option<QueueId> {
         let end = self.chain_end(x);
         let (mine, others) = (self.queues[q].process_refs, self.queues[end].process_refs);
         let alive = mine > 0 && others > 0 && self.queues[x].process_refs > 0;
@@ -87,19 +87,6 @@ impl Bfq {
         self.queues[q].merge_to = Some(end);
         self.queues[end].process_refs += mine;
         Some(end)
-    }
-
-    /// The task of `link` goes over from `q` to `x`, whatever speaks against it: for comparisons.
-    pub(crate) fn force_merge(&mut self, cx: &mut Cx<'_>, link: LinkId, q: QueueId, x: QueueId) {
-        if self.queues[q].merge_to.is_some() {
-            for _ in 0..self.queues[q].process_refs {
-                self.drop_redirections(cx, q);
-            }
-            self.queues[q].merge_to = None;
-        }
-        if self.link_to(q, x).is_some() {
-            self.follow_merges(cx, link);
-        }
     }
 
     /// Makes a task follow the merges that its queue is in, and answers the queue that it has then.

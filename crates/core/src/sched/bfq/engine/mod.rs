@@ -10,6 +10,7 @@
 //! | [`budget`] | how much it may send, what that costs |
 //! | [`injection`] | which queue is served while the disk is kept for another one |
 //! | [`group`] | groups, priorities, tags: what comes from outside |
+//! | [`setting`] | what all of this is set to |
 //! | [`check`] | what must hold between events |
 //!
 //! What is to be done in a case that the literature calls a heuristic is asked of [`hooks`](super::hooks), by
@@ -23,4 +24,5 @@ mod merging;
 mod positions;
 pub(crate) mod queue;
 pub(crate) mod queues;
+pub(crate) mod setting;
 mod slot;

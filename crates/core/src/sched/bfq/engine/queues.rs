@@ -187,7 +187,7 @@ impl Bfq {
         self.rules.wakers.freed(q);
         self.merge_queue_freed(q);
         //= deviates bfq-freed-weight
-        if !self.config.quirks {
+        if !self.setting.as_kernel {
             self.hierarchy.detach(q);
         }
         let queue = &mut self.queues[q];

@@ -20,6 +20,7 @@
 //= docs/reference/bfq.md#73-from-idle-to-busy
 
 use super::queue::LinkId;
+use super::setting::Setting;
 use crate::elevator::Cx;
 use crate::sched::bfq::view::{Expire, QueueId, since};
 use crate::sched::bfq::{self, Bfq};
@@ -126,7 +127,7 @@ impl Bfq {
     /// For the books. Functions of their own, here and below, so that otherwise nothing is in the way.
     #[cold]
     fn book_start(&self, cx: &mut Cx<'_>, q: QueueId) {
-        if self.config.hierarchy {
+        if self.setting.groups {
             cx.books.groups.serve(cx.now, self.group_of(q));
         }
         let detail = Detail::Budget { budget: self.hierarchy.budget(q) };
@@ -138,8 +139,11 @@ impl Bfq {
         self.rules.early.selected();
         let raised = self.hierarchy.weight(q) / self.hierarchy.base_weight(q).max(1);
         let times = if self.is_soft_raised(q) { 1 } else { u64::from(raised) };
-        let deadline =
-            if self.config.fair_writes { self.tick(now) + self.timeout * times } else { now + Duration::MAX };
+        let deadline = if self.setting.clock_runs_at_once {
+            self.tick(now) + self.setting.timeout * times
+        } else {
+            now + Duration::MAX
+        };
         let queue = &mut self.queues[q];
         queue.fifo_checked = false;
         queue.slot_deadline = deadline;
@@ -183,7 +187,7 @@ impl Bfq {
 
     /// The group of the queue in service is charged its time.
     pub(crate) fn charge_group(&self, cx: &mut Cx<'_>, group: GroupId) {
-        if self.config.hierarchy {
+        if self.setting.groups {
             let used = cx.now.saturating_since(self.slot_start);
             cx.books.groups.charge(group, used, Duration::ZERO);
             cx.books.groups.leave(cx.now);
@@ -250,7 +254,7 @@ impl Bfq {
 
     #[cold]
     fn book_idling(&self, cx: &mut Cx<'_>, q: QueueId) {
-        if self.config.hierarchy {
+        if self.setting.groups {
             cx.books.groups.idles(cx.now);
         }
         cx.note(Reason::SliceIdle, self.queues[q].task);
@@ -305,7 +309,7 @@ impl Bfq {
     /// What `q` may send, now that it is busy: what it had left, if it comes back in time. Answers whether it does.
     fn set_budget_for_activation(&mut self, cx: &Cx<'_>, q: QueueId) -> bool {
         let queue = &mut self.queues[q];
-        let in_time = cx.now <= queue.past.last_completion() + self.slice_idle * 3;
+        let in_time = cx.now <= queue.past.last_completion() + self.setting.slice_idle * 3;
         let resumes = queue.hole_credit && in_time && self.left(q) > 0;
         let budget = if resumes {
             // It is positive, and at most a budget.
@@ -323,8 +327,8 @@ impl Bfq {
     /// Whether `q`, which became busy, takes the disk away from `s`. That is part of making the disk responsive: without
     /// raising, slots end by themselves.
     fn preempts(&self, q: QueueId, s: QueueId, resumes: bool) -> bool {
-        let wanted = self.config.interactive || self.config.soft_realtime;
-        if self.muted || !wanted || !self.hierarchy.may_preempt() {
+        let Setting { preempts, decides, .. } = self.setting;
+        if !preempts || !decides || !self.hierarchy.may_preempt() {
             return false;
         }
         let resumes = resumes && self.queues[q].raise.factor() >= self.queues[s].raise.factor();

@@ -24,7 +24,7 @@ impl Bfq {
     pub(crate) fn seen(&self, now: Instant) -> View {
         View {
             now,
-            step: self.config.tick,
+            step: self.setting.tick,
             in_flight: self.in_flight,
             queued: self.queued,
             busy: self.tot_busy(),
@@ -65,12 +65,6 @@ impl Bfq {
         let q = self.rqs[tag].queue;
         self.raise_protected(q);
         cx.note(Reason::Protected, self.queues[q].task);
-    }
-
-    /// For comparisons: a queue that began just now is in a large burst, or is not.
-    pub(crate) fn adopt_large_burst(&mut self, cx: &mut Cx<'_>, q: QueueId, large: bool) {
-        let queues = &self.queues;
-        self.rules.bursts.adopt(q, large, |marked| cx.note(Reason::LargeBurst, queues[marked].task));
     }
 }
 

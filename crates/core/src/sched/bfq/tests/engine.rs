@@ -424,7 +424,7 @@ mod slots {
             rig.pass(ms(8));
             assert!(!rig.queue(1).busy && rig.queue(1).hole_credit, "idled for in vain");
             (1..4).for_each(|i| rig.serve(read(2, 9_000_000 + 8 * i)));
-            rig.pass((last_end + rig.bfq.slice_idle * 3 + late).since(rig.now));
+            rig.pass((last_end + rig.bfq.setting.slice_idle * 3 + late).since(rig.now));
             rig.insert(large(9));
             let next = rig.queue(1).next_budget;
             assert!(left < next, "{left} is told from {next}");

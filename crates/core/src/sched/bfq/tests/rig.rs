@@ -9,7 +9,7 @@ pub(super) use crate::elevator::{Control, Cx, Dispatch};
 pub(super) use crate::request::{Request, Requests, State};
 pub(super) use crate::sched::Scheduler;
 pub(super) use crate::trace::{Action, Reason};
-pub(super) use crate::units::{Class, Id, IoPrio, Sectors, TaskId};
+pub(super) use crate::units::{Class, Duration, Id, IoPrio, Sectors, TaskId};
 pub(super) use std::collections::VecDeque;
 pub(super) use std::vec::Vec;
 

@@ -454,7 +454,7 @@ fn queues_merged_for_good_are_never_split() {
     rig.drain();
     // One that joined it by position leaves it again.
     let mut rig = watched();
-    rig.bfq.config.queue_merge = true;
+    rig.bfq.rules.merge.setting.by_position = true;
     make_seeky(&mut rig, 2);
     rig.pass(ms(700));
     rig.serve(read(2, 40_000_000));
