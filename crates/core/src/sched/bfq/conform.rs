@@ -1,11 +1,12 @@
 //! Looking at queues, and putting another implementation's decisions and state in place of our own.
 //!
-//! For comparisons only. A comparison that lets both sides run after they have decided differently compares nothing any
-//! more; so the one that is judged is put into the other's state, and goes on from there. What is here skips the policy and
-//! keeps the books: every function leaves a scheduler that could have come this far by itself, had it decided so.
+//! For comparisons only. Once two sides have decided differently, a comparison that lets both run on compares
+//! nothing. So the side that is judged is put into the other's state, and continues from there. These
+//! functions skip the policy and keep the books: each leaves a scheduler that could have come this far by
+//! itself, had it decided so. The engine and the rules do not know of this file.
 //!
 //! ```text
-//! mute(true)  insert, complete    nobody is preempted or expires on the way
+//! mute(true)  insert, complete    no queue is preempted or expires meanwhile
 //! mute(false)
 //! force_expire, force_select, force_issue    what the other decided, in its order
 //! adopt_…                                    numbers that still differ
@@ -19,58 +20,58 @@ use crate::elevator::{Cx, Dispatch};
 use crate::trace::Reason;
 use crate::units::{Class, Duration, Instant, Tag, TaskId};
 
-/// A queue, for as long as somebody uses it.
+/// A queue. Valid for as long as a task uses it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct QueueRef(QueueId);
 
 /// What can be seen of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct View {
-    /// Whose it is, or was first.
+    /// The task that it belongs to, or belonged to first.
     pub task: TaskId,
-    /// Several tasks'.
+    /// Whether several tasks use it, or did.
     pub shared: bool,
-    /// Reads, and writes that somebody waits for.
+    /// Whether its requests are sync: reads, and writes that a task waits for.
     pub sync: bool,
-    /// Has requests, or the disk.
+    /// Whether it has requests, or the disk.
     pub busy: bool,
-    /// The disk idles for it.
+    /// Whether the disk idles for it.
     pub waiting: bool,
-    /// In force.
+    /// Its class in force.
     pub class: Class,
-    /// In force, raised or not.
+    /// Its weight in force, raised or not.
     pub weight: u32,
-    /// Not raised.
+    /// Its weight without raising.
     pub base_weight: u32,
-    /// By what the weight is to be multiplied; 1: not raised.
+    /// The factor by which its weight is to be multiplied; 1: not raised.
     pub factor: u32,
-    /// Since when it has been raised, or not.
+    /// When its period of raising began; if it is not raised, when a request last came.
     pub raise_start: Instant,
-    /// For how long it is raised.
+    /// How long its period of raising lasts.
     pub raise_len: Duration,
-    /// Of the slot, in sectors.
+    /// The budget of its slot, in sectors.
     pub budget: u32,
-    /// Of the budget, in sectors.
+    /// What it was charged of that, in sectors.
     pub service: u32,
-    /// The next one, in sectors.
+    /// The budget of its next slot, in sectors.
     pub next_budget: u32,
-    /// Virtual start and finish.
+    /// Its virtual times of start and finish.
     pub times: (u64, u64),
-    /// Virtual time of its class in its group.
+    /// The virtual time of its class in its group.
     pub vtime: u64,
-    /// At the device.
+    /// The number of its requests at the device.
     pub in_flight: u32,
-    /// Waiting.
+    /// The number of its requests that wait.
     pub queued: u32,
-    /// Its task's next request comes soon.
+    /// Whether its task's next request is expected soon.
     pub short_think: bool,
-    /// Its requests are far from each other.
+    /// Whether its requests are far from each other.
     pub seeky: bool,
     /// When its slot is over.
     pub deadline: Instant,
-    /// It may resume with what is left of its budget.
+    /// Whether it may resume with what is left of its budget.
     pub credit: bool,
-    /// It began in a large burst, and so is not raised.
+    /// Whether it began in a large burst, and so is not raised.
     pub in_large_burst: bool,
 }
 
@@ -88,7 +89,7 @@ impl Bfq {
         self.links[self.link_of(task)?].sync.map(QueueRef)
     }
 
-    /// Who has the disk.
+    /// The queue that has the disk.
     #[must_use]
     pub fn serving(&self) -> Option<QueueRef> {
         self.in_service.map(QueueRef)
@@ -99,19 +100,19 @@ impl Bfq {
         self.queues.iter().filter(|(_, queue)| queue.busy).map(|(q, _)| QueueRef(q))
     }
 
-    /// How many these are.
+    /// The number of queues that wait for the disk or have it.
     #[must_use]
     pub fn busy_queues(&self) -> u32 {
         self.tot_busy()
     }
 
-    /// How much the device moves at full speed in a slot, in sectors.
+    /// What the device moves at full speed in a slot, in sectors.
     #[must_use]
     pub fn max_budget(&self) -> u32 {
         self.bmax_now
     }
 
-    /// A queue.
+    /// What can be seen of a queue.
     #[must_use]
     pub fn view(&self, queue: QueueRef) -> View {
         let QueueRef(q) = queue;
@@ -172,12 +173,13 @@ struct Explanation {
 
 /// Another's decisions.
 impl Bfq {
-    /// While muted, arrivals and completions decide nothing: nobody is preempted, expires or is idled for.
+    /// While muted, arrivals and completions decide nothing: no queue is preempted, expires or is idled for.
     pub const fn mute(&mut self, on: bool) {
         self.setting.decides = !on;
     }
 
-    /// The queue in service loses the disk; `idled`: since the idling began it was of no use. False if nobody has it.
+    /// The queue in service loses the disk; if `idled`, its slot was of no use since the idling began. False
+    /// if no queue is in service.
     pub fn force_expire(&mut self, cx: &mut Cx<'_>, why: Reason, idled: bool) -> bool {
         if self.in_service.is_none() {
             return false;
@@ -194,7 +196,7 @@ impl Bfq {
         true
     }
 
-    /// A queue gets the disk. False if somebody has it, or the queue does not want it.
+    /// A queue gets the disk. False if one has it, or if this one does not want it.
     pub fn force_select(&mut self, cx: &mut Cx<'_>, queue: QueueRef) -> bool {
         if self.in_service.is_some() || !self.queues[queue.0].busy {
             return false;
@@ -203,7 +205,7 @@ impl Bfq {
         self.set_in_service(cx) == Some(queue.0)
     }
 
-    /// Sends a request that waits, whosever turn it is.
+    /// Sends a request that waits, whatever queue is in service.
     pub fn force_issue(&mut self, cx: &mut Cx<'_>, tag: Tag) -> Dispatch {
         let q = self.rqs[tag].queue;
         self.queues[q].next_rq = Some(tag);
@@ -213,8 +215,8 @@ impl Bfq {
         self.serve(cx, Some(Imposed { queue: q, tag, draining: false }))
     }
 
-    /// A task's next sync request goes to that queue, or to one of its own if there is none: merges or splits its present
-    /// one. For before the request comes.
+    /// A task's next sync request goes to that queue, or to one of its own if there is none: merges or splits
+    /// its present one. For before the request comes.
     pub fn force_queue(&mut self, cx: &mut Cx<'_>, task: TaskId, to: Option<QueueRef>) {
         let Some(link) = self.link_of(task) else { return };
         match (self.links[link].sync, to) {
@@ -260,22 +262,22 @@ impl Bfq {
 
 /// Another's numbers.
 impl Bfq {
-    /// Virtual times.
+    /// Gives a queue these virtual times.
     pub fn adopt_times(&mut self, now: Instant, queue: QueueRef, start: u64, finish: u64) {
         self.hierarchy.adopt_times(now, queue.0, start, finish);
     }
 
-    /// The budget of the slot, in sectors.
+    /// Gives a queue this budget for its slot, in sectors.
     pub fn adopt_budget(&mut self, queue: QueueRef, sectors: u32) {
         self.hierarchy.set_budget(queue.0, sectors);
     }
 
-    /// The next budget, in sectors.
+    /// Gives a queue this budget for its next slot, in sectors.
     pub fn adopt_next_budget(&mut self, queue: QueueRef, sectors: u32) {
         self.queues[queue.0].next_budget = sectors;
     }
 
-    /// How a queue is raised: the factor (1: not at all), since when and for how long.
+    /// Raises a queue by a factor (1: not at all), since `start` and for `len`.
     pub fn adopt_raise(&mut self, queue: QueueRef, factor: u32, start: Instant, len: Duration) {
         let q = queue.0;
         if let Some(Change { before, .. }) = self.queues[q].raise.change(factor, Reason::None) {
@@ -284,8 +286,8 @@ impl Bfq {
         self.queues[q].raise.adopt(start, len);
     }
 
-    /// By what the weight is multiplied from now on; a period of raising that begins so is as long as one of ours. What a
-    /// queue that `began` just now is given tells whether the burst that it belongs to is large.
+    /// Raises a queue by a factor from now on, for as long as a period of ours. The factor of a queue that
+    /// `began` just now shows whether the burst that it belongs to is large.
     pub fn adopt_factor(&mut self, cx: &mut Cx<'_>, queue: QueueRef, factor: u32, began: bool) {
         let q = queue.0;
         let in_large = factor == 1 && began && self.queues[q].raise.is_raised();
@@ -299,22 +301,22 @@ impl Bfq {
         self.apply_weight(cx, q);
     }
 
-    /// Applies a weight that waits.
+    /// Puts a queue's weight in force, if that is still to be done.
     pub fn adopt_weight(&mut self, cx: &mut Cx<'_>, queue: QueueRef) {
         self.apply_weight(cx, queue.0);
     }
 
-    /// Whether the task's next request comes soon.
+    /// Sets whether a queue's next request is expected soon.
     pub fn adopt_short_think(&mut self, queue: QueueRef, short: bool) {
         self.queues[queue.0].past.adopt_short_think(short);
     }
 
-    /// The slot began by so much later than noted, or earlier.
+    /// The slot began later than noted, or earlier, by this much.
     pub fn adopt_clock(&mut self, by: Duration, later: bool) {
         self.slot_start = if later { self.slot_start + by } else { self.slot_start - by };
     }
 
-    /// How much the device moves at full speed in a slot, in sectors.
+    /// What the device moves at full speed in a slot, in sectors.
     pub const fn adopt_max_budget(&mut self, sectors: u32) {
         self.bmax_now = sectors;
     }

@@ -174,7 +174,7 @@ const fn wakers(config: &Config, slice_idle: Duration) -> waker::Setting {
     waker::Setting { on: config.wakers, slice_idle }
 }
 
-/// The actuators that are told apart, and the number of groups that are scheduled.
+/// The actuators that have queues of their own, and the number of groups that are scheduled.
 pub(super) fn size(config: &Config, limits: &Limits) -> (Actuators, u32) {
     let actuators = if config.actuators { limits.actuators } else { Actuators::default() };
     (actuators, if config.hierarchy { limits.groups } else { 1 })

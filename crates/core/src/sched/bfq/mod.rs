@@ -7,30 +7,29 @@
 //! is the engine of 2010.
 //!
 //! ```text
-//!  insert ──► queue of the task (queues.rs) ─► hierarchy: group × class, B-WF2Q+ ──► queue in service ──► device
-//!               └─ merging.rs: shared?           (parts/hierarchy/)                  slot.rs: budget, time, idling
-//!               │                                                                   ├─ budget.rs: charge, feed back
-//!                                                                                   └─ injection.rs: others meanwhile
-//!  from outside: group.rs (groups, priorities, tags)
+//!  insert ─► queue of the task (queues.rs) ─► hierarchy: group × class, B-WF2Q+ ─► queue in service ─► device
+//!              └─ merging.rs: shared?           (parts/hierarchy/)                 slot.rs: budget, time, idling
+//!                                                                                  ├─ budget.rs: charge, feed back
+//!  from outside: group.rs (groups, priorities, tags)                               └─ injection.rs: others meanwhile
 //!
-//!  hooks/: what happened ──► rules/: burst, depth, early, history, idle, inject, protect, raise, rate, …
+//!  hooks/: what happened ──► rules/: burst, depth, early, history, idle, inject, merge, …
 //!  hooks/: applies it  ◄── Effect ──┘
 //! ```
 //!
 //! # Engine and rules
 //!
-//! The *engine* keeps queues and gives turns. A *rule* watches what happens, keeps its own state, and asks
-//! for an effect; it cannot reach a queue.
-//! `era.rs` chooses the rules' settings from the tunables, `hooks/` is where the engine asks them, and
-//! `injection.rs` where it chooses among queues on their terms.
+//! The *engine* (`engine/`) keeps queues and gives turns. A *rule* (`rules/`) watches what happens, keeps its
+//! own state, and asks for an effect; it cannot reach a queue. `era.rs` chooses the settings of both from the
+//! tunables, `hooks/` is where the engine asks the rules, and this file has the decision: requests come and
+//! go. What only compares the scheduler with a kernel is in `conform.rs`.
 //!
 //! A request's way, file by file, is in docs/architecture.md. What there is of queues and tasks is in
 //! `engine/queue.rs`, and no file here leads back to itself by its imports.
 //!
-//! A queue is selected with a budget, in sectors, and has the disk until it has sent so many (or something
-//! else ends its *slot*: see `engine/slot.rs`). Then it is due again when everyone else has had a share of the same
-//! size for its weight. Budgets say how long turns are, weights how much one gets: a queue with a large
-//! budget has long turns, and waits for as long.
+//! A queue is selected with a budget, in sectors, and has the disk until it has sent as many (or something
+//! else ends its *slot*: see `engine/slot.rs`). Then it is due again when each other queue has had a share of
+//! the same size for its weight. Budgets say how long turns are, weights how much one gets: a queue with a
+//! large budget has long turns, and waits for as long.
 //!
 //! Example: two tasks read in sequence, weights 40 and 80, budgets of 256 sectors each. Virtual time is
 //! service divided by the sum of the weights, 120. The budget of the first takes it 256 / 40 = 6.4 of it to
@@ -72,12 +71,12 @@
 //!
 //! # What it does not do
 //!
-//! Flush and pass-through requests (the driver's), statistics of groups (whoever reads the trace), one queue
-//! for all threads of a program (it sees tasks). It has one lock's worth of state, so many fast devices are
-//! better off without.
+//! Flush and pass-through requests (the driver's), statistics of groups (a reader of the trace has them), one
+//! queue for all threads of a program (it sees tasks). All of its state is behind one lock, so fast devices
+//! are often better off without.
 //!
 //= linux-6.12 block/bfq-iosched.c, block/bfq-wf2q.c, block/bfq-cgroup.c, docs/reference/bfq.md
-//= paper: P. Valente, F. Checconi 2010, "High throughput disk scheduling with fair bandwidth distribution", IEEE TC 59(9)
+//= paper: P. Valente, F. Checconi 2010, "High throughput disk scheduling with fair bandwidth distribution"
 //= paper: P. Valente, A. Avanzini 2015, "Evolution of the BFQ storage-I/O scheduler", MST
 
 mod config;
@@ -117,7 +116,7 @@ use core::ops::Range;
 //= linux-6.12 block/bfq-iosched.c bfq_default_max_budget, docs/reference/bfq.md#21-maximum-budget
 const DEFAULT_BUDGET: u32 = 16 * 1024;
 
-/// How many different weights queues can have: 10, 20, … 80.
+/// The number of different weights that queues can have: 10, 20, … 80.
 const WEIGHTS: usize = 8;
 
 /// The place of a weight among these.
@@ -128,7 +127,7 @@ const fn weight_index(weight: u32) -> usize {
 /// Per group, beside what the hierarchy has.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
-    /// Queues by the position of their next request; nodes: `Bfq::by_position`.
+    /// Queues by the position of their next request. The nodes are in `Bfq::by_position`.
     positions: Tree,
     /// Queues with queued or in-flight requests.
     queues_pending: u32,
@@ -153,7 +152,7 @@ pub struct Bfq {
     config: Config,
     limits: Limits,
     setting: Setting,
-    /// How many tags there are.
+    /// The number of tags.
     tags: u32,
     actuators: Actuators,
     several_actuators: bool,
@@ -177,13 +176,13 @@ pub struct Bfq {
     /// Busy queues, most recently activated or requeued first, per actuator.
     active: [Fifo<QueueId>; Actuators::MAX],
     active_links: Links<QueueId>,
-    /// How many queues are busy in each class, and in all.
+    /// The number of busy queues in each class, and in all.
     busy: [u32; 3],
     busy_in_all: u32,
     wr_busy: u32,
     groups_pending: u32,
-    /// How many queues are counted under each weight (10, 20, … 80), and a bit for each weight under which
-    /// there are any.
+    /// The number of queues that are counted under each weight (10, 20, … 80), and a bit for each weight
+    /// under which there are any.
     weights: [u32; WEIGHTS],
     weights_in_use: u32,
     queued: u32,
@@ -453,7 +452,7 @@ impl Bfq {
         self.cooperate(cx, q, link, rq.start)
     }
 
-    /// The same for a sync request of a task that has no queue, or not alone, or a new one.
+    /// The queue for a sync request of a task that has no queue, shares one, or has a new one.
     #[inline(never)]
     fn unusual_queue_for(&mut self, cx: &mut Cx<'_>, slot: TaskSlot, link: LinkId) -> QueueId {
         let q = match self.links[link].sync {
@@ -686,8 +685,8 @@ impl Bfq {
         }
     }
 
-    /// Who is next in `q` when `tag` has gone: once in a slot the oldest if it has waited for too long, else
-    /// the nearer neighbour, where behind the last is the first.
+    /// The next request of `q` when `tag` has gone: once in a slot the oldest if it has waited for too long,
+    /// else the nearer neighbour, where behind the last is the first.
     fn next_after(&mut self, requests: &Requests, now: Instant, q: QueueId, tag: Tag) -> Option<Tag> {
         let queue = &mut self.queues[q];
         if !core::mem::replace(&mut queue.fifo_checked, true) {
@@ -746,7 +745,7 @@ impl Bfq {
         (1..self.queues.len()).map(QueueId::from_index)
     }
 
-    /// How many queues are busy.
+    /// The number of busy queues.
     #[inline]
     fn tot_busy(&self) -> u32 {
         self.busy_in_all

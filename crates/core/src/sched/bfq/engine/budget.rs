@@ -1,23 +1,26 @@
-//! Budgets: how many sectors a queue may send in a slot, what a request costs, and what a slot is charged in the end.
+//! Budgets: how many sectors a queue may send in a slot, what a request costs, and what a slot is charged in
+//! the end.
 //!
-//! A queue that uses up its budget gets a larger one, one that leaves most of it unused a smaller one. None is larger than
-//! B, what the disk does at its peak rate within `timeout_sync`, and none smaller than B/32; until some slots have been
-//! seen B is 16384 sectors (8 MiB). Example: a budget of B/32 that is always used up becomes B/8, B/2, B.
+//! A queue that uses up its budget gets a larger one, one that leaves most of it unused a smaller one. None
+//! is larger than B, what the disk does at its peak rate within `timeout_sync`, and none smaller than B/32;
+//! until some slots have been seen B is 16384 sectors (8 MiB). Example: a budget of B/32 that is always used
+//! up becomes B/8, B/2, B.
 //!
-//! A request costs its length. An async one costs three times as much, for what its writing costs those who come after,
-//! unless all shares count exactly ([`Bfq::asymmetric`]).
+//! A request costs its length. An async one costs three times as much, for what its writing costs those who
+//! come after, unless all shares count exactly ([`Bfq::asymmetric`]).
 //!
-//! A queue that is *slow*, because it seeks or is at the inner end of the disk, would keep the disk for long with a small
-//! service. It is charged for the time: as many sectors as the peak rate makes of it.
+//! A queue that is *slow*, because it seeks or is at the inner end of the disk, would keep the disk for long
+//! with a small service. It is charged for the time: as many sectors as the peak rate makes of it.
 //!
 //! ```text
 //!   slot of 60 ms, 300 sectors sent, B = 16384 for 125 ms:   charged 16384 * 60 / 125 = 7864
 //! ```
 //!
-//! The engine of 2010 had steps instead of factors, at least B/2, and a whole budget as the price for being slow; these
-//! rules are in [`early`].
+//! The engine of 2010 had steps instead of factors, at least B/2, and a whole budget as the price for being
+//! slow; these rules are in [`early`].
 //
-//= linux-6.12 block/bfq-iosched.c __bfq_bfqq_recalc_budget, bfq_bfqq_charge_time, bfq_bfqq_is_slow, bfq_serv_to_charge,
+//= linux-6.12 block/bfq-iosched.c __bfq_bfqq_recalc_budget, bfq_bfqq_charge_time, bfq_bfqq_is_slow
+//= linux-6.12 block/bfq-iosched.c bfq_serv_to_charge,
 //= linux-6.12 block/bfq-iosched.c bfq_bfqq_budget_timeout, bfq_may_expire_for_budg_timeout
 //= docs/reference/bfq.md#25-slot-clock
 
@@ -134,8 +137,8 @@ impl Bfq {
         self.tick(now) >= self.queues[q].slot_deadline
     }
 
-    /// Whether it may end for that. An empty queue that has used most of its budget is left in peace: to cut it would
-    /// put its timestamps out of step.
+    /// Whether it may end for that. An empty queue that has used most of its budget is left in peace: to cut
+    /// it would put its timestamps out of step.
     #[inline]
     pub(crate) fn may_time_out(&self, now: Instant, q: QueueId) -> bool {
         self.timed_out(now, q) && (!self.queues[q].waiting || self.has_third_left(q))
@@ -145,8 +148,8 @@ impl Bfq {
         self.left(q) >= i64::from(self.hierarchy.budget(q) / 3)
     }
 
-    /// The slot of `q`, which lasted until `end`, is over: charges for time if that is due. Answers whether the queue
-    /// was slow.
+    /// The slot of `q`, which lasted until `end`, is over: charges for time if that is due. Answers whether
+    /// the queue was slow.
     pub(crate) fn settle(&mut self, now: Instant, q: QueueId, reason: Expire, end: Instant) -> bool {
         if self.rules.early.setting.on {
             return self.settle_as_in_2010(now, q, reason, end);

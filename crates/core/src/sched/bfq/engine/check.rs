@@ -64,7 +64,7 @@ impl Bfq {
         }
         assert!(!queue.waiting || serving, "I16: idling for a queue that is not in service");
         let unneeded = queue.process_refs == 0 && queue.in_flight == 0 && !queue.busy;
-        assert!(!unneeded || q == QueueId::FALLBACK, "I19: a queue that nobody needs");
+        assert!(!unneeded || q == QueueId::FALLBACK, "I19: a queue that is not needed");
         self.rules.raise.check(&queue.raise);
     }
 

@@ -1,18 +1,19 @@
-//! Groups, priorities, and who may have a tag: what comes from outside.
+//! Groups, priorities, and which request may have a tag: what comes from outside.
 //!
-//! A task's requests say which group they are made for and how urgent they are. When either has changed since the task's
-//! last request, its queues follow: a sync queue moves to the other group, or takes the new weight with its next
-//! insertion; an async queue is the group's, so the task goes to another one.
+//! A task's requests say which group they are made for and how urgent they are. When either has changed since
+//! the task's last request, its queues follow: a sync queue moves to the other group, or takes the new weight
+//! with its next insertion; an async queue is the group's, so the task goes to another one.
 //!
-//! **Admission.** A writer could fill all tags, and readers could not even ask. So async requests get half of the tags, and
-//! all writes three quarters; 3/16 and 6/16 while a queue is raised. Of its part, each group and queue may have as much as
-//! its weight says, so that a group with many requests does not keep the others from asking.
+//! **Admission.** A writer could fill all tags, and readers could not even ask. So async requests get half of
+//! the tags, and all writes three quarters; 3/16 and 6/16 while a queue is raised. Of its part, each group
+//! and queue may have as much as its weight says, so that a group with many requests does not keep the others
+//! from asking.
 //!
-//! Example: 256 tags, nobody raised, a group of weight 100 beside one of 300: its async writes may have 128 * 100 / 400 = 32
-//! tags.
+//! Example: 256 tags, no queue raised, a group of weight 100 beside one of 300: its async writes may have 128
+//! * 100 / 400 = 32 tags.
 //!
-//! A group that goes leaves its queues to the group that it was in, as later requests of its tasks are that group's. (The kernel
-//! moves them to the root.)
+//! A group that goes leaves its queues to the group that it was in, as later requests of its tasks are that
+//! group's. (The kernel moves them to the root.)
 //
 //= linux-6.12 block/bfq-cgroup.c bfq_bfqq_move, bfq_bic_update_cgroup, bfq_pd_offline; block/bfq-iosched.c
 //= linux-6.12 block/bfq-iosched.c bfq_check_ioprio_change, bfq_limit_depth, bfqq_request_over_limit
@@ -26,17 +27,18 @@ use crate::sched::bfq::Bfq;
 use crate::sched::bfq::view::{Expire, Kind, QueueId};
 use crate::units::{Class, GroupId, Id, IoPrio, TaskId, Weight};
 
-/// Of a group.
+/// The largest weight of a group.
 //= linux-6.12 block/bfq-iosched.h BFQ_MAX_WEIGHT, docs/reference/bfq.md#17-weights-and-their-changes
 const WEIGHT_MAX: u32 = 1000;
-/// Of a group that nobody has given another.
+/// The weight of a group that was given no other.
 //= linux-6.12 block/bfq-cgroup.c CGROUP_WEIGHT_DFL, docs/reference/bfq.md#17-weights-and-their-changes
 const WEIGHT_DEFAULT: u32 = 100;
 
-/// The kinds of requests whose number is limited, and what part of the tags each may have, in sixteenths: while nobody is
-/// raised, and while somebody is.
+/// The part of the tags that async requests may have, in sixteenths: while no queue is raised, and while one
+/// is.
 //= linux-6.12 block/bfq-iosched.c bfq_update_depths, docs/reference/bfq.md#311-request-pool-saturation
 const ASYNC_PART: [u32; 2] = [8, 3];
+/// The part of the tags that all writes may have, in sixteenths: while no queue is raised, and while one is.
 const WRITE_PART: [u32; 2] = [12, 6];
 
 /// Tasks, as of their requests.
@@ -88,7 +90,7 @@ impl Bfq {
         if self.setting.groups && group.index() < self.groups.len() { group } else { GroupId::ROOT }
     }
 
-    /// Whose requests of this group are.
+    /// The group that requests of this group belong to: it may be gone.
     fn home(&self, cx: &Cx<'_>, group: GroupId) -> GroupId {
         self.group_in_range(cx.books.groups.home(group))
     }
@@ -121,7 +123,7 @@ impl Bfq {
             }
             let Some(q) = self.links[link].sync else { continue };
             let queue = &self.queues[q];
-            // Nor may others be about to come to it from the old group.
+            // Other tasks may be about to come to it from the old group, by a merge.
             if !queue.shared && queue.merge_to.is_none() && queue.process_refs == 1 {
                 if self.group_of(q) != group {
                     self.move_queue(cx, q, group);
@@ -187,7 +189,8 @@ impl Bfq {
             Control::SetWeight(group, _) | Control::SetPolicy(group, _) => {
                 self.set_group_weight(group, cx.books.groups.weight(group));
             }
-            // It has neither classes of groups nor weights of their own tasks; guarantees are the controller's.
+            // It has neither classes of groups nor weights of their own tasks; guarantees are the
+            // controller's.
             Control::SetLeafWeight(..)
             | Control::SetClass(..)
             | Control::SetMax(..)
@@ -218,8 +221,9 @@ impl Bfq {
         }
     }
 
-    /// A group without requests is inside another, and what is in it with it. One of its queues may still have the disk, or its
-    /// place, and be awaited; or have requests that its task made before it came to the group.
+    /// A group without requests is inside another, and what is in it with it. One of its queues may still
+    /// have the disk, or its place, and be awaited; or have requests that its task made before it came to the
+    /// group.
     fn set_parent(&mut self, cx: &mut Cx<'_>, group: GroupId, parent: GroupId) {
         if !self.is_group(group) {
             return;
@@ -358,7 +362,8 @@ impl Bfq {
         core::iter::successors(Some(first), |&(group, _)| Some((self.hierarchy.parent(group)?, Some(group))))
     }
 
-    /// The weights of the queues beside `q`; higher classes count eightfold for each class that they are above.
+    /// The weights of the queues beside `q`; higher classes count eightfold for each class that they are
+    /// above.
     fn weight_beside(&self, q: QueueId) -> u64 {
         let class = self.class(q);
         let classes = [Class::RealTime, Class::BestEffort, Class::Idle].into_iter().filter(|&c| c <= class);

@@ -3,10 +3,11 @@
 //! The first that there is:
 //!
 //! 1. the async queue of the same task, if the request is that task's: it may wait for its own writes;
-//! 2. the queue's [waker](crate::sched::bfq::rules::waker), and 3. the first that it wakes itself: idling would keep away
-//!    what it waits for;
-//! 4. any busy queue, most recently activated first, on the terms of [injection](crate::sched::bfq::rules::inject). Not
-//!    where idling gains throughput, and not for a raised queue that will soon have a request again.
+//! 2. the queue's [waker](crate::sched::bfq::rules::waker), and 3. the first that it wakes itself: idling
+//!    would keep away what it waits for;
+//! 4. any busy queue, most recently activated first, on the terms of
+//!    [injection](crate::sched::bfq::rules::inject). Not where idling gains throughput, and not for a raised
+//!    queue that will soon have a request again.
 //!
 //! The first three ask for no limit. An injected request is charged to its own queue, whose turn in virtual
 //! time it does not take: see [`super::slot`].
@@ -99,12 +100,12 @@ impl Bfq {
         if actuators == 1 {
             return None;
         }
-        let found = (0..actuators).find_map(|a| self.who_needs(requests, s, a, actuators))?;
+        let found = (0..actuators).find_map(|a| self.queue_needing(requests, s, a, actuators))?;
         (found != s).then_some(found)
     }
 
-    /// Who is to send a request to actuator `a` of so many, if that has too little to do.
-    fn who_needs(&self, requests: &Requests, s: QueueId, a: usize, actuators: usize) -> Option<QueueId> {
+    /// The queue that is to send a request to actuator `a`, if that has too little to do.
+    fn queue_needing(&self, requests: &Requests, s: QueueId, a: usize, actuators: usize) -> Option<QueueId> {
         let has = self.in_flight_of[a];
         if has >= ENOUGH || a + 1 < actuators && has >= self.in_flight_of[a + 1] {
             return None;

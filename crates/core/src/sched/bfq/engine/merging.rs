@@ -1,14 +1,15 @@
-//! Queues that become one, and part again: what the engine does when the [rule](crate::sched::bfq::rules::merge) says so.
+//! Queues that become one, and part again: what the engine does when the
+//! [rule](crate::sched::bfq::rules::merge) says so.
 //!
-//! Two queues are *linked*: from then on the task whose request arrives, and each other task that uses its queue,
-//! goes over to the other queue with its next request. Requests that are queued stay where they are. A *split*
-//! gives a task a queue of its own, and what was remembered of its old one.
+//! Two queues are *linked*: from then on the task whose request arrives, and each other task that uses its
+//! queue, goes over to the other queue with its next request. Requests that are queued stay where they are. A
+//! *split* gives a task a queue of its own, and what was remembered of its old one.
 //!
 //! **References.** `process_refs` of a queue counts the links that point to it, and those that will once they
 //! have followed the pending merges. Linking adds the source's references to the target. A task that follows
 //! leaves the source only; one that exits or is split off leaves the whole chain. A queue without references
-//! redirects no task, so a chain never leads to a queue that is free. Targets of stable merges are no references:
-//! they are cleared when the queue goes.
+//! redirects no task, so a chain never leads to a queue that is free. Targets of stable merges are no
+//! references: they are cleared when the queue goes.
 //
 //= linux-6.12 block/bfq-iosched.c bfq_setup_cooperator, bfq_setup_merge, bfq_merge_bfqqs, bfq_split_bfqq
 //= docs/reference/bfq.md#32-early-queue-merge
@@ -24,8 +25,8 @@ use crate::units::{Instant, Sector};
 
 /// Linking.
 impl Bfq {
-    /// The queue that `q` shall become one with, now that a request of `link` comes to it at `position`; links
-    /// them. They are merged by [`Self::follow_merges`].
+    /// The queue that `q` shall become one with, now that a request of `link` comes to it at `position`;
+    /// links them. They are merged by [`Self::follow_merges`].
     #[inline(always)]
     pub(crate) fn find_cooperator(
         &mut self,
@@ -75,8 +76,8 @@ impl Bfq {
         end
     }
 
-    /// Decides that `q` and what `x` is becoming shall be one, if both have a task and they are not becoming one
-    /// already.
+    /// Decides that `q` and what `x` is becoming shall be one, if both have a task and they are not becoming
+    /// one already.
     pub(crate) fn link_to(&mut self, q: QueueId, x: QueueId) -> Option<QueueId> {
         let end = self.chain_end(x);
         let (mine, others) = (self.queues[q].process_refs, self.queues[end].process_refs);
@@ -202,8 +203,8 @@ impl Bfq {
         }
     }
 
-    /// A sync queue was created for `link`, not by a split: it may be one with the last that was created. Answers
-    /// which one to use.
+    /// A sync queue was created for `link`, not by a split: it may be one with the last that was created.
+    /// Answers which one to use.
     pub(crate) fn consider_stable_merge(&mut self, cx: &mut Cx<'_>, q: QueueId, link: LinkId) -> QueueId {
         if q == QueueId::FALLBACK {
             return q;

@@ -1,7 +1,8 @@
-//! Queues in the order of the positions of their next requests, in each group: where to find one that reads near
-//! a position.
+//! Queues in the order of the positions of their next requests, in each group: where to find one that reads
+//! near a position.
 //
-//= linux-6.12 block/bfq-iosched.c bfq_pos_tree_add_move, bfqq_find_close, docs/reference/bfq.md#32-early-queue-merge
+//= linux-6.12 block/bfq-iosched.c bfq_pos_tree_add_move, bfqq_find_close
+//= docs/reference/bfq.md#32-early-queue-merge
 
 use crate::elevator::Cx;
 use crate::sched::bfq::Bfq;

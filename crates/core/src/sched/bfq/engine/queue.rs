@@ -6,16 +6,18 @@
 //!   task ──► Process ──► Link ──► (merged: the same sync Queue) ──────────┘
 //! ```
 //!
-//! A sync queue belongs to one task and one actuator; merging makes it belong to several tasks. An async queue belongs to a
-//! group: all its tasks of one class and level share it. Budgets, service, weights and virtual times of a queue are in
-//! the [hierarchy](crate::parts::hierarchy), under the same number.
+//! A sync queue belongs to one task and one actuator; merging makes it belong to several tasks. An async
+//! queue belongs to a group: all its tasks of one class and level share it. Budgets, service, weights and
+//! virtual times of a queue are in the [hierarchy](crate::parts::hierarchy), under the same number.
 //!
-//! Queues come from a pool: one for each task and actuator, as many async ones as can be used at a time, and some spare
-//! ones for those that were left behind with requests still in them. A queue goes back when no task refers to it and its
-//! last request has completed. When the pool is empty, and for tasks beyond [`crate::Limits::tasks`], there is the *fallback*
-//! queue, which everyone shares who has nothing better (`oom_bfqq` in the kernel): async, best effort, level 4.
+//! Queues come from a pool: one for each task and actuator, as many async ones as can be used at a time, and
+//! some spare ones for those that were left behind with requests still in them. A queue goes back when no
+//! task refers to it and its last request has completed. When the pool is empty, and for tasks beyond
+//! [`crate::Limits::tasks`], there is the *fallback* queue, which everyone shares who has nothing better
+//! (`oom_bfqq` in the kernel): async, best effort, level 4.
 //
-//= linux-6.12 block/bfq-iosched.h struct bfq_queue, struct bfq_io_cq; block/bfq-iosched.c bfq_init_bfqq, bfq_put_queue,
+//= linux-6.12 block/bfq-iosched.h struct bfq_queue, struct bfq_io_cq; block/bfq-iosched.c bfq_init_bfqq
+//= bfq_put_queue,
 //= linux-6.12 block/bfq-iosched.c bfq_exit_icq, docs/reference/bfq.md#710-exit
 
 use crate::parts::sorted::SortedQueue;
@@ -32,7 +34,7 @@ id! {
     pub(crate) LinkId(u32)
 }
 
-/// A group has so many async queues for each actuator: 8 levels of RT, 8 of BE, and IDLE.
+/// The number of async queues of a group for each actuator: 8 levels of RT, 8 of BE, and IDLE.
 pub(crate) const ASYNC_KINDS: usize = 17;
 
 /// One queue.
@@ -44,37 +46,38 @@ pub(crate) struct Queue {
     pub(crate) sync: bool,
     /// The actuator that its requests need.
     pub(crate) actuator: u8,
-    /// Asked for; the class and weight in force are the hierarchy's.
+    /// The priority that is asked for; the class and weight in force are the hierarchy's.
     pub(crate) prio: IoPrio,
-    /// In sector order and in order of arrival.
+    /// Its requests that wait, in sector order and in order of arrival.
     pub(crate) requests: SortedQueue,
-    /// The best of them.
+    /// The request that it sends next.
     pub(crate) next_rq: Option<Tag>,
     pub(crate) in_flight: u32,
     /// Links whose pointer is this queue, and pending redirections to it.
     pub(crate) process_refs: u32,
     /// Links that may stably merge with it later.
     pub(crate) stable_refs: u32,
-    /// The task that has it alone; `None` if it is shared or async.
+    /// The task that has it to itself; `None` if it is shared or async.
     pub(crate) owner: Option<LinkId>,
-    /// In messages: whose it is or was first.
+    /// The task that it belongs to in messages: its own, or its first.
     pub(crate) task: TaskId,
 
     /// Sectors for its next slot.
     pub(crate) next_budget: u32,
     pub(crate) slot_deadline: Instant,
-    /// When it became without queued and in-flight requests.
+    /// When it last had neither queued nor in-flight requests any more.
     pub(crate) drained_at: Option<Instant>,
-    /// The later told of the two above: since when it has been waiting, if that is in the past.
+    /// Since when it has waited for the disk, if that is in the past: the time that was last set of the two
+    /// above.
     pub(crate) waits_since: Instant,
     pub(crate) busy: bool,
     /// The disk idles for it.
     pub(crate) waiting: bool,
-    /// It ran empty with budget left, and may go on with that.
+    /// It ran empty with budget left, and may continue with that.
     pub(crate) hole_credit: bool,
-    /// Deadlines were looked at in this slot.
+    /// Whether deadlines were looked at in this slot.
     pub(crate) fifo_checked: bool,
-    /// Who was found then, and may not be passed.
+    /// The request that was found to be overdue then, and may not be passed over.
     pub(crate) overdue: Option<Tag>,
     pub(crate) just_created: bool,
     pub(crate) created: Instant,
@@ -203,8 +206,8 @@ impl Process {
         }
     }
 
-    /// A request of a kind came that carries `prio`. Whoever spoke last is right: the requests, by carrying another
-    /// priority than those before, or [`Self::set_prio`].
+    /// A request of a kind came that carries `prio`. What was said last counts: by requests, if they carry
+    /// another priority than those before, or by [`Self::set_prio`].
     #[inline]
     pub(crate) fn see_prio(&mut self, kind: usize, prio: IoPrio) {
         if self.seen[kind] != prio {

@@ -74,7 +74,7 @@ impl Bfq {
 
 /// Coming.
 impl Bfq {
-    /// An empty queue out of the pool, with a reference for whoever asked; `None` if there is none.
+    /// An empty queue out of the pool, with one reference; `None` if there is none.
     fn new_queue(&mut self, now: Instant, slot: TaskSlot, actuator: usize, sync: bool) -> Option<QueueId> {
         let q = self.pool_links.pop_front(&mut self.pool)?;
         self.hierarchy.detach(q);

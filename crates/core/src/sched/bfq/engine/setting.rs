@@ -71,10 +71,10 @@ pub(crate) struct Setting {
     pub(crate) brief_counts_as: Duration,
     /// The time for which B sectors are charged.
     pub(crate) charged_time: Duration,
-    /// Whether arrivals and completions may end a slot or begin an idle period. Off while the decisions of another
-    /// implementation are put in place of our own.
+    /// Whether arrivals and completions may end a slot or begin an idle period. Off while the decisions of
+    /// another implementation are put in place of our own.
     pub(crate) decides: bool,
-    /// As in the kernel: a budget may be too small for the next request of its queue, a request that is overdue
-    /// may be passed over, and a queue that is freed keeps its weight.
+    /// As in the kernel: a budget may be too small for the next request of its queue, a request that is
+    /// overdue may be passed over, and a queue that is freed keeps its weight.
     pub(crate) as_kernel: bool,
 }

@@ -8,14 +8,15 @@
 //!     └──────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A queue keeps the disk until its budget is used up, its slot has lasted for `timeout_sync`, it has nothing to send and is
-//! not idled for, or is idled for in vain, or another takes the disk away: one of a higher class or weight that becomes
-//! busy, or one that resumes its own slot after a short pause.
+//! A queue keeps the disk until its budget is used up, its slot has lasted for `timeout_sync`, it has nothing
+//! to send and is not idled for, or is idled for in vain, or another takes the disk away: one of a higher
+//! class or weight that becomes busy, or one that resumes its own slot after a short pause.
 //!
-//! A queue that ran empty keeps what is left of its budget (*hole credit*). If its next request comes soon it goes on with
-//! that, and with its old timestamps: it is as if it had never stopped.
+//! A queue that ran empty keeps what is left of its budget (*hole credit*). If its next request comes soon it
+//! continues with that, and with its old timestamps: it is as if it had never stopped.
 //
-//= linux-6.12 block/bfq-iosched.c bfq_select_queue, __bfq_set_in_service_queue, bfq_bfqq_expire, __bfq_bfqq_expire,
+//= linux-6.12 block/bfq-iosched.c bfq_select_queue, __bfq_set_in_service_queue, bfq_bfqq_expire
+//= linux-6.12 block/bfq-iosched.c __bfq_bfqq_expire,
 //= linux-6.12 block/bfq-iosched.c bfq_bfqq_handle_idle_busy_switch, bfq_updated_next_req
 //= docs/reference/bfq.md#73-from-idle-to-busy
 
@@ -58,7 +59,7 @@ impl Bfq {
         self.select_next(cx)
     }
 
-    /// The same, when nobody is in service.
+    /// The queue that is to send the next request, and why, if no queue is in service; `None` to wait.
     #[inline(never)]
     fn select_next(&mut self, cx: &mut Cx<'_>) -> Option<(QueueId, Reason)> {
         loop {
@@ -71,7 +72,7 @@ impl Bfq {
         }
     }
 
-    /// Whether `q`, which is in service, sends a request, and if not, who does.
+    /// What to do about `q`, which is in service.
     #[inline]
     fn review_in_service(&mut self, cx: &Cx<'_>, q: QueueId) -> Verdict {
         if self.may_time_out(cx.now, q) && !self.must_idle(q) {
@@ -80,7 +81,7 @@ impl Bfq {
         self.review(cx, q, Reason::Batch)
     }
 
-    /// Whether `q`, which is in service and may be for longer, sends a request, and if not, who does.
+    /// What to do about `q`, which is in service and may be for longer.
     #[inline(always)]
     fn review(&mut self, cx: &Cx<'_>, q: QueueId, why: Reason) -> Verdict {
         if self.several_actuators
@@ -158,7 +159,7 @@ impl Bfq {
         self.expire_as_of(cx, reason, cx.now);
     }
 
-    /// The same; it was of use until `end`.
+    /// The slot of the queue in service ends, which was of use until `end`.
     pub(crate) fn expire_as_of(&mut self, cx: &mut Cx<'_>, reason: Expire, end: Instant) {
         let Some(q) = self.in_service else { return };
         let sent = self.hierarchy.service(q);
@@ -194,7 +195,8 @@ impl Bfq {
         }
     }
 
-    /// If nobody in the group wants the disk any more, while others do, it has lost its place; and so on upwards.
+    /// If no queue in the group wants the disk any more, while others do, the group has lost its place; and
+    /// so on upwards.
     fn book_dequeue(&self, cx: &mut Cx<'_>, mut group: GroupId) {
         while let Some(above) = self.hierarchy.parent(group)
             && !self.hierarchy.is_group_active(group)
@@ -205,7 +207,7 @@ impl Bfq {
         }
     }
 
-    /// Nobody is in service any more; `q`, which was, is busy if it has requests, or is to keep its place.
+    /// No queue is in service any more; `q`, which was, is busy if it has requests, or is to keep its place.
     pub(crate) fn end_slot(&mut self, cx: &mut Cx<'_>, q: QueueId, reason: Expire) {
         let empty = self.is_empty(q);
         let keep = !empty || (reason == Expire::Preempted && self.needed(q));
@@ -306,7 +308,8 @@ impl Bfq {
         wakeup.interactive
     }
 
-    /// What `q` may send, now that it is busy: what it had left, if it comes back in time. Answers whether it does.
+    /// What `q` may send, now that it is busy: what it had left, if it comes back in time. Answers whether it
+    /// does.
     fn set_budget_for_activation(&mut self, cx: &Cx<'_>, q: QueueId) -> bool {
         let queue = &mut self.queues[q];
         let in_time = cx.now <= queue.past.last_completion() + self.setting.slice_idle * 3;
@@ -324,8 +327,8 @@ impl Bfq {
         resumes
     }
 
-    /// Whether `q`, which became busy, takes the disk away from `s`. That is part of making the disk responsive: without
-    /// raising, slots end by themselves.
+    /// Whether `q`, which became busy, takes the disk away from `s`. That is part of making the disk
+    /// responsive: without raising, slots end by themselves.
     fn preempts(&self, q: QueueId, s: QueueId, resumes: bool) -> bool {
         let Setting { preempts, decides, .. } = self.setting;
         if !preempts || !decides || !self.hierarchy.may_preempt() {

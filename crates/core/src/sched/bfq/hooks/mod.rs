@@ -136,8 +136,8 @@ impl Bfq {
         }
     }
 
-    /// `rq` of `q`, which is `raised` or not, is about to go to the device. Answers whether `q` is raised when the
-    /// rules have seen it.
+    /// `rq` of `q`, which is `raised` or not, is about to go to the device. Answers whether `q` is raised
+    /// when the rules have seen it.
     #[inline(always)]
     pub(crate) fn rules_dispatched(
         &mut self,

@@ -85,8 +85,8 @@ impl Bfq {
         self.reweigh(cx, q, change);
     }
 
-    /// A request came to `q`, whose factor was `before` until then; `interactive` says whether the queue became
-    /// busy with it, and was idle for long.
+    /// A request came to `q`, whose factor was `before` until then; `interactive` says whether the queue
+    /// became busy with it, and was idle for long.
     #[inline(always)]
     pub(crate) fn raise_arrived(&mut self, now: Instant, q: QueueId, before: u32, interactive: bool) {
         let view = self.seen(now);
@@ -212,9 +212,9 @@ impl Bfq {
         }
     }
 
-    /// `q` was in a large burst, which is none any more: it is raised as it would have been then, if it has read
-    /// in more places than one, or as soon as it does. Queues that have not may be streams, too, which have not
-    /// got far.
+    /// `q` was in a large burst, which is none any more: it is raised as it would have been then, if it has
+    /// read in more places than one, or as soon as it does. Queues that have not may be streams, too, which
+    /// have not got far.
     fn raise_after_burst(&mut self, cx: &mut Cx<'_>, q: QueueId) {
         let (queue, view) = (&self.queues[q], self.seen(cx.now));
         let one_task = queue.sync && queue.owner.is_some() && !queue.shared;

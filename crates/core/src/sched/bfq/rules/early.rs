@@ -5,8 +5,8 @@
 //! | `throughput_boost` | budgets: B is three quarters of what the disk does in a slot; at least B/2; plus 1024 sectors when used up, minus 128 after idling in vain, back to three quarters of B after a timeout |
 //! | `fair_writes` | a slot's clock starts with its first completion. A queue that times out, is slow or async pays for a whole budget. An async queue may send 4 requests in a slot if others wait, none while sync requests are at the device, and for 40 ms |
 //!
-//! A queue is *slow* if at its rate its budget would not be used up within `timeout_sync`. (The published test
-//! has the comparison the other way round; this is what its description says.)
+//! A queue is *slow* if at its rate its budget would not be used up within `timeout_sync`. (The published
+//! test has the comparison the other way round; this is what its description says.)
 //!
 //! Other rules have their own form of 2010, which is theirs: seeks and think times in `history`, the rate of
 //! the device in `rate`, for which queues the disk idles in `idling`. With both kinds of raising off no queue

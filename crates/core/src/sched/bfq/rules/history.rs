@@ -5,18 +5,18 @@
 //! - **Seekiness**: of the last 32 requests, how many started far from where the one before ended. *Far* is
 //!   more than 800 sectors, and on a disk without a head only for requests of less than 64. More than 19 make
 //!   a queue seeky, 32 totally seeky.
-//! - **I/O-bound**: whether the queue has nothing to do for at most a fifth of the time. What passed more than
-//!   200 ms ago counts half.
+//! - **I/O-bound**: whether the queue has nothing to do for at most a fifth of the time. What passed more
+//!   than 200 ms ago counts half.
 //!
 //! Example: a reader sends each request 1 ms after the last one completed, which took 3 ms: think time 1 ms,
 //! and idle for a quarter of the time, so not I/O-bound. If it read ahead by one request it would always have
 //! something to do.
 //!
-//! In the engine of 2010 a queue was seeky when its mean distance was above 8192 sectors, and a think time was
-//! short up to the whole of `slice_idle` instead of half of it.
+//! In the engine of 2010 a queue was seeky when its mean distance was above 8192 sectors, and a think time
+//! was short up to the whole of `slice_idle` instead of half of it.
 //!
-//! A queue's [`Past`] is looked at with each request, so it is kept with the queue. Its fields are this file's
-//! alone.
+//! A queue's [`Past`] is looked at with each request, so it is kept with the queue. Its fields are this
+//! file's alone.
 //
 //= linux-6.12 block/bfq-iosched.c bfq_update_io_thinktime, bfq_update_io_seektime, bfq_update_io_intensity
 //= docs/reference/bfq.md#28-think-time
@@ -273,7 +273,8 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// What is known of a queue that is made now: nothing. `expects` says whether it is one that is idled for.
+    /// What is known of a queue that is made now: nothing. `expects` says whether it is one that is idled
+    /// for.
     pub(crate) fn created(&self, now: Instant, sync: bool, expects: bool) -> Past {
         Past {
             think: ThinkTime::since(now),
@@ -399,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_idle_for_more_than_a_fifth_of_the_time_is_not_io_bound() {
+    fn a_queue_that_is_idle_for_more_than_a_fifth_of_the_time_is_not_io_bound() {
         let (ms, start) = (Duration::from_ms, Instant::EPOCH);
         let mut activity = Activity::since(start);
         activity.arrived(start + ms(10), ms(10), true);

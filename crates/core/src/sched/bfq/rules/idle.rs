@@ -1,8 +1,8 @@
 //! When the disk idles for a queue that has nothing to send, and for how long.
 //!
-//! It idles for two reasons. *Throughput*: the next request of a sequential reader is worth waiting for, as it
-//! needs no seek. *Guarantees*: if another queue were served in the gap, the device would be busy with that
-//! when the next request comes, and the weights would say little about which queue gets how much. If all
+//! It idles for two reasons. *Throughput*: the next request of a sequential reader is worth waiting for, as
+//! it needs no seek. *Guarantees*: if another queue were served in the gap, the device would be busy with
+//! that when the next request comes, and the weights would say little about which queue gets how much. If all
 //! queues are to get the same and the device queues, its own order gives it to them, and there is nothing to
 //! wait for.
 //!
@@ -18,12 +18,12 @@
 //! Guarantees ask for it, whatever the device is, if the queue is raised and others are not, if it is raised
 //! and the device has many requests of others, if the shares differ, or if the queue is alone.
 //!
-//! The disk idles for at most `slice_idle` (8 ms), for 2 ms if the queue seeks and all shares are equal, and for
-//! at least 20 ms if it is raised.
+//! The disk idles for at most `slice_idle` (8 ms), for 2 ms if the queue seeks and all shares are equal, and
+//! for at least 20 ms if it is raised.
 //!
 //! By the rules of 2010 the disk idled for every queue with an *idle window*: one whose think time is not
-//! longer than `slice_idle`, and that does not seek if the device queues; and only while the device had nothing
-//! to do.
+//! longer than `slice_idle`, and that does not seek if the device queues; and only while the device had
+//! nothing to do.
 //!
 //! What it does not do: set the timer, or choose which queue is served meanwhile. The engine does the first,
 //! and [`inject`](super::inject) says on which terms the second is done.
@@ -239,8 +239,8 @@ impl Idle {
         })
     }
 
-    /// Whether idling for a queue continues, though a request of length `len` came, the only one that waits: it
-    /// may grow by merging, and then makes for more throughput.
+    /// Whether idling for a queue continues, though a request of length `len` came, the only one that waits:
+    /// it may grow by merging, and then makes for more throughput.
     #[inline]
     pub(crate) fn awaits_more(&self, load: &Load, queue: &impl Candidate, len: Sectors) -> bool {
         len < SMALL && !self.raised_wait(load) && self.would_boost(queue)

@@ -25,7 +25,8 @@
 //!
 //! What it does not do: choose which queue sends; the engine takes the first that [suits](Terms::suits).
 //
-//= linux-6.12 block/bfq-iosched.c bfq_choose_bfqq_for_injection, bfq_update_inject_limit, bfq_reset_inject_limit
+//= linux-6.12 block/bfq-iosched.c bfq_choose_bfqq_for_injection, bfq_update_inject_limit
+//= linux-6.12 block/bfq-iosched.c bfq_reset_inject_limit
 
 use crate::sched::bfq::view::{QueueId, View, since};
 use crate::table::Table;

@@ -1,7 +1,8 @@
 //! Which queues become one, and which part again.
 //!
-//! **Early queue merge.** Tasks that read one stream together (a pool of dump workers, a virtual machine's I/O
-//! threads) look random each, and idling waits for the wrong one. One queue for all of them is sequential:
+//! **Early queue merge.** Tasks that read one stream together (a pool of dump workers, a virtual machine's
+//! I/O threads) look random each, and idling waits for the wrong one. One queue for all of them is
+//! sequential:
 //!
 //! ```text
 //!   sectors  ──1──2──3──4──5──6──►     task A reads 1, 3, 5, …   task B reads 2, 4, 6, …
@@ -9,17 +10,18 @@
 //! ```
 //!
 //! It happens early, when a request arrives: if that is within 8192 sectors of where the queue in service was
-//! last, or of another queue's next request, the two queues become one. Both must be sync, of one class, group
-//! and actuator, not seeky, and at the start of their backlog (100 ms): later, closeness is chance.
+//! last, or of another queue's next request, the two queues become one. Both must be sync, of one class,
+//! group and actuator, not seeky, and at the start of their backlog (100 ms): later, closeness is chance.
 //!
-//! **Split.** A shared queue that has become seeky when it expires holds tasks that no longer read one stream.
-//! Each gets a queue of its own with its next request, and what was remembered of its old one: think time,
-//! I/O-boundness, raising. The last one keeps the queue.
+//! **Split.** A shared queue that has become seeky when it expires holds tasks that no longer read one
+//! stream. Each gets a queue of its own with its next request, and what was remembered of its old one: think
+//! time, I/O-boundness, raising. The last one keeps the queue.
 //!
-//! **Stable merge.** Queues created within 180 ms of each other, in one group and with one priority, are likely
-//! threads of one program, that only steal the disk from each other. On flash that queues requests they are
-//! merged at creation. Elsewhere the newcomer decides after 600 ms, when it is known what it does: it stays alone
-//! if idling for it gains throughput. Tasks merged so are never split, and such a queue may be raised.
+//! **Stable merge.** Queues created within 180 ms of each other, in one group and with one priority, are
+//! likely threads of one program, that only steal the disk from each other. On flash that queues requests
+//! they are merged at creation. Elsewhere the newcomer decides after 600 ms, when it is known what it does:
+//! it stays alone if idling for it gains throughput. Tasks merged so are never split, and such a queue may be
+//! raised.
 //!
 //! ```text
 //!   t = 0 ms    a is created           last created: a
@@ -28,8 +30,8 @@
 //!   t = 630     b's next request       b joins a, unless it turned out sequential
 //! ```
 //!
-//! What it does not do: move tasks and requests between queues, which the engine does; merge by position on flash
-//! that queues requests, which sorts by itself; follow threads, which are guessed by what they do.
+//! What it does not do: move tasks and requests between queues, which the engine does; merge by position on
+//! flash that queues requests, which sorts by itself; follow threads, which are guessed by what they do.
 //
 //= linux-6.12 block/bfq-iosched.c bfq_setup_cooperator, bfq_do_or_sched_stable_merge
 //= docs/reference/bfq.md#32-early-queue-merge, docs/reference/bfq.md#46-stable-merge
@@ -69,8 +71,8 @@ pub(crate) struct Setting {
     pub(crate) sorts: bool,
     /// Whether a sequential queue stays alone, even if others were created with it that are not.
     pub(crate) spares_streams: bool,
-    /// As in the kernel: a queue looks for no other while one is busy, even if that is not itself; idling for a
-    /// queue continues when its tasks have left it; and while a raised queue is busy no queue counts as
+    /// As in the kernel: a queue looks for no other while one is busy, even if that is not itself; idling for
+    /// a queue continues when its tasks have left it; and while a raised queue is busy no queue counts as
     /// sequential when it is merged for good.
     pub(crate) as_kernel: bool,
 }
@@ -170,8 +172,8 @@ impl Merge {
     /// Whether a queue, which is `busy` or not, may be merged with one that reads near it.
     #[inline(always)]
     pub(crate) fn seeks_company(&self, view: &View, busy: bool, queue: &Candidate) -> bool {
-        // The kernel asks whether one queue is busy, and takes it for this one. But this one, whose request is
-        // about to come, may be idle, and the busy one just the one whose stream it reads: preempting each
+        // The kernel asks whether one queue is busy, and takes it for this one. But this one, whose request
+        // is about to come, may be idle, and the busy one just the one whose stream it reads: preempting each
         // other, the two never meet.
         //= deviates bfq-coop-alone
         let alone = view.busy == u32::from(self.setting.as_kernel || busy);

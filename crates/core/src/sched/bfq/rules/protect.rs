@@ -8,9 +8,9 @@
 //! knowledge of the disk.
 //!
 //! One read at the device is *watched*: the oldest of raised queues, or, if there is none, any. Each read
-//! that was sent later and completes earlier passes it over. A fair disk with n requests does that to nobody
-//! for much more than n times, as every round is a new chance to be the nearest. After 8 rounds it is taken
-//! for *greedy*, for the next minute:
+//! that was sent later and completes earlier passes it over. A fair disk with n requests does that to no
+//! request for much more than n times, as every round is a new chance to be the nearest. After 8 rounds it is
+//! taken for *greedy*, for the next minute:
 //!
 //! ```text
 //!   at the device:  W a b c d e f g      W is watched, n = 8, a..g and those that follow them are near each other
@@ -30,8 +30,8 @@
 //! - an interactive queue is raised for as long as before the peak rate is known: how fast the disk reads in
 //!   sequence says little about how soon it gets through.
 //!
-//! Between two stops others complete a round of requests, so an endless raised queue starves nobody by this.
-//! When nothing is raised, nothing is different.
+//! Between two stops others complete a round of requests, so an endless raised queue starves no other by
+//! this. When nothing is raised, nothing is different.
 //!
 //! What it does not do: count writes, which a disk's cache accepts at once; look at flash, where reads
 //! complete out of order for other reasons than distance; shorten the first wait: until a disk is known, one
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// So many later reads are sent and done; answers after how many the watched one is protected.
+    /// Sends and completes this many later reads; answers after how many the watched one is protected.
     fn pass_over(protect: &mut Protect, reads: u32) -> Option<u32> {
         (1..=reads).find(|_| {
             protect.dispatched(&view(0), Tag(60), false);

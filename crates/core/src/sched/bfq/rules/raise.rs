@@ -1,9 +1,9 @@
 //! Weight raising: a queue whose user waits gets the disk before the others, for a while.
 //!
-//! A program that starts reads a little, computes, reads again, and its user waits for the sum. A player reads
-//! a little every so often, and drops a frame when that is late. Beside ten tasks that copy files, a fair share
-//! is too little for either. So the weights of their queues are raised by a factor, for as long as they look
-//! like one of the two:
+//! A program that starts reads a little, computes, reads again, and its user waits for the sum. A player
+//! reads a little every so often, and drops a frame when that is late. Beside ten tasks that copy files, a
+//! fair share is too little for either. So the weights of their queues are raised by a factor, for as long as
+//! they look like one of the two:
 //!
 //! | | looks like it when its queue becomes busy | factor | for |
 //! |---|---|---:|---|
@@ -12,27 +12,27 @@
 //!
 //! **Interactive.** A large program takes 7 s to start on a disk of 14000 (in 2^-16 sectors per microsecond,
 //! 104 MiB/s). At the first guess of the rate, two thirds of that, it may be raised for 14000 * 7 s / 9333 =
-//! 10.5 s; on flash, at two thirds of its 33000, for 33000 * 2.5 s / 22000 = 3.75 s. The period is at least 3 s
-//! and at most 25 s. A queue that has read 120000 sectors (59 MiB) meanwhile copies something, and is raised no
-//! longer. From the end of the period on it may be soft real-time.
+//! 10.5 s; on flash, at two thirds of its 33000, for 33000 * 2.5 s / 22000 = 3.75 s. The period is at least 3
+//! s and at most 25 s. A queue that has read 120000 sectors (59 MiB) meanwhile copies something, and is
+//! raised no longer. From the end of the period on it may be soft real-time.
 //!
-//! **Soft real-time.** Let a queue become busy at 0, send 700 sectors and be empty. At 7000 sectors/s these last
-//! 100 ms: if its next request comes after that, the task paces itself, and is raised. The next request of a
-//! greedy task comes at once, and so not later than `slice_idle` and four ticks after the last completion, which
-//! is the other lower bound. The instant never moves back: a task that has been greedy has to make up for it.
-//! The 300 ms are those in which the queue is served: time spent waiting for the disk is added. An interactive
-//! period that a soft real-time one interrupts continues afterwards.
+//! **Soft real-time.** Let a queue become busy at 0, send 700 sectors and be empty. At 7000 sectors/s these
+//! last 100 ms: if its next request comes after that, the task paces itself, and is raised. The next request
+//! of a greedy task comes at once, and so not later than `slice_idle` and four ticks after the last
+//! completion, which is the other lower bound. The instant never moves back: a task that has been greedy has
+//! to make up for it. The 300 ms are those in which the queue is served: time spent waiting for the disk is
+//! added. An interactive period that a soft real-time one interrupts continues afterwards.
 //!
-//! **Async.** A busy async queue to which no request has come for 500 ms is raised as interactive: it is that of
-//! a daemon that seldom writes.
+//! **Async.** A busy async queue to which no request has come for 500 ms is raised as interactive: it is that
+//! of a daemon that seldom writes.
 //!
 //! Not raised are queues of a [large burst](super::burst), queues that several tasks share (unless they were
-//! merged for good), and those with another weight than 40: a user who set that wants to decide alone. For 2 s
-//! after a split nothing changes.
+//! merged for good), and those with another weight than 40: a user who set that wants to decide alone. For 2
+//! s after a split nothing changes.
 //!
 //! What it does not do: protect a raised queue's requests once the device has them ([`idle`](super::idle) and
-//! [`protect`](super::protect) do); put a weight in force. It answers with a [`Change`] of the factor, which the
-//! hierarchy applies at the queue's next insertion, or right after a dispatch if the queue is in service.
+//! [`protect`](super::protect) do); put a weight in force. It answers with a [`Change`] of the factor, which
+//! the hierarchy applies at the queue's next insertion, or right after a dispatch if the queue is in service.
 //!
 //! A queue's [`Raising`] is looked at with each request, so it is kept with the queue. Its fields are this
 //! file's alone.
@@ -100,9 +100,9 @@ pub(crate) struct Setting {
     pub(crate) tick: Duration,
     /// Whether the device has a head.
     pub(crate) rotational: bool,
-    /// As in the kernel, a period of raising that begins while another lasts counts the service of both, that of
-    /// an async queue counts all service before, and the pace of a queue that others' turns have emptied is not
-    /// looked at.
+    /// As in the kernel, a period of raising that begins while another lasts counts the service of both, that
+    /// of an async queue counts all service before, and the pace of a queue that others' turns have emptied
+    /// is not looked at.
     pub(crate) as_kernel: bool,
 }
 
@@ -371,8 +371,8 @@ impl Raise {
         Wakeup { interactive, soft, burst: waking.burst, deserves }
     }
 
-    /// Starts, changes or ends raising when a queue becomes busy that looked like `wakeup`. `split`: when it was
-    /// split off another one.
+    /// Starts, changes or ends raising when a queue becomes busy that looked like `wakeup`. `split`: when it
+    /// was split off another one.
     pub(crate) fn woke(
         &self,
         view: &View,
@@ -464,8 +464,8 @@ impl Raise {
 
 /// A queue is served.
 impl Raise {
-    /// A queue gets the disk, for which it has waited since `waits_since` if that is in the past: this time does
-    /// not count for a soft real-time queue.
+    /// A queue gets the disk, for which it has waited since `waits_since` if that is in the past: this time
+    /// does not count for a soft real-time queue.
     //= docs/reference/bfq.md#39-soft-real-time
     pub(crate) fn selected(&self, view: &View, raising: &mut Raising, waits_since: Instant) {
         let (now, start) = (view.tick(), raising.start);
@@ -474,8 +474,8 @@ impl Raise {
         }
     }
 
-    /// Whether the queue in service, which sent a request, may have been raised for long enough; `burst` answers
-    /// whether it is in a large burst. Then [`Self::review`] is due.
+    /// Whether the queue in service, which sent a request, may have been raised for long enough; `burst`
+    /// answers whether it is in a large burst. Then [`Self::review`] is due.
     #[inline(always)]
     pub(crate) fn may_be_over(&self, view: &View, raising: &Raising, burst: impl FnOnce() -> bool) -> bool {
         raising.factor > 1
@@ -561,16 +561,16 @@ impl Raise {
 
 /// What other rules find out.
 impl Raise {
-    /// A greedy disk passes over a request of the queue: if that is interactive, it is raised for as long as the
-    /// start of a program takes on such a disk.
+    /// A greedy disk passes over a request of the queue: if that is interactive, it is raised for as long as
+    /// the start of a program takes on such a disk.
     pub(crate) fn protected(&self, raising: &mut Raising, speed: Speed) {
         if self.is_interactive(raising) {
             raising.len = raising.len.max(self.len(speed));
         }
     }
 
-    /// The queue reads a stream. If it is raised as interactive, that ends, and the answer has the period that
-    /// may [resume](Self::resume): when it began, and for how long.
+    /// The queue reads a stream. If it is raised as interactive, that ends, and the answer has the period
+    /// that may [resume](Self::resume): when it began, and for how long.
     pub(crate) fn suspend(&self, view: &View, raising: &mut Raising) -> Option<(Change, Instant, Duration)> {
         let (start, len) = raising.period();
         if !self.is_interactive(raising) {
@@ -611,8 +611,8 @@ impl Raise {
 
 /// Tasks that share a queue.
 impl Raise {
-    /// The tasks of a queue go over to another: if only the queue that they leave is raised, the other is from
-    /// now on. Answers the change of the other queue, then that of the one that they leave.
+    /// The tasks of a queue go over to another: if only the queue that they leave is raised, the other is
+    /// from now on. Answers the change of the other queue, then that of the one that they leave.
     pub(crate) fn merged(&self, left: &mut Raising, joined: &mut Raising) -> [Option<Change>; 2] {
         if left.factor == 1 {
             return [None, None];
@@ -627,8 +627,8 @@ impl Raise {
         [taken, left.change(1, Reason::RaiseEnd)]
     }
 
-    /// What is remembered of a queue while its task shares another; a `new` one would have been raised but for
-    /// the merge.
+    /// What is remembered of a queue while its task shares another; a `new` one would have been raised but
+    /// for the merge.
     pub(crate) fn remembered(&self, view: &View, raising: &Raising, new: bool, speed: Speed) -> Raising {
         if !new || !self.setting.on || !self.setting.interactive {
             return *raising;
@@ -637,8 +637,8 @@ impl Raise {
         Raising { factor, len, start: view.tick(), interrupted: None, ..*raising }
     }
 
-    /// The queue is of a task that had another before, which was raised as `was` says; `burst` says whether the
-    /// queue is in a large burst.
+    /// The queue is of a task that had another before, which was raised as `was` says; `burst` says whether
+    /// the queue is in a large burst.
     pub(crate) fn split(
         &self,
         view: &View,

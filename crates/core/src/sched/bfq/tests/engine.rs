@@ -49,7 +49,7 @@ mod budgets {
         assert_eq!(rig.bfq.slots_seen, 201);
     }
 
-    /// The next budget of a queue that had `old`, was served `service`, and has so many requests at the device.
+    /// The next budget of a queue that had `old`, was served `service`, and has requests at the device.
     fn fed_back(rig: &mut Rig, reason: Expire, old: u32, in_flight: u32, service: u32) -> u32 {
         let q = rig.of(1);
         let queue = rig.queue(1);
@@ -88,7 +88,7 @@ mod budgets {
 
     #[test]
     //= docs/reference/bfq.md#83-budgets U3 type=test
-    fn who_always_uses_it_up_has_the_largest_after_three_slots() {
+    fn a_queue_that_always_uses_it_up_has_the_largest_after_three_slots() {
         let mut rig = Rig::new(plain());
         rig.serve(read(1, 1000));
         let mut budget = 512;
@@ -154,7 +154,7 @@ mod budgets {
 
     #[test]
     //= docs/reference/bfq.md#24-charge-by-time type=test
-    fn who_times_out_with_a_third_of_its_budget_left_pays_for_its_time() {
+    fn a_queue_that_times_out_with_a_third_of_its_budget_left_pays_for_its_time() {
         let mut rig = two_readers(plain());
         rig.bfq.bmax_now = 500;
         assert_eq!(charged(&mut rig, Expire::BudgetTimeout, ms(125)), (500, false));
@@ -222,7 +222,7 @@ mod idles {
 
     #[test]
     //= docs/reference/bfq.md#41-when-to-idle type=test
-    fn what_a_device_is_decides_for_whom_idling_pays() {
+    fn what_a_device_is_decides_for_which_queues_idling_pays() {
         let rule = |rotational, queues: bool| {
             let limits = Limits { rotational, ..Limits::default() };
             let mut rig = Rig::with(limits, plain());
@@ -258,7 +258,7 @@ mod idles {
         rig.bfq.rules.idle.setting.always = true;
         assert!(rig.bfq.better_to_idle(q));
         rig.queue(1).process_refs = 0;
-        assert!(!rig.bfq.better_to_idle(q), "nobody would come");
+        assert!(!rig.bfq.better_to_idle(q), "no request would come");
         let refs = &mut rig.queue(1).process_refs;
         *refs = 1;
         rig.bfq.rules.idle.setting.always = false;
@@ -385,7 +385,7 @@ mod slots {
 
     #[test]
     //= docs/reference/bfq.md#73-from-idle-to-busy step 4, docs/reference/bfq.md#78-expire step 7 type=test
-    fn who_comes_back_in_time_goes_on_with_what_was_left() {
+    fn a_queue_that_comes_back_in_time_continues_with_what_was_left() {
         for (pause, resumes) in [(ms(15), true), (ms(30), false)] {
             let mut rig = Rig::new(plain());
             rig.serve(read(1, 1000));
@@ -427,14 +427,14 @@ mod slots {
             rig.pass((last_end + rig.bfq.setting.slice_idle * 3 + late).since(rig.now));
             rig.insert(large(9));
             let next = rig.queue(1).next_budget;
-            assert!(left < next, "{left} is told from {next}");
+            assert!(left < next, "{left} is another than {next}");
             assert_eq!((late, rig.bfq.hierarchy.budget(q)), (late, if resumes { left } else { next }));
         }
     }
 
     #[test]
     //= docs/reference/bfq.md#73-from-idle-to-busy step 9 type=test
-    fn who_takes_the_disk_away() {
+    fn queues_that_take_the_disk_away() {
         for (rq, preempts) in [
             (of_level(read(3, 5_000_000), Class::RealTime, 7), true),
             (of_level(read(3, 5_000_000), Class::BestEffort, 3), true),
@@ -446,7 +446,7 @@ mod slots {
             rig.insert(rq);
             assert_eq!(in_service(&rig).is_none(), preempts, "{:?}", rq.prio);
         }
-        // Whom idling is not worth while for loses the disk to anybody.
+        // A queue that is not worth idling for loses the disk to any other.
         let mut rig = two_readers(plain());
         rig.bfq.rules.idle.has_boost(Boost::None);
         rig.insert(read(3, 5_000_000));
@@ -623,7 +623,7 @@ mod outside {
         rig.exit(1);
         rig.exit(2);
         rig.pass(ms(10));
-        assert_eq!(rig.in_use(), 1, "nobody uses them any more");
+        assert_eq!(rig.in_use(), 1, "no task uses them any more");
     }
 
     #[test]
@@ -707,8 +707,8 @@ mod outside {
         }
     }
 
-    /// A task that goes to a group takes its queue along, and what waits in there: that is not the group's, which may have no requests
-    /// of its own and go elsewhere.
+    /// A task that goes to a group takes its queue along, and what waits in there: that is not the group's,
+    /// which may have no requests of its own and go elsewhere.
     #[test]
     fn a_group_whose_queue_has_requests_of_another_can_have_another_parent() {
         for state in 0..4 {
@@ -778,7 +778,7 @@ mod outside {
         let one = e.stats(GroupId(1));
         assert_eq!([one.disk_time, one.idle_time, one.empty_time], [ms(20), ms(11), ms(0)]);
         assert_eq!((one.disk_dequeue, one.queue_size_samples, one.queue_size_sum), (0, 1, 1));
-        // The other group comes at 31, and waits until nobody waits for the first any more, at 43.
+        // The other group comes at 31, and waits until no task waits for the first any more, at 43.
         let _ = e.insert(at(30), Tag(0), in_group(read(1, 1016), 1));
         go(&mut e, 30, 0);
         let _ = e.insert(at(31), Tag(1), in_group(read(2, 900_000), 2));
@@ -807,7 +807,7 @@ mod outside {
 
     #[test]
     //= docs/reference/bfq.md#311-request-pool-saturation type=test
-    fn a_part_of_the_tags_is_for_those_who_wait() {
+    fn a_part_of_the_tags_is_for_tasks_that_wait() {
         let limits = Limits { tags: 160, groups: 4, ..Limits::default() };
         let mut rig = Rig::with(limits, plain());
         let sync_write = |task, start| Request { sync: true, ..write(task, start) };
@@ -855,7 +855,7 @@ mod retuning {
     #[test]
     //= docs/reference/bfq.md#713-tunables-and-shutdown type=test
     //= docs/reference/bfq.md#84-scheduling-theorems S9 type=test
-    fn with_low_latency_off_nobody_is_raised_any_more() {
+    fn with_low_latency_off_no_queue_is_raised_any_more() {
         let mut rig = Rig::new(Config::default());
         rig.insert(read(1, 1000));
         rig.insert(read(1, 1008));
@@ -949,7 +949,7 @@ mod engine_of_2010 {
 
     #[test]
     //= docs/reference/bfq.md#2-the-v0-engine table type=test
-    fn who_times_out_pays_for_a_whole_budget() {
+    fn a_queue_that_times_out_pays_for_a_whole_budget() {
         let mut rig = Rig::new(Config::v0());
         rig.insert(read(1, 1000));
         rig.insert(read(1, 1008));
@@ -965,7 +965,7 @@ mod engine_of_2010 {
 
     #[test]
     //= docs/reference/bfq.md#30-cfq-clean-ups, docs/reference/bfq.md#38-interactive-queues type=test
-    fn nobody_takes_the_disk_away() {
+    fn no_queue_takes_the_disk_away() {
         let mut rig = two_readers(Config::v0());
         rig.insert(of_level(read(3, 5_000_000), Class::RealTime, 0));
         assert_eq!(in_service(&rig), Some(TaskId(1)));

@@ -1,5 +1,5 @@
-//! What the tests drive a `Bfq` with: [`Rig`] step by step, looking inside; [`Lab`] as a small closed world of clients, a
-//! device and a clock around it.
+//! What the tests drive a `Bfq` with: [`Rig`] step by step, looking inside; [`Lab`] as a small closed world
+//! of clients, a device and a clock around it.
 
 extern crate std;
 
@@ -47,7 +47,8 @@ pub(super) fn plain() -> Config {
     }
 }
 
-/// The scheduler without the elevator: no merging of requests, every step by hand, everything checked after each.
+/// The scheduler without the elevator: no merging of requests, every step by hand, everything checked after
+/// each.
 pub(super) struct Rig {
     pub(super) bfq: Bfq,
     pub(super) requests: Requests,
@@ -56,7 +57,7 @@ pub(super) struct Rig {
     pub(super) free: VecDeque<Tag>,
     /// General injections.
     pub(super) injections: u32,
-    /// Everything is walked after each so many events.
+    /// Everything is walked after this many events.
     pub(super) check_every: u32,
     pub(super) unchecked: u32,
 }
@@ -279,7 +280,7 @@ impl Rig {
     }
 }
 
-/// Who sends requests in a [`Lab`].
+/// A client that sends requests in a [`Lab`].
 #[derive(Clone, Copy)]
 pub(super) struct Client {
     /// Its requests; the start is where its area begins.

@@ -36,7 +36,7 @@ fn the_eighth_makes_a_burst_large_and_takes_the_others_with_it() {
 }
 
 #[test]
-fn with_the_patch_off_everybody_is_raised() {
+fn with_the_patch_off_every_queue_is_raised() {
     let mut rig = Rig::new(Config { bursts: false, ..bursts() });
     begin(&mut rig, 1..20);
     assert!((1..20).all(|task| rig.factor(task) == 30));
@@ -61,7 +61,7 @@ fn more_than_180_ms_of_quiet_or_another_group_end_a_burst() {
 }
 
 #[test]
-fn who_begins_while_others_work_begins_no_burst() {
+fn a_task_that_begins_while_others_work_begins_no_burst() {
     let mut rig = Rig::new(bursts());
     // Task 1's queue is always busy.
     rig.insert(read(1, 1_000_000));
@@ -101,7 +101,8 @@ fn with_quirks_a_task_that_exits_still_counts() {
     assert_eq!(in_large(&rig, 8..9), [8], "the eighth");
 }
 
-/// A comparison shows that a newcomer is in a large burst, or that it is not; what follows is decided from there.
+/// A comparison shows that a newcomer is in a large burst, or that it is not; what follows is decided from
+/// there.
 #[test]
 fn a_burst_becomes_what_a_comparison_shows() {
     let mut rig = Rig::new(bursts());
@@ -139,7 +140,7 @@ fn all_of_a_burst_may_exit_and_their_queues_serve_others() {
     }
     rig.pass(ms(30));
     begin(&mut rig, 11..12);
-    assert_eq!(in_large(&rig, 11..12), [11], "the burst goes on");
+    assert_eq!(in_large(&rig, 11..12), [11], "the burst continues");
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn a_queue_leaves_its_burst_after_ten_idle_seconds() {
 }
 
 #[test]
-fn theorem_s12_nobody_in_a_large_burst_is_raised_after_its_next_dispatch() {
+fn theorem_s12_no_queue_of_a_large_burst_is_raised_after_its_next_dispatch() {
     let mut rig = Rig::new(bursts());
     begin(&mut rig, 1..30);
     for round in 1..40_u64 {

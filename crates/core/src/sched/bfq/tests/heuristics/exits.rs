@@ -6,7 +6,7 @@ fn all() -> Config {
     Config { queue_merge: true, stable_merge: false, bursts: true, low_latency: true, ..Config::default() }
 }
 
-/// Queues of tasks 1, 2 and 3, linked 1 → 2 → 3, with nobody having followed yet.
+/// Queues of tasks 1, 2 and 3, linked 1 → 2 → 3, and no task has followed yet.
 fn chain() -> Rig {
     let mut rig = Rig::new(Config { low_latency: false, bursts: false, ..all() });
     for task in 1..=3 {
@@ -133,7 +133,7 @@ fn a_split_right_after_the_merge_works() {
 }
 
 #[test]
-fn a_split_while_another_merge_is_under_way_leaves_the_whole_chain() {
+fn a_split_while_another_merge_is_pending_leaves_the_whole_chain() {
     let mut rig = sharing();
     rig.serve(read(3, 60_000_000));
     let (shared, three) = (rig.of(1), rig.of(3));
@@ -184,7 +184,7 @@ fn the_target_of_a_stable_merge_may_be_gone_when_it_is_decided() {
     rig.insert(read(1, 2000));
     rig.exit(1);
     rig.insert(read(2, 40_000_000));
-    assert!(!rig.queue(2).shared, "nobody is there to share with");
+    assert!(!rig.queue(2).shared, "no other task shares it");
     finish(rig, &[2]);
 }
 
@@ -203,7 +203,7 @@ fn a_queue_in_service_that_lost_its_task_gives_way() {
 }
 
 #[test]
-fn a_task_that_moves_to_another_group_leaves_its_queue_to_those_who_are_about_to_come() {
+fn a_task_that_moves_to_another_group_leaves_its_queue_to_tasks_that_are_about_to_come() {
     let mut rig = chain();
     let three = rig.of(3);
     rig.insert(in_group(read(3, 500), 1));

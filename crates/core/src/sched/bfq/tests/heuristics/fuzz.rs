@@ -1,10 +1,12 @@
-//! The life of queues, tried with random events: tasks that read streams together and part again, exit with requests
-//! anywhere, change groups and priorities; groups that go, come back and move; queues that run out; a clock that jumps.
+//! The life of queues, tried with random events: tasks that read streams together and part again, exit with
+//! requests anywhere, change groups and priorities; groups that go, come back and move; queues that run out;
+//! a clock that jumps.
 //
 //= docs/reference/bfq.md#85-lifecycle type=test
 //!
-//! The suite's storms do this to every scheduler. Here tasks are made to meet, so that merges, splits, wakers and bursts come
-//! by the hundred; the test counts them. Everything is walked after each event, and in the end all must have been given back.
+//! The suite's storms do this to every scheduler. Here tasks are made to meet, so that merges, splits, wakers
+//! and bursts come by the hundred; the test counts them. Everything is walked after each event, and in the
+//! end all must have been given back.
 
 use super::*;
 use crate::config::{Tunables, Unit};
@@ -43,7 +45,7 @@ enum Habit {
     /// Its own stream.
     Alone(u64),
     Anywhere,
-    /// It writes, and nobody waits.
+    /// It writes, and does not wait.
     Writes,
 }
 
@@ -153,7 +155,7 @@ impl Storm {
         let group = GroupId(self.chance.pick(&[0, 1, 2, 7]));
         match self.chance.below(4) {
             0 => self.rig.control(Control::GroupExit(group)),
-            // Nobody refuses it here: whatever waits in there goes with it.
+            // It is not refused here: whatever waits in there goes with it.
             3 => {
                 let parent = GroupId(self.chance.pick(&[0, 1, 2]));
                 self.rig.control(Control::SetParent(group, parent));

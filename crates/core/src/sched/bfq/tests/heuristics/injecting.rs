@@ -27,7 +27,7 @@ fn idling_beside(config: Config, others: core::ops::Range<u32>) -> Rig {
     rig
 }
 
-/// So many requests may be at the device for others to be injected beside task 1's queue.
+/// The number of requests that may be at the device for others to be injected beside task 1's queue.
 fn limit(rig: &mut Rig, limit: u32) {
     let (q, now) = (rig.of(1), rig.now);
     rig.bfq.rules.inject.has_measured(q, Measured::of(limit, Duration::ZERO, now));
@@ -57,14 +57,14 @@ fn general_injection_goes_up_to_the_limit() {
     assert_eq!(choose(&mut rig), Some((rig.of(2), Reason::Injected)));
     assert!(rig.bfq.rules.inject.state().0);
     assert_eq!(rig.issue().1, 2);
-    assert_eq!(rig.bfq.in_service, Some(rig.of(1)), "its turn goes on");
+    assert_eq!(rig.bfq.in_service, Some(rig.of(1)), "its turn continues");
     assert_eq!(choose(&mut rig), None, "one is at the device");
     limit(&mut rig, 2);
     assert!(choose(&mut rig).is_some());
 }
 
 #[test]
-fn no_general_injection_where_idling_gains_throughput_or_a_raised_queue_goes_on_soon() {
+fn no_general_injection_where_idling_gains_throughput_or_a_raised_queue_continues_soon() {
     let mut rig = idling(injecting());
     limit(&mut rig, 1);
     rig.queue(1).past.has_io_bound(true);
@@ -86,7 +86,7 @@ fn no_general_injection_where_idling_gains_throughput_or_a_raised_queue_goes_on_
 }
 
 #[test]
-fn only_raised_queues_are_injected_for_a_raised_one_that_goes_on_soon() {
+fn only_raised_queues_are_injected_for_a_raised_one_that_continues_soon() {
     let mut rig = idling_beside(injecting(), 3..4);
     limit(&mut rig, 1);
     let (one, two, three) = (rig.of(1), rig.of(2), rig.of(3));

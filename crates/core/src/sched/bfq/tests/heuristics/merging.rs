@@ -10,7 +10,8 @@ fn stable() -> Config {
     Config { stable_merge: true, ..plain() }
 }
 
-/// Task 1 has read at 1000 and is not idled for any more; task 2 has a request queued at `position`, and task 9 one far away.
+/// Task 1 has read at 1000 and is not idled for any more; task 2 has a request queued at `position`, and task
+/// 9 one far away.
 fn near(config: Config, position: u64) -> Rig {
     let mut rig = Rig::new(config);
     rig.serve(read(1, 1000));
@@ -42,7 +43,7 @@ fn make_seeky(rig: &mut Rig, task: u32) {
 fn readers_of_one_stream_share_a_queue_from_the_next_request_on() {
     let mut rig = near(early(), 1024);
     let (one, two) = (rig.of(1), rig.of(2));
-    assert_ne!(one, two, "nothing yet: nobody else is busy");
+    assert_ne!(one, two, "nothing yet: no other queue is busy");
     rig.insert(read(1, 1016));
     assert_eq!(rig.of(1), two);
     let queue = rig.queue(2);

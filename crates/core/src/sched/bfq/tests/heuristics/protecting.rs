@@ -76,7 +76,7 @@ fn one_round_is_enough_for_a_minute_once_the_disk_is_known() {
 }
 
 #[test]
-fn what_was_sent_earlier_and_writes_pass_nobody_over() {
+fn requests_sent_earlier_and_writes_pass_nothing_over() {
     let mut rig = Rig::new(Config::default());
     let mut near: VecDeque<Tag> = (0..100).map(|i| send_near(&mut rig, i)).collect();
     let far = rig.insert(read(1, FAR));
@@ -112,7 +112,7 @@ fn off_on_request_on_flash_and_for_comparisons() {
 }
 
 #[test]
-fn nothing_stops_for_who_is_not_raised() {
+fn nothing_stops_for_a_queue_that_is_not_raised() {
     let (mut rig, far, mut near) = eight_at_the_device(Config { low_latency: false, ..Config::default() });
     pass_over(&mut rig, &mut near, 100);
     assert!(rig.bfq.rules.protect.is_greedy() && !rig.bfq.rules.protect.holds_all());

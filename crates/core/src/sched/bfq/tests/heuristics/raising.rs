@@ -51,7 +51,7 @@ fn a_new_reader_is_raised_with_its_first_request_and_has_a_small_budget() {
 }
 
 #[test]
-fn nobody_is_raised_who_should_not_be() {
+fn no_queue_is_raised_that_should_not_be() {
     let off = Config { low_latency: false, ..raising() };
     let rest = Config { interactive: false, soft_realtime: false, ..raising() };
     let usual = read(1, 1000);
@@ -244,7 +244,7 @@ fn a_soft_real_time_period_ends_after_300_ms() {
 }
 
 #[test]
-fn an_interactive_period_goes_on_after_a_soft_real_time_one() {
+fn an_interactive_period_continues_after_a_soft_real_time_one() {
     let mut rig = after_a_batch(raising());
     assert_eq!(rig.factor(1), 30);
     // In interactive raising the instant is not planned when the last request completes, only at expiry.
@@ -330,7 +330,7 @@ fn an_async_queue_not_heard_of_for_500_ms_is_raised_when_it_is_busy() {
 }
 
 #[test]
-fn a_raised_queue_preempts_who_is_not() {
+fn a_raised_queue_preempts_one_that_is_not() {
     let mut rig = Rig::new(raising());
     rig.serve(read(1, 1000));
     let q = rig.of(1);

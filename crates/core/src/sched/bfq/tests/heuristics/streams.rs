@@ -27,7 +27,7 @@ fn raising_is_suspended_beyond_a_mib_in_one_piece() {
 
 /// A large file in a program's start: 1.5 MiB in one piece, of which a third lies beyond 1 MiB.
 #[test]
-fn raising_goes_on_with_the_next_run_of_a_program() {
+fn raising_resumes_with_the_next_run_of_a_program() {
     let mut rig = Rig::new(streams());
     read_on(&mut rig, 1, 1_000_000, 12);
     assert_eq!(rig.factor(1), 1);
@@ -39,7 +39,7 @@ fn raising_goes_on_with_the_next_run_of_a_program() {
 
 /// A reader of large files, each of 8 MiB.
 #[test]
-fn raising_does_not_go_on_if_most_was_a_stream() {
+fn raising_does_not_resume_if_most_was_a_stream() {
     let mut rig = Rig::new(streams());
     for file in 1..5 {
         read_on(&mut rig, 1, 10_000_000 * file, 64);
@@ -49,8 +49,8 @@ fn raising_does_not_go_on_if_most_was_a_stream() {
     assert_eq!(rig.factor(1), 1);
 }
 
-/// Eight begin at once, which is a large burst. One turns out to be a stream: of the seven that are left, those that read here and
-/// there are raised.
+/// Eight begin at once, which is a large burst. One turns out to be a stream: of the seven that are left,
+/// those that read here and there are raised.
 #[test]
 fn a_burst_without_its_streams_is_small() {
     let mut rig = Rig::new(Config { bursts: true, ..streams() });

@@ -9,7 +9,7 @@ fn two_ms(_: &Request) -> Duration {
 }
 
 #[test]
-fn s9_with_low_latency_off_nobody_is_ever_raised() {
+fn s9_with_low_latency_off_no_queue_is_ever_raised() {
     let config = Config { low_latency: false, ..Config::default() };
     let mut lab = Lab::new(Limits::default(), config, two_ms);
     for task in 1..5 {
@@ -56,8 +56,9 @@ fn s10_raising_lasts_at_most_25_s_and_120000_sectors() {
 
 #[test]
 fn s11_a_greedy_reader_is_never_soft_real_time() {
-    // It sends within `slice_idle` of each completion; beside it others, so that it is preempted, expires and idles in all
-    // ways. In an interactive period it may be: docs/reference/bfq.md#84-scheduling-theorems, S11.
+    // It sends within `slice_idle` of each completion; beside it others, so that it is preempted, expires and
+    // idles in all ways. In an interactive period it may be: docs/reference/bfq.md#84-scheduling-theorems,
+    // S11.
     for (think, sectors, beside) in [(0, 8, 0), (7, 8, 0), (0, 256, 1), (7, 8, 1), (4, 64, 2), (7, 1, 3)] {
         let config =
             Config { interactive: false, stable_merge: false, queue_merge: false, ..Config::default() };

@@ -1,4 +1,4 @@
-//! Who wakes whom.
+//! Which queue wakes which.
 
 use super::*;
 
@@ -129,7 +129,7 @@ fn a_newcomer_with_the_number_of_a_candidate_is_not_taken_for_it() {
 }
 
 #[test]
-fn who_became_busy_last_is_first_among_the_woken() {
+fn the_queue_that_became_busy_last_is_first_among_the_woken() {
     let mut rig = two(waking());
     rig.serve(read(3, 80_000_000));
     rig.pass(ms(30));
