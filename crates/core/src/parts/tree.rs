@@ -1,12 +1,12 @@
-//! Ordered trees that live in a fixed table: the sorted structure behind every queue here.
+//! Sorted lists that live in a fixed table: the structure behind every queue here.
 //!
-//! A [`Forest`] owns one node per id (a tag, a queue); a [`Tree`] is a root into it. Any number of trees
-//! share one forest, because an id is in at most one of them at a time: a scheduler's thousand queues need
-//! one node per request, not a thousand arrays. Keys are `u64` (a sector, a virtual time); equal keys keep
-//! their order of insertion. The first, the last and the neighbours are O(1), insert, remove and lower-bound
-//! look-ups O(log n) in the mean; nothing allocates.
+//! A [`Forest`] owns one node per id (a tag, a queue); a [`Tree`] is one list in it. Any number of them share
+//! one forest, because an id is in at most one at a time: a scheduler's thousand queues need one node per
+//! request, not a thousand arrays. Keys are `u64` (a sector, a virtual time); equal keys keep their order of
+//! insertion. The first, the last and the neighbours are O(1), insert, remove and lower-bound look-ups
+//! O(log n) in the mean; nothing allocates.
 //!
-//! All nodes of a tree are in one list, sorted; a red-black tree with parent links is the index of that list,
+//! All nodes are linked to their neighbours; a [red-black tree](super::red_black) is the index of that list,
 //! as a book's index is: it has one node here and there. A look-up goes down the tree to the last indexed
 //! node that is not too far, and along the list from there. A new node is indexed when its place was more
 //! than `FAR` steps from an indexed one, and sometimes in any case (`OFTEN`):
@@ -19,20 +19,21 @@
 //! ```
 //!
 //! So a short queue, as most are, is a list and nothing else, and in a long one nine nodes of ten come and go
-//! without a turn of the tree.
+//! without a turn of the tree. With every node in the index a request of deadline takes 584 instructions
+//! instead of 434 at 16 tasks, and one of bfq 1,727 instead of 1,592.
 //!
 //! It does not own values and does not compare with wrap-around: a caller whose keys wrap must renumber. It
 //! does not bound the steps from one indexed node to the next, either: removing just the indexed ones makes a
 //! look-up as long as the list, until the next insertion there corrects it.
 //!
-//= paper: R. Bayer 1972; L. Guibas, R. Sedgewick 1978, "A dichromatic framework for balanced trees"
 //= paper: W. Pugh 1990, "Skip lists: a probabilistic alternative to balanced trees"
 
-use crate::table::{NIL, Place, Table};
+use super::red_black::{self, LEFT, Links, Nodes, RIGHT, Side};
+use crate::table::{NIL, Place};
 use crate::units::Id;
 use core::marker::PhantomData;
 
-/// The parent of a node that is not indexed, and the neighbour of one that is in no list.
+/// The neighbour of a node that is in no list.
 const OUT: u32 = NIL - 1;
 
 /// A new node is indexed when it is more than this many steps behind an indexed one. Measured: more makes the
@@ -43,25 +44,52 @@ const FAR: u32 = 6;
 /// never walks, but may search.
 const OFTEN: u32 = 16;
 
-/// Towards smaller keys (`LEFT`) or larger ones. The index of an array of two.
-type Side = bool;
-const LEFT: Side = false;
-const RIGHT: Side = true;
-
 #[derive(Clone, Copy, Debug)]
 struct Node {
     key: u64,
-    parent: u32,
-    child: [u32; 2],
+    /// Its place in the index, if it is indexed.
+    links: Links,
     /// The neighbours in the list.
     thread: [u32; 2],
-    red: bool,
+}
+
+impl red_black::Node for Node {
+    type Key = u64;
+    type Summary = ();
+    /// A scheduler that takes requests in ascending order removes the next one soon, which costs least near
+    /// the leaves.
+    const SUCCESSOR: Side = LEFT;
+
+    #[inline]
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    #[inline]
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+    #[inline]
+    fn key(&self) -> u64 {
+        self.key
+    }
+    #[inline]
+    fn is_before(a: u64, b: u64) -> bool {
+        a < b
+    }
+    #[inline]
+    fn own(&self) {}
+    #[inline]
+    fn summary(&self) {}
+    #[inline]
+    fn set_summary(&mut self, (): ()) {}
+    #[inline]
+    fn least((): (), (): ()) {}
 }
 
 /// One node for each id; the trees are [`Tree`]s.
 #[derive(Clone, Debug)]
 pub(crate) struct Forest<I> {
-    nodes: Table<Place, Node>,
+    nodes: Nodes<Node>,
     /// How many insertions there were, modulo 2^32.
     inserted: u32,
     id: PhantomData<I>,
@@ -101,22 +129,22 @@ impl<I: Id> Forest<I> {
     /// A forest with room for the ids `0..len`. Allocates.
     #[must_use]
     pub(crate) fn new(len: usize) -> Self {
-        let node = Node { key: 0, parent: OUT, child: [NIL; 2], thread: [OUT; 2], red: false };
-        Self { nodes: Table::new(len, node), inserted: 0, id: PhantomData }
+        let node = Node { key: 0, links: Links::OUT, thread: [OUT; 2] };
+        Self { nodes: Nodes::new(len, node), inserted: 0, id: PhantomData }
     }
 
     /// Whether `id` is in some tree of this forest.
     #[inline]
     #[must_use]
     pub(crate) fn contains(&self, id: I) -> bool {
-        self.nodes[Place::of(id)].thread[0] != OUT
+        self.nodes.at(Place::of(id).0).thread[0] != OUT
     }
 
     /// The key under which `id` is filed; meaningless when it is in no tree.
     #[inline]
     #[must_use]
     pub(crate) fn key(&self, id: I) -> u64 {
-        self.nodes[Place::of(id)].key
+        self.nodes.at(Place::of(id).0).key
     }
 
     /// Files `id` under `key`, behind those with an equal key.
@@ -127,20 +155,20 @@ impl<I: Id> Forest<I> {
         assert!(!self.contains(id), "already in a tree");
         let n = Place::of(id).0;
         let (mut parent, mut at, mut before) = (NIL, tree.root, NIL);
-        while let Some(node) = self.nodes.get(Place(at)) {
-            let side = key >= node.key;
-            (parent, before) = (at, if side { at } else { before });
-            at = node.child[usize::from(side)];
+        while let Some(node) = self.nodes.get(at) {
+            let side = usize::from(key >= node.key);
+            (parent, before) = (at, if side == RIGHT { at } else { before });
+            at = node.links.children()[side];
         }
         let (mut behind, mut steps) = (self.after(tree, before), 0);
         // The index has only some of the nodes, so the rest of the way goes along the list.
-        while let Some(node) = self.nodes.get(Place(behind))
+        while let Some(node) = self.nodes.get(behind)
             && node.key <= key
         {
             (before, behind) = (behind, node.thread[1]);
             steps += 1;
         }
-        *self.at_mut(n) = Node { key, parent: OUT, child: [NIL; 2], thread: [before, behind], red: false };
+        *self.nodes.at_mut(n) = Node { key, links: Links::OUT, thread: [before, behind] };
         self.tie(tree, before, RIGHT, n);
         self.tie(tree, behind, LEFT, n);
         tree.len += 1;
@@ -169,9 +197,9 @@ impl<I: Id> Forest<I> {
     pub(crate) fn insert_first(&mut self, tree: &mut Tree, id: I, key: u64) {
         debug_assert!(tree.is_empty(), "there are others");
         let n = Place::of(id).0;
-        let node = self.at_mut(n);
+        let node = self.nodes.at_mut(n);
         assert!(node.thread[0] == OUT, "already in a tree");
-        *node = Node { key, parent: OUT, child: [NIL; 2], thread: [NIL; 2], red: false };
+        *node = Node { key, links: Links::OUT, thread: [NIL; 2] };
         *tree = Tree { root: NIL, ends: [n; 2], len: 1 };
     }
 
@@ -181,14 +209,14 @@ impl<I: Id> Forest<I> {
     /// If `id` is in no tree. That it is in *this* one is the caller's duty (`check` tells).
     pub(crate) fn remove(&mut self, tree: &mut Tree, id: I) {
         let n = Place::of(id).0;
-        let node = self.at_mut(n);
-        let ([before, behind], parent) = (node.thread, node.parent);
+        let node = self.nodes.at_mut(n);
+        let ([before, behind], is_indexed) = (node.thread, !node.links.is_out());
         assert!(before != OUT, "in no tree");
         node.thread[0] = OUT;
         self.tie(tree, before, RIGHT, behind);
         self.tie(tree, behind, LEFT, before);
         tree.len -= 1;
-        if parent != OUT {
+        if is_indexed {
             self.unindex(tree, n);
         }
     }
@@ -200,9 +228,9 @@ impl<I: Id> Forest<I> {
     #[inline(always)]
     pub(crate) fn remove_last(&mut self, tree: &mut Tree, id: I) {
         debug_assert!(tree.len == 1, "there are others");
-        let node = self.at_mut(Place::of(id).0);
+        let node = self.nodes.at_mut(Place::of(id).0);
         assert!(node.thread[0] != OUT, "in no tree");
-        if node.parent != OUT {
+        if !node.links.is_out() {
             return self.remove(tree, id);
         }
         node.thread[0] = OUT;
@@ -215,14 +243,14 @@ impl<I: Id> Forest<I> {
     /// If `id` is in no tree.
     pub(crate) fn set_key(&mut self, tree: &mut Tree, id: I, key: u64) {
         let n = Place::of(id).0;
-        let Node { thread: [before, behind], parent, .. } = *self.at(n);
+        let Node { thread: [before, behind], links, .. } = *self.nodes.at(n);
         assert!(before != OUT, "in no tree");
         let moved = self.inserted.wrapping_add(1);
-        if self.nodes.get(Place(before)).is_none_or(|n| n.key <= key)
-            && self.nodes.get(Place(behind)).is_none_or(|n| key < n.key)
+        if self.nodes.get(before).is_none_or(|n| n.key <= key)
+            && self.nodes.get(behind).is_none_or(|n| key < n.key)
         {
-            self.at_mut(n).key = key;
-        } else if parent == OUT && self.at(tree.ends[1]).key <= key && !moved.is_multiple_of(OFTEN) {
+            self.nodes.at_mut(n).key = key;
+        } else if links.is_out() && self.nodes.at(tree.ends[1]).key <= key && !moved.is_multiple_of(OFTEN) {
             self.inserted = moved;
             self.move_last(tree, n, key);
         } else {
@@ -233,12 +261,12 @@ impl<I: Id> Forest<I> {
 
     /// Files `n`, which is not indexed and not the last, behind all others.
     fn move_last(&mut self, tree: &mut Tree, n: u32, key: u64) {
-        let [before, behind] = self.at(n).thread;
+        let [before, behind] = self.nodes.at(n).thread;
         self.tie(tree, before, RIGHT, behind);
         self.tie(tree, behind, LEFT, before);
         let last = core::mem::replace(&mut tree.ends[1], n);
-        self.at_mut(last).thread[1] = n;
-        let node = self.at_mut(n);
+        self.nodes.at_mut(last).thread[1] = n;
+        let node = self.nodes.at_mut(n);
         (node.key, node.thread) = (key, [last, NIL]);
     }
 
@@ -260,27 +288,27 @@ impl<I: Id> Forest<I> {
     #[inline]
     #[must_use]
     pub(crate) fn next(&self, id: I) -> Option<I> {
-        Place(self.nodes[Place::of(id)].thread[1]).id()
+        Place(self.nodes.at(Place::of(id).0).thread[1]).id()
     }
 
     /// The id before `id` in its tree.
     #[inline]
     #[must_use]
     pub(crate) fn prev(&self, id: I) -> Option<I> {
-        Place(self.nodes[Place::of(id)].thread[0]).id()
+        Place(self.nodes.at(Place::of(id).0).thread[0]).id()
     }
 
     /// The first id of `tree` with a key of at least `key`.
     #[must_use]
     pub(crate) fn lower_bound(&self, tree: &Tree, key: u64) -> Option<I> {
         let (mut at, mut before) = (tree.root, NIL);
-        while let Some(node) = self.nodes.get(Place(at)) {
+        while let Some(node) = self.nodes.get(at) {
             let below = node.key < key;
             before = if below { at } else { before };
-            at = node.child[usize::from(below)];
+            at = node.links.children()[usize::from(below)];
         }
         let mut found = self.after(tree, before);
-        while let Some(node) = self.nodes.get(Place(found))
+        while let Some(node) = self.nodes.get(found)
             && node.key < key
         {
             found = node.thread[1];
@@ -293,20 +321,19 @@ impl<I: Id> Forest<I> {
         core::iter::successors(self.first(tree), |&id| self.next(id))
     }
 
-    /// Walks the whole list and its index and panics if order, links, colours or length are wrong.
+    /// Walks the whole list and its index and panics if order, links or length are wrong.
     pub(crate) fn check(&self, tree: &Tree) {
-        assert!(tree.root == NIL || !self.at(tree.root).red, "red root");
-        let (mut len, mut key, mut before, mut black_depth) = (0, 0, NIL, None);
-        let mut indexed = if tree.root == NIL { NIL } else { self.descend(tree.root, LEFT) };
+        self.nodes.check(tree.root);
+        let (mut len, mut key, mut before) = (0, 0, NIL);
+        let mut indexed = self.nodes.end(tree.root, LEFT);
         let mut at = tree.ends[0];
         while at != NIL {
-            let node = self.at(at);
+            let node = self.nodes.at(at);
             assert!(node.key >= key, "out of order");
             assert_eq!(node.thread[0], before, "stale link back");
-            if node.parent != OUT {
+            if !node.links.is_out() {
                 assert_eq!(at, indexed, "the index has another order");
-                self.check_node(at, &mut black_depth);
-                indexed = self.walk(at);
+                indexed = self.nodes.neighbour(at, RIGHT);
             }
             (key, before, at, len) = (node.key, at, node.thread[1], len + 1);
         }
@@ -315,237 +342,34 @@ impl<I: Id> Forest<I> {
         assert_eq!(len, tree.len, "wrong length");
     }
 
-    fn check_node(&self, n: u32, black_depth: &mut Option<u32>) {
-        let node = self.at(n);
-        for child in node.child {
-            assert!(child == NIL || self.at(child).parent == n, "child does not know its parent");
-            assert!(!(node.red && child != NIL && self.at(child).red), "red below red");
-        }
-        if node.child.contains(&NIL) {
-            let (mut blacks, mut up) = (0, n);
-            while up != NIL {
-                blacks += u32::from(!self.at(up).red);
-                up = self.at(up).parent;
-            }
-            assert_eq!(*black_depth.get_or_insert(blacks), blacks, "unequal black depth");
-        }
-    }
-
-    /// As far down the index as it goes from `n` to one side.
-    fn descend(&self, mut n: u32, side: Side) -> u32 {
-        while self.at(n).child[usize::from(side)] != NIL {
-            n = self.at(n).child[usize::from(side)];
-        }
-        n
-    }
-
-    /// The indexed node behind `n`.
-    fn walk(&self, n: u32) -> u32 {
-        let below = self.at(n).child[1];
-        if below != NIL {
-            return self.descend(below, LEFT);
-        }
-        let (mut from, mut up) = (n, self.at(n).parent);
-        while up != NIL && self.at(up).child[1] == from {
-            from = up;
-            up = self.at(up).parent;
-        }
-        up
-    }
-
-    #[inline]
-    fn at(&self, n: u32) -> &Node {
-        &self.nodes[Place(n)]
-    }
-
-    #[inline]
-    fn at_mut(&mut self, n: u32) -> &mut Node {
-        &mut self.nodes[Place(n)]
-    }
-
-    #[inline]
-    fn is_red(&self, n: u32) -> bool {
-        self.nodes.get(Place(n)).is_some_and(|node| node.red)
-    }
-
     /// The node behind `n` in the list; without `n`, the first.
     #[inline]
     fn after(&self, tree: &Tree, n: u32) -> u32 {
-        self.nodes.get(Place(n)).map_or(tree.ends[0], |node| node.thread[1])
+        self.nodes.get(n).map_or(tree.ends[0], |node| node.thread[1])
     }
 
     /// Makes `to` the neighbour of `n` on one side; without `n`, it is the last on the other.
     #[inline]
     fn tie(&mut self, tree: &mut Tree, n: u32, side: Side, to: u32) {
-        match self.nodes.get_mut(Place(n)) {
-            Some(node) => node.thread[usize::from(side)] = to,
-            None => tree.ends[usize::from(!side)] = to,
+        match self.nodes.get_mut(n) {
+            Some(node) => node.thread[side] = to,
+            None => tree.ends[1 - side] = to,
         }
     }
 
     /// Adds `n` to the index, as a leaf below `parent`, where the way down ended.
     #[inline(never)]
     fn index(&mut self, tree: &mut Tree, n: u32, parent: u32) {
-        self.at_mut(n).parent = parent;
-        if parent == NIL {
-            tree.root = n;
-            return;
-        }
-        self.at_mut(n).red = true;
-        let key = self.at(n).key;
-        let above = self.at_mut(parent);
-        above.child[usize::from(key >= above.key)] = n;
-        if above.red {
-            self.rebalance_after_insert(tree, n, parent);
-        }
+        let key = self.nodes.at(n).key;
+        let side = self.nodes.get(parent).map_or(LEFT, |above| usize::from(key >= above.key));
+        self.nodes.hang(&mut tree.root, n, parent, side);
     }
 
     /// Takes `n` out of the index.
     #[inline(never)]
     fn unindex(&mut self, tree: &mut Tree, n: u32) {
-        let node = *self.at(n);
-        let (hole, parent, was_red) = match node.child {
-            [NIL, only] | [only, NIL] => {
-                self.replace(tree, n, node.parent, only);
-                (only, node.parent, node.red)
-            }
-            _ => self.splice_predecessor(tree, n, &node),
-        };
-        if was_red {
-            return;
-        }
-        // A black node is missing above the hole: a red one there can turn black, else the tree must turn.
-        match self.nodes.get_mut(Place(hole)) {
-            Some(node) if node.red => node.red = false,
-            _ => self.rebalance_after_remove(tree, hole, parent),
-        }
-    }
-
-    /// Hangs `new` where `old` hangs, below `parent`.
-    #[inline]
-    fn replace(&mut self, tree: &mut Tree, old: u32, parent: u32, new: u32) {
-        match self.nodes.get_mut(Place(parent)) {
-            Some(above) => above.child[usize::from(above.child[1] == old)] = new,
-            None => tree.root = new,
-        }
-        if let Some(node) = self.nodes.get_mut(Place(new)) {
-            node.parent = parent;
-        }
-    }
-
-    /// Puts the predecessor of `n`, which has two children, in its place. Returns the node that is now in the
-    /// predecessor's old place, that node's parent, and whether the predecessor was red.
-    ///
-    /// The successor would do as well. But a scheduler that takes requests in ascending order removes that
-    /// one next, and it is better left near the leaves, where removing is cheap.
-    fn splice_predecessor(&mut self, tree: &mut Tree, n: u32, node: &Node) -> (u32, u32, bool) {
-        let p = self.descend(node.child[0], RIGHT);
-        let pred = *self.at(p);
-        let hole = pred.child[0];
-        let mut left = node.child[0];
-        let mut hole_parent = p;
-        if pred.parent == n {
-            left = hole;
-        } else {
-            self.replace(tree, p, pred.parent, hole);
-            self.at_mut(left).parent = p;
-            hole_parent = pred.parent;
-        }
-        self.replace(tree, n, node.parent, p);
-        let moved = self.at_mut(p);
-        moved.child = [left, node.child[1]];
-        moved.red = node.red;
-        self.at_mut(node.child[1]).parent = p;
-        (hole, hole_parent, pred.red)
-    }
-
-    /// Rotates `n` down to `side`; its child on the other side, `up`, takes its place.
-    #[inline]
-    fn rotate(&mut self, tree: &mut Tree, n: u32, up: u32, side: Side) {
-        let risen = self.at_mut(up);
-        let inner = risen.child[usize::from(side)];
-        risen.child[usize::from(side)] = n;
-        let sunk = self.at_mut(n);
-        sunk.child[usize::from(!side)] = inner;
-        let parent = sunk.parent;
-        sunk.parent = up;
-        if let Some(node) = self.nodes.get_mut(Place(inner)) {
-            node.parent = n;
-        }
-        self.replace(tree, n, parent, up);
-    }
-
-    /// `n` and its parent are both red.
-    fn rebalance_after_insert(&mut self, tree: &mut Tree, mut n: u32, mut parent: u32) {
-        loop {
-            // A red node is not the root, so there is a node above it.
-            let grand = self.at(parent).parent;
-            let node = self.at(grand);
-            let side: Side = node.child[1] == parent;
-            let (uncle, above) = (node.child[usize::from(!side)], node.parent);
-            if !self.is_red(uncle) {
-                if self.at(parent).child[usize::from(!side)] == n {
-                    self.rotate(tree, parent, n, side);
-                    parent = n;
-                }
-                self.at_mut(parent).red = false;
-                self.at_mut(grand).red = true;
-                self.rotate(tree, grand, parent, !side);
-                return;
-            }
-            self.at_mut(parent).red = false;
-            self.at_mut(uncle).red = false;
-            if above == NIL {
-                return;
-            }
-            self.at_mut(grand).red = true;
-            if !self.at(above).red {
-                return;
-            }
-            (n, parent) = (grand, above);
-        }
-    }
-
-    /// The black node `n`, or none, below `parent` has one black node too few above its leaves.
-    fn rebalance_after_remove(&mut self, tree: &mut Tree, mut n: u32, mut parent: u32) {
-        while parent != NIL {
-            let side: Side = self.at(parent).child[1] == n;
-            let mut sibling = self.at(parent).child[usize::from(!side)];
-            // A red sibling goes up, so that the new sibling is black; the cases below expect that.
-            if self.is_red(sibling) {
-                self.at_mut(sibling).red = false;
-                self.at_mut(parent).red = true;
-                self.rotate(tree, parent, sibling, side);
-                sibling = self.at(parent).child[usize::from(!side)];
-            }
-            let children = self.at(sibling).child;
-            let (near, mut far) = (children[usize::from(side)], children[usize::from(!side)]);
-            if !self.is_red(far) {
-                if !self.is_red(near) {
-                    // No red node to move over: both sides lose one black node, and the lack moves up to the
-                    // parent, unless that is red and turns black.
-                    self.at_mut(sibling).red = true;
-                    let node = self.at_mut(parent);
-                    if node.red {
-                        node.red = false;
-                        return;
-                    }
-                    (n, parent) = (parent, node.parent);
-                    continue;
-                }
-                // The red nephew is on the near side: one rotation brings it to the far side.
-                self.rotate(tree, sibling, near, !side);
-                (far, sibling) = (sibling, near);
-            }
-            let node = self.at_mut(parent);
-            // The far nephew's red pays for the missing black node: one rotation, and the tree is balanced.
-            let red = node.red;
-            node.red = false;
-            self.at_mut(sibling).red = red;
-            self.at_mut(far).red = false;
-            self.rotate(tree, parent, sibling, side);
-            return;
-        }
+        self.nodes.remove(&mut tree.root, n);
+        self.nodes.at_mut(n).links = Links::OUT;
     }
 }
 

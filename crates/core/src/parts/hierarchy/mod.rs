@@ -170,9 +170,8 @@ impl<I: Id> Hierarchy<I> {
         self.idle_turns = on;
     }
 
-    /// Searches for the next entity as the kernel does: see [`Wf2q::set_kernel_search`]. Only while no entity
-    /// is active. Allocates. Default off.
-    pub(crate) fn set_kernel_search(&mut self, on: bool) {
+    /// Searches for the next entity as the kernel does: see [`Wf2q::set_kernel_search`]. Default off.
+    pub(crate) const fn set_kernel_search(&mut self, on: bool) {
         self.nodes.set_kernel_search(on);
     }
 
