@@ -40,6 +40,9 @@ mod parts;
 pub mod request;
 pub mod sched;
 mod table;
+#[cfg(test)]
+#[allow(clippy::std_instead_of_core, reason = "tests may use std")]
+mod testkit;
 pub mod trace;
 pub mod units;
 

@@ -149,15 +149,12 @@ mod tests {
     use super::*;
     use crate::elevator::{End, Limits};
     use crate::sched::noop::Noop;
-    use crate::units::{Duration, Sector, Sectors, TaskId};
+    use crate::testkit::us as at;
+    use crate::units::{Sector, Sectors, TaskId};
     use std::vec::Vec;
 
     fn read(start: u64) -> Request {
         Request::read(TaskId(1), Sector(start), Sectors(8))
-    }
-
-    fn at(us: u64) -> Instant {
-        Instant::EPOCH + Duration::from_us(us)
     }
 
     #[test]

@@ -5,16 +5,13 @@ use super::*;
 use crate::elevator::{Dispatch, Elevator, Hold, Insert, Limits, Timer};
 use crate::request::{Op, Request, Requests};
 use crate::sched::noop::Noop;
+use crate::testkit::ms as at;
 use crate::trace::Action;
 use crate::units::{Sector, Sectors, Tag, TaskId};
 use std::string::ToString;
 use std::vec::Vec;
 
 const G: [GroupId; 5] = [GroupId(0), GroupId(1), GroupId(2), GroupId(3), GroupId(4)];
-
-fn at(ms: u64) -> Instant {
-    Instant::EPOCH + Duration::from_ms(ms)
-}
 
 fn ms(split_ns: u64) -> u64 {
     Duration::from_ns(split_ns).as_ms()

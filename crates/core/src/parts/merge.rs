@@ -225,6 +225,7 @@ fn tag_of(id: EdgeId) -> Tag {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::testkit::Random;
     use std::vec::Vec;
 
     #[test]
@@ -265,11 +266,9 @@ mod tests {
     fn agrees_with_a_list(filed: Edges) {
         let mut index = MergeIndex::new(16);
         let mut twin: Vec<(Tag, u64, u64)> = Vec::new();
-        let mut x = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = Random::new(1);
         for _ in 0..20_000 {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
+            let x = random.next();
             let (tag, start, len) = (Tag((x % 16) as u16), (x >> 8) % 12, 1 + (x >> 16) % 4);
             if let Some(i) = twin.iter().position(|t| t.0 == tag) {
                 twin.remove(i);

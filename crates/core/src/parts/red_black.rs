@@ -412,6 +412,7 @@ impl<N: Node> Nodes<N> {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::testkit::Random;
     use std::format;
     use std::string::String;
     use std::vec::Vec;
@@ -521,11 +522,9 @@ mod tests {
     fn agrees_with_sorted_vectors() {
         let mut nodes = nodes(64);
         let (mut roots, mut twins) = ([NIL; 2], [const { Vec::<u32>::new() }; 2]);
-        let mut x = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut random = Random::new(1);
         for _ in 0..20_000 {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
+            let x = random.next();
             let [n, key, number] = [0, 8, 16].map(|shift| u32::try_from((x >> shift) % 64).unwrap());
             if let Some(i) = (0..2).find(|&i| twins[i].contains(&n)) {
                 nodes.remove(&mut roots[i], n);

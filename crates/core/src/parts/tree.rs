@@ -377,6 +377,7 @@ impl<I: Id> Forest<I> {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::testkit::Random;
     use crate::units::Tag;
     use std::vec::Vec;
 
@@ -386,11 +387,9 @@ mod tests {
         let mut forest = Forest::<Tag>::new(64);
         let mut trees = [Tree::default(), Tree::default()];
         let mut twins: [Vec<(u64, u64, Tag)>; 2] = [Vec::new(), Vec::new()];
-        let mut x = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = Random::new(1);
         for step in 0..20_000_u64 {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
+            let x = random.next();
             let tag = Tag((x % 64) as u16);
             let which = (x >> 8) as usize % 2;
             if let Some(i) = (0..2).find(|&i| twins[i].iter().any(|t| t.2 == tag)) {
@@ -418,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_new_key_moves_an_id_as_if_it_were_filed_anew() {
-        let mut x = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = Random::new(1);
         let (mut forest, mut tree) = (Forest::<Tag>::new(16), Tree::default());
         let mut twin: Vec<(u64, u64, Tag)> = Vec::new();
         for i in 0..16 {
@@ -426,9 +425,7 @@ mod tests {
             twin.push((10, 0, Tag(i)));
         }
         for step in 1..5000 {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
+            let x = random.next();
             let (i, key) = (x as usize % 16, (x >> 8) % 20);
             forest.set_key(&mut tree, twin[i].2, key);
             forest.check(&tree);

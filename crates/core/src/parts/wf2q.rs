@@ -467,6 +467,7 @@ impl<E: Id> Wf2q<E> {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::testkit::Random;
     use crate::units::Tag;
     use std::vec::Vec;
 
@@ -480,11 +481,9 @@ mod tests {
         let mut wf2q = Wf2q::<Tag>::new(64, origin);
         let mut trees = [ServiceTree::new(origin), ServiceTree::new(origin)];
         let mut twins: [Vec<Entry>; 2] = [Vec::new(), Vec::new()];
-        let mut x = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = Random::new(1);
         for step in 0..20_000_u64 {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
+            let x = random.next();
             let tag = Tag((x % 64) as u16);
             // Times that wrap around in the middle of the test.
             let base = origin.wrapping_add(2 * step);

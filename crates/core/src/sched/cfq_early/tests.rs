@@ -6,6 +6,7 @@ use super::slices::{Ts1, Ts2};
 use super::{CfqTs1, CfqTs2, RoundRobin};
 use crate::config::{ConfigError, Tunables};
 use crate::sched::Scheduler;
+use crate::testkit::{self, Client, World, read, write};
 use crate::trace::{Action, Reason};
 use crate::{
     Control, Dispatch, Duration, Elevator, End, Hold, Insert, Instant, Limits, Request, Sector, Sectors, Tag,
@@ -26,73 +27,17 @@ fn ms(ms: u64) -> Instant {
     us(ms * 1000)
 }
 
-fn read(task: u32, start: u64) -> Request {
-    Request::read(TaskId(task), Sector(start), Sectors(8))
-}
-
-fn write(task: u32, start: u64) -> Request {
-    Request::write(TaskId(task), Sector(start), Sectors(8))
-}
-
 fn limits() -> Limits {
     Limits { tick: TICK, trace: 4096, ..Limits::default() }
 }
 
-/// An elevator, driven by hand; tags count up.
-struct Rig<S: Scheduler> {
-    elevator: Elevator<S>,
-    tags: u16,
+type Rig<S> = testkit::Rig<S>;
+
+fn rig<S: Scheduler>(config: S::Config) -> Rig<S> {
+    Rig::with(limits(), config)
 }
 
 impl<S: Scheduler> Rig<S> {
-    fn new(config: S::Config) -> Self {
-        Self::with(limits(), config)
-    }
-
-    fn with(limits: Limits, config: S::Config) -> Self {
-        Self { elevator: Elevator::new(limits, config).unwrap(), tags: 0 }
-    }
-
-    fn add(&mut self, now: Instant, rq: Request) -> (Tag, Insert) {
-        let tag = Tag(self.tags);
-        self.tags += 1;
-        let answer = self.elevator.insert(now, tag, rq);
-        self.elevator.check();
-        (tag, answer)
-    }
-
-    fn queue(&mut self, now: Instant, rq: Request) -> Tag {
-        let (tag, answer) = self.add(now, rq);
-        assert_eq!(answer, Insert::Queued, "{rq:?} should not merge");
-        tag
-    }
-
-    fn dispatch(&mut self, now: Instant) -> Dispatch {
-        let answer = self.elevator.dispatch(now);
-        self.elevator.check();
-        answer
-    }
-
-    fn issue(&mut self, now: Instant) -> Tag {
-        let Dispatch::Issue(tag) = self.dispatch(now) else { panic!("nothing to issue") };
-        tag
-    }
-
-    fn complete(&mut self, now: Instant, tag: Tag) {
-        self.elevator.complete(now, tag).for_each(drop);
-        self.elevator.check();
-    }
-
-    /// Issues and completes at once whatever comes; answers the starting sectors.
-    fn serve(&mut self, now: Instant) -> Vec<u64> {
-        let mut starts = Vec::new();
-        while let Dispatch::Issue(tag) = self.dispatch(now) {
-            starts.push(self.elevator.requests()[tag].rq.start.0);
-            self.complete(now, tag);
-        }
-        starts
-    }
-
     /// The trace since the last call, one event a line: ms, blktrace's letter, task, sector, reason.
     fn timeline(&mut self) -> String {
         let mut text = String::new();
@@ -124,12 +69,12 @@ fn assert_timeline(got: &str, want: &str) {
 #[test]
 fn the_nearest_request_is_chosen_with_going_back_dearer() {
     let order = |at: u64, a: u64, b: u64| {
-        let mut rig = Rig::<CfqTs1>::new(Ts1::default());
+        let mut rig = rig::<CfqTs1>(Ts1::default());
         rig.queue(ms(0), read(1, at - 8));
-        rig.serve(ms(0));
+        rig.serve_all(ms(0));
         rig.queue(ms(0), read(1, a));
         rig.queue(ms(0), read(1, b));
-        rig.serve(ms(0))[0]
+        rig.serve_all(ms(0))[0]
     };
     assert_eq!(order(1000, 1100, 960), 960, "100 forward against 40 back, which count twice");
     assert_eq!(order(1000, 1100, 950), 1100, "a tie goes to the larger start");
@@ -139,22 +84,22 @@ fn the_nearest_request_is_chosen_with_going_back_dearer() {
 
 #[test]
 fn without_find_best_crq_the_lowest_request_goes_first() {
-    let mut rig = Rig::<RoundRobin>::new(Config { find_best_crq: false, ..Config::default() });
+    let mut rig = rig::<RoundRobin>(Config { find_best_crq: false, ..Config::default() });
     for start in [5000, 100, 900] {
         rig.queue(ms(0), read(1, start));
     }
-    assert_eq!(rig.serve(ms(0)), [100, 900, 5000]);
+    assert_eq!(rig.serve_all(ms(0)), [100, 900, 5000]);
 }
 
 /// Which kind goes first because of its age, 600 ms after a sync and an async request far away were queued
 /// among closer ones.
 fn first_to_expire(swap_fifo_limits: bool) -> Vec<u64> {
     let config = Config { swap_fifo_limits, quantum: 1, ..Config::default() };
-    let mut rig = Rig::<RoundRobin>::new(config);
+    let mut rig = rig::<RoundRobin>(config);
     rig.queue(ms(0), read(1, 900_000));
     rig.queue(ms(0), write(1, 800_000));
     rig.queue(ms(600), read(1, 100));
-    rig.serve(ms(600))
+    rig.serve_all(ms(600))
 }
 
 #[test]
@@ -170,7 +115,7 @@ fn the_released_kernels_expired_async_requests_after_the_time_of_sync_ones() {
 
 #[test]
 fn one_request_per_125_ms_goes_first_because_of_its_age() {
-    let mut rig = Rig::<RoundRobin>::new(Config { quantum: 1, ..Config::default() });
+    let mut rig = rig::<RoundRobin>(Config { quantum: 1, ..Config::default() });
     for start in [700_000, 800_000, 900_000] {
         rig.queue(ms(0), read(1, start));
     }
@@ -188,42 +133,42 @@ fn one_request_per_125_ms_goes_first_because_of_its_age() {
 
 #[test]
 fn a_request_on_the_dispatch_list_does_not_grow() {
-    let mut rig = Rig::<CfqTs1>::new(Ts1::default());
+    let mut rig = rig::<CfqTs1>(Ts1::default());
     rig.queue(ms(0), read(1, 100));
     rig.queue(ms(0), read(1, 500));
     let _ = rig.issue(ms(0));
     // 500 is on the list, behind 100.
     assert_eq!(rig.add(ms(0), read(1, 508)).1, Insert::Queued);
     assert!(matches!(rig.add(ms(0), read(1, 516)).1, Insert::Merged { end: End::Back, .. }));
-    assert_eq!(rig.serve(ms(0)), [500, 508]);
+    assert_eq!(rig.serve_all(ms(0)), [500, 508]);
 }
 
 #[test]
 fn front_merges_stay_within_a_task_and_back_merges_need_not() {
-    let mut rig = Rig::<RoundRobin>::new(Config::default());
+    let mut rig = rig::<RoundRobin>(Config::default());
     rig.queue(ms(0), read(1, 100));
     assert_eq!(rig.add(ms(0), read(2, 92)).1, Insert::Queued);
     assert!(matches!(rig.add(ms(0), read(2, 108)).1, Insert::Merged { into: Tag(0), end: End::Back }));
     assert!(matches!(rig.add(ms(0), read(2, 84)).1, Insert::Merged { into: Tag(1), end: End::Front }));
-    assert_eq!(rig.serve(ms(0)), [84, 100], "what ends where a listed request starts goes before it");
+    assert_eq!(rig.serve_all(ms(0)), [84, 100], "what ends where a listed request starts goes before it");
 }
 
 #[test]
 fn the_older_of_two_requests_that_start_alike_leaves_at_once() {
-    let mut rig = Rig::<CfqTs1>::new(Ts1::default());
+    let mut rig = rig::<CfqTs1>(Ts1::default());
     rig.queue(ms(0), read(2, 500));
     let first = rig.queue(ms(0), read(1, 100));
     rig.queue(ms(0), write(1, 100));
     assert_eq!(rig.issue(ms(0)), first, "it is on the list, though task 2 has the first slice");
     rig.complete(ms(0), first);
-    assert_eq!(rig.serve(ms(0)), [500]);
+    assert_eq!(rig.serve_all(ms(0)), [500]);
 }
 
 // cfq-2.6.10.
 
 #[test]
 fn a_round_takes_one_request_of_each_task_and_is_always_completed() {
-    let mut rig = Rig::<RoundRobin>::new(Config { quantum: 2, ..Config::of_2_6_10() });
+    let mut rig = rig::<RoundRobin>(Config { quantum: 2, ..Config::of_2_6_10() });
     for i in 0..2 {
         for task in 1..=3 {
             rig.queue(ms(0), read(task, u64::from(task) * 10_000 + i * 100));
@@ -237,7 +182,7 @@ fn a_round_takes_one_request_of_each_task_and_is_always_completed() {
         }
         rig.complete(ms(to), tag);
     }
-    rig.serve(ms(50));
+    rig.serve_all(ms(50));
     let issued: String =
         rig.timeline().lines().filter(|l| l.contains(" D ")).map(|l| std::format!("{l}\n")).collect();
     assert_timeline(
@@ -256,7 +201,7 @@ fn a_round_takes_one_request_of_each_task_and_is_always_completed() {
 
 #[test]
 fn who_has_used_the_disk_least_goes_first() {
-    let mut rig = Rig::<RoundRobin>::new(Config::of_2_6_10());
+    let mut rig = rig::<RoundRobin>(Config::of_2_6_10());
     // Task 1 uses 27 ms and task 2 9 ms; an eighth of each is left, as their first second starts with that.
     for (task, from, to) in [(1, 0, 27), (2, 27, 36)] {
         let tag = rig.queue(ms(from), read(task, u64::from(task) * 10_000));
@@ -266,12 +211,12 @@ fn who_has_used_the_disk_least_goes_first() {
     for task in 1..=3 {
         rig.queue(ms(36), read(task, u64::from(task) * 20_000));
     }
-    assert_eq!(rig.serve(ms(36)), [60_000, 40_000, 20_000]);
+    assert_eq!(rig.serve_all(ms(36)), [60_000, 40_000, 20_000]);
 }
 
 #[test]
 fn a_queue_with_a_request_in_flight_waits_for_the_second_round() {
-    let mut rig = Rig::<RoundRobin>::new(Config { quantum: 1, ..Config::of_2_6_10() });
+    let mut rig = rig::<RoundRobin>(Config { quantum: 1, ..Config::of_2_6_10() });
     rig.queue(ms(0), read(1, 100));
     let first = rig.issue(ms(0));
     rig.queue(ms(0), read(1, 200));
@@ -289,7 +234,7 @@ fn a_queue_with_a_request_in_flight_waits_for_the_second_round() {
 
 #[test]
 fn a_slice_of_ts1_as_a_timeline() {
-    let mut rig = Rig::<CfqTs1>::new(Ts1::of_2004());
+    let mut rig = rig::<CfqTs1>(Ts1::of_2004());
     rig.queue(ms(0), read(1, 100));
     rig.queue(ms(0), read(2, 90_000));
     let tag = rig.issue(ms(0));
@@ -325,7 +270,7 @@ fn a_slice_of_ts1_as_a_timeline() {
 
 #[test]
 fn slices_of_ts2_as_a_timeline() {
-    let mut rig = Rig::<CfqTs2>::new(Ts2 { quantum: 2, slice_async_rq: 3, ..Ts2::of_2004() });
+    let mut rig = rig::<CfqTs2>(Ts2 { quantum: 2, slice_async_rq: 3, ..Ts2::of_2004() });
     for i in 0..5 {
         rig.queue(ms(0), write(1, 1000 + i * 100));
     }
@@ -371,7 +316,7 @@ fn slices_of_ts2_as_a_timeline() {
 #[test]
 fn an_awaited_request_is_served_even_when_the_slice_is_over() {
     // Ticks make the slice end (10 ms) and the idle period's end (14, cut to 10) meet what comes at 10.
-    let mut rig = Rig::<CfqTs1>::new(Ts1 { slice: Duration::from_ms(10), ..Ts1::of_2004() });
+    let mut rig = rig::<CfqTs1>(Ts1 { slice: Duration::from_ms(10), ..Ts1::of_2004() });
     rig.queue(ms(0), read(1, 100));
     rig.queue(ms(0), read(2, 90_000));
     let tag = rig.issue(ms(0));
@@ -381,16 +326,16 @@ fn an_awaited_request_is_served_even_when_the_slice_is_over() {
     assert_eq!(rig.issue(ms(10)), awaited);
     rig.queue(ms(10), read(1, 116));
     rig.complete(ms(11), awaited);
-    assert_eq!(rig.serve(ms(11)), [90_000], "but only what came by then");
+    assert_eq!(rig.serve_all(ms(11)), [90_000], "but only what came by then");
     rig.elevator.timer(ms(15));
-    assert_eq!(rig.serve(ms(15)), [116]);
+    assert_eq!(rig.serve_all(ms(15)), [116]);
 }
 
 //= docs/reference/cfq.md#8-quirks Q3
 #[test]
 fn the_idle_period_starts_with_the_last_completion_unless_the_quirk_is_on() {
     for quirk in [false, true] {
-        let mut rig = Rig::<CfqTs2>::new(Ts2 { idle_in_flight: quirk, ..Ts2::default() });
+        let mut rig = rig::<CfqTs2>(Ts2 { idle_in_flight: quirk, ..Ts2::default() });
         let [a, b] = [100, 200].map(|start| rig.queue(ms(0), read(1, start)));
         rig.queue(ms(0), read(2, 90_000));
         assert_eq!([rig.issue(ms(0)), rig.issue(ms(0))], [a, b]);
@@ -406,7 +351,7 @@ fn the_idle_period_starts_with_the_last_completion_unless_the_quirk_is_on() {
 
 #[test]
 fn the_driver_has_at_most_max_depth_requests() {
-    let mut rig = Rig::<CfqTs1>::new(Ts1 { max_depth: 3, ..Ts1::of_2004() });
+    let mut rig = rig::<CfqTs1>(Ts1 { max_depth: 3, ..Ts1::of_2004() });
     for i in 0..5 {
         rig.queue(ms(0), read(1, i * 100));
     }
@@ -420,17 +365,17 @@ fn the_driver_has_at_most_max_depth_requests() {
 
 #[test]
 fn without_an_idle_period_an_empty_queue_loses_the_disk() {
-    let mut rig = Rig::<CfqTs2>::new(Ts2 { slice_idle: Duration::ZERO, ..Ts2::default() });
+    let mut rig = rig::<CfqTs2>(Ts2 { slice_idle: Duration::ZERO, ..Ts2::default() });
     rig.queue(ms(0), read(1, 100));
     rig.queue(ms(0), read(2, 90_000));
-    assert_eq!(rig.serve(ms(0)), [100, 90_000]);
+    assert_eq!(rig.serve_all(ms(0)), [100, 90_000]);
     assert_eq!(rig.elevator.next_timer(), None);
 }
 
 #[test]
 fn a_task_that_is_gone_is_not_waited_for_if_so_set() {
     for exit_ends_idle in [false, true] {
-        let mut rig = Rig::<CfqTs1>::new(Ts1 { exit_ends_idle, ..Ts1::of_2004() });
+        let mut rig = rig::<CfqTs1>(Ts1 { exit_ends_idle, ..Ts1::of_2004() });
         rig.queue(ms(0), read(1, 100));
         rig.queue(ms(0), read(2, 90_000));
         let tag = rig.issue(ms(0));
@@ -476,7 +421,7 @@ for_each! {
 }
 
 fn hands_back<S: Scheduler>(config: S::Config) {
-    let mut rig = Rig::<S>::new(config);
+    let mut rig = rig::<S>(config);
     for i in 0..6 {
         rig.queue(ms(0), read(1 + i % 2, u64::from(i) * 1000));
     }
@@ -487,7 +432,7 @@ fn hands_back<S: Scheduler>(config: S::Config) {
     rig.complete(ms(2), first);
     let mut rest = Vec::new();
     for at in 2..100 {
-        rest.extend(rig.serve(ms(at)));
+        rest.extend(rig.serve_all(ms(at)));
         rig.elevator.timer(ms(at));
     }
     rest.sort_unstable();
@@ -497,7 +442,7 @@ fn hands_back<S: Scheduler>(config: S::Config) {
 }
 
 fn drains<S: Scheduler>(config: S::Config) {
-    let mut rig = Rig::<S>::new(config);
+    let mut rig = rig::<S>(config);
     for i in 0..30 {
         rig.queue(ms(0), read(1 + i % 5, u64::from(i) * 1000));
     }
@@ -515,7 +460,7 @@ fn drains<S: Scheduler>(config: S::Config) {
     }
     rig.queue(ms(50), read(9, 77));
     rig.elevator.timer(ms(60));
-    assert_eq!(rig.serve(ms(60)), [77]);
+    assert_eq!(rig.serve_all(ms(60)), [77]);
 }
 
 fn shares_the_fallback<S: Scheduler>(config: S::Config) {
@@ -527,7 +472,7 @@ fn shares_the_fallback<S: Scheduler>(config: S::Config) {
     let _ = rig.elevator.control(ms(0), Control::TaskExit(TaskId(3)));
     let mut served = Vec::new();
     for at in 0..100 {
-        served.extend(rig.serve(ms(at)));
+        served.extend(rig.serve_all(ms(at)));
         rig.elevator.timer(ms(at));
     }
     assert_eq!(served, [1000, 2000, 3000, 4000], "the three that share a queue leave in sector order");
@@ -558,153 +503,67 @@ fn releases_slots<S: Scheduler>(config: S::Config) {
 
 // Closed worlds.
 
-/// A client that keeps `depth` requests of `len` sectors in the system, one after another on the disk.
-#[derive(Clone, Copy)]
-struct Client {
-    template: Request,
-    depth: u32,
-    think: Duration,
-    next: u64,
-    served: u64,
-    worst: Duration,
+fn reader(task: u32) -> Client {
+    let template = read(task, u64::from(task) * 10_000_000);
+    Client { from: ms(0), ..Client::sequential(template, Duration::from_us(50)) }
 }
 
-impl Client {
-    fn reader(task: u32) -> Self {
-        Self {
-            template: Request::read(TaskId(task), Sector(0), Sectors(8)),
-            depth: 1,
-            think: Duration::from_us(50),
-            next: u64::from(task) * 10_000_000,
-            served: 0,
-            worst: Duration::ZERO,
-        }
-    }
-
-    fn writer(task: u32, depth: u32) -> Self {
-        let template = Request::write(TaskId(task), Sector(0), Sectors(64));
-        Self { template, depth, think: Duration::ZERO, ..Self::reader(task) }
-    }
+/// A writer that keeps `depth` requests in the system.
+fn writer(task: u32, depth: u32) -> Client {
+    let template = Request { len: Sectors(64), ..write(task, u64::from(task) * 10_000_000) };
+    Client { template, depth, think: Duration::ZERO, ..reader(task) }
 }
 
-/// Clients, a scheduler, and a disk that takes one request at a time: 28 MB/s, 0.15 ms per command, 8 ms to
-/// go elsewhere.
-struct World<S> {
-    elevator: Elevator<S>,
-    now: Instant,
-    clients: Vec<Client>,
-    due: Vec<(Instant, usize)>,
-    free: Vec<Tag>,
-    inserted: Vec<(Instant, usize)>,
-    device: Option<(Instant, Tag)>,
-    head: u64,
-    /// The client of each issued request, with its time.
-    log: Vec<(Instant, u32)>,
-    spurious: bool,
+/// A disk of 28 MB/s, which is 18 us a sector, with 0.15 ms for a command and 8 ms to go elsewhere.
+fn disk(head: Sector, rq: &Request) -> Duration {
+    let travel = if rq.start == head { 0 } else { 8_000 };
+    Duration::from_us(150 + travel + u64::from(rq.len.0) * 18)
 }
 
-impl<S: Scheduler> World<S> {
-    fn new(config: S::Config, clients: &[Client]) -> Self {
-        let limits = Limits { tick: TICK, merges: false, ..Limits::default() };
-        let due = clients.iter().enumerate();
-        Self {
-            elevator: Elevator::new(limits, config).unwrap(),
-            now: ms(0),
-            clients: clients.to_vec(),
-            due: due.flat_map(|(i, c)| (0..c.depth).map(move |_| (ms(0), i))).collect(),
-            free: (0..limits.tags).rev().map(Tag).collect(),
-            inserted: std::vec![(ms(0), 0); usize::from(limits.tags)],
-            device: None,
-            head: 0,
-            log: Vec::new(),
-            spurious: false,
+fn world<S: Scheduler>(config: S::Config, clients: &[Client]) -> World<S> {
+    World::new(Limits { tick: TICK, merges: false, ..Limits::default() }, config, disk, clients)
+}
+
+/// A closed loop after this time.
+fn run<S: Scheduler>(config: S::Config, clients: &[Client], until: Instant) -> World<S> {
+    let mut world = world(config, clients);
+    world.run(until);
+    world
+}
+
+/// The task of each request, with the time when it was issued.
+fn issues<S: Scheduler>(world: &World<S>) -> Vec<(Instant, u32)> {
+    world.done.iter().map(|d| (d.issued, world.clients[d.client].template.task.0)).collect()
+}
+
+/// The turns that were taken: who, from its first issue to that of the next.
+fn turns<S: Scheduler>(world: &World<S>) -> Vec<(u32, Duration)> {
+    let log = issues(world);
+    let mut turns = Vec::new();
+    let mut start = log[0];
+    for (at, task) in log {
+        if task != start.1 {
+            turns.push((start.1, at.since(start.0)));
+            start = (at, task);
         }
     }
-
-    fn run(mut self, until: Instant) -> Self {
-        while self.now < until {
-            self.arrive();
-            if self.spurious {
-                self.elevator.timer(self.now);
-            }
-            self.pump();
-            let timer = self.elevator.next_timer().map(|(when, _)| when);
-            let due = self.due.iter().map(|d| d.0).min();
-            let next = [timer, due, self.device.map(|d| d.0)].into_iter().flatten().min();
-            self.now = self.now.max(next.expect("something is coming"));
-            self.finish();
-            if timer.is_some_and(|when| when <= self.now) {
-                self.elevator.timer(self.now);
-            }
-        }
-        self.elevator.check();
-        self
-    }
-
-    fn arrive(&mut self) {
-        while let Some(i) = self.due.iter().position(|d| d.0 <= self.now) {
-            let (_, who) = self.due.remove(i);
-            let client = &mut self.clients[who];
-            let rq = Request { start: Sector(client.next), ..client.template };
-            client.next = rq.end().0;
-            let tag = self.free.pop().expect("fewer requests than tags");
-            self.inserted[usize::from(tag.0)] = (self.now, who);
-            assert_eq!(self.elevator.insert(self.now, tag, rq), Insert::Queued);
-        }
-    }
-
-    fn pump(&mut self) {
-        if self.device.is_none()
-            && let Dispatch::Issue(tag) = self.elevator.dispatch(self.now)
-        {
-            let rq = self.elevator.requests()[tag].rq;
-            let travel = if rq.start.0 == self.head { 0 } else { 8_000 };
-            // 28 MB/s are 18 us a sector.
-            let service = Duration::from_us(150 + travel + u64::from(rq.len.0) * 18);
-            self.head = rq.end().0;
-            self.device = Some((self.now + service, tag));
-            self.log.push((self.now, rq.task.0));
-        }
-    }
-
-    fn finish(&mut self) {
-        let Some((_, tag)) = self.device.take_if(|d| d.0 <= self.now) else { return };
-        let (since, who) = self.inserted[usize::from(tag.0)];
-        self.elevator.complete(self.now, tag).for_each(drop);
-        self.free.push(tag);
-        let client = &mut self.clients[who];
-        client.served += u64::from(client.template.len.0);
-        client.worst = client.worst.max(self.now.since(since));
-        self.due.push((self.now + client.think, who));
-    }
-
-    /// The turns that were taken: who, from its first issue to that of the next.
-    fn turns(&self) -> Vec<(u32, Duration)> {
-        let mut turns = Vec::new();
-        let mut start = self.log[0];
-        for &(at, task) in &self.log {
-            if task != start.1 {
-                turns.push((start.1, at.since(start.0)));
-                start = (at, task);
-            }
-        }
-        turns
-    }
+    turns
 }
 
 fn ignores_spurious_timers<S: Scheduler>(config: S::Config) {
-    let clients = [Client::reader(1), Client::reader(2), Client::writer(3, 16)];
-    let plain = World::<S>::new(config, &clients).run(ms(2000));
-    let mut spurious = World::<S>::new(config, &clients);
-    spurious.spurious = true;
-    assert_eq!(spurious.run(ms(2000)).log, plain.log);
+    let clients = [reader(1), reader(2), writer(3, 16)];
+    let plain = run::<S>(config, &clients, ms(2000));
+    let mut spurious = world::<S>(config, &clients);
+    spurious.spurious_timers = true;
+    spurious.run(ms(2000));
+    assert_eq!(spurious.done, plain.done);
 }
 
 //= docs/reference/cfq.md#9-test-vectors vector 11
 #[test]
 fn two_equal_readers_alternate_in_slices_of_83_ms() {
-    let world = World::<CfqTs1>::new(Ts1::of_2004(), &[Client::reader(1), Client::reader(2)]).run(ms(3000));
-    let turns = world.turns();
+    let world = run::<CfqTs1>(Ts1::of_2004(), &[reader(1), reader(2)], ms(3000));
+    let turns = turns(&world);
     assert!(turns.len() > 30, "{turns:?}");
     for (i, &(task, length)) in turns.iter().enumerate() {
         assert_eq!(task, 1 + (i as u32) % 2, "they alternate");
@@ -717,17 +576,17 @@ fn two_equal_readers_alternate_in_slices_of_83_ms() {
 //= docs/reference/published-results.md#11-case-1 R000-C1-cfq-2 R000-C1-cfq-4 R000-C1-cfq-8
 #[test]
 fn the_worst_latency_is_about_the_slices_of_the_others() {
-    let alone = World::<CfqTs1>::new(Ts1::of_2004(), &[Client::reader(1)]).run(ms(5000)).clients[0].served;
+    let alone = run::<CfqTs1>(Ts1::of_2004(), &[reader(1)], ms(5000)).sectors()[0];
     for n in [2_u64, 4, 8] {
-        let clients: Vec<_> = (0..n as u32).map(Client::reader).collect();
-        let world = World::<CfqTs1>::new(Ts1::of_2004(), &clients).run(ms(5000));
-        let served: Vec<_> = world.clients.iter().map(|c| c.served).collect();
+        let clients: Vec<_> = (0..n as u32).map(reader).collect();
+        let world = run::<CfqTs1>(Ts1::of_2004(), &clients, ms(5000));
+        let served = world.sectors();
         let total: u64 = served.iter().sum();
         assert!(total * 100 > alone * 85, "{n} readers together had {total}, one alone {alone}");
         let (least, most) = (served.iter().min().unwrap(), served.iter().max().unwrap());
         // In 5 s each of 8 has 7 or 8 slices.
         assert!(least * 100 > most * 80, "{served:?}");
-        let worst = world.clients.iter().map(|c| c.worst).max().unwrap();
+        let worst = world.done.iter().map(|d| d.latency).max().unwrap();
         // A slice ends up to an idle period early, when the queue is empty and no such period is left; it may
         // also end with a request that came just in time, and starts with a seek.
         let (least, most) = (Duration::from_ms(79 * (n - 1)), Duration::from_ms(83 * (n - 1) + 12 * n));
@@ -737,8 +596,8 @@ fn the_worst_latency_is_about_the_slices_of_the_others() {
 
 /// What a reader and a writer that keeps 64 requests queued are served, in sectors, in 10 s.
 fn reader_and_writer<S: Scheduler>(config: S::Config) -> [u64; 2] {
-    let world = World::<S>::new(config, &[Client::reader(1), Client::writer(2, 64)]).run(ms(10_000));
-    [world.clients[0].served, world.clients[1].served]
+    let world = run::<S>(config, &[reader(1), writer(2, 64)], ms(10_000));
+    <[u64; 2]>::try_from(world.sectors()).unwrap()
 }
 
 //= docs/reference/published-results.md#17-vmstat R000-V-old-1 R000-V-new-1
@@ -755,10 +614,9 @@ fn a_reader_beside_a_deep_writer_gets_nearly_the_whole_disk_from_ts2_on() {
 
 #[test]
 fn an_async_turn_lasts_eight_requests() {
-    let world =
-        World::<CfqTs2>::new(Ts2::of_2004(), &[Client::reader(1), Client::writer(2, 64)]).run(ms(3000));
+    let world = run::<CfqTs2>(Ts2::of_2004(), &[reader(1), writer(2, 64)], ms(3000));
     let mut in_a_row = 0;
-    for &(_, task) in &world.log {
+    for (_, task) in issues(&world) {
         in_a_row = if task == 2 { in_a_row + 1 } else { 0 };
         assert!(in_a_row <= 8, "the writer had more than slice_async_rq");
     }

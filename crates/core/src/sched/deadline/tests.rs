@@ -1,64 +1,32 @@
 extern crate std;
 use super::*;
 use crate::request::Request;
-use crate::{Elevator, Insert, Instant, Sectors, TaskId};
+use crate::testkit::{Rig, letter, ms};
+use crate::{Insert, Sectors, TaskId};
 use core::fmt::Write as _;
 use std::string::String;
 use std::vec::Vec;
 
 const TASK: TaskId = TaskId(1);
 
-fn at(ms: u64) -> Instant {
-    Instant::EPOCH + Duration::from_ms(ms)
-}
-
 fn read(start: u64) -> Request {
-    Request::read(TASK, Sector(start), Sectors(8))
+    crate::testkit::read(TASK.0, start)
 }
 
 fn write(start: u64) -> Request {
-    Request::write(TASK, Sector(start), Sectors(8))
+    crate::testkit::write(TASK.0, start)
 }
 
-/// An elevator whose tags count up, with a golden log: `R10` for each request as it is issued, a bar before
-/// each that starts a batch.
-struct Rig {
-    elevator: Elevator<Deadline>,
-    tags: u16,
-    log: String,
-}
-
-impl Rig {
-    fn new(config: Config) -> Self {
-        let limits = Limits { trace: 64, ..Limits::default() };
-        Self { elevator: Elevator::new(limits, config).unwrap(), tags: 0, log: String::new() }
-    }
-
-    fn insert(&mut self, ms: u64, rq: Request) -> (Tag, Insert) {
-        let tag = Tag(self.tags);
-        self.tags += 1;
-        let answer = self.elevator.insert(at(ms), tag, rq);
-        self.elevator.check();
-        (tag, answer)
-    }
-
-    fn queue(&mut self, ms: u64, rq: Request) -> Tag {
-        let (tag, answer) = self.insert(ms, rq);
-        assert_eq!(answer, Insert::Queued, "{rq:?} should not merge");
-        tag
-    }
-
+/// A golden log: `R10` for each request as it is issued, a bar before each that starts a batch.
+impl Rig<Deadline> {
     /// Issues one request, completes it at once, logs it, and answers why it was chosen.
     fn step(&mut self, ms: u64) -> Option<Reason> {
-        let Dispatch::Issue(tag) = self.elevator.dispatch(at(ms)) else { return None };
-        self.elevator.check();
-        let rq = self.elevator.requests()[tag].rq;
-        let why =
-            self.elevator.drain_trace().filter(|e| e.action == crate::Action::Issue).last().unwrap().reason;
+        let Dispatch::Issue(tag) = self.dispatch(ms) else { return None };
+        let rq = self.request(tag);
+        let why = self.why().unwrap();
         let bar = if why == Reason::Batch || self.log.is_empty() { "" } else { "| " };
-        let letter = if rq.op == Op::Read { 'R' } else { 'W' };
-        write!(self.log, "{bar}{letter}{} ", rq.start.0).unwrap();
-        self.elevator.complete(at(ms), tag).for_each(drop);
+        write!(self.log, "{bar}{}{} ", letter(rq.op), rq.start.0).unwrap();
+        self.complete(ms, tag);
         Some(why)
     }
 
@@ -73,7 +41,7 @@ impl Rig {
 //= docs/reference/elevators.md#8-test-vectors vector 3
 #[test]
 fn two_batches_of_reads_for_one_of_writes() {
-    let mut rig = Rig::new(Config { fifo_batch: 2, ..Config::default() });
+    let mut rig = Rig::<Deadline>::new(Config { fifo_batch: 2, ..Config::default() });
     for i in 1..=9 {
         rig.queue(0, read(i * 10_000));
         rig.queue(0, write(i * 10_000 + 5000));
@@ -87,7 +55,7 @@ fn two_batches_of_reads_for_one_of_writes() {
 
 #[test]
 fn a_batch_does_not_turn_back_and_the_next_starts_at_the_oldest() {
-    let mut rig = Rig::new(Config::default());
+    let mut rig = Rig::<Deadline>::new(Config::default());
     for start in [500, 900, 100, 300] {
         rig.queue(0, read(start));
     }
@@ -96,7 +64,7 @@ fn a_batch_does_not_turn_back_and_the_next_starts_at_the_oldest() {
 
 #[test]
 fn a_new_batch_in_the_same_direction_goes_on_in_sector_order() {
-    let mut rig = Rig::new(Config { fifo_batch: 2, ..Config::default() });
+    let mut rig = Rig::<Deadline>::new(Config { fifo_batch: 2, ..Config::default() });
     for start in [300, 100, 500, 700, 900] {
         rig.queue(0, read(start));
     }
@@ -105,7 +73,7 @@ fn a_new_batch_in_the_same_direction_goes_on_in_sector_order() {
 
 #[test]
 fn a_request_that_arrives_ahead_joins_the_batch_only_behind_the_chosen_next() {
-    let mut rig = Rig::new(Config::default());
+    let mut rig = Rig::<Deadline>::new(Config::default());
     rig.queue(0, read(100));
     rig.queue(0, read(500));
     rig.step(0);
@@ -116,7 +84,7 @@ fn a_request_that_arrives_ahead_joins_the_batch_only_behind_the_chosen_next() {
 
 #[test]
 fn an_expired_request_starts_the_next_batch_but_does_not_break_one() {
-    let mut rig = Rig::new(Config { fifo_batch: 3, ..Config::default() });
+    let mut rig = Rig::<Deadline>::new(Config { fifo_batch: 3, ..Config::default() });
     for start in [500, 100] {
         rig.queue(0, read(start));
     }
@@ -135,7 +103,7 @@ fn an_expired_request_starts_the_next_batch_but_does_not_break_one() {
 #[test]
 fn a_deadline_passes_after_its_instant_not_at_it() {
     for (ms, why) in [(500, Reason::NewBatch), (501, Reason::FifoExpired)] {
-        let mut rig = Rig::new(Config::default());
+        let mut rig = Rig::<Deadline>::new(Config::default());
         rig.queue(0, read(100));
         assert_eq!(rig.step(ms), Some(why), "at {ms} ms");
     }
@@ -143,7 +111,7 @@ fn a_deadline_passes_after_its_instant_not_at_it() {
 
 #[test]
 fn writes_wait_for_two_batches_of_reads_and_then_say_why() {
-    let mut rig = Rig::new(Config { fifo_batch: 1, ..Config::default() });
+    let mut rig = Rig::<Deadline>::new(Config { fifo_batch: 1, ..Config::default() });
     for i in 0..6 {
         rig.queue(0, read(1000 * i));
         rig.queue(0, write(1000 * i + 500));
@@ -156,7 +124,7 @@ fn writes_wait_for_two_batches_of_reads_and_then_say_why() {
 
 #[test]
 fn batches_of_reads_count_only_while_writes_wait() {
-    let mut rig = Rig::new(Config { fifo_batch: 1, ..Config::default() });
+    let mut rig = Rig::<Deadline>::new(Config { fifo_batch: 1, ..Config::default() });
     for i in 0..8 {
         rig.queue(0, read(1000 * i));
     }
@@ -167,11 +135,11 @@ fn batches_of_reads_count_only_while_writes_wait() {
 
 #[test]
 fn discards_wait_with_the_writes() {
-    let mut rig = Rig::new(Config::default());
+    let mut rig = Rig::<Deadline>::new(Config::default());
     rig.queue(0, Request { op: Op::Discard, ..write(100) });
     rig.queue(0, read(900));
     rig.queue(0, write(200));
-    assert_eq!(rig.steps(0, 3), "R900 | W100 W200 ");
+    assert_eq!(rig.steps(0, 3), "R900 | D100 W200 ");
 }
 
 //= docs/reference/elevators.md#8-test-vectors vector 4
@@ -179,7 +147,7 @@ fn discards_wait_with_the_writes() {
 fn the_old_rule_alternates_between_two_streams() {
     // Two clients, each with one request queued at all times: reads of 0, 8, 16, … and of 1000000, 1000008, …
     let interleave = |config| {
-        let mut rig = Rig::new(config);
+        let mut rig = Rig::<Deadline>::new(config);
         rig.queue(0, read(0));
         rig.queue(0, read(1_000_000));
         let (mut near, mut far, mut order) = (8, 1_000_008, String::new());
@@ -204,7 +172,8 @@ fn the_old_rule_alternates_between_two_streams() {
 
 #[test]
 fn the_old_rule_batches_what_is_contiguous_and_stops_at_a_gap() {
-    let mut rig = Rig::new(Config { fifo_batch: 4, front_merges: false, ..Config::linux_2_6_9() });
+    let mut rig =
+        Rig::<Deadline>::new(Config { fifo_batch: 4, front_merges: false, ..Config::linux_2_6_9() });
     // The elevator would merge contiguous neighbours; requests of full size stay apart.
     let big = |i: u64| Request::read(TASK, Sector(i * 1024), Sectors(1024));
     for i in [0, 1, 2, 5, 6] {
@@ -219,7 +188,7 @@ fn the_old_rule_batches_what_is_contiguous_and_stops_at_a_gap() {
 
 #[test]
 fn the_old_rule_starts_at_the_lowest_sector_and_chooses_the_direction_each_time() {
-    let mut rig = Rig::new(Config::linux_2_6_9());
+    let mut rig = Rig::<Deadline>::new(Config::linux_2_6_9());
     for i in [5, 3, 1, 7] {
         rig.queue(0, read(i * 1000));
         rig.queue(0, write(i * 1000 + 500));
@@ -233,7 +202,7 @@ fn the_old_rule_starts_at_the_lowest_sector_and_chooses_the_direction_each_time(
 
 #[test]
 fn the_old_rule_honours_deadlines_at_each_choice() {
-    let mut rig = Rig::new(Config::linux_2_6_9());
+    let mut rig = Rig::<Deadline>::new(Config::linux_2_6_9());
     rig.queue(0, read(9000));
     for i in 1..4 {
         rig.queue(400, read(1000 * i));
@@ -245,30 +214,27 @@ fn the_old_rule_honours_deadlines_at_each_choice() {
 
 #[test]
 fn a_front_merge_moves_the_request_and_keeps_its_age() {
-    let mut rig = Rig::new(Config::default());
+    let mut rig = Rig::<Deadline>::new(Config::default());
     let old = rig.queue(0, read(1000));
     rig.queue(1, read(990));
-    let (_, answer) = rig.insert(2, read(992));
+    let (_, answer) = rig.add(2, read(992));
     assert_eq!(answer, Insert::Merged { into: old, end: End::Front });
     assert_eq!(rig.step(501), Some(Reason::FifoExpired));
     assert_eq!(rig.steps(501, 1), "R992 | R990 ");
 
-    let mut rig = Rig::new(Config { front_merges: false, ..Config::default() });
+    let mut rig = Rig::<Deadline>::new(Config { front_merges: false, ..Config::default() });
     rig.queue(0, read(1000));
     rig.queue(0, read(5000));
-    assert_eq!(rig.insert(0, read(4992)).1, Insert::Queued, "front merges are off");
+    assert_eq!(rig.add(0, read(4992)).1, Insert::Queued, "front merges are off");
 }
 
 #[test]
 fn a_joined_request_hands_on_its_deadline_and_its_turn() {
-    let mut rig = Rig::new(Config::default());
+    let mut rig = Rig::<Deadline>::new(Config::default());
     rig.queue(0, read(116)); // will be swallowed
     rig.queue(5, read(50));
     rig.queue(400, read(100));
-    assert!(
-        matches!(rig.insert(400, read(108)).1, Insert::Merged { .. }),
-        "closes the gap between 100 and 116"
-    );
+    assert!(matches!(rig.add(400, read(108)).1, Insert::Merged { .. }), "closes the gap between 100 and 116");
     assert_eq!(rig.elevator.requests().queued(), 2);
     assert_eq!(rig.step(501), Some(Reason::FifoExpired), "100 has inherited the deadline of 116");
     assert_eq!(rig.log, "R100 ");
@@ -276,26 +242,26 @@ fn a_joined_request_hands_on_its_deadline_and_its_turn() {
 
 #[test]
 fn the_successor_is_followed_when_the_next_request_is_swallowed() {
-    let mut rig = Rig::new(Config::default());
+    let mut rig = Rig::<Deadline>::new(Config::default());
     rig.queue(0, read(10));
     let next = rig.queue(0, read(100));
     rig.queue(0, read(200));
     rig.step(0);
     assert_eq!(rig.elevator.scheduler().own.next, Some(next));
     rig.queue(0, read(84));
-    let _ = rig.insert(0, read(92));
+    let _ = rig.add(0, read(92));
     assert_eq!(rig.elevator.requests()[next].state, crate::State::Merged);
     assert_eq!(rig.steps(0, 2), "R10 R200 | R84 ");
 }
 
 #[test]
 fn a_request_handed_back_goes_first_and_the_batch_goes_on() {
-    let mut rig = Rig::new(Config::default());
+    let mut rig = Rig::<Deadline>::new(Config::default());
     for start in [100, 200, 300] {
         rig.queue(0, read(start));
     }
-    let Dispatch::Issue(tag) = rig.elevator.dispatch(at(0)) else { panic!("nothing issued") };
-    rig.elevator.requeue(at(1), tag);
+    let Dispatch::Issue(tag) = rig.elevator.dispatch(ms(0)) else { panic!("nothing issued") };
+    rig.elevator.requeue(ms(1), tag);
     rig.elevator.check();
     assert_eq!(rig.step(1), Some(Reason::Requeued));
     assert_eq!(rig.step(1), Some(Reason::Batch));
@@ -305,13 +271,13 @@ fn a_request_handed_back_goes_first_and_the_batch_goes_on() {
 
 #[test]
 fn draining_hands_out_everything_once() {
-    let mut rig = Rig::new(Config::default());
+    let mut rig = Rig::<Deadline>::new(Config::default());
     for start in [300, 100, 200] {
         rig.queue(0, write(start));
         rig.queue(0, read(start + 1000));
     }
     let drained: Vec<u64> = core::iter::from_fn(|| {
-        let tag = rig.elevator.drain(at(0))?;
+        let tag = rig.elevator.drain(ms(0))?;
         rig.elevator.check();
         Some(rig.elevator.requests()[tag].rq.start.0)
     })
@@ -324,7 +290,7 @@ fn draining_hands_out_everything_once() {
 fn a_write_waits_for_no_more_batches_than_documented() {
     let config =
         Config { fifo_batch: 4, writes_starved: 2, write_expire: Duration::ZERO, ..Config::default() };
-    let mut rig = Rig::new(config);
+    let mut rig = Rig::<Deadline>::new(config);
     for i in 0..20 {
         rig.queue(0, read(i * 100));
     }

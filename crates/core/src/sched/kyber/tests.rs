@@ -1,46 +1,36 @@
 extern crate std;
 use super::*;
-use crate::{Elevator, Insert, Sector, Sectors, TaskId};
+use crate::testkit::{self, us as at};
+use crate::{Elevator, Sector, Sectors, TaskId};
 use std::string::{String, ToString};
 use std::vec::Vec;
-
-fn at(us: u64) -> Instant {
-    Instant::EPOCH + Duration::from_us(us)
-}
 
 fn request(op: Op, start: u64) -> Request {
     Request { op, sync: op == Op::Read, ..Request::read(TaskId(1), Sector(start), Sectors(8)) }
 }
 
-struct Rig {
-    elevator: Elevator<Kyber>,
-    free: Vec<Tag>,
-    sector: u64,
+type Rig = testkit::Rig<Kyber>;
+
+fn rig() -> Rig {
+    Rig::with(Limits { tags: 2048, queue_depth: 1024, trace: 8, ..Limits::default() }, Config::default())
 }
 
+/// With times in microseconds.
 impl Rig {
-    fn new() -> Self {
-        let limits = Limits { tags: 2048, queue_depth: 1024, trace: 8, ..Limits::default() };
-        let elevator = Elevator::new(limits, Config::default()).unwrap();
-        Self { elevator, free: (0..2048).rev().map(Tag).collect(), sector: 0 }
-    }
-
     /// Queues a request that merges with none.
-    fn queue(&mut self, us: u64, op: Op) -> Tag {
-        let tag = self.free.pop().unwrap();
-        self.sector += 100;
-        assert_eq!(self.elevator.insert(at(us), tag, request(op, self.sector)), Insert::Queued);
-        tag
+    fn queue_op(&mut self, us: u64, op: Op) -> Tag {
+        let start = 100 * self.added();
+        self.queue(at(us), request(op, start))
     }
 
     fn queue_many(&mut self, n: usize, op: Op) {
         for _ in 0..n {
-            self.queue(0, op);
+            self.queue_op(0, op);
         }
     }
 
-    fn issue(&mut self, us: u64) -> Option<Tag> {
-        match self.elevator.dispatch(at(us)) {
+    fn try_issue(&mut self, us: u64) -> Option<Tag> {
+        match self.dispatch(at(us)) {
             Dispatch::Issue(tag) => Some(tag),
             Dispatch::Hold(why) => {
                 assert_eq!(why, Hold::Depth);
@@ -54,36 +44,22 @@ impl Rig {
     fn kinds(&mut self, us: u64, n: usize) -> String {
         (0..n)
             .map(|_| {
-                let tag = self.issue(us).unwrap();
-                match self.elevator.requests()[tag].rq.op {
-                    Op::Read => 'r',
-                    Op::Write => 'w',
-                    Op::Discard => 'd',
-                }
+                let tag = self.issue(at(us));
+                testkit::letter(self.request(tag).op).to_ascii_lowercase()
             })
             .collect()
-    }
-
-    fn complete(&mut self, us: u64, tag: Tag) {
-        self.free.extend(self.elevator.complete(at(us), tag).collect::<Vec<_>>());
     }
 
     /// `n` requests, one after another from `us` on, each `latency_us` in the device and nowhere else.
     fn serve(&mut self, us: u64, op: Op, n: u64, latency_us: u64) -> u64 {
         let mut now = us;
         for _ in 0..n {
-            let tag = self.queue(now, op);
-            assert_eq!(self.issue(now), Some(tag));
+            let tag = self.queue_op(now, op);
+            self.issues(at(now), tag);
             now += latency_us;
-            self.complete(now, tag);
-            self.elevator.check();
+            self.complete(at(now), tag);
         }
         now
-    }
-
-    fn window(&mut self, us: u64) {
-        self.elevator.timer(at(us));
-        self.elevator.check();
     }
 
     fn depth(&self, domain: Domain) -> u32 {
@@ -93,7 +69,7 @@ impl Rig {
 
 #[test]
 fn domains_take_turns_in_batches() {
-    let mut rig = Rig::new();
+    let mut rig = rig();
     for op in [Op::Read, Op::Write, Op::Discard] {
         rig.queue_many(40, op);
     }
@@ -103,38 +79,38 @@ fn domains_take_turns_in_batches() {
 
 #[test]
 fn a_domain_alone_keeps_its_turn() {
-    let mut rig = Rig::new();
+    let mut rig = rig();
     rig.queue_many(40, Op::Write);
     assert_eq!(rig.kinds(0, 40), "w".repeat(40));
-    assert_eq!(rig.issue(0), None);
+    assert_eq!(rig.try_issue(0), None);
 }
 
 #[test]
 fn tokens_limit_what_is_at_the_device() {
-    let mut rig = Rig::new();
+    let mut rig = rig();
     rig.queue_many(70, Op::Discard);
-    let issued: Vec<Tag> = core::iter::from_fn(|| rig.issue(0)).collect();
+    let issued: Vec<Tag> = core::iter::from_fn(|| rig.try_issue(0)).collect();
     assert_eq!(issued.len(), 64, "a discard holds one of 64 tokens");
     assert_eq!(rig.elevator.dispatch(at(0)), Dispatch::Hold(Hold::Depth));
-    rig.queue(0, Op::Read);
+    rig.queue_op(0, Op::Read);
     assert_eq!(rig.kinds(0, 1), "r", "other domains have their own");
-    rig.complete(1, issued[0]);
+    rig.complete(at(1), issued[0]);
     assert_eq!(rig.kinds(1, 1), "d");
     rig.elevator.requeue(at(2), issued[1]);
     rig.elevator.check();
-    assert_eq!(rig.issue(2), Some(issued[1]), "handed back, it still has its token");
-    assert_eq!(rig.issue(2), None);
+    assert_eq!(rig.try_issue(2), Some(issued[1]), "handed back, it still has its token");
+    assert_eq!(rig.try_issue(2), None);
 }
 
 //= docs/reference/elevators.md#8-test-vectors vector 9
 #[test]
 fn a_congested_device_rescales_the_domains_by_their_99th_percentile() {
-    let mut rig = Rig::new();
+    let mut rig = rig();
     // Reads far beyond their target of 2 ms make the device congested; writes take less than half of their 10
     // ms.
     let now = rig.serve(0, Op::Write, 500, 4_000);
     let now = rig.serve(now, Op::Read, 500, 20_000);
-    rig.window(now);
+    rig.timer(at(now));
     assert_eq!(rig.depth(Domain::Write), 128 * 2 / 4, "bucket 1");
     assert_eq!(rig.depth(Domain::Read), 256, "bucket 7: more, but no more than there are");
 
@@ -185,10 +161,10 @@ fn few_samples_count_after_a_second() {
 
 #[test]
 fn a_window_ends_100_ms_after_its_first_completion() {
-    let mut rig = Rig::new();
+    let mut rig = rig();
     rig.serve(0, Op::Read, 3, 9_000);
     assert_eq!(rig.elevator.next_timer(), Some((at(109_000), Timer::Window)));
-    rig.window(109_000);
+    rig.timer(at(109_000));
     assert_eq!(rig.elevator.next_timer(), None, "no window without completions");
     rig.serve(200_000, Op::Read, 1, 1_000);
     assert_eq!(rig.elevator.next_timer(), Some((at(301_000), Timer::Window)));
@@ -219,10 +195,10 @@ fn buckets_are_quarters_of_the_target() {
 
 #[test]
 fn spurious_timers_change_nothing() {
-    let mut rig = Rig::new();
+    let mut rig = rig();
     rig.serve(0, Op::Read, 600, 100);
     let before = rig.elevator.next_timer();
-    rig.elevator.timer(at(60_000));
+    rig.timer(at(60_000));
     assert_eq!(rig.elevator.next_timer(), before);
     assert_eq!(rig.elevator.scheduler().lanes[0].total.samples, 600);
 }

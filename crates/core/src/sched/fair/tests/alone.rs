@@ -7,6 +7,7 @@ use crate::request::Op;
 use crate::sched::Scheduler;
 use crate::sched::fair::{Config, Divisible, Fair};
 use crate::sched::{anticipatory, cfq, deadline, noop};
+use crate::testkit::Random;
 use crate::{
     Class, Control, Dispatch, Duration, Elevator, GroupId, Instant, IoPrio, Limits, Request, Sector, Sectors,
     Tag, TaskId,
@@ -20,7 +21,7 @@ struct Pair<S: Divisible> {
     fair: Controlled<S>,
     group: GroupId,
     now: Instant,
-    random: u64,
+    random: Random,
     free: Vec<Tag>,
     device: Vec<Tag>,
     requeued: usize,
@@ -37,28 +38,20 @@ impl<S: Divisible> Pair<S> {
             fair: Elevator::new(Limits { groups, ..limits }, fair).unwrap(),
             group,
             now: Instant::EPOCH,
-            random: seed * 2 + 1,
+            random: Random::new(seed),
             free: (0..limits.tags).map(Tag).collect(),
             device: Vec::new(),
             requeued: 0,
         }
     }
 
-    fn below(&mut self, n: u64) -> u64 {
-        //= G. Marsaglia, Xorshift RNGs (2003), section 4
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % n
-    }
-
     fn insert(&mut self) {
         let Some(tag) = self.free.pop() else { return };
-        let task = TaskId(u32::try_from(self.below(4)).unwrap());
-        let start = Sector(self.below(40) * 8 + u64::from(task.0) * 1_000_000);
-        let len = Sectors(8 * (1 + u32::try_from(self.below(4)).unwrap()));
-        let op = if self.below(3) == 0 { Op::Write } else { Op::Read };
-        let sync = op == Op::Read || self.below(4) == 0;
+        let task = TaskId(u32::try_from(self.random.below(4)).unwrap());
+        let start = Sector(self.random.below(40) * 8 + u64::from(task.0) * 1_000_000);
+        let len = Sectors(8 * (1 + u32::try_from(self.random.below(4)).unwrap()));
+        let op = if self.random.below(3) == 0 { Op::Write } else { Op::Read };
+        let sync = op == Op::Read || self.random.below(4) == 0;
         let rq = Request { op, sync, ..Request::read(task, start, len) };
         let plain = self.plain.insert(self.now, tag, rq);
         assert_eq!(self.fair.insert(self.now, tag, Request { group: self.group, ..rq }), plain);
@@ -76,9 +69,9 @@ impl<S: Divisible> Pair<S> {
         if self.device.is_empty() {
             return;
         }
-        let i = usize::try_from(self.below(self.device.len() as u64)).unwrap();
+        let i = usize::try_from(self.random.below(self.device.len() as u64)).unwrap();
         let tag = self.device.swap_remove(i);
-        if self.below(20) == 0 {
+        if self.random.below(20) == 0 {
             self.plain.requeue(self.now, tag);
             self.fair.requeue(self.now, tag);
             self.requeued += 1;
@@ -90,21 +83,21 @@ impl<S: Divisible> Pair<S> {
     }
 
     fn pass(&mut self) {
-        let us = [10, 500, 3_000, 20_000, 300_000][usize::try_from(self.below(5)).unwrap()];
-        self.now = self.now + Duration::from_us(self.below(us));
+        let us = [10, 500, 3_000, 20_000, 300_000][usize::try_from(self.random.below(5)).unwrap()];
+        self.now = self.now + Duration::from_us(self.random.below(us));
         self.plain.timer(self.now);
         self.fair.timer(self.now);
     }
 
     fn run(mut self, steps: usize) {
         for step in 0..steps {
-            match self.below(10) {
+            match self.random.below(10) {
                 0..=3 => self.insert(),
                 4..=6 => self.dispatch(),
                 7 => self.complete(),
                 8 => self.pass(),
-                _ if self.below(10) == 0 => {
-                    let exit = Control::TaskExit(TaskId(u32::try_from(self.below(4)).unwrap()));
+                _ if self.random.below(10) == 0 => {
+                    let exit = Control::TaskExit(TaskId(u32::try_from(self.random.below(4)).unwrap()));
                     self.plain.control(self.now, exit).unwrap();
                     self.fair.control(self.now, exit).unwrap();
                 }

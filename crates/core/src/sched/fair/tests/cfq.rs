@@ -1,7 +1,7 @@
 //! CFQ, whose queues have slices of their own inside those of their group.
 
 extern crate std;
-use super::world::{Client, G1, G2, G3, World, limits};
+use super::world::{Client, G1, G2, G3, World, limits, world_of};
 use crate::request::Op;
 use crate::sched::cfq::{Cfq, Config as Inner};
 use crate::sched::fair::{Config, Layer};
@@ -11,7 +11,7 @@ use std::vec::Vec;
 const TIME: u64 = 20_000;
 
 fn world(layer: Layer, inner: Inner, clients: &[Client]) -> World<Cfq> {
-    World::new(limits(4), Config { layer, inner }, clients)
+    world_of(limits(4), Config { layer, inner }, clients)
 }
 
 /// The disk time of each client, in 1000ths.
@@ -82,13 +82,13 @@ fn classes_of_groups_cut_off_and_hand_back() {
     world.run(TIME);
     let got = shares(&world, 3);
     assert!(got[0].abs_diff(got[1]) <= 25, "cut off thirty times a second: {got:?}");
-    let waits = world.done.iter().filter(|d| d.client == 2).map(|d| d.waited).max().unwrap();
+    let waits = world.done.iter().filter(|d| d.client == 2).map(|d| d.latency).max().unwrap();
     assert!(waits < Duration::from_ms(30), "{waits:?}");
 }
 
 #[test]
 fn a_group_goes_and_its_task_moves() {
-    let mut world = World::<Cfq>::new(
+    let mut world = world_of::<Cfq>(
         Limits { tasks: 2, ..limits(4) },
         Config::default(),
         &[G1, G1, G2].map(Client::reader),

@@ -1,8 +1,8 @@
 //! Guarantees: kept, charged to the groups that have them, and no more than asked for.
 
 extern crate std;
-use super::rules::Rig;
-use super::world::{Client, G1, G2, G3, World, at, limits};
+use super::rules::{rig, rig_with};
+use super::world::{Client, G1, G2, G3, World, at, limits, world_of};
 use crate::parts::fair_tree::Engine;
 use crate::sched::fair::{Config, Divisible, Layer};
 use crate::sched::{anticipatory, deadline, noop};
@@ -25,7 +25,7 @@ fn patient(group: GroupId) -> Client {
 fn keeps_its_word<S: Divisible>(layer: Layer) {
     // A reader that streams, and one that floods; each would have the disk for itself by its weight.
     let clients = [patient(G1), Client::reader(G2), Client { depth: 16, ..Client::random(G3) }];
-    let mut world = World::<S>::new(limits(4), Config { layer, inner: S::Config::default() }, &clients);
+    let mut world = world_of::<S>(limits(4), Config { layer, inner: S::Config::default() }, &clients);
     world.set_weights(&[1, 10_000, 10_000]);
     world.control(iops(G1, 40));
     world.run(60_000);
@@ -51,7 +51,7 @@ fn a_guarantee_is_kept_by_as() {
 #[test]
 fn guarantees_go_before_classes_and_do_not_take_from_each_other() {
     let clients = [patient(G1), patient(G2), Client { depth: 16, ..Client::random(G3) }];
-    let mut world = World::<deadline::Deadline>::new(limits(4), Config::default(), &clients);
+    let mut world = world_of::<deadline::Deadline>(limits(4), Config::default(), &clients);
     world.set_class(G3, Class::RealTime);
     world.set_class(G2, Class::Idle);
     world.control(iops(G1, 30));
@@ -65,7 +65,7 @@ fn guarantees_go_before_classes_and_do_not_take_from_each_other() {
 fn a_guarantee_below_the_share_does_not_add_to_it() {
     let clients = [patient(G1), patient(G2)];
     for guarantee in [0, 20] {
-        let mut world = World::<deadline::Deadline>::new(limits(3), Config::default(), &clients);
+        let mut world = world_of::<deadline::Deadline>(limits(3), Config::default(), &clients);
         world.control(iops(G1, guarantee));
         world.run(30_000);
         let share = world.shares(0, 30_000, [G1])[0];
@@ -77,7 +77,7 @@ fn a_guarantee_below_the_share_does_not_add_to_it() {
 fn flash_keeps_guarantees_too() {
     let limits = Limits { rotational: false, queue_depth: 8, ..limits(3) };
     let clients = [patient(G1), Client { depth: 64, ..Client::random(G2) }];
-    let mut world = World::<noop::Noop>::new(limits, Config::default(), &clients);
+    let mut world = world_of::<noop::Noop>(limits, Config::default(), &clients);
     world.set_weights(&[1, 10_000]);
     world.control(iops(G1, 50));
     world.run(30_000);
@@ -88,10 +88,10 @@ fn flash_keeps_guarantees_too() {
 /// The disk is kept idle for one group when the other's next request becomes due.
 #[test]
 fn what_is_due_ends_idling_for_somebody_else() {
-    let mut rig = Rig::new(Layer::default());
+    let mut rig = rig(Layer::default());
     rig.control(0, iops(G2, 100));
-    let tags: Vec<_> = (0..3).map(|_| rig.insert(0, G2)).collect();
-    let reader = rig.insert(0, G1);
+    let tags: Vec<_> = (0..3).map(|_| rig.read(0, G2)).collect();
+    let reader = rig.read(0, G1);
     // The first is due at once; the next 15/16 of 10 ms later.
     rig.issues(0, tags[0]);
     rig.complete(1, tags[0]);
@@ -118,20 +118,20 @@ fn what_is_due_ends_idling_for_somebody_else() {
 /// meanwhile.
 #[test]
 fn what_is_due_is_not_overtaken_in_the_device() {
-    let mut rig = Rig::with(Limits { queue_depth: 8, ..limits(4) }, Layer::default());
+    let mut rig = rig_with(Limits { queue_depth: 8, ..limits(4) }, Layer::default());
     rig.control(0, iops(G2, 5));
-    let stream: Vec<_> = (0..8).map(|_| rig.insert(0, G1)).collect();
+    let stream: Vec<_> = (0..8).map(|_| rig.read(0, G1)).collect();
     rig.issues(0, stream[0]);
     rig.issues(0, stream[1]);
     rig.complete(10, stream[0]);
-    let due = rig.insert(20, G2);
+    let due = rig.read(20, G2);
     rig.issues(20, due);
     rig.holds(20, Hold::Depth);
     rig.complete(30, stream[1]);
     rig.holds(30, Hold::Depth);
     rig.complete(60, due);
     rig.issues(60, stream[2]);
-    let second = rig.insert(61, G2);
+    let second = rig.read(61, G2);
     // From 10 to 110 but for the 40 that were the other's.
     rig.complete(140, stream[2]);
     rig.issues(140, stream[3]);

@@ -3,54 +3,30 @@
 extern crate std;
 use super::world::{Controlled, G1, G2, at, limits, weight};
 use crate::config::Tunables;
-use crate::sched::fair::{Config, Layer};
+use crate::sched::fair::{Config, Fair, Layer};
 use crate::sched::{Scheduler, deadline, noop};
+use crate::testkit;
 use crate::{
-    Class, Control, Dispatch, Duration, Elevator, GroupId, GroupStats, Hold, Limits, Reason, Request, Sector,
-    Sectors, Tag, TaskId,
+    Class, Control, Duration, GroupId, GroupStats, Hold, Limits, Reason, Request, Sector, Sectors, Tag,
+    TaskId,
 };
 use std::vec::Vec;
 
-pub(super) struct Rig {
-    pub(super) elevator: Controlled<noop::Noop>,
-    tags: u16,
+pub(super) type Rig = testkit::Rig<Fair<noop::Noop>>;
+
+pub(super) fn rig(layer: Layer) -> Rig {
+    rig_with(Limits { trace: 256, ..limits(4) }, layer)
+}
+
+pub(super) fn rig_with(limits: Limits, layer: Layer) -> Rig {
+    Rig::with(limits, Config { layer, inner: noop::Config::default() })
 }
 
 impl Rig {
-    pub(super) fn new(layer: Layer) -> Self {
-        Self::with(Limits { trace: 256, ..limits(4) }, layer)
-    }
-
-    pub(super) fn with(limits: Limits, layer: Layer) -> Self {
-        Self {
-            elevator: Elevator::new(limits, Config { layer, inner: noop::Config::default() }).unwrap(),
-            tags: 0,
-        }
-    }
-
-    pub(super) fn insert(&mut self, ms: u64, group: GroupId) -> Tag {
-        let tag = Tag(self.tags);
-        self.tags += 1;
-        let start = Sector(u64::from(tag.0) * 1000);
-        let rq = Request { group, ..Request::read(TaskId(group.0), start, Sectors(8)) };
-        let _ = self.elevator.insert(at(ms), tag, rq);
-        self.elevator.check();
-        tag
-    }
-
-    pub(super) fn issues(&mut self, ms: u64, tag: Tag) {
-        assert_eq!(self.elevator.dispatch(at(ms)), Dispatch::Issue(tag), "at {ms} ms");
-        self.elevator.check();
-    }
-
-    pub(super) fn holds(&mut self, ms: u64, why: Hold) {
-        assert_eq!(self.elevator.dispatch(at(ms)), Dispatch::Hold(why), "at {ms} ms");
-        self.elevator.check();
-    }
-
-    pub(super) fn complete(&mut self, ms: u64, tag: Tag) {
-        self.elevator.complete(at(ms), tag).for_each(drop);
-        self.elevator.check();
+    /// Inserts a read of a group.
+    pub(super) fn read(&mut self, ms: u64, group: GroupId) -> Tag {
+        let rq = testkit::read(group.0, self.added() * 1000);
+        self.queue(ms, Request { group, ..rq })
     }
 
     fn serve(&mut self, from: u64, until: u64, tag: Tag) {
@@ -61,19 +37,14 @@ impl Rig {
     fn stats(&self, group: GroupId) -> GroupStats {
         self.elevator.stats(group)
     }
-
-    pub(super) fn control(&mut self, ms: u64, change: Control) {
-        self.elevator.control(at(ms), change).unwrap();
-        self.elevator.check();
-    }
 }
 
 //= docs/reference/groups.md#12-test-vectors vector 7 type=test
 #[test]
 fn the_time_to_the_first_completion_is_not_charged() {
-    let mut rig = Rig::new(Layer::default());
-    let tags: Vec<Tag> = (0..3).map(|_| rig.insert(0, G1)).collect();
-    let other = rig.insert(0, G2);
+    let mut rig = rig(Layer::default());
+    let tags: Vec<Tag> = (0..3).map(|_| rig.read(0, G1)).collect();
+    let other = rig.read(0, G2);
     rig.serve(0, 9, tags[0]);
     rig.serve(9, 109, tags[1]);
     rig.issues(109, other);
@@ -83,9 +54,9 @@ fn the_time_to_the_first_completion_is_not_charged() {
 
 #[test]
 fn what_a_slice_overran_is_charged_too() {
-    let mut rig = Rig::new(Layer::default());
-    let tags: Vec<Tag> = (0..4).map(|_| rig.insert(0, G1)).collect();
-    let other = rig.insert(0, G2);
+    let mut rig = rig(Layer::default());
+    let tags: Vec<Tag> = (0..4).map(|_| rig.read(0, G1)).collect();
+    let other = rig.read(0, G2);
     rig.serve(0, 9, tags[0]);
     rig.serve(9, 108, tags[1]);
     rig.serve(108, 130, tags[2]);
@@ -96,9 +67,9 @@ fn what_a_slice_overran_is_charged_too() {
 /// Nothing comes for free: a group with one request in a turn pays for it, seek and all.
 #[test]
 fn a_slice_that_ends_with_its_first_completion_is_charged_from_its_beginning() {
-    let mut rig = Rig::new(Layer { group_idle: Duration::ZERO, ..Layer::default() });
-    let tag = rig.insert(0, G1);
-    let other = rig.insert(0, G2);
+    let mut rig = rig(Layer { group_idle: Duration::ZERO, ..Layer::default() });
+    let tag = rig.read(0, G1);
+    let other = rig.read(0, G2);
     rig.serve(0, 9, tag);
     rig.issues(9, other);
     assert_eq!(rig.stats(G1).disk_time, Duration::from_ms(9));
@@ -107,12 +78,12 @@ fn a_slice_that_ends_with_its_first_completion_is_charged_from_its_beginning() {
 /// While no other group wants the disk, a group is not charged for time in which it has no requests.
 #[test]
 fn time_that_nobody_wanted_is_not_charged() {
-    let mut rig = Rig::new(Layer::default());
-    let tag = rig.insert(0, G1);
+    let mut rig = rig(Layer::default());
+    let tag = rig.read(0, G1);
     rig.serve(0, 10, tag);
-    let tag = rig.insert(10, G1);
+    let tag = rig.read(10, G1);
     rig.serve(10, 30, tag);
-    let tag = rig.insert(10_000, G2);
+    let tag = rig.read(10_000, G2);
     rig.issues(10_000, tag);
     assert_eq!(rig.stats(G1).disk_time, Duration::from_ms(20));
 }
@@ -120,11 +91,11 @@ fn time_that_nobody_wanted_is_not_charged() {
 //= docs/reference/groups.md#12-test-vectors vector 2 type=test
 #[test]
 fn a_higher_class_takes_the_disk_away_and_keeps_it() {
-    let mut rig = Rig::new(Layer::default());
+    let mut rig = rig(Layer::default());
     rig.control(0, Control::SetClass(G2, Class::RealTime));
-    let low: Vec<Tag> = (0..3).map(|_| rig.insert(0, G1)).collect();
+    let low: Vec<Tag> = (0..3).map(|_| rig.read(0, G1)).collect();
     rig.serve(0, 10, low[0]);
-    let high: Vec<Tag> = (0..40).map(|_| rig.insert(10, G2)).collect();
+    let high: Vec<Tag> = (0..40).map(|_| rig.read(10, G2)).collect();
     for (i, &tag) in high.iter().enumerate() {
         rig.serve(10 + 10 * i as u64, 20 + 10 * i as u64, tag);
     }
@@ -136,17 +107,17 @@ fn a_higher_class_takes_the_disk_away_and_keeps_it() {
 
 #[test]
 fn a_group_that_thinks_is_waited_for_and_one_that_thinks_too_long_is_not() {
-    let mut rig = Rig::new(Layer::default());
-    let other: Vec<Tag> = (0..4).map(|_| rig.insert(0, G2)).collect();
+    let mut rig = rig(Layer::default());
+    let other: Vec<Tag> = (0..4).map(|_| rig.read(0, G2)).collect();
     rig.serve(0, 5, other[0]);
     rig.serve(5, 110, other[1]);
-    let mut next = rig.insert(110, G1);
+    let mut next = rig.read(110, G1);
     for n in 0..4 {
         let now = 110 + 10 * n;
         rig.serve(now, now + 5, next);
         rig.holds(now + 5, Hold::SliceIdle);
         assert_eq!(rig.elevator.next_timer().unwrap().0, at(now + 13));
-        next = rig.insert(now + 10, G1);
+        next = rig.read(now + 10, G1);
     }
     rig.serve(150, 155, next);
     // Once in vain: the mean is above 8 ms from then on.
@@ -162,10 +133,10 @@ fn a_group_that_thinks_is_waited_for_and_one_that_thinks_too_long_is_not() {
 
 #[test]
 fn nobody_waits_for_who_has_exited() {
-    let mut rig = Rig::new(Layer::default());
-    let tag = rig.insert(0, G1);
+    let mut rig = rig(Layer::default());
+    let tag = rig.read(0, G1);
     rig.serve(0, 5, tag);
-    let other = rig.insert(5, G2);
+    let other = rig.read(5, G2);
     rig.holds(6, Hold::SliceIdle);
     rig.control(7, Control::TaskExit(TaskId(G1.0)));
     rig.issues(7, other);
@@ -175,10 +146,10 @@ fn nobody_waits_for_who_has_exited() {
 fn flash_that_queues_is_never_idle_unless_asked_for() {
     for (fairness, waits) in [(0, false), (1, true)] {
         let limits = Limits { rotational: false, queue_depth: 8, ..limits(4) };
-        let mut rig = Rig::with(limits, Layer { fairness, ..Layer::default() });
-        let tag = rig.insert(0, G1);
+        let mut rig = rig_with(limits, Layer { fairness, ..Layer::default() });
+        let tag = rig.read(0, G1);
         rig.serve(0, 1, tag);
-        let other = rig.insert(1, G2);
+        let other = rig.read(1, G2);
         if waits { rig.holds(1, Hold::SliceIdle) } else { rig.issues(1, other) }
     }
 }
@@ -187,10 +158,10 @@ fn flash_that_queues_is_never_idle_unless_asked_for() {
 fn with_fairness_2_a_slice_begins_when_the_others_are_done() {
     for (fairness, waits) in [(0, false), (2, true)] {
         let limits = Limits { queue_depth: 8, ..limits(4) };
-        let mut rig = Rig::with(limits, Layer { fairness, group_idle: Duration::ZERO, ..Layer::default() });
-        let tag = rig.insert(0, G1);
+        let mut rig = rig_with(limits, Layer { fairness, group_idle: Duration::ZERO, ..Layer::default() });
+        let tag = rig.read(0, G1);
         rig.issues(0, tag);
-        let other = rig.insert(1, G2);
+        let other = rig.read(1, G2);
         if waits {
             rig.holds(1, Hold::DrainBatch);
             rig.complete(5, tag);
@@ -203,13 +174,13 @@ fn with_fairness_2_a_slice_begins_when_the_others_are_done() {
 #[test]
 fn the_pool_has_room_for_every_group() {
     let limits = Limits { pool: 3, ..limits(4) };
-    let mut rig = Rig::with(limits, Layer { group_requests: 2, ..Layer::default() });
+    let mut rig = rig_with(limits, Layer { group_requests: 2, ..Layer::default() });
     let of = |group| Request { group, ..Request::read(TaskId(1), Sector(0), Sectors(8)) };
-    let first = rig.insert(0, G1);
-    rig.insert(0, G1);
+    let first = rig.read(0, G1);
+    rig.read(0, G1);
     assert!(!rig.elevator.has_room(&of(G1)), "the third waits for its group's");
     assert!(rig.elevator.has_room(&of(G2)));
-    rig.insert(0, G2);
+    rig.read(0, G2);
     assert!(!rig.elevator.has_room(&of(G2)), "the second waits for the device's");
     assert!(rig.elevator.has_room(&of(GroupId(3))), "each group has room for one");
     let write = Request { op: crate::Op::Write, sync: false, ..of(G1) };
@@ -222,12 +193,12 @@ fn the_pool_has_room_for_every_group() {
 #[test]
 fn a_flood_leaves_room_for_others() {
     let limits = Limits { pool: 128, ..limits(4) };
-    let mut rig = Rig::with(limits, Layer::default());
+    let mut rig = rig_with(limits, Layer::default());
     let of = |group| Request { group, ..Request::read(TaskId(1), Sector(0), Sectors(8)) };
     let take = |rig: &mut Rig, group| {
         let mut tags = Vec::new();
         while rig.elevator.has_room(&of(group)) {
-            tags.push(rig.insert(0, group));
+            tags.push(rig.read(0, group));
         }
         tags
     };
@@ -263,14 +234,14 @@ fn both_lists_of_tunables_are_one() {
 
 #[test]
 fn tunables_change_under_way_but_for_the_engine() {
-    let mut rig = Rig::new(Layer::default());
-    let tag = rig.insert(0, G1);
+    let mut rig = rig(Layer::default());
+    let tag = rig.read(0, G1);
     rig.issues(0, tag);
     let mut config = Config::<noop::Config>::default();
     config.layer.group_idle = Duration::ZERO;
     assert_eq!(rig.elevator.reconfigure(at(1), config), Ok(true));
     rig.complete(5, tag);
-    let other = rig.insert(5, G2);
+    let other = rig.read(5, G2);
     rig.issues(5, other);
     config.layer.engine = crate::parts::fair_tree::Engine::Wf2q;
     assert_eq!(rig.elevator.reconfigure(at(6), config), Ok(false));
@@ -282,10 +253,10 @@ fn tunables_change_under_way_but_for_the_engine() {
 /// another.
 #[test]
 fn a_group_is_removed_and_its_number_comes_back() {
-    let mut rig = Rig::new(Layer::default());
+    let mut rig = rig(Layer::default());
     rig.control(0, Control::SetWeight(G1, weight(1000)));
-    let tags: Vec<Tag> = (0..2).map(|_| rig.insert(0, G1)).collect();
-    let other = rig.insert(0, G2);
+    let tags: Vec<Tag> = (0..2).map(|_| rig.read(0, G1)).collect();
+    let other = rig.read(0, G2);
     rig.issues(0, tags[0]);
     rig.control(1, Control::GroupExit(G1));
     assert!(rig.elevator.control(at(1), Control::SetParent(G1, G2)).is_err(), "still has requests");
@@ -294,7 +265,7 @@ fn a_group_is_removed_and_its_number_comes_back() {
     // No group waits for one that is gone.
     rig.serve(10, 15, other);
     rig.control(15, Control::SetParent(G1, G2));
-    let tag = rig.insert(16, G1);
+    let tag = rig.read(16, G1);
     rig.issues(24, tag);
     assert_eq!(rig.elevator.scheduler().tree.parent(G1), Some(G2));
     assert_eq!(<super::super::Fair<noop::Noop> as Scheduler>::NAME, "noop+groups");

@@ -1,7 +1,7 @@
 //! Shares of a disk over time.
 
 extern crate std;
-use super::world::{Client, G1, G2, G3, World, limits};
+use super::world::{Client, G1, G2, G3, World, limits, world_of};
 use crate::parts::fair_tree::Engine;
 use crate::sched::fair::{Config, Divisible, Layer};
 use crate::sched::{deadline, noop};
@@ -9,7 +9,7 @@ use crate::{Class, Control, Duration, GroupId, Limits, Weight};
 use std::vec::Vec;
 
 fn world<S: Divisible>(clients: &[Client]) -> World<S> {
-    World::new(limits(5), Config::default(), clients)
+    world_of(limits(5), Config::default(), clients)
 }
 
 /// Whether a share in thousandths is within two hundredths of what it should be.
@@ -19,7 +19,7 @@ fn assert_near(share: u64, ideal: u64) {
 }
 
 fn two_to_one<S: Divisible>(layer: Layer, clients: &[Client]) -> u64 {
-    let mut world = World::<S>::new(limits(3), Config { layer, inner: S::Config::default() }, clients);
+    let mut world = world_of::<S>(limits(3), Config { layer, inner: S::Config::default() }, clients);
     world.set_weights(&[1000, 500]);
     world.run(20_000);
     world.shares(0, 20_000, [G1])[0]
@@ -55,7 +55,7 @@ fn a_group_that_blinks_keeps_its_share_if_it_is_waited_for() {
     let blinking = Client { think: Duration::from_ms(2), ..Client::reader(G1) };
     let clients = [blinking, Client { depth: 4, ..Client::random(G2) }];
     // Of its slices it is idle 2 ms in 4.6.
-    let mut world = World::<noop::Noop>::new(limits(3), Config::default(), &clients);
+    let mut world = world_of::<noop::Noop>(limits(3), Config::default(), &clients);
     world.set_weights(&[1000, 500]);
     world.run(20_000);
     let stats = |world: &World<noop::Noop>, g| world.elevator.groups().disk_time(g).as_ms();
@@ -63,7 +63,7 @@ fn a_group_that_blinks_keeps_its_share_if_it_is_waited_for() {
     assert_near(a * 1000 / (a + b), 667);
     let layer = Layer { group_idle: Duration::ZERO, ..Layer::default() };
     let mut world =
-        World::<noop::Noop>::new(limits(3), Config { layer, inner: noop::Config::default() }, &clients);
+        world_of::<noop::Noop>(limits(3), Config { layer, inner: noop::Config::default() }, &clients);
     world.set_weights(&[1000, 500]);
     world.run(20_000);
     let (requests, slices) = (world.count(0, 0, 20_000), stats(&world, G2) / 100);
@@ -118,9 +118,9 @@ fn a_new_weight_shows_within_a_second() {
 fn with_many_groups_slices_shrink() {
     let groups: Vec<GroupId> = (1..=20).map(GroupId).collect();
     let clients: Vec<Client> = groups.iter().map(|&g| Client::reader(g)).collect();
-    let mut world = World::<noop::Noop>::new(limits(21), Config::default(), &clients);
+    let mut world = world_of::<noop::Noop>(limits(21), Config::default(), &clients);
     world.run(20_000);
-    let longest = world.done.iter().map(|d| d.waited).max().unwrap();
+    let longest = world.done.iter().map(|d| d.latency).max().unwrap();
     assert!(longest < Duration::from_ms(700), "{longest}");
     for &group in &groups {
         assert_near(world.shares(0, 20_000, [group])[0], 50);
@@ -142,7 +142,7 @@ fn flash_is_shared_by_the_request() {
     let limits = Limits { rotational: false, queue_depth: 8, ..limits(3) };
     let client = |group, len| Client { depth: 16, random: true, len, ..Client::reader(group) };
     let clients = [client(G1, 8), client(G2, 64)];
-    let mut world = World::<noop::Noop>::new(limits, Config::default(), &clients);
+    let mut world = world_of::<noop::Noop>(limits, Config::default(), &clients);
     world.set_weights(&[100, 300]);
     world.run(20_000);
     let sectors = [0, 1].map(|c| world.count(c, 0, 20_000) as u64 * [8, 64][c]);
