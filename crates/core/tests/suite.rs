@@ -19,8 +19,9 @@ mod support;
 use fairhead_core::sched::any::PRESETS;
 use support::bounds;
 use support::calm::Calm;
-use support::chance::Chance;
+use support::chance::{Chance, Draw};
 use support::seeds;
+use support::shrink;
 use support::storm::Storm;
 use support::subject::take_largest_batches;
 
@@ -29,10 +30,9 @@ const CALM_REQUESTS: u64 = 400;
 
 fn run(test: &str, preset: &str) {
     let preset = PRESETS.iter().find(|p| p.name == preset).expect("a preset of that name");
-    seeds::each(test, |seed| {
-        let mut chance = Chance::Seed(seed);
-        Storm::draw(&mut chance, preset).run();
-        Calm::draw(&mut chance, preset).run(CALM_REQUESTS);
+    shrink::each(test, |chance| {
+        Storm::draw(chance, preset).run();
+        Calm::draw(chance, preset).run(CALM_REQUESTS);
     });
 }
 
@@ -110,4 +110,30 @@ fn every_preset_has_its_line() {
 fn a_hexadecimal_seed_is_that_number_and_any_other_text_a_seed_too() {
     assert_eq!(seeds::parse("0x1f"), 0x1f);
     assert_ne!(seeds::parse("9cc4580"), seeds::parse("9cc4581"));
+}
+
+/// The draws that a case does not need in order to fail are taken away, and its draws as bytes are the same.
+#[test]
+fn a_failing_case_is_made_short() {
+    let case = |chance: &mut Chance| {
+        let mut high = Vec::new();
+        for _ in 0..1000 {
+            if chance.exhausted() {
+                return;
+            }
+            let _ = chance.below(70_000);
+            high.extend(Some(chance.below(1000)).filter(|&n| n > 900));
+            assert!(high.len() < 3, "{high:?}");
+        }
+    };
+    let (result, draws) = shrink::record(7, &case);
+    assert!(result.is_err() && draws.len() > 20, "{} draws", draws.len());
+    let short = shrink::shortest(draws.clone(), &case);
+    assert_eq!(short.len(), 3 * 2, "three draws of each kind");
+    let message = |draws: &[Draw]| {
+        let case = std::panic::AssertUnwindSafe(|| case(&mut Chance::of(draws)));
+        std::panic::catch_unwind(case).unwrap_err().downcast_ref::<String>().cloned()
+    };
+    assert_eq!(message(&draws), result.unwrap_err().downcast_ref::<String>().cloned());
+    assert!(message(&short).is_some());
 }

@@ -1,5 +1,29 @@
 //! Where the draws come from: a seed, or the bytes of a fuzzer.
 
+use std::cell::RefCell;
+
+/// A number that was drawn, as the bytes of a fuzzer that would give the same.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draw {
+    number: u64,
+    bytes: usize,
+}
+
+thread_local! {
+    /// What this thread drew from seeds, if that is wanted.
+    static TAPE: RefCell<Option<Vec<Draw>>> = const { RefCell::new(None) };
+}
+
+/// From now on, what this thread draws from seeds is written down.
+pub(crate) fn start_tape() {
+    TAPE.set(Some(Vec::new()));
+}
+
+/// Returns what was drawn since, first draw first; nothing more is written down.
+pub(crate) fn take_tape() -> Vec<Draw> {
+    TAPE.take().unwrap_or_default()
+}
+
 /// A source of draws. The same seed or bytes give the same draws on every machine.
 #[derive(Clone, Debug)]
 pub(crate) enum Chance {
@@ -20,19 +44,33 @@ pub(crate) const fn mix(seed: u64) -> u64 {
 pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Chance {
+    /// Gives these draws, and zeros after them.
+    pub(crate) fn of(draws: &[Draw]) -> Self {
+        let bytes = |draw: &Draw| draw.number.to_le_bytes().into_iter().take(draw.bytes);
+        Self::Bytes(draws.iter().rev().flat_map(bytes).collect())
+    }
+
     /// Whether a fuzzer's input is used up; never so for a seed.
     pub(crate) fn exhausted(&self) -> bool {
         matches!(self, Self::Bytes(bytes) if bytes.is_empty())
     }
 
-    fn next(&mut self, bytes_wanted: usize) -> u64 {
+    /// A number below `n`, or any, for which a fuzzer spends this many bytes.
+    fn next(&mut self, bytes_wanted: usize, n: Option<u64>) -> u64 {
+        let below = |drawn: u64| n.map_or(drawn, |n| drawn % n);
         match self {
             Self::Seed(state) => {
                 *state = state.wrapping_add(GOLDEN);
-                mix(*state)
+                let drawn = below(mix(*state));
+                TAPE.with_borrow_mut(|tape| {
+                    if let Some(tape) = tape {
+                        tape.push(Draw { number: drawn, bytes: bytes_wanted });
+                    }
+                });
+                drawn
             }
             Self::Bytes(bytes) => {
-                (0..bytes_wanted).fold(0, |n, _| n << 8 | u64::from(bytes.pop().unwrap_or(0)))
+                below((0..bytes_wanted).fold(0, |n, _| n << 8 | u64::from(bytes.pop().unwrap_or(0))))
             }
         }
     }
@@ -44,14 +82,14 @@ impl Chance {
             0x101..=0x1_0000 => 2,
             _ => 8,
         };
-        self.next(wanted) % n
+        self.next(wanted, Some(n))
     }
 
     /// A number from `low` to `high`, both included.
     pub(crate) fn range(&mut self, low: u64, high: u64) -> u64 {
         match (high - low).checked_add(1) {
             Some(n) => low + self.below(n),
-            None => self.next(8),
+            None => self.next(8, None),
         }
     }
 

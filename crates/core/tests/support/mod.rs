@@ -22,6 +22,7 @@ pub(crate) mod draw;
 pub(crate) mod exhaust;
 pub(crate) mod ledger;
 pub(crate) mod seeds;
+pub(crate) mod shrink;
 pub(crate) mod storm;
 pub(crate) mod subject;
 pub(crate) mod tally;

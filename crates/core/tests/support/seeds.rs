@@ -3,7 +3,7 @@
 //! `FAIRHEAD_SEEDS` is how many cases each scheduler gets (default 8, many more where a case is small),
 //! `FAIRHEAD_SEED` what they are drawn from: a number such as `0x1f`, or any text, for example a commit hash.
 //! A failing case prints its own number; run with that number and one case to see it again. `FAIRHEAD_LOG=1`
-//! prints every operation.
+//! prints every operation. Of a failing storm a short case is printed as well (`shrink.rs`).
 
 use super::chance::{GOLDEN, mix};
 use std::cell::Cell;
@@ -23,6 +23,7 @@ pub(crate) fn parse(text: &str) -> u64 {
 
 thread_local! {
     static ABOUT: Cell<&'static str> = const { Cell::new("") };
+    static LOGS_ALL: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Says which scheduler is being driven, for the message when something fails.
@@ -32,7 +33,12 @@ pub(crate) fn about(scheduler: &'static str) {
 
 /// Whether to print every operation.
 pub(crate) fn verbose() -> bool {
-    env::var_os("FAIRHEAD_LOG").is_some()
+    LOGS_ALL.get() || env::var_os("FAIRHEAD_LOG").is_some()
+}
+
+/// From now on, this thread prints every operation, or only if `FAIRHEAD_LOG` says so.
+pub(crate) fn log_all(on: bool) {
+    LOGS_ALL.set(on);
 }
 
 /// Runs `case` with each seed; the first case gets the base seed itself.
