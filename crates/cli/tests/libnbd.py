@@ -43,8 +43,10 @@ def facts():
     assert h.get_structured_replies_negotiated() and h.can_meta_context(nbd.CONTEXT_BASE_ALLOCATION)
     least, preferred, most = (h.get_block_size(kind) for kind in (nbd.SIZE_MINIMUM, nbd.SIZE_PREFERRED, nbd.SIZE_MAXIMUM))
     assert least in (1, 512, 4096) and preferred >= least and most == LONGEST, (least, preferred, most)
-    for can in (h.can_flush, h.can_fua, h.can_zero, h.can_trim, h.can_df, h.can_cache, h.can_multi_conn, h.can_fast_zero):
+    for can in (h.can_flush, h.can_fua, h.can_zero, h.can_trim, h.can_df, h.can_multi_conn, h.can_fast_zero):
         assert can(), can.__name__
+    # Direct I/O has no cache to read into.
+    assert not h.can_cache()
     assert not h.is_read_only()
     cd = connect("cd")
     assert cd.is_read_only() and not cd.can_trim() and not cd.can_zero() and cd.can_multi_conn()
@@ -89,7 +91,7 @@ def haggling():
 def refusals(least):
     h = connect()
     # Nowhere, or too much of it.
-    for call, code in ((h.pread, errno.EINVAL), (h.trim, errno.EINVAL), (h.cache, errno.EINVAL), (h.zero, errno.ENOSPC)):
+    for call, code in ((h.pread, errno.EINVAL), (h.trim, errno.EINVAL), (h.zero, errno.ENOSPC)):
         refused(code, call, 4096, SIZE)
         refused(code, call, 8192, SIZE - 4096)
         refused(code, call, 4096, (1 << 64) - 4096)
@@ -99,7 +101,7 @@ def refusals(least):
     refused(errno.EINVAL, h.block_status, 4096, SIZE, lambda *_: 0)
     refused(errno.EINVAL, h.block_status, 0, 0, lambda *_: 0)
     if least > 1:
-        for call in (h.pread, h.trim, h.zero, h.cache):
+        for call in (h.pread, h.trim, h.zero):
             refused(errno.EINVAL, call, least, 1)
             refused(errno.EINVAL, call, least - 1, 0)
         refused(errno.EINVAL, h.pwrite, bytes(least), 1)
@@ -173,7 +175,6 @@ def model():
             disk[at : at + length] = bytes(length)
         elif kind == 7:
             h.flush()
-            h.cache(length, at)
         else:
             assert h.pread(length, at, chance.choice((0, nbd.CMD_FLAG_DF)) if h.can_df() else 0) == disk[at : at + length], step
     h = handles[0]

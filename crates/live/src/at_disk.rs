@@ -40,8 +40,10 @@ impl Piece {
     /// Whether `next` continues this one, so that one transfer does for both.
     #[must_use]
     pub fn is_followed_by(&self, next: &Self) -> bool {
-        (self.op, self.file, self.fua, self.offset + u64::from(self.len))
-            == (next.op, next.file, next.fua, next.offset)
+        // A question is about what is behind its own bytes, too.
+        self.op != Op::Extents
+            && (self.op, self.file, self.fua, self.offset + u64::from(self.len))
+                == (next.op, next.file, next.fua, next.offset)
     }
 }
 
@@ -148,7 +150,7 @@ impl AtDisk {
         let given_up = self.ios.iter().filter(|(_, p)| p.io.is_given_up);
         self.given_up > 0
             && given_up.flat_map(|(_, p)| &p.io.pieces).any(|p| {
-                p.op != Op::Read && p.file == bio.file && overlap((p.offset, p.len), (bio.offset, bio.len))
+                p.op.changes() && p.file == bio.file && overlap((p.offset, p.len), (bio.offset, bio.len))
             })
     }
 

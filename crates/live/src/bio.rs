@@ -40,6 +40,16 @@ pub enum Op {
         /// Whether a hole will do.
         may_discard: bool,
     },
+    /// Report where the file has data and holes, from the first byte of the range on. The range is what the
+    /// question costs, not what it is about.
+    Extents,
+}
+
+impl Op {
+    /// Whether bytes of the file may differ afterwards.
+    pub(crate) const fn changes(self) -> bool {
+        !matches!(self, Self::Read | Self::Extents)
+    }
 }
 
 /// One operation that a client asks for.

@@ -1,6 +1,8 @@
-//! A bio's data: memory, pages on their way from or to a socket, or bytes of a file that stay where they are.
+//! The data of a bio: memory, pages on their way from or to a socket, bytes of a file that stay where they
+//! are, or a question about the file and its answer.
 
 use crate::buffer::Buffer;
+use crate::extents::{Extent, Question};
 use crate::mapped::Window;
 use crate::pipes::{Load, Piped};
 
@@ -15,6 +17,9 @@ pub(crate) enum Data {
     Mapped(Window),
     /// Data of a write, in a pipe; the store may put memory in the place of it.
     Load(Load),
+    /// What is asked about the extents of a file, and the answer.
+    Question(Question),
+    Extents(Vec<Extent>),
 }
 
 impl Data {
@@ -22,7 +27,7 @@ impl Data {
     pub(crate) fn memory(self) -> Option<Buffer> {
         match self {
             Self::Memory(buffer) => Some(buffer),
-            Self::Piped(_) | Self::Mapped(_) | Self::Load(_) => None,
+            _ => None,
         }
     }
 
@@ -33,14 +38,14 @@ impl Data {
     pub(crate) fn memory_mut(&mut self) -> &mut Buffer {
         match self {
             Self::Memory(buffer) => buffer,
-            Self::Piped(_) | Self::Mapped(_) | Self::Load(_) => panic!("the data are not in memory"),
+            _ => panic!("the data are not in memory"),
         }
     }
 
     /// Copies what is there to where it belongs in `memory`, which is as long as all data.
     pub(crate) fn unload(self, memory: &mut [u8]) -> std::io::Result<()> {
         match self {
-            Self::Memory(_) => Ok(()),
+            Self::Memory(_) | Self::Question(_) | Self::Extents(_) => Ok(()),
             Self::Piped(piped) => piped.unload(memory),
             Self::Mapped(window) => {
                 memory.fill(0);

@@ -35,6 +35,7 @@ use crate::depth::{Depth, Facts};
 use crate::emulation::{Emulation, Lateness};
 use crate::engine::{Context, Engine, Front, Inputs, Mailbox, Message, OUTSIDE};
 use crate::error::{Error, ErrorKind};
+use crate::extents::Finder;
 use crate::faults::Faults;
 use crate::groups::GroupTable;
 use crate::inbox::Inbox;
@@ -362,8 +363,9 @@ impl Disk {
             // SAFETY: the engine has the store, which has the pool, and drops the ring before both.
             let is_registered = pool.arena().is_some_and(|(start, len)| unsafe { ring.register(start, len) });
             let _ = ready.send(Ok(()));
+            let finder = Finder::new(Arc::clone(&mail));
             let inputs = Inputs { mail, bell, rung: pool.buffer(64), clock, recorder };
-            let store = Store::new(files, pool, is_registered, faults);
+            let store = Store::new(files, pool, is_registered, faults, finder);
             Engine::new(ring, context, store, front, inputs).run()
         });
         let thread = thread.map_err(failed)?;

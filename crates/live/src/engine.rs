@@ -22,6 +22,7 @@ use crate::buffer::Buffer;
 use crate::clock::Clock;
 use crate::data::Data;
 use crate::emulation::{Emulation, Lateness, Work};
+use crate::extents::Extent;
 use crate::groups::GroupTable;
 use crate::inbox::{Inbox, Pushed};
 use crate::polling::Polling;
@@ -82,6 +83,11 @@ pub(crate) enum Message {
     },
     Cancel {
         cookie: u64,
+    },
+    /// The extents that the store's operation of this number asked for.
+    Found {
+        number: usize,
+        extents: Vec<Extent>,
     },
     /// Anything else, which is rare.
     Call(Box<dyn FnOnce(&mut Context) + Send>),
@@ -350,6 +356,10 @@ impl<F: Front> Engine<F> {
                         self.context.queue.cancel(self.context.now, bio);
                     }
                 }
+                Message::Found { number, extents } => {
+                    let found = self.store.found(&mut self.context.queue, number, extents);
+                    found.into_iter().for_each(|finished| self.store_finished(finished));
+                }
                 Message::Call(call) => call(&mut self.context),
                 Message::Stop => {
                     self.stops_at = Some(self.context.now + STOP_MAX);
@@ -367,13 +377,17 @@ impl<F: Front> Engine<F> {
             Token::Front(number) => self.front.outcome(&mut self.context, &mut self.ring, number, outcome),
             Token::Store(number) => {
                 let queue = &mut self.context.queue;
-                match self.store.completed(&mut self.ring, queue, number, outcome.result)? {
-                    Some(Finished::Io(io, results)) => self.stored(Work::Io(io), results),
-                    Some(Finished::Flush(file, result)) => self.stored(Work::Flush(file), vec![result]),
-                    None => {}
-                }
+                let finished = self.store.completed(&mut self.ring, queue, number, outcome.result)?;
+                finished.into_iter().for_each(|finished| self.store_finished(finished));
                 Ok(())
             }
+        }
+    }
+
+    fn store_finished(&mut self, finished: Finished) {
+        match finished {
+            Finished::Io(io, results) => self.stored(Work::Io(io), results),
+            Finished::Flush(file, result) => self.stored(Work::Flush(file), vec![result]),
         }
     }
 

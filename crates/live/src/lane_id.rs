@@ -19,7 +19,7 @@ impl LaneId {
     /// That of a bio.
     pub(crate) const fn of(bio: &Bio) -> Self {
         let kind = match (bio.op, bio.sync) {
-            (Op::Read, _) => Kind::Read,
+            (Op::Read | Op::Extents, _) => Kind::Read,
             (_, true) => Kind::SyncWrite,
             (_, false) => Kind::AsyncWrite,
         };

@@ -4,7 +4,7 @@
 //! 4 KiB each, made when there is something to count. The clock is the engine's, which looks once a turn.
 //! Bios that were taken back are not counted; those that failed or were given up are.
 
-use crate::bio::{Answer, Errno, Op};
+use crate::bio::{Answer, Errno};
 use fairhead_core::units::{Duration, GroupId, Id, Instant};
 use hdrhistogram::Histogram;
 
@@ -81,7 +81,7 @@ impl Latencies {
         let Some(origin) = answer.origin.filter(|_| answer.result != Err(Errno::INTR)) else { return };
         let Some(group) = self.groups.get_mut(origin.group.index()) else { return };
         let kinds = group.get_or_insert_with(|| Box::new([Latency::new(), Latency::new()]));
-        let kind = usize::from(origin.op != Op::Read);
+        let kind = usize::from(origin.op.changes());
         kinds[kind].see(now.saturating_since(origin.came), answer.result.is_err());
     }
 
@@ -99,7 +99,7 @@ impl Latencies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bio::{ClientId, Origin};
+    use crate::bio::{ClientId, Op, Origin};
 
     fn answer(op: Op, came_us: u64, result: Result<(), Errno>) -> Answer<()> {
         let came = Instant::EPOCH + Duration::from_us(came_us);

@@ -21,6 +21,7 @@ mod disk;
 mod emulation;
 mod engine;
 pub mod error;
+mod extents;
 mod faults;
 mod flushes;
 mod fuse;

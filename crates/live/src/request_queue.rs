@@ -392,7 +392,7 @@ impl<D> RequestQueue<D> {
 
     fn orphan(&mut self, slot: usize) {
         let p = &mut self.bios[slot];
-        if p.bio.op != Op::Read && !std::mem::replace(&mut p.is_orphan, true) {
+        if p.bio.op.changes() && !std::mem::replace(&mut p.is_orphan, true) {
             self.orphans += 1;
         }
     }
@@ -432,7 +432,7 @@ impl<D> RequestQueue<D> {
                 continue;
             };
             let (piece, request) = self.cut(slot);
-            let limit = Cause::Limit(request.group, piece.op == Op::Read);
+            let limit = Cause::Limit(request.group, request.op == request::Op::Read);
             // Others of its group wait for this limit: asked now, it could take the room that they wait for.
             if self.stalled.is_behind(limit, number) {
                 self.turn_away((client, lane), number, (limit, None));
@@ -472,7 +472,7 @@ impl<D> RequestQueue<D> {
         }
         // A limit's end is known beforehand. That the scheduler has room shows only when it is asked again.
         let opens = self.elevator().room_at(request);
-        let limit = Cause::Limit(request.group, piece.op == Op::Read);
+        let limit = Cause::Limit(request.group, request.op == request::Op::Read);
         Some((opens.map_or(Cause::Scheduler(lane), |_| limit), opens))
     }
 
@@ -867,11 +867,11 @@ impl<D> RequestQueue<D> {
             start: bio.sector + Sectors(u32::try_from(first).expect("a bio has less than 4 GiB")),
             len: Sectors(u32::try_from(sectors).expect("a piece is smaller")),
             op: match bio.op {
-                Op::Read => request::Op::Read,
+                Op::Read | Op::Extents => request::Op::Read,
                 Op::Write => request::Op::Write,
                 Op::Discard | Op::Zero { .. } => request::Op::Discard,
             },
-            sync: bio.sync || bio.op == Op::Read,
+            sync: bio.sync || !bio.op.changes(),
             meta: false,
             no_idle: false,
             task: bio.task,

@@ -21,11 +21,12 @@
 use crate::bio::{Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::data::Data;
+use crate::extents::{Extent, Finder};
 use crate::faults::{FaultOp, Faults, Harm, Injector, Meaning, shorten};
 use crate::request_queue::{IoId, Piece, RequestQueue};
 use crate::ring::{LARGE, LONG, Ring, Token};
 use crate::transfer::{Run, Then, Transfer};
-use io_uring::opcode::{Fallocate, Fsync, ReadFixed, Readv, WriteFixed, Writev};
+use io_uring::opcode::{Fallocate, Fsync, Nop, ReadFixed, Readv, WriteFixed, Writev};
 use io_uring::squeue::Entry;
 use io_uring::types::{Fd, FsyncFlags};
 use slab::Slab;
@@ -48,6 +49,8 @@ enum Way {
     PunchHole,
     ZeroRange,
     WriteZeros,
+    /// Its extents are looked up.
+    Find,
     /// It is done, and made stable now.
     Sync,
 }
@@ -56,7 +59,7 @@ impl Way {
     /// The kind of operation, for [faults](crate::faults).
     const fn fault(self, op: Op) -> FaultOp {
         match (self, op) {
-            (Self::Transfer, Op::Read) => FaultOp::Read,
+            (Self::Transfer, Op::Read) | (Self::Find, _) => FaultOp::Read,
             (Self::Transfer | Self::WriteZeros, _) => FaultOp::Write,
             (Self::PunchHole | Self::ZeroRange, _) => FaultOp::Allocate,
             (Self::Sync, _) => FaultOp::Flush,
@@ -173,6 +176,7 @@ pub(crate) struct Store {
     transfers: HashMap<usize, Transfer>,
     operations: Slab<Operation>,
     injector: Option<Injector>,
+    finder: Finder,
     results: Vec<Result<(), Errno>>,
     /// Whether the data of the io with these results stay in the file.
     is_mapped: bool,
@@ -184,6 +188,7 @@ impl Store {
         pool: Arc<Pool>,
         is_registered: bool,
         faults: Option<Faults>,
+        finder: Finder,
     ) -> Self {
         let zeros = pool.buffer(1 << 20);
         let (transfers, operations) = (HashMap::new(), Slab::new());
@@ -196,6 +201,7 @@ impl Store {
             transfers,
             operations,
             injector,
+            finder,
             results: Vec::new(),
             is_mapped: false,
         }
@@ -229,6 +235,7 @@ impl Store {
                 Op::Read | Op::Write => Way::Transfer,
                 Op::Discard | Op::Zero { may_discard: true } => Way::PunchHole,
                 Op::Zero { may_discard: false } => Way::ZeroRange,
+                Op::Extents => return self.find(ring, queue, io, run),
             };
             self.push(ring, queue, io, run, way)
         })?;
@@ -442,6 +449,7 @@ impl Store {
                 let mode = if is_hole { libc::FALLOC_FL_PUNCH_HOLE } else { libc::FALLOC_FL_ZERO_RANGE };
                 Fallocate::new(fd, len).offset(offset).mode(mode | libc::FALLOC_FL_KEEP_SIZE).build()
             }
+            (Way::Find, ..) => unreachable!("it is no operation of the ring"),
             (Way::Sync, ..) => self.sync(first.file, FsyncFlags::DATASYNC),
         };
         // One that is alone is done soonest here.
@@ -452,6 +460,54 @@ impl Store {
         // where they are, until the io is finished there, which is after this operation's outcome; the zeros
         // are kept as long as the store.
         unsafe { self.send(ring, operation, doing, harm, is_apart) }
+    }
+
+    /// A thread looks up what a question is about. Where there can be none, the answer is that there are
+    /// data, which the file system may say, too.
+    fn find(
+        &mut self,
+        ring: &mut Ring,
+        queue: &mut RequestQueue<Data>,
+        io: IoId,
+        run: Run,
+    ) -> io::Result<()> {
+        let piece = self.transfers[&io.0].pieces()[run.pieces.start];
+        let Some(Data::Question(question)) = *queue.data(&piece) else { unreachable!("it asks") };
+        let number =
+            self.operations.insert(Operation::Do(Doing { io, run, way: Way::Find, vectors: Box::default() }));
+        let files = self.files.files();
+        let file = (piece.file, &files[piece.file.0 as usize].file);
+        if self.finder.ask(file, number, piece.offset, question).is_ok() {
+            return Ok(());
+        }
+        drop(files);
+        *queue.data(&piece) = Some(Data::Extents(vec![(question.len, false)]));
+        // SAFETY: it names no memory.
+        unsafe { ring.push(Nop::new().build(), Token::Store(number)) }
+    }
+
+    /// A thread has looked something up.
+    pub(crate) fn found(
+        &mut self,
+        queue: &mut RequestQueue<Data>,
+        number: usize,
+        extents: Vec<Extent>,
+    ) -> Option<Finished> {
+        let Operation::Do(Doing { io, run, .. }) = self.operations.remove(number) else {
+            unreachable!("only questions are answered so")
+        };
+        let transfer = self.transfers.get_mut(&io.0).expect("in flight");
+        let piece = transfer.pieces()[run.pieces.start];
+        *queue.data(&piece) = Some(Data::Extents(extents));
+        let Then::Done = transfer.step(run, Ok(piece.len.into())) else { unreachable!("it is one piece") };
+        self.finished(io)
+    }
+
+    /// The results of an io, if nothing of it is in flight.
+    fn finished(&mut self, io: IoId) -> Option<Finished> {
+        let results = self.transfers[&io.0].results()?.to_vec();
+        self.transfers.remove(&io.0);
+        Some(Finished::Io(io, results))
     }
 
     /// An operation came to an end.
@@ -482,11 +538,7 @@ impl Store {
             Operation::Do(doing) => {
                 let io = doing.io;
                 self.advance(ring, queue, doing, outcome)?;
-                let is_done = self.transfers[&io.0].results().is_some();
-                Ok(is_done.then(|| {
-                    let transfer = self.transfers.remove(&io.0).expect("just seen");
-                    Finished::Io(io, transfer.results().expect("just seen").to_vec())
-                }))
+                Ok(self.finished(io))
             }
         }
     }
@@ -520,7 +572,7 @@ impl Store {
                 queue.sync_failed(first.file, errno);
                 return Ok(());
             }
-            Way::PunchHole | Way::ZeroRange | Way::Sync => outcome.map(|_| all),
+            Way::PunchHole | Way::ZeroRange | Way::Find | Way::Sync => outcome.map(|_| all),
         };
         if let Err(errno) = outcome
             && first.fua

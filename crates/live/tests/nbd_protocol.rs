@@ -144,8 +144,8 @@ fn export_name_has_zeroes_only_for_who_wants_them() {
         assert_eq!(made.begun, [1]);
         assert_eq!(made.out.len(), 10 + zeroes);
         assert_eq!(made.out[..8], (1_u64 << 20).to_be_bytes());
-        // HAS_FLAGS, READ_ONLY, FLUSH, FUA, ROTATIONAL, DF, MULTI_CONN, CACHE.
-        assert_eq!(made.out[8..10], 0b101_1001_1111_u16.to_be_bytes());
+        // HAS_FLAGS, READ_ONLY, FLUSH, FUA, ROTATIONAL, DF, MULTI_CONN.
+        assert_eq!(made.out[8..10], 0b1_1001_1111_u16.to_be_bytes());
     }
     let made = feed(&mut greeted(), &option(1, b"floppy"), []);
     assert!(matches!(made.end, Some(Step::Drop(_))), "an unknown name cannot be refused otherwise");
@@ -160,8 +160,8 @@ fn go_tells_what_there_is_to_know() {
     let (ack, infos) = told.split_last().unwrap();
     assert_eq!(*ack, (1, vec![]));
     assert!(infos.iter().all(|i| i.0 == 3));
-    // HAS_FLAGS, FLUSH, FUA, ROTATIONAL, TRIM, WRITE_ZEROES, DF, MULTI_CONN, CACHE, FAST_ZERO.
-    let export = [&[0, 0][..], &(1_u64 << 30).to_be_bytes(), &0b1101_1111_1101_u16.to_be_bytes()].concat();
+    // HAS_FLAGS, FLUSH, FUA, ROTATIONAL, TRIM, WRITE_ZEROES, DF, MULTI_CONN, FAST_ZERO.
+    let export = [&[0, 0][..], &(1_u64 << 30).to_be_bytes(), &0b1001_1111_1101_u16.to_be_bytes()].concat();
     let sizes = [512, 4096, TRANSFER_MAX].map(u32::to_be_bytes).concat();
     let expected =
         [export, [&[0, 3][..], &sizes].concat(), b"\0\x01disk".to_vec(), b"\0\x02the disk".to_vec()];
@@ -250,7 +250,6 @@ fn requests_come_out_as_they_were_meant() {
         request(16, 6, 7, 0, 512),
         request(4, 0, 8, 0, TRANSFER_MAX),
         request(8, 7, 9, 0, 1 << 30),
-        request(0, 5, 10, 0, 4096),
         request(0, 2, 11, 99, 99),
         b"and whatever comes after that".to_vec(),
     ];
@@ -269,7 +268,6 @@ fn requests_come_out_as_they_were_meant() {
             asked(7, zero(false), 0, 512, false),
             asked(8, Command::Read, 0, TRANSFER_MAX, false),
             asked(9, Command::Status { one: true }, 0, 1 << 30, false),
-            asked(10, Command::Cache, 0, 4096, false),
         ]
     );
     assert_eq!(made.data, [7; 1024], "data of a refused write go nowhere");
@@ -296,6 +294,7 @@ fn what_cannot_be_is_refused_with_the_right_number() {
         ("disk", 18, 6, 0, 512, NotSup),
         ("disk", 2, 0, 0, 512, Inval),
         ("disk", 32, 1, 0, 512, Inval),
+        ("disk", 0, 5, 0, 512, Inval),
         ("disk", 0, 7, 0, 512, Inval),
         ("disk", 0, 8, 0, 512, Inval),
         ("disk", 0, 999, 0, 512, Inval),

@@ -296,6 +296,7 @@ impl World {
                 Op::Read => data.as_ref().map(|_| ()).unwrap(),
                 Op::Write => media[block] = data.as_ref().unwrap()[at + i],
                 Op::Discard | Op::Zero { .. } => media[block] = 0,
+                Op::Extents => {}
             }
             if piece.fua {
                 stable[block] = media[block];

@@ -29,6 +29,7 @@ use crate::bio::{Answer, Bio, FileId, Op};
 use crate::buffer::Pool;
 use crate::data::Data;
 use crate::engine::{Context, Front};
+use crate::extents::{EXTENTS_MAX, Question};
 use crate::mapped::Map;
 use crate::pipes::Pipes;
 use crate::ring::{LARGE, LONG, Outcome, Ring, Token};
@@ -58,8 +59,8 @@ const UNSENT_MAX: u64 = 8 << 20;
 /// more than a little.
 const HELD_MAX: u64 = 256 << 20;
 const LITTLE: u64 = 1 << 20;
-/// The most extents in a reply about block status.
-const EXTENTS_MAX: usize = 256;
+/// The cost of a question about block status, in bytes that are read: a block of the file system's metadata.
+const STATUS_COST: u32 = 4096;
 
 /// The most headers behind large writes that are taken by calls in a row, before the disk does what they ask.
 const STEPS_AT_ONCE: u32 = 4;
@@ -109,8 +110,8 @@ pub(super) struct Served {
     pub(super) start: Sector,
     pub(super) group: String,
     pub(super) prio: IoPrio,
-    /// To find holes.
-    pub(super) holes: File,
+    /// The file's lock, which ends when this is closed.
+    pub(super) _lock: File,
     /// Whether its pages can be sent as they are; and where they are, if it has no holes.
     pub(super) has_pages: bool,
     pub(super) map: Option<Arc<Map>>,
@@ -452,7 +453,7 @@ impl NbdFront {
         let c = &self.connections[slot];
         let len = data_len(request);
         let has_memory = c.held + len <= LITTLE || self.held + len <= HELD_MAX;
-        has_memory && c.identity.is_none_or(|i| context.queue.has_room(i.client, request.len))
+        has_memory && c.identity.is_none_or(|i| context.queue.has_room(i.client, bio_len(request)))
     }
 
     fn wait_for_room(&mut self, slot: usize) {
@@ -534,11 +535,10 @@ impl NbdFront {
                 let data = self.room(slot, &request);
                 self.connections[slot].writing = Some(Writing { request, data, filled: 0 });
             }
-            Command::Status { one } => self.tell_status(slot, &request, one),
-            Command::Cache => {
-                let head = self.connections[slot].session.head(&request, Ok(()));
-                self.connections[slot].put(Out::Reply(head, None));
-                self.mark_dirty(slot);
+            Command::Status { one } => {
+                let most = if one { 1 } else { EXTENTS_MAX };
+                let question = Question { len: request.len, most };
+                self.submit(context, slot, request, Some(Data::Question(question)));
             }
             Command::Read => {
                 let data = self.pages(slot, &request);
@@ -585,7 +585,8 @@ impl NbdFront {
             Command::Write => Op::Write,
             Command::Trim => Op::Discard,
             Command::Zero { no_hole } => Op::Zero { may_discard: !no_hole },
-            Command::Read | Command::Cache | Command::Status { .. } => Op::Read,
+            Command::Read => Op::Read,
+            Command::Status { .. } => Op::Extents,
         };
         if let (Op::Discard | Op::Zero { may_discard: true }, Some(map)) = (op, &served.map) {
             // One file may be several exports'.
@@ -596,9 +597,9 @@ impl NbdFront {
             op,
             file: served.file,
             offset: request.offset,
-            len: request.len,
+            len: bio_len(&request),
             sector: Sector(served.start.0 + request.offset / 512),
-            fua: request.fua && op != Op::Read,
+            fua: request.fua && op.changes(),
             sync: true,
             task: identity.task,
             group: identity.group,
@@ -606,16 +607,6 @@ impl NbdFront {
             cookie,
         };
         context.queue.submit(context.now, identity.client, bio, data);
-    }
-
-    fn tell_status(&mut self, slot: usize, request: &Request, one: bool) {
-        let c = &mut self.connections[slot];
-        let Some(export) = c.session.export() else { return };
-        let most = if one { 1 } else { EXTENTS_MAX };
-        let extents = super::holes::extents(&self.exports[export].holes, request.offset, request.len, most);
-        let reply = c.session.status(request, &extents);
-        c.put(Out::Bytes(reply));
-        self.mark_dirty(slot);
     }
 }
 
@@ -630,10 +621,10 @@ impl NbdFront {
         }
         let PendingRequest { slot, export, request, began, .. } = self.pending.remove(number);
         let result = answer.result.map_err(Errno::from);
-        let is_read = request.command == Command::Read;
+        let has_data = matches!(request.command, Command::Read | Command::Status { .. });
         // What was given up, or taken back, has no data, and no success either.
-        let data = answer.data.filter(|_| is_read && result.is_ok());
-        let result = if is_read && data.is_none() { result.and(Err(Errno::Io)) } else { result };
+        let data = answer.data.filter(|_| has_data && result.is_ok());
+        let result = if has_data && data.is_none() { result.and(Err(Errno::Io)) } else { result };
         self.exports[export].counters.done(&request, result, context.now.saturating_since(began));
         let c = &mut self.connections[slot];
         c.open -= 1;
@@ -648,6 +639,7 @@ impl NbdFront {
         c.put(match data {
             Some(Data::Piped(piped)) => Out::Piped(piped, request.len),
             Some(Data::Mapped(window)) => Out::Mapped(c.session.head(&request, result), window),
+            Some(Data::Extents(extents)) => Out::Bytes(c.session.status(&request, &extents)),
             data => Out::Reply(c.session.head(&request, result), data.and_then(Data::memory)),
         });
         self.mark_dirty(slot);
@@ -708,6 +700,14 @@ impl NbdFront {
         let freed = c.sent(len);
         c.held -= freed;
         self.held -= freed;
+    }
+}
+
+/// The bytes of a request that the scheduler charges.
+fn bio_len(request: &Request) -> u32 {
+    match request.command {
+        Command::Status { .. } => request.len.min(STATUS_COST),
+        _ => request.len,
     }
 }
 

@@ -17,7 +17,6 @@
 
 mod connection;
 mod front;
-mod holes;
 mod image_lock;
 mod server;
 mod session;

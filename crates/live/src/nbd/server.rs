@@ -139,9 +139,9 @@ impl Server {
                     start: extent.start,
                     group: export.group.clone(),
                     prio: export.prio,
-                    has_pages: is_in_memory(&looked.holes),
-                    map: is_in_memory(&looked.holes).then(|| Map::new(&looked.holes)).flatten(),
-                    holes: looked.holes,
+                    has_pages: is_in_memory(&looked.file),
+                    map: is_in_memory(&looked.file).then(|| Map::new(&looked.file)).flatten(),
+                    _lock: looked.file,
                     counters: Arc::clone(counters),
                 },
             );
@@ -213,16 +213,16 @@ fn check_names(exports: &[Export]) -> Result<(), Error> {
 /// What is found out about a file before it is served.
 #[derive(Debug)]
 struct Looked {
-    holes: File,
+    file: File,
     block: u32,
     punches: bool,
 }
 
 fn look(export: &Export, direct: bool) -> Result<Looked, Error> {
     let failed = |e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", export.file.display()));
-    let holes = OpenOptions::new().read(true).write(!export.read_only).open(&export.file).map_err(failed)?;
+    let file = OpenOptions::new().read(true).write(!export.read_only).open(&export.file).map_err(failed)?;
     let block = if direct { block_size(&export.file) } else { 1 };
-    Ok(Looked { punches: !export.read_only && punches(&holes), holes, block })
+    Ok(Looked { punches: !export.read_only && punches(&file), file, block })
 }
 
 /// Locks each file once, however many exports it has, for as long as it is open.
@@ -230,14 +230,14 @@ fn lock_images(exports: &[Export], looked: &[Looked]) -> Result<(), Error> {
     let failed = |path: &Path, e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
     let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
     let files =
-        exports.iter().zip(looked).map(|(e, l)| l.holes.metadata().map_err(|why| failed(&e.file, why)));
+        exports.iter().zip(looked).map(|(e, l)| l.file.metadata().map_err(|why| failed(&e.file, why)));
     let files = files.collect::<Result<Vec<_>, _>>()?;
     for (i, (export, looked)) in exports.iter().zip(looked).enumerate() {
         if files[..i].iter().any(|earlier| same(earlier, &files[i])) {
             continue;
         }
         let writes = exports.iter().zip(&files).any(|(e, file)| same(file, &files[i]) && !e.read_only);
-        let locked = image_lock::lock(&looked.holes, writes).map_err(|e| failed(&export.file, e))?;
+        let locked = image_lock::lock(&looked.file, writes).map_err(|e| failed(&export.file, e))?;
         let why = match locked {
             Ok(()) => continue,
             Err(Conflict::IsWritten) => "another program writes it",

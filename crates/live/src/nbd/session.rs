@@ -60,7 +60,7 @@ pub struct Facts {
 
 impl Facts {
     fn flags(&self) -> u16 {
-        let always = can::HAS_FLAGS | can::FLUSH | can::FUA | can::DF | can::MULTI_CONN | can::CACHE;
+        let always = can::HAS_FLAGS | can::FLUSH | can::FUA | can::DF | can::MULTI_CONN;
         let writes =
             if self.read_only { can::READ_ONLY } else { can::TRIM | can::WRITE_ZEROES | can::FAST_ZERO };
         always | writes | if self.rotational { can::ROTATIONAL } else { 0 }
@@ -112,8 +112,6 @@ pub enum Command {
         /// It must not become a hole.
         no_hole: bool,
     },
-    /// Will be read soon.
-    Cache,
     /// Report where the range has holes.
     Status {
         /// One extent is enough.
@@ -556,7 +554,6 @@ impl Session {
             command::WRITE => (Command::Write, 0),
             command::FLUSH => (Command::Flush, 0),
             command::TRIM => (Command::Trim, 0),
-            command::CACHE => (Command::Cache, 0),
             command::WRITE_ZEROES => {
                 let no_hole = flags & flag::NO_HOLE != 0;
                 (Command::Zero { no_hole }, flag::NO_HOLE | flag::FAST_ZERO)
@@ -623,7 +620,7 @@ impl Session {
         }
     }
 
-    /// The reply to a question for block status: lengths of extents, in order, and whether each is a hole.
+    /// Returns the reply to a question for block status: lengths of extents, in order, and whether each is a hole.
     #[must_use]
     pub fn status(&self, request: &Request, extents: &[(u32, bool)]) -> Vec<u8> {
         const HOLE_AND_ZERO: u32 = 3;

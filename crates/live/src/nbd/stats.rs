@@ -85,7 +85,7 @@ impl Counters {
                 add(&self.write_ns, took.as_ns());
             }
             Command::Flush => add(&self.flushes, 1),
-            Command::Cache | Command::Status { .. } => {}
+            Command::Status { .. } => {}
         }
     }
 

@@ -56,7 +56,6 @@ pub(super) mod can {
     pub(crate) const WRITE_ZEROES: u16 = 1 << 6;
     pub(crate) const DF: u16 = 1 << 7;
     pub(crate) const MULTI_CONN: u16 = 1 << 8;
-    pub(crate) const CACHE: u16 = 1 << 10;
     pub(crate) const FAST_ZERO: u16 = 1 << 11;
 }
 
@@ -67,7 +66,6 @@ pub(super) mod command {
     pub(crate) const DISC: u16 = 2;
     pub(crate) const FLUSH: u16 = 3;
     pub(crate) const TRIM: u16 = 4;
-    pub(crate) const CACHE: u16 = 5;
     pub(crate) const WRITE_ZEROES: u16 = 6;
     pub(crate) const BLOCK_STATUS: u16 = 7;
 }
