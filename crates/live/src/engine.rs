@@ -357,8 +357,8 @@ impl<F: Front> Engine<F> {
                     }
                 }
                 Message::Found { number, extents } => {
-                    let found = self.store.found(&mut self.context.queue, number, extents);
-                    found.into_iter().for_each(|finished| self.store_finished(finished));
+                    self.store.found(&mut self.context.queue, number, extents);
+                    self.store_finished();
                 }
                 Message::Call(call) => call(&mut self.context),
                 Message::Stop => {
@@ -377,17 +377,19 @@ impl<F: Front> Engine<F> {
             Token::Front(number) => self.front.outcome(&mut self.context, &mut self.ring, number, outcome),
             Token::Store(number) => {
                 let queue = &mut self.context.queue;
-                let finished = self.store.completed(&mut self.ring, queue, number, outcome.result)?;
-                finished.into_iter().for_each(|finished| self.store_finished(finished));
+                self.store.completed(&mut self.ring, queue, number, outcome.result)?;
+                self.store_finished();
                 Ok(())
             }
         }
     }
 
-    fn store_finished(&mut self, finished: Finished) {
-        match finished {
-            Finished::Io(io, results) => self.stored(Work::Io(io), results),
-            Finished::Flush(file, result) => self.stored(Work::Flush(file), vec![result]),
+    fn store_finished(&mut self) {
+        while let Some(finished) = self.store.next_finished() {
+            match finished {
+                Finished::Io(io, results) => self.stored(Work::Io(io), results),
+                Finished::Flush(file, result) => self.stored(Work::Flush(file), vec![result]),
+            }
         }
     }
 

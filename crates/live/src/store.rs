@@ -6,8 +6,12 @@
 //!
 //! Reads and writes of a run are one operation however many pieces it has; one in the arena goes by the
 //! shortest way. A discard punches a hole; where the file system cannot, it does nothing, as a disk may.
-//! Zeroing punches a hole if that is allowed, else asks for zeroed space, else writes zeros. What must be
-//! stable when it is answered is written so (`RWF_DSYNC`), or made so afterwards.
+//! Zeroing punches a hole if that is allowed, else asks for zeroed space, else writes zeros.
+//!
+//! **What must be stable when it is answered** is written so (`RWF_DSYNC`) on file systems that are known to
+//! keep that promise. On all others it is written and then synced: on FUSE, and so on virtiofs, a write that
+//! is asynchronous and direct returns without the sync. One `fdatasync` does for all writes of a file that
+//! are done when it begins.
 //!
 //! **Files in memory** take no time but that of copying. What is small is copied by a call, here and now: a
 //! turn through the ring costs more than that. Large reads are not copied, if a socket will have them:
@@ -23,6 +27,7 @@ use crate::buffer::{Buffer, Pool};
 use crate::data::Data;
 use crate::extents::{Extent, Finder};
 use crate::faults::{FaultOp, Faults, Harm, Injector, Meaning, shorten};
+use crate::flushes::Flushes;
 use crate::request_queue::{IoId, Piece, RequestQueue};
 use crate::ring::{LARGE, LONG, Ring, Token};
 use crate::transfer::{Run, Then, Transfer};
@@ -30,16 +35,30 @@ use io_uring::opcode::{Fallocate, Fsync, Nop, ReadFixed, Readv, WriteFixed, Writ
 use io_uring::squeue::Entry;
 use io_uring::types::{Fd, FsyncFlags};
 use slab::Slab;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Whether a file is in a tmpfs.
 pub(crate) fn is_in_memory(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|facts| facts.f_type == libc::TMPFS_MAGIC)
+}
+
+/// Whether a write with `RWF_DSYNC` is stable when it returns, however it is done. Whether it is cannot be
+/// tried out: what a store has not made stable looks the same until its power is cut.
+fn keeps_dsync(file: &File) -> bool {
+    const KNOWN: [libc::c_long; 5] = [
+        libc::TMPFS_MAGIC,
+        libc::EXT4_SUPER_MAGIC,
+        libc::XFS_SUPER_MAGIC,
+        libc::BTRFS_SUPER_MAGIC,
+        libc::F2FS_SUPER_MAGIC,
+    ];
+    let is_device = file.metadata().is_ok_and(|m| m.file_type().is_block_device());
+    is_device || rustix::fs::fstatfs(file).is_ok_and(|facts| KNOWN.contains(&facts.f_type))
 }
 
 /// How a run is done; if one way is not supported, the next.
@@ -51,8 +70,6 @@ enum Way {
     WriteZeros,
     /// Its extents are looked up.
     Find,
-    /// It is done, and made stable now.
-    Sync,
 }
 
 impl Way {
@@ -62,7 +79,6 @@ impl Way {
             (Self::Transfer, Op::Read) | (Self::Find, _) => FaultOp::Read,
             (Self::Transfer | Self::WriteZeros, _) => FaultOp::Write,
             (Self::PunchHole | Self::ZeroRange, _) => FaultOp::Allocate,
-            (Self::Sync, _) => FaultOp::Flush,
         }
     }
 }
@@ -84,6 +100,8 @@ unsafe impl Send for Doing {}
 enum Operation {
     Do(Doing),
     Flush(FileId),
+    /// Makes stable what was written and has to be before it is answered.
+    Sync(FileId),
 }
 
 /// What came to its end.
@@ -99,6 +117,8 @@ struct Open {
     /// Whether the processor copies what is read and written: it is in the page cache, or in memory
     /// altogether.
     is_copied: bool,
+    /// See [`keeps_dsync`].
+    keeps_dsync: bool,
     /// The file by another way, if it is in memory: its pages can be handed on as they are.
     pages: Option<File>,
 }
@@ -124,7 +144,8 @@ impl FileTable {
         // What is opened around the page cache hands on copies.
         let pages =
             is_in_memory.then(|| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()).flatten();
-        FileId(self.files().insert(Open { file, is_copied, pages }) as u32)
+        let keeps_dsync = keeps_dsync(&file);
+        FileId(self.files().insert(Open { file, is_copied, keeps_dsync, pages }) as u32)
     }
 
     pub(crate) fn remove(&self, file: FileId) {
@@ -154,6 +175,11 @@ impl FileTable {
         unsafe { libc::fcntl(self.fd(file), libc::F_GETFL) & libc::O_DIRECT == 0 }
     }
 
+    /// See [`keeps_dsync`].
+    fn keeps_dsync(&self, file: FileId) -> bool {
+        self.files()[file.0 as usize].keeps_dsync
+    }
+
     /// Whether the processor copies what is read and written.
     fn is_copied(&self, file: FileId) -> bool {
         self.files()[file.0 as usize].is_copied
@@ -175,6 +201,10 @@ pub(crate) struct Store {
     zeros: Buffer,
     transfers: HashMap<usize, Transfer>,
     operations: Slab<Operation>,
+    /// Runs that are done and are answered when they are stable.
+    unstable: Flushes<(IoId, Run)>,
+    /// What has come to its end and was not [taken](Self::next_finished).
+    ended: VecDeque<Finished>,
     injector: Option<Injector>,
     finder: Finder,
     results: Vec<Result<(), Errno>>,
@@ -200,6 +230,8 @@ impl Store {
             zeros,
             transfers,
             operations,
+            unstable: Flushes::new(),
+            ended: VecDeque::new(),
             injector,
             finder,
             results: Vec::new(),
@@ -396,7 +428,7 @@ impl Store {
         let first = transfer.pieces()[run.pieces.start];
         let (fd, offset) = (self.fd(first.file), first.offset + run.done);
         let len: u64 = transfer.rest(&run).map(|(_, bytes)| u64::from(bytes.end - bytes.start)).sum();
-        let flags = if first.fua { libc::RWF_DSYNC } else { 0 };
+        let flags = if first.fua && self.files.keeps_dsync(first.file) { libc::RWF_DSYNC } else { 0 };
         let mut vectors: Box<[libc::iovec]> = Box::default();
         let mut is_fixed = false;
         if way == Way::Transfer {
@@ -450,7 +482,6 @@ impl Store {
                 Fallocate::new(fd, len).offset(offset).mode(mode | libc::FALLOC_FL_KEEP_SIZE).build()
             }
             (Way::Find, ..) => unreachable!("it is no operation of the ring"),
-            (Way::Sync, ..) => self.sync(first.file, FsyncFlags::DATASYNC),
         };
         // One that is alone is done soonest here.
         let is_apart = way == Way::Transfer && len >= LARGE && !queue.is_alone() && ring.has_worker(len);
@@ -487,12 +518,7 @@ impl Store {
     }
 
     /// A thread has looked something up.
-    pub(crate) fn found(
-        &mut self,
-        queue: &mut RequestQueue<Data>,
-        number: usize,
-        extents: Vec<Extent>,
-    ) -> Option<Finished> {
+    pub(crate) fn found(&mut self, queue: &mut RequestQueue<Data>, number: usize, extents: Vec<Extent>) {
         let Operation::Do(Doing { io, run, .. }) = self.operations.remove(number) else {
             unreachable!("only questions are answered so")
         };
@@ -500,14 +526,64 @@ impl Store {
         let piece = transfer.pieces()[run.pieces.start];
         *queue.data(&piece) = Some(Data::Extents(extents));
         let Then::Done = transfer.step(run, Ok(piece.len.into())) else { unreachable!("it is one piece") };
-        self.finished(io)
+        self.end_if_done(io);
     }
 
-    /// The results of an io, if nothing of it is in flight.
-    fn finished(&mut self, io: IoId) -> Option<Finished> {
-        let results = self.transfers[&io.0].results()?.to_vec();
+    /// A run is done and waits until it is stable.
+    fn wait_for_sync(&mut self, ring: &mut Ring, file: FileId, run: (IoId, Run)) -> io::Result<()> {
+        // It is only refused after one that was given up, and none is.
+        let _ = self.unstable.ask(file, run);
+        self.begin_syncs(ring)
+    }
+
+    /// Begins to sync the files that have runs to make stable and are not being synced.
+    fn begin_syncs(&mut self, ring: &mut Ring) -> io::Result<()> {
+        while let Some(file) = self.unstable.begin(None) {
+            self.push_sync(ring, file)?;
+        }
+        Ok(())
+    }
+
+    fn push_sync(&mut self, ring: &mut Ring, file: FileId) -> io::Result<()> {
+        let harm = self.injector.as_ref().and_then(|i| i.hit(FaultOp::Flush, file, &(0..u64::MAX)));
+        let entry = self.sync(file, FsyncFlags::DATASYNC);
+        // SAFETY: it names no memory.
+        unsafe { self.send(ring, entry, Operation::Sync(file), harm, false) }
+    }
+
+    /// A file has been synced, or could not be: then the runs that are done are lost, too, whose sync has not
+    /// begun, as the kernel reports an error only once.
+    fn synced(
+        &mut self,
+        ring: &mut Ring,
+        queue: &mut RequestQueue<Data>,
+        file: FileId,
+        result: Result<(), Errno>,
+    ) -> io::Result<()> {
+        if let Err(errno) = result {
+            queue.sync_failed(file, errno);
+        }
+        for (io, run) in self.unstable.done(file, result.is_ok()) {
+            let transfer = self.transfers.get_mut(&io.0).expect("in flight");
+            match result {
+                Ok(()) => transfer.settle(),
+                Err(errno) => transfer.lose(&run, errno),
+            }
+            self.end_if_done(io);
+        }
+        self.begin_syncs(ring)
+    }
+
+    /// An io ends if nothing of it is in flight.
+    fn end_if_done(&mut self, io: IoId) {
+        let Some(results) = self.transfers[&io.0].results() else { return };
+        self.ended.push_back(Finished::Io(io, results.to_vec()));
         self.transfers.remove(&io.0);
-        Some(Finished::Io(io, results))
+    }
+
+    /// Takes the next io or flush that has come to its end.
+    pub(crate) fn next_finished(&mut self) -> Option<Finished> {
+        self.ended.pop_front()
     }
 
     /// An operation came to an end.
@@ -517,28 +593,33 @@ impl Store {
         queue: &mut RequestQueue<Data>,
         number: usize,
         result: i32,
-    ) -> io::Result<Option<Finished>> {
+    ) -> io::Result<()> {
         let result = match self.injector.as_mut().map(|i| i.meaning(number, result)) {
             None => result,
             Some(Meaning::Outcome(result)) => result,
             Some(Meaning::Do(operation)) => {
                 // SAFETY: it is not completed yet, so what it names is still there.
                 unsafe { ring.push(operation, Token::Store(number))? };
-                return Ok(None);
+                return Ok(());
             }
         };
         let outcome = u64::try_from(result).map_err(|_| Errno(-result));
         match self.operations.remove(number) {
             Operation::Flush(file) if outcome.is_err_and(is_temporary) => {
                 self.files.sync_whole(file);
-                self.flush(ring, file)?;
-                Ok(None)
+                self.flush(ring, file)
             }
-            Operation::Flush(file) => Ok(Some(Finished::Flush(file, outcome.map(|_| ())))),
+            Operation::Flush(file) => {
+                self.ended.push_back(Finished::Flush(file, outcome.map(|_| ())));
+                Ok(())
+            }
+            Operation::Sync(file) if outcome.is_err_and(is_temporary) => self.push_sync(ring, file),
+            Operation::Sync(file) => self.synced(ring, queue, file, outcome.map(|_| ())),
             Operation::Do(doing) => {
                 let io = doing.io;
                 self.advance(ring, queue, doing, outcome)?;
-                Ok(self.finished(io))
+                self.end_if_done(io);
+                Ok(())
             }
         }
     }
@@ -563,17 +644,12 @@ impl Store {
             Way::PunchHole if is_unsupported && first.op == Op::Discard => Ok(all),
             Way::PunchHole if is_unsupported => return self.push(ring, queue, io, run, Way::ZeroRange),
             Way::ZeroRange if is_unsupported => return self.push(ring, queue, io, run, Way::WriteZeros),
-            Way::PunchHole | Way::ZeroRange if first.fua && outcome.is_ok() => {
-                return self.push(ring, queue, io, run, Way::Sync);
-            }
-            Way::Sync if outcome.is_err() => {
-                let errno = outcome.err().unwrap_or(Errno::IO);
-                transfer.lose(&run, errno);
-                queue.sync_failed(first.file, errno);
-                return Ok(());
-            }
-            Way::PunchHole | Way::ZeroRange | Way::Find | Way::Sync => outcome.map(|_| all),
+            Way::PunchHole | Way::ZeroRange | Way::Find => outcome.map(|_| all),
         };
+        let is_written = matches!(way, Way::Transfer | Way::WriteZeros);
+        if first.fua && outcome == Ok(all) && !(is_written && self.files.keeps_dsync(first.file)) {
+            return self.wait_for_sync(ring, first.file, (io, run));
+        }
         if let Err(errno) = outcome
             && first.fua
             && self.files.is_cached(first.file)

@@ -124,6 +124,11 @@ impl Transfer {
         Then::Do(runs)
     }
 
+    /// A run whose bytes are all written has become stable, too.
+    pub const fn settle(&mut self) {
+        self.open -= 1;
+    }
+
     /// Fails a whole run whose writes could not be made stable: to try again would succeed, and mean nothing.
     pub fn lose(&mut self, run: &Run, errno: Errno) {
         self.open -= 1;

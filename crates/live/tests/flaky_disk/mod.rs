@@ -32,8 +32,9 @@ struct State {
     stable: Vec<u8>,
     is_cut: bool,
     syncs: u64,
-    /// How long it takes to find data and holes.
+    /// How long it takes to find data and holes, and to sync.
     seek: Duration,
+    sync: Duration,
 }
 
 /// See the [module](self).
@@ -65,6 +66,7 @@ impl FlakyDisk {
             is_cut: false,
             syncs: 0,
             seek: Duration::ZERO,
+            sync: Duration::ZERO,
         };
         let state = Arc::new(Mutex::new(state));
         let mut served = Served { fuse, state: Arc::clone(&state) };
@@ -83,6 +85,11 @@ impl FlakyDisk {
     /// From now on, each search for data or holes takes this long.
     pub(crate) fn set_seek(&self, time: Duration) {
         self.state().seek = time;
+    }
+
+    /// From now on, each sync takes this long.
+    pub(crate) fn set_sync(&self, time: Duration) {
+        self.state().sync = time;
     }
 
     /// How many times it has been synced.
@@ -189,6 +196,7 @@ impl Served {
             20 if state.is_cut => Err(libc::EIO),
             20 => {
                 state.syncs += 1;
+                std::thread::sleep(state.sync);
                 let State { volatile, stable, .. } = &mut *state;
                 stable.clone_from(volatile);
                 Ok(Vec::new())
