@@ -1,22 +1,49 @@
 //! Groups by name: cgroup paths, exports and what a program calls its clients share one tree.
 //!
-//! `vm/web` is the group `web` inside `vm`. A group is made when a client first names it, with those above
-//! it; it stays until it is [removed](GroupTable::remove). Their number is that of the queue's
-//! [`groups`](fairhead_core::Limits::groups).
+//! `vm/web` is the group `web` inside `vm`. A group is made when it is first named, with those above it. Their
+//! number is that of the queue's [`groups`](fairhead_core::Limits::groups).
+//!
+//! A group that a user named stays until it is [removed](GroupTable::remove). One that only a caller's cgroup
+//! [named](GroupTable::of_caller) goes by itself, since cgroups come and go by the thousand: once no request
+//! of its is left and no caller has named it for a while. If all numbers are taken, that while is short; if
+//! none can go, the caller's requests count for the closest group around its own that there is.
 
 use crate::error::{Error, ErrorKind};
 use crate::latency::Latencies;
 use crate::request_queue::RequestQueue;
 use fairhead_core::Control;
-use fairhead_core::units::{GroupId, Instant};
-use std::collections::BTreeMap;
+use fairhead_core::units::{Duration, GroupId, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A caller's group that no caller has named for this time goes. The kernel writes pages back for half a
+/// minute after their writer was last seen.
+const UNUSED_MAX: Duration = Duration::from_secs(60);
+/// [`UNUSED_MAX`] when all numbers are taken. A caller that is at work names its group every second.
+const CROWDED_MAX: Duration = Duration::from_secs(2);
+/// How often groups are looked at that may go.
+const TICK: Duration = Duration::from_secs(1);
+
+/// A group that there is.
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    id: GroupId,
+    /// Whether it stays until a user removes it.
+    is_kept: bool,
+    /// When a caller last named it.
+    used: Instant,
+}
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct GroupTable {
-    names: BTreeMap<String, GroupId>,
+    names: BTreeMap<String, Named>,
     /// Numbers that no name has; those of removed groups may still have requests.
     free: Vec<GroupId>,
+    /// Groups that went by themselves and were not [heard of](Self::take_gone).
+    gone: Vec<GroupId>,
+    looks_at: Instant,
+    /// Whether it was said that all numbers are taken.
+    has_said_full: bool,
     /// How long their clients waited.
     pub(crate) latencies: Latencies,
 }
@@ -24,18 +51,25 @@ pub(crate) struct GroupTable {
 impl GroupTable {
     pub(crate) fn new(groups: u32) -> Self {
         let free = (1..groups).rev().map(GroupId).collect();
-        Self { names: BTreeMap::new(), free, latencies: Latencies::new(groups as usize) }
+        Self {
+            names: BTreeMap::new(),
+            free,
+            gone: Vec::new(),
+            looks_at: Instant::EPOCH,
+            has_said_full: false,
+            latencies: Latencies::new(groups as usize),
+        }
     }
 
     /// All names, in order.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, GroupId)> {
-        self.names.iter().map(|(name, &id)| (name.as_str(), id))
+        self.names.iter().map(|(name, named)| (name.as_str(), named.id))
     }
 
     /// The group of that name; the root has none.
     pub(crate) fn find(&self, name: &str) -> Option<GroupId> {
         let name = Self::tidy(name);
-        if name.is_empty() { Some(GroupId::ROOT) } else { self.names.get(&name).copied() }
+        if name.is_empty() { Some(GroupId::ROOT) } else { self.names.get(&name).map(|named| named.id) }
     }
 
     /// Without slashes that say nothing.
@@ -43,28 +77,97 @@ impl GroupTable {
         name.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
     }
 
-    /// The group of that name, made if there is none.
+    /// Returns the group of that name, made if there is none. It stays until it is removed.
     pub(crate) fn ensure<D>(
         &mut self,
         now: Instant,
         queue: &mut RequestQueue<D>,
         name: &str,
     ) -> Result<GroupId, Error> {
+        let (group, missing) = self.walk(now, queue, &Self::tidy(name), true);
+        missing.map_or(Ok(group), Err)
+    }
+
+    /// Returns the group of a caller's cgroup, made if there is none; if there can be no more, the closest
+    /// group around it that there is.
+    pub(crate) fn of_caller<D>(&mut self, now: Instant, queue: &mut RequestQueue<D>, name: &str) -> GroupId {
+        if now >= self.looks_at {
+            self.looks_at = now + TICK;
+            self.reap(now, queue, UNUSED_MAX);
+        }
         let name = Self::tidy(name);
+        let (mut group, mut missing) = self.walk(now, queue, &name, false);
+        if missing.is_some() && self.reap(now, queue, CROWDED_MAX) {
+            (group, missing) = self.walk(now, queue, &name, false);
+        }
+        if let Some(why) = missing
+            && !std::mem::replace(&mut self.has_said_full, true)
+        {
+            eprintln!("fairhead: {why}; cgroups without one share the group around them");
+        }
+        group
+    }
+
+    /// Goes from the root to the group of that name and makes what is missing on the way. Returns how far it
+    /// came, and why no further.
+    fn walk<D>(
+        &mut self,
+        now: Instant,
+        queue: &mut RequestQueue<D>,
+        name: &str,
+        is_kept: bool,
+    ) -> (GroupId, Option<Error>) {
         let ends = name.match_indices('/').map(|(i, _)| i).chain([name.len()]);
         let mut parent = GroupId::ROOT;
         for end in ends.filter(|&end| end > 0) {
             let path = &name[..end];
-            parent = match self.names.get(path) {
-                Some(&id) => id,
-                None => {
-                    let id = self.make(now, queue, parent, path)?;
-                    self.names.insert(path.to_owned(), id);
-                    id
+            if let Some(named) = self.names.get_mut(path) {
+                named.is_kept |= is_kept;
+                named.used = now;
+                parent = named.id;
+                continue;
+            }
+            match self.make(now, queue, parent, path) {
+                Ok(id) => {
+                    self.names.insert(path.to_owned(), Named { id, is_kept, used: now });
+                    parent = id;
                 }
-            };
+                Err(why) => return (parent, Some(why)),
+            }
         }
-        Ok(parent)
+        (parent, None)
+    }
+
+    /// Lets the groups go that no caller has named for this time and that have no requests. Returns whether
+    /// there were any.
+    fn reap<D>(&mut self, now: Instant, queue: &mut RequestQueue<D>, unused: Duration) -> bool {
+        let is_old = |named: &Named| !named.is_kept && now.saturating_since(named.used) >= unused;
+        if !self.names.values().any(is_old) {
+            return false;
+        }
+        let busy: BTreeSet<GroupId> = queue.busy_groups().collect();
+        let old = self.names.iter().filter(|(_, named)| is_old(named) && !busy.contains(&named.id));
+        // Groups inside others come first, as a group with groups in it cannot go.
+        let old: Vec<(String, GroupId)> = old.rev().map(|(name, named)| (name.clone(), named.id)).collect();
+        let mut any = false;
+        for (name, id) in old {
+            if self.remove(now, queue, &name).is_ok() {
+                self.gone.push(id);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Takes the groups that went by themselves since the last call: what is remembered of them is void, as
+    /// their numbers will be other groups'.
+    pub(crate) fn take_gone(&mut self) -> Vec<GroupId> {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// The group stays until it is removed.
+    pub(crate) fn keep(&mut self, group: GroupId) {
+        self.names.values_mut().filter(|named| named.id == group).for_each(|named| named.is_kept = true);
     }
 
     fn make<D>(
@@ -95,7 +198,7 @@ impl GroupTable {
         Err(last)
     }
 
-    /// The group is no more; its tasks are its parent's.
+    /// Removes a group; its tasks are its parent's.
     pub(crate) fn remove<D>(
         &mut self,
         now: Instant,
@@ -103,7 +206,7 @@ impl GroupTable {
         name: &str,
     ) -> Result<(), Error> {
         let name = Self::tidy(name);
-        let Some(&id) = self.names.get(&name) else {
+        let Some(&Named { id, .. }) = self.names.get(&name) else {
             return Err(Error::new(ErrorKind::Group, format!("group {name}: there is none")));
         };
         let refused = |refusal| Error::new(ErrorKind::Group, format!("group {name}: {refusal}"));
@@ -111,5 +214,81 @@ impl GroupTable {
         self.names.remove(&name);
         self.free.insert(0, id);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bio::{Bio, FileId, Op};
+    use crate::request_queue::Settings;
+    use fairhead_core::sched::any::preset;
+    use fairhead_core::units::{IoPrio, Sector, TaskId};
+
+    const GROUPS: u32 = 256;
+
+    fn queue() -> (RequestQueue<()>, GroupTable) {
+        let config = (preset("bfq").unwrap().config)();
+        (RequestQueue::new(Settings::default(), config).unwrap(), GroupTable::new(GROUPS))
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn cgroups_that_come_and_go_have_a_group_each() {
+        let (mut queue, mut table) = queue();
+        table.ensure(at(0), &mut queue, "user").unwrap();
+        for i in 0..10_000 {
+            let group = table.of_caller(at(i), &mut queue, &format!("/jobs/{i}"));
+            assert_ne!(Some(group), table.find("jobs"), "job {i} has no group of its own");
+            assert!(table.names().count() < 70, "{} groups", table.names().count());
+        }
+        assert!(table.find("user").is_some(), "a user named it");
+        assert_eq!(table.take_gone().len() + table.names().count(), 10_000 + 2);
+        queue.check();
+    }
+
+    #[test]
+    fn where_all_groups_are_in_use_the_next_one_shares_by_parent() {
+        let (mut queue, mut table) = queue();
+        for i in 0..GROUPS - 2 {
+            assert_ne!(table.of_caller(at(0), &mut queue, &format!("/jobs/{i}")), GroupId::ROOT);
+        }
+        let jobs = table.find("jobs").unwrap();
+        assert_eq!(table.of_caller(at(1), &mut queue, "/jobs/one/more"), jobs);
+        assert_eq!(table.of_caller(at(1), &mut queue, "/system/one"), GroupId::ROOT);
+        let why = table.ensure(at(1), &mut queue, "mine").unwrap_err().to_string();
+        assert!(why.contains("255 groups"), "{why}");
+        assert_ne!(table.of_caller(at(3), &mut queue, "/jobs/one"), jobs, "others have gone by now");
+    }
+
+    #[test]
+    fn a_group_stays_as_long_as_it_has_requests() {
+        let (mut queue, mut table) = queue();
+        let busy = table.of_caller(at(0), &mut queue, "/busy");
+        table.of_caller(at(0), &mut queue, "/idle");
+        let client = queue.join();
+        let bio = Bio {
+            op: Op::Read,
+            file: FileId(0),
+            offset: 0,
+            len: 4096,
+            sector: Sector(0),
+            fua: false,
+            sync: true,
+            task: TaskId(1),
+            group: busy,
+            prio: IoPrio::default(),
+            cookie: 0,
+        };
+        let id = queue.submit(at(0), client, bio, None);
+        table.of_caller(at(100), &mut queue, "/other");
+        assert_eq!((table.find("busy"), table.find("idle")), (Some(busy), None));
+        queue.cancel(at(100), id);
+        assert_eq!(queue.next(at(100)), None, "it was taken back");
+        table.of_caller(at(200), &mut queue, "/other");
+        assert_eq!(table.find("busy"), None);
     }
 }

@@ -61,7 +61,7 @@ use fairhead_core::elevator::{Control, Dispatch, Elevator, Limits};
 use fairhead_core::groups::{GroupStats, Refusal};
 use fairhead_core::request::{self, Request};
 use fairhead_core::sched::any::{AnyConfig, AnyScheduler};
-use fairhead_core::units::{Duration, Id, Instant, Sectors, Tag};
+use fairhead_core::units::{Duration, GroupId, Id, Instant, Sectors, Tag};
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -295,6 +295,11 @@ impl<D> RequestQueue<D> {
     #[must_use]
     pub fn knows(&self, file: FileId) -> bool {
         self.flushes.knows(file) || self.bios.iter().any(|(_, p)| p.bio.file == file)
+    }
+
+    /// The groups of the bios that are here.
+    pub(crate) fn busy_groups(&self) -> impl Iterator<Item = GroupId> {
+        self.bios.iter().map(|(_, p)| p.bio.group)
     }
 
     /// Whether the client may submit another bio of `len` bytes now. A bio beyond that is not refused; the

@@ -103,6 +103,8 @@ pub(super) fn change(context: &mut Context, request: &Request) -> Result<(), Str
         Request::Make(name, change) => make(context, name, change),
         Request::Set(name, change) => {
             let id = find(context, name)?;
+            // Its settings would go with it.
+            context.groups.keep(id);
             tell(context, id, change).map_err(|why| format!("group {}: {why}", shown(name)))
         }
         Request::Remove(name) => {

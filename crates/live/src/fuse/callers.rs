@@ -81,8 +81,8 @@ impl Callers {
             (Some(known), None) => known.who,
             _ => {
                 let name = fs::read_to_string(format!("/proc/{thread}/cgroup")).unwrap_or_default();
-                let group =
-                    context.groups.ensure(now, &mut context.queue, cgroup(&name)).unwrap_or(GroupId::ROOT);
+                let group = context.groups.of_caller(now, &mut context.queue, cgroup(&name));
+                self.forget_groups(&context.groups.take_gone());
                 Who { task: TaskId(thread), group, prio: priority(thread), sync: true }
             }
         };
@@ -92,6 +92,20 @@ impl Callers {
         }
         (0..2).for_each(|_| self.look_after_one(context));
         who
+    }
+
+    /// These groups are no more, and their numbers may soon be others'.
+    fn forget_groups(&mut self, gone: &[GroupId]) {
+        if gone.is_empty() {
+            return;
+        }
+        let forget = |who: &mut Who| {
+            if gone.contains(&who.group) {
+                who.group = GroupId::ROOT;
+            }
+        };
+        self.writers.values_mut().for_each(forget);
+        self.threads.values_mut().for_each(|known| forget(&mut known.who));
     }
 
     /// The scheduler forgets threads that are gone, or it would have no queue of their own for new ones some
