@@ -62,6 +62,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     }
     let options = Options {
         connections_max: usize::from(args.connections),
+        connections_per_peer: args.connections_per_peer.map(usize::from),
         trust_network: args.insecure_remote,
         force_share: args.force_share,
     };
@@ -193,7 +194,7 @@ struct Wanted {
 }
 
 /// The settings of an export other than those of its group.
-const KEYS: [&str; 3] = ["group", "readonly", "description"];
+const KEYS: [&str; 6] = ["group", "readonly", "description", "allow_uid", "allow_gid", "connections"];
 
 impl Wanted {
     fn parse(text: &str) -> Result<Self, CliError> {
@@ -220,10 +221,20 @@ impl Wanted {
         match key {
             "group" => value.clone_into(&mut self.export.group),
             "description" => value.clone_into(&mut self.export.description),
+            "allow_uid" => self.export.allow_uids.push(number(key, value)?),
+            "allow_gid" => self.export.allow_gids.push(number(key, value)?),
+            "connections" => match number(key, value)? {
+                0 => return Err("connections=0: at least 1".to_owned()),
+                n => self.export.connections_max = Some(n as usize),
+            },
             _ => self.change.set(key, value)?,
         }
         Ok(())
     }
+}
+
+fn number(key: &str, value: &str) -> Result<u32, String> {
+    value.parse().map_err(|_| format!("{key}={value}: not a number, such as {key}=1000"))
 }
 
 /// What is said of a group is said once.

@@ -75,6 +75,8 @@ fn mistakes_are_one_line_each() {
     assert!(export(",rbps=10").contains("sizes have a unit"));
     assert!(export(",riops=0").ends_with("riops=0: would never do anything; max is no limit"));
     assert!(export(",readonly=1").ends_with("it has no value"));
+    assert!(export(",allow_uid=root").ends_with("allow_uid=root: not a number, such as allow_uid=1000"));
+    assert!(export(",connections=0").ends_with("connections=0: at least 1"));
     assert!(refusal(&["--export", "a", "--socket", &socket], 2).contains("write NAME=FILE"));
     let one = place.export();
     assert!(refusal(&["--export", &one], 2).contains("write --socket PATH or --listen PORT"));

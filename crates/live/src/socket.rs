@@ -1,6 +1,7 @@
-//! Unix sockets in the file system: for their owner only, and removed with their listener.
+//! Unix sockets in the file system: for their owner, or for all, and removed with their listener.
 
 use crate::error::{Error, ErrorKind};
+use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -40,8 +41,15 @@ fn is_served(path: &Path) -> io::Result<bool> {
 const LOOKS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Listens on a unix socket that only its owner can open. A socket without a listener is replaced.
-pub(crate) fn open_unix(path: &Path) -> Result<(UnixListener, SocketFile), Error> {
+/// The users that can open a socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ForWhom {
+    Owner,
+    All,
+}
+
+/// Listens on a unix socket. A socket without a listener is replaced.
+pub(crate) fn open_unix(path: &Path, for_whom: ForWhom) -> Result<(UnixListener, SocketFile), Error> {
     let wrong =
         |message: String| Error::new(ErrorKind::Socket, format!("socket {}: {message}", path.display()));
     if let Ok(meta) = path.symlink_metadata() {
@@ -63,5 +71,8 @@ pub(crate) fn open_unix(path: &Path) -> Result<(UnixListener, SocketFile), Error
     let listener = listener.map_err(|e| wrong(e.to_string()))?;
     let made = path.metadata().map_err(|e| wrong(e.to_string()))?;
     debug_assert_eq!(made.permissions().mode() & 0o077, 0);
+    if for_whom == ForWhom::All {
+        std::fs::set_permissions(path, Permissions::from_mode(0o666)).map_err(|e| wrong(e.to_string()))?;
+    }
     Ok((listener, SocketFile { path: path.to_owned(), inode: made.ino() }))
 }

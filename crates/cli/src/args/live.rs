@@ -11,7 +11,8 @@ pub(crate) struct ServeArgs {
     /// share one disk.
     #[arg(long = "export", value_name = "NAME=FILE[,KEY=VALUE…]", required = true)]
     pub(crate) exports: Vec<String>,
-    /// Listen on this Unix socket, which only its owner can open. May be repeated.
+    /// Listen on this Unix socket, which only its owner can open unless an export names users or groups. May
+    /// be repeated.
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Vec<PathBuf>,
     /// Listen on TCP, at PORT of 127.0.0.1 or at ADDR:PORT. May be repeated.
@@ -54,6 +55,10 @@ pub(crate) struct ServeArgs {
     /// The most connections at a time.
     #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) connections: u16,
+    /// The most connections of one user of a Unix socket, or of one address over TCP. Default: as many as
+    /// --connections.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) connections_per_peer: Option<u16>,
     /// Record every event and decision of the scheduler in this file, for `fairhead replay-live`.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
@@ -70,7 +75,8 @@ const SERVE_LEGEND: &str = "\
 Settings of an export: weight=1…10000 (default 100), class=rt|be|idle (default be); limits rbps=, wbps= in bytes per \
 second (such as 50m), riops=, wiops= in requests per second; min_iops=, the guaranteed requests per second; \
 leaf_weight= and burst= as in docs/control.md; group=PATH (default: a group named after the export); readonly; \
-description=TEXT. Ctrl-C or SIGTERM ends the server: it finishes the requests in flight and prints a table of what \
+description=TEXT; allow_uid=N, allow_gid=N, which may be repeated: the users and groups that may open the export over \
+a Unix socket, which every process can connect to then; connections=N, the most connections of the export. Ctrl-C or SIGTERM ends the server: it finishes the requests in flight and prints a table of what \
 each export did.";
 
 /// Arguments of the commands that run until they are stopped.

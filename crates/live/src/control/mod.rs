@@ -35,7 +35,7 @@ use crate::clock::Clock;
 use crate::disk::{Disk, Shared};
 use crate::error::{Error, ErrorKind};
 use crate::nbd::Exports;
-use crate::socket::{SocketFile, open_unix};
+use crate::socket::{ForWhom, SocketFile, open_unix};
 use fairhead_core::units::{Duration, Instant};
 use guest::{Guest, Said, Wants};
 use serde_json::{Value, json};
@@ -90,7 +90,8 @@ impl ControlServer {
     /// If a socket cannot be had.
     pub fn start(disk: &Disk, options: &ControlOptions) -> Result<Self, Error> {
         let failed = |e: io::Error| Error::new(ErrorKind::Socket, format!("control: {e}"));
-        let (unix, socket) = options.socket.as_deref().map(open_unix).transpose()?.unzip();
+        let (unix, socket) =
+            options.socket.as_deref().map(|path| open_unix(path, ForWhom::Owner)).transpose()?.unzip();
         let tcp = options.metrics.map(|at| open_tcp(at, options.trust_network)).transpose()?;
         unix.as_ref().map_or(Ok(()), |l: &UnixListener| l.set_nonblocking(true)).map_err(failed)?;
         let metrics = tcp.as_ref().map(TcpListener::local_addr).transpose().map_err(failed)?;

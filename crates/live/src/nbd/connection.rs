@@ -10,6 +10,7 @@
 //! it is until the operation's outcome has come; so a connection that is dropped remains, dead, until both
 //! its operations have ended.
 
+use super::peer::Peer;
 use super::session::{Head, INPUT_MAX, REQUEST_HEADER, Request, Session};
 use crate::bio::ClientId;
 use crate::buffer::Buffer;
@@ -65,6 +66,13 @@ impl Socket {
         // Replies are whole: nothing is won by waiting for more of them.
         let _ = socket.set_nodelay(true);
         Self::Tcp(socket)
+    }
+
+    pub(super) fn peer(&self) -> Peer {
+        match self {
+            Self::Unix(s) => Peer::of_unix(s),
+            Self::Tcp(s) => Peer::of_tcp(s),
+        }
     }
 
     pub(super) fn shutdown(&self, how: Shutdown) {
@@ -237,6 +245,7 @@ impl std::fmt::Debug for Message {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) socket: Socket,
+    pub(super) peer: Peer,
     pub(super) session: Session,
     pub(super) state: State,
     pub(super) identity: Option<Identity>,
@@ -268,11 +277,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(socket: Socket, now: Instant) -> Self {
+    pub(super) fn new(socket: Socket, peer: Peer, now: Instant) -> Self {
         // SAFETY: a message without parts and without an address, which is all zeros.
         let header = unsafe { std::mem::zeroed() };
         Self {
             socket,
+            peer,
             session: Session::new(),
             state: State::Open,
             identity: None,

@@ -14,7 +14,8 @@
 //! queue, because it does not read its replies, or because all together hold too much. A client that keeps
 //! the server waiting is dropped: a handshake takes ten seconds at most, and half a minute without progress
 //! ends a connection that does not read its replies or does not send the data that it has announced. If
-//! memory is scarce, that time is shorter. If all places are taken, the oldest handshake is dropped.
+//! memory is scarce, that time is shorter. If all places are taken, a newcomer gets that of the oldest
+//! handshake, or of a client that has more than others (`peer.rs`).
 //!
 //! While the engine polls, requests of the only connection are received by calls that do not block; the ring
 //! gets a receive only before the engine sleeps.
@@ -23,7 +24,8 @@
 //! so first, it gets what it asked for.
 
 use super::connection::{Came, Connection, Identity, Out, STRAIGHT, Sent, Socket, State, Writing};
-use super::session::{Command, Errno, Facts, Request, Session, Step};
+use super::peer::{Allowed, Holder, Peer, gives_way};
+use super::session::{Access, Command, Errno, Facts, Request, Session, Step};
 use super::stats::Counters;
 use crate::bio::{Answer, Bio, FileId, Op};
 use crate::buffer::Pool;
@@ -112,6 +114,9 @@ pub(super) struct Served {
     pub(super) prio: IoPrio,
     /// The file's lock, which ends when this is closed.
     pub(super) _lock: File,
+    /// Who may open it, and how often at a time.
+    pub(super) allowed: Allowed,
+    pub(super) connections_max: usize,
     /// Whether its pages can be sent as they are; and where they are, if it has no holes.
     pub(super) has_pages: bool,
     pub(super) map: Option<Arc<Map>>,
@@ -135,6 +140,7 @@ pub(super) struct NbdFront {
     exports: Vec<Served>,
     listeners: Vec<(Listener, bool)>,
     connections_max: usize,
+    per_peer_max: usize,
     pool: Arc<Pool>,
     pipes: Arc<Pipes>,
     connections: Slab<Connection>,
@@ -155,7 +161,7 @@ impl NbdFront {
         facts: Vec<Facts>,
         exports: Vec<Served>,
         listeners: Vec<Listener>,
-        connections_max: usize,
+        (connections_max, per_peer_max): (usize, usize),
         pool: Arc<Pool>,
     ) -> Self {
         Self {
@@ -163,6 +169,7 @@ impl NbdFront {
             exports,
             listeners: listeners.into_iter().map(|l| (l, false)).collect(),
             connections_max,
+            per_peer_max,
             pool,
             pipes: Arc::default(),
             connections: Slab::new(),
@@ -268,9 +275,7 @@ impl Front for NbdFront {
 /// Coming and going.
 impl NbdFront {
     fn accept_all(&mut self, ring: &mut Ring) -> io::Result<()> {
-        let has_room = self.connections.len() < self.connections_max
-            || self.connections.iter().any(|(_, c)| c.identity.is_none() && c.state == State::Open);
-        if self.is_stopping || self.is_resting || !has_room {
+        if self.is_stopping || self.is_resting {
             return Ok(());
         }
         for (i, (listener, is_accepting)) in self.listeners.iter_mut().enumerate().filter(|(_, l)| !l.1) {
@@ -294,18 +299,62 @@ impl NbdFront {
         if self.is_stopping {
             return;
         }
-        if self.connections.len() >= self.connections_max {
-            let handshakes =
-                self.connections.iter().filter(|(_, c)| c.identity.is_none() && c.state == State::Open);
-            let Some((oldest, _)) = handshakes.min_by_key(|(_, c)| c.began) else { return };
-            self.end(context, oldest);
-        }
         let is_tcp = matches!(self.listeners[listener].0, Listener::Tcp(_));
-        let mut connection = Connection::new(Socket::new(fd, is_tcp), context.now);
+        let socket = Socket::new(fd, is_tcp);
+        let peer = socket.peer();
+        let alive = self.connections.iter().filter(|(_, c)| c.state != State::Dead);
+        let (of_peer, all) = alive.fold((0, 0), |(of_peer, all), (_, c)| {
+            (of_peer + usize::from(c.peer.owner == peer.owner), all + 1)
+        });
+        // What is not put away is closed.
+        if of_peer >= self.per_peer_max {
+            return;
+        }
+        if all >= self.connections_max {
+            let Some(slot) = self.gives_way(context.now, &peer) else { return };
+            self.end(context, slot);
+        }
+        let mut connection = Connection::new(socket, peer, context.now);
         connection.put(Out::Bytes(Session::greeting()));
         let slot = self.connections.insert(connection);
         self.mark_dirty(slot);
         self.to_receive.push(slot);
+    }
+
+    /// The connection that gives its place to a newcomer: the oldest handshake, or one of a client that has
+    /// more than the newcomer.
+    fn gives_way(&self, now: Instant, newcomer: &Peer) -> Option<usize> {
+        let all = || self.connections.iter().filter(|(_, c)| c.state == State::Open);
+        let handshakes = all().filter(|(_, c)| c.identity.is_none());
+        if let Some((oldest, _)) = handshakes.min_by_key(|(_, c)| c.began) {
+            return Some(oldest);
+        }
+        let holders = all().map(|(slot, c)| Holder {
+            slot,
+            peer: &c.peer,
+            is_idle: c.open == 0 && c.writing.is_none() && !c.has_output(),
+            silent: now.saturating_since(c.heard).as_ns(),
+        });
+        let holders: Vec<Holder<'_>> = holders.collect();
+        gives_way(&holders, newcomer)
+    }
+
+    /// What a client that has not chosen its export may choose now.
+    fn access(&self, slot: usize) -> Vec<Access> {
+        let peer = &self.connections[slot].peer;
+        let access = |(i, export): (usize, &Served)| {
+            let is_one = |c: &Connection| c.identity.is_some() && c.session.export() == Some(i);
+            let is_full = || {
+                let alive = self.connections.iter().filter(|(_, c)| c.state != State::Dead);
+                alive.filter(|(_, c)| is_one(c)).count() >= export.connections_max
+            };
+            match export.allowed.allows(peer) {
+                false => Access::Hidden,
+                true if export.connections_max < usize::MAX && is_full() => Access::Full,
+                true => Access::Open,
+            }
+        };
+        self.exports.iter().enumerate().map(access).collect()
     }
 
     /// The connection is to be looked at, at the end of the turn.
@@ -484,6 +533,11 @@ impl NbdFront {
             if c.unsent() > UNSENT_MAX {
                 return self.wait_for_room(slot);
             }
+            if c.identity.is_none() {
+                let access = self.access(slot);
+                self.connections[slot].session.set_access(access);
+            }
+            let c = &mut self.connections[slot];
             let mut out = Vec::new();
             let mut session = std::mem::take(&mut c.session);
             let (taken, step) = session.step(&self.facts, c.input(), &mut out);

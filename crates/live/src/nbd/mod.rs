@@ -8,8 +8,10 @@
 //! its weight, class, limits and guarantee. Each connection is a queue of the scheduler's within that group,
 //! so that a client with several connections wins nothing from other exports.
 //!
-//! What it does not do: TLS, and passwords. A process that can open the socket can read and write; so a unix
-//! socket is for its owner only, and TCP is refused beyond this machine unless the network is declared
+//! A unix socket is for its owner only, unless exports say which users and groups may open them; then every
+//! process can connect, and sees the exports that it may open.
+//!
+//! What it does not do: TLS, and passwords. TCP is refused beyond this machine unless the network is declared
 //! trusted.
 //!
 //! From the protocol's public description.
@@ -18,11 +20,12 @@
 mod connection;
 mod front;
 mod image_lock;
+mod peer;
 mod server;
 mod session;
 mod stats;
 mod wire;
 
 pub use server::{Export, Listen, Options, Server};
-pub use session::{Command, Errno, Facts, Head, INPUT_MAX, Request, Session, Step, TRANSFER_MAX};
+pub use session::{Access, Command, Errno, Facts, Head, INPUT_MAX, Request, Session, Step, TRANSFER_MAX};
 pub use stats::{ExportStats, Exports};

@@ -2,6 +2,7 @@
 
 use super::front::{Listener, NbdFront, Served};
 use super::image_lock::{self, Conflict};
+use super::peer::Allowed;
 use super::session::Facts;
 use super::stats::{Counters, ExportStats, Exports};
 use crate::bio::FileId;
@@ -9,7 +10,7 @@ use crate::buffer::Pool;
 use crate::disk::{Disk, DiskOptions};
 use crate::error::{Error, ErrorKind};
 use crate::mapped::Map;
-use crate::socket::{SocketFile, open_unix};
+use crate::socket::{ForWhom, SocketFile, open_unix};
 use crate::store::is_in_memory;
 use fairhead_core::units::IoPrio;
 use std::fs::{File, Metadata, OpenOptions};
@@ -35,6 +36,13 @@ pub struct Export {
     pub read_only: bool,
     /// A description for users.
     pub description: String,
+    /// The users that may open it over a unix socket. Default: none is named, here and in `allow_gids`; then
+    /// every client may, or, if another export names some, only the user of the server and root.
+    pub allow_uids: Vec<u32>,
+    /// The groups whose users may open it, too.
+    pub allow_gids: Vec<u32>,
+    /// How many connections it may have. Default: as many as the server.
+    pub connections_max: Option<usize>,
 }
 
 impl Export {
@@ -49,14 +57,35 @@ impl Export {
             prio: IoPrio::default(),
             read_only: false,
             description: String::new(),
+            allow_uids: Vec::new(),
+            allow_gids: Vec::new(),
+            connections_max: None,
         }
     }
+}
+
+impl Export {
+    fn names_peers(&self) -> bool {
+        !(self.allow_uids.is_empty() && self.allow_gids.is_empty())
+    }
+}
+
+/// The clients that may open each export. A socket that only its owner can open needs no list.
+fn allowed(exports: &[Export]) -> Vec<Allowed> {
+    let is_shared = exports.iter().any(Export::names_peers);
+    let own = vec![0, rustix::process::geteuid().as_raw()];
+    let of = |e: &Export| match e.names_peers() {
+        true => Allowed::Some { users: e.allow_uids.clone(), groups: e.allow_gids.clone() },
+        false if is_shared => Allowed::Some { users: own.clone(), groups: Vec::new() },
+        false => Allowed::All,
+    };
+    exports.iter().map(of).collect()
 }
 
 /// An address that clients connect to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Listen {
-    /// A unix socket, mode 0600.
+    /// A unix socket, mode 0600; 0666 if an export names the users or groups that may open it.
     Unix(PathBuf),
     /// TCP; port 0 is any that is free.
     Tcp(SocketAddr),
@@ -67,6 +96,9 @@ pub enum Listen {
 pub struct Options {
     /// How many connections there may be. Default 256.
     pub connections_max: usize,
+    /// How many connections one user of a unix socket, or one address of TCP, may have. Default: as many as
+    /// there may be.
+    pub connections_per_peer: Option<usize>,
     /// Whether TCP may be opened to other machines. Nothing is encrypted, and clients are not authenticated.
     /// Default false.
     pub trust_network: bool,
@@ -76,7 +108,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { connections_max: 256, trust_network: false, force_share: false }
+        Self { connections_max: 256, connections_per_peer: None, trust_network: false, force_share: false }
     }
 }
 
@@ -114,9 +146,10 @@ impl Server {
         if !options.force_share {
             lock_images(exports, &looked)?;
         }
+        let for_whom = if exports.iter().any(Export::names_peers) { ForWhom::All } else { ForWhom::Owner };
         let (mut listeners, mut sockets, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
         for place in listen {
-            let (listener, socket, address) = open_socket(place, options.trust_network)?;
+            let (listener, socket, address) = open_socket(place, options.trust_network, for_whom)?;
             listeners.push(listener);
             sockets.extend(socket);
             addresses.push(address);
@@ -133,8 +166,14 @@ impl Server {
                 fast_zero: looked.punches,
             });
             let facts = facts.collect();
-            let served = exports.iter().zip(looked.drain(..)).zip(extents).zip(&counters).enumerate().map(
-                |(i, (((export, looked), extent), counters))| Served {
+            let served = exports
+                .iter()
+                .zip(looked.drain(..))
+                .zip(extents)
+                .zip(&counters)
+                .zip(allowed(exports))
+                .enumerate()
+                .map(|(i, ((((export, looked), extent), counters), allowed))| Served {
                     file: FileId(i as u32),
                     start: extent.start,
                     group: export.group.clone(),
@@ -142,14 +181,15 @@ impl Server {
                     has_pages: is_in_memory(&looked.file),
                     map: is_in_memory(&looked.file).then(|| Map::new(&looked.file)).flatten(),
                     _lock: looked.file,
+                    allowed,
+                    connections_max: export.connections_max.unwrap_or(usize::MAX),
                     counters: Arc::clone(counters),
-                },
-            );
+                });
             NbdFront::new(
                 facts,
                 served.collect(),
                 listeners,
-                options.connections_max.max(1),
+                (options.connections_max.max(1), options.connections_per_peer.unwrap_or(usize::MAX)),
                 Arc::clone(pool),
             )
         })?;
@@ -291,10 +331,14 @@ fn punches(file: &File) -> bool {
         && unsafe { libc::fallocate(file.as_raw_fd(), mode, at, 4096) } == 0
 }
 
-fn open_socket(place: &Listen, trust_network: bool) -> Result<(Listener, Option<SocketFile>, Listen), Error> {
+fn open_socket(
+    place: &Listen,
+    trust_network: bool,
+    for_whom: ForWhom,
+) -> Result<(Listener, Option<SocketFile>, Listen), Error> {
     match place {
         Listen::Unix(path) => {
-            let (listener, file) = open_unix(path)?;
+            let (listener, file) = open_unix(path, for_whom)?;
             Ok((Listener::Unix(listener), Some(file), place.clone()))
         }
         Listen::Tcp(address) if !address.ip().is_loopback() && !trust_network => Err(Error::new(

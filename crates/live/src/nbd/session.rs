@@ -184,9 +184,22 @@ pub struct Session {
     is_fixed: bool,
     no_zeroes: bool,
     structured: bool,
+    /// By export; an export without an entry is open.
+    access: Vec<Access>,
     /// The export for which `base:allocation` was chosen.
     context: Option<usize>,
     export: Option<usize>,
+}
+
+/// Whether a client may choose an export.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// It may.
+    Open,
+    /// It may not now: the export has as many connections as it may have.
+    Full,
+    /// It may not, and does not learn that there is such an export.
+    Hidden,
 }
 
 /// The beginning of a reply.
@@ -229,9 +242,33 @@ impl Session {
             is_fixed: false,
             no_zeroes: false,
             structured: false,
+            access: Vec::new(),
             context: None,
             export: None,
         }
+    }
+
+    /// Sets which exports the client may choose, in their order. At first all.
+    pub fn set_access(&mut self, access: Vec<Access>) {
+        self.access = access;
+    }
+
+    fn access(&self, export: usize) -> Access {
+        self.access.get(export).copied().unwrap_or(Access::Open)
+    }
+
+    /// The exports that the client may know of, and their numbers.
+    fn visible<'a>(&self, exports: &'a [Facts]) -> impl Iterator<Item = (usize, &'a Facts)> {
+        exports.iter().enumerate().filter(|&(i, _)| self.access(i) != Access::Hidden)
+    }
+
+    /// The export of that name; the empty name is that of the only one.
+    fn find(&self, exports: &[Facts], name: &[u8]) -> Option<usize> {
+        let exact = self.visible(exports).find(|(_, e)| e.name.as_bytes() == name);
+        let mut all = self.visible(exports);
+        let found = exact
+            .or_else(|| if name.is_empty() { all.next().filter(|_| all.next().is_none()) } else { None });
+        found.map(|(i, _)| i)
     }
 
     /// Returns the first bytes that a server sends.
@@ -364,7 +401,7 @@ impl Session {
                 return Step::Leave;
             }
             option::LIST if data.is_empty() => {
-                for e in exports {
+                for (_, e) in self.visible(exports) {
                     let mut server = Vec::new();
                     server.u32(e.name.len() as u32);
                     server.put(e.name.as_bytes());
@@ -394,7 +431,12 @@ impl Session {
 
     fn export_name(&mut self, exports: &[Facts], name: &[u8], out: &mut Vec<u8>) -> Step {
         // There is no way to refuse but this.
-        let Some(export) = find(exports, name) else { return self.drop("an export that there is not").1 };
+        let Some(export) = self.find(exports, name) else {
+            return self.drop("an export that there is not").1;
+        };
+        if self.access(export) == Access::Full {
+            return self.drop("an export that has all its connections").1;
+        }
         out.u64(exports[export].size);
         out.u16(exports[export].flags());
         if !self.no_zeroes {
@@ -410,10 +452,14 @@ impl Session {
             refuse(out, option, reply::INVALID, "a name and a list of wishes, no more and no less");
             return Step::Next;
         };
-        let Some(export) = find(exports, name) else {
+        let Some(export) = self.find(exports, name) else {
             refuse(out, option, reply::UNKNOWN, "there is no export of that name");
             return Step::Next;
         };
+        if option == option::GO && self.access(export) == Access::Full {
+            refuse(out, option, reply::POLICY, "the export has as many connections as it may have");
+            return Step::Next;
+        }
         let facts = &exports[export];
         let mut tell = |kind: u16, put: &dyn Fn(&mut Vec<u8>)| {
             let mut data = Vec::new();
@@ -452,7 +498,7 @@ impl Session {
         let Some((name, queries)) = queries(data) else {
             return refuse(out, option, reply::INVALID, "a name and a list of queries, no more and no less");
         };
-        let Some(export) = find(exports, name) else {
+        let Some(export) = self.find(exports, name) else {
             return refuse(out, option, reply::UNKNOWN, "there is no export of that name");
         };
         let is_wanted = |q: &&[u8]| **q == *CONTEXT || (!is_set && **q == *b"base:");
@@ -480,12 +526,6 @@ fn queries(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
         queries.push(take.text()?);
     }
     take.0.is_empty().then_some((name, queries))
-}
-
-/// The export of that name. The empty name is that of the only one, if there is but one.
-fn find(exports: &[Facts], name: &[u8]) -> Option<usize> {
-    let exact = exports.iter().position(|e| e.name.as_bytes() == name);
-    exact.or_else(|| (name.is_empty() && exports.len() == 1).then_some(0))
 }
 
 fn answer(out: &mut Vec<u8>, option: u32, kind: u32, data: &[u8]) {

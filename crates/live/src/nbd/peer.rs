@@ -1,0 +1,172 @@
+//! The other end of a connection: whose it is, which exports it may open, and who gives way when all places
+//! are taken.
+//!
+//! The kernel says who made a unix socket: its user, groups and process. A client over TCP is known by its
+//! address alone, so it opens no export that is for some users.
+
+use rustix::net::sockopt::socket_peercred;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, TcpStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+
+/// Most users are in fewer groups than this; what is beyond is not looked at.
+const GROUPS_MAX: usize = 256;
+
+/// On whose account connections are counted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Owner {
+    User(u32),
+    Address(IpAddr),
+    Unknown,
+}
+
+/// See the [module](self).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Peer {
+    pub(super) owner: Owner,
+    /// The process; 0 over TCP.
+    pub(super) process: i32,
+    groups: Vec<u32>,
+}
+
+impl Peer {
+    pub(super) fn of_unix(socket: &UnixStream) -> Self {
+        let Ok(who) = socket_peercred(socket) else { return Self::UNKNOWN };
+        let mut groups = other_groups(socket);
+        groups.push(who.gid.as_raw());
+        let process = who.pid.as_raw_nonzero().get();
+        Self { owner: Owner::User(who.uid.as_raw()), process, groups }
+    }
+
+    pub(super) fn of_tcp(socket: &TcpStream) -> Self {
+        let owner = socket.peer_addr().map_or(Owner::Unknown, |at| Owner::Address(at.ip()));
+        Self { owner, ..Self::UNKNOWN }
+    }
+
+    const UNKNOWN: Self = Self { owner: Owner::Unknown, process: 0, groups: Vec::new() };
+}
+
+/// The groups of a client besides its first one.
+fn other_groups(socket: &UnixStream) -> Vec<u32> {
+    let mut groups = vec![0_u32; GROUPS_MAX];
+    let mut len = size_of_val(&groups[..]) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes to the numbers, and their size to `len`, during the call.
+    let result = unsafe {
+        let at = groups.as_mut_ptr().cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERGROUPS, at, &raw mut len)
+    };
+    groups.truncate(if result == 0 { len as usize / size_of::<u32>() } else { 0 });
+    groups
+}
+
+/// Who may open an export.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Allowed {
+    /// Every client of the socket.
+    All,
+    /// Clients over a unix socket of one of these users, or in one of these groups.
+    Some { users: Vec<u32>, groups: Vec<u32> },
+}
+
+impl Allowed {
+    pub(super) fn allows(&self, peer: &Peer) -> bool {
+        match (self, peer.owner) {
+            (Self::All, _) => true,
+            (Self::Some { users, groups }, Owner::User(user)) => {
+                users.contains(&user) || peer.groups.iter().any(|g| groups.contains(g))
+            }
+            (Self::Some { .. }, _) => false,
+        }
+    }
+}
+
+/// A connection that has chosen its export.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holder<'a> {
+    pub(super) slot: usize,
+    pub(super) peer: &'a Peer,
+    /// Whether it waits for nothing.
+    pub(super) is_idle: bool,
+    /// How long it has said nothing, in ns.
+    pub(super) silent: u64,
+}
+
+/// The connection that gives way to a newcomer when all places are taken: one of the owner that has the most,
+/// if that is more than the newcomer's owner would have, and of its process that has the most. Within one
+/// owner, a process that has more than the newcomer's would have gives way. An idle connection goes before a
+/// busy one, and of those the one that has been silent longest.
+pub(super) fn gives_way(holders: &[Holder<'_>], newcomer: &Peer) -> Option<usize> {
+    let (mut owners, mut processes) = (BTreeMap::new(), BTreeMap::new());
+    for h in holders {
+        *owners.entry(h.peer.owner).or_insert(0) += 1;
+        *processes.entry((h.peer.owner, h.peer.process)).or_insert(0) += 1;
+    }
+    let count = |peer: &Peer| {
+        let of_owner = owners.get(&peer.owner).copied().unwrap_or(0);
+        (of_owner, processes.get(&(peer.owner, peer.process)).copied().unwrap_or(0))
+    };
+    let (owner, process): (usize, usize) = count(newcomer);
+    let has_more = |h: &&Holder<'_>| {
+        let (of_owner, of_process) = count(h.peer);
+        of_owner > owner + 1 || (h.peer.owner == newcomer.owner && of_process > process + 1)
+    };
+    let found = holders.iter().filter(has_more).max_by_key(|h| (count(h.peer), h.is_idle, h.silent));
+    found.map(|h| h.slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(user: u32, process: i32) -> Peer {
+        Peer { owner: Owner::User(user), process, groups: vec![user] }
+    }
+
+    fn holders(peers: &[Peer]) -> Vec<Holder<'_>> {
+        let silent = |slot: usize| slot as u64;
+        peers
+            .iter()
+            .enumerate()
+            .map(|(slot, peer)| Holder { slot, peer, is_idle: true, silent: silent(slot) })
+            .collect()
+    }
+
+    #[test]
+    fn the_owner_with_the_most_connections_gives_way() {
+        let mut peers = vec![peer(1, 10); 5];
+        peers.extend([peer(2, 20), peer(2, 21), peer(3, 30)]);
+        let mut all = holders(&peers);
+        assert_eq!(gives_way(&all, &peer(3, 31)), Some(4), "the one that was silent longest");
+        all[4].is_idle = false;
+        assert_eq!(gives_way(&all, &peer(3, 31)), Some(3), "an idle one");
+        assert_eq!(gives_way(&all, &peer(1, 11)), Some(3), "a process with few of an owner with many");
+        assert_eq!(gives_way(&all, &peer(1, 10)), None, "it has the most itself");
+    }
+
+    #[test]
+    fn where_all_have_the_same_no_connection_gives_way() {
+        let peers: Vec<Peer> = (0..8).map(|i| peer(i, 100)).collect();
+        assert_eq!(gives_way(&holders(&peers), &peer(9, 1)), None);
+        let of_one: Vec<Peer> = (0..8).map(|i| peer(1, i)).collect();
+        assert_eq!(gives_way(&holders(&of_one), &peer(1, 9)), None, "one connection each");
+        assert_eq!(gives_way(&holders(&of_one), &peer(2, 9)), Some(7));
+    }
+
+    #[test]
+    fn an_export_for_some_is_for_no_other() {
+        let only = Allowed::Some { users: vec![7], groups: vec![3, 4] };
+        assert!(only.allows(&peer(7, 1)) && only.allows(&peer(4, 1)) && !only.allows(&peer(8, 1)));
+        let remote = Peer { owner: Owner::Address(IpAddr::from([127, 0, 0, 1])), ..Peer::UNKNOWN };
+        assert!(!only.allows(&remote) && Allowed::All.allows(&remote) && !only.allows(&Peer::UNKNOWN));
+    }
+
+    #[test]
+    fn the_kernel_says_whose_a_socket_is() {
+        let (ours, _other) = UnixStream::pair().unwrap();
+        let peer = Peer::of_unix(&ours);
+        let me = rustix::process::getuid().as_raw();
+        assert_eq!((peer.owner, peer.process), (Owner::User(me), std::process::id() as i32));
+        assert!(peer.groups.contains(&rustix::process::getgid().as_raw()));
+    }
+}
