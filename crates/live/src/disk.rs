@@ -33,7 +33,7 @@ use crate::buffer::{Buffer, Pool};
 use crate::clock::{self, Clock};
 use crate::depth::{Depth, Facts};
 use crate::emulation::{Emulation, Lateness};
-use crate::engine::{Context, Engine, Front, Inputs, Mailbox, Message, OUTSIDE};
+use crate::engine::{Context, Engine, Front, Inputs, Mailbox, Message, OUTSIDE, STOPPED_MAX};
 use crate::error::{Error, ErrorKind};
 use crate::extents::Finder;
 use crate::faults::Faults;
@@ -293,11 +293,14 @@ pub(crate) struct Shared {
     tasks: AtomicU64,
 }
 
-/// A scheduled disk. When it is dropped, it finishes what is in flight and refuses what comes after that.
+/// A scheduled disk. When it is dropped, it finishes what is in flight and refuses what comes after that. What
+/// takes longer than a few seconds is left to the kernel.
 #[derive(Debug)]
 pub struct Disk {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<io::Result<()>>>,
+    /// Says nothing, but ends with the thread.
+    ended: Mutex<mpsc::Receiver<()>>,
 }
 
 impl Disk {
@@ -350,7 +353,9 @@ impl Disk {
             tasks: AtomicU64::new(1),
         };
         let (ready, started) = mpsc::channel();
+        let (lives, ended) = mpsc::channel::<()>();
         let thread = thread::Builder::new().name("fairhead".to_owned()).spawn(move || {
+            let _lives = lives;
             let mut ring = match Ring::new() {
                 Ok(ring) => ring,
                 Err(e) => {
@@ -370,7 +375,9 @@ impl Disk {
         });
         let thread = thread.map_err(failed)?;
         match started.recv() {
-            Ok(Ok(())) => Ok(Self { shared: Arc::new(shared), thread: Some(thread) }),
+            Ok(Ok(())) => {
+                Ok(Self { shared: Arc::new(shared), thread: Some(thread), ended: Mutex::new(ended) })
+            }
             Ok(Err(e)) => Err(failed(e)),
             Err(_) => Err(Error::new(ErrorKind::Ring, "the engine did not start")),
         }
@@ -403,6 +410,12 @@ impl Disk {
     #[must_use]
     pub fn size(&self, file: u32) -> Option<u64> {
         self.shared.files.get(file as usize).map(|f| f.size)
+    }
+
+    /// Whether the engine has not stopped by itself, because of an error.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// Makes a client in the group of this name (`a/b` is `b` inside `a`; the empty name is the root). A
@@ -542,7 +555,9 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         let _ = self.shared.mail.send(Message::Stop);
-        if let Some(thread) = self.thread.take() {
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let is_stuck = ended.recv_timeout(STOPPED_MAX) == Err(mpsc::RecvTimeoutError::Timeout);
+        if let Some(thread) = self.thread.take().filter(|_| !is_stuck) {
             let _ = thread.join();
         }
     }

@@ -57,9 +57,12 @@ const BATCH_MAPPED: u64 = 512 << 10;
 /// An engine that had nothing to do for this time has waited.
 const IDLE: Duration = Duration::from_us(5);
 
-/// How long a stopping engine waits for the store and for clients: all in all, stopping takes five seconds at
-/// most.
-const STOP_MAX: Duration = Duration::from_secs(4);
+/// How long a stopping engine waits for the store and for clients.
+const STOP_MAX: Duration = Duration::from_secs(3);
+
+/// How long the owner of an engine waits for its thread, which may be stuck in the kernel. What is left of
+/// five seconds is for the end of the process.
+pub(crate) const STOPPED_MAX: std::time::Duration = std::time::Duration::from_secs(4);
 
 /// Cookies of bios that come from other threads have this bit; those of the front do not.
 pub(crate) const OUTSIDE: u64 = 1 << 63;
@@ -143,6 +146,8 @@ pub(crate) trait Front: Send {
     }
     /// The engine will stop: the front takes no new clients and no new requests.
     fn stop(&mut self, _: &mut Context) {}
+    /// The engine waits no longer: clients that have not taken their answers are hung up on.
+    fn hang_up(&mut self) {}
     /// Whether all clients have their answers, and the ring has nothing of the front's memory.
     fn is_quiet(&self) -> bool {
         true
@@ -535,6 +540,8 @@ impl<F: Front> Engine<F> {
 
     /// Nothing is heard any more. What the store still has keeps its memory for good.
     fn stop(mut self) {
+        // Workers that send to clients which do not read end with this, and so does the process.
+        self.front.hang_up();
         self.record();
         drop(self.recorder.take());
         for message in self.mail.inbox.close() {

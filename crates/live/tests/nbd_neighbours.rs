@@ -12,11 +12,12 @@ use fairhead_live::DiskOptions;
 use fairhead_live::nbd::{Export, Listen, Options, Server};
 use flaky_disk::FlakyDisk;
 use in_time::{in_time, timely};
-use nbd_client::{READ, mapper, reply, request, status};
+use nbd_client::{BLOCK_STATUS, READ, WRITE, mapper, reply, request, status};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -110,5 +111,42 @@ fn a_slow_answer_about_block_status_delays_only_its_client() {
         assert_eq!(answer.join().unwrap(), [(1 << 20, false)]);
         drop(server);
         timely(took < Duration::from_secs(1), format!("a read took {took:?}"));
+    });
+}
+
+/// A file system that hangs, and clients that do not read their replies, do not hold up the end. What was
+/// acknowledged is in the file.
+#[test]
+fn a_server_ends_in_time_whatever_is_stuck() {
+    let Some(disk) = FlakyDisk::new(SIZE as usize) else { return };
+    in_time(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = image(folder.path(), "good");
+        let exports = [Export::new("slow", disk.file()), Export::new("good", &path)];
+        let (server, socket) = serve(folder.path(), "noop", &exports);
+        let unread: Vec<UnixStream> = (0..8)
+            .map(|_| {
+                let mut client = nbd_client::client(&socket, "good").unwrap().0;
+                let asked: Vec<u8> = (0..64).flat_map(|i| request(READ, i, i % 8 << 20, 1 << 20)).collect();
+                client.write_all(&asked).unwrap();
+                client
+            })
+            .collect();
+        let mut good = nbd_client::client(&socket, "good").unwrap().0;
+        good.write_all(&[request(WRITE, 1, 0, 4096), vec![7; 4096]].concat()).unwrap();
+        assert_eq!(reply(&mut good), (0, 1));
+        let mut asks = mapper(&socket, "slow").unwrap();
+        disk.set_seek(Duration::from_secs(20));
+        asks.write_all(&request(BLOCK_STATUS, 1, 0, 1 << 20)).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        let began = Instant::now();
+        let _ = server.stop();
+        let took = began.elapsed();
+        disk.set_seek(Duration::ZERO);
+        drop(unread);
+        let mut stored = [0; 4096];
+        File::open(&path).unwrap().read_exact_at(&mut stored, 0).unwrap();
+        assert_eq!(stored, [7; 4096]);
+        timely(took < Duration::from_secs(5), format!("it took {took:?}"));
     });
 }

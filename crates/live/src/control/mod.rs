@@ -44,7 +44,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use work::Snapshot;
 
@@ -81,7 +81,12 @@ pub struct ControlServer {
     /// The thread ends when this is closed.
     stop: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
+    /// Says nothing, but ends with the thread.
+    ended: Mutex<mpsc::Receiver<()>>,
 }
+
+/// How long the thread may take to end: it may wait for an engine that the disk holds up.
+const END_MAX: std::time::Duration = std::time::Duration::from_millis(500);
 
 impl ControlServer {
     /// Listens.
@@ -100,8 +105,14 @@ impl ControlServer {
         let (clock, guests) = (Clock::start(), Vec::new());
         let host = Host { shared, clock, books: None, exports, unix, tcp, guests };
         let thread = thread::Builder::new().name("fairhead-ctl".to_owned());
-        let thread = thread.spawn(move || host.work(&end)).map_err(failed)?;
-        Ok(Self { _socket: socket, metrics, stop: Some(stop), thread: Some(thread) })
+        let (lives, ended) = mpsc::channel::<()>();
+        let work = move || {
+            let _lives = lives;
+            host.work(&end);
+        };
+        let thread = thread.spawn(work).map_err(failed)?;
+        let ended = Mutex::new(ended);
+        Ok(Self { _socket: socket, metrics, stop: Some(stop), thread: Some(thread), ended })
     }
 
     /// Returns the address of the metrics, with the port that was chosen.
@@ -114,7 +125,9 @@ impl ControlServer {
 impl Drop for ControlServer {
     fn drop(&mut self) {
         drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let is_stuck = ended.recv_timeout(END_MAX) == Err(mpsc::RecvTimeoutError::Timeout);
+        if let Some(thread) = self.thread.take().filter(|_| !is_stuck) {
             let _ = thread.join();
         }
     }

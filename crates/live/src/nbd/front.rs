@@ -267,6 +267,10 @@ impl Front for NbdFront {
         }
     }
 
+    fn hang_up(&mut self) {
+        self.connections.iter().for_each(|(_, c)| c.socket.shutdown(Shutdown::Both));
+    }
+
     fn is_quiet(&self) -> bool {
         self.connections.is_empty() && self.listeners.iter().all(|(_, is_accepting)| !is_accepting)
     }

@@ -18,7 +18,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const ROOT: u64 = 1;
@@ -111,8 +111,9 @@ impl FlakyDisk {
 impl Drop for FlakyDisk {
     fn drop(&mut self) {
         let at = c_string(self.dir.path());
+        // By force: a server that was left alone may still have the file open.
         // SAFETY: the string ends with a zero and outlives the call.
-        unsafe { libc::umount2(at.as_ptr(), libc::MNT_DETACH) };
+        unsafe { libc::umount2(at.as_ptr(), libc::MNT_FORCE | libc::MNT_DETACH) };
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -203,10 +204,14 @@ impl Served {
             }
             26 => Ok(init(asked)),
             46 => {
-                let time = state.seek;
-                drop(state);
-                std::thread::sleep(time);
-                lseek(asked, self.state.lock().unwrap().volatile.len())
+                let began = Instant::now();
+                // It ends sooner if the time is set to less meanwhile.
+                while began.elapsed() < state.seek {
+                    drop(state);
+                    std::thread::sleep(Duration::from_millis(10));
+                    state = self.state.lock().unwrap();
+                }
+                lseek(asked, state.volatile.len())
             }
             _ => Err(libc::ENOSYS),
         }
