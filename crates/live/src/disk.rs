@@ -28,6 +28,7 @@
 //! What it does not do: cache, order overlapping requests that are in flight together (no disk does), grow
 //! files.
 
+use crate::alignment::block_size;
 use crate::bio::{Bio, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
 use crate::clock::{self, Clock};
@@ -42,7 +43,7 @@ use crate::inbox::Inbox;
 use crate::recorder::Recorder;
 use crate::request_queue::{RequestQueue, Settings};
 use crate::ring::Ring;
-use crate::store::{FileTable, Store, is_in_memory};
+use crate::store::{Cached, FileTable, Store, is_in_memory};
 use fairhead_core::groups::GroupStats;
 use fairhead_core::sched::any::{self, AnyConfig};
 use fairhead_core::units::{Class, Duration, GroupId, Id, IoPrio, Sector, Sectors, TaskId, Weight};
@@ -190,11 +191,6 @@ impl DiskOptions {
         self
     }
 
-    /// Whether the page cache is bypassed where that is possible.
-    pub(crate) const fn is_direct(&self) -> bool {
-        self.direct
-    }
-
     /// Whether it is a disk with a head. Default: what the model says, or else the kernel of the devices that
     /// the files are on.
     #[must_use]
@@ -247,7 +243,7 @@ impl DiskOptions {
         self
     }
 
-    fn open_file(&self, path: &Path) -> Result<(File, u64, bool), Error> {
+    fn open_file(&self, path: &Path) -> Result<(File, u64, Option<Cached>), Error> {
         let failed = |e: &io::Error| Error::new(ErrorKind::File, format!("{}: {e}", path.display()));
         let open =
             |flags| OpenOptions::new().read(true).write(!self.read_only).custom_flags(flags).open(path);
@@ -257,7 +253,8 @@ impl DiskOptions {
             other => other,
         }
         .map_err(|e| failed(&e))?;
-        let file = if self.direct && is_in_memory(&file) {
+        let is_in_memory = is_in_memory(&file);
+        let file = if self.direct && is_in_memory {
             // The ring takes such files for slow, and has a thread do each transfer, unless told that they
             // are not.
             open(libc::O_DIRECT | libc::O_NONBLOCK).unwrap_or(file)
@@ -273,7 +270,9 @@ impl DiskOptions {
             ));
         }
         let size = io::Seek::seek(&mut &file, io::SeekFrom::End(0)).map_err(|e| failed(&e))?;
-        Ok((file, size, kind.is_block_device()))
+        let align = if self.direct && !is_in_memory { block_size(path) } else { 1 };
+        let cached = (align > 1).then(|| open(0)).transpose().map_err(|e| failed(&e))?;
+        Ok((file, size, cached.map(|file| Cached { file, align: align.into() })))
     }
 }
 
@@ -321,10 +320,10 @@ impl Disk {
         let files = options.table.clone().unwrap_or_default();
         let (mut extents, mut next) = (Vec::new(), 0);
         for path in &options.files {
-            let (file, size, _) = options.open_file(path)?;
+            let (file, size, cached) = options.open_file(path)?;
             extents.push(Extent { size, start: Sector(next) });
             next += size.div_ceil(512) + GAP;
-            files.add(file);
+            files.add_with(file, cached);
         }
         let emulation = options.emulate.as_ref().map(Emulation::new).transpose();
         let emulation = emulation.map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))?;

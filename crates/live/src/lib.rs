@@ -7,6 +7,7 @@
 //!                                            └───────────────────────────────┘
 //! ```
 
+mod alignment;
 mod at_disk;
 mod awaiting;
 mod bio;

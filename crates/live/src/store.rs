@@ -13,6 +13,11 @@
 //! is asynchronous and direct returns without the sync. One `fdatasync` does for all writes of a file that
 //! are done when it begins.
 //!
+//! **What direct I/O does not take**, because its offset, length or address is no multiple of the device's
+//! block, goes through the page cache. A write of that kind reads and writes whole pages there. So no other
+//! write to the same pages is at work meanwhile: the one that came later is held until the earlier one is
+//! done, or the page would bring back what it held before.
+//!
 //! **Files in memory** take no time but that of copying. What is small is copied by a call, here and now: a
 //! turn through the ring costs more than that. Large reads are not copied, if a socket will have them:
 //! `pipes.rs`; small ones only by the message that sends them: `mapped.rs`. Data of writes may come in a
@@ -38,6 +43,7 @@ use slab::Slab;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,6 +94,8 @@ struct Doing {
     io: IoId,
     run: Run,
     way: Way,
+    /// Whether it changes parts of pages in the page cache of a file that is otherwise written directly.
+    is_partial: bool,
     /// What the kernel reads while it is at it.
     #[allow(dead_code, reason = "kept for the kernel")]
     vectors: Box<[libc::iovec]>,
@@ -111,9 +119,21 @@ pub(crate) enum Finished {
     Flush(FileId, Result<(), Errno>),
 }
 
+/// A file through the page cache, for what direct I/O does not take.
+#[derive(Debug)]
+pub(crate) struct Cached {
+    pub(crate) file: File,
+    /// What direct I/O takes is a multiple of this power of two.
+    pub(crate) align: u64,
+}
+
+/// The pages of the page cache.
+const PAGE: u64 = 4096;
+
 #[derive(Debug)]
 struct Open {
     file: File,
+    cached: Option<Cached>,
     /// Whether the processor copies what is read and written: it is in the page cache, or in memory
     /// altogether.
     is_copied: bool,
@@ -137,6 +157,11 @@ impl FileTable {
     }
 
     pub(crate) fn add(&self, file: File) -> FileId {
+        self.add_with(file, None)
+    }
+
+    /// Adds a file that is opened for direct I/O, with the way for what that does not take.
+    pub(crate) fn add_with(&self, file: File, cached: Option<Cached>) -> FileId {
         // SAFETY: it names no memory.
         let is_cached = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) & libc::O_DIRECT == 0 };
         let is_in_memory = is_in_memory(&file);
@@ -145,7 +170,7 @@ impl FileTable {
         let pages =
             is_in_memory.then(|| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()).flatten();
         let keeps_dsync = keeps_dsync(&file);
-        FileId(self.files().insert(Open { file, is_copied, keeps_dsync, pages }) as u32)
+        FileId(self.files().insert(Open { file, cached, is_copied, keeps_dsync, pages }) as u32)
     }
 
     pub(crate) fn remove(&self, file: FileId) {
@@ -185,6 +210,20 @@ impl FileTable {
         self.files()[file.0 as usize].is_copied
     }
 
+    /// Whether an operation at this offset, of these parts of memory or of `len` bytes, has to go through the
+    /// page cache of a file that is otherwise read and written directly; and whether there is such a way.
+    fn needs_cache(&self, file: FileId, offset: u64, len: u64, parts: &[libc::iovec]) -> (bool, bool) {
+        let files = self.files();
+        let Some(Cached { align, .. }) = files[file.0 as usize].cached else { return (false, false) };
+        let all = parts.iter().fold(offset | len, |all, p| all | p.iov_base as u64 | p.iov_len as u64);
+        (!all.is_multiple_of(align), true)
+    }
+
+    /// The way through the page cache.
+    fn cached_fd(&self, file: FileId) -> Option<RawFd> {
+        self.files()[file.0 as usize].cached.as_ref().map(|cached| cached.file.as_raw_fd())
+    }
+
     /// # Panics
     /// If there is none of that number.
     fn fd(&self, file: FileId) -> RawFd {
@@ -203,6 +242,9 @@ pub(crate) struct Store {
     operations: Slab<Operation>,
     /// Runs that are done and are answered when they are stable.
     unstable: Flushes<(IoId, Run)>,
+    /// How many operations are partial; and those that wait because of one, or are partial and wait.
+    partial: usize,
+    held: Vec<(IoId, Run, Way)>,
     /// What has come to its end and was not [taken](Self::next_finished).
     ended: VecDeque<Finished>,
     injector: Option<Injector>,
@@ -231,6 +273,8 @@ impl Store {
             transfers,
             operations,
             unstable: Flushes::new(),
+            partial: 0,
+            held: Vec::new(),
             ended: VecDeque::new(),
             injector,
             finder,
@@ -426,35 +470,22 @@ impl Store {
     ) -> io::Result<()> {
         let transfer = &self.transfers[&io.0];
         let first = transfer.pieces()[run.pieces.start];
-        let (fd, offset) = (self.fd(first.file), first.offset + run.done);
+        let offset = first.offset + run.done;
         let len: u64 = transfer.rest(&run).map(|(_, bytes)| u64::from(bytes.end - bytes.start)).sum();
         let flags = if first.fua && self.files.keeps_dsync(first.file) { libc::RWF_DSYNC } else { 0 };
-        let mut vectors: Box<[libc::iovec]> = Box::default();
-        let mut is_fixed = false;
-        if way == Way::Transfer {
-            vectors = transfer
-                .rest(&run)
-                .map(|(piece, bytes)| {
-                    let data = queue
-                        .data(piece)
-                        .as_mut()
-                        .expect("reads were given some, writes brought some")
-                        .memory_mut();
-                    is_fixed = self.is_registered && data.is_fixed();
-                    let from = (piece.at + bytes.start) as usize;
-                    let data = &mut data[from..from + (bytes.end - bytes.start) as usize];
-                    libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() }
-                })
-                .collect();
-        } else if way == Way::WriteZeros {
-            let size = self.zeros.len() as u64;
-            let start = self.zeros.address().as_ptr().cast();
-            let len_of = |at: u64| (len - at).min(size) as usize;
-            vectors = (0..len)
-                .step_by(self.zeros.len())
-                .map(|at| libc::iovec { iov_base: start, iov_len: len_of(at) })
-                .collect();
+        let (mut vectors, is_fixed) = match way {
+            Way::Transfer => self.data_parts(queue, transfer, &run),
+            Way::WriteZeros => (self.zero_parts(len), false),
+            _ => (Box::default(), false),
+        };
+        let (is_cached, has_cache) = self.files.needs_cache(first.file, offset, len, &vectors);
+        let is_partial = is_cached && first.op.changes();
+        if has_cache && first.op.changes() && self.has_to_wait(&first, offset..offset + len, is_partial) {
+            self.held.push((io, run, way));
+            return Ok(());
         }
+        let cached = self.files.cached_fd(first.file).filter(|_| is_cached);
+        let fd = cached.map_or_else(|| self.fd(first.file), Fd);
         let harm = self
             .injector
             .as_ref()
@@ -485,12 +516,40 @@ impl Store {
         };
         // One that is alone is done soonest here.
         let is_apart = way == Way::Transfer && len >= LARGE && !queue.is_alone() && ring.has_worker(len);
-        let is_apart = is_apart && self.files.is_copied(first.file);
-        let doing = Operation::Do(Doing { io, run, way, vectors });
+        let is_apart = is_apart && (is_cached || self.files.is_copied(first.file));
+        self.partial += usize::from(is_partial);
+        let doing = Operation::Do(Doing { io, run, way, is_partial, vectors });
         // SAFETY: the vectors are kept with the operation. The data belong to bios that the queue keeps,
         // where they are, until the io is finished there, which is after this operation's outcome; the zeros
         // are kept as long as the store.
         unsafe { self.send(ring, operation, doing, harm, is_apart) }
+    }
+
+    /// The memory of a run's bytes, and whether it is in the arena.
+    fn data_parts(
+        &self,
+        queue: &mut RequestQueue<Data>,
+        transfer: &Transfer,
+        run: &Run,
+    ) -> (Box<[libc::iovec]>, bool) {
+        let mut is_fixed = false;
+        let parts = transfer.rest(run).map(|(piece, bytes)| {
+            let data =
+                queue.data(piece).as_mut().expect("reads were given some, writes brought some").memory_mut();
+            is_fixed = self.is_registered && data.is_fixed();
+            let from = (piece.at + bytes.start) as usize;
+            let data = &mut data[from..from + (bytes.end - bytes.start) as usize];
+            libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() }
+        });
+        (parts.collect(), is_fixed)
+    }
+
+    /// Memory of `len` zeros.
+    fn zero_parts(&self, len: u64) -> Box<[libc::iovec]> {
+        let start = self.zeros.address().as_ptr().cast();
+        let len_of = |at: u64| (len - at).min(self.zeros.len() as u64) as usize;
+        let parts = (0..len).step_by(self.zeros.len());
+        parts.map(|at| libc::iovec { iov_base: start, iov_len: len_of(at) }).collect()
     }
 
     /// A thread looks up what a question is about. Where there can be none, the answer is that there are
@@ -504,8 +563,13 @@ impl Store {
     ) -> io::Result<()> {
         let piece = self.transfers[&io.0].pieces()[run.pieces.start];
         let Some(Data::Question(question)) = *queue.data(&piece) else { unreachable!("it asks") };
-        let number =
-            self.operations.insert(Operation::Do(Doing { io, run, way: Way::Find, vectors: Box::default() }));
+        let number = self.operations.insert(Operation::Do(Doing {
+            io,
+            run,
+            way: Way::Find,
+            is_partial: false,
+            vectors: Box::default(),
+        }));
         let files = self.files.files();
         let file = (piece.file, &files[piece.file.0 as usize].file);
         if self.finder.ask(file, number, piece.offset, question).is_ok() {
@@ -617,11 +681,36 @@ impl Store {
             Operation::Sync(file) => self.synced(ring, queue, file, outcome.map(|_| ())),
             Operation::Do(doing) => {
                 let io = doing.io;
+                self.partial -= usize::from(doing.is_partial);
                 self.advance(ring, queue, doing, outcome)?;
                 self.end_if_done(io);
-                Ok(())
+                // Each that still has to wait is held again, behind those that came before it.
+                let held = std::mem::take(&mut self.held);
+                held.into_iter().try_for_each(|(io, run, way)| self.push(ring, queue, io, run, way))
             }
         }
+    }
+
+    /// Whether an operation that changes bytes has to wait for another that changes the same pages, because
+    /// one of the two is partial.
+    fn has_to_wait(&self, first: &Piece, bytes: Range<u64>, is_partial: bool) -> bool {
+        if !is_partial && self.partial == 0 && self.held.is_empty() {
+            return false;
+        }
+        let is_same = |io: IoId, run: &Run| {
+            let transfer = &self.transfers[&io.0];
+            let other = transfer.pieces()[run.pieces.start];
+            let from = other.offset + run.done;
+            let len: u64 = transfer.rest(run).map(|(_, bytes)| u64::from(bytes.end - bytes.start)).sum();
+            let is_near = from / PAGE * PAGE < bytes.end.next_multiple_of(PAGE)
+                && bytes.start / PAGE * PAGE < (from + len).next_multiple_of(PAGE);
+            other.op.changes() && other.file == first.file && is_near
+        };
+        let at_work = self.operations.iter().any(|(_, operation)| match operation {
+            Operation::Do(doing) => (is_partial || doing.is_partial) && is_same(doing.io, &doing.run),
+            _ => false,
+        });
+        at_work || self.held.iter().any(|(io, run, _)| is_same(*io, run))
     }
 
     fn advance(
@@ -631,14 +720,19 @@ impl Store {
         doing: Doing,
         outcome: Result<u64, Errno>,
     ) -> io::Result<()> {
-        let Doing { io, run, way, .. } = doing;
+        let Doing { io, run, way, is_partial, .. } = doing;
         if outcome.is_err_and(is_temporary) && !queue.is_given_up(io) {
             return self.push(ring, queue, io, run, way);
         }
         let transfer = self.transfers.get_mut(&io.0).expect("in flight");
         let first = transfer.pieces()[run.pieces.start];
         let all = transfer.rest(&run).map(|(_, bytes)| u64::from(bytes.end - bytes.start)).sum();
-        let is_unsupported = matches!(outcome, Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS | libc::ENODEV)));
+        let is_unsupported = match outcome {
+            Err(Errno(libc::EOPNOTSUPP | libc::ENOSYS | libc::ENODEV)) => true,
+            // A block device has no holes but of whole blocks.
+            Err(Errno(libc::EINVAL)) => is_partial,
+            _ => false,
+        };
         let outcome = match way {
             Way::Transfer | Way::WriteZeros => outcome,
             Way::PunchHole if is_unsupported && first.op == Op::Discard => Ok(all),
@@ -652,7 +746,7 @@ impl Store {
         }
         if let Err(errno) = outcome
             && first.fua
-            && self.files.is_cached(first.file)
+            && (is_partial || self.files.is_cached(first.file))
         {
             // It may be the error of a page which the kernel could not write before, and which it reports
             // only once.

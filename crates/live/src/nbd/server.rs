@@ -6,7 +6,6 @@ use super::peer::Allowed;
 use super::session::Facts;
 use super::stats::{Counters, ExportStats, Exports};
 use crate::bio::FileId;
-use crate::buffer::Pool;
 use crate::disk::{Disk, DiskOptions};
 use crate::error::{Error, ErrorKind};
 use crate::mapped::Map;
@@ -17,7 +16,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -142,7 +141,7 @@ impl Server {
         let all_read_only = exports.iter().all(|e| e.read_only);
         let disk = disk.files(exports.iter().map(|e| e.file.clone())).read_only(all_read_only);
         let rotational = disk.facts().is_rotational;
-        let mut looked = exports.iter().map(|e| look(e, disk.is_direct())).collect::<Result<Vec<_>, _>>()?;
+        let mut looked = exports.iter().map(look).collect::<Result<Vec<_>, _>>()?;
         if !options.force_share {
             lock_images(exports, &looked)?;
         }
@@ -159,8 +158,9 @@ impl Server {
             let facts = exports.iter().zip(&looked).zip(extents).map(|((export, looked), extent)| Facts {
                 name: export.name.clone(),
                 description: export.description.clone(),
-                size: extent.size / u64::from(looked.block) * u64::from(looked.block),
-                block_size_min: looked.block,
+                size: extent.size,
+                // What direct I/O does not take goes through the page cache.
+                block_size_min: 1,
                 read_only: export.read_only,
                 rotational,
                 fast_zero: looked.punches,
@@ -254,15 +254,13 @@ fn check_names(exports: &[Export]) -> Result<(), Error> {
 #[derive(Debug)]
 struct Looked {
     file: File,
-    block: u32,
     punches: bool,
 }
 
-fn look(export: &Export, direct: bool) -> Result<Looked, Error> {
+fn look(export: &Export) -> Result<Looked, Error> {
     let failed = |e: io::Error| Error::new(ErrorKind::File, format!("{}: {e}", export.file.display()));
     let file = OpenOptions::new().read(true).write(!export.read_only).open(&export.file).map_err(failed)?;
-    let block = if direct { block_size(&export.file) } else { 1 };
-    Ok(Looked { punches: !export.read_only && punches(&file), file, block })
+    Ok(Looked { punches: !export.read_only && punches(&file), file })
 }
 
 /// Locks each file once, however many exports it has, for as long as it is open.
@@ -286,38 +284,6 @@ fn lock_images(exports: &[Export], looked: &[Looked]) -> Result<(), Error> {
         return Err(Error::new(ErrorKind::Locked, format!("{}: {why}", export.file.display())));
     }
     Ok(())
-}
-
-/// What offsets and lengths have to be multiples of, where the page cache is bypassed. A file system that
-/// does not say is tried out, where there are data: of a hole some give any bytes.
-fn block_size(path: &Path) -> u32 {
-    let Ok(file) = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path) else { return 1 };
-    if is_in_memory(&file) {
-        // There is no cache to bypass.
-        return 1;
-    }
-    if let Some(told) = direct_alignment(&file).filter(|told| told.is_power_of_two()) {
-        return told;
-    }
-    // SAFETY: it names no memory.
-    let Ok(data) = u64::try_from(unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_DATA) }) else {
-        return 4096;
-    };
-    let data = data.next_multiple_of(4096);
-    let pool = Pool::new(0);
-    let mut page = pool.buffer(4096);
-    let mut can = |size: usize| file.read_at(&mut page[..size], data + size as u64).is_ok();
-    [1, 512, 4096].into_iter().find(|&size| can(size)).unwrap_or(4096) as u32
-}
-
-/// What the file system says about that.
-fn direct_alignment(file: &File) -> Option<u32> {
-    // SAFETY: all zeros are numbers.
-    let mut told: libc::statx = unsafe { std::mem::zeroed() };
-    let (fd, mask) = (file.as_raw_fd(), libc::STATX_DIOALIGN);
-    // SAFETY: an empty string that ends with a zero, and a place for the answer; both outlive the call.
-    let result = unsafe { libc::statx(fd, c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut told) };
-    (result == 0 && told.stx_mask & mask != 0).then_some(told.stx_dio_offset_align)
 }
 
 /// Whether the file system can punch holes. Behind the end of a file that changes nothing.
@@ -353,29 +319,5 @@ fn open_socket(
             let address = listener.local_addr().map_err(failed)?;
             Ok((Listener::Tcp(listener), None, Listen::Tcp(address)))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_of_a_hole_are_as_large_as_those_of_data() {
-        // Beside the programs, which are on a disk wherever the folder for temporary files is.
-        let folder = std::env::current_exe().unwrap();
-        let path = folder.with_file_name(format!("fairhead-holes-{}", std::process::id()));
-        File::create(&path).unwrap().set_len(1 << 20).unwrap();
-        let hole = block_size(&path);
-        std::fs::write(&path, vec![7; 1 << 20]).unwrap();
-        let data = block_size(&path);
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(&path);
-        let read =
-            file.and_then(|f| f.read_at(&mut Pool::new(0).buffer(4096)[..hole as usize], u64::from(hole)));
-        std::fs::remove_file(&path).unwrap();
-        // A file system may have no direct reads at all: then the page cache is gone through, and that reads
-        // any bytes.
-        assert_eq!(read.map_or(1, |n| n as u32), hole);
-        assert_eq!(hole, data);
     }
 }
