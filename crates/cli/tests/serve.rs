@@ -251,7 +251,7 @@ fn libnbd_finds_nothing_wrong() {
         let exports: Vec<&str> = exports.iter().flat_map(|e| ["--export", e]).collect();
         let args = ["serve", "--depth", "8", "--socket", &place.path("s"), "--run", &run];
         let text = succeeded(&fairhead(&[&args[..], &exports, more].concat()));
-        assert!(text.contains("is content, with blocks of"), "{text}");
+        assert!(text.contains("is content"), "{text}");
     }
 }
 
