@@ -4,14 +4,10 @@
 //! The kernel says who made a unix socket: its user, groups and process. A client over TCP is known by its
 //! address alone, so it opens no export that is for some users.
 
-use rustix::net::sockopt::socket_peercred;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-
-/// Most users are in fewer groups than this; what is beyond is not looked at.
-const GROUPS_MAX: usize = 256;
 
 /// On whose account connections are counted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -25,18 +21,20 @@ pub(super) enum Owner {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Peer {
     pub(super) owner: Owner,
-    /// The process; 0 over TCP.
+    /// The process; 0 if it is not known, as over TCP.
     pub(super) process: i32,
     groups: Vec<u32>,
 }
 
 impl Peer {
     pub(super) fn of_unix(socket: &UnixStream) -> Self {
-        let Ok(who) = socket_peercred(socket) else { return Self::UNKNOWN };
-        let mut groups = other_groups(socket);
-        groups.push(who.gid.as_raw());
-        let process = who.pid.as_raw_nonzero().get();
-        Self { owner: Owner::User(who.uid.as_raw()), process, groups }
+        //= man7 unix.7 SO_PEERCRED
+        let [process, user, group] = option(socket, libc::SO_PEERCRED, 3)[..] else { return Self::UNKNOWN };
+        // A user of more than 256 other groups counts as in the first one alone.
+        let mut groups = option(socket, libc::SO_PEERGROUPS, 256);
+        groups.push(group);
+        // A process of another namespace has the number 0.
+        Self { owner: Owner::User(user), process: process as i32, groups }
     }
 
     pub(super) fn of_tcp(socket: &TcpStream) -> Self {
@@ -47,20 +45,20 @@ impl Peer {
     const UNKNOWN: Self = Self { owner: Owner::Unknown, process: 0, groups: Vec::new() };
 }
 
-/// The groups of a client besides its first one.
-fn other_groups(socket: &UnixStream) -> Vec<u32> {
-    let mut groups = vec![0_u32; GROUPS_MAX];
-    let mut len = size_of_val(&groups[..]) as libc::socklen_t;
+/// The numbers that an option of a socket consists of, if they are at most `most`; else none.
+fn option(socket: &UnixStream, name: libc::c_int, most: usize) -> Vec<u32> {
+    let mut numbers = vec![0_u32; most];
+    let mut len = size_of_val(&numbers[..]) as libc::socklen_t;
     // SAFETY: the kernel writes at most `len` bytes to the numbers, and their size to `len`, during the call.
     let result = unsafe {
-        let at = groups.as_mut_ptr().cast();
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERGROUPS, at, &raw mut len)
+        let at = numbers.as_mut_ptr().cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, at, &raw mut len)
     };
-    groups.truncate(if result == 0 { len as usize / size_of::<u32>() } else { 0 });
-    groups
+    numbers.truncate(if result == 0 { len as usize / size_of::<u32>() } else { 0 });
+    numbers
 }
 
-/// Who may open an export.
+/// The clients that may open an export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Allowed {
     /// Every client of the socket.
