@@ -2,7 +2,7 @@
 //!
 //! A [`Pool`] hands out [`Buffer`]s by size classes of powers of two from 4 KiB to 1 MiB, first from an
 //! *arena* that the engine registers with its ring, so that the kernel need not look up pages for each
-//! transfer; when that is used up, and for larger ones, from the heap. A buffer goes back to where it came
+//! transfer; when that is used up, and for larger ones, from the heap, where a few stay for the next. A buffer goes back to where it came
 //! from when it is dropped, in whatever thread.
 //!
 //! Buffers are zeroed when the pool makes them, and hold what they last held after that.
@@ -18,6 +18,10 @@ const CLASSES: usize = 9;
 const CHUNK: usize = ALIGN << (CLASSES - 1);
 /// The most bytes of each class that stay allocated on the heap for later buffers.
 const KEPT: usize = 4 * CHUNK;
+/// The most bytes that stay allocated for buffers that are larger than each class: two of the longest writes
+/// of NBD. The kernel finds, clears and takes back the pages of a new one, which takes it longer than to copy
+/// the data.
+const LARGE_KEPT: usize = 64 << 20;
 
 /// Aligned memory with one owner.
 #[derive(Debug)]
@@ -55,6 +59,9 @@ struct Free {
     /// By class: in the arena, and on the heap.
     arena: [Vec<Block>; CLASSES],
     heap: [Vec<Block>; CLASSES],
+    /// Those that are larger than each class, and their bytes.
+    large: Vec<Block>,
+    large_bytes: usize,
     /// The bytes of the arena that have been given out.
     used: usize,
 }
@@ -93,7 +100,7 @@ impl Pool {
     pub fn buffer(self: &Arc<Self>, len: usize) -> Buffer {
         let (block, is_fixed) = match Self::class(len) {
             Some(class) => self.take(class),
-            None => (Block::new(len.next_multiple_of(ALIGN)), false),
+            None => (self.take_large(len), false),
         };
         Buffer { block: Some(block), len, is_fixed, pool: Arc::clone(self) }
     }
@@ -107,6 +114,19 @@ impl Pool {
             return (block, true);
         }
         (free.heap[class].pop().unwrap_or_else(|| Block::new(ALIGN << class)), false)
+    }
+
+    /// A block that is larger than each class: one that was kept, if it is at most twice as large as needed.
+    fn take_large(&self, len: usize) -> Block {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |block: &Block| (len..=2 * len).contains(&block.size);
+        let Some(i) = free.large.iter().position(fits) else {
+            drop(free);
+            return Block::new(len.next_multiple_of(ALIGN));
+        };
+        let block = free.large.swap_remove(i);
+        free.large_bytes -= block.size;
+        block
     }
 
     /// Another chunk of the arena is for this class from now on, if there is one.
@@ -127,6 +147,10 @@ impl Pool {
         match class {
             Some(class) if is_fixed => free.arena[class].push(block),
             Some(class) if (free.heap[class].len() + 1) * block.size <= KEPT => free.heap[class].push(block),
+            None if block.size > CHUNK && free.large_bytes + block.size <= LARGE_KEPT => {
+                free.large_bytes += block.size;
+                free.large.push(block);
+            }
             _ => {
                 drop(free);
                 // SAFETY: it is not in the arena, so it came from `Block::new`, and its buffer is gone.
@@ -139,7 +163,7 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         let free = std::mem::take(&mut *self.free.lock().unwrap_or_else(PoisonError::into_inner));
-        for block in free.heap.into_iter().flatten().chain(self.arena.take()) {
+        for block in free.heap.into_iter().flatten().chain(free.large).chain(self.arena.take()) {
             // SAFETY: each came from `Block::new`; each buffer holds the pool, so none is left.
             unsafe { block.free() }
         }
@@ -227,6 +251,20 @@ mod tests {
                 assert_eq!(places, first, "the same memory is used again");
             }
         }
+    }
+
+    #[test]
+    fn large_buffers_are_used_again_within_bounds() {
+        let pool = Pool::new(0);
+        let address = |len: usize| pool.buffer(len).address();
+        let first = address(32 << 20);
+        assert_eq!(address(32 << 20), first);
+        assert_eq!(address(20 << 20), first, "it is not much larger");
+        assert_ne!(address(2 << 20), first, "it is much larger");
+        let all: Vec<Buffer> = (0..4).map(|_| pool.buffer(32 << 20)).collect();
+        drop(all);
+        let kept = pool.free.lock().unwrap().large.iter().map(|b| b.size).sum::<usize>();
+        assert!(kept <= LARGE_KEPT, "{kept} bytes");
     }
 
     #[test]

@@ -286,9 +286,9 @@ impl<D> RequestQueue<D> {
         self.crowd = CROWD;
     }
 
-    /// Whether one bio is here, and none is expected before it is answered.
+    /// Whether one bio is here, and none is expected before it is answered; with several clients, one is.
     pub(crate) fn is_alone(&self) -> bool {
-        self.bios.len() == 1 && self.crowd == 0
+        self.bios.len() == 1 && self.crowd == 0 && self.clients.len() == 1
     }
 
     /// Whether anything that is here is about this file.

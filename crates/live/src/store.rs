@@ -21,7 +21,8 @@
 //! **Files in memory** take no time but that of copying. What is small is copied by a call, here and now: a
 //! turn through the ring costs more than that. Large reads are not copied, if a socket will have them:
 //! `pipes.rs`; small ones only by the message that sends them: `mapped.rs`. Data of writes may come in a
-//! pipe. Writes of 256 KiB and more are for the ring's workers. An operation that is to fail on purpose goes
+//! pipe. Writes of 256 KiB and more are for the ring's workers; if these are all busy, the engine's thread
+//! copies one of them, 128 KiB at a time, so that other clients wait no longer than that. An operation that is to fail on purpose goes
 //! through the ring.
 //!
 //! What it does not do: decide anything. Errors go back to the queue; those that only mean "not now" are
@@ -96,6 +97,8 @@ struct Doing {
     way: Way,
     /// Whether it changes parts of pages in the page cache of a file that is otherwise written directly.
     is_partial: bool,
+    /// Whether the engine's thread copies while others wait.
+    is_copied_here: bool,
     /// What the kernel reads while it is at it.
     #[allow(dead_code, reason = "kept for the kernel")]
     vectors: Box<[libc::iovec]>,
@@ -126,6 +129,9 @@ pub(crate) struct Cached {
     /// What direct I/O takes is a multiple of this power of two.
     pub(crate) align: u64,
 }
+
+/// The most bytes that the engine's thread copies at a time if other clients wait.
+const COPY_MAX: u64 = 128 << 10;
 
 /// The pages of the page cache.
 const PAGE: u64 = 4096;
@@ -200,6 +206,10 @@ impl FileTable {
         unsafe { libc::fcntl(self.fd(file), libc::F_GETFL) & libc::O_DIRECT == 0 }
     }
 
+    fn is_in_memory(&self, file: FileId) -> bool {
+        self.files()[file.0 as usize].pages.is_some()
+    }
+
     /// See [`keeps_dsync`].
     fn keeps_dsync(&self, file: FileId) -> bool {
         self.files()[file.0 as usize].keeps_dsync
@@ -245,6 +255,9 @@ pub(crate) struct Store {
     /// How many operations are partial; and those that wait because of one, or are partial and wait.
     partial: usize,
     held: Vec<(IoId, Run, Way)>,
+    /// Whether the engine's thread has a long copy to make; and those that wait for that, or for a worker.
+    is_copying: bool,
+    to_copy: VecDeque<(IoId, Run, Way)>,
     /// What has come to its end and was not [taken](Self::next_finished).
     ended: VecDeque<Finished>,
     injector: Option<Injector>,
@@ -275,6 +288,8 @@ impl Store {
             unstable: Flushes::new(),
             partial: 0,
             held: Vec::new(),
+            is_copying: false,
+            to_copy: VecDeque::new(),
             ended: VecDeque::new(),
             injector,
             finder,
@@ -486,11 +501,25 @@ impl Store {
         }
         let cached = self.files.cached_fd(first.file).filter(|_| is_cached);
         let fd = cached.map_or_else(|| self.fd(first.file), Fd);
+        // One that is alone is done soonest here.
+        let is_copy = way == Way::Transfer && len >= LARGE && !queue.is_alone();
+        let is_in_memory = self.files.is_in_memory(first.file);
+        let is_copied = is_in_memory || is_cached || self.files.is_copied(first.file);
+        let is_apart = is_copy && is_copied && ring.has_worker(len);
+        let is_copied_here = is_copy && is_in_memory && len >= LONG && !is_apart;
+        if is_copied_here && self.is_copying {
+            self.to_copy.push_back((io, run, way));
+            return Ok(());
+        }
         let harm = self
             .injector
             .as_ref()
             .and_then(|i| i.hit(way.fault(first.op), first.file, &(offset..offset + len)));
-        if let Some(Harm::Short(most)) = harm {
+        let short = match harm {
+            Some(Harm::Short(most)) => Some(most),
+            _ => is_copied_here.then_some(COPY_MAX),
+        };
+        if let Some(most) = short {
             let used = shorten(&mut vectors, most);
             vectors = vectors[..used].into();
         }
@@ -514,11 +543,9 @@ impl Store {
             }
             (Way::Find, ..) => unreachable!("it is no operation of the ring"),
         };
-        // One that is alone is done soonest here.
-        let is_apart = way == Way::Transfer && len >= LARGE && !queue.is_alone() && ring.has_worker(len);
-        let is_apart = is_apart && (is_cached || self.files.is_copied(first.file));
         self.partial += usize::from(is_partial);
-        let doing = Operation::Do(Doing { io, run, way, is_partial, vectors });
+        self.is_copying |= is_copied_here;
+        let doing = Operation::Do(Doing { io, run, way, is_partial, is_copied_here, vectors });
         // SAFETY: the vectors are kept with the operation. The data belong to bios that the queue keeps,
         // where they are, until the io is finished there, which is after this operation's outcome; the zeros
         // are kept as long as the store.
@@ -568,6 +595,7 @@ impl Store {
             run,
             way: Way::Find,
             is_partial: false,
+            is_copied_here: false,
             vectors: Box::default(),
         }));
         let files = self.files.files();
@@ -682,11 +710,18 @@ impl Store {
             Operation::Do(doing) => {
                 let io = doing.io;
                 self.partial -= usize::from(doing.is_partial);
+                self.is_copying &= !doing.is_copied_here;
                 self.advance(ring, queue, doing, outcome)?;
                 self.end_if_done(io);
                 // Each that still has to wait is held again, behind those that came before it.
                 let held = std::mem::take(&mut self.held);
-                held.into_iter().try_for_each(|(io, run, way)| self.push(ring, queue, io, run, way))
+                held.into_iter().try_for_each(|(io, run, way)| self.push(ring, queue, io, run, way))?;
+                // While any waits, this thread has one to make, whose end comes here.
+                while !self.is_copying || ring.has_worker(LONG) {
+                    let Some((io, run, way)) = self.to_copy.pop_front() else { break };
+                    self.push(ring, queue, io, run, way)?;
+                }
+                Ok(())
             }
         }
     }

@@ -19,6 +19,7 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const SIZE: u64 = 8 << 20;
@@ -127,7 +128,7 @@ fn a_server_ends_in_time_whatever_is_stuck() {
         let unread: Vec<UnixStream> = (0..8)
             .map(|_| {
                 let mut client = nbd_client::client(&socket, "good").unwrap().0;
-                let asked: Vec<u8> = (0..64).flat_map(|i| request(READ, i, i % 8 << 20, 1 << 20)).collect();
+                let asked: Vec<u8> = (0..64).flat_map(|i| request(READ, i, (i % 8) << 20, 1 << 20)).collect();
                 client.write_all(&asked).unwrap();
                 client
             })
@@ -148,5 +149,54 @@ fn a_server_ends_in_time_whatever_is_stuck() {
         File::open(&path).unwrap().read_exact_at(&mut stored, 0).unwrap();
         assert_eq!(stored, [7; 4096]);
         timely(took < Duration::from_secs(5), format!("it took {took:?}"));
+    });
+}
+
+/// Reads of 4 KiB, one at a time, for a while. Returns how many there were in a second.
+fn reads_a_second(client: &mut UnixStream, time: Duration) -> f64 {
+    let (began, mut done) = (Instant::now(), 0_u32);
+    while began.elapsed() < time {
+        client.write_all(&request(READ, done.into(), u64::from(done) % 1024 * 4096, 4096)).unwrap();
+        assert_eq!(reply(client), (0, done.into()));
+        client.read_exact(&mut [0; 4096]).unwrap();
+        done += 1;
+    }
+    f64::from(done) / began.elapsed().as_secs_f64()
+}
+
+/// A client that writes 32 MiB at a time leaves its neighbour a fair part: half would be its share.
+#[test]
+fn the_longest_writes_leave_a_reader_its_share() {
+    const LEN: usize = 32 << 20;
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return println!("skipped: no files in memory") };
+    in_time(|| {
+        let exports = ["writer", "reader"].map(|name| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, vec![1; LEN]).unwrap();
+            Export::new(name, path)
+        });
+        let (server, socket) = serve(folder.path(), "bfq", &exports);
+        let mut reader = nbd_client::client(&socket, "reader").unwrap().0;
+        let mut writer = nbd_client::client(&socket, "writer").unwrap().0;
+        let alone = reads_a_second(&mut reader, Duration::from_millis(300));
+        let ends = AtomicBool::new(false);
+        let (beside, writes) = std::thread::scope(|scope| {
+            let writes = scope.spawn(|| {
+                let bytes = [request(WRITE, 1, 0, LEN as u32), vec![2; LEN]].concat();
+                let mut done = 0;
+                while !ends.load(Ordering::Relaxed) {
+                    writer.write_all(&bytes).unwrap();
+                    assert_eq!(reply(&mut writer), (0, 1));
+                    done += 1;
+                }
+                done
+            });
+            let beside = reads_a_second(&mut reader, Duration::from_secs(1));
+            ends.store(true, Ordering::Relaxed);
+            (beside, writes.join().unwrap())
+        });
+        drop(server);
+        println!("{alone:.0} reads a second alone, {beside:.0} beside {writes} writes of 32 MiB");
+        timely(beside >= alone / 4.0, format!("{beside:.0} reads a second, and {alone:.0} alone"));
     });
 }

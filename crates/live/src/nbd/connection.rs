@@ -34,6 +34,10 @@ const INPUT: usize = 64 << 10;
 /// The data of a write of at least this many bytes are received straight into their buffer.
 pub(super) const STRAIGHT: usize = 16 << 10;
 
+/// The most data of a write that are received at a time if there are other connections: they wait while the
+/// engine's thread copies them.
+const FAIR: usize = 128 << 10;
+
 /// The most parts of a message; the kernel takes 1024.
 const PARTS_MAX: usize = 256;
 
@@ -336,8 +340,15 @@ impl Connection {
     }
 
     /// Asks the kernel for more. A write's data for a pipe are taken at once, as far as the socket has them;
-    /// with `at_once`, a header behind a large write is, too.
-    pub(super) fn receive(&mut self, ring: &mut Ring, token: Token, at_once: bool) -> io::Result<Came> {
+    /// with `at_once`, a header behind a large write is, too. If there are other connections, it is no more
+    /// than a [fair](FAIR) part.
+    pub(super) fn receive(
+        &mut self,
+        ring: &mut Ring,
+        token: Token,
+        at_once: bool,
+        has_others: bool,
+    ) -> io::Result<Came> {
         self.make_room();
         let before = std::mem::replace(&mut self.target, Target::Input);
         self.target = self.next_target(before);
@@ -347,7 +358,7 @@ impl Connection {
             _ => Came::Later,
         };
         if came == Came::Later {
-            let entry = self.receive_entry();
+            let entry = self.receive_entry(if has_others { FAIR } else { usize::MAX });
             self.is_receiving = true;
             // SAFETY: no code touches the message, the input, or the write, while `is_receiving`; the
             // connection stays until that ends.
@@ -377,7 +388,7 @@ impl Connection {
         self.end < self.input.len()
     }
 
-    fn receive_entry(&mut self) -> Entry {
+    fn receive_entry(&mut self, most: usize) -> Entry {
         let fd = Fd(self.socket.as_raw_fd());
         let input = match self.target {
             Target::Pipe { .. } => return PollAdd::new(fd, libc::POLLIN as u32).build(),
@@ -387,6 +398,9 @@ impl Connection {
         debug_assert!(!input.is_empty(), "a step needs no more than there is room for");
         let data = self.writing.as_mut().and_then(Writing::rest).filter(|_| self.target == Target::Data);
         let Some(data) = data else { return Recv::new(fd, input.as_mut_ptr(), input.len() as u32).build() };
+        if data.len() > most {
+            return Recv::new(fd, data.as_mut_ptr(), most as u32).build();
+        }
         let Message { parts, header } = &mut *self.incoming;
         let part =
             |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };

@@ -453,12 +453,13 @@ impl NbdFront {
     /// Receives more of a connection's input. What has arrived already is read, up to a limit, as the disk
     /// has to do it, too.
     fn listen(&mut self, context: &mut Context, ring: &mut Ring, slot: usize) -> io::Result<()> {
+        let has_others = self.connections.len() > 1;
         for turn in 0.. {
             let Some(c) = self.connections.get_mut(slot) else { return Ok(()) };
             if c.state != State::Open || c.is_receiving {
                 return Ok(());
             }
-            match c.receive(ring, Token::Front(slot * 4 + RECEIVE), turn < STEPS_AT_ONCE)? {
+            match c.receive(ring, Token::Front(slot * 4 + RECEIVE), turn < STEPS_AT_ONCE, has_others)? {
                 Came::Later => return Ok(()),
                 Came::Broken => {
                     self.end(context, slot);
