@@ -83,22 +83,36 @@ fn go(export: &str) -> (u32, Vec<u8>) {
     (GO, [&name(export)[..], &[0, 0]].concat())
 }
 
-/// Another process, of this user, that says hello, runs some lines of Python, and waits for the end of its
-/// input. It has the socket in `s`, and prints one line.
+/// What a client in Python begins with: to connect and say hello, and to send an option and hear its replies.
+const PYTHON: &str = r"
+import socket, struct, sys
+
+def connect():
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(20)
+    s.connect(sys.argv[1])
+    s.recv(18, socket.MSG_WAITALL)
+    s.sendall(bytes([0, 0, 0, 3]))
+    return s
+
+def options(s, kind, data):
+    s.sendall(b'IHAVEOPT' + struct.pack('>II', kind, len(data)) + data)
+    replies = []
+    while not replies or 1 < replies[-1][0] < 1 << 31:
+        _, _, kind, size = struct.unpack('>QIII', s.recv(20, socket.MSG_WAITALL))
+        replies.append((kind, s.recv(size, socket.MSG_WAITALL) if size else b''))
+    return replies
+
+def name(export):
+    return struct.pack('>I', len(export)) + export.encode()
+";
+
+/// Another process, of this user: it runs some lines of Python, of which the last prints a line, and waits
+/// for the end of its input.
 fn other_process(socket: &Path, user: Option<u32>, lines: &str) -> (Child, String) {
-    let program = format!(
-        "import socket, struct, sys\n\
-         def connect():\n    s = socket.socket(socket.AF_UNIX)\n    s.connect({:?})\n    s.settimeout(20)\n    s.recv(18)\n    \
-         s.sendall(bytes([0, 0, 0, 3]))\n    return s\n\
-         def options(s, kind, data):\n    s.sendall(b'IHAVEOPT' + struct.pack('>II', kind, len(data)) + data)\n    kinds = []\n    \
-         while True:\n        head = s.recv(20, socket.MSG_WAITALL)\n        _, _, kind, size = struct.unpack('>QIII', head)\n        \
-         data = s.recv(size, socket.MSG_WAITALL) if size else b''\n        kinds.append((kind, data))\n        \
-         if kind == 1 or kind >= 1 << 31: return kinds\n\
-         {lines}\nsys.stdout.flush()\nsys.stdin.read()\n",
-        socket
-    );
+    let program = format!("{PYTHON}\n{lines}\nsys.stdout.flush()\nsys.stdin.read()\n");
     let mut python = Command::new("python3");
-    python.args(["-c", &program]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    python.args(["-c", &program]).arg(socket).stdin(Stdio::piped()).stdout(Stdio::piped());
     if let Some(user) = user {
         python.uid(user).gid(user);
     }
@@ -131,9 +145,10 @@ fn a_tenant_sees_and_opens_what_it_may_and_nothing_else() {
     let by_group = Export { allow_gids: vec![STRANGER], ..place.export("by-group") };
     let other = Export { allow_uids: vec![STRANGER + 1], ..place.export("other") };
     let server = place.serve(&[by_user, by_group, other, place.export("own")], Options::default());
-    let tell = "print([d[4:].decode() for k, d in options(connect(), 3, b'') if k == 2], \
-                [options(connect(), 7, struct.pack('>I', len(n)) + n.encode() + bytes(2))[-1][0] for n in \
-                ('by-user', 'by-group', 'other', 'own', '')])";
+    let tell = "seen = [d[4:].decode() for k, d in options(connect(), 3, b'') if k == 2]\n\
+                opened = [options(connect(), 7, name(n) + bytes(2))[-1][0] for n in \
+                ['by-user', 'by-group', 'other', 'own', '']]\n\
+                print(seen, opened)";
     let (child, line) = other_process(&place.socket(), Some(STRANGER), tell);
     end(child);
     assert_eq!(line.trim(), format!("['by-user', 'by-group'] [1, 1, {UNKNOWN}, {UNKNOWN}, {UNKNOWN}]"));
@@ -203,7 +218,8 @@ fn idle_connections_of_one_client_lock_no_other_out() {
     let _server = place.serve(&[place.export("disk")], options);
     let mut honest = nbd_client::client(&place.socket(), "disk").unwrap().0;
     let all = "all = [connect() for _ in range(15)]\n\
-               for s in all: options(s, 7, struct.pack('>I', 4) + b'disk' + bytes(2))\nprint('all')";
+               for s in all: options(s, 7, name('disk') + bytes(2))\n\
+               print('all')";
     let (child, line) = other_process(&place.socket(), None, all);
     assert_eq!(line.trim(), "all");
     let mut more: Vec<UnixStream> =
