@@ -8,6 +8,7 @@ use crate::args::MountArgs;
 use crate::control;
 use crate::emulate;
 use crate::error::CliError;
+use crate::out;
 use crate::plan;
 use crate::share;
 use crate::tunables::{self, Scheduler};
@@ -33,6 +34,9 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), CliError> {
         options = options.record(path);
     }
     let refused = |e: fairhead_live::Error| CliError::from(&e);
+    if let Err(e) = Mount::raise_descriptor_limit() {
+        out::note(&format!("cannot raise the limit of open files: {e}"));
+    }
     let mount = Mount::directory(options, &args.source, &args.at).map_err(refused)?;
     let _control = control::start(&control, mount.disk()).map_err(refused)?;
     for (path, change) in &groups {

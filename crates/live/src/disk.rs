@@ -323,7 +323,7 @@ impl Disk {
             let (file, size, cached) = options.open_file(path)?;
             extents.push(Extent { size, start: Sector(next) });
             next += size.div_ceil(512) + GAP;
-            files.add_with(file, cached);
+            files.add_with(file.into(), cached);
         }
         let emulation = options.emulate.as_ref().map(Emulation::new).transpose();
         let emulation = emulation.map_err(|e| Error::new(ErrorKind::Setting, e.to_string()))?;

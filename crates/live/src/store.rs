@@ -138,7 +138,7 @@ const PAGE: u64 = 4096;
 
 #[derive(Debug)]
 struct Open {
-    file: File,
+    file: Arc<File>,
     cached: Option<Cached>,
     /// Whether the processor copies what is read and written: it is in the page cache, or in memory
     /// altogether.
@@ -162,12 +162,12 @@ impl FileTable {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(&self, file: File) -> FileId {
-        self.add_with(file, None)
+    pub(crate) fn add(&self, file: impl Into<Arc<File>>) -> FileId {
+        self.add_with(file.into(), None)
     }
 
     /// Adds a file that is opened for direct I/O, with the way for what that does not take.
-    pub(crate) fn add_with(&self, file: File, cached: Option<Cached>) -> FileId {
+    pub(crate) fn add_with(&self, file: Arc<File>, cached: Option<Cached>) -> FileId {
         // SAFETY: it names no memory.
         let is_cached = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) & libc::O_DIRECT == 0 };
         let is_in_memory = is_in_memory(&file);
@@ -599,7 +599,7 @@ impl Store {
             vectors: Box::default(),
         }));
         let files = self.files.files();
-        let file = (piece.file, &files[piece.file.0 as usize].file);
+        let file = (piece.file, &*files[piece.file.0 as usize].file);
         if self.finder.ask(file, number, piece.offset, question).is_ok() {
             return Ok(());
         }

@@ -1,9 +1,10 @@
 //! A tree that is a folder, passed through. Data go through the engine, names and attributes straight to the
 //! folder's file system.
 //!
-//! Each [node](Nodes) that the kernel knows has a descriptor that only names it. A handle has the file twice:
-//! past the page cache for what is aligned, which is what the scheduler can see, and through it for the rest,
-//! since a program may write any bytes. The file system below keeps the two in step.
+//! Each [node](Nodes) that the kernel knows has a way to its file, and a descriptor that only names it while it
+//! is in use. A handle has the file twice: past the page cache for what is aligned, which is what the scheduler
+//! can see, and through it for the rest, since a program may write any bytes. The file system below keeps the
+//! two in step. Open files need descriptors of their own; each client has a [share](OpenFiles) of them.
 //!
 //! Each file is a region of the disk, in the order in which they were first opened: a position is for the
 //! scheduler to know what is in a row, not where it is.
@@ -11,21 +12,25 @@
 //! What it does not do: locks, which the kernel keeps among the callers of the mount itself.
 
 use super::callers::Callers;
+use super::file_handle::FileHandle;
 use super::front::{DATA_MAX, Place, Range, Tree, Who};
-use super::nodes::Nodes;
+use super::nodes::{Closed, Found, Key, Nodes, Way, open_path};
+use super::open_files::{OpenFiles, Opener};
 use super::protocol::{
     self, Attr, Entries, Header, Operation, Reply, SetAttr, Terms, Time, flag, opened, put32, put64,
 };
 use crate::bio::{Errno, FileId, Op};
 use crate::engine::Context;
 use crate::store::{FileTable, is_in_memory};
-use fairhead_core::units::Sector;
+use fairhead_core::units::{GroupId, Sector};
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, SeekFrom, StatxFlags,
     Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags,
 };
 use rustix::ioctl::{Setter, Updater, ioctl};
+use rustix::process::{Resource, getrlimit};
 use slab::Slab;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -33,7 +38,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirEntryExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// How long the kernel may remember names and attributes, in seconds: changes below the mount are seen after
 /// that.
@@ -48,6 +53,8 @@ const ALIGN: u64 = 4096;
 /// The most requests that may be here while no caller in the kernel waits for them. The waiting requests of a
 /// limited group must not keep those of others from coming.
 const BACKGROUND_MAX: u16 = 2048;
+/// Descriptors of nodes beyond this number are not worth the kernel's memory.
+const NODE_DESCRIPTORS_MAX: u64 = 32 << 10;
 
 #[derive(Debug)]
 struct Entry {
@@ -56,6 +63,7 @@ struct Entry {
     kind: u32,
 }
 
+/// What a program has open.
 #[derive(Debug)]
 enum Handle {
     File { file: Arc<File>, buffered: FileId, direct: Option<FileId>, start: Sector, is_direct: bool },
@@ -69,6 +77,17 @@ pub(crate) struct Directory {
     nodes: Mutex<Nodes>,
     handles: Mutex<Slab<Handle>>,
     callers: Mutex<Callers>,
+    open_files: Mutex<OpenFiles>,
+    /// By file of the table: the client that has it open, and its descriptors.
+    openers: Mutex<HashMap<FileId, (Opener, usize)>>,
+    /// By the kernel's number: a file on each mount that file handles are opened through; `None` where they
+    /// cannot be.
+    mounts: Mutex<HashMap<i32, Option<Weak<File>>>>,
+    /// That of the folder itself.
+    #[allow(dead_code, reason = "it keeps the mount among those that are known")]
+    root_mount: Option<Arc<File>>,
+    /// Held while names that lead to nodes change, and while they are followed.
+    names: RwLock<()>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -128,26 +147,68 @@ fn proc_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Opens a name in a folder, to name it.
-fn open_path(folder: &File, name: &OsStr) -> Result<File, Errno> {
-    open_at(folder, name, OFlags::PATH | OFlags::NOFOLLOW, 0)
-}
-
 /// Opens a name in a folder. The mode is for the ways that make a file.
 fn open_at(folder: &File, name: &OsStr, how: OFlags, mode: u32) -> Result<File, Errno> {
     let file = rustix::fs::openat(folder, name, how | OFlags::CLOEXEC, Mode::from_bits_retain(mode))?;
     Ok(file.into())
 }
 
+/// The file that a name in a folder leads to.
+fn named(folder: &File, name: &OsStr) -> Result<(Key, Arc<File>), Errno> {
+    let file = open_path(folder, name)?;
+    Ok((Key::of(&file.metadata()?), Arc::new(file)))
+}
+
+/// The way to a file by its handle, if its file system has handles and this process may use them.
+fn handle_way(mounts: &Mutex<HashMap<i32, Option<Weak<File>>>>, path: &File) -> Option<Way> {
+    let (handle, id) = FileHandle::of(path).ok()?;
+    match lock(mounts).get(&id) {
+        Some(None) => return None,
+        Some(Some(mount)) => {
+            if let Some(mount) = mount.upgrade() {
+                return Some(Way::Handle { mount, handle });
+            }
+        }
+        None => {}
+    }
+    // A file that may be opened without any effect.
+    let kind = path.metadata().ok()?.file_type();
+    if !kind.is_dir() && !kind.is_file() {
+        return None;
+    }
+    let mount = Arc::new(File::open(proc_path(path)).ok()?);
+    let known = match handle.open(&mount).map_err(|e| e.raw_os_error()) {
+        Ok(_) => Some(Arc::downgrade(&mount)),
+        Err(Some(libc::EPERM | libc::EOPNOTSUPP)) => None,
+        Err(_) => return None,
+    };
+    let is_usable = known.is_some();
+    lock(mounts).insert(id, known);
+    is_usable.then_some(Way::Handle { mount, handle })
+}
+
 impl Directory {
     pub(crate) fn open(source: &Path) -> io::Result<Self> {
         let root =
             OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(source)?;
+        let mounts = Mutex::default();
+        let root_mount = match handle_way(&mounts, &root) {
+            Some(Way::Handle { mount, .. }) => Some(mount),
+            _ => None,
+        };
+        // A quarter is for nodes, a half for what programs have open, the rest for everything else.
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let for_nodes = (descriptors / 4).min(NODE_DESCRIPTORS_MAX) as usize;
         Ok(Self {
             table: Arc::default(),
-            nodes: Mutex::new(Nodes::new(root)?),
+            nodes: Mutex::new(Nodes::new(root, for_nodes)?),
             handles: Mutex::default(),
             callers: Mutex::default(),
+            open_files: Mutex::new(OpenFiles::new((descriptors / 2) as usize)),
+            openers: Mutex::default(),
+            mounts,
+            root_mount,
+            names: RwLock::default(),
         })
     }
 
@@ -155,8 +216,22 @@ impl Directory {
         Arc::clone(&self.table)
     }
 
+    /// A descriptor that names a node.
     fn node(&self, node: u64) -> Result<Arc<File>, Errno> {
-        lock(&self.nodes).path(node)
+        let found = lock(&self.nodes).find(node)?;
+        let file = match found {
+            Found::Here(file) => return Ok(file),
+            Found::ByHandle(..) => found.open()?,
+            Found::ByNames(..) => {
+                let _names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+                // They may have changed before they were held.
+                let found = lock(&self.nodes).find(node)?;
+                found.open()?
+            }
+        };
+        let closed = lock(&self.nodes).keep(node, Arc::clone(&file));
+        drop(closed);
+        Ok(file)
     }
 
     fn handle_file(&self, handle: u64) -> Result<Arc<File>, Errno> {
@@ -168,13 +243,24 @@ impl Directory {
 
     /// The node of what has that name now, looked up once more.
     fn look_up(&self, folder: u64, name: &OsStr) -> Result<(u64, Attr), Errno> {
-        self.know(open_path(&*self.node(folder)?, name)?)
+        self.know(open_path(&*self.node(folder)?, name)?, Some((folder, name)))
     }
 
-    /// The node of what a descriptor names.
-    fn know(&self, path: File) -> Result<(u64, Attr), Errno> {
+    /// The node of what a descriptor names, which has a name in a folder or none at all.
+    fn know(&self, path: File, named: Option<(u64, &OsStr)>) -> Result<(u64, Attr), Errno> {
         let meta = path.metadata()?;
-        Ok(lock(&self.nodes).know(path, &meta))
+        let (key, attr) = (Key::of(&meta), Attr::of(&meta));
+        if let Some(node) = lock(&self.nodes).seen_again(key) {
+            return Ok((node, attr));
+        }
+        let file = Arc::new(path);
+        let way = handle_way(&self.mounts, &file).unwrap_or_else(|| match named {
+            Some((folder, name)) => Way::Name { folder, name: name.to_owned() },
+            None => Way::Open(Arc::clone(&file)),
+        });
+        let (node, closed) = lock(&self.nodes).know(file, key, way);
+        drop(closed);
+        Ok((node, attr))
     }
 
     fn entry(&self, folder: u64, name: &OsStr) -> Reply {
@@ -250,7 +336,10 @@ impl Directory {
 
     /// Opens a node's file, to serve it, unless it was opened when it was made: its mode may forbid that to
     /// be done again.
-    fn open_node(&self, node: u64, flags: u32, made: Option<File>) -> Reply {
+    ///
+    /// # Errors
+    /// `ENFILE` if the client has its share of open files.
+    fn open_node(&self, node: u64, opener: Opener, flags: u32, made: Option<File>) -> Reply {
         let path = self.node(node)?;
         let is_appended = flags as i32 & libc::O_APPEND != 0;
         let flags = flags as i32
@@ -273,15 +362,29 @@ impl Directory {
             Err(e) if e.raw_os_error() == Some(libc::EPERM) && is_appended => open_so(extra | libc::O_APPEND),
             other => other,
         };
-        let file = made.map_or_else(|| open(0), Ok)?;
-        // As for a disk of such files: the ring takes them for slow unless told that they are not.
-        let more = if is_in_memory(&file) { libc::O_DIRECT | libc::O_NONBLOCK } else { libc::O_DIRECT };
-        let direct = open(more).ok().map(|f| self.table.add(f));
-        let buffered = self.table.add(file.try_clone()?);
+        let file = Arc::new(made.map_or_else(|| open(0), Ok)?);
         let size = file.metadata()?.len();
-        let start = lock(&self.nodes).region(node, size);
+        let is_in_memory = is_in_memory(&file);
+        // The table has a file in memory twice.
+        let descriptors = if is_in_memory { 2 } else { 1 };
+        let add = |file: Arc<File>| {
+            lock(&self.open_files).take(opener, descriptors)?;
+            let file = self.table.add(file);
+            lock(&self.openers).insert(file, (opener, descriptors));
+            Ok::<_, Errno>(file)
+        };
+        let buffered = add(Arc::clone(&file))?;
+        // As for a disk of such files: the ring takes them for slow unless told that they are not.
+        let more = if is_in_memory { libc::O_DIRECT | libc::O_NONBLOCK } else { libc::O_DIRECT };
+        let direct = open(more).ok().map(|f| add(Arc::new(f))).transpose();
+        let direct = direct.inspect_err(|_| self.close(buffered))?;
+        let start = {
+            let mut nodes = lock(&self.nodes);
+            nodes.opened(node, &file);
+            nodes.region(node, size)
+        };
         let is_direct = flags & libc::O_DIRECT != 0;
-        let file = Handle::File { file: Arc::new(file), buffered, direct, start, is_direct };
+        let file = Handle::File { file, buffered, direct, start, is_direct };
         let handle = lock(&self.handles).insert(file);
         // Otherwise a program that waits for direct I/O could not be interrupted.
         let how = if is_direct { opened::DIRECT_IO } else { 0 };
@@ -392,11 +495,30 @@ impl Directory {
         }
     }
 
-    /// Operations on two names.
+    /// Gives a file another name. Nodes that are found by their names have to hear of it.
     fn rename(&self, header: &Header, name: &OsStr, to: u64, new_name: &OsStr, flags: u32) -> Reply {
-        let (from, to) = (self.node(header.node)?, self.node(to)?);
+        let (from, to_folder) = (self.node(header.node)?, self.node(to)?);
         let flags = RenameFlags::from_bits_retain(flags);
-        rustix::fs::renameat_with(&*from, name, &*to, new_name, flags)?;
+        let rename = || rustix::fs::renameat_with(&*from, name, &*to_folder, new_name, flags);
+        if !lock(&self.nodes).has_names() {
+            rename()?;
+            return Ok(Vec::new());
+        }
+        let _names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        let moved = named(&from, name)?;
+        let there = named(&to_folder, new_name).ok();
+        rename()?;
+        let mut nodes = lock(&self.nodes);
+        let closed = match there {
+            // Two names of one file: nothing has changed.
+            Some((key, _)) if key == moved.0 => Closed::new(),
+            Some((key, _)) if flags.contains(RenameFlags::EXCHANGE) => nodes.renamed(key, header.node, name),
+            Some((key, file)) => nodes.removed(key, file),
+            None => Closed::new(),
+        };
+        let also_closed = nodes.renamed(moved.0, to, new_name);
+        drop(nodes);
+        drop((closed, also_closed));
         Ok(Vec::new())
     }
 
@@ -406,12 +528,23 @@ impl Directory {
         self.entry(header.node, name)
     }
 
+    /// Removes a name. A node that was found by that name, and a folder in which a program may still be, keep
+    /// their descriptors until the kernel forgets them.
     fn remove(&self, folder: u64, name: &OsStr, flags: AtFlags) -> Reply {
-        rustix::fs::unlinkat(&*self.node(folder)?, name, flags)?;
+        let folder = self.node(folder)?;
+        let has_names = lock(&self.nodes).has_names();
+        let _names = has_names.then(|| self.names.write().unwrap_or_else(PoisonError::into_inner));
+        let kept = has_names || flags.contains(AtFlags::REMOVEDIR);
+        let kept = kept.then(|| named(&folder, name)).transpose()?;
+        rustix::fs::unlinkat(&*folder, name, flags)?;
+        if let Some((key, file)) = kept {
+            let closed = lock(&self.nodes).removed(key, file);
+            drop(closed);
+        }
         Ok(Vec::new())
     }
 
-    fn create(&self, header: &Header, name: &OsStr, flags: u32, mode: u32) -> Reply {
+    fn create(&self, header: &Header, opener: Opener, name: &OsStr, flags: u32, mode: u32) -> Reply {
         let folder = self.node(header.node)?;
         let was_there = open_path(&folder, name).is_ok();
         let wished = OFlags::from_bits_retain(flags) & (OFlags::EXCL | OFlags::ACCMODE);
@@ -421,11 +554,11 @@ impl Directory {
             self.own(header, name, mode)?;
         }
         let (node, attr) = self.look_up(header.node, name)?;
-        self.created(node, attr, flags, file)
+        self.created(node, attr, opener, flags, file)
     }
 
     /// A file without a name, in the file system of the folder.
-    fn create_nameless(&self, header: &Header, flags: u32, mode: u32) -> Reply {
+    fn create_nameless(&self, header: &Header, opener: Opener, flags: u32, mode: u32) -> Reply {
         let folder = self.node(header.node)?;
         let how = OFlags::TMPFILE | OFlags::from_bits_retain(flags) & (OFlags::EXCL | OFlags::ACCMODE);
         let file = open_at(&folder, OsStr::new("."), how, mode & !LENDING)?;
@@ -436,22 +569,30 @@ impl Directory {
             file.set_permissions(Permissions::from_mode(mode))?;
         }
         let path = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(proc_path(&file))?;
-        let (node, attr) = self.know(path)?;
-        self.created(node, attr, flags, file)
+        let (node, attr) = self.know(path, None)?;
+        self.created(node, attr, opener, flags, file)
     }
 
     /// The answer to who made a file and has it open.
-    fn created(&self, node: u64, attr: Attr, flags: u32, file: File) -> Reply {
+    fn created(&self, node: u64, attr: Attr, opener: Opener, flags: u32, file: File) -> Reply {
         let mut out = Vec::with_capacity(144);
         attr.entry(&mut out, node, VALID_S);
-        match self.open_node(node, flags, Some(file)) {
+        match self.open_node(node, opener, flags, Some(file)) {
             Ok(opened) => out.extend(opened),
             Err(errno) => {
-                lock(&self.nodes).forget(node, 1);
+                self.forget([(node, 1)]);
                 return Err(errno);
             }
         }
         Ok(out)
+    }
+
+    fn forget(&self, lookups: impl IntoIterator<Item = (u64, u64)>) {
+        let mut closed = Closed::new();
+        let mut nodes = lock(&self.nodes);
+        lookups.into_iter().for_each(|(node, lookups)| nodes.forget(node, lookups, &mut closed));
+        drop(nodes);
+        drop(closed);
     }
 
     //= linux-6.12 include/uapi/linux/fs.h FS_IOC_GETFLAGS and the following
@@ -568,16 +709,27 @@ impl Directory {
             Operation::RmDir { name } => self.remove(node, name, AtFlags::REMOVEDIR),
             Operation::Rename { name, to, new_name, flags } => self.rename(header, name, to, new_name, flags),
             Operation::Link { node, name } => self.link(header, node, name),
+            _ => self.on_file(header, operation),
+        }
+    }
+
+    /// What opens a file for a client.
+    fn on_opening(&self, header: &Header, group: GroupId, operation: &Operation<'_>) -> Reply {
+        let opener = Opener::new(group, header.uid);
+        let reply = match *operation {
+            Operation::Open { flags } => self.open_node(header.node, opener, flags, None),
             Operation::Create { name, flags, mode, umask } => {
                 set_mask(umask);
-                self.create(header, name, flags, mode)
+                self.create(header, opener, name, flags, mode)
             }
             Operation::TmpFile { flags, mode, umask } => {
                 set_mask(umask);
-                self.create_nameless(header, flags, mode)
+                self.create_nameless(header, opener, flags, mode)
             }
-            _ => self.on_file(header, operation),
-        }
+            _ => self.do_it(header, operation),
+        };
+        // The limit that is reached is not that of the program which opens it.
+        reply.map_err(|e| if e.0 == libc::EMFILE { Errno(libc::ENFILE) } else { e })
     }
 
     fn do_it(&self, header: &Header, operation: &Operation<'_>) -> Reply {
@@ -586,7 +738,6 @@ impl Directory {
             Operation::GetAttr => Ok(Attr::of(&self.node(node)?.metadata()?).reply(VALID_S)),
             Operation::SetAttr(set) => self.set_attr(node, &set),
             Operation::ReadLink => self.read_link(node),
-            Operation::Open { flags } => self.open_node(node, flags, None),
             Operation::OpenDir => {
                 let handle = lock(&self.handles).insert(Handle::Folder(Arc::default()));
                 Ok(protocol::opened_reply(handle as u64, 0))
@@ -680,8 +831,8 @@ impl Tree for Directory {
         self.table.sync_whole(file);
     }
 
-    fn who(&self, context: &mut Context, header: &Header, range: &Range) -> Who {
-        lock(&self.callers).who(context, header.pid, header.node, range.op == Op::Write)
+    fn who(&self, context: &mut Context, header: &Header, writes: bool) -> Who {
+        lock(&self.callers).who(context, header.pid, header.node, writes)
     }
 
     fn release(&self, handle: u64) -> Vec<FileId> {
@@ -692,21 +843,23 @@ impl Tree for Directory {
     }
 
     fn close(&self, file: FileId) {
+        // First, as its number may be given out again at once.
+        let opener = lock(&self.openers).remove(&file);
         self.table.remove(file);
+        if let Some((opener, descriptors)) = opener {
+            lock(&self.open_files).give_back(opener, descriptors);
+        }
     }
 
     fn threads(&self) -> usize {
         4
     }
 
-    fn answer(&self, header: &Header, operation: &Operation<'_>) -> Option<Reply> {
+    fn answer(&self, header: &Header, group: GroupId, operation: &Operation<'_>) -> Option<Reply> {
         match *operation {
-            Operation::Forget { lookups } => lock(&self.nodes).forget(header.node, lookups),
-            Operation::BatchForget { pairs } => {
-                protocol::forgotten(pairs)
-                    .for_each(|(node, lookups)| lock(&self.nodes).forget(node, lookups));
-            }
-            _ => return Some(self.do_it(header, operation)),
+            Operation::Forget { lookups } => self.forget([(header.node, lookups)]),
+            Operation::BatchForget { pairs } => self.forget(protocol::forgotten(pairs)),
+            _ => return Some(self.on_opening(header, group, operation)),
         }
         None
     }

@@ -43,8 +43,9 @@ const COPIED_MAX: usize = 64 << 10;
 const WAITING_MAX: usize = 4096;
 const WRITING_MAX: u64 = 256 << 20;
 
-/// A request for another thread: what is behind its header, too.
-pub(crate) type Job = (Header, Vec<u8>);
+/// A request for another thread: its header, what is behind that, and the group of a caller that opens
+/// something.
+pub(crate) type Job = (Header, Vec<u8>, GroupId);
 
 /// How often requests are looked at whose callers got a signal that does not end them.
 const LOOK_AFTER: Duration = Duration::from_ms(10);
@@ -107,8 +108,9 @@ pub(crate) trait Tree: Send + Sync + 'static {
     fn file(&self, node: u64, handle: u64) -> Result<FileId, Errno>;
     /// The next flush of this file is of times and the like, too.
     fn sync_whole(&self, _: FileId) {}
-    /// The task, group and priority of a request for data, and whether a program waits for it.
-    fn who(&self, _: &mut Context, header: &Header, _: &Range) -> Who {
+    /// The task, group and priority of a request, and whether a program waits for it; `writes`: data are
+    /// written.
+    fn who(&self, _: &mut Context, header: &Header, _: bool) -> Who {
         Who { task: TaskId(header.pid), group: GroupId::ROOT, prio: IoPrio::default(), sync: true }
     }
     /// A handle is closed: these of its files are no more needed, once nothing is asked of them.
@@ -121,8 +123,8 @@ pub(crate) trait Tree: Send + Sync + 'static {
     fn threads(&self) -> usize {
         0
     }
-    /// Anything else; `None` is not answered.
-    fn answer(&self, header: &Header, operation: &Operation<'_>) -> Option<Reply>;
+    /// Anything else; `None` is not answered. The group is that of a caller which opens something.
+    fn answer(&self, header: &Header, group: GroupId, operation: &Operation<'_>) -> Option<Reply>;
 }
 
 /// What waits for the disk.
@@ -215,9 +217,9 @@ impl<T: Tree> FuseFront<T> {
                 }
                 loop {
                     let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok((header, bytes)) = job else { return };
+                    let Ok((header, bytes, group)) = job else { return };
                     let operation = Operation::parse(header.opcode, &bytes).expect("parsed before");
-                    if let Some(reply) = tree.answer(&header, &operation) {
+                    if let Some(reply) = tree.answer(&header, group, &operation) {
                         channel.reply(header.unique, reply.as_deref().map_err(|e| *e));
                     }
                 }
@@ -317,15 +319,33 @@ impl<T: Tree> FuseFront<T> {
                 }
                 Err(errno) => Some(Err(errno)),
             },
-            _ => match &self.workers {
-                // Without a thread that hears it, the engine is about to stop.
-                Some(workers) => workers.send((header, bytes.to_vec())).err().map(|_| Err(Errno::SHUTDOWN)),
-                None => self.tree.answer(&header, &operation),
-            },
+            _ => self.delegate(context, &header, &operation, bytes),
         };
         if let Some(result) = result {
             self.channel.reply(unique, result.as_deref().map_err(|e| *e));
         }
+    }
+
+    /// What needs no disk is done by another thread, if it may block, or at once.
+    fn delegate(
+        &self,
+        context: &mut Context,
+        header: &Header,
+        operation: &Operation<'_>,
+        bytes: &[u8],
+    ) -> Option<Reply> {
+        let Some(workers) = &self.workers else {
+            return self.tree.answer(header, GroupId::ROOT, operation);
+        };
+        let group = match operation {
+            Operation::Open { .. } | Operation::Create { .. } | Operation::TmpFile { .. } => {
+                self.tree.who(context, header, false).group
+            }
+            _ => GroupId::ROOT,
+        };
+        // Without a thread that hears it, the engine is about to stop.
+        let sent = workers.send((*header, bytes.to_vec(), group));
+        sent.err().map(|_| Err(Errno::SHUTDOWN))
     }
 
     /// Makes a part of a file read as zeros.
@@ -358,7 +378,7 @@ impl<T: Tree> FuseFront<T> {
             Ok(Some(place)) => place,
         };
         let (unique, answered) = (header.unique, place.answered);
-        let Who { task, group, prio, sync } = self.tree.who(context, header, &range);
+        let Who { task, group, prio, sync } = self.tree.who(context, header, range.op == Op::Write);
         let bio = Bio {
             op: range.op,
             file: place.file,

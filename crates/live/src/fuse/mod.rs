@@ -19,11 +19,14 @@
 //! without unsafe code.
 
 mod callers;
+mod descriptors;
 mod directory;
+mod file_handle;
 mod front;
 mod mountpoint;
 mod nodes;
 mod one_file;
+mod open_files;
 mod protocol;
 mod way;
 
@@ -36,6 +39,7 @@ use fairhead_device::{Device, DeviceParams};
 use front::{Channel, DATA_MAX, FuseFront, Tree};
 use mountpoint::Mountpoint;
 use one_file::OneFile;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -136,6 +140,18 @@ impl Mount {
                 Err(e)
             }
         }
+    }
+
+    /// Raises this process's soft limit of open files to the hard one: every file that a program has open in
+    /// a mount needs descriptors. A mount adapts to the limit that there is when it is made. Returns the
+    /// limit; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the limit may not be changed.
+    pub fn raise_descriptor_limit() -> io::Result<Option<u64>> {
+        let limit = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?;
+        Ok(limit.maximum)
     }
 
     /// Waits until it is unmounted, by any process, or its engine has stopped.

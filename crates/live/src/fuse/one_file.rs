@@ -11,7 +11,7 @@ use super::protocol::{
 };
 use crate::bio::{Errno, FileId, Op};
 use crate::store::FileTable;
-use fairhead_core::units::Sector;
+use fairhead_core::units::{GroupId, Sector};
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io;
@@ -122,7 +122,7 @@ impl Tree for OneFile {
         if node == DISK { Ok(DIRECT) } else { Err(Errno(libc::EBADF)) }
     }
 
-    fn answer(&self, header: &Header, operation: &Operation<'_>) -> Option<Reply> {
+    fn answer(&self, header: &Header, _: GroupId, operation: &Operation<'_>) -> Option<Reply> {
         let node = header.node;
         Some(match *operation {
             Operation::Forget { .. } | Operation::BatchForget { .. } => return None,

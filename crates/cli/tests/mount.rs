@@ -1,0 +1,254 @@
+//! `fairhead mount` as a program: how many descriptors it has, and how its mounts look from outside.
+
+#![allow(clippy::disallowed_methods, reason = "processes are real")]
+
+#[path = "../../live/tests/may_mount/mod.rs"]
+mod may_mount;
+mod process;
+
+use process::{Process, start};
+use std::fs::{self, File, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// The most descriptors of the program in these tests.
+const DESCRIPTORS: usize = 1024;
+/// Files that are walked over. `FAIRHEAD_FILES` says how many.
+const FILES: usize = 4_000;
+/// A user and group without any right: those of `nobody` on most systems.
+const NOBODY: u32 = 65534;
+
+/// The way in which a mount opens its files again.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Ways {
+    Handles,
+    /// The program may not use file handles.
+    Names,
+}
+
+/// A folder, and a mount of it by the program under a limit of descriptors. Both are gone with the test.
+struct Mounted {
+    process: Option<Process>,
+    folder: TempDir,
+}
+
+impl Mounted {
+    /// `None` where nothing can be mounted, or a program for it is not there.
+    fn new(ways: Ways, fill: impl FnOnce(&Path)) -> Option<Self> {
+        if !may_mount::may_mount() {
+            return None;
+        }
+        let all = Permissions::from_mode(0o755);
+        let folder =
+            tempfile::Builder::new().permissions(all).tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        ["source", "mnt"].iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
+        fill(&folder.path().join("source"));
+        let mut mounted = Self { process: None, folder };
+        mounted.process = Some(mounted.start(ways)?);
+        Some(mounted)
+    }
+
+    fn start(&self, ways: Ways) -> Option<Process> {
+        let without = match ways {
+            Ways::Handles => "",
+            Ways::Names => "setpriv --bounding-set=-dac_read_search",
+        };
+        if ways == Ways::Names && Command::new("setpriv").arg("--version").output().is_err() {
+            eprintln!("skipped: setpriv is not installed");
+            return None;
+        }
+        // The soft limit is lower: the program raises it.
+        let script = format!(
+            "ulimit -Sn 256 && ulimit -Hn {DESCRIPTORS} && exec {without} {} mount source mnt --sched noop",
+            env!("CARGO_BIN_EXE_fairhead")
+        );
+        let (process, line, _) =
+            start(Command::new("sh").args(["-c", &script]).current_dir(self.folder.path()));
+        assert!(line.contains("Ctrl-C ends it"), "{line}");
+        Some(process)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join("mnt").join(name)
+    }
+
+    fn below(&self, name: &str) -> PathBuf {
+        self.folder.path().join("source").join(name)
+    }
+
+    fn id(&self) -> u32 {
+        self.process.as_ref().expect("there until it is dropped").0.id()
+    }
+
+    fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.id())).unwrap().count()
+    }
+
+    /// The most memory that it has ever had, in KiB.
+    fn memory_max(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).expect("a process has memory");
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        drop(self.process.take());
+        // Without its server nothing is left of it but the name.
+        let _ = Command::new("umount").arg("--lazy").arg(self.at("")).status();
+    }
+}
+
+/// A line of a program that another user runs.
+fn said_to_nobody(program: &str, arguments: &[&Path]) -> Result<String, String> {
+    let out = Command::new(program).args(arguments).uid(NOBODY).gid(NOBODY).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if out.status.success() { Ok(text(&out.stdout)) } else { Err(text(&out.stderr)) }
+}
+
+/// Makes so many files, 1,000 in a folder, and one more.
+fn fill(source: &Path, files: usize) {
+    for i in 0..files {
+        let folder = source.join(format!("{}", i / 1000));
+        if i % 1000 == 0 {
+            fs::create_dir(&folder).unwrap();
+        }
+        File::create(folder.join(format!("{i}"))).unwrap();
+    }
+    fs::write(source.join("one"), b"one").unwrap();
+}
+
+/// Looks at all files in a folder and below.
+fn walk(folder: &Path) -> usize {
+    let mut count = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let meta = fs::symlink_metadata(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        count += if meta.is_dir() { walk(&path) } else { 1 };
+    }
+    count
+}
+
+#[test]
+fn many_more_files_than_descriptors_are_walked_over() {
+    let files = std::env::var("FAIRHEAD_FILES").map_or(FILES, |n| n.parse().expect("a number of files"));
+    for ways in [Ways::Handles, Ways::Names] {
+        let Some(mounted) = Mounted::new(ways, |source| fill(source, files)) else { return };
+        assert_eq!(walk(&mounted.at("")), files + 1, "{ways:?}");
+        assert_eq!(said_to_nobody("cat", &[&mounted.at("one")]), Ok("one".to_owned()), "{ways:?}");
+        // Those seen first have no descriptor any more, and the kernel knows their nodes.
+        for i in 0..files.min(1000) {
+            let path = mounted.at(&format!("0/{i}"));
+            let opened = File::open(&path).unwrap_or_else(|e| panic!("{ways:?}, {}: {e}", path.display()));
+            drop(opened);
+        }
+        assert!(mounted.descriptors() <= DESCRIPTORS);
+        println!(
+            "{ways:?}: {files} files, {} descriptors, {} MiB",
+            mounted.descriptors(),
+            mounted.memory_max() >> 10
+        );
+    }
+}
+
+/// A node without a descriptor is found whatever has happened to its name in the mount; one that was removed
+/// is served as long as a program has it open, or is in it.
+#[test]
+fn files_are_found_again_after_they_were_renamed_and_removed() {
+    for ways in [Ways::Handles, Ways::Names] {
+        let Some(mounted) = Mounted::new(ways, |source| fill(source, 2000)) else { return };
+        let forget_descriptors = || walk(&mounted.at("1"));
+        fs::create_dir_all(mounted.at("a/b")).unwrap();
+        for name in ["a/b/moved", "a/b/removed", "a/b/replaced", "a/b/linked"] {
+            fs::write(mounted.at(name), name).unwrap();
+        }
+        fs::hard_link(mounted.at("a/b/linked"), mounted.at("other-name")).unwrap();
+        let open = |name: &str| File::options().read(true).write(true).open(mounted.at(name)).unwrap();
+        let (removed, replaced) = (open("a/b/removed"), open("a/b/replaced"));
+        let mut shell = Command::new("sh")
+            .args(["-c", "read x && stat --format %F . && rmdir ../empty2 && echo done"])
+            .current_dir({
+                fs::create_dir_all(mounted.at("empty")).unwrap();
+                fs::create_dir_all(mounted.at("empty2")).unwrap();
+                mounted.at("empty")
+            })
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        fs::rename(mounted.at("a"), mounted.at("c")).unwrap();
+        fs::rename(mounted.at("c/b/moved"), mounted.at("c/b/replaced")).unwrap();
+        fs::remove_file(mounted.at("c/b/removed")).unwrap();
+        fs::remove_file(mounted.at("c/b/linked")).unwrap();
+        fs::remove_dir(mounted.at("empty")).unwrap();
+        forget_descriptors();
+        assert_eq!(fs::read(mounted.at("c/b/replaced")).unwrap(), b"a/b/moved", "{ways:?}");
+        assert_eq!(fs::read(mounted.at("other-name")).unwrap(), b"a/b/linked", "{ways:?}");
+        for (file, text) in [(&removed, "a/b/removed"), (&replaced, "a/b/replaced")] {
+            let mut read = vec![0; text.len()];
+            file.read_exact_at(&mut read, 0).unwrap();
+            assert_eq!(read, text.as_bytes(), "{ways:?}");
+            file.set_permissions(Permissions::from_mode(0o600)).unwrap();
+            file.set_len(5).unwrap();
+            let meta = file.metadata().unwrap();
+            assert_eq!((meta.len(), meta.nlink(), meta.mode() & 0o777), (5, 0, 0o600), "{ways:?}");
+        }
+        shell.stdin.take().unwrap().write_all(b"go on\n").unwrap();
+        let mut said = String::new();
+        shell.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        shell.wait().unwrap();
+        assert!(said.starts_with("directory\n"), "{ways:?}: {said}");
+    }
+}
+
+/// A file that was exchanged below the mount for another one with its name is stale, and not the other one.
+#[test]
+fn a_file_that_was_exchanged_below_is_another_file() {
+    for ways in [Ways::Handles, Ways::Names] {
+        let Some(mounted) = Mounted::new(ways, |source| fill(source, 2000)) else { return };
+        let inode = fs::metadata(mounted.at("one")).unwrap().ino();
+        let folder = File::open(mounted.at("")).unwrap();
+        fs::write(mounted.below("new"), b"another").unwrap();
+        fs::rename(mounted.below("new"), mounted.below("one")).unwrap();
+        walk(&mounted.at("1"));
+        // The kernel asks again after a second.
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        assert_eq!(fs::read(mounted.at("one")).unwrap(), b"another", "{ways:?}");
+        assert_ne!(fs::metadata(mounted.at("one")).unwrap().ino(), inode, "{ways:?}");
+        drop(folder);
+    }
+}
+
+/// A program that opens as many files as it can gets `ENFILE`; all other users have theirs.
+#[test]
+fn a_client_that_opens_too_many_files_gets_an_error_and_the_others_do_not() {
+    let Some(mounted) = Mounted::new(Ways::Handles, |source| fill(source, 2000)) else { return };
+    let mut hoard = Vec::new();
+    let refused = (0..2000)
+        .find_map(|i| match File::open(mounted.at(&format!("{}/{i}", i / 1000))) {
+            Ok(file) => {
+                hoard.push(file);
+                None
+            }
+            Err(e) => Some(e),
+        })
+        .expect("there are not descriptors for all");
+    //= linux-6.12 include/uapi/asm-generic/errno-base.h ENFILE
+    assert_eq!(refused.raw_os_error(), Some(23), "after {} files", hoard.len());
+    assert!((100..DESCRIPTORS / 2).contains(&hoard.len()), "{} files", hoard.len());
+    // It may still do everything else.
+    assert_eq!(walk(&mounted.at("")), 2001);
+    assert_eq!(said_to_nobody("cat", &[&mounted.at("one"), &mounted.at("0/1")]), Ok("one".to_owned()));
+    assert!(mounted.descriptors() <= DESCRIPTORS);
+    hoard.truncate(10);
+    let again = (0..50).all(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        File::open(mounted.at("one")).is_ok()
+    });
+    assert!(again, "those that are closed can be had again");
+}
