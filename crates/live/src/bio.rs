@@ -43,6 +43,12 @@ pub enum Op {
     /// Report where the file has data and holes, from the first byte of the range on. The range is what the
     /// question costs, not what it is about.
     Extents,
+    /// What `fallocate(2)` does with this mode. It fails where the file system cannot do that. Its limits are
+    /// those of writes.
+    Allocate {
+        /// The mode of `fallocate(2)`, all of whose flags are below 256.
+        mode: u8,
+    },
 }
 
 impl Op {

@@ -874,7 +874,7 @@ impl<D> RequestQueue<D> {
             op: match bio.op {
                 Op::Read | Op::Extents => request::Op::Read,
                 Op::Write => request::Op::Write,
-                Op::Discard | Op::Zero { .. } => request::Op::Discard,
+                Op::Discard | Op::Zero { .. } | Op::Allocate { .. } => request::Op::Discard,
             },
             sync: bio.sync || !bio.op.changes(),
             meta: false,

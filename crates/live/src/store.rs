@@ -77,6 +77,8 @@ enum Way {
     WriteZeros,
     /// Its extents are looked up.
     Find,
+    /// With a mode of `fallocate(2)`.
+    Allocate(u8),
 }
 
 impl Way {
@@ -85,7 +87,7 @@ impl Way {
         match (self, op) {
             (Self::Transfer, Op::Read) | (Self::Find, _) => FaultOp::Read,
             (Self::Transfer | Self::WriteZeros, _) => FaultOp::Write,
-            (Self::PunchHole | Self::ZeroRange, _) => FaultOp::Allocate,
+            (Self::PunchHole | Self::ZeroRange | Self::Allocate(_), _) => FaultOp::Allocate,
         }
     }
 }
@@ -327,6 +329,7 @@ impl Store {
                 Op::Discard | Op::Zero { may_discard: true } => Way::PunchHole,
                 Op::Zero { may_discard: false } => Way::ZeroRange,
                 Op::Extents => return self.find(ring, queue, io, run),
+                Op::Allocate { mode } => Way::Allocate(mode),
             };
             self.push(ring, queue, io, run, way)
         })?;
@@ -542,6 +545,7 @@ impl Store {
                 Fallocate::new(fd, len).offset(offset).mode(mode | libc::FALLOC_FL_KEEP_SIZE).build()
             }
             (Way::Find, ..) => unreachable!("it is no operation of the ring"),
+            (Way::Allocate(mode), ..) => Fallocate::new(fd, len).offset(offset).mode(mode.into()).build(),
         };
         self.partial += usize::from(is_partial);
         self.is_copying |= is_copied_here;
@@ -773,7 +777,7 @@ impl Store {
             Way::PunchHole if is_unsupported && first.op == Op::Discard => Ok(all),
             Way::PunchHole if is_unsupported => return self.push(ring, queue, io, run, Way::ZeroRange),
             Way::ZeroRange if is_unsupported => return self.push(ring, queue, io, run, Way::WriteZeros),
-            Way::PunchHole | Way::ZeroRange | Way::Find => outcome.map(|_| all),
+            Way::PunchHole | Way::ZeroRange | Way::Allocate(_) | Way::Find => outcome.map(|_| all),
         };
         let is_written = matches!(way, Way::Transfer | Way::WriteZeros);
         if first.fua && outcome == Ok(all) && !(is_written && self.files.keeps_dsync(first.file)) {

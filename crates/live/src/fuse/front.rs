@@ -397,7 +397,7 @@ impl<T: Tree> FuseFront<T> {
         let what = match range.op {
             Op::Read => What::Read { answered },
             Op::Write => What::Write { answered },
-            Op::Discard | Op::Zero { .. } | Op::Extents => What::Change,
+            Op::Discard | Op::Zero { .. } | Op::Allocate { .. } | Op::Extents => What::Change,
         };
         self.waiting.insert(unique, WaitingRequest { what, bio: None, thread: header.pid });
         self.writing += data.as_ref().map_or(0, |_| u64::from(answered));
