@@ -345,6 +345,103 @@ fn who_is_limited_keeps_nobody_else_waiting() {
     });
 }
 
+/// Copies a file by `copy_file_range` alone, or moves it by `sendfile` to nowhere.
+const COPY: &str = "
+import os, sys
+how, one, other = sys.argv[1:]
+a = os.open(one, os.O_RDONLY)
+b = os.open(other, os.O_CREAT | os.O_WRONLY)
+left = os.fstat(a).st_size
+while left:
+    n = os.copy_file_range(a, b, left) if how == 'copy' else os.sendfile(b, a, None, left)
+    assert n > 0
+    left -= n
+";
+
+/// A copy, an allocation, a hole and `sendfile` are on the account of the caller's group, and its limits hold.
+#[test]
+fn what_copies_and_allocates_is_on_its_account_and_limited() {
+    const SIZE: u64 = 6 << 20;
+    let Some(scratch) = Scratch::new() else { return };
+    let Some(cgroup) = Cgroup::new("copier") else { return };
+    fs::write(scratch.below("theirs"), vec![7; SIZE as usize]).unwrap();
+    fs::write(scratch.below("script"), COPY).unwrap();
+    let mount = scratch.mount("bfq");
+    let limit = NonZeroU64::new(2 << 20);
+    mount.disk().set_max(&cgroup.name, Max { rbps: limit, wbps: limit, ..Max::default() }).unwrap();
+    let at = |name| scratch.at(name).display().to_string();
+    let script = scratch.below("script").display().to_string();
+    let programs = [
+        (format!("python3 {script} copy {} {}", at("theirs"), at("copied")), SIZE, SIZE),
+        (format!("python3 {script} send {} /dev/null", at("theirs")), SIZE, 0),
+        (format!("fallocate --length {SIZE} {}", at("allocated")), 0, SIZE),
+        (format!("fallocate --punch-hole --length {SIZE} {}", at("theirs")), 0, SIZE),
+    ];
+    let account = || {
+        let groups = mount.disk().groups().unwrap();
+        let stats = groups.iter().find(|(group, _)| *group == cgroup.name).map(|(_, stats)| stats);
+        stats.map_or((0, 0), |s| (s.io_service_bytes.read(), s.io_service_bytes.total()))
+    };
+    for (program, read, written) in programs {
+        let (before, begun) = (account(), Instant::now());
+        let ran = cgroup.command(&program).output().unwrap();
+        let (after, took) = (account(), begun.elapsed());
+        assert!(ran.status.success(), "{program}: {}", String::from_utf8_lossy(&ran.stderr));
+        let (all, reads) = (after.1 - before.1, after.0 - before.0);
+        assert!(reads >= read && all - reads >= written, "{program}: {reads} of {all} bytes were read");
+        // 3 seconds, less what a burst may have.
+        assert!(took >= Duration::from_millis(2000), "{program} took {took:?}");
+    }
+    assert!(fs::read(scratch.below("copied")).unwrap() == vec![7; SIZE as usize]);
+    assert!(fs::read(scratch.below("theirs")).unwrap() == vec![0; SIZE as usize]);
+    assert_eq!(fs::metadata(scratch.below("allocated")).unwrap().len(), SIZE);
+    drop(mount);
+}
+
+/// Five programs of a limited group copy files. What others do to names takes no time, and a program that is
+/// killed in its copy ends at once.
+#[test]
+fn who_copies_keeps_nobody_else_waiting() {
+    in_time(|| {
+        let Some(scratch) = Scratch::new() else { return };
+        let Some(cgroup) = Cgroup::new("copiers") else { return };
+        fs::write(scratch.below("theirs"), vec![7; 64 << 20]).unwrap();
+        fs::write(scratch.below("script"), COPY).unwrap();
+        let mount = scratch.mount("bfq");
+        let max = Max { wbps: NonZeroU64::new(2 << 20), ..Max::default() };
+        mount.disk().set_max(&cgroup.name, max).unwrap();
+        let (script, theirs) = (scratch.below("script"), scratch.at("theirs"));
+        let mut children: Vec<Child> = (0..5)
+            .map(|i| {
+                let to = scratch.at(&format!("copy{i}"));
+                let program =
+                    format!("python3 {} copy {} {}", script.display(), theirs.display(), to.display());
+                cgroup.command(&program).stderr(Stdio::null()).spawn().unwrap()
+            })
+            .collect();
+        std::thread::sleep(Duration::from_secs(1));
+        let mut longest = Duration::ZERO;
+        for i in 0..50 {
+            let begun = Instant::now();
+            let name = scratch.at(&format!("ours{i}"));
+            drop(File::create(&name).unwrap());
+            fs::remove_file(&name).unwrap();
+            longest = longest.max(begun.elapsed());
+        }
+        assert!(children.iter_mut().all(|c| c.try_wait().unwrap().is_none()), "they copy all the time");
+        let begun = Instant::now();
+        for child in &mut children {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let ended = begun.elapsed();
+        println!("others: {longest:?}; killed: {ended:?}");
+        timely(longest < Duration::from_millis(100), format_args!("a file took {longest:?}"));
+        timely(ended < Duration::from_secs(1), format_args!("those that were killed took {ended:?}"));
+        drop(mount);
+    });
+}
+
 /// Whatever makes data stable makes those of others stable, too: the file below has no block any more that
 /// waits to be allocated. What the kernel below has in its page cache is what a program writes that is not
 /// aligned.

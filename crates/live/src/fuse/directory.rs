@@ -24,8 +24,8 @@ use crate::engine::Context;
 use crate::store::{FileTable, is_in_memory};
 use fairhead_core::units::{GroupId, Sector};
 use rustix::fs::{
-    AtFlags, CWD, FallocateFlags, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, SeekFrom, StatxFlags,
-    Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags,
+    AtFlags, CWD, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, SeekFrom, StatxFlags, Timespec,
+    Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags,
 };
 use rustix::ioctl::{Setter, Updater, ioctl};
 use rustix::process::{Resource, getrlimit};
@@ -642,16 +642,8 @@ impl Directory {
     }
 
     /// What is done to open files, and is no reading or writing of the caller's data.
-    fn on_file(&self, header: &Header, operation: &Operation<'_>) -> Reply {
+    fn on_file(&self, operation: &Operation<'_>) -> Reply {
         match *operation {
-            Operation::Fallocate { handle, offset, len, mode } => {
-                let file = self.handle_file(handle)?;
-                if header.uid != 0 {
-                    shed(&file)?;
-                }
-                rustix::fs::fallocate(&*file, FallocateFlags::from_bits_retain(mode), offset, len)?;
-                Ok(Vec::new())
-            }
             Operation::LSeek { handle, offset, whence } => {
                 let file = self.handle_file(handle)?;
                 let to = match whence as i32 {
@@ -664,23 +656,6 @@ impl Directory {
                 };
                 let at = rustix::fs::seek(&*file, to)?;
                 Ok(at.to_ne_bytes().to_vec())
-            }
-            Operation::CopyFileRange { handle, offset, to_handle, to_offset, len, flags } => {
-                let (from, to) = (self.handle_file(handle)?, self.handle_file(to_handle)?);
-                if header.uid != 0 {
-                    shed(&to)?;
-                }
-                // The kernel knows no flags yet and refuses all, as this does.
-                if flags != 0 {
-                    return Err(Errno(libc::EINVAL));
-                }
-                let (mut at, mut to_at) = (offset, to_offset);
-                let (at, to_at) = (Some(&mut at), Some(&mut to_at));
-                let done = rustix::fs::copy_file_range(&*from, at, &*to, to_at, len as usize)?;
-                let mut out = Vec::with_capacity(8);
-                put32(&mut out, done as u32);
-                put32(&mut out, 0);
-                Ok(out)
             }
             _ => Err(Errno(libc::ENOSYS)),
         }
@@ -709,7 +684,7 @@ impl Directory {
             Operation::RmDir { name } => self.remove(node, name, AtFlags::REMOVEDIR),
             Operation::Rename { name, to, new_name, flags } => self.rename(header, name, to, new_name, flags),
             Operation::Link { node, name } => self.link(header, node, name),
-            _ => self.on_file(header, operation),
+            _ => self.on_file(operation),
         }
     }
 

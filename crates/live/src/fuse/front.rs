@@ -11,10 +11,14 @@
 //! handler, or is stopped), it waits on, as at a disk, since no program expects `EINTR` from a file; and as
 //! the kernel tells but the first signal, it is asked now and then whether it is to end by now.
 //!
+//! A copy from file to file, and an allocation, is a row of bios (`in_pieces.rs`), each asked for when the one
+//! before is answered.
+//!
 //! What it does not do: anything about names and attributes.
 
 pub(crate) use super::callers::Who;
 use super::callers::is_ending;
+use super::in_pieces::{LongRequest, Spot};
 use super::protocol::{self, HEADER, Header, Operation, Reply, Terms, WRITE_HEADER};
 use crate::bio::{Answer, Bio, BioId, ClientId, Errno, FileId, Op};
 use crate::buffer::{Buffer, Pool};
@@ -138,7 +142,30 @@ enum What {
     },
     /// Any other bio.
     Change,
+    /// A piece of a long request.
+    Piece {
+        answered: u32,
+        writes: bool,
+    },
     Flush,
+}
+
+/// On whose account a request is, and who waits for it.
+#[derive(Clone, Copy, Debug)]
+struct Asker {
+    unique: u64,
+    thread: u32,
+    who: Who,
+}
+
+impl What {
+    /// The bytes that wait to be written.
+    fn writing(self) -> u64 {
+        match self {
+            Self::Write { answered } | Self::Piece { answered, writes: true } => answered.into(),
+            Self::Read { .. } | Self::Piece { .. } | Self::Change | Self::Flush => 0,
+        }
+    }
 }
 
 /// A request that waits for the disk.
@@ -161,6 +188,8 @@ pub(crate) struct FuseFront<T> {
     body: Option<Buffer>,
     /// By the number of the request.
     waiting: HashMap<u64, WaitingRequest>,
+    /// Those of them that are done in pieces.
+    long: HashMap<u64, (Asker, LongRequest)>,
     /// Those of them whose callers got a signal that does not end them, and when to look after these.
     disturbed: Vec<u64>,
     look_after: Option<Instant>,
@@ -195,6 +224,7 @@ impl<T: Tree> FuseFront<T> {
             head: [0; WRITE_HEADER],
             body: None,
             waiting: HashMap::new(),
+            long: HashMap::new(),
             disturbed: Vec::new(),
             look_after: None,
             writing: 0,
@@ -275,7 +305,21 @@ impl<T: Tree> FuseFront<T> {
         let Some(operation) = operation else {
             return self.channel.reply(unique, Err(Errno::IO));
         };
-        let result = match operation {
+        if let Some(result) = self.answer_or_begin(context, &header, &operation, bytes, len) {
+            self.channel.reply(unique, result.as_deref().map_err(|e| *e));
+        }
+    }
+
+    /// Does what is asked, or begins to, if it takes time. The request is `len` bytes long.
+    fn answer_or_begin(
+        &mut self,
+        context: &mut Context,
+        header: &Header,
+        operation: &Operation<'_>,
+        bytes: &[u8],
+        len: usize,
+    ) -> Option<Reply> {
+        match *operation {
             Operation::Init { minor, readahead, flags } => {
                 let agreed = protocol::agree(&self.tree.terms(), minor, readahead, flags);
                 Some(agreed.map(|(reply, _)| reply))
@@ -286,7 +330,7 @@ impl<T: Tree> FuseFront<T> {
             }
             Operation::Read { handle, offset, size: len } => self.submit(
                 context,
-                &header,
+                header,
                 Range { op: Op::Read, node: header.node, handle, offset, len, fua: false, sheds: false },
             ),
             Operation::Write { handle, offset, size, flags, open_flags } => {
@@ -295,7 +339,7 @@ impl<T: Tree> FuseFront<T> {
                 let sheds = flags & protocol::WRITE_KILL_SUIDGID != 0;
                 self.submit(
                     context,
-                    &header,
+                    header,
                     Range { op: Op::Write, node: header.node, handle, offset, len, fua, sheds },
                 )
             }
@@ -304,25 +348,38 @@ impl<T: Tree> FuseFront<T> {
                 Some(Ok(Vec::new()))
             }
             Operation::Fallocate { handle, offset, len, mode } if self.workers.is_none() => {
-                self.zero(context, &header, handle, (offset, len), mode)
+                self.zero(context, header, handle, (offset, len), mode)
+            }
+            Operation::Fallocate { handle, offset, len, mode } => {
+                let to = Spot { node: header.node, handle, offset };
+                let Ok(mode) = u8::try_from(mode) else { return Some(Err(Errno(libc::EOPNOTSUPP))) };
+                let long = LongRequest::allocate(to, len, mode, header.uid != 0);
+                self.begin_long(context, header, long)
+            }
+            // The kernel knows no flags yet and refuses all, as this does.
+            Operation::CopyFileRange { flags: 1.., .. } => Some(Err(Errno(libc::EINVAL))),
+            Operation::CopyFileRange { from: (handle, offset), to, len, .. } => {
+                let from = Spot { node: header.node, handle, offset };
+                let to = Spot { node: to.0, handle: to.1, offset: to.2 };
+                let long = LongRequest::copy(from, to, len, header.uid != 0);
+                self.begin_long(context, header, long)
             }
             Operation::Fsync { handle, data_only } => match self.tree.file(header.node, handle) {
                 Ok(file) => {
                     if !data_only {
                         self.tree.sync_whole(file);
                     }
-                    self.waiting
-                        .insert(unique, WaitingRequest { what: What::Flush, bio: None, thread: header.pid });
+                    self.waiting.insert(
+                        header.unique,
+                        WaitingRequest { what: What::Flush, bio: None, thread: header.pid },
+                    );
                     let client = self.client(context, GroupId::ROOT);
-                    context.queue.flush(client, file, unique);
+                    context.queue.flush(client, file, header.unique);
                     None
                 }
                 Err(errno) => Some(Err(errno)),
             },
-            _ => self.delegate(context, &header, &operation, bytes),
-        };
-        if let Some(result) = result {
-            self.channel.reply(unique, result.as_deref().map_err(|e| *e));
+            _ => self.delegate(context, header, operation, bytes),
         }
     }
 
@@ -377,8 +434,29 @@ impl<T: Tree> FuseFront<T> {
             Ok(None) => return Some(Ok(Vec::new())),
             Ok(Some(place)) => place,
         };
-        let (unique, answered) = (header.unique, place.answered);
-        let Who { task, group, prio, sync } = self.tree.who(context, header, range.op == Op::Write);
+        let who = self.tree.who(context, header, range.op == Op::Write);
+        let asker = Asker { unique: header.unique, thread: header.pid, who };
+        let data = (range.op == Op::Write).then(|| self.payload(place.len as usize));
+        let answered = place.answered;
+        let what = match range.op {
+            Op::Read => What::Read { answered },
+            Op::Write => What::Write { answered },
+            Op::Discard | Op::Zero { .. } | Op::Allocate { .. } | Op::Extents => What::Change,
+        };
+        self.ask(context, &asker, &range, &place, (what, data));
+        None
+    }
+
+    /// Hands a bio to the queue.
+    fn ask(
+        &mut self,
+        context: &mut Context,
+        asker: &Asker,
+        range: &Range,
+        place: &Place,
+        (what, data): (What, Option<Buffer>),
+    ) {
+        let Asker { unique, thread, who: Who { task, group, prio, sync } } = *asker;
         let bio = Bio {
             op: range.op,
             file: place.file,
@@ -392,21 +470,59 @@ impl<T: Tree> FuseFront<T> {
             prio,
             cookie: unique,
         };
-        let data = (range.op == Op::Write).then(|| self.payload(place.len as usize));
         // It may be answered at once, and then is to be found.
-        let what = match range.op {
-            Op::Read => What::Read { answered },
-            Op::Write => What::Write { answered },
-            Op::Discard | Op::Zero { .. } | Op::Allocate { .. } | Op::Extents => What::Change,
-        };
-        self.waiting.insert(unique, WaitingRequest { what, bio: None, thread: header.pid });
-        self.writing += data.as_ref().map_or(0, |_| u64::from(answered));
+        self.waiting.insert(unique, WaitingRequest { what, bio: None, thread });
+        self.writing += what.writing();
         let client = self.client(context, group);
         let id = context.queue.submit(context.now, client, bio, data.map(Data::Memory));
         if let Some(waiting) = self.waiting.get_mut(&unique) {
             waiting.bio = Some(id);
         }
+    }
+
+    /// Begins a request that is done in pieces.
+    fn begin_long(&mut self, context: &mut Context, header: &Header, long: LongRequest) -> Option<Reply> {
+        let who = self.tree.who(context, header, true);
+        let asker = Asker { unique: header.unique, thread: header.pid, who };
+        self.go_on(context, asker, long, None)
+    }
+
+    /// Asks for the next piece of a long request; the data are those of a write. Returns the answer to the
+    /// request if there is no next piece.
+    fn go_on(
+        &mut self,
+        context: &mut Context,
+        asker: Asker,
+        long: LongRequest,
+        data: Option<Buffer>,
+    ) -> Option<Reply> {
+        let Some(range) = long.next() else { return Some(long.reply(Ok(()))) };
+        let place = match self.tree.place(&range) {
+            Err(errno) => return Some(long.reply(Err(errno))),
+            // The end of the file that is copied.
+            Ok(None) => return Some(long.reply(Ok(()))),
+            Ok(Some(place)) => place,
+        };
+        let what = What::Piece { answered: place.answered, writes: range.op == Op::Write };
+        self.long.insert(asker.unique, (asker, long));
+        self.ask(context, &asker, &range, &place, (what, data));
         None
+    }
+
+    /// A piece of a long request is answered.
+    fn piece_answered(&mut self, context: &mut Context, answer: Answer<Data>, did: u32) {
+        let unique = answer.cookie;
+        let Some((asker, mut long)) = self.long.remove(&unique) else { return };
+        let reply = match answer.result {
+            Ok(()) => {
+                long.did(did);
+                self.go_on(context, asker, long, answer.data.and_then(Data::memory))
+            }
+            Err(errno) => Some(long.reply(Err(errno))),
+        };
+        if let Some(reply) = reply {
+            self.channel.reply(unique, reply.as_deref().map_err(|e| *e));
+        }
     }
 
     /// What was read behind the header of a write.
@@ -462,11 +578,12 @@ impl<T: Tree> Front for FuseFront<T> {
         Ok(())
     }
 
-    fn answer(&mut self, _: &mut Context, answer: Answer<Data>) {
+    fn answer(&mut self, context: &mut Context, answer: Answer<Data>) {
         let unique = answer.cookie;
         let Some(waiting) = self.waiting.remove(&unique) else { return };
-        if let What::Write { answered } = waiting.what {
-            self.writing -= u64::from(answered);
+        self.writing -= waiting.what.writing();
+        if let What::Piece { answered, .. } = waiting.what {
+            return self.piece_answered(context, answer, answered);
         }
         let Ok(()) = answer.result else {
             return self.channel.reply(unique, answer.result.map(|()| &[][..]));
@@ -481,7 +598,7 @@ impl<T: Tree> Front for FuseFront<T> {
                 let [a, b, c, d] = answered.to_ne_bytes();
                 self.channel.reply(unique, Ok(&[a, b, c, d, 0, 0, 0, 0]));
             }
-            What::Change | What::Flush => self.channel.reply(unique, Ok(&[])),
+            What::Change | What::Flush | What::Piece { .. } => self.channel.reply(unique, Ok(&[])),
         }
     }
 

@@ -23,6 +23,7 @@ mod descriptors;
 mod directory;
 mod file_handle;
 mod front;
+mod in_pieces;
 mod mountpoint;
 mod nodes;
 mod one_file;

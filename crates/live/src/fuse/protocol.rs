@@ -319,11 +319,10 @@ pub(crate) enum Operation<'a> {
         offset: u64,
         whence: u32,
     },
+    /// From a handle and an offset, to a node, a handle and an offset.
     CopyFileRange {
-        handle: u64,
-        offset: u64,
-        to_handle: u64,
-        to_offset: u64,
+        from: (u64, u64),
+        to: (u64, u64, u64),
         len: u64,
         flags: u64,
     },
@@ -394,9 +393,8 @@ impl<'a> Operation<'a> {
             opcode::LSEEK => Self::LSeek { handle: w.u64()?, offset: w.u64()?, whence: w.u32()? },
             opcode::COPY_FILE_RANGE => {
                 let (handle, offset) = (w.u64()?, w.u64()?);
-                w.u64()?;
-                let (to_handle, to_offset) = (w.u64()?, w.u64()?);
-                Self::CopyFileRange { handle, offset, to_handle, to_offset, len: w.u64()?, flags: w.u64()? }
+                let to = (w.u64()?, w.u64()?, w.u64()?);
+                Self::CopyFileRange { from: (handle, offset), to, len: w.u64()?, flags: w.u64()? }
             }
             opcode::SYNCFS => Self::SyncFs,
             opcode::TMPFILE => {
